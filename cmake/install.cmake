@@ -1,0 +1,36 @@
+# find_package(pirn) gives an outside project the target names that this tree uses. http is in an export of its own,
+# so that the rest works where Boost is not installed.
+
+include(CMakePackageConfigHelpers)
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/pirn")
+
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/pirn" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+
+set(core_targets "")
+set(http_targets "")
+foreach(layer IN LISTS PIRN_LAYERS)
+  if(layer MATCHES "^(http|rpc)$")
+    list(APPEND http_targets pirn_${layer})
+  else()
+    list(APPEND core_targets pirn_${layer})
+  endif()
+endforeach()
+if(http_targets)
+  list(APPEND http_targets pirn_pirn)
+else()
+  list(APPEND core_targets pirn_pirn)
+endif()
+
+install(TARGETS ${core_targets} EXPORT pirn-targets)
+install(EXPORT pirn-targets NAMESPACE pirn:: DESTINATION "${package_dir}")
+if(http_targets)
+  install(TARGETS ${http_targets} EXPORT pirn-http-targets)
+  install(EXPORT pirn-http-targets NAMESPACE pirn:: DESTINATION "${package_dir}")
+endif()
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/pirn-config.cmake.in" "${PROJECT_BINARY_DIR}/pirn-config.cmake"
+                              INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/pirn-config-version.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/pirn-config.cmake" "${PROJECT_BINARY_DIR}/pirn-config-version.cmake"
+        DESTINATION "${package_dir}")

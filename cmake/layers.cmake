@@ -1,0 +1,82 @@
+# One target per layer, each on top of the one to its left. A layer is there when it has a header.
+
+set(PIRN_ALL_LAYERS detail context stack coro fiber sync io net http rpc)
+set(PIRN_CXX20_LAYERS detail context stack coro)
+set(PIRN_LAYERS "")  # those that exist, leftmost first
+set(left "")
+
+foreach(layer IN LISTS PIRN_ALL_LAYERS)
+  file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/pirn/${layer}/*.hpp")
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cpp")
+  if(NOT headers)
+    continue()
+  endif()
+  if(layer STREQUAL "http" AND NOT Boost_FOUND)
+    message(STATUS "pirn::http is left out: it needs the headers of Boost 1.81 or newer")
+    break()
+  endif()
+
+  set(target pirn_${layer})
+  if(sources)
+    add_library(${target} ${sources})
+    set(scope PUBLIC)
+    pirn_warnings(${target})
+    set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  add_library(pirn::${layer} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${layer})
+  target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+
+  if(layer IN_LIST PIRN_CXX20_LAYERS)
+    target_compile_features(${target} ${scope} cxx_std_20)
+  else()
+    target_compile_features(${target} ${scope} cxx_std_23)
+    target_link_libraries(${target} ${scope} Threads::Threads)
+  endif()
+  if(left)
+    target_link_libraries(${target} ${scope} ${left})
+  elseif(PIRN_KEEP_FP_WORDS)
+    target_compile_definitions(${target} ${scope} PIRN_KEEP_FP_WORDS=1)
+  endif()
+  if(layer STREQUAL "stack")
+    # A local array larger than the guard would step over it; with probes it cannot.
+    target_compile_options(${target} ${scope} -fstack-clash-protection)
+  elseif(layer STREQUAL "http")
+    target_link_libraries(${target} ${scope} Boost::headers)
+  endif()
+
+  list(APPEND PIRN_LAYERS ${layer})
+  set(left ${target})
+endforeach()
+
+add_library(pirn_pirn INTERFACE)
+add_library(pirn::pirn ALIAS pirn_pirn)
+set_target_properties(pirn_pirn PROPERTIES EXPORT_NAME pirn)
+target_link_libraries(pirn_pirn INTERFACE ${left})
+
+# What `./dev run FILE.cpp` compiles a single file with: one flag per line, taken from the targets themselves.
+set(libraries "")
+foreach(layer IN LISTS PIRN_LAYERS)
+  get_target_property(type pirn_${layer} TYPE)
+  if(NOT type STREQUAL "INTERFACE_LIBRARY")
+    list(PREPEND libraries $<TARGET_FILE:pirn_${layer}>)
+    list(APPEND PIRN_LIBRARY_TARGETS pirn_${layer})
+  endif()
+endforeach()
+add_custom_target(pirn_libraries DEPENDS ${PIRN_LIBRARY_TARGETS})
+string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
+file(
+  GENERATE
+  OUTPUT "${PROJECT_BINARY_DIR}/run.ninja"
+  CONTENT
+    "cxx = ${CMAKE_CXX_COMPILER}
+flags = -std=c++23 ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build_type}} $<JOIN:$<TARGET_PROPERTY:pirn_pirn,INTERFACE_COMPILE_OPTIONS>, > -I${PROJECT_SOURCE_DIR}/include
+defines = $<$<BOOL:$<TARGET_PROPERTY:pirn_pirn,INTERFACE_COMPILE_DEFINITIONS>>:-D$<JOIN:$<TARGET_PROPERTY:pirn_pirn,INTERFACE_COMPILE_DEFINITIONS>, -D>>
+libraries = $<JOIN:${libraries}, >
+links = ${CMAKE_EXE_LINKER_FLAGS} -pthread
+")

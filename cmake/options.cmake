@@ -1,0 +1,30 @@
+# What a build can choose. Everything that changes the binary interface is also encoded in PIRN_ABI
+# (include/pirn/detail/abi.hpp), so that a program and a library which disagree do not link.
+
+option(PIRN_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(PIRN_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
+option(PIRN_BENCH "Build what bench/run.py runs" OFF)
+option(PIRN_KEEP_FP_WORDS "Give every context its own mxcsr and x87 control word" OFF)
+set(PIRN_SANITIZE "" CACHE STRING "Sanitizers, as after -fsanitize=: address,undefined or thread")
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(Boost 1.81 QUIET)
+
+if(PIRN_SANITIZE)
+  add_compile_options(-fsanitize=${PIRN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${PIRN_SANITIZE})
+endif()
+
+# The warnings that our own code is held to; CMAKE_COMPILE_WARNING_AS_ERROR (set by the presets) makes them errors.
+function(pirn_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+                                           -Wnon-virtual-dtor -Wextra-semi -Wimplicit-fallthrough)
+endfunction()

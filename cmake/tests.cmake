@@ -1,0 +1,65 @@
+# tests/<folder>/<name>_test.cpp is the program and the ctest entry <folder>_<name>_test, labelled <folder>.
+# A folder named like a layer links that layer only, so that a test cannot lean on what lies above; others link all.
+# <name>_slow_test.cpp is also labelled slow and left to `./dev test --all`.
+# tests/<folder>/CMakeLists.txt, where there is one, registers what does not fit this shape.
+
+set(googletest_dir /usr/src/googletest/googletest CACHE PATH "GoogleTest's sources, built with the flags of the tree")
+if(NOT EXISTS "${googletest_dir}/src/gtest-all.cc")
+  message(FATAL_ERROR "no GoogleTest sources in ${googletest_dir} (Debian: googletest); or set PIRN_TESTS=OFF")
+endif()
+add_library(pirn_gtest STATIC EXCLUDE_FROM_ALL "${googletest_dir}/src/gtest-all.cc" "${googletest_dir}/src/gtest_main.cc")
+target_include_directories(pirn_gtest SYSTEM PUBLIC "${googletest_dir}/include" PRIVATE "${googletest_dir}")
+target_compile_features(pirn_gtest PRIVATE cxx_std_20)
+target_compile_options(pirn_gtest PRIVATE -w)
+target_link_libraries(pirn_gtest PUBLIC Threads::Threads)
+
+set(PIRN_TEST_TIMEOUT 120)
+if(PIRN_SANITIZE)
+  set(PIRN_TEST_TIMEOUT 300)
+endif()
+
+# pirn_test(NAME LABELS... ) gives a ctest entry the labels, time limit and environment that all of them have.
+function(pirn_test name)
+  set_tests_properties(
+    ${name}
+    PROPERTIES LABELS "${ARGN}" TIMEOUT ${PIRN_TEST_TIMEOUT} ENVIRONMENT
+               "UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
+endfunction()
+
+file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*/*_test.cpp")
+foreach(source IN LISTS sources)
+  cmake_path(GET source STEM stem)
+  cmake_path(GET source PARENT_PATH parent)
+  cmake_path(GET parent FILENAME folder)
+  if(folder IN_LIST PIRN_LAYERS)
+    set(layer ${folder})
+  elseif(folder IN_LIST PIRN_ALL_LAYERS)
+    continue()
+  else()
+    set(layer pirn)
+  endif()
+  file(STRINGS "${source}" wants_boost REGEX "^ *# *include *[<\"]boost/")
+  if(wants_boost AND NOT Boost_FOUND)
+    message(STATUS "tests/${folder}/${stem}.cpp is left out: it needs the headers of Boost 1.81 or newer")
+    continue()
+  endif()
+
+  set(name ${folder}_${stem})
+  add_executable(${name} "${source}")
+  target_link_libraries(${name} PRIVATE pirn::${layer} pirn_gtest)
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/src")
+  pirn_warnings(${name})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  add_test(NAME ${name} COMMAND ${name})
+  set(labels ${folder})
+  if(stem MATCHES "_slow_test$")
+    list(APPEND labels slow)
+  endif()
+  pirn_test(${name} ${labels})
+endforeach()
+
+file(GLOB lists CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*/CMakeLists.txt")
+foreach(list IN LISTS lists)
+  cmake_path(GET list PARENT_PATH folder)
+  add_subdirectory("${folder}")
+endforeach()
