@@ -1,0 +1,45 @@
+// THE contract of the context layer. Each ISA file defines the names below, in this order, and nothing else.
+//
+//   word           an unsigned integer that fits a general register
+//   value_words    how many words of values `transfer` carries each way (4)
+//   red_zone       bytes below sp that a leaf function may use without moving sp
+//   context        the state of a suspended computation: pc, sp, fp
+//   peer           the same state, but carried in registers by `transfer`
+//   root_frame     the frame under every entry function: it ends a backtrace
+//   prepare        builds a context on a fresh stack
+//   switch_to      symmetric switch, state in memory, two words of message in registers
+//   transfer       symmetric switch, state and four words of values in registers
+//   shadow_stack_active   whether the kernel checks returns against a shadow stack, which no switch here moves
+//
+// Terms that hold for both switches:
+//   * They are inlined. The asm clobbers every register but sp and fp, so the compiler spills what is live at
+//     the call site and nothing else, and each site has its own entry in the indirect branch predictor.
+//   * There is no call, no ret and no push in them: a ret elsewhere than to its own call mispredicts, a push lands
+//     in the red zone of a leaf function.
+//   * sp is a valid stack at every instruction, and unwind tables are right at every instruction: while sp and fp
+//     are exchanged, the tables describe the context that is being resumed.
+//   * An asm is presumed not to throw. An exception must be thrown by code after the switch, not by the switch.
+//   * The direction flag is clear before and after, as the calling convention has it. Floating-point control words
+//     (mxcsr, x87) are shared by all contexts; built with PIRN_KEEP_FP_WORDS each context keeps its own, and a new
+//     context begins with those of whoever resumes it first.
+//
+// A stack in its three states (addresses grow upwards):
+//
+//      suspended                      running                        fresh (after prepare)
+//      +----------------+ top         +----------------+ top         +----------------+ top
+//      | root frame     |             | root frame     |             | 0 (outermost)  |
+//      | entry's frame  |             | entry's frame  |             | slot for a 7th argument
+//      | ...            |             | ...            |             | root_frame + 8 | <- sp when entry begins
+//      | frame of the   |             | frame of the   |             | entry          | <- context.sp
+//      | switching func.|             | running func.  |             +----------------+
+//      +----------------+ context.sp  +----------------+ sp           context.pc = start_frame + 8
+//      | red zone       |             | red zone       |             context.fp = 0
+//      +----------------+             +----------------+
+//      context.pc = its resume label
+#pragma once
+
+#if defined(__x86_64__) && !defined(__ILP32__)
+#include "pirn/context/arch_x86_64.hpp"  // IWYU pragma: export
+#else
+#error "pirn: no context switch for this instruction set yet; x86-64 is supported"
+#endif

@@ -1,0 +1,232 @@
+// x86-64, System V. The contract and the stack pictures are in arch.hpp.
+//
+// Facts that shape the code (each has a test in tests/context):
+//   * The 128 bytes below sp belong to the interrupted function, and naming rsp as a clobber does not change that:
+//     state is stored into a struct, never pushed.
+//   * rbp cannot be a clobber (gcc refuses it in a function with a frame pointer): the asm saves it.
+//   * A live long double sits in st(0..7), which the mm registers do not stand for: both are named.
+//   * With AVX-512 compilers park values in zmm16-31 and k0-7; with the baseline those names are errors.
+//   * A return address is looked up in the unwind tables as pc - 1, so a byte that has the function's ordinary
+//     tables stands before each resume label, and prepare never points pc at a function's first byte.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pirn/detail/abi.hpp"
+
+// Offsets shared by the assembly and the structs below.
+#define PIRN_CONTEXT_PC "0"
+#define PIRN_CONTEXT_SP "8"
+#define PIRN_CONTEXT_FP "16"
+
+#if defined(__AVX512F__)
+#define PIRN_CLOBBER_AVX512                                                                                     \
+  , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27", \
+      "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+#else
+#define PIRN_CLOBBER_AVX512
+#endif
+#define PIRN_CLOBBER_FLOAT                                                                                            \
+  "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", \
+      "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)" PIRN_CLOBBER_AVX512
+
+// Unwind tables inside an asm need the compiler to have opened a table for the function.
+#if defined(__GCC_HAVE_DWARF2_CFI_ASM)
+#define PIRN_CFI(text) text "\n\t"
+#else
+#define PIRN_CFI(text) ""
+#endif
+#if defined(__CET__) && (__CET__ & 1)
+#define PIRN_LANDING "endbr64\n\t"
+#else
+#define PIRN_LANDING ""
+#endif
+
+namespace pirn::inline PIRN_ABI::arch {
+
+using word = std::uintptr_t;
+inline constexpr std::size_t value_words = 4;
+inline constexpr std::size_t red_zone = 128;
+
+/// A suspended computation, in memory. Filled by `prepare` or by the `from` side of `switch_to`; resuming it once
+/// consumes it.
+struct context {
+  void* pc = nullptr;
+  void* sp = nullptr;
+  void* fp = nullptr;
+};
+static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 8 && offsetof(context, fp) == 16,
+              "the assembly below uses these offsets");
+
+/// The same state as a value that `transfer` keeps in registers.
+using peer = context;
+
+/// The frame that every entry function appears to have been called from. Its unwind table says that there is no
+/// caller, which ends a backtrace; running into it (an entry function returned) traps.
+__attribute__((naked, noinline)) inline void root_frame() {
+  // A return to root_frame + 8 is looked up at + 7, past an endbr64 that the compiler may have put first.
+  asm volatile(PIRN_CFI(".cfi_undefined rip") ".fill 12, 1, 0x90\n\tud2");
+}
+
+/// Where a fresh context begins (at + 8, inside the padding, for the reason above): it jumps to the entry function
+/// whose address lies on top of the stack, and leaves all argument registers as the switch delivered them.
+__attribute__((naked, noinline)) inline void start_frame() {
+  asm volatile(PIRN_CFI(".cfi_undefined rip") ".fill 12, 1, 0x90\n\tpopq %r11\n\tjmpq *%r11");
+}
+
+/// As start_frame, for a `transfer` entry function where the compiler has no preserve_none convention: moves the
+/// seven arguments from that convention's registers to those of the ordinary one.
+__attribute__((naked, noinline)) inline void start_frame_plain() {
+  asm volatile(PIRN_CFI(".cfi_undefined rip") ".fill 12, 1, 0x90\n\t"
+               "popq %r11\n\t"
+               "movq %rdx, 8(%rsp)\n\t"  // the seventh argument is on the stack, above the return address
+               "movq %rsi, %r9\n\t"
+               "movq %rdi, %r8\n\t"
+               "movq %r15, %rcx\n\t"
+               "movq %r14, %rdx\n\t"
+               "movq %r13, %rsi\n\t"
+               "movq %r12, %rdi\n\t"
+               "jmpq *%r11");
+}
+
+/// An entry function for contexts resumed by `switch_to`: receives the two message words; must not return.
+using switch_entry = void (*)(word, word);
+/// An entry function for contexts resumed by `transfer`: receives the resumer as (pc, sp, fp) and the four value
+/// words; must not return. PIRN_NONE is part of its type.
+typedef void(PIRN_NONE* transfer_entry)(void* pc, void* sp, void* fp, word, word, word, word);
+
+namespace detail {
+PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry, void (*start)()) noexcept {
+  auto* slot = reinterpret_cast<void**>(reinterpret_cast<word>(top) & ~word{15});
+  *--slot = nullptr;
+  *--slot = nullptr;  // the seventh argument
+  *--slot = reinterpret_cast<char*>(reinterpret_cast<void*>(&root_frame)) + 8;
+  *--slot = entry;
+  return {reinterpret_cast<char*>(reinterpret_cast<void*>(start)) + 8, slot, nullptr};
+}
+}  // namespace detail
+
+/// Builds a context that enters `entry` on the stack that ends at `top`, with sp aligned as the ABI has it at a
+/// function's entry. Writes 32 bytes below `top` (rounded down to 16). Any thread may resume the result.
+PIRN_ALWAYS_INLINE context prepare(void* top, switch_entry entry) noexcept {
+  return detail::prepare_at(top, reinterpret_cast<void*>(entry), &start_frame);
+}
+
+/// As above for an entry function that is reached by `transfer`.
+PIRN_ALWAYS_INLINE peer prepare(void* top, transfer_entry entry) noexcept {
+#if defined(PIRN_HAS_NONE)
+  return detail::prepare_at(top, reinterpret_cast<void*>(entry), &start_frame);
+#else
+  return detail::prepare_at(top, reinterpret_cast<void*>(entry), &start_frame_plain);
+#endif
+}
+
+namespace detail {
+#if defined(PIRN_KEEP_FP_WORDS)
+/// The floating-point control words of the running context, put back when it is resumed.
+class fp_words {
+ public:
+  PIRN_ALWAYS_INLINE fp_words() noexcept { asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(mxcsr_), "=m"(x87_)); }
+  PIRN_ALWAYS_INLINE void restore() const noexcept {
+    asm volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(mxcsr_), "m"(x87_));
+  }
+
+ private:
+  std::uint32_t mxcsr_;
+  std::uint16_t x87_;
+};
+#else
+/// Control words are shared: nothing to keep.
+class fp_words {
+ public:
+  PIRN_ALWAYS_INLINE void restore() const noexcept {}
+};
+#endif
+}  // namespace detail
+
+/// Suspends the caller into `from` and resumes `to`. `first` and `second` travel in registers: the resumed side
+/// finds them in its own two arguments (a fresh context in its entry's parameters), and on return they hold what
+/// the side that resumed us sent. `from` and `to` must not be the same object.
+PIRN_ALWAYS_INLINE void switch_to(context& from, const context& to, word& first, word& second) noexcept {
+  const detail::fp_words fp;
+  register word message0 asm("rdi") = first;
+  register word message1 asm("rsi") = second;
+  register context* out asm("rdx") = &from;
+  register const context* in asm("rcx") = &to;
+  asm volatile(
+      // The suspended state: everything else is the compiler's to save, since all of it is clobbered.
+      "leaq 1f(%%rip), %%rax\n\t"
+      "movq %%rax, " PIRN_CONTEXT_PC "(%%rdx)\n\t"
+      "movq %%rsp, " PIRN_CONTEXT_SP "(%%rdx)\n\t"
+      "movq %%rbp, " PIRN_CONTEXT_FP "(%%rdx)\n\t"
+      // From here to the jump the caller's frame is that of `to`, read through rcx:
+      // CFA = *(rcx + 8), return address at rcx + 0, rbp at rcx + 16.
+      PIRN_CFI(".cfi_remember_state")
+      PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x72, 0x08, 0x06")
+      PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x72, 0x00")
+      PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x72, 0x10")
+      "movq " PIRN_CONTEXT_SP "(%%rcx), %%rsp\n\t"
+      "movq " PIRN_CONTEXT_FP "(%%rcx), %%rbp\n\t"
+      "jmpq *" PIRN_CONTEXT_PC "(%%rcx)\n\t"
+      PIRN_CFI(".cfi_restore_state")
+      "nop\n"
+      "1:\n\t" PIRN_LANDING
+      : "+r"(message0), "+r"(message1), "+r"(out), "+r"(in)
+      :
+      : "rax", "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
+  first = message0;
+  second = message1;
+  fp.restore();
+}
+
+/// Suspends the caller and resumes `to`, both as (pc, sp, fp) in registers, with four words of values. On return
+/// `to` is whoever resumed us and `values` what they sent. The registers are those in which preserve_none passes
+/// (pc, sp, fp, values...), so a fresh context's entry function finds its arguments in place.
+PIRN_ALWAYS_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept {
+  const detail::fp_words fp_control;
+  register void* pc asm("r12") = to.pc;
+  register void* sp asm("r13") = to.sp;
+  register void* fp asm("r14") = to.fp;
+  register word value0 asm("r15") = values[0];
+  register word value1 asm("rdi") = values[1];
+  register word value2 asm("rsi") = values[2];
+  register word value3 asm("rdx") = values[3];
+  asm volatile(
+      // Moves, not xchg: register moves are renamed away, an exchange is three micro-operations.
+      "movq %%r12, %%r8\n\t"
+      "movq %%r13, %%r9\n\t"
+      "movq %%r14, %%r10\n\t"
+      "leaq 1f(%%rip), %%r12\n\t"
+      "movq %%rsp, %%r13\n\t"
+      "movq %%rbp, %%r14\n\t"
+      PIRN_CFI(".cfi_remember_state")
+      PIRN_CFI(".cfi_def_cfa r9, 0")
+      PIRN_CFI(".cfi_register rip, r8")
+      PIRN_CFI(".cfi_register rbp, r10")
+      "movq %%r9, %%rsp\n\t"
+      "movq %%r10, %%rbp\n\t"
+      "jmpq *%%r8\n\t"
+      PIRN_CFI(".cfi_restore_state")
+      "nop\n"
+      "1:\n\t" PIRN_LANDING
+      : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(value2), "+r"(value3)
+      :
+      : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", PIRN_CLOBBER_FLOAT, "memory", "cc");
+  to = {pc, sp, fp};
+  values[0] = value0;
+  values[1] = value1;
+  values[2] = value2;
+  values[3] = value3;
+  fp_control.restore();
+}
+
+/// Whether this thread runs under a hardware shadow stack. A switch would make the next return fault, so callers
+/// refuse to start instead.
+PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept {
+  word pointer = 0;
+  asm volatile("rdsspq %0" : "+r"(pointer));  // leaves the register alone where the feature is off
+  return pointer != 0;
+}
+
+}  // namespace pirn::inline PIRN_ABI::arch

@@ -1,0 +1,65 @@
+// The name of this build's ABI: an inline namespace that holds everything of pirn, so that objects which
+// disagree about calling convention, layout or standard library fail to link instead of failing to run.
+#pragma once
+
+#include <version>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define PIRN_ASAN 1
+#elif defined(__SANITIZE_THREAD__)
+#define PIRN_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PIRN_ASAN 1
+#elif __has_feature(thread_sanitizer)
+#define PIRN_TSAN 1
+#endif
+#endif
+
+// PIRN_NONE marks a function that switches: no register survives a call of it but sp and fp. It is empty where
+// the compiler lacks the convention, and under ASan, which cannot realign such a frame (x86).
+#if defined(__has_attribute) && (defined(__x86_64__) || defined(__aarch64__)) && !defined(PIRN_ASAN)
+#if __has_attribute(preserve_none)
+#define PIRN_NONE __attribute__((preserve_none))
+#define PIRN_HAS_NONE 1
+#define PIRN_ABI_CONVENTION none
+#endif
+#endif
+#ifndef PIRN_NONE
+#define PIRN_NONE
+#define PIRN_ABI_CONVENTION plain
+#endif
+
+#if defined(PIRN_ASAN)
+#define PIRN_ABI_SANITIZER asan
+#elif defined(PIRN_TSAN)
+#define PIRN_ABI_SANITIZER tsan
+#else
+#define PIRN_ABI_SANITIZER nosan
+#endif
+
+#if defined(PIRN_KEEP_FP_WORDS)
+#define PIRN_ABI_FP fpkept
+#else
+#define PIRN_ABI_FP fpshared
+#endif
+
+#if defined(_LIBCPP_VERSION)
+#define PIRN_ABI_LIBRARY libcxx
+#else
+#define PIRN_ABI_LIBRARY libstdcxx
+#endif
+
+#define PIRN_ABI_JOIN2(a, b, c, d) v1_##a##_##b##_##c##_##d
+#define PIRN_ABI_JOIN(a, b, c, d) PIRN_ABI_JOIN2(a, b, c, d)
+#define PIRN_ABI_TEXT2(x) #x
+#define PIRN_ABI_TEXT(x) PIRN_ABI_TEXT2(x)
+
+/// The inline namespace of this build, for example v1_none_nosan_fpshared_libstdcxx: calling convention of
+/// switching functions, sanitizer, floating-point control words (shared or kept per context), standard library.
+#define PIRN_ABI PIRN_ABI_JOIN(PIRN_ABI_CONVENTION, PIRN_ABI_SANITIZER, PIRN_ABI_FP, PIRN_ABI_LIBRARY)
+/// PIRN_ABI as a string literal; it becomes part of the names of symbols that are not mangled.
+#define PIRN_ABI_NAME PIRN_ABI_TEXT(PIRN_ABI)
+
+#define PIRN_ALWAYS_INLINE inline __attribute__((always_inline))
+#define PIRN_NOINLINE __attribute__((noinline))

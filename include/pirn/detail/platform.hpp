@@ -1,0 +1,160 @@
+// The seam for everything nondeterministic: atomics, fences, clocks, random numbers, OS threads, parking and the
+// current worker. No other header or source of pirn names the std:: or kernel ones, so that a build which explores
+// interleavings replaces what is behind this file and nothing else.
+#pragma once
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <system_error>
+
+#include "pirn/detail/abi.hpp"
+
+namespace pirn::inline PIRN_ABI::platform {
+
+// ---- atomics and fences ---------------------------------------------------------------------------------------
+
+template <class T>
+using atomic = std::atomic<T>;
+using std::memory_order_acq_rel;
+using std::memory_order_acquire;
+using std::memory_order_relaxed;
+using std::memory_order_release;
+using std::memory_order_seq_cst;
+
+/// Orders memory operations of this thread against a handler that interrupts it (a compiler barrier).
+PIRN_ALWAYS_INLINE void signal_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
+/// The frequent side of an asymmetric Dekker pair: free where the kernel has private expedited membarrier, else a
+/// full fence. Store own flag; light_fence(); load the other's flag.
+void light_fence() noexcept;
+/// The rare side of the pair: a full fence on every thread of the process (a system call, about 0.3 us).
+void heavy_fence() noexcept;
+/// Whether the pair is backed by membarrier. False under ThreadSanitizer, which does not understand it.
+bool fences_are_asymmetric() noexcept;
+
+/// Tells the processor that the caller spins.
+PIRN_ALWAYS_INLINE void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// A lock for critical sections of a few instructions that never suspend. Spins, then yields the OS thread, since
+/// its holder may have been preempted.
+class spinlock {
+ public:
+  PIRN_ALWAYS_INLINE void lock() noexcept {
+    if (held_.exchange(true, std::memory_order_acquire)) [[unlikely]] {
+      lock_contended();
+    }
+  }
+  PIRN_ALWAYS_INLINE bool try_lock() noexcept { return !held_.exchange(true, std::memory_order_acquire); }
+  PIRN_ALWAYS_INLINE void unlock() noexcept { held_.store(false, std::memory_order_release); }
+
+ private:
+  void lock_contended() noexcept;
+  std::atomic<bool> held_{false};
+};
+
+/// Holds a spinlock for the duration of a scope.
+class spin_guard {
+ public:
+  explicit PIRN_ALWAYS_INLINE spin_guard(spinlock& lock) noexcept : lock_(lock) { lock_.lock(); }
+  PIRN_ALWAYS_INLINE ~spin_guard() { lock_.unlock(); }
+  spin_guard(const spin_guard&) = delete;
+  spin_guard& operator=(const spin_guard&) = delete;
+
+ private:
+  spinlock& lock_;
+};
+
+// ---- clocks and random numbers --------------------------------------------------------------------------------
+
+/// All deadlines of pirn are points of this clock.
+using clock = std::chrono::steady_clock;
+using time_point = clock::time_point;
+using duration = clock::duration;
+/// A deadline that never comes.
+inline constexpr time_point never = time_point::max();
+
+time_point now() noexcept;
+/// A seed that differs from run to run.
+std::uint64_t random_seed() noexcept;
+
+/// A small random number generator (Steele, Lea and Flood 2014, SplitMix64): one per user, not shared.
+class random {
+ public:
+  explicit random(std::uint64_t seed) noexcept : state_(seed) {}
+  std::uint64_t next() noexcept {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+// ---- OS threads and parking -----------------------------------------------------------------------------------
+
+/// An OS thread that runs `entry(argument)`. Movable; must be joined before it is destroyed.
+class thread {
+ public:
+  thread() noexcept = default;
+  /// Starts a thread; the error says why none could be started.
+  [[nodiscard]] std::error_code start(void (*entry)(void*), void* argument, const char* name) noexcept;
+  void join() noexcept;
+  /// Restricts a started thread to one CPU.
+  [[nodiscard]] std::error_code pin(unsigned cpu) noexcept;
+  [[nodiscard]] pthread_t handle() const noexcept { return handle_; }
+
+ private:
+  pthread_t handle_{};
+};
+
+/// The number of CPUs that this process may run on, at least 1.
+unsigned available_cpus() noexcept;
+/// The kernel's id of the calling thread.
+int thread_id() noexcept;
+/// Lets another OS thread run.
+void yield_thread() noexcept;
+
+/// Blocks the calling OS thread while `word` holds `expected`, until a `futex_wake` on it or the deadline; may
+/// return spuriously. Returns false once the deadline has passed.
+bool futex_wait(const atomic<std::uint32_t>& word, std::uint32_t expected, time_point deadline = never) noexcept;
+/// Wakes up to `count` threads blocked on `word`. Only the address is used: the word itself may be gone already.
+void futex_wake(const atomic<std::uint32_t>* word, int count) noexcept;
+
+// ---- the current worker ---------------------------------------------------------------------------------------
+
+namespace detail {
+extern __thread void* current_worker_slot asm("pirn_current_worker_" PIRN_ABI_NAME)
+    __attribute__((tls_model("initial-exec")));
+}  // namespace detail
+
+/// What this OS thread registered as its worker, or null. Read from the thread pointer by an asm that no compiler
+/// caches across a switch, which it may do with an ordinary thread-local address.
+PIRN_ALWAYS_INLINE void* current_worker() noexcept {
+#if defined(__x86_64__) && !defined(__ILP32__)
+  void* worker;
+  asm volatile("movq pirn_current_worker_" PIRN_ABI_NAME
+               "@gottpoff(%%rip), %0\n\t"
+               "movq %%fs:(%0), %0"
+               : "=r"(worker));
+  return worker;
+#else
+  return current_worker_out_of_line();
+#endif
+}
+
+/// The same where a compiler has no such asm, through a function that is never inlined.
+void* current_worker_out_of_line() noexcept;
+void set_current_worker(void* worker) noexcept;
+
+}  // namespace pirn::inline PIRN_ABI::platform

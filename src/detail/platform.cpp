@@ -1,0 +1,159 @@
+#include "pirn/detail/platform.hpp"
+
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <memory>
+#include <new>
+
+namespace pirn::inline PIRN_ABI::platform {
+
+namespace detail {
+__thread void* current_worker_slot = nullptr;
+
+namespace {
+bool register_membarrier() noexcept {
+#if defined(PIRN_TSAN)
+  return false;
+#else
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+#endif
+}
+const bool asymmetric = register_membarrier();
+
+/// A full fence in a form that ThreadSanitizer follows: a read-modify-write of one location.
+void full_fence() noexcept {
+  static std::atomic<unsigned> everyone{0};
+  everyone.fetch_add(1, std::memory_order_seq_cst);
+}
+}  // namespace
+}  // namespace detail
+
+void light_fence() noexcept {
+  if (detail::asymmetric) {
+    signal_fence();
+  } else {
+    detail::full_fence();
+  }
+}
+
+void heavy_fence() noexcept {
+  detail::full_fence();
+  if (detail::asymmetric) {
+    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+  }
+}
+
+bool fences_are_asymmetric() noexcept { return detail::asymmetric; }
+
+void spinlock::lock_contended() noexcept {
+  constexpr int spins_before_yield = 64;
+  int spins = 0;
+  do {
+    while (held_.load(std::memory_order_relaxed)) {
+      if (++spins % spins_before_yield == 0) {
+        yield_thread();
+      } else {
+        relax();
+      }
+    }
+  } while (held_.exchange(true, std::memory_order_acquire));
+}
+
+time_point now() noexcept { return clock::now(); }
+
+std::uint64_t random_seed() noexcept {
+  std::uint64_t seed = 0;
+  if (getrandom(&seed, sizeof seed, 0) != static_cast<ssize_t>(sizeof seed)) {
+    seed = static_cast<std::uint64_t>(now().time_since_epoch().count()) ^ static_cast<std::uint64_t>(getpid());
+  }
+  return seed;
+}
+
+namespace {
+struct thread_start {
+  void (*entry)(void*);
+  void* argument;
+};
+
+void* run_thread(void* raw) {
+  const std::unique_ptr<thread_start> start(static_cast<thread_start*>(raw));
+  start->entry(start->argument);
+  return nullptr;
+}
+}  // namespace
+
+std::error_code thread::start(void (*entry)(void*), void* argument, const char* name) noexcept {
+  std::unique_ptr<thread_start> start(new (std::nothrow) thread_start{entry, argument});
+  if (!start) {
+    return std::make_error_code(std::errc::not_enough_memory);
+  }
+  const int error = pthread_create(&handle_, nullptr, &run_thread, start.get());
+  if (error != 0) {
+    return {error, std::system_category()};
+  }
+  static_cast<void>(start.release());
+  pthread_setname_np(handle_, name);  // only a label: a name that the kernel refuses changes nothing
+  return {};
+}
+
+void thread::join() noexcept { pthread_join(handle_, nullptr); }
+
+std::error_code thread::pin(unsigned cpu) noexcept {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (cpu >= CPU_SETSIZE) {
+    return std::make_error_code(std::errc::invalid_argument);
+  }
+  CPU_SET(cpu, &set);
+  return {pthread_setaffinity_np(handle_, sizeof set, &set), std::system_category()};
+}
+
+unsigned available_cpus() noexcept {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) {
+    return 1;
+  }
+  const int count = CPU_COUNT(&set);
+  return count > 0 ? static_cast<unsigned>(count) : 1;
+}
+
+int thread_id() noexcept { return static_cast<int>(syscall(SYS_gettid)); }
+
+void yield_thread() noexcept { sched_yield(); }
+
+bool futex_wait(const atomic<std::uint32_t>& word, std::uint32_t expected, time_point deadline) noexcept {
+  timespec limit{};
+  timespec* limit_or_none = nullptr;
+  if (deadline != never) {
+    const auto since_epoch = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.time_since_epoch()).count();
+    limit.tv_sec = static_cast<time_t>(since_epoch / 1'000'000'000);
+    limit.tv_nsec = static_cast<long>(since_epoch % 1'000'000'000);
+    limit_or_none = &limit;
+    if (since_epoch < 0) {
+      return false;
+    }
+  }
+  // FUTEX_WAIT_BITSET takes an absolute time of CLOCK_MONOTONIC, which is what steady_clock counts.
+  const long result =
+      syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit_or_none, nullptr, FUTEX_BITSET_MATCH_ANY);
+  return !(result == -1 && errno == ETIMEDOUT);
+}
+
+void futex_wake(const atomic<std::uint32_t>* word, int count) noexcept {
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
+
+PIRN_NOINLINE void* current_worker_out_of_line() noexcept {
+  asm volatile("");  // keeps callers from treating this as a pure function
+  return detail::current_worker_slot;
+}
+
+void set_current_worker(void* worker) noexcept { detail::current_worker_slot = worker; }
+
+}  // namespace pirn::inline PIRN_ABI::platform
