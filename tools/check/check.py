@@ -1,0 +1,45 @@
+"""./dev check: what a reviewer should not have to look for. Ends with 'N passed, N failed'."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import compilers
+import rules
+import selftest
+from tree import Tree
+
+CHECKS = [
+    ("layering", rules.layering),
+    ("platform seam", rules.seam),
+    ("shape of headers", rules.shape),
+    ("length, paths, leftovers", rules.text_of_all),
+    ("formatting", rules.formatting),
+    ("headers compile alone", compilers.headers),
+    ("code blocks of the docs", compilers.docs),
+    ("clang-tidy", compilers.tidy),
+]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./dev check")
+    parser.add_argument("--all", action="store_true", help="clang-tidy on everything, not only on what changed")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+
+    tree = Tree(Path(__file__).resolve().parents[2], options.jobs, options.all)
+    failed = 0
+    for name, check in [("the checks themselves", lambda _: selftest.run(options.jobs)), *CHECKS]:
+        begin = time.monotonic()
+        findings = check(tree)
+        failed += bool(findings)
+        print(f"{'FAILED' if findings else 'ok':7}{name:28}{time.monotonic() - begin:6.1f} s", flush=True)
+        for finding in findings:
+            print(f"  {finding}", flush=True)
+    print(f"{len(CHECKS) + 1 - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

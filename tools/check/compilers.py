@@ -1,0 +1,115 @@
+"""Rules that ask a compiler: headers alone, code blocks of the docs, clang-tidy."""
+
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from tree import Tree, layer_of, standard_of
+
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+GTEST = "/usr/src/googletest/googletest/include"
+
+
+def headers(tree: Tree) -> list[str]:
+    """Every header compiles by itself, in the standard of its layer, with every compiler that the layer promises."""
+    commands = []
+    for path in tree.cxx("include"):
+        if not path.endswith((".hpp", ".h")):
+            continue
+        compilers = [("clang++-22", ["-Wno-pragma-once-outside-header"]), ("g++-12", [])]
+        if layer_of(path) in ("detail", "context") and shutil.which("clang++-14"):
+            compilers.append(("clang++-14", ["-Wno-pragma-once-outside-header"]))
+        for compiler, flags in compilers:
+            language = "c" if path.endswith(".h") else "c++"
+            command = [compiler.replace("++", "").replace("g-12", "gcc-12") if language == "c" else compiler,
+                       "-fsyntax-only", "-Iinclude", *WARNINGS, *flags]
+            command += ["-std=c17"] if language == "c" else [standard_of(path)]
+            # gcc warns of #pragma once in a main file and has no switch for it, so it sees an #include.
+            if compiler.startswith("g"):
+                command += ["-x", language, "-include", path, "/dev/null"]
+            else:
+                command += ["-x", language, path]
+            commands.append((f"{path}: does not compile alone with {compiler}", command))
+    return tree.run_each(commands)
+
+
+BLOCK = re.compile(r"(?P<marks>(?:<!--[^\n]*-->\s*\n\s*)*)^```(?:cpp|c\+\+)\s*\n(?P<code>.*?)^```\s*$", re.M | re.S)
+
+
+def blocks_of(text: str):
+    """(line, origin or None, is body, code) of each C++ block."""
+    for match in BLOCK.finditer(text):
+        marks = match.group("marks")
+        origin = re.search(r"<!--\s*from:\s*(\S+)\s*-->", marks)
+        line = text.count("\n", 0, match.start("code")) + 1
+        yield line, origin.group(1) if origin else None, bool(re.search(r"<!--\s*body\s*-->", marks)), match.group("code")
+
+
+def docs(tree: Tree) -> list[str]:
+    """A code block is either the text of an example, to the letter, or compiles by itself."""
+    findings, commands = [], []
+    with tempfile.TemporaryDirectory() as scratch:
+        for path in (p for p in tree.paths if p.endswith(".md")):
+            for line, origin, body, code in blocks_of(tree.text(path)):
+                title = f"{path}:{line}"
+                if origin:
+                    if not (tree.root / origin).is_file():
+                        findings.append(f"{title}: comes from {origin}, which is not there")
+                    elif tree.text(origin).strip() != code.strip():
+                        findings.append(f"{title}: differs from {origin}; run ./dev format")
+                    continue
+                file = Path(scratch) / f"block{len(commands)}.cpp"
+                file.write_text(as_unit(tree, code) if body else code)
+                command = ["clang++-22", "-std=c++23", "-fsyntax-only", "-Wall", "-Wextra", "-Wno-unused", "-Werror",
+                           f"-I{tree.root / 'include'}", str(file)]
+                commands.append((f"{title}: the code block does not compile", command))
+        return findings + tree.run_each(commands)
+
+
+def as_unit(tree: Tree, code: str) -> str:
+    """A block marked as body stands for statements: in a function, below every header that needs no Boost."""
+    wanted = [line for line in code.split("\n") if line.startswith("#include")]
+    rest = [line for line in code.split("\n") if not line.startswith("#include")]
+    wanted += [f'#include "{p.removeprefix("include/")}"' for p in tree.cxx("include")
+               if p.endswith(".hpp") and "/arch_" not in p and "boost/" not in tree.text(p)]
+    return "\n".join([*wanted, "void shown_in_the_docs();", "void shown_in_the_docs() {", *rest, "}", ""])
+
+
+def paste(tree: Tree) -> None:
+    """Brings the blocks that come from an example up to date (part of ./dev format)."""
+    for path in (p for p in tree.paths if p.endswith(".md")):
+        text = tree.text(path)
+
+        def renew(match: re.Match) -> str:
+            origin = re.search(r"<!--\s*from:\s*(\S+)\s*-->", match.group("marks"))
+            if not origin or not (tree.root / origin.group(1)).is_file():
+                return match.group(0)
+            return match.group(0).replace(match.group("code"), tree.text(origin.group(1)).strip() + "\n")
+
+        renewed = BLOCK.sub(renew, text)
+        if renewed != text:
+            (tree.root / path).write_text(renewed)
+            print(f"pasted into {path}")
+
+
+def tidy(tree: Tree) -> list[str]:
+    """clang-tidy finds nothing: in what changed, or in everything."""
+    files = tree.cxx("include", "src", "tests", "examples")
+    if not tree.everything:
+        changed = tree.changed()
+        files = [f for f in files if f in changed]
+    config = Path(__file__).resolve().parents[2] / ".clang-tidy"
+    commands = []
+    for path in files:
+        if path.endswith(".h"):
+            continue
+        commands.append((f"{path}: clang-tidy", [
+            "clang-tidy-22", "--quiet", f"--config-file={config}", path, "--", "-x", "c++", standard_of(path), "-Iinclude",
+            "-Isrc", "-Itests", "-isystem", GTEST, "-Wno-pragma-once-outside-header"]))
+    return tree.run_each(commands)
+
+
+if __name__ == "__main__":
+    paste(Tree(Path(sys.argv[1])))

@@ -1,0 +1,120 @@
+"""Rules about the text of files. Each takes a tree and returns its findings, one string each."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from tree import LAYERS, Tree, layer_of, without_comments
+
+MAX_LINES = 600
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
+
+# Only the platform seam may name these: an exploring build replaces what is behind it.
+SEAM = re.compile(r"^(include/pirn/detail/platform[^/]*\.hpp|src/detail/.*)$")
+NONDETERMINISTIC = [
+    re.compile(r"\bstd::(atomic|jthread|thread|mutex|recursive_mutex|timed_mutex|shared_mutex|condition_variable|"
+               r"random_device|mt19937|this_thread|atomic_thread_fence|atomic_signal_fence|async|barrier|latch|"
+               r"counting_semaphore|call_once|once_flag)\b"),
+    re.compile(r"_clock::now\s*\("),
+    re.compile(r"\b__(atomic|sync)_\w+"),
+    re.compile(r"#\s*include\s*<(atomic|thread|mutex|shared_mutex|condition_variable|random|barrier|latch|semaphore|future)>"),
+]
+# Spelled in pieces, or this file would be its own finding.
+MACHINE_PATH = re.compile(r"(?<![\w.}/)-])/(" + "|".join(["wo" + "rk", "ro" + "ot", "fa" + "rm", "tmp/" + "pirn"]) + r")\b")
+UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"]) + r")\b")
+FOREIGN_PATH = re.compile(r"(^|/)(LICENSE|Cargo\.lock|go\.sum)$|\.(png|svg|ico|jpg)$")
+
+
+def lines_of(text: str) -> Iterator[tuple[int, str]]:
+    return enumerate(text.split("\n"), 1)
+
+
+def layering(tree: Tree) -> list[str]:
+    """A file includes only from its own layer or from one to its left."""
+    findings = []
+    for path in tree.cxx("include", "src", "tests"):
+        own = layer_of(path)
+        product = not path.startswith("tests/")
+        for number, line in lines_of(without_comments(tree.text(path), keep_strings=True)):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            target = match.group(1)
+            parts = target.split("/")
+            if ".." in parts:
+                findings.append(f"{path}:{number}: names a parent folder: {target}")
+            if product and parts[0] in ("boost", "asio", "gtest", "fmt") and own not in ("net", "http", "rpc"):
+                findings.append(f"{path}:{number}: depends on more than libc and the C++ runtime: {target}")
+            name = parts[1] if parts[0] == "pirn" and len(parts) > 2 else parts[0] if len(parts) > 1 else None
+            if own and name in LAYERS and LAYERS.index(name) > LAYERS.index(own):
+                findings.append(f"{path}:{number}: {own} includes from {name}, which lies to its right: {target}")
+    return findings
+
+
+def seam(tree: Tree) -> list[str]:
+    """Atomics, clocks, random numbers and OS threads come from pirn/detail/platform.hpp only."""
+    findings = []
+    for path in tree.cxx("include", "src"):
+        if SEAM.match(path):
+            continue
+        for number, line in lines_of(without_comments(tree.text(path))):
+            for pattern in NONDETERMINISTIC:
+                match = pattern.search(line)
+                if match:
+                    findings.append(f"{path}:{number}: not behind the platform seam: {match.group(0)}")
+    return findings
+
+
+def shape(tree: Tree) -> list[str]:
+    """What every header of ours has, and what none has."""
+    findings = []
+    for path in tree.cxx("include", "src"):
+        text = without_comments(tree.text(path))
+        header = path.endswith((".hpp", ".h"))
+        if header and not re.search(r"^#pragma once$", text, re.M):
+            findings.append(f"{path}: lacks #pragma once")
+        for number, line in lines_of(text):
+            if header and re.match(r"\s*using namespace\b", line):
+                findings.append(f"{path}:{number}: using namespace in a header")
+            if path.startswith("include/") and re.search(r"\berrno\b", line) and not SEAM.match(path):
+                findings.append(f"{path}:{number}: errno in a header; errors are values")
+            define = re.match(r"\s*#\s*define\s+(\w+)", line)
+            if header and define and not define.group(1).startswith("PIRN_"):
+                findings.append(f"{path}:{number}: macro without PIRN_: {define.group(1)}")
+            if re.match(r"\s*namespace\s+pirn\b(?!::inline PIRN_ABI\b)(?!\s*=)", line):
+                findings.append(f"{path}:{number}: outside the inline namespace: write namespace pirn::inline PIRN_ABI")
+    return findings
+
+
+def text_of_all(tree: Tree) -> list[str]:
+    """No file is too long, unfinished, or names a path of one machine."""
+    findings = []
+    for path in tree.paths:
+        if FOREIGN_PATH.search(path):
+            continue
+        text = tree.text(path)
+        count = text.count("\n")
+        if count > MAX_LINES and not path.endswith((".json", ".patch")):
+            findings.append(f"{path}: {count} lines; {MAX_LINES} are the limit")
+        for number, line in lines_of(text):
+            for pattern, what in ((MACHINE_PATH, "a path of one machine"), (UNFINISHED, "unfinished")):
+                match = pattern.search(line)
+                if match:
+                    findings.append(f"{path}:{number}: {what}: {match.group(0)}")
+    return findings
+
+
+def formatting(tree: Tree) -> list[str]:
+    """clang-format would change nothing."""
+    findings = []
+    files = tree.cxx()
+    for begin in range(0, len(files), 50):
+        done = subprocess.run(["clang-format-22", f"--style=file:{Path(__file__).resolve().parents[2] / '.clang-format'}",
+                               "--dry-run", "--ferror-limit=1", *files[begin:begin + 50]],
+                              cwd=tree.root, capture_output=True, text=True)
+        found = re.findall(r"^(.+?):(\d+):\d+: (?:warning|error): code should be clang-formatted", done.stderr, re.M)
+        findings += [f"{name}:{number}: not formatted; run ./dev format" for name, number in found]
+        if done.returncode and not found:
+            findings.append(done.stderr.strip())
+    return findings

@@ -1,0 +1,56 @@
+"""Every check has been seen to fail: each is given a small tree with one fault, and the same tree without it."""
+
+import tempfile
+from pathlib import Path
+
+import compilers
+import rules
+from tree import Tree
+
+GOOD_HEADER = "#pragma once\n\nnamespace pirn::inline PIRN_ABI {\ninline int one() { return 1; }\n}  // namespace pirn::inline PIRN_ABI\n"
+HEADER = "include/pirn/context/x.hpp"
+NO_ABI = GOOD_HEADER.replace("::inline PIRN_ABI", "")
+
+# (check, path, faulty text, sound text): the first must be found, the second must not.
+CASES = [
+    (rules.layering, HEADER, '#include "pirn/fiber/fiber.hpp"\n', '#include "pirn/detail/abi.hpp"\n'),
+    (rules.layering, "src/stack/x.cpp", '#include "fiber/queue.hpp"\n', '#include "stack/slab.hpp"\n'),
+    (rules.layering, HEADER, '#include "../detail/abi.hpp"\n', '// #include "../detail/abi.hpp"\n'),
+    (rules.layering, "src/fiber/x.cpp", "#include <boost/beast.hpp>\n", "#include <vector>\n"),
+    (rules.seam, "src/sync/x.cpp", "std::atomic<int> x;\n", "platform::atomic<int> x;  // not std::atomic\n"),
+    (rules.seam, HEADER, "#include <mutex>\n", "#include <memory>\n"),
+    (rules.seam, HEADER, "auto t = std::chrono::steady_clock::now();\n", "auto t = platform::now();\n"),
+    (rules.seam, HEADER, "int x = __atomic_load_n(&y, 0);\n", 'const char* x = "__atomic_load_n";\n'),
+    (rules.seam, "src/fiber/x.cpp", "std::this_thread::yield();\n", "this_fiber::yield();\n"),
+    (rules.shape, HEADER, GOOD_HEADER.replace("#pragma once", ""), GOOD_HEADER),
+    (rules.shape, HEADER, NO_ABI, GOOD_HEADER),
+    (rules.shape, HEADER, GOOD_HEADER + "#define X 1\n", GOOD_HEADER + "#define PIRN_X 1\n"),
+    (rules.shape, HEADER, GOOD_HEADER + "using namespace std;\n", GOOD_HEADER + "using std::size_t;\n"),
+    (rules.shape, HEADER, GOOD_HEADER + "int e = errno;\n", GOOD_HEADER + "int e = 0;  // never errno\n"),
+    (rules.text_of_all, "README.md", "x\n" * 601, "x\n" * 600),
+    (rules.text_of_all, "dev", "cd /" + "root/x\n", 'cd "$dir/' + 'root"\n'),
+    (rules.text_of_all, "src/x.cpp", "// TO" + "DO: later\n", "// done\n"),
+    (rules.formatting, "src/x.cpp", "int   x ;\n", "int x;\n"),
+    (compilers.headers, HEADER, "#pragma once\ninline std::size_t x;\n", "#pragma once\n#include <cstddef>\ninline std::size_t x;\n"),
+    (compilers.headers, HEADER, "#pragma once\n#include <expected>\nstd::expected<int, int> x;\n", "#pragma once\n"),
+    (compilers.docs, "README.md", "```cpp\nint x = y;\n```\n", "```cpp\nint x = 1;\n```\n"),
+    (compilers.docs, "README.md", "<!-- body -->\n```cpp\nf();\n```\n", "<!-- body -->\n```cpp\nint x = 1;\n++x;\n```\n"),
+    (compilers.docs, "README.md", "<!-- from: README.txt -->\n```cpp\nint x;\n```\n", "```sh\nint x = y;\n```\n"),
+    (compilers.tidy, "src/x.cpp",
+     "#include <utility>\n#include <string>\nauto f(std::string s) { auto t = std::move(s); return s + t; }\n",
+     "int f(int x) { return x; }\n"),
+]
+
+
+def run(jobs: int) -> list[str]:
+    findings = []
+    for check, path, faulty, sound in CASES:
+        for text, expected in ((faulty, True), (sound, False)):
+            with tempfile.TemporaryDirectory() as scratch:
+                file = Path(scratch) / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+                found = check(Tree(Path(scratch), jobs))
+                if bool(found) != expected:
+                    findings.append(f"the check {check.__name__} {'misses' if expected else 'refuses'}: {text!r} {found}")
+    return findings
