@@ -1,0 +1,183 @@
+"""./dev test --mutants: applies each known fault to a copy of the tree and sees the named test go red.
+
+A patch of this folder begins with lines that say what it shows:
+    Test: context_switch_test       the ctest entry that must fail
+    Why: what a user would have met
+    Preset: asan-ubsan              optional, dev by default
+    Target: pirn_libraries          optional: what to build before the test, by default the target named like it
+    Shows: regular expression       optional: what the failing test must print
+    Timeout: 60                     optional: seconds after which a hang counts as red
+The same test is first seen green without any patch.
+"""
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+
+
+@dataclass
+class Fault:
+    path: Path
+    test: str = ""
+    why: str = ""
+    preset: str = "dev"
+    target: str = ""
+    shows: str = ""
+    timeout: int = 60
+    files: list[str] = field(default_factory=list)
+
+    @staticmethod
+    def read(path: Path) -> "Fault":
+        fault = Fault(path)
+        text = path.read_text()
+        header = re.split(r"^(?:---|diff) ", text, maxsplit=1, flags=re.M)[0]
+        for key, value in re.findall(r"^(Test|Why|Preset|Target|Shows|Timeout): *(.+)$", header, re.M):
+            setattr(fault, key.lower(), int(value) if key == "Timeout" else value.strip())
+        if not fault.test or not fault.why:
+            sys.exit(f"{path.name}: lacks a line Test: or Why:")
+        fault.target = fault.target or fault.test
+        fault.files = re.findall(r"^\+\+\+ b/(\S+)", text, re.M)
+        return fault
+
+
+class Workshop:
+    """A copy of the sources, built once per preset and then only as far as a patch reaches."""
+
+    def __init__(self, folder: Path, jobs: int):
+        self.folder, self.jobs = folder, jobs
+        self.source = folder / "src"
+        self.configured: set[str] = set()
+        self.log = folder / "last.log"
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Makes the copy equal to the tree and touches nothing that is equal already."""
+        listing = ["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard", "-z"]
+        if (ROOT / ".git").exists():
+            names = subprocess.run(listing, check=True, capture_output=True, text=True).stdout.split("\0")
+        else:
+            names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if p.is_file()]
+        names = {n for n in names if n and not n.startswith("build/") and (ROOT / n).is_file()}
+        for name in names:
+            self.restore(name)
+        for path in list(self.source.rglob("*")):
+            if path.is_file() and str(path.relative_to(self.source)) not in names:
+                path.unlink()
+
+    def restore(self, name: str) -> None:
+        original, copy = ROOT / name, self.source / name
+        if not original.exists():
+            copy.unlink(missing_ok=True)
+            return
+        content = original.read_bytes()
+        if not copy.exists() or copy.read_bytes() != content:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(content)
+            copy.chmod(original.stat().st_mode)
+
+    def call(self, *command: str) -> bool:
+        with self.log.open("w") as log:
+            return subprocess.run(command, cwd=self.source, stdin=subprocess.DEVNULL, stdout=log, stderr=log).returncode == 0
+
+    def build(self, fault: Fault) -> bool:
+        binary = str(self.folder / fault.preset)
+        if fault.preset not in self.configured:
+            if not self.call("cmake", "--preset", fault.preset, "-S", str(self.source), "-B", binary):
+                return False
+            self.configured.add(fault.preset)
+        return self.call("cmake", "--build", binary, "-j", str(self.jobs), "--target", fault.target)
+
+    def patch(self, fault: Fault) -> bool:
+        return self.call("patch", "-p1", "--batch", "--fuzz=0", "--no-backup-if-mismatch", "-i", str(fault.path))
+
+    def unpatch(self, fault: Fault) -> None:
+        for name in fault.files:
+            self.restore(name)
+            for leftover in (".rej", ".orig"):
+                (self.source / (name + leftover)).unlink(missing_ok=True)
+
+    def run(self, fault: Fault) -> tuple[str, str]:
+        """('green' | 'red' | 'absent' | 'skipped', output). Run without ctest, which would wait as long as for any test."""
+        listing = subprocess.run(["ctest", "--test-dir", str(self.folder / fault.preset), "--show-only=json-v1",
+                                  "-R", f"^{re.escape(fault.test)}$"], capture_output=True, text=True)
+        entries = json.loads(listing.stdout)["tests"] if listing.returncode == 0 else []
+        if not entries or "command" not in entries[0]:
+            return "absent", ""
+        properties = {p["name"]: p["value"] for p in entries[0].get("properties", [])}
+        environment = dict(os.environ)
+        environment.update(e.split("=", 1) for e in properties.get("ENVIRONMENT", []))
+        process = subprocess.Popen(entries[0]["command"], cwd=properties.get("WORKING_DIRECTORY"), env=environment, text=True,
+                                   errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   start_new_session=True)
+        try:
+            output, _ = process.communicate(timeout=fault.timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+            return "red", output + "\n(hung)"
+        if process.returncode == properties.get("SKIP_RETURN_CODE", 0) != 0:
+            return "skipped", output
+        return ("green" if process.returncode == 0 else "red"), output
+
+
+def try_fault(shop: Workshop, fault: Fault) -> str:
+    """What is wrong with this fault; empty when its test caught it."""
+    if not shop.patch(fault):
+        return "the patch does not apply"
+    if not shop.build(fault):
+        return "does not build with the patch:\n" + shop.log.read_text()[-2000:]
+    verdict, output = shop.run(fault)
+    if verdict != "red":
+        return f"SURVIVED: {fault.test} is {verdict}"
+    if fault.shows and not re.search(fault.shows, output):
+        return f"red, but without printing {fault.shows!r}:\n{output[-2000:]}"
+    return ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./dev test --mutants")
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("-R", dest="names", action="append", default=[], help="only the patches whose name matches")
+    options = parser.parse_args()
+
+    faults = [Fault.read(p) for p in sorted(HERE.glob("*.patch"))]
+    faults = [f for f in faults if not options.names or any(re.search(n, f.path.stem) for n in options.names)]
+    faults.sort(key=lambda f: (f.preset, f.test))
+    options.build.mkdir(parents=True, exist_ok=True)
+    shop = Workshop(options.build, options.jobs)
+    passed, failed, sound = 0, 0, {}
+
+    for fault in faults:
+        begin = time.monotonic()
+        key = (fault.preset, fault.test)
+        if key not in sound:
+            built = shop.build(fault)
+            verdict, output = shop.run(fault) if built else ("not built", shop.log.read_text())
+            sound[key] = "" if verdict == "green" else f"{fault.test} without any patch is {verdict}\n{output[-2000:]}"
+        problem = sound[key]
+        if not problem:
+            try:
+                problem = try_fault(shop, fault)
+            finally:
+                shop.unpatch(fault)
+        failed, passed = failed + bool(problem), passed + (not problem)
+        print(f"{'FAILED' if problem else 'caught':7}{fault.path.stem:36} by {fault.test} ({fault.preset})"
+              f" {time.monotonic() - begin:5.0f} s", flush=True)
+        print(f"       {fault.why}" + (f"\n  {problem}" if problem else ""), flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
