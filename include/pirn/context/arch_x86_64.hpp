@@ -5,7 +5,10 @@
 //     state is stored into a struct, never pushed.
 //   * rbp cannot be a clobber (gcc refuses it in a function with a frame pointer): the asm saves it.
 //   * A live long double sits in st(0..7), which the mm registers do not stand for: both are named.
-//   * With AVX-512 compilers park values in zmm16-31 and k0-7; with the baseline those names are errors.
+//   * With AVX-512 compilers park values in zmm16-31 and k0-7, with APX in r16-31; with the baseline those names
+//     are errors.
+//   * A read or write of memory may be a call of a sanitizer's runtime, which takes the argument registers: nothing
+//     stands between the named registers and the asm but register moves.
 //   * A return address is looked up in the unwind tables as pc - 1, so a byte that has the function's ordinary
 //     tables stands before each resume label, and prepare never points pc at a function's first byte.
 #pragma once
@@ -27,9 +30,16 @@
 #else
 #define PIRN_CLOBBER_AVX512
 #endif
+#if defined(__APX_F__)
+#define PIRN_CLOBBER_APX \
+  , "r16", "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "r28", "r29", "r30", "r31"
+#else
+#define PIRN_CLOBBER_APX
+#endif
 #define PIRN_CLOBBER_FLOAT                                                                                            \
   "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", \
-      "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)" PIRN_CLOBBER_AVX512
+      "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)",                                   \
+      "st(7)" PIRN_CLOBBER_AVX512 PIRN_CLOBBER_APX
 
 // Unwind tables inside an asm need the compiler to have opened a table for the function.
 #if defined(__GCC_HAVE_DWARF2_CFI_ASM)
@@ -69,16 +79,20 @@ __attribute__((naked, noinline)) inline void root_frame() {
   asm volatile(PIRN_CFI(".cfi_undefined rip") ".fill 12, 1, 0x90\n\tud2");
 }
 
+// What stands before the code of a fresh context, so that + 8 is an endbr64 (f3 0f 1e fa, elsewhere a nop) whether or
+// not the compiler put one at + 0.
+#define PIRN_START_PADDING ".long 0x90909090, 0xfa1e0ff3, 0xfa1e0ff3\n\t"
+
 /// Where a fresh context begins (at + 8, inside the padding, for the reason above): it jumps to the entry function
 /// whose address lies on top of the stack, and leaves all argument registers as the switch delivered them.
 __attribute__((naked, noinline)) inline void start_frame() {
-  asm volatile(PIRN_CFI(".cfi_undefined rip") ".fill 12, 1, 0x90\n\tpopq %r11\n\tjmpq *%r11");
+  asm volatile(PIRN_CFI(".cfi_undefined rip") PIRN_START_PADDING "popq %r11\n\tjmpq *%r11");
 }
 
 /// As start_frame, for a `transfer` entry function where the compiler has no preserve_none convention: moves the
 /// seven arguments from that convention's registers to those of the ordinary one.
 __attribute__((naked, noinline)) inline void start_frame_plain() {
-  asm volatile(PIRN_CFI(".cfi_undefined rip") ".fill 12, 1, 0x90\n\t"
+  asm volatile(PIRN_CFI(".cfi_undefined rip") PIRN_START_PADDING
                "popq %r11\n\t"
                "movq %rdx, 8(%rsp)\n\t"  // the seventh argument is on the stack, above the return address
                "movq %rsi, %r9\n\t"
@@ -150,8 +164,9 @@ class fp_words {
 /// the side that resumed us sent. `from` and `to` must not be the same object.
 PIRN_ALWAYS_INLINE void switch_to(context& from, const context& to, word& first, word& second) noexcept {
   const detail::fp_words fp;
-  register word message0 asm("rdi") = first;
-  register word message1 asm("rsi") = second;
+  const word sent0 = first, sent1 = second;
+  register word message0 asm("rdi") = sent0;
+  register word message1 asm("rsi") = sent1;
   register context* out asm("rdx") = &from;
   register const context* in asm("rcx") = &to;
   asm volatile(
@@ -175,8 +190,9 @@ PIRN_ALWAYS_INLINE void switch_to(context& from, const context& to, word& first,
       : "+r"(message0), "+r"(message1), "+r"(out), "+r"(in)
       :
       : "rax", "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
-  first = message0;
-  second = message1;
+  const word received0 = message0, received1 = message1;
+  first = received0;
+  second = received1;
   fp.restore();
 }
 
@@ -185,13 +201,15 @@ PIRN_ALWAYS_INLINE void switch_to(context& from, const context& to, word& first,
 /// (pc, sp, fp, values...), so a fresh context's entry function finds its arguments in place.
 PIRN_ALWAYS_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept {
   const detail::fp_words fp_control;
-  register void* pc asm("r12") = to.pc;
-  register void* sp asm("r13") = to.sp;
-  register void* fp asm("r14") = to.fp;
-  register word value0 asm("r15") = values[0];
-  register word value1 asm("rdi") = values[1];
-  register word value2 asm("rsi") = values[2];
-  register word value3 asm("rdx") = values[3];
+  const peer target = to;
+  const word sent0 = values[0], sent1 = values[1], sent2 = values[2], sent3 = values[3];
+  register void* pc asm("r12") = target.pc;
+  register void* sp asm("r13") = target.sp;
+  register void* fp asm("r14") = target.fp;
+  register word value0 asm("r15") = sent0;
+  register word value1 asm("rdi") = sent1;
+  register word value2 asm("rsi") = sent2;
+  register word value3 asm("rdx") = sent3;
   asm volatile(
       // Moves, not xchg: register moves are renamed away, an exchange is three micro-operations.
       "movq %%r12, %%r8\n\t"
@@ -213,11 +231,13 @@ PIRN_ALWAYS_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept
       : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(value2), "+r"(value3)
       :
       : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", PIRN_CLOBBER_FLOAT, "memory", "cc");
-  to = {pc, sp, fp};
-  values[0] = value0;
-  values[1] = value1;
-  values[2] = value2;
-  values[3] = value3;
+  const peer resumer{pc, sp, fp};
+  const word received0 = value0, received1 = value1, received2 = value2, received3 = value3;
+  to = resumer;
+  values[0] = received0;
+  values[1] = received1;
+  values[2] = received2;
+  values[3] = received3;
   fp_control.restore();
 }
 
