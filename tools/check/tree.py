@@ -40,16 +40,16 @@ class Tree:
                 if Path(p).suffix in CXX_SUFFIXES and (not folders or p.startswith(tuple(f + "/" for f in folders)))]
 
     def changed(self) -> set[str]:
-        """What differs from origin/main (or from the commit before the last), committed or not."""
+        """What differs from origin/main and what the last commit changed, with all that is not committed."""
+        names = set()
         for base in ("origin/main", "HEAD~"):
             try:
-                names = self.git("diff", "--name-only", "-z", f"{base}...HEAD" if "/" in base else base)
-                names += self.git("diff", "--name-only", "-z", "HEAD")
-                names += self.git("ls-files", "-o", "--exclude-standard", "-z")
-                return set(names.split("\0")) & set(self.paths)
+                names |= set(self.git("diff", "--name-only", "-z", base).split("\0"))
             except subprocess.CalledProcessError:
-                continue
-        return set(self.paths)
+                continue  # no such commit here
+        if not names:
+            return set(self.paths)
+        return (names | set(self.git("ls-files", "-o", "--exclude-standard", "-z").split("\0"))) & set(self.paths)
 
     def run_each(self, commands: list[tuple[str, list[str]]]) -> list[str]:
         """Runs (title, command) pairs side by side; a failure becomes a finding with its output."""
