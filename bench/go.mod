@@ -1,0 +1,3 @@
+module pirn/bench
+
+go 1.19

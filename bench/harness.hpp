@@ -1,0 +1,101 @@
+// What every C++ program of the bench shares: the inputs, the timing loop, the checker and the output row.
+// harness.rs and harness.go do the same for the other languages; bench/README.md is the protocol.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+/// An input of the workload, set by run.py for all languages alike (PIRN_BENCH_<name>).
+inline std::uint64_t input(const char* name) {
+  const std::string variable = std::string("PIRN_BENCH_") + name;
+  const char* value = std::getenv(variable.c_str());
+  if (value == nullptr) {
+    std::fprintf(stderr, "%s is not set: start this program by bench/run.py\n", variable.c_str());
+    std::exit(2);
+  }
+  return std::strtoull(value, nullptr, 10);
+}
+
+/// Ends the program with a failure unless the work that was paid for was done.
+inline void check(bool done, const char* what) {
+  if (!done) {
+    std::fprintf(stderr, "check failed: %s\n", what);
+    std::exit(1);
+  }
+}
+
+/// Prints one result; `params` is a JSON object.
+inline void row(const char* workload, const char* impl, const std::string& params, const char* unit, double value,
+                const char* note = nullptr) {
+  std::printf(R"({"workload":"%s","impl":"%s","params":%s,"unit":"%s","value":%.4f)", workload, impl, params.c_str(),
+              unit, value);
+  if (note != nullptr) {
+    std::printf(R"(,"note":"%s")", note);
+  }
+  std::printf("}\n");
+  std::fflush(stdout);
+}
+
+inline std::string param(const char* name, std::uint64_t value) {
+  return "{\"" + std::string(name) + "\":" + std::to_string(value) + "}";
+}
+
+inline std::string mode(const char* value) { return std::string(R"({"mode":")") + value + "\"}"; }
+
+inline double now_ns() {
+  return static_cast<double>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
+}
+
+/// The median cost in nanoseconds of one of the `n` operations that `run(n)` does. The number of operations, a multiple
+/// of `granule`, grows until a block lasts long enough, which is the warm-up too.
+template <typename Run>
+double ns_per_operation(Run&& run, std::uint64_t granule = 10) {
+  const double block_ns = static_cast<double>(input("BLOCK_MS")) * 1e6;
+  std::uint64_t n = 1000;
+  for (;;) {
+    const double start = now_ns();
+    run(n);
+    const double took = now_ns() - start;
+    if (took >= block_ns) {
+      break;
+    }
+    const double factor = took > 0 ? block_ns / took * 1.2 : 10;
+    n = static_cast<std::uint64_t>(static_cast<double>(n) * std::min(factor, 10.0));
+    n = (n / granule + 1) * granule;
+  }
+  std::vector<double> blocks(input("BLOCKS"));
+  for (double& block : blocks) {
+    const double start = now_ns();
+    run(n);
+    block = (now_ns() - start) / static_cast<double>(n);
+  }
+  std::nth_element(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(blocks.size() / 2), blocks.end());
+  return blocks[blocks.size() / 2];
+}
+
+/// Memory that the process holds: resident pages and the page tables behind its mappings, in bytes.
+inline std::uint64_t memory_bytes() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  std::uint64_t kib = 0;
+  while (status >> word) {
+    if (word == "VmRSS:" || word == "VmPTE:") {
+      std::uint64_t amount = 0;
+      status >> amount;
+      kib += amount;
+    }
+  }
+  return kib * 1024;
+}
+
+}  // namespace bench

@@ -1,0 +1,65 @@
+// harness.hpp for Rust: the inputs, the timing loop, the checker and the output row.
+use std::time::Instant;
+
+/// An input of the workload, set by run.py for all languages alike.
+pub fn input(name: &str) -> u64 {
+    let variable = format!("PIRN_BENCH_{name}");
+    match std::env::var(&variable).ok().and_then(|value| value.parse().ok()) {
+        Some(value) => value,
+        None => {
+            eprintln!("{variable} is not set: start this program by bench/run.py");
+            std::process::exit(2);
+        }
+    }
+}
+
+/// Ends the program with a failure unless the work that was paid for was done.
+pub fn check(done: bool, what: &str) {
+    if !done {
+        eprintln!("check failed: {what}");
+        std::process::exit(1);
+    }
+}
+
+/// Prints one result; `params` is a JSON object.
+pub fn row(workload: &str, implementation: &str, params: &str, unit: &str, value: f64, note: &str) {
+    println!(
+        r#"{{"workload":"{workload}","impl":"{implementation}","params":{params},"unit":"{unit}","value":{value:.4},"note":"{note}"}}"#
+    );
+}
+
+/// The median cost in nanoseconds of one of the `n` operations that `run(n)` does, as in harness.hpp.
+pub fn ns_per_operation(granule: u64, mut run: impl FnMut(u64)) -> f64 {
+    let block_ns = input("BLOCK_MS") as f64 * 1e6;
+    let mut n = 1000;
+    loop {
+        let took = time(&mut run, n);
+        if took >= block_ns {
+            break;
+        }
+        let factor = if took > 0.0 { block_ns / took * 1.2 } else { 10.0 };
+        n = (n as f64 * factor.min(10.0)) as u64;
+        n = (n / granule + 1) * granule;
+    }
+    let mut blocks: Vec<f64> = (0..input("BLOCKS")).map(|_| time(&mut run, n) / n as f64).collect();
+    blocks.sort_by(f64::total_cmp);
+    blocks[blocks.len() / 2]
+}
+
+fn time(run: &mut impl FnMut(u64), n: u64) -> f64 {
+    let start = Instant::now();
+    run(n);
+    start.elapsed().as_nanos() as f64
+}
+
+/// Resident pages and page tables of this process, in bytes.
+#[allow(dead_code)]
+pub fn memory_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("/proc is mounted");
+    let kib: u64 = status
+        .lines()
+        .filter(|line| line.starts_with("VmRSS:") || line.starts_with("VmPTE:"))
+        .filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok())
+        .sum();
+    kib * 1024
+}

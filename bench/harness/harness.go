@@ -1,0 +1,80 @@
+// Package harness is harness.hpp for Go: the inputs, the timing loop, the checker and the output row.
+package harness
+
+import (
+	"fmt"
+	"os"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Input is an input of the workload, set by run.py for all languages alike.
+func Input(name string) int {
+	variable := "PIRN_BENCH_" + name
+	value, err := strconv.Atoi(os.Getenv(variable))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, variable+" is not set: start this program by bench/run.py")
+		os.Exit(2)
+	}
+	return value
+}
+
+// Check ends the program with a failure unless the work that was paid for was done.
+func Check(done bool, what string) {
+	if !done {
+		fmt.Fprintln(os.Stderr, "check failed: "+what)
+		os.Exit(1)
+	}
+}
+
+// Row prints one result; params is a JSON object.
+func Row(workload, params, unit string, value float64, note string) {
+	fmt.Printf("{\"workload\":%q,\"impl\":\"go\",\"params\":%s,\"unit\":%q,\"value\":%.4f,\"note\":%q}\n",
+		workload, params, unit, value, note)
+}
+
+// NsPerOperation is the median cost in nanoseconds of one of the n operations that run(n) does, as in harness.hpp.
+func NsPerOperation(granule int, run func(n int)) float64 {
+	blockNs := float64(Input("BLOCK_MS")) * 1e6
+	n := 1000
+	for {
+		took := timed(run, n)
+		if took >= blockNs {
+			break
+		}
+		factor := 10.0
+		if took > 0 && blockNs/took*1.2 < factor {
+			factor = blockNs / took * 1.2
+		}
+		n = (int(float64(n)*factor)/granule + 1) * granule
+	}
+	blocks := make([]float64, Input("BLOCKS"))
+	for i := range blocks {
+		blocks[i] = timed(run, n) / float64(n)
+	}
+	sort.Float64s(blocks)
+	return blocks[len(blocks)/2]
+}
+
+func timed(run func(n int), n int) float64 {
+	start := time.Now()
+	run(n)
+	return float64(time.Since(start).Nanoseconds())
+}
+
+// MemoryBytes is what the process holds: resident pages and page tables.
+func MemoryBytes() int {
+	status, err := os.ReadFile("/proc/self/status")
+	Check(err == nil, "/proc is mounted")
+	kib := 0
+	for _, line := range strings.Split(string(status), "\n") {
+		fields := strings.Fields(line)
+		if len(fields) >= 2 && (fields[0] == "VmRSS:" || fields[0] == "VmPTE:") {
+			amount, _ := strconv.Atoi(fields[1])
+			kib += amount
+		}
+	}
+	return kib * 1024
+}

@@ -1,0 +1,176 @@
+"""Finds and builds the programs of the bench.
+
+A workload is a folder beside this file, an implementation is a file in it: C++ by the tree's CMake (preset bench), Go and
+Rust by their own tools, a shell script as it is. What cannot be built is skipped with the reason.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+BUILD = Path(os.environ.get("PIRN_BUILD", ROOT / "build")) / "bench"
+RIVALS = BUILD / "rivals"
+
+WORKLOADS = {
+    "switch": "one switch between two contexts that run different functions",
+    "yield": "one yield among 10 fibers",
+    "spawn": "one fiber created, run and joined; in batches of 1000 or one at a time",
+    "http-hello": "GET /hello over 100 connections, the server on one core and wrk on another",
+    "million": "a million fibers suspended at once: memory and time for each",
+    "clock": "the clock frequency, and an empty loop that clobbers what a switch clobbers",
+}
+SUFFIXES = (".cpp", ".go", ".rs", ".sh")
+
+
+@dataclass
+class Program:
+    """One implementation of one workload."""
+
+    workload: str
+    impl: str
+    command: list[str] = field(default_factory=list)
+    skipped: str = ""  # the reason, when it cannot run
+    outside: bool = False  # from --rivals
+
+    @property
+    def name(self) -> str:
+        return f"{self.workload}/{self.impl}"
+
+
+def sources(workloads) -> dict[tuple[str, str], Path]:
+    """The file of every implementation of the workloads, pirn's own first."""
+    found = {}
+    for workload in workloads:
+        files = [path for path in (HERE / workload).iterdir() if path.suffix in SUFFIXES]
+        for path in sorted(files, key=lambda path: (path.stem != "pirn", path.stem)):
+            found[workload, path.stem] = path
+    return found
+
+
+def outside(folder: Path, workloads) -> list[Program]:
+    """The executables of a folder, each of which is tried with every workload."""
+    files = sorted(path for path in folder.iterdir() if path.is_file() and os.access(path, os.X_OK))
+    return [Program(workload, path.name, [str(path.resolve())], outside=True) for workload in workloads for path in files]
+
+
+def build(workloads) -> list[Program]:
+    """Builds the implementations of the workloads that are in the tree."""
+    files = sources(workloads)
+    reasons = {}
+    for suffix, how in ((".cpp", _build_cpp), (".go", _build_go), (".rs", _build_rust), (".sh", _build_script)):
+        chosen = {key: path for key, path in files.items() if path.suffix == suffix}
+        if chosen:
+            reasons.update(how(chosen))
+    programs = []
+    for (workload, impl), path in files.items():
+        reason = reasons.get((workload, impl), "")
+        program = path if path.suffix == ".sh" else RIVALS / workload / impl
+        programs.append(Program(workload, impl, [str(program)], skipped=reason))
+    return programs
+
+
+def _run(command, **options):
+    """The reason why a command failed, or an empty string."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                              stdin=subprocess.DEVNULL, **options)
+    except FileNotFoundError:
+        return f"{command[0]} is not installed"
+    if done.returncode == 0:
+        return ""
+    lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    telling = [line for line in lines if re.search(r"\berror\b|undefined|not found", line, re.IGNORECASE)]
+    return (telling or lines or ["no output"])[0][:200]
+
+
+def _cmake_target(key) -> str:
+    workload, impl = key
+    return f"bench_{workload}_{impl}"
+
+
+def _configure() -> str:
+    return _run(["cmake", "--preset", "bench", "-S", str(ROOT), "-B", str(BUILD)], cwd=ROOT)
+
+
+def _build_targets(targets) -> dict[str, str]:
+    """The reason for every target that does not build."""
+    command = ["cmake", "--build", str(BUILD), "-j", str(os.cpu_count()), "--target"]
+    if not targets or not _run(command + list(targets) + ["--", "-k", "0"]):
+        return {}
+    return {target: reason for target in targets if (reason := _run(command + [target]))}
+
+
+def _build_cpp(files) -> dict:
+    if reason := _configure():
+        return {key: f"CMake: {reason}" for key in files}
+    reasons = {}
+    for workload, impl in files:
+        note = RIVALS / workload / f"{impl}.skipped"
+        if note.exists():
+            reasons[workload, impl] = note.read_text()
+    failed = _build_targets([_cmake_target(key) for key in files if key not in reasons])
+    for key in files:
+        if _cmake_target(key) in failed:
+            reasons[key] = f"does not build: {failed[_cmake_target(key)]}"
+    return reasons
+
+
+def _build_go(files) -> dict:
+    if not shutil.which("go"):
+        return {key: "go is not installed" for key in files}
+    environment = dict(os.environ, CGO_ENABLED="0", GOTOOLCHAIN="local")
+    reasons = {}
+    for (workload, impl), path in files.items():
+        target = RIVALS / workload / impl
+        target.parent.mkdir(parents=True, exist_ok=True)
+        command = ["go", "build", "-o", str(target), str(path.relative_to(HERE))]
+        if reason := _run(command, cwd=HERE, env=environment):
+            reasons[workload, impl] = f"does not build: {reason}"
+    return reasons
+
+
+def _build_rust(files) -> dict:
+    if not shutil.which("cargo"):
+        return {key: "cargo is not installed" for key in files}
+    folder = BUILD / "cargo"
+    command = ["cargo", "build", "--quiet", "--release", "--locked", "--target-dir", str(folder)]
+    for workload, impl in files:
+        command += ["--bin", f"{workload}-{impl}"]
+    if (reason := _run(command, cwd=HERE)) and _run(command + ["--offline"], cwd=HERE):
+        return {key: f"does not build: {reason}" for key in files}
+    for workload, impl in files:
+        (RIVALS / workload).mkdir(parents=True, exist_ok=True)
+        shutil.copy2(folder / "release" / f"{workload}-{impl}", RIVALS / workload / impl)
+    return {}
+
+
+def _build_script(files) -> dict:
+    """A script says in its head what it needs: a line `# needs: command NAME` or `# needs: target NAME`."""
+    reasons = {}
+    for key, path in files.items():
+        for kind, name in re.findall(r"^# needs: (command|target) (\S+)$", path.read_text(), re.MULTILINE):
+            if kind == "command" and not shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"):
+                reasons[key] = f"{name} is not installed"
+            if kind == "target" and (reason := _configure() or _build_targets([name]).get(name)):
+                reasons[key] = f"does not build: {reason}"
+    return reasons
+
+
+def parse_rows(text: str) -> list[dict]:
+    """The rows of a program's output: one JSON object a line, or one JSON array."""
+    try:
+        whole = json.loads(text)
+        return [row for row in whole if isinstance(row, dict)] if isinstance(whole, list) else [whole]
+    except ValueError:
+        pass
+    rows = []
+    for line in text.splitlines():
+        if line.lstrip().startswith("{"):
+            rows.append(json.loads(line))
+    return rows

@@ -1,0 +1,31 @@
+// Boost.Fiber with its default round-robin scheduler.
+#include "../harness.hpp"
+
+#include <boost/fiber/all.hpp>
+
+namespace {
+
+void run(std::uint64_t n) {
+  const std::uint64_t fibers = bench::input("FIBERS");
+  std::uint64_t yields = 0;
+  std::vector<boost::fibers::fiber> all;
+  for (std::uint64_t i = 0; i < fibers; ++i) {
+    all.emplace_back([each = n / fibers, &yields] {
+      for (std::uint64_t k = 0; k < each; ++k) {
+        boost::this_fiber::yield();
+        ++yields;
+      }
+    });
+  }
+  for (boost::fibers::fiber& fiber : all) {
+    fiber.join();
+  }
+  bench::check(yields == n / fibers * fibers, "every fiber yields as often as asked");
+}
+
+}  // namespace
+
+int main() {
+  bench::row("yield", "boost-fiber", bench::param("fibers", bench::input("FIBERS")), "ns",
+             bench::ns_per_operation(run));
+}

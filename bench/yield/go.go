@@ -1,0 +1,35 @@
+// Goroutines on one core and runtime.Gosched.
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+
+	"pirn/bench/harness"
+)
+
+func main() {
+	fibers := harness.Input("FIBERS")
+	ns := harness.NsPerOperation(fibers, func(n int) {
+		yields := make([]int, fibers)
+		var all sync.WaitGroup
+		all.Add(fibers)
+		for i := 0; i < fibers; i++ {
+			go func(count *int) {
+				for k := 0; k < n/fibers; k++ {
+					runtime.Gosched()
+					*count++
+				}
+				all.Done()
+			}(&yields[i])
+		}
+		all.Wait()
+		sum := 0
+		for _, count := range yields {
+			sum += count
+		}
+		harness.Check(sum == n, "every goroutine yields as often as asked")
+	})
+	harness.Row("yield", fmt.Sprintf(`{"fibers":%d}`, fibers), "ns", ns, "runtime.Gosched")
+}
