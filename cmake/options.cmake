@@ -7,7 +7,7 @@ option(PIRN_BENCH "Build what bench/run.py runs" OFF)
 option(PIRN_KEEP_FP_WORDS "Give every context its own mxcsr and x87 control word" OFF)
 set(PIRN_SANITIZE "" CACHE STRING "Sanitizers, as after -fsanitize=: address,undefined or thread")
 
-if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
 endif()
 
