@@ -1,0 +1,41 @@
+// A stack inside its creator's own frame: no allocation at all.
+#pragma once
+
+#include <cstddef>
+
+#include "pirn/stack/stack.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// Holds one stack of N bytes and is a stack_allocator that hands it out. Has no guard: running off it overwrites what
+/// lies below it in the creator's frame, so it is for code whose depth is known. Not thread-safe; must outlive what
+/// runs on it, and cannot be copied or moved since that would.
+template <std::size_t N>
+class frame_buffer {
+  static_assert(N >= 512 && N % 16 == 0, "a stack is a multiple of 16 bytes, and less than 512 runs nothing");
+
+ public:
+  frame_buffer() noexcept {}  // the bytes stay as they are
+  frame_buffer(const frame_buffer&) = delete;
+  frame_buffer& operator=(const frame_buffer&) = delete;
+
+  /// The stack, or pool_limit while it is taken, or invalid_size for more than N bytes.
+  [[nodiscard]] stack_result allocate(std::size_t size) noexcept {
+    if (size == 0 || size > N) {
+      return {stack{}, stack_error::invalid_size};
+    }
+    if (taken_) {
+      return {stack{}, stack_error::pool_limit};
+    }
+    taken_ = true;
+    return {stack{bytes_, bytes_ + N, this}, stack_error::none};
+  }
+  void deallocate(stack) noexcept { taken_ = false; }
+
+ private:
+  alignas(16) char bytes_[N];
+  bool taken_ = false;
+};
+static_assert(stack_allocator<frame_buffer<512>>);
+
+}  // namespace pirn::inline PIRN_ABI

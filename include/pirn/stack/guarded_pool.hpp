@@ -1,0 +1,182 @@
+// Stacks with guards, carved out of large reservations of address space and reused in last-in-first-out order.
+//
+//   guarded_pool          shared by all threads; a lock, and a system call when memory is asked for or given back
+//   guarded_pool::cache   owned by one worker; a handful of instructions, no lock, does not touch the stack
+//
+// A slab is one mapping; a slot is [guard | usable], and slots are an odd number of pages apart, so that like pages of
+// neighbours fall into different sets of the outer caches.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "pirn/detail/platform.hpp"
+#include "pirn/stack/stack.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// How a guard is made.
+enum class guard_kind : std::uint8_t {
+  automatic,        ///< lightweight where the kernel has it and the memory is not locked, else protected_pages
+  lightweight,      ///< MADV_GUARD_INSTALL (Linux 6.13): costs no mapping, so a million stacks fit
+  protected_pages,  ///< mprotect: two mappings a stack, so vm.max_map_count (65530) allows some 32 thousand
+  none,             ///< no guard: an overflow silently overwrites the neighbour
+};
+[[nodiscard]] const char* to_string(guard_kind kind) noexcept;
+
+namespace detail {
+class stack_class;
+class stack_pool_state;
+#if defined(PIRN_ASAN)
+// A reused stack is unpoisoned; LeakSanitizer scans live stacks one by one, since reading a guard would fault.
+void stack_handed_out(const stack& value) noexcept;
+void stack_taken_back(const stack& value) noexcept;
+#else
+PIRN_ALWAYS_INLINE void stack_handed_out(const stack&) noexcept {}
+PIRN_ALWAYS_INLINE void stack_taken_back(const stack&) noexcept {}
+#endif
+}  // namespace detail
+
+/// How a guarded_pool behaves.
+struct guarded_pool_options {
+  /// Appears in diagnostics. Must outlive the pool.
+  const char* name = "stacks";
+  /// Bytes of address space below each stack that fault; a multiple of the page size, not 0 unless `guard` is none.
+  std::size_t guard_size = std::size_t{64} << 10;
+  guard_kind guard = guard_kind::automatic;
+  /// The most stacks that may exist, idle ones included.
+  std::size_t max_stacks = SIZE_MAX;
+  /// The most bytes of usable stack that may exist, idle ones included.
+  std::size_t max_bytes = SIZE_MAX;
+  /// Bytes at the top of each stack that get memory when it is made and keep it for good.
+  std::size_t prefault = 0;
+  /// Per size class: how many bytes of memory idle stacks may hold. Beyond it those idle the longest give theirs back.
+  /// A stack is taken to hold as much as the deepest that was sampled.
+  std::size_t idle_high_water = std::size_t{256} << 20;
+  /// Varies `top` from stack to stack by multiples of 128 bytes, below 3 KiB; `size()` is never less than asked for.
+  bool colour = true;
+};
+
+/// What a size class of a pool holds.
+struct stack_class_statistics {
+  std::size_t stack_size = 0;   ///< what was asked for, rounded up to the class
+  std::size_t usable_size = 0;  ///< bytes between limit and the end of the top page
+  std::size_t in_use = 0;       ///< stacks with users
+  std::size_t idle = 0;         ///< stacks without, in the pool and in caches
+  std::size_t idle_cold = 0;    ///< of these, in the pool and without memory
+  std::size_t high_water = 0;   ///< bytes: the deepest use seen so far
+  std::size_t resident = 0;     ///< bytes of memory that all of them hold; only with stack_sampling::memory
+  std::size_t reserved = 0;     ///< bytes of address space
+  std::size_t lightweight_guards = 0;
+  std::size_t protected_guards = 0;
+};
+
+/// Whether `stats` looks at each stack's memory.
+enum class stack_sampling : std::uint8_t {
+  counters,  ///< only what is counted anyway
+  memory,    ///< also asks the kernel about every stack (0.3 us each), which updates high-water marks
+};
+
+/// The default stack allocator. Thread-safe. All stacks must be back and all caches gone when it is destroyed;
+/// otherwise it names itself and aborts, since those stacks would vanish under their users.
+class guarded_pool {
+ public:
+  using options = guarded_pool_options;
+  struct statistics {
+    std::vector<stack_class_statistics> classes;  ///< by size, those that were ever used
+    std::size_t in_use = 0;
+    std::size_t idle = 0;
+    std::size_t resident = 0;
+    std::size_t reserved = 0;
+  };
+  class cache;
+
+  /// Throws std::system_error (guard_refused) for options that ask for no guard without saying `guard_kind::none`,
+  /// or for a guard that is not whole pages.
+  explicit guarded_pool(const options& how = options{});
+  ~guarded_pool();
+  guarded_pool(const guarded_pool&) = delete;
+  guarded_pool& operator=(const guarded_pool&) = delete;
+
+  /// A stack of at least `size` usable bytes; sizes are rounded up to classes, four to each doubling.
+  [[nodiscard]] stack_result allocate(std::size_t size) noexcept;
+  /// Takes back what `allocate` of this pool, or of a cache of it, gave. Nobody may be running on it.
+  void deallocate(stack value) noexcept;
+
+  /// Idle stacks in the pool give all their memory back now, whatever the policy.
+  void trim() noexcept;
+  /// Throws std::bad_alloc.
+  [[nodiscard]] statistics stats(stack_sampling sampling = stack_sampling::counters) const;
+  [[nodiscard]] const options& how() const noexcept;
+
+ private:
+  friend class cache;
+  std::unique_ptr<detail::stack_pool_state> state_;
+};
+static_assert(stack_allocator<guarded_pool>);
+
+/// Stacks of one size kept at hand by one worker. Not thread-safe, except that `guarded_pool::stats` may count it.
+/// Last in, first out: what was used last is still in the processor's cache.
+class guarded_pool::cache {
+ public:
+  /// Keeps up to `capacity` stacks of `size` bytes. Throws std::bad_alloc, or std::system_error for an invalid size.
+  cache(guarded_pool& pool, std::size_t size = default_stack_size, std::size_t capacity = 1024);
+  /// Hands everything back to the pool.
+  ~cache();
+  cache(const cache&) = delete;
+  cache& operator=(const cache&) = delete;
+
+  /// A stack of at least the cache's size.
+  [[nodiscard]] PIRN_ALWAYS_INLINE stack_result allocate() noexcept {
+    const std::uint32_t count = count_.load(platform::memory_order_relaxed);
+    if (count == 0) [[unlikely]] {
+      return refill();
+    }
+    const stack value = items_[count - 1];
+    count_.store(count - 1, platform::memory_order_relaxed);
+    detail::stack_handed_out(value);
+    return {value, stack_error::none};
+  }
+
+  /// Takes back any stack of the cache's pool; one of another size goes to the pool. The caller may still be running
+  /// on a stack of the cache's size: it stays here, whole, until the owner next calls the cache.
+  PIRN_ALWAYS_INLINE void deallocate(stack value) noexcept {
+    const std::uint32_t count = count_.load(platform::memory_order_relaxed);
+    if (count == capacity_ || value.owner() != class_) [[unlikely]] {
+      deallocate_slow(value);
+      return;
+    }
+    detail::stack_taken_back(value);
+    items_[count] = value;
+    count_.store(count + 1, platform::memory_order_relaxed);
+  }
+
+  /// The class's size in bytes: `allocate` gives at least as much.
+  [[nodiscard]] std::size_t stack_size() const noexcept;
+  /// Stacks at hand.
+  [[nodiscard]] std::size_t size() const noexcept { return count_.load(platform::memory_order_relaxed); }
+  /// Hands all stacks at hand back to the pool.
+  void clear() noexcept;
+
+ private:
+  friend class detail::stack_pool_state;
+  PIRN_NOINLINE stack_result refill() noexcept;
+  PIRN_NOINLINE void deallocate_slow(stack value) noexcept;
+
+  // Only the owner writes; atomic because the pool's statistics read it.
+  platform::atomic<std::uint32_t> count_{0};
+  std::uint32_t capacity_;
+  detail::stack_class* class_;
+  std::unique_ptr<stack[]> items_;
+  guarded_pool& pool_;
+  cache* next_ = nullptr;  // the pool's list of caches, under its lock
+  cache* previous_ = nullptr;
+};
+
+/// The pool of the whole process, made at first use and never destroyed. `allocate` and `deallocate` of default-sized
+/// stacks go through a small cache of the calling thread.
+[[nodiscard]] guarded_pool& default_stack_pool() noexcept;
+
+}  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,122 @@
+#include "stack/address_space.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+
+namespace pirn::inline PIRN_ABI::detail {
+
+namespace {
+/// Counts the lines of a file of /proc; 0 if it cannot be read.
+std::size_t count_lines(const char* path) noexcept {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return 0;
+  }
+  std::size_t lines = 0;
+  char buffer[4096];
+  for (ssize_t got = 0; (got = read(file, buffer, sizeof buffer)) > 0;) {
+    for (ssize_t i = 0; i < got; ++i) {
+      lines += buffer[i] == '\n' ? 1 : 0;
+    }
+  }
+  close(file);
+  return lines;
+}
+
+std::size_t read_number(const char* path) noexcept {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return SIZE_MAX;
+  }
+  char buffer[32] = {};
+  const ssize_t got = read(file, buffer, sizeof buffer - 1);
+  close(file);
+  return got > 0 ? std::strtoull(buffer, nullptr, 10) : SIZE_MAX;
+}
+
+/// ENOMEM of mmap, mprotect and madvise has several causes and the kernel does not say which: see what is exhausted.
+stack_error why_no_mapping() noexcept {
+  constexpr std::size_t slack = 8;  // some of the listed lines are not counted by the kernel, and a split needs two
+  if (count_lines("/proc/self/maps") + slack >= read_number("/proc/sys/vm/max_map_count")) {
+    return stack_error::mapping_limit;
+  }
+  for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
+    rlimit limit{};
+    if (getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+      return stack_error::address_space;
+    }
+  }
+  return stack_error::out_of_memory;
+}
+
+stack_error protect(char* begin, std::size_t bytes, int protection) noexcept {
+  if (mprotect(begin, bytes, protection) == 0) {
+    return stack_error::none;
+  }
+  return errno == ENOMEM ? why_no_mapping() : stack_error::guard_refused;
+}
+}  // namespace
+
+std::size_t page_size() noexcept {
+  static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+char* reserve_range(std::size_t bytes, stack_error& error) noexcept {
+  // Inaccessible at first, so that memory locked by mlockall is not filled until a stack is made.
+  void* range = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (range == MAP_FAILED) {
+    error = errno == ENOMEM ? why_no_mapping() : stack_error::out_of_memory;
+    if (error == stack_error::out_of_memory && bytes > (std::size_t{1} << 40)) {
+      error = stack_error::address_space;
+    }
+    return nullptr;
+  }
+  // A huge page would give every stack 2 MiB of memory; kernels without them refuse the advice, which is as good.
+  madvise(range, bytes, MADV_NOHUGEPAGE);
+  return static_cast<char*>(range);
+}
+
+void release_range(char* begin, std::size_t bytes) noexcept { munmap(begin, bytes); }
+
+stack_error make_usable(char* begin, std::size_t bytes) noexcept {
+  return protect(begin, bytes, PROT_READ | PROT_WRITE);
+}
+
+stack_error make_inaccessible(char* begin, std::size_t bytes) noexcept { return protect(begin, bytes, PROT_NONE); }
+
+stack_error install_guard(char* begin, std::size_t bytes) noexcept {
+  int result = 0;
+  do {
+    result = madvise(begin, bytes, MADV_GUARD_INSTALL);
+  } while (result != 0 && (errno == EINTR || errno == EAGAIN));
+  if (result == 0) {
+    return stack_error::none;
+  }
+  return errno == ENOMEM ? stack_error::out_of_memory : stack_error::guard_refused;
+}
+
+void give_memory_back(char* begin, std::size_t bytes) noexcept { madvise(begin, bytes, MADV_DONTNEED); }
+
+void get_memory(char* begin, std::size_t bytes) noexcept {
+  if (bytes != 0 && madvise(begin, bytes, MADV_POPULATE_WRITE) != 0) {
+    for (std::size_t at = 0; at < bytes; at += page_size()) {
+      static_cast<volatile char*>(begin)[at] = 0;
+    }
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,25 @@
+// The system calls that stacks are made of, with their failures told apart.
+#pragma once
+
+#include <cstddef>
+
+#include "pirn/stack/stack.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+std::size_t page_size() noexcept;
+/// Address space that nothing can access yet; null with `error` set if there is none.
+char* reserve_range(std::size_t bytes, stack_error& error) noexcept;
+void release_range(char* begin, std::size_t bytes) noexcept;
+/// Makes a range readable and writable, or inaccessible. Costs a mapping wherever neighbours differ.
+stack_error make_usable(char* begin, std::size_t bytes) noexcept;
+stack_error make_inaccessible(char* begin, std::size_t bytes) noexcept;
+/// Makes every access to the range fault, without a mapping; guard_refused where the kernel cannot (before 6.13) or
+/// will not (locked memory).
+stack_error install_guard(char* begin, std::size_t bytes) noexcept;
+/// Gives the memory back, keeping the range. Locked memory stays.
+void give_memory_back(char* begin, std::size_t bytes) noexcept;
+/// Gets memory for the range now.
+void get_memory(char* begin, std::size_t bytes) noexcept;
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,66 @@
+// A backtrace printed from a signal handler: no allocation, no lock, system calls only. Function names are read from
+// the symbol tables of the files that are mapped, since dladdr takes the loader's lock and knows only what is exported.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pirn/detail/abi.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// Text on its way to a file descriptor, in a fixed buffer.
+class message {
+ public:
+  explicit message(int file) noexcept : file_(file) {}
+  message& text(const char* string) noexcept;
+  message& number(std::uintptr_t value) noexcept;
+  message& address(std::uintptr_t value) noexcept;
+  void flush() noexcept;
+
+ private:
+  void put(char c) noexcept;
+
+  int file_;
+  std::size_t used_ = 0;
+  char buffer_[1024];
+};
+
+/// The frames of the calling thread from the one that executes at `pc` outwards: the innermost and the outermost ones,
+/// with those between them counted.
+class backtrace {
+ public:
+  /// Walks the stack of the caller, skipping all frames inside of the one at `pc`.
+  void collect(std::uintptr_t pc) noexcept;
+  /// Finds the functions' names.
+  void resolve() noexcept;
+  void print(message& out) const noexcept;
+
+ private:
+  static constexpr unsigned innermost = 16;
+  static constexpr unsigned outermost = 8;
+  struct frame {
+    std::uintptr_t pc;      // where it executes
+    std::uintptr_t lookup;  // pc, or a byte of the call before it
+    std::uintptr_t file_offset;
+    std::uintptr_t address;  // as the module's symbol table counts
+    std::uintptr_t in_function;
+    unsigned times;  // how often in a row
+    char module[128];
+    char function[160];
+  };
+
+  void add(std::uintptr_t pc, std::uintptr_t lookup) noexcept;
+  void find_modules() noexcept;
+  void place(std::uintptr_t begin, std::uintptr_t end, std::uintptr_t offset, const char* path) noexcept;
+  void find_functions(const char* module) noexcept;
+  [[nodiscard]] unsigned kept() const noexcept {
+    return count_ < innermost + outermost ? count_ : innermost + outermost;
+  }
+
+  frame frames_[innermost + outermost] = {};  // after the first `innermost`, a ring
+  unsigned count_ = 0;                        // of distinct frames
+  friend struct backtrace_walk;
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,14 @@
+// The name of whoever runs on a stack, as the layer above knows it.
+#pragma once
+
+#include <cstddef>
+
+#include "pirn/detail/abi.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// Writes a name and a terminating zero into `buffer`: what the describer says, or "stack". Async-signal-safe as far
+/// as the describer is.
+void describe_stack(const void* limit, const void* top, const void* fault, char* buffer, std::size_t size) noexcept;
+
+}  // namespace pirn::inline PIRN_ABI::detail

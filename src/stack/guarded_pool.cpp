@@ -1,0 +1,364 @@
+#include "pirn/stack/guarded_pool.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <system_error>
+
+#include "stack/address_space.hpp"
+#include "stack/describe.hpp"
+#include "stack/stack_class.hpp"
+
+#if defined(PIRN_ASAN)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/lsan_interface.h>
+#endif
+
+namespace pirn::inline PIRN_ABI {
+
+const char* to_string(guard_kind kind) noexcept {
+  switch (kind) {
+    case guard_kind::automatic:
+      return "automatic";
+    case guard_kind::lightweight:
+      return "lightweight";
+    case guard_kind::protected_pages:
+      return "protected pages";
+    case guard_kind::none:
+      return "none";
+  }
+  return "unknown";
+}
+
+namespace detail {
+
+#if defined(PIRN_ASAN)
+void stack_handed_out(const stack& value) noexcept {
+  // A fiber that never returned from its frames left their red zones poisoned.
+  __asan_unpoison_memory_region(value.limit(), value.size());
+  __lsan_register_root_region(value.limit(), value.size());
+}
+void stack_taken_back(const stack& value) noexcept { __lsan_unregister_root_region(value.limit(), value.size()); }
+#endif
+
+namespace {
+// Classes are 2^n * {4, 5, 6, 7} / 4 bytes, n from 12 (4 KiB) to 36 (64 GiB).
+constexpr unsigned smallest_bits = 12;
+constexpr unsigned largest_bits = 36;
+constexpr unsigned steps = 4;
+constexpr std::size_t class_count = (largest_bits - smallest_bits) * steps + 1;
+
+constexpr std::size_t size_of_class(std::size_t index) noexcept {
+  return (std::size_t{steps} + index % steps) << (smallest_bits - 2 + index / steps);
+}
+
+/// The smallest class of at least `size` bytes, or class_count.
+constexpr std::size_t class_index(std::size_t size) noexcept {
+  if (size <= (std::size_t{1} << smallest_bits)) {
+    return size == 0 ? class_count : 0;
+  }
+  if (size > (std::size_t{1} << largest_bits)) {
+    return class_count;
+  }
+  const unsigned bits = static_cast<unsigned>(std::bit_width(size - 1)) - 1;  // 2^bits < size <= 2^(bits + 1)
+  const std::size_t step = std::size_t{1} << (bits - 2);
+  return (bits - smallest_bits) * steps + (size - (std::size_t{1} << bits) + step - 1) / step;
+}
+static_assert(class_index(4096) == 0 && class_index(4097) == 1 && size_of_class(1) == 5120);
+static_assert(size_of_class(class_index(65536)) == 65536 && size_of_class(class_index(65537)) == 81920);
+static_assert(class_index(std::size_t{1} << largest_bits) == class_count - 1);
+}  // namespace
+
+/// What is behind a guarded_pool.
+class stack_pool_state {
+ public:
+  explicit stack_pool_state(const guarded_pool_options& options) : how(options) {}
+  ~stack_pool_state() {
+    check_all_back();
+    for (auto& each : classes_) {
+      delete each.load(platform::memory_order_acquire);
+    }
+  }
+
+  /// The class for stacks of `size` bytes, made at first use.
+  stack_class* class_for(std::size_t size, stack_error& error) noexcept {
+    const std::size_t index = class_index(size);
+    if (index == class_count) {
+      error = stack_error::invalid_size;
+      return nullptr;
+    }
+    stack_class* found = classes_[index].load(platform::memory_order_acquire);
+    return found != nullptr ? found : make_class(index, error);
+  }
+
+  void attach(guarded_pool::cache& added) noexcept {
+    const platform::spin_guard guard(lock_);
+    added.next_ = caches_;
+    if (caches_ != nullptr) {
+      caches_->previous_ = &added;
+    }
+    caches_ = &added;
+  }
+
+  void detach(guarded_pool::cache& removed) noexcept {
+    const platform::spin_guard guard(lock_);
+    (removed.previous_ != nullptr ? removed.previous_->next_ : caches_) = removed.next_;
+    if (removed.next_ != nullptr) {
+      removed.next_->previous_ = removed.previous_;
+    }
+  }
+
+  void trim() noexcept {
+    for (auto& each : classes_) {
+      if (stack_class* const one = each.load(platform::memory_order_acquire)) {
+        one->trim();
+      }
+    }
+  }
+
+  guarded_pool::statistics stats(stack_sampling sampling) {
+    guarded_pool::statistics all;
+    for (auto& each : classes_) {
+      stack_class* const one = each.load(platform::memory_order_acquire);
+      if (one == nullptr) {
+        continue;
+      }
+      stack_class_statistics stats = one->stats(sampling);
+      const std::size_t cached = std::min(in_caches(one), stats.in_use);
+      stats.in_use -= cached;
+      stats.idle += cached;
+      all.in_use += stats.in_use;
+      all.idle += stats.idle;
+      all.resident += stats.resident;
+      all.reserved += stats.reserved;
+      all.classes.push_back(stats);
+    }
+    return all;
+  }
+
+  const guarded_pool_options how;
+
+ private:
+  stack_class* make_class(std::size_t index, stack_error& error) noexcept {
+    try {
+      auto made = std::make_unique<stack_class>(how, quota_, size_of_class(index));
+      stack_class* other = nullptr;
+      if (classes_[index].compare_exchange_strong(other, made.get(), platform::memory_order_acq_rel)) {
+        return made.release();
+      }
+      return other;
+    } catch (const std::bad_alloc&) {
+      error = stack_error::out_of_memory;
+      return nullptr;
+    }
+  }
+
+  std::size_t in_caches(const stack_class* wanted) noexcept {
+    const platform::spin_guard guard(lock_);
+    std::size_t count = 0;
+    for (const guarded_pool::cache* each = caches_; each != nullptr; each = each->next_) {
+      count += each->class_ == wanted ? each->size() : 0;
+    }
+    return count;
+  }
+
+  /// Unmapping a stack that somebody may still run on would end in a fault far from its cause.
+  void check_all_back() noexcept {
+    for (auto& each : classes_) {
+      stack_class* const one = each.load(platform::memory_order_acquire);
+      const std::size_t missing = one == nullptr ? 0 : one->handed_out();
+      if (missing == 0) {
+        continue;
+      }
+      std::fprintf(stderr, "pirn: the stack pool \"%s\" is destroyed while %zu of its stacks of %zu bytes are %s:\n",
+                   how.name, missing, one->stack_size(), caches_ != nullptr ? "in use or in a cache" : "in use");
+      constexpr std::size_t at_most = 8;
+      one->visit_handed_out(
+          [](const stack& value) {
+            char text[160];
+            describe_stack(value.limit(), value.top(), nullptr, text, sizeof text);
+            std::fprintf(stderr, "  %s, at [%p, %p)\n", text, value.limit(), value.top());
+          },
+          at_most);
+      std::abort();
+    }
+    if (caches_ != nullptr) {
+      std::fprintf(stderr, "pirn: the stack pool \"%s\" is destroyed before a cache of it\n", how.name);
+      std::abort();
+    }
+  }
+
+  stack_quota quota_;
+  platform::atomic<stack_class*> classes_[class_count]{};
+  platform::spinlock lock_;
+  guarded_pool::cache* caches_ = nullptr;
+};
+
+namespace {
+/// The calling thread's cache of default-sized stacks of the default pool, or null while it is being made and once
+/// the thread ends.
+class thread_cache {
+ public:
+  guarded_pool::cache* get() noexcept {
+    if (state_ == unmade) {
+      make();
+    }
+    return state_ == made ? &cache_ : nullptr;
+  }
+  thread_cache() noexcept {}
+  ~thread_cache() {
+    if (state_ == made) {
+      state_ = gone;
+      cache_.~cache();
+    }
+    state_ = gone;
+  }
+  thread_cache(const thread_cache&) = delete;
+  thread_cache& operator=(const thread_cache&) = delete;
+
+ private:
+  static constexpr std::size_t capacity = 64;
+  void make() noexcept {
+    state_ = gone;
+    try {
+      new (&cache_) guarded_pool::cache(default_stack_pool(), default_stack_size, capacity);
+      state_ = made;
+    } catch (const std::exception&) {
+      state_ = unmade;  // no memory for it now: the pool itself serves
+    }
+  }
+
+  enum : std::uint8_t { unmade, made, gone } state_ = unmade;
+  union {
+    guarded_pool::cache cache_;
+  };
+};
+
+/// Out of line, so that no compiler keeps the thread-local address across a switch.
+PIRN_NOINLINE guarded_pool::cache* cache_of_thread() noexcept {
+  static thread_local thread_cache mine;
+  asm volatile("");
+  return mine.get();
+}
+
+platform::atomic<guarded_pool*> the_default_pool{nullptr};
+}  // namespace
+
+}  // namespace detail
+
+// ---- guarded_pool -------------------------------------------------------------------------------------------------
+
+guarded_pool::guarded_pool(const options& how) {
+  if (how.guard != guard_kind::none && (how.guard_size == 0 || how.guard_size % detail::page_size() != 0)) {
+    throw std::system_error(stack_error::guard_refused, how.name);
+  }
+  state_ = std::make_unique<detail::stack_pool_state>(how);
+}
+
+guarded_pool::~guarded_pool() = default;
+
+stack_result guarded_pool::allocate(std::size_t size) noexcept {
+  if (this == detail::the_default_pool.load(platform::memory_order_relaxed)) {
+    cache* const mine = detail::cache_of_thread();
+    if (mine != nullptr && size <= mine->stack_size() && size > mine->stack_size() / 2) {
+      return mine->allocate();
+    }
+  }
+  stack_result result;
+  if (detail::stack_class* const from = state_->class_for(size, result.error)) {
+    if (from->take(&result.value, 1, result.error) != 0) {
+      detail::stack_handed_out(result.value);
+    }
+  }
+  return result;
+}
+
+void guarded_pool::deallocate(stack value) noexcept {
+  if (this == detail::the_default_pool.load(platform::memory_order_relaxed)) {
+    if (cache* const mine = detail::cache_of_thread()) {
+      mine->deallocate(value);
+      return;
+    }
+  }
+  detail::stack_taken_back(value);
+  static_cast<detail::stack_class*>(value.owner())->give(&value, 1);
+}
+
+void guarded_pool::trim() noexcept { state_->trim(); }
+
+guarded_pool::statistics guarded_pool::stats(stack_sampling sampling) const { return state_->stats(sampling); }
+
+const guarded_pool::options& guarded_pool::how() const noexcept { return state_->how; }
+
+guarded_pool& default_stack_pool() noexcept {
+  static guarded_pool* const pool = [] {
+    guarded_pool::options how;
+    how.name = "default";
+    auto* const made = new guarded_pool(how);  // without it there is nothing to run on: no memory here ends the program
+    detail::the_default_pool.store(made, platform::memory_order_relaxed);
+    return made;
+  }();
+  return *pool;
+}
+
+// ---- cache --------------------------------------------------------------------------------------------------------
+
+namespace {
+detail::stack_class* class_or_throw(detail::stack_pool_state& state, std::size_t size) {
+  stack_error error = stack_error::none;
+  detail::stack_class* const found = state.class_for(size, error);
+  if (found == nullptr) {
+    throw std::system_error(error, "guarded_pool::cache");
+  }
+  return found;
+}
+}  // namespace
+
+guarded_pool::cache::cache(guarded_pool& pool, std::size_t size, std::size_t capacity)
+    : capacity_(static_cast<std::uint32_t>(std::clamp<std::size_t>(capacity, 2, UINT32_MAX))),
+      class_(class_or_throw(*pool.state_, size)),
+      items_(std::make_unique<stack[]>(capacity_)),
+      pool_(pool) {
+  pool_.state_->attach(*this);
+}
+
+guarded_pool::cache::~cache() {
+  clear();
+  pool_.state_->detach(*this);
+}
+
+std::size_t guarded_pool::cache::stack_size() const noexcept { return class_->stack_size(); }
+
+void guarded_pool::cache::clear() noexcept {
+  class_->give(items_.get(), count_.load(platform::memory_order_relaxed));
+  count_.store(0, platform::memory_order_relaxed);
+}
+
+stack_result guarded_pool::cache::refill() noexcept {
+  constexpr std::uint32_t batch = 64;
+  stack_error error = stack_error::none;
+  const std::uint32_t count = class_->take(items_.get(), std::min(batch, capacity_), error);
+  if (count == 0) {
+    return {stack{}, error};
+  }
+  count_.store(count, platform::memory_order_relaxed);
+  return allocate();
+}
+
+void guarded_pool::cache::deallocate_slow(stack value) noexcept {
+  if (value.owner() != class_) {
+    detail::stack_taken_back(value);
+    static_cast<detail::stack_class*>(value.owner())->give(&value, 1);
+    return;
+  }
+  // The older half goes back: `value` and what was used with it stays.
+  const std::uint32_t half = capacity_ / 2;
+  class_->give(items_.get(), half);
+  std::move(items_.get() + half, items_.get() + capacity_, items_.get());
+  count_.store(capacity_ - half, platform::memory_order_relaxed);
+  deallocate(value);
+}
+
+}  // namespace pirn::inline PIRN_ABI

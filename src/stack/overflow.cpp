@@ -1,0 +1,229 @@
+#include "pirn/stack/overflow.hpp"
+
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <system_error>
+
+#include "pirn/detail/platform.hpp"
+#include "stack/address_space.hpp"
+#include "stack/backtrace.hpp"
+#include "stack/describe.hpp"
+#include "stack/slab_registry.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace {
+constexpr int signals[] = {SIGSEGV, SIGBUS};
+
+constinit platform::spinlock install_lock;
+constinit unsigned installed = 0;
+constinit struct sigaction earlier[2] = {};
+constinit platform::atomic<bool> active{false};
+constinit platform::atomic<bool> reporting{false};
+constinit platform::atomic<stack_describer> describer{nullptr};
+// All that a report needs, reserved at start. Under `reporting`.
+constinit detail::backtrace frames;
+
+struct registers {
+  std::uintptr_t pc;
+  std::uintptr_t sp;
+};
+
+registers registers_of(const void* context) noexcept {
+  const auto& saved = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return {static_cast<std::uintptr_t>(saved.gregs[REG_RIP]), static_cast<std::uintptr_t>(saved.gregs[REG_RSP])};
+#else
+#error "pirn: say where this instruction set's signal context keeps pc and sp"
+#endif
+}
+
+/// Whether the code that faulted in the guard of `site` was running on that stack. It may have moved sp below its
+/// guard without touching it, where it was built without probes; but sp on the stack below together with a fault at
+/// the very bottom of the guard is a write past the top of that one.
+bool ran_off(const detail::slot_site& site, std::uintptr_t fault, std::uintptr_t sp) noexcept {
+  constexpr std::uintptr_t largest_frame = std::uintptr_t{64} << 20;
+  if (sp >= site.guard_begin) {
+    return sp <= site.end;
+  }
+  const bool past_the_top = fault - site.guard_begin < detail::page_size() && site.guard_begin - sp < site.stack_size;
+  return !past_the_top && site.guard_begin - sp < largest_frame;
+}
+
+void report(const detail::slot_site& site, std::uintptr_t fault, const registers& at) noexcept {
+  char name[256];
+  detail::describe_stack(reinterpret_cast<const void*>(site.limit), reinterpret_cast<const void*>(site.top),
+                         reinterpret_cast<const void*>(fault), name, sizeof name);
+  detail::message out(STDERR_FILENO);
+  if (ran_off(site, fault, at.sp)) {
+    out.text("pirn: stack overflow in ").text(name).text("\n  thread ");
+    out.number(static_cast<std::uintptr_t>(platform::thread_id())).text(", stack of ").number(site.top - site.limit);
+    out.text(" bytes at [").address(site.limit).text(", ").address(site.top).text("), fault at ").address(fault);
+    out.text("\n  deepest use of a stack of its class seen before: ").number(site.high_water).text(" of ");
+    out.number(site.stack_size).text(" bytes");
+    out.text("\n  for more, spawn with spawn_options{.stack_size = ").number(2 * site.stack_size).text("}");
+  } else {
+    out.text("pirn: access to the guard of a stack from elsewhere (not an overflow): ").text(name).text("\n  thread ");
+    out.number(static_cast<std::uintptr_t>(platform::thread_id())).text(", sp ").address(at.sp).text(", stack [");
+    out.address(site.limit).text(", ").address(site.top).text("), fault at ").address(fault);
+  }
+  // Should the unwinder itself fault, this much has been said.
+  out.text("\n  backtrace:\n").flush();
+  frames.collect(at.pc);
+  frames.resolve();
+  frames.print(out);
+  out.flush();
+}
+
+/// Does what would have happened without us.
+void hand_on(int signal, siginfo_t* info, void* context) noexcept {
+  const struct sigaction& before = earlier[signal == SIGSEGV ? 0 : 1];
+  const bool has_action = (before.sa_flags & SA_SIGINFO) != 0;
+  if (!has_action && (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN)) {
+    const bool sent = info->si_code <= 0;  // by kill or raise: it will not come again by itself
+    if (sent && before.sa_handler == SIG_IGN) {
+      return;
+    }
+    struct sigaction standard = {};
+    standard.sa_handler = SIG_DFL;
+    sigaction(signal, &standard, nullptr);
+    if (sent) {
+      raise(signal);  // delivered when we return and the signal is unblocked
+    }
+    return;  // the instruction faults again: a core file shows it, and not us
+  }
+  pthread_sigmask(SIG_BLOCK, &before.sa_mask, nullptr);
+  if (has_action) {
+    before.sa_sigaction(signal, info, context);
+  } else {
+    before.sa_handler(signal);
+  }
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  const int saved_errno = errno;
+  detail::slot_site site;
+  if (active.load(platform::memory_order_acquire) && info->si_code > 0 && detail::find_guard(info->si_addr, 1, site)) {
+    // One report at a time: two threads may overflow at once, and the storage is shared.
+    while (reporting.exchange(true, platform::memory_order_acquire)) {
+      platform::yield_thread();
+    }
+    report(site, reinterpret_cast<std::uintptr_t>(info->si_addr), registers_of(context));
+    reporting.store(false, platform::memory_order_release);
+  }
+  errno = saved_errno;
+  hand_on(signal, info, context);
+}
+
+/// The unwinder initialises itself at first use, which may allocate.
+_Unwind_Reason_Code stop_at_once(_Unwind_Context*, void*) { return _URC_END_OF_STACK; }
+}  // namespace
+
+overflow_handler::overflow_handler() {
+  const platform::spin_guard guard(install_lock);
+  if (installed++ != 0) {
+    return;
+  }
+  _Unwind_Backtrace(&stop_at_once, nullptr);
+  struct sigaction ours = {};
+  ours.sa_sigaction = &on_fault;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&ours.sa_mask);
+  for (const int each : signals) {
+    sigaddset(&ours.sa_mask, each);
+  }
+  for (std::size_t i = 0; i < std::size(signals); ++i) {
+    struct sigaction current = {};
+    sigaction(signals[i], nullptr, &current);
+    if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == &on_fault) {
+      continue;  // left in place by an earlier uninstall that came under somebody else's handler
+    }
+    if (sigaction(signals[i], &ours, &earlier[i]) != 0) {
+      const int error = errno;
+      --installed;
+      throw std::system_error(error, std::system_category(), "pirn::overflow_handler");
+    }
+  }
+  active.store(true, platform::memory_order_release);
+}
+
+overflow_handler::~overflow_handler() {
+  const platform::spin_guard guard(install_lock);
+  if (--installed != 0) {
+    return;
+  }
+  active.store(false, platform::memory_order_release);
+  for (std::size_t i = 0; i < std::size(signals); ++i) {
+    struct sigaction current = {};
+    sigaction(signals[i], nullptr, &current);
+    if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == &on_fault) {
+      sigaction(signals[i], &earlier[i], nullptr);
+    }
+  }
+}
+
+overflow_thread::overflow_thread() {
+  // The kernel's frame (with AVX-512 and AMX state more than MINSIGSTKSZ of old), the unwinder's, and some.
+  constexpr std::size_t room = std::size_t{96} << 10;
+  const std::size_t page = detail::page_size();
+  const std::size_t usable = (getauxval(AT_MINSIGSTKSZ) + room + page - 1) / page * page;
+  bytes_ = usable + page;
+  range_ = mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (range_ == MAP_FAILED) {
+    throw std::system_error(errno, std::system_category(), "pirn::overflow_thread");
+  }
+  stack_t wanted = {};
+  wanted.ss_sp = static_cast<char*>(range_) + page;
+  wanted.ss_size = usable;
+  stack_t before = {};
+  if (mprotect(wanted.ss_sp, usable, PROT_READ | PROT_WRITE) != 0 || sigaltstack(&wanted, &before) != 0) {
+    const int error = errno;
+    munmap(range_, bytes_);
+    throw std::system_error(error, std::system_category(), "pirn::overflow_thread");
+  }
+  earlier_ = before.ss_sp;
+  earlier_bytes_ = before.ss_size;
+  earlier_flags_ = before.ss_flags;
+}
+
+overflow_thread::~overflow_thread() {
+  stack_t before = {};
+  before.ss_sp = earlier_;
+  before.ss_size = earlier_bytes_;
+  before.ss_flags = earlier_flags_;
+  sigaltstack(&before, nullptr);
+  munmap(range_, bytes_);
+}
+
+stack_describer set_stack_describer(stack_describer describe) noexcept {
+  return describer.exchange(describe, platform::memory_order_acq_rel);
+}
+
+bool is_guard_address(const void* address, std::size_t size) noexcept {
+  detail::slot_site site;
+  return detail::find_guard(address, size, site);
+}
+
+namespace detail {
+void describe_stack(const void* limit, const void* top, const void* fault, char* buffer, std::size_t size) noexcept {
+  const stack_describer describe = describer.load(platform::memory_order_acquire);
+  std::size_t length = describe == nullptr ? 0 : describe(limit, top, fault, buffer, size - 1);
+  if (length == 0 || length >= size) {
+    constexpr char unnamed[] = "stack";
+    std::memcpy(buffer, unnamed, sizeof unnamed);
+    length = sizeof unnamed - 1;
+  }
+  buffer[length] = '\0';
+}
+}  // namespace detail
+
+}  // namespace pirn::inline PIRN_ABI

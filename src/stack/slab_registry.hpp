@@ -1,0 +1,71 @@
+// Where the slabs of all live pools lie, readable without a lock from a signal handler: this is how a fault address is
+// recognised as a guard.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pirn/detail/platform.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// How a slab is cut. Constant while it is registered.
+struct slab_geometry {
+  std::uintptr_t begin = 0;
+  std::size_t stride = 0;
+  std::size_t guard = 0;
+  std::uint32_t slots = 0;
+  std::size_t stack_size = 0;  ///< what the class is called
+  bool coloured = false;
+};
+
+/// How far `top` of the slot with this index lies below the end of its top page.
+constexpr std::size_t colour_step = 128;
+constexpr std::size_t colour_count = 24;
+constexpr std::size_t colour_span = colour_step * colour_count;
+constexpr std::size_t colour_of(std::uint32_t index) noexcept { return index % colour_count * colour_step; }
+
+/// The slot of a live pool that an address lies in.
+struct slot_site {
+  std::uintptr_t guard_begin = 0;
+  std::uintptr_t limit = 0;  ///< end of the guard
+  std::uintptr_t top = 0;
+  std::uintptr_t end = 0;
+  std::size_t stack_size = 0;
+  std::size_t high_water = 0;  ///< of the class, as far as sampled
+};
+
+/// One registered slab. The states of `version`: odd while it is written or free, even while it may be read.
+class slab_entry {
+ public:
+  slab_entry* next_free = nullptr;  // under the registry's lock
+  /// The first slots that were ever handed out: only these have guards.
+  platform::atomic<std::uint32_t> carved{0};
+  /// The class's high-water mark, kept in the entry so that a handler needs to follow no pointer.
+  platform::atomic<std::size_t> high_water{0};
+
+ private:
+  friend slab_entry* register_slab(const slab_geometry&) noexcept;
+  friend void unregister_slab(slab_entry*) noexcept;
+  friend bool find_slot(const void*, slot_site&) noexcept;
+  friend bool find_guard(const void*, std::size_t, slot_site&) noexcept;
+  bool read(slab_geometry& out, std::uint32_t& carved_out, std::size_t& high_water_out) const noexcept;
+
+  platform::atomic<std::uint32_t> version_{1};
+  platform::atomic<std::uintptr_t> begin_{0};
+  platform::atomic<std::size_t> stride_{0};
+  platform::atomic<std::size_t> guard_{0};
+  platform::atomic<std::uint32_t> slots_{0};
+  platform::atomic<std::size_t> stack_size_{0};
+  platform::atomic<bool> coloured_{false};
+};
+
+/// Null when all entries (4096 in a process) are taken.
+slab_entry* register_slab(const slab_geometry& geometry) noexcept;
+void unregister_slab(slab_entry* entry) noexcept;
+/// The slot that `address` lies in, guard or stack. Async-signal-safe.
+bool find_slot(const void* address, slot_site& site) noexcept;
+/// The lowest slot whose guard holds a byte of [address, address + size). Async-signal-safe.
+bool find_guard(const void* address, std::size_t size, slot_site& site) noexcept;
+
+}  // namespace pirn::inline PIRN_ABI::detail

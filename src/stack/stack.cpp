@@ -1,0 +1,107 @@
+#include "pirn/stack/stack.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace pirn::inline PIRN_ABI {
+
+const char* to_string(stack_error error) noexcept {
+  switch (error) {
+    case stack_error::none:
+      return "a stack was allocated";
+    case stack_error::out_of_memory:
+      return "no memory for a stack: the kernel (overcommit or cgroup limit) or the heap refused; use fewer or smaller "
+             "stacks, or give the process more memory";
+    case stack_error::address_space:
+      return "no address space for a stack: RLIMIT_AS or RLIMIT_DATA (ulimit -v, ulimit -d) is reached or no free "
+             "range "
+             "is left; raise the limit, or use fewer stacks or smaller guards";
+    case stack_error::mapping_limit:
+      return "no mapping for a stack's guard: vm.max_map_count is reached; raise it (sysctl vm.max_map_count=N), or "
+             "run "
+             "on Linux 6.13 without locked memory, where guards need no mapping";
+    case stack_error::pool_limit:
+      return "the stack pool's own limit is reached: raise max_stacks or max_bytes in its options, or wait for a stack "
+             "to come back";
+    case stack_error::guard_refused:
+      return "the kind of guard that was asked for cannot be had: lightweight guards need Linux 6.13 and memory that "
+             "is "
+             "not locked, and a guard is whole pages unless guard_kind::none is asked for";
+    case stack_error::invalid_size:
+      return "the size of a stack is zero or too large: ask for 1 byte to 64 GiB";
+  }
+  return "unknown stack error";
+}
+
+namespace {
+class category final : public std::error_category {
+ public:
+  [[nodiscard]] const char* name() const noexcept override { return "pirn.stack"; }
+  [[nodiscard]] std::string message(int value) const override { return to_string(static_cast<stack_error>(value)); }
+  [[nodiscard]] std::error_condition default_error_condition(int value) const noexcept override {
+    switch (static_cast<stack_error>(value)) {
+      case stack_error::none:
+        return {};
+      case stack_error::invalid_size:
+        return std::errc::invalid_argument;
+      case stack_error::guard_refused:
+        return std::errc::not_supported;
+      default:
+        return std::errc::not_enough_memory;
+    }
+  }
+};
+
+/// Calls `visit(pages, resident)` for chunks of the pages that hold [limit, top), lowest first, while it returns true.
+template <class Visit>
+void each_chunk(const stack& value, Visit visit) noexcept {
+  static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  constexpr std::uintptr_t chunk_pages = 1024;
+  unsigned char resident[chunk_pages];
+  auto at = reinterpret_cast<std::uintptr_t>(value.limit()) / page * page;
+  const auto end = (reinterpret_cast<std::uintptr_t>(value.top()) + page - 1) / page * page;
+  while (at < end) {
+    const std::uintptr_t pages = (end - at) / page < chunk_pages ? (end - at) / page : chunk_pages;
+    if (mincore(reinterpret_cast<void*>(at), pages * page, resident) != 0) {
+      return;
+    }
+    for (std::uintptr_t i = 0; i < pages; ++i) {
+      if ((resident[i] & 1) != 0 && !visit(at + i * page, page)) {
+        return;
+      }
+    }
+    at += pages * page;
+  }
+}
+}  // namespace
+
+const std::error_category& stack_category() noexcept {
+  static const category instance;
+  return instance;
+}
+
+std::error_code make_error_code(stack_error error) noexcept { return {static_cast<int>(error), stack_category()}; }
+
+std::size_t high_water(const stack& value) noexcept {
+  std::size_t depth = 0;
+  each_chunk(value, [&](std::uintptr_t lowest, std::uintptr_t) {
+    const auto top = reinterpret_cast<std::uintptr_t>(value.top());
+    const auto limit = reinterpret_cast<std::uintptr_t>(value.limit());
+    depth = top - (lowest > limit ? lowest : limit);
+    return false;
+  });
+  return depth;
+}
+
+std::size_t resident_bytes(const stack& value) noexcept {
+  std::size_t bytes = 0;
+  each_chunk(value, [&](std::uintptr_t, std::uintptr_t page) {
+    bytes += page;
+    return true;
+  });
+  return bytes;
+}
+
+}  // namespace pirn::inline PIRN_ABI

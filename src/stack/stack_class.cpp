@@ -1,0 +1,370 @@
+#include "stack/stack_class.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+#include "stack/address_space.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+namespace {
+constexpr std::size_t first_slab = std::size_t{64} << 20;
+constexpr std::size_t largest_slab = std::size_t{16} << 30;
+}  // namespace
+
+stack_class::stack_class(const guarded_pool_options& how, stack_quota& quota, std::size_t stack_size)
+    : how_(how), quota_(quota), page_(page_size()), stack_size_(stack_size) {
+  const std::size_t guard = how.guard == guard_kind::none ? 0 : how.guard_size;
+  usable_ = (stack_size + (how.colour ? colour_span : 0) + page_ - 1) / page_ * page_;
+  if ((guard + usable_) / page_ % 2 == 0) {
+    usable_ += page_;  // slots an odd number of pages apart
+  }
+  stride_ = guard + usable_;
+  slabs_.reserve(max_slabs);
+}
+
+stack_class::~stack_class() {
+  for (const auto& each : slabs_) {
+    unregister_slab(each->entry);
+    release_range(each->base, each->bytes);
+    std::free(each->records);
+  }
+  quota_.stacks.fetch_sub(live_, platform::memory_order_relaxed);
+  quota_.bytes.fetch_sub(live_ * usable_, platform::memory_order_relaxed);
+}
+
+stack stack_class::stack_of(const slab& in, std::uint32_t id) noexcept {
+  const std::uint32_t index = id & (max_slots - 1);
+  char* const end = in.base + (index + 1) * stride_;
+  return {end - usable_, end - (how_.colour ? colour_of(index) : 0), this, id};
+}
+
+// ---- lists --------------------------------------------------------------------------------------------------------
+
+void stack_class::push(list& to, std::uint32_t id) noexcept {
+  record& entry = record_of(id);
+  entry.state = record::idle;
+  entry.newer = nobody;
+  entry.older = to.newest;
+  (to.newest == nobody ? to.oldest : record_of(to.newest).newer) = id;
+  to.newest = id;
+  ++to.count;
+}
+
+std::uint32_t stack_class::pop_newest(list& from) noexcept {
+  const std::uint32_t id = from.newest;
+  record& entry = record_of(id);
+  from.newest = entry.older;
+  (from.newest == nobody ? from.oldest : record_of(from.newest).newer) = nobody;
+  --from.count;
+  entry.state = record::out;
+  return id;
+}
+
+std::uint32_t stack_class::pop_oldest(list& from) noexcept {
+  const std::uint32_t id = from.oldest;
+  from.oldest = record_of(id).newer;
+  (from.oldest == nobody ? from.newest : record_of(from.oldest).older) = nobody;
+  --from.count;
+  return id;
+}
+
+// ---- making stacks ------------------------------------------------------------------------------------------------
+
+stack_error stack_class::map_slab(slab& made, std::size_t slots) noexcept {
+  made.bytes = slots * stride_;
+  made.slots = static_cast<std::uint32_t>(slots);
+  stack_error error = stack_error::none;
+  made.base = reserve_range(made.bytes, error);
+  if (made.base == nullptr) {
+    return error;
+  }
+  const std::size_t guard = stride_ - usable_;
+  made.guard = how_.guard;
+  if (how_.guard == guard_kind::automatic || how_.guard == guard_kind::lightweight) {
+    error = install_guard(made.base, guard);
+    made.guard = error == stack_error::none ? guard_kind::lightweight : guard_kind::protected_pages;
+    if (error == stack_error::guard_refused && how_.guard == guard_kind::automatic) {
+      error = stack_error::none;
+    }
+  }
+  if (error == stack_error::none && made.guard != guard_kind::protected_pages) {
+    error = make_usable(made.base, made.bytes);
+  }
+  if (error == stack_error::none) {
+    made.records = static_cast<record*>(std::calloc(slots, sizeof(record)));
+    error = made.records == nullptr ? stack_error::out_of_memory : stack_error::none;
+  }
+  if (error == stack_error::none) {
+    made.entry = register_slab(
+        {reinterpret_cast<std::uintptr_t>(made.base), stride_, guard, made.slots, stack_size_, how_.colour});
+    error = made.entry == nullptr ? stack_error::pool_limit : stack_error::none;
+  }
+  if (error != stack_error::none) {
+    std::free(made.records);
+    release_range(made.base, made.bytes);
+  }
+  return error;
+}
+
+stack_error stack_class::add_slab() noexcept {
+  if (slabs_.size() == max_slabs) {
+    return stack_error::pool_limit;
+  }
+  std::unique_ptr<slab> made(new (std::nothrow) slab);
+  if (!made) {
+    return stack_error::out_of_memory;
+  }
+  // Each slab is as large as all before it. Where that much is not to be had, less may be.
+  const std::size_t bytes = std::clamp(reserved_, first_slab, largest_slab);
+  std::size_t slots = std::clamp<std::size_t>(bytes / stride_, 1, max_slots);
+  stack_error error = map_slab(*made, slots);
+  while ((error == stack_error::address_space || error == stack_error::out_of_memory) && slots > 1) {
+    slots /= 2;
+    error = map_slab(*made, slots);
+  }
+  if (error == stack_error::none) {
+    made->entry->high_water.store(high_water_.load(platform::memory_order_relaxed), platform::memory_order_relaxed);
+    reserved_ += made->bytes;
+    slabs_.push_back(std::move(made));
+  }
+  return error;
+}
+
+stack_error stack_class::reserve(slab*& from, std::uint32_t& id) noexcept {
+  if (bare_.count != 0) {
+    id = pop_newest(bare_);
+    from = &slab_of(id);
+    return stack_error::none;
+  }
+  if (slabs_.empty() || slabs_.back()->carved == slabs_.back()->slots) {
+    if (const stack_error error = add_slab(); error != stack_error::none) {
+      return error;
+    }
+  }
+  from = slabs_.back().get();
+  id = static_cast<std::uint32_t>((slabs_.size() - 1) << index_bits) | from->carved++;
+  from->records[id & (max_slots - 1)].state = record::out;
+  from->entry->carved.store(from->carved, platform::memory_order_release);
+  return stack_error::none;
+}
+
+stack_error stack_class::protect(const slab& in, std::uint32_t index) noexcept {
+  char* const guard = in.base + index * stride_;
+  const std::size_t guard_size = stride_ - usable_;
+  if (in.guard == guard_kind::none) {
+    return stack_error::none;
+  }
+  if (in.guard == guard_kind::lightweight) {
+    const stack_error error = install_guard(guard, guard_size);
+    if (error == stack_error::none) {
+      lightweight_guards_.fetch_add(1, platform::memory_order_relaxed);
+    }
+    if (error != stack_error::guard_refused || how_.guard == guard_kind::lightweight) {
+      return error;
+    }
+  }
+  // The slab was made inaccessible, or became locked after it was made usable.
+  const stack_error error = in.guard == guard_kind::lightweight ? make_inaccessible(guard, guard_size)
+                                                                : make_usable(guard + guard_size, usable_);
+  if (error == stack_error::none) {
+    protected_guards_.fetch_add(1, platform::memory_order_relaxed);
+  }
+  return error;
+}
+
+stack_error stack_class::make(stack& out) noexcept {
+  const bool too_many = quota_.stacks.fetch_add(1, platform::memory_order_relaxed) >= how_.max_stacks;
+  const std::size_t bytes = quota_.bytes.fetch_add(usable_, platform::memory_order_relaxed);
+  stack_error error = stack_error::none;
+  slab* from = nullptr;
+  std::uint32_t id = nobody;
+  if (too_many || bytes > how_.max_bytes || how_.max_bytes - bytes < usable_) {
+    error = stack_error::pool_limit;
+  } else {
+    const platform::spin_guard guard(lock_);
+    error = reserve(from, id);
+  }
+  if (error == stack_error::none) {
+    error = protect(*from, id & (max_slots - 1));
+    const platform::spin_guard guard(lock_);
+    if (error != stack_error::none) {
+      push(bare_, id);
+    } else {
+      ++live_;
+    }
+  }
+  if (error != stack_error::none) {
+    quota_.stacks.fetch_sub(1, platform::memory_order_relaxed);
+    quota_.bytes.fetch_sub(usable_, platform::memory_order_relaxed);
+    return error;
+  }
+  out = stack_of(*from, id);
+  const std::size_t prefault = std::min((how_.prefault + page_ - 1) / page_ * page_, usable_);
+  get_memory(static_cast<char*>(out.limit()) + usable_ - prefault, prefault);
+  return stack_error::none;
+}
+
+// ---- handing out and taking back ----------------------------------------------------------------------------------
+
+std::uint32_t stack_class::take(stack* out, std::uint32_t wanted, stack_error& error) noexcept {
+  std::uint32_t taken = 0;
+  {
+    const platform::spin_guard guard(lock_);
+    for (list* from : {&warm_, &cold_}) {
+      while (taken < wanted && from->count != 0) {
+        const std::uint32_t id = pop_newest(*from);
+        out[taken++] = stack_of(slab_of(id), id);
+      }
+    }
+  }
+  if (taken == 0) {
+    error = make(out[0]);
+    return error == stack_error::none ? 1 : 0;
+  }
+  std::reverse(out, out + taken);
+  return taken;
+}
+
+void stack_class::give(const stack* stacks, std::uint32_t count) noexcept {
+  // Looking at one in 64 keeps the estimate behind warm_limit current at a few nanoseconds a stack; the first few
+  // are all looked at.
+  constexpr std::uint32_t sample_every = 64;
+  if (count == 0) {
+    return;
+  }
+  const std::uint32_t before = gives_.fetch_add(count, platform::memory_order_relaxed);
+  if (before < sample_every / 4 || before % sample_every + count >= sample_every) {
+    note_depth(stacks[count - 1]);
+  }
+  bool too_warm = false;
+  {
+    const platform::spin_guard guard(lock_);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const auto id = static_cast<std::uint32_t>(stacks[i].slot());
+      if (record_of(id).state != record::out) {
+        std::fprintf(stderr, "pirn: a stack of the pool \"%s\" was given back twice\n", how_.name);
+        std::abort();
+      }
+      push(warm_, id);
+    }
+    too_warm = warm_.count > warm_limit();
+  }
+  if (too_warm) {
+    cool(SIZE_MAX);
+  }
+}
+
+std::size_t stack_class::warm_limit() const noexcept {
+  const std::size_t deepest = high_water_.load(platform::memory_order_relaxed);
+  return how_.idle_high_water / std::max(page_, (deepest + page_ - 1) / page_ * page_);
+}
+
+void stack_class::note_depth(const stack& value) noexcept {
+  const std::size_t depth = high_water(value);
+  std::size_t known = high_water_.load(platform::memory_order_relaxed);
+  while (depth > known && !high_water_.compare_exchange_weak(known, depth, platform::memory_order_relaxed)) {
+  }
+  if (depth > known) {
+    const platform::spin_guard guard(lock_);
+    for (const auto& each : slabs_) {
+      each->entry->high_water.store(high_water_.load(platform::memory_order_relaxed), platform::memory_order_relaxed);
+    }
+  }
+}
+
+void stack_class::cool(std::size_t keep) noexcept {
+  constexpr std::size_t batch = 64;
+  std::uint32_t ids[batch];
+  stack stacks[batch];
+  const std::size_t kept = std::min((how_.prefault + page_ - 1) / page_ * page_, usable_);
+  while (true) {
+    std::size_t count = 0;
+    {
+      const platform::spin_guard guard(lock_);
+      const std::size_t limit = std::min(keep, warm_limit());
+      while (warm_.count > limit && count < batch) {
+        ids[count] = pop_oldest(warm_);
+        stacks[count] = stack_of(slab_of(ids[count]), ids[count]);
+        ++count;
+      }
+      cooling_ += count;
+    }
+    if (count == 0) {
+      return;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      note_depth(stacks[i]);
+      give_memory_back(static_cast<char*>(stacks[i].limit()), usable_ - kept);
+    }
+    const platform::spin_guard guard(lock_);
+    for (std::size_t i = 0; i < count; ++i) {
+      push(cold_, ids[i]);
+    }
+    cooling_ -= count;
+  }
+}
+
+void stack_class::trim() noexcept { cool(0); }
+
+// ---- statistics ---------------------------------------------------------------------------------------------------
+
+std::size_t stack_class::idle() noexcept {
+  const platform::spin_guard guard(lock_);
+  return warm_.count + cold_.count + cooling_;
+}
+
+std::size_t stack_class::handed_out() noexcept {
+  const platform::spin_guard guard(lock_);
+  return live_ - warm_.count - cold_.count - cooling_;
+}
+
+stack_class_statistics stack_class::stats(stack_sampling sampling) noexcept {
+  stack_class_statistics result;
+  if (sampling == stack_sampling::memory) {
+    for (std::size_t i = 0;; ++i) {
+      const slab* each = nullptr;
+      std::uint32_t carved = 0;
+      {
+        const platform::spin_guard guard(lock_);
+        if (i == slabs_.size()) {
+          break;
+        }
+        each = slabs_[i].get();
+        carved = each->carved;
+      }
+      for (std::uint32_t index = 0; index < carved; ++index) {
+        const stack value = stack_of(*each, static_cast<std::uint32_t>(i << index_bits) | index);
+        note_depth(value);
+        result.resident += resident_bytes(value);
+      }
+    }
+  }
+  const platform::spin_guard guard(lock_);
+  result.stack_size = stack_size_;
+  result.usable_size = usable_;
+  result.idle = warm_.count + cold_.count + cooling_;
+  result.idle_cold = cold_.count;
+  result.in_use = live_ - result.idle;
+  result.high_water = high_water_.load(platform::memory_order_relaxed);
+  result.reserved = reserved_;
+  result.lightweight_guards = lightweight_guards_.load(platform::memory_order_relaxed);
+  result.protected_guards = protected_guards_.load(platform::memory_order_relaxed);
+  return result;
+}
+
+void stack_class::visit_handed_out(void (*visit)(const stack&), std::size_t at_most) noexcept {
+  const platform::spin_guard guard(lock_);
+  for (std::size_t i = 0; i < slabs_.size(); ++i) {
+    for (std::uint32_t index = 0; index < slabs_[i]->carved && at_most != 0; ++index) {
+      if (slabs_[i]->records[index].state == record::out) {
+        visit(stack_of(*slabs_[i], static_cast<std::uint32_t>(i << index_bits) | index));
+        --at_most;
+      }
+    }
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail
