@@ -336,15 +336,12 @@ void guarded_pool::cache::clear() noexcept {
   count_.store(0, platform::memory_order_relaxed);
 }
 
-stack_result guarded_pool::cache::refill() noexcept {
+stack_error guarded_pool::cache::refill() noexcept {
   constexpr std::uint32_t batch = 64;
   stack_error error = stack_error::none;
   const std::uint32_t count = class_->take(items_.get(), std::min(batch, capacity_), error);
-  if (count == 0) {
-    return {stack{}, error};
-  }
   count_.store(count, platform::memory_order_relaxed);
-  return allocate();
+  return error;
 }
 
 void guarded_pool::cache::deallocate_slow(stack value) noexcept {

@@ -130,12 +130,16 @@ class guarded_pool::cache {
 
   /// A stack of at least the cache's size.
   [[nodiscard]] PIRN_ALWAYS_INLINE stack_result allocate() noexcept {
-    const std::uint32_t count = count_.load(platform::memory_order_relaxed);
-    if (count == 0) [[unlikely]] {
-      return refill();
+    // The slow path only fills items_: were it to return a stack, compilers would send this one through memory too.
+    if (count_.load(platform::memory_order_relaxed) == 0) [[unlikely]] {
+      if (const stack_error error = refill(); error != stack_error::none) {
+        return {stack{}, error};
+      }
     }
-    const stack value = items_[count - 1];
-    count_.store(count - 1, platform::memory_order_relaxed);
+    const std::uint32_t count = count_.load(platform::memory_order_relaxed) - 1;
+    const stack& last = items_[count];
+    const stack value(last.limit(), last.top(), last.owner(), last.slot());  // word by word: stays in registers
+    count_.store(count, platform::memory_order_relaxed);
     detail::stack_handed_out(value);
     return {value, stack_error::none};
   }
@@ -149,7 +153,7 @@ class guarded_pool::cache {
       return;
     }
     detail::stack_taken_back(value);
-    items_[count] = value;
+    items_[count] = stack(value.limit(), value.top(), value.owner(), value.slot());
     count_.store(count + 1, platform::memory_order_relaxed);
   }
 
@@ -162,7 +166,7 @@ class guarded_pool::cache {
 
  private:
   friend class detail::stack_pool_state;
-  PIRN_NOINLINE stack_result refill() noexcept;
+  PIRN_NOINLINE stack_error refill() noexcept;
   PIRN_NOINLINE void deallocate_slow(stack value) noexcept;
 
   // Only the owner writes; atomic because the pool's statistics read it.
