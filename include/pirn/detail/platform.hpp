@@ -61,16 +61,17 @@ class spinlock {
   std::atomic<bool> held_{false};
 };
 
-/// Holds a spinlock for the duration of a scope.
+/// Holds a spinlock, or anything that locks like one, for the duration of a scope.
+template <class Lock>
 class spin_guard {
  public:
-  explicit PIRN_ALWAYS_INLINE spin_guard(spinlock& lock) noexcept : lock_(lock) { lock_.lock(); }
+  explicit PIRN_ALWAYS_INLINE spin_guard(Lock& lock) noexcept : lock_(lock) { lock_.lock(); }
   PIRN_ALWAYS_INLINE ~spin_guard() { lock_.unlock(); }
   spin_guard(const spin_guard&) = delete;
   spin_guard& operator=(const spin_guard&) = delete;
 
  private:
-  spinlock& lock_;
+  Lock& lock_;
 };
 
 // ---- clocks and random numbers --------------------------------------------------------------------------------

@@ -1,0 +1,150 @@
+// A worker: one OS thread with its run queue, timers, engine and stacks; and the switches between its fibers.
+#pragma once
+
+#include <cxxabi.h>
+
+#include <memory>
+
+#include "pirn/fiber/detail/run_queue.hpp"
+#include "pirn/fiber/engine.hpp"
+#include "pirn/fiber/timer.hpp"
+#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/overflow.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+class runtime;
+
+namespace detail {
+
+class runtime_state;
+
+/// What the C++ ABI keeps per OS thread about exceptions in flight (Itanium C++ ABI, 2.2.2): the stack of caught ones
+/// and the count of uncaught ones. It belongs to the fiber that threw.
+struct exceptions_in_flight {
+  void* caught = nullptr;
+  unsigned uncaught = 0;
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool any() const noexcept {
+    return (reinterpret_cast<std::uintptr_t>(caught) | uncaught) != 0;
+  }
+};
+
+class alignas(64) worker {
+ public:
+  worker(runtime_state& owner, unsigned index);
+  worker(const worker&) = delete;
+  worker& operator=(const worker&) = delete;
+  ~worker() = default;
+
+  // -- written and read by this worker's thread only
+  run_queue queue;
+  int switches_left = 0;  ///< until the scheduler has a look at inbox, timers and engine
+  exceptions_in_flight* exceptions = nullptr;
+  timer_queue timers;
+  std::uint64_t next_id = 0;
+  std::uint64_t last_id = 0;
+  fiber_control* youngest = nullptr;  ///< list of all live fibers; a signal handler of this thread walks it
+  guarded_pool::cache stacks;
+  // -- written by this worker, read by others to find out whether all fibers have ended
+  platform::atomic<std::uint64_t> spawned{0};
+  platform::atomic<std::uint64_t> ended{0};
+  // -- shared
+  alignas(64) inbox incoming;
+  // -- constant after start
+  std::unique_ptr<engine> io;
+  runtime_state& owner;
+  unsigned index;
+  platform::thread thread;
+
+  /// The body of the worker's OS thread.
+  void run() noexcept;
+  /// Takes a ready fiber from any thread.
+  void hand_over(run_node* node) noexcept {
+    if (incoming.push(node)) {
+      io->notify();
+    }
+  }
+
+  /// Adds to, removes from the list of all live fibers. Each is one pointer store as seen by a handler that
+  /// interrupts it and walks the list from the youngest.
+  PIRN_ALWAYS_INLINE void list(fiber_control* f) noexcept {
+    f->elder = youngest;
+    f->younger = nullptr;
+    f->listed = true;
+    if (youngest != nullptr) {
+      youngest->younger = f;
+    }
+    platform::signal_fence();
+    youngest = f;
+  }
+  PIRN_ALWAYS_INLINE void unlist(fiber_control* f) noexcept {
+    (f->younger != nullptr ? f->younger->elder : youngest) = f->elder;
+    if (f->elder != nullptr) {
+      f->elder->younger = f->younger;
+    }
+  }
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::uint64_t make_id() noexcept {
+    if (next_id == last_id) [[unlikely]] {
+      reserve_ids();
+    }
+    return ++next_id;
+  }
+  PIRN_ALWAYS_INLINE void count(platform::atomic<std::uint64_t>& counter) noexcept {
+    // Release: who sees the count sees what the fibers did. Only this worker writes, so no read-modify-write.
+    counter.store(counter.load(platform::memory_order_relaxed) + 1, platform::memory_order_release);
+  }
+
+ private:
+  void reserve_ids() noexcept;
+  void take_incoming() noexcept;
+  void adapt(platform::time_point now) noexcept;
+  void resume_next() noexcept;
+
+  int switches_per_look_ = 64;
+  platform::time_point last_look_;
+};
+
+/// The worker of the calling OS thread, or null on a plain thread.
+PIRN_ALWAYS_INLINE worker* current_worker() noexcept { return static_cast<worker*>(platform::current_worker()); }
+PIRN_ALWAYS_INLINE fiber_control* running_fiber(const worker* w) noexcept {
+  return static_cast<fiber_control*>(w->queue.running());
+}
+
+/// What every context does first when it is resumed: on behalf of the one that was switched out, its commit.
+PIRN_ALWAYS_INLINE worker* arrive(arch::word by, arch::word pending) noexcept {
+  if (pending != 0) {
+    auto* const last_wish = reinterpret_cast<commit*>(pending);
+    last_wish->run(last_wish);
+  }
+  return reinterpret_cast<worker*>(by);
+}
+
+/// Switches from `self` to `next`, which the run queue has just made the running one; returns on the worker that
+/// resumes `self`. The worker travels in a register.
+PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* next, commit* pending) noexcept {
+  auto by = reinterpret_cast<arch::word>(w);
+  auto what = reinterpret_cast<arch::word>(pending);
+  self->sanitizer.leave(next->sanitizer);
+  arch::switch_to(self->state, next->state, by, what);
+  self->sanitizer.arrive();
+  return arrive(by, what);
+}
+
+/// The same where exceptions are in flight: they stay with `self`.
+worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, commit* pending) noexcept;
+
+/// Takes the running fiber off the worker until somebody makes it ready again; `publish` runs once it is off.
+PIRN_ALWAYS_INLINE worker* suspend(worker* w, commit& publish) noexcept {
+  run_node* const self = w->queue.running();
+  run_node* const next = --w->switches_left > 0 ? w->queue.leave() : w->queue.leave_to_scheduler();
+  if (w->exceptions->any()) [[unlikely]] {
+    return switch_with_exceptions(w, self, next, &publish);
+  }
+  return switch_nodes(w, self, next, &publish);
+}
+
+/// The parts of a yield that are not its fast path: woken fibers, a look at the outside, exceptions in flight.
+void yield_slow(worker* w) noexcept;
+
+}  // namespace detail
+}  // namespace pirn::inline PIRN_ABI

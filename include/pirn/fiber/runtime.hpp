@@ -1,0 +1,90 @@
+// The runtime: workers that run fibers.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/fiber/fiber.hpp"
+#include "pirn/fiber/this_fiber.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+struct runtime_options {
+  /// OS threads that run fibers; 0 for as many as there are CPUs.
+  unsigned workers = 0;
+  /// Pins worker i to CPU i. Refused (std::system_error) where that CPU may not be used.
+  bool pin_workers = false;
+  /// Bytes of stack of a fiber that does not ask for another size.
+  std::size_t stack_size = default_stack_size;
+  /// Where stacks come from; null for the pool of the whole process. Must outlive the runtime and all its handles.
+  guarded_pool* stacks = nullptr;
+  /// How many fibers just woken may run in a row while others are ready.
+  unsigned woken_bound = 16;
+  /// Whether running off a stack is reported (see pirn/stack/overflow.hpp); false leaves SIGSEGV alone.
+  bool report_overflow = true;
+  /// Makes each worker's engine.
+  std::function<std::unique_ptr<engine>()> make_engine = make_epoll_engine;
+  /// A signal that prints all fibers to standard error, as `dump` does, for instance SIGUSR1; 0 for none.
+  int dump_signal = 0;
+};
+
+/// Numbers about a runtime at one moment; each is exact, together they may be torn.
+struct runtime_statistics {
+  std::size_t workers = 0;
+  std::size_t live_fibers = 0;  ///< spawned and not yet ended
+  std::uint64_t spawned = 0;    ///< ever
+};
+
+/// Owns workers. Fibers stay on the worker that they were spawned on. Any thread or fiber may call the members.
+class runtime {
+ public:
+  /// Starts the workers. Throws std::system_error (threads, file descriptors, memory; not_supported under a hardware
+  /// shadow stack).
+  explicit runtime(const runtime_options& options = {});
+  /// Waits for all fibers to end, then for the workers. Not from one of its own fibers.
+  ~runtime();
+  runtime(const runtime&) = delete;
+  runtime& operator=(const runtime&) = delete;
+
+  /// Runs `body` as a new fiber of this runtime; as the free functions of the same names.
+  template <class F>
+  fiber spawn(F&& body, const spawn_options& how = {}) {
+    auto made = try_spawn(std::forward<F>(body), how);
+    if (!made) {
+      throw std::system_error(made.error(), "pirn: cannot spawn a fiber");
+    }
+    return std::move(*made);
+  }
+  template <class F>
+  [[nodiscard]] std::expected<fiber, std::error_code> try_spawn(F&& body, const spawn_options& how = {}) {
+    return detail::launch(*state_, std::forward<F>(body), how);
+  }
+
+  /// Runs `body` as a fiber and waits for it; returns what it returns and throws what it throws.
+  template <class F>
+  std::invoke_result_t<F> run(F&& body) {
+    using result = std::invoke_result_t<F>;
+    if constexpr (std::is_void_v<result>) {
+      spawn([&body] { std::forward<F>(body)(); }).join();
+    } else {
+      std::optional<result> value;
+      spawn([&body, &value] { value.emplace(std::forward<F>(body)()); }).join();
+      return std::move(*value);
+    }
+  }
+
+  /// Prints every live fiber (name, number, state, what it waits for, backtrace) to a file descriptor. Works while
+  /// fibers run, also where one never yields: each worker is interrupted by a signal (SIGURG). Not async-signal-safe.
+  void dump(int descriptor = 2) noexcept;
+  [[nodiscard]] runtime_statistics statistics() const noexcept;
+
+ private:
+  std::unique_ptr<detail::runtime_state> state_;
+};
+
+}  // namespace pirn::inline PIRN_ABI

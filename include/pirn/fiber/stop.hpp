@@ -1,0 +1,139 @@
+// Cooperative cancellation, with the interface of std::stop_token: the requests reach every blocking call of a fiber
+// that was spawned with the token.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include "pirn/detail/platform.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+class stop_token;
+
+namespace detail {
+
+struct fiber_control;
+void follow_token(fiber_control* f, const stop_token& token) noexcept;
+class stop_state;
+
+/// What a stop state calls when a stop is requested; a link of its list.
+class stop_link {
+ public:
+  stop_link() noexcept = default;
+  stop_link(const stop_link&) = delete;
+  stop_link& operator=(const stop_link&) = delete;
+
+  /// Registers `call`; it runs at once if a stop was requested already.
+  void attach(stop_state& state, void (*call)(stop_link&) noexcept) noexcept;
+  /// Unregisters. On return the call has finished or will never start, unless it is the call itself that detaches.
+  void detach() noexcept;
+  [[nodiscard]] bool attached() const noexcept { return state_ != nullptr; }
+
+ private:
+  friend class stop_state;
+  stop_link* next_ = nullptr;
+  stop_link* previous_ = nullptr;
+  stop_state* state_ = nullptr;
+  void (*call_)(stop_link&) noexcept = nullptr;
+  bool linked_ = false;
+};
+
+/// Shared by the sources and tokens of one stop; counted.
+class stop_state {
+ public:
+  void acquire() noexcept { references_.fetch_add(1, platform::memory_order_relaxed); }
+  void release() noexcept;
+  bool request() noexcept;
+  [[nodiscard]] bool requested() const noexcept { return requested_.load(platform::memory_order_acquire); }
+
+ private:
+  friend class stop_link;
+  platform::spinlock lock_;
+  platform::atomic<int> references_{1};
+  platform::atomic<bool> requested_{false};
+  stop_link* first_ = nullptr;
+  platform::atomic<stop_link*> calling_{nullptr};  ///< whose call runs now; written under the lock
+  int caller_ = 0;                                 ///< the OS thread that runs it; written under the lock
+};
+
+}  // namespace detail
+
+/// Asks whether a stop was requested. Copyable; any thread or fiber may use it.
+class stop_token {
+ public:
+  stop_token() noexcept = default;
+  stop_token(const stop_token& other) noexcept : state_(other.state_) {
+    if (state_ != nullptr) {
+      state_->acquire();
+    }
+  }
+  stop_token(stop_token&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  stop_token& operator=(stop_token other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~stop_token() {
+    if (state_ != nullptr) {
+      state_->release();
+    }
+  }
+
+  [[nodiscard]] bool stop_requested() const noexcept { return state_ != nullptr && state_->requested(); }
+  /// Whether there is a source that this token belongs to.
+  [[nodiscard]] bool stop_possible() const noexcept { return state_ != nullptr; }
+
+ private:
+  friend class stop_source;
+  template <class F>
+  friend class stop_callback;
+  friend void detail::follow_token(detail::fiber_control* f, const stop_token& token) noexcept;
+  explicit stop_token(detail::stop_state* state) noexcept : state_(state) { state_->acquire(); }
+  detail::stop_state* state_ = nullptr;
+};
+
+/// Requests a stop. Copies share one state. Any thread or fiber may use it.
+class stop_source {
+ public:
+  /// Allocates the shared state; throws std::bad_alloc.
+  stop_source() : state_(new detail::stop_state) {}
+  stop_source(const stop_source& other) noexcept : state_(other.state_) { state_->acquire(); }
+  stop_source& operator=(const stop_source& other) noexcept {
+    other.state_->acquire();
+    state_->release();
+    state_ = other.state_;
+    return *this;
+  }
+  ~stop_source() { state_->release(); }
+
+  /// Runs the registered callbacks on the calling thread, in the reverse order of their registration, and ends the
+  /// stoppable waits of the fibers that carry a token of this source. True for the first request. Does not suspend.
+  bool request_stop() noexcept { return state_->request(); }
+  [[nodiscard]] bool stop_requested() const noexcept { return state_->requested(); }
+  [[nodiscard]] stop_token get_token() const noexcept { return stop_token(state_); }
+
+ private:
+  detail::stop_state* state_;
+};
+
+/// Calls `F` once when a stop is requested, or at once if it was already. `F` must not throw and must not suspend.
+template <class F>
+class stop_callback : detail::stop_link {
+ public:
+  template <class G>
+  stop_callback(const stop_token& token, G&& call) noexcept(std::is_nothrow_constructible_v<F, G>)
+      : call_(std::forward<G>(call)), token_(token) {
+    if (token_.state_ != nullptr) {
+      attach(*token_.state_, [](detail::stop_link& link) noexcept { static_cast<stop_callback&>(link).call_(); });
+    }
+  }
+  ~stop_callback() { detach(); }
+
+ private:
+  F call_;
+  stop_token token_;
+};
+template <class F>
+stop_callback(stop_token, F) -> stop_callback<F>;
+
+}  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,42 @@
+// What a fiber can do to itself. On a plain OS thread each call does the same to the thread.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <string_view>
+
+#include "pirn/fiber/detail/worker.hpp"
+
+namespace pirn::inline PIRN_ABI::this_fiber {
+
+/// Lets the other ready fibers of this worker run first. Suspension point. About as long as a function call.
+PIRN_ALWAYS_INLINE void yield() noexcept {
+  detail::worker* const w = detail::current_worker();
+  if (w == nullptr) [[unlikely]] {
+    platform::yield_thread();
+    return;
+  }
+  if (--w->switches_left <= 0 || w->queue.has_woken() || w->exceptions->any()) [[unlikely]] {
+    detail::yield_slow(w);
+    return;
+  }
+  detail::run_node* const self = w->queue.running();
+  detail::run_node* const next = w->queue.rotate();
+  if (next != self) {
+    detail::switch_nodes(w, self, next, nullptr);
+  }
+}
+
+/// Suspends for at least the given time. The error says that a stop was requested, and then it may be shorter.
+/// Suspension point.
+std::expected<void, wait_error> sleep_until(platform::time_point when) noexcept;
+std::expected<void, wait_error> sleep_for(platform::duration how_long) noexcept;
+
+/// The fiber's number, unique in its process and never reused; 0 on a plain thread.
+[[nodiscard]] std::uint64_t id() noexcept;
+/// The name it was spawned with; empty for none and on a plain thread.
+[[nodiscard]] std::string_view name() noexcept;
+/// Whether a stop of this fiber was requested, through its handle or its token. False on a plain thread.
+[[nodiscard]] bool stop_requested() noexcept;
+
+}  // namespace pirn::inline PIRN_ABI::this_fiber

@@ -1,0 +1,116 @@
+// The one blocking primitive. Everything in sync, and io's readiness, is a thin layer on it.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+
+#include "pirn/fiber/detail/agent.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// Why a blocking call did not do what it was called for.
+enum class wait_error : std::uint8_t {
+  timed_out = 1,  ///< its deadline passed
+  stopped = 2,    ///< the fiber was asked to stop
+  closed = 3,     ///< the channel (or other object) was closed
+};
+/// A short English phrase for `error`.
+const char* to_string(wait_error error) noexcept;
+
+/// How a wait may end and what a dump says about it.
+struct wait_options {
+  platform::time_point deadline = platform::never;
+  /// Whether a stop request ends the wait. Not so where the caller could not bear it (relocking after a wait).
+  bool stoppable = true;
+  const char* what = "something";  ///< static text: what the fiber waits for
+  const void* object = nullptr;    ///< the address that the dump shows beside it
+};
+
+/// Ends one particular wait of one fiber or plain thread. A wake-up that comes late, after the wait has ended for
+/// another reason, does nothing: the epoch tells. Valid as long as the waiting fiber has not ended. Any thread or
+/// fiber may call it. After the waker of Boost.Fiber.
+class waker {
+ public:
+  waker() noexcept = default;
+  waker(detail::agent& who, std::uint64_t epoch) noexcept : who_(&who), epoch_(epoch) {}
+
+  /// Makes the waiter runnable again, at the front of its worker's queue. True if this call was the one that ended
+  /// the wait.
+  bool wake(wake_reason reason = wake_reason::notified) const noexcept;
+  /// Ends the wait without making the waiter runnable: if true, the caller must pass `who()` to `make_runnable`.
+  PIRN_ALWAYS_INLINE bool claim(wake_reason reason) const noexcept { return who_->claim(epoch_, reason); }
+  [[nodiscard]] detail::agent* who() const noexcept { return who_; }
+
+ private:
+  detail::agent* who_ = nullptr;
+  std::uint64_t epoch_ = 0;
+};
+
+namespace detail {
+
+/// What a context that has just been switched out wants done on its behalf by the context that follows: only then
+/// can nobody resume it while it still runs.
+struct commit {
+  void (*run)(commit*) noexcept;
+};
+
+/// The calling fiber, or the plain OS thread's own agent.
+agent& current_agent() noexcept;
+/// Queues a claimed agent: a fiber on its worker, a thread by unblocking it. `back` puts a fiber behind those that
+/// are ready instead of in front.
+void make_runnable(agent* who, bool back = false) noexcept;
+/// Suspends the caller, whose wait has begun as `epoch`, until it is claimed; `publish` runs once it is switched
+/// out. The deadline claims it through a timer of its worker.
+wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options, commit& publish) noexcept;
+
+}  // namespace detail
+
+/// One fiber's (or thread's) place in a wait_queue; lives on the stack of the waiter.
+struct waiter {
+  waiter* next = nullptr;
+  waiter* previous = nullptr;
+  waker wake;
+  void* value = nullptr;  ///< whatever the primitive hands to a waiter, under the queue's lock
+  bool linked = false;
+};
+
+/// A first-in-first-out queue of waiters with the lock that also guards the state of the primitive built on it.
+/// Usable by fibers of any worker and by plain threads.
+class wait_queue {
+ public:
+  wait_queue() noexcept = default;
+  wait_queue(const wait_queue&) = delete;
+  wait_queue& operator=(const wait_queue&) = delete;
+
+  void lock() noexcept { lock_.lock(); }
+  void unlock() noexcept { lock_.unlock(); }
+
+  /// Suspends the caller until it is notified, stopped or its deadline passes. The lock must be held; it is released
+  /// once the caller is switched out, and is not held on return. `value` is what a notifier finds in the waiter.
+  [[nodiscard]] wake_reason wait(const wait_options& options, void* value = nullptr) noexcept;
+
+  /// Claims the first waiter whose wait has not ended otherwise and takes it off the queue, or returns null. The
+  /// lock must be held. The caller may hand over a value, then must call `detail::make_runnable(w->wake.who())`,
+  /// best after unlocking; after that the waiter is gone.
+  [[nodiscard]] waiter* claim_first() noexcept;
+  /// The first waiter, or null; it may be one whose wait has already ended. The lock must be held.
+  [[nodiscard]] waiter* front() const noexcept { return first_; }
+
+  /// Takes the lock and wakes the first waiter. True if there was one.
+  bool notify_one() noexcept;
+  /// Takes the lock and wakes all present waiters. O(n).
+  void notify_all() noexcept;
+  /// As `notify_all`, with the lock held by the caller; releases it.
+  void notify_all_and_unlock() noexcept;
+  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+
+ private:
+  void append(waiter& w) noexcept;
+  void remove(waiter& w) noexcept;
+
+  platform::spinlock lock_;
+  waiter* first_ = nullptr;
+  waiter* last_ = nullptr;
+};
+
+}  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,156 @@
+// Suspending and waking, for fibers and for plain OS threads alike.
+#include <new>
+
+#include "pirn/fiber/this_fiber.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace detail {
+
+namespace {
+
+/// A plain OS thread that waits. Never freed, since a waker may look at it late; reused by later threads.
+struct thread_agent : agent {
+  thread_agent() noexcept : agent(agent::kind::thread) {}
+  platform::atomic<std::uint32_t> wakeups{0};
+  thread_agent* next_free = nullptr;
+};
+
+platform::spinlock free_lock;
+thread_agent* free_agents = nullptr;
+
+/// Gives the agent back when its thread ends.
+struct agent_of_thread {
+  thread_agent* held = nullptr;
+  agent_of_thread() = default;
+  agent_of_thread(const agent_of_thread&) = delete;
+  agent_of_thread& operator=(const agent_of_thread&) = delete;
+  ~agent_of_thread() {
+    if (held != nullptr) {
+      const platform::spin_guard guard(free_lock);
+      held->next_free = free_agents;
+      free_agents = held;
+    }
+  }
+};
+
+thread_agent& agent_of_this_thread() noexcept {
+  static thread_local agent_of_thread mine;
+  if (mine.held == nullptr) {
+    {
+      const platform::spin_guard guard(free_lock);
+      mine.held = free_agents;
+      if (free_agents != nullptr) {
+        free_agents = free_agents->next_free;
+      }
+    }
+    if (mine.held == nullptr) {
+      mine.held = new thread_agent;  // without memory for one word there is no way to wait; bad_alloc ends the process
+    }
+  }
+  return *mine.held;
+}
+
+wake_reason block_thread(thread_agent& self, std::uint64_t epoch, const wait_options& options,
+                         commit& publish) noexcept {
+  publish.run(&publish);
+  for (;;) {
+    const std::uint32_t before = self.wakeups.load(platform::memory_order_acquire);
+    if (!self.waiting()) {
+      return self.reason();
+    }
+    if (!platform::futex_wait(self.wakeups, before, options.deadline)) {
+      self.claim(epoch, wake_reason::timed_out);  // unless somebody else did
+    }
+  }
+}
+
+}  // namespace
+
+agent& current_agent() noexcept {
+  if (worker* const w = current_worker()) {
+    return *running_fiber(w);
+  }
+  return agent_of_this_thread();
+}
+
+void make_runnable(agent* who, bool back) noexcept {
+  if (who->what() == agent::kind::thread) {
+    auto* const thread = static_cast<thread_agent*>(who);
+    thread->wakeups.fetch_add(1, platform::memory_order_release);
+    platform::futex_wake(&thread->wakeups, 1);
+    return;
+  }
+  auto* const f = static_cast<fiber_control*>(who);
+  worker* const home = f->home;
+  if (current_worker() != home) {
+    home->hand_over(f);
+  } else if (back) {
+    home->queue.push_back(f);
+  } else {
+    home->queue.push_woken(f);
+  }
+}
+
+wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options, commit& publish) noexcept {
+  if (self.what() == agent::kind::thread) {
+    return block_thread(static_cast<thread_agent&>(self), epoch, options, publish);
+  }
+  auto& f = static_cast<fiber_control&>(self);
+  worker* const w = f.home;
+  f.waits_for = options.what;
+  f.waits_on = options.object;
+  if (options.deadline == platform::never) {
+    suspend(w, publish);
+  } else {
+    timer limit;
+    limit.when = options.deadline;
+    limit.wake = waker(self, epoch);
+    w->timers.insert(limit);
+    suspend(w, publish);
+    f.home->timers.cancel(limit);
+  }
+  f.waits_for = nullptr;
+  return self.reason();
+}
+
+}  // namespace detail
+
+namespace this_fiber {
+
+std::expected<void, wait_error> sleep_until(platform::time_point when) noexcept {
+  detail::agent& self = detail::current_agent();
+  std::uint64_t epoch = 0;
+  if (!self.begin(true, epoch)) {
+    return std::unexpected(wait_error::stopped);
+  }
+  detail::commit nothing{[](detail::commit*) noexcept {}};
+  if (detail::block(self, epoch, {.deadline = when, .what = "time to pass"}, nothing) == wake_reason::stopped) {
+    return std::unexpected(wait_error::stopped);
+  }
+  return {};
+}
+
+std::expected<void, wait_error> sleep_for(platform::duration how_long) noexcept {
+  const platform::time_point now = platform::now();
+  return sleep_until(how_long < platform::never - now ? now + how_long : platform::never);
+}
+
+std::uint64_t id() noexcept {
+  const detail::worker* const w = detail::current_worker();
+  return w != nullptr ? detail::running_fiber(w)->id : 0;
+}
+
+std::string_view name() noexcept {
+  const detail::worker* const w = detail::current_worker();
+  return w != nullptr ? detail::running_fiber(w)->name : "";
+}
+
+bool stop_requested() noexcept {
+  const detail::worker* const w = detail::current_worker();
+  return w != nullptr && detail::running_fiber(w)->stop_requested();
+}
+
+}  // namespace this_fiber
+
+}  // namespace pirn::inline PIRN_ABI

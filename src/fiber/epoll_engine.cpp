@@ -1,0 +1,172 @@
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <deque>
+#include <new>
+
+#include "pirn/fiber/engine.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+wake_reason readiness::wait(io_direction direction, platform::time_point deadline) noexcept {
+  side& here = sides_[static_cast<int>(direction)];
+  here.waiters.lock();
+  if (here.ready) {
+    here.ready = false;
+    here.waiters.unlock();
+    return wake_reason::notified;
+  }
+  return here.waiters.wait({.deadline = deadline,
+                            .what = direction == io_direction::read ? "readable descriptor" : "writable descriptor",
+                            .object = this});
+}
+
+void readiness::signal(io_direction direction) noexcept {
+  side& here = sides_[static_cast<int>(direction)];
+  here.waiters.lock();
+  // Whoever waits now consumes the edge; otherwise the next to wait finds it.
+  here.ready = here.waiters.empty();
+  here.waiters.notify_all_and_unlock();
+}
+
+namespace {
+
+/// A descriptor that is closed with its owner.
+class owned_descriptor {
+ public:
+  explicit owned_descriptor(int value) noexcept : value_(value) {}
+  ~owned_descriptor() {
+    if (value_ >= 0) {
+      ::close(value_);
+    }
+  }
+  owned_descriptor(const owned_descriptor&) = delete;
+  owned_descriptor& operator=(const owned_descriptor&) = delete;
+  [[nodiscard]] int get() const noexcept { return value_; }
+
+ private:
+  int value_;
+};
+
+}  // namespace
+
+class epoll_engine final : public engine {
+ public:
+  epoll_engine() : epoll_(::epoll_create1(EPOLL_CLOEXEC)), event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (epoll_.get() < 0 || event_.get() < 0) {
+      throw std::system_error(errno, std::system_category(), "pirn: cannot create an epoll engine");
+    }
+    epoll_event interest{};
+    interest.events = EPOLLIN | EPOLLET;
+    interest.data.ptr = nullptr;
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, event_.get(), &interest) != 0) {
+      throw std::system_error(errno, std::system_category(), "pirn: cannot watch an eventfd");
+    }
+  }
+
+  readiness* attach(int descriptor, std::error_code& error) noexcept override {
+    readiness* handle = nullptr;
+    {
+      const platform::spin_guard guard(lock_);
+      handle = free_;
+      if (handle != nullptr) {
+        free_ = handle->next_free_;
+      } else {
+        try {
+          handle = &handles_.emplace_back();
+        } catch (const std::bad_alloc&) {
+          error = std::make_error_code(std::errc::not_enough_memory);
+          return nullptr;
+        }
+      }
+    }
+    for (auto& side : handle->sides_) {
+      const platform::spin_guard guard(side.waiters);
+      side.ready = false;
+    }
+    handle->descriptor_ = descriptor;
+    epoll_event interest{};
+    interest.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+    interest.data.ptr = handle;
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &interest) != 0) {
+      error = {errno, std::system_category()};
+      recycle(handle);
+      return nullptr;
+    }
+    error.clear();
+    return handle;
+  }
+
+  void detach(readiness* handle) noexcept override {
+    epoll_event unused{};
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, handle->descriptor_, &unused);
+    recycle(handle);
+  }
+
+  void poll(platform::time_point deadline) noexcept override {
+    constexpr int most_events = 256;
+    epoll_event events[most_events];
+    const int count = wait(events, most_events, deadline);
+    for (int i = 0; i < count; ++i) {
+      auto* const handle = static_cast<readiness*>(events[i].data.ptr);
+      if (handle == nullptr) {
+        std::uint64_t ignored;
+        static_cast<void>(::read(event_.get(), &ignored, sizeof ignored));
+        continue;
+      }
+      const std::uint32_t what = events[i].events;
+      if ((what & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+        handle->signal(io_direction::read);
+      }
+      if ((what & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) {
+        handle->signal(io_direction::write);
+      }
+    }
+  }
+
+  void notify() noexcept override {
+    const std::uint64_t one = 1;
+    // Fails only when the counter is full, and then the poll ends anyway.
+    static_cast<void>(::write(event_.get(), &one, sizeof one));
+  }
+
+ private:
+  int wait(epoll_event* events, int most, platform::time_point deadline) const noexcept {
+    if (deadline == platform::never) {
+      return ::epoll_wait(epoll_.get(), events, most, -1);
+    }
+    const auto left = deadline - platform::now();
+    const auto left_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
+    if (left_ns <= 0) {
+      return ::epoll_wait(epoll_.get(), events, most, 0);
+    }
+    timespec limit{};
+    limit.tv_sec = static_cast<time_t>(left_ns / 1'000'000'000);
+    limit.tv_nsec = static_cast<long>(left_ns % 1'000'000'000);
+    const int count = ::epoll_pwait2(epoll_.get(), events, most, &limit, nullptr);
+    if (count < 0 && errno == ENOSYS) {  // before Linux 5.11: milliseconds, rounded up
+      const auto left_ms = (left_ns + 999'999) / 1'000'000;
+      return ::epoll_wait(epoll_.get(), events, most, left_ms > 1'000'000 ? 1'000'000 : static_cast<int>(left_ms));
+    }
+    return count;
+  }
+
+  void recycle(readiness* handle) noexcept {
+    const platform::spin_guard guard(lock_);
+    handle->descriptor_ = -1;
+    handle->next_free_ = free_;
+    free_ = handle;
+  }
+
+  owned_descriptor epoll_;
+  owned_descriptor event_;
+  platform::spinlock lock_;
+  std::deque<readiness> handles_;  // addresses stay; the kernel holds them
+  readiness* free_ = nullptr;
+};
+
+std::unique_ptr<engine> make_epoll_engine() { return std::make_unique<epoll_engine>(); }
+
+}  // namespace pirn::inline PIRN_ABI

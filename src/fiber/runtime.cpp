@@ -1,0 +1,203 @@
+#include "pirn/fiber/runtime.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "fiber/runtime_state.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace detail {
+
+namespace {
+
+runtime_options completed(runtime_options options) {
+  if (options.workers == 0) {
+    options.workers = platform::available_cpus();
+  }
+  if (!options.make_engine) {
+    options.make_engine = make_epoll_engine;
+  }
+  if (arch::shadow_stack_active()) {
+    throw std::system_error(std::make_error_code(std::errc::not_supported),
+                            "pirn: the kernel checks returns against a hardware shadow stack, which a context switch "
+                            "cannot follow; start the program with GLIBC_TUNABLES=glibc.cpu.x86_shstk=off");
+  }
+  return options;
+}
+
+/// Names the fiber that lies on a stack, for the report of an overflow: the one that this worker runs.
+std::size_t describe_fiber(const void* limit, const void* /*top*/, const void* /*fault*/, char* buffer,
+                           std::size_t size) noexcept {
+  const worker* const w = current_worker();
+  if (w == nullptr) {
+    return 0;
+  }
+  const run_node* const node = w->queue.running();
+  if (node == w->queue.scheduler() || static_cast<const fiber_control*>(node)->memory.limit() != limit) {
+    return 0;
+  }
+  const auto* const f = static_cast<const fiber_control*>(node);
+  const int length = std::snprintf(buffer, size, "fiber %llu \"%s\"", static_cast<unsigned long long>(f->id), f->name);
+  return length < 0 ? 0 : std::min(static_cast<std::size_t>(length), size);
+}
+
+void run_worker(void* raw) { static_cast<worker*>(raw)->run(); }
+
+}  // namespace
+
+runtime_state::runtime_state(const runtime_options& how)
+    : options(completed(how)), pool(how.stacks != nullptr ? *how.stacks : default_stack_pool()) {
+  if (options.report_overflow) {
+    overflow.emplace();
+    set_stack_describer(&describe_fiber);
+  }
+  workers.reserve(options.workers);
+  for (unsigned i = 0; i < options.workers; ++i) {
+    workers.push_back(std::make_unique<worker>(*this, i));
+  }
+}
+
+runtime_state::~runtime_state() = default;
+
+bool runtime_state::finished() const noexcept {
+  if (!stopping.load(platform::memory_order_acquire)) {
+    return false;
+  }
+  std::uint64_t ended = 0;
+  for (const auto& w : workers) {
+    ended += w->ended.load(platform::memory_order_acquire);
+  }
+  std::uint64_t spawned = spawned_by_threads.load(platform::memory_order_acquire);
+  for (const auto& w : workers) {
+    spawned += w->spawned.load(platform::memory_order_acquire);
+  }
+  return ended == spawned;
+}
+
+runtime_statistics runtime_state::statistics() const noexcept {
+  runtime_statistics result;
+  result.workers = workers.size();
+  std::uint64_t ended = 0;
+  for (const auto& w : workers) {
+    ended += w->ended.load(platform::memory_order_acquire);
+  }
+  result.spawned = spawned_by_threads.load(platform::memory_order_acquire);
+  for (const auto& w : workers) {
+    result.spawned += w->spawned.load(platform::memory_order_acquire);
+  }
+  result.live_fibers = result.spawned - ended;
+  return result;
+}
+
+void runtime_state::notify_all() noexcept {
+  for (const auto& w : workers) {
+    w->io->notify();
+  }
+}
+
+runtime_state& current_runtime() {
+  worker* const w = current_worker();
+  if (w == nullptr) {
+    throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
+                            "pirn: spawn outside a fiber; use runtime::spawn");
+  }
+  return w->owner;
+}
+
+guarded_pool& pool_of(runtime_state& owner) noexcept { return owner.pool; }
+
+stack_result stack_for_fiber(worker* here, runtime_state& owner, std::size_t stack_size) noexcept {
+  if (stack_size == 0) {
+    stack_size = owner.options.stack_size;
+  }
+  if (here != nullptr && stack_size == owner.options.stack_size) {
+    return here->stacks.allocate();
+  }
+  return owner.pool.allocate(stack_size);
+}
+
+void return_stack(worker* here, guarded_pool& pool, stack memory) noexcept {
+  if (here != nullptr && &here->owner.pool == &pool) {
+    here->stacks.deallocate(memory);
+  } else {
+    pool.deallocate(memory);
+  }
+}
+
+bool choose_worker(worker* here, runtime_state& owner, int which, worker*& chosen) noexcept {
+  if (which == spawn_options::current_worker && here != nullptr) {
+    chosen = here;
+    return true;
+  }
+  const std::size_t count = owner.workers.size();
+  if (which == spawn_options::current_worker || which == spawn_options::any_worker) {
+    chosen = owner.workers[owner.next_worker.fetch_add(1, platform::memory_order_relaxed) % count].get();
+    return true;
+  }
+  if (which < 0 || static_cast<std::size_t>(which) >= count) {
+    return false;
+  }
+  chosen = owner.workers[static_cast<std::size_t>(which)].get();
+  return true;
+}
+
+void launch_elsewhere(worker* here, worker* to, fiber_control* f) noexcept {
+  if (here != nullptr) {
+    here->count(here->spawned);
+  } else {
+    to->owner.spawned_by_threads.fetch_add(1, platform::memory_order_release);
+  }
+  to->hand_over(f);
+}
+
+}  // namespace detail
+
+runtime::runtime(const runtime_options& options) : state_(std::make_unique<detail::runtime_state>(options)) {
+  auto& workers = state_->workers;
+  std::size_t running = 0;
+  std::error_code error;
+  for (const auto& w : workers) {
+    char name[16];
+    static_cast<void>(std::snprintf(name, sizeof name, "pirn-%u", w->index));
+    error = w->thread.start(&detail::run_worker, w.get(), name);
+    if (error) {
+      break;
+    }
+    ++running;
+    if (options.pin_workers && (error = w->thread.pin(w->index))) {
+      break;
+    }
+  }
+  while (!error && state_->started.load(platform::memory_order_acquire) < workers.size()) {
+    const std::uint32_t seen = state_->started.load(platform::memory_order_acquire);
+    if (seen < workers.size()) {
+      platform::futex_wait(state_->started, seen);
+    }
+  }
+  if (!error) {
+    error = std::make_error_code(static_cast<std::errc>(state_->start_error.load(platform::memory_order_acquire)));
+  }
+  if (error) {
+    state_->stopping.store(true, platform::memory_order_release);
+    state_->notify_all();
+    for (std::size_t i = 0; i < running; ++i) {
+      workers[i]->thread.join();
+    }
+    throw std::system_error(error, "pirn: cannot start a worker");
+  }
+  detail::register_for_dump(*state_);
+}
+
+runtime::~runtime() {
+  state_->stopping.store(true, platform::memory_order_release);
+  state_->notify_all();
+  for (const auto& w : state_->workers) {
+    w->thread.join();
+  }
+  detail::unregister_for_dump(*state_);
+}
+
+runtime_statistics runtime::statistics() const noexcept { return state_->statistics(); }
+
+}  // namespace pirn::inline PIRN_ABI

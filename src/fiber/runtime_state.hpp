@@ -1,0 +1,38 @@
+// What a runtime owns; shared by the sources of this layer.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "pirn/fiber/runtime.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+class runtime_state {
+ public:
+  explicit runtime_state(const runtime_options& how);
+  ~runtime_state();
+
+  /// Whether the runtime is being destroyed and no fiber is left. Exact: `ended` is read first, and only rises, so
+  /// equal sums mean that nothing was alive in between.
+  [[nodiscard]] bool finished() const noexcept;
+  [[nodiscard]] runtime_statistics statistics() const noexcept;
+  void notify_all() noexcept;
+
+  runtime_options options;
+  guarded_pool& pool;
+  std::vector<std::unique_ptr<worker>> workers;
+  platform::atomic<unsigned> next_worker{0};
+  platform::atomic<std::uint64_t> spawned_by_threads{0};
+  platform::atomic<bool> stopping{false};
+  platform::atomic<std::uint32_t> started{0};
+  platform::atomic<int> start_error{0};  ///< why a worker could not set itself up
+  std::optional<overflow_handler> overflow;
+};
+
+/// Registers a runtime for dumps by signal; see dump.cpp.
+void register_for_dump(runtime_state& state);
+void unregister_for_dump(runtime_state& state) noexcept;
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,112 @@
+#include "pirn/fiber/wait_queue.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+const char* to_string(wait_error error) noexcept {
+  switch (error) {
+    case wait_error::timed_out:
+      return "the deadline has passed";
+    case wait_error::stopped:
+      return "the fiber was asked to stop";
+    case wait_error::closed:
+      return "it was closed";
+  }
+  return "unknown wait error";
+}
+
+bool waker::wake(wake_reason reason) const noexcept {
+  if (who_ == nullptr || !claim(reason)) {
+    return false;
+  }
+  detail::make_runnable(who_);
+  return true;
+}
+
+namespace {
+struct unlock_commit : detail::commit {
+  platform::spinlock* lock;
+};
+}  // namespace
+
+wake_reason wait_queue::wait(const wait_options& options, void* value) noexcept {
+  detail::agent& self = detail::current_agent();
+  std::uint64_t epoch = 0;
+  if (!self.begin(options.stoppable, epoch)) {
+    lock_.unlock();
+    return wake_reason::stopped;
+  }
+  waiter node;
+  node.wake = waker(self, epoch);
+  node.value = value;
+  append(node);
+  unlock_commit publish{{[](detail::commit* c) noexcept { static_cast<unlock_commit*>(c)->lock->unlock(); }}, &lock_};
+  const wake_reason reason = detail::block(self, epoch, options, publish);
+  if (reason != wake_reason::notified) {
+    // A notifier may be looking at the node right now, so even an unlinked one is left only under the lock.
+    const platform::spin_guard guard(lock_);
+    if (node.linked) {
+      remove(node);
+    }
+  }
+  return reason;
+}
+
+waiter* wait_queue::claim_first() noexcept {
+  while (first_ != nullptr) {
+    waiter* const candidate = first_;
+    remove(*candidate);
+    if (candidate->wake.claim(wake_reason::notified)) {
+      return candidate;
+    }
+  }
+  return nullptr;
+}
+
+bool wait_queue::notify_one() noexcept {
+  lock_.lock();
+  waiter* const chosen = claim_first();
+  lock_.unlock();
+  if (chosen == nullptr) {
+    return false;
+  }
+  detail::make_runnable(chosen->wake.who());
+  return true;
+}
+
+void wait_queue::notify_all() noexcept {
+  lock_.lock();
+  notify_all_and_unlock();
+}
+
+void wait_queue::notify_all_and_unlock() noexcept {
+  // The claimed waiters are chained by their own nodes, which stay until each is made runnable.
+  waiter* chain = nullptr;
+  waiter** tail = &chain;
+  while (waiter* const w = claim_first()) {
+    *tail = w;
+    tail = &w->next;
+  }
+  *tail = nullptr;
+  lock_.unlock();
+  while (chain != nullptr) {
+    waiter* const w = chain;
+    chain = w->next;
+    detail::make_runnable(w->wake.who(), true);
+  }
+}
+
+void wait_queue::append(waiter& w) noexcept {
+  w.previous = last_;
+  w.next = nullptr;
+  (last_ != nullptr ? last_->next : first_) = &w;
+  last_ = &w;
+  w.linked = true;
+}
+
+void wait_queue::remove(waiter& w) noexcept {
+  (w.previous != nullptr ? w.previous->next : first_) = w.next;
+  (w.next != nullptr ? w.next->previous : last_) = w.previous;
+  w.linked = false;
+}
+
+}  // namespace pirn::inline PIRN_ABI

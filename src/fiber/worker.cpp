@@ -1,0 +1,131 @@
+#include "pirn/fiber/detail/worker.hpp"
+
+#include <optional>
+
+#include "fiber/runtime_state.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+namespace {
+// How long a worker may switch between fibers before it looks at inbox, timers and engine, and how many switches that
+// may be at most: fibers that only yield need few looks, fibers that compute need one after nearly every switch.
+constexpr auto look_interval = std::chrono::microseconds(50);
+constexpr int most_switches_per_look = 1024;
+constexpr std::uint64_t ids_at_a_time = 1024;
+platform::atomic<std::uint64_t> ids_reserved{0};
+}  // namespace
+
+worker::worker(runtime_state& state, unsigned number)
+    : queue(state.options.woken_bound),
+      stacks(state.pool, state.options.stack_size),
+      io(state.options.make_engine()),
+      owner(state),
+      index(number) {}
+
+void worker::reserve_ids() noexcept {
+  next_id = ids_reserved.fetch_add(ids_at_a_time, platform::memory_order_relaxed);
+  last_id = next_id + ids_at_a_time;
+}
+
+std::uint64_t make_foreign_id() noexcept {
+  // Plain threads take a whole block for one fiber: ids are plenty and this is not a fast path.
+  return ids_reserved.fetch_add(ids_at_a_time, platform::memory_order_relaxed) + 1;
+}
+
+void worker::take_incoming() noexcept {
+  if (incoming.empty()) {
+    return;
+  }
+  for (run_node* node = incoming.take_all(); node != nullptr;) {
+    auto* const f = static_cast<fiber_control*>(node);
+    node = node->next;
+    if (!f->listed) {
+      list(f);
+    }
+    queue.push_back(f);
+  }
+}
+
+void worker::adapt(platform::time_point now) noexcept {
+  if (switches_left <= 0) {
+    const auto spent = now - last_look_;
+    if (spent < look_interval && switches_per_look_ < most_switches_per_look) {
+      switches_per_look_ *= 2;
+    } else if (spent > 2 * look_interval && switches_per_look_ > 1) {
+      switches_per_look_ /= 2;
+    }
+  }
+}
+
+void worker::resume_next() noexcept {
+  run_node* const scheduler = queue.scheduler();
+  run_node* const next = queue.leave();
+  if (next != scheduler) {
+    switch_nodes(this, scheduler, next, nullptr);
+  }
+}
+
+void worker::run() noexcept {
+  platform::set_current_worker(this);
+  queue.scheduler()->sanitizer.adopt_thread();
+  exceptions = reinterpret_cast<exceptions_in_flight*>(abi::__cxa_get_globals());
+  std::optional<overflow_thread> overflow;
+  try {
+    overflow.emplace();
+  } catch (const std::system_error& refused) {
+    owner.start_error.store(refused.code().value(), platform::memory_order_release);
+  }
+  owner.started.fetch_add(1, platform::memory_order_release);
+  platform::futex_wake(&owner.started, 1);
+  platform::time_point last_poll = last_look_ = platform::now();
+  for (;;) {
+    take_incoming();
+    const platform::time_point now = platform::now();
+    timers.fire(now);
+    if (queue.has_ready()) {
+      if (now - last_poll >= look_interval) {
+        io->poll(now);
+        last_poll = now;
+      }
+      adapt(now);
+      last_look_ = now;
+      switches_left = switches_per_look_;
+      resume_next();
+      continue;
+    }
+    if (owner.finished()) {
+      break;
+    }
+    if (incoming.park()) {
+      io->poll(timers.next());
+      last_poll = platform::now();
+      // Whoever hands something over now need not notify: this worker looks before it sleeps again.
+      incoming.unpark();
+    }
+  }
+  owner.notify_all();
+  platform::set_current_worker(nullptr);
+}
+
+worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, commit* pending) noexcept {
+  const exceptions_in_flight own = *w->exceptions;
+  *w->exceptions = {};
+  w = switch_nodes(w, self, next, pending);
+  *w->exceptions = own;
+  return w;
+}
+
+void yield_slow(worker* w) noexcept {
+  run_node* const self = w->queue.running();
+  run_node* const next = w->switches_left <= 0 ? w->queue.pause() : w->queue.rotate_slow();
+  if (next == self) {
+    return;
+  }
+  if (w->exceptions->any()) {
+    switch_with_exceptions(w, self, next, nullptr);
+  } else {
+    switch_nodes(w, self, next, nullptr);
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail
