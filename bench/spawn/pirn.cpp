@@ -1,0 +1,12 @@
+// pirn's fibers on one worker.
+#include "pirn/fiber/runtime.hpp"
+#include "spawn.hpp"
+
+int main() {
+  pirn::runtime runtime({.workers = 1, .stack_size = bench::input("STACK")});
+  runtime.run([] {
+    std::uint64_t ran = 0;
+    bench::spawn_rows(
+        "pirn", ran, [&ran] { return pirn::spawn([&ran] { ++ran; }); }, [](pirn::fiber& fiber) { fiber.join(); });
+  });
+}

@@ -1,0 +1,35 @@
+// pirn's fibers on one worker.
+#include <vector>
+
+#include "../harness.hpp"
+#include "pirn/fiber/runtime.hpp"
+
+namespace {
+
+void run(std::uint64_t n) {
+  const std::uint64_t fibers = bench::input("FIBERS");
+  std::uint64_t yields = 0;
+  std::vector<pirn::fiber> all;
+  for (std::uint64_t i = 0; i < fibers; ++i) {
+    all.push_back(pirn::spawn([each = n / fibers, &yields] {
+      std::uint64_t k = 0;
+      for (; k < each; ++k) {
+        pirn::this_fiber::yield();
+      }
+      yields += k;
+    }));
+  }
+  for (pirn::fiber& fiber : all) {
+    fiber.join();
+  }
+  bench::check(yields == n, "every fiber yields as often as asked");
+}
+
+}  // namespace
+
+int main() {
+  pirn::runtime runtime({.workers = 1, .stack_size = bench::input("STACK")});
+  runtime.run([] {
+    bench::row("yield", "pirn", bench::param("fibers", bench::input("FIBERS")), "ns", bench::ns_per_operation(run));
+  });
+}
