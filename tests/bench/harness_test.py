@@ -1,0 +1,136 @@
+"""The bench harness: what it makes of the rows of well-behaved and of misbehaving programs."""
+
+import argparse
+import contextlib
+import io
+import json
+import stat
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+import report  # noqa: E402
+import rivals  # noqa: E402
+import run  # noqa: E402
+
+
+def script(folder: Path, name: str, body: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def row(workload="yield", impl="fake", value=1.0, unit="ns", **more) -> str:
+    made = {"workload": workload, "impl": impl, "params": {"fibers": 10}, "unit": unit, "value": value} | more
+    return json.dumps(made)
+
+
+class HarnessTest(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = Path(temporary.name)
+
+    def measure(self, workloads=("yield",), rounds=3):
+        """Runs the scripts of the folder as rivals from outside; the bench and what it said."""
+        options = argparse.Namespace(names=list(workloads), rounds=rounds, quick=True, rivals=[], json=None, docs=False)
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            bench = run.Bench(options, rivals.outside(self.folder, options.names))
+            bench.measure()
+        return bench, said.getvalue()
+
+    def test_rows_become_median_min_max_and_rounds(self):
+        script(self.folder, "fake", f"""
+            count=$(cat {self.folder}/count 2>/dev/null || echo 0); echo $((count + 1)) >{self.folder}/count
+            case $count in 0) value=5.5 ;; 1) value=1 ;; *) value=2.25 ;; esac
+            echo '{row()}' | sed "s/1.0/$value/" """)
+        bench, _ = self.measure()
+        (found,) = bench.results.rows(["yield"])
+        self.assertEqual(found, {"workload": "yield", "impl": "fake", "params": {"fibers": 10}, "unit": "ns",
+                                 "median": 2.25, "min": 1, "max": 5.5, "rounds": 3})
+        self.assertEqual(tuple(found), report.KEYS)
+
+    def test_the_workload_is_the_argument(self):
+        script(self.folder, "fake", """printf '{"workload":"%s","impl":"fake","unit":"ns","value":3}\\n' "$1" """)
+        bench, _ = self.measure(["switch", "spawn"])
+        self.assertEqual([found["workload"] for found in bench.results.rows(rivals.WORKLOADS)], ["switch", "spawn"])
+
+    def test_inputs_reach_the_program(self):
+        script(self.folder, "fake", f"""echo '{row()}' | sed "s/1.0/$PIRN_BENCH_FIBERS/" """)
+        bench, _ = self.measure()
+        self.assertEqual(bench.results.rows(["yield"])[0]["median"], run.INPUTS["FIBERS"])
+
+    def test_unknown_workloads_are_ignored_with_a_message(self):
+        script(self.folder, "fake", f"echo '{row()}'; echo '{row(workload='teleport')}'")
+        bench, said = self.measure()
+        self.assertEqual(len(bench.results.rows(["yield"])), 1)
+        self.assertIn("teleport", said)
+
+    def test_programs_that_measure_rounds_themselves(self):
+        script(self.folder, "fake", "echo '[" + row(value=7, min=6, max=9) + "]'")
+        (found,) = self.measure()[0].results.rows(["yield"])
+        self.assertEqual((found["median"], found["min"], found["max"]), (7, 6, 9))
+
+    def test_what_fails_is_dropped_and_said(self):
+        for name, body in {
+            "crash": "echo 'check failed: fibers ran' >&2; exit 1",
+            "no-unit": f"echo '{row(unit='furlong')}'",
+            "no-number": f"""echo '{row(value="fast")}'""",
+            "not-json": "echo '{oops'",
+            "silent": "true",
+        }.items():
+            with self.subTest(name):
+                for path in self.folder.iterdir():
+                    path.unlink()
+                script(self.folder, name, body)
+                bench, _ = self.measure()
+                self.assertEqual(bench.results.rows(["yield"]), [])
+                self.assertEqual(len(bench.skipped), 1)
+                self.assertIn(f"yield/{name}: ", bench.skipped[0])
+
+    def test_a_failing_program_of_the_tree_fails_the_run(self):
+        script(self.folder, "fake", "exit 1")
+        options = argparse.Namespace(names=["yield"], rounds=1, quick=True)
+        with contextlib.redirect_stderr(io.StringIO()):
+            bench = run.Bench(options, [rivals.Program("yield", "fake", [str(self.folder / "fake")])])
+            bench.measure()
+        self.assertTrue(bench.failed)
+
+    def test_tables_put_the_best_first_and_divide_by_pirn(self):
+        results = report.Results()
+        for impl, value in {"slow": 8.0, "pirn": 4.0, "quick": 2.0}.items():
+            results.add({"unit": "ns", "params": {}, "value": value}, "yield", impl)
+            results.add({"unit": "requests/s", "params": {}, "value": value}, "http-hello", impl)
+        times, rates = report.tables(results, ["yield", "http-hello"])
+        self.assertEqual([line[0] for line in times[2]], ["quick", "pirn", "slow"])
+        self.assertEqual([line[4] for line in times[2]], ["0.50", "1.00", "2.00"])
+        self.assertEqual([line[0] for line in rates[2]], ["slow", "pirn", "quick"])
+
+    def test_cycles_are_gross_and_net_of_the_empty_loop(self):
+        results = report.Results()
+        results.add({"unit": "cycles/s", "params": {"measure": "frequency"}, "value": 4e9}, "clock", "pirn")
+        results.add({"unit": "ns", "params": {"measure": "empty-loop"}, "value": 0.5}, "clock", "pirn")
+        results.add({"unit": "ns", "params": {}, "value": 2.0}, "switch", "pirn")
+        ((_, heading, (line,)),) = report.tables(results, ["switch"])
+        self.assertEqual(dict(zip(heading, line))["cycles"], "8.0")
+        self.assertEqual(dict(zip(heading, line))["net"], "6.0")
+
+    def test_the_page_names_the_machine_and_what_was_not_measured(self):
+        results = report.Results()
+        results.add({"unit": "ns", "params": {}, "value": 2.0, "note": "by hand"}, "switch", "pirn")
+        page = report.page(results, ["switch"], 9, ["switch/pth: its library is not installed"])
+        for expected in ("processor: ", "kernel ", "| pirn | 2.00 |", "pirn: by hand", "its library is not installed"):
+            self.assertIn(expected, page)
+
+    def test_every_implementation_has_a_file_in_a_known_workload(self):
+        files = rivals.sources(rivals.WORKLOADS)
+        self.assertEqual({impl for of, impl in files if of == "http-hello"}, {"pirn", "nginx", "go-http"})
+        for workload in rivals.WORKLOADS:
+            self.assertEqual(next(impl for of, impl in files if of == workload), "pirn")
+
+
+if __name__ == "__main__":
+    unittest.main()
