@@ -76,7 +76,7 @@ class HarnessTest(unittest.TestCase):
 
     def test_what_fails_is_dropped_and_said(self):
         for name, body in {
-            "crash": "echo 'check failed: fibers ran' >&2; exit 1",
+            "crash": f"echo '{row()}'; echo 'check failed: fibers ran' >&2; exit 1",
             "no-unit": f"echo '{row(unit='furlong')}'",
             "no-number": f"""echo '{row(value="fast")}'""",
             "not-json": "echo '{oops'",
