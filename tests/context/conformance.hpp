@@ -1,0 +1,149 @@
+// What the files of the conformance program share: the result of a check, stacks, and the two shapes of a switch
+// behind one face, so that every check is written once.
+//
+// The program includes little and uses no test framework: it is compiled with dozens of combinations of options.
+#pragma once
+
+#include <cstddef>
+
+#include "pirn/context/arch.hpp"
+#include "pirn/context/sanitizer.hpp"
+
+#if defined(__clang__)
+#define CONFORMANCE_KEEP __attribute__((noinline))
+#else
+#define CONFORMANCE_KEEP __attribute__((noipa))
+#endif
+
+namespace conformance {
+
+namespace arch = pirn::arch;
+using arch::word;
+
+/// Prints the outcome of one check and remembers a failure. `shape` may be null.
+void expect(bool passed, const char* shape, const char* what);
+
+/// Whether the program runs under valgrind, which neither single-steps nor keeps up with a fast timer.
+bool under_valgrind();
+
+/// A value that no compiler knows.
+template <class T>
+CONFORMANCE_KEEP T opaque(T value) {
+  volatile T hidden = value;
+  return hidden;
+}
+
+/// Memory for one context, known to valgrind.
+class stack {
+ public:
+  stack() noexcept { state_.create(bytes_, sizeof bytes_, "conformance"); }
+  ~stack() { state_.destroy(); }
+  stack(const stack&) = delete;
+  stack& operator=(const stack&) = delete;
+  void* top() noexcept { return bytes_ + sizeof bytes_; }
+  bool holds(const void* address) const noexcept {
+    return reinterpret_cast<word>(address) - reinterpret_cast<word>(bytes_) < sizeof bytes_;
+  }
+
+ private:
+  alignas(64) char bytes_[256 * 1024];
+  pirn::sanitizer_state state_;
+};
+
+/// Two parties, main and a context on `own`, that switch to one another with `switch_to`.
+class by_switch_to {
+ public:
+  static constexpr const char* name = "switch_to";
+  using body = void (*)(by_switch_to&);
+
+  /// Prepares the context and resumes it; `run` is called there.
+  void start(body run) noexcept {
+    make(run);
+    resume();
+  }
+  /// As `start` without the resume.
+  void make(body run) noexcept {
+    run_ = run;
+    inside = arch::prepare(own.top(), static_cast<arch::switch_entry>(&enter));
+  }
+  PIRN_ALWAYS_INLINE void resume() noexcept {
+    word first = reinterpret_cast<word>(this), second = 0;
+    arch::switch_to(outside, inside, first, second);
+  }
+  PIRN_ALWAYS_INLINE void yield() noexcept {
+    word first = 0, second = 0;
+    arch::switch_to(inside, outside, first, second);
+  }
+
+  arch::context inside, outside;
+  bool ended = false;
+  stack own;
+
+ private:
+  static void enter(word first, word) {
+    auto& self = *reinterpret_cast<by_switch_to*>(first);
+    self.run_(self);
+    self.ended = true;
+    for (;;) {
+      self.yield();
+    }
+  }
+  body run_ = nullptr;
+};
+
+/// The same with `transfer`.
+class by_transfer {
+ public:
+  static constexpr const char* name = "transfer";
+  using body = void (*)(by_transfer&);
+
+  void start(body run) noexcept {
+    make(run);
+    resume();
+  }
+  void make(body run) noexcept {
+    run_ = run;
+    inside = arch::prepare(own.top(), static_cast<arch::transfer_entry>(&enter));
+  }
+  PIRN_ALWAYS_INLINE void resume() noexcept {
+    word values[arch::value_words];
+    values[0] = reinterpret_cast<word>(this);
+    values[1] = values[2] = values[3] = 0;  // one by one: at -O0 an initializer is a call of memset
+    arch::transfer(inside, values);
+  }
+  PIRN_ALWAYS_INLINE void yield() noexcept {
+    word values[arch::value_words];
+    values[0] = values[1] = values[2] = values[3] = 0;
+    arch::transfer(outside, values);
+  }
+
+  arch::peer inside, outside;
+  bool ended = false;
+  stack own;
+
+ private:
+  PIRN_NONE static void enter(void* pc, void* sp, void* fp, word self_word, word, word, word) {
+    auto& self = *reinterpret_cast<by_transfer*>(self_word);
+    self.outside = {pc, sp, fp};
+    self.run_(self);
+    self.ended = true;
+    for (;;) {
+      self.yield();
+    }
+  }
+  body run_ = nullptr;
+};
+
+// One group of checks per file.
+void check_registers();
+void check_frames();
+void check_exceptions();
+void check_unwinding();
+/// Steps through both shapes one instruction at a time and unwinds at each.
+void check_single_step();
+/// Takes a backtrace from a signal handler ten thousand times a second while contexts switch.
+void check_profiling(double seconds);
+/// Ends in a context, at the function `conformance_stop`, where a debugger has put a breakpoint.
+void stop_for_debugger();
+
+}  // namespace conformance

@@ -1,0 +1,270 @@
+// What lies on the stack around a switch: the red zone, alignment, over-aligned locals and alloca.
+#include "conformance.hpp"
+
+namespace conformance {
+namespace {
+
+// ---- red zone ---------------------------------------------------------------------------------------------------
+
+// A leaf but for the switch: its array lies below sp, where nothing may be pushed. Eight words from 100 on are 828.
+template <class Shape>
+CONFORMANCE_KEEP long sum_in_red_zone_of_main(Shape& shape, long from) {
+  volatile long values[8];
+  for (int i = 0; i < 8; ++i) {
+    values[i] = from + i;
+  }
+  shape.resume();
+  long sum = 0;
+  for (int i = 0; i < 8; ++i) {
+    sum += values[i];
+  }
+  return sum;
+}
+
+template <class Shape>
+CONFORMANCE_KEEP long sum_in_red_zone_of_context(Shape& shape, long from) {
+  volatile long values[8];
+  for (int i = 0; i < 8; ++i) {
+    values[i] = from + i;
+  }
+  shape.yield();
+  long sum = 0;
+  for (int i = 0; i < 8; ++i) {
+    sum += values[i];
+  }
+  return sum;
+}
+
+// The same with the array filling the red zone to its last byte.
+template <class Shape>
+CONFORMANCE_KEEP long sum_in_whole_red_zone(Shape& shape, long from) {
+  volatile long values[14];
+  for (int i = 0; i < 14; ++i) {
+    values[i] = from + i;
+  }
+  shape.resume();
+  long sum = 0;
+  for (int i = 0; i < 14; ++i) {
+    sum += values[i];
+  }
+  return sum;
+}
+
+long sum_of_context;
+
+template <class Shape>
+void sum_inside(Shape& shape) {
+  shape.yield();
+  sum_of_context = sum_in_red_zone_of_context(shape, 200);
+  shape.yield();
+  shape.yield();
+}
+
+template <class Shape>
+void red_zone() {
+  static Shape shape;
+  shape.start(&sum_inside<Shape>);
+  const long sum_of_main = sum_in_red_zone_of_main(shape, 100);
+  shape.resume();
+  const long sum_of_whole = sum_in_whole_red_zone(shape, 300);
+  expect(sum_of_main == 828, Shape::name, "red zone of the resumer");
+  expect(sum_of_context == 1628, Shape::name, "red zone of the context");
+  expect(sum_of_whole == 14 * 300 + 91, Shape::name, "whole red zone");
+}
+
+// ---- alignment --------------------------------------------------------------------------------------------------
+
+struct entry_probe {
+  word sp;
+  void* proceed;
+  arch::context here, there;
+};
+
+// At its first instruction sp must be 8 beside a multiple of 16. The probe's address is the last message word.
+PIRN_NAKED void note_sp_of_switch_to(word, word) { asm volatile("movq %rsp, (%rsi)\n\tjmpq *8(%rsi)"); }
+PIRN_NONE PIRN_NAKED void note_sp_of_transfer(void*, void*, void*, word, word, word, word) {
+#if defined(PIRN_HAS_NONE)
+  asm volatile("movq %rsp, (%rdx)\n\tjmpq *8(%rdx)");
+#else
+  asm volatile("movq 8(%rsp), %rax\n\tmovq %rsp, (%rax)\n\tjmpq *8(%rax)");
+#endif
+}
+
+void return_at_once(word, word second) {
+  auto& probe = *reinterpret_cast<entry_probe*>(second);
+  word one = 0, two = 0;
+  arch::switch_to(probe.there, probe.here, one, two);
+}
+
+PIRN_NONE void transfer_back_at_once(void* pc, void* sp, void* fp, word, word, word, word) {
+  arch::peer resumer{pc, sp, fp};
+  word values[4] = {};
+  arch::transfer(resumer, values);
+}
+
+PIRN_ALWAYS_INLINE word stack_pointer() {
+  word sp;
+  asm volatile("movq %%rsp, %0" : "=r"(sp));
+  return sp;
+}
+
+CONFORMANCE_KEEP bool called_aligned() {
+  alignas(16) volatile char local[16] = {};
+  return reinterpret_cast<word>(__builtin_frame_address(0)) % 16 == 0 && reinterpret_cast<word>(local) % 16 == 0;
+}
+
+bool context_aligned_at_entry, context_aligned_after_resume;
+
+template <class Shape>
+void watch_alignment(Shape& shape) {
+  context_aligned_at_entry = called_aligned();
+  const word sp = stack_pointer();
+  shape.yield();
+  context_aligned_after_resume = called_aligned() && stack_pointer() == sp;
+}
+
+template <class Shape>
+void alignment() {
+  static Shape shape;
+  const word sp = stack_pointer();
+  shape.start(&watch_alignment<Shape>);
+  const bool main_aligned = called_aligned() && stack_pointer() == sp;
+  shape.resume();
+  expect(context_aligned_at_entry, Shape::name, "stack aligned in a new context");
+  expect(context_aligned_after_resume, Shape::name, "stack aligned in a resumed context");
+  expect(main_aligned, Shape::name, "stack aligned in the resumer");
+}
+
+// With tops of every remainder, since prepare rounds down.
+void alignment_at_entry() {
+  static stack own;
+  bool by_switch = true, by_transfer = true;
+  for (word slack = 0; slack < 32; ++slack) {
+    entry_probe probe{1, reinterpret_cast<void*>(&return_at_once), {}, {}};
+    probe.there = arch::prepare(static_cast<char*>(own.top()) - slack, &note_sp_of_switch_to);
+    word one = 0, two = reinterpret_cast<word>(&probe);
+    arch::switch_to(probe.here, probe.there, one, two);
+    by_switch = by_switch && probe.sp % 16 == 8;
+
+    probe.sp = 1;
+    probe.proceed = reinterpret_cast<void*>(&transfer_back_at_once);
+    arch::peer there = arch::prepare(static_cast<char*>(own.top()) - slack, &note_sp_of_transfer);
+    word values[4] = {0, 0, 0, reinterpret_cast<word>(&probe)};
+    arch::transfer(there, values);
+    by_transfer = by_transfer && probe.sp % 16 == 8;
+  }
+  expect(by_switch, "switch_to", "16-byte alignment at the entry's first instruction");
+  expect(by_transfer, "transfer", "16-byte alignment at the entry's first instruction");
+}
+
+// ---- over-aligned locals and alloca -----------------------------------------------------------------------------
+
+void fill(volatile char* bytes, std::size_t count, int seed) {
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes[i] = static_cast<char>(static_cast<int>(i) * 7 + seed);
+  }
+}
+bool filled(const volatile char* bytes, std::size_t count, int seed) {
+  bool same = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    same = same && bytes[i] == static_cast<char>(static_cast<int>(i) * 7 + seed);
+  }
+  return same;
+}
+
+// `go` is inlined, so that the switch stands in the very function with the odd frame.
+template <class Go>
+PIRN_ALWAYS_INLINE bool odd_frame_survives(Go go, std::size_t count, int seed) {
+  alignas(64) volatile char aligned[128];
+  auto* dynamic = static_cast<volatile char*>(__builtin_alloca(count));
+  word live = opaque<word>(77);
+  fill(aligned, sizeof aligned, seed);
+  fill(dynamic, count, seed + 1);
+  go();
+  const bool in_place = reinterpret_cast<word>(&aligned) % 64 == 0;
+  return in_place && filled(aligned, sizeof aligned, seed) && filled(dynamic, count, seed + 1) && live == 77;
+}
+
+template <class Shape>
+struct resumer {
+  Shape& shape;
+  PIRN_ALWAYS_INLINE void operator()() const { shape.resume(); }
+};
+template <class Shape>
+struct yielder {
+  Shape& shape;
+  PIRN_ALWAYS_INLINE void operator()() const { shape.yield(); }
+};
+
+template <class Shape>
+CONFORMANCE_KEEP bool odd_frame_of_main(Shape& shape, std::size_t count) {
+  return odd_frame_survives(resumer<Shape>{shape}, count, 3);
+}
+template <class Shape>
+CONFORMANCE_KEEP bool odd_frame_of_context(Shape& shape, std::size_t count) {
+  return odd_frame_survives(yielder<Shape>{shape}, count, 40);
+}
+
+bool context_survived;
+
+template <class Shape>
+void odd_frame_inside(Shape& shape) {
+  context_survived = odd_frame_of_context(shape, opaque<std::size_t>(333));
+}
+
+template <class Shape>
+void odd_frames() {
+  static Shape shape;
+  shape.start(&odd_frame_inside<Shape>);
+  const bool main_survived = odd_frame_of_main(shape, opaque<std::size_t>(1001));
+  expect(main_survived, Shape::name, "over-aligned local and alloca of the resumer");
+  expect(context_survived && shape.ended, Shape::name, "over-aligned local and alloca of the context");
+}
+
+// ---- landing pads -----------------------------------------------------------------------------------------------
+
+#if defined(__CET__) && (__CET__ & 1)
+bool is_landing_pad(const void* code) {
+  const auto* bytes = static_cast<const unsigned char*>(code);
+  return bytes[0] == 0xf3 && bytes[1] == 0x0f && bytes[2] == 0x1e && bytes[3] == 0xfa;
+}
+
+template <class Shape>
+void yield_forever(Shape& shape) {
+  for (;;) {
+    shape.yield();
+  }
+}
+
+template <class Shape>
+void landing_pads() {
+  static Shape shape;
+  shape.make(&yield_forever<Shape>);
+  const bool at_start = is_landing_pad(shape.inside.pc);
+  shape.resume();
+  shape.resume();
+  expect(at_start && is_landing_pad(shape.inside.pc), Shape::name, "every place jumped to is a landing pad");
+}
+#endif
+
+template <class Shape>
+void check_shape() {
+  red_zone<Shape>();
+  alignment<Shape>();
+  odd_frames<Shape>();
+#if defined(__CET__) && (__CET__ & 1)
+  landing_pads<Shape>();
+#endif
+}
+
+}  // namespace
+
+void check_frames() {
+  check_shape<by_switch_to>();
+  check_shape<by_transfer>();
+  alignment_at_entry();
+  // A thread with a shadow stack would die at the next return after a switch: everything above shows that it is off.
+  expect(!arch::shadow_stack_active(), nullptr, "no shadow stack is active");
+}
+
+}  // namespace conformance

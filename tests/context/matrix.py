@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""Builds and runs the conformance program under combinations of compilers and options.
+
+    matrix.py                    each option once, then every pair of options: what `./dev test` runs
+    matrix.py --product          every combination: `./dev test --all`
+    matrix.py --product --part 3/20    the third of twenty parts of it
+    matrix.py --list             prints the builds instead
+
+The same builds in the same order each time. A build whose compiler is not installed is skipped and named.
+"""
+
+import argparse
+import concurrent.futures
+import itertools
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+SOURCES = sorted(HERE.glob("conformance*.cpp"))
+MOST_BUILDS = 60
+MOST_FAILURES_SHOWN = 3
+
+# The first value of an axis is the usual one. A value is a name and its flags.
+AXES = {
+    # lld writes no unwind tables for the stubs of the procedure linkage table, so the checks do without it.
+    "compiler": {
+        "clang-22": ["clang++-22", "-fuse-ld=lld", "-fno-plt"],
+        "clang-22-libc++": ["clang++-22", "-fuse-ld=lld", "-fno-plt", "-stdlib=libc++", "-static-libstdc++"],
+        "gcc-12": ["g++-12"],
+        "clang-14": ["clang++-14"],
+    },
+    "optimize": {level: [level] for level in ("-O2", "-O0", "-O1", "-O3", "-Os")},
+    "frame": {"no-fp": ["-fomit-frame-pointer"], "fp": ["-fno-omit-frame-pointer"]},
+    "position": {"fixed": ["-fno-pie", "-no-pie"], "pic": ["-fPIC"]},
+    "lto": {"no-lto": [], "full-lto": ["-flto=full"], "thin-lto": ["-flto=thin"]},
+    "cet": {"no-cet": ["-fcf-protection=none"], "cet": ["-fcf-protection=full"]},
+    "protector": {
+        "no-protector": ["-fno-stack-protector"],
+        "protector-strong": ["-fstack-protector-strong"],
+        "protector-all": ["-fstack-protector-all"],
+    },
+    "clash": {"no-clash": [], "clash": ["-fstack-clash-protection"]},
+    "vector": {"sse2": [], "avx512": "-mavx512f -mavx512vl -mavx512bw -mavx512dq".split()},
+    "fp-words": {"shared": [], "kept": ["-DPIRN_KEEP_FP_WORDS"]},
+}
+NAMES = list(AXES)
+USUAL = tuple(next(iter(values)) for values in AXES.values())
+WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror".split()
+
+
+def exists(build):
+    """Whether a combination means anything: link-time optimization goes with lld and clang of the same version."""
+    chosen = dict(zip(NAMES, build))
+    return chosen["lto"] == "no-lto" or chosen["compiler"].startswith("clang-22")
+
+
+def each_once():
+    """The usual build, then for each other value the usual build with only that one changed."""
+    yield USUAL
+    for index, name in enumerate(NAMES):
+        for value in list(AXES[name])[1:]:
+            yield USUAL[:index] + (value,) + USUAL[index + 1 :]
+
+
+def pairs_of(build):
+    return set(itertools.combinations(enumerate(build), 2))
+
+
+def pairwise(covered):
+    """Adds builds until every possible pair of values occurs in one: greedily, a build that takes in the first pair
+    that is missing and then, axis by axis, the value that covers most of the others."""
+    possible = set()
+    for (i, first), (j, second) in itertools.combinations(enumerate(NAMES), 2):
+        possible |= {((i, a), (j, b)) for a in AXES[first] for b in AXES[second]}
+    missing = sorted(possible - covered)
+    while missing:
+        lacking = set(missing)
+        (i, a), (j, b) = missing[0]
+        best, best_gain = None, -1
+        for turn in range(len(NAMES)):  # several orders of filling in the other axes
+            chosen = {i: a, j: b}
+            for index in (n % len(NAMES) for n in range(turn, turn + len(NAMES))):
+                if index in chosen:
+                    continue
+                gains = {}
+                for value in AXES[NAMES[index]]:
+                    known = {**chosen, index: value}
+                    filled = tuple(known.get(n, USUAL[n]) for n in range(len(NAMES)))
+                    if exists(filled):
+                        gains[value] = sum(
+                            tuple(sorted(((index, value), other))) in lacking for other in chosen.items()
+                        )
+                if not gains:
+                    break
+                chosen[index] = max(gains, key=gains.get)
+            else:
+                build = tuple(chosen[n] for n in range(len(NAMES)))
+                gain = len(pairs_of(build) & lacking)
+                if exists(build) and gain > best_gain:
+                    best, best_gain = build, gain
+        if best is None:  # the pair itself is impossible
+            missing.pop(0)
+            continue
+        yield best
+        missing = [pair for pair in missing if pair not in pairs_of(best)]
+
+
+def cover():
+    builds = list(each_once())
+    covered = set().union(*map(pairs_of, builds))
+    builds += pairwise(covered)
+    if len(builds) > MOST_BUILDS:
+        sys.exit(f"the cover takes {len(builds)} builds, more than {MOST_BUILDS}")
+    return builds
+
+
+def product():
+    return [build for build in itertools.product(*AXES.values()) if exists(build)]
+
+
+def runs_avx512():
+    flags = next((line for line in open("/proc/cpuinfo") if line.startswith("flags")), "").split()
+    return {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= set(flags)
+
+
+class Outcome:
+    OK, SKIPPED, COMPILED, FAILED = "ok", "skipped", "compiled only", "FAILED"
+
+
+def attempt(build, folder, run_avx512):
+    """Compiles and runs one build. Returns the outcome and what to print when it failed."""
+    flags = [flag for name, value in zip(NAMES, build) for flag in AXES[name][value]]
+    if not shutil.which(flags[0]):
+        return Outcome.SKIPPED, flags[0]
+    program = Path(folder) / ("-".join(value.lstrip("-") for value in build))
+    command = [*flags, "-std=c++20", *WARNINGS, f"-I{ROOT}/include", *map(str, SOURCES), "-o", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        return Outcome.FAILED, f"{' '.join(command)}\n{done.stderr[-4000:]}"
+    try:
+        if "avx512" in build and not run_avx512:
+            return Outcome.COMPILED, ""
+        done = subprocess.run([program], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
+        if done.returncode != 0:
+            bad = [line for line in done.stdout.splitlines() if not line.startswith("ok ")]
+            last = done.stdout.splitlines()[-1:] if done.returncode < 0 else []
+            text = "\n".join([f"ended with {done.returncode}", *bad, *last, done.stderr[-2000:]])
+            return Outcome.FAILED, f"{' '.join(command)}\n{text}"
+        return Outcome.OK, ""
+    except subprocess.TimeoutExpired:
+        return Outcome.FAILED, f"{' '.join(command)}\nhangs"
+    finally:
+        program.unlink(missing_ok=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--product", action="store_true", help="every combination")
+    parser.add_argument("--part", metavar="I/N", default="1/1", help="only every Nth build, from the Ith on")
+    parser.add_argument("--list", action="store_true", help="print the builds and do nothing")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    builds = product() if arguments.product else cover()
+    index, count = map(int, arguments.part.split("/"))
+    builds = builds[index - 1 :: count]
+    if arguments.list:
+        print("\n".join(" ".join(build) for build in builds))
+        return 0
+
+    started = time.monotonic()
+    run_avx512 = runs_avx512()
+    outcomes = dict.fromkeys((Outcome.OK, Outcome.COMPILED, Outcome.SKIPPED, Outcome.FAILED), 0)
+    absent = set()
+    with tempfile.TemporaryDirectory(prefix="pirn-matrix-") as folder, concurrent.futures.ThreadPoolExecutor(
+        arguments.jobs
+    ) as pool:
+        results = pool.map(lambda build: attempt(build, folder, run_avx512), builds)
+        for build, (outcome, text) in zip(builds, results):
+            outcomes[outcome] += 1
+            if outcome == Outcome.FAILED:
+                shown = text if outcomes[outcome] <= MOST_FAILURES_SHOWN else ""
+                print(f"FAILED {' '.join(build)}\n{shown}\n", flush=True)
+            elif outcome == Outcome.SKIPPED:
+                absent.add(text)
+    for compiler in sorted(absent):
+        print(f"skipped: builds with {compiler}, which is not installed")
+    told = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items() if number)
+    print(f"{len(builds)} builds: {told}; {time.monotonic() - started:.0f} s")
+    return 1 if outcomes[Outcome.FAILED] or not outcomes[Outcome.OK] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
