@@ -12,8 +12,9 @@
 //   shadow_stack_active   whether the kernel checks returns against a shadow stack, which no switch here moves
 //
 // Terms that hold for both switches:
-//   * They are inlined. The asm clobbers every register but sp and fp, so the compiler spills what is live at
-//     the call site and nothing else, and each site has its own entry in the indirect branch predictor.
+//   * They are inlined (by clang before 19 not, see the ISA file). The asm clobbers every register but sp and fp, so
+//     the compiler spills what is live at the call site and nothing else, and each site has its own entry in the
+//     indirect branch predictor.
 //   * There is no call, no ret and no push in them: a ret elsewhere than to its own call mispredicts, a push lands
 //     in the red zone of a leaf function.
 //   * sp is a valid stack at every instruction, and unwind tables are right at every instruction: while sp and fp

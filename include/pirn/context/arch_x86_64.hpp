@@ -9,6 +9,8 @@
 //     are errors.
 //   * A read or write of memory may be a call of a sanitizer's runtime, which takes the argument registers: nothing
 //     stands between the named registers and the asm but register moves.
+//   * A frame with an over-aligned local and alloca is addressed through a base register. Clang before 19 keeps using
+//     rbx for that after an asm that clobbers it, silently: there the asm gets a function and a frame of its own.
 //   * A return address is looked up in the unwind tables as pc - 1, so a byte that has the function's ordinary
 //     tables stands before each resume label, and prepare never points pc at a function's first byte.
 #pragma once
@@ -47,6 +49,14 @@
 #else
 #define PIRN_CFI(text) ""
 #endif
+#if defined(__clang__) && __clang_major__ < 19
+#define PIRN_SWITCH_INLINE inline PIRN_NOINLINE
+#else
+#define PIRN_SWITCH_INLINE PIRN_ALWAYS_INLINE
+#endif
+// A function that is nothing but its asm: gcc puts a stack protector's prologue into naked functions too.
+#define PIRN_NAKED \
+  __attribute__((naked, noinline, no_stack_protector, no_instrument_function, patchable_function_entry(0)))
 #if defined(__CET__) && (__CET__ & 1)
 #define PIRN_LANDING "endbr64\n\t"
 #else
@@ -74,7 +84,7 @@ using peer = context;
 
 /// The frame that every entry function appears to have been called from. Its unwind table says that there is no
 /// caller, which ends a backtrace; running into it (an entry function returned) traps.
-__attribute__((naked, noinline)) inline void root_frame() {
+PIRN_NAKED inline void root_frame() {
   // A return to root_frame + 8 is looked up at + 7, past an endbr64 that the compiler may have put first.
   asm volatile(PIRN_CFI(".cfi_undefined rip") ".fill 12, 1, 0x90\n\tud2");
 }
@@ -85,13 +95,13 @@ __attribute__((naked, noinline)) inline void root_frame() {
 
 /// Where a fresh context begins (at + 8, inside the padding, for the reason above): it jumps to the entry function
 /// whose address lies on top of the stack, and leaves all argument registers as the switch delivered them.
-__attribute__((naked, noinline)) inline void start_frame() {
+PIRN_NAKED inline void start_frame() {
   asm volatile(PIRN_CFI(".cfi_undefined rip") PIRN_START_PADDING "popq %r11\n\tjmpq *%r11");
 }
 
 /// As start_frame, for a `transfer` entry function where the compiler has no preserve_none convention: moves the
 /// seven arguments from that convention's registers to those of the ordinary one.
-__attribute__((naked, noinline)) inline void start_frame_plain() {
+PIRN_NAKED inline void start_frame_plain() {
   asm volatile(PIRN_CFI(".cfi_undefined rip") PIRN_START_PADDING
                "popq %r11\n\t"
                "movq %rdx, 8(%rsp)\n\t"  // the seventh argument is on the stack, above the return address
@@ -162,7 +172,7 @@ class fp_words {
 /// Suspends the caller into `from` and resumes `to`. `first` and `second` travel in registers: the resumed side
 /// finds them in its own two arguments (a fresh context in its entry's parameters), and on return they hold what
 /// the side that resumed us sent. `from` and `to` must not be the same object.
-PIRN_ALWAYS_INLINE void switch_to(context& from, const context& to, word& first, word& second) noexcept {
+PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first, word& second) noexcept {
   const detail::fp_words fp;
   const word sent0 = first, sent1 = second;
   register word message0 asm("rdi") = sent0;
@@ -199,13 +209,13 @@ PIRN_ALWAYS_INLINE void switch_to(context& from, const context& to, word& first,
 /// Suspends the caller and resumes `to`, both as (pc, sp, fp) in registers, with four words of values. On return
 /// `to` is whoever resumed us and `values` what they sent. The registers are those in which preserve_none passes
 /// (pc, sp, fp, values...), so a fresh context's entry function finds its arguments in place.
-PIRN_ALWAYS_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept {
+PIRN_SWITCH_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept {
   const detail::fp_words fp_control;
-  const peer target = to;
+  void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   const word sent0 = values[0], sent1 = values[1], sent2 = values[2], sent3 = values[3];
-  register void* pc asm("r12") = target.pc;
-  register void* sp asm("r13") = target.sp;
-  register void* fp asm("r14") = target.fp;
+  register void* pc asm("r12") = target_pc;
+  register void* sp asm("r13") = target_sp;
+  register void* fp asm("r14") = target_fp;
   register word value0 asm("r15") = sent0;
   register word value1 asm("rdi") = sent1;
   register word value2 asm("rsi") = sent2;

@@ -11,9 +11,9 @@ namespace detail {
 /// Calls `walk(step, argument)` with an unwind table which says that the caller is `suspended`:
 /// CFA = *(rbx + 8), return address at rbx + 0, rbp at rbx + 16. The unwinder's address is an argument, since a
 /// name inside an asm is invisible to link-time optimization.
-__attribute__((naked, noinline)) inline _Unwind_Reason_Code walk_as_if_called_by(
-    const context* /*suspended*/, _Unwind_Trace_Fn /*step*/, void* /*argument*/,
-    _Unwind_Reason_Code (* /*walk*/)(_Unwind_Trace_Fn, void*)) {
+PIRN_NAKED inline _Unwind_Reason_Code walk_as_if_called_by(const context* /*suspended*/, _Unwind_Trace_Fn /*step*/,
+                                                           void* /*argument*/,
+                                                           _Unwind_Reason_Code (* /*walk*/)(_Unwind_Trace_Fn, void*)) {
   // clang-format off
   asm volatile(
       "pushq %rbx\n\t"
