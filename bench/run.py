@@ -84,6 +84,8 @@ class Bench:
                 program.skipped = http_hello.reason_to_skip(self.cores)
             if program.skipped:
                 self.drop(program, program.skipped)
+        self._ours = {(program.workload, program.impl) for program in programs
+                      if not program.outside and not program.skipped}
 
     def drop(self, program, reason, failed=False) -> None:
         program.skipped = reason
@@ -113,7 +115,10 @@ class Bench:
         """One program, one round."""
         try:
             for row in self.rows(program):
-                self.results.add(row, program.workload, program.impl if not program.outside else row["impl"])
+                impl = row["impl"] if program.outside else program.impl
+                if program.outside and (program.workload, impl) in self._ours:
+                    raise ValueError(f"it calls itself {impl}, which is measured already")
+                self.results.add(row, program.workload, impl)
         except (RuntimeError, OSError, ValueError, KeyError, TypeError, subprocess.TimeoutExpired) as error:
             self.drop(program, str(error), failed=not program.outside)
 
