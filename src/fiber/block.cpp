@@ -53,16 +53,19 @@ thread_agent& agent_of_this_thread() noexcept {
 
 wake_reason block_thread(thread_agent& self, std::uint64_t epoch, const wait_options& options,
                          commit& publish) noexcept {
+  const std::uint32_t before = self.wakeups.load(platform::memory_order_relaxed);
+  platform::time_point deadline = options.deadline;
   publish.run(&publish);
-  for (;;) {
-    const std::uint32_t before = self.wakeups.load(platform::memory_order_acquire);
-    if (!self.waiting()) {
-      return self.reason();
-    }
-    if (!platform::futex_wait(self.wakeups, before, options.deadline)) {
-      self.claim(epoch, wake_reason::timed_out);  // unless somebody else did
+  // Being claimed is not enough to go on: until it makes the waiter runnable, the claimer reads the waiter's node.
+  while (self.wakeups.load(platform::memory_order_acquire) == before) {
+    if (!platform::futex_wait(self.wakeups, before, deadline)) {
+      if (self.claim(epoch, wake_reason::timed_out)) {
+        break;
+      }
+      deadline = platform::never;
     }
   }
+  return self.reason();
 }
 
 }  // namespace
