@@ -79,9 +79,11 @@ char* reserve_range(std::size_t bytes, stack_error& error) noexcept {
   // Inaccessible at first, so that memory locked by mlockall is not filled until a stack is made.
   void* range = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (range == MAP_FAILED) {
-    error = errno == ENOMEM ? why_no_mapping() : stack_error::out_of_memory;
-    if (error == stack_error::out_of_memory && bytes > (std::size_t{1} << 40)) {
-      error = stack_error::address_space;
+    // What cannot be accessed is not charged as memory, so want of memory is not the cause; locked memory is (EAGAIN).
+    error = stack_error::out_of_memory;
+    if (errno == ENOMEM) {
+      error = why_no_mapping();
+      error = error == stack_error::out_of_memory ? stack_error::address_space : error;
     }
     return nullptr;
   }

@@ -12,8 +12,8 @@ const char* to_string(stack_error error) noexcept {
     case stack_error::none:
       return "a stack was allocated";
     case stack_error::out_of_memory:
-      return "no memory for a stack: the kernel (overcommit or cgroup limit) or the heap refused; use fewer or smaller "
-             "stacks, or give the process more memory";
+      return "no memory for a stack: the kernel (overcommit, cgroup or locked-memory limit) or the heap refused; use "
+             "fewer or smaller stacks, or give the process more memory";
     case stack_error::address_space:
       return "no address space for a stack: RLIMIT_AS or RLIMIT_DATA (ulimit -v, ulimit -d) is reached or no free "
              "range "

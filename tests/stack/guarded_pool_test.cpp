@@ -2,31 +2,207 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
+#include <deque>
+#include <mutex>
+#include <random>
 #include <set>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "stack/support.hpp"
 
 namespace {
 
+using pirn::guard_kind;
 using pirn::guarded_pool;
+using pirn::stack;
+using pirn::stack_error;
+using stack_test::guard_of;
+using stack_test::page;
+using stack_test::readable;
+
+constexpr std::size_t KiB = 1024;
 
 TEST(guarded_pool, hands_out_what_was_asked_for) {
   guarded_pool pool;
   for (const std::size_t size :
-       {std::size_t{1}, std::size_t{4096}, std::size_t{65536}, std::size_t{100000}, std::size_t{8} << 20}) {
+       {std::size_t{1}, 4 * KiB, 5 * KiB + 1, 64 * KiB, 100'000 * std::size_t{1}, 8192 * KiB}) {
     const pirn::stack_result got = pool.allocate(size);
     ASSERT_TRUE(got) << to_string(got.error);
     EXPECT_GE(got.value.size(), size);
+    EXPECT_LE(got.value.size(), std::max(size * 5 / 4 + 4 * page(), 4 * page())) << size;
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(got.value.top()) % 16, 0u);
     std::memset(got.value.limit(), 0x5a, got.value.size());
     pool.deallocate(got.value);
   }
 }
 
-TEST(guarded_pool, cache_is_last_in_first_out) {
+TEST(guarded_pool, refuses_impossible_sizes) {
   guarded_pool pool;
-  guarded_pool::cache cache(pool, 65536, 8);
-  const pirn::stack a = cache.allocate().value;
-  const pirn::stack b = cache.allocate().value;
+  EXPECT_EQ(pool.allocate(0).error, stack_error::invalid_size);
+  EXPECT_EQ(pool.allocate(std::size_t{1} << 40).error, stack_error::invalid_size);
+  EXPECT_EQ(pool.allocate(SIZE_MAX).error, stack_error::invalid_size);
+  EXPECT_THROW(guarded_pool::cache(pool, 0), std::system_error);
+}
+
+TEST(guarded_pool, no_guard_must_be_asked_for_by_name) {
+  guarded_pool::options how;
+  how.guard_size = 0;
+  EXPECT_THROW(guarded_pool{how}, std::system_error);
+  how.guard_size = page() + 1;
+  EXPECT_THROW(guarded_pool{how}, std::system_error);
+  how.guard = guard_kind::none;
+  guarded_pool pool(how);
+  const stack value = pool.allocate(64 * KiB).value;
+  EXPECT_TRUE(value);
+  pool.deallocate(value);
+}
+
+TEST(guarded_pool, every_page_of_every_guard_faults) {
+  for (const guard_kind kind : {guard_kind::automatic, guard_kind::lightweight, guard_kind::protected_pages}) {
+    for (const std::size_t guard_size : {page(), 64 * KiB}) {
+      guarded_pool::options how;
+      how.guard = kind;
+      how.guard_size = guard_size;
+      guarded_pool pool(how);
+      stack stacks[20];
+      for (stack& each : stacks) {
+        const pirn::stack_result got = pool.allocate(16 * KiB);
+        if (got.error == stack_error::guard_refused && kind == guard_kind::lightweight) {
+          GTEST_SKIP() << "this kernel has no lightweight guards";
+        }
+        ASSERT_TRUE(got) << to_string(got.error);
+        each = got.value;
+      }
+      for (const stack& each : stacks) {
+        char* const guard = guard_of(each, guard_size);
+        for (std::size_t at = 0; at < guard_size; at += page()) {
+          EXPECT_FALSE(readable(guard + at)) << to_string(kind) << " guard of " << guard_size << " at " << at;
+        }
+        EXPECT_FALSE(readable(static_cast<char*>(each.limit()) - 1));
+        EXPECT_TRUE(readable(each.limit()));
+        EXPECT_TRUE(readable(static_cast<char*>(each.top()) - 1));
+        pool.deallocate(each);
+      }
+    }
+  }
+}
+
+TEST(guarded_pool, a_stack_keeps_its_guard_when_its_memory_is_given_back) {
+  for (const guard_kind kind : {guard_kind::automatic, guard_kind::protected_pages}) {
+    guarded_pool::options how;
+    how.guard = kind;
+    guarded_pool pool(how);
+    const stack first = pool.allocate(64 * KiB).value;
+    std::memset(first.limit(), 1, first.size());
+    pool.deallocate(first);
+    pool.trim();
+    EXPECT_EQ(resident_bytes(first), 0u);
+    const stack again = pool.allocate(64 * KiB).value;
+    ASSERT_EQ(again.limit(), first.limit());
+    for (std::size_t at = 0; at < how.guard_size; at += page()) {
+      EXPECT_FALSE(readable(guard_of(again, how.guard_size) + at));
+    }
+    pool.deallocate(again);
+  }
+}
+
+TEST(guarded_pool, like_stacks_begin_at_different_cache_sets) {
+  guarded_pool pool;
+  std::vector<stack> stacks;
+  std::set<std::uintptr_t> places;
+  for (int i = 0; i < 240; ++i) {
+    stacks.push_back(pool.allocate(64 * KiB).value);
+    const auto top = reinterpret_cast<std::uintptr_t>(stacks.back().top());
+    places.insert(top % page());
+    // A shallow fiber touches one page: at least 1 KiB of it lies below top.
+    EXPECT_TRUE(top % page() == 0 || top % page() >= KiB);
+    EXPECT_EQ(top % 128, 0u);
+  }
+  EXPECT_GE(places.size(), 20u);
+  const auto stride =
+      reinterpret_cast<std::uintptr_t>(stacks[1].limit()) - reinterpret_cast<std::uintptr_t>(stacks[0].limit());
+  EXPECT_EQ(stride / page() % 2, 1u) << "slots an odd number of pages apart";
+  for (const stack& each : stacks) {
+    pool.deallocate(each);
+  }
+
+  guarded_pool::options how;
+  how.colour = false;
+  guarded_pool plain(how);
+  for (int i = 0; i < 10; ++i) {
+    stacks[i] = plain.allocate(64 * KiB).value;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(stacks[i].top()) % page(), 0u);
+  }
+  for (int i = 0; i < 10; ++i) {
+    plain.deallocate(stacks[i]);
+  }
+}
+
+TEST(guarded_pool, limits_are_errors_and_end_when_a_stack_comes_back) {
+  guarded_pool::options how;
+  how.max_stacks = 3;
+  guarded_pool pool(how);
+  stack stacks[3];
+  for (stack& each : stacks) {
+    each = pool.allocate(64 * KiB).value;
+    ASSERT_TRUE(each);
+  }
+  EXPECT_EQ(pool.allocate(64 * KiB).error, stack_error::pool_limit);
+  EXPECT_EQ(pool.allocate(16 * KiB).error, stack_error::pool_limit) << "all size classes count";
+  pool.deallocate(stacks[1]);
+  stacks[1] = pool.allocate(64 * KiB).value;
+  EXPECT_TRUE(stacks[1]);
+  for (const stack& each : stacks) {
+    pool.deallocate(each);
+  }
+
+  how = {};
+  how.max_bytes = 200 * KiB;
+  guarded_pool small(how);
+  stacks[0] = small.allocate(64 * KiB).value;
+  stacks[1] = small.allocate(64 * KiB).value;
+  EXPECT_TRUE(stacks[0] && stacks[1]);
+  EXPECT_EQ(small.allocate(64 * KiB).error, stack_error::pool_limit);
+  small.deallocate(stacks[0]);
+  small.deallocate(stacks[1]);
+}
+
+TEST(guarded_pool, statistics_count_by_class) {
+  guarded_pool pool;
+  guarded_pool::cache cache(pool, 64 * KiB, 8);
+  const stack a = pool.allocate(16 * KiB).value;
+  const stack b = cache.allocate().value;
+  const stack c = cache.allocate().value;
+  static_cast<char*>(a.top())[-1] = 1;
+  cache.deallocate(c);
+  const guarded_pool::statistics stats = pool.stats(pirn::stack_sampling::memory);
+  ASSERT_EQ(stats.classes.size(), 2u);
+  EXPECT_EQ(stats.classes[0].stack_size, 16 * KiB);
+  EXPECT_EQ(stats.classes[0].in_use, 1u);
+  EXPECT_EQ(stats.classes[0].idle, 0u);
+  EXPECT_EQ(stats.classes[0].resident, page());
+  EXPECT_GT(stats.classes[0].high_water, 0u);
+  EXPECT_LE(stats.classes[0].high_water, page());
+  EXPECT_EQ(stats.classes[1].stack_size, 64 * KiB);
+  EXPECT_EQ(stats.classes[1].in_use, 1u);
+  EXPECT_EQ(stats.classes[1].idle, 1u) << "one lies in the cache";
+  EXPECT_EQ(stats.classes[1].resident, 0u);
+  EXPECT_EQ(stats.classes[1].lightweight_guards + stats.classes[1].protected_guards, 2u);
+  EXPECT_EQ(stats.in_use, 2u);
+  EXPECT_EQ(stats.idle, 1u);
+  pool.deallocate(a);
+  cache.deallocate(b);
+}
+
+TEST(guarded_pool_cache, is_last_in_first_out) {
+  guarded_pool pool;
+  guarded_pool::cache cache(pool, 64 * KiB, 8);
+  const stack a = cache.allocate().value;
+  const stack b = cache.allocate().value;
   cache.deallocate(a);
   cache.deallocate(b);
   EXPECT_EQ(cache.allocate().value.limit(), b.limit());
@@ -34,4 +210,183 @@ TEST(guarded_pool, cache_is_last_in_first_out) {
   cache.deallocate(a);
   cache.deallocate(b);
 }
+
+TEST(guarded_pool_cache, does_not_touch_the_stack) {
+  guarded_pool pool;
+  guarded_pool::cache cache(pool);
+  const stack value = cache.allocate().value;
+  cache.deallocate(value);
+  EXPECT_EQ(resident_bytes(value), 0u);
+}
+
+TEST(guarded_pool_cache, flushes_the_older_half_and_refills) {
+  guarded_pool pool;
+  constexpr std::size_t capacity = 8;
+  guarded_pool::cache cache(pool, 64 * KiB, capacity);
+  std::vector<stack> stacks;
+  std::set<void*> distinct;
+  for (std::size_t i = 0; i < 3 * capacity; ++i) {
+    stacks.push_back(cache.allocate().value);
+    ASSERT_TRUE(stacks.back());
+    EXPECT_TRUE(distinct.insert(stacks.back().limit()).second) << "handed out twice";
+  }
+  for (const stack& each : stacks) {
+    cache.deallocate(each);
+    EXPECT_LE(cache.size(), capacity);
+  }
+  EXPECT_EQ(pool.stats().in_use, 0u);
+  EXPECT_EQ(pool.stats().idle, 3 * capacity);
+  EXPECT_EQ(cache.allocate().value.limit(), stacks.back().limit()) << "the one used last stayed";
+  cache.deallocate(stacks.back());
+  for (std::size_t i = 0; i < 3 * capacity; ++i) {
+    EXPECT_TRUE(distinct.contains(cache.allocate().value.limit())) << "an idle stack was there";
+  }
+  EXPECT_EQ(pool.stats().idle, 0u);
+  for (const stack& each : stacks) {
+    cache.deallocate(each);
+  }
+}
+
+TEST(guarded_pool_cache, passes_other_sizes_on_and_returns_everything) {
+  guarded_pool pool;
+  {
+    guarded_pool::cache cache(pool, 64 * KiB, 8);
+    const stack other = pool.allocate(16 * KiB).value;
+    cache.deallocate(other);
+    EXPECT_EQ(cache.size(), 0u);
+    EXPECT_EQ(pool.allocate(16 * KiB).value.limit(), other.limit());
+    pool.deallocate(other);
+    cache.deallocate(cache.allocate().value);
+    EXPECT_EQ(cache.size(), 1u);
+  }
+  EXPECT_EQ(pool.stats().in_use, 0u);
+  EXPECT_EQ(pool.stats().idle, 2u);
+}
+
+TEST(guarded_pool_cache, says_why_there_is_none) {
+  guarded_pool::options how;
+  how.max_stacks = 1;
+  guarded_pool pool(how);
+  guarded_pool::cache cache(pool);
+  const stack only = cache.allocate().value;
+  const pirn::stack_result refused = cache.allocate();
+  EXPECT_FALSE(refused);
+  EXPECT_EQ(refused.error, stack_error::pool_limit);
+  EXPECT_FALSE(refused.value);
+  cache.deallocate(only);
+  EXPECT_TRUE(cache.allocate());
+  cache.deallocate(only);
+}
+
+// Stacks move between threads in all the ways there are, each marked by whoever holds it.
+TEST(guarded_pool, no_stack_is_in_two_hands) {
+  guarded_pool::options how;
+  how.idle_high_water = 32 * page();  // memory is given back all the time
+  guarded_pool pool(how);
+  constexpr int threads = 4;
+  const int rounds = stack_test::sanitized ? 2000 : 20000;
+  std::mutex lock;
+  std::deque<stack> passed_on;
+  std::atomic<int> clashes{0};
+  const auto work = [&](unsigned seed) {
+    guarded_pool::cache cache(pool, 16 * KiB, 16);
+    std::minstd_rand random(seed);
+    std::vector<stack> mine;
+    const auto mark = [](const stack& value) { return reinterpret_cast<unsigned*>(value.top()) - 1; };
+    for (int i = 0; i < rounds; ++i) {
+      const unsigned choice = random() / 64 % 8;
+      if (choice < 4 && mine.size() < 64) {
+        const stack value = choice < 3 ? cache.allocate().value : pool.allocate(16 * KiB).value;
+        *mark(value) = seed;
+        mine.push_back(value);
+      } else if (!mine.empty()) {
+        const std::size_t which = random() / 64 % mine.size();
+        const stack value = mine[which];
+        mine[which] = mine.back();
+        mine.pop_back();
+        clashes += *mark(value) != seed;
+        *mark(value) = 0;
+        if (choice == 4) {
+          pool.deallocate(value);
+        } else if (choice == 5) {
+          const std::lock_guard guard(lock);
+          passed_on.push_back(value);
+        } else {
+          cache.deallocate(value);
+        }
+      }
+      if (choice == 7) {
+        const std::lock_guard guard(lock);
+        if (!passed_on.empty()) {
+          mine.push_back(passed_on.front());
+          *mark(mine.back()) = seed;
+          passed_on.pop_front();
+        }
+      }
+    }
+    for (const stack& each : mine) {
+      clashes += *mark(each) != seed;
+      cache.deallocate(each);
+    }
+  };
+  std::vector<std::thread> all;
+  for (unsigned i = 1; i <= threads; ++i) {
+    all.emplace_back(work, i);
+  }
+  for (int i = 0; i < 50; ++i) {
+    static_cast<void>(pool.stats());  // counting does not disturb
+  }
+  for (std::thread& each : all) {
+    each.join();
+  }
+  EXPECT_EQ(clashes, 0);
+  for (const stack& each : passed_on) {
+    pool.deallocate(each);
+  }
+  EXPECT_EQ(pool.stats().in_use, 0u);
+}
+
+TEST(guarded_pool, the_default_pool_caches_by_thread) {
+  guarded_pool& pool = pirn::default_stack_pool();
+  const std::size_t before = pool.stats().in_use;
+  stack kept;
+  std::thread([&] {
+    const stack value = pool.allocate(pirn::default_stack_size).value;
+    pool.deallocate(value);
+    kept = pool.allocate(pirn::default_stack_size).value;
+    EXPECT_EQ(kept.limit(), value.limit());
+  }).join();
+  EXPECT_EQ(pool.stats().in_use, before + 1);
+  pool.deallocate(kept);
+  const stack large = pool.allocate(1024 * KiB).value;
+  EXPECT_GE(large.size(), 1024 * KiB);
+  pool.deallocate(large);
+  const stack small = pool.allocate(KiB).value;
+  EXPECT_LT(small.size(), 16 * KiB) << "a small request does not take a default-sized stack";
+  pool.deallocate(small);
+  EXPECT_EQ(pool.stats().in_use, before);
+}
+
+TEST(guarded_pool_death, destroyed_while_a_stack_is_in_use) {
+  EXPECT_DEATH(
+      {
+        guarded_pool::options how;
+        how.name = "borrowed";
+        guarded_pool pool(how);
+        static_cast<void>(pool.allocate(64 * KiB));
+      },
+      "\"borrowed\" is destroyed while 1 of its stacks of 65536 bytes");
+}
+
+TEST(guarded_pool_death, a_stack_given_back_twice) {
+  EXPECT_DEATH(
+      {
+        guarded_pool pool;
+        const stack value = pool.allocate(64 * KiB).value;
+        pool.deallocate(value);
+        pool.deallocate(value);
+      },
+      "given back twice");
+}
+
 }  // namespace
