@@ -1,0 +1,369 @@
+// What a guarded_pool does where the kernel says no, and how much memory it keeps. Limits of a process are reached in
+// child processes.
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "pirn/stack/guarded_pool.hpp"
+#include "stack/support.hpp"
+
+namespace {
+
+using pirn::guard_kind;
+using pirn::guarded_pool;
+using pirn::stack;
+using pirn::stack_error;
+using stack_test::guard_of;
+using stack_test::in_child;
+using stack_test::page;
+using stack_test::readable;
+
+constexpr std::size_t KiB = 1024;
+constexpr std::size_t MiB = 1024 * KiB;
+constexpr int unsupported = 77;
+
+/// A number in kB from /proc/self/status, in bytes.
+std::size_t status_bytes(const std::string& key) {
+  std::ifstream file("/proc/self/status");
+  std::string word;
+  std::size_t value = 0;
+  while (file >> word) {
+    if (word == key + ":") {
+      file >> value;
+      return value * KiB;
+    }
+  }
+  return 0;
+}
+
+std::size_t count_mappings() {
+  std::ifstream file("/proc/self/maps");
+  std::string line;
+  std::size_t lines = 0;
+  while (std::getline(file, line)) {
+    ++lines;
+  }
+  return lines;
+}
+
+#define CHECK_OR_RETURN(condition, code)                      \
+  do {                                                        \
+    if (!(condition)) {                                       \
+      std::fprintf(stderr, "%d: %s\n", __LINE__, #condition); \
+      return code;                                            \
+    }                                                         \
+  } while (false)
+
+/// Every page of the guard faults and the stack can be written.
+bool is_guarded(const stack& value, std::size_t guard_size) {
+  for (std::size_t at = 0; at < guard_size; at += page()) {
+    if (readable(guard_of(value, guard_size) + at)) {
+      return false;
+    }
+  }
+  std::memset(value.limit(), 1, value.size());
+  return true;
+}
+
+/// From here on the kernel refuses MADV_GUARD_INSTALL, as one before 6.13 does.
+bool pretend_old_kernel() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args) + 2 * sizeof(std::uint64_t)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 102, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{std::size(program), program};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST(guarded_pool_limits, an_old_kernel_gets_protected_pages) {
+  const stack_test::child_result child = in_child([] {
+    CHECK_OR_RETURN(pretend_old_kernel(), unsupported);
+    guarded_pool::options how;
+    guarded_pool pool(how);
+    stack stacks[10];
+    for (stack& each : stacks) {
+      each = pool.allocate(64 * KiB).value;
+      CHECK_OR_RETURN(each, 1);
+      CHECK_OR_RETURN(is_guarded(each, how.guard_size), 2);
+    }
+    const auto stats = pool.stats();
+    CHECK_OR_RETURN(stats.classes[0].lightweight_guards == 0 && stats.classes[0].protected_guards == 10, 3);
+    for (const stack& each : stacks) {
+      pool.deallocate(each);
+    }
+    how.guard = guard_kind::lightweight;
+    guarded_pool strict(how);
+    CHECK_OR_RETURN(strict.allocate(64 * KiB).error == stack_error::guard_refused, 4);
+    return 0;
+  });
+  if (child.exited_with(unsupported)) {
+    GTEST_SKIP() << "no seccomp filters here";
+  }
+  EXPECT_TRUE(child.exited_with(0)) << child.status << " " << child.error_output;
+}
+
+TEST(guarded_pool_limits, locked_memory_gets_protected_pages) {
+  if (stack_test::sanitized) {
+    GTEST_SKIP() << "a sanitizer's shadow cannot be locked";
+  }
+  const stack_test::child_result child = in_child([] {
+    guarded_pool::options how;
+    how.guard_size = 16 * KiB;
+    guarded_pool before(how);
+    const stack early = before.allocate(16 * KiB).value;
+    CHECK_OR_RETURN(early, 1);
+    CHECK_OR_RETURN(mlockall(MCL_FUTURE) == 0, unsupported);
+    {
+      const std::size_t resident = status_bytes("VmRSS");
+      guarded_pool pool(how);
+      stack stacks[10];
+      for (stack& each : stacks) {
+        const pirn::stack_result got = pool.allocate(16 * KiB);
+        CHECK_OR_RETURN(got, 2);
+        each = got.value;
+        CHECK_OR_RETURN(is_guarded(each, how.guard_size), 3);
+      }
+      CHECK_OR_RETURN(pool.stats().classes[0].protected_guards == 10, 4);
+      CHECK_OR_RETURN(status_bytes("VmRSS") < resident + 8 * MiB, 5);  // only the stacks are locked
+      for (const stack& each : stacks) {
+        pool.deallocate(each);
+      }
+      pool.trim();
+      how.guard = guard_kind::lightweight;
+      guarded_pool strict(how);
+      CHECK_OR_RETURN(strict.allocate(16 * KiB).error == stack_error::guard_refused, 6);
+    }
+    // A slab that was made before and is locked now (which fails half-way, at the first guard).
+    mlock(early.limit(), 8 * page());
+    stack more[10];
+    for (stack& each : more) {
+      each = before.allocate(16 * KiB).value;
+      CHECK_OR_RETURN(each, 7);
+      CHECK_OR_RETURN(is_guarded(each, how.guard_size), 8);
+    }
+    CHECK_OR_RETURN(before.stats().classes[0].protected_guards > 0, 9);
+    for (const stack& each : more) {
+      before.deallocate(each);
+    }
+    before.deallocate(early);
+    return 0;
+  });
+  if (child.exited_with(unsupported)) {
+    GTEST_SKIP() << "memory cannot be locked here";
+  }
+  EXPECT_TRUE(child.exited_with(0)) << child.status << " " << child.error_output;
+}
+
+TEST(guarded_pool_limits, too_many_mappings_is_an_error_that_says_so) {
+  std::size_t max_mappings = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> max_mappings;
+  if (max_mappings == 0 || max_mappings > 100'000 || stack_test::sanitized) {
+    GTEST_SKIP() << "vm.max_map_count is " << max_mappings << ", or a sanitizer needs mappings itself";
+  }
+  const stack_test::child_result child = in_child([] {
+    guarded_pool::options how;
+    how.guard = guard_kind::protected_pages;
+    how.guard_size = 4 * KiB;
+    guarded_pool pool(how);
+    std::vector<stack> stacks;
+    stacks.reserve(100'000);
+    pirn::stack_result got;
+    while ((got = pool.allocate(16 * KiB))) {
+      stacks.push_back(got.value);
+      CHECK_OR_RETURN(stacks.size() < 100'000, 1);
+    }
+    CHECK_OR_RETURN(got.error == stack_error::mapping_limit, 2);
+    CHECK_OR_RETURN(stacks.size() > 10'000, 3);
+    CHECK_OR_RETURN(is_guarded(stacks.back(), how.guard_size) && is_guarded(stacks.front(), how.guard_size), 4);
+    pool.deallocate(stacks.back());
+    CHECK_OR_RETURN(pool.allocate(16 * KiB).value.limit() == stacks.back().limit(), 5);
+    CHECK_OR_RETURN(pool.allocate(16 * KiB).error == stack_error::mapping_limit, 6);
+    for (const stack& each : stacks) {
+      pool.deallocate(each);
+    }
+    return 0;
+  });
+  EXPECT_TRUE(child.exited_with(0)) << child.status << " " << child.error_output;
+}
+
+TEST(guarded_pool_limits, an_address_space_limit_is_an_error_and_running_code_goes_on) {
+  const stack_test::child_result child = in_child([] {
+    guarded_pool pool;
+    const stack running = pool.allocate(64 * KiB).value;
+    bool went_on = false;
+    int code = 0;
+    stack_test::run_on(running, [&] {
+      code = [&] {
+        const rlim_t limit = status_bytes("VmSize") + 200 * MiB;
+        const rlimit limits{limit, limit};
+        CHECK_OR_RETURN(setrlimit(RLIMIT_AS, &limits) == 0, 1);
+        guarded_pool other;
+        std::vector<stack> stacks;
+        stacks.reserve(100'000);
+        pirn::stack_result got;
+        while ((got = other.allocate(64 * KiB))) {
+          stacks.push_back(got.value);
+          CHECK_OR_RETURN(stacks.size() < 100'000, 2);
+        }
+        CHECK_OR_RETURN(got.error == stack_error::address_space, 3);
+        CHECK_OR_RETURN(stacks.size() > 1000, 4);  // smaller slabs were tried before giving up
+        std::memset(stacks.back().limit(), 1, stacks.back().size());
+        stack_test::run_on(stacks.back(), [&] { went_on = true; });
+        for (const stack& each : stacks) {
+          other.deallocate(each);
+        }
+        CHECK_OR_RETURN(other.allocate(64 * KiB).value.limit() == stacks.back().limit(), 5);
+        other.deallocate(stacks.back());
+        return 0;
+      }();
+    });
+    pool.deallocate(running);
+    CHECK_OR_RETURN(went_on || code != 0, 6);
+    return code;
+  });
+  EXPECT_TRUE(child.exited_with(0)) << child.status << " " << child.error_output;
+}
+
+TEST(guarded_pool_limits, an_exhausted_address_space_is_an_error) {
+  if (stack_test::sanitized) {
+    GTEST_SKIP() << "a sanitizer ends the process when address space is exhausted";
+  }
+  const stack_test::child_result child = in_child([] {
+    guarded_pool pool;
+    std::vector<stack> stacks;
+    stacks.reserve(10'000);
+    pirn::stack_result got;
+    while ((got = pool.allocate(64 * KiB * MiB))) {
+      stacks.push_back(got.value);
+      CHECK_OR_RETURN(stacks.size() < 10'000, 1);
+    }
+    CHECK_OR_RETURN(got.error == stack_error::address_space, 2);
+    const stack small = pool.allocate(64 * KiB).value;  // there is still room for a small slab
+    CHECK_OR_RETURN(small, 3);
+    pool.deallocate(small);
+    for (const stack& each : stacks) {
+      pool.deallocate(each);
+    }
+    return 0;
+  });
+  EXPECT_TRUE(child.exited_with(0)) << child.status << " " << child.error_output;
+}
+
+// Under the default vm.max_map_count, which is below two mappings for each of a twentieth of them.
+TEST(guarded_pool_limits, a_million_guarded_stacks_exist_at_once) {
+  const std::size_t count = stack_test::sanitized ? 20'000 : 1'000'000;
+  guarded_pool::options how;
+  guarded_pool pool(how);
+  const std::size_t mappings = count_mappings();
+  const std::size_t tables = status_bytes("VmPTE");
+  std::vector<stack> stacks(count);
+  for (stack& each : stacks) {
+    const pirn::stack_result got = pool.allocate(64 * KiB);
+    if (!got) {
+      GTEST_FAIL() << "after " << &each - stacks.data() << ": " << to_string(got.error);
+    }
+    each = got.value;
+  }
+  const guarded_pool::statistics stats = pool.stats();
+  EXPECT_EQ(stats.in_use, count);
+  if (stats.classes[0].protected_guards != 0) {
+    GTEST_FAIL() << "guards are not lightweight here";
+  }
+  EXPECT_LT(count_mappings(), mappings + 100);
+  for (std::size_t i = 0; i < count; i += count / 100) {
+    EXPECT_FALSE(readable(static_cast<char*>(stacks[i].limit()) - 1));
+    EXPECT_FALSE(readable(guard_of(stacks[i], how.guard_size)));
+    EXPECT_TRUE(readable(stacks[i].limit()));
+  }
+  RecordProperty("page_table_bytes_per_stack", std::to_string((status_bytes("VmPTE") - tables) / count));
+  for (const stack& each : stacks) {
+    pool.deallocate(each);
+  }
+  EXPECT_EQ(pool.stats().in_use, 0u);
+}
+
+TEST(guarded_pool_memory, the_stacks_idle_the_longest_give_theirs_back) {
+  guarded_pool::options how;
+  how.idle_high_water = 40 * page();
+  guarded_pool pool(how);
+  constexpr int count = 100;
+  stack stacks[count];
+  for (stack& each : stacks) {
+    each = pool.allocate(64 * KiB).value;
+    std::memset(static_cast<char*>(each.top()) - KiB, 1, KiB);
+  }
+  for (const stack& each : stacks) {
+    pool.deallocate(each);
+  }
+  std::size_t resident = 0;
+  for (const stack& each : stacks) {
+    resident += resident_bytes(each);
+  }
+  EXPECT_LE(resident, how.idle_high_water);
+  EXPECT_GE(resident, how.idle_high_water / 2);
+  EXPECT_EQ(resident_bytes(stacks[0]), 0u);
+  EXPECT_EQ(resident_bytes(stacks[count - 1]), page());
+  EXPECT_EQ(pool.allocate(64 * KiB).value.limit(), stacks[count - 1].limit()) << "the warmest first";
+  pool.deallocate(stacks[count - 1]);
+  EXPECT_EQ(pool.stats().classes[0].idle, static_cast<std::size_t>(count));
+  EXPECT_GE(pool.stats().classes[0].idle_cold, 60u);
+}
+
+TEST(guarded_pool_memory, deep_stacks_count_for_what_they_hold) {
+  guarded_pool::options how;
+  how.idle_high_water = 64 * page();
+  guarded_pool pool(how);
+  stack stacks[32];
+  for (stack& each : stacks) {
+    each = pool.allocate(64 * KiB).value;
+    std::memset(each.limit(), 1, each.size());
+  }
+  for (const stack& each : stacks) {
+    pool.deallocate(each);
+  }
+  std::size_t resident = 0;
+  for (const stack& each : stacks) {
+    resident += resident_bytes(each);
+  }
+  EXPECT_LE(resident, how.idle_high_water);
+  EXPECT_EQ(pool.stats().classes[0].high_water / page(), stacks[0].size() / page());
+}
+
+TEST(guarded_pool_memory, prefaulted_memory_is_there_and_stays) {
+  guarded_pool::options how;
+  how.prefault = 3 * page();
+  guarded_pool pool(how);
+  const stack value = pool.allocate(64 * KiB).value;
+  EXPECT_EQ(resident_bytes(value), 3 * page());
+  std::memset(value.limit(), 1, value.size());
+  pool.deallocate(value);
+  pool.trim();
+  EXPECT_EQ(resident_bytes(value), 3 * page());
+}
+
+TEST(guarded_pool_memory, high_water_of_a_class_outlives_its_stacks) {
+  guarded_pool pool;
+  const stack value = pool.allocate(64 * KiB).value;
+  std::memset(static_cast<char*>(value.top()) - 20 * KiB, 1, 20 * KiB);
+  EXPECT_GE(high_water(value), 20 * KiB);
+  EXPECT_LE(high_water(value), 24 * KiB);
+  pool.deallocate(value);
+  pool.trim();
+  EXPECT_EQ(high_water(value), 0u);
+  EXPECT_GE(pool.stats().classes[0].high_water, 20 * KiB);
+  EXPECT_LE(pool.stats().classes[0].high_water, 24 * KiB);
+}
+
+}  // namespace
