@@ -61,7 +61,7 @@ inline double now_ns() {
 template <typename Run>
 double ns_per_operation(Run&& run, std::uint64_t granule = 10) {
   const double block_ns = static_cast<double>(input("BLOCK_MS")) * 1e6;
-  std::uint64_t n = 1000;
+  std::uint64_t n = granule;
   for (;;) {
     const double start = now_ns();
     run(n);

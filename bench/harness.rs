@@ -31,7 +31,7 @@ pub fn row(workload: &str, implementation: &str, params: &str, unit: &str, value
 /// The median cost in nanoseconds of one of the `n` operations that `run(n)` does, as in harness.hpp.
 pub fn ns_per_operation(granule: u64, mut run: impl FnMut(u64)) -> f64 {
     let block_ns = input("BLOCK_MS") as f64 * 1e6;
-    let mut n = 1000;
+    let mut n = granule;
     loop {
         let took = time(&mut run, n);
         if took >= block_ns {

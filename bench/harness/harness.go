@@ -38,7 +38,7 @@ func Row(workload, params, unit string, value float64, note string) {
 // NsPerOperation is the median cost in nanoseconds of one of the n operations that run(n) does, as in harness.hpp.
 func NsPerOperation(granule int, run func(n int)) float64 {
 	blockNs := float64(Input("BLOCK_MS")) * 1e6
-	n := 1000
+	n := granule
 	for {
 		took := timed(run, n)
 		if took >= blockNs {
