@@ -80,16 +80,17 @@ class Bench:
         self.failed = False
         self._told = set()
         for program in programs:
-            if not program.skipped and program.workload == "http-hello" and not program.outside:
-                program.skipped = http_hello.reason_to_skip(self.cores)
             if program.skipped:
-                self.drop(program, program.skipped)
+                self.drop(program, program.skipped, failed=program.impl == "pirn")
+            elif program.workload == "http-hello" and not program.outside:
+                if reason := http_hello.reason_to_skip(self.cores):
+                    self.drop(program, reason)
         self._ours = {(program.workload, program.impl) for program in programs
                       if not program.outside and not program.skipped}
 
     def drop(self, program, reason, failed=False) -> None:
         program.skipped = reason
-        self.failed |= failed or (program.impl == "pirn" and not program.outside)
+        self.failed |= failed
         self.skipped.append(f"{program.name}: {reason}")
         say(f"{'failed' if failed else 'skipped'}: {program.name}: {reason}")
 
