@@ -28,22 +28,22 @@ struct unlock_commit : detail::commit {
 };
 }  // namespace
 
-wake_reason wait_queue::wait(const wait_options& options, void* value) noexcept {
+wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
   detail::agent& self = detail::current_agent();
   std::uint64_t epoch = 0;
-  if (!self.begin(options.stoppable, epoch)) {
-    lock_.unlock();
+  if (!self.begin(detail::kind_of(options), epoch)) {
+    lock.unlock();
     return wake_reason::stopped;
   }
   waiter node;
   node.wake = waker(self, epoch);
   node.value = value;
   append(node);
-  unlock_commit publish{{[](detail::commit* c) noexcept { static_cast<unlock_commit*>(c)->lock->unlock(); }}, &lock_};
+  unlock_commit publish{{[](detail::commit* c) noexcept { static_cast<unlock_commit*>(c)->lock->unlock(); }}, &lock};
   const wake_reason reason = detail::block(self, epoch, options, publish);
   if (reason != wake_reason::notified) {
     // A notifier may be looking at the node right now, so even an unlinked one is left only under the lock.
-    const platform::spin_guard guard(lock_);
+    const platform::spin_guard guard(lock);
     if (node.linked) {
       remove(node);
     }
@@ -51,7 +51,7 @@ wake_reason wait_queue::wait(const wait_options& options, void* value) noexcept 
   return reason;
 }
 
-waiter* wait_queue::claim_first() noexcept {
+waiter* wait_list::claim_first() noexcept {
   while (first_ != nullptr) {
     waiter* const candidate = first_;
     remove(*candidate);
@@ -62,9 +62,43 @@ waiter* wait_queue::claim_first() noexcept {
   return nullptr;
 }
 
+waiter* wait_list::claim_all() noexcept {
+  // The claimed waiters are chained by their own nodes, which stay until each is made runnable.
+  waiter* chain = nullptr;
+  waiter** tail = &chain;
+  while (waiter* const w = claim_first()) {
+    *tail = w;
+    tail = &w->next;
+  }
+  *tail = nullptr;
+  return chain;
+}
+
+void wait_list::make_all_runnable(waiter* chain) noexcept {
+  while (chain != nullptr) {
+    waiter* const w = chain;
+    chain = w->next;
+    detail::make_runnable(w->wake.who(), true);
+  }
+}
+
+void wait_list::append(waiter& w) noexcept {
+  w.previous = last_;
+  w.next = nullptr;
+  (last_ != nullptr ? last_->next : first_) = &w;
+  last_ = &w;
+  w.linked = true;
+}
+
+void wait_list::remove(waiter& w) noexcept {
+  (w.previous != nullptr ? w.previous->next : first_) = w.next;
+  (w.next != nullptr ? w.next->previous : last_) = w.previous;
+  w.linked = false;
+}
+
 bool wait_queue::notify_one() noexcept {
   lock_.lock();
-  waiter* const chosen = claim_first();
+  waiter* const chosen = waiters_.claim_first();
   lock_.unlock();
   if (chosen == nullptr) {
     return false;
@@ -79,34 +113,9 @@ void wait_queue::notify_all() noexcept {
 }
 
 void wait_queue::notify_all_and_unlock() noexcept {
-  // The claimed waiters are chained by their own nodes, which stay until each is made runnable.
-  waiter* chain = nullptr;
-  waiter** tail = &chain;
-  while (waiter* const w = claim_first()) {
-    *tail = w;
-    tail = &w->next;
-  }
-  *tail = nullptr;
+  waiter* const chain = waiters_.claim_all();
   lock_.unlock();
-  while (chain != nullptr) {
-    waiter* const w = chain;
-    chain = w->next;
-    detail::make_runnable(w->wake.who(), true);
-  }
-}
-
-void wait_queue::append(waiter& w) noexcept {
-  w.previous = last_;
-  w.next = nullptr;
-  (last_ != nullptr ? last_->next : first_) = &w;
-  last_ = &w;
-  w.linked = true;
-}
-
-void wait_queue::remove(waiter& w) noexcept {
-  (w.previous != nullptr ? w.previous->next : first_) = w.next;
-  (w.next != nullptr ? w.next->previous : last_) = w.previous;
-  w.linked = false;
+  wait_list::make_all_runnable(chain);
 }
 
 }  // namespace pirn::inline PIRN_ABI

@@ -48,12 +48,23 @@ class waker {
 
 namespace detail {
 
+/// What a wait that was not notified returns.
+constexpr wait_error error_of(wake_reason reason) noexcept {
+  return reason == wake_reason::stopped ? wait_error::stopped : wait_error::timed_out;
+}
+
 /// What a context that has just been switched out wants done on its behalf by the context that follows: only then
 /// can nobody resume it while it still runs.
 struct commit {
   void (*run)(commit*) noexcept;
 };
 
+/// What may end a wait with these options.
+inline wait_kind kind_of(const wait_options& options) noexcept {
+  return options.stoppable                     ? wait_kind::stoppable
+         : options.deadline == platform::never ? wait_kind::sole
+                                               : wait_kind::timed;
+}
 /// The calling fiber, or the plain OS thread's own agent.
 agent& current_agent() noexcept;
 /// Queues a claimed agent: a fiber on its worker, a thread by unblocking it. `back` puts a fiber behind those that
@@ -65,36 +76,61 @@ wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options,
 
 }  // namespace detail
 
-/// One fiber's (or thread's) place in a wait_queue; lives on the stack of the waiter.
+/// One fiber's (or thread's) place in a wait_list; lives on the stack of the waiter.
 struct waiter {
   waiter* next = nullptr;
   waiter* previous = nullptr;
   waker wake;
-  void* value = nullptr;  ///< whatever the primitive hands to a waiter, under the queue's lock
+  void* value = nullptr;  ///< whatever the primitive hands to a waiter, under the list's lock
   bool linked = false;
+};
+
+/// A first-in-first-out list of waiters without a lock of its own, for primitives that keep several under one lock;
+/// the others use `wait_queue`. That lock, whichever it is, must be held in every call.
+class wait_list {
+ public:
+  wait_list() noexcept = default;
+  wait_list(const wait_list&) = delete;
+  wait_list& operator=(const wait_list&) = delete;
+
+  /// Suspends the caller until it is notified, stopped or its deadline passes. `lock` is released once the caller is
+  /// switched out, and is not held on return. `value` is what a notifier finds in the waiter.
+  [[nodiscard]] wake_reason wait(platform::spinlock& lock, const wait_options& options, void* value = nullptr) noexcept;
+
+  /// Claims the first waiter whose wait has not ended otherwise and takes it off the list, or returns null. The
+  /// caller may hand over a value, then must call `detail::make_runnable(w->wake.who())`, best after unlocking; after
+  /// that the waiter is gone.
+  [[nodiscard]] waiter* claim_first() noexcept;
+  /// Claims all waiters and takes them off, linked by `next` in order of age; for `make_all_runnable`. O(n).
+  [[nodiscard]] waiter* claim_all() noexcept;
+  /// Makes runnable what `claim_all` returned, behind all that are ready. Best after unlocking. O(n).
+  static void make_all_runnable(waiter* chain) noexcept;
+  /// The first waiter, or null; it may be one whose wait has already ended.
+  [[nodiscard]] waiter* front() const noexcept { return first_; }
+  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+
+ private:
+  void append(waiter& w) noexcept;
+  void remove(waiter& w) noexcept;
+
+  waiter* first_ = nullptr;
+  waiter* last_ = nullptr;
 };
 
 /// A first-in-first-out queue of waiters with the lock that also guards the state of the primitive built on it.
 /// Usable by fibers of any worker and by plain threads.
 class wait_queue {
  public:
-  wait_queue() noexcept = default;
-  wait_queue(const wait_queue&) = delete;
-  wait_queue& operator=(const wait_queue&) = delete;
-
   void lock() noexcept { lock_.lock(); }
   void unlock() noexcept { lock_.unlock(); }
 
-  /// Suspends the caller until it is notified, stopped or its deadline passes. The lock must be held; it is released
-  /// once the caller is switched out, and is not held on return. `value` is what a notifier finds in the waiter.
-  [[nodiscard]] wake_reason wait(const wait_options& options, void* value = nullptr) noexcept;
-
-  /// Claims the first waiter whose wait has not ended otherwise and takes it off the queue, or returns null. The
-  /// lock must be held. The caller may hand over a value, then must call `detail::make_runnable(w->wake.who())`,
-  /// best after unlocking; after that the waiter is gone.
-  [[nodiscard]] waiter* claim_first() noexcept;
-  /// The first waiter, or null; it may be one whose wait has already ended. The lock must be held.
-  [[nodiscard]] waiter* front() const noexcept { return first_; }
+  /// As of `wait_list`; the lock must be held, and `wait` releases it.
+  [[nodiscard]] wake_reason wait(const wait_options& options, void* value = nullptr) noexcept {
+    return waiters_.wait(lock_, options, value);
+  }
+  [[nodiscard]] waiter* claim_first() noexcept { return waiters_.claim_first(); }
+  [[nodiscard]] waiter* front() const noexcept { return waiters_.front(); }
+  [[nodiscard]] bool empty() const noexcept { return waiters_.empty(); }
 
   /// Takes the lock and wakes the first waiter. True if there was one.
   bool notify_one() noexcept;
@@ -102,15 +138,10 @@ class wait_queue {
   void notify_all() noexcept;
   /// As `notify_all`, with the lock held by the caller; releases it.
   void notify_all_and_unlock() noexcept;
-  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
 
  private:
-  void append(waiter& w) noexcept;
-  void remove(waiter& w) noexcept;
-
   platform::spinlock lock_;
-  waiter* first_ = nullptr;
-  waiter* last_ = nullptr;
+  wait_list waiters_;
 };
 
 }  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,292 @@
+// A bounded first-in-first-out channel of values.
+//
+// One spinlock guards a ring of values and two lists of waiters. Between calls of it
+//   receivers wait only while the ring is empty, senders wait only while it is full,
+// so a value goes straight into a waiting receiver's result, and the place that a receiver frees is filled at once from
+// the first waiting sender. A waiter whose value could not be moved (the move threw) is woken to try by itself.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/fiber/wait_queue.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// A channel of up to `capacity()` values, which may be move-only. Fibers of any worker and plain threads share it.
+/// Moving and destroying a `T` happens under the channel's lock and may not suspend nor use the channel. When a move
+/// throws, the channel is as before, and the value is where it was if the move itself guarantees that. A call that need
+/// not wait succeeds whatever its deadline and even if the caller was asked to stop.
+template <class T>
+class channel {
+  static_assert(std::is_object_v<T> && std::is_move_constructible_v<T>);
+
+ public:
+  using value_type = T;
+  class iterator;
+
+  /// Throws std::invalid_argument for a capacity of 0, and std::bad_alloc.
+  explicit channel(std::size_t capacity) : capacity_(capacity), ring_(allocate(capacity)) {}
+  /// Destroys what nobody has received. Nobody may be waiting.
+  ~channel() {
+    for (; size_ != 0; drop_first()) {
+    }
+    std::allocator<T>().deallocate(ring_, capacity_);
+  }
+  channel(const channel&) = delete;
+  channel& operator=(const channel&) = delete;
+
+  /// Appends `value`, and suspends while there is no room for it. On an error (closed, timed_out, stopped) `value` is
+  /// untouched. Throws what moving a T throws.
+  [[nodiscard]] std::expected<void, wait_error> send(T&& value, platform::time_point deadline = platform::never) {
+    return send_or_wait(value, &deadline);
+  }
+  /// As above with a copy of `value`. Throws what copying or moving a T throws.
+  [[nodiscard]] std::expected<void, wait_error> send(const T& value, platform::time_point deadline = platform::never)
+    requires std::copy_constructible<T>
+  {
+    T copy(value);
+    return send_or_wait(copy, &deadline);
+  }
+  /// As `send`, but fails with timed_out where that would have to wait. Never suspends.
+  [[nodiscard]] std::expected<void, wait_error> try_send(T&& value) { return send_or_wait(value, nullptr); }
+  [[nodiscard]] std::expected<void, wait_error> try_send(const T& value)
+    requires std::copy_constructible<T>
+  {
+    T copy(value);
+    return send_or_wait(copy, nullptr);
+  }
+
+  /// Takes the oldest value, and suspends while there is none. The error `closed` means that there will be none.
+  /// Throws what moving a T throws; then the value is still the next.
+  [[nodiscard]] std::expected<T, wait_error> receive(platform::time_point deadline = platform::never) {
+    return receive_or_wait(&deadline);
+  }
+  /// As `receive`, but fails with timed_out where that would have to wait. Never suspends.
+  [[nodiscard]] std::expected<T, wait_error> try_receive() { return receive_or_wait(nullptr); }
+
+  /// No more values can be sent; those in the channel can still be received. Wakes all that wait. Any number of times.
+  void close() noexcept {
+    lock_.lock();
+    closed_ = true;
+    waiter* const receiving = receivers_.claim_all();
+    waiter* const sending = senders_.claim_all();
+    lock_.unlock();
+    wait_list::make_all_runnable(receiving);
+    wait_list::make_all_runnable(sending);
+  }
+
+  /// At this moment.
+  [[nodiscard]] bool closed() const noexcept {
+    const platform::spin_guard guard(lock_);
+    return closed_;
+  }
+  /// How many values are in the channel at this moment.
+  [[nodiscard]] std::size_t size() const noexcept {
+    const platform::spin_guard guard(lock_);
+    return size_;
+  }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+
+  /// `for (T& value : channel)` receives until the channel is closed and empty, or the caller is asked to stop.
+  /// Several may iterate at once: each value goes to one of them.
+  [[nodiscard]] iterator begin() { return iterator(*this); }
+  [[nodiscard]] std::default_sentinel_t end() const noexcept { return std::default_sentinel; }
+
+ private:
+  using received = std::expected<T, wait_error>;
+
+  /// What a waiting sender offers, or a waiting receiver takes.
+  struct exchange {
+    void* object;  ///< the sender's T, the receiver's `received`
+    bool moved = false;
+  };
+
+  static T* allocate(std::size_t capacity) {
+    if (capacity == 0) {
+      throw std::invalid_argument("pirn: a channel needs room for at least one value");
+    }
+    return std::allocator<T>().allocate(capacity);
+  }
+
+  /// Moves a value into a result that holds an error; if that throws, the result is as before.
+  static void deliver(received& to, T& value) {
+    const wait_error before = to.error();
+    std::destroy_at(&to);
+    try {
+      std::construct_at(&to, std::in_place, std::move(value));
+    } catch (...) {
+      std::construct_at(&to, std::unexpect, before);
+      throw;
+    }
+  }
+
+  void append(T& value) {
+    const std::size_t index = first_ + size_;
+    std::construct_at(ring_ + (index < capacity_ ? index : index - capacity_), std::move(value));
+    ++size_;
+  }
+  void drop_first() noexcept {
+    std::destroy_at(ring_ + first_);
+    first_ = first_ + 1 < capacity_ ? first_ + 1 : 0;
+    --size_;
+  }
+
+  /// Fills a place that has become free from the first sender that waits, if any. That one is returned, and those whose
+  /// move threw, all to be made runnable.
+  [[nodiscard]] waiter* take_from_sender() noexcept {
+    waiter* chain = nullptr;
+    while (waiter* const w = senders_.claim_first()) {
+      w->next = chain;
+      chain = w;
+      auto& offer = *static_cast<exchange*>(w->value);
+      try {
+        append(*static_cast<T*>(offer.object));
+        offer.moved = true;
+        break;
+      } catch (...) {  // the sender tries again and sees the exception itself
+      }
+    }
+    return chain;
+  }
+
+  /// Gives the value to a waiting receiver or puts it into the ring. True if it was one of them.
+  bool send_locked(T& value, waiter*& woken) {
+    woken = receivers_.claim_first();
+    if (woken != nullptr) {
+      auto& taker = *static_cast<exchange*>(woken->value);
+      deliver(*static_cast<received*>(taker.object), value);
+      taker.moved = true;
+      return true;
+    }
+    if (size_ == capacity_) {
+      return false;
+    }
+    append(value);
+    return true;
+  }
+
+  std::expected<void, wait_error> send_or_wait(T& value, const platform::time_point* deadline) {
+    for (;;) {
+      lock_.lock();
+      if (closed_) {
+        lock_.unlock();
+        return std::unexpected(wait_error::closed);
+      }
+      waiter* woken = nullptr;
+      bool sent;
+      try {
+        sent = send_locked(value, woken);
+      } catch (...) {
+        lock_.unlock();
+        wake(woken);  // without a value: it waits again
+        throw;
+      }
+      if (sent || deadline == nullptr) {
+        lock_.unlock();
+        wake(woken);
+        return sent ? std::expected<void, wait_error>{} : std::unexpected(wait_error::timed_out);
+      }
+      exchange offer{std::addressof(value)};
+      const wake_reason reason =
+          senders_.wait(lock_, {.deadline = *deadline, .what = "room in channel", .object = this}, &offer);
+      if (reason != wake_reason::notified) {
+        return std::unexpected(detail::error_of(reason));
+      }
+      if (offer.moved) {
+        return {};
+      }
+    }
+  }
+
+  received receive_or_wait(const platform::time_point* deadline) {
+    received result(std::unexpect, wait_error::timed_out);
+    for (;;) {
+      lock_.lock();
+      if (size_ != 0) {
+        try {
+          deliver(result, ring_[first_]);
+        } catch (...) {
+          lock_.unlock();
+          throw;
+        }
+        drop_first();
+        waiter* const woken = take_from_sender();
+        lock_.unlock();
+        wait_list::make_all_runnable(woken);
+        return result;
+      }
+      if (closed_ || deadline == nullptr) {
+        result = std::unexpected(closed_ ? wait_error::closed : wait_error::timed_out);
+        lock_.unlock();
+        return result;
+      }
+      exchange taker{&result};
+      const wake_reason reason =
+          receivers_.wait(lock_, {.deadline = *deadline, .what = "value in channel", .object = this}, &taker);
+      if (reason != wake_reason::notified) {
+        result = std::unexpected(detail::error_of(reason));
+        return result;
+      }
+      if (taker.moved) {
+        return result;
+      }
+    }
+  }
+
+  static void wake(waiter* w) noexcept {
+    if (w != nullptr) {
+      detail::make_runnable(w->wake.who());
+    }
+  }
+
+  mutable platform::spinlock lock_;
+  bool closed_ = false;
+  wait_list receivers_;
+  wait_list senders_;
+  const std::size_t capacity_;
+  T* const ring_;
+  std::size_t first_ = 0;
+  std::size_t size_ = 0;
+};
+
+/// An input iterator that holds the value received last.
+template <class T>
+class channel<T>::iterator {
+ public:
+  using value_type = T;
+  using difference_type = std::ptrdiff_t;
+
+  explicit iterator(channel& from) : from_(&from), current_(from.receive()) {}
+  iterator(iterator&&) = default;
+  iterator& operator=(iterator&&) = default;
+
+  [[nodiscard]] T& operator*() const noexcept { return *current_; }
+  [[nodiscard]] T* operator->() const noexcept { return &*current_; }
+  /// Suspension point: receives the next value.
+  iterator& operator++() {
+    std::destroy_at(&current_);
+    try {
+      // In place: a move of the result would be one that could throw and lose the value.
+      ::new (static_cast<void*>(&current_)) received(from_->receive());
+    } catch (...) {
+      std::construct_at(&current_, std::unexpect, wait_error::closed);
+      throw;
+    }
+    return *this;
+  }
+  void operator++(int) { ++*this; }
+  friend bool operator==(const iterator& i, std::default_sentinel_t) noexcept { return !i.current_.has_value(); }
+
+ private:
+  channel* from_;
+  mutable received current_;
+};
+
+}  // namespace pirn::inline PIRN_ABI

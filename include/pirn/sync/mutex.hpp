@@ -1,0 +1,66 @@
+// A lock that suspends fibers and blocks plain threads.
+#pragma once
+
+#include "pirn/fiber/wait_queue.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// Who gets a mutex that is unlocked while others wait for it.
+enum class mutex_policy : std::uint8_t {
+  fair,     ///< the one that has waited longest, at once: nobody overtakes
+  barging,  ///< whoever comes first; the one that has waited longest is woken to try again. More locks per second
+};
+
+/// A mutual exclusion lock; not recursive. Works with std::lock_guard, std::unique_lock and std::scoped_lock. Fibers of
+/// any worker and plain threads share it. An owner who knows that nobody else will use it may unlock and destroy it,
+/// even while the unlock of the owner before has not returned yet.
+class mutex {
+ public:
+  explicit mutex(mutex_policy policy = mutex_policy::fair) noexcept : policy_(policy) {}
+  mutex(const mutex&) = delete;
+  mutex& operator=(const mutex&) = delete;
+
+  /// Suspension point. Not ended by a stop, since std::lock_guard could not tell.
+  PIRN_ALWAYS_INLINE void lock() noexcept {
+    if (!try_lock()) [[unlikely]] {
+      static_cast<void>(lock_slow({.stoppable = false, .what = "mutex", .object = this}));
+    }
+  }
+  /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free mutex is locked in any case.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
+    if (try_lock()) [[likely]] {
+      return {};
+    }
+    return lock_slow({.deadline = deadline, .what = "mutex", .object = this});
+  }
+  /// Never suspends.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept {
+    std::uint32_t expected = unlocked;
+    return word_.compare_exchange_strong(expected, locked, platform::memory_order_acquire,
+                                         platform::memory_order_relaxed);
+  }
+  /// The owner only (aborts when nobody owns it). Does not suspend.
+  PIRN_ALWAYS_INLINE void unlock() noexcept {
+    std::uint32_t expected = locked;
+    if (!word_.compare_exchange_strong(expected, unlocked, platform::memory_order_release,
+                                       platform::memory_order_relaxed)) [[unlikely]] {
+      unlock_slow();
+    }
+  }
+
+ private:
+  // The word is one of these. `contended` is set under the queue's lock by who is about to wait, and taken back to
+  // `locked` under it by an owner who finds the queue empty: so an unlock that finds `locked` has nobody to wake.
+  static constexpr std::uint32_t unlocked = 0;
+  static constexpr std::uint32_t locked = 1;
+  static constexpr std::uint32_t contended = 2;
+
+  std::expected<void, wait_error> lock_slow(const wait_options& how) noexcept;
+  void unlock_slow() noexcept;
+
+  platform::atomic<std::uint32_t> word_{unlocked};
+  const mutex_policy policy_;
+  wait_queue waiters_;
+};
+
+}  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,15 @@
+// What is left to do where a program breaks the contract of a primitive.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// Says on standard error what was done wrong and to which object, and aborts.
+[[noreturn]] inline void misuse(const char* what, const void* object) noexcept {
+  std::fprintf(stderr, "pirn: %s (%p)\n", what, object);
+  std::abort();
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail
