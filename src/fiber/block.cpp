@@ -101,19 +101,16 @@ wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options,
   }
   auto& f = static_cast<fiber_control&>(self);
   worker* const w = f.home;
-  f.waits_for = options.what;
-  f.waits_on = options.object;
   if (options.deadline == platform::never) {
-    suspend(w, publish);
+    suspend(w, options, publish);
   } else {
     timer limit;
     limit.when = options.deadline;
     limit.wake = waker(self, epoch);
     w->timers.insert(limit);
-    suspend(w, publish);
+    suspend(w, options, publish);
     f.home->timers.cancel(limit);
   }
-  f.waits_for = nullptr;
   return self.reason();
 }
 
@@ -124,7 +121,7 @@ namespace this_fiber {
 std::expected<void, wait_error> sleep_until(platform::time_point when) noexcept {
   detail::agent& self = detail::current_agent();
   std::uint64_t epoch = 0;
-  if (!self.begin(true, epoch)) {
+  if (!self.begin(detail::wait_kind::stoppable, epoch)) {
     return std::unexpected(wait_error::stopped);
   }
   detail::commit nothing{[](detail::commit*) noexcept {}};
@@ -141,12 +138,12 @@ std::expected<void, wait_error> sleep_for(platform::duration how_long) noexcept 
 
 std::uint64_t id() noexcept {
   const detail::worker* const w = detail::current_worker();
-  return w != nullptr ? detail::running_fiber(w)->id : 0;
+  return w != nullptr ? detail::running_fiber(w)->number() : 0;
 }
 
 std::string_view name() noexcept {
   const detail::worker* const w = detail::current_worker();
-  return w != nullptr ? detail::running_fiber(w)->name : "";
+  return w != nullptr ? detail::running_fiber(w)->name() : "";
 }
 
 bool stop_requested() noexcept {

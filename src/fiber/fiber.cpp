@@ -25,9 +25,9 @@ void report_unhandled(std::uint64_t id, std::string_view name, std::exception_pt
 
 platform::atomic<unhandled_exception_handler> unhandled{&report_unhandled};
 
-void take_failure(const detail::fiber_control& f, const std::exception_ptr& failure) noexcept {
-  if (failure) {
-    unhandled.load(platform::memory_order_acquire)(f.id, f.name, failure);
+void take_failure(detail::fiber_control& f, std::uintptr_t outcome) noexcept {
+  if (outcome == detail::join_failed) {
+    unhandled.load(platform::memory_order_acquire)(f.number(), f.name(), std::move(f.cold().failure));
   }
 }
 
@@ -50,30 +50,43 @@ void free_block(worker* here, fiber_control* f) noexcept {
 
 struct retire_commit : commit {
   fiber_control* ended;
+  std::uintptr_t outcome;  ///< join_ended or join_failed
 };
 
 /// Runs on the context that follows an ended fiber: marks it as ended, wakes its joiner or frees it.
 void retire(commit* last_wish) noexcept {
   fiber_control* const f = static_cast<retire_commit*>(last_wish)->ended;
+  const std::uintptr_t outcome = static_cast<retire_commit*>(last_wish)->outcome;
   worker* const here = current_worker();
   f->sanitizer.destroy();
+  here->count(here->ended);
   std::uintptr_t state = join_possible;
   // Once the word says ended, another thread may free the block and the stack.
-  while (!f->join_word.compare_exchange_weak(state, state == join_possible ? join_ended : join_waking,
+  while (!f->join_word.compare_exchange_weak(state, state == join_possible ? outcome : join_waking,
                                              platform::memory_order_acq_rel, platform::memory_order_acquire)) {
   }
-  if (state == join_detached) {
-    take_failure(*f, f->failure);
-    free_block(here, f);
-  } else if (state != join_possible) {
-    const joiner waiting = *reinterpret_cast<joiner*>(state);
-    if (waiting.who->claim(waiting.epoch, wake_reason::notified)) {
-      // To the back: other fibers of a batch end meanwhile, and the joiner need not suspend for them.
-      make_runnable(waiting.who, true);
-    }
-    f->join_word.store(join_ended, platform::memory_order_release);
+  if (state == join_possible) {
+    return;
   }
+  if (state == join_detached) {
+    take_failure(*f, outcome);
+    free_block(here, f);
+    return;
+  }
+  const joiner waiting = *reinterpret_cast<joiner*>(state);
+  if (waiting.who->claim(waiting.epoch, wake_reason::notified)) {
+    make_runnable(waiting.who, true);
+  }
+  f->join_word.store(outcome, platform::memory_order_release);
+}
+
+/// The same for a fiber whose joiner, of the same worker, was made ready before the last switch.
+void retire_joined(commit* last_wish) noexcept {
+  fiber_control* const f = static_cast<retire_commit*>(last_wish)->ended;
+  worker* const here = current_worker();
+  f->sanitizer.destroy();
   here->count(here->ended);
+  f->join_word.store(static_cast<retire_commit*>(last_wish)->outcome, platform::memory_order_release);
 }
 
 struct join_commit : commit {
@@ -96,13 +109,24 @@ void publish_joiner(commit* c) noexcept {
 
 }  // namespace
 
-void finish() noexcept {
+void finish(bool failed) noexcept {
   worker* const w = current_worker();
   fiber_control* const self = running_fiber(w);
-  self->stop.detach();
+  self->forget_token();
   w->unlist(self);
+  retire_commit last_wish{{&retire}, self, failed ? join_failed : join_ended};
+  const std::uintptr_t state = self->join_word.load(platform::memory_order_acquire);
+  if (state > join_failed) {
+    // A joiner that only this worker can resume may be made ready already, which saves a trip through the scheduler;
+    // and to the back, since other fibers of a batch end meanwhile, and it need not suspend for them.
+    const joiner waiting = *reinterpret_cast<joiner*>(state);
+    if (waiting.home == w && waiting.who->claim(waiting.epoch, wake_reason::notified)) {
+      self->join_word.store(join_waking, platform::memory_order_relaxed);
+      w->queue.push_back(static_cast<fiber_control*>(waiting.who));
+      last_wish.run = &retire_joined;
+    }
+  }
   run_node* const next = --w->switches_left > 0 ? w->queue.leave() : w->queue.leave_to_scheduler();
-  retire_commit last_wish{{&retire}, self};
   auto by = reinterpret_cast<arch::word>(w);
   auto what = reinterpret_cast<arch::word>(static_cast<commit*>(&last_wish));
   self->sanitizer.leave_for_good(next->sanitizer);
@@ -117,24 +141,30 @@ void stop_fiber(fiber_control* f) noexcept {
 }
 
 void follow_token(fiber_control* f, const stop_token& token) noexcept {
-  f->stop.target = f;
-  f->stop.attach(*token.state_,
-                 [](stop_link& link) noexcept { stop_fiber(static_cast<fiber_stop_link&>(link).target); });
+  f->cold().stop.target = f;
+  f->cold().stop.attach(*token.state_,
+                        [](stop_link& link) noexcept { stop_fiber(static_cast<fiber_stop_link&>(link).target); });
 }
 
 }  // namespace detail
 
+namespace {
+bool ended(std::uintptr_t join_word) noexcept {
+  return join_word == detail::join_ended || join_word == detail::join_failed;
+}
+}  // namespace
+
 wake_reason fiber::wait_for_end(const wait_options& how) noexcept {
   detail::fiber_control* const f = control_;
-  if (f->join_word.load(platform::memory_order_acquire) == detail::join_ended) [[likely]] {
+  if (ended(f->join_word.load(platform::memory_order_acquire))) [[likely]] {
     return wake_reason::notified;
   }
   detail::agent& self = detail::current_agent();
   std::uint64_t epoch = 0;
-  if (!self.begin(how.stoppable, epoch)) {
+  if (!self.begin(detail::kind_of(how), epoch)) {
     return wake_reason::stopped;
   }
-  detail::joiner me{&self, epoch};
+  detail::joiner me{&self, epoch, detail::current_worker()};
   detail::join_commit publish{{&detail::publish_joiner}, f, &me};
   const wake_reason reason = detail::block(self, epoch, how, publish);
   if (reason != wake_reason::notified) {
@@ -145,7 +175,7 @@ wake_reason fiber::wait_for_end(const wait_options& how) noexcept {
     }
   }
   // It has ended; on another worker the last steps, a few instructions, may still be under way.
-  while (f->join_word.load(platform::memory_order_acquire) != detail::join_ended) {
+  while (!ended(f->join_word.load(platform::memory_order_acquire))) {
     platform::yield_thread();
   }
   return wake_reason::notified;
@@ -153,7 +183,10 @@ wake_reason fiber::wait_for_end(const wait_options& how) noexcept {
 
 std::exception_ptr fiber::release() noexcept {
   detail::fiber_control* const f = std::exchange(control_, nullptr);
-  std::exception_ptr failure = std::move(f->failure);
+  std::exception_ptr failure;
+  if (f->join_word.load(platform::memory_order_acquire) == detail::join_failed) [[unlikely]] {
+    failure = std::move(f->cold().failure);
+  }
   detail::free_block(detail::current_worker(), f);
   return failure;
 }
@@ -219,7 +252,7 @@ void fiber::reset() noexcept {
   }
   request_stop();
   static_cast<void>(wait_for_end({.stoppable = false, .what = "end of fiber", .object = control_}));
-  take_failure(*control_, control_->failure);
+  take_failure(*control_, control_->join_word.load(platform::memory_order_acquire));
   static_cast<void>(release());
 }
 

@@ -38,7 +38,8 @@ std::size_t describe_fiber(const void* limit, const void* /*top*/, const void* /
     return 0;
   }
   const auto* const f = static_cast<const fiber_control*>(node);
-  const int length = std::snprintf(buffer, size, "fiber %llu \"%s\"", static_cast<unsigned long long>(f->id), f->name);
+  const int length =
+      std::snprintf(buffer, size, "fiber %llu \"%s\"", static_cast<unsigned long long>(f->number()), f->name());
   return length < 0 ? 0 : std::min(static_cast<std::size_t>(length), size);
 }
 

@@ -31,8 +31,11 @@ class runtime_state {
   std::optional<overflow_handler> overflow;
 };
 
-/// Registers a runtime for dumps by signal; see dump.cpp.
+/// Registers a runtime for dumps; see dump.cpp. Throws std::system_error for a dump_signal that cannot be caught.
 void register_for_dump(runtime_state& state);
 void unregister_for_dump(runtime_state& state) noexcept;
+/// From the thread of `w`: from here on, and no longer, it can be interrupted for a dump.
+void enter_dumps(worker& w) noexcept;
+void leave_dumps(worker& w) noexcept;
 
 }  // namespace pirn::inline PIRN_ABI::detail

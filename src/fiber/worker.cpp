@@ -39,7 +39,7 @@ void worker::take_incoming() noexcept {
   for (run_node* node = incoming.take_all(); node != nullptr;) {
     auto* const f = static_cast<fiber_control*>(node);
     node = node->next;
-    if (!f->listed) {
+    if (!f->listed()) {
       list(f);
     }
     queue.push_back(f);
@@ -75,6 +75,7 @@ void worker::run() noexcept {
   } catch (const std::system_error& refused) {
     owner.start_error.store(refused.code().value(), platform::memory_order_release);
   }
+  enter_dumps(*this);
   owner.started.fetch_add(1, platform::memory_order_release);
   platform::futex_wake(&owner.started, 1);
   platform::time_point last_poll = last_look_ = platform::now();
@@ -104,6 +105,7 @@ void worker::run() noexcept {
     }
   }
   owner.notify_all();
+  leave_dumps(*this);
   platform::set_current_worker(nullptr);
 }
 

@@ -63,8 +63,8 @@ class [[nodiscard]] fiber {
   /// Ends the fiber's present stoppable wait and all its later ones with wait_error::stopped.
   void request_stop() noexcept;
 
-  [[nodiscard]] std::uint64_t id() const noexcept { return control_ != nullptr ? control_->id : 0; }
-  [[nodiscard]] std::string_view name() const noexcept { return control_ != nullptr ? control_->name : ""; }
+  [[nodiscard]] std::uint64_t id() const noexcept { return control_ != nullptr ? control_->number() : 0; }
+  [[nodiscard]] std::string_view name() const noexcept { return control_ != nullptr ? control_->name() : ""; }
 
  private:
   template <class F>
@@ -95,7 +95,7 @@ void launch_elsewhere(worker* here, worker* to, fiber_control* f) noexcept;
 void stop_fiber(fiber_control* f) noexcept;
 void follow_token(fiber_control* f, const stop_token& token) noexcept;
 /// The last switch of a fiber; does not return.
-[[noreturn]] void finish() noexcept;
+[[noreturn]] void finish(bool failed) noexcept;
 
 /// A control block with the callable behind it.
 template <class F>
@@ -110,20 +110,22 @@ struct fiber_block : fiber_control {
     run_node* const self = reinterpret_cast<worker*>(by)->queue.running();
     self->sanitizer.arrive();
     arrive(by, pending);
-    static_cast<fiber_block*>(self)->execute();
-    finish();
+    finish(static_cast<fiber_block*>(self)->execute());
   }
 
  private:
-  void execute() noexcept {
-    started = true;
+  /// Whether it ended by an exception, which is kept then.
+  bool execute() noexcept {
+    bool failed = false;
     F& callable = *std::launder(reinterpret_cast<F*>(body));
     try {
       std::move(callable)();
     } catch (...) {
-      failure = std::current_exception();
+      cold().failure = std::current_exception();
+      failed = true;
     }
     callable.~F();
+    return failed;
   }
 
   alignas(F) std::byte body[sizeof(F)];
@@ -153,12 +155,13 @@ std::expected<fiber, std::error_code> launch(runtime_state& owner, F&& body, con
   }
   guarded_pool& pool = pool_of(owner);
   constexpr std::size_t alignment = alignof(block) > 64 ? alignof(block) : 64;
-  if (found.value.size() < sizeof(block) + alignment + least_frame_bytes) [[unlikely]] {
+  constexpr std::size_t block_bytes = sizeof(block) + sizeof(fiber_cold_part);
+  if (found.value.size() < block_bytes + alignment + least_frame_bytes) [[unlikely]] {
     return_stack(here, pool, found.value);
     return std::unexpected(make_error_code(stack_error::invalid_size));
   }
   const auto top = reinterpret_cast<std::uintptr_t>(found.value.top());
-  void* const place = reinterpret_cast<void*>((top - sizeof(block)) & ~(alignment - 1));
+  void* const place = reinterpret_cast<void*>((top - block_bytes) & ~(alignment - 1));
   const std::uint64_t number = here != nullptr ? here->make_id() : make_foreign_id();
   block* f;
   try {
@@ -171,7 +174,7 @@ std::expected<fiber, std::error_code> launch(runtime_state& owner, F&& body, con
   if (!how.name.empty()) {
     f->set_name(how.name);
   }
-  f->sanitizer.create(found.value.limit(), found.value.size(), f->name);
+  f->sanitizer.create(found.value.limit(), found.value.size(), f->name());
   if (how.stop.stop_possible()) {
     follow_token(f, how.stop);
   }

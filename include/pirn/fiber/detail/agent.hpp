@@ -12,91 +12,107 @@ enum class wake_reason : std::uint8_t { notified, timed_out, stopped };
 
 namespace detail {
 
-/// The word of an agent, from the low end:
-///   bit 0     waiting: set by the agent when it begins a wait, cleared by whoever claims it (compare-and-swap)
+/// How a wait may be ended besides by whom it was begun for.
+enum class wait_kind : std::uint8_t {
+  sole,       ///< not at all: no deadline, no stop; there is one waker, so claiming needs no read-modify-write
+  timed,      ///< by a deadline
+  stoppable,  ///< by a stop, and by a deadline
+};
+
+/// Two words.
+/// The wait word, from the low end:
+///   bit 0     waiting: set by the agent when it begins a wait, cleared by whoever claims it
 ///   bit 1     stoppable: the present wait ends when a stop is requested
-///   bit 2     stop requested: set once by anyone, never cleared
+///   bit 2     sole: the present wait has one waker only
 ///   bits 3-4  wake_reason of the last claim
 ///   bits 5-   epoch: one more for each wait, so that a claim meant for an earlier wait fails
+/// While it does not wait only the agent itself writes it; while it waits only a claim does.
+/// The identity: bits 0-2 are flags that are set once, by anyone; the rest is constant: the number of a fiber.
 class agent {
  public:
   enum class kind : std::uint8_t { fiber, thread };
 
-  explicit agent(kind k) noexcept : kind_(k) {}
+  explicit agent(kind what, std::uint64_t number = 0) noexcept
+      : identity_((number << number_shift) | (what == kind::thread ? thread_bit : 0)) {}
   agent(const agent&) = delete;
   agent& operator=(const agent&) = delete;
 
   /// Opens a wait. False if it is stoppable and a stop was requested: the agent must not suspend then.
-  PIRN_ALWAYS_INLINE bool begin(bool stoppable, std::uint64_t& epoch) noexcept {
-    std::uint64_t old = word_.load(platform::memory_order_relaxed);
-    for (;;) {
-      if (stoppable && (old & stop_bit) != 0) {
-        return false;
-      }
-      const std::uint64_t next = (((old >> epoch_shift) + 1) << epoch_shift) | (old & stop_bit) |
-                                 (stoppable ? stoppable_bit : 0) | waiting_bit;
-      // Acquire pairs with request_stop, so that a stopped agent sees what its stopper did before.
-      if (word_.compare_exchange_weak(old, next, platform::memory_order_acq_rel, platform::memory_order_relaxed)) {
-        epoch = next >> epoch_shift;
-        return true;
-      }
+  PIRN_ALWAYS_INLINE bool begin(wait_kind how, std::uint64_t& epoch) noexcept {
+    epoch = (word_.load(platform::memory_order_relaxed) >> epoch_shift) + 1;
+    const std::uint64_t open = (epoch << epoch_shift) | waiting_bit;
+    if (how != wait_kind::stoppable) {
+      // Who may claim it learns of it later, through the lock or the word that publishes the waiter.
+      word_.store(open | (how == wait_kind::sole ? sole_bit : 0), platform::memory_order_release);
+      return true;
     }
+    // Dekker with request_stop: here the word is written and then the flag read, there the other way round.
+    word_.exchange(open | stoppable_bit, platform::memory_order_seq_cst);
+    // If the stopper was first to claim, it makes the agent runnable, which must be suspended for that.
+    return (identity_.load(platform::memory_order_seq_cst) & stop_bit) == 0 || !claim(epoch, wake_reason::stopped);
   }
 
   /// Ends the wait of `epoch` for `reason`; exactly one claim of a wait succeeds, and its caller must make the
   /// agent runnable.
   PIRN_ALWAYS_INLINE bool claim(std::uint64_t epoch, wake_reason reason) noexcept {
     std::uint64_t old = word_.load(platform::memory_order_relaxed);
-    for (;;) {
-      if ((old >> epoch_shift) != epoch || (old & waiting_bit) == 0) {
-        return false;
-      }
-      if (word_.compare_exchange_weak(old, claimed(old, reason), platform::memory_order_acq_rel,
-                                      platform::memory_order_relaxed)) {
-        return true;
-      }
+    if ((old >> epoch_shift) != epoch || (old & waiting_bit) == 0) {
+      return false;
     }
+    const std::uint64_t closed = (epoch << epoch_shift) | (static_cast<std::uint64_t>(reason) << reason_shift);
+    if ((old & sole_bit) != 0) {
+      word_.store(closed, platform::memory_order_release);
+      return true;
+    }
+    return word_.compare_exchange_strong(old, closed, platform::memory_order_acq_rel, platform::memory_order_relaxed);
   }
 
   /// Marks the agent as asked to stop, for good. True if that ended a stoppable wait: the caller must make the
   /// agent runnable.
   bool request_stop() noexcept {
-    std::uint64_t old = word_.load(platform::memory_order_relaxed);
-    for (;;) {
-      const bool claims = (old & waiting_bit) != 0 && (old & stoppable_bit) != 0;
-      const std::uint64_t next = (claims ? claimed(old, wake_reason::stopped) : old) | stop_bit;
-      if (word_.compare_exchange_weak(old, next, platform::memory_order_acq_rel, platform::memory_order_relaxed)) {
-        return claims;
-      }
-    }
+    identity_.fetch_or(stop_bit, platform::memory_order_seq_cst);
+    const std::uint64_t word = word_.load(platform::memory_order_seq_cst);
+    return (word & stoppable_bit) != 0 && claim(word >> epoch_shift, wake_reason::stopped);
   }
 
   [[nodiscard]] bool waiting() const noexcept {
     return (word_.load(platform::memory_order_acquire) & waiting_bit) != 0;
   }
   [[nodiscard]] bool stop_requested() const noexcept {
-    return (word_.load(platform::memory_order_acquire) & stop_bit) != 0;
+    return (identity_.load(platform::memory_order_acquire) & stop_bit) != 0;
   }
   /// Why the last wait ended.
   [[nodiscard]] wake_reason reason() const noexcept {
     return static_cast<wake_reason>((word_.load(platform::memory_order_acquire) >> reason_shift) & 3);
   }
-  [[nodiscard]] kind what() const noexcept { return kind_; }
+  [[nodiscard]] kind what() const noexcept {
+    return (identity_.load(platform::memory_order_relaxed) & thread_bit) != 0 ? kind::thread : kind::fiber;
+  }
+  [[nodiscard]] std::uint64_t number() const noexcept {
+    return identity_.load(platform::memory_order_relaxed) >> number_shift;
+  }
+
+ protected:
+  /// Whether the cold part of a fiber's block has been written.
+  [[nodiscard]] bool described() const noexcept {
+    return (identity_.load(platform::memory_order_relaxed) & described_bit) != 0;
+  }
+  void set_described() noexcept { identity_.fetch_or(described_bit, platform::memory_order_relaxed); }
 
  private:
   static constexpr std::uint64_t waiting_bit = 1;
   static constexpr std::uint64_t stoppable_bit = 2;
-  static constexpr std::uint64_t stop_bit = 4;
+  static constexpr std::uint64_t sole_bit = 4;
   static constexpr int reason_shift = 3;
   static constexpr int epoch_shift = 5;
 
-  static std::uint64_t claimed(std::uint64_t old, wake_reason reason) noexcept {
-    const std::uint64_t kept = old & ~(waiting_bit | stoppable_bit | (std::uint64_t{3} << reason_shift));
-    return kept | (static_cast<std::uint64_t>(reason) << reason_shift);
-  }
+  static constexpr std::uint64_t stop_bit = 1;
+  static constexpr std::uint64_t thread_bit = 2;
+  static constexpr std::uint64_t described_bit = 4;
+  static constexpr int number_shift = 3;
 
   platform::atomic<std::uint64_t> word_{0};
-  kind kind_;
+  platform::atomic<std::uint64_t> identity_;
 };
 
 }  // namespace detail

@@ -1,9 +1,11 @@
 // The control block of a fiber: lies at the top of the fiber's own stack, beside the frames that a wake-up touches.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <string_view>
 
 #include "pirn/context/arch.hpp"
@@ -14,7 +16,8 @@
 
 namespace pirn::inline PIRN_ABI {
 class guarded_pool;
-}
+struct wait_options;
+}  // namespace pirn::inline PIRN_ABI
 
 namespace pirn::inline PIRN_ABI::detail {
 
@@ -25,7 +28,10 @@ class worker;
 struct run_node {
   arch::context state;
   run_node* next = nullptr;
-  run_node* previous = nullptr;
+  union {
+    run_node* previous = nullptr;  ///< in the ring
+    const wait_options* waits;     ///< while it is suspended and `agent::waiting`: what for; on its own stack
+  };
   [[no_unique_address]] sanitizer_state sanitizer;
 };
 
@@ -33,8 +39,9 @@ struct run_node {
 enum join_state : std::uintptr_t {
   join_possible = 0,  ///< runs; a handle exists
   join_detached = 1,  ///< runs; no handle: its end frees the stack
-  join_ended = 2,     ///< has ended and is switched out; the handle frees the stack
-  join_waking = 3,    ///< has ended; its worker is waking the joiner and touches the block once more
+  join_waking = 2,    ///< has ended; its worker touches the block once more, to say so
+  join_ended = 3,     ///< has ended and is switched out; the handle frees the stack
+  join_failed = 4,    ///< the same, and its exception is kept in the cold part
 };
 
 struct fiber_control;
@@ -44,42 +51,71 @@ struct fiber_stop_link : stop_link {
   fiber_control* target = nullptr;
 };
 
+/// What most fibers never need, kept off the cache lines that every spawn writes; made when first needed.
+struct alignas(16) fiber_cold_part {
+  static constexpr std::size_t name_capacity = 32;
+  char name[name_capacity] = {};  ///< zero-terminated; longer names are cut
+  std::exception_ptr failure;
+  fiber_stop_link stop;
+};
+
 struct fiber_control : run_node, agent {
   fiber_control(const stack& where, guarded_pool& from, worker* on, std::uint64_t number) noexcept
-      : agent(agent::kind::fiber), home(on), memory(where), pool(from), id(number) {
-    name[0] = '\0';
+      : agent(agent::kind::fiber, number), home(on), younger(this), memory(where), pool(from) {}
+  ~fiber_control() {
+    if (described()) {
+      cold_place()->~fiber_cold_part();
+    }
   }
 
-  // -- written by the worker that the fiber lives on
+  // -- one cache line with the bases: what a wake-up and a switch touch
   worker* home;
-  const char* waits_for = nullptr;  ///< static text, null while it runs or is ready
-  const void* waits_on = nullptr;
-  fiber_control* elder = nullptr;  ///< list of all live fibers of `home`, newest first
-  fiber_control* younger = nullptr;
-  std::exception_ptr failure;
-  // -- shared
+  // -- the next line
+  fiber_control* elder = nullptr;  ///< list of all live fibers of `home`, newest first; used by `home` only
+  fiber_control* younger;          ///< itself: not in the list yet
+  stack memory;                    ///< constant
+  guarded_pool& pool;              ///< constant
   platform::atomic<std::uintptr_t> join_word{join_possible};
-  // -- constant while it lives
-  stack memory;
-  guarded_pool& pool;
-  std::uint64_t id;
-  fiber_stop_link stop;
-  static constexpr std::size_t name_capacity = 32;
-  char name[name_capacity];  ///< zero-terminated; longer names are cut
-  bool listed = false;       ///< whether it is in the list of all fibers of `home`
-  bool started = false;
 
-  void set_name(std::string_view text) noexcept {
-    const std::size_t length = text.size() < name_capacity ? text.size() : name_capacity - 1;
-    std::memcpy(name, text.data(), length);
-    name[length] = '\0';
+  [[nodiscard]] bool listed() const noexcept { return younger != this; }
+
+  /// The part that is made when first needed: by the spawner before the fiber runs, else by the fiber.
+  fiber_cold_part& cold() noexcept {
+    if (!described()) {
+      ::new (static_cast<void*>(cold_place())) fiber_cold_part;
+      set_described();
+    }
+    return *cold_place();
   }
+  /// The name, empty if it has none.
+  [[nodiscard]] const char* name() const noexcept { return described() ? cold_place()->name : ""; }
+  void set_name(std::string_view text) noexcept {
+    fiber_cold_part& part = cold();
+    const std::size_t length = std::min(text.size(), fiber_cold_part::name_capacity - 1);
+    std::memcpy(part.name, text.data(), length);
+    part.name[length] = '\0';
+  }
+  /// Ends the tie to the stop token, if there is one.
+  void forget_token() noexcept {
+    if (described()) {
+      cold_place()->stop.detach();
+    }
+  }
+
+ private:
+  /// At the very top of the stack, above the callable.
+  [[nodiscard]] fiber_cold_part* cold_place() const noexcept {
+    return reinterpret_cast<fiber_cold_part*>(static_cast<char*>(memory.top()) - sizeof(fiber_cold_part));
+  }
+  static_assert(sizeof(fiber_cold_part) % 16 == 0 && alignof(fiber_cold_part) <= 16,
+                "the top of a stack is aligned so");
 };
 
 /// Who waits for a fiber's end; on the stack of the waiter.
 struct joiner {
   agent* who;
   std::uint64_t epoch;
+  const worker* home;  ///< null for a plain thread
 };
 
 }  // namespace pirn::inline PIRN_ABI::detail

@@ -48,6 +48,7 @@ class alignas(64) worker {
   // -- written by this worker, read by others to find out whether all fibers have ended
   platform::atomic<std::uint64_t> spawned{0};
   platform::atomic<std::uint64_t> ended{0};
+  platform::atomic<int> thread_id{0};  ///< the kernel's, while the thread runs; for dumps and debuggers
   // -- shared
   alignas(64) inbox incoming;
   // -- constant after start
@@ -70,7 +71,6 @@ class alignas(64) worker {
   PIRN_ALWAYS_INLINE void list(fiber_control* f) noexcept {
     f->elder = youngest;
     f->younger = nullptr;
-    f->listed = true;
     if (youngest != nullptr) {
       youngest->younger = f;
     }
@@ -134,9 +134,10 @@ PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* nex
 worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, commit* pending) noexcept;
 
 /// Takes the running fiber off the worker until somebody makes it ready again; `publish` runs once it is off.
-PIRN_ALWAYS_INLINE worker* suspend(worker* w, commit& publish) noexcept {
+PIRN_ALWAYS_INLINE worker* suspend(worker* w, const wait_options& what, commit& publish) noexcept {
   run_node* const self = w->queue.running();
   run_node* const next = --w->switches_left > 0 ? w->queue.leave() : w->queue.leave_to_scheduler();
+  self->waits = &what;
   if (w->exceptions->any()) [[unlikely]] {
     return switch_with_exceptions(w, self, next, &publish);
   }

@@ -1,0 +1,298 @@
+// Dumps of all fibers: by call and by a signal of the user's choice.
+//
+// The fibers of a worker may be looked at by its own thread only. So whoever wants a dump (the coordinator: a thread
+// that called `dump`, or one that the user's signal has hit) interrupts one worker after the other by SIGURG, which
+// does nothing to a program that does not expect it; the worker prints its fibers in the handler and answers. That
+// works for a worker whose fiber never yields and for one that sleeps. All state is under one lock; the user's signal
+// only tries it and, where it is held, leaves a note to its holder.
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "fiber/dump_print.hpp"
+#include "fiber/runtime_state.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace detail {
+
+/// One runtime in the list of all, in plain words: tools/pirn_gdb.py reads it.
+struct registered_runtime {
+  registered_runtime* next;
+  runtime_state* state;
+  worker** workers;
+  unsigned worker_count;
+  unsigned number;  ///< 1 for the first of the process
+};
+
+/// All runtimes, newest first. Under the dump lock; a debugger finds it by its symbol.
+extern registered_runtime* registered_runtimes asm("pirn_runtimes_" PIRN_ABI_NAME);
+constinit registered_runtime* registered_runtimes = nullptr;
+
+namespace {
+
+constexpr int interrupt = SIGURG;
+constexpr int most_signals = 65;
+constexpr auto longest_silence = std::chrono::seconds(5);
+constexpr auto between_looks = std::chrono::milliseconds(20);
+
+constinit unsigned runtimes_made = 0;
+
+// ---- the lock -----------------------------------------------------------------------------------------------------
+
+constinit platform::atomic<std::uint32_t> lock_word{0};
+constinit platform::atomic<bool> noted{false};  ///< the user's signal came while the lock was held
+
+bool try_lock() noexcept { return lock_word.exchange(1, platform::memory_order_seq_cst) == 0; }
+
+void lock() noexcept {
+  while (!try_lock()) {
+    platform::futex_wait(lock_word, 1);
+  }
+}
+
+void dump_all(worker* own, const void* own_context) noexcept;
+
+/// Releases the lock and does what was asked for meanwhile.
+void unlock() noexcept {
+  for (;;) {
+    lock_word.store(0, platform::memory_order_seq_cst);
+    platform::futex_wake(&lock_word, 1);
+    if (!noted.load(platform::memory_order_seq_cst) || !try_lock()) {
+      return;
+    }
+    if (noted.exchange(false, platform::memory_order_seq_cst)) {
+      dump_all(nullptr, nullptr);
+    }
+  }
+}
+
+// ---- coordinator and worker ---------------------------------------------------------------------------------------
+
+constinit platform::atomic<const worker*> asked{nullptr};  ///< who shall print; taken out by who does
+constinit platform::atomic<std::uint32_t> answers{0};
+constinit int asked_descriptor = 2;
+
+void print(const worker& w, const void* signal_context) noexcept {
+  message out(asked_descriptor);
+  print_fibers(w, out, signal_context);
+  out.flush();
+}
+
+bool send(int thread) noexcept { return thread != 0 && syscall(SYS_tgkill, getpid(), thread, interrupt) == 0; }
+
+/// Has the thread of `w` print its fibers. False if it does not answer.
+bool ask(const worker& w) noexcept {
+  const std::uint32_t before = answers.load(platform::memory_order_acquire);
+  asked.store(&w, platform::memory_order_seq_cst);
+  bool alive = send(w.thread_id.load(platform::memory_order_acquire));
+  const platform::time_point limit = platform::now() + longest_silence;
+  while (answers.load(platform::memory_order_acquire) == before) {
+    if (asked.load(platform::memory_order_acquire) == nullptr) {  // it is printing, which may take long
+      platform::futex_wait(answers, before);
+      continue;
+    }
+    const platform::time_point now = platform::now();
+    if (!alive || now >= limit) {
+      const worker* expected = &w;
+      if (asked.compare_exchange_strong(expected, nullptr, platform::memory_order_acq_rel,
+                                        platform::memory_order_acquire)) {
+        return !alive;
+      }
+      continue;
+    }
+    platform::futex_wait(answers, before, now + between_looks);
+    alive = w.thread_id.load(platform::memory_order_acquire) != 0;
+  }
+  return true;
+}
+
+void dump_runtime(const registered_runtime& r, int descriptor, worker* own, const void* own_context) noexcept {
+  {
+    message out(descriptor);
+    out.text("pirn: runtime ").number(r.number).text(": ").number(r.worker_count).text(" workers, ");
+    out.number(r.state->statistics().live_fibers).text(" fibers\n").flush();
+  }
+  asked_descriptor = descriptor;
+  for (unsigned i = 0; i < r.worker_count; ++i) {
+    const worker& w = *r.workers[i];
+    if (&w == own) {
+      print(w, own_context);
+    } else if (!ask(w)) {
+      message out(descriptor);
+      out.text("  worker ").number(i).text(" does not answer: it blocks SIGURG, or is stopped\n").flush();
+    }
+  }
+}
+
+void dump_all(worker* own, const void* own_context) noexcept {
+  begin_dump();
+  for (const registered_runtime* r = registered_runtimes; r != nullptr; r = r->next) {
+    dump_runtime(*r, STDERR_FILENO, own, own_context);
+  }
+}
+
+// ---- signals ------------------------------------------------------------------------------------------------------
+
+struct signal_use {
+  unsigned users;
+  struct sigaction earlier;
+};
+constinit signal_use uses[most_signals] = {};
+
+/// Does what would have happened without us, as far as that is a function.
+void hand_on(int signal, siginfo_t* info, void* context) noexcept {
+  const struct sigaction& before = uses[signal].earlier;
+  if ((before.sa_flags & SA_SIGINFO) != 0) {
+    before.sa_sigaction(signal, info, context);
+  } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+    before.sa_handler(signal);
+  }
+}
+
+void on_interrupt(int signal, siginfo_t* info, void* context) {
+  const int saved_errno = errno;
+  const worker* const w = current_worker();
+  const worker* expected = w;
+  if (w != nullptr && asked.compare_exchange_strong(expected, nullptr, platform::memory_order_acq_rel,
+                                                    platform::memory_order_relaxed)) {
+    print(*w, context);
+    answers.fetch_add(1, platform::memory_order_release);
+    platform::futex_wake(&answers, 1);
+  } else {
+    hand_on(signal, info, context);
+  }
+  errno = saved_errno;
+}
+
+void on_dump_signal(int signal, siginfo_t* info, void* context) {
+  const int saved_errno = errno;
+  noted.store(true, platform::memory_order_seq_cst);
+  if (try_lock()) {
+    if (noted.exchange(false, platform::memory_order_seq_cst)) {
+      dump_all(current_worker(), context);
+    }
+    unlock();
+  }
+  hand_on(signal, info, context);
+  errno = saved_errno;
+}
+
+void use_signal(int signal, void (*handler)(int, siginfo_t*, void*)) {
+  if (signal <= 0 || signal >= most_signals) {
+    throw std::system_error(EINVAL, std::system_category(), "pirn: dump_signal");
+  }
+  signal_use& use = uses[signal];
+  if (use.users == 0) {
+    struct sigaction ours = {};
+    ours.sa_sigaction = handler;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+    sigemptyset(&ours.sa_mask);
+    struct sigaction before = {};
+    if (sigaction(signal, nullptr, &before) != 0) {
+      throw std::system_error(errno, std::system_category(), "pirn: dump_signal");
+    }
+    if ((before.sa_flags & SA_SIGINFO) == 0 || before.sa_sigaction != handler) {
+      use.earlier = before;
+      if (sigaction(signal, &ours, nullptr) != 0) {
+        throw std::system_error(errno, std::system_category(), "pirn: dump_signal");
+      }
+    }
+  }
+  ++use.users;
+}
+
+void release_signal(int signal, void (*handler)(int, siginfo_t*, void*)) noexcept {
+  signal_use& use = uses[signal];
+  if (--use.users != 0) {
+    return;
+  }
+  struct sigaction current = {};
+  sigaction(signal, nullptr, &current);
+  if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == handler) {
+    sigaction(signal, &use.earlier, nullptr);
+  }
+}
+
+/// Holds the lock for a scope.
+class guard {
+ public:
+  guard() noexcept { lock(); }
+  ~guard() { unlock(); }
+  guard(const guard&) = delete;
+  guard& operator=(const guard&) = delete;
+};
+
+_Unwind_Reason_Code stop_at_once(_Unwind_Context*, void*) { return _URC_END_OF_STACK; }
+
+}  // namespace
+
+void register_for_dump(runtime_state& state) {
+  // What initialises itself at first use does it now and not in a handler.
+  _Unwind_Backtrace(&stop_at_once, nullptr);
+  static_cast<void>(high_water(stack{}));
+  auto list = std::make_unique<worker*[]>(state.workers.size());
+  for (std::size_t i = 0; i < state.workers.size(); ++i) {
+    list[i] = state.workers[i].get();
+  }
+  auto entry = std::make_unique<registered_runtime>();
+  const int wanted = state.options.dump_signal;
+  const guard held;
+  use_signal(interrupt, &on_interrupt);
+  if (wanted != 0) {
+    try {
+      use_signal(wanted, &on_dump_signal);
+    } catch (...) {
+      release_signal(interrupt, &on_interrupt);
+      throw;
+    }
+  }
+  *entry = {registered_runtimes, &state, list.release(), static_cast<unsigned>(state.workers.size()), ++runtimes_made};
+  registered_runtimes = entry.release();
+}
+
+void unregister_for_dump(runtime_state& state) noexcept {
+  const guard held;
+  for (registered_runtime** link = &registered_runtimes; *link != nullptr; link = &(*link)->next) {
+    registered_runtime* const found = *link;
+    if (found->state == &state) {
+      *link = found->next;
+      delete[] found->workers;
+      delete found;
+      release_signal(interrupt, &on_interrupt);
+      if (state.options.dump_signal != 0) {
+        release_signal(state.options.dump_signal, &on_dump_signal);
+      }
+      return;
+    }
+  }
+}
+
+void enter_dumps(worker& w) noexcept {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  sigaddset(&wanted, interrupt);
+  if (w.owner.options.dump_signal != 0) {
+    sigaddset(&wanted, w.owner.options.dump_signal);
+  }
+  pthread_sigmask(SIG_UNBLOCK, &wanted, nullptr);
+  w.thread_id.store(platform::thread_id(), platform::memory_order_release);
+}
+
+void leave_dumps(worker& w) noexcept { w.thread_id.store(0, platform::memory_order_release); }
+
+}  // namespace detail
+
+void runtime::dump(int descriptor) noexcept {
+  const detail::guard held;
+  detail::begin_dump();
+  for (const detail::registered_runtime* r = detail::registered_runtimes; r != nullptr; r = r->next) {
+    if (r->state == state_.get()) {
+      detail::dump_runtime(*r, descriptor, nullptr, nullptr);
+    }
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI

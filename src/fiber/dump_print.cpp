@@ -1,0 +1,165 @@
+#include "fiber/dump_print.hpp"
+
+#include <dlfcn.h>
+#include <ucontext.h>
+
+#include <cstring>
+
+#include "pirn/context/unwind.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+namespace {
+
+/// The innermost frames of one stack. `lookup` is a byte of the instruction that executes: the return address of a
+/// call may belong to the next function already.
+struct trace {
+  static constexpr unsigned most = 32;
+  struct place {
+    std::uintptr_t pc;
+    std::uintptr_t lookup;
+  };
+  place places[most];
+  unsigned count = 0;
+  bool cut = false;
+
+  _Unwind_Reason_Code add(_Unwind_Context* frame) noexcept {
+    int before_instruction = 0;
+    const std::uintptr_t pc = _Unwind_GetIPInfo(frame, &before_instruction);
+    if (pc == 0) {
+      return _URC_END_OF_STACK;
+    }
+    if (count == most) {
+      cut = true;
+      return _URC_END_OF_STACK;
+    }
+    places[count++] = {pc, before_instruction != 0 ? pc : pc - 1};
+    return _URC_NO_REASON;
+  }
+};
+
+// Static, since a handler's stack is small; only one dump runs at a time.
+constinit trace live;
+constinit trace suspended;
+
+/// Walks from the handler through the frame that the kernel made into the interrupted code, so that all registers are
+/// known: in the middle of a switch the unwind tables need more than pc, sp and fp.
+struct live_walk {
+  std::uintptr_t interrupted_pc;
+  std::uintptr_t handler_stack;
+  std::uintptr_t handler_stack_size;
+  bool arrived = false;
+  unsigned off_handler_stack = 0;
+  std::uintptr_t sp = 0;         // of the innermost frame that is not on the handler's stack
+  std::uintptr_t caller_sp = 0;  // of the one that called it
+
+  static _Unwind_Reason_Code step(_Unwind_Context* frame, void* raw) {
+    auto* const walk = static_cast<live_walk*>(raw);
+    const std::uintptr_t pc = _Unwind_GetIP(frame);
+    if (pc == 0) {
+      return _URC_END_OF_STACK;
+    }
+    if (!walk->arrived && pc == walk->interrupted_pc) {
+      walk->arrived = true;
+      live.count = 0;
+    }
+    const std::uintptr_t at = _Unwind_GetCFA(frame);  // of the frame inside of this one: this one's sp
+    if (at - walk->handler_stack >= walk->handler_stack_size && walk->off_handler_stack < 2) {
+      (walk->off_handler_stack++ == 0 ? walk->sp : walk->caller_sp) = at;
+    }
+    const _Unwind_Reason_Code result = live.add(frame);
+    return walk->arrived ? result : _URC_NO_REASON;
+  }
+};
+
+/// Where the code really is that a handler interrupted. While a switch exchanges sp and fp the tables describe the
+/// context that is being resumed, by when the other one's state is complete; so the caller's frame decides.
+std::uintptr_t walk_interrupted(const ucontext_t& interrupted) noexcept {
+  live.count = 0;
+  live.cut = false;
+#if defined(__x86_64__)
+  const auto pc = static_cast<std::uintptr_t>(interrupted.uc_mcontext.gregs[REG_RIP]);
+  const auto sp = static_cast<std::uintptr_t>(interrupted.uc_mcontext.gregs[REG_RSP]);
+#else
+#error "pirn: say where this instruction set's signal context keeps pc and sp"
+#endif
+  const bool has_handler_stack = (interrupted.uc_stack.ss_flags & SS_DISABLE) == 0;
+  live_walk walk{pc, reinterpret_cast<std::uintptr_t>(interrupted.uc_stack.ss_sp),
+                 has_handler_stack ? interrupted.uc_stack.ss_size : 0};
+  _Unwind_Backtrace(&live_walk::step, &walk);
+  return walk.caller_sp != 0 ? walk.caller_sp : walk.sp != 0 ? walk.sp : sp;
+}
+
+void print_trace(message& out, const trace& from) noexcept {
+  for (unsigned i = 0; i < from.count; ++i) {
+    const trace::place& each = from.places[i];
+    out.text("    #").number(i).text(" ").address(each.pc);
+    Dl_info found;
+    if (dladdr(reinterpret_cast<const void*>(each.lookup), &found) != 0) {
+      if (found.dli_sname != nullptr) {
+        out.text(" ").text(found.dli_sname).text("+");
+        out.address(each.lookup - reinterpret_cast<std::uintptr_t>(found.dli_saddr));
+      }
+      const char* const slash = std::strrchr(found.dli_fname, '/');
+      out.text(" (").text(slash != nullptr ? slash + 1 : found.dli_fname).text("+");
+      out.address(each.lookup - reinterpret_cast<std::uintptr_t>(found.dli_fbase)).text(")");
+    }
+    out.text("\n");
+  }
+  if (from.cut) {
+    out.text("    ...\n");
+  }
+}
+
+void print_fiber(message& out, const fiber_control& f, const worker& w, bool on_cpu) noexcept {
+  out.text("  fiber ").number(f.id).text(" \"").text(f.name).text("\": ");
+  if (on_cpu) {
+    out.text("running");
+  } else if (!f.started) {
+    out.text("not started");
+  } else if (f.waiting()) {
+    const char* const what = f.waits_for;
+    out.text("waiting for ").text(what != nullptr ? what : "something");
+    if (f.waits_on != nullptr) {
+      out.text(" at ").address(reinterpret_cast<std::uintptr_t>(f.waits_on));
+    }
+  } else {
+    out.text("ready");
+  }
+  out.text(", worker ").number(w.index).text(", stack ").number(f.memory.size()).text(" bytes, ");
+  out.number(high_water(f.memory)).text(" touched\n");
+  if (on_cpu) {
+    print_trace(out, live);
+    return;
+  }
+  suspended.count = 0;
+  suspended.cut = false;
+  arch::backtrace_suspended(
+      &f.state,
+      [](_Unwind_Context* frame, void* into) -> _Unwind_Reason_Code { return static_cast<trace*>(into)->add(frame); },
+      &suspended);
+  print_trace(out, suspended);
+}
+
+}  // namespace
+
+void begin_dump() noexcept {}
+
+void print_fibers(const worker& w, message& out, const void* signal_context) noexcept {
+  const std::uintptr_t at = walk_interrupted(*static_cast<const ucontext_t*>(signal_context));
+  const fiber_control* on_cpu = nullptr;
+  for (const fiber_control* f = w.youngest; f != nullptr && on_cpu == nullptr; f = f->elder) {
+    if (f->memory.contains(reinterpret_cast<const void*>(at))) {
+      on_cpu = f;
+    }
+  }
+  if (on_cpu == nullptr && w.queue.running() != w.queue.scheduler()) {
+    // Its sp is nowhere: it has run off its stack, or is about to be resumed. Either way what is saved may be old.
+    on_cpu = running_fiber(&w);
+  }
+  for (const fiber_control* f = w.youngest; f != nullptr; f = f->elder) {
+    print_fiber(out, *f, w, f == on_cpu);
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,19 @@
+// What a dump prints about the fibers of one worker.
+#pragma once
+
+#include <cstdint>
+
+#include "fiber/runtime_state.hpp"
+#include "stack/backtrace.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// Forgets the names of functions found for an earlier dump: modules may have come and gone.
+void begin_dump() noexcept;
+
+/// Prints all fibers of `w`. Runs on the thread of `w`, in a signal handler that interrupted it: only there does nobody
+/// change the list, and no fiber but one is in the middle of anything. `signal_context` is the handler's third
+/// argument. One call at a time in a process.
+void print_fibers(const worker& w, message& out, const void* signal_context) noexcept;
+
+}  // namespace pirn::inline PIRN_ABI::detail
