@@ -30,6 +30,7 @@ void run(std::uint64_t n) {
 int main() {
   pirn::runtime runtime({.workers = 1, .stack_size = bench::input("STACK")});
   runtime.run([] {
-    bench::row("yield", "pirn", bench::param("fibers", bench::input("FIBERS")), "ns", bench::ns_per_operation(run));
+    bench::row("yield", "pirn", bench::param("fibers", bench::input("FIBERS")), "ns",
+               bench::ns_per_operation(run, bench::input("FIBERS")));
   });
 }
