@@ -1,6 +1,7 @@
 #include "fiber/dump_print.hpp"
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <ucontext.h>
 
 #include <cstring>
@@ -19,7 +20,7 @@ struct trace {
     std::uintptr_t pc;
     std::uintptr_t lookup;
   };
-  place places[most];
+  place places[most] = {};
   unsigned count = 0;
   bool cut = false;
 
@@ -111,20 +112,21 @@ void print_trace(message& out, const trace& from) noexcept {
   }
 }
 
+bool fresh(const fiber_control& f) noexcept {
+  return f.state.pc == reinterpret_cast<char*>(reinterpret_cast<void*>(&arch::start_frame)) + 8;
+}
+
 void print_fiber(message& out, const fiber_control& f, const worker& w, bool on_cpu) noexcept {
-  out.text("  fiber ").number(f.id).text(" \"").text(f.name).text("\": ");
+  out.text("  fiber ").number(f.number()).text(" \"").text(f.name()).text("\": ");
   if (on_cpu) {
     out.text("running");
-  } else if (!f.started) {
-    out.text("not started");
   } else if (f.waiting()) {
-    const char* const what = f.waits_for;
-    out.text("waiting for ").text(what != nullptr ? what : "something");
-    if (f.waits_on != nullptr) {
-      out.text(" at ").address(reinterpret_cast<std::uintptr_t>(f.waits_on));
+    out.text("waiting for ").text(f.waits->what);
+    if (f.waits->object != nullptr) {
+      out.text(" at ").address(reinterpret_cast<std::uintptr_t>(f.waits->object));
     }
   } else {
-    out.text("ready");
+    out.text(fresh(f) ? "not started" : "ready");
   }
   out.text(", worker ").number(w.index).text(", stack ").number(f.memory.size()).text(" bytes, ");
   out.number(high_water(f.memory)).text(" touched\n");
