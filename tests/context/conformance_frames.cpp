@@ -221,6 +221,49 @@ void odd_frames() {
   expect(context_survived && shape.ended, Shape::name, "over-aligned local and alloca of the context");
 }
 
+// ---- stacks side by side ----------------------------------------------------------------------------------------
+
+// Two contexts that switch directly to one another, so close that valgrind, unless told, takes the switch for a large
+// push or pop and the locals of the other for dead.
+struct neighbours {
+  stack low, high;
+  arch::context main, at_low, at_high;
+  int survived = 0;
+};
+
+void visit(arch::context& from, const arch::context& to, neighbours& shared) {
+  volatile char local[200];
+  fill(local, sizeof local, 9);
+  for (int i = 0; i < 2; ++i) {
+    word first = reinterpret_cast<word>(&shared), second = 0;
+    arch::switch_to(from, to, first, second);
+    shared.survived += filled(local, sizeof local, 9) ? 1 : 0;
+  }
+}
+
+void from_low(word first, word) {
+  auto& shared = *reinterpret_cast<neighbours*>(first);
+  visit(shared.at_low, shared.at_high, shared);
+  word one = 0, two = 0;
+  arch::switch_to(shared.at_low, shared.at_high, one, two);
+}
+
+void from_high(word first, word) {
+  auto& shared = *reinterpret_cast<neighbours*>(first);
+  visit(shared.at_high, shared.at_low, shared);
+  word one = 0, two = 0;
+  arch::switch_to(shared.at_high, shared.main, one, two);
+}
+
+void side_by_side() {
+  static neighbours shared;
+  shared.at_low = arch::prepare(shared.low.top(), &from_low);
+  shared.at_high = arch::prepare(shared.high.top(), &from_high);
+  word first = reinterpret_cast<word>(&shared), second = 0;
+  arch::switch_to(shared.main, shared.at_low, first, second);
+  expect(shared.survived == 4, "switch_to", "locals of contexts on neighbouring stacks");
+}
+
 // ---- landing pads -----------------------------------------------------------------------------------------------
 
 #if defined(__CET__) && (__CET__ & 1)
@@ -263,6 +306,7 @@ void check_frames() {
   check_shape<by_switch_to>();
   check_shape<by_transfer>();
   alignment_at_entry();
+  side_by_side();
   // A thread with a shadow stack would die at the next return after a switch: everything above shows that it is off.
   expect(!arch::shadow_stack_active(), nullptr, "no shadow stack is active");
 }

@@ -1,8 +1,10 @@
-// What AddressSanitizer, ThreadSanitizer and valgrind must be told about a switch, as one type with an empty twin:
-// a switch calls the hooks unconditionally, and without a sanitizer they are nothing and take no space.
+// What AddressSanitizer, LeakSanitizer, ThreadSanitizer and valgrind must be told about a switch, as one type with an
+// empty twin: a switch calls the hooks unconditionally, and without a sanitizer they are nothing and take no space.
 //
 // Order of calls, for a switch from A to B:   A.leave(B)   [the switch]   B.arrive()
 // and for the last switch of A, which will never be resumed:  A.leave_for_good(B)   [the switch]   B.arrive()
+// Before all of them comes create or adopt_thread, and after all of them destroy, from another context or, for an
+// adopted one, from its thread. A context may be destroyed while suspended and before it ever ran.
 #pragma once
 
 #include <pthread.h>
@@ -12,7 +14,9 @@
 #include "pirn/detail/abi.hpp"
 
 #if defined(PIRN_ASAN)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
+#include <sanitizer/lsan_interface.h>
 #elif defined(PIRN_TSAN)
 #include <sanitizer/tsan_interface.h>
 #endif
@@ -23,14 +27,14 @@
 namespace pirn::inline PIRN_ABI {
 
 #if defined(PIRN_ASAN)
-/// One per context: its stack's bounds and its fake stack (the frames of detect_stack_use_after_return).
+/// One per context: its stack's bounds and its fake stack (where detect_stack_use_after_return puts frames). Both are
+/// registered with LeakSanitizer, which otherwise looks only at the stack that a thread is running on.
 class sanitizer_state {
  public:
   /// For a context on a stack of its own: before its first resume.
   void create(void* limit, std::size_t size, const char* /*name*/) noexcept {
-    limit_ = limit;
-    size_ = size;
-    fake_stack_ = nullptr;
+    adopted_ = false;
+    set_bounds(limit, size);
   }
   /// For the context that an OS thread runs anyway.
   void adopt_thread() noexcept {
@@ -40,41 +44,110 @@ class sanitizer_state {
       std::size_t size = 0;
       pthread_attr_getstack(&attributes, &limit, &size);
       pthread_attr_destroy(&attributes);
-      create(limit, size, nullptr);
+      adopted_ = true;
+      set_bounds(limit, size);
     }
   }
-  void destroy() noexcept {}
+  void destroy() noexcept {
+    if (size_ == 0) {
+      return;
+    }
+    forget_fake_stack();
+    __lsan_unregister_root_region(limit_, size_);
+    if (!adopted_) {
+      free_fake_stack();
+      __asan_unpoison_memory_region(limit_, size_);  // abandoned frames leave red zones behind
+    }
+    size_ = 0;
+  }
   PIRN_ALWAYS_INLINE void leave(const sanitizer_state& to) noexcept {
     __sanitizer_start_switch_fiber(&fake_stack_, to.limit_, to.size_);
+    if (fake_stack_ != scanned_fake_stack_) {
+      forget_fake_stack();
+      scanned_fake_stack_ = fake_stack_;
+      __lsan_register_root_region(scanned_fake_stack_, fake_stack_size());
+    }
   }
   PIRN_ALWAYS_INLINE void leave_for_good(const sanitizer_state& to) noexcept {
+    forget_fake_stack();
     __sanitizer_start_switch_fiber(nullptr, to.limit_, to.size_);
   }
-  PIRN_ALWAYS_INLINE void arrive() noexcept { __sanitizer_finish_switch_fiber(fake_stack_, nullptr, nullptr); }
+  PIRN_ALWAYS_INLINE void arrive() noexcept {
+    void* mine = fake_stack_;
+    fake_stack_ = nullptr;
+    __sanitizer_finish_switch_fiber(mine, nullptr, nullptr);
+  }
 
  private:
+  void set_bounds(void* limit, std::size_t size) noexcept {
+    limit_ = limit;
+    size_ = size;
+    fake_stack_ = nullptr;
+    __lsan_register_root_region(limit_, size_);
+  }
+  __attribute__((no_sanitize_address)) void forget_fake_stack() noexcept {
+    if (scanned_fake_stack_ != nullptr) {
+      __lsan_unregister_root_region(scanned_fake_stack_, fake_stack_size());
+      scanned_fake_stack_ = nullptr;
+    }
+  }
+  /// Plays a switch to this context and its last switch back, by which ASan frees its fake stack.
+  __attribute__((no_sanitize_address)) void free_fake_stack() noexcept {
+    if (fake_stack_ != nullptr) {
+      void* mine = nullptr;
+      const void* limit = nullptr;
+      std::size_t size = 0;
+      __sanitizer_start_switch_fiber(&mine, limit_, size_);
+      __sanitizer_finish_switch_fiber(fake_stack_, &limit, &size);
+      __sanitizer_start_switch_fiber(nullptr, limit, size);
+      __sanitizer_finish_switch_fiber(mine, nullptr, nullptr);
+      fake_stack_ = nullptr;
+    }
+  }
+  /// How much ASan maps for a stack of this size: a page, two flag bytes per 64-byte frame, and the stack's size,
+  /// between 64 KiB and 1 MiB, once for each of its eleven classes of frames.
+  __attribute__((no_sanitize_address)) std::size_t fake_stack_size() const noexcept {
+    std::size_t frames = std::size_t{1} << 16;
+    while (frames < size_ && frames < std::size_t{1} << 20) {
+      frames *= 2;
+    }
+    return 4096 + frames / 32 + frames * 11;
+  }
+
   void* fake_stack_ = nullptr;
-  const void* limit_ = nullptr;
+  void* scanned_fake_stack_ = nullptr;
+  void* limit_ = nullptr;
   std::size_t size_ = 0;
+  bool adopted_ = false;
 };
 #elif defined(PIRN_TSAN)
 /// One per context: TSan's own notion of a fiber.
 class sanitizer_state {
  public:
   void create(void* /*limit*/, std::size_t /*size*/, const char* name) noexcept {
+    adopted_ = false;
     fiber_ = __tsan_create_fiber(0);
     if (name != nullptr) {
       __tsan_set_fiber_name(fiber_, name);
     }
   }
-  void adopt_thread() noexcept { fiber_ = __tsan_get_current_fiber(); }
-  void destroy() noexcept { __tsan_destroy_fiber(fiber_); }
+  void adopt_thread() noexcept {
+    adopted_ = true;
+    fiber_ = __tsan_get_current_fiber();
+  }
+  void destroy() noexcept {
+    if (fiber_ != nullptr && !adopted_) {
+      __tsan_destroy_fiber(fiber_);
+    }
+    fiber_ = nullptr;
+  }
   PIRN_ALWAYS_INLINE void leave(const sanitizer_state& to) noexcept { __tsan_switch_to_fiber(to.fiber_, 0); }
   PIRN_ALWAYS_INLINE void leave_for_good(const sanitizer_state& to) noexcept { leave(to); }
   PIRN_ALWAYS_INLINE void arrive() noexcept {}
 
  private:
   void* fiber_ = nullptr;
+  bool adopted_ = false;
 };
 #elif defined(PIRN_VALGRIND)
 /// One per context: valgrind's registration of its stack.
@@ -82,15 +155,22 @@ class sanitizer_state {
  public:
   void create(void* limit, std::size_t size, const char* /*name*/) noexcept {
     stack_ = VALGRIND_STACK_REGISTER(limit, static_cast<char*>(limit) + size);
+    created_ = true;
   }
   void adopt_thread() noexcept {}
-  void destroy() noexcept { VALGRIND_STACK_DEREGISTER(stack_); }
+  void destroy() noexcept {
+    if (created_) {
+      VALGRIND_STACK_DEREGISTER(stack_);
+      created_ = false;
+    }
+  }
   PIRN_ALWAYS_INLINE void leave(const sanitizer_state&) noexcept {}
   PIRN_ALWAYS_INLINE void leave_for_good(const sanitizer_state&) noexcept {}
   PIRN_ALWAYS_INLINE void arrive() noexcept {}
 
  private:
   unsigned stack_ = 0;
+  bool created_ = false;
 };
 #else
 /// The empty twin.
