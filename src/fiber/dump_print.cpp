@@ -1,10 +1,7 @@
 #include "fiber/dump_print.hpp"
 
-#include <dlfcn.h>
 #include <signal.h>
 #include <ucontext.h>
-
-#include <cstring>
 
 #include "pirn/context/unwind.hpp"
 
@@ -91,21 +88,34 @@ std::uintptr_t walk_interrupted(const ucontext_t& interrupted) noexcept {
   return walk.caller_sp != 0 ? walk.caller_sp : walk.sp != 0 ? walk.sp : sp;
 }
 
+/// The names of places seen before in this dump: many fibers wait in few places, and finding a name means reading the
+/// symbol table of a file.
+class name_cache {
+ public:
+  void clear() noexcept {
+    for (auto& each : known_) {
+      each.pc = 0;
+    }
+  }
+  const backtrace::frame& find(const trace::place& where) noexcept {
+    backtrace::frame& slot = known_[where.pc * 0x9e3779b97f4a7c15u >> (64 - bits)];
+    if (slot.pc != where.pc || slot.lookup != where.lookup) {
+      slot = finder_.resolve_one(where.pc, where.lookup);
+    }
+    return slot;
+  }
+
+ private:
+  static constexpr int bits = 8;
+  backtrace::frame known_[1 << bits] = {};
+  backtrace finder_;
+};
+constinit name_cache names;
+
 void print_trace(message& out, const trace& from) noexcept {
   for (unsigned i = 0; i < from.count; ++i) {
-    const trace::place& each = from.places[i];
-    out.text("    #").number(i).text(" ").address(each.pc);
-    Dl_info found;
-    if (dladdr(reinterpret_cast<const void*>(each.lookup), &found) != 0) {
-      if (found.dli_sname != nullptr) {
-        out.text(" ").text(found.dli_sname).text("+");
-        out.address(each.lookup - reinterpret_cast<std::uintptr_t>(found.dli_saddr));
-      }
-      const char* const slash = std::strrchr(found.dli_fname, '/');
-      out.text(" (").text(slash != nullptr ? slash + 1 : found.dli_fname).text("+");
-      out.address(each.lookup - reinterpret_cast<std::uintptr_t>(found.dli_fbase)).text(")");
-    }
-    out.text("\n");
+    out.text("    #").number(i).text(" ");
+    names.find(from.places[i]).print(out);
   }
   if (from.cut) {
     out.text("    ...\n");
@@ -145,7 +155,7 @@ void print_fiber(message& out, const fiber_control& f, const worker& w, bool on_
 
 }  // namespace
 
-void begin_dump() noexcept {}
+void begin_dump() noexcept { names.clear(); }
 
 void print_fibers(const worker& w, message& out, const void* signal_context) noexcept {
   const std::uintptr_t at = walk_interrupted(*static_cast<const ucontext_t*>(signal_context));

@@ -97,15 +97,6 @@ void runtime_state::notify_all() noexcept {
   }
 }
 
-runtime_state& current_runtime() {
-  worker* const w = current_worker();
-  if (w == nullptr) {
-    throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
-                            "pirn: spawn outside a fiber; use runtime::spawn");
-  }
-  return w->owner;
-}
-
 guarded_pool& pool_of(runtime_state& owner) noexcept { return owner.pool; }
 
 stack_result stack_for_fiber(worker* here, runtime_state& owner, std::size_t stack_size) noexcept {
@@ -118,29 +109,16 @@ stack_result stack_for_fiber(worker* here, runtime_state& owner, std::size_t sta
   return owner.pool.allocate(stack_size);
 }
 
-void return_stack(worker* here, guarded_pool& pool, stack memory) noexcept {
-  if (here != nullptr && &here->owner.pool == &pool) {
-    here->stacks.deallocate(memory);
-  } else {
-    pool.deallocate(memory);
-  }
-}
-
-bool choose_worker(worker* here, runtime_state& owner, int which, worker*& chosen) noexcept {
+worker* choose_worker(worker* here, runtime_state& owner, int which) noexcept {
   if (which == spawn_options::current_worker && here != nullptr) {
-    chosen = here;
-    return true;
+    return here;
   }
   const std::size_t count = owner.workers.size();
   if (which == spawn_options::current_worker || which == spawn_options::any_worker) {
-    chosen = owner.workers[owner.next_worker.fetch_add(1, platform::memory_order_relaxed) % count].get();
-    return true;
+    return owner.workers[owner.next_worker.fetch_add(1, platform::memory_order_relaxed) % count].get();
   }
-  if (which < 0 || static_cast<std::size_t>(which) >= count) {
-    return false;
-  }
-  chosen = owner.workers[static_cast<std::size_t>(which)].get();
-  return true;
+  return which >= 0 && static_cast<std::size_t>(which) < count ? owner.workers[static_cast<std::size_t>(which)].get()
+                                                               : nullptr;
 }
 
 void launch_elsewhere(worker* here, worker* to, fiber_control* f) noexcept {
@@ -155,6 +133,8 @@ void launch_elsewhere(worker* here, worker* to, fiber_control* f) noexcept {
 }  // namespace detail
 
 runtime::runtime(const runtime_options& options) : state_(std::make_unique<detail::runtime_state>(options)) {
+  // Before there are threads that would have to be ended: it may throw.
+  detail::register_for_dump(*state_);
   auto& workers = state_->workers;
   std::size_t running = 0;
   std::error_code error;
@@ -185,9 +165,9 @@ runtime::runtime(const runtime_options& options) : state_(std::make_unique<detai
     for (std::size_t i = 0; i < running; ++i) {
       workers[i]->thread.join();
     }
+    detail::unregister_for_dump(*state_);
     throw std::system_error(error, "pirn: cannot start a worker");
   }
-  detail::register_for_dump(*state_);
 }
 
 runtime::~runtime() {

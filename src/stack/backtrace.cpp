@@ -266,6 +266,28 @@ void backtrace::resolve() noexcept {
   }
 }
 
+const backtrace::frame& backtrace::resolve_one(std::uintptr_t pc, std::uintptr_t lookup) noexcept {
+  count_ = 0;
+  add(pc, lookup);
+  resolve();
+  return frames_[0];
+}
+
+void backtrace::frame::print(message& out) const noexcept {
+  out.address(pc);
+  if (function[0] != '\0') {
+    out.text(" ").text(function).text("+").address(in_function);
+  }
+  if (module[0] != '\0') {
+    const char* const slash = std::strrchr(module, '/');
+    out.text(" (").text(slash != nullptr ? slash + 1 : module).text("+").address(address).text(")");
+  }
+  if (times > 1) {
+    out.text(" x ").number(times);
+  }
+  out.text("\n");
+}
+
 void backtrace::print(message& out) const noexcept {
   for (unsigned i = 0; i < kept(); ++i) {
     unsigned number = i;
@@ -277,19 +299,8 @@ void backtrace::print(message& out) const noexcept {
         out.text("    ... ").number(count_ - innermost - outermost).text(" more ...\n");
       }
     }
-    const frame& each = frames_[slot];
-    out.text("    #").number(number).text(" ").address(each.pc);
-    if (each.function[0] != '\0') {
-      out.text(" ").text(each.function).text("+").address(each.in_function);
-    }
-    if (each.module[0] != '\0') {
-      const char* const slash = std::strrchr(each.module, '/');
-      out.text(" (").text(slash != nullptr ? slash + 1 : each.module).text("+").address(each.address).text(")");
-    }
-    if (each.times > 1) {
-      out.text(" x ").number(each.times);
-    }
-    out.text("\n");
+    out.text("    #").number(number).text(" ");
+    frames_[slot].print(out);
   }
 }
 

@@ -36,9 +36,6 @@ class backtrace {
   void resolve() noexcept;
   void print(message& out) const noexcept;
 
- private:
-  static constexpr unsigned innermost = 16;
-  static constexpr unsigned outermost = 8;
   struct frame {
     std::uintptr_t pc;      // where it executes
     std::uintptr_t lookup;  // pc, or a byte of the call before it
@@ -48,8 +45,14 @@ class backtrace {
     unsigned times;  // how often in a row
     char module[128];
     char function[160];
+    void print(message& out) const noexcept;
   };
+  /// Instead of a walk: the one frame that executes at `pc`, found in the tables at `lookup`, with its names.
+  const frame& resolve_one(std::uintptr_t pc, std::uintptr_t lookup) noexcept;
 
+ private:
+  static constexpr unsigned innermost = 16;
+  static constexpr unsigned outermost = 8;
   void add(std::uintptr_t pc, std::uintptr_t lookup) noexcept;
   void find_modules() noexcept;
   void place(std::uintptr_t begin, std::uintptr_t end, std::uintptr_t offset, const char* path) noexcept;
