@@ -282,8 +282,8 @@ void guarded_pool::deallocate(stack value) noexcept {
       return;
     }
   }
-  detail::stack_taken_back(value);
   static_cast<detail::stack_class*>(value.owner())->give(&value, 1);
+  detail::stack_taken_back(value);
 }
 
 void guarded_pool::trim() noexcept { state_->trim(); }
@@ -346,8 +346,8 @@ stack_error guarded_pool::cache::refill() noexcept {
 
 void guarded_pool::cache::deallocate_slow(stack value) noexcept {
   if (value.owner() != class_) {
-    detail::stack_taken_back(value);
     static_cast<detail::stack_class*>(value.owner())->give(&value, 1);
+    detail::stack_taken_back(value);
     return;
   }
   // The older half goes back: `value` and what was used with it stays.

@@ -199,6 +199,9 @@ TEST(guarded_pool_limits, too_many_mappings_is_an_error_that_says_so) {
 }
 
 TEST(guarded_pool_limits, an_address_space_limit_is_an_error_and_running_code_goes_on) {
+  if (stack_test::sanitized) {
+    GTEST_SKIP() << "a sanitizer needs address space itself";
+  }
   const stack_test::child_result child = in_child([] {
     guarded_pool pool;
     const stack running = pool.allocate(64 * KiB).value;

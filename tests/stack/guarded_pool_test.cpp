@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -13,6 +14,10 @@
 #include <vector>
 
 #include "stack/support.hpp"
+
+#if defined(PIRN_ASAN)
+#include <sanitizer/lsan_interface.h>
+#endif
 
 namespace {
 
@@ -366,6 +371,31 @@ TEST(guarded_pool, the_default_pool_caches_by_thread) {
   pool.deallocate(small);
   EXPECT_EQ(pool.stats().in_use, before);
 }
+
+#if defined(PIRN_ASAN)
+// A block that only a suspended stack knows of is not leaked; one that only an idle stack remembers is.
+TEST(guarded_pool, leak_checks_see_the_stacks_in_use_and_only_those) {
+  const auto leaks_after = [](bool give_back) {
+    return stack_test::in_child([=] {
+      static guarded_pool* const pool = new guarded_pool;  // its stacks never all come back
+      const stack value = pool->allocate(64 * KiB).value;
+      stack_test::run_on(value, [&] { static_cast<void**>(value.top())[-4] = std::malloc(100); });
+      stack_test::run_on(pool->allocate(64 * KiB).value, [] {
+        volatile char scribble[8 * KiB];  // no copy of the pointer is left in a register
+        std::memset(const_cast<char*>(scribble), 0, sizeof scribble);
+      });
+      if (give_back) {
+        pool->deallocate(value);
+      }
+      return __lsan_do_recoverable_leak_check() == 0 ? 10 : 11;
+    });
+  };
+  const stack_test::child_result in_use = leaks_after(false);
+  EXPECT_TRUE(in_use.exited_with(10)) << in_use.status << in_use.error_output;
+  const stack_test::child_result idle = leaks_after(true);
+  EXPECT_TRUE(idle.exited_with(11)) << idle.status << idle.error_output;
+}
+#endif
 
 TEST(guarded_pool_death, destroyed_while_a_stack_is_in_use) {
   EXPECT_DEATH(

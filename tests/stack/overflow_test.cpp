@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <atomic>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -23,7 +24,7 @@ constexpr std::size_t KiB = 1024;
 
 // ---- ways to run off a stack --------------------------------------------------------------------------------------
 
-volatile int sink = 0;
+std::atomic<int> sink{0};
 
 extern "C" __attribute__((noinline)) int stack_test_recursion(int depth) {
   if (depth < 0) {
@@ -169,9 +170,8 @@ TEST(overflow, two_threads_at_once_do_not_mix_their_messages) {
   const child_result child = in_child([] {
     struct sigaction end = {};
     end.sa_handler = [](int) {
-      static volatile sig_atomic_t ended = 0;
-      ended = ended + 1;
-      if (ended == 2) {
+      static std::atomic<int> ended{0};
+      if (++ended == 2) {
         _exit(42);
       }
       usleep(5'000'000);
@@ -242,7 +242,7 @@ TEST(overflow, another_fault_is_handed_on_unseen) {
     return 1;
   };
   const child_result killed = in_child(fault);
-  EXPECT_FALSE(killed.says("pirn:")) << killed.error_output;
+  EXPECT_FALSE(killed.says("pirn: ")) << killed.error_output;
   if (!stack_test::sanitized) {
     EXPECT_TRUE(killed.killed_by(SIGSEGV));
   }
@@ -254,7 +254,7 @@ TEST(overflow, another_fault_is_handed_on_unseen) {
     return fault();
   });
   EXPECT_TRUE(handled.exited_with(42)) << handled.status;
-  EXPECT_FALSE(handled.says("pirn:"));
+  EXPECT_FALSE(handled.says("pirn: "));
 }
 
 TEST(overflow, a_write_past_the_top_is_no_overflow) {
@@ -278,7 +278,7 @@ TEST(overflow, a_signal_that_was_sent_is_not_taken_for_a_fault) {
     raise(SIGSEGV);
     return 1;
   });
-  EXPECT_FALSE(child.says("pirn:"));
+  EXPECT_FALSE(child.says("pirn: "));
   if (!stack_test::sanitized) {
     EXPECT_TRUE(child.killed_by(SIGSEGV)) << child.status;
   }

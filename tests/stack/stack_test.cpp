@@ -14,7 +14,8 @@ using pirn::stack;
 using pirn::stack_error;
 
 TEST(stack, names_memory_and_is_nothing_by_default) {
-  alignas(16) char memory[256];
+  alignas(16) char room[16 + 256];
+  char* const memory = room + 16;
   EXPECT_FALSE(stack{});
   const stack value(memory, memory + 256, memory, 7);
   EXPECT_TRUE(value);
