@@ -126,7 +126,7 @@ bool fresh(const fiber_control& f) noexcept {
   return f.state.pc == reinterpret_cast<char*>(reinterpret_cast<void*>(&arch::start_frame)) + 8;
 }
 
-void print_fiber(message& out, const fiber_control& f, const worker& w, bool on_cpu) noexcept {
+void print_fiber(message& out, const fiber_control& f, bool on_cpu) noexcept {
   out.text("  fiber ").number(f.number()).text(" \"").text(f.name()).text("\": ");
   if (on_cpu) {
     out.text("running");
@@ -138,7 +138,7 @@ void print_fiber(message& out, const fiber_control& f, const worker& w, bool on_
   } else {
     out.text(fresh(f) ? "not started" : "ready");
   }
-  out.text(", worker ").number(w.index).text(", stack ").number(f.memory.size()).text(" bytes, ");
+  out.text(", stack ").number(f.memory.size()).text(" bytes, ");
   out.number(high_water(f.memory)).text(" touched\n");
   if (on_cpu) {
     print_trace(out, live);
@@ -169,8 +169,21 @@ void print_fibers(const worker& w, message& out, const void* signal_context) noe
     // Its sp is nowhere: it has run off its stack, or is about to be resumed. Either way what is saved may be old.
     on_cpu = running_fiber(&w);
   }
+  out.text("  worker ").number(w.index).text(" (thread ");
+  out.number(static_cast<std::uintptr_t>(w.thread_id.load(platform::memory_order_relaxed))).text("): ");
+  if (on_cpu != nullptr) {
+    out.text("runs fiber ").number(on_cpu->number()).text("\n");
+  } else {
+    out.text("runs no fiber\n");
+  }
   for (const fiber_control* f = w.youngest; f != nullptr; f = f->elder) {
-    print_fiber(out, *f, w, f == on_cpu);
+    print_fiber(out, *f, f == on_cpu);
+  }
+  for (const run_node* node = w.incoming.newest(); node != nullptr; node = node->next) {
+    const auto* const f = static_cast<const fiber_control*>(node);
+    if (!f->listed()) {  // spawned by another thread, not yet taken in
+      print_fiber(out, *f, false);
+    }
   }
 }
 

@@ -134,6 +134,11 @@ class inbox {
     const std::uintptr_t head = head_.load(platform::memory_order_relaxed);
     return head == 0 || head == parked;
   }
+  /// What came last, linked by `next` to what came before; only the owner's thread may follow the links.
+  [[nodiscard]] const run_node* newest() const noexcept {
+    const std::uintptr_t head = head_.load(platform::memory_order_acquire);
+    return head == parked ? nullptr : reinterpret_cast<const run_node*>(head);
+  }
   /// Takes all, oldest first, linked by `next`. The owner only.
   [[nodiscard]] run_node* take_all() noexcept {
     const std::uintptr_t old = head_.exchange(0, platform::memory_order_acquire);
