@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -306,16 +307,22 @@ TEST(sanitizer, fake_stacks_of_destroyed_contexts_are_freed) {
 /// Allocates in a frame of its own and returns the address in a form that no scanner recognizes.
 PIRN_NOINLINE word hidden_allocation() { return ~reinterpret_cast<word>(new int(7)); }
 
-/// Overwrites what earlier calls left in registers and below the stack pointer.
-PIRN_NOINLINE void scrub() {
+PIRN_NOINLINE void scrub_below() {
   volatile char below[32 * 1024];
   std::memset(const_cast<char*>(below), 0, sizeof below);
+}
+
+/// Overwrites what the other party left in registers and earlier calls below the stack pointer.
+PIRN_ALWAYS_INLINE void scrub() {
   asm volatile(
       "xorl %%eax, %%eax\n\txorl %%ebx, %%ebx\n\txorl %%ecx, %%ecx\n\txorl %%edx, %%edx\n\txorl %%esi, %%esi\n\t"
-      "xorl %%edi, %%edi\n\txorl %%r8d, %%r8d\n\txorl %%r9d, %%r9d\n\txorl %%r10d, %%r10d\n\txorl %%r11d, %%r11d"
+      "xorl %%edi, %%edi\n\txorl %%r8d, %%r8d\n\txorl %%r9d, %%r9d\n\txorl %%r10d, %%r10d\n\t"
+      "xorl %%r11d, %%r11d\n\txorl %%r12d, %%r12d\n\txorl %%r13d, %%r13d\n\txorl %%r14d, %%r14d\n\t"
+      "xorl %%r15d, %%r15d"
       :
       :
-      : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
+      : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory");
+  scrub_below();
 }
 
 /// The only pointer to an allocation, in a variable whose address is taken and so on the fake stack, or in one that
@@ -412,6 +419,26 @@ TEST(sanitizer_death, race_between_a_context_and_a_thread_is_found) {
         std::abort();  // reached only when no race was reported
       },
       "data race");
+}
+
+// TSan knows a mutex's owner by its context: that it reports this shows that it was told of the switch.
+TEST(sanitizer_death, contexts_are_told_apart) {
+  EXPECT_DEATH(
+      {
+        std::mutex mutex;
+        const mapping stack;
+        hooked_context context(
+            stack,
+            [](hooked_context& self) {
+              static_cast<std::mutex*>(self.argument)->lock();
+              self.yield();
+            },
+            &mutex);
+        context.resume();
+        mutex.unlock();
+        std::abort();  // reached only when nothing was reported
+      },
+      "unlock of an unlocked mutex");
 }
 
 #endif
