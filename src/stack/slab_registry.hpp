@@ -47,7 +47,6 @@ class slab_entry {
  private:
   friend slab_entry* register_slab(const slab_geometry&) noexcept;
   friend void unregister_slab(slab_entry*) noexcept;
-  friend bool find_slot(const void*, slot_site&) noexcept;
   friend bool find_guard(const void*, std::size_t, slot_site&) noexcept;
   bool read(slab_geometry& out, std::uint32_t& carved_out, std::size_t& high_water_out) const noexcept;
 
@@ -63,8 +62,6 @@ class slab_entry {
 /// Null when all entries (4096 in a process) are taken.
 slab_entry* register_slab(const slab_geometry& geometry) noexcept;
 void unregister_slab(slab_entry* entry) noexcept;
-/// The slot that `address` lies in, guard or stack. Async-signal-safe.
-bool find_slot(const void* address, slot_site& site) noexcept;
 /// The lowest slot whose guard holds a byte of [address, address + size). Async-signal-safe.
 bool find_guard(const void* address, std::size_t size, slot_site& site) noexcept;
 
