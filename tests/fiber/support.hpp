@@ -1,0 +1,85 @@
+// What the tests of fiber, sync and stress share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pirn/fiber/runtime.hpp"
+
+namespace pirn_test {
+
+using namespace std::chrono_literals;
+using clock = pirn::platform::clock;
+
+#if defined(PIRN_ASAN) || defined(PIRN_TSAN)
+inline constexpr int slowdown = 10;
+#else
+inline constexpr int slowdown = 1;
+#endif
+/// A count that a plain build can afford, cut down where a sanitizer watches.
+constexpr int scaled(int count) { return count / slowdown > 0 ? count / slowdown : 1; }
+
+/// A runtime whose stacks come from a pool of its own, which aborts if one is not given back.
+struct rig {
+  explicit rig(unsigned workers = 2, pirn::runtime_options how = {}) : rt(completed(workers, std::move(how), pool)) {}
+
+  pirn::guarded_pool pool;
+  pirn::runtime rt;
+
+ private:
+  static pirn::runtime_options completed(unsigned workers, pirn::runtime_options how, pirn::guarded_pool& pool) {
+    how.workers = workers;
+    how.stacks = &pool;
+    return how;
+  }
+};
+
+/// Waits, on a fiber or a thread, until `ready()`; false if that takes far longer than any machine needs.
+template <class Predicate>
+bool eventually(Predicate ready) {
+  const auto limit = clock::now() + 30s;
+  while (!ready()) {
+    if (clock::now() > limit) {
+      return false;
+    }
+    static_cast<void>(pirn::this_fiber::sleep_for(200us));
+    pirn::this_fiber::yield();
+  }
+  return true;
+}
+
+/// An event that passes one waiter per signal, on nothing but wait_queue: the smallest primitive that loses a wake-up
+/// if the queue does.
+class event {
+ public:
+  void signal() {
+    queue_.lock();
+    if (pirn::waiter* const w = queue_.claim_first()) {
+      queue_.unlock();
+      pirn::detail::make_runnable(w->wake.who());
+    } else {
+      set_ = true;
+      queue_.unlock();
+    }
+  }
+  pirn::wake_reason wait(pirn::wait_options how = {}) {
+    queue_.lock();
+    if (set_) {
+      set_ = false;
+      queue_.unlock();
+      return pirn::wake_reason::notified;
+    }
+    return queue_.wait(how);
+  }
+
+ private:
+  pirn::wait_queue queue_;
+  bool set_ = false;
+};
+
+}  // namespace pirn_test
