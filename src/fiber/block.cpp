@@ -102,13 +102,13 @@ wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options,
   auto& f = static_cast<fiber_control&>(self);
   worker* const w = f.home;
   if (options.deadline == platform::never) {
-    suspend(w, options, publish);
+    suspend(w, options, &publish);
   } else {
     timer limit;
     limit.when = options.deadline;
     limit.wake = waker(self, epoch);
     w->timers.insert(limit);
-    suspend(w, options, publish);
+    suspend(w, options, &publish);
     f.home->timers.cancel(limit);
   }
   return self.reason();

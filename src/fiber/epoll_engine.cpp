@@ -26,9 +26,11 @@ wake_reason readiness::wait(io_direction direction, platform::time_point deadlin
 void readiness::signal(io_direction direction) noexcept {
   side& here = sides_[static_cast<int>(direction)];
   here.waiters.lock();
-  // Whoever waits now consumes the edge; otherwise the next to wait finds it.
-  here.ready = here.waiters.empty();
-  here.waiters.notify_all_and_unlock();
+  // Whoever waits now consumes the edge; otherwise, and where all those waits have just ended, the next finds it.
+  waiter* const woken = here.waiters.claim_all();
+  here.ready = woken == nullptr;
+  here.waiters.unlock();
+  wait_list::make_all_runnable(woken);
 }
 
 namespace {

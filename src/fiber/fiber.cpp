@@ -39,27 +39,38 @@ unhandled_exception_handler set_unhandled_exception_handler(unhandled_exception_
 
 namespace detail {
 
-namespace {
+void throw_not_joinable() {
+  throw std::system_error(std::make_error_code(std::errc::no_such_process), "pirn: join of a fiber that is none");
+}
+void throw_joins_itself() {
+  throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
+                          "pirn: a fiber cannot join itself");
+}
+void throw_no_runtime() {
+  throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
+                          "pirn: spawn outside a fiber; use runtime::spawn");
+}
+void throw_no_fiber(std::error_code why) { throw std::system_error(why, "pirn: cannot spawn a fiber"); }
 
-void free_block(worker* here, fiber_control* f) noexcept {
-  const stack memory = f->memory;
-  guarded_pool& pool = f->pool;
-  f->~fiber_control();
-  return_stack(here, pool, memory);
+void rethrow_failure(fiber_control* f) {
+  std::exception_ptr failure = std::move(f->cold().failure);
+  free_block(current_worker(), f, join_failed);
+  std::rethrow_exception(std::move(failure));
 }
 
-struct retire_commit : commit {
-  fiber_control* ended;
-  std::uintptr_t outcome;  ///< join_ended or join_failed
-};
+void fiber_control::forget_token() noexcept { cold_place()->stop.detach(); }
+void fiber_control::destroy_cold() noexcept { cold_place()->~fiber_cold_part(); }
 
-/// Runs on the context that follows an ended fiber: marks it as ended, wakes its joiner or frees it.
-void retire(commit* last_wish) noexcept {
-  fiber_control* const f = static_cast<retire_commit*>(last_wish)->ended;
-  const std::uintptr_t outcome = static_cast<retire_commit*>(last_wish)->outcome;
-  worker* const here = current_worker();
-  f->sanitizer.destroy();
-  here->count(here->ended);
+void settle(arch::word pending) noexcept {
+  if ((pending & 1) != 0) {
+    retire(reinterpret_cast<fiber_control*>(pending & ~arch::word{63}), (pending >> 1) & 7);
+  } else {
+    auto* const publish = reinterpret_cast<commit*>(pending);
+    publish->run(publish);
+  }
+}
+
+void retire(fiber_control* f, std::uintptr_t outcome) noexcept {
   std::uintptr_t state = join_possible;
   // Once the word says ended, another thread may free the block and the stack.
   while (!f->join_word.compare_exchange_weak(state, state == join_possible ? outcome : join_waking,
@@ -70,7 +81,7 @@ void retire(commit* last_wish) noexcept {
   }
   if (state == join_detached) {
     take_failure(*f, outcome);
-    free_block(here, f);
+    free_block(current_worker(), f, outcome);
     return;
   }
   const joiner waiting = *reinterpret_cast<joiner*>(state);
@@ -80,14 +91,7 @@ void retire(commit* last_wish) noexcept {
   f->join_word.store(outcome, platform::memory_order_release);
 }
 
-/// The same for a fiber whose joiner, of the same worker, was made ready before the last switch.
-void retire_joined(commit* last_wish) noexcept {
-  fiber_control* const f = static_cast<retire_commit*>(last_wish)->ended;
-  worker* const here = current_worker();
-  f->sanitizer.destroy();
-  here->count(here->ended);
-  f->join_word.store(static_cast<retire_commit*>(last_wish)->outcome, platform::memory_order_release);
-}
+namespace {
 
 struct join_commit : commit {
   fiber_control* target;
@@ -109,31 +113,6 @@ void publish_joiner(commit* c) noexcept {
 
 }  // namespace
 
-void finish(bool failed) noexcept {
-  worker* const w = current_worker();
-  fiber_control* const self = running_fiber(w);
-  self->forget_token();
-  w->unlist(self);
-  retire_commit last_wish{{&retire}, self, failed ? join_failed : join_ended};
-  const std::uintptr_t state = self->join_word.load(platform::memory_order_acquire);
-  if (state > join_failed) {
-    // A joiner that only this worker can resume may be made ready already, which saves a trip through the scheduler;
-    // and to the back, since other fibers of a batch end meanwhile, and it need not suspend for them.
-    const joiner waiting = *reinterpret_cast<joiner*>(state);
-    if (waiting.home == w && waiting.who->claim(waiting.epoch, wake_reason::notified)) {
-      self->join_word.store(join_waking, platform::memory_order_relaxed);
-      w->queue.push_back(static_cast<fiber_control*>(waiting.who));
-      last_wish.run = &retire_joined;
-    }
-  }
-  run_node* const next = --w->switches_left > 0 ? w->queue.leave() : w->queue.leave_to_scheduler();
-  auto by = reinterpret_cast<arch::word>(w);
-  auto what = reinterpret_cast<arch::word>(static_cast<commit*>(&last_wish));
-  self->sanitizer.leave_for_good(next->sanitizer);
-  arch::switch_to(self->state, next->state, by, what);
-  __builtin_unreachable();
-}
-
 void stop_fiber(fiber_control* f) noexcept {
   if (f->request_stop()) {
     make_runnable(f);
@@ -146,84 +125,64 @@ void follow_token(fiber_control* f, const stop_token& token) noexcept {
                         [](stop_link& link) noexcept { stop_fiber(static_cast<fiber_stop_link&>(link).target); });
 }
 
-}  // namespace detail
-
-namespace {
-bool ended(std::uintptr_t join_word) noexcept {
-  return join_word == detail::join_ended || join_word == detail::join_failed;
-}
-}  // namespace
-
-wake_reason fiber::wait_for_end(const wait_options& how) noexcept {
-  detail::fiber_control* const f = control_;
-  if (ended(f->join_word.load(platform::memory_order_acquire))) [[likely]] {
-    return wake_reason::notified;
+std::uintptr_t await_end(fiber_control* f, const wait_options& how, wake_reason& reason) noexcept {
+  std::uintptr_t outcome = f->join_word.load(platform::memory_order_acquire);
+  if (has_ended(outcome)) {
+    return outcome;
   }
-  detail::agent& self = detail::current_agent();
-  std::uint64_t epoch = 0;
-  if (!self.begin(detail::kind_of(how), epoch)) {
-    return wake_reason::stopped;
+  agent& self = current_agent();
+  joiner me{&self, 0, current_worker()};
+  if (!self.begin(kind_of(how), me.epoch)) {
+    reason = wake_reason::stopped;
+    return join_possible;
   }
-  detail::joiner me{&self, epoch, detail::current_worker()};
-  detail::join_commit publish{{&detail::publish_joiner}, f, &me};
-  const wake_reason reason = detail::block(self, epoch, how, publish);
+  join_commit publish{{&publish_joiner}, f, &me};
+  reason = block(self, me.epoch, how, publish);
   if (reason != wake_reason::notified) {
     auto published = reinterpret_cast<std::uintptr_t>(&me);
-    if (f->join_word.compare_exchange_strong(published, detail::join_possible, platform::memory_order_acq_rel,
+    if (f->join_word.compare_exchange_strong(published, join_possible, platform::memory_order_acq_rel,
                                              platform::memory_order_acquire)) {
-      return reason;
+      return join_possible;
     }
   }
   // It has ended; on another worker the last steps, a few instructions, may still be under way.
-  while (!ended(f->join_word.load(platform::memory_order_acquire))) {
+  while (!has_ended(outcome = f->join_word.load(platform::memory_order_acquire))) {
     platform::yield_thread();
   }
-  return wake_reason::notified;
+  return outcome;
 }
 
-std::exception_ptr fiber::release() noexcept {
-  detail::fiber_control* const f = std::exchange(control_, nullptr);
-  std::exception_ptr failure;
-  if (f->join_word.load(platform::memory_order_acquire) == detail::join_failed) [[unlikely]] {
-    failure = std::move(f->cold().failure);
-  }
-  detail::free_block(detail::current_worker(), f);
-  return failure;
-}
+}  // namespace detail
 
 namespace {
-void check_joinable(const detail::fiber_control* f) {
-  if (f == nullptr) {
-    throw std::system_error(std::make_error_code(std::errc::no_such_process), "pirn: join of a fiber that is none");
-  }
-  if (&detail::current_agent() == f) {
-    throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
-                            "pirn: a fiber cannot join itself");
-  }
+wait_options end_of(const detail::fiber_control* f) noexcept {
+  return {.stoppable = false, .what = "end of fiber", .object = f};
 }
 }  // namespace
 
-void fiber::join() {
-  check_joinable(control_);
-  static_cast<void>(wait_for_end({.stoppable = false, .what = "end of fiber", .object = control_}));
-  if (const std::exception_ptr failure = release()) {
-    std::rethrow_exception(failure);
-  }
+std::uintptr_t fiber::await_stranger() noexcept {
+  wake_reason ignored{};
+  return detail::await_end(control_, end_of(control_), ignored);
 }
 
 std::expected<void, wait_error> fiber::join(platform::time_point deadline) {
-  check_joinable(control_);
-  switch (wait_for_end({.deadline = deadline, .what = "end of fiber", .object = control_})) {
-    case wake_reason::timed_out:
-      return std::unexpected(wait_error::timed_out);
-    case wake_reason::stopped:
-      return std::unexpected(wait_error::stopped);
-    case wake_reason::notified:
-      break;
+  if (control_ == nullptr) {
+    detail::throw_not_joinable();
   }
-  if (const std::exception_ptr failure = release()) {
-    std::rethrow_exception(failure);
+  if (&detail::current_agent() == control_) {
+    detail::throw_joins_itself();
   }
+  wake_reason reason{};
+  const std::uintptr_t outcome =
+      detail::await_end(control_, {.deadline = deadline, .what = "end of fiber", .object = control_}, reason);
+  if (outcome == detail::join_possible) {
+    return std::unexpected(detail::error_of(reason));
+  }
+  detail::fiber_control* const f = std::exchange(control_, nullptr);
+  if (outcome == detail::join_failed) {
+    detail::rethrow_failure(f);
+  }
+  detail::free_block(detail::current_worker(), f, outcome);
   return {};
 }
 
@@ -235,9 +194,9 @@ void fiber::detach() noexcept {
   if (control_->join_word.compare_exchange_strong(expected, detail::join_detached, platform::memory_order_acq_rel,
                                                   platform::memory_order_acquire)) {
     control_ = nullptr;
-    return;
+  } else {
+    reset();
   }
-  reset();
 }
 
 void fiber::request_stop() noexcept {
@@ -251,9 +210,11 @@ void fiber::reset() noexcept {
     return;
   }
   request_stop();
-  static_cast<void>(wait_for_end({.stoppable = false, .what = "end of fiber", .object = control_}));
-  take_failure(*control_, control_->join_word.load(platform::memory_order_acquire));
-  static_cast<void>(release());
+  wake_reason ignored{};
+  const std::uintptr_t outcome = detail::await_end(control_, end_of(control_), ignored);
+  detail::fiber_control* const f = std::exchange(control_, nullptr);
+  take_failure(*f, outcome);
+  detail::free_block(detail::current_worker(), f, outcome);
 }
 
 }  // namespace pirn::inline PIRN_ABI

@@ -31,11 +31,238 @@ struct spawn_options {
   static constexpr int any_worker = -2;
 };
 
-class fiber;
 namespace detail {
-template <class F>
-std::expected<fiber, std::error_code> launch(runtime_state& owner, F&& body, const spawn_options& how);
+
+/// The slow parts of what follows.
+[[noreturn]] void throw_not_joinable();
+[[noreturn]] void throw_joins_itself();
+[[noreturn]] void throw_no_runtime();
+[[noreturn]] void throw_no_fiber(std::error_code why);
+/// Frees the block and throws what the fiber threw.
+[[noreturn]] void rethrow_failure(fiber_control* f);
+/// Suspends until the fiber has ended; returns its join_state, or join_possible if the wait ended otherwise.
+std::uintptr_t await_end(fiber_control* f, const wait_options& how, wake_reason& reason) noexcept;
+stack_result stack_for_fiber(worker* here, runtime_state& owner, std::size_t stack_size) noexcept;
+/// Finds the worker that `which` names; null if there is none.
+worker* choose_worker(worker* here, runtime_state& owner, int which) noexcept;
+guarded_pool& pool_of(runtime_state& owner) noexcept;
+std::uint64_t make_foreign_id() noexcept;
+/// Makes a new fiber ready on `to`, spawned by `here` or, if null, by a plain thread.
+void launch_elsewhere(worker* here, worker* to, fiber_control* f) noexcept;
+/// Ends the fiber's stoppable waits, present and later. Any thread.
+void stop_fiber(fiber_control* f) noexcept;
+void follow_token(fiber_control* f, const stop_token& token) noexcept;
+
+/// For an ended fiber that is switched out: marks it as such and wakes its joiner, or frees it if it has no handle.
+void retire(fiber_control* f, std::uintptr_t outcome) noexcept;
+
+/// As `arrive`, for the first arrival: in a batch of fibers that end without suspending each finds its predecessor's
+/// end, so that is inline here.
+PIRN_ALWAYS_INLINE void arrive_first(arch::word pending) noexcept {
+  if ((pending & 1) != 0) {
+    auto* const f = reinterpret_cast<fiber_control*>(pending & ~arch::word{63});
+    std::uintptr_t state = join_possible;
+    const std::uintptr_t outcome = (pending >> 1) & 7;
+    // Once the word says ended, another thread may free the block and the stack.
+    if (!f->join_word.compare_exchange_strong(state, outcome, platform::memory_order_acq_rel,
+                                              platform::memory_order_relaxed)) [[unlikely]] {
+      retire(f, outcome);
+    }
+  } else if (pending != 0) {
+    settle(pending);
+  }
 }
+
+PIRN_ALWAYS_INLINE void give_stack_back(worker* here, guarded_pool& pool, const stack& memory) noexcept {
+  if (here != nullptr && &here->pool == &pool) [[likely]] {
+    here->stacks.deallocate(memory);
+  } else {
+    pool.deallocate(memory);
+  }
+}
+
+/// Destroys the block of a fiber that has ended thus and is switched out.
+PIRN_ALWAYS_INLINE void free_block(worker* here, fiber_control* f, std::uintptr_t outcome) noexcept {
+  const stack memory = f->memory;
+  guarded_pool& pool = f->pool;
+  f->sanitizer.destroy();
+  if (outcome != join_ended) [[unlikely]] {
+    f->destroy_cold();
+  }
+  give_stack_back(here, pool, memory);
+}
+
+/// `await_end` for a fiber of the caller's own worker, without a deadline: nobody else looks at the join word
+/// meanwhile, so plain stores do, and nothing needs to wait until the caller is switched out.
+PIRN_ALWAYS_INLINE std::uintptr_t await_neighbour(worker* here, fiber_control* f) {
+  fiber_control* const self = running_fiber(here);
+  if (self == f) [[unlikely]] {
+    throw_joins_itself();
+  }
+  joiner me{self, 0, here};
+  static_cast<void>(self->begin(wait_kind::sole, me.epoch));
+  f->join_word.store(reinterpret_cast<std::uintptr_t>(&me), platform::memory_order_relaxed);
+  const wait_options what{.stoppable = false, .what = "end of fiber", .object = f};
+  suspend(here, what, nullptr);
+  return f->join_word.load(platform::memory_order_acquire);
+}
+
+/// The last switch of a fiber; does not return. Inlined into its entry function, so that no call is left without its
+/// return: the processor predicts the returns of whoever runs next.
+PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
+  worker* const w = current_worker();
+  fiber_control* const self = running_fiber(w);
+  if (self->described()) [[unlikely]] {
+    self->forget_token();
+    outcome = outcome == join_ended ? join_ended_cold : outcome;
+  }
+  w->unlist(self);
+  w->count(w->ended);
+  arch::word pending = pending_end(self, outcome);
+  const std::uintptr_t state = self->join_word.load(platform::memory_order_acquire);
+  if (state > join_failed) {
+    // A joiner that only this worker resumes can be made ready at once: it runs when this stack is left. It goes to
+    // the back, since the other fibers of a batch end meanwhile, and it need not suspend for each.
+    const joiner waiting = *reinterpret_cast<const joiner*>(state);
+    if (waiting.home == w && waiting.who->claim(waiting.epoch, wake_reason::notified)) {
+      self->join_word.store(outcome, platform::memory_order_release);
+      w->queue.push_back(static_cast<fiber_control*>(waiting.who));
+      pending = 0;
+    }
+  }
+  run_node* const next = --w->switches_left > 0 ? w->queue.leave() : w->queue.leave_to_scheduler();
+  auto by = reinterpret_cast<arch::word>(w);
+  self->sanitizer.leave_for_good(next->sanitizer);
+  arch::switch_to(self->state, next->state, by, pending);
+  __builtin_unreachable();
+}
+
+/// A control block with the callable behind it.
+template <class F>
+struct fiber_block : fiber_control {
+  template <class G>
+  fiber_block(const stack& where, guarded_pool& from, worker* on, std::uint64_t number, G&& callable)
+      : fiber_control(where, from, on, number) {
+    ::new (static_cast<void*>(body)) F(std::forward<G>(callable));
+  }
+
+  static void entry(arch::word by, arch::word pending) {
+    run_node* const self = reinterpret_cast<worker*>(by)->queue.running();
+    self->sanitizer.arrive();
+    arrive_first(pending);
+    finish(static_cast<fiber_block*>(self)->execute());
+  }
+
+ private:
+  /// Returns the join_state to end with.
+  std::uintptr_t execute() noexcept {
+    std::uintptr_t outcome = join_ended;
+    F& callable = *std::launder(reinterpret_cast<F*>(body));
+    try {
+      std::move(callable)();
+    } catch (...) {
+      cold().failure = std::current_exception();
+      outcome = join_failed;
+    }
+    callable.~F();
+    return outcome;
+  }
+
+  alignas(F) std::byte body[sizeof(F)];
+};
+
+/// Bytes that must be left for frames below the control block.
+inline constexpr std::size_t least_frame_bytes = 2048;
+
+/// Puts a new fiber's block on top of its stack. Null if the stack is too small, which is then given back.
+template <class F>
+PIRN_ALWAYS_INLINE fiber_control* place_block(worker* here, worker* to, guarded_pool& pool, const stack& memory,
+                                              std::uint64_t number, F&& body) {
+  using block = fiber_block<std::decay_t<F>>;
+  static_assert(std::invocable<std::decay_t<F>>, "a fiber runs a callable without parameters");
+  constexpr std::size_t alignment = alignof(block) > 64 ? alignof(block) : 64;
+  constexpr std::size_t block_bytes = sizeof(block) + sizeof(fiber_cold_part);
+  if (memory.size() < block_bytes + alignment + least_frame_bytes) [[unlikely]] {
+    give_stack_back(here, pool, memory);
+    return nullptr;
+  }
+  const auto top = reinterpret_cast<std::uintptr_t>(memory.top());
+  void* const place = reinterpret_cast<void*>((top - block_bytes) & ~(alignment - 1));
+  block* f;
+  try {
+    f = ::new (place) block(memory, pool, to, number, std::forward<F>(body));
+  } catch (...) {
+    give_stack_back(here, pool, memory);
+    throw;
+  }
+  f->state = arch::prepare(place, &block::entry);
+  return f;
+}
+
+/// Makes a fiber ready on the caller's own worker.
+PIRN_ALWAYS_INLINE void launch_here(worker* here, fiber_control* f) noexcept {
+  here->count(here->spawned);
+  here->list(f);
+  here->queue.push_back(f);
+}
+
+/// A fiber with nothing special about it, on the caller's worker.
+template <class F>
+PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, std::error_code& error) {
+  const stack_result found = here->stacks.allocate();
+  if (!found) [[unlikely]] {
+    error = make_error_code(found.error);
+    return nullptr;
+  }
+  fiber_control* const f = place_block(here, here, here->pool, found.value, here->make_id(), std::forward<F>(body));
+  if (f == nullptr) [[unlikely]] {
+    error = make_error_code(stack_error::invalid_size);
+    return nullptr;
+  }
+  f->sanitizer.create(found.value.limit(), found.value.size(), "");
+  launch_here(here, f);
+  return f;
+}
+
+/// A fiber of `owner`, which need not be the caller's runtime.
+template <class F>
+fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, std::error_code& error) {
+  worker* here = current_worker();
+  if (here != nullptr && &here->owner != &owner) {
+    here = nullptr;
+  }
+  worker* const to = choose_worker(here, owner, how.worker);
+  if (to == nullptr) {
+    error = std::make_error_code(std::errc::invalid_argument);
+    return nullptr;
+  }
+  const stack_result found = stack_for_fiber(here, owner, how.stack_size);
+  if (!found) {
+    error = make_error_code(found.error);
+    return nullptr;
+  }
+  fiber_control* const f = place_block(here, to, pool_of(owner), found.value,
+                                       here != nullptr ? here->make_id() : make_foreign_id(), std::forward<F>(body));
+  if (f == nullptr) {
+    error = make_error_code(stack_error::invalid_size);
+    return nullptr;
+  }
+  if (!how.name.empty()) {
+    f->set_name(how.name);
+  }
+  f->sanitizer.create(found.value.limit(), found.value.size(), f->name());
+  if (how.stop.stop_possible()) {
+    follow_token(f, how.stop);
+  }
+  if (to == here) {
+    launch_here(here, f);
+  } else {
+    launch_elsewhere(here, to, f);
+  }
+  return f;
+}
+
+}  // namespace detail
 
 /// A handle of a fiber, as std::jthread is one of a thread: move-only; destroying it requests a stop and joins.
 /// Not itself thread-safe.
@@ -50,12 +277,31 @@ class [[nodiscard]] fiber {
     }
     return *this;
   }
-  ~fiber() { reset(); }
+  PIRN_ALWAYS_INLINE ~fiber() {
+    if (control_ != nullptr) [[unlikely]] {
+      reset();
+    }
+  }
 
   [[nodiscard]] bool joinable() const noexcept { return control_ != nullptr; }
   /// Suspends until the fiber has ended, then rethrows what it threw. A stop of the caller does not end this wait.
   /// Throws std::system_error (no_such_process) if there is no fiber, (resource_deadlock_would_occur) for oneself.
-  void join();
+  PIRN_ALWAYS_INLINE void join() {
+    detail::fiber_control* const f = control_;
+    if (f == nullptr) [[unlikely]] {
+      detail::throw_not_joinable();
+    }
+    std::uintptr_t outcome = f->join_word.load(platform::memory_order_acquire);
+    if (!detail::has_ended(outcome)) {
+      detail::worker* const here = detail::current_worker();
+      outcome = here != nullptr && here == f->home ? detail::await_neighbour(here, f) : await_stranger();
+    }
+    control_ = nullptr;
+    if (outcome == detail::join_failed) [[unlikely]] {
+      detail::rethrow_failure(f);
+    }
+    detail::free_block(detail::current_worker(), f, outcome);
+  }
   /// As `join`, unless the deadline passes or the caller is asked to stop first: then the handle stays joinable.
   [[nodiscard]] std::expected<void, wait_error> join(platform::time_point deadline);
   /// Lets the fiber run on by itself; what it throws then goes to the runtime's handler.
@@ -63,149 +309,67 @@ class [[nodiscard]] fiber {
   /// Ends the fiber's present stoppable wait and all its later ones with wait_error::stopped.
   void request_stop() noexcept;
 
+  /// The fiber's number, unique in its process; 0 without a fiber.
   [[nodiscard]] std::uint64_t id() const noexcept { return control_ != nullptr ? control_->number() : 0; }
+  /// The name it was spawned with.
   [[nodiscard]] std::string_view name() const noexcept { return control_ != nullptr ? control_->name() : ""; }
 
  private:
+  friend class runtime;
   template <class F>
-  friend std::expected<fiber, std::error_code> detail::launch(detail::runtime_state& owner, F&& body,
-                                                              const spawn_options& how);
-  explicit fiber(detail::fiber_control* control) noexcept : control_(control) {}
+  friend fiber spawn(F&& body);
+  template <class F>
+  friend std::expected<fiber, std::error_code> try_spawn(F&& body, const spawn_options& how);
+
+  PIRN_ALWAYS_INLINE explicit fiber(detail::fiber_control* control) noexcept : control_(control) {}
+  std::uintptr_t await_stranger() noexcept;
   void reset() noexcept;
-  [[nodiscard]] wake_reason wait_for_end(const wait_options& how) noexcept;
-  [[nodiscard]] std::exception_ptr release() noexcept;
 
   detail::fiber_control* control_ = nullptr;
 };
-
-namespace detail {
-
-/// The runtime of the calling fiber; throws std::system_error (operation_not_permitted) on a plain thread.
-runtime_state& current_runtime();
-/// A stack of the given size, or the runtime's default for 0, from the caller's worker if it has one.
-stack_result stack_for_fiber(worker* here, runtime_state& owner, std::size_t stack_size) noexcept;
-void return_stack(worker* here, guarded_pool& pool, stack memory) noexcept;
-guarded_pool& pool_of(runtime_state& owner) noexcept;
-/// Finds the worker that `which` names; false if there is none.
-bool choose_worker(worker* here, runtime_state& owner, int which, worker*& chosen) noexcept;
-std::uint64_t make_foreign_id() noexcept;
-/// Makes a new fiber ready on `to`, spawned by `here` or, if null, by a plain thread.
-void launch_elsewhere(worker* here, worker* to, fiber_control* f) noexcept;
-/// Ends the fiber's stoppable waits, present and later. Any thread.
-void stop_fiber(fiber_control* f) noexcept;
-void follow_token(fiber_control* f, const stop_token& token) noexcept;
-/// The last switch of a fiber; does not return.
-[[noreturn]] void finish(bool failed) noexcept;
-
-/// A control block with the callable behind it.
-template <class F>
-struct fiber_block : fiber_control {
-  template <class G>
-  fiber_block(const stack& where, guarded_pool& from, worker* on, std::uint64_t number, G&& callable)
-      : fiber_control(where, from, on, number) {
-    ::new (static_cast<void*>(body)) F(std::forward<G>(callable));
-  }
-
-  static void entry(arch::word by, arch::word pending) {
-    run_node* const self = reinterpret_cast<worker*>(by)->queue.running();
-    self->sanitizer.arrive();
-    arrive(by, pending);
-    finish(static_cast<fiber_block*>(self)->execute());
-  }
-
- private:
-  /// Whether it ended by an exception, which is kept then.
-  bool execute() noexcept {
-    bool failed = false;
-    F& callable = *std::launder(reinterpret_cast<F*>(body));
-    try {
-      std::move(callable)();
-    } catch (...) {
-      cold().failure = std::current_exception();
-      failed = true;
-    }
-    callable.~F();
-    return failed;
-  }
-
-  alignas(F) std::byte body[sizeof(F)];
-};
-
-/// Bytes that must be left for frames below the control block.
-inline constexpr std::size_t least_frame_bytes = 2048;
-
-template <class F>
-std::expected<fiber, std::error_code> launch(runtime_state& owner, F&& body, const spawn_options& how) {
-  using block = fiber_block<std::decay_t<F>>;
-  static_assert(std::invocable<std::decay_t<F>>, "a fiber runs a callable without parameters");
-  worker* here = detail::current_worker();
-  if (here != nullptr && &here->owner != &owner) [[unlikely]] {
-    here = nullptr;
-  }
-  worker* to = here;
-  if (here == nullptr || how.worker != spawn_options::current_worker) [[unlikely]] {
-    if (!choose_worker(here, owner, how.worker, to)) {
-      return std::unexpected(std::make_error_code(std::errc::invalid_argument));
-    }
-  }
-  const stack_result found =
-      here != nullptr && how.stack_size == 0 ? here->stacks.allocate() : stack_for_fiber(here, owner, how.stack_size);
-  if (!found) [[unlikely]] {
-    return std::unexpected(make_error_code(found.error));
-  }
-  guarded_pool& pool = pool_of(owner);
-  constexpr std::size_t alignment = alignof(block) > 64 ? alignof(block) : 64;
-  constexpr std::size_t block_bytes = sizeof(block) + sizeof(fiber_cold_part);
-  if (found.value.size() < block_bytes + alignment + least_frame_bytes) [[unlikely]] {
-    return_stack(here, pool, found.value);
-    return std::unexpected(make_error_code(stack_error::invalid_size));
-  }
-  const auto top = reinterpret_cast<std::uintptr_t>(found.value.top());
-  void* const place = reinterpret_cast<void*>((top - block_bytes) & ~(alignment - 1));
-  const std::uint64_t number = here != nullptr ? here->make_id() : make_foreign_id();
-  block* f;
-  try {
-    f = ::new (place) block(found.value, pool, to, number, std::forward<F>(body));
-  } catch (...) {
-    return_stack(here, pool, found.value);
-    throw;
-  }
-  f->state = arch::prepare(place, &block::entry);
-  if (!how.name.empty()) {
-    f->set_name(how.name);
-  }
-  f->sanitizer.create(found.value.limit(), found.value.size(), f->name());
-  if (how.stop.stop_possible()) {
-    follow_token(f, how.stop);
-  }
-  if (to == here) [[likely]] {
-    here->count(here->spawned);
-    here->list(f);
-    here->queue.push_back(f);
-  } else {
-    launch_elsewhere(here, to, f);
-  }
-  return fiber(f);
-}
-
-}  // namespace detail
 
 /// Runs `body` as a new fiber of the calling fiber's runtime. The error is that of the stack (category "pirn.stack")
 /// or invalid_argument for a worker that does not exist. Throws what moving `body` throws, and std::system_error
 /// (operation_not_permitted) on a plain thread. Not a suspension point.
 template <class F>
-[[nodiscard]] std::expected<fiber, std::error_code> try_spawn(F&& body, const spawn_options& how = {}) {
-  return detail::launch(detail::current_runtime(), std::forward<F>(body), how);
+[[nodiscard]] std::expected<fiber, std::error_code> try_spawn(F&& body, const spawn_options& how) {
+  detail::worker* const here = detail::current_worker();
+  if (here == nullptr) {
+    detail::throw_no_runtime();
+  }
+  std::error_code error;
+  if (auto* const f = detail::launch(here->owner, std::forward<F>(body), how, error)) {
+    return fiber(f);
+  }
+  return std::unexpected(error);
+}
+template <class F>
+[[nodiscard]] std::expected<fiber, std::error_code> try_spawn(F&& body) {
+  return try_spawn(std::forward<F>(body), spawn_options{});
 }
 
 /// As `try_spawn`, but throws std::system_error where that returns an error, as std::thread does.
 template <class F>
-fiber spawn(F&& body, const spawn_options& how = {}) {
+fiber spawn(F&& body, const spawn_options& how) {
   auto made = try_spawn(std::forward<F>(body), how);
   if (!made) [[unlikely]] {
-    throw std::system_error(made.error(), "pirn: cannot spawn a fiber");
+    detail::throw_no_fiber(made.error());
   }
   return std::move(*made);
+}
+/// The same with everything by default: on the caller's worker, no name. The fast path of spawning.
+template <class F>
+PIRN_ALWAYS_INLINE fiber spawn(F&& body) {
+  detail::worker* const here = detail::current_worker();
+  if (here == nullptr) [[unlikely]] {
+    detail::throw_no_runtime();
+  }
+  std::error_code error;
+  detail::fiber_control* const f = detail::launch_plain(here, std::forward<F>(body), error);
+  if (f == nullptr) [[unlikely]] {
+    detail::throw_no_fiber(error);
+  }
+  return fiber(f);
 }
 
 /// What is told of a fiber whose exception nobody takes: it was detached, or its handle was destroyed.

@@ -54,15 +54,20 @@ class runtime {
   /// Runs `body` as a new fiber of this runtime; as the free functions of the same names.
   template <class F>
   fiber spawn(F&& body, const spawn_options& how = {}) {
-    auto made = try_spawn(std::forward<F>(body), how);
-    if (!made) {
-      throw std::system_error(made.error(), "pirn: cannot spawn a fiber");
+    std::error_code error;
+    detail::fiber_control* const f = detail::launch(*state_, std::forward<F>(body), how, error);
+    if (f == nullptr) {
+      detail::throw_no_fiber(error);
     }
-    return std::move(*made);
+    return fiber(f);
   }
   template <class F>
   [[nodiscard]] std::expected<fiber, std::error_code> try_spawn(F&& body, const spawn_options& how = {}) {
-    return detail::launch(*state_, std::forward<F>(body), how);
+    std::error_code error;
+    if (auto* const f = detail::launch(*state_, std::forward<F>(body), how, error)) {
+      return fiber(f);
+    }
+    return std::unexpected(error);
   }
 
   /// Runs `body` as a fiber and waits for it; returns what it returns and throws what it throws.

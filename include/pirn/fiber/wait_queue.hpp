@@ -129,6 +129,7 @@ class wait_queue {
     return waiters_.wait(lock_, options, value);
   }
   [[nodiscard]] waiter* claim_first() noexcept { return waiters_.claim_first(); }
+  [[nodiscard]] waiter* claim_all() noexcept { return waiters_.claim_all(); }
   [[nodiscard]] waiter* front() const noexcept { return waiters_.front(); }
   [[nodiscard]] bool empty() const noexcept { return waiters_.empty(); }
 

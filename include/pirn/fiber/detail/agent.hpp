@@ -92,11 +92,12 @@ class agent {
     return identity_.load(platform::memory_order_relaxed) >> number_shift;
   }
 
- protected:
   /// Whether the cold part of a fiber's block has been written.
   [[nodiscard]] bool described() const noexcept {
     return (identity_.load(platform::memory_order_relaxed) & described_bit) != 0;
   }
+
+ protected:
   void set_described() noexcept { identity_.fetch_or(described_bit, platform::memory_order_relaxed); }
 
  private:

@@ -37,12 +37,16 @@ struct run_node {
 
 /// The progress of a fiber towards its end, in one word: one of these, or the address of a `joiner`.
 enum join_state : std::uintptr_t {
-  join_possible = 0,  ///< runs; a handle exists
-  join_detached = 1,  ///< runs; no handle: its end frees the stack
-  join_waking = 2,    ///< has ended; its worker touches the block once more, to say so
-  join_ended = 3,     ///< has ended and is switched out; the handle frees the stack
-  join_failed = 4,    ///< the same, and its exception is kept in the cold part
+  join_possible = 0,    ///< runs; a handle exists
+  join_detached = 1,    ///< runs; no handle: its end frees the stack
+  join_waking = 2,      ///< has ended; its worker touches the block once more, to say so
+  join_ended = 3,       ///< has ended and is switched out; the handle frees the stack
+  join_ended_cold = 4,  ///< the same, and there is a cold part to destroy
+  join_failed = 5,      ///< the same, and its exception is kept there
 };
+PIRN_ALWAYS_INLINE bool has_ended(std::uintptr_t join_word) noexcept {
+  return join_word >= join_ended && join_word <= join_failed;
+}
 
 struct fiber_control;
 
@@ -62,12 +66,6 @@ struct alignas(16) fiber_cold_part {
 struct fiber_control : run_node, agent {
   fiber_control(const stack& where, guarded_pool& from, worker* on, std::uint64_t number) noexcept
       : agent(agent::kind::fiber, number), home(on), younger(this), memory(where), pool(from) {}
-  ~fiber_control() {
-    if (described()) {
-      cold_place()->~fiber_cold_part();
-    }
-  }
-
   // -- one cache line with the bases: what a wake-up and a switch touch
   worker* home;
   // -- the next line
@@ -95,12 +93,11 @@ struct fiber_control : run_node, agent {
     std::memcpy(part.name, text.data(), length);
     part.name[length] = '\0';
   }
-  /// Ends the tie to the stop token, if there is one.
-  void forget_token() noexcept {
-    if (described()) {
-      cold_place()->stop.detach();
-    }
-  }
+  /// Ends the tie to the stop token, if there is one. Only if `described`.
+  void forget_token() noexcept;
+
+  /// Destroys the part. Only if `described`.
+  void destroy_cold() noexcept;
 
  private:
   /// At the very top of the stack, above the callable.

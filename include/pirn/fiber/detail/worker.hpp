@@ -4,6 +4,7 @@
 #include <cxxabi.h>
 
 #include <memory>
+#include <utility>
 
 #include "pirn/fiber/detail/run_queue.hpp"
 #include "pirn/fiber/engine.hpp"
@@ -52,8 +53,9 @@ class alignas(64) worker {
   // -- shared
   alignas(64) inbox incoming;
   // -- constant after start
-  std::unique_ptr<engine> io;
+  std::shared_ptr<engine> io;  ///< shared with descriptors that may outlive the runtime
   runtime_state& owner;
+  guarded_pool& pool;
   unsigned index;
   platform::thread thread;
 
@@ -110,11 +112,19 @@ PIRN_ALWAYS_INLINE fiber_control* running_fiber(const worker* w) noexcept {
   return static_cast<fiber_control*>(w->queue.running());
 }
 
-/// What every context does first when it is resumed: on behalf of the one that was switched out, its commit.
+/// The second word of a switch: what the context that was switched out wants done on its behalf. Zero for nothing, the
+/// address of a commit, or, if bit 0 is set, the address of the block of a fiber that has ended, and its join_state
+/// in bits 1-3.
+PIRN_ALWAYS_INLINE arch::word pending_end(fiber_control* f, std::uintptr_t outcome) noexcept {
+  static_assert(alignof(worker) >= 64);  // and so are blocks
+  return reinterpret_cast<arch::word>(f) | (outcome << 1) | 1;
+}
+void settle(arch::word pending) noexcept;
+
+/// What every context does first when it is resumed.
 PIRN_ALWAYS_INLINE worker* arrive(arch::word by, arch::word pending) noexcept {
   if (pending != 0) {
-    auto* const last_wish = reinterpret_cast<commit*>(pending);
-    last_wish->run(last_wish);
+    settle(pending);
   }
   return reinterpret_cast<worker*>(by);
 }
@@ -133,15 +143,15 @@ PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* nex
 /// The same where exceptions are in flight: they stay with `self`.
 worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, commit* pending) noexcept;
 
-/// Takes the running fiber off the worker until somebody makes it ready again; `publish` runs once it is off.
-PIRN_ALWAYS_INLINE worker* suspend(worker* w, const wait_options& what, commit& publish) noexcept {
+/// Takes the running fiber off the worker until somebody makes it ready again; `publish`, if any, runs once it is off.
+PIRN_ALWAYS_INLINE worker* suspend(worker* w, const wait_options& what, commit* publish) noexcept {
   run_node* const self = w->queue.running();
   run_node* const next = --w->switches_left > 0 ? w->queue.leave() : w->queue.leave_to_scheduler();
   self->waits = &what;
   if (w->exceptions->any()) [[unlikely]] {
-    return switch_with_exceptions(w, self, next, &publish);
+    return switch_with_exceptions(w, self, next, publish);
   }
-  return switch_nodes(w, self, next, &publish);
+  return switch_nodes(w, self, next, publish);
 }
 
 /// The parts of a yield that are not its fast path: woken fibers, a look at the outside, exceptions in flight.
