@@ -3,6 +3,7 @@
 set(PIRN_ALL_LAYERS detail context stack coro fiber sync io net http rpc)
 set(PIRN_CXX20_LAYERS detail context stack coro)
 set(PIRN_LAYERS "")  # those that exist, leftmost first
+set(PIRN_LAYERS_LEFT_OUT "")
 set(left "")
 
 foreach(layer IN LISTS PIRN_ALL_LAYERS)
@@ -13,6 +14,7 @@ foreach(layer IN LISTS PIRN_ALL_LAYERS)
   endif()
   if(layer STREQUAL "http" AND NOT Boost_FOUND)
     message(STATUS "pirn::http is left out: it needs the headers of Boost 1.81 or newer")
+    set(PIRN_LAYERS_LEFT_OUT http rpc)
     break()
   endif()
 
