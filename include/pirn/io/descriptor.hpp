@@ -1,0 +1,85 @@
+// A file descriptor that fibers wait for. The rest of io, and net, is this loop: try the system call; if it would
+// block, wait until the descriptor may be ready; try again.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "pirn/fiber/engine.hpp"
+#include "pirn/io/error.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// Owns a non-blocking file descriptor. Movable while nobody uses it. Any fiber of any worker, and any plain thread,
+/// may call the operations, but two of them at once in the same direction share what arrives in no promised order.
+///
+/// The descriptor is made known to the engine of the worker whose fiber is the first to wait for it, so an operation
+/// that does not have to wait costs its system call. Close it before the runtime of that worker is destroyed.
+///
+/// Every operation takes an absolute deadline as its last parameter, is a suspension point, and fails with
+/// io_error::timed_out, stopped or closed, each also where the call would not have had to wait; otherwise with the
+/// kernel's error. A fiber whose operations never have to wait lets others run after every 32nd.
+class descriptor {
+ public:
+  /// No descriptor: every operation fails with io_error::closed.
+  descriptor() noexcept = default;
+  /// Takes over a descriptor that must be in non-blocking mode already (or never block, as regular files).
+  explicit descriptor(int native) noexcept;
+  descriptor(descriptor&& other) noexcept;
+  descriptor& operator=(descriptor&& other) noexcept;
+  ~descriptor() { close(); }
+
+  /// Takes over any descriptor and makes it non-blocking; closes it if that fails.
+  static result<descriptor> adopt(int native) noexcept;
+
+  /// Ends the operations that are under way, with io_error::closed, then closes. A plain thread may take 50 ms to
+  /// notice. Suspends only if there are any. Any thread or fiber.
+  void close() noexcept;
+  /// Gives up ownership; nobody may use the descriptor at the time.
+  [[nodiscard]] int release() noexcept;
+
+  [[nodiscard]] bool is_open() const noexcept {
+    return (users_.load(platform::memory_order_acquire) & closed_bit) == 0;
+  }
+  [[nodiscard]] int native() const noexcept { return native_; }
+
+  /// Reads at least one byte; 0 is the end.
+  [[nodiscard]] result<std::size_t> read(void* buffer, std::size_t size,
+                                         platform::time_point deadline = platform::never) noexcept;
+  /// Writes at least one byte of a non-empty buffer. Writing to a pipe that nobody reads raises SIGPIPE, as always.
+  [[nodiscard]] result<std::size_t> write(const void* buffer, std::size_t size,
+                                          platform::time_point deadline = platform::never) noexcept;
+  /// Waits until the descriptor may be ready in `direction` since the last such wait: a hint, to be followed by an
+  /// attempt.
+  [[nodiscard]] result<> wait(io_direction direction, platform::time_point deadline = platform::never) noexcept;
+
+  /// One system call: returns what it returned, or the negated number of its error. Must not block or suspend.
+  using attempt = std::int64_t (*)(int native, void* argument) noexcept;
+  /// Repeats `call` until it neither would block nor was interrupted; the loop above. `memory` is what the call reads
+  /// or writes: if it fails for a bad address in the guard of a stack, that is reported as io_error::stack_overflow.
+  [[nodiscard]] result<std::int64_t> perform(io_direction direction, platform::time_point deadline, attempt call,
+                                             void* argument, std::span<const ::iovec> memory = {}) noexcept;
+
+ private:
+  class use;
+  static constexpr std::uint32_t closed_bit = 1;
+  static constexpr std::uint32_t one_user = 2;
+
+  [[nodiscard]] result<> wait_ready(io_direction direction, platform::time_point deadline) noexcept;
+  [[nodiscard]] readiness* attach(std::error_code& error) noexcept;
+  void take(descriptor& other) noexcept;
+
+  int native_ = -1;
+  /// Bit 0: closed; from bit 1: how many operations are under way. Nobody begins one after the bit is set, and the
+  /// descriptor is closed when none is left, so its number cannot be reused under an operation.
+  platform::atomic<std::uint32_t> users_{closed_bit};
+  platform::atomic<readiness*> handle_{nullptr};
+  engine* engine_ = nullptr;  ///< of `handle_`; written once, under the lock
+  platform::spinlock attaching_;
+  platform::atomic<std::uint8_t> unsuspended_[2] = {};  ///< operations in a row that did not wait, per direction
+};
+
+}  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,42 @@
+// Errors of io and of the layers above: values, never errno, never exceptions.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <system_error>
+#include <type_traits>
+
+#include "pirn/fiber/wait_queue.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// Why a call failed where the kernel has no word for it; the first three are those of `wait_error`. What the kernel
+/// reports comes as std::errc in the system category.
+enum class io_error : std::uint8_t {
+  timed_out = 1,       ///< the deadline passed; compares equal to std::errc::timed_out
+  stopped = 2,         ///< the fiber was asked to stop; compares equal to std::errc::operation_canceled
+  closed = 3,          ///< the object is closed, or was closed meanwhile
+  end_of_stream = 4,   ///< the peer ended the stream before all that was asked for had come
+  stack_overflow = 5,  ///< the kernel was told to use memory in the guard of a stack: the stack is too small
+  bad_syntax = 6,      ///< a text is not what it should be, for instance not an address
+};
+
+/// The category of io_error, "pirn.io".
+const std::error_category& io_category() noexcept;
+inline std::error_code make_error_code(io_error error) noexcept { return {static_cast<int>(error), io_category()}; }
+inline std::error_code make_error_code(wait_error error) noexcept { return {static_cast<int>(error), io_category()}; }
+
+/// What every call of io, net and http returns.
+template <class T = void>
+using result = std::expected<T, std::error_code>;
+
+/// `return fail(io_error::closed);` from a function that returns a result.
+inline std::unexpected<std::error_code> fail(std::error_code why) noexcept { return std::unexpected(why); }
+inline std::unexpected<std::error_code> fail(io_error why) noexcept { return std::unexpected(make_error_code(why)); }
+
+}  // namespace pirn::inline PIRN_ABI
+
+template <>
+struct std::is_error_code_enum<pirn::io_error> : std::true_type {};
+template <>
+struct std::is_error_code_enum<pirn::wait_error> : std::true_type {};

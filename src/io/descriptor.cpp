@@ -1,0 +1,246 @@
+#include "pirn/io/descriptor.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "pirn/fiber/this_fiber.hpp"
+#include "pirn/stack/overflow.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint8_t operations_per_turn = 32;
+// A plain thread in poll(2) cannot be woken by a close elsewhere, so it looks now and then.
+constexpr auto plain_thread_look = 50ms;
+
+std::error_code system_error_of(int number) noexcept { return {number, std::system_category()}; }
+
+bool touches_guard(std::span<const ::iovec> memory) noexcept {
+  return std::any_of(memory.begin(), memory.end(),
+                     [](const ::iovec& part) { return is_guard_address(part.iov_base, part.iov_len); });
+}
+
+/// What ends an operation even before its first attempt.
+std::error_code reason_to_stop(platform::time_point deadline) noexcept {
+  if (this_fiber::stop_requested()) {
+    return io_error::stopped;
+  }
+  if (deadline != platform::never && platform::now() >= deadline) {
+    return io_error::timed_out;
+  }
+  return {};
+}
+
+std::error_code poll_on_thread(int native, io_direction direction, platform::time_point deadline) noexcept {
+  const auto until = std::min(deadline, platform::now() + plain_thread_look);
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - platform::now());
+  pollfd interest{};
+  interest.fd = native;
+  interest.events = direction == io_direction::read ? POLLIN : POLLOUT;
+  const int ready = ::poll(&interest, 1, std::max(0, static_cast<int>(left.count())));
+  if (ready < 0 && errno != EINTR && errno != EAGAIN) {
+    return system_error_of(errno);
+  }
+  return ready <= 0 && platform::now() >= deadline ? make_error_code(io_error::timed_out) : std::error_code{};
+}
+
+}  // namespace
+
+/// Counts one operation as under way; false once the descriptor is closed.
+class descriptor::use {
+ public:
+  explicit use(descriptor& of) noexcept : of_(of) {
+    open_ = (of_.users_.fetch_add(one_user, platform::memory_order_acq_rel) & closed_bit) == 0;
+  }
+  ~use() { of_.users_.fetch_sub(one_user, platform::memory_order_acq_rel); }
+  use(const use&) = delete;
+  use& operator=(const use&) = delete;
+  explicit operator bool() const noexcept { return open_; }
+
+ private:
+  descriptor& of_;
+  bool open_;
+};
+
+descriptor::descriptor(int native) noexcept : native_(native), users_(native >= 0 ? 0 : closed_bit) {}
+
+descriptor::descriptor(descriptor&& other) noexcept { take(other); }
+
+descriptor& descriptor::operator=(descriptor&& other) noexcept {
+  if (this != &other) {
+    close();
+    take(other);
+  }
+  return *this;
+}
+
+void descriptor::take(descriptor& other) noexcept {
+  native_ = std::exchange(other.native_, -1);
+  handle_.store(other.handle_.exchange(nullptr, platform::memory_order_acq_rel), platform::memory_order_release);
+  engine_ = std::exchange(other.engine_, nullptr);
+  users_.store(other.users_.exchange(closed_bit, platform::memory_order_acq_rel), platform::memory_order_release);
+}
+
+result<descriptor> descriptor::adopt(int native) noexcept {
+  descriptor owned(native);
+  const int flags = ::fcntl(native, F_GETFL);
+  if (flags < 0 || ::fcntl(native, F_SETFL, flags | O_NONBLOCK) < 0) {
+    return fail(system_error_of(errno));
+  }
+  return owned;
+}
+
+void descriptor::close() noexcept {
+  if ((users_.fetch_or(closed_bit, platform::memory_order_acq_rel) & closed_bit) != 0) {
+    return;
+  }
+  while (users_.load(platform::memory_order_acquire) != closed_bit) {
+    if (readiness* const handle = handle_.load(platform::memory_order_acquire)) {
+      handle->signal(io_direction::read);
+      handle->signal(io_direction::write);
+    }
+    this_fiber::yield();
+  }
+  const int native = release();
+  if (native >= 0) {
+    ::close(native);
+  }
+}
+
+int descriptor::release() noexcept {
+  users_.store(closed_bit, platform::memory_order_release);
+  if (readiness* const handle = handle_.exchange(nullptr, platform::memory_order_acq_rel)) {
+    engine_->detach(handle);
+    engine_ = nullptr;
+  }
+  return std::exchange(native_, -1);
+}
+
+readiness* descriptor::attach(std::error_code& error) noexcept {
+  const platform::spin_guard guard(attaching_);
+  readiness* handle = handle_.load(platform::memory_order_acquire);
+  if (handle == nullptr) {
+    engine_ = detail::current_worker()->io.get();
+    handle = engine_->attach(native_, error);
+    handle_.store(handle, platform::memory_order_release);
+  }
+  return handle;
+}
+
+result<> descriptor::wait_ready(io_direction direction, platform::time_point deadline) noexcept {
+  if (detail::current_worker() == nullptr) {
+    if (const std::error_code error = poll_on_thread(native_, direction, deadline)) {
+      return fail(error);
+    }
+  } else {
+    readiness* handle = handle_.load(platform::memory_order_acquire);
+    if (handle == nullptr) {
+      std::error_code error;
+      handle = attach(error);
+      if (handle == nullptr) {
+        return fail(error);
+      }
+    }
+    switch (handle->wait(direction, deadline)) {
+      case wake_reason::timed_out:
+        return fail(io_error::timed_out);
+      case wake_reason::stopped:
+        return fail(io_error::stopped);
+      case wake_reason::notified:
+        break;
+    }
+  }
+  if (!is_open()) {
+    return fail(io_error::closed);
+  }
+  return {};
+}
+
+result<> descriptor::wait(io_direction direction, platform::time_point deadline) noexcept {
+  const use mine(*this);
+  if (!mine) {
+    return fail(io_error::closed);
+  }
+  if (const std::error_code reason = reason_to_stop(deadline)) {
+    return fail(reason);
+  }
+  return wait_ready(direction, deadline);
+}
+
+result<std::int64_t> descriptor::perform(io_direction direction, platform::time_point deadline, attempt call,
+                                         void* argument, std::span<const ::iovec> memory) noexcept {
+  const use mine(*this);
+  if (!mine) {
+    return fail(io_error::closed);
+  }
+  if (const std::error_code reason = reason_to_stop(deadline)) {
+    return fail(reason);
+  }
+  auto& unsuspended = unsuspended_[static_cast<int>(direction)];
+  for (;;) {
+    const std::int64_t outcome = call(native_, argument);
+    if (outcome >= 0) [[likely]] {
+      const auto row = static_cast<std::uint8_t>(unsuspended.load(platform::memory_order_relaxed) + 1);
+      unsuspended.store(row % operations_per_turn, platform::memory_order_relaxed);
+      if (row == operations_per_turn) [[unlikely]] {
+        this_fiber::yield();
+      }
+      return outcome;
+    }
+    if (outcome == -EINTR) {
+      continue;
+    }
+    if (outcome != -EAGAIN && outcome != -EWOULDBLOCK) {
+      if (outcome == -EFAULT && touches_guard(memory)) {
+        return fail(io_error::stack_overflow);
+      }
+      return fail(system_error_of(static_cast<int>(-outcome)));
+    }
+    unsuspended.store(0, platform::memory_order_relaxed);
+    if (const result<> ready = wait_ready(direction, deadline); !ready) {
+      return fail(ready.error());
+    }
+  }
+}
+
+namespace {
+
+std::int64_t outcome_of(ssize_t returned) noexcept { return returned >= 0 ? returned : -std::int64_t{errno}; }
+
+result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
+  if (!done) {
+    return fail(done.error());
+  }
+  return static_cast<std::size_t>(*done);
+}
+
+}  // namespace
+
+result<std::size_t> descriptor::read(void* buffer, std::size_t size, platform::time_point deadline) noexcept {
+  ::iovec memory{buffer, size};
+  const attempt call = [](int native, void* argument) noexcept {
+    const auto& into = *static_cast<const ::iovec*>(argument);
+    return outcome_of(::read(native, into.iov_base, into.iov_len));
+  };
+  return counted(perform(io_direction::read, deadline, call, &memory, {&memory, 1}));
+}
+
+result<std::size_t> descriptor::write(const void* buffer, std::size_t size, platform::time_point deadline) noexcept {
+  ::iovec memory{const_cast<void*>(buffer), size};
+  const attempt call = [](int native, void* argument) noexcept {
+    const auto& from = *static_cast<const ::iovec*>(argument);
+    return outcome_of(::write(native, from.iov_base, from.iov_len));
+  };
+  return counted(perform(io_direction::write, deadline, call, &memory, {&memory, 1}));
+}
+
+}  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,53 @@
+#include "pirn/io/error.hpp"
+
+#include <string>
+
+namespace pirn::inline PIRN_ABI {
+
+namespace {
+
+class category final : public std::error_category {
+ public:
+  [[nodiscard]] const char* name() const noexcept override { return "pirn.io"; }
+  [[nodiscard]] std::string message(int value) const override {
+    switch (static_cast<io_error>(value)) {
+      case io_error::timed_out:
+      case io_error::stopped:
+      case io_error::closed:
+        return to_string(static_cast<wait_error>(value));
+      case io_error::end_of_stream:
+        return "the stream ended early";
+      case io_error::stack_overflow:
+        return "stack overflow: the kernel was told to use memory in a guard (spawn with a larger stack_size)";
+      case io_error::bad_syntax:
+        return "the text is not well-formed";
+    }
+    return "unknown error";
+  }
+  [[nodiscard]] std::error_condition default_error_condition(int value) const noexcept override {
+    switch (static_cast<io_error>(value)) {
+      case io_error::timed_out:
+        return std::errc::timed_out;
+      case io_error::stopped:
+        return std::errc::operation_canceled;
+      case io_error::closed:
+        return std::errc::bad_file_descriptor;
+      case io_error::end_of_stream:
+        return std::errc::connection_aborted;
+      case io_error::stack_overflow:
+        return std::errc::bad_address;
+      case io_error::bad_syntax:
+        return std::errc::invalid_argument;
+    }
+    return {value, *this};
+  }
+};
+
+}  // namespace
+
+const std::error_category& io_category() noexcept {
+  static const category instance;
+  return instance;
+}
+
+}  // namespace pirn::inline PIRN_ABI
