@@ -1,0 +1,77 @@
+// Addresses of the internet protocols, as values.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "pirn/io/error.hpp"
+
+struct sockaddr_storage;
+
+namespace pirn::inline PIRN_ABI {
+
+/// An IPv4 or IPv6 address. The default is 0.0.0.0.
+class ip_address {
+ public:
+  constexpr ip_address() noexcept = default;
+  static constexpr ip_address v4(std::array<std::uint8_t, 4> bytes) noexcept {
+    ip_address made;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      made.bytes_[i] = bytes[i];
+    }
+    return made;
+  }
+  /// `scope` is the index of the interface that a link-local address belongs to.
+  static constexpr ip_address v6(std::array<std::uint8_t, 16> bytes, std::uint32_t scope = 0) noexcept {
+    ip_address made;
+    made.bytes_ = bytes;
+    made.scope_ = scope;
+    made.is_v6_ = true;
+    return made;
+  }
+  static constexpr ip_address any_v4() noexcept { return {}; }
+  static constexpr ip_address any_v6() noexcept { return v6({}); }
+  static constexpr ip_address loopback_v4() noexcept { return v4({127, 0, 0, 1}); }
+  static constexpr ip_address loopback_v6() noexcept { return v6({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}); }
+
+  /// From "192.0.2.1", "2001:db8::1", "fe80::1%eth0" or "localhost" (127.0.0.1); other names are not looked up. Fails
+  /// with io_error::bad_syntax.
+  static result<ip_address> parse(std::string_view text);
+
+  [[nodiscard]] constexpr bool is_v6() const noexcept { return is_v6_; }
+  /// In network order; the first four of an IPv4 address.
+  [[nodiscard]] constexpr const std::array<std::uint8_t, 16>& bytes() const noexcept { return bytes_; }
+  [[nodiscard]] constexpr std::uint32_t scope() const noexcept { return scope_; }
+  [[nodiscard]] std::string to_string() const;
+
+  friend constexpr auto operator<=>(const ip_address&, const ip_address&) noexcept = default;
+
+ private:
+  bool is_v6_ = false;
+  std::array<std::uint8_t, 16> bytes_{};
+  std::uint32_t scope_ = 0;
+};
+
+/// An address and a port.
+struct endpoint {
+  ip_address address;
+  std::uint16_t port = 0;
+
+  /// From "192.0.2.1:80" or "[2001:db8::1]:80". Fails with io_error::bad_syntax.
+  static result<endpoint> parse(std::string_view text);
+  /// What `parse` takes.
+  [[nodiscard]] std::string to_string() const;
+
+  friend constexpr auto operator<=>(const endpoint&, const endpoint&) noexcept = default;
+};
+
+namespace detail {
+/// Fills in what the kernel wants and returns its length.
+std::uint32_t to_native(const endpoint& from, ::sockaddr_storage& to) noexcept;
+endpoint from_native(const ::sockaddr_storage& from) noexcept;
+}  // namespace detail
+
+}  // namespace pirn::inline PIRN_ABI

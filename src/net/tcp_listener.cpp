@@ -1,0 +1,75 @@
+#include "pirn/net/tcp_listener.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include "net/socket.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+using detail::last_error;
+using detail::outcome_of;
+using detail::set_option;
+
+result<tcp_listener> tcp_listener::listen(const endpoint& at, const listen_options& options) noexcept {
+  auto socket = detail::open_socket(at.address);
+  if (!socket) {
+    return fail(socket.error());
+  }
+  struct wish {
+    bool wanted;
+    int level, name, value;
+  };
+  const wish wishes[] = {
+      {options.reuse_address, SOL_SOCKET, SO_REUSEADDR, 1},
+      {options.reuse_port, SOL_SOCKET, SO_REUSEPORT, 1},
+      {at.address.is_v6(), IPPROTO_IPV6, IPV6_V6ONLY, options.dual_stack ? 0 : 1},
+      // Accepted sockets inherit it: one system call fewer for each connection.
+      {options.delay == tcp_stream::delay::none, IPPROTO_TCP, TCP_NODELAY, 1},
+  };
+  for (const wish& w : wishes) {
+    if (w.wanted) {
+      if (const result<> set = set_option(*socket, w.level, w.name, w.value); !set) {
+        return fail(set.error());
+      }
+    }
+  }
+  ::sockaddr_storage native;
+  const ::socklen_t size = detail::to_native(at, native);
+  if (::bind(socket->native(), reinterpret_cast<const ::sockaddr*>(&native), size) != 0 ||
+      ::listen(socket->native(), options.backlog) != 0) {
+    return fail(last_error());
+  }
+  return tcp_listener(std::move(*socket));
+}
+
+result<tcp_stream> tcp_listener::accept(platform::time_point deadline) noexcept {
+  const descriptor::attempt call = [](int native, void*) noexcept -> std::int64_t {
+    for (;;) {
+      const std::int64_t outcome = outcome_of(::accept4(native, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      switch (-outcome) {
+        // Linux hands on what befell the queued connection before it was accepted (accept(2)).
+        case ECONNABORTED:
+        case EPROTO:
+        case ENOPROTOOPT:
+        case ENETDOWN:
+        case ENETUNREACH:
+        case EHOSTDOWN:
+        case EHOSTUNREACH:
+        case ENONET:
+          continue;
+        default:
+          return outcome;
+      }
+    }
+  };
+  const auto accepted = socket_.perform(io_direction::read, deadline, call, nullptr);
+  if (!accepted) {
+    return fail(accepted.error());
+  }
+  return tcp_stream(descriptor(static_cast<int>(*accepted)));
+}
+
+result<endpoint> tcp_listener::local_endpoint() const noexcept { return detail::name_of(socket_, ::getsockname); }
+
+}  // namespace pirn::inline PIRN_ABI

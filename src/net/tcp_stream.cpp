@@ -1,0 +1,217 @@
+#include "pirn/net/tcp_stream.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/sendfile.h>
+
+#include <algorithm>
+
+#include "net/socket.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace {
+
+using detail::last_error;
+using detail::outcome_of;
+
+constexpr std::size_t most_parts = 16;
+
+/// Succeeds once the socket is no longer connecting.
+std::int64_t look_whether_connected(int native, void*) noexcept {
+  // Readiness alone does not tell: the socket may have been reported before the attempt began.
+  pollfd interest{native, POLLOUT, 0};
+  const int ready = ::poll(&interest, 1, 0);
+  return ready == 0 ? -EAGAIN : outcome_of(ready);
+}
+
+/// Keeps SIGPIPE from a call that has no flag against it.
+class no_sigpipe {
+ public:
+  no_sigpipe() noexcept {
+    ::sigset_t pending;
+    ::sigemptyset(&pending);
+    ::sigpending(&pending);
+    was_pending_ = ::sigismember(&pending, SIGPIPE) == 1;
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~no_sigpipe() {
+    if (!was_pending_) {
+      const timespec at_once{};
+      while (::sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
+      }
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  no_sigpipe(const no_sigpipe&) = delete;
+  no_sigpipe& operator=(const no_sigpipe&) = delete;
+
+ private:
+  ::sigset_t pipe_;
+  ::sigset_t before_;
+  bool was_pending_;
+};
+
+result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
+  if (!done) {
+    return fail(done.error());
+  }
+  return static_cast<std::size_t>(*done);
+}
+
+}  // namespace
+
+result<tcp_stream> tcp_stream::connect(const endpoint& to, platform::time_point deadline) noexcept {
+  auto socket = detail::open_socket(to.address);
+  if (!socket) {
+    return fail(socket.error());
+  }
+  struct target {
+    ::sockaddr_storage native;
+    ::socklen_t size;
+    bool begun;
+  } request{};
+  request.size = detail::to_native(to, request.native);
+  const descriptor::attempt call = [](int native, void* argument) noexcept -> std::int64_t {
+    auto& wanted = *static_cast<target*>(argument);
+    if (wanted.begun) {
+      return look_whether_connected(native, nullptr);
+    }
+    wanted.begun = true;
+    const std::int64_t outcome =
+        outcome_of(::connect(native, reinterpret_cast<const ::sockaddr*>(&wanted.native), wanted.size));
+    return outcome == -EINPROGRESS || outcome == -EINTR ? -EAGAIN : outcome == -EAGAIN ? -EADDRNOTAVAIL : outcome;
+  };
+  if (const auto done = socket->perform(io_direction::write, deadline, call, &request); !done) {
+    return fail(done.error());
+  }
+  int failure = 0;
+  ::socklen_t size = sizeof failure;
+  if (::getsockopt(socket->native(), SOL_SOCKET, SO_ERROR, &failure, &size) != 0) {
+    return fail(last_error());
+  }
+  if (failure != 0) {
+    return fail({failure, std::system_category()});
+  }
+  return tcp_stream(std::move(*socket));
+}
+
+result<std::size_t> tcp_stream::read(void* buffer, std::size_t size, platform::time_point deadline) noexcept {
+  ::iovec memory{buffer, size};
+  const descriptor::attempt call = [](int native, void* argument) noexcept {
+    const auto& into = *static_cast<const ::iovec*>(argument);
+    return outcome_of(::recv(native, into.iov_base, into.iov_len, 0));
+  };
+  return counted(socket_.perform(io_direction::read, deadline, call, &memory, {&memory, 1}));
+}
+
+result<> tcp_stream::read_exactly(void* buffer, std::size_t size, platform::time_point deadline) noexcept {
+  auto* next = static_cast<std::byte*>(buffer);
+  while (size > 0) {
+    const auto got = read(next, size, deadline);
+    if (!got) {
+      return fail(got.error());
+    }
+    if (*got == 0) {
+      return fail(io_error::end_of_stream);
+    }
+    next += *got;
+    size -= *got;
+  }
+  return {};
+}
+
+result<std::size_t> tcp_stream::write_some(const void* buffer, std::size_t size,
+                                           platform::time_point deadline) noexcept {
+  ::iovec memory{const_cast<void*>(buffer), size};
+  const descriptor::attempt call = [](int native, void* argument) noexcept {
+    const auto& from = *static_cast<const ::iovec*>(argument);
+    return outcome_of(::send(native, from.iov_base, from.iov_len, MSG_NOSIGNAL));
+  };
+  return counted(socket_.perform(io_direction::write, deadline, call, &memory, {&memory, 1}));
+}
+
+result<> tcp_stream::write(const void* buffer, std::size_t size, platform::time_point deadline) noexcept {
+  const auto* next = static_cast<const std::byte*>(buffer);
+  while (size > 0) {
+    const auto put = write_some(next, size, deadline);
+    if (!put) {
+      return fail(put.error());
+    }
+    next += *put;
+    size -= *put;
+  }
+  return {};
+}
+
+result<> tcp_stream::write(std::span<const const_buffer> parts, platform::time_point deadline) noexcept {
+  const descriptor::attempt call = [](int native, void* argument) noexcept {
+    return outcome_of(::sendmsg(native, static_cast<const ::msghdr*>(argument), MSG_NOSIGNAL));
+  };
+  std::size_t skip = 0;  // bytes of the first part that have been sent
+  while (!parts.empty()) {
+    ::iovec memory[most_parts];
+    const std::size_t count = std::min(parts.size(), most_parts);
+    for (std::size_t i = 0; i < count; ++i) {
+      memory[i] = {const_cast<void*>(parts[i].data), parts[i].size};
+    }
+    memory[0] = {static_cast<std::byte*>(memory[0].iov_base) + skip, memory[0].iov_len - skip};
+    ::msghdr message{};
+    message.msg_iov = memory;
+    message.msg_iovlen = count;
+    const auto put = socket_.perform(io_direction::write, deadline, call, &message, {memory, count});
+    if (!put) {
+      return fail(put.error());
+    }
+    skip += static_cast<std::size_t>(*put);
+    while (!parts.empty() && skip >= parts.front().size) {
+      skip -= parts.front().size;
+      parts = parts.subspan(1);
+    }
+  }
+  return {};
+}
+
+result<std::size_t> tcp_stream::send_file(int file, std::uint64_t offset, std::size_t size,
+                                          platform::time_point deadline) noexcept {
+  struct source {
+    int file;
+    ::off_t offset;
+    std::size_t size;
+  } request{file, static_cast<::off_t>(offset), size};
+  const descriptor::attempt call = [](int native, void* argument) noexcept {
+    const auto& from = *static_cast<const source*>(argument);
+    const no_sigpipe quiet;
+    ::off_t position = from.offset;
+    return outcome_of(::sendfile(native, from.file, &position, from.size));
+  };
+  return counted(socket_.perform(io_direction::write, deadline, call, &request));
+}
+
+result<> tcp_stream::shutdown(shutdown_half which) noexcept {
+  if (!socket_.is_open()) {
+    return fail(io_error::closed);
+  }
+  const int how = which == shutdown_half::read ? SHUT_RD : which == shutdown_half::write ? SHUT_WR : SHUT_RDWR;
+  if (::shutdown(socket_.native(), how) != 0) {
+    return fail(last_error());
+  }
+  return {};
+}
+
+result<> tcp_stream::set_delay(delay what) noexcept {
+  if (!socket_.is_open()) {
+    return fail(io_error::closed);
+  }
+  return detail::set_option(socket_, IPPROTO_TCP, TCP_NODELAY, what == delay::none ? 1 : 0);
+}
+
+result<endpoint> tcp_stream::local_endpoint() const noexcept { return detail::name_of(socket_, ::getsockname); }
+result<endpoint> tcp_stream::remote_endpoint() const noexcept { return detail::name_of(socket_, ::getpeername); }
+
+}  // namespace pirn::inline PIRN_ABI
