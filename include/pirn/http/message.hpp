@@ -1,0 +1,81 @@
+// Requests and responses as a handler sees them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "pirn/io/descriptor.hpp"
+
+namespace pirn::inline PIRN_ABI::http {
+
+/// One header field.
+struct header {
+  std::string_view name;
+  std::string_view value;
+};
+
+/// What the client asked for. Views into the connection's buffers: valid until the handler returns.
+struct request {
+  std::string_view method;  ///< as sent; HTTP methods are case-sensitive
+  std::string_view target;  ///< as sent, from the first slash: "/a%20b?x=1"; "*" for OPTIONS
+  std::span<const header> headers;
+  std::string_view body;
+  int minor_version = 1;  ///< of HTTP/1.x
+
+  /// The target without its query, still percent-encoded.
+  [[nodiscard]] std::string_view path() const noexcept { return target.substr(0, target.find('?')); }
+  /// The first header of that name (in any case), or none. O(headers).
+  [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const noexcept;
+};
+
+/// What the client gets; 200 with an empty body unless the handler says otherwise. Content-Length, Date, Server and
+/// Connection are the server's business. For HEAD the server leaves out the body itself.
+class response {
+ public:
+  response& status(int code) noexcept {
+    status_ = code;
+    return *this;
+  }
+  [[nodiscard]] int status() const noexcept { return status_; }
+
+  /// Adds a header field. Throws std::invalid_argument for what is not a field name and for line breaks and other
+  /// control characters in the value.
+  response& header(std::string_view name, std::string_view value);
+  /// Sets the body, which is copied, and its media type.
+  response& body(std::string_view content, std::string_view type = "text/plain");
+  /// Sends a part of a regular file as the body.
+  response& file(descriptor source, std::uint64_t offset, std::uint64_t length);
+  /// Ends the connection after this response.
+  response& close() noexcept {
+    close_ = true;
+    return *this;
+  }
+  /// Status and a one-line body that names it: for errors.
+  response& fail(int code);
+
+ private:
+  friend class connection;
+  void reset() noexcept;
+
+  int status_ = 200;
+  bool close_ = false;
+  std::string headers_;  ///< complete lines
+  std::string body_;
+  descriptor file_;
+  std::uint64_t file_offset_ = 0;
+  std::uint64_t file_length_ = 0;
+};
+
+/// The reason phrase of a status code; "Unknown" for those that are not in RFC 9110.
+[[nodiscard]] std::string_view reason_of(int status) noexcept;
+/// Whether two header names (or other ASCII tokens) are the same but for case.
+[[nodiscard]] bool same_token(std::string_view a, std::string_view b) noexcept;
+/// A point of time as HTTP writes it (RFC 9110, 5.6.7): 29 characters.
+[[nodiscard]] std::string format_date(std::int64_t seconds_since_1970);
+/// The opposite; only the preferred form is understood.
+[[nodiscard]] std::optional<std::int64_t> parse_date(std::string_view text) noexcept;
+
+}  // namespace pirn::inline PIRN_ABI::http

@@ -1,0 +1,43 @@
+// The files of a folder as an http handler.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "pirn/http/message.hpp"
+
+namespace pirn::inline PIRN_ABI::http {
+
+/// Answers GET and HEAD from the files below one folder; index.html for a folder. Sends Content-Type by extension,
+/// Last-Modified, ETag; understands If-None-Match, If-Modified-Since, If-Range, and Range with a single range (206,
+/// 416); several ranges get the whole file. Whatever the target says, nothing outside the folder is opened: ".."
+/// is refused also when encoded, and so are symbolic links that lead outside. Any fiber or thread.
+class static_files {
+ public:
+  /// Throws std::system_error if the folder cannot be opened.
+  explicit static_files(const std::string& folder);
+  /// Blocks the worker while the disk is read.
+  void operator()(const request& asked, response& answer) const;
+
+ private:
+  [[nodiscard]] result<descriptor> open(const std::string& path) const;
+  descriptor root_;
+};
+
+/// A target's path without percent-encoding, or an error status: 400 for what is not well-formed (also an encoded
+/// zero), 403 for one with a ".." component.
+[[nodiscard]] std::expected<std::string, int> decode_path(std::string_view encoded);
+/// The media type for a file name, by its extension.
+[[nodiscard]] std::string_view type_of(std::string_view name) noexcept;
+
+/// The bytes [first, first + length) of a representation.
+struct byte_range {
+  std::uint64_t first;
+  std::uint64_t length;
+  friend bool operator==(const byte_range&, const byte_range&) = default;
+};
+enum class range_kind : std::uint8_t { whole, part, unsatisfiable };
+/// What a Range header asks for of `size` bytes; what is not one well-formed range of bytes is to be ignored: whole.
+[[nodiscard]] range_kind parse_range(std::string_view value, std::uint64_t size, byte_range& range) noexcept;
+
+}  // namespace pirn::inline PIRN_ABI::http

@@ -1,0 +1,405 @@
+#include "http/connection.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <ctime>
+
+namespace pirn::inline PIRN_ABI::http {
+
+namespace {
+
+using beast_error = boost::beast::http::error;
+
+constexpr std::size_t first_capacity = 4096;
+constexpr std::size_t least_body_room = 16 * 1024;
+constexpr std::size_t output_enough = 64 * 1024;  // written even though more responses follow
+constexpr std::size_t inline_file = 32 * 1024;    // files up to this size are copied behind the head
+constexpr std::size_t file_step = 256 * 1024;
+constexpr std::size_t most_lingering_bytes = 256 * 1024;
+
+platform::time_point after(platform::duration timeout) noexcept {
+  const platform::time_point now = platform::now();
+  return timeout < platform::never - now ? now + timeout : platform::never;
+}
+
+void append_number(std::string& to, std::uint64_t number) {
+  char digits[20];
+  const auto end = std::to_chars(digits, digits + sizeof digits, number);
+  to.append(digits, end.ptr);
+}
+
+/// Whether a request line that the parser took for one of an unknown version is otherwise fine.
+bool is_other_version(std::string_view head) noexcept {
+  const std::string_view line = head.substr(0, head.find("\r\n"));
+  constexpr std::string_view form = " HTTP/d.d";
+  if (line.size() < form.size()) {
+    return false;
+  }
+  const std::string_view end = line.substr(line.size() - form.size());
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  return end.starts_with(" HTTP/") && digit(end[6]) && end[7] == '.' && digit(end[8]);
+}
+
+}  // namespace
+
+void connection::run() noexcept {
+  owner_.enter(*this);
+  try {
+    while (keep_ && read_request()) {
+      answer();
+      begin_ = parsed_;
+    }
+    if (flush() && !peer_ended_) {
+      linger();
+    }
+  } catch (const std::bad_alloc&) {
+    // Without memory for a request or response this connection ends; the others go on.
+  }
+  owner_.leave(*this);
+}
+
+bool connection::read_request() {
+  parser_.emplace(parsed_request_, owner_.options.header_count_limit, owner_.options.body_limit);
+  return read_header() && check_header() && (parser_->is_done() || read_body());
+}
+
+bool connection::read_header() {
+  platform::time_point deadline = platform::never;
+  parsed_ = begin_;
+  for (;;) {
+    // An empty line before a request is to be passed over (RFC 9112, 2.2).
+    if (parsed_ == begin_ && filled_ - begin_ > 2 && std::memcmp(input_.get() + begin_, "\r\n", 2) == 0) {
+      begin_ += 2;
+      parsed_ = begin_;
+    }
+    if (parsed_ < filled_) {
+      const char* const base = input_.get() + begin_;
+      boost::beast::error_code error;
+      parsed_ += parser_->parse(base, filled_ - begin_, input_.get() + parsed_, error);
+      if (parser_->is_header_done() && !error) {
+        return true;
+      }
+      if (error && error != beast_error::need_more) {
+        return refuse(error);
+      }
+    }
+    if (filled_ == begin_) {
+      if (!receive_first()) {
+        return false;
+      }
+    } else {
+      if (deadline == platform::never) {
+        deadline = after(owner_.options.header_timeout);
+      }
+      if (!make_room() || !receive(deadline)) {
+        return false;
+      }
+    }
+  }
+}
+
+bool connection::make_room() {
+  if (filled_ < capacity_) {
+    return true;
+  }
+  if (begin_ > 0) {
+    std::memmove(input_.get(), input_.get() + begin_, filled_ - begin_);
+    parsed_ -= begin_;
+    filled_ -= begin_;
+    begin_ = 0;
+    return true;
+  }
+  if (capacity_ >= owner_.options.header_limit) {
+    const bool in_first_line = std::memchr(input_.get(), '\n', filled_) == nullptr;
+    return refuse(in_first_line ? 414 : 431);
+  }
+  grow(std::min(2 * capacity_, owner_.options.header_limit));
+  return true;
+}
+
+void connection::grow(std::size_t capacity) {
+  auto larger = std::make_unique_for_overwrite<char[]>(capacity);
+  if (filled_ > 0) {
+    std::memcpy(larger.get(), input_.get(), filled_);
+  }
+  input_ = std::move(larger);
+  capacity_ = capacity;
+}
+
+bool connection::check_header() {
+  const int hosts_wanted = parsed_request_.version >= 11 ? 1 : 0;
+  if (parsed_request_.hosts > 1 || static_cast<int>(parsed_request_.hosts) < hosts_wanted) {
+    return refuse(400);
+  }
+  if (parsed_request_.has_encoding && (parsed_request_.version < 11 || !parser_->chunked())) {
+    return refuse(parsed_request_.version < 11 ? 400 : 501);
+  }
+  if (parsed_request_.target.size == 0) {
+    return refuse(400);
+  }
+  if (parsed_request_.expects && parsed_request_.version >= 11) {
+    for (const auto& field : parsed_request_.fields) {
+      if (same_token(text_of(field.name), "expect") && !same_token(text_of(field.value), "100-continue")) {
+        return refuse(417);
+      }
+    }
+    if (!parser_->is_done() && parsed_ == filled_) {
+      output_.append("HTTP/1.1 100 Continue\r\n\r\n");
+    }
+  }
+  return true;
+}
+
+bool connection::read_body() {
+  const platform::time_point deadline = after(owner_.options.body_timeout);
+  const std::size_t body_begin = parsed_;
+  for (;;) {
+    while (parsed_ < filled_) {
+      boost::beast::error_code error;
+      const std::size_t taken = parser_->parse(input_.get() + begin_, filled_ - begin_, input_.get() + parsed_, error);
+      parsed_ += taken;
+      if (error && error != beast_error::need_more) {
+        return refuse(error);
+      }
+      if (parser_->is_done()) {
+        return true;
+      }
+      if (error) {
+        break;
+      }
+    }
+    // What has been parsed is in the body's string, so its place is free again.
+    const std::size_t left = filled_ - parsed_;
+    std::memmove(input_.get() + body_begin, input_.get() + parsed_, left);
+    parsed_ = body_begin;
+    filled_ = body_begin + left;
+    if (capacity_ - body_begin < least_body_room) {
+      grow(body_begin + least_body_room);
+    }
+    if (filled_ == capacity_) {
+      return refuse(431);  // trailers or a chunk extension without end
+    }
+    if (!receive(deadline)) {
+      return false;
+    }
+  }
+}
+
+bool connection::receive_first() {
+  begin_ = parsed_ = filled_ = 0;
+  if (!flush()) {
+    return false;
+  }
+  if (capacity_ > std::max(first_capacity, least_body_room)) {
+    input_.reset();
+    capacity_ = 0;
+  }
+  const platform::time_point deadline = after(owner_.options.idle_timeout);
+  idle_.store(true, platform::memory_order_seq_cst);
+  if (owner_.draining.load(platform::memory_order_seq_cst)) {
+    peer_ended_ = true;
+    return false;
+  }
+  bool ready = true;
+  if (capacity_ == 0) {
+    // Many connections never send anything: they get a buffer when they do.
+    ready = stream_.wait_readable(deadline).has_value();
+    if (ready) {
+      grow(std::min(first_capacity, owner_.options.header_limit));
+    }
+  }
+  const auto got = ready ? stream_.read(input_.get(), capacity_, deadline) : result<std::size_t>(0);
+  idle_.store(false, platform::memory_order_relaxed);
+  if (!got || *got == 0) {
+    peer_ended_ = true;  // also where the deadline has passed or the server stops: nobody waits for an answer
+    return false;
+  }
+  filled_ = *got;
+  return true;
+}
+
+bool connection::receive(platform::time_point deadline) {
+  if (!flush()) {
+    return false;
+  }
+  const auto got = stream_.read(input_.get() + filled_, capacity_ - filled_, deadline);
+  if (got && *got > 0) {
+    filled_ += *got;
+    return true;
+  }
+  if (!got && got.error() == io_error::timed_out) {
+    return refuse(408);
+  }
+  if (got) {
+    return refuse(400);  // the peer's half ended within a request; it may still read
+  }
+  peer_ended_ = true;
+  return false;
+}
+
+bool connection::refuse(const boost::beast::error_code& error) {
+  if (error == beast_error::header_limit) {
+    return refuse(431);
+  }
+  if (error == beast_error::body_limit) {
+    return refuse(413);
+  }
+  const std::string_view head(input_.get() + begin_, filled_ - begin_);
+  return refuse(error == beast_error::bad_version && is_other_version(head) ? 505 : 400);
+}
+
+bool connection::refuse(int status) {
+  response_.reset();
+  response_.fail(status);
+  keep_ = false;
+  append_head(response_.body_.size());
+  output_.append(response_.body_);
+  return false;
+}
+
+void connection::answer() {
+  headers_.clear();
+  for (const auto& field : parsed_request_.fields) {
+    headers_.push_back({text_of(field.name), text_of(field.value)});
+  }
+  request asked;
+  asked.method = text_of(parsed_request_.method);
+  asked.target = text_of(parsed_request_.target);
+  // The form with a scheme and a host means the same as the path alone (RFC 9112, 3.2.2).
+  if (const auto scheme = asked.target.find("://"); scheme != asked.target.npos && asked.target.front() != '/') {
+    const auto path = asked.target.find('/', scheme + 3);
+    asked.target = path != asked.target.npos ? asked.target.substr(path) : "/";
+  }
+  asked.headers = headers_;
+  asked.body = parsed_request_.body;
+  asked.minor_version = parsed_request_.version % 10;
+
+  response_.reset();
+  try {
+    owner_.answer(asked, response_);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (...) {
+    response_.reset();
+    response_.fail(500);
+  }
+  keep_ = parser_->keep_alive() && !response_.close_ && !owner_.draining.load(platform::memory_order_relaxed);
+  const bool from_file = response_.file_.is_open();
+  append_head(from_file ? response_.file_length_ : response_.body_.size());
+  if (asked.method == "HEAD") {
+    response_.file_.close();
+    return;
+  }
+  if (from_file) {
+    if (!send_file()) {
+      keep_ = false;
+      peer_ended_ = true;
+    }
+    response_.file_.close();
+  } else {
+    output_.append(response_.body_);
+  }
+  if (output_.size() >= output_enough) {
+    flush();
+  }
+}
+
+void connection::append_head(std::uint64_t length) {
+  const std::int64_t second = ::time(nullptr);
+  if (second != date_second_) {
+    date_second_ = second;
+    date_ = "Date: " + format_date(second) + "\r\n";
+    if (!owner_.options.name.empty()) {
+      date_ += "Server: " + owner_.options.name + "\r\n";
+    }
+  }
+  if (response_.status_ == 200) [[likely]] {
+    output_.append("HTTP/1.1 200 OK\r\n");
+  } else {
+    output_.append("HTTP/1.1 ");
+    append_number(output_, static_cast<std::uint64_t>(response_.status_));
+    output_.append(" ").append(reason_of(response_.status_)).append("\r\n");
+  }
+  output_.append(date_).append(response_.headers_);
+  if (response_.status_ >= 200 && response_.status_ != 204 && response_.status_ != 304) {
+    output_.append("Content-Length: ");
+    append_number(output_, length);
+    output_.append("\r\n");
+  }
+  if (!keep_) {
+    output_.append("Connection: close\r\n");
+  } else if (parsed_request_.version < 11) {
+    output_.append("Connection: keep-alive\r\n");
+  }
+  output_.append("\r\n");
+}
+
+bool connection::send_file() {
+  const int file = response_.file_.native();
+  std::uint64_t offset = response_.file_offset_;
+  std::uint64_t left = response_.file_length_;
+  if (left <= inline_file) {
+    const std::size_t head = output_.size();
+    output_.resize(head + left);
+    while (left > 0) {
+      const ssize_t got = ::pread(file, output_.data() + output_.size() - left, left, static_cast<::off_t>(offset));
+      if (got <= 0) {
+        return false;  // the file shrank or the disk failed after the length was promised
+      }
+      offset += static_cast<std::uint64_t>(got);
+      left -= static_cast<std::uint64_t>(got);
+    }
+    return true;
+  }
+  if (!flush()) {
+    return false;
+  }
+  while (left > 0) {
+    const std::size_t step = static_cast<std::size_t>(std::min<std::uint64_t>(left, file_step));
+    const auto put = stream_.send_file(file, offset, step, after(owner_.options.write_timeout));
+    if (!put || *put == 0) {
+      return false;
+    }
+    offset += *put;
+    left -= *put;
+  }
+  return true;
+}
+
+bool connection::flush() {
+  std::string_view left = output_;
+  while (!left.empty()) {
+    const auto step = left.substr(0, file_step);
+    const auto put = stream_.write_some(step.data(), step.size(), after(owner_.options.write_timeout));
+    if (!put) {
+      peer_ended_ = true;
+      keep_ = false;
+      break;
+    }
+    left.remove_prefix(*put);
+  }
+  output_.clear();
+  if (output_.capacity() > 4 * output_enough) {
+    output_.shrink_to_fit();
+  }
+  return !peer_ended_;
+}
+
+void connection::linger() noexcept {
+  // Closing with unread input makes the kernel send a reset, which may overtake the response.
+  static_cast<void>(stream_.shutdown(shutdown_half::write));
+  const platform::time_point deadline = after(owner_.options.linger_timeout);
+  char ignored[1024];
+  for (std::size_t total = 0; total < most_lingering_bytes;) {
+    const auto got = stream_.read(ignored, sizeof ignored, deadline);
+    if (!got || *got == 0) {
+      return;
+    }
+    total += *got;
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI::http

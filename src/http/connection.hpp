@@ -1,0 +1,73 @@
+// One connection of a server: reads requests, has them answered, writes responses.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "http/parser.hpp"
+#include "http/server_state.hpp"
+#include "pirn/net/tcp_stream.hpp"
+
+namespace pirn::inline PIRN_ABI::http {
+
+/// The input buffer holds, in this order, the present request up to where it is parsed, what has come after that, and
+/// free space:
+///     begin_ .. parsed_ .. filled_ .. capacity_
+/// Header bytes stay in place until the request is answered; body bytes are taken out as they come. Responses gather
+/// in `output_`, which is written when no complete request is left in the input.
+class connection {
+ public:
+  connection(server_state& owner, tcp_stream stream) noexcept : owner_(owner), stream_(std::move(stream)) {}
+  /// Serves until either side ends the connection.
+  void run() noexcept;
+
+ private:
+  friend class server_state;
+
+  bool read_request();
+  bool read_header();
+  bool read_body();
+  bool check_header();
+  void answer();
+  void append_head(std::uint64_t length);
+  bool send_file();
+  /// Answers with an error that ends the connection. False, for the caller to return.
+  bool refuse(int status);
+  bool refuse(const boost::beast::error_code& error);
+  bool receive(platform::time_point deadline);
+  bool receive_first();
+  bool make_room();
+  void grow(std::size_t capacity);
+  bool flush();
+  void linger() noexcept;
+  [[nodiscard]] std::string_view text_of(parsed_request::piece piece) const noexcept {
+    return {input_.get() + begin_ + piece.offset, piece.size};
+  }
+
+  server_state& owner_;
+  tcp_stream stream_;
+  connection* previous_ = nullptr;  ///< with `next_`: the list in server_state, under its lock
+  connection* next_ = nullptr;
+  /// Whether it is between requests. The connection sets it, then looks at `draining`; the server sets `draining`,
+  /// then looks at it.
+  platform::atomic<bool> idle_{false};
+
+  std::unique_ptr<char[]> input_;
+  std::size_t capacity_ = 0;
+  std::size_t begin_ = 0;
+  std::size_t parsed_ = 0;
+  std::size_t filled_ = 0;
+  std::string output_;
+  std::optional<request_parser> parser_;
+  parsed_request parsed_request_;
+  std::vector<header> headers_;
+  response response_;
+  std::int64_t date_second_ = -1;
+  std::string date_;
+  bool keep_ = true;         ///< whether another request may follow
+  bool peer_ended_ = false;  ///< nothing more can come, or the connection is broken
+};
+
+}  // namespace pirn::inline PIRN_ABI::http

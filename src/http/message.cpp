@@ -1,0 +1,206 @@
+#include "pirn/http/message.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <stdexcept>
+
+namespace pirn::inline PIRN_ABI::http {
+
+namespace {
+
+constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
+
+constexpr std::string_view token_marks = "!#$%&'*+-.^_`|~";
+
+constexpr bool is_token_char(char c) noexcept {
+  return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') || token_marks.find(c) != token_marks.npos;
+}
+constexpr bool is_value_char(char c) noexcept {
+  return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
+}
+
+constexpr const char* day_names[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+constexpr const char* month_names[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+
+}  // namespace
+
+bool same_token(std::string_view a, std::string_view b) noexcept {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
+}
+
+std::optional<std::string_view> request::find(std::string_view name) const noexcept {
+  for (const http::header& h : headers) {
+    if (same_token(h.name, name)) {
+      return h.value;
+    }
+  }
+  return std::nullopt;
+}
+
+response& response::header(std::string_view name, std::string_view value) {
+  if (name.empty() || !std::all_of(name.begin(), name.end(), is_token_char) ||
+      !std::all_of(value.begin(), value.end(), is_value_char)) {
+    throw std::invalid_argument("pirn: not a header field: " + std::string(name));
+  }
+  headers_.append(name).append(": ").append(value).append("\r\n");
+  return *this;
+}
+
+response& response::body(std::string_view content, std::string_view type) {
+  body_.assign(content);
+  return header("Content-Type", type);
+}
+
+response& response::file(descriptor source, std::uint64_t offset, std::uint64_t length) {
+  file_ = std::move(source);
+  file_offset_ = offset;
+  file_length_ = length;
+  return *this;
+}
+
+response& response::fail(int code) {
+  status(code);
+  body_ = std::to_string(code);
+  body_.append(" ").append(reason_of(code)).append("\n");
+  return header("Content-Type", "text/plain");
+}
+
+void response::reset() noexcept {
+  status_ = 200;
+  close_ = false;
+  headers_.clear();
+  body_.clear();
+  file_.close();
+}
+
+std::string_view reason_of(int status) noexcept {
+  switch (status) {
+    case 100:
+      return "Continue";
+    case 101:
+      return "Switching Protocols";
+    case 200:
+      return "OK";
+    case 201:
+      return "Created";
+    case 202:
+      return "Accepted";
+    case 203:
+      return "Non-Authoritative Information";
+    case 204:
+      return "No Content";
+    case 205:
+      return "Reset Content";
+    case 206:
+      return "Partial Content";
+    case 300:
+      return "Multiple Choices";
+    case 301:
+      return "Moved Permanently";
+    case 302:
+      return "Found";
+    case 303:
+      return "See Other";
+    case 304:
+      return "Not Modified";
+    case 307:
+      return "Temporary Redirect";
+    case 308:
+      return "Permanent Redirect";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 406:
+      return "Not Acceptable";
+    case 408:
+      return "Request Timeout";
+    case 409:
+      return "Conflict";
+    case 410:
+      return "Gone";
+    case 411:
+      return "Length Required";
+    case 412:
+      return "Precondition Failed";
+    case 413:
+      return "Content Too Large";
+    case 414:
+      return "URI Too Long";
+    case 415:
+      return "Unsupported Media Type";
+    case 416:
+      return "Range Not Satisfiable";
+    case 417:
+      return "Expectation Failed";
+    case 421:
+      return "Misdirected Request";
+    case 422:
+      return "Unprocessable Content";
+    case 426:
+      return "Upgrade Required";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
+    case 501:
+      return "Not Implemented";
+    case 502:
+      return "Bad Gateway";
+    case 503:
+      return "Service Unavailable";
+    case 504:
+      return "Gateway Timeout";
+    case 505:
+      return "HTTP Version Not Supported";
+    default:
+      return "Unknown";
+  }
+}
+
+std::string format_date(std::int64_t seconds_since_1970) {
+  const std::time_t when = seconds_since_1970;
+  std::tm parts{};
+  ::gmtime_r(&when, &parts);
+  char text[64];
+  const int length =
+      std::snprintf(text, sizeof text, "%s, %02d %s %04d %02d:%02d:%02d GMT", day_names[parts.tm_wday], parts.tm_mday,
+                    month_names[parts.tm_mon], parts.tm_year + 1900, parts.tm_hour, parts.tm_min, parts.tm_sec);
+  return {text, static_cast<std::size_t>(length)};
+}
+
+std::optional<std::int64_t> parse_date(std::string_view text) noexcept {
+  char copy[30];
+  if (text.size() != sizeof copy - 1) {
+    return std::nullopt;
+  }
+  copy[text.copy(copy, text.size())] = '\0';
+  std::tm parts{};
+  char month[4];
+  int end = 0;
+  if (std::sscanf(copy, "%*3s, %2d %3s %4d %2d:%2d:%2d GMT%n", &parts.tm_mday, month, &parts.tm_year, &parts.tm_hour,
+                  &parts.tm_min, &parts.tm_sec, &end) != 6 ||
+      end != 29) {
+    return std::nullopt;
+  }
+  const auto* const found = std::find_if(std::begin(month_names), std::end(month_names),
+                                         [&](std::string_view name) { return name == month; });
+  if (found == std::end(month_names)) {
+    return std::nullopt;
+  }
+  parts.tm_mon = static_cast<int>(found - std::begin(month_names));
+  parts.tm_year -= 1900;
+  return ::timegm(&parts);
+}
+
+}  // namespace pirn::inline PIRN_ABI::http

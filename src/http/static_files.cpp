@@ -1,0 +1,317 @@
+#include "pirn/http/static_files.hpp"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <system_error>
+
+namespace pirn::inline PIRN_ABI::http {
+
+namespace {
+
+struct media_type {
+  std::string_view extension;
+  std::string_view type;
+};
+constexpr media_type media_types[] = {
+    {"avif", "image/avif"},
+    {"bin", "application/octet-stream"},
+    {"css", "text/css; charset=utf-8"},
+    {"csv", "text/csv; charset=utf-8"},
+    {"gif", "image/gif"},
+    {"gz", "application/gzip"},
+    {"htm", "text/html; charset=utf-8"},
+    {"html", "text/html; charset=utf-8"},
+    {"ico", "image/vnd.microsoft.icon"},
+    {"jpeg", "image/jpeg"},
+    {"jpg", "image/jpeg"},
+    {"js", "text/javascript; charset=utf-8"},
+    {"json", "application/json"},
+    {"md", "text/markdown; charset=utf-8"},
+    {"mjs", "text/javascript; charset=utf-8"},
+    {"mp3", "audio/mpeg"},
+    {"mp4", "video/mp4"},
+    {"pdf", "application/pdf"},
+    {"png", "image/png"},
+    {"svg", "image/svg+xml"},
+    {"txt", "text/plain; charset=utf-8"},
+    {"wasm", "application/wasm"},
+    {"webm", "video/webm"},
+    {"webp", "image/webp"},
+    {"woff2", "font/woff2"},
+    {"xml", "text/xml; charset=utf-8"},
+    {"zip", "application/zip"},
+};
+
+int hex_value(char c) noexcept {
+  if (c >= '0' && c <= '9') {
+    return c - '0';
+  }
+  const char lower = static_cast<char>(c | 0x20);
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+bool climbs(std::string_view path) noexcept {
+  while (!path.empty()) {
+    const auto slash = std::min(path.find('/'), path.size());
+    if (path.substr(0, slash) == "..") {
+      return true;
+    }
+    path.remove_prefix(std::min(slash + 1, path.size()));
+  }
+  return false;
+}
+
+std::error_code last_error() noexcept { return {errno, std::system_category()}; }
+
+constexpr int file_flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+
+/// For kernels without openat2 (before 5.6): component by component, no symbolic links at all.
+int open_step_by_step(int root, std::string_view path) noexcept {
+  descriptor folder;
+  int at = root;
+  for (;;) {
+    const auto slash = path.find('/');
+    const std::string component(path.substr(0, slash));
+    if (slash == path.npos) {
+      return ::openat(at, component.empty() ? "." : component.c_str(), file_flags | O_NOFOLLOW);
+    }
+    path.remove_prefix(slash + 1);
+    if (component.empty()) {
+      continue;
+    }
+    descriptor next(::openat(at, component.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!next.is_open()) {
+      return -1;
+    }
+    folder = std::move(next);
+    at = folder.native();
+  }
+}
+
+int status_for(const std::error_code& error) noexcept {
+  if (error == std::errc::permission_denied || error == std::errc::operation_not_permitted ||
+      error == std::errc::cross_device_link || error == std::errc::too_many_symbolic_link_levels) {
+    return 403;
+  }
+  if (error == std::errc::too_many_files_open || error == std::errc::too_many_files_open_in_system ||
+      error == std::errc::not_enough_memory) {
+    return 503;
+  }
+  return 404;
+}
+
+std::string tag_of(const struct ::stat& about) {
+  char text[64];
+  const int length =
+      std::snprintf(text, sizeof text, "\"%llx-%llx-%lx\"", static_cast<unsigned long long>(about.st_size),
+                    static_cast<unsigned long long>(about.st_mtim.tv_sec), about.st_mtim.tv_nsec);
+  return {text, static_cast<std::size_t>(length)};
+}
+
+/// Whether a list of entity tags has this one, compared weakly (RFC 9110, 8.8.3.2).
+bool lists_tag(std::string_view list, std::string_view tag) noexcept {
+  if (list == "*") {
+    return true;
+  }
+  for (auto at = list.find(tag); at != list.npos; at = list.find(tag, at + 1)) {
+    const auto end = at + tag.size();
+    const bool begins = at == 0 || list[at - 1] == ' ' || list[at - 1] == ',' || list[at - 1] == '/';
+    if (begins && (end == list.size() || list[end] == ',' || list[end] == ' ')) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool is_unchanged(const request& asked, std::string_view tag, std::int64_t modified) noexcept {
+  if (const auto tags = asked.find("If-None-Match")) {
+    return lists_tag(*tags, tag);
+  }
+  const auto since = asked.find("If-Modified-Since");
+  const auto when = since ? parse_date(*since) : std::nullopt;
+  return when && modified <= *when;
+}
+
+/// Whether a range may be served: without If-Range always, else if the client's copy is exactly this version.
+bool range_applies(const request& asked, std::string_view tag, std::int64_t modified) noexcept {
+  const auto condition = asked.find("If-Range");
+  if (!condition) {
+    return true;
+  }
+  return condition->starts_with('"') ? *condition == tag : parse_date(*condition) == modified;
+}
+
+bool parse_number(std::string_view text, std::uint64_t& number) noexcept {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+}  // namespace
+
+std::string_view type_of(std::string_view name) noexcept {
+  const auto dot = name.rfind('.');
+  if (dot != name.npos) {
+    for (const media_type& known : media_types) {
+      if (same_token(known.extension, name.substr(dot + 1))) {
+        return known.type;
+      }
+    }
+  }
+  return "application/octet-stream";
+}
+
+std::expected<std::string, int> decode_path(std::string_view encoded) {
+  if (!encoded.starts_with('/')) {
+    return std::unexpected(400);
+  }
+  std::string path;
+  path.reserve(encoded.size());
+  for (std::size_t i = 0; i < encoded.size(); ++i) {
+    char c = encoded[i];
+    if (c == '%') {
+      const int high = i + 2 < encoded.size() ? hex_value(encoded[i + 1]) : -1;
+      const int low = i + 2 < encoded.size() ? hex_value(encoded[i + 2]) : -1;
+      if (high < 0 || low < 0) {
+        return std::unexpected(400);
+      }
+      c = static_cast<char>(16 * high + low);
+      i += 2;
+    }
+    if (c == '\0') {
+      return std::unexpected(400);
+    }
+    path.push_back(c);
+  }
+  if (climbs(path)) {
+    return std::unexpected(403);
+  }
+  return path;
+}
+
+range_kind parse_range(std::string_view value, std::uint64_t size, byte_range& range) noexcept {
+  constexpr std::string_view unit = "bytes=";
+  if (!value.starts_with(unit)) {
+    return range_kind::whole;
+  }
+  value.remove_prefix(unit.size());
+  const auto dash = value.find('-');
+  if (dash == value.npos || value.find(',') != value.npos) {
+    return range_kind::whole;
+  }
+  const std::string_view from = value.substr(0, dash);
+  const std::string_view to = value.substr(dash + 1);
+  std::uint64_t first = 0;
+  std::uint64_t last = UINT64_MAX;
+  if (from.empty()) {
+    std::uint64_t suffix = 0;
+    if (!parse_number(to, suffix)) {
+      return range_kind::whole;
+    }
+    if (suffix == 0 || size == 0) {
+      return range_kind::unsatisfiable;
+    }
+    range.length = std::min(suffix, size);
+    range.first = size - range.length;
+    return range_kind::part;
+  }
+  if (!parse_number(from, first) || (!to.empty() && (!parse_number(to, last) || last < first))) {
+    return range_kind::whole;
+  }
+  if (first >= size) {
+    return range_kind::unsatisfiable;
+  }
+  range.first = first;
+  range.length = std::min(last, size - 1) - first + 1;
+  return range_kind::part;
+}
+
+static_files::static_files(const std::string& folder)
+    : root_(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+  if (!root_.is_open()) {
+    throw std::system_error(last_error(), "pirn: cannot open the folder " + folder);
+  }
+}
+
+result<descriptor> static_files::open(const std::string& path) const {
+  ::open_how how{};
+  how.flags = file_flags;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  descriptor file(static_cast<int>(::syscall(SYS_openat2, root_.native(), path.c_str(), &how, sizeof how)));
+  if (!file.is_open() && errno == ENOSYS) {
+    file = descriptor(open_step_by_step(root_.native(), path));
+  }
+  if (!file.is_open()) {
+    return pirn::fail(last_error());
+  }
+  return file;
+}
+
+void static_files::operator()(const request& asked, response& answer) const {
+  if (asked.method != "GET" && asked.method != "HEAD") {
+    answer.fail(405).header("Allow", "GET, HEAD");
+    return;
+  }
+  const auto decoded = decode_path(asked.path());
+  if (!decoded) {
+    answer.fail(decoded.error());
+    return;
+  }
+  // Relative to the root: openat2 takes an absolute path for an escape.
+  std::string path = decoded->substr(std::min(decoded->find_first_not_of('/'), decoded->size()));
+  if (path.empty() || path.ends_with('/')) {
+    path += "index.html";
+  }
+  auto file = open(path);
+  if (!file) {
+    answer.fail(status_for(file.error()));
+    return;
+  }
+  struct ::stat about{};
+  if (::fstat(file->native(), &about) != 0) {
+    answer.fail(404);
+    return;
+  }
+  if (S_ISDIR(about.st_mode)) {
+    // One slash only in front: two would name another host.
+    answer.fail(301).header("Location",
+                            std::string(asked.path().substr(asked.path().find_first_not_of('/') - 1)) + "/");
+    return;
+  }
+  if (!S_ISREG(about.st_mode)) {
+    answer.fail(403);
+    return;
+  }
+  const std::string tag = tag_of(about);
+  answer.header("Last-Modified", format_date(about.st_mtim.tv_sec)).header("ETag", tag);
+  if (is_unchanged(asked, tag, about.st_mtim.tv_sec)) {
+    answer.status(304);
+    return;
+  }
+  const auto size = static_cast<std::uint64_t>(about.st_size);
+  byte_range part{0, size};
+  const auto wanted = asked.method == "GET" ? asked.find("Range") : std::nullopt;
+  if (wanted && range_applies(asked, tag, about.st_mtim.tv_sec)) {
+    const range_kind kind = parse_range(*wanted, size, part);
+    if (kind == range_kind::unsatisfiable) {
+      answer.fail(416).header("Content-Range", "bytes */" + std::to_string(size));
+      return;
+    }
+    if (kind == range_kind::part) {
+      answer.status(206).header("Content-Range", "bytes " + std::to_string(part.first) + "-" +
+                                                     std::to_string(part.first + part.length - 1) + "/" +
+                                                     std::to_string(size));
+    }
+  }
+  answer.header("Content-Type", type_of(path)).header("Accept-Ranges", "bytes");
+  answer.file(std::move(*file), part.first, part.length);
+}
+
+}  // namespace pirn::inline PIRN_ABI::http
