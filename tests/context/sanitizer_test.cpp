@@ -43,7 +43,7 @@ class mapping {
 class hooked_context {
  public:
   using body = void (*)(hooked_context&);
-  hooked_context(const mapping& stack, body run, void* argument = nullptr) : argument(argument), run_(run) {
+  hooked_context(const mapping& stack, body run, void* for_run = nullptr) : argument(for_run), run_(run) {
     outside_hooks_.adopt_thread();
     inside_hooks_.create(stack.get(), stack_size, "hooked");
     inside_ = arch::prepare(stack.get() + stack_size, &enter);

@@ -1,0 +1,189 @@
+#include "pirn/context/arch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+// What a switch must keep is checked by the conformance program over many compilers and options; here is what the
+// contract promises besides.
+namespace {
+
+using pirn::arch::context;
+using pirn::arch::peer;
+using pirn::arch::word;
+namespace arch = pirn::arch;
+
+class memory {
+ public:
+  char* top() { return bytes_.get() + size; }
+  char* bytes() { return bytes_.get(); }
+  static constexpr std::size_t size = 64 * 1024;
+
+ private:
+  std::unique_ptr<char[]> bytes_ = std::make_unique<char[]>(size);
+};
+
+TEST(arch, context_is_three_words) {
+  EXPECT_EQ(sizeof(context), 3 * sizeof(void*));
+  EXPECT_TRUE(std::is_trivially_copyable_v<context>);
+  EXPECT_TRUE((std::is_same_v<context, peer>));
+  EXPECT_GE(arch::value_words, 4U);
+  EXPECT_GE(arch::red_zone, 128U);
+}
+
+void never_run(word, word) {}
+
+TEST(arch, prepare_writes_32_bytes_below_the_top) {
+  memory stack;
+  for (std::size_t slack = 0; slack < 16; ++slack) {
+    std::fill_n(stack.bytes(), memory::size, 'x');
+    char* const top = stack.top() - slack;
+    const context fresh = arch::prepare(top, &never_run);
+    auto* const rounded = reinterpret_cast<char*>(reinterpret_cast<word>(top) & ~word{15});
+    EXPECT_EQ(fresh.sp, rounded - 32);
+    EXPECT_EQ(fresh.fp, nullptr);
+    EXPECT_EQ(rounded[-33], 'x');
+    for (char* above = rounded; above < stack.top(); ++above) {
+      EXPECT_EQ(*above, 'x');
+    }
+  }
+}
+
+struct ring {
+  static constexpr int size = 10;
+  std::array<memory, size> stacks;
+  std::array<context, size + 1> contexts;  // the last is the test's own
+  std::vector<int> visits;
+};
+
+PIRN_NOINLINE void run_in_ring(word first, word index) {
+  auto& shared = *reinterpret_cast<ring*>(first);
+  for (int turn = 0; turn < 3; ++turn) {
+    shared.visits.push_back(static_cast<int>(index));
+    word one = first, two = index + 1;
+    arch::switch_to(shared.contexts[index], shared.contexts[index + 1], one, two);
+  }
+  word one = first, two = 0;
+  arch::switch_to(shared.contexts[index], shared.contexts[ring::size], one, two);
+}
+
+TEST(arch, contexts_switch_in_a_ring) {
+  auto shared = std::make_unique<ring>();
+  shared->visits.reserve(3 * ring::size);
+  for (std::size_t i = 0; i < ring::size; ++i) {
+    shared->contexts[i] = arch::prepare(shared->stacks[i].top(), &run_in_ring);
+  }
+  for (int turn = 0; turn < 3; ++turn) {
+    word first = reinterpret_cast<word>(shared.get()), second = 0;
+    arch::switch_to(shared->contexts[ring::size], shared->contexts[0], first, second);
+    EXPECT_EQ(second, static_cast<word>(ring::size));
+  }
+  ASSERT_EQ(shared->visits.size(), 3U * ring::size);
+  for (int i = 0; i < 3 * ring::size; ++i) {
+    EXPECT_EQ(shared->visits[static_cast<std::size_t>(i)], i % ring::size);
+  }
+}
+
+PIRN_NONE void add_up(void* pc, void* sp, void* fp, word a, word b, word c, word d) {
+  peer resumer{pc, sp, fp};
+  word values[arch::value_words] = {a, b, c, d};
+  for (;;) {
+    values[0] = values[0] + values[1] + values[2] + values[3];
+    arch::transfer(resumer, values);
+  }
+}
+
+TEST(arch, transfer_carries_values_both_ways) {
+  memory stack;
+  peer adder = arch::prepare(stack.top(), &add_up);
+  for (word i = 0; i < 1000; ++i) {
+    word values[arch::value_words] = {i, 10, 100, 1000};
+    arch::transfer(adder, values);
+    EXPECT_EQ(values[0], i + 1110);
+    EXPECT_EQ(values[3], 1000U);
+  }
+}
+
+// Whoever resumes a context becomes its peer: here two resumers take turns.
+PIRN_NONE void resume_adder(void* pc, void* sp, void* fp, word adder_word, word, word, word) {
+  peer outside{pc, sp, fp};
+  auto& adder = *reinterpret_cast<peer*>(adder_word);
+  word values[arch::value_words] = {1, 2, 3, 4};
+  arch::transfer(adder, values);
+  arch::transfer(outside, values);
+}
+
+TEST(arch, transfer_tells_a_context_who_resumed_it) {
+  memory adder_stack, other_stack;
+  peer adder = arch::prepare(adder_stack.top(), &add_up);
+  word values[arch::value_words] = {1, 1, 1, 1};
+  arch::transfer(adder, values);
+  EXPECT_EQ(values[0], 4U);
+  peer other = arch::prepare(other_stack.top(), &resume_adder);
+  values[0] = reinterpret_cast<word>(&adder);
+  arch::transfer(other, values);
+  EXPECT_EQ(values[0], 10U);
+  word again[arch::value_words] = {5, 5, 5, 5};
+  arch::transfer(adder, again);
+  EXPECT_EQ(again[0], 20U);
+}
+
+TEST(arch, stack_is_reused) {
+  memory stack;
+  struct shared_state {
+    context here, there;
+    int runs = 0;
+  } shared;
+  for (int i = 0; i < 1000; ++i) {
+    shared.there = arch::prepare(
+        stack.top(), +[](word first, word) {
+          auto& s = *reinterpret_cast<shared_state*>(first);
+          ++s.runs;
+          word one = 0, two = 0;
+          arch::switch_to(s.there, s.here, one, two);
+        });
+    word first = reinterpret_cast<word>(&shared), second = 0;
+    arch::switch_to(shared.here, shared.there, first, second);
+  }
+  EXPECT_EQ(shared.runs, 1000);
+}
+
+void return_from_entry(word, word) {}
+PIRN_NONE void return_from_transfer_entry(void*, void*, void*, word, word, word, word) {}
+
+void run_into_the_root_by_switch_to() {
+  memory stack;
+  context here;
+  const context there = arch::prepare(stack.top(), &return_from_entry);
+  word first = 0, second = 0;
+  arch::switch_to(here, there, first, second);
+}
+
+void run_into_the_root_by_transfer() {
+  memory stack;
+  peer there = arch::prepare(stack.top(), &return_from_transfer_entry);
+  word values[arch::value_words] = {};
+  arch::transfer(there, values);
+}
+
+// An entry function must not return; one that does dies at once and not somewhere else.
+#if defined(PIRN_ASAN)
+const auto dies_of_a_trap = testing::ExitedWithCode(1);  // ASan catches the signal
+#elif defined(PIRN_TSAN)
+const auto dies_of_a_trap = testing::ExitedWithCode(66);
+#else
+const auto dies_of_a_trap = testing::KilledBySignal(SIGILL);
+#endif
+TEST(arch_death, returning_from_an_entry_function_traps) {
+  EXPECT_EXIT(run_into_the_root_by_switch_to(), dies_of_a_trap, "");
+  EXPECT_EXIT(run_into_the_root_by_transfer(), dies_of_a_trap, "");
+}
+
+TEST(arch, no_shadow_stack_is_active_here) { EXPECT_FALSE(arch::shadow_stack_active()); }
+
+}  // namespace
