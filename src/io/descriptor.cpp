@@ -86,7 +86,7 @@ descriptor& descriptor::operator=(descriptor&& other) noexcept {
 void descriptor::take(descriptor& other) noexcept {
   native_ = std::exchange(other.native_, -1);
   handle_.store(other.handle_.exchange(nullptr, platform::memory_order_acq_rel), platform::memory_order_release);
-  engine_ = std::exchange(other.engine_, nullptr);
+  engine_ = std::exchange(other.engine_, {});
   users_.store(other.users_.exchange(closed_bit, platform::memory_order_acq_rel), platform::memory_order_release);
 }
 
@@ -120,17 +120,26 @@ int descriptor::release() noexcept {
   users_.store(closed_bit, platform::memory_order_release);
   if (readiness* const handle = handle_.exchange(nullptr, platform::memory_order_acq_rel)) {
     engine_->detach(handle);
-    engine_ = nullptr;
+    engine_.reset();
   }
   return std::exchange(native_, -1);
 }
 
-readiness* descriptor::attach(std::error_code& error) noexcept {
-  const platform::spin_guard guard(attaching_);
+readiness* descriptor::attached(std::error_code& error) noexcept {
+  const std::shared_ptr<engine>& mine = detail::current_worker()->io;
   readiness* handle = handle_.load(platform::memory_order_acquire);
+  if (handle != nullptr && (engine_ == mine || !engine_->retired())) [[likely]] {
+    return handle;
+  }
+  const platform::spin_guard guard(attaching_);
+  handle = handle_.load(platform::memory_order_acquire);
+  if (handle != nullptr && engine_->retired()) {
+    engine_->detach(handle);
+    handle = nullptr;
+  }
   if (handle == nullptr) {
-    engine_ = detail::current_worker()->io.get();
-    handle = engine_->attach(native_, error);
+    engine_ = mine;
+    handle = mine->attach(native_, error);
     handle_.store(handle, platform::memory_order_release);
   }
   return handle;
@@ -142,13 +151,10 @@ result<> descriptor::wait_ready(io_direction direction, platform::time_point dea
       return fail(error);
     }
   } else {
-    readiness* handle = handle_.load(platform::memory_order_acquire);
+    std::error_code error;
+    readiness* const handle = attached(error);
     if (handle == nullptr) {
-      std::error_code error;
-      handle = attach(error);
-      if (handle == nullptr) {
-        return fail(error);
-      }
+      return fail(error);
     }
     switch (handle->wait(direction, deadline)) {
       case wake_reason::timed_out:

@@ -49,6 +49,13 @@ class engine {
   virtual void poll(platform::time_point deadline) noexcept = 0;
   /// Ends the present or else the next `poll` early. Any thread.
   virtual void notify() noexcept = 0;
+
+  /// Says that nobody polls any more: what is attached must be detached and attached elsewhere. Any thread may ask.
+  void retire() noexcept { retired_.store(true, platform::memory_order_release); }
+  [[nodiscard]] bool retired() const noexcept { return retired_.load(platform::memory_order_acquire); }
+
+ private:
+  platform::atomic<bool> retired_{false};
 };
 
 /// An engine on epoll (edge-triggered) and an eventfd. Throws std::system_error, for instance when the process is

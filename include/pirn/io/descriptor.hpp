@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "pirn/fiber/engine.hpp"
@@ -17,7 +18,8 @@ namespace pirn::inline PIRN_ABI {
 /// may call the operations, but two of them at once in the same direction share what arrives in no promised order.
 ///
 /// The descriptor is made known to the engine of the worker whose fiber is the first to wait for it, so an operation
-/// that does not have to wait costs its system call. Close it before the runtime of that worker is destroyed.
+/// that does not have to wait costs its system call. When that worker's runtime is gone, it attaches anew; at that
+/// moment no other runtime's fiber may be waiting for it.
 ///
 /// Every operation takes an absolute deadline as its last parameter, is a suspension point, and fails with
 /// io_error::timed_out, stopped or closed, each also where the call would not have had to wait; otherwise with the
@@ -69,7 +71,7 @@ class descriptor {
   static constexpr std::uint32_t one_user = 2;
 
   [[nodiscard]] result<> wait_ready(io_direction direction, platform::time_point deadline) noexcept;
-  [[nodiscard]] readiness* attach(std::error_code& error) noexcept;
+  [[nodiscard]] readiness* attached(std::error_code& error) noexcept;
   void take(descriptor& other) noexcept;
 
   int native_ = -1;
@@ -77,7 +79,7 @@ class descriptor {
   /// descriptor is closed when none is left, so its number cannot be reused under an operation.
   platform::atomic<std::uint32_t> users_{closed_bit};
   platform::atomic<readiness*> handle_{nullptr};
-  engine* engine_ = nullptr;  ///< of `handle_`; written once, under the lock
+  std::shared_ptr<engine> engine_;  ///< of `handle_`; written under the lock
   platform::spinlock attaching_;
   platform::atomic<std::uint8_t> unsuspended_[2] = {};  ///< operations in a row that did not wait, per direction
 };

@@ -35,7 +35,7 @@ class alignas(64) worker {
   worker(runtime_state& owner, unsigned index);
   worker(const worker&) = delete;
   worker& operator=(const worker&) = delete;
-  ~worker() = default;
+  ~worker() { io->retire(); }
 
   // -- written and read by this worker's thread only
   run_queue queue;
