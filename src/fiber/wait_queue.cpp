@@ -41,8 +41,9 @@ wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& option
   append(node);
   unlock_commit publish{{[](detail::commit* c) noexcept { static_cast<unlock_commit*>(c)->lock->unlock(); }}, &lock};
   const wake_reason reason = detail::block(self, epoch, options, publish);
-  if (reason != wake_reason::notified) {
-    // A notifier may be looking at the node right now, so even an unlinked one is left only under the lock.
+  if (!node.claimed) {
+    // Not woken through the list. Somebody may be looking at the node right now, so even an unlinked one is left only
+    // under the lock.
     const platform::spin_guard guard(lock);
     if (node.linked) {
       remove(node);
@@ -56,6 +57,7 @@ waiter* wait_list::claim_first() noexcept {
     waiter* const candidate = first_;
     remove(*candidate);
     if (candidate->wake.claim(wake_reason::notified)) {
+      candidate->claimed = true;
       return candidate;
     }
   }

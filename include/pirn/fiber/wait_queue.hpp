@@ -82,7 +82,8 @@ struct waiter {
   waiter* previous = nullptr;
   waker wake;
   void* value = nullptr;  ///< whatever the primitive hands to a waiter, under the list's lock
-  bool linked = false;
+  bool linked = false;    ///< under the list's lock
+  bool claimed = false;   ///< written by `claim_first`, read once the waiter runs again
 };
 
 /// A first-in-first-out list of waiters without a lock of its own, for primitives that keep several under one lock;
