@@ -132,8 +132,8 @@ def machine() -> dict[str, str]:
 PAGE = """# Performance
 
 This page is made by `./dev bench --docs`; do not edit it. {rounds} rounds, each program pinned to one core, the
-implementations taking turns within a round. A program's figure for one round is the median of several timed blocks; the
-table shows the median, the smallest and the largest of the rounds. "of pirn" is the median divided by pirn's, so for times
+implementations taking turns within a round. A program's figure for one round is the median of several timed blocks, in CPU
+time except for http-hello; the table shows the median, the smallest and the largest of the rounds. "of pirn" is the median divided by pirn's, so for times
 and sizes more than 1 means that pirn needs less, and for rates more than 1 means that pirn does less. Trust ratios more
 than absolute figures: they come from one machine at one time.
 

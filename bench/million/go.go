@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"pirn/bench/harness"
 )
@@ -18,7 +17,7 @@ func main() {
 	var all sync.WaitGroup
 	all.Add(fibers)
 	before := harness.MemoryBytes()
-	start := time.Now()
+	start := harness.Now()
 	for i := 0; i < fibers; i++ {
 		go func() {
 			atomic.AddInt64(&waiting, 1)
@@ -29,7 +28,7 @@ func main() {
 	for atomic.LoadInt64(&waiting) < int64(fibers) {
 		runtime.Gosched()
 	}
-	created := float64(time.Since(start).Nanoseconds()) / float64(fibers)
+	created := (harness.Now() - start) / float64(fibers)
 	held := float64(harness.MemoryBytes()-before) / float64(fibers)
 	close(gate)
 	all.Wait()

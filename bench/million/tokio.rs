@@ -5,7 +5,6 @@ mod harness;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
-use std::time::Instant;
 
 static WAITING: AtomicU64 = AtomicU64::new(0);
 
@@ -15,7 +14,7 @@ fn main() {
     runtime.block_on(async {
         let gate = Arc::new(tokio::sync::Semaphore::new(0));
         let before = harness::memory_bytes();
-        let start = Instant::now();
+        let start = harness::now_ns();
         let mut all = Vec::with_capacity(fibers as usize);
         for _ in 0..fibers {
             let gate = gate.clone();
@@ -28,7 +27,7 @@ fn main() {
         while WAITING.load(Relaxed) < fibers {
             tokio::task::yield_now().await;
         }
-        let created = start.elapsed().as_nanos() as f64 / fibers as f64;
+        let created = (harness::now_ns() - start) / fibers as f64;
         let held = (harness::memory_bytes() - before) as f64 / fibers as f64;
         gate.close();
         for each in all {
