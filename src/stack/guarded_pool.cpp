@@ -48,7 +48,7 @@ namespace {
 constexpr unsigned smallest_bits = 12;
 constexpr unsigned largest_bits = 36;
 constexpr unsigned steps = 4;
-constexpr std::size_t class_count = (largest_bits - smallest_bits) * steps + 1;
+constexpr std::size_t class_count = std::size_t{largest_bits - smallest_bits} * steps + 1;
 
 constexpr std::size_t size_of_class(std::size_t index) noexcept {
   return (std::size_t{steps} + index % steps) << (smallest_bits - 2 + index / steps);
@@ -64,7 +64,7 @@ constexpr std::size_t class_index(std::size_t size) noexcept {
   }
   const unsigned bits = static_cast<unsigned>(std::bit_width(size - 1)) - 1;  // 2^bits < size <= 2^(bits + 1)
   const std::size_t step = std::size_t{1} << (bits - 2);
-  return (bits - smallest_bits) * steps + (size - (std::size_t{1} << bits) + step - 1) / step;
+  return std::size_t{bits - smallest_bits} * steps + (size - (std::size_t{1} << bits) + step - 1) / step;
 }
 static_assert(class_index(4096) == 0 && class_index(4097) == 1 && size_of_class(1) == 5120);
 static_assert(size_of_class(class_index(65536)) == 65536 && size_of_class(class_index(65537)) == 81920);
@@ -292,11 +292,11 @@ guarded_pool::statistics guarded_pool::stats(stack_sampling sampling) const { re
 
 const guarded_pool::options& guarded_pool::how() const noexcept { return state_->how; }
 
-guarded_pool& default_stack_pool() noexcept {
+guarded_pool& default_stack_pool() {
   static guarded_pool* const pool = [] {
     guarded_pool::options how;
     how.name = "default";
-    auto* const made = new guarded_pool(how);  // without it there is nothing to run on: no memory here ends the program
+    auto* const made = new guarded_pool(how);
     detail::the_default_pool.store(made, platform::memory_order_relaxed);
     return made;
   }();

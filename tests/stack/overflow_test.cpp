@@ -93,6 +93,7 @@ void run_off(victim body) {
 int overflow_on_thread(victim body, int which) {
   const pirn::overflow_handler handler;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([=] {
       const pirn::overflow_thread alternate;

@@ -75,7 +75,7 @@ static_assert(!pirn::stack_allocator<throwing_stacks>, "a fiber that cannot have
 
 TEST(stack, code_runs_on_a_stack_of_any_allocator) {
   heap_stacks heap;
-  const pirn::stack_result got = heap.allocate(64 * 1024);
+  const pirn::stack_result got = heap.allocate(pirn::default_stack_size);
   ASSERT_TRUE(got);
   const void* seen = nullptr;
   stack_test::run_on(got.value, [&] { seen = __builtin_frame_address(0); });

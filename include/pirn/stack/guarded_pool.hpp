@@ -180,7 +180,7 @@ class guarded_pool::cache {
 };
 
 /// The pool of the whole process, made at first use and never destroyed. `allocate` and `deallocate` of default-sized
-/// stacks go through a small cache of the calling thread.
-[[nodiscard]] guarded_pool& default_stack_pool() noexcept;
+/// stacks go through a small cache of the calling thread. Throws std::bad_alloc, at first use only.
+[[nodiscard]] guarded_pool& default_stack_pool();
 
 }  // namespace pirn::inline PIRN_ABI
