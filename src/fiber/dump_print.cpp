@@ -144,6 +144,14 @@ void print_fiber(message& out, const fiber_control& f, bool on_cpu) noexcept {
     print_trace(out, live);
     return;
   }
+  if (fresh(f)) {  // its stack holds nothing but where it will begin
+    const auto entry = *static_cast<const std::uintptr_t*>(f.state.sp);
+    suspended.places[0] = {entry, entry};
+    suspended.count = 1;
+    out.text("    begins in:\n");
+    print_trace(out, suspended);
+    return;
+  }
   suspended.count = 0;
   suspended.cut = false;
   arch::backtrace_suspended(
