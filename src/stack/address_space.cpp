@@ -26,7 +26,7 @@ std::size_t count_lines(const char* path) noexcept {
     return 0;
   }
   std::size_t lines = 0;
-  char buffer[4096];
+  char buffer[512];  // the caller may be running on a small stack
   for (ssize_t got = 0; (got = read(file, buffer, sizeof buffer)) > 0;) {
     for (ssize_t i = 0; i < got; ++i) {
       lines += buffer[i] == '\n' ? 1 : 0;

@@ -58,7 +58,7 @@ class category final : public std::error_category {
 template <class Visit>
 void each_chunk(const stack& value, Visit visit) noexcept {
   static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  constexpr std::uintptr_t chunk_pages = 1024;
+  constexpr std::uintptr_t chunk_pages = 256;  // bytes on the caller's stack, which may be small
   unsigned char resident[chunk_pages];
   auto at = reinterpret_cast<std::uintptr_t>(value.limit()) / page * page;
   const auto end = (reinterpret_cast<std::uintptr_t>(value.top()) + page - 1) / page * page;

@@ -276,7 +276,7 @@ void stack_class::note_depth(const stack& value) noexcept {
 }
 
 void stack_class::cool(std::size_t keep) noexcept {
-  constexpr std::size_t batch = 64;
+  constexpr std::size_t batch = 16;  // the caller may be running on a small stack
   std::uint32_t ids[batch];
   stack stacks[batch];
   const std::size_t kept = std::min((how_.prefault + page_ - 1) / page_ * page_, usable_);

@@ -94,7 +94,7 @@ inline constexpr std::size_t default_stack_size = std::size_t{64} << 10;
 
 /// How many bytes below the top of `value` have been touched since it was made or last gave its memory back, in whole
 /// pages: a stack keeps every page that it ever used. Pages that were swapped out do not count. Async-signal-safe;
-/// one system call for each 4 MiB of size.
+/// one system call for each MiB of size.
 [[nodiscard]] std::size_t high_water(const stack& value) noexcept;
 /// How many bytes of memory `value` holds now. Otherwise as `high_water`.
 [[nodiscard]] std::size_t resident_bytes(const stack& value) noexcept;
