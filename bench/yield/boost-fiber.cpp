@@ -11,10 +11,12 @@ void run(std::uint64_t n) {
   std::vector<boost::fibers::fiber> all;
   for (std::uint64_t i = 0; i < fibers; ++i) {
     all.emplace_back([each = n / fibers, &yields] {
-      for (std::uint64_t k = 0; k < each; ++k) {
+      const std::uint64_t end = each;
+      std::uint64_t k = 0;
+      for (; k < end; ++k) {
         boost::this_fiber::yield();
-        ++yields;
       }
+      yields += k;
     });
   }
   for (boost::fibers::fiber& fiber : all) {

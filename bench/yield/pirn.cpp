@@ -12,8 +12,9 @@ void run(std::uint64_t n) {
   std::vector<pirn::fiber> all;
   for (std::uint64_t i = 0; i < fibers; ++i) {
     all.push_back(pirn::spawn([each = n / fibers, &yields] {
+      const std::uint64_t end = each;
       std::uint64_t k = 0;
-      for (; k < each; ++k) {
+      for (; k < end; ++k) {
         pirn::this_fiber::yield();
       }
       yields += k;
