@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "pirn/context/arch.hpp"
+#include "pirn/detail/platform.hpp"
 
 namespace {
 
@@ -66,6 +67,11 @@ class hooked_context {
     inside_hooks_.leave(outside_hooks_);
     arch::switch_to(inside_, outside_, first, second);
     inside_hooks_.arrive();
+  }
+  /// From here on the calling thread resumes it.
+  void adopt_thread() {
+    outside_hooks_.destroy();
+    outside_hooks_.adopt_thread();
   }
   [[nodiscard]] bool ended() const { return ended_; }
 
@@ -204,25 +210,42 @@ TEST(sanitizer, stack_of_a_destroyed_context_is_ordinary_memory) {
   EXPECT_EQ(stack.get()[stack_size - 1], 1);
 }
 
-void raise_twice(hooked_context& context) {
-  auto& value = *static_cast<int*>(context.argument);
-  value += 1;
-  context.yield();
-  value += 1;
+struct journey {
+  int value = 0;
+  void* workers[3] = {};
+};
+
+void note_workers(hooked_context& context) {
+  auto& seen = *static_cast<journey*>(context.argument);
+  for (void*& worker : seen.workers) {
+    worker = pirn::platform::current_worker();
+    seen.value += 1;
+    context.yield();
+  }
 }
 
 // A context may be resumed by another thread, given that something orders the two: here the thread's start and join.
+// The current worker is then that thread's, although both reads stand in one function.
 TEST(sanitizer, context_moves_between_threads) {
-  int value = 0;
+  int first_worker = 0, second_worker = 0;
+  journey seen;
   const mapping stack;
-  hooked_context context(stack, &raise_twice, &value);
+  hooked_context context(stack, &note_workers, &seen);
+  pirn::platform::set_current_worker(&first_worker);
   context.resume();
-  EXPECT_EQ(value, 1);
-  value += 10;
-  std::thread([&value] { value += 100; }).join();
+  EXPECT_EQ(seen.value, 1);
+  std::thread([&] {
+    pirn::platform::set_current_worker(&second_worker);
+    context.adopt_thread();
+    context.resume();
+  }).join();
+  context.adopt_thread();
   context.resume();
-  EXPECT_EQ(value, 112);
-  EXPECT_TRUE(context.ended());
+  pirn::platform::set_current_worker(nullptr);
+  EXPECT_EQ(seen.value, 3);
+  EXPECT_EQ(seen.workers[0], &first_worker);
+  EXPECT_EQ(seen.workers[1], &second_worker);
+  EXPECT_EQ(seen.workers[2], &first_worker);
 }
 
 #if defined(PIRN_ASAN)
