@@ -94,9 +94,7 @@ TEST_P(exceptions, stay_with_the_fiber_that_threw) {
   for (int id = 1; id <= scaled(60) + 4; ++id) {
     all.push_back(r.rt.spawn([id] { catch_and_pause(id); }));
   }
-  for (pirn::fiber& f : all) {
-    f.join();
-  }
+  join_all(all);
 }
 
 TEST_P(exceptions, bystanders_see_none) {

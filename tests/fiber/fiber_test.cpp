@@ -419,9 +419,7 @@ TEST(fiber, thousands_at_once) {
           },
           {.worker = i % 3 == 0 ? pirn::spawn_options::any_worker : pirn::spawn_options::current_worker}));
     }
-    for (pirn::fiber& f : all) {
-      f.join();
-    }
+    join_all(all);
   });
   EXPECT_EQ(ended, count);
   EXPECT_EQ(r.rt.statistics().spawned, static_cast<std::uint64_t>(count) + 1);

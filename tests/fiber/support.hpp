@@ -53,6 +53,13 @@ bool eventually(Predicate ready) {
   return true;
 }
 
+/// Destroying a handle requests a stop, which is not what a test means by waiting for the end.
+inline void join_all(std::vector<pirn::fiber>& fibers) {
+  for (pirn::fiber& f : fibers) {
+    f.join();
+  }
+}
+
 /// An event that passes one waiter per signal, on nothing but wait_queue: the smallest primitive that loses a wake-up
 /// if the queue does.
 class event {

@@ -19,9 +19,7 @@ TEST(this_fiber, yield_takes_turns) {
         }
       }));
     }
-    for (pirn::fiber& f : all) {
-      f.join();
-    }
+    join_all(all);
   });
   EXPECT_EQ(turns, "abcabcabcabc");
 }
@@ -61,6 +59,7 @@ TEST(this_fiber, keeps_values_across_a_switch) {
         }
       }));
     }
+    join_all(all);
   });
 }
 
@@ -77,9 +76,7 @@ TEST(this_fiber, sleeps_end_in_the_order_of_their_deadlines) {
         order += who;
       }));
     }
-    for (pirn::fiber& f : all) {
-      f.join();
-    }
+    join_all(all);
   });
   EXPECT_EQ(order, "abcde");
 }

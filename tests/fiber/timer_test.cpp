@@ -139,9 +139,7 @@ TEST(timer_queue, many_sleepers) {
         last = when;
       }));
     }
-    for (pirn::fiber& f : all) {
-      f.join();
-    }
+    join_all(all);
   });
   EXPECT_EQ(woken, count);
   if (all_in_time) {  // who goes to sleep when others have woken already is in no order

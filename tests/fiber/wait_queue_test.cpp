@@ -66,7 +66,7 @@ TEST(wait_queue, notify_all_reaches_fibers_of_all_workers_and_threads) {
   ASSERT_TRUE(eventually([&] { return has_waiters(queue, 16); }));
   EXPECT_EQ(through, 0);
   queue.notify_all();
-  fibers.clear();
+  join_all(fibers);
   threads.clear();
   EXPECT_EQ(through, 16);
   queue.notify_all();
@@ -195,10 +195,14 @@ TEST(wait_queue, a_late_waker_does_nothing) {
     EXPECT_EQ(wait_on(queue, {.deadline = clock::now() + 10ms}), wake_reason::timed_out);
   });
   for (int i = 0; i < 10; ++i) {
-    ASSERT_TRUE(eventually([&] { return has_waiters(queue, 1); }));
-    queue.lock();
-    late.push_back(queue.front()->wake);
-    queue.unlock();
+    ASSERT_TRUE(eventually([&] {
+      const pirn::platform::spin_guard guard(queue);
+      if (queue.empty() || !queue.front()->wake.who()->waiting()) {  // or still the node of the wait before
+        return false;
+      }
+      late.push_back(queue.front()->wake);
+      return true;
+    }));
     for (const pirn::waker& w : late) {
       EXPECT_EQ(w.wake(), &w == &late.back()) << i;  // only that of the present wait
     }
@@ -303,9 +307,7 @@ TEST(wait_queue, a_round_trip_through_every_worker) {
   }
   ring[0].signal();
   ring[3].signal();
-  for (pirn::fiber& f : all) {
-    f.join();
-  }
+  join_all(all);
 }
 
 }  // namespace

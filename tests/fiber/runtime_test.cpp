@@ -1,0 +1,248 @@
+#include "pirn/fiber/runtime.hpp"
+
+#include <unistd.h>
+
+#include <memory>
+#include <set>
+#include <stdexcept>
+
+#include "fiber/support.hpp"
+
+namespace {
+
+using namespace pirn_test;
+
+TEST(runtime, runs_what_it_is_given_and_returns_what_that_returns) {
+  rig r(1);
+  EXPECT_EQ(r.rt.run([] { return 5; }), 5);
+  auto owned = r.rt.run([] { return std::make_unique<int>(6); });
+  EXPECT_EQ(*owned, 6);
+  bool ran = false;
+  r.rt.run([&] { ran = true; });
+  EXPECT_TRUE(ran);
+  EXPECT_THROW(r.rt.run([] { throw std::runtime_error("x"); }), std::runtime_error);
+  EXPECT_THROW(r.rt.run([]() -> int { throw 1; }), int);
+}
+
+TEST(runtime, has_as_many_workers_as_asked_for) {
+  rig r(3);
+  EXPECT_EQ(r.rt.statistics().workers, 3u);
+  std::array<std::thread::id, 3> threads;
+  for (int w = 0; w < 3; ++w) {
+    for (int i = 0; i < 3; ++i) {
+      r.rt.spawn(
+              [&, w] {
+                auto& expected = threads[static_cast<std::size_t>(w)];
+                const auto here = std::this_thread::get_id();
+                EXPECT_TRUE(expected == std::thread::id() || expected == here);
+                expected = here;
+                pirn::this_fiber::yield();
+                static_cast<void>(pirn::this_fiber::sleep_for(50us));
+                EXPECT_EQ(std::this_thread::get_id(), here);  // stays there
+              },
+              {.worker = w})
+          .join();
+    }
+  }
+  EXPECT_EQ((std::set<std::thread::id>{threads.begin(), threads.end()}.size()), 3u);
+  EXPECT_EQ(pirn::runtime().statistics().workers, pirn::platform::available_cpus());
+}
+
+TEST(runtime, where_a_fiber_is_spawned) {
+  rig r(2);
+  std::array<std::thread::id, 2> threads;
+  for (int w = 0; w < 2; ++w) {
+    r.rt.spawn([&, w] { threads[static_cast<std::size_t>(w)] = std::this_thread::get_id(); }, {.worker = w}).join();
+  }
+  r.rt.spawn(
+          [&] {
+            for (int i = 0; i < 4; ++i) {  // on the spawner's worker
+              pirn::spawn([&] { EXPECT_EQ(std::this_thread::get_id(), threads[1]); }).join();
+            }
+            std::set<std::thread::id> used;
+            for (int i = 0; i < 4; ++i) {
+              pirn::spawn([&] { used.insert(std::this_thread::get_id()); }, {.worker = pirn::spawn_options::any_worker})
+                  .join();
+            }
+            EXPECT_EQ(used.size(), 2u);
+          },
+          {.worker = 1})
+      .join();
+  std::set<std::thread::id> used;  // from a plain thread: each in turn
+  for (int i = 0; i < 4; ++i) {
+    r.rt.spawn([&] { used.insert(std::this_thread::get_id()); }).join();
+  }
+  EXPECT_EQ(used.size(), 2u);
+}
+
+TEST(runtime, counts_fibers) {
+  rig r(2);
+  event go;
+  EXPECT_EQ(r.rt.statistics().spawned, 0u);
+  {
+    const pirn::fiber f = r.rt.spawn([&] { static_cast<void>(go.wait({.stoppable = false})); });
+    const pirn::fiber g = r.rt.spawn([&] { static_cast<void>(go.wait({.stoppable = false})); }, {.worker = 1});
+    EXPECT_EQ(r.rt.statistics().live_fibers, 2u);
+    EXPECT_EQ(r.rt.statistics().spawned, 2u);
+    go.signal();
+    go.signal();
+  }
+  EXPECT_TRUE(eventually([&] { return r.rt.statistics().live_fibers == 0; }));
+}
+
+TEST(runtime, is_not_destroyed_under_its_fibers) {
+  std::atomic<int> ended = 0;
+  {
+    event go;  // outlives the runtime
+    rig r(2);
+    r.rt.spawn([&] {
+          static_cast<void>(pirn::this_fiber::sleep_for(20ms));
+          pirn::spawn(
+              [&] {
+                static_cast<void>(pirn::this_fiber::sleep_for(5ms));
+                go.signal();
+                ++ended;
+              },
+              {.worker = 1})
+              .detach();
+          ++ended;
+        })
+        .detach();
+    r.rt.spawn([&] {
+          static_cast<void>(go.wait());
+          ++ended;
+        })
+        .detach();
+    EXPECT_LT(ended, 3);
+  }
+  EXPECT_EQ(ended, 3);
+}
+
+TEST(runtime, waits_for_one_that_a_plain_thread_wakes) {
+  std::atomic<bool> ended = false;
+  event go;
+  std::jthread waker([&] {
+    std::this_thread::sleep_for(20ms);
+    go.signal();
+  });
+  {
+    rig r(2);
+    r.rt.spawn([&] {
+          static_cast<void>(go.wait());
+          ended = true;
+        })
+        .detach();
+  }
+  EXPECT_TRUE(ended);
+}
+
+TEST(runtime, starts_again_and_again) {
+  int runs = 0;
+  for (int i = 0; i < scaled(60); ++i) {
+    rig r(1 + static_cast<unsigned>(i % 3));
+    if (i % 2 == 0) {
+      runs += r.rt.run([] { return 1; });
+    } else {
+      r.rt.spawn([&] { ++runs; }).detach();
+    }
+    if (i % 5 == 0) {
+      pirn::runtime unused({.workers = 2});
+    }
+  }
+  EXPECT_EQ(runs, scaled(60));
+}
+
+TEST(runtime, several_at_once_wake_and_join_each_other) {
+  constexpr std::size_t count = 6;
+  std::vector<std::unique_ptr<rig>> rigs;
+  for (std::size_t i = 0; i < count; ++i) {
+    rigs.push_back(std::make_unique<rig>(2));
+  }
+  std::vector<event> ring(count);
+  std::vector<pirn::fiber> all;
+  const int rounds = scaled(500);
+  for (std::size_t i = 0; i < count; ++i) {
+    all.push_back(rigs[i]->rt.spawn([&, i] {
+      for (int k = 0; k < rounds; ++k) {
+        static_cast<void>(ring[i].wait());
+        ring[(i + 1) % count].signal();
+        if (k % 50 == 0) {  // a fiber of one runtime spawns into and joins from another
+          int value = 0;
+          rigs[(i + 1) % count]->rt.spawn([&] { value = k; }).join();
+          EXPECT_EQ(value, k);
+          EXPECT_EQ(rigs[(i + 2) % count]->rt.run([&] { return k; }), k);
+        }
+      }
+    }));
+  }
+  ring[0].signal();
+  join_all(all);
+}
+
+TEST(runtime, says_why_it_cannot_start) {
+  EXPECT_THROW(pirn::runtime({.workers = 2,
+                              .make_engine = []() -> std::unique_ptr<pirn::engine> {
+                                throw std::system_error(std::make_error_code(std::errc::too_many_files_open));
+                              }}),
+               std::system_error);
+  int made = 0;
+  try {  // the second worker's only
+    pirn::runtime({.workers = 2, .make_engine = [&] {
+                     if (++made == 2) {
+                       throw std::system_error(std::make_error_code(std::errc::too_many_files_open));
+                     }
+                     return pirn::make_epoll_engine();
+                   }});
+    ADD_FAILURE();
+  } catch (const std::system_error& e) {
+    EXPECT_EQ(e.code(), std::errc::too_many_files_open);
+  }
+}
+
+TEST(runtime, pins_workers_or_says_that_it_cannot) {
+  const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+  if (cpus > 0 && cpus <= 64) {
+    EXPECT_THROW(pirn::runtime({.workers = static_cast<unsigned>(cpus) + 1, .pin_workers = true}), std::system_error);
+  }
+  cpu_set_t set;
+  ASSERT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+  if (CPU_ISSET(0, &set)) {
+    pirn::runtime rt({.workers = 1, .pin_workers = true});
+    rt.run([] {
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_EQ(sched_getcpu(), 0);
+        static_cast<void>(pirn::this_fiber::sleep_for(50us));
+      }
+    });
+  }
+}
+
+TEST(runtime, gives_fibers_the_stack_that_was_asked_for) {
+  rig r(1, {.stack_size = 200'000});
+  const auto use = [](std::size_t bytes) {
+    volatile char* const area = static_cast<volatile char*>(__builtin_alloca(bytes));
+    for (std::size_t i = 0; i < bytes; i += 512) {
+      area[i] = 1;
+    }
+    pirn::this_fiber::yield();
+  };
+  r.rt.run([&] { use(180'000); });
+  r.rt.spawn([&] { use(1'000'000); }, {.stack_size = 1'100'000}).join();
+  r.rt.run([&] {
+    pirn::spawn([&] { use(1'000'000); }, {.stack_size = 1'100'000}).join();
+    pirn::spawn([&] { use(180'000); }).join();
+  });
+}
+
+TEST(runtime, default_pool_and_options) {
+  pirn::runtime rt;
+  std::atomic<int> ended = 0;
+  std::vector<pirn::fiber> all;
+  for (int i = 0; i < 100; ++i) {
+    all.push_back(rt.spawn([&] { ++ended; }));
+  }
+  join_all(all);
+  EXPECT_EQ(ended, 100);
+}
+
+}  // namespace
