@@ -14,7 +14,8 @@
 namespace pirn::inline PIRN_ABI::platform {
 
 namespace detail {
-__thread void* current_worker_slot = nullptr;
+// Read by an asm, which link-time optimization does not see.
+__attribute__((used)) __thread void* current_worker_slot = nullptr;
 
 namespace {
 bool register_membarrier() noexcept {

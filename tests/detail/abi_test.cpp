@@ -32,6 +32,8 @@ TEST(abi, name_tells_the_sanitizer) {
   EXPECT_TRUE(says("asan"));
 #elif defined(PIRN_TSAN)
   EXPECT_TRUE(says("tsan"));
+#elif defined(PIRN_VALGRIND)
+  EXPECT_TRUE(says("valgrind"));
 #else
   EXPECT_TRUE(says("nosan"));
 #endif

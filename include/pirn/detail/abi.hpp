@@ -34,6 +34,8 @@
 #define PIRN_ABI_SANITIZER asan
 #elif defined(PIRN_TSAN)
 #define PIRN_ABI_SANITIZER tsan
+#elif defined(PIRN_VALGRIND)
+#define PIRN_ABI_SANITIZER valgrind
 #else
 #define PIRN_ABI_SANITIZER nosan
 #endif
