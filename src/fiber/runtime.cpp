@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "fiber/runtime_state.hpp"
 
@@ -171,6 +172,10 @@ runtime::runtime(const runtime_options& options) : state_(std::make_unique<detai
 }
 
 runtime::~runtime() {
+  if (const detail::worker* const w = detail::current_worker(); w != nullptr && &w->owner == state_.get()) {
+    std::fputs("pirn: a runtime is being destroyed by one of its own fibers, which could never end\n", stderr);
+    std::abort();
+  }
   state_->stopping.store(true, platform::memory_order_release);
   state_->notify_all();
   for (const auto& w : state_->workers) {
