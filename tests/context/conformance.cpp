@@ -1,4 +1,5 @@
-// The conformance program of the context layer: prints every check, ends with 1 when one failed.
+// The conformance program of the context layer: prints every check, ends with 1 when one failed, with 77 where
+// the processor lacks what it was compiled for.
 //
 //   conformance                      all checks
 //   conformance --profile SECONDS    only the profiling signal, for that long
@@ -38,6 +39,13 @@ bool under_valgrind() {
 
 int main(int count, char** arguments) {
   using namespace conformance;
+#if defined(__AVX512F__)
+  if (!__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512bw") ||
+      !__builtin_cpu_supports("avx512dq")) {
+    std::puts("this processor lacks AVX-512");
+    return 77;
+  }
+#endif
   if (count == 3 && std::strcmp(arguments[1], "--profile") == 0) {
     check_profiling(std::atof(arguments[2]));
   } else if (count == 2 && std::strcmp(arguments[1], "--stop") == 0) {
