@@ -247,7 +247,7 @@ class FiberUnwinder(gdb.unwinder.Unwinder):
             return None
         if (int(pending.read_register("pc")), int(pending.read_register("sp"))) != self.real:
             return None
-        # Below the fiber's frames, or gdb takes the stack for corrupt.
+        # Where the frame of a function would be that the fiber has called.
         info = pending.create_unwind_info(FrameId(gdb.Value(self.fiber.sp - 16), gdb.Value(self.real[0])))
         pointer = gdb.lookup_type("void").pointer()
         for register, value in (("rip", self.fiber.pc), ("rsp", self.fiber.sp), ("rbp", self.fiber.fp)):
