@@ -14,6 +14,9 @@ result<ip_address> ip_address::parse(std::string_view text) {
   if (text == "localhost") {
     return loopback_v4();
   }
+  if (text.find('\0') != text.npos) {
+    return fail(io_error::bad_syntax);
+  }
   std::uint32_t scope = 0;
   const std::size_t percent = text.find('%');
   const std::string literal(text.substr(0, percent));
@@ -22,7 +25,7 @@ result<ip_address> ip_address::parse(std::string_view text) {
     return v4(short_bytes);
   }
   std::array<std::uint8_t, 16> long_bytes{};
-  if (literal.find('\0') != std::string::npos || ::inet_pton(AF_INET6, literal.c_str(), long_bytes.data()) != 1) {
+  if (::inet_pton(AF_INET6, literal.c_str(), long_bytes.data()) != 1) {
     return fail(io_error::bad_syntax);
   }
   if (percent != std::string_view::npos) {

@@ -1,0 +1,313 @@
+#include "pirn/net/tcp_stream.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "net/support.hpp"
+
+namespace {
+
+using namespace test;
+using pirn::io_error;
+using pirn::ip_address;
+using pirn::shutdown_half;
+using pirn::tcp_listener;
+using pirn::tcp_stream;
+
+#if defined(PIRN_ASAN) || defined(PIRN_TSAN)
+constexpr std::size_t large = 4 << 20;
+#else
+constexpr std::size_t large = 32 << 20;
+#endif
+
+std::string pattern(std::size_t size) {
+  std::string made(size, '\0');
+  std::uint32_t state = 1;
+  for (char& c : made) {
+    state = state * 1664525 + 1013904223;
+    c = static_cast<char>(state >> 24);
+  }
+  return made;
+}
+
+/// Makes the peer's next read or write meet a reset.
+void reset(tcp_stream& stream) {
+  const linger at_once{1, 0};
+  ASSERT_EQ(::setsockopt(stream.native(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+  stream.close();
+}
+
+TEST(tcp_stream, carries_bytes_both_ways) {
+  both_ways([] {
+    for (const auto& address : {ip_address::loopback_v4(), ip_address::loopback_v6()}) {
+      connected c = connect_pair({address, 0});
+      ASSERT_TRUE(c.client.write("ping"));
+      char text[4];
+      ASSERT_TRUE(c.server.read_exactly(text, 4));
+      EXPECT_EQ(std::string_view(text, 4), "ping");
+      const pirn::const_buffer parts[] = {{"p", 1}, {"", 0}, {"on", 2}, {"g", 1}};
+      ASSERT_TRUE(c.server.write(parts));
+      ASSERT_TRUE(c.client.read_exactly(text, 4));
+      EXPECT_EQ(std::string_view(text, 4), "pong");
+      EXPECT_TRUE(c.client.write(""));
+      EXPECT_TRUE(c.client.write(std::span<const pirn::const_buffer>{}));
+    }
+  });
+}
+
+TEST(tcp_stream, the_end_of_a_half_is_no_error) {
+  both_ways([] {
+    connected c = connect_pair();
+    ASSERT_TRUE(c.client.write("last"));
+    ASSERT_TRUE(c.client.shutdown(shutdown_half::write));
+    char text[16];
+    EXPECT_EQ(c.server.read_exactly(text, 5).error(), io_error::end_of_stream);
+    EXPECT_EQ(std::string_view(text, 4), "last");
+    EXPECT_EQ(c.server.read(text, sizeof text), 0u);
+    ASSERT_TRUE(c.server.write("still"));  // the other half is open
+    ASSERT_TRUE(c.client.read_exactly(text, 5));
+    c.server.close();
+    EXPECT_EQ(c.client.read(text, sizeof text), 0u);
+  });
+}
+
+TEST(tcp_stream, a_reset_is_an_error_and_no_signal) {
+  both_ways([] {
+    char text[16];
+    connected c = connect_pair();
+    reset(c.server);
+    EXPECT_EQ(c.client.read(text, sizeof text, in(long_enough)).error(), std::errc::connection_reset);
+    EXPECT_EQ(c.client.write("x").error(), std::errc::broken_pipe);  // SIGPIPE would end the test
+    const pirn::const_buffer part[] = {{"x", 1}};
+    EXPECT_EQ(c.client.write(part).error(), std::errc::broken_pipe);
+    const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    EXPECT_EQ(c.client.send_file(file, 0, 100).error(), std::errc::broken_pipe);
+    ::close(file);
+  });
+}
+
+TEST(tcp_stream, a_reader_that_waits_hears_of_a_reset) {
+  pirn::runtime({.workers = 1}).run([] {
+    connected c = connect_pair();
+    pirn::fiber reader = pirn::spawn([&] {
+      char text[16];
+      EXPECT_EQ(c.client.read(text, sizeof text).error(), std::errc::connection_reset);
+    });
+    ASSERT_TRUE(pirn::this_fiber::sleep_for(5ms));
+    reset(c.server);
+    reader.join();
+  });
+}
+
+TEST(tcp_stream, connection_refused) {
+  both_ways([] {
+    auto listener = tcp_listener::listen(loopback());
+    const auto at = *listener->local_endpoint();
+    listener->close();
+    EXPECT_EQ(tcp_stream::connect(at, in(long_enough)).error(), std::errc::connection_refused);
+    EXPECT_EQ(tcp_stream::connect(at).error(), std::errc::connection_refused);
+  });
+}
+
+/// A listener whose queue is full: further connects hang until it accepts.
+struct full_listener {
+  full_listener() : listener(tcp_listener::listen(loopback(), {.backlog = 0}).value()) {
+    at = listener.local_endpoint().value();
+    for (int i = 0; i < 4; ++i) {
+      auto client = tcp_stream::connect(at, in(20ms));
+      if (!client) {
+        break;
+      }
+      clients.push_back(std::move(*client));
+    }
+  }
+  tcp_listener listener;
+  pirn::endpoint at;
+  std::vector<tcp_stream> clients;
+};
+
+TEST(tcp_stream, deadline_and_stop_end_a_connect) {
+  both_ways([] {
+    full_listener full;
+    EXPECT_EQ(tcp_stream::connect(full.at, in(5ms)).error(), io_error::timed_out);
+    EXPECT_EQ(tcp_stream::connect(full.at, in(-1ms)).error(), io_error::timed_out);
+  });
+  pirn::runtime({.workers = 1}).run([] {
+    full_listener full;
+    stop_while_blocked([&] { EXPECT_EQ(tcp_stream::connect(full.at).error(), io_error::stopped); });
+  });
+}
+
+TEST(tcp_stream, deadline_ends_every_call) {
+  both_ways([] {
+    connected c = connect_pair();
+    char text[16];
+    EXPECT_EQ(c.client.read(text, sizeof text, in(5ms)).error(), io_error::timed_out);
+    EXPECT_EQ(c.client.wait_readable(in(5ms)).error(), io_error::timed_out);
+    ASSERT_TRUE(c.server.write("abc"));
+    EXPECT_EQ(c.client.read_exactly(text, 4, in(5ms)).error(), io_error::timed_out);
+    const std::string much(16 << 20, 'm');
+    EXPECT_EQ(c.client.write(much, in(20ms)).error(), io_error::timed_out);
+    const pirn::const_buffer part[] = {{much.data(), much.size()}};
+    EXPECT_EQ(c.client.write(part, in(5ms)).error(), io_error::timed_out);
+    EXPECT_EQ(c.client.write_some("x", 1, in(5ms)).error(), io_error::timed_out);
+    const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    EXPECT_EQ(c.client.send_file(file, 0, 100, in(5ms)).error(), io_error::timed_out);
+    ::close(file);
+  });
+}
+
+TEST(tcp_stream, stop_ends_every_call) {
+  pirn::runtime({.workers = 1}).run([] {
+    connected c = connect_pair();
+    stop_while_blocked([&] {
+      char text[16];
+      EXPECT_EQ(c.client.read(text, sizeof text).error(), io_error::stopped);
+      EXPECT_EQ(c.client.read_exactly(text, 1).error(), io_error::stopped);
+      EXPECT_EQ(c.client.wait_readable().error(), io_error::stopped);
+      EXPECT_EQ(c.client.write("x").error(), io_error::stopped);
+    });
+    stop_while_blocked([&] {
+      const std::string much(16 << 20, 'm');
+      EXPECT_EQ(c.client.write(much).error(), io_error::stopped);
+    });
+  });
+}
+
+TEST(tcp_stream, an_unconnected_one_is_closed) {
+  tcp_stream none;
+  char text[1];
+  EXPECT_FALSE(none.is_open());
+  EXPECT_EQ(none.read(text, 1).error(), io_error::closed);
+  EXPECT_EQ(none.write("x").error(), io_error::closed);
+  EXPECT_EQ(none.shutdown(shutdown_half::both).error(), io_error::closed);
+  EXPECT_EQ(none.set_delay(tcp_stream::delay::none).error(), io_error::closed);
+  EXPECT_EQ(none.remote_endpoint().error(), io_error::closed);
+  none.close();
+}
+
+TEST(tcp_stream, one_fiber_reads_while_another_writes) {
+  const std::string sent = pattern(large);
+  pirn::runtime runtime({.workers = 2});
+  runtime.run([&] {
+    connected c = connect_pair();
+    const auto send = [&](tcp_stream& on) {
+      ASSERT_TRUE(on.write(sent, in(60s)));
+      ASSERT_TRUE(on.shutdown(shutdown_half::write));
+    };
+    const auto receive = [&](tcp_stream& on) {
+      std::string got(large, '\0');
+      ASSERT_TRUE(on.read_exactly(got.data(), got.size(), in(60s)));
+      EXPECT_TRUE(got == sent);
+      char more;
+      EXPECT_EQ(on.read(&more, 1, in(60s)), 0u);
+    };
+    pirn::fiber fibers[] = {
+        pirn::spawn([&] { send(c.client); }, {.worker = 0}),
+        pirn::spawn([&] { receive(c.client); }, {.worker = 1}),
+        pirn::spawn([&] { send(c.server); }, {.worker = 1}),
+        pirn::spawn([&] { receive(c.server); }, {.worker = 0}),
+    };
+    for (pirn::fiber& f : fibers) {
+      f.join();
+    }
+  });
+}
+
+TEST(tcp_stream, a_fiber_talks_to_a_thread) {
+  const std::string sent = pattern(1 << 20);
+  connected c = connect_pair();
+  std::thread thread([&] {
+    std::string got(sent.size(), '\0');
+    EXPECT_TRUE(c.server.read_exactly(got.data(), got.size(), in(long_enough)));
+    EXPECT_TRUE(c.server.write(got, in(long_enough)));
+  });
+  pirn::runtime({.workers = 1}).run([&] {
+    std::string got(sent.size(), '\0');
+    EXPECT_TRUE(c.client.write(sent, in(long_enough)));
+    EXPECT_TRUE(c.client.read_exactly(got.data(), got.size(), in(long_enough)));
+    EXPECT_TRUE(got == sent);
+  });
+  thread.join();
+}
+
+TEST(tcp_stream, more_parts_than_one_call_takes) {
+  pirn::runtime({.workers = 1}).run([] {
+    connected c = connect_pair();
+    const std::string sent = pattern(200 * 9973);
+    std::vector<pirn::const_buffer> parts;
+    for (std::size_t i = 0; i < 200; ++i) {
+      parts.push_back({sent.data() + i * 9973, 9973});
+    }
+    pirn::fiber writer = pirn::spawn([&] { EXPECT_TRUE(c.client.write(parts, in(long_enough))); });
+    std::string got(sent.size(), '\0');
+    EXPECT_TRUE(c.server.read_exactly(got.data(), got.size(), in(long_enough)));
+    EXPECT_TRUE(got == sent);
+    writer.join();
+  });
+}
+
+TEST(tcp_stream, sends_a_part_of_a_file) {
+  char name[] = "/tmp/pirn_send_file_XXXXXX";
+  pirn::descriptor file(::mkstemp(name));
+  ::unlink(name);
+  const std::string content = pattern(3 << 20);
+  ASSERT_EQ(::pwrite(file.native(), content.data(), content.size(), 0), static_cast<ssize_t>(content.size()));
+  both_ways([&] {
+    connected c = connect_pair();
+    std::thread reader([&] {
+      std::string got(content.size() - 5, '\0');
+      EXPECT_TRUE(c.server.read_exactly(got.data(), got.size(), in(long_enough)));
+      EXPECT_TRUE(std::string_view(content).substr(5) == got);
+    });
+    for (std::size_t at = 5; at < content.size();) {
+      const auto put = c.client.send_file(file.native(), at, content.size() - at, in(long_enough));
+      ASSERT_TRUE(put) << put.error().message();
+      ASSERT_GT(*put, 0u);
+      at += *put;
+    }
+    EXPECT_EQ(c.client.send_file(file.native(), content.size(), 10), 0u);
+    reader.join();
+  });
+}
+
+TEST(tcp_stream, shutdown_of_the_reading_half_wakes_the_reader) {
+  pirn::runtime({.workers = 1}).run([] {
+    connected c = connect_pair();
+    pirn::fiber reader = pirn::spawn([&] {
+      char text[1];
+      EXPECT_EQ(c.client.read(text, 1), 0u);
+    });
+    ASSERT_TRUE(pirn::this_fiber::sleep_for(5ms));
+    ASSERT_TRUE(c.client.shutdown(shutdown_half::read));
+    reader.join();
+  });
+}
+
+TEST(tcp_stream, close_ends_a_read_under_way) {
+  pirn::runtime({.workers = 2}).run([] {
+    connected c = connect_pair();
+    pirn::fiber reader = pirn::spawn(
+        [&] {
+          char text[1];
+          EXPECT_EQ(c.client.read(text, 1).error(), io_error::closed);
+        },
+        {.worker = 1});
+    ASSERT_TRUE(pirn::this_fiber::sleep_for(5ms));
+    c.client.close();
+    reader.join();
+    char text[1];
+    EXPECT_EQ(c.server.read(text, 1, in(long_enough)), 0u);
+  });
+}
+
+}  // namespace
