@@ -1,0 +1,52 @@
+// Sends back what it is sent; a client that is silent for a minute is cut off. Ends on SIGINT or SIGTERM.
+//     echo_server [PORT]
+#include <signal.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "pirn/fiber/runtime.hpp"
+#include "pirn/io/signal_set.hpp"
+#include "pirn/net/tcp_listener.hpp"
+
+namespace {
+
+void echo(pirn::tcp_stream stream) {
+  char buffer[4096];
+  for (;;) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    const auto got = stream.read(buffer, sizeof buffer, deadline);
+    if (!got || *got == 0 || !stream.write(buffer, *got, deadline)) {
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int port = argc > 1 ? std::atoi(argv[1]) : 7777;
+  pirn::signal_set signals({SIGINT, SIGTERM});  // before the workers, which inherit what is blocked
+  pirn::runtime runtime;
+  return runtime.run([&] {
+    auto listener = pirn::tcp_listener::listen({pirn::ip_address::loopback_v4(), static_cast<std::uint16_t>(port)});
+    if (!listener) {
+      std::fprintf(stderr, "echo_server: cannot listen: %s\n", listener.error().message().c_str());
+      return EXIT_FAILURE;
+    }
+    std::printf("echoing on %s\n", listener->local_endpoint()->to_string().c_str());
+    std::fflush(stdout);
+    pirn::stop_source clients;
+    pirn::fiber acceptor = pirn::spawn([&] {
+      while (auto stream = listener->accept()) {
+        pirn::spawn([taken = std::move(*stream)]() mutable { echo(std::move(taken)); },
+                    {.name = "client", .worker = pirn::spawn_options::any_worker, .stop = clients.get_token()})
+            .detach();
+      }
+    });
+    static_cast<void>(signals.wait());
+    clients.request_stop();
+    return EXIT_SUCCESS;  // the end of `acceptor` stops and joins it
+  });
+}

@@ -1,0 +1,100 @@
+// tcp_stream for libraries that are written against Boost.Asio's synchronous streams, such as Boost.Beast. The only
+// header of net that needs Boost.
+#pragma once
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/system/system_error.hpp>
+
+#include "pirn/net/tcp_stream.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// Models SyncReadStream and SyncWriteStream on a tcp_stream that it refers to. Calls suspend the fiber, not the
+/// worker. Fails with boost::asio::error::eof at the end, timed_out after the deadline, operation_aborted where the
+/// fiber was asked to stop, bad_descriptor when closed, else with the system's error.
+class asio_stream {
+ public:
+  explicit asio_stream(tcp_stream& under) noexcept : under_(&under) {}
+
+  /// The deadline of all later calls; at first there is none.
+  void expires_at(platform::time_point deadline) noexcept { deadline_ = deadline; }
+  [[nodiscard]] tcp_stream& next_layer() noexcept { return *under_; }
+
+  template <class MutableBufferSequence>
+  std::size_t read_some(const MutableBufferSequence& buffers, boost::system::error_code& error) {
+    error = {};
+    const boost::asio::mutable_buffer into = first_of<boost::asio::mutable_buffer>(buffers);
+    if (into.size() == 0) {
+      return 0;
+    }
+    const auto got = under_->read(into.data(), into.size(), deadline_);
+    if (got && *got == 0) {
+      error = boost::asio::error::eof;
+    }
+    return count_of(got, error);
+  }
+  template <class MutableBufferSequence>
+  std::size_t read_some(const MutableBufferSequence& buffers) {
+    return or_throw([&](boost::system::error_code& error) { return read_some(buffers, error); });
+  }
+
+  template <class ConstBufferSequence>
+  std::size_t write_some(const ConstBufferSequence& buffers, boost::system::error_code& error) {
+    error = {};
+    const boost::asio::const_buffer from = first_of<boost::asio::const_buffer>(buffers);
+    if (from.size() == 0) {
+      return 0;
+    }
+    return count_of(under_->write_some(from.data(), from.size(), deadline_), error);
+  }
+  template <class ConstBufferSequence>
+  std::size_t write_some(const ConstBufferSequence& buffers) {
+    return or_throw([&](boost::system::error_code& error) { return write_some(buffers, error); });
+  }
+
+ private:
+  /// A call may do less than it was asked for, so one buffer at a time will do.
+  template <class Buffer, class Sequence>
+  static Buffer first_of(const Sequence& buffers) {
+    for (auto it = boost::asio::buffer_sequence_begin(buffers); it != boost::asio::buffer_sequence_end(buffers); ++it) {
+      if (const Buffer buffer(*it); buffer.size() > 0) {
+        return buffer;
+      }
+    }
+    return {};
+  }
+
+  static std::size_t count_of(const result<std::size_t>& done, boost::system::error_code& error) {
+    if (done) {
+      return *done;
+    }
+    if (done.error() == io_error::timed_out) {
+      error = boost::asio::error::timed_out;
+    } else if (done.error() == io_error::stopped) {
+      error = boost::asio::error::operation_aborted;
+    } else if (done.error() == io_error::closed) {
+      error = boost::asio::error::bad_descriptor;
+    } else if (done.error() == io_error::stack_overflow) {
+      error = boost::asio::error::fault;
+    } else {
+      error.assign(done.error().value(), boost::system::system_category());
+    }
+    return 0;
+  }
+
+  template <class Call>
+  static std::size_t or_throw(const Call& call) {
+    boost::system::error_code error;
+    const std::size_t count = call(error);
+    if (error) {
+      throw boost::system::system_error(error);
+    }
+    return count;
+  }
+
+  tcp_stream* under_;
+  platform::time_point deadline_ = platform::never;
+};
+
+}  // namespace pirn::inline PIRN_ABI
