@@ -86,7 +86,10 @@ void make_runnable(agent* who, bool back) noexcept {
   }
   auto* const f = static_cast<fiber_control*>(who);
   worker* const home = f->home;
-  if (current_worker() != home) {
+  const worker* const here = current_worker();
+  if (here == nullptr || &here->owner != &home->owner) {
+    home->hand_over_from_outside(f);
+  } else if (here != home) {
     home->hand_over(f);
   } else if (back) {
     home->queue.push_back(f);

@@ -70,6 +70,14 @@ void settle(arch::word pending) noexcept {
   }
 }
 
+std::uintptr_t report_if_detached(fiber_control* self) noexcept {
+  if (self->join_word.load(platform::memory_order_acquire) != join_detached) {
+    return join_failed;
+  }
+  take_failure(*self, join_failed);
+  return join_ended_cold;
+}
+
 void retire(fiber_control* f, std::uintptr_t outcome) noexcept {
   std::uintptr_t state = join_possible;
   // Once the word says ended, another thread may free the block and the stack.
@@ -84,7 +92,7 @@ void retire(fiber_control* f, std::uintptr_t outcome) noexcept {
     free_block(current_worker(), f, outcome);
     return;
   }
-  const joiner waiting = *reinterpret_cast<joiner*>(state);
+  const joiner waiting = *reinterpret_cast<const joiner*>(state);
   if (waiting.who->claim(waiting.epoch, wake_reason::notified)) {
     make_runnable(waiting.who, true);
   }
@@ -131,7 +139,7 @@ std::uintptr_t await_end(fiber_control* f, const wait_options& how, wake_reason&
     return outcome;
   }
   agent& self = current_agent();
-  joiner me{&self, 0, current_worker()};
+  joiner me{&self, 0};
   if (!self.begin(kind_of(how), me.epoch)) {
     reason = wake_reason::stopped;
     return join_possible;

@@ -128,7 +128,7 @@ void launch_elsewhere(worker* here, worker* to, fiber_control* f) noexcept {
   } else {
     to->owner.spawned_by_threads.fetch_add(1, platform::memory_order_release);
   }
-  to->hand_over(f);
+  to->hand_over_from_outside(f);
 }
 
 }  // namespace detail

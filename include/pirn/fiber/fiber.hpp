@@ -53,6 +53,9 @@ void launch_elsewhere(worker* here, worker* to, fiber_control* f) noexcept;
 void stop_fiber(fiber_control* f) noexcept;
 void follow_token(fiber_control* f, const stop_token& token) noexcept;
 
+/// For a fiber that ends by an exception: if nobody will take it, tells the handler, while the fiber still runs.
+/// Returns the join_state to end with.
+std::uintptr_t report_if_detached(fiber_control* self) noexcept;
 /// For an ended fiber that is switched out: marks it as such and wakes its joiner, or frees it if it has no handle.
 void retire(fiber_control* f, std::uintptr_t outcome) noexcept;
 
@@ -99,9 +102,9 @@ PIRN_ALWAYS_INLINE std::uintptr_t await_neighbour(worker* here, fiber_control* f
   if (self == f) [[unlikely]] {
     throw_joins_itself();
   }
-  joiner me{self, 0, here};
+  joiner me{self, 0};
   static_cast<void>(self->begin(wait_kind::sole, me.epoch));
-  f->join_word.store(reinterpret_cast<std::uintptr_t>(&me), platform::memory_order_relaxed);
+  f->join_word.store(reinterpret_cast<std::uintptr_t>(&me) | joiner::neighbour_bit, platform::memory_order_relaxed);
   const wait_options what{.stoppable = false, .what = "end of fiber", .object = f};
   suspend(here, what, nullptr);
   return f->join_word.load(platform::memory_order_acquire);
@@ -114,21 +117,20 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
   fiber_control* const self = running_fiber(w);
   if (self->described()) [[unlikely]] {
     self->forget_token();
-    outcome = outcome == join_ended ? join_ended_cold : outcome;
+    outcome = outcome == join_failed ? report_if_detached(self) : join_ended_cold;
   }
   w->unlist(self);
   w->count(w->ended);
   arch::word pending = pending_end(self, outcome);
   const std::uintptr_t state = self->join_word.load(platform::memory_order_acquire);
-  if (state > join_failed) {
+  if (state > join_failed && (state & joiner::neighbour_bit) != 0) {
     // A joiner that only this worker resumes can be made ready at once: it runs when this stack is left. It goes to
     // the back, since the other fibers of a batch end meanwhile, and it need not suspend for each.
-    const joiner waiting = *reinterpret_cast<const joiner*>(state);
-    if (waiting.home == w && waiting.who->claim(waiting.epoch, wake_reason::notified)) {
-      self->join_word.store(outcome, platform::memory_order_release);
-      w->queue.push_back(static_cast<fiber_control*>(waiting.who));
-      pending = 0;
-    }
+    const joiner waiting = *reinterpret_cast<const joiner*>(state & ~joiner::neighbour_bit);
+    waiting.who->claim(waiting.epoch, wake_reason::notified);
+    self->join_word.store(outcome, platform::memory_order_release);
+    w->queue.push_back(static_cast<fiber_control*>(waiting.who));
+    pending = 0;
   }
   run_node* const next = --w->switches_left > 0 ? w->queue.leave() : w->queue.leave_to_scheduler();
   auto by = reinterpret_cast<arch::word>(w);
@@ -374,7 +376,8 @@ PIRN_ALWAYS_INLINE fiber spawn(F&& body) {
 
 /// What is told of a fiber whose exception nobody takes: it was detached, or its handle was destroyed.
 using unhandled_exception_handler = void (*)(std::uint64_t id, std::string_view name, std::exception_ptr what) noexcept;
-/// Replaces the handler of the process and returns the old one; the first one writes a line to standard error.
+/// Replaces the handler of the process and returns the old one; the first one writes a line to standard error. It must
+/// not suspend, and it may run on any fiber's stack.
 unhandled_exception_handler set_unhandled_exception_handler(unhandled_exception_handler handler) noexcept;
 
 }  // namespace pirn::inline PIRN_ABI

@@ -94,11 +94,11 @@ class agent {
 
   /// Whether the cold part of a fiber's block has been written.
   [[nodiscard]] bool described() const noexcept {
-    return (identity_.load(platform::memory_order_relaxed) & described_bit) != 0;
+    return (identity_.load(platform::memory_order_acquire) & described_bit) != 0;
   }
 
  protected:
-  void set_described() noexcept { identity_.fetch_or(described_bit, platform::memory_order_relaxed); }
+  void set_described() noexcept { identity_.fetch_or(described_bit, platform::memory_order_release); }
 
  private:
   static constexpr std::uint64_t waiting_bit = 1;

@@ -35,7 +35,9 @@ struct run_node {
   [[no_unique_address]] sanitizer_state sanitizer;
 };
 
-/// The progress of a fiber towards its end, in one word: one of these, or the address of a `joiner`.
+/// The progress of a fiber towards its end, in one word: one of these, or the address of a `joiner`, with bit 0 set if
+/// that is a fiber of the same worker which waits for nothing else: only then may the fiber's end look at the joiner
+/// before it has moved the word to join_waking, since another might time out and be gone.
 enum join_state : std::uintptr_t {
   join_possible = 0,    ///< runs; a handle exists
   join_detached = 1,    ///< runs; no handle: its end frees the stack
@@ -110,9 +112,10 @@ struct fiber_control : run_node, agent {
 
 /// Who waits for a fiber's end; on the stack of the waiter.
 struct joiner {
+  static constexpr std::uintptr_t neighbour_bit = 1;
   agent* who;
   std::uint64_t epoch;
-  const worker* home;  ///< null for a plain thread
 };
+static_assert(alignof(joiner) > joiner::neighbour_bit);
 
 }  // namespace pirn::inline PIRN_ABI::detail

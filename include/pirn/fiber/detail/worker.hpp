@@ -61,10 +61,17 @@ class alignas(64) worker {
 
   /// The body of the worker's OS thread.
   void run() noexcept;
-  /// Takes a ready fiber from any thread.
+  /// Takes a ready fiber from a fiber of the same runtime.
   void hand_over(run_node* node) noexcept {
     if (incoming.push(node)) {
       io->notify();
+    }
+  }
+  /// The same from any thread: the fiber may be the last one, and the runtime gone before this returns.
+  void hand_over_from_outside(run_node* node) noexcept {
+    const std::shared_ptr<engine> kept = io;
+    if (incoming.push(node)) {
+      kept->notify();
     }
   }
 
