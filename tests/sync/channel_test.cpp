@@ -1,0 +1,314 @@
+#include "pirn/sync/channel.hpp"
+
+#include <memory>
+#include <numeric>
+#include <string>
+
+#include "fiber/support.hpp"
+
+namespace {
+
+using namespace pirn_test;
+using pirn::channel;
+using pirn::wait_error;
+
+TEST(channel, keeps_the_order) {
+  rig r(1);
+  channel<int> c(3);
+  EXPECT_EQ(c.capacity(), 3u);
+  r.rt.run([&] {
+    EXPECT_TRUE(c.send(1).has_value());
+    const int two = 2;
+    EXPECT_TRUE(c.send(two).has_value());
+    EXPECT_TRUE(c.try_send(3).has_value());
+    EXPECT_EQ(c.try_send(4).error(), wait_error::timed_out);
+    EXPECT_EQ(c.size(), 3u);
+    for (int i = 1; i <= 3; ++i) {
+      EXPECT_EQ(c.receive().value(), i);
+    }
+    EXPECT_EQ(c.try_receive().error(), wait_error::timed_out);
+  });
+}
+
+TEST(channel, needs_room_for_one) { EXPECT_THROW(channel<int>(0), std::invalid_argument); }
+
+class capacities : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(capacities, passes_everything_once_and_in_the_order_of_each_sender) {
+  rig r(3);
+  channel<std::unique_ptr<std::pair<int, int>>> c(GetParam());
+  const int each = scaled(5000);
+  std::atomic<long> received = 0;
+  const auto send_all = [&](int who) {
+    for (int i = 0; i < each; ++i) {
+      ASSERT_TRUE(c.send(std::make_unique<std::pair<int, int>>(who, i)).has_value());
+    }
+  };
+  const auto receive_all = [&] {
+    std::array<int, 4> last = {-1, -1, -1, -1};
+    for (const auto& value : c) {
+      int& before = last[static_cast<std::size_t>(value->first)];
+      EXPECT_LT(before, value->second);
+      before = value->second;
+      ++received;
+    }
+  };
+  std::vector<pirn::fiber> receivers;
+  for (int i = 0; i < 3; ++i) {
+    receivers.push_back(r.rt.spawn(receive_all));
+  }
+  std::jthread receiving_thread(receive_all);
+  std::vector<pirn::fiber> senders;
+  for (int who = 0; who < 3; ++who) {
+    senders.push_back(r.rt.spawn([&, who] { send_all(who); }));
+  }
+  send_all(3);
+  join_all(senders);
+  c.close();
+  join_all(receivers);
+  receiving_thread.join();
+  EXPECT_EQ(received, 4L * each);
+}
+
+INSTANTIATE_TEST_SUITE_P(sizes, capacities, testing::Values(1u, 2u, 64u));
+
+TEST(channel, hands_over_to_a_waiting_receiver) {
+  rig r(1);
+  channel<std::unique_ptr<int>> c(1);
+  r.rt.run([&] {
+    pirn::fiber f = pirn::spawn([&] { EXPECT_EQ(**c.receive(), 5); });
+    pirn::this_fiber::yield();
+    EXPECT_TRUE(c.try_send(std::make_unique<int>(5)).has_value());
+    EXPECT_EQ(c.size(), 0u);  // it never was in the channel
+    EXPECT_TRUE(c.try_send(std::make_unique<int>(6)).has_value());
+    EXPECT_EQ(c.size(), 1u);
+    f.join();
+    EXPECT_EQ(**c.receive(), 6);
+  });
+}
+
+TEST(channel, a_receiver_fills_the_free_place_from_a_waiting_sender) {
+  rig r(1);
+  channel<int> c(1);
+  r.rt.run([&] {
+    EXPECT_TRUE(c.send(1).has_value());
+    pirn::fiber second = pirn::spawn([&] { EXPECT_TRUE(c.send(2).has_value()); });
+    pirn::fiber third = pirn::spawn([&] { EXPECT_TRUE(c.send(3).has_value()); });
+    pirn::this_fiber::yield();
+    EXPECT_EQ(c.try_receive().value(), 1);
+    EXPECT_EQ(c.size(), 1u);
+    EXPECT_EQ(c.try_send(9).error(), wait_error::timed_out);  // no overtaking
+    EXPECT_EQ(c.receive().value(), 2);
+    EXPECT_EQ(c.receive().value(), 3);
+    second.join();
+    third.join();
+  });
+}
+
+TEST(channel, close_lets_the_rest_be_received) {
+  rig r(2);
+  channel<std::string> c(4);
+  EXPECT_TRUE(c.send("a").has_value());
+  EXPECT_TRUE(c.send("b").has_value());
+  EXPECT_FALSE(c.closed());
+  c.close();
+  c.close();
+  EXPECT_TRUE(c.closed());
+  std::string kept = "kept";
+  EXPECT_EQ(c.send(std::move(kept)).error(), wait_error::closed);
+  EXPECT_EQ(kept, "kept");
+  EXPECT_EQ(c.try_send(kept).error(), wait_error::closed);
+  EXPECT_EQ(c.receive().value(), "a");
+  EXPECT_EQ(c.try_receive().value(), "b");
+  EXPECT_EQ(c.receive().error(), wait_error::closed);
+  EXPECT_EQ(c.try_receive().error(), wait_error::closed);
+  for (const std::string& none : c) {
+    ADD_FAILURE() << none;
+  }
+}
+
+TEST(channel, close_wakes_those_that_wait) {
+  rig r(2);
+  channel<std::unique_ptr<int>> full(1);
+  channel<int> empty(1);
+  EXPECT_TRUE(full.send(std::make_unique<int>(1)).has_value());
+  std::vector<pirn::fiber> all;
+  std::atomic<int> ended = 0;
+  for (int i = 0; i < 4; ++i) {
+    all.push_back(r.rt.spawn([&] {
+      auto value = std::make_unique<int>(7);
+      EXPECT_EQ(full.send(std::move(value)).error(), wait_error::closed);
+      EXPECT_EQ(*value, 7);  // not lost
+      ++ended;
+    }));
+    all.push_back(r.rt.spawn([&] {
+      EXPECT_EQ(empty.receive().error(), wait_error::closed);
+      ++ended;
+    }));
+  }
+  std::this_thread::sleep_for(2ms);
+  EXPECT_EQ(ended, 0);
+  full.close();
+  empty.close();
+  join_all(all);
+  EXPECT_EQ(**full.receive(), 1);
+}
+
+TEST(channel, on_an_error_the_value_is_untouched) {
+  rig r(1);
+  channel<std::unique_ptr<int>> c(1);
+  EXPECT_TRUE(c.send(std::make_unique<int>(1)).has_value());
+  auto value = std::make_unique<int>(2);
+  EXPECT_EQ(c.try_send(std::move(value)).error(), wait_error::timed_out);
+  EXPECT_EQ(c.send(std::move(value), clock::now() + 1ms).error(), wait_error::timed_out);
+  pirn::fiber f = r.rt.spawn([&] { EXPECT_EQ(c.send(std::move(value)).error(), wait_error::stopped); });
+  std::this_thread::sleep_for(1ms);
+  f.request_stop();
+  f.join();
+  ASSERT_NE(value, nullptr);
+  EXPECT_EQ(**c.receive(), 1);
+  EXPECT_TRUE(c.send(std::move(value)).has_value());
+  EXPECT_EQ(**c.receive(), 2);
+}
+
+TEST(channel, gives_up_receiving) {
+  rig r(1);
+  channel<int> c(1);
+  EXPECT_EQ(c.receive(clock::now() + 1ms).error(), wait_error::timed_out);
+  pirn::fiber f = r.rt.spawn([&] {
+    EXPECT_EQ(c.receive(clock::now() + 1ms).error(), wait_error::timed_out);
+    EXPECT_EQ(c.receive().error(), wait_error::stopped);
+    for (const int none : c) {  // a stop ends the loop too
+      ADD_FAILURE() << none;
+    }
+    EXPECT_TRUE(c.send(1).has_value());  // neither needs to wait
+    EXPECT_EQ(c.receive().value(), 1);
+  });
+  std::this_thread::sleep_for(5ms);
+  f.request_stop();
+  f.join();
+}
+
+TEST(channel, destroys_what_nobody_received) {
+  const auto value = std::make_shared<int>(1);
+  {
+    channel<std::shared_ptr<int>> c(3);
+    EXPECT_TRUE(c.send(value).has_value());
+    EXPECT_TRUE(c.receive().has_value());
+    for (int i = 0; i < 3; ++i) {  // wraps round
+      EXPECT_TRUE(c.send(value).has_value());
+    }
+    EXPECT_EQ(value.use_count(), 4);
+  }
+  EXPECT_EQ(value.use_count(), 1);
+}
+
+struct alignas(128) wide {
+  int value;
+};
+
+TEST(channel, over_aligned_values) {
+  channel<wide> c(2);
+  EXPECT_TRUE(c.send(wide{4}).has_value());
+  EXPECT_EQ(c.receive()->value, 4);
+}
+
+/// Throws when moved while `fuse` is 0; counts down before that. Moving leaves the source as it was if it throws.
+struct touchy {
+  static inline int fuse = -1;
+  static inline int alive = 0;
+  int value;
+
+  explicit touchy(int v) : value(v) { ++alive; }
+  touchy(touchy&& other) : value((check(), std::exchange(other.value, -1))) { ++alive; }
+  touchy& operator=(touchy&&) = delete;
+  ~touchy() { --alive; }
+  static void check() {
+    if (fuse >= 0 && fuse-- == 0) {
+      throw std::runtime_error("moved");
+    }
+  }
+};
+
+class channel_throws : public testing::Test {
+ protected:
+  ~channel_throws() override {
+    touchy::fuse = -1;
+    EXPECT_EQ(touchy::alive, 0);
+  }
+};
+
+TEST_F(channel_throws, into_and_out_of_the_ring) {
+  channel<touchy> c(2);
+  touchy value(3);
+  touchy::fuse = 0;
+  EXPECT_THROW(static_cast<void>(c.send(std::move(value))), std::runtime_error);
+  EXPECT_EQ(value.value, 3);
+  EXPECT_EQ(c.size(), 0u);
+  EXPECT_TRUE(c.send(std::move(value)).has_value());
+  touchy::fuse = 0;
+  EXPECT_THROW(static_cast<void>(c.receive()), std::runtime_error);
+  EXPECT_EQ(c.size(), 1u);
+  EXPECT_EQ(c.receive()->value, 3);
+}
+
+TEST_F(channel_throws, to_a_waiting_receiver) {
+  rig r(1);
+  r.rt.run([&] {
+    channel<touchy> c(1);
+    pirn::fiber f = pirn::spawn([&] { EXPECT_EQ(c.receive()->value, 4); });
+    pirn::this_fiber::yield();
+    touchy value(4);
+    touchy::fuse = 0;
+    EXPECT_THROW(static_cast<void>(c.send(std::move(value))), std::runtime_error);
+    pirn::this_fiber::yield();
+    EXPECT_EQ(value.value, 4);
+    EXPECT_TRUE(c.send(std::move(value)).has_value());
+    f.join();
+  });
+}
+
+TEST_F(channel_throws, from_waiting_senders_the_throw_reaches_the_sender_and_the_next_one_goes_on) {
+  rig r(1);
+  r.rt.run([&] {
+    channel<touchy> c(1);
+    EXPECT_TRUE(c.send(touchy(1)).has_value());
+    int thrown = 0;
+    std::vector<pirn::fiber> senders;
+    for (int i = 2; i <= 4; ++i) {
+      senders.push_back(pirn::spawn([&, i] {
+        touchy value(i);
+        try {
+          EXPECT_TRUE(c.send(std::move(value)).has_value());
+        } catch (const std::runtime_error&) {
+          EXPECT_EQ(value.value, i);
+          ++thrown;
+          EXPECT_TRUE(c.send(std::move(value)).has_value());
+        }
+      }));
+    }
+    pirn::this_fiber::yield();
+    touchy::fuse = 1;  // the move out succeeds, that of the first waiting sender throws
+    int sum = 0;
+    for (int i = 0; i < 4; ++i) {
+      sum += c.receive()->value;
+    }
+    EXPECT_EQ(sum, 1 + 2 + 3 + 4);
+    join_all(senders);
+    EXPECT_EQ(thrown, 0);  // it tried again, and then the move worked
+  });
+}
+
+TEST_F(channel_throws, while_iterating) {
+  channel<touchy> c(2);
+  EXPECT_TRUE(c.send(touchy(1)).has_value());
+  EXPECT_TRUE(c.send(touchy(2)).has_value());
+  auto i = c.begin();
+  EXPECT_EQ(i->value, 1);
+  touchy::fuse = 0;
+  EXPECT_THROW(++i, std::runtime_error);
+  EXPECT_TRUE(i == c.end());
+  EXPECT_EQ(c.receive()->value, 2);
+}
+
+}  // namespace

@@ -1,0 +1,302 @@
+// Every call that waits, ended by a stop or a deadline with others waiting before and after it: it says why, and the
+// primitive goes on as if it had not been there.
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "fiber/support.hpp"
+#include "pirn/sync/channel.hpp"
+#include "pirn/sync/condition_variable.hpp"
+#include "pirn/sync/mutex.hpp"
+#include "pirn/sync/wait_group.hpp"
+
+namespace {
+
+using namespace pirn_test;
+using pirn::wait_error;
+using result = std::expected<void, wait_error>;
+using deadline_type = pirn::platform::time_point;
+
+/// One call that waits, and what lets one caller (or all) go on.
+class primitive {
+ public:
+  primitive() = default;
+  primitive(const primitive&) = delete;
+  primitive& operator=(const primitive&) = delete;
+  virtual ~primitive() = default;
+  virtual result wait(deadline_type deadline) = 0;
+  /// Lets the first that waits go on.
+  virtual void release() = 0;
+  [[nodiscard]] virtual bool releases_all() const { return false; }
+  /// Whether a release that nobody waits for is kept. If not, `waiting` says how many do.
+  [[nodiscard]] virtual bool kept_for_later() const { return true; }
+  virtual int waiting() { return 0; }
+  /// Everybody has gone on.
+  virtual void expect_quiet() {}
+};
+
+class on_mutex : public primitive {
+ public:
+  explicit on_mutex(pirn::mutex_policy policy) : m_(policy) { m_.lock(); }
+  result wait(deadline_type deadline) override {
+    // Who gets it keeps it until `release`.
+    return m_.lock(deadline);
+  }
+  void release() override { m_.unlock(); }
+  void expect_quiet() override {
+    EXPECT_FALSE(m_.try_lock());
+    m_.unlock();
+    EXPECT_TRUE(m_.try_lock());
+  }
+
+ private:
+  pirn::mutex m_;
+};
+
+class on_condition : public primitive {
+ public:
+  result wait(deadline_type deadline) override {
+    std::unique_lock lock(m_);
+    ++waiting_;
+    const result ended = changed_.wait(lock, deadline);
+    EXPECT_TRUE(lock.owns_lock());
+    --waiting_;
+    return ended;
+  }
+  void release() override { changed_.notify_one(); }
+  [[nodiscard]] bool kept_for_later() const override { return false; }
+  int waiting() override {
+    const std::lock_guard guard(m_);
+    return waiting_;
+  }
+  void expect_quiet() override { EXPECT_TRUE(m_.try_lock()); }
+
+ private:
+  pirn::mutex m_;
+  pirn::condition_variable changed_;
+  int waiting_ = 0;
+};
+
+class on_group : public primitive {
+ public:
+  result wait(deadline_type deadline) override { return group_.wait(deadline); }
+  void release() override { group_.done(); }
+  [[nodiscard]] bool releases_all() const override { return true; }
+  void expect_quiet() override { EXPECT_EQ(group_.count(), 0u); }
+
+ private:
+  pirn::wait_group group_{1};
+};
+
+class on_receive : public primitive {
+ public:
+  result wait(deadline_type deadline) override {
+    auto got = values_.receive(deadline);
+    return got ? result{} : std::unexpected(got.error());
+  }
+  void release() override { EXPECT_TRUE(values_.try_send(++sent_).has_value()); }
+  void expect_quiet() override { EXPECT_EQ(values_.size(), 0u); }
+
+ private:
+  pirn::channel<int> values_{1};
+  int sent_ = 0;
+};
+
+class on_send : public primitive {
+ public:
+  on_send() { EXPECT_TRUE(values_.try_send(std::make_unique<int>(0)).has_value()); }
+  result wait(deadline_type deadline) override {
+    auto value = std::make_unique<int>(1);
+    const result sent = values_.send(std::move(value), deadline);
+    EXPECT_EQ(value == nullptr, sent.has_value());  // not lost
+    return sent;
+  }
+  void release() override { EXPECT_TRUE(values_.try_receive().has_value()); }
+  void expect_quiet() override {
+    EXPECT_EQ(values_.size(), 1u);  // one more was put in than taken out
+    EXPECT_TRUE(values_.try_receive().has_value());
+  }
+
+ private:
+  pirn::channel<std::unique_ptr<int>> values_{1};
+};
+
+class on_queue : public primitive {
+ public:
+  result wait(deadline_type deadline) override {
+    queue_.lock();
+    const pirn::wake_reason reason = queue_.wait({.deadline = deadline});
+    return reason == pirn::wake_reason::notified ? result{} : std::unexpected(pirn::detail::error_of(reason));
+  }
+  void release() override { EXPECT_TRUE(queue_.notify_one()); }
+  [[nodiscard]] bool kept_for_later() const override { return false; }
+  int waiting() override {
+    const pirn::platform::spin_guard guard(queue_);
+    int count = 0;
+    for (const pirn::waiter* w = queue_.front(); w != nullptr; w = w->next) {
+      ++count;
+    }
+    return count;
+  }
+  void expect_quiet() override { EXPECT_TRUE(queue_.empty()); }
+
+ private:
+  pirn::wait_queue queue_;
+};
+
+struct kind {
+  const char* name;
+  std::unique_ptr<primitive> (*make)();
+};
+const kind kinds[] = {
+    {"fair_mutex", [] { return std::unique_ptr<primitive>(new on_mutex(pirn::mutex_policy::fair)); }},
+    {"barging_mutex", [] { return std::unique_ptr<primitive>(new on_mutex(pirn::mutex_policy::barging)); }},
+    {"condition_variable", [] { return std::unique_ptr<primitive>(new on_condition); }},
+    {"wait_group", [] { return std::unique_ptr<primitive>(new on_group); }},
+    {"receive", [] { return std::unique_ptr<primitive>(new on_receive); }},
+    {"send", [] { return std::unique_ptr<primitive>(new on_send); }},
+    {"wait_queue", [] { return std::unique_ptr<primitive>(new on_queue); }},
+};
+
+class interruption : public testing::TestWithParam<std::tuple<kind, unsigned>> {
+ protected:
+  static constexpr int waiters = 7;
+  std::unique_ptr<primitive> what = std::get<0>(GetParam()).make();
+  unsigned workers = std::get<1>(GetParam());
+};
+
+TEST_P(interruption, leaves_those_before_and_after_in_their_places) {
+  rig r(workers);
+  std::vector<pirn::fiber> all;
+  std::array<std::optional<result>, waiters> ended;
+  std::atomic<int> done = 0;
+  const auto stopped = [](int i) { return i == 1 || i == 3; };
+  const auto timed = [](int i) { return i == 4; };
+  for (int i = 0; i < waiters; ++i) {
+    all.push_back(r.rt.spawn(
+        [&, i] {
+          const auto deadline = timed(i) ? clock::now() + 3ms : pirn::platform::never;
+          ended[static_cast<std::size_t>(i)] = what->wait(deadline);
+          ++done;
+        },
+        {.worker = i % static_cast<int>(workers)}));
+    std::this_thread::sleep_for(1ms);  // so that they most likely wait in this order
+  }
+  all[1].request_stop();
+  all[3].request_stop();
+  ASSERT_TRUE(eventually([&] { return done == 3; }));
+  for (int i = 0; i < waiters; ++i) {
+    const auto& mine = ended[static_cast<std::size_t>(i)];
+    EXPECT_EQ(mine.has_value(), stopped(i) || timed(i));
+    if (mine) {
+      EXPECT_EQ(mine->error(), timed(i) ? wait_error::timed_out : wait_error::stopped);
+    }
+  }
+  for (int released = 1; released <= 4; ++released) {
+    what->release();
+    const int expected = what->releases_all() ? 7 : 3 + released;
+    ASSERT_TRUE(eventually([&] { return done == expected; }));
+    if (what->releases_all()) {
+      break;
+    }
+  }
+  join_all(all);
+  for (const auto& mine : ended) {
+    ASSERT_TRUE(mine.has_value());
+  }
+  for (const int i : {0, 2, 5, 6}) {
+    EXPECT_TRUE(ended[static_cast<std::size_t>(i)]->has_value());
+  }
+  what->expect_quiet();
+}
+
+TEST_P(interruption, of_all_leaves_it_as_new) {
+  rig r(workers);
+  std::vector<pirn::fiber> all;
+  pirn::stop_source source;
+  for (int i = 0; i < waiters; ++i) {
+    all.push_back(r.rt.spawn(
+        [&, i] {
+          EXPECT_EQ(what->wait(i % 2 == 0 ? clock::now() + 2ms : pirn::platform::never).error(),
+                    i % 2 == 0 ? wait_error::timed_out : wait_error::stopped);
+        },
+        {.worker = i % static_cast<int>(workers), .stop = i % 2 == 0 ? pirn::stop_token() : source.get_token()}));
+  }
+  std::this_thread::sleep_for(2ms);
+  source.request_stop();
+  join_all(all);
+  pirn::fiber f = r.rt.spawn([&] { EXPECT_TRUE(what->wait(pirn::platform::never).has_value()); });
+  std::this_thread::sleep_for(1ms);
+  what->release();
+  f.join();
+  what->expect_quiet();
+}
+
+TEST_P(interruption, before_the_wait_ends_it_at_once) {
+  rig r(workers);
+  pirn::stop_source source;
+  source.request_stop();
+  r.rt.spawn(
+          [&] {
+            EXPECT_EQ(what->wait(pirn::platform::never).error(), wait_error::stopped);
+            EXPECT_EQ(what->wait(clock::time_point{}).error(), wait_error::stopped);
+          },
+          {.stop = source.get_token()})
+      .join();
+  EXPECT_EQ(what->wait(clock::time_point{}).error(), wait_error::timed_out);  // a plain thread
+  pirn::fiber f = r.rt.spawn([&] { EXPECT_TRUE(what->wait(pirn::platform::never).has_value()); });
+  std::this_thread::sleep_for(1ms);
+  what->release();
+  f.join();
+  what->expect_quiet();
+}
+
+TEST_P(interruption, at_the_moment_of_the_release_loses_nothing) {
+  // Stop, deadline and release race for the first waiter. If it does not get the release, the second one does.
+  if (what->releases_all()) {
+    GTEST_SKIP() << "there is no release for one";
+  }
+  rig r(workers);
+  int first_got_it = 0;
+  const bool with_deadlines = what->kept_for_later();  // else both must be in line, which a deadline would spoil
+  const int rounds = scaled(1000);
+  for (int i = 0; i < rounds; ++i) {
+    bool first_got = false;
+    pirn::fiber first = r.rt.spawn(
+        [&] {
+          const auto deadline = with_deadlines && i % 3 == 0 ? clock::now() + std::chrono::microseconds(20 + i % 60)
+                                                             : pirn::platform::never;
+          first_got = what->wait(deadline).has_value();
+        },
+        {.worker = 0});
+    pirn::fiber second = r.rt.spawn([&] { EXPECT_TRUE(what->wait(pirn::platform::never).has_value()); },
+                                    {.worker = static_cast<int>(workers) - 1});
+    ASSERT_TRUE(eventually([&] { return what->kept_for_later() || what->waiting() == 2; }));
+    for (int spin = 0; spin < (i * 7) % 500; ++spin) {
+      pirn::platform::relax();
+    }
+    if (i % 2 == 0) {
+      first.request_stop();
+      what->release();
+    } else {
+      what->release();
+      first.request_stop();
+    }
+    first.join();
+    if (first_got) {
+      ++first_got_it;
+      what->release();
+    }
+    second.join();
+  }
+  RecordProperty("first_got_it", first_got_it);
+  what->expect_quiet();
+}
+
+INSTANTIATE_TEST_SUITE_P(everywhere, interruption, testing::Combine(testing::ValuesIn(kinds), testing::Values(1u, 3u)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param).name) + "_" +
+                                  std::to_string(std::get<1>(info.param));
+                         });
+
+}  // namespace
