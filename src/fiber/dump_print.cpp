@@ -97,22 +97,48 @@ class name_cache {
       each.pc = 0;
     }
   }
-  const backtrace::frame& find(const trace::place& where) noexcept {
-    backtrace::frame& slot = known_[where.pc * 0x9e3779b97f4a7c15u >> (64 - bits)];
-    if (slot.pc != where.pc || slot.lookup != where.lookup) {
-      slot = finder_.resolve_one(where.pc, where.lookup);
+  /// Looks up together what is not known yet: each time costs a pass over the symbol tables.
+  void learn(const trace& from) noexcept {
+    finder_.clear();
+    for (unsigned i = 0; i < from.count; ++i) {
+      const trace::place& each = from.places[i];
+      if (!known(each)) {
+        finder_.add(each.pc, each.lookup);
+      }
+      if (finder_.size() == backtrace::innermost || (i + 1 == from.count && finder_.size() != 0)) {
+        finder_.resolve();
+        for (unsigned n = 0; n < finder_.size(); ++n) {
+          slot(finder_[n].pc) = finder_[n];
+          slot(finder_[n].pc).times = 1;
+        }
+        finder_.clear();
+      }
     }
-    return slot;
+  }
+  const backtrace::frame& find(const trace::place& where) noexcept {
+    if (!known(where)) {
+      finder_.clear();
+      finder_.add(where.pc, where.lookup);
+      finder_.resolve();
+      slot(where.pc) = finder_[0];
+    }
+    return slot(where.pc);
   }
 
  private:
   static constexpr int bits = 8;
+  backtrace::frame& slot(std::uintptr_t pc) noexcept { return known_[pc * 0x9e3779b97f4a7c15u >> (64 - bits)]; }
+  bool known(const trace::place& where) noexcept {
+    return slot(where.pc).pc == where.pc && slot(where.pc).lookup == where.lookup;
+  }
+
   backtrace::frame known_[1 << bits] = {};
   backtrace finder_;
 };
 constinit name_cache names;
 
 void print_trace(message& out, const trace& from) noexcept {
+  names.learn(from);
   for (unsigned i = 0; i < from.count; ++i) {
     out.text("    #").number(i).text(" ");
     names.find(from.places[i]).print(out);

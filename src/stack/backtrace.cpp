@@ -89,7 +89,7 @@ struct backtrace_walk {
 };
 
 void backtrace::collect(std::uintptr_t pc) noexcept {
-  count_ = 0;
+  clear();
   backtrace_walk walk{this, pc, false};
   _Unwind_Backtrace(&backtrace_walk::step, &walk);
   if (count_ == 0) {
@@ -264,13 +264,6 @@ void backtrace::resolve() noexcept {
       find_functions(frames_[i].module);
     }
   }
-}
-
-const backtrace::frame& backtrace::resolve_one(std::uintptr_t pc, std::uintptr_t lookup) noexcept {
-  count_ = 0;
-  add(pc, lookup);
-  resolve();
-  return frames_[0];
 }
 
 void backtrace::frame::print(message& out) const noexcept {

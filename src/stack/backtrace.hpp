@@ -47,13 +47,17 @@ class backtrace {
     char function[160];
     void print(message& out) const noexcept;
   };
-  /// Instead of a walk: the one frame that executes at `pc`, found in the tables at `lookup`, with its names.
-  const frame& resolve_one(std::uintptr_t pc, std::uintptr_t lookup) noexcept;
+
+  /// Instead of a walk: forgets all frames, adds one that executes at `pc` and is found in tables at `lookup`, unless
+  /// it is the last one again, and shows those added, which may be `innermost` many.
+  void clear() noexcept { count_ = 0; }
+  void add(std::uintptr_t pc, std::uintptr_t lookup) noexcept;
+  [[nodiscard]] unsigned size() const noexcept { return count_; }
+  [[nodiscard]] const frame& operator[](unsigned i) const noexcept { return frames_[i]; }
+  static constexpr unsigned innermost = 16;
 
  private:
-  static constexpr unsigned innermost = 16;
   static constexpr unsigned outermost = 8;
-  void add(std::uintptr_t pc, std::uintptr_t lookup) noexcept;
   void find_modules() noexcept;
   void place(std::uintptr_t begin, std::uintptr_t end, std::uintptr_t offset, const char* path) noexcept;
   void find_functions(const char* module) noexcept;
