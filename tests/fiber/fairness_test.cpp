@@ -1,0 +1,254 @@
+// Nobody starves: neither fibers that are ready while others wake each other, nor timers, inbox and engine while
+// fibers only switch among themselves.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fiber/support.hpp"
+#include "pirn/fiber/engine.hpp"
+
+namespace {
+
+using namespace pirn_test;
+
+/// Two fibers of one worker that wake each other until told to stop; each counts its turns.
+class ping_pong {
+ public:
+  void start(std::vector<pirn::fiber>& all) {
+    for (int i = 0; i < 2; ++i) {
+      all.push_back(pirn::spawn([this, i] {
+        while (!done) {
+          static_cast<void>(turn_[i].wait());
+          ++turns;
+          turn_[1 - i].signal();
+        }
+        turn_[1 - i].signal();
+      }));
+    }
+    turn_[0].signal();
+  }
+
+  std::atomic<bool> done = false;
+  std::uint64_t turns = 0;
+
+ private:
+  event turn_[2];
+};
+
+class woken_bound : public testing::TestWithParam<unsigned> {};
+
+TEST_P(woken_bound, limits_the_wait_of_those_that_are_ready) {
+  const unsigned bound = GetParam();
+  rig r(1, {.woken_bound = bound});
+  std::uint64_t longest = 0;
+  std::uint64_t total = 0;
+  r.rt.run([&] {
+    ping_pong pair;
+    std::vector<pirn::fiber> all;
+    pair.start(all);
+    for (int i = 0; i < 3; ++i) {
+      pirn::this_fiber::yield();  // they began like everyone, and are woken from then on
+    }
+    for (int i = 0; i < scaled(5000); ++i) {
+      const std::uint64_t before = pair.turns;
+      pirn::this_fiber::yield();
+      longest = std::max(longest, pair.turns - before);
+    }
+    total = pair.turns;
+    pair.done = true;
+    join_all(all);
+  });
+  RecordProperty("longest", static_cast<int>(longest));
+  EXPECT_EQ(longest, bound);
+  EXPECT_GE(total, static_cast<std::uint64_t>(scaled(5000)) * bound / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(bounds, woken_bound, testing::Values(1u, 3u, 16u));
+
+TEST(fairness, everyone_in_the_ring_gets_turns_beside_the_woken) {
+  rig r(1);
+  std::array<int, 5> turns = {};
+  r.rt.run([&] {
+    ping_pong pair;
+    std::vector<pirn::fiber> all;
+    pair.start(all);
+    for (int& mine : turns) {
+      all.push_back(pirn::spawn([&] {
+        while (!pair.done) {
+          ++mine;
+          pirn::this_fiber::yield();
+        }
+      }));
+    }
+    for (int i = 0; i < 1000; ++i) {
+      pirn::this_fiber::yield();
+    }
+    pair.done = true;
+    join_all(all);
+  });
+  for (const int t : turns) {
+    EXPECT_GE(t, 990);
+    EXPECT_LE(t, 1010);
+  }
+}
+
+// What fibers may do all the time without letting the worker come to rest.
+enum class noise { yields, yields_alone, wakes };
+
+class polling : public testing::TestWithParam<noise> {
+ protected:
+  /// Runs `body` on worker 0 beside the noise; it must come to an end all the same.
+  template <class F>
+  void beside_noise(rig& r, F body) {
+    pirn::fiber noisy = r.rt.spawn(
+        [this] {
+          ping_pong pair;
+          std::vector<pirn::fiber> all;
+          if (GetParam() == noise::wakes) {
+            pair.start(all);
+            while (!done_) {
+              static_cast<void>(pirn::this_fiber::sleep_for(100us));
+            }
+          } else {
+            for (int i = 0; i < 3 && GetParam() == noise::yields; ++i) {
+              all.push_back(pirn::spawn([this] { yield_until_done(); }));
+            }
+            yield_until_done();
+          }
+          pair.done = true;
+          join_all(all);
+        },
+        {.worker = 0});
+    body();
+    done_ = true;
+    noisy.join();
+  }
+
+ private:
+  void yield_until_done() {
+    while (!done_) {
+      pirn::this_fiber::yield();
+    }
+  }
+  std::atomic<bool> done_ = false;
+};
+
+TEST_P(polling, timers_fire) {
+  rig r(2);
+  beside_noise(r, [&] {
+    r.rt.spawn(
+            [] {
+              for (int i = 0; i < 20; ++i) {
+                const auto due = clock::now() + 200us;
+                static_cast<void>(pirn::this_fiber::sleep_until(due));
+                EXPECT_LT(clock::now() - due, 2s);
+              }
+            },
+            {.worker = 0})
+        .join();
+  });
+}
+
+TEST_P(polling, fibers_from_other_threads_run) {
+  rig r(2);
+  beside_noise(r, [&] {
+    for (int i = 0; i < 15; ++i) {
+      r.rt.spawn([] {}, {.worker = 0}).join();
+    }
+    r.rt.spawn(
+            [] {
+              for (int i = 0; i < 15; ++i) {
+                pirn::spawn([] {}, {.worker = 0}).join();
+              }
+            },
+            {.worker = 1})
+        .join();
+  });
+}
+
+TEST_P(polling, descriptors_become_ready) {
+  rig r(2);
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+  beside_noise(r, [&] {
+    std::atomic<int> received = 0;
+    pirn::fiber reader = r.rt.spawn(
+        [&] {
+          std::error_code error;
+          pirn::engine& engine = *pirn::detail::current_worker()->io;
+          pirn::readiness* const handle = engine.attach(ends[0], error);
+          ASSERT_NE(handle, nullptr);
+          char byte;
+          while (received < 20) {
+            if (::read(ends[0], &byte, 1) == 1) {
+              ++received;
+            } else {
+              static_cast<void>(handle->wait(pirn::io_direction::read, pirn::platform::never));
+            }
+          }
+          engine.detach(handle);
+        },
+        {.worker = 0});
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_EQ(::write(ends[1], "x", 1), 1);
+      EXPECT_TRUE(eventually([&] { return received > i; }));
+    }
+    reader.join();
+  });
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+INSTANTIATE_TEST_SUITE_P(noises, polling, testing::Values(noise::yields, noise::yields_alone, noise::wakes));
+
+TEST(fairness, a_flood_from_another_thread_does_not_starve_the_fibers_here) {
+  rig r(2);
+  std::atomic<bool> done = false;
+  std::atomic<int> flood = 0;
+  pirn::fiber sender = r.rt.spawn(
+      [&] {
+        while (!done) {
+          pirn::spawn([&] { ++flood; }, {.worker = 0}).detach();
+          if (flood % 64 == 0) {
+            static_cast<void>(pirn::this_fiber::sleep_for(20us));
+          }
+        }
+      },
+      {.worker = 1});
+  r.rt.spawn(
+          [&] {
+            for (int i = 0; i < 2000; ++i) {
+              pirn::this_fiber::yield();
+            }
+          },
+          {.worker = 0})
+      .join();
+  EXPECT_TRUE(eventually([&] { return flood > 100; }));
+  done = true;
+  sender.join();
+}
+
+TEST(fairness, what_one_thread_hands_over_runs_in_order) {
+  rig r(1);
+  std::vector<int> order;
+  std::vector<pirn::fiber> all;
+  std::atomic<bool> busy = false;
+  std::atomic<bool> full = false;
+  pirn::fiber blocker = r.rt.spawn([&] {
+    busy = true;
+    while (!full) {  // does not switch: the inbox fills
+      std::this_thread::yield();
+    }
+  });
+  ASSERT_TRUE(eventually([&] { return busy.load(); }));
+  for (int i = 0; i < 100; ++i) {
+    all.push_back(r.rt.spawn([&, i] { order.push_back(i); }));
+  }
+  full = true;
+  blocker.join();
+  join_all(all);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+  }
+}
+
+}  // namespace

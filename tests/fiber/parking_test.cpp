@@ -1,0 +1,129 @@
+// A worker without work sleeps, and wakes in time.
+#include <sys/resource.h>
+
+#include <random>
+
+#include "fiber/support.hpp"
+
+namespace {
+
+using namespace pirn_test;
+
+struct usage {
+  std::chrono::microseconds cpu;
+  long switches;
+
+  static usage now() {
+    rusage raw{};
+    EXPECT_EQ(getrusage(RUSAGE_SELF, &raw), 0);
+    const auto of = [](const timeval& t) {
+      return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
+    };
+    return {of(raw.ru_utime) + of(raw.ru_stime), raw.ru_nvcsw + raw.ru_nivcsw};
+  }
+};
+
+/// A sanitizer's own thread may work a little meanwhile.
+constexpr auto idle_limit = 3ms * slowdown;
+constexpr long idle_switches = 20L * slowdown;
+
+void expect_idle_for_a_while() {
+  std::this_thread::sleep_for(20ms);  // settle
+  const usage before = usage::now();
+  std::this_thread::sleep_for(300ms);
+  const usage after = usage::now();
+  EXPECT_LT(after.cpu - before.cpu, idle_limit);
+  EXPECT_LT(after.switches - before.switches, idle_switches);
+}
+
+TEST(parking, an_idle_runtime_uses_no_cpu) {
+  const rig r(4);
+  expect_idle_for_a_while();
+}
+
+TEST(parking, fibers_that_wait_use_no_cpu) {
+  rig r(2);
+  event never_set;
+  std::vector<pirn::fiber> all;
+  for (int i = 0; i < 100; ++i) {
+    all.push_back(r.rt.spawn([&, i] {
+      if (i % 2 == 0) {
+        static_cast<void>(never_set.wait());
+      } else {
+        static_cast<void>(pirn::this_fiber::sleep_for(1h));
+      }
+    }));
+  }
+  expect_idle_for_a_while();
+}
+
+TEST(parking, a_runtime_that_has_worked_becomes_idle) {
+  rig r(2);
+  for (int i = 0; i < 200; ++i) {
+    r.rt.spawn([] {
+          pirn::this_fiber::yield();
+          static_cast<void>(pirn::this_fiber::sleep_for(10us));
+        })
+        .join();
+  }
+  expect_idle_for_a_while();
+}
+
+TEST(parking, a_sleeping_worker_wakes_for_its_timer) {
+  rig r(1);
+  r.rt.run([] {
+    for (int i = 0; i < 10; ++i) {
+      const auto due = clock::now() + 1ms;
+      static_cast<void>(pirn::this_fiber::sleep_until(due));
+      EXPECT_LT(clock::now() - due, 2s);
+    }
+  });
+}
+
+TEST(parking, an_earlier_timer_from_a_fiber_handed_over_counts) {
+  rig r(1);
+  pirn::fiber sleeper = r.rt.spawn([] { static_cast<void>(pirn::this_fiber::sleep_for(1h)); });
+  std::this_thread::sleep_for(2ms);  // parked until then
+  const auto begin = clock::now();
+  r.rt.run([] { static_cast<void>(pirn::this_fiber::sleep_for(1ms)); });
+  EXPECT_LT(clock::now() - begin, 30s);
+}
+
+TEST(parking, no_wake_up_is_lost_while_going_to_sleep) {
+  // The gaps vary around the time that a worker takes to go to sleep.
+  for (const unsigned workers : {1u, 2u}) {
+    rig r(workers);
+    std::minstd_rand random(5);
+    int sum = 0;
+    const int rounds = scaled(10'000);
+    for (int i = 0; i < rounds; ++i) {
+      r.rt.spawn([&] { ++sum; }, {.worker = i % static_cast<int>(workers)}).join();
+      for (unsigned spin = random() % 400; spin > 0; --spin) {
+        pirn::platform::relax();
+      }
+    }
+    EXPECT_EQ(sum, rounds);
+  }
+}
+
+TEST(parking, no_wake_up_is_lost_from_many_threads) {
+  rig r(2);
+  std::vector<std::jthread> threads;
+  std::atomic<int> sum = 0;
+  const int rounds = scaled(2000);
+  for (unsigned t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      std::minstd_rand random(t + 1);
+      for (int i = 0; i < rounds; ++i) {
+        r.rt.run([&] { ++sum; });
+        for (unsigned spin = random() % 1000; spin > 0; --spin) {
+          pirn::platform::relax();
+        }
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(sum, 3 * rounds);
+}
+
+}  // namespace
