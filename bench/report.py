@@ -37,6 +37,11 @@ class Results:
         if row.get("note"):
             self.notes[workload, impl] = row["note"]
 
+    def forget(self, workload: str, impls) -> None:
+        """Drops all rows of implementations that turned out not to work."""
+        self._samples = {key: samples for key, samples in self._samples.items()
+                         if key[0] != workload or key[1] not in impls}
+
     def rows(self, workloads) -> list[dict]:
         """One object per implementation and parameters, with the keys of KEYS."""
         found = []

@@ -37,6 +37,7 @@ class Program:
     command: list[str] = field(default_factory=list)
     skipped: str = ""  # the reason, when it cannot run
     outside: bool = False  # from --rivals
+    shown: set[str] = field(default_factory=set)  # the names that its rows go by
 
     @property
     def name(self) -> str:

@@ -120,7 +120,9 @@ class Bench:
                 if program.outside and (program.workload, impl) in self._ours:
                     raise ValueError(f"it calls itself {impl}, which is measured already")
                 self.results.add(row, program.workload, impl)
+                program.shown.add(impl)
         except (RuntimeError, OSError, ValueError, KeyError, TypeError, subprocess.TimeoutExpired) as error:
+            self.results.forget(program.workload, program.shown)
             self.drop(program, str(error), failed=not program.outside)
 
     def rows(self, program) -> list[dict]:

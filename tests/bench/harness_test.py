@@ -91,6 +91,14 @@ class HarnessTest(unittest.TestCase):
                 self.assertEqual(len(bench.skipped), 1)
                 self.assertIn(f"yield/{name}: ", bench.skipped[0])
 
+    def test_a_program_that_fails_in_a_later_round_shows_nothing(self):
+        script(self.folder, "fake", f"""
+            echo '{row()}'
+            if [ -e {self.folder}/ran ]; then exit 1; fi; touch {self.folder}/ran""")
+        bench, _ = self.measure()
+        self.assertEqual(bench.results.rows(["yield"]), [])
+        self.assertEqual(len(bench.skipped), 1)
+
     def test_a_failing_program_of_the_tree_fails_the_run(self):
         script(self.folder, "fake", "exit 1")
         options = argparse.Namespace(names=["yield"], rounds=1, quick=True)
