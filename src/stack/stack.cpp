@@ -54,25 +54,29 @@ class category final : public std::error_category {
   }
 };
 
-/// Calls `visit(pages, resident)` for chunks of the pages that hold [limit, top), lowest first, while it returns true.
+/// Calls `visit(address, page size)` for each page of [limit, top) that has memory, highest first. Ends at a gap of
+/// `gap_chunks` without any, or a stack of many GiB would take as many thousand calls.
 template <class Visit>
-void each_chunk(const stack& value, Visit visit) noexcept {
+void each_resident_page(const stack& value, Visit visit) noexcept {
   static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   constexpr std::uintptr_t chunk_pages = 256;  // bytes on the caller's stack, which may be small
+  constexpr unsigned gap_chunks = 16;
   unsigned char resident[chunk_pages];
-  auto at = reinterpret_cast<std::uintptr_t>(value.limit()) / page * page;
-  const auto end = (reinterpret_cast<std::uintptr_t>(value.top()) + page - 1) / page * page;
-  while (at < end) {
-    const std::uintptr_t pages = (end - at) / page < chunk_pages ? (end - at) / page : chunk_pages;
-    if (mincore(reinterpret_cast<void*>(at), pages * page, resident) != 0) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(value.limit()) / page * page;
+  auto end = (reinterpret_cast<std::uintptr_t>(value.top()) + page - 1) / page * page;
+  for (unsigned empty = 0; end > begin && empty < gap_chunks;) {
+    const std::uintptr_t pages = (end - begin) / page < chunk_pages ? (end - begin) / page : chunk_pages;
+    end -= pages * page;
+    if (mincore(reinterpret_cast<void*>(end), pages * page, resident) != 0) {
       return;
     }
-    for (std::uintptr_t i = 0; i < pages; ++i) {
-      if ((resident[i] & 1) != 0 && !visit(at + i * page, page)) {
-        return;
+    ++empty;
+    for (std::uintptr_t i = pages; i-- > 0;) {
+      if ((resident[i] & 1) != 0) {
+        visit(end + i * page, page);
+        empty = 0;
       }
     }
-    at += pages * page;
   }
 }
 }  // namespace
@@ -86,21 +90,15 @@ std::error_code make_error_code(stack_error error) noexcept { return {static_cas
 
 std::size_t high_water(const stack& value) noexcept {
   std::size_t depth = 0;
-  each_chunk(value, [&](std::uintptr_t lowest, std::uintptr_t) {
-    const auto top = reinterpret_cast<std::uintptr_t>(value.top());
-    const auto limit = reinterpret_cast<std::uintptr_t>(value.limit());
-    depth = top - (lowest > limit ? lowest : limit);
-    return false;
-  });
+  const auto top = reinterpret_cast<std::uintptr_t>(value.top());
+  const auto limit = reinterpret_cast<std::uintptr_t>(value.limit());
+  each_resident_page(value, [&](std::uintptr_t at, std::uintptr_t) { depth = top - (at > limit ? at : limit); });
   return depth;
 }
 
 std::size_t resident_bytes(const stack& value) noexcept {
   std::size_t bytes = 0;
-  each_chunk(value, [&](std::uintptr_t, std::uintptr_t page) {
-    bytes += page;
-    return true;
-  });
+  each_resident_page(value, [&](std::uintptr_t, std::uintptr_t page) { bytes += page; });
   return bytes;
 }
 

@@ -105,4 +105,19 @@ TEST(stack, high_water_is_the_deepest_page_touched) {
   munmap(range, pages * page);
 }
 
+TEST(stack, high_water_of_a_huge_stack_is_found_near_its_top) {
+  constexpr std::size_t size = std::size_t{64} << 30;
+  void* const range = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(range, MAP_FAILED);
+  madvise(range, size, MADV_NOHUGEPAGE);
+  char* const bottom = static_cast<char*>(range);
+  const stack value(bottom, bottom + size);
+  constexpr std::size_t gap = std::size_t{10} << 20;
+  bottom[size - 1] = 1;
+  bottom[size - gap] = 1;
+  EXPECT_EQ(high_water(value), gap);
+  EXPECT_EQ(resident_bytes(value), 2 * stack_test::page());
+  munmap(range, size);
+}
+
 }  // namespace

@@ -93,8 +93,8 @@ concept stack_allocator = requires(A& allocator, std::size_t size, stack value) 
 inline constexpr std::size_t default_stack_size = std::size_t{64} << 10;
 
 /// How many bytes below the top of `value` have been touched since it was made or last gave its memory back, in whole
-/// pages: a stack keeps every page that it ever used. Pages that were swapped out do not count. Async-signal-safe;
-/// one system call for each MiB of size.
+/// pages: a stack keeps every page that it ever used. Pages that were swapped out do not count, nor does what
+/// lies below 16 MiB in a row that were never touched. Async-signal-safe; one system call for each MiB.
 [[nodiscard]] std::size_t high_water(const stack& value) noexcept;
 /// How many bytes of memory `value` holds now. Otherwise as `high_water`.
 [[nodiscard]] std::size_t resident_bytes(const stack& value) noexcept;
