@@ -68,6 +68,22 @@ wake_reason block_thread(thread_agent& self, std::uint64_t epoch, const wait_opt
   return self.reason();
 }
 
+/// What the context that follows a stoppable fiber does: a stop may reach the fiber from now on.
+struct stoppable_commit : commit {
+  fiber_control* who;
+  std::uint64_t epoch;
+  commit* publish;
+};
+
+void open_to_stop(commit* c) noexcept {
+  auto* const request = static_cast<stoppable_commit*>(c);
+  if (request->who->open_to_stop(request->epoch)) {
+    make_runnable(request->who);
+  }
+  // The fiber is not running, even if a stopper has queued it: its worker is here.
+  request->publish->run(request->publish);
+}
+
 }  // namespace
 
 agent& current_agent() noexcept {
@@ -104,14 +120,16 @@ wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options,
   }
   auto& f = static_cast<fiber_control&>(self);
   worker* const w = f.home;
+  stoppable_commit open{{&open_to_stop}, &f, epoch, &publish};
+  commit* const last_wish = options.stoppable ? &open : &publish;
   if (options.deadline == platform::never) {
-    suspend(w, options, &publish);
+    suspend(w, options, last_wish);
   } else {
     timer limit;
     limit.when = options.deadline;
     limit.wake = waker(self, epoch);
     w->timers.insert(limit);
-    suspend(w, options, &publish);
+    suspend(w, options, last_wish);
     f.home->timers.cancel(limit);
   }
   return self.reason();

@@ -63,8 +63,8 @@ TEST(stop, a_callback_may_remove_itself_and_the_source) {
   std::unique_ptr<callback> itself;
   int calls = 0;
   itself = std::make_unique<callback>(source->get_token(), [&] {
-    itself.reset();
     ++calls;
+    itself.reset();
   });
   stop_source& alias = *source;
   const stop_callback other(source->get_token(), [&] { source.reset(); });

@@ -22,11 +22,12 @@ enum class wait_kind : std::uint8_t {
 /// Two words.
 /// The wait word, from the low end:
 ///   bit 0     waiting: set by the agent when it begins a wait, cleared by whoever claims it
-///   bit 1     stoppable: the present wait ends when a stop is requested
+///   bit 1     stoppable: the present wait ends when a stop is requested; set once the agent is switched out
 ///   bit 2     sole: the present wait has one waker only
 ///   bits 3-4  wake_reason of the last claim
 ///   bits 5-   epoch: one more for each wait, so that a claim meant for an earlier wait fails
-/// While it does not wait only the agent itself writes it; while it waits only a claim does.
+/// While it does not wait, and until it is published, only the agent itself writes it (or the context that follows it);
+/// from then on only a claim does.
 /// The identity: bits 0-2 are flags that are set once, by anyone; the rest is constant: the number of a fiber.
 class agent {
  public:
@@ -39,17 +40,23 @@ class agent {
 
   /// Opens a wait. False if it is stoppable and a stop was requested: the agent must not suspend then.
   PIRN_ALWAYS_INLINE bool begin(wait_kind how, std::uint64_t& epoch) noexcept {
-    epoch = (word_.load(platform::memory_order_relaxed) >> epoch_shift) + 1;
-    const std::uint64_t open = (epoch << epoch_shift) | waiting_bit;
-    if (how != wait_kind::stoppable) {
-      // Who may claim it learns of it later, through the lock or the word that publishes the waiter.
-      word_.store(open | (how == wait_kind::sole ? sole_bit : 0), platform::memory_order_release);
-      return true;
+    if (how == wait_kind::stoppable && stop_requested()) {
+      return false;
     }
+    epoch = (word_.load(platform::memory_order_relaxed) >> epoch_shift) + 1;
+    // Who may claim it learns of it later, through the lock or the word that publishes the waiter.
+    word_.store((epoch << epoch_shift) | waiting_bit | (how == wait_kind::sole ? sole_bit : 0),
+                platform::memory_order_release);
+    return true;
+  }
+
+  /// Lets a stop end the wait of `epoch` too. Once the agent is switched out, since a stopper knows it already and may
+  /// queue it at once, and before it is published to anybody else. True if a stop was requested since `begin`: the
+  /// caller must make the agent runnable.
+  bool open_to_stop(std::uint64_t epoch) noexcept {
     // Dekker with request_stop: here the word is written and then the flag read, there the other way round.
-    word_.exchange(open | stoppable_bit, platform::memory_order_seq_cst);
-    // If the stopper was first to claim, it makes the agent runnable, which must be suspended for that.
-    return (identity_.load(platform::memory_order_seq_cst) & stop_bit) == 0 || !claim(epoch, wake_reason::stopped);
+    word_.exchange((epoch << epoch_shift) | waiting_bit | stoppable_bit, platform::memory_order_seq_cst);
+    return (identity_.load(platform::memory_order_seq_cst) & stop_bit) != 0 && claim(epoch, wake_reason::stopped);
   }
 
   /// Ends the wait of `epoch` for `reason`; exactly one claim of a wait succeeds, and its caller must make the
