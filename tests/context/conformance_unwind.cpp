@@ -312,7 +312,9 @@ void switch_under_fire(double seconds) {
   watched = watch();
   turns_of_context = 0;
   unsigned long turns_of_main = 0;
-  const double end = seconds_now() + seconds;
+  // On a machine that is busy with other work the signals take longer to come.
+  const double end = seconds_now() + seconds, latest_end = end + 20 * seconds + 20;
+  const double enough = seconds * 500;
   const profiling_timer timer;
   steady.start(&turn_forever<Shape>);
   ++turns_of_main;
@@ -323,14 +325,15 @@ void switch_under_fire(double seconds) {
       steady.resume();
     }
     turns_of_main += 6000;
-  } while (seconds_now() < end);
+  } while (seconds_now() < end ||
+           (seconds_now() < latest_end && (static_cast<double>(watched.strikes) < enough || watched.in_context == 0)));
   const long strikes = watched.strikes, unclean = watched.unclean;
   std::printf("       %ld signals in %.1f s, %ld of them on a context's stack, %lu switches\n", strikes, seconds,
               static_cast<long>(watched.in_context), turns_of_main * 2);
   if (unclean != 0) {
     std::printf("       %ld unclean, first at %p\n", unclean, reinterpret_cast<void*>(watched.first_bad_pc));
   }
-  expect(timer.created() && static_cast<double>(strikes) > seconds * 500 && watched.in_context > 0, Shape::name,
+  expect(timer.created() && static_cast<double>(strikes) >= enough && watched.in_context > 0, Shape::name,
          "a profiling signal strikes both stacks");
   expect(unclean == 0, Shape::name, "every profiling signal unwinds to the root");
   expect(turns_of_main == turns_of_context, Shape::name, "no switch is lost under profiling");
