@@ -40,7 +40,8 @@ bool is_other_version(std::string_view head) noexcept {
   }
   const std::string_view end = line.substr(line.size() - form.size());
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  return end.starts_with(" HTTP/") && digit(end[6]) && end[7] == '.' && digit(end[8]);
+  return end.starts_with(" HTTP/") && digit(end[6]) && end[7] == '.' && digit(end[8]) && !end.ends_with("1.0") &&
+         !end.ends_with("1.1");
 }
 
 }  // namespace
@@ -70,12 +71,8 @@ bool connection::read_header() {
   platform::time_point deadline = platform::never;
   parsed_ = begin_;
   for (;;) {
-    // An empty line before a request is to be passed over (RFC 9112, 2.2).
-    if (parsed_ == begin_ && filled_ - begin_ > 2 && std::memcmp(input_.get() + begin_, "\r\n", 2) == 0) {
-      begin_ += 2;
-      parsed_ = begin_;
-    }
-    if (parsed_ < filled_) {
+    skip_empty_lines();
+    if (parsed_ < filled_ && !(filled_ - begin_ == 1 && input_[begin_] == '\r')) {
       const char* const base = input_.get() + begin_;
       boost::beast::error_code error;
       parsed_ += parser_->parse(base, filled_ - begin_, input_.get() + parsed_, error);
@@ -98,6 +95,14 @@ bool connection::read_header() {
         return false;
       }
     }
+  }
+}
+
+void connection::skip_empty_lines() noexcept {
+  // Before a request they are to be passed over (RFC 9112, 2.2).
+  while (parsed_ == begin_ && filled_ - begin_ >= 2 && std::memcmp(input_.get() + begin_, "\r\n", 2) == 0) {
+    begin_ += 2;
+    parsed_ = begin_;
   }
 }
 

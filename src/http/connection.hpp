@@ -28,6 +28,7 @@ class connection {
 
   bool read_request();
   bool read_header();
+  void skip_empty_lines() noexcept;
   bool read_body();
   bool check_header();
   void answer();

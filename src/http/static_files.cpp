@@ -234,8 +234,8 @@ range_kind parse_range(std::string_view value, std::uint64_t size, byte_range& r
 }
 
 static_files::static_files(const std::string& folder)
-    : root_(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
-  if (!root_.is_open()) {
+    : root_(std::make_shared<descriptor>(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC))) {
+  if (!root_->is_open()) {
     throw std::system_error(last_error(), "pirn: cannot open the folder " + folder);
   }
 }
@@ -244,9 +244,9 @@ result<descriptor> static_files::open(const std::string& path) const {
   ::open_how how{};
   how.flags = file_flags;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  descriptor file(static_cast<int>(::syscall(SYS_openat2, root_.native(), path.c_str(), &how, sizeof how)));
+  descriptor file(static_cast<int>(::syscall(SYS_openat2, root_->native(), path.c_str(), &how, sizeof how)));
   if (!file.is_open() && errno == ENOSYS) {
-    file = descriptor(open_step_by_step(root_.native(), path));
+    file = descriptor(open_step_by_step(root_->native(), path));
   }
   if (!file.is_open()) {
     return pirn::fail(last_error());

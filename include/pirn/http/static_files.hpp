@@ -1,6 +1,7 @@
 // The files of a folder as an http handler.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -21,7 +22,7 @@ class static_files {
 
  private:
   [[nodiscard]] result<descriptor> open(const std::string& path) const;
-  descriptor root_;
+  std::shared_ptr<const descriptor> root_;  // copies serve the same folder
 };
 
 /// A target's path without percent-encoding, or an error status: 400 for what is not well-formed (also an encoded

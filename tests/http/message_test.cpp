@@ -1,0 +1,51 @@
+#include "pirn/http/message.hpp"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <vector>
+
+namespace {
+
+using namespace pirn::http;
+
+TEST(request, finds_headers_in_any_case) {
+  const std::vector<header> fields = {{"Host", "h"}, {"X-A", "1"}, {"x-a", "2"}};
+  request asked;
+  asked.headers = fields;
+  EXPECT_EQ(asked.find("host"), "h");
+  EXPECT_EQ(asked.find("X-a"), "1");
+  EXPECT_FALSE(asked.find("X-"));
+  asked.target = "/a/b?c=d?e";
+  EXPECT_EQ(asked.path(), "/a/b");
+}
+
+TEST(response, refuses_to_be_split) {
+  response answer;
+  EXPECT_THROW(answer.header("X", "a\r\nSet-Cookie: b"), std::invalid_argument);
+  EXPECT_THROW(answer.header("X", std::string_view("a\0b", 3)), std::invalid_argument);
+  EXPECT_THROW(answer.header("X: y", "a"), std::invalid_argument);
+  EXPECT_THROW(answer.header("", "a"), std::invalid_argument);
+  EXPECT_NO_THROW(answer.header("X-Y", "a\tb \xc3\xa4"));
+}
+
+TEST(date, is_written_and_read_as_rfc_9110_says) {
+  EXPECT_EQ(format_date(784111777), "Sun, 06 Nov 1994 08:49:37 GMT");
+  EXPECT_EQ(format_date(0), "Thu, 01 Jan 1970 00:00:00 GMT");
+  for (const std::int64_t when : {0L, 784111777L, 951782400L, 4102444799L}) {
+    EXPECT_EQ(parse_date(format_date(when)), when);
+  }
+  for (const char* text : {"", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nuv 1994 08:49:37 GMT",
+                           "xxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "Sunday, 06-Nov-94 08:49:37 GMT"}) {
+    EXPECT_FALSE(parse_date(text)) << text;
+  }
+}
+
+TEST(reason, is_known_for_what_the_server_sends) {
+  for (const int status : {200, 206, 301, 304, 400, 403, 404, 405, 408, 413, 414, 416, 417, 431, 500, 501, 503, 505}) {
+    EXPECT_NE(reason_of(status), "Unknown") << status;
+  }
+  EXPECT_EQ(reason_of(599), "Unknown");
+}
+
+}  // namespace
