@@ -136,11 +136,11 @@ def machine() -> dict[str, str]:
 
 PAGE = """# Performance
 
-This page is made by `./dev bench --docs`; do not edit it. {rounds} rounds, each program pinned to one core, the
-implementations taking turns within a round. A program's figure for one round is the median of several timed blocks, in CPU
-time except for http-hello; the table shows the median, the smallest and the largest of the rounds. "of pirn" is the median divided by pirn's, so for times
-and sizes more than 1 means that pirn needs less, and for rates more than 1 means that pirn does less. Trust ratios more
-than absolute figures: they come from one machine at one time.
+This page is made by `./dev bench --docs`; do not edit it. {rounds} rounds; each program runs alone on one core, and the
+implementations take turns within a round. A program's figure for one round is the median of several timed blocks, in CPU
+time except for http-hello; a table shows the median, the smallest and the largest of the rounds. "of pirn" is the median
+divided by pirn's: for times and sizes more than 1 means that pirn needs less, for rates that pirn does less. Trust ratios
+more than absolute figures: they come from one machine at one time.
 
 {machine}
 """
