@@ -82,7 +82,17 @@ void print(const worker& w, const void* signal_context) noexcept {
   out.flush();
 }
 
-bool send(int thread) noexcept { return thread != 0 && syscall(SYS_tgkill, getpid(), thread, interrupt) == 0; }
+/// Sends the interrupt with a mark by which the handler knows it as ours. False if there is no such thread any more.
+bool send(int thread) noexcept {
+  siginfo_t info = {};
+  info.si_signo = interrupt;
+  info.si_code = SI_QUEUE;
+  info.si_pid = getpid();
+  info.si_value.sival_ptr = &asked;
+  return thread != 0 && syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, interrupt, &info) == 0;
+}
+
+bool is_ours(const siginfo_t& info) noexcept { return info.si_code == SI_QUEUE && info.si_value.sival_ptr == &asked; }
 
 /// Has the thread of `w` print its fibers. False if it does not answer.
 bool ask(const worker& w) noexcept {
@@ -105,7 +115,8 @@ bool ask(const worker& w) noexcept {
       continue;
     }
     platform::futex_wait(answers, before, now + between_looks);
-    alive = w.thread_id.load(platform::memory_order_acquire) != 0;
+    // Again, since ThreadSanitizer keeps a signal for the fiber that it has hit, which may not run again.
+    alive = asked.load(platform::memory_order_acquire) != &w || send(w.thread_id.load(platform::memory_order_acquire));
   }
   return true;
 }
@@ -162,7 +173,8 @@ void on_interrupt(int signal, siginfo_t* info, void* context) {
     print(*w, context);
     answers.fetch_add(1, platform::memory_order_release);
     platform::futex_wake(&answers, 1);
-  } else {
+  }
+  if (!is_ours(*info)) {
     hand_on(signal, info, context);
   }
   errno = saved_errno;
