@@ -48,7 +48,7 @@ void worker::take_incoming() noexcept {
 }
 
 void worker::adapt(platform::time_point now) noexcept {
-  if (switches_left <= 0) {
+  if (switches_spent()) {
     const auto spent = now - last_look_;
     if (spent < look_interval && switches_per_look_ < most_switches_per_look) {
       switches_per_look_ *= 2;
@@ -91,7 +91,7 @@ void worker::run() noexcept {
       }
       adapt(now);
       last_look_ = now;
-      switches_left = switches_per_look_;
+      switches_left = static_cast<unsigned>(switches_per_look_);
       resume_next();
       continue;
     }
@@ -120,7 +120,7 @@ worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, commit
 
 void yield_slow(worker* w) noexcept {
   run_node* const self = w->queue.running();
-  run_node* const next = w->switches_left <= 0 ? w->queue.pause() : w->queue.rotate_slow();
+  run_node* const next = w->switches_spent() ? w->queue.pause() : w->queue.rotate_slow();
   if (next == self) {
     return;
   }

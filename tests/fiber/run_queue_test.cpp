@@ -26,7 +26,7 @@ class run_queue_alone : public testing::Test {
   }
   void wake(int which) { queue.push_woken(&nodes[static_cast<std::size_t>(which)]); }
   int leave() { return number(queue.leave()); }
-  int yield() { return number(queue.has_woken() ? queue.rotate_slow() : queue.rotate()); }
+  int yield() { return number(queue.woken() != 0 ? queue.rotate_slow() : queue.rotate()); }
 };
 
 TEST_F(run_queue_alone, is_first_in_first_out) {

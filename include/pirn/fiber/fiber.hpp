@@ -132,7 +132,7 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
     w->queue.push_back(static_cast<fiber_control*>(waiting.who));
     pending = 0;
   }
-  run_node* const next = --w->switches_left > 0 ? w->queue.leave() : w->queue.leave_to_scheduler();
+  run_node* const next = w->spend_switch() ? w->queue.leave_to_scheduler() : w->queue.leave();
   auto by = reinterpret_cast<arch::word>(w);
   self->sanitizer.leave_for_good(next->sanitizer);
   arch::switch_to(self->state, next->state, by, pending);

@@ -16,7 +16,7 @@ PIRN_ALWAYS_INLINE void yield() noexcept {
     platform::yield_thread();
     return;
   }
-  if (--w->switches_left <= 0 || w->queue.has_woken() || w->exceptions->any()) [[unlikely]] {
+  if (w->spend_switch() || (w->queue.woken() | w->exceptions->bits()) != 0) [[unlikely]] {
     detail::yield_slow(w);
     return;
   }

@@ -20,7 +20,10 @@ class run_queue {
   [[nodiscard]] PIRN_ALWAYS_INLINE run_node* running() const noexcept { return running_; }
   [[nodiscard]] run_node* scheduler() noexcept { return &scheduler_; }
   [[nodiscard]] const run_node* scheduler() const noexcept { return &scheduler_; }
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool has_woken() const noexcept { return woken_ != nullptr; }
+  /// Not zero if woken fibers are waiting.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::uintptr_t woken() const noexcept {
+    return reinterpret_cast<std::uintptr_t>(woken_);
+  }
   /// Whether anything but the running node is ready.
   [[nodiscard]] bool has_ready() const noexcept { return woken_ != nullptr || running_->next != running_; }
 

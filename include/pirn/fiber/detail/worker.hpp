@@ -25,9 +25,11 @@ class runtime_state;
 struct exceptions_in_flight {
   void* caught = nullptr;
   unsigned uncaught = 0;
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool any() const noexcept {
-    return (reinterpret_cast<std::uintptr_t>(caught) | uncaught) != 0;
+  /// Not zero if there are any.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::uintptr_t bits() const noexcept {
+    return reinterpret_cast<std::uintptr_t>(caught) | uncaught;
   }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool any() const noexcept { return bits() != 0; }
 };
 
 class alignas(64) worker {
@@ -39,7 +41,7 @@ class alignas(64) worker {
 
   // -- written and read by this worker's thread only
   run_queue queue;
-  int switches_left = 0;  ///< until the scheduler has a look at inbox, timers and engine
+  unsigned switches_left = 0;  ///< until the scheduler has a look at inbox, timers and engine; wraps when used up
   exceptions_in_flight* exceptions = nullptr;
   timer_queue timers;
   std::uint64_t next_id = 0;
@@ -92,6 +94,12 @@ class alignas(64) worker {
       f->elder->younger = f->younger;
     }
   }
+  /// Counts a switch. True when it is time for the scheduler to have a look. (This form is one instruction on memory
+  /// and a jump on its carry.)
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool spend_switch() noexcept {
+    return __builtin_sub_overflow(switches_left, 1U, &switches_left);
+  }
+  [[nodiscard]] bool switches_spent() const noexcept { return static_cast<int>(switches_left) < 0; }
   [[nodiscard]] PIRN_ALWAYS_INLINE std::uint64_t make_id() noexcept {
     if (next_id == last_id) [[unlikely]] {
       reserve_ids();
@@ -153,7 +161,7 @@ worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, commit
 /// Takes the running fiber off the worker until somebody makes it ready again; `publish`, if any, runs once it is off.
 PIRN_ALWAYS_INLINE worker* suspend(worker* w, const wait_options& what, commit* publish) noexcept {
   run_node* const self = w->queue.running();
-  run_node* const next = --w->switches_left > 0 ? w->queue.leave() : w->queue.leave_to_scheduler();
+  run_node* const next = w->spend_switch() ? w->queue.leave_to_scheduler() : w->queue.leave();
   self->waits = &what;
   if (w->exceptions->any()) [[unlikely]] {
     return switch_with_exceptions(w, self, next, publish);
