@@ -325,8 +325,10 @@ TEST_F(dump, refuses_a_signal_that_cannot_be_caught) {
 /// Fibers that come, yield, wait for each other and go.
 void churn(pirn::wait_queue& queue, std::atomic<bool>& stop) {
   while (!stop.load(std::memory_order_relaxed)) {
+    constexpr int count = 8;
     std::vector<pirn::fiber> children;
-    for (int i = 0; i < 8; ++i) {
+    children.reserve(count);
+    for (int i = 0; i < count; ++i) {
       children.push_back(pirn::spawn(
           [&queue, i] {
             for (int round = 0; round < 10; ++round) {
@@ -354,6 +356,7 @@ TEST_F(dump, may_come_at_any_moment) {
   std::atomic<bool> stop{false};
   pirn::runtime runtime({.workers = 2});
   std::vector<pirn::fiber> parents;
+  parents.reserve(6);
   for (int worker = 0; worker < 2; ++worker) {
     for (int i = 0; i < 3; ++i) {
       parents.push_back(runtime.spawn([&] { churn(queue, stop); }, {.name = "parent", .worker = worker}));

@@ -57,7 +57,7 @@ namespace {
 bool settled(pirn::runtime& runtime) {
   std::FILE* const file = std::tmpfile();
   runtime.dump(fileno(file));
-  std::rewind(file);
+  std::fseek(file, 0, SEEK_SET);
   std::string all;
   char line[1024];
   while (std::fgets(line, sizeof line, file) != nullptr) {
