@@ -53,7 +53,15 @@ void grow(tree_counts& counts, unsigned seed, int depth) {
     try {
       switch (random() % 3) {
         case 0:
-          while (!child.join(clock::now() + std::chrono::microseconds(random() % 100))) {
+          for (;;) {
+            const auto ended = child.join(clock::now() + std::chrono::microseconds(random() % 100));
+            if (ended) {
+              break;
+            }
+            if (ended.error() == pirn::wait_error::stopped) {  // and so would be all further ones, at once
+              child.join();
+              break;
+            }
           }
           break;
         case 1:
