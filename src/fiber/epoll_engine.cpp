@@ -25,6 +25,9 @@ wake_reason readiness::wait(io_direction direction, platform::time_point deadlin
 
 void readiness::signal(io_direction direction) noexcept {
   side& here = sides_[static_cast<int>(direction)];
+  if (direction == io_direction::read) {
+    read_mark_.fetch_add(one_signal, platform::memory_order_acq_rel);
+  }
   here.waiters.lock();
   // Whoever waits now consumes the edge; otherwise, and where all those waits have just ended, the next finds it.
   waiter* const woken = here.waiters.claim_all();
@@ -88,9 +91,10 @@ class epoll_engine final : public engine {
       const platform::spin_guard guard(side.waiters);
       side.ready = false;
     }
+    handle->read_mark_.fetch_and(~readiness::irregular, platform::memory_order_acq_rel);
     handle->descriptor_ = descriptor;
     epoll_event interest{};
-    interest.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+    interest.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET;
     interest.data.ptr = handle;
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &interest) != 0) {
       error = {errno, std::system_category()};
@@ -119,7 +123,10 @@ class epoll_engine final : public engine {
         continue;
       }
       const std::uint32_t what = events[i].events;
-      if ((what & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+      if ((what & (EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI)) != 0) {
+        handle->signal_irregular();
+      }
+      if ((what & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI)) != 0) {
         handle->signal(io_direction::read);
       }
       if ((what & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) {

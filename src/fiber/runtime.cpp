@@ -98,8 +98,6 @@ void runtime_state::notify_all() noexcept {
   }
 }
 
-guarded_pool& pool_of(runtime_state& owner) noexcept { return owner.pool; }
-
 stack_result stack_for_fiber(worker* here, runtime_state& owner, std::size_t stack_size) noexcept {
   if (stack_size == 0) {
     stack_size = owner.options.stack_size;

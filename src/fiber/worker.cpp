@@ -20,7 +20,6 @@ worker::worker(runtime_state& state, unsigned number)
       stacks(state.pool, state.options.stack_size),
       io(state.options.make_engine()),
       owner(state),
-      pool(state.pool),
       index(number) {}
 
 void worker::reserve_ids() noexcept {

@@ -282,6 +282,10 @@ void guarded_pool::deallocate(stack value) noexcept {
       return;
     }
   }
+  give_back(value);
+}
+
+void guarded_pool::give_back(const stack& value) noexcept {
   static_cast<detail::stack_class*>(value.owner())->give(&value, 1);
   detail::stack_taken_back(value);
 }
@@ -346,8 +350,7 @@ stack_error guarded_pool::cache::refill() noexcept {
 
 void guarded_pool::cache::deallocate_slow(stack value) noexcept {
   if (value.owner() != class_) {
-    static_cast<detail::stack_class*>(value.owner())->give(&value, 1);
-    detail::stack_taken_back(value);
+    give_back(value);
     return;
   }
   // The older half goes back: `value` and what was used with it stays.

@@ -20,14 +20,25 @@ class readiness {
   [[nodiscard]] wake_reason wait(io_direction direction, platform::time_point deadline) noexcept;
   /// For engines: the descriptor has become ready (or failed, which both directions must find out).
   void signal(io_direction direction) noexcept;
+  /// For engines: from now on an operation that did less than it could says nothing about the next one, since the
+  /// stream has ended, failed or holds urgent data.
+  void signal_irregular() noexcept { read_mark_.fetch_or(irregular, platform::memory_order_acq_rel); }
+
+  /// Differs after each signal for reading. If it is `regular` and still the same as before a read that took all there
+  /// was, there is nothing to read yet.
+  [[nodiscard]] std::uint32_t read_mark() const noexcept { return read_mark_.load(platform::memory_order_acquire); }
+  [[nodiscard]] static bool regular(std::uint32_t mark) noexcept { return (mark & irregular) == 0; }
 
  private:
   friend class epoll_engine;
+  static constexpr std::uint32_t irregular = 1;
+  static constexpr std::uint32_t one_signal = 2;
   struct side {
     wait_queue waiters;
     bool ready = false;
   };
   side sides_[2];
+  platform::atomic<std::uint32_t> read_mark_{0};
   readiness* next_free_ = nullptr;
   int descriptor_ = -1;
 };

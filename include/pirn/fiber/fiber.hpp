@@ -45,7 +45,6 @@ std::uintptr_t await_end(fiber_control* f, const wait_options& how, wake_reason&
 stack_result stack_for_fiber(worker* here, runtime_state& owner, std::size_t stack_size) noexcept;
 /// Finds the worker that `which` names; null if there is none.
 worker* choose_worker(worker* here, runtime_state& owner, int which) noexcept;
-guarded_pool& pool_of(runtime_state& owner) noexcept;
 std::uint64_t make_foreign_id() noexcept;
 /// Makes a new fiber ready on `to`, spawned by `here` or, if null, by a plain thread.
 void launch_elsewhere(worker* here, worker* to, fiber_control* f) noexcept;
@@ -76,23 +75,22 @@ PIRN_ALWAYS_INLINE void arrive_first(arch::word pending) noexcept {
   }
 }
 
-PIRN_ALWAYS_INLINE void give_stack_back(worker* here, guarded_pool& pool, const stack& memory) noexcept {
-  if (here != nullptr && &here->pool == &pool) [[likely]] {
+PIRN_ALWAYS_INLINE void give_stack_back(worker* here, const stack& memory) noexcept {
+  if (here != nullptr) [[likely]] {
     here->stacks.deallocate(memory);
   } else {
-    pool.deallocate(memory);
+    guarded_pool::give_back(memory);
   }
 }
 
 /// Destroys the block of a fiber that has ended thus and is switched out.
 PIRN_ALWAYS_INLINE void free_block(worker* here, fiber_control* f, std::uintptr_t outcome) noexcept {
   const stack memory = f->memory;
-  guarded_pool& pool = f->pool;
   f->sanitizer.destroy();
   if (outcome != join_ended) [[unlikely]] {
     f->destroy_cold();
   }
-  give_stack_back(here, pool, memory);
+  give_stack_back(here, memory);
 }
 
 /// `await_end` for a fiber of the caller's own worker, without a deadline: nobody else looks at the join word
@@ -143,8 +141,7 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
 template <class F>
 struct fiber_block : fiber_control {
   template <class G>
-  fiber_block(const stack& where, guarded_pool& from, worker* on, std::uint64_t number, G&& callable)
-      : fiber_control(where, from, on, number) {
+  fiber_block(const stack& where, worker* on, std::uint64_t number, G&& callable) : fiber_control(where, on, number) {
     ::new (static_cast<void*>(body)) F(std::forward<G>(callable));
   }
 
@@ -178,23 +175,23 @@ inline constexpr std::size_t least_frame_bytes = 2048;
 
 /// Puts a new fiber's block on top of its stack. Null if the stack is too small, which is then given back.
 template <class F>
-PIRN_ALWAYS_INLINE fiber_control* place_block(worker* here, worker* to, guarded_pool& pool, const stack& memory,
-                                              std::uint64_t number, F&& body) {
+PIRN_ALWAYS_INLINE fiber_control* place_block(worker* here, worker* to, const stack& memory, std::uint64_t number,
+                                              F&& body) {
   using block = fiber_block<std::decay_t<F>>;
   static_assert(std::invocable<std::decay_t<F>>, "a fiber runs a callable without parameters");
   constexpr std::size_t alignment = alignof(block) > 64 ? alignof(block) : 64;
   constexpr std::size_t block_bytes = sizeof(block) + sizeof(fiber_cold_part);
   if (memory.size() < block_bytes + alignment + least_frame_bytes) [[unlikely]] {
-    give_stack_back(here, pool, memory);
+    give_stack_back(here, memory);
     return nullptr;
   }
   const auto top = reinterpret_cast<std::uintptr_t>(memory.top());
   void* const place = reinterpret_cast<void*>((top - block_bytes) & ~(alignment - 1));
   block* f;
   try {
-    f = ::new (place) block(memory, pool, to, number, std::forward<F>(body));
+    f = ::new (place) block(memory, to, number, std::forward<F>(body));
   } catch (...) {
-    give_stack_back(here, pool, memory);
+    give_stack_back(here, memory);
     throw;
   }
   f->state = arch::prepare(place, &block::entry);
@@ -216,7 +213,7 @@ PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, std::erro
     error = make_error_code(found.error);
     return nullptr;
   }
-  fiber_control* const f = place_block(here, here, here->pool, found.value, here->make_id(), std::forward<F>(body));
+  fiber_control* const f = place_block(here, here, found.value, here->make_id(), std::forward<F>(body));
   if (f == nullptr) [[unlikely]] {
     error = make_error_code(stack_error::invalid_size);
     return nullptr;
@@ -245,8 +242,8 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, 
     error = make_error_code(found.error);
     return nullptr;
   }
-  fiber_control* const f = place_block(here, to, pool_of(owner), found.value,
-                                       here != nullptr ? here->make_id() : make_foreign_id(), std::forward<F>(body));
+  fiber_control* const f =
+      place_block(here, to, found.value, here != nullptr ? here->make_id() : make_foreign_id(), std::forward<F>(body));
   if (f == nullptr) {
     error = make_error_code(stack_error::invalid_size);
     return nullptr;

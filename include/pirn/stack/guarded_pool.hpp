@@ -104,6 +104,8 @@ class guarded_pool {
   [[nodiscard]] stack_result allocate(std::size_t size) noexcept;
   /// Takes back what `allocate` of this pool, or of a cache of it, gave. Nobody may be running on it.
   void deallocate(stack value) noexcept;
+  /// Takes back a stack of whichever pool, by what the stack itself knows.
+  static void give_back(const stack& value) noexcept;
 
   /// Idle stacks in the pool give all their memory back now, whatever the policy.
   void trim() noexcept;

@@ -15,7 +15,6 @@
 #include "pirn/stack/stack.hpp"
 
 namespace pirn::inline PIRN_ABI {
-class guarded_pool;
 struct wait_options;
 }  // namespace pirn::inline PIRN_ABI
 
@@ -66,15 +65,14 @@ struct alignas(16) fiber_cold_part {
 };
 
 struct fiber_control : run_node, agent {
-  fiber_control(const stack& where, guarded_pool& from, worker* on, std::uint64_t number) noexcept
-      : agent(agent::kind::fiber, number), home(on), younger(this), memory(where), pool(from) {}
+  fiber_control(const stack& where, worker* on, std::uint64_t number) noexcept
+      : agent(agent::kind::fiber, number), home(on), younger(this), memory(where) {}
   // -- one cache line with the bases: what a wake-up and a switch touch
   worker* home;
-  // -- the next line
+  // -- the next line, which leaves room for a callable of one word
   fiber_control* elder = nullptr;  ///< list of all live fibers of `home`, newest first; used by `home` only
   fiber_control* younger;          ///< itself: not in the list yet
   stack memory;                    ///< constant
-  guarded_pool& pool;              ///< constant
   platform::atomic<std::uintptr_t> join_word{join_possible};
 
   [[nodiscard]] bool listed() const noexcept { return younger != this; }

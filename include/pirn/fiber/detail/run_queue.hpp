@@ -11,7 +11,7 @@ namespace pirn::inline PIRN_ABI::detail {
 /// The scheduler's own node is in the ring just while it runs.
 class run_queue {
  public:
-  explicit run_queue(unsigned bound) noexcept : bound_(bound), running_(&scheduler_) {
+  explicit run_queue(unsigned bound) noexcept : bound_(bound), running_(&scheduler_), next_(&scheduler_) {
     scheduler_.next = scheduler_.previous = &scheduler_;
   }
   run_queue(const run_queue&) = delete;
@@ -25,10 +25,15 @@ class run_queue {
     return reinterpret_cast<std::uintptr_t>(woken_);
   }
   /// Whether anything but the running node is ready.
-  [[nodiscard]] bool has_ready() const noexcept { return woken_ != nullptr || running_->next != running_; }
+  [[nodiscard]] bool has_ready() const noexcept { return woken_ != nullptr || next_ != running_; }
 
   /// Behind all that are ready.
-  PIRN_ALWAYS_INLINE void push_back(run_node* node) noexcept { link_before(running_, node); }
+  PIRN_ALWAYS_INLINE void push_back(run_node* node) noexcept {
+    link_before(running_, node);
+    if (next_ == running_) {
+      next_ = node;
+    }
+  }
   /// In front of all that are ready, subject to the bound.
   PIRN_ALWAYS_INLINE void push_woken(run_node* node) noexcept {
     node->next = woken_;
@@ -37,7 +42,7 @@ class run_queue {
 
   /// The running node goes behind all others; returns the next to run, which may be the same one. No woken fiber may
   /// be waiting.
-  PIRN_ALWAYS_INLINE run_node* rotate() noexcept { return running_ = running_->next; }
+  PIRN_ALWAYS_INLINE run_node* rotate() noexcept { return run(next_); }
   /// As `rotate` where woken fibers may be waiting.
   run_node* rotate_slow() noexcept {
     if (!take_woken()) {
@@ -45,13 +50,13 @@ class run_queue {
       return rotate();
     }
     run_node* const node = pop_woken();
-    link_before(running_->next, node);
-    return running_ = node;
+    link_before(next_, node);
+    return run(node);
   }
   /// The running node goes behind all others and the scheduler runs.
   run_node* pause() noexcept {
-    link_before(running_->next, &scheduler_);
-    return running_ = &scheduler_;
+    link_before(next_, &scheduler_);
+    return run(&scheduler_);
   }
   /// The running node leaves the ring; returns the next to run: the scheduler if nothing is ready.
   PIRN_ALWAYS_INLINE run_node* leave() noexcept {
@@ -61,14 +66,14 @@ class run_queue {
       next->previous = self->previous;
       self->previous->next = next;
       streak_ = 0;
-      return running_ = next;
+      return run(next);
     }
     return leave_slow();
   }
   /// The running node leaves the ring and the scheduler runs.
   run_node* leave_to_scheduler() noexcept {
     replace(running_, &scheduler_);
-    return running_ = &scheduler_;
+    return run(&scheduler_);
   }
 
  private:
@@ -77,6 +82,10 @@ class run_queue {
     node->previous = position->previous;
     position->previous->next = node;
     position->previous = node;
+  }
+  PIRN_ALWAYS_INLINE run_node* run(run_node* node) noexcept {
+    next_ = node->next;
+    return running_ = node;
   }
   static void replace(run_node* old, run_node* node) noexcept {
     if (old->next == old) {
@@ -88,7 +97,7 @@ class run_queue {
     node->next->previous = node;
     node->previous->next = node;
   }
-  bool take_woken() const noexcept { return woken_ != nullptr && (streak_ < bound_ || running_->next == running_); }
+  bool take_woken() const noexcept { return woken_ != nullptr && (streak_ < bound_ || next_ == running_); }
   run_node* pop_woken() noexcept {
     run_node* const node = woken_;
     woken_ = node->next;
@@ -100,7 +109,7 @@ class run_queue {
     if (take_woken()) {
       run_node* const node = pop_woken();
       replace(self, node);
-      return running_ = node;
+      return run(node);
     }
     if (self->next == self) {
       return self == &scheduler_ ? self : leave_to_scheduler();
@@ -109,13 +118,15 @@ class run_queue {
     run_node* const next = self->next;
     next->previous = self->previous;
     self->previous->next = next;
-    return running_ = next;
+    return run(next);
   }
 
   run_node* woken_ = nullptr;
   unsigned streak_ = 0;  ///< woken fibers run since somebody from the ring ran
   unsigned bound_;
   run_node* running_;
+  /// Always running_->next: kept here so that a yield need not find the running node before it can find the next.
+  run_node* next_;
   run_node scheduler_;
 };
 

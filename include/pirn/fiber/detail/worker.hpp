@@ -57,7 +57,6 @@ class alignas(64) worker {
   // -- constant after start
   std::shared_ptr<engine> io;  ///< shared with descriptors that may outlive the runtime
   runtime_state& owner;
-  guarded_pool& pool;
   unsigned index;
   platform::thread thread;
 
