@@ -72,7 +72,9 @@ void response::reset() noexcept {
   close_ = false;
   headers_.clear();
   body_.clear();
-  file_.close();
+  if (file_.is_open()) {
+    file_.close();
+  }
 }
 
 std::string_view reason_of(int status) noexcept {

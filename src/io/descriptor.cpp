@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -87,6 +88,8 @@ void descriptor::take(descriptor& other) noexcept {
   native_ = std::exchange(other.native_, -1);
   handle_.store(other.handle_.exchange(nullptr, platform::memory_order_acq_rel), platform::memory_order_release);
   engine_ = std::exchange(other.engine_, {});
+  drained_at_.store(other.drained_at_.exchange(no_mark, platform::memory_order_relaxed),
+                    platform::memory_order_relaxed);
   users_.store(other.users_.exchange(closed_bit, platform::memory_order_acq_rel), platform::memory_order_release);
 }
 
@@ -145,6 +148,15 @@ readiness* descriptor::attached(std::error_code& error) noexcept {
   return handle;
 }
 
+std::uint32_t descriptor::present_mark() const noexcept {
+  const readiness* const handle = handle_.load(platform::memory_order_acquire);
+  if (handle == nullptr || detail::current_worker() == nullptr) {
+    return unknown_mark;
+  }
+  const std::uint32_t mark = handle->read_mark();
+  return readiness::regular(mark) ? mark : unknown_mark;
+}
+
 result<> descriptor::wait_ready(io_direction direction, platform::time_point deadline) noexcept {
   if (detail::current_worker() == nullptr) {
     if (const std::error_code error = poll_on_thread(native_, direction, deadline)) {
@@ -192,6 +204,13 @@ result<std::int64_t> descriptor::perform(io_direction direction, platform::time_
     return fail(reason);
   }
   auto& unsuspended = unsuspended_[static_cast<int>(direction)];
+  if (direction == io_direction::read && drained_at_.load(platform::memory_order_relaxed) == present_mark()) {
+    // Nothing has come since, and the readiness will tell when something does.
+    unsuspended.store(0, platform::memory_order_relaxed);
+    if (const result<> ready = wait_ready(direction, deadline); !ready) {
+      return fail(ready.error());
+    }
+  }
   for (;;) {
     const std::int64_t outcome = call(native_, argument);
     if (outcome >= 0) [[likely]] {
@@ -238,6 +257,22 @@ result<std::size_t> descriptor::read(void* buffer, std::size_t size, platform::t
     return outcome_of(::read(native, into.iov_base, into.iov_len));
   };
   return counted(perform(io_direction::read, deadline, call, &memory, {&memory, 1}));
+}
+
+result<std::size_t> descriptor::receive(void* buffer, std::size_t size, platform::time_point deadline) noexcept {
+  struct request {
+    descriptor& of;
+    ::iovec into;
+  } wanted{*this, {buffer, size}};
+  const attempt call = [](int native, void* argument) noexcept {
+    auto& [of, into] = *static_cast<request*>(argument);
+    const std::uint32_t mark = of.present_mark();
+    const std::int64_t got = outcome_of(::recv(native, into.iov_base, into.iov_len, 0));
+    const bool took_all = got > 0 && static_cast<std::size_t>(got) < into.iov_len;
+    of.drained_at_.store(took_all && mark != unknown_mark ? mark : no_mark, platform::memory_order_relaxed);
+    return got;
+  };
+  return counted(perform(io_direction::read, deadline, call, &wanted, {&wanted.into, 1}));
 }
 
 result<std::size_t> descriptor::write(const void* buffer, std::size_t size, platform::time_point deadline) noexcept {

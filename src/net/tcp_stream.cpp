@@ -101,15 +101,6 @@ result<tcp_stream> tcp_stream::connect(const endpoint& to, platform::time_point 
   return tcp_stream(std::move(*socket));
 }
 
-result<std::size_t> tcp_stream::read(void* buffer, std::size_t size, platform::time_point deadline) noexcept {
-  ::iovec memory{buffer, size};
-  const descriptor::attempt call = [](int native, void* argument) noexcept {
-    const auto& into = *static_cast<const ::iovec*>(argument);
-    return outcome_of(::recv(native, into.iov_base, into.iov_len, 0));
-  };
-  return counted(socket_.perform(io_direction::read, deadline, call, &memory, {&memory, 1}));
-}
-
 result<> tcp_stream::read_exactly(void* buffer, std::size_t size, platform::time_point deadline) noexcept {
   auto* next = static_cast<std::byte*>(buffer);
   while (size > 0) {

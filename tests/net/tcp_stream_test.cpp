@@ -280,6 +280,40 @@ TEST(tcp_stream, sends_a_part_of_a_file) {
   });
 }
 
+TEST(tcp_stream, an_end_that_comes_with_the_last_bytes_is_noticed) {
+  // The reader is told once, of both; a short read must not make it wait for the end that it has been told of.
+  pirn::runtime({.workers = 1}).run([] {
+    connected c = connect_pair();
+    char text[16];
+    for (int round = 0; round < 3; ++round) {
+      pirn::fiber writer = pirn::spawn([&] { ASSERT_TRUE(c.client.write("x")); });
+      ASSERT_EQ(c.server.read(text, sizeof text, in(long_enough)), 1u);
+      writer.join();
+    }
+    pirn::fiber writer = pirn::spawn([&] {
+      ASSERT_TRUE(c.client.write("last"));
+      ASSERT_TRUE(c.client.shutdown(shutdown_half::write));
+    });
+    ASSERT_EQ(c.server.read(text, sizeof text, in(long_enough)), 4u);
+    EXPECT_EQ(c.server.read(text, sizeof text, in(long_enough)), 0u);
+    EXPECT_EQ(c.server.read(text, sizeof text, in(long_enough)), 0u);
+    writer.join();
+  });
+}
+
+TEST(tcp_stream, urgent_data_does_not_hide_what_follows) {
+  pirn::runtime({.workers = 1}).run([] {
+    connected c = connect_pair();
+    char text[16];
+    EXPECT_EQ(c.server.read(text, sizeof text, in(5ms)).error(), io_error::timed_out);
+    ASSERT_TRUE(c.client.write("ab"));
+    ASSERT_EQ(::send(c.client.native(), "!", 1, MSG_OOB), 1);
+    ASSERT_TRUE(c.client.write("cd"));
+    ASSERT_TRUE(c.server.read_exactly(text, 4, in(long_enough)));
+    EXPECT_EQ(std::string_view(text, 4), "abcd");
+  });
+}
+
 TEST(tcp_stream, shutdown_of_the_reading_half_wakes_the_reader) {
   pirn::runtime({.workers = 1}).run([] {
     connected c = connect_pair();

@@ -58,6 +58,11 @@ class descriptor {
   /// attempt.
   [[nodiscard]] result<> wait(io_direction direction, platform::time_point deadline = platform::never) noexcept;
 
+  /// As `read`, for stream sockets only: a read that takes less than it could took all there was, so the next one waits
+  /// before it tries. One system call less for each message.
+  [[nodiscard]] result<std::size_t> receive(void* buffer, std::size_t size,
+                                            platform::time_point deadline = platform::never) noexcept;
+
   /// One system call: returns what it returned, or the negated number of its error. Must not block or suspend.
   using attempt = std::int64_t (*)(int native, void* argument) noexcept;
   /// Repeats `call` until it neither would block nor was interrupted; the loop above. `memory` is what the call reads
@@ -69,9 +74,13 @@ class descriptor {
   class use;
   static constexpr std::uint32_t closed_bit = 1;
   static constexpr std::uint32_t one_user = 2;
+  static constexpr std::uint32_t no_mark = 1;       ///< in `drained_at_`; the marks of a readiness are even
+  static constexpr std::uint32_t unknown_mark = 3;  ///< of a readiness that cannot be relied on
 
   [[nodiscard]] result<> wait_ready(io_direction direction, platform::time_point deadline) noexcept;
   [[nodiscard]] readiness* attached(std::error_code& error) noexcept;
+  /// The readiness's mark if it can be relied on, else `unknown_mark`.
+  [[nodiscard]] std::uint32_t present_mark() const noexcept;
   void take(descriptor& other) noexcept;
 
   int native_ = -1;
@@ -82,6 +91,8 @@ class descriptor {
   std::shared_ptr<engine> engine_;  ///< of `handle_`; written under the lock
   platform::spinlock attaching_;
   platform::atomic<std::uint8_t> unsuspended_[2] = {};  ///< operations in a row that did not wait, per direction
+  /// The readiness's mark from before a `receive` that took all there was; `no_mark` after any other.
+  platform::atomic<std::uint32_t> drained_at_{no_mark};
 };
 
 }  // namespace pirn::inline PIRN_ABI

@@ -37,7 +37,9 @@ class tcp_stream {
 
   /// Reads at least one byte; 0 means that the peer has ended its half.
   [[nodiscard]] result<std::size_t> read(void* buffer, std::size_t size,
-                                         platform::time_point deadline = platform::never) noexcept;
+                                         platform::time_point deadline = platform::never) noexcept {
+    return socket_.receive(buffer, size, deadline);
+  }
   /// Reads `size` bytes; io_error::end_of_stream if the peer ends its half before.
   [[nodiscard]] result<> read_exactly(void* buffer, std::size_t size,
                                       platform::time_point deadline = platform::never) noexcept;
