@@ -1,16 +1,22 @@
-// Waiting for something that a mutex guards to become true.
+// Waiting for something that a lock guards to become true.
 #pragma once
 
 #include <concepts>
-#include <mutex>
-#include <utility>
 
-#include "pirn/sync/mutex.hpp"
+#include "pirn/fiber/wait_queue.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
-/// As std::condition_variable. Fibers of any worker and plain threads share it. May be destroyed once all its waiters
-/// have been notified, even if they have not returned yet.
+/// What a condition_variable can let go of and take again: `mutex`, std::unique_lock of it, and other locks whose
+/// unlock does not suspend.
+template <class Lock>
+concept condition_lock = requires(Lock& lock) {
+  lock.lock();
+  lock.unlock();
+};
+
+/// As std::condition_variable_any. Fibers of any worker and plain threads share it. May be destroyed once all its
+/// waiters have been notified, even if they have not returned yet.
 class condition_variable {
  public:
   condition_variable() noexcept = default;
@@ -18,14 +24,30 @@ class condition_variable {
   condition_variable& operator=(const condition_variable&) = delete;
 
   /// Unlocks, suspends until it is notified, the deadline passes or the caller is asked to stop, and locks again in
-  /// any case; that is not ended by a stop or deadline. Never wakes without a reason, but the mutex's next owner may
-  /// have been faster than the one notified. Aborts if `lock` does not own its mutex. Suspension point.
-  [[nodiscard]] std::expected<void, wait_error> wait(std::unique_lock<mutex>& lock,
-                                                     platform::time_point deadline = platform::never) noexcept;
+  /// any case; that is not ended by a stop or deadline. Never wakes without a reason, but the lock's next owner may
+  /// have been faster than the one notified. Throws what unlocking throws (std::unique_lock: that it owns nothing),
+  /// and then has not waited. Suspension point.
+  template <condition_lock Lock>
+  [[nodiscard]] std::expected<void, wait_error> wait(Lock& lock, platform::time_point deadline = platform::never) {
+    // The queue is locked before the lock is released, so that no notification can fall between the two.
+    waiters_.lock();
+    try {
+      lock.unlock();
+    } catch (...) {
+      waiters_.unlock();
+      throw;
+    }
+    const wake_reason reason = waiters_.wait({.deadline = deadline, .what = "condition variable", .object = this});
+    lock.lock();
+    if (reason != wake_reason::notified) {
+      return std::unexpected(detail::error_of(reason));
+    }
+    return {};
+  }
 
-  /// Waits until `ready()`, which is called with the mutex locked; an error means that it is still false.
-  template <std::predicate Predicate>
-  [[nodiscard]] std::expected<void, wait_error> wait(std::unique_lock<mutex>& lock, Predicate ready,
+  /// Waits until `ready()`, which is called with the lock held; an error means that it is still false.
+  template <condition_lock Lock, std::predicate Predicate>
+  [[nodiscard]] std::expected<void, wait_error> wait(Lock& lock, Predicate ready,
                                                      platform::time_point deadline = platform::never) {
     while (!ready()) {
       if (auto result = wait(lock, deadline); !result) {
@@ -35,7 +57,7 @@ class condition_variable {
     return {};
   }
 
-  /// Wakes the one that has waited longest. With or without the mutex. Never suspends.
+  /// Wakes the one that has waited longest. With or without the lock held. Never suspends.
   void notify_one() noexcept { waiters_.notify_one(); }
   /// Wakes all that wait now. O(n). Never suspends.
   void notify_all() noexcept { waiters_.notify_all(); }
