@@ -138,6 +138,10 @@ std::uintptr_t await_end(fiber_control* f, const wait_options& how, wake_reason&
   if (has_ended(outcome)) {
     return outcome;
   }
+  worker* const here = current_worker();
+  if (here != nullptr && here == f->home && f->ended_here() != join_possible) {
+    return here->take_ended(f);
+  }
   agent& self = current_agent();
   joiner me{&self, 0};
   if (!self.begin(kind_of(how), me.epoch)) {

@@ -32,6 +32,12 @@ std::uint64_t make_foreign_id() noexcept {
   return ids_reserved.fetch_add(ids_at_a_time, platform::memory_order_relaxed) + 1;
 }
 
+void worker::announce_ended() noexcept {
+  while (fiber_control* const f = unannounced_) {
+    retire(f, take_ended(f));
+  }
+}
+
 void worker::take_incoming() noexcept {
   if (incoming.empty()) {
     return;
@@ -80,6 +86,7 @@ void worker::run() noexcept {
   platform::futex_wake(&owner.started, 1);
   platform::time_point last_poll = last_look_ = platform::now();
   for (;;) {
+    announce_ended();
     take_incoming();
     const platform::time_point now = platform::now();
     timers.fire(now);

@@ -77,15 +77,16 @@ TEST(runtime, where_a_fiber_is_spawned) {
 
 TEST(runtime, counts_fibers) {
   rig r(2);
-  event go;
+  event first;  // one for each: two signals of one event are one if nobody waits yet
+  event second;
   EXPECT_EQ(r.rt.statistics().spawned, 0u);
   {
-    const pirn::fiber f = r.rt.spawn([&] { static_cast<void>(go.wait({.stoppable = false})); });
-    const pirn::fiber g = r.rt.spawn([&] { static_cast<void>(go.wait({.stoppable = false})); }, {.worker = 1});
+    const pirn::fiber f = r.rt.spawn([&] { static_cast<void>(first.wait({.stoppable = false})); });
+    const pirn::fiber g = r.rt.spawn([&] { static_cast<void>(second.wait({.stoppable = false})); }, {.worker = 1});
     EXPECT_EQ(r.rt.statistics().live_fibers, 2u);
     EXPECT_EQ(r.rt.statistics().spawned, 2u);
-    go.signal();
-    go.signal();
+    first.signal();
+    second.signal();
   }
   EXPECT_TRUE(eventually([&] { return r.rt.statistics().live_fibers == 0; }));
 }

@@ -58,23 +58,6 @@ std::uintptr_t report_if_detached(fiber_control* self) noexcept;
 /// For an ended fiber that is switched out: marks it as such and wakes its joiner, or frees it if it has no handle.
 void retire(fiber_control* f, std::uintptr_t outcome) noexcept;
 
-/// As `arrive`, for the first arrival: in a batch of fibers that end without suspending each finds its predecessor's
-/// end, so that is inline here.
-PIRN_ALWAYS_INLINE void arrive_first(arch::word pending) noexcept {
-  if ((pending & 1) != 0) {
-    auto* const f = reinterpret_cast<fiber_control*>(pending & ~arch::word{63});
-    std::uintptr_t state = join_possible;
-    const std::uintptr_t outcome = (pending >> 1) & 7;
-    // Once the word says ended, another thread may free the block and the stack.
-    if (!f->join_word.compare_exchange_strong(state, outcome, platform::memory_order_acq_rel,
-                                              platform::memory_order_relaxed)) [[unlikely]] {
-      retire(f, outcome);
-    }
-  } else if (pending != 0) {
-    settle(pending);
-  }
-}
-
 PIRN_ALWAYS_INLINE void give_stack_back(worker* here, const stack& memory) noexcept {
   if (here != nullptr) [[likely]] {
     here->stacks.deallocate(memory);
@@ -119,21 +102,24 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
   }
   w->unlist(self);
   w->count(w->ended);
-  arch::word pending = pending_end(self, outcome);
+  arch::word pending = 0;
   const std::uintptr_t state = self->join_word.load(platform::memory_order_acquire);
-  if (state > join_failed && (state & joiner::neighbour_bit) != 0) {
+  if (state == join_possible) {
+    w->keep_ended(self, outcome);
+  } else if (state > join_failed && (state & joiner::neighbour_bit) != 0) {
     // A joiner that only this worker resumes can be made ready at once: it runs when this stack is left. It goes to
     // the back, since the other fibers of a batch end meanwhile, and it need not suspend for each.
     const joiner waiting = *reinterpret_cast<const joiner*>(state & ~joiner::neighbour_bit);
     waiting.who->claim(waiting.epoch, wake_reason::notified);
     self->join_word.store(outcome, platform::memory_order_release);
     w->queue.push_back(static_cast<fiber_control*>(waiting.who));
-    pending = 0;
+  } else {
+    pending = pending_end(self, outcome);
   }
   run_node* const next = w->spend_switch() ? w->queue.leave_to_scheduler() : w->queue.leave();
   auto by = reinterpret_cast<arch::word>(w);
   self->sanitizer.leave_for_good(next->sanitizer);
-  arch::switch_to(self->state, next->state, by, pending);
+  arch::switch_to(w->abandoned, next->state, by, pending);
   __builtin_unreachable();
 }
 
@@ -148,7 +134,7 @@ struct fiber_block : fiber_control {
   static void entry(arch::word by, arch::word pending) {
     run_node* const self = reinterpret_cast<worker*>(by)->queue.running();
     self->sanitizer.arrive();
-    arrive_first(pending);
+    arrive(by, pending);
     finish(static_cast<fiber_block*>(self)->execute());
   }
 
@@ -295,7 +281,13 @@ class [[nodiscard]] fiber {
     std::uintptr_t outcome = f->join_word.load(platform::memory_order_acquire);
     if (!detail::has_ended(outcome)) {
       detail::worker* const here = detail::current_worker();
-      outcome = here != nullptr && here == f->home ? detail::await_neighbour(here, f) : await_stranger();
+      if (here == nullptr || here != f->home) {
+        outcome = await_stranger();
+      } else if (f->ended_here() != detail::join_possible) {
+        outcome = here->take_ended(f);
+      } else {
+        outcome = detail::await_neighbour(here, f);
+      }
     }
     control_ = nullptr;
     if (outcome == detail::join_failed) [[unlikely]] {

@@ -75,6 +75,16 @@ struct fiber_control : run_node, agent {
   stack memory;                    ///< constant
   platform::atomic<std::uintptr_t> join_word{join_possible};
 
+  /// The end as its own worker knows it before it is announced in the join word: kept in the state, which has no
+  /// other use then; a live fiber has a pc.
+  PIRN_ALWAYS_INLINE void set_ended_here(std::uintptr_t outcome) noexcept {
+    state = {nullptr, nullptr, reinterpret_cast<void*>(outcome)};
+  }
+  /// The join_state to end with, or join_possible for a live fiber. Its own worker only.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::uintptr_t ended_here() const noexcept {
+    return state.pc == nullptr ? reinterpret_cast<std::uintptr_t>(state.fp) : join_possible;
+  }
+
   [[nodiscard]] bool listed() const noexcept { return younger != this; }
 
   /// The part that is made when first needed: by the spawner before the fiber runs, else by the fiber.

@@ -46,6 +46,7 @@ class alignas(64) worker {
   timer_queue timers;
   std::uint64_t next_id = 0;
   std::uint64_t last_id = 0;
+  arch::context abandoned;            ///< where a fiber that has ended leaves the state of its last switch
   fiber_control* youngest = nullptr;  ///< list of all live fibers; a signal handler of this thread walks it
   guarded_pool::cache stacks;
   // -- written by this worker, read by others to find out whether all fibers have ended
@@ -78,20 +79,18 @@ class alignas(64) worker {
 
   /// Adds to, removes from the list of all live fibers. Each is one pointer store as seen by a handler that
   /// interrupts it and walks the list from the youngest.
-  PIRN_ALWAYS_INLINE void list(fiber_control* f) noexcept {
-    f->elder = youngest;
-    f->younger = nullptr;
-    if (youngest != nullptr) {
-      youngest->younger = f;
-    }
-    platform::signal_fence();
-    youngest = f;
+  PIRN_ALWAYS_INLINE void list(fiber_control* f) noexcept { link(youngest, f); }
+  PIRN_ALWAYS_INLINE void unlist(fiber_control* f) noexcept { unlink(youngest, f); }
+  /// Keeps a fiber that has ended while nobody waited for it: a handle on this worker finds it so without an atomic
+  /// operation, and the scheduler's next look announces it to all others.
+  PIRN_ALWAYS_INLINE void keep_ended(fiber_control* f, std::uintptr_t outcome) noexcept {
+    f->set_ended_here(outcome);
+    link(unannounced_, f);
   }
-  PIRN_ALWAYS_INLINE void unlist(fiber_control* f) noexcept {
-    (f->younger != nullptr ? f->younger->elder : youngest) = f->elder;
-    if (f->elder != nullptr) {
-      f->elder->younger = f->younger;
-    }
+  /// Takes such a fiber for its handle; returns its join_state.
+  PIRN_ALWAYS_INLINE std::uintptr_t take_ended(fiber_control* f) noexcept {
+    unlink(unannounced_, f);
+    return f->ended_here();
   }
   /// Counts a switch. True when it is time for the scheduler to have a look. (This form is one instruction on memory
   /// and a jump on its carry.)
@@ -111,11 +110,28 @@ class alignas(64) worker {
   }
 
  private:
+  static PIRN_ALWAYS_INLINE void link(fiber_control*& newest, fiber_control* f) noexcept {
+    f->elder = newest;
+    f->younger = nullptr;
+    if (newest != nullptr) {
+      newest->younger = f;
+    }
+    platform::signal_fence();
+    newest = f;
+  }
+  static PIRN_ALWAYS_INLINE void unlink(fiber_control*& newest, fiber_control* f) noexcept {
+    (f->younger != nullptr ? f->younger->elder : newest) = f->elder;
+    if (f->elder != nullptr) {
+      f->elder->younger = f->younger;
+    }
+  }
   void reserve_ids() noexcept;
+  void announce_ended() noexcept;
   void take_incoming() noexcept;
   void adapt(platform::time_point now) noexcept;
   void resume_next() noexcept;
 
+  fiber_control* unannounced_ = nullptr;  ///< ended fibers that only this worker knows to have ended, newest first
   int switches_per_look_ = 64;
   platform::time_point last_look_;
 };
