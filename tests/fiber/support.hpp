@@ -60,8 +60,8 @@ inline void join_all(std::vector<pirn::fiber>& fibers) {
   }
 }
 
-/// An event that passes one waiter per signal, on nothing but wait_queue: the smallest primitive that loses a wake-up
-/// if the queue does.
+/// Passes one waiter per signal, on nothing but wait_queue: the smallest primitive that loses a wake-up if the queue
+/// does.
 class event {
  public:
   void signal() {
@@ -70,14 +70,14 @@ class event {
       queue_.unlock();
       pirn::detail::make_runnable(w->wake.who());
     } else {
-      set_ = true;
+      ++signals_;
       queue_.unlock();
     }
   }
   pirn::wake_reason wait(pirn::wait_options how = {}) {
     queue_.lock();
-    if (set_) {
-      set_ = false;
+    if (signals_ > 0) {
+      --signals_;
       queue_.unlock();
       return pirn::wake_reason::notified;
     }
@@ -86,7 +86,7 @@ class event {
 
  private:
   pirn::wait_queue queue_;
-  bool set_ = false;
+  int signals_ = 0;
 };
 
 }  // namespace pirn_test
