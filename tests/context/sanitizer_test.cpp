@@ -283,7 +283,13 @@ PIRN_NOINLINE void keep_local() {
   kept = const_cast<char*>(local);
 }
 
+/// Whether frames go to a fake stack: by default with clang, on demand with gcc.
+bool detects_use_after_return() { return __asan_get_current_fake_stack() != nullptr; }
+
 TEST(sanitizer_death, use_after_return_inside_a_context_is_found) {
+  if (!detects_use_after_return()) {
+    GTEST_SKIP() << "detect_stack_use_after_return is off";
+  }
   EXPECT_DEATH(
       {
         const mapping stack;
@@ -353,7 +359,8 @@ PIRN_ALWAYS_INLINE void scrub() {
 PIRN_NOINLINE void hold_on_fake_stack(hooked_context& context) {
   int* pointer[4] = {};
   escape(pointer);
-  EXPECT_NE(__asan_addr_is_in_fake_stack(__asan_get_current_fake_stack(), pointer, nullptr, nullptr), nullptr);
+  EXPECT_TRUE(!detects_use_after_return() ||
+              __asan_addr_is_in_fake_stack(__asan_get_current_fake_stack(), pointer, nullptr, nullptr) != nullptr);
   pointer[1] = reinterpret_cast<int*>(~hidden_allocation());
   escape(pointer);
   yield_called(context);

@@ -241,9 +241,11 @@ PIRN_SWITCH_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept
       : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(value2), "+r"(value3)
       :
       : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", PIRN_CLOBBER_FLOAT, "memory", "cc");
-  const peer resumer{pc, sp, fp};
   const word received0 = value0, received1 = value1, received2 = value2, received3 = value3;
-  to = resumer;
+  void *const resumer_pc = pc, *const resumer_sp = sp, *const resumer_fp = fp;
+  to.pc = resumer_pc;
+  to.sp = resumer_sp;
+  to.fp = resumer_fp;
   values[0] = received0;
   values[1] = received1;
   values[2] = received2;
