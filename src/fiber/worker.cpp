@@ -4,6 +4,9 @@
 
 #include "fiber/runtime_state.hpp"
 
+// Both runtimes have it; only one declares it in <cxxabi.h>.
+extern "C" void* cxa_get_globals() noexcept asm("__cxa_get_globals");
+
 namespace pirn::inline PIRN_ABI::detail {
 
 namespace {
@@ -74,7 +77,7 @@ void worker::resume_next() noexcept {
 void worker::run() noexcept {
   platform::set_current_worker(this);
   queue.scheduler()->sanitizer.adopt_thread();
-  exceptions = reinterpret_cast<exceptions_in_flight*>(abi::__cxa_get_globals());
+  exceptions = static_cast<exceptions_in_flight*>(cxa_get_globals());
   std::optional<overflow_thread> overflow;
   try {
     overflow.emplace();

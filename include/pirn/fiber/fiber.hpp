@@ -142,14 +142,14 @@ struct fiber_block : fiber_control {
   /// Returns the join_state to end with.
   std::uintptr_t execute() noexcept {
     std::uintptr_t outcome = join_ended;
-    F& callable = *std::launder(reinterpret_cast<F*>(body));
+    F* const callable = std::launder(reinterpret_cast<F*>(body));
     try {
-      std::move(callable)();
+      static_cast<F&&>(*callable)();
     } catch (...) {
       cold().failure = std::current_exception();
       outcome = join_failed;
     }
-    callable.~F();
+    callable->~F();
     return outcome;
   }
 

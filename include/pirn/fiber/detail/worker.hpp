@@ -1,8 +1,6 @@
 // A worker: one OS thread with its run queue, timers, engine and stacks; and the switches between its fibers.
 #pragma once
 
-#include <cxxabi.h>
-
 #include <memory>
 #include <utility>
 
