@@ -18,9 +18,10 @@ int main(int argc, char** argv) try {
   pirn::runtime_options how;
   for (int i = 1; i < argc; i += 2) {
     const std::string_view name = argv[i];
-    const std::string_view value = i + 1 < argc ? argv[i + 1] : "";
-    const auto number = [&](auto& into) {
-      return std::from_chars(value.data(), value.data() + value.size(), into).ec == std::errc{};
+    const std::string value = i + 1 < argc ? argv[i + 1] : "";
+    const auto number = [&value](auto& into) {
+      const auto parsed = std::from_chars(value.data(), value.data() + value.size(), into);
+      return parsed.ec == std::errc{} && parsed.ptr == value.data() + value.size();
     };
     if (name == "--root" && !value.empty()) {
       root = value;

@@ -95,6 +95,7 @@ load_result drive(const load_options& how, Look look_at_server) {
       const auto begin = clock::now() + std::chrono::milliseconds(500);
       const auto end = begin + how.time;
       std::vector<pirn::fiber> fibers;
+      fibers.reserve(clients.size());
       for (client& one : clients) {
         fibers.push_back(pirn::spawn([&] { one.run(how, begin, end); },
                                      {.name = "client", .worker = pirn::spawn_options::any_worker}));

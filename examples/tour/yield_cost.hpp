@@ -36,6 +36,7 @@ inline double fiber_yield_cost() {
   return runtime.run([] {
     const auto begin = std::chrono::steady_clock::now();
     std::vector<pirn::fiber> all;
+    all.reserve(fibers);
     for (int i = 0; i < fibers; ++i) {
       all.push_back(pirn::spawn([] {
         for (int turn = 0; turn < turns; ++turn) {

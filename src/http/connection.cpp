@@ -13,12 +13,13 @@ namespace {
 
 using beast_error = boost::beast::http::error;
 
-constexpr std::size_t first_capacity = 4096;
-constexpr std::size_t least_body_room = 16 * 1024;
-constexpr std::size_t output_enough = 64 * 1024;  // written even though more responses follow
-constexpr std::size_t inline_file = 32 * 1024;    // files up to this size are copied behind the head
-constexpr std::size_t file_step = 256 * 1024;
-constexpr std::size_t most_lingering_bytes = 256 * 1024;
+constexpr std::size_t kib = 1024;
+constexpr std::size_t first_capacity = 4 * kib;
+constexpr std::size_t least_body_room = 16 * kib;
+constexpr std::size_t output_enough = 64 * kib;  // written even though more responses follow
+constexpr std::size_t inline_file = 32 * kib;    // files up to this size are copied behind the head
+constexpr std::size_t file_step = 256 * kib;
+constexpr std::size_t most_lingering_bytes = 256 * kib;
 
 platform::time_point after(platform::duration timeout) noexcept {
   const platform::time_point now = platform::now();
@@ -49,7 +50,12 @@ bool is_other_version(std::string_view head) noexcept {
 void connection::run() noexcept {
   owner_.enter(*this);
   try {
-    while (keep_ && read_request()) {
+    while (keep_) {
+      request_parser parser(parsed_request_, owner_.options.header_count_limit, owner_.options.body_limit);
+      parser_ = &parser;
+      if (!read_request()) {
+        break;
+      }
       answer();
       begin_ = parsed_;
     }
@@ -57,15 +63,12 @@ void connection::run() noexcept {
       linger();
     }
   } catch (const std::bad_alloc&) {
-    // Without memory for a request or response this connection ends; the others go on.
+    peer_ended_ = true;  // no memory for a request or response: this connection ends, the others go on
   }
   owner_.leave(*this);
 }
 
-bool connection::read_request() {
-  parser_.emplace(parsed_request_, owner_.options.header_count_limit, owner_.options.body_limit);
-  return read_header() && check_header() && (parser_->is_done() || read_body());
-}
+bool connection::read_request() { return read_header() && check_header() && (parser_->is_done() || read_body()); }
 
 bool connection::read_header() {
   platform::time_point deadline = platform::never;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,7 +60,7 @@ class connection {
   std::size_t parsed_ = 0;
   std::size_t filled_ = 0;
   std::string output_;
-  std::optional<request_parser> parser_;
+  request_parser* parser_ = nullptr;  ///< of the present request
   parsed_request parsed_request_;
   std::vector<header> headers_;
   response response_;

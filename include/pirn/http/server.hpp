@@ -18,10 +18,10 @@ using handler = std::function<void(const request&, response&)>;
 
 /// Limits. A client that oversteps one gets the named status and is cut off.
 struct server_options {
-  std::string name = "pirn";             ///< of the Server header; empty for none
-  std::size_t header_limit = 16 * 1024;  ///< bytes of request line and headers: 414, 431
-  std::size_t header_count_limit = 100;  ///< 431
-  std::size_t body_limit = 1024 * 1024;  ///< bytes of request body: 413
+  std::string name = "pirn";                          ///< of the Server header; empty for none
+  std::size_t header_limit = std::size_t{16} * 1024;  ///< bytes of request line and headers: 414, 431
+  std::size_t header_count_limit = 100;               ///< 431
+  std::size_t body_limit = std::size_t{1024} * 1024;  ///< bytes of request body: 413
   platform::duration header_timeout =
       std::chrono::seconds(10);  ///< from a request's first byte to the end of its headers: 408
   platform::duration body_timeout = std::chrono::seconds(30);   ///< for the whole body: 408

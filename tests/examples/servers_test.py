@@ -1,0 +1,54 @@
+"""Starts the echo server and the web server examples as a user does, asks them something, and ends them by signal."""
+
+import http.client
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+ECHO, WEB = sys.argv[1:3]
+
+
+class Server:
+    def __init__(self, *command):
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        self.port = int(re.search(r":(\d+)/?$", line.strip()).group(1))
+
+    def end(self, number):
+        self.process.send_signal(number)
+        assert self.process.wait(timeout=30) == 0, f"ended with {self.process.returncode}"
+
+
+def echo() -> None:
+    server = Server(ECHO, "0")
+    clients = [socket.create_connection(("127.0.0.1", server.port), timeout=30) for _ in range(50)]
+    for number, client in enumerate(clients):
+        client.sendall(b"hello %d\n" % number)
+    for number, client in enumerate(clients):
+        assert client.makefile().readline() == f"hello {number}\n"
+    server.end(signal.SIGTERM)
+    assert clients[0].recv(1) == b""
+
+
+def web() -> None:
+    with tempfile.TemporaryDirectory() as root:
+        (pathlib.Path(root) / "page.html").write_text("<p>here</p>")
+        server = Server(WEB, "--root", root, "--port", "0", "--workers", "2", "--address", "::1")
+        connection = http.client.HTTPConnection("::1", server.port, timeout=30)
+        for target, status, body in (("/hello", 200, b"Hello, world!\n"), ("/page.html", 200, b"<p>here</p>"),
+                                     ("/none", 404, b"404 Not Found\n"), ("/../page.html", 403, b"403 Forbidden\n")):
+            connection.request("GET", target)
+            answer = connection.getresponse()
+            assert (answer.status, answer.read()) == (status, body), (target, answer.status)
+        server.end(signal.SIGINT)
+    for wrong in (["--port", "x"], ["--nothing"], ["--root"], ["--address", "nowhere"], ["--root", "/nonexistent"]):
+        done = subprocess.run([WEB, *wrong], capture_output=True, text=True, timeout=30)
+        assert done.returncode == 1 and done.stderr, wrong
+
+
+echo()
+web()
