@@ -166,6 +166,11 @@ class interruption : public testing::TestWithParam<std::tuple<kind, unsigned>> {
   static constexpr int waiters = 7;
   std::unique_ptr<primitive> what = std::get<0>(GetParam()).make();
   unsigned workers = std::get<1>(GetParam());
+
+  /// Waits until a release finds as many that wait, where it would be lost otherwise.
+  bool in_line(int count) {
+    return eventually([&] { return what->kept_for_later() || what->waiting() == count; });
+  }
 };
 
 TEST_P(interruption, leaves_those_before_and_after_in_their_places) {
@@ -195,6 +200,7 @@ TEST_P(interruption, leaves_those_before_and_after_in_their_places) {
       EXPECT_EQ(mine->error(), timed(i) ? wait_error::timed_out : wait_error::stopped);
     }
   }
+  ASSERT_TRUE(in_line(4));
   for (int released = 1; released <= 4; ++released) {
     what->release();
     const int expected = what->releases_all() ? 7 : 3 + released;
@@ -229,7 +235,7 @@ TEST_P(interruption, of_all_leaves_it_as_new) {
   source.request_stop();
   join_all(all);
   pirn::fiber f = r.rt.spawn([&] { EXPECT_TRUE(what->wait(pirn::platform::never).has_value()); });
-  std::this_thread::sleep_for(1ms);
+  ASSERT_TRUE(in_line(1));
   what->release();
   f.join();
   what->expect_quiet();
@@ -248,7 +254,7 @@ TEST_P(interruption, before_the_wait_ends_it_at_once) {
       .join();
   EXPECT_EQ(what->wait(clock::time_point{}).error(), wait_error::timed_out);  // a plain thread
   pirn::fiber f = r.rt.spawn([&] { EXPECT_TRUE(what->wait(pirn::platform::never).has_value()); });
-  std::this_thread::sleep_for(1ms);
+  ASSERT_TRUE(in_line(1));
   what->release();
   f.join();
   what->expect_quiet();
@@ -274,7 +280,7 @@ TEST_P(interruption, at_the_moment_of_the_release_loses_nothing) {
         {.worker = 0});
     pirn::fiber second = r.rt.spawn([&] { EXPECT_TRUE(what->wait(pirn::platform::never).has_value()); },
                                     {.worker = static_cast<int>(workers) - 1});
-    ASSERT_TRUE(eventually([&] { return what->kept_for_later() || what->waiting() == 2; }));
+    ASSERT_TRUE(in_line(2));
     for (int spin = 0; spin < (i * 7) % 500; ++spin) {
       pirn::platform::relax();
     }
