@@ -179,6 +179,31 @@ CONFORMANCE_KEEP bool mask_registers_live(Shape& shape) {
 }
 #endif
 
+// ---- memory -----------------------------------------------------------------------------------------------------
+
+long shared_number;
+
+template <class Shape>
+void change_number(Shape& shape) {
+  shared_number += 10;
+  shape.yield();
+  shared_number *= 2;
+  shape.yield();
+}
+
+// Ordinary variables, which a compiler may keep in registers as long as nobody else can touch them.
+template <class Shape>
+CONFORMANCE_KEEP void memory() {
+  static Shape shape;
+  shape.make(&change_number<Shape>);
+  shared_number = 1;
+  shape.resume();
+  const long added = shared_number;
+  shared_number = 7;
+  shape.resume();
+  expect(added == 11 && shared_number == 14, Shape::name, "each side sees what the other wrote to memory");
+}
+
 // ---- flags and control words ------------------------------------------------------------------------------------
 
 PIRN_ALWAYS_INLINE bool direction_flag() {
@@ -326,6 +351,7 @@ void check_shape() {
     expect(mask_registers_live(shape), Shape::name, "live mask registers");
 #endif
   }
+  memory<Shape>();
   static Shape shape;
   flags(shape);
 }
