@@ -10,7 +10,7 @@ endif()
 add_library(pirn_gtest STATIC EXCLUDE_FROM_ALL "${googletest_dir}/src/gtest-all.cc" "${googletest_dir}/src/gtest_main.cc")
 target_include_directories(pirn_gtest SYSTEM PUBLIC "${googletest_dir}/include" PRIVATE "${googletest_dir}")
 target_compile_features(pirn_gtest PRIVATE cxx_std_20)
-target_compile_options(pirn_gtest PRIVATE -w)
+target_compile_options(pirn_gtest PRIVATE -w -O0 -g0)  # a sixth of the time to build; no test waits for it
 target_link_libraries(pirn_gtest PUBLIC Threads::Threads)
 
 set(PIRN_TEST_TIMEOUT 120)
