@@ -65,14 +65,15 @@ void server_state::enter(connection& c) noexcept {
 }
 
 void server_state::leave(connection& c) noexcept {
-  c.stream_.close();
   {
+    // Off the list first: whoever holds the lock may use what is on it.
     const platform::spin_guard guard(ended);
     (c.previous_ != nullptr ? c.previous_->next_ : first) = c.next_;
     if (c.next_ != nullptr) {
       c.next_->previous_ = c.previous_;
     }
   }
+  c.stream_.close();
   retract();
 }
 

@@ -194,6 +194,18 @@ result<> descriptor::wait(io_direction direction, platform::time_point deadline)
   return wait_ready(direction, deadline);
 }
 
+result<std::int64_t> descriptor::apply(attempt call, void* argument) noexcept {
+  const use mine(*this);
+  if (!mine) {
+    return fail(io_error::closed);
+  }
+  const std::int64_t outcome = call(native_, argument);
+  if (outcome < 0) {
+    return fail(system_error_of(static_cast<int>(-outcome)));
+  }
+  return outcome;
+}
+
 result<std::int64_t> descriptor::perform(io_direction direction, platform::time_point deadline, attempt call,
                                          void* argument, std::span<const ::iovec> memory) noexcept {
   const use mine(*this);

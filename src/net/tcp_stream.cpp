@@ -185,12 +185,12 @@ result<std::size_t> tcp_stream::send_file(int file, std::uint64_t offset, std::s
 }
 
 result<> tcp_stream::shutdown(shutdown_half which) noexcept {
-  if (!socket_.is_open()) {
-    return fail(io_error::closed);
-  }
-  const int how = which == shutdown_half::read ? SHUT_RD : which == shutdown_half::write ? SHUT_WR : SHUT_RDWR;
-  if (::shutdown(socket_.native(), how) != 0) {
-    return fail(last_error());
+  int how = which == shutdown_half::read ? SHUT_RD : which == shutdown_half::write ? SHUT_WR : SHUT_RDWR;
+  const descriptor::attempt call = [](int native, void* argument) noexcept {
+    return outcome_of(::shutdown(native, *static_cast<int*>(argument)));
+  };
+  if (const auto done = socket_.apply(call, &how); !done) {
+    return fail(done.error());
   }
   return {};
 }

@@ -69,6 +69,9 @@ class descriptor {
   /// or writes: if it fails for a bad address in the guard of a stack, that is reported as io_error::stack_overflow.
   [[nodiscard]] result<std::int64_t> perform(io_direction direction, platform::time_point deadline, attempt call,
                                              void* argument, std::span<const ::iovec> memory = {}) noexcept;
+  /// Makes one call that never blocks, whatever the fiber was asked; does not suspend. Safe against a `close`
+  /// elsewhere, as the other operations are.
+  [[nodiscard]] result<std::int64_t> apply(attempt call, void* argument) noexcept;
 
  private:
   class use;
