@@ -77,7 +77,7 @@ def as_unit(tree: Tree, code: str) -> str:
     return "\n".join([*wanted, "void shown_in_the_docs();", "void shown_in_the_docs() {", *rest, "}", ""])
 
 
-def paste(tree: Tree) -> None:
+def paste(tree: Tree, quiet: bool = False) -> None:
     """Brings the blocks that come from an example up to date (part of ./dev format)."""
     for path in (p for p in tree.paths if p.endswith(".md")):
         text = tree.text(path)
@@ -86,12 +86,15 @@ def paste(tree: Tree) -> None:
             origin = re.search(r"<!--\s*from:\s*(\S+)\s*-->", match.group("marks"))
             if not origin or not (tree.root / origin.group(1)).is_file():
                 return match.group(0)
-            return match.group(0).replace(match.group("code"), tree.text(origin.group(1)).strip() + "\n")
+            whole, begin = match.group(0), match.start()
+            before, after = whole[:match.start("code") - begin], whole[match.end("code") - begin:]
+            return before + tree.text(origin.group(1)).strip() + "\n" + after
 
         renewed = BLOCK.sub(renew, text)
         if renewed != text:
             (tree.root / path).write_text(renewed)
-            print(f"pasted into {path}")
+            if not quiet:
+                print(f"pasted into {path}")
 
 
 def tidy(tree: Tree) -> list[str]:

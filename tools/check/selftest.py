@@ -53,4 +53,19 @@ def run(jobs: int) -> list[str]:
                 found = check(Tree(Path(scratch), jobs))
                 if bool(found) != expected:
                     findings.append(f"the check {check.__name__} {'misses' if expected else 'refuses'}: {text!r} {found}")
+    return findings + paste_is_right(jobs)
+
+
+def paste_is_right(jobs: int) -> list[str]:
+    """A stale block and an empty one take the example's text, and nothing else changes."""
+    findings = []
+    block = "text\n\n<!-- from: x.cpp -->\n```cpp\n%s```\n\nmore\n"
+    for old in ("", "int stale;\n"):
+        with tempfile.TemporaryDirectory() as scratch:
+            (Path(scratch) / "x.cpp").write_text("int x;\n")
+            (Path(scratch) / "README.md").write_text(block % old)
+            compilers.paste(Tree(Path(scratch), jobs), quiet=True)
+            pasted = (Path(scratch) / "README.md").read_text()
+            if pasted != block % "int x;\n":
+                findings.append(f"pasting over {old!r} gives {pasted!r}")
     return findings
