@@ -22,7 +22,7 @@ class memory {
  public:
   char* top() { return bytes_.get() + size; }
   char* bytes() { return bytes_.get(); }
-  static constexpr std::size_t size = 64 * 1024;
+  static constexpr std::size_t size = std::size_t{64} * 1024;
 
  private:
   std::unique_ptr<char[]> bytes_ = std::make_unique<char[]>(size);
@@ -74,7 +74,7 @@ PIRN_NOINLINE void run_in_ring(word first, word index) {
 
 TEST(arch, contexts_switch_in_a_ring) {
   auto shared = std::make_unique<ring>();
-  shared->visits.reserve(3 * ring::size);
+  shared->visits.reserve(std::size_t{3} * ring::size);
   for (std::size_t i = 0; i < ring::size; ++i) {
     shared->contexts[i] = arch::prepare(shared->stacks[i].top(), &run_in_ring);
   }

@@ -22,7 +22,7 @@ using pirn::sanitizer_state;
 using pirn::arch::word;
 namespace arch = pirn::arch;
 
-constexpr std::size_t stack_size = 128 * 1024;
+constexpr std::size_t stack_size = std::size_t{128} * 1024;
 
 /// Memory that no scanner looks at by itself, as a heap block would be.
 class mapping {
@@ -161,6 +161,7 @@ TEST(sanitizer, many_contexts_interleaved) {
   std::vector<long> sums(count);
   const std::vector<mapping> stacks(count);
   std::vector<std::unique_ptr<hooked_context>> contexts;
+  contexts.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     contexts.push_back(std::make_unique<hooked_context>(stacks[i], &sum_arrays, &sums[i]));
   }

@@ -46,7 +46,7 @@ struct suspended_context {
   std::unique_ptr<char[]> stack = std::make_unique<char[]>(size);
   context here, there;
   pirn::sanitizer_state inside, outside;
-  static constexpr std::size_t size = 64 * 1024;
+  static constexpr std::size_t size = std::size_t{64} * 1024;
 
   suspended_context();
   ~suspended_context() {

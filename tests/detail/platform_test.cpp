@@ -72,6 +72,7 @@ TEST(platform, spinlock_excludes) {
   platform::spinlock lock;
   long count = 0;
   std::vector<std::thread> workers;
+  workers.reserve(threads);
   for (int i = 0; i < threads; ++i) {
     workers.emplace_back([&] {
       for (int round = 0; round < rounds; ++round) {
