@@ -115,6 +115,7 @@ void worker::run() noexcept {
     }
   }
   owner.notify_all();
+  queue.scheduler()->sanitizer.destroy();
   leave_dumps(*this);
   platform::set_current_worker(nullptr);
 }

@@ -139,6 +139,9 @@ extern __thread void* current_worker_slot asm("pirn_current_worker_" PIRN_ABI_NA
     __attribute__((tls_model("initial-exec")));
 }  // namespace detail
 
+/// What this OS thread registered as its worker, or null, through a function that is never inlined: for compilers and
+/// instruction sets without the asm below.
+void* current_worker_out_of_line() noexcept;
 /// What this OS thread registered as its worker, or null. Read from the thread pointer by an asm that no compiler
 /// caches across a switch, which it may do with an ordinary thread-local address.
 PIRN_ALWAYS_INLINE void* current_worker() noexcept {
@@ -154,8 +157,6 @@ PIRN_ALWAYS_INLINE void* current_worker() noexcept {
 #endif
 }
 
-/// The same where a compiler has no such asm, through a function that is never inlined.
-void* current_worker_out_of_line() noexcept;
 void set_current_worker(void* worker) noexcept;
 
 }  // namespace pirn::inline PIRN_ABI::platform
