@@ -106,7 +106,7 @@ class Workshop:
             for leftover in (".rej", ".orig"):
                 (self.source / (name + leftover)).unlink(missing_ok=True)
 
-    def run(self, fault: Fault) -> tuple[str, str]:
+    def run(self, fault: Fault, timeout: int) -> tuple[str, str]:
         """('green' | 'red' | 'absent' | 'skipped', output). Run without ctest, which would wait as long as for any test."""
         listing = subprocess.run(["ctest", "--test-dir", str(self.folder / fault.preset), "--show-only=json-v1",
                                   "-R", f"^{re.escape(fault.test)}$"], capture_output=True, text=True)
@@ -120,7 +120,7 @@ class Workshop:
                                    errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    start_new_session=True)
         try:
-            output, _ = process.communicate(timeout=fault.timeout)
+            output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             output, _ = process.communicate()
@@ -136,7 +136,7 @@ def try_fault(shop: Workshop, fault: Fault) -> str:
         return "the patch does not apply"
     if not shop.build(fault):
         return "does not build with the patch:\n" + shop.log.read_text()[-2000:]
-    verdict, output = shop.run(fault)
+    verdict, output = shop.run(fault, fault.timeout)
     if verdict != "red":
         return f"SURVIVED: {fault.test} is {verdict}"
     if fault.shows and not re.search(fault.shows, output):
@@ -163,7 +163,7 @@ def main() -> int:
         key = (fault.preset, fault.test)
         if key not in sound:
             built = shop.build(fault)
-            verdict, output = shop.run(fault) if built else ("not built", shop.log.read_text())
+            verdict, output = shop.run(fault, 10 * fault.timeout) if built else ("not built", shop.log.read_text())
             sound[key] = "" if verdict == "green" else f"{fault.test} without any patch is {verdict}\n{output[-2000:]}"
         problem = sound[key]
         if not problem:
