@@ -45,7 +45,6 @@ TEST(server_limits, a_slow_header_is_cut_off) {
   with_server(hello, impatient(), [](running_server& running) {
     client c(running.at);
     const auto begin = std::chrono::steady_clock::now();
-    std::string sent;
     // One byte at a time is always in time for the next read, but not for the whole header.
     for (const char byte : std::string(1000, 'G')) {
       if (!c.stream.write({&byte, 1}, in(long_enough)) || std::chrono::steady_clock::now() - begin > 10s) {
