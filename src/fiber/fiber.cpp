@@ -11,7 +11,7 @@ namespace {
 void report_unhandled(std::uint64_t id, std::string_view name, std::exception_ptr what) noexcept {
   const char* text = "not derived from std::exception";
   try {
-    std::rethrow_exception(what);
+    std::rethrow_exception(std::move(what));
   } catch (const std::exception& e) {
     text = e.what();
     std::fprintf(stderr, "pirn: fiber %llu \"%.*s\" ended with an exception that nobody took: %s\n",

@@ -145,8 +145,11 @@ runtime::runtime(const runtime_options& options) : state_(std::make_unique<detai
       break;
     }
     ++running;
-    if (options.pin_workers && (error = w->thread.pin(w->index))) {
-      break;
+    if (options.pin_workers) {
+      error = w->thread.pin(w->index);
+      if (error) {
+        break;
+      }
     }
   }
   while (!error && state_->started.load(platform::memory_order_acquire) < workers.size()) {
