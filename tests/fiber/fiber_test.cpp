@@ -98,6 +98,7 @@ struct unhandled_record {
   std::atomic<int> count = 0;
 } unhandled;
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the handler's signature
 void record_unhandled(std::uint64_t id, std::string_view name, std::exception_ptr what) noexcept {
   unhandled.id = id;
   unhandled.name = name;

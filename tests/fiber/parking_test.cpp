@@ -98,7 +98,7 @@ TEST(parking, no_wake_up_is_lost_while_going_to_sleep) {
     const int rounds = scaled(10'000);
     for (int i = 0; i < rounds; ++i) {
       r.rt.spawn([&] { ++sum; }, {.worker = i % static_cast<int>(workers)}).join();
-      for (unsigned spin = random() % 400; spin > 0; --spin) {
+      for (auto spin = random() % 400; spin > 0; --spin) {
         pirn::platform::relax();
       }
     }
@@ -116,7 +116,7 @@ TEST(parking, no_wake_up_is_lost_from_many_threads) {
       std::minstd_rand random(t + 1);
       for (int i = 0; i < rounds; ++i) {
         r.rt.run([&] { ++sum; });
-        for (unsigned spin = random() % 1000; spin > 0; --spin) {
+        for (auto spin = random() % 1000; spin > 0; --spin) {
           pirn::platform::relax();
         }
       }

@@ -27,7 +27,7 @@ void dawdle(std::minstd_rand& random) {
       static_cast<void>(pirn::this_fiber::sleep_for(std::chrono::microseconds(random() % 50)));
       break;
     case 1:
-      for (unsigned spin = random() % 200; spin > 0; --spin) {
+      for (auto spin = random() % 200; spin > 0; --spin) {
         pirn::platform::relax();
       }
       break;

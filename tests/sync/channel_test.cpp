@@ -12,6 +12,12 @@ using namespace pirn_test;
 using pirn::channel;
 using pirn::wait_error;
 
+/// An rvalue of something that may be used again where it is not taken.
+template <class T>
+T&& offer(T& value) {
+  return static_cast<T&&>(value);
+}
+
 TEST(channel, keeps_the_order) {
   rig r(1);
   channel<int> c(3);
@@ -115,7 +121,7 @@ TEST(channel, close_lets_the_rest_be_received) {
   c.close();
   EXPECT_TRUE(c.closed());
   std::string kept = "kept";
-  EXPECT_EQ(c.send(std::move(kept)).error(), wait_error::closed);
+  EXPECT_EQ(c.send(offer(kept)).error(), wait_error::closed);
   EXPECT_EQ(kept, "kept");
   EXPECT_EQ(c.try_send(kept).error(), wait_error::closed);
   EXPECT_EQ(c.receive().value(), "a");
@@ -137,7 +143,7 @@ TEST(channel, close_wakes_those_that_wait) {
   for (int i = 0; i < 4; ++i) {
     all.push_back(r.rt.spawn([&] {
       auto value = std::make_unique<int>(7);
-      EXPECT_EQ(full.send(std::move(value)).error(), wait_error::closed);
+      EXPECT_EQ(full.send(offer(value)).error(), wait_error::closed);
       EXPECT_EQ(*value, 7);  // not lost
       ++ended;
     }));
@@ -159,15 +165,15 @@ TEST(channel, on_an_error_the_value_is_untouched) {
   channel<std::unique_ptr<int>> c(1);
   EXPECT_TRUE(c.send(std::make_unique<int>(1)).has_value());
   auto value = std::make_unique<int>(2);
-  EXPECT_EQ(c.try_send(std::move(value)).error(), wait_error::timed_out);
-  EXPECT_EQ(c.send(std::move(value), clock::now() + 1ms).error(), wait_error::timed_out);
-  pirn::fiber f = r.rt.spawn([&] { EXPECT_EQ(c.send(std::move(value)).error(), wait_error::stopped); });
+  EXPECT_EQ(c.try_send(offer(value)).error(), wait_error::timed_out);
+  EXPECT_EQ(c.send(offer(value), clock::now() + 1ms).error(), wait_error::timed_out);
+  pirn::fiber f = r.rt.spawn([&] { EXPECT_EQ(c.send(offer(value)).error(), wait_error::stopped); });
   std::this_thread::sleep_for(1ms);
   f.request_stop();
   f.join();
   ASSERT_NE(value, nullptr);
   EXPECT_EQ(**c.receive(), 1);
-  EXPECT_TRUE(c.send(std::move(value)).has_value());
+  EXPECT_TRUE(c.send(offer(value)).has_value());
   EXPECT_EQ(**c.receive(), 2);
 }
 
@@ -220,12 +226,16 @@ struct touchy {
   int value;
 
   explicit touchy(int v) : value(v) { ++alive; }
+  // NOLINTNEXTLINE(performance-noexcept-move-constructor): that it throws is the point
   touchy(touchy&& other) : value((check(), std::exchange(other.value, -1))) { ++alive; }
   touchy& operator=(touchy&&) = delete;
   ~touchy() { --alive; }
   static void check() {
-    if (fuse >= 0 && fuse-- == 0) {
-      throw std::runtime_error("moved");
+    if (fuse >= 0) {
+      --fuse;
+      if (fuse < 0) {
+        throw std::runtime_error("moved");
+      }
     }
   }
 };
@@ -242,10 +252,10 @@ TEST_F(channel_throws, into_and_out_of_the_ring) {
   channel<touchy> c(2);
   touchy value(3);
   touchy::fuse = 0;
-  EXPECT_THROW(static_cast<void>(c.send(std::move(value))), std::runtime_error);
+  EXPECT_THROW(static_cast<void>(c.send(offer(value))), std::runtime_error);
   EXPECT_EQ(value.value, 3);
   EXPECT_EQ(c.size(), 0u);
-  EXPECT_TRUE(c.send(std::move(value)).has_value());
+  EXPECT_TRUE(c.send(offer(value)).has_value());
   touchy::fuse = 0;
   EXPECT_THROW(static_cast<void>(c.receive()), std::runtime_error);
   EXPECT_EQ(c.size(), 1u);
@@ -260,10 +270,10 @@ TEST_F(channel_throws, to_a_waiting_receiver) {
     pirn::this_fiber::yield();
     touchy value(4);
     touchy::fuse = 0;
-    EXPECT_THROW(static_cast<void>(c.send(std::move(value))), std::runtime_error);
+    EXPECT_THROW(static_cast<void>(c.send(offer(value))), std::runtime_error);
     pirn::this_fiber::yield();
     EXPECT_EQ(value.value, 4);
-    EXPECT_TRUE(c.send(std::move(value)).has_value());
+    EXPECT_TRUE(c.send(offer(value)).has_value());
     f.join();
   });
 }
@@ -279,11 +289,11 @@ TEST_F(channel_throws, from_waiting_senders_the_throw_reaches_the_sender_and_the
       senders.push_back(pirn::spawn([&, i] {
         touchy value(i);
         try {
-          EXPECT_TRUE(c.send(std::move(value)).has_value());
+          EXPECT_TRUE(c.send(offer(value)).has_value());
         } catch (const std::runtime_error&) {
           EXPECT_EQ(value.value, i);
           ++thrown;
-          EXPECT_TRUE(c.send(std::move(value)).has_value());
+          EXPECT_TRUE(c.send(offer(value)).has_value());
         }
       }));
     }

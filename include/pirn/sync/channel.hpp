@@ -150,7 +150,8 @@ class channel {
         append(*static_cast<T*>(offer.object));
         offer.moved = true;
         break;
-      } catch (...) {  // the sender tries again and sees the exception itself
+      } catch (...) {
+        continue;  // the sender tries again and sees the exception itself
       }
     }
     return chain;
