@@ -1,6 +1,7 @@
 #include "pirn/fiber/fiber.hpp"
 
 #include <cstdio>
+#include <utility>
 
 #include "fiber/runtime_state.hpp"
 
