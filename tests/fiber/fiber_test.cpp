@@ -98,12 +98,11 @@ struct unhandled_record {
   std::atomic<int> count = 0;
 } unhandled;
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): the handler's signature
 void record_unhandled(std::uint64_t id, std::string_view name, std::exception_ptr what) noexcept {
   unhandled.id = id;
   unhandled.name = name;
   try {
-    std::rethrow_exception(what);
+    std::rethrow_exception(std::move(what));
   } catch (const std::exception& e) {
     unhandled.what = e.what();
   } catch (...) {

@@ -93,7 +93,7 @@ TEST(parking, no_wake_up_is_lost_while_going_to_sleep) {
   // The gaps vary around the time that a worker takes to go to sleep.
   for (const unsigned workers : {1u, 2u}) {
     rig r(workers);
-    std::minstd_rand random(5);
+    std::minstd_rand random(workers);
     int sum = 0;
     const int rounds = scaled(10'000);
     for (int i = 0; i < rounds; ++i) {

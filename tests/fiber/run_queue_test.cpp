@@ -158,13 +158,15 @@ TEST(inbox, a_sleeper_is_told_once_and_never_sleeps_on_something) {
 TEST(inbox, loses_nothing_between_threads) {
   inbox box;
   const int each = scaled(50'000);
-  std::vector<run_node> nodes(static_cast<std::size_t>(3 * each));
+  const int count = 3 * each;
+  std::vector<run_node> nodes(static_cast<std::size_t>(count));
   std::atomic<std::uint32_t> told = 0;
   std::vector<std::jthread> senders;
   for (int s = 0; s < 3; ++s) {
     senders.emplace_back([&, s] {
       for (int i = 0; i < each; ++i) {
-        if (box.push(&nodes[static_cast<std::size_t>(s * each + i)])) {
+        const int index = s * each + i;
+        if (box.push(&nodes[static_cast<std::size_t>(index)])) {
           ++told;
           told.notify_one();
         }
@@ -173,7 +175,7 @@ TEST(inbox, loses_nothing_between_threads) {
   }
   std::array<int, 3> next = {};
   int received = 0;
-  while (received < 3 * each) {
+  while (received < count) {
     for (const run_node* n = box.take_all(); n != nullptr; n = n->next) {
       const int index = static_cast<int>(n - nodes.data());
       const auto sender = static_cast<std::size_t>(index / each);
@@ -182,7 +184,7 @@ TEST(inbox, loses_nothing_between_threads) {
       ++received;
     }
     const std::uint32_t before = told;
-    if (received < 3 * each && box.park()) {
+    if (received < count && box.park()) {
       told.wait(before);
       box.unpark();
     }

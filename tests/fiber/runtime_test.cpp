@@ -188,12 +188,12 @@ TEST(runtime, says_why_it_cannot_start) {
                std::system_error);
   int made = 0;
   try {  // the second worker's only
-    pirn::runtime({.workers = 2, .make_engine = [&] {
-                     if (++made == 2) {
-                       throw std::system_error(std::make_error_code(std::errc::too_many_files_open));
-                     }
-                     return pirn::make_epoll_engine();
-                   }});
+    const pirn::runtime unborn({.workers = 2, .make_engine = [&] {
+                                  if (++made == 2) {
+                                    throw std::system_error(std::make_error_code(std::errc::too_many_files_open));
+                                  }
+                                  return pirn::make_epoll_engine();
+                                }});
     ADD_FAILURE();
   } catch (const std::system_error& e) {
     EXPECT_EQ(e.code(), std::errc::too_many_files_open);

@@ -79,6 +79,7 @@ class runtime {
     } else {
       std::optional<result> value;
       spawn([&body, &value] { value.emplace(std::forward<F>(body)()); }).join();
+      // NOLINTNEXTLINE(bugprone-unchecked-optional-access): had the fiber thrown, join would have
       return std::move(*value);
     }
   }
