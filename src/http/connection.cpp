@@ -202,8 +202,11 @@ bool connection::receive_first() {
     return false;
   }
   if (capacity_ > std::max(first_capacity, least_body_room)) {
+    // Not to none at all: the last read may have stopped at the buffer's end with the next request behind it, and only
+    // a read that comes back short says that there is something to wait for.
     input_.reset();
     capacity_ = 0;
+    grow(std::min(first_capacity, owner_.options.header_limit));
   }
   const platform::time_point deadline = after(owner_.options.idle_timeout);
   idle_.store(true, platform::memory_order_seq_cst);

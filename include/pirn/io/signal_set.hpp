@@ -15,7 +15,7 @@ class signal_set {
  public:
   /// For instance {SIGINT, SIGTERM}. Throws std::system_error.
   signal_set(std::initializer_list<int> signals);
-  /// Unblocks what the constructor blocked; on the same thread.
+  /// Discards what has arrived and nobody has taken, and unblocks what the constructor blocked; on the same thread.
   ~signal_set();
   signal_set(const signal_set&) = delete;
   signal_set& operator=(const signal_set&) = delete;
@@ -24,6 +24,7 @@ class signal_set {
   [[nodiscard]] result<int> wait(platform::time_point deadline = platform::never) noexcept;
 
  private:
+  ::sigset_t wanted_;
   ::sigset_t before_;
   descriptor source_;
 };
