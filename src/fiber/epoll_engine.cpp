@@ -10,10 +10,11 @@
 
 namespace pirn::inline PIRN_ABI {
 
-wake_reason readiness::wait(io_direction direction, platform::time_point deadline) noexcept {
+wake_reason readiness::wait(io_direction direction, platform::time_point deadline,
+                            std::optional<std::uint32_t> tried_at) noexcept {
   side& here = sides_[static_cast<int>(direction)];
   here.waiters.lock();
-  if (here.ready) {
+  if (here.ready || (direction == io_direction::read && tried_at && *tried_at != read_mark())) {
     here.ready = false;
     here.waiters.unlock();
     return wake_reason::notified;

@@ -157,7 +157,13 @@ std::uint32_t descriptor::present_mark() const noexcept {
   return readiness::regular(mark) ? mark : unknown_mark;
 }
 
-result<> descriptor::wait_ready(io_direction direction, platform::time_point deadline) noexcept {
+std::optional<std::uint32_t> descriptor::raw_mark() const noexcept {
+  const readiness* const handle = handle_.load(platform::memory_order_acquire);
+  return handle != nullptr ? std::optional(handle->read_mark()) : std::nullopt;
+}
+
+result<> descriptor::wait_ready(io_direction direction, platform::time_point deadline,
+                                std::optional<std::uint32_t> tried_at) noexcept {
   if (detail::current_worker() == nullptr) {
     if (const std::error_code error = poll_on_thread(native_, direction, deadline)) {
       return fail(error);
@@ -168,7 +174,7 @@ result<> descriptor::wait_ready(io_direction direction, platform::time_point dea
     if (handle == nullptr) {
       return fail(error);
     }
-    switch (handle->wait(direction, deadline)) {
+    switch (handle->wait(direction, deadline, tried_at)) {
       case wake_reason::timed_out:
         return fail(io_error::timed_out);
       case wake_reason::stopped:
@@ -216,14 +222,16 @@ result<std::int64_t> descriptor::perform(io_direction direction, platform::time_
     return fail(reason);
   }
   auto& unsuspended = unsuspended_[static_cast<int>(direction)];
-  if (direction == io_direction::read && drained_at_.load(platform::memory_order_relaxed) == present_mark()) {
+  if (const std::uint32_t mark = drained_at_.load(platform::memory_order_relaxed);
+      direction == io_direction::read && mark == present_mark()) {
     // Nothing has come since, and the readiness will tell when something does.
     unsuspended.store(0, platform::memory_order_relaxed);
-    if (const result<> ready = wait_ready(direction, deadline); !ready) {
+    if (const result<> ready = wait_ready(direction, deadline, mark); !ready) {
       return fail(ready.error());
     }
   }
   for (;;) {
+    const std::optional<std::uint32_t> tried_at = raw_mark();
     const std::int64_t outcome = call(native_, argument);
     if (outcome >= 0) [[likely]] {
       const auto row = static_cast<std::uint8_t>(unsuspended.load(platform::memory_order_relaxed) + 1);
@@ -243,7 +251,10 @@ result<std::int64_t> descriptor::perform(io_direction direction, platform::time_
       return fail(system_error_of(static_cast<int>(-outcome)));
     }
     unsuspended.store(0, platform::memory_order_relaxed);
-    if (const result<> ready = wait_ready(direction, deadline); !ready) {
+    if (!tried_at && raw_mark()) {
+      continue;  // somebody else has made it known meanwhile, and may have been told already
+    }
+    if (const result<> ready = wait_ready(direction, deadline, tried_at); !ready) {
       return fail(ready.error());
     }
   }

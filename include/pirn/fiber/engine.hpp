@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <system_error>
 
 #include "pirn/fiber/wait_queue.hpp"
@@ -17,7 +18,10 @@ class readiness {
  public:
   /// Suspends until the descriptor may be ready in `direction` since the last such wait. A hint: try the operation
   /// again and come back if it would still block. Any fiber, of any worker, may wait.
-  [[nodiscard]] wake_reason wait(io_direction direction, platform::time_point deadline) noexcept;
+  /// With `tried_at`, the `read_mark` from before the operation that would have blocked, it returns at once if there
+  /// was a signal since, even if that woke another fiber, which may have left something.
+  [[nodiscard]] wake_reason wait(io_direction direction, platform::time_point deadline,
+                                 std::optional<std::uint32_t> tried_at = {}) noexcept;
   /// For engines: the descriptor has become ready (or failed, which both directions must find out).
   void signal(io_direction direction) noexcept;
   /// For engines: from now on an operation that did less than it could says nothing about the next one, since the

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "pirn/fiber/engine.hpp"
@@ -80,7 +81,10 @@ class descriptor {
   static constexpr std::uint32_t no_mark = 1;       ///< in `drained_at_`; the marks of a readiness are even
   static constexpr std::uint32_t unknown_mark = 3;  ///< of a readiness that cannot be relied on
 
-  [[nodiscard]] result<> wait_ready(io_direction direction, platform::time_point deadline) noexcept;
+  [[nodiscard]] result<> wait_ready(io_direction direction, platform::time_point deadline,
+                                    std::optional<std::uint32_t> tried_at = {}) noexcept;
+  /// The readiness's mark, if there is a readiness yet.
+  [[nodiscard]] std::optional<std::uint32_t> raw_mark() const noexcept;
   [[nodiscard]] readiness* attached(std::error_code& error) noexcept;
   /// The readiness's mark if it can be relied on, else `unknown_mark`.
   [[nodiscard]] std::uint32_t present_mark() const noexcept;
