@@ -95,7 +95,7 @@ TEST(parking, no_wake_up_is_lost_while_going_to_sleep) {
   for (const unsigned workers : {1u, 2u}) {
     rig r(workers);
     std::minstd_rand random(workers);
-    const int rounds = scaled(20'000);
+    const int rounds = scaled(60'000);
     std::atomic<int> ended = 0;
     for (int i = 0; i < rounds; ++i) {
       r.rt.spawn([&] { ++ended; }, {.worker = i % static_cast<int>(workers)}).detach();
