@@ -20,6 +20,7 @@ constexpr std::size_t output_enough = 64 * kib;  // written even though more res
 constexpr std::size_t inline_file = 32 * kib;    // files up to this size are copied behind the head
 constexpr std::size_t file_step = 256 * kib;
 constexpr std::size_t most_lingering_bytes = 256 * kib;
+constexpr std::size_t most_empty_lines = 4;  // before a request
 
 platform::time_point after(platform::duration timeout) noexcept {
   const platform::time_point now = platform::now();
@@ -44,6 +45,26 @@ bool is_other_version(std::string_view head) noexcept {
   return end.starts_with(" HTTP/") && digit(end[6]) && end[7] == '.' && digit(end[8]) && !end.ends_with("1.0") &&
          !end.ends_with("1.1");
 }
+
+/// The deadline of a response: a client that takes less than `file_step` bytes within the time limit is cut off,
+/// however steadily it takes them.
+class write_pace {
+ public:
+  explicit write_pace(platform::duration limit) noexcept : limit_(limit), deadline_(after(limit)) {}
+  [[nodiscard]] platform::time_point deadline() const noexcept { return deadline_; }
+  void taken(std::size_t bytes) noexcept {
+    taken_ += bytes;
+    if (taken_ >= file_step) {
+      taken_ = 0;
+      deadline_ = after(limit_);
+    }
+  }
+
+ private:
+  platform::duration limit_;
+  platform::time_point deadline_;
+  std::size_t taken_ = 0;
+};
 
 }  // namespace
 
@@ -72,9 +93,13 @@ bool connection::read_request() { return read_header() && check_header() && (par
 
 bool connection::read_header() {
   platform::time_point deadline = platform::never;
+  std::size_t empty_lines = 0;
   parsed_ = begin_;
   for (;;) {
-    skip_empty_lines();
+    empty_lines += skip_empty_lines();
+    if (empty_lines > most_empty_lines) {
+      return refuse(400);  // a client could hold the connection for ever with them
+    }
     if (parsed_ < filled_ && !(filled_ - begin_ == 1 && input_[begin_] == '\r')) {
       const char* const base = input_.get() + begin_;
       boost::beast::error_code error;
@@ -101,12 +126,15 @@ bool connection::read_header() {
   }
 }
 
-void connection::skip_empty_lines() noexcept {
+std::size_t connection::skip_empty_lines() noexcept {
   // Before a request they are to be passed over (RFC 9112, 2.2).
+  std::size_t skipped = 0;
   while (parsed_ == begin_ && filled_ - begin_ >= 2 && std::memcmp(input_.get() + begin_, "\r\n", 2) == 0) {
     begin_ += 2;
     parsed_ = begin_;
+    ++skipped;
   }
+  return skipped;
 }
 
 bool connection::make_room() {
@@ -368,12 +396,14 @@ bool connection::send_file() {
   if (!flush()) {
     return false;
   }
+  write_pace pace(owner_.options.write_timeout);
   while (left > 0) {
     const std::size_t step = static_cast<std::size_t>(std::min<std::uint64_t>(left, file_step));
-    const auto put = stream_.send_file(file, offset, step, after(owner_.options.write_timeout));
+    const auto put = stream_.send_file(file, offset, step, pace.deadline());
     if (!put || *put == 0) {
       return false;
     }
+    pace.taken(*put);
     offset += *put;
     left -= *put;
   }
@@ -381,15 +411,20 @@ bool connection::send_file() {
 }
 
 bool connection::flush() {
+  if (output_.empty()) {
+    return !peer_ended_;
+  }
   std::string_view left = output_;
+  write_pace pace(owner_.options.write_timeout);
   while (!left.empty()) {
     const auto step = left.substr(0, file_step);
-    const auto put = stream_.write_some(step.data(), step.size(), after(owner_.options.write_timeout));
+    const auto put = stream_.write_some(step.data(), step.size(), pace.deadline());
     if (!put) {
       peer_ended_ = true;
       keep_ = false;
       break;
     }
+    pace.taken(*put);
     left.remove_prefix(*put);
   }
   output_.clear();

@@ -27,7 +27,8 @@ class connection {
 
   bool read_request();
   bool read_header();
-  void skip_empty_lines() noexcept;
+  /// Returns how many there were.
+  std::size_t skip_empty_lines() noexcept;
   bool read_body();
   bool check_header();
   void answer();

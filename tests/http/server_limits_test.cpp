@@ -63,6 +63,31 @@ TEST(server_limits, a_slow_header_is_cut_off) {
   });
 }
 
+TEST(server_limits, empty_lines_do_not_keep_a_connection) {
+  with_server(hello, {}, [](running_server& running) {
+    client c(running.at);
+    c.send("\r\n\r\n" + std::string(get_hello));
+    EXPECT_EQ(c.receive().status, 200);
+    EXPECT_EQ(c.ask("\r\n\r\n\r\n\r\n\r\n").status, 400);
+    EXPECT_TRUE(c.ends_cleanly());
+  });
+}
+
+TEST(server_limits, a_client_that_reads_a_little_all_the_time_is_cut_off) {
+  const auto large = [](const http::request&, http::response& answer) { answer.body(std::string(16 << 20, 'l')); };
+  with_server(large, impatient(), [](running_server& running) {
+    client c(running.at);
+    c.send(get_hello);
+    char little[512];
+    const auto begin = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begin < 8s && c.stream.read(little, sizeof little, in(long_enough)) &&
+           (running.server.statistics().accepted == 0 || running.server.statistics().connections != 0)) {
+      ASSERT_TRUE(pirn::this_fiber::sleep_for(2ms));
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s);
+  });
+}
+
 TEST(server_limits, a_slow_body_is_cut_off) {
   with_server(hello, impatient(), [](running_server& running) {
     client c(running.at);

@@ -112,6 +112,21 @@ TEST(server, bodies_sized_and_chunked) {
   });
 }
 
+TEST(server, a_request_right_behind_a_full_buffer_is_seen) {
+  with_server(echo, {}, [](running_server& running) {
+    // The first buffer holds 4 KiB, one for a body 16 KiB: where they end, nothing says that more is there.
+    for (std::size_t total = 4096 + 16384 - 2; total <= 4096 + 16384 + 2; ++total) {
+      client c(running.at);
+      const std::string head = "POST /b HTTP/1.1\r\nHost: h\r\nContent-Length: ";
+      const std::size_t size = total - head.size() - 5 - 4;
+      c.send(head + std::to_string(size) + "\r\n\r\n" + std::string(size, 'b') +
+             "GET /next HTTP/1.1\r\nHost: h\r\n\r\n");
+      EXPECT_EQ(c.receive().body.size(), std::string("POST /b ").size() + size);
+      EXPECT_EQ(c.receive().body, "GET /next ") << total;
+    }
+  });
+}
+
 TEST(server, head_has_the_length_and_no_body) {
   with_server(hello, {}, [](running_server& running) {
     client c(running.at);
