@@ -140,7 +140,7 @@ def _build_rust(files) -> dict:
     if not shutil.which("cargo"):
         return {key: "cargo is not installed" for key in files}
     folder = BUILD / "cargo"
-    command = ["cargo", "build", "--quiet", "--release", "--locked", "--target-dir", str(folder)]
+    command = ["cargo", "build", "--quiet", "--release", "--target-dir", str(folder)]
     for workload, impl in files:
         command += ["--bin", f"{workload}-{impl}"]
     if (reason := _run(command, cwd=HERE)) and _run(command + ["--offline"], cwd=HERE):
