@@ -46,6 +46,9 @@ bool is_other_version(std::string_view head) noexcept {
          !end.ends_with("1.1");
 }
 
+constexpr bool may_have_length(int status) noexcept { return status != 204 && status != 304; }
+constexpr bool may_have_body(int status) noexcept { return may_have_length(status) && status != 205; }
+
 /// The deadline of a response: a client that takes less than `file_step` bytes within the time limit is cut off,
 /// however steadily it takes them.
 class write_pace {
@@ -325,6 +328,11 @@ void connection::answer() {
     response_.reset();
     response_.fail(500);
   }
+  if (!may_have_body(response_.status_)) {
+    // The client takes what comes next for another response.
+    response_.body_.clear();
+    response_.file_.close();
+  }
   keep_ = parser_->keep_alive() && !response_.close_ && !owner_.draining.load(platform::memory_order_relaxed);
   const bool from_file = response_.file_.is_open();
   append_head(from_file ? response_.file_length_ : response_.body_.size());
@@ -363,7 +371,7 @@ void connection::append_head(std::uint64_t length) {
     output_.append(" ").append(reason_of(response_.status_)).append("\r\n");
   }
   output_.append(date_).append(response_.headers_);
-  if (response_.status_ >= 200 && response_.status_ != 204 && response_.status_ != 304) {
+  if (may_have_length(response_.status_)) {
     output_.append("Content-Length: ");
     append_number(output_, length);
     output_.append("\r\n");

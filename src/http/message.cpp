@@ -20,6 +20,10 @@ constexpr bool is_value_char(char c) noexcept {
   return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
 }
 
+// A second one of these would make a recipient see the message end elsewhere, or contradict the server's own.
+constexpr std::string_view reserved_names[] = {"Connection", "Content-Length",   "Date", "Keep-Alive", "Server",
+                                               "Trailer",    "Transfer-Encoding"};
+
 constexpr const char* day_names[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
 constexpr const char* month_names[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
@@ -39,10 +43,21 @@ std::optional<std::string_view> request::find(std::string_view name) const noexc
   return std::nullopt;
 }
 
+response& response::status(int code) {
+  if (code < 200 || code > 599) {
+    throw std::invalid_argument("pirn: not a final status: " + std::to_string(code));
+  }
+  status_ = code;
+  return *this;
+}
+
 response& response::header(std::string_view name, std::string_view value) {
   if (name.empty() || !std::all_of(name.begin(), name.end(), is_token_char) ||
       !std::all_of(value.begin(), value.end(), is_value_char)) {
     throw std::invalid_argument("pirn: not a header field: " + std::string(name));
+  }
+  if (std::ranges::any_of(reserved_names, [name](std::string_view reserved) { return same_token(name, reserved); })) {
+    throw std::invalid_argument("pirn: a header field of the server's: " + std::string(name));
   }
   headers_.append(name).append(": ").append(value).append("\r\n");
   return *this;

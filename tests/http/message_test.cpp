@@ -29,6 +29,21 @@ TEST(response, refuses_to_be_split) {
   EXPECT_NO_THROW(answer.header("X-Y", "a\tb \xc3\xa4"));
 }
 
+TEST(response, leaves_the_framing_to_the_server) {
+  response answer;
+  for (const char* name : {"Content-Length", "content-length", "Transfer-Encoding", "Connection", "Keep-Alive",
+                           "Trailer", "Date", "SERVER"}) {
+    EXPECT_THROW(answer.header(name, "1"), std::invalid_argument) << name;
+  }
+  EXPECT_NO_THROW(answer.header("Content-Language", "de"));
+  for (const int code : {-99999, 0, 7, 100, 101, 199, 600, 1000}) {
+    EXPECT_THROW(answer.status(code), std::invalid_argument) << code;
+    EXPECT_THROW(answer.fail(code), std::invalid_argument) << code;
+  }
+  EXPECT_EQ(answer.status(599).status(), 599);
+  EXPECT_EQ(answer.status(200).status(), 200);
+}
+
 TEST(date, is_written_and_read_as_rfc_9110_says) {
   EXPECT_EQ(format_date(784111777), "Sun, 06 Nov 1994 08:49:37 GMT");
   EXPECT_EQ(format_date(0), "Thu, 01 Jan 1970 00:00:00 GMT");

@@ -1,5 +1,6 @@
 #include "pirn/http/server.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -162,16 +163,44 @@ TEST(server, what_a_handler_throws_is_a_500) {
   });
 }
 
-TEST(server, a_204_has_no_length) {
-  with_server([](const http::request&, http::response& answer) { answer.status(204); }, {},
-              [](running_server& running) {
-                client c(running.at);
-                for (int i = 0; i < 2; ++i) {
-                  const reply got = c.get("/");
-                  EXPECT_EQ(got.status, 204);
-                  EXPECT_EQ(got.field("Content-Length"), "");
-                }
-              });
+TEST(server, a_status_without_a_body_gets_none) {
+  const auto with_body = [](const http::request& asked, http::response& answer) {
+    answer.body("xx").status(std::stoi(std::string(asked.target.substr(1))));
+    if (asked.find("X-File")) {
+      answer.file(pirn::descriptor(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)), 0, 2);
+    }
+  };
+  with_server(with_body, {}, [](running_server& running) {
+    client c(running.at);
+    for (const char* header : {"", "X-File: 1\r\n"}) {
+      for (const int status : {204, 304, 205, 200}) {
+        const reply got = c.get("/" + std::to_string(status), header);  // the one before has left nothing
+        EXPECT_EQ(got.status, status);
+        EXPECT_EQ(got.field("Content-Length"), status == 200 ? "2" : status == 205 ? "0" : "");
+      }
+    }
+  });
+}
+
+TEST(server, what_would_break_the_framing_is_a_500) {
+  const auto odd = [](const http::request& asked, http::response& answer) {
+    answer.body("xx");
+    if (asked.target.starts_with("/status/")) {
+      answer.status(std::stoi(std::string(asked.target.substr(8))));
+    } else {
+      answer.header(asked.target.substr(1), "7");
+    }
+  };
+  with_server(odd, {}, [](running_server& running) {
+    client c(running.at);
+    for (const char* target : {"/status/100", "/status/7", "/status/-99999", "/Content-Length", "/Transfer-Encoding"}) {
+      const reply got = c.get(target);
+      EXPECT_EQ(got.status, 500) << target;
+      EXPECT_EQ(got.body, "500 Internal Server Error\n") << target;
+      EXPECT_EQ(got.field("Transfer-Encoding"), "");
+    }
+    EXPECT_EQ(c.get("/X-Fine").body, "xx");
+  });
 }
 
 struct bad_case {

@@ -31,18 +31,17 @@ struct request {
   [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const noexcept;
 };
 
-/// What the client gets; 200 with an empty body unless the handler says otherwise. Content-Length, Date, Server and
-/// Connection are the server's business. For HEAD the server leaves out the body itself.
+/// What the client gets; 200 with an empty body unless the handler says otherwise. How the message is framed, Date and
+/// Server are the server's business. The body is left out where HTTP allows none: for HEAD, 204, 205 and 304.
 class response {
  public:
-  response& status(int code) noexcept {
-    status_ = code;
-    return *this;
-  }
+  /// Throws std::invalid_argument for what is not a final status, 200 to 599.
+  response& status(int code);
   [[nodiscard]] int status() const noexcept { return status_; }
 
-  /// Adds a header field. Throws std::invalid_argument for what is not a field name and for line breaks and other
-  /// control characters in the value.
+  /// Adds a header field. Throws std::invalid_argument for what is not a field name, for line breaks and other control
+  /// characters in the value, and for the fields that the server writes itself: Connection, Content-Length, Date,
+  /// Keep-Alive, Server, Trailer, Transfer-Encoding.
   response& header(std::string_view name, std::string_view value);
   /// Sets the body, which is copied, and its media type.
   response& body(std::string_view content, std::string_view type = "text/plain");
@@ -53,7 +52,7 @@ class response {
     close_ = true;
     return *this;
   }
-  /// Status and a one-line body that names it: for errors.
+  /// Status and a one-line body that names it: for errors. Throws as `status` does.
   response& fail(int code);
 
  private:
