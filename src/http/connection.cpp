@@ -1,5 +1,6 @@
 #include "http/connection.hpp"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,6 +49,12 @@ bool is_other_version(std::string_view head) noexcept {
 
 constexpr bool may_have_length(int status) noexcept { return status != 204 && status != 304; }
 constexpr bool may_have_body(int status) noexcept { return may_have_length(status) && status != 205; }
+
+/// Whether a read would not wait.
+bool has_arrived(const tcp_stream& stream) noexcept {
+  pollfd interest{stream.native(), POLLIN, 0};
+  return ::poll(&interest, 1, 0) > 0;
+}
 
 /// The deadline of a response: a client that takes less than `file_step` bytes within the time limit is cut off,
 /// however steadily it takes them.
@@ -241,7 +248,8 @@ bool connection::receive_first() {
   }
   const platform::time_point deadline = after(owner_.options.idle_timeout);
   idle_.store(true, platform::memory_order_seq_cst);
-  if (owner_.draining.load(platform::memory_order_seq_cst)) {
+  // What a client sent before it could know of the end is answered; nobody waits for what comes later.
+  if (owner_.draining.load(platform::memory_order_seq_cst) && !has_arrived(stream_)) {
     peer_ended_ = true;
     return false;
   }

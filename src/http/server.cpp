@@ -1,5 +1,9 @@
 #include "pirn/http/server.hpp"
 
+#include <poll.h>
+
+#include <optional>
+
 #include "http/connection.hpp"
 #include "pirn/fiber/this_fiber.hpp"
 
@@ -21,9 +25,11 @@ void pause(server_state& state) noexcept {
   state.wait_for_one({.deadline = platform::now() + longest_pause, .what = "a free file descriptor"});
 }
 
-std::error_code accept_all(server_state& state, tcp_listener& listener) {
-  for (;;) {
-    auto stream = listener.accept();
+/// Accepts as long as `until` gives a deadline for the next connection.
+template <class Until>
+std::error_code accept_each(server_state& state, tcp_listener& listener, Until until) {
+  while (const std::optional<platform::time_point> deadline = until()) {
+    auto stream = listener.accept(*deadline);
     if (!stream) {
       if (is_shortage(stream.error())) {
         pause(state);
@@ -46,6 +52,23 @@ std::error_code accept_all(server_state& state, tcp_listener& listener) {
       pause(state);  // no stack: this client is turned away, the next may be lucky
     }
   }
+  return {};
+}
+
+std::error_code accept_all(server_state& state, tcp_listener& listener) {
+  return accept_each(state, listener, [] { return std::optional(platform::never); });
+}
+
+/// Accepts what is in the queue: the kernel resets whatever is left there when the listener is closed.
+void accept_queued(server_state& state, tcp_listener& listener, platform::time_point deadline) {
+  static_cast<void>(accept_each(state, listener, [&]() -> std::optional<platform::time_point> {
+    pollfd interest{listener.native(), POLLIN, 0};
+    const platform::time_point now = platform::now();
+    if (now >= deadline || ::poll(&interest, 1, 0) <= 0) {
+      return std::nullopt;
+    }
+    return now + longest_pause;  // it may have been taken, or have died, meanwhile
+  }));
 }
 
 }  // namespace
@@ -132,10 +155,19 @@ result<> server::serve(tcp_listener& listener) {
     stop();
     acceptor.join();
   }
-  listener.close();
+  const platform::time_point drained_by = platform::now() + state.options.drain_timeout;
   state.draining.store(true, platform::memory_order_seq_cst);
   state.close_idle();
-  if (!state.wait_for_all(platform::now() + state.options.drain_timeout)) {
+  if (outcome == io_error::stopped) {
+    // In a fiber of its own, since both the first and the calling one may have been asked to stop.
+    auto last = try_spawn([&]() noexcept { accept_queued(state, listener, drained_by); },
+                          {.name = "http acceptor", .stop = state.serving.get_token()});
+    if (last) {
+      last->join();
+    }
+  }
+  listener.close();
+  if (!state.wait_for_all(drained_by)) {
     state.serving.request_stop();
     state.wait_for_all(platform::never);
   }

@@ -154,6 +154,47 @@ TEST(server_limits, stopping_ends_idle_connections_at_once_and_lets_requests_fin
   });
 }
 
+TEST(server_limits, stopping_answers_what_has_arrived) {
+  // On one worker, and without a suspension: the server has seen none of this when it is stopped.
+  pirn::runtime({.workers = 1}).run([] {
+    running_server running(hello, {.linger_timeout = 50ms});
+    client kept(running.at);
+    ASSERT_EQ(kept.ask(get_hello).status, 200);
+    ASSERT_TRUE(pirn::this_fiber::sleep_for(1ms));  // until the connection is idle
+    ASSERT_EQ(::send(kept.stream.native(), get_hello.data(), get_hello.size(), 0),
+              static_cast<ssize_t>(get_hello.size()));
+    ::sockaddr_storage to;
+    const auto size = pirn::detail::to_native(running.at, to);
+    std::vector<int> queued;
+    for (int i = 0; i < 20; ++i) {
+      const int native = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      ASSERT_EQ(::connect(native, reinterpret_cast<::sockaddr*>(&to), size), 0);
+      if (i > 0) {
+        ASSERT_EQ(::send(native, get_hello.data(), get_hello.size(), 0), static_cast<ssize_t>(get_hello.size()));
+      }
+      queued.push_back(native);
+    }
+    running.stop();
+    EXPECT_EQ(running.server.statistics().accepted, 21u);
+    const reply last = kept.receive();
+    EXPECT_EQ(last.status, 200);
+    EXPECT_EQ(last.field("Connection"), "close");
+    EXPECT_TRUE(kept.ends_cleanly());
+    for (const int native : queued) {
+      std::string all;
+      char bytes[1024];
+      ssize_t got;
+      while ((got = ::recv(native, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
+        all.append(bytes, static_cast<std::size_t>(got));
+      }
+      EXPECT_EQ(got, 0) << "not a clean end";
+      EXPECT_EQ(all.starts_with("HTTP/1.1 200 OK\r\n"), native != queued.front());
+      EXPECT_EQ(all.find("Connection: close\r\n") != std::string::npos, native != queued.front());
+      ::close(native);
+    }
+  });
+}
+
 TEST(server_limits, what_does_not_finish_in_time_is_cut) {
   const auto endless = [](const http::request&, http::response&) {
     EXPECT_FALSE(pirn::this_fiber::sleep_for(std::chrono::hours(1)));

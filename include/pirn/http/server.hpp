@@ -50,10 +50,11 @@ class server {
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
-  /// Serves the connections of `listener` until `stop` is called or the calling fiber is asked to stop. Then closes
-  /// the listener and idle connections, lets requests under way finish within `drain_timeout`, cuts the rest, and
-  /// returns when no connection is left. While there is no descriptor (or stack) for another connection it pauses,
-  /// until one is closed. Any other failure of the listener ends it too and is returned. From a fiber; once.
+  /// Serves the connections of `listener` until `stop` is called or the calling fiber is asked to stop. Then accepts
+  /// what is in the listener's queue and closes it, closes idle connections, lets requests that have arrived finish
+  /// within `drain_timeout`, cuts the rest, and returns when no connection is left. While there is no descriptor (or
+  /// stack) for another connection it pauses, until one is closed. Any other failure of the listener ends it too and is
+  /// returned. From a fiber; once.
   result<> serve(tcp_listener& listener);
   /// Makes `serve` end as described, also when it is called later. Any thread or fiber; does not suspend.
   void stop() noexcept;
