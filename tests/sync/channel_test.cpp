@@ -181,8 +181,10 @@ TEST(channel, gives_up_receiving) {
   rig r(1);
   channel<int> c(1);
   EXPECT_EQ(c.receive(clock::now() + 1ms).error(), wait_error::timed_out);
+  std::atomic<bool> timed_out = false;
   pirn::fiber f = r.rt.spawn([&] {
     EXPECT_EQ(c.receive(clock::now() + 1ms).error(), wait_error::timed_out);
+    timed_out = true;
     EXPECT_EQ(c.receive().error(), wait_error::stopped);
     for (const int none : c) {  // a stop ends the loop too
       ADD_FAILURE() << none;
@@ -190,7 +192,7 @@ TEST(channel, gives_up_receiving) {
     EXPECT_TRUE(c.send(1).has_value());  // neither needs to wait
     EXPECT_EQ(c.receive().value(), 1);
   });
-  std::this_thread::sleep_for(5ms);
+  EXPECT_TRUE(eventually([&] { return timed_out.load(); }));
   f.request_stop();
   f.join();
 }
