@@ -252,6 +252,10 @@ void register_for_dump(runtime_state& state) {
   }
   auto entry = std::make_unique<registered_runtime>();
   const int wanted = state.options.dump_signal;
+  if (wanted == interrupt) {
+    throw std::system_error(std::make_error_code(std::errc::invalid_argument),
+                            "pirn: SIGURG cannot be the dump_signal, since dumps are made with it");
+  }
   const guard held;
   use_signal(interrupt, &on_interrupt);
   if (wanted != 0) {

@@ -14,7 +14,7 @@ wake_reason readiness::wait(io_direction direction, platform::time_point deadlin
                             std::optional<std::uint32_t> tried_at) noexcept {
   side& here = sides_[static_cast<int>(direction)];
   here.waiters.lock();
-  if (here.ready || (direction == io_direction::read && tried_at && *tried_at != read_mark())) {
+  if (here.ready || (tried_at && *tried_at != mark(direction))) {
     here.ready = false;
     here.waiters.unlock();
     return wake_reason::notified;
@@ -26,9 +26,7 @@ wake_reason readiness::wait(io_direction direction, platform::time_point deadlin
 
 void readiness::signal(io_direction direction) noexcept {
   side& here = sides_[static_cast<int>(direction)];
-  if (direction == io_direction::read) {
-    read_mark_.fetch_add(one_signal, platform::memory_order_acq_rel);
-  }
+  here.mark.fetch_add(one_signal, platform::memory_order_acq_rel);
   here.waiters.lock();
   // Whoever waits now consumes the edge; otherwise, and where all those waits have just ended, the next finds it.
   waiter* const woken = here.waiters.claim_all();
@@ -91,8 +89,8 @@ class epoll_engine final : public engine {
     for (auto& side : handle->sides_) {
       const platform::spin_guard guard(side.waiters);
       side.ready = false;
+      side.mark.fetch_and(~readiness::irregular, platform::memory_order_acq_rel);
     }
-    handle->read_mark_.fetch_and(~readiness::irregular, platform::memory_order_acq_rel);
     handle->descriptor_ = descriptor;
     epoll_event interest{};
     interest.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET;

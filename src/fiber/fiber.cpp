@@ -1,6 +1,7 @@
 #include "pirn/fiber/fiber.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "fiber/runtime_state.hpp"
@@ -221,6 +222,10 @@ void fiber::request_stop() noexcept {
 void fiber::reset() noexcept {
   if (control_ == nullptr) {
     return;
+  }
+  if (&detail::current_agent() == control_) {
+    std::fputs("pirn: a fiber destroys its own handle, which would wait for the fiber for ever; detach it\n", stderr);
+    std::abort();
   }
   request_stop();
   wake_reason ignored{};

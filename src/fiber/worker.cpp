@@ -1,5 +1,6 @@
 #include "pirn/fiber/detail/worker.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include "fiber/runtime_state.hpp"
@@ -16,11 +17,21 @@ constexpr auto look_interval = std::chrono::microseconds(50);
 constexpr int most_switches_per_look = 1024;
 constexpr std::uint64_t ids_at_a_time = 1024;
 platform::atomic<std::uint64_t> ids_reserved{0};
+
+/// How many idle stacks a worker keeps: of a pool with a limit, all workers together at most half, since what idles
+/// with one is out of reach for the others.
+std::size_t stacks_at_hand(const runtime_state& state) noexcept {
+  constexpr std::size_t most = 1024;
+  const guarded_pool_options& how = state.pool.how();
+  const std::size_t limit =
+      std::min(how.max_stacks, how.max_bytes / std::max<std::size_t>(state.options.stack_size, 1));
+  return std::clamp<std::size_t>(limit / (2 * state.options.workers), 2, most);
+}
 }  // namespace
 
 worker::worker(runtime_state& state, unsigned number)
     : queue(state.options.woken_bound),
-      stacks(state.pool, state.options.stack_size),
+      stacks(state.pool, state.options.stack_size, stacks_at_hand(state)),
       io(state.options.make_engine()),
       owner(state),
       index(number) {}

@@ -128,10 +128,11 @@ int descriptor::release() noexcept {
   return std::exchange(native_, -1);
 }
 
-readiness* descriptor::attached(std::error_code& error) noexcept {
+readiness* descriptor::attached(std::error_code& error, bool& found) noexcept {
   const std::shared_ptr<engine>& mine = detail::current_worker()->io;
   readiness* handle = handle_.load(platform::memory_order_acquire);
-  if (handle != nullptr && (engine_ == mine || !engine_->retired())) [[likely]] {
+  found = handle != nullptr && (engine_ == mine || !engine_->retired());
+  if (found) [[likely]] {
     return handle;
   }
   const platform::spin_guard guard(attaching_);
@@ -140,6 +141,7 @@ readiness* descriptor::attached(std::error_code& error) noexcept {
     engine_->detach(handle);
     handle = nullptr;
   }
+  found = handle != nullptr;
   if (handle == nullptr) {
     engine_ = mine;
     handle = mine->attach(native_, error);
@@ -153,13 +155,13 @@ std::uint32_t descriptor::present_mark() const noexcept {
   if (handle == nullptr || detail::current_worker() == nullptr) {
     return unknown_mark;
   }
-  const std::uint32_t mark = handle->read_mark();
+  const std::uint32_t mark = handle->mark(io_direction::read);
   return readiness::regular(mark) ? mark : unknown_mark;
 }
 
-std::optional<std::uint32_t> descriptor::raw_mark() const noexcept {
+std::optional<std::uint32_t> descriptor::raw_mark(io_direction direction) const noexcept {
   const readiness* const handle = handle_.load(platform::memory_order_acquire);
-  return handle != nullptr ? std::optional(handle->read_mark()) : std::nullopt;
+  return handle != nullptr ? std::optional(handle->mark(direction)) : std::nullopt;
 }
 
 result<> descriptor::wait_ready(io_direction direction, platform::time_point deadline,
@@ -170,9 +172,13 @@ result<> descriptor::wait_ready(io_direction direction, platform::time_point dea
     }
   } else {
     std::error_code error;
-    readiness* const handle = attached(error);
+    bool found = false;
+    readiness* const handle = attached(error, found);
     if (handle == nullptr) {
       return fail(error);
+    }
+    if (found && !tried_at) {
+      return {};  // somebody else has made it known meanwhile, and may have been told already: look again
     }
     switch (handle->wait(direction, deadline, tried_at)) {
       case wake_reason::timed_out:
@@ -195,9 +201,24 @@ result<> descriptor::wait(io_direction direction, platform::time_point deadline)
     return fail(io_error::closed);
   }
   if (const std::error_code reason = reason_to_stop(deadline)) {
+    count_unsuspended(direction);
     return fail(reason);
   }
-  return wait_ready(direction, deadline);
+  const std::optional<std::uint32_t> mark = raw_mark(direction);
+  if (mark && !poll_on_thread(native_, direction, platform::time_point::min())) {
+    count_unsuspended(direction);
+    return {};
+  }
+  return wait_ready(direction, deadline, mark);
+}
+
+void descriptor::count_unsuspended(io_direction direction) noexcept {
+  auto& count = unsuspended_[static_cast<int>(direction)];
+  const auto row = static_cast<std::uint8_t>(count.load(platform::memory_order_relaxed) + 1);
+  count.store(row % operations_per_turn, platform::memory_order_relaxed);
+  if (row == operations_per_turn) [[unlikely]] {
+    this_fiber::yield();
+  }
 }
 
 result<std::int64_t> descriptor::apply(attempt call, void* argument) noexcept {
@@ -219,6 +240,7 @@ result<std::int64_t> descriptor::perform(io_direction direction, platform::time_
     return fail(io_error::closed);
   }
   if (const std::error_code reason = reason_to_stop(deadline)) {
+    count_unsuspended(direction);
     return fail(reason);
   }
   auto& unsuspended = unsuspended_[static_cast<int>(direction)];
@@ -231,29 +253,23 @@ result<std::int64_t> descriptor::perform(io_direction direction, platform::time_
     }
   }
   for (;;) {
-    const std::optional<std::uint32_t> tried_at = raw_mark();
+    const std::optional<std::uint32_t> tried_at = raw_mark(direction);
     const std::int64_t outcome = call(native_, argument);
     if (outcome >= 0) [[likely]] {
-      const auto row = static_cast<std::uint8_t>(unsuspended.load(platform::memory_order_relaxed) + 1);
-      unsuspended.store(row % operations_per_turn, platform::memory_order_relaxed);
-      if (row == operations_per_turn) [[unlikely]] {
-        this_fiber::yield();
-      }
+      count_unsuspended(direction);
       return outcome;
     }
     if (outcome == -EINTR) {
       continue;
     }
     if (outcome != -EAGAIN && outcome != -EWOULDBLOCK) {
+      count_unsuspended(direction);
       if (outcome == -EFAULT && touches_guard(memory)) {
         return fail(io_error::stack_overflow);
       }
       return fail(system_error_of(static_cast<int>(-outcome)));
     }
     unsuspended.store(0, platform::memory_order_relaxed);
-    if (!tried_at && raw_mark()) {
-      continue;  // somebody else has made it known meanwhile, and may have been told already
-    }
     if (const result<> ready = wait_ready(direction, deadline, tried_at); !ready) {
       return fail(ready.error());
     }

@@ -29,6 +29,8 @@ const char* to_string(stack_error error) noexcept {
       return "the kind of guard that was asked for cannot be had: lightweight guards need Linux 6.13 and memory that "
              "is "
              "not locked, and a guard is whole pages unless guard_kind::none is asked for";
+    case stack_error::too_small:
+      return "the stack is too small for what must lie on it: ask for a larger stack_size";
     case stack_error::invalid_size:
       return "the size of a stack is zero or too large: ask for 1 byte to 64 GiB";
   }
@@ -44,6 +46,7 @@ class category final : public std::error_category {
     switch (static_cast<stack_error>(value)) {
       case stack_error::none:
         return {};
+      case stack_error::too_small:
       case stack_error::invalid_size:
         return std::errc::invalid_argument;
       case stack_error::guard_refused:

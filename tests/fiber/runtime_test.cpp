@@ -1,5 +1,6 @@
 #include "pirn/fiber/runtime.hpp"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <memory>
@@ -89,6 +90,37 @@ TEST(runtime, counts_fibers) {
     second.signal();
   }
   EXPECT_TRUE(eventually([&] { return r.rt.statistics().live_fibers == 0; }));
+}
+
+TEST(runtime, run_returns_references_too) {
+  rig r(1);
+  int value = 1;
+  int& same = r.rt.run([&]() -> int& { return value; });
+  EXPECT_EQ(&same, &value);
+}
+
+TEST(runtime, refuses_the_signal_that_dumps_are_made_with) {
+  EXPECT_THROW(pirn::runtime({.workers = 1, .dump_signal = SIGURG}), std::system_error);
+}
+
+TEST(runtime, a_limited_pool_is_not_used_up_by_idle_stacks) {
+  pirn::guarded_pool pool({.max_stacks = 16});
+  {
+    pirn::runtime rt({.workers = 2, .stacks = &pool});
+    rt.run([] {
+      // Spawned here, ended there: the stacks come to idle with the other worker.
+      for (int i = 0; i < 200; ++i) {
+        auto made = pirn::try_spawn([] {}, {.worker = i % 2});
+        ASSERT_TRUE(made) << i << ' ' << made.error().message();
+        made->join();
+      }
+      for (int i = 0; i < 200; ++i) {
+        auto made = pirn::try_spawn([] {}, {.worker = 1});
+        ASSERT_TRUE(made) << i << ' ' << made.error().message();
+        made->join();
+      }
+    });
+  }
 }
 
 TEST(runtime, is_not_destroyed_under_its_fibers) {

@@ -18,7 +18,7 @@ class readiness {
  public:
   /// Suspends until the descriptor may be ready in `direction` since the last such wait. A hint: try the operation
   /// again and come back if it would still block. Any fiber, of any worker, may wait.
-  /// With `tried_at`, the `read_mark` from before the operation that would have blocked, it returns at once if there
+  /// With `tried_at`, the `mark` from before the operation that would have blocked, it returns at once if there
   /// was a signal since, even if that woke another fiber, which may have left something.
   [[nodiscard]] wake_reason wait(io_direction direction, platform::time_point deadline,
                                  std::optional<std::uint32_t> tried_at = {}) noexcept;
@@ -26,11 +26,15 @@ class readiness {
   void signal(io_direction direction) noexcept;
   /// For engines: from now on an operation that did less than it could says nothing about the next one, since the
   /// stream has ended, failed or holds urgent data.
-  void signal_irregular() noexcept { read_mark_.fetch_or(irregular, platform::memory_order_acq_rel); }
+  void signal_irregular() noexcept {
+    sides_[static_cast<int>(io_direction::read)].mark.fetch_or(irregular, platform::memory_order_acq_rel);
+  }
 
-  /// Differs after each signal for reading. If it is `regular` and still the same as before a read that took all there
-  /// was, there is nothing to read yet.
-  [[nodiscard]] std::uint32_t read_mark() const noexcept { return read_mark_.load(platform::memory_order_acquire); }
+  /// Differs after each signal for the direction. If it is `regular` and still the same as before a read that took all
+  /// there was, there is nothing to read yet.
+  [[nodiscard]] std::uint32_t mark(io_direction direction) const noexcept {
+    return sides_[static_cast<int>(direction)].mark.load(platform::memory_order_acquire);
+  }
   [[nodiscard]] static bool regular(std::uint32_t mark) noexcept { return (mark & irregular) == 0; }
 
  private:
@@ -40,9 +44,9 @@ class readiness {
   struct side {
     wait_queue waiters;
     bool ready = false;
+    platform::atomic<std::uint32_t> mark{0};
   };
   side sides_[2];
-  platform::atomic<std::uint32_t> read_mark_{0};
   readiness* next_free_ = nullptr;
   int descriptor_ = -1;
 };

@@ -201,7 +201,7 @@ PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, std::erro
   }
   fiber_control* const f = place_block(here, here, found.value, here->make_id(), std::forward<F>(body));
   if (f == nullptr) [[unlikely]] {
-    error = make_error_code(stack_error::invalid_size);
+    error = make_error_code(stack_error::too_small);
     return nullptr;
   }
   f->sanitizer.create(found.value.limit(), found.value.size(), "");
@@ -231,7 +231,7 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, 
   fiber_control* const f =
       place_block(here, to, found.value, here != nullptr ? here->make_id() : make_foreign_id(), std::forward<F>(body));
   if (f == nullptr) {
-    error = make_error_code(stack_error::invalid_size);
+    error = make_error_code(stack_error::too_small);
     return nullptr;
   }
   if (!how.name.empty()) {

@@ -76,6 +76,13 @@ class runtime {
     using result = std::invoke_result_t<F>;
     if constexpr (std::is_void_v<result>) {
       spawn([&body] { std::forward<F>(body)(); }).join();
+    } else if constexpr (std::is_reference_v<result>) {
+      std::remove_reference_t<result>* place = nullptr;
+      spawn([&body, &place] {
+        result value = std::forward<F>(body)();
+        place = std::addressof(value);
+      }).join();
+      return static_cast<result>(*place);
     } else {
       std::optional<result> value;
       spawn([&body, &value] { value.emplace(std::forward<F>(body)()); }).join();

@@ -84,8 +84,11 @@ class descriptor {
   [[nodiscard]] result<> wait_ready(io_direction direction, platform::time_point deadline,
                                     std::optional<std::uint32_t> tried_at = {}) noexcept;
   /// The readiness's mark, if there is a readiness yet.
-  [[nodiscard]] std::optional<std::uint32_t> raw_mark() const noexcept;
-  [[nodiscard]] readiness* attached(std::error_code& error) noexcept;
+  [[nodiscard]] std::optional<std::uint32_t> raw_mark(io_direction direction) const noexcept;
+  /// The readiness, made if need be; `found` says that it was there already.
+  [[nodiscard]] readiness* attached(std::error_code& error, bool& found) noexcept;
+  /// After an operation that did not wait: now and then lets others run.
+  void count_unsuspended(io_direction direction) noexcept;
   /// The readiness's mark if it can be relied on, else `unknown_mark`.
   [[nodiscard]] std::uint32_t present_mark() const noexcept;
   void take(descriptor& other) noexcept;

@@ -65,6 +65,7 @@ enum class stack_error : std::uint8_t {
   pool_limit,     ///< the pool's own max_stacks or max_bytes
   guard_refused,  ///< the kind of guard that was asked for cannot be had
   invalid_size,   ///< zero, or larger than any stack may be
+  too_small,      ///< no room for what was to be put on it
 };
 
 /// A whole sentence that names the limit and says what to do. Static storage.
