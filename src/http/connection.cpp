@@ -180,7 +180,8 @@ bool connection::check_header() {
   if (parsed_request_.hosts > 1 || static_cast<int>(parsed_request_.hosts) < hosts_wanted) {
     return refuse(400);
   }
-  if (parsed_request_.has_encoding && (parsed_request_.version < 11 || !parser_->chunked())) {
+  if (parsed_request_.has_encoding &&
+      (parsed_request_.version < 11 || parsed_request_.other_encoding || !parser_->chunked())) {
     return refuse(parsed_request_.version < 11 ? 400 : 501);
   }
   if (parsed_request_.target.size == 0) {

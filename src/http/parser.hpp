@@ -28,14 +28,15 @@ struct parsed_request {
   std::vector<field> fields;
   std::string body;
   std::uint32_t hosts = 0;
-  bool has_encoding = false;  ///< Transfer-Encoding
-  bool expects = false;       ///< Expect
+  bool has_encoding = false;    ///< Transfer-Encoding
+  bool other_encoding = false;  ///< one that is more than "chunked"
+  bool expects = false;         ///< Expect
 
   void clear() noexcept {
     fields.clear();
     body.clear();
     hosts = 0;
-    has_encoding = expects = false;
+    has_encoding = other_encoding = expects = false;
   }
 };
 
@@ -86,7 +87,10 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
     }
     into_.fields.push_back({piece_of(name_text), value.empty() ? parsed_request::piece{} : piece_of(value)});
     into_.hosts += name == field_name::host ? 1 : 0;
-    into_.has_encoding |= name == field_name::transfer_encoding;
+    if (name == field_name::transfer_encoding) {
+      into_.has_encoding = true;
+      into_.other_encoding |= !same_token({value.data(), value.size()}, "chunked");
+    }
     into_.expects |= name == field_name::expect;
   }
   void on_header_impl(error_code&) override { in_body_ = true; }
