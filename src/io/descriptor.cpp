@@ -205,7 +205,7 @@ result<> descriptor::wait(io_direction direction, platform::time_point deadline)
     return fail(reason);
   }
   const std::optional<std::uint32_t> mark = raw_mark(direction);
-  if (mark && !poll_on_thread(native_, direction, platform::time_point::min())) {
+  if (mark && !poll_on_thread(native_, direction, platform::time_point{})) {
     count_unsuspended(direction);
     return {};
   }
