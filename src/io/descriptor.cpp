@@ -47,7 +47,8 @@ std::error_code poll_on_thread(int native, io_direction direction, platform::tim
   pollfd interest{};
   interest.fd = native;
   interest.events = direction == io_direction::read ? POLLIN : POLLOUT;
-  const int ready = ::poll(&interest, 1, std::max(0, static_cast<int>(left.count())));
+  const auto left_ms = std::clamp<std::int64_t>(left.count(), 0, 1'000'000);
+  const int ready = ::poll(&interest, 1, static_cast<int>(left_ms));
   if (ready < 0 && errno != EINTR && errno != EAGAIN) {
     return system_error_of(errno);
   }
