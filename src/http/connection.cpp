@@ -50,6 +50,29 @@ bool is_other_version(std::string_view head) noexcept {
 constexpr bool may_have_length(int status) noexcept { return status != 204 && status != 304; }
 constexpr bool may_have_body(int status) noexcept { return may_have_length(status) && status != 205; }
 
+constexpr bool is_alphanumeric(char c) noexcept {
+  const char lower = static_cast<char>(c | 0x20);
+  return (c >= '0' && c <= '9') || (lower >= 'a' && lower <= 'z');
+}
+
+/// Whether it is what may stand for a host and its port (RFC 3986, 3.2.2 and 3.2.3); nothing may, too.
+bool is_host(std::string_view text) noexcept {
+  constexpr std::string_view marks = "-._~!$&'()*+,;=";  // of a name, beside letters, digits and "%"
+  const auto is_name_char = [&](char c) { return is_alphanumeric(c) || c == '%' || marks.find(c) != marks.npos; };
+  const auto is_literal_char = [&](char c) { return c == ':' || (c != '%' && is_name_char(c)); };
+  const bool literal = text.starts_with('[');
+  const auto end = literal ? text.find(']') : std::min(text.find(':'), text.size());
+  if (end == text.npos) {
+    return false;
+  }
+  const std::string_view host = text.substr(literal ? 1 : 0, literal ? end - 1 : end);
+  const std::string_view port = text.substr(literal ? end + 1 : end);
+  return (literal ? !host.empty() && std::ranges::all_of(host, is_literal_char)
+                  : std::ranges::all_of(host, is_name_char)) &&
+         (port.empty() ||
+          (port[0] == ':' && std::ranges::all_of(port.substr(1), [](char c) { return c >= '0' && c <= '9'; })));
+}
+
 /// Whether a read would not wait.
 bool has_arrived(const tcp_stream& stream) noexcept {
   pollfd interest{stream.native(), POLLIN, 0};
@@ -178,6 +201,9 @@ void connection::grow(std::size_t capacity) {
 bool connection::check_header() {
   const int hosts_wanted = parsed_request_.version >= 11 ? 1 : 0;
   if (parsed_request_.hosts > 1 || static_cast<int>(parsed_request_.hosts) < hosts_wanted) {
+    return refuse(400);
+  }
+  if (parsed_request_.hosts == 1 && !is_host(text_of(parsed_request_.host))) {
     return refuse(400);
   }
   if (parsed_request_.has_encoding &&

@@ -28,6 +28,7 @@ struct parsed_request {
   std::vector<field> fields;
   std::string body;
   std::uint32_t hosts = 0;
+  piece host;                   ///< the value of the last one
   bool has_encoding = false;    ///< Transfer-Encoding
   bool other_encoding = false;  ///< one that is more than "chunked"
   bool expects = false;         ///< Expect
@@ -86,7 +87,10 @@ class request_parser final : public boost::beast::http::basic_parser<true> {
       return;
     }
     into_.fields.push_back({piece_of(name_text), value.empty() ? parsed_request::piece{} : piece_of(value)});
-    into_.hosts += name == field_name::host ? 1 : 0;
+    if (name == field_name::host) {
+      ++into_.hosts;
+      into_.host = into_.fields.back().value;
+    }
     if (name == field_name::transfer_encoding) {
       into_.has_encoding = true;
       into_.other_encoding |= !same_token({value.data(), value.size()}, "chunked");

@@ -138,6 +138,16 @@ TEST(server, head_has_the_length_and_no_body) {
   });
 }
 
+TEST(server, hosts_of_every_form) {
+  with_server(hello, {}, [](running_server& running) {
+    client c(running.at);
+    for (const char* host :
+         {"", "example.org", "a_b-c.d:80", "127.0.0.1:", "[::1]", "[fe80::1]:8080", "%C3%A4.example"}) {
+      EXPECT_EQ(c.ask("GET / HTTP/1.1\r\nHost: " + std::string(host) + "\r\n\r\n").status, 200) << host;
+    }
+  });
+}
+
 TEST(server, the_absolute_form_means_its_path) {
   with_server(echo, {}, [](running_server& running) {
     client c(running.at);
@@ -222,6 +232,13 @@ TEST(server, bad_input_gets_its_status_and_a_clean_end) {
       {"lower case", "GET / http/1.1\r\n" + host + "\r\n", 400},
       {"no host", "GET / HTTP/1.1\r\n\r\n", 400},
       {"two hosts", "GET / HTTP/1.1\r\n" + host + host + "\r\n", 400},
+      {"no name for a host", "GET / HTTP/1.1\r\nHost: a b@/\r\n\r\n", 400},
+      {"user in host", "GET / HTTP/1.1\r\nHost: a@b\r\n\r\n", 400},
+      {"path in host", "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400},
+      {"port of letters", "GET / HTTP/1.1\r\nHost: a:b\r\n\r\n", 400},
+      {"open bracket", "GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", 400},
+      {"behind the bracket", "GET / HTTP/1.1\r\nHost: [::1]a\r\n\r\n", 400},
+      {"bad host in 1.0", "GET / HTTP/1.0\r\nHost: a b\r\n\r\n", 400},
       {"folded", "GET / HTTP/1.1\r\n" + host + "X: a\r\n b\r\n\r\n", 400},
       {"space before colon", "GET / HTTP/1.1\r\n" + host + "X : a\r\n\r\n", 400},
       {"no colon", "GET / HTTP/1.1\r\n" + host + "X\r\n\r\n", 400},
