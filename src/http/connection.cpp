@@ -55,6 +55,8 @@ constexpr bool is_alphanumeric(char c) noexcept {
   return (c >= '0' && c <= '9') || (lower >= 'a' && lower <= 'z');
 }
 
+constexpr bool is_scheme_char(char c) noexcept { return is_alphanumeric(c) || c == '+' || c == '-' || c == '.'; }
+
 /// Whether it is what may stand for a host and its port (RFC 3986, 3.2.2 and 3.2.3); nothing may, too.
 bool is_host(std::string_view text) noexcept {
   constexpr std::string_view marks = "-._~!$&'()*+,;=";  // of a name, beside letters, digits and "%"
@@ -337,6 +339,25 @@ bool connection::refuse(int status) {
   return false;
 }
 
+std::string_view connection::path_of_target() noexcept {
+  const std::string_view target = text_of(parsed_request_.target);
+  // The form with a scheme and a host means the same as the path alone (RFC 9112, 3.2.2).
+  const auto scheme = target.find("://");
+  if (scheme == target.npos || scheme == 0 || !std::ranges::all_of(target.substr(0, scheme), is_scheme_char)) {
+    return target;
+  }
+  const auto end = target.find_first_of("/?#", scheme + 3);
+  if (end == target.npos) {
+    return "/";
+  }
+  if (target[end] == '/') {
+    return target.substr(end);
+  }
+  // An empty path is "/", too; what stands before the query is not needed any more.
+  input_[begin_ + parsed_request_.target.offset + end - 1] = '/';
+  return target.substr(end - 1);
+}
+
 void connection::answer() {
   headers_.clear();
   for (const auto& field : parsed_request_.fields) {
@@ -344,12 +365,7 @@ void connection::answer() {
   }
   request asked;
   asked.method = text_of(parsed_request_.method);
-  asked.target = text_of(parsed_request_.target);
-  // The form with a scheme and a host means the same as the path alone (RFC 9112, 3.2.2).
-  if (const auto scheme = asked.target.find("://"); scheme != asked.target.npos && asked.target.front() != '/') {
-    const auto path = asked.target.find('/', scheme + 3);
-    asked.target = path != asked.target.npos ? asked.target.substr(path) : "/";
-  }
+  asked.target = path_of_target();
   asked.headers = headers_;
   asked.body = parsed_request_.body;
   asked.minor_version = parsed_request_.version % 10;

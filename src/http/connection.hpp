@@ -32,6 +32,8 @@ class connection {
   bool read_body();
   bool check_header();
   void answer();
+  /// The target as handlers get it.
+  std::string_view path_of_target() noexcept;
   void append_head(std::uint64_t length);
   bool send_file();
   /// Answers with an error that ends the connection. False, for the caller to return.

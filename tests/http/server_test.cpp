@@ -153,6 +153,9 @@ TEST(server, the_absolute_form_means_its_path) {
     client c(running.at);
     EXPECT_EQ(c.get("http://h/x?y=http://z/").body, "GET /x?y=http://z/ ");
     EXPECT_EQ(c.get("http://h").body, "GET / ");
+    EXPECT_EQ(c.get("http://h?/a.txt").body, "GET /?/a.txt ");
+    EXPECT_EQ(c.get("http://?/a.txt").body, "GET /?/a.txt ");
+    EXPECT_EQ(c.get("x?y=http://z/a.txt").body, "GET x?y=http://z/a.txt ");
     EXPECT_EQ(c.get("/x?y=http://z/").body, "GET /x?y=http://z/ ");
   });
 }
