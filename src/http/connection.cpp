@@ -335,7 +335,10 @@ bool connection::refuse(int status) {
   response_.fail(status);
   keep_ = false;
   append_head(response_.body_.size());
-  output_.append(response_.body_);
+  // The request may have been refused before its method was parsed.
+  if (!std::string_view(input_.get() + begin_, filled_ - begin_).starts_with("HEAD ")) {
+    output_.append(response_.body_);
+  }
   return false;
 }
 

@@ -148,6 +148,21 @@ TEST(server, hosts_of_every_form) {
   });
 }
 
+TEST(server, a_refused_head_gets_no_body) {
+  with_server(hello, {.body_limit = 10}, [](running_server& running) {
+    for (const char* rest : {"/ HTTP/1.1\r\n\r\n", "/ HTTP/2.0\r\n\r\n", "/ HTTP/1.1\r\nHost: h\r\nX : y\r\n\r\n",
+                             "/ HTTP/1.1\r\nHost: h\r\nContent-Length: 11\r\n\r\n",
+                             "/ HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nz\r\n"}) {
+      client c(running.at);
+      EXPECT_EQ(c.ask(get_hello).status, 200);
+      const reply got = c.ask("HEAD " + std::string(rest), false);
+      EXPECT_GE(got.status, 400) << rest;
+      EXPECT_NE(got.field("Content-Length"), "");
+      EXPECT_TRUE(c.ends_cleanly()) << rest;
+    }
+  });
+}
+
 TEST(server, the_absolute_form_means_its_path) {
   with_server(echo, {}, [](running_server& running) {
     client c(running.at);
