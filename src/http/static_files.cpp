@@ -151,7 +151,10 @@ bool range_applies(const request& asked, std::string_view tag, std::int64_t modi
 
 bool parse_number(std::string_view text, std::uint64_t& number) noexcept {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} && end == text.data() + text.size();
+  if (error == std::errc::result_out_of_range) {
+    number = UINT64_MAX;  // no file is that large, so more does not matter
+  }
+  return error != std::errc::invalid_argument && end == text.data() + text.size();
 }
 
 }  // namespace
@@ -198,7 +201,7 @@ std::expected<std::string, int> decode_path(std::string_view encoded) {
 
 range_kind parse_range(std::string_view value, std::uint64_t size, byte_range& range) noexcept {
   constexpr std::string_view unit = "bytes=";
-  if (!value.starts_with(unit)) {
+  if (!same_token(value.substr(0, unit.size()), unit)) {
     return range_kind::whole;
   }
   value.remove_prefix(unit.size());
