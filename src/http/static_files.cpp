@@ -269,7 +269,8 @@ void static_files::operator()(const request& asked, response& answer) const {
   }
   // Relative to the root: openat2 takes an absolute path for an escape.
   std::string path = decoded->substr(std::min(decoded->find_first_not_of('/'), decoded->size()));
-  if (path.empty() || path.ends_with('/')) {
+  const bool names_folder = path.empty() || path.ends_with('/');
+  if (names_folder) {
     path += "index.html";
   }
   auto file = open(path);
@@ -283,6 +284,10 @@ void static_files::operator()(const request& asked, response& answer) const {
     return;
   }
   if (S_ISDIR(about.st_mode)) {
+    if (names_folder) {
+      answer.fail(404);  // index.html is itself a folder
+      return;
+    }
     // One slash only in front: two would name another host.
     answer.fail(301).header("Location",
                             std::string(asked.path().substr(asked.path().find_first_not_of('/') - 1)) + "/");

@@ -24,6 +24,7 @@ class served_folder {
     base_ = ::mkdtemp(name);
     root = base_ / "root";
     fs::create_directories(root / "sub" / "deeper");
+    fs::create_directories(root / "odd" / "index.html");
     write(base_ / "secret", "secret");
     write(root / "index.html", "<p>index</p>");
     write(root / "sub" / "index.html", "<p>sub</p>");
@@ -139,6 +140,8 @@ TEST(static_files, what_is_no_readable_file_is_refused) {
     EXPECT_EQ(c.get("/nothing").status, 404);
     EXPECT_EQ(c.get("/data.bin/").status, 404);
     EXPECT_EQ(c.get("/sub/deeper/").status, 404);
+    EXPECT_EQ(c.get("/odd/").status, 404);
+    EXPECT_EQ(c.get("/odd/index.html").field("Location"), "/odd/index.html/");
     EXPECT_EQ(c.get("/pipe").status, 403);
     if (::geteuid() != 0) {
       EXPECT_EQ(c.get("/closed").status, 403);
