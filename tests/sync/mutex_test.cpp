@@ -66,10 +66,12 @@ TEST_P(both_policies, tries_and_gives_up) {
 TEST_P(both_policies, a_stop_ends_lock_with_deadline_only) {
   rig r(1);
   m.lock();
-  bool second = false;
+  std::atomic<bool> stopped = false;
+  std::atomic<bool> second = false;
   pirn::fiber f = r.rt.spawn([&] {
     EXPECT_EQ(m.lock(pirn::platform::never).error(), wait_error::stopped);
     EXPECT_EQ(m.lock(pirn::platform::never).error(), wait_error::stopped);
+    stopped = true;
     m.lock();
     second = true;
     m.unlock();
@@ -77,6 +79,8 @@ TEST_P(both_policies, a_stop_ends_lock_with_deadline_only) {
     m.unlock();
   });
   std::this_thread::sleep_for(1ms);
+  f.request_stop();
+  ASSERT_TRUE(eventually([&] { return stopped.load(); }));
   f.request_stop();
   std::this_thread::sleep_for(1ms);
   EXPECT_FALSE(second);
