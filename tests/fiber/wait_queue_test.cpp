@@ -162,6 +162,7 @@ TEST(wait_queue, others_keep_their_place_when_one_gives_up) {
       pirn::this_fiber::yield();
     }
   });
+  ASSERT_EQ(order.size(), 5u);
   std::sort(order.begin(), order.begin() + 3);  // when the deadlines pass is not ours to say
   EXPECT_EQ(order, "BCEad");
 }
