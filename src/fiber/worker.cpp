@@ -61,6 +61,7 @@ void worker::take_incoming() noexcept {
     node = node->next;
     if (!f->listed()) {
       list(f);
+      starts.launched(f);
     }
     queue.push_back(f);
   }

@@ -135,6 +135,7 @@ struct fiber_block : fiber_control {
     run_node* const self = reinterpret_cast<worker*>(by)->queue.running();
     self->sanitizer.arrive();
     arrive(by, pending);
+    reinterpret_cast<worker*>(by)->starts.started();
     finish(static_cast<fiber_block*>(self)->execute());
   }
 
@@ -188,6 +189,7 @@ PIRN_ALWAYS_INLINE fiber_control* place_block(worker* here, worker* to, const st
 PIRN_ALWAYS_INLINE void launch_here(worker* here, fiber_control* f) noexcept {
   here->count(here->spawned);
   here->list(f);
+  here->starts.launched(f);
   here->queue.push_back(f);
 }
 
@@ -207,7 +209,8 @@ PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, std::erro
   f->sanitizer.create(found.value.limit(), found.value.size(), "");
   launch_here(here, f);
   // A batch is spawned as fast as the stacks arrive from memory: 15 % of its cost.
-  here->stacks.prefetch_next(sizeof(fiber_block<std::decay_t<F>>) + sizeof(fiber_cold_part) + 128);
+  constexpr std::size_t block_end = (sizeof(fiber_cold_part) + 63) / 64 * 64;
+  here->stacks.prefetch_next(block_end, block_end + sizeof(fiber_block<std::decay_t<F>>) + 128);
   return f;
 }
 

@@ -146,12 +146,13 @@ class guarded_pool::cache {
     return {value, stack_error::none};
   }
 
-  /// Begins to fetch, for writing, the `bytes` below the top of the stack that `allocate` will give next.
-  PIRN_ALWAYS_INLINE void prefetch_next(std::size_t bytes) const noexcept {
+  /// Begins to fetch, for writing, what lies `from` to `to` bytes below the top of the stack that `allocate` will give
+  /// next.
+  PIRN_ALWAYS_INLINE void prefetch_next(std::size_t from, std::size_t to) const noexcept {
     const std::uint32_t count = count_.load(platform::memory_order_relaxed);
     if (count != 0) [[likely]] {
       const char* const top = static_cast<const char*>(items_[count - 1].top());
-      for (std::size_t below = 64; below <= bytes; below += 64) {
+      for (std::size_t below = from + 64; below <= to; below += 64) {
         __builtin_prefetch(top - below, 1);
       }
     }

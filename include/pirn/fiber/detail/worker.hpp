@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "pirn/fiber/detail/run_queue.hpp"
+#include "pirn/fiber/detail/start_window.hpp"
 #include "pirn/fiber/engine.hpp"
 #include "pirn/fiber/timer.hpp"
 #include "pirn/stack/guarded_pool.hpp"
@@ -44,7 +45,8 @@ class alignas(64) worker {
   timer_queue timers;
   std::uint64_t next_id = 0;
   std::uint64_t last_id = 0;
-  arch::context abandoned;            ///< where a fiber that has ended leaves the state of its last switch
+  arch::context abandoned;  ///< where a fiber that has ended leaves the state of its last switch
+  start_window starts;
   fiber_control* youngest = nullptr;  ///< list of all live fibers; a signal handler of this thread walks it
   guarded_pool::cache stacks;
   // -- written by this worker, read by others to find out whether all fibers have ended
