@@ -11,18 +11,17 @@ namespace pirn::inline PIRN_ABI {
 namespace {
 
 void report_unhandled(std::uint64_t id, std::string_view name, std::exception_ptr what) noexcept {
-  const char* text = "not derived from std::exception";
+  const auto report = [&](const char* text) {
+    std::fprintf(stderr, "pirn: fiber %llu \"%.*s\" ended with an exception that nobody took: %s\n",
+                 static_cast<unsigned long long>(id), static_cast<int>(name.size()), name.data(), text);
+  };
   try {
     std::rethrow_exception(std::move(what));
   } catch (const std::exception& e) {
-    text = e.what();
-    std::fprintf(stderr, "pirn: fiber %llu \"%.*s\" ended with an exception that nobody took: %s\n",
-                 static_cast<unsigned long long>(id), static_cast<int>(name.size()), name.data(), text);
-    return;
+    report(e.what());
   } catch (...) {
+    report("not derived from std::exception");
   }
-  std::fprintf(stderr, "pirn: fiber %llu \"%.*s\" ended with an exception that nobody took: %s\n",
-               static_cast<unsigned long long>(id), static_cast<int>(name.size()), name.data(), text);
 }
 
 platform::atomic<unhandled_exception_handler> unhandled{&report_unhandled};

@@ -63,23 +63,13 @@ runtime_state::runtime_state(const runtime_options& how)
 runtime_state::~runtime_state() = default;
 
 bool runtime_state::finished() const noexcept {
-  if (!stopping.load(platform::memory_order_acquire)) {
-    return false;
-  }
-  std::uint64_t ended = 0;
-  for (const auto& w : workers) {
-    ended += w->ended.load(platform::memory_order_acquire);
-  }
-  std::uint64_t spawned = spawned_by_threads.load(platform::memory_order_acquire);
-  for (const auto& w : workers) {
-    spawned += w->spawned.load(platform::memory_order_acquire);
-  }
-  return ended == spawned;
+  return stopping.load(platform::memory_order_acquire) && statistics().live_fibers == 0;
 }
 
 runtime_statistics runtime_state::statistics() const noexcept {
   runtime_statistics result;
   result.workers = workers.size();
+  // What has ended first: `finished` relies on it.
   std::uint64_t ended = 0;
   for (const auto& w : workers) {
     ended += w->ended.load(platform::memory_order_acquire);

@@ -13,8 +13,6 @@
 
 namespace pirn::inline PIRN_ABI {
 
-class runtime;
-
 namespace detail {
 
 class runtime_state;
