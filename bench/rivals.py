@@ -23,6 +23,11 @@ WORKLOADS = {
     "spawn": "one fiber created, run and joined; in batches of 1000 or one at a time",
     "http-hello": "GET /hello over 100 connections, the server on one core and wrk on another",
     "million": "a million fibers suspended at once: memory and time for each",
+    "transfer": "one switch that hands over two values and gets two back, in a ping-pong of two contexts",
+    "sum": "one element of a sequence, N down to 1, handed to a consumer that adds it up; the producer is a for or a while",
+    "hanoi": "one move of the Tower of Hanoi, handed to a consumer from inside a recursion",
+    "tree-walk": "one element of a tree of a million nodes, in order; or one pair of leaves of two trees that are compared",
+    "coro-spawn": "one coroutine without a scheduler created, run to its end and destroyed",
     "clock": "the clock frequency, and an empty loop that clobbers what a switch clobbers",
 }
 SUFFIXES = (".cpp", ".go", ".rs", ".sh")
@@ -49,7 +54,7 @@ def sources(workloads) -> dict[tuple[str, str], Path]:
     found = {}
     for workload in workloads:
         files = [path for path in (HERE / workload).iterdir() if path.suffix in SUFFIXES]
-        for path in sorted(files, key=lambda path: (path.stem != "pirn", path.stem)):
+        for path in sorted(files, key=lambda path: (path.stem != "pirn", not path.stem.startswith("pirn-"), path.stem)):
             found[workload, path.stem] = path
     return found
 

@@ -1,0 +1,33 @@
+// The sum workload: a producer counts down from n to 1, a consumer adds up what it gets.
+//
+// All producers have one of two bodies, which compilers treat differently:
+//   for:    for (; n != 0; --n) yield n;
+//   while:  while (n != 0) yield n--;
+#pragma once
+
+#include "../harness.hpp"
+
+namespace bench {
+
+/// What the consumer does with an element. The empty asm keeps the plain loop, and whatever is inlined into one, from
+/// becoming a formula or vectors: all pay for each element.
+inline void add(std::uint64_t& sum, std::uint64_t element) {
+  sum += element;
+  asm volatile("" : "+r"(sum));
+}
+
+template <typename Sum>
+void sum_row(const char* impl, const char* form, Sum sum, const char* note = nullptr) {
+  const double ns =
+      ns_per_operation([&](std::uint64_t n) { check(sum(n) == n * (n + 1) / 2, "every element arrives"); });
+  row("sum", impl, std::string(R"({"form":")") + form + "\"}", "ns", ns, note);
+}
+
+/// Measures two functions that return the sum of n down to 1, the first by the for producer, the second by the while.
+template <typename For, typename While>
+void sum_rows(const char* impl, For sum_for, While sum_while, const char* note = nullptr) {
+  sum_row(impl, "for", sum_for, note);
+  sum_row(impl, "while", sum_while, note);
+}
+
+}  // namespace bench
