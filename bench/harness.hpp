@@ -60,6 +60,13 @@ inline double now_ns() {
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
+/// The same value, of which the compiler no longer knows where it came from.
+template <typename T>
+T opaque(T value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
 /// What a sequence of elements leaves behind: the checker of workloads that hand elements from one side to the other.
 struct digest {
   std::uint64_t count = 0;
