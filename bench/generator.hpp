@@ -5,12 +5,14 @@
 #include <exception>
 #include <utility>
 
+#include "frame_pool.hpp"
+
 namespace bench {
 
 template <typename T>
 class generator {
  public:
-  struct promise_type {
+  struct promise_type : frame_pool {
     T element;
 
     generator get_return_object() { return generator(handle::from_promise(*this)); }

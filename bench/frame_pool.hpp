@@ -1,0 +1,44 @@
+// Memory for the frames of C++20 coroutines that is kept and used again, as an expert would have it where frames come
+// and go: malloc would be a third of the time.
+#pragma once
+
+#include <cstddef>
+#include <new>
+
+namespace bench {
+
+/// A base of promise types. A list of unused frames for each size, for one thread.
+class frame_pool {
+ public:
+  static void* operator new(std::size_t size) {
+    const std::size_t list = size / step;
+    if (list >= lists) {
+      return ::operator new(size);
+    }
+    if (unused* frame = free_[list]) {
+      free_[list] = frame->next;
+      return frame;
+    }
+    return ::operator new((list + 1) * step);
+  }
+
+  static void operator delete(void* frame, std::size_t size) {
+    const std::size_t list = size / step;
+    if (list >= lists) {
+      ::operator delete(frame);
+      return;
+    }
+    free_[list] = new (frame) unused{free_[list]};
+  }
+
+ private:
+  struct unused {
+    unused* next;
+  };
+
+  static constexpr std::size_t step = 32;
+  static constexpr std::size_t lists = 16;
+  static inline unused* free_[lists] = {};
+};
+
+}  // namespace bench
