@@ -153,6 +153,72 @@ TEST(arch, stack_is_reused) {
   EXPECT_EQ(shared.runs, 1000);
 }
 
+TEST(arch, flag_is_in_sp_and_nowhere_else) {
+  memory stack;
+  const peer plain = arch::prepare(stack.top(), &add_up);
+  EXPECT_FALSE(arch::is_flagged(plain));
+  const peer marked = arch::flagged(plain);
+  EXPECT_TRUE(arch::is_flagged(marked));
+  EXPECT_EQ(marked.pc, plain.pc);
+  EXPECT_EQ(marked.fp, plain.fp);
+  EXPECT_NE(marked.sp, plain.sp);
+  EXPECT_EQ(arch::unflagged(marked).sp, plain.sp);
+  EXPECT_EQ(arch::unflagged(plain).sp, plain.sp);
+  EXPECT_TRUE(arch::is_flagged(arch::flagged(marked)));
+}
+
+// Adds what arrives to the last value until its resumer is flagged.
+PIRN_NONE void count_until_flagged(void* pc, void* sp, void* fp, word a, word b, word c, word d) {
+  peer resumer{pc, sp, fp};
+  word values[arch::value_words] = {a, b, c, d};
+  while (!arch::is_flagged(resumer)) {
+    values[3] += values[0];
+    arch::transfer(resumer, values);
+  }
+  arch::transfer_last(arch::unflagged(resumer), values);
+}
+
+TEST(arch, transfer_into_enters_a_function_on_a_fresh_stack) {
+  memory stack;
+  for (word slack = 0; slack < 16; ++slack) {
+    peer counter;
+    word values[arch::value_words] = {5, 6, 7, 100};
+    arch::transfer_into<&count_until_flagged>(stack.top() - slack, counter, values);
+    for (word i = 1; i < 100; ++i) {
+      ASSERT_FALSE(arch::is_flagged(counter));
+      EXPECT_EQ(values[0], 5U);
+      EXPECT_EQ(values[1], 6U);
+      EXPECT_EQ(values[2], 7U);
+      EXPECT_EQ(values[3], 100 + 5 * i);
+      arch::transfer(counter, values);
+    }
+    arch::transfer_flagged(counter, values);
+    EXPECT_TRUE(arch::is_flagged(counter));
+    EXPECT_EQ(counter.pc, nullptr);
+    EXPECT_EQ(values[3], 600U);
+  }
+}
+
+// Three contexts: the first hands over to the second as it ends, and says that the third is to be resumed next.
+PIRN_NONE void end_in_favour_of(void* pc, void* sp, void* fp, word next, word, word, word) {
+  word values[arch::value_words] = {1, 2, 3, 4};
+  const peer resumer{pc, sp, fp};
+  arch::transfer_last(*reinterpret_cast<peer*>(next), values, resumer);
+}
+
+TEST(arch, transfer_last_says_whom_the_resumed_side_finds) {
+  memory adder_stack, ending_stack;
+  peer adder, next;
+  word values[arch::value_words] = {1, 1, 1, 1};
+  arch::transfer_into<&add_up>(adder_stack.top(), adder, values);
+  EXPECT_EQ(values[0], 4U);
+  values[0] = reinterpret_cast<word>(&adder);
+  arch::transfer_into<&end_in_favour_of>(ending_stack.top(), next, values);
+  EXPECT_EQ(values[0], 10U);
+  EXPECT_GE(static_cast<char*>(next.sp), adder_stack.bytes());
+  EXPECT_LT(static_cast<char*>(next.sp), adder_stack.top());
+}
+
 void return_from_entry(word, word) {}
 PIRN_NONE void return_from_transfer_entry(void*, void*, void*, word, word, word, word) {}
 
@@ -171,10 +237,18 @@ void run_into_the_root_by_transfer() {
   arch::transfer(there, values);
 }
 
+void run_into_the_root_by_transfer_into() {
+  memory stack;
+  peer there;
+  word values[arch::value_words] = {};
+  arch::transfer_into<&return_from_transfer_entry>(stack.top(), there, values);
+}
+
 // An entry function must not return; one that does dies at once and not somewhere else.
 TEST(arch_death, returning_from_an_entry_function_traps) {
   EXPECT_EXIT(run_into_the_root_by_switch_to(), testing::KilledBySignal(SIGILL), "");
   EXPECT_EXIT(run_into_the_root_by_transfer(), testing::KilledBySignal(SIGILL), "");
+  EXPECT_EXIT(run_into_the_root_by_transfer_into(), testing::KilledBySignal(SIGILL), "");
 }
 
 TEST(arch, no_shadow_stack_is_active_here) { EXPECT_FALSE(arch::shadow_stack_active()); }

@@ -1,5 +1,5 @@
-// What the files of the conformance program share: the result of a check, stacks, and the two shapes of a switch
-// behind one face, so that every check is written once.
+// What the files of the conformance program share: the result of a check, stacks, and the shapes of a switch behind
+// one face, so that every check is written once.
 //
 // The program includes little and uses no test framework: it is compiled with dozens of combinations of options.
 #pragma once
@@ -54,6 +54,7 @@ class stack {
 class by_switch_to {
  public:
   static constexpr const char* name = "switch_to";
+  static constexpr bool prepared = true;
   using body = void (*)(by_switch_to&);
 
   /// Prepares the context and resumes it; `run` is called there.
@@ -95,6 +96,7 @@ class by_switch_to {
 class by_transfer {
  public:
   static constexpr const char* name = "transfer";
+  static constexpr bool prepared = true;
   using body = void (*)(by_transfer&);
 
   void start(body run) noexcept {
@@ -134,12 +136,61 @@ class by_transfer {
   body run_ = nullptr;
 };
 
+/// The same without `prepare`, and ending by `transfer_last`: then `inside` is flagged.
+class by_transfer_into {
+ public:
+  static constexpr const char* name = "transfer_into";
+  static constexpr bool prepared = false;
+  using body = void (*)(by_transfer_into&);
+
+  void start(body run) noexcept {
+    make(run);
+    resume();
+  }
+  void make(body run) noexcept {
+    run_ = run;
+    inside.pc = nullptr;
+    ended = false;
+  }
+  PIRN_ALWAYS_INLINE void resume() noexcept {
+    word values[arch::value_words];
+    values[0] = reinterpret_cast<word>(this);
+    values[1] = values[2] = values[3] = 0;
+    if (inside.pc == nullptr) {
+      arch::transfer_into<&enter>(own.top(), inside, values);
+    } else {
+      arch::transfer(inside, values);
+    }
+  }
+  PIRN_ALWAYS_INLINE void yield() noexcept {
+    word values[arch::value_words];
+    values[0] = values[1] = values[2] = values[3] = 0;
+    arch::transfer(outside, values);
+  }
+
+  arch::peer inside, outside;
+  bool ended = false;
+  stack own;
+
+ private:
+  PIRN_NONE static void enter(void* pc, void* sp, void* fp, word self_word, word, word, word) {
+    auto& self = *reinterpret_cast<by_transfer_into*>(self_word);
+    self.outside = {pc, sp, fp};
+    self.run_(self);
+    self.ended = true;
+    word values[arch::value_words];
+    values[0] = values[1] = values[2] = values[3] = 0;
+    arch::transfer_last(self.outside, values);
+  }
+  body run_ = nullptr;
+};
+
 // One group of checks per file.
 void check_registers();
 void check_frames();
 void check_exceptions();
 void check_unwinding();
-/// Steps through both shapes one instruction at a time and unwinds at each.
+/// Steps through all shapes one instruction at a time and unwinds at each.
 void check_single_step();
 /// Takes a backtrace from a signal handler ten thousand times a second while contexts switch.
 void check_profiling(double seconds);

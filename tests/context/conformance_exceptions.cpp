@@ -237,6 +237,7 @@ void check_shape() {
 void check_exceptions() {
   check_shape<by_switch_to>();
   check_shape<by_transfer>();
+  check_shape<by_transfer_into>();
 }
 
 }  // namespace conformance

@@ -138,7 +138,7 @@ void alignment() {
 // With tops of every remainder, since prepare rounds down.
 void alignment_at_entry() {
   static stack own;
-  bool by_switch = true, by_transfer = true;
+  bool by_switch = true, by_transfer = true, by_transfer_into = true;
   for (word slack = 0; slack < 32; ++slack) {
     entry_probe probe{1, reinterpret_cast<void*>(&return_at_once), {}, {}};
     probe.there = arch::prepare(static_cast<char*>(own.top()) - slack, &note_sp_of_switch_to);
@@ -152,9 +152,15 @@ void alignment_at_entry() {
     word values[4] = {0, 0, 0, reinterpret_cast<word>(&probe)};
     arch::transfer(there, values);
     by_transfer = by_transfer && probe.sp % 16 == 8;
+
+    probe.sp = 1;
+    values[3] = reinterpret_cast<word>(&probe);
+    arch::transfer_into<&note_sp_of_transfer>(static_cast<char*>(own.top()) - slack, there, values);
+    by_transfer_into = by_transfer_into && probe.sp % 16 == 8;
   }
   expect(by_switch, "switch_to", "16-byte alignment at the entry's first instruction");
   expect(by_transfer, "transfer", "16-byte alignment at the entry's first instruction");
+  expect(by_transfer_into, "transfer_into", "16-byte alignment at the entry's first instruction");
 }
 
 // ---- over-aligned locals and alloca -----------------------------------------------------------------------------
@@ -283,10 +289,12 @@ template <class Shape>
 void landing_pads() {
   static Shape shape;
   shape.make(&yield_forever<Shape>);
-  const bool at_start = is_landing_pad(shape.inside.pc);
+  const bool at_start = !Shape::prepared || is_landing_pad(shape.inside.pc);
   shape.resume();
+  const bool at_first_resume = is_landing_pad(shape.outside.pc);
   shape.resume();
-  expect(at_start && is_landing_pad(shape.inside.pc), Shape::name, "every place jumped to is a landing pad");
+  expect(at_start && at_first_resume && is_landing_pad(shape.inside.pc) && is_landing_pad(shape.outside.pc),
+         Shape::name, "every place jumped to is a landing pad");
 }
 #endif
 
@@ -305,6 +313,7 @@ void check_shape() {
 void check_frames() {
   check_shape<by_switch_to>();
   check_shape<by_transfer>();
+  check_shape<by_transfer_into>();
   alignment_at_entry();
   side_by_side();
   // A thread with a shadow stack would die at the next return after a switch: everything above shows that it is off.

@@ -336,6 +336,57 @@ CONFORMANCE_KEEP void words_by_transfer(stack& own) {
   expect(all, by_transfer::name, "four values arrive at a resumed context");
 }
 
+// The flag both ways, and the last switch, where the resumer finds whom the ending context says.
+PIRN_NONE void receive_flag_and_end(void* pc, void* sp, void* fp, word first, word second, word third, word fourth) {
+  auto& seen = *reinterpret_cast<messages*>(first);
+  seen.received[1] = second;
+  seen.received[2] = third;
+  seen.received[3] = fourth;
+  arch::peer resumer{pc, sp, fp};
+  seen.received[4] = arch::is_flagged(resumer);
+  word values[4] = {31, 32, 33, 34};
+  arch::transfer(resumer, values);
+  seen.received[5] = arch::is_flagged(resumer);
+  resumer = arch::unflagged(resumer);
+  seen.received[6] = values[0] + values[1] + values[2] + values[3];
+  if (seen.received[6] == 0) {
+    const word last[4] = {41, 42, 43, 44};
+    arch::transfer_last(resumer, last);
+  }
+  const word last[4] = {51, 52, 53, 54};
+  arch::transfer_last(resumer, last, seen.outside);
+}
+
+CONFORMANCE_KEEP void words_by_transfer_into(stack& own) {
+  messages seen;
+  seen.received[4] = seen.received[5] = 7;
+  arch::peer there;
+  word values[4] = {reinterpret_cast<word>(&seen), 2, 3, 4};
+  arch::transfer_into<&receive_flag_and_end>(own.top(), there, values);
+  expect(seen.received[1] == 2 && seen.received[2] == 3 && seen.received[3] == 4, by_transfer_into::name,
+         "four values arrive at entry");
+  expect(values[0] == 31 && values[1] == 32 && values[2] == 33 && values[3] == 34, by_transfer_into::name,
+         "four values arrive at the resumer");
+  expect(own.holds(there.sp) && !arch::is_flagged(there) && seen.received[4] == 0, by_transfer_into::name,
+         "the resumer learns whom to resume next");
+  values[0] = values[1] = values[2] = values[3] = 0;
+  arch::transfer_flagged(there, values);
+  expect(seen.received[5] == 1 && seen.received[6] == 0, "transfer_flagged", "the resumed side finds the flag");
+  expect(values[0] == 41 && values[1] == 42 && values[2] == 43 && values[3] == 44, "transfer_last",
+         "four values arrive at the resumer");
+  expect(arch::is_flagged(there) && there.pc == nullptr && arch::unflagged(there).sp == nullptr, "transfer_last",
+         "the resumer finds that its peer has ended");
+
+  values[0] = reinterpret_cast<word>(&seen);
+  arch::transfer_into<&receive_flag_and_end>(own.top(), there, values);
+  seen.outside = there;
+  values[0] = values[1] = values[2] = values[3] = 1;
+  arch::transfer(there, values);
+  expect(seen.received[5] == 0 && seen.received[6] == 4, "transfer", "the resumed side finds no flag");
+  expect(there.pc == seen.outside.pc && there.sp == seen.outside.sp && there.fp == seen.outside.fp && values[3] == 54,
+         "transfer_last", "the resumer finds the peer that it was handed");
+}
+
 template <class Shape>
 void check_shape() {
   {
@@ -361,9 +412,11 @@ void check_shape() {
 void check_registers() {
   check_shape<by_switch_to>();
   check_shape<by_transfer>();
+  check_shape<by_transfer_into>();
   static stack own;
   words_by_switch_to(own);
   words_by_transfer(own);
+  words_by_transfer_into(own);
 }
 
 }  // namespace conformance

@@ -140,10 +140,12 @@ void walk_inside_and_suspended() {
   frames_by_glibc = 0;
   shape.make(&outermost<Shape>);
 
-  trace fresh;
-  fresh.result = arch::backtrace_suspended(&shape.inside, &note_frame, &fresh);
-  expect(fresh.clean() && fresh.frames == 1 && fresh.ends_at_context_root(), Shape::name,
-         "backtrace_suspended of a fresh context shows its start frame");
+  if (Shape::prepared) {
+    trace fresh;
+    fresh.result = arch::backtrace_suspended(&shape.inside, &note_frame, &fresh);
+    expect(fresh.clean() && fresh.frames == 1 && fresh.ends_at_context_root(), Shape::name,
+           "backtrace_suspended of a fresh context shows its start frame");
+  }
 
   shape.resume();
   const void* inner = trace::address(&innermost<Shape>);
@@ -166,10 +168,14 @@ void walk_inside_and_suspended() {
   expect(suspended.clean() && suspended.ends_at_context_root(), Shape::name, "backtrace_suspended ends at the root");
 
   shape.resume();
-  trace ended;
-  ended.result = arch::backtrace_suspended(&shape.inside, &note_frame, &ended);
-  expect(shape.ended && ended.clean() && !ended.shows(inner), Shape::name,
-         "backtrace_suspended follows the context as it runs on");
+  if (Shape::prepared) {
+    trace ended;
+    ended.result = arch::backtrace_suspended(&shape.inside, &note_frame, &ended);
+    expect(shape.ended && ended.clean() && !ended.shows(inner), Shape::name,
+           "backtrace_suspended follows the context as it runs on");
+  } else {
+    expect(shape.ended && arch::is_flagged(shape.inside), Shape::name, "a context that has ended is flagged");
+  }
 }
 
 // ---- what both kinds of signal look at --------------------------------------------------------------------------
@@ -256,8 +262,9 @@ void step() {
     std::printf("       %ld of %ld instructions, first at %p\n", watched.unclean, watched.strikes,
                 reinterpret_cast<void*>(watched.first_bad_pc));
   }
-  expect(shape.ended && watched.strikes > 100 && watched.in_context > 50 && watched.in_start_frame > 1, Shape::name,
-         "single-stepped through entry, switches and a walk");
+  expect(shape.ended && watched.strikes > 100 && watched.in_context > 50 &&
+             (watched.in_start_frame > 1) == Shape::prepared,
+         Shape::name, "single-stepped through entry, switches and a walk");
   expect(watched.unclean == 0, Shape::name, "unwinds to the root at every instruction");
   expect(during.clean() && during.ends_at_context_root(), Shape::name, "backtrace_suspended under single-stepping");
 }
@@ -344,6 +351,7 @@ void switch_under_fire(double seconds) {
 void check_unwinding() {
   walk_inside_and_suspended<by_switch_to>();
   walk_inside_and_suspended<by_transfer>();
+  walk_inside_and_suspended<by_transfer_into>();
 }
 
 void check_single_step() {
@@ -352,14 +360,16 @@ void check_single_step() {
   }
   step<by_switch_to>();
   step<by_transfer>();
+  step<by_transfer_into>();
 }
 
 void check_profiling(double seconds) {
   if (under_valgrind()) {
     return;
   }
-  switch_under_fire<by_switch_to>(seconds / 2);
-  switch_under_fire<by_transfer>(seconds / 2);
+  switch_under_fire<by_switch_to>(seconds / 3);
+  switch_under_fire<by_transfer>(seconds / 3);
+  switch_under_fire<by_transfer_into>(seconds / 3);
 }
 
 // ---- for a debugger ---------------------------------------------------------------------------------------------

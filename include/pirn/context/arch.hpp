@@ -5,13 +5,17 @@
 //   red_zone       bytes below sp that a leaf function may use without moving sp
 //   context        the state of a suspended computation: pc, sp, fp
 //   peer           the same state, but carried in registers by `transfer`
+//   flagged, is_flagged, ended_peer, unflagged   a mark in a peer, in the low bit of its sp (`peer_flag`)
 //   root_frame     the frame under every entry function: it ends a backtrace
 //   prepare        builds a context on a fresh stack
 //   switch_to      symmetric switch, state in memory, two words of message in registers
 //   transfer       symmetric switch, state and four words of values in registers
+//   transfer_flagged      the same, and the resumed side finds the caller flagged
+//   transfer_into  suspends the caller and enters a constant function on a fresh stack, without `prepare`
+//   transfer_last  the last switch of a context, which says whom the resumed side finds as its peer
 //   shadow_stack_active   whether the kernel checks returns against a shadow stack, which no switch here moves
 //
-// Terms that hold for both switches:
+// Terms that hold for all switches:
 //   * They are inlined (by clang before 19 not, see the ISA file). The asm clobbers every register but sp and fp, so
 //     the compiler spills what is live at the call site and nothing else, and each site has its own entry in the
 //     indirect branch predictor.
@@ -20,6 +24,9 @@
 //   * sp is a valid stack at every instruction, and unwind tables are right at every instruction: while sp and fp
 //     are exchanged, the tables describe the context that is being resumed.
 //   * An asm is presumed not to throw. An exception must be thrown by code after the switch, not by the switch.
+//   * A flag means that something is out of the ordinary, so that code after a transfer tests one bit and all value
+//     words stay free for values: a suspended side that finds its resumer flagged is to end, a resumer that finds its
+//     peer flagged has outlived it. A flagged peer is never resumed: `unflagged` comes first.
 //   * The direction flag is clear before and after, as the calling convention has it. Floating-point control words
 //     (mxcsr, x87) are shared by all contexts; built with PIRN_KEEP_FP_WORDS each context keeps its own, and a new
 //     context begins with those of whoever resumes it first.
@@ -37,6 +44,8 @@
 //      | red zone       |             | red zone       |             context.fp = 0
 //      +----------------+             +----------------+
 //      context.pc = its resume label
+//
+// transfer_into leaves out `entry` and the start frame: entry's code begins with sp at `root_frame + 8`.
 #pragma once
 
 #if defined(__x86_64__) && !defined(__ILP32__)

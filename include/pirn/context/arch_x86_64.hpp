@@ -57,6 +57,22 @@
 // A function that is nothing but its asm: gcc puts a stack protector's prologue into naked functions too.
 #define PIRN_NAKED \
   __attribute__((naked, noinline, no_stack_protector, no_instrument_function, patchable_function_entry(0)))
+// Where transfer_into puts what its entry function receives: in the registers of the two conventions.
+#if defined(PIRN_HAS_NONE)
+#define PIRN_INTO_PC "%%r12"
+#define PIRN_INTO_SP "%%r13"
+#define PIRN_INTO_FP "%%r14"
+#define PIRN_INTO_VALUES "+r"(value0), "+r"(value1), "+r"(value2), "+r"(value3), "+r"(fresh)
+#define PIRN_INTO_CLOBBERS "rcx", "r8", "r9",
+#else
+#define PIRN_INTO_PC "%%rdi"
+#define PIRN_INTO_SP "%%rsi"
+#define PIRN_INTO_FP "%%rdx"
+#define PIRN_INTO_VALUES                                                                                     \
+  "=&r"(value0), "=&r"(value1), "=&r"(value2), "=&r"(value3), "+r"(fresh), "+r"(argument3), "+r"(argument4), \
+      "+r"(argument5)
+#define PIRN_INTO_CLOBBERS
+#endif
 #if defined(__CET__) && (__CET__ & 1)
 #define PIRN_LANDING "endbr64\n\t"
 #else
@@ -81,6 +97,28 @@ static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 8 && offset
 
 /// The same state as a value that `transfer` keeps in registers.
 using peer = context;
+
+/// The bit of `peer::sp` that is free, since stacks are aligned: set, it marks a peer as out of the ordinary.
+inline constexpr word peer_flag = 1;
+/// `who` with the mark. A marked peer must not be resumed.
+PIRN_ALWAYS_INLINE peer flagged(peer who) noexcept {
+  who.sp = reinterpret_cast<void*>(reinterpret_cast<word>(who.sp) | peer_flag);
+  return who;
+}
+/// Whether `who` has the mark: a test of a register and a branch.
+PIRN_ALWAYS_INLINE bool is_flagged(const peer& who) noexcept {
+  return (reinterpret_cast<word>(who.sp) & peer_flag) != 0;
+}
+/// What stands for a context that has ended: flagged, and null but for that.
+PIRN_ALWAYS_INLINE peer ended_peer() noexcept {
+  peer none;
+  return flagged(none);
+}
+/// `who` without the mark.
+PIRN_ALWAYS_INLINE peer unflagged(peer who) noexcept {
+  who.sp = reinterpret_cast<void*>(reinterpret_cast<word>(who.sp) & ~peer_flag);
+  return who;
+}
 
 /// The frame that every entry function appears to have been called from. Its unwind table says that there is no
 /// caller, which ends a backtrace; running into it (an entry function returned) traps.
@@ -121,11 +159,25 @@ using switch_entry = void (*)(word, word);
 typedef void(PIRN_NONE* transfer_entry)(void* pc, void* sp, void* fp, word, word, word, word);
 
 namespace detail {
-PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry, void (*start)()) noexcept {
+/// Puts the root frame onto a fresh stack and returns the sp at which an entry function begins. A seventh argument
+/// lies above it.
+PIRN_ALWAYS_INLINE void** plant_root(void* top) noexcept {
   auto* slot = reinterpret_cast<void**>(reinterpret_cast<word>(top) & ~word{15});
   *--slot = nullptr;
   *--slot = nullptr;  // the seventh argument
   *--slot = reinterpret_cast<char*>(reinterpret_cast<void*>(&root_frame)) + 8;
+  return slot;
+}
+/// An entry function behind a name that an asm may use as a constant: position-independent code has no such name for
+/// one that another module could replace, which a hidden one is not. The entry function is usually inlined into it.
+template <transfer_entry entry>
+__attribute__((visibility("hidden"))) PIRN_NONE void land(void* pc, void* sp, void* fp, word value0, word value1,
+                                                          word value2, word value3) {
+  entry(pc, sp, fp, value0, value1, value2, value3);
+}
+
+PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry, void (*start)()) noexcept {
+  void** slot = plant_root(top);
   *--slot = entry;
   return {reinterpret_cast<char*>(reinterpret_cast<void*>(start)) + 8, slot, nullptr};
 }
@@ -206,11 +258,11 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
   fp.restore();
 }
 
-/// Suspends the caller and resumes `to`, both as (pc, sp, fp) in registers, with four words of values. On return
-/// `to` is whoever resumed us and `values` what they sent. The registers are those in which preserve_none passes
-/// (pc, sp, fp, values...), so a fresh context's entry function finds its arguments in place.
-PIRN_SWITCH_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept {
-  const detail::fp_words fp_control;
+namespace detail {
+/// `transfer`, where the resumed side finds `mark` in the sp of its peer.
+template <word mark>
+PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) noexcept {
+  const fp_words fp_control;
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   const word sent0 = values[0], sent1 = values[1], sent2 = values[2], sent3 = values[3];
   register void* pc asm("r12") = target_pc;
@@ -227,6 +279,7 @@ PIRN_SWITCH_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept
       "movq %%r14, %%r10\n\t"
       "leaq 1f(%%rip), %%r12\n\t"
       "movq %%rsp, %%r13\n\t"
+      ".if %c[mark]\n\torq %[mark], %%r13\n\t.endif\n\t"
       "movq %%rbp, %%r14\n\t"
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(".cfi_def_cfa r9, 0")
@@ -239,7 +292,7 @@ PIRN_SWITCH_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept
       "nop\n"
       "1:\n\t" PIRN_LANDING
       : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(value2), "+r"(value3)
-      :
+      : [mark] "i"(mark)
       : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", PIRN_CLOBBER_FLOAT, "memory", "cc");
   const word received0 = value0, received1 = value1, received2 = value2, received3 = value3;
   void *const resumer_pc = pc, *const resumer_sp = sp, *const resumer_fp = fp;
@@ -251,6 +304,109 @@ PIRN_SWITCH_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept
   values[2] = received2;
   values[3] = received3;
   fp_control.restore();
+}
+}  // namespace detail
+
+/// Suspends the caller and resumes `to`, which must not be flagged, both as (pc, sp, fp) in registers, with four words
+/// of values. On return `to` is whoever resumed us and `values` what they sent. The registers are those in which
+/// preserve_none passes (pc, sp, fp, values...), so a fresh context's entry function finds its arguments in place.
+PIRN_ALWAYS_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept {
+  detail::transfer_marking<0>(to, values);
+}
+
+/// As `transfer`, and the resumed side finds its peer, the caller, flagged.
+PIRN_ALWAYS_INLINE void transfer_flagged(peer& to, word (&values)[value_words]) noexcept {
+  detail::transfer_marking<peer_flag>(to, values);
+}
+
+/// As `to = prepare(top, entry); transfer(to, values);`, by a direct jump to the entry function. What `to` holds before
+/// is not looked at.
+template <transfer_entry entry>
+PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_words]) noexcept {
+  const detail::fp_words fp_control;
+  void** const root = detail::plant_root(top);
+  const word sent0 = values[0], sent1 = values[1], sent2 = values[2], sent3 = values[3];
+#if defined(PIRN_HAS_NONE)
+  register word value0 asm("r15") = sent0;
+  register word value1 asm("rdi") = sent1;
+  register word value2 asm("rsi") = sent2;
+  register word value3 asm("rdx") = sent3;
+#else
+  // The ordinary convention has (pc, sp, fp) in rdi, rsi, rdx, and the last value above the return address.
+  root[1] = reinterpret_cast<void*>(sent3);
+  register word value0 asm("r15");
+  register word value1 asm("rdi");
+  register word value2 asm("rsi");
+  register word value3 asm("rdx");
+  register word argument3 asm("rcx") = sent0;
+  register word argument4 asm("r8") = sent1;
+  register word argument5 asm("r9") = sent2;
+#endif
+  register void* pc asm("r12");
+  register void* sp asm("r13");
+  register void* fp asm("r14");
+  register void** fresh asm("r10") = root;
+  asm volatile(
+      "leaq 1f(%%rip), " PIRN_INTO_PC "\n\t"
+      "movq %%rsp, " PIRN_INTO_SP "\n\t"
+      "movq %%rbp, " PIRN_INTO_FP "\n\t"
+      // From here to the jump the caller is the root frame, to which the word at r10 returns.
+      PIRN_CFI(".cfi_remember_state")
+      PIRN_CFI(".cfi_def_cfa r10, 8")
+      PIRN_CFI(".cfi_offset rip, -8")
+      "movq %%r10, %%rsp\n\t"
+      "xorl %%ebp, %%ebp\n\t"
+      "jmp %P[landing]\n\t"
+      PIRN_CFI(".cfi_restore_state")
+      "nop\n"
+      "1:\n\t" PIRN_LANDING
+      : "=&r"(pc), "=&r"(sp), "=&r"(fp), PIRN_INTO_VALUES
+      : [landing] "i"(&detail::land<entry>)
+      : "rax", "rbx", PIRN_INTO_CLOBBERS "r11", PIRN_CLOBBER_FLOAT, "memory", "cc");
+  const word received0 = value0, received1 = value1, received2 = value2, received3 = value3;
+  void *const resumer_pc = pc, *const resumer_sp = sp, *const resumer_fp = fp;
+  to.pc = resumer_pc;
+  to.sp = resumer_sp;
+  to.fp = resumer_fp;
+  values[0] = received0;
+  values[1] = received1;
+  values[2] = received2;
+  values[3] = received3;
+  fp_control.restore();
+}
+
+/// The last switch of a context: as `transfer`, but the caller never runs again, and its stack is free as soon as `to`
+/// runs. The resumed side finds `instead` as its peer; a context that hands over as it ends puts whoever shall be
+/// resumed next there.
+[[noreturn]] PIRN_ALWAYS_INLINE void transfer_last(const peer& to, const word (&values)[value_words],
+                                                   const peer& instead = ended_peer()) noexcept {
+  void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
+  void *const instead_pc = instead.pc, *const instead_sp = instead.sp, *const instead_fp = instead.fp;
+  const word sent0 = values[0], sent1 = values[1], sent2 = values[2], sent3 = values[3];
+  register void* pc asm("r12") = instead_pc;
+  register void* sp asm("r13") = instead_sp;
+  register void* fp asm("r14") = instead_fp;
+  register word value0 asm("r15") = sent0;
+  register word value1 asm("rdi") = sent1;
+  register word value2 asm("rsi") = sent2;
+  register word value3 asm("rdx") = sent3;
+  register void* to_pc asm("r8") = target_pc;
+  register void* to_sp asm("r9") = target_sp;
+  register void* to_fp asm("r10") = target_fp;
+  asm volatile(
+      PIRN_CFI(".cfi_remember_state")
+      PIRN_CFI(".cfi_def_cfa r9, 0")
+      PIRN_CFI(".cfi_register rip, r8")
+      PIRN_CFI(".cfi_register rbp, r10")
+      "movq %%r9, %%rsp\n\t"
+      "movq %%r10, %%rbp\n\t"
+      "jmpq *%%r8\n\t"
+      PIRN_CFI(".cfi_restore_state")
+      :
+      : "r"(pc), "r"(sp), "r"(fp), "r"(value0), "r"(value1), "r"(value2), "r"(value3), "r"(to_pc), "r"(to_sp),
+        "r"(to_fp)
+      : "memory");
+  __builtin_unreachable();
 }
 
 /// Whether this thread runs under a hardware shadow stack. A switch would make the next return fault, so callers
