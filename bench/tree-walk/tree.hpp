@@ -87,6 +87,16 @@ void walk_row(const char* impl, Walk walk, const char* note = nullptr) {
   row("tree-walk", impl, mode("walk"), "ns", ns, note);
 }
 
+/// How many elements two generators have in common, from the first.
+template <typename Generator>
+std::uint64_t equal_run(Generator one, Generator other) {
+  std::uint64_t equal = 0;
+  while (one.next() && other.next() && one.value() == other.value()) {
+    ++equal;
+  }
+  return equal;
+}
+
 /// Measures `equal_leaves(a, b)`, which returns how many leaves, from the left, the trees with these roots have in
 /// common; they have the same fringe when that is all of them. The figure is for one leaf of both.
 template <typename EqualLeaves>
