@@ -1,0 +1,323 @@
+// How a suspended context that nobody will resume any more takes down its stack.
+//
+//   canceller                                   suspended context
+//   forced_unwind cancel("name");
+//   transfer(flagged peer, &cancel)  ------->   is_flagged: a cold branch calls cancel.raise()
+//                                               destructors run, innermost frame first
+//                                               run_unwindable, in the entry function, returns `unwound`
+//   ~forced_unwind               <-------       transfer_last
+//
+// It is a foreign exception of the unwinder, not a C++ exception: nothing is allocated, no `catch` names it, and a
+// `catch (...)` that ends without `throw;` gives it back to us (as the exception's cleanup), where it is restarted.
+// While it runs, std::uncaught_exceptions() is one higher, so that scope guards see a failure.
+#pragma once
+
+#include <cxxabi.h>
+#include <unwind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <utility>
+
+#include "pirn/detail/abi.hpp"
+#include "pirn/detail/platform.hpp"
+
+#define PIRN_COLD __attribute__((cold, noinline))
+
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the name is the Itanium ABI's
+extern "C" void* pirn_exception_globals() noexcept asm("__cxa_get_globals");
+
+namespace pirn::inline PIRN_ABI {
+
+/// What the C++ runtime keeps per OS thread about exceptions in flight (Itanium C++ ABI, 2.2.2): the list of caught
+/// ones and the count of those thrown and not yet caught.
+struct exception_globals {
+  void* caught = nullptr;
+  unsigned uncaught = 0;
+
+  /// Those of the calling OS thread. Valid until it ends.
+  [[nodiscard]] static exception_globals& of_thread() noexcept {
+    return *static_cast<exception_globals*>(pirn_exception_globals());
+  }
+  /// Not zero if any are in flight.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::uintptr_t bits() const noexcept {
+    return reinterpret_cast<std::uintptr_t>(caught) | uncaught;
+  }
+};
+
+/// Receives one line, without a line feed, about an unwind that was resisted. May be called on any stack.
+using unwind_reporter = void (*)(const char* line) noexcept;
+
+/// How a body ended.
+enum class ending : std::uint8_t {
+  returned,
+  threw,    ///< an exception of the body's own
+  unwound,  ///< by forced_unwind::raise
+};
+
+/// One cancellation. Lives in the frame of the canceller, who waits meanwhile; both run on the same OS thread.
+/// Constructing it takes the thread's exceptions in flight away from the canceller, destroying it gives them back.
+class forced_unwind {
+ public:
+  /// `name` is for messages.
+  PIRN_COLD explicit forced_unwind(const char* name) noexcept
+      : name_(name), cancellers_(std::exchange(exception_globals::of_thread(), {})) {}
+  ~forced_unwind();
+  forced_unwind(const forced_unwind&) = delete;
+  forced_unwind& operator=(const forced_unwind&) = delete;
+
+  /// Unwinds the calling context up to its run_unwindable. Ends the program with a message, and as far as the tables
+  /// tell before anything is destroyed, when a frame in between is noexcept or the context is already unwinding.
+  [[noreturn]] void raise();
+
+  /// Says, once for each cancellation, that it was resisted.
+  void report(const char* what) noexcept;
+  /// Says why the stack cannot be unwound, and ends the program.
+  [[noreturn]] static void refuse(const char* name, const char* why) noexcept;
+  /// Sets who is told; null puts the default back, which writes to stderr. Returns the earlier. Thread-safe.
+  static unwind_reporter set_reporter(unwind_reporter reporter) noexcept {
+    return reporter_.exchange(reporter, platform::memory_order_acq_rel);
+  }
+
+ private:
+  template <class Body>
+  friend ending run_unwindable(Body&& body, std::exception_ptr& thrown);
+
+  static ending caught(std::exception_ptr& thrown);
+  static _Unwind_Reason_Code step(int, _Unwind_Action, _Unwind_Exception_Class, _Unwind_Exception*, _Unwind_Context*,
+                                  void* self);
+  static void swallowed(_Unwind_Reason_Code, _Unwind_Exception* exception);
+  static _Unwind_Reason_Code find_barrier(_Unwind_Context* frame, void* found);
+  static void terminating() noexcept;
+  static void watch_terminate() noexcept;
+
+  _Unwind_Exception exception_{};  // first: `swallowed` gets its address
+  const char* name_;
+  exception_globals cancellers_;
+  void* set_aside_ = nullptr;  // exceptions that the context had caught
+  unsigned uncaught_ = 0;      // as of the last frame that the unwinder looked at
+  bool reported_ = false;
+  forced_unwind* outer_ = nullptr;
+
+  static inline platform::atomic<unwind_reporter> reporter_{nullptr};
+  static inline std::terminate_handler earlier_terminate_ = nullptr;
+  static inline constinit thread_local forced_unwind* innermost_ = nullptr;
+};
+
+/// Calls `body` and says how it ended; an exception of its own is moved to `thrown`. The caller must not be noexcept.
+template <class Body>
+PIRN_ALWAYS_INLINE ending run_unwindable(Body&& body, std::exception_ptr& thrown) {
+  try {
+    std::forward<Body>(body)();
+    return ending::returned;
+  } catch (...) {
+    return forced_unwind::caught(thrown);
+  }
+}
+
+namespace detail {
+
+/// Reads the table of call sites that GCC and clang write for C++ (the LSDA).
+class call_sites {
+ public:
+  explicit call_sites(const void* table) noexcept : at_(static_cast<const unsigned char*>(table)) {}
+
+  /// Whether an exception from `offset` bytes into the function ends the program: the table has no entry for it.
+  [[nodiscard]] bool is_noexcept_at(std::uintptr_t offset) noexcept {
+    constexpr unsigned char absent = 0xff;
+    if (*at_++ != absent) {
+      return false;  // landing pads elsewhere: only written by hand
+    }
+    if (*at_++ != absent) {
+      uleb();
+    }
+    const unsigned char form = *at_++;
+    const std::uintptr_t length = uleb();
+    const unsigned char* const end = at_ + length;
+    while (at_ < end) {
+      const std::uintptr_t begin = number(form);
+      const std::uintptr_t size = number(form);
+      number(form);
+      uleb();
+      if (!known_) {
+        return false;
+      }
+      if (offset < begin) {
+        return true;
+      }
+      if (offset - begin < size) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  std::uintptr_t uleb() noexcept {
+    std::uintptr_t value = 0;
+    for (unsigned shift = 0;; shift += 7) {
+      const unsigned char byte = *at_++;
+      if (shift < sizeof value * 8) {
+        value |= static_cast<std::uintptr_t>(byte & 0x7f) << shift;
+      }
+      if ((byte & 0x80) == 0) {
+        return value;
+      }
+    }
+  }
+  std::uintptr_t number(unsigned char form) noexcept {
+    if (form == 1) {  // DW_EH_PE_uleb128; udata2, 4 and 8 are 2, 3 and 4
+      return uleb();
+    }
+    known_ = known_ && form >= 2 && form <= 4;
+    std::uint64_t value = 0;
+    const std::size_t bytes = known_ ? std::size_t{1} << (form - 1) : 0;
+    __builtin_memcpy(&value, at_, bytes);  // of little-endian machines
+    at_ += bytes;
+    return static_cast<std::uintptr_t>(value);
+  }
+
+  const unsigned char* at_;
+  bool known_ = true;
+};
+
+}  // namespace detail
+
+// ---- cold code --------------------------------------------------------------------------------------------------
+
+PIRN_COLD inline void forced_unwind::refuse(const char* name, const char* why) noexcept {
+  std::fprintf(stderr, "pirn: \"%s\" cannot be unwound: %s\n", name, why);
+  std::abort();
+}
+
+PIRN_COLD inline void forced_unwind::report(const char* what) noexcept {
+  if (std::exchange(reported_, true)) {
+    return;
+  }
+  char line[256];
+  std::snprintf(line, sizeof line, "pirn: while \"%s\" was being unwound, %s", name_, what);
+  if (const unwind_reporter reporter = reporter_.load(platform::memory_order_acquire); reporter != nullptr) {
+    reporter(line);
+  } else {
+    std::fprintf(stderr, "%s\n", line);
+  }
+}
+
+inline _Unwind_Reason_Code forced_unwind::find_barrier(_Unwind_Context* frame, void* found) {
+  int before = 0;
+  const std::uintptr_t pc = _Unwind_GetIPInfo(frame, &before);
+  const auto* table = reinterpret_cast<const void*>(_Unwind_GetLanguageSpecificData(frame));
+  if (pc == 0 || table == nullptr) {
+    return _URC_NO_REASON;
+  }
+  const std::uintptr_t function = _Unwind_GetRegionStart(frame);
+  if (detail::call_sites(table).is_noexcept_at(pc - (before != 0 ? 0 : 1) - function)) {
+    *static_cast<std::uintptr_t*>(found) = function;
+    return _URC_END_OF_STACK;
+  }
+  return _URC_NO_REASON;
+}
+
+// clang's noexcept looks like a catch block in the tables, and a destructor may call std::terminate by itself: whatever
+// the walk did not foresee ends here.
+inline void forced_unwind::terminating() noexcept {
+  const forced_unwind* const self = innermost_;
+  if (self != nullptr && std::current_exception() == nullptr) {
+    refuse(self->name_,
+           "it is suspended under noexcept, in a destructor for example. Everything that may suspend must be able "
+           "to throw: noexcept(false), or resume it to its end before destroying it");
+  }
+  if (earlier_terminate_ != nullptr) {
+    earlier_terminate_();
+  }
+  std::abort();
+}
+
+inline void forced_unwind::watch_terminate() noexcept {
+  static const bool once = [] {
+    earlier_terminate_ = std::get_terminate();
+    std::set_terminate(&terminating);
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unwind_Exception_Class, _Unwind_Exception*,
+                                               _Unwind_Context*, void* self) {
+  auto& unwind = *static_cast<forced_unwind*>(self);
+  if ((actions & _UA_END_OF_STACK) != 0) {
+    refuse(unwind.name_, "its entry function is not an unwindable one");
+  }
+  unwind.uncaught_ = exception_globals::of_thread().uncaught;
+  return _URC_NO_REASON;
+}
+
+PIRN_COLD inline void forced_unwind::raise() {
+  watch_terminate();
+  exception_globals& globals = exception_globals::of_thread();
+  const bool again = innermost_ == this;  // it suspended while it was being unwound
+  if (globals.uncaught != (again ? uncaught_ : 0)) {
+    refuse(name_, "it is suspended in a destructor that is itself run by an exception");
+  }
+  std::uintptr_t barrier = 0;
+  _Unwind_Backtrace(&find_barrier, &barrier);
+  if (barrier != 0) {
+    char why[160];
+    std::snprintf(why, sizeof why, "it is suspended under noexcept, in the function at 0x%zx (a destructor?)",
+                  static_cast<std::size_t>(barrier));
+    refuse(name_, why);
+  }
+  // The runtime refuses to catch a foreign exception beside others, and what ends a catch block finds nothing then.
+  if (!again) {
+    set_aside_ = globals.caught;
+    outer_ = std::exchange(innermost_, this);
+    exception_.exception_cleanup = &swallowed;
+  }
+  globals.caught = nullptr;
+  globals.uncaught = 1;
+  _Unwind_ForcedUnwind(&exception_, reinterpret_cast<_Unwind_Stop_Fn>(&step), this);
+  refuse(name_, "a frame on its stack has no unwind tables");
+}
+
+// Called by the end of a catch block that did not rethrow.
+inline void forced_unwind::swallowed(_Unwind_Reason_Code, _Unwind_Exception* exception) {
+  auto& unwind = *reinterpret_cast<forced_unwind*>(exception);
+  exception_globals& globals = exception_globals::of_thread();
+  globals.caught = nullptr;
+  if (globals.uncaught != unwind.uncaught_) {
+    unwind.report("a catch block threw another exception instead of rethrowing");
+    return;  // that one is on its way, and as good
+  }
+  unwind.report("a catch (...) block ended without `throw;`: the unwind goes on regardless");
+  _Unwind_ForcedUnwind(exception, reinterpret_cast<_Unwind_Stop_Fn>(&step), &unwind);
+  refuse(unwind.name_, "a frame on its stack has no unwind tables");
+}
+
+PIRN_COLD inline forced_unwind::~forced_unwind() {
+  exception_globals& globals = exception_globals::of_thread();
+  if (innermost_ == this) {
+    innermost_ = outer_;
+    globals.caught = set_aside_;
+    while (globals.caught != nullptr) {
+      abi::__cxa_end_catch();
+    }
+  }
+  globals = cancellers_;
+}
+
+PIRN_COLD inline ending forced_unwind::caught(std::exception_ptr& thrown) {
+  thrown = std::current_exception();
+  if (thrown != nullptr) {
+    return ending::threw;
+  }
+  if (innermost_ == nullptr) {
+    throw;  // somebody else's, pthread_cancel's for example
+  }
+  exception_globals::of_thread() = {};  // the end of this catch block finds nothing
+  return ending::unwound;
+}
+
+}  // namespace pirn::inline PIRN_ABI
