@@ -81,15 +81,23 @@ struct digest {
   friend bool operator==(const digest&, const digest&) = default;
 };
 
-/// Under `./dev bench --counts`, the number of operations to do once, untimed; otherwise 0.
-inline std::uint64_t operations_to_count() { return std::getenv("PIRN_BENCH_COUNT") == nullptr ? 0 : input("COUNT"); }
+/// Under `./dev bench --counts` a program does the COUNT operations of its COUNT_LOOPth timing loop, and nothing else.
+inline bool counting() { return std::getenv("PIRN_BENCH_COUNT") != nullptr; }
+
+/// Whether the timing loop that asks is the one to count.
+inline bool counted_loop() {
+  static std::uint64_t loops = 0;
+  return loops++ == input("COUNT_LOOP");
+}
 
 /// The median cost in nanoseconds of one of the `n` operations that `run(n)` does. The number of operations, a multiple
 /// of `granule`, grows until a block lasts long enough, which is the warm-up too.
 template <typename Run>
 double ns_per_operation(Run&& run, std::uint64_t granule = 10) {
-  if (const std::uint64_t counted = operations_to_count(); counted != 0) {
-    run((counted + granule - 1) / granule * granule);
+  if (counting()) {
+    if (counted_loop()) {
+      run((input("COUNT") + granule - 1) / granule * granule);
+    }
     return 0;
   }
   const double block_ns = static_cast<double>(input("BLOCK_MS")) * 1e6;

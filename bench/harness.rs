@@ -1,4 +1,6 @@
 // harness.hpp for Rust: the inputs, the timing loop, the checker and the output row.
+use std::sync::atomic::{AtomicU64, Ordering};
+
 /// An input of the workload, set by run.py for all languages alike.
 pub fn input(name: &str) -> u64 {
     let variable = format!("PIRN_BENCH_{name}");
@@ -42,19 +44,14 @@ impl Digest {
     }
 }
 
-/// Under `./dev bench --counts`, the number of operations to do once, untimed; otherwise 0.
-pub fn operations_to_count() -> u64 {
-    match std::env::var("PIRN_BENCH_COUNT") {
-        Ok(_) => input("COUNT"),
-        Err(_) => 0,
-    }
-}
-
 /// The median cost in nanoseconds of one of the `n` operations that `run(n)` does, as in harness.hpp.
 pub fn ns_per_operation(granule: u64, mut run: impl FnMut(u64)) -> f64 {
-    let counted = operations_to_count();
-    if counted != 0 {
-        run(counted.div_ceil(granule) * granule);
+    if std::env::var_os("PIRN_BENCH_COUNT").is_some() {
+        // Under `./dev bench --counts`, as in harness.hpp.
+        static LOOPS: AtomicU64 = AtomicU64::new(0);
+        if LOOPS.fetch_add(1, Ordering::Relaxed) == input("COUNT_LOOP") {
+            run(input("COUNT").div_ceil(granule) * granule);
+        }
         return 0.0;
     }
     let block_ns = input("BLOCK_MS") as f64 * 1e6;
