@@ -5,11 +5,15 @@
 // and for the last switch of A, which will never be resumed:  A.leave_for_good(B)   [the switch]   B.arrive()
 // Before all of them comes create or adopt_thread, and after all of them destroy, from another context or, for an
 // adopted one, from its thread. A context may be destroyed while suspended and before it ever ran.
+//
+// sanitizer_peer does the same where a context does not know which one it is, only whom it goes to and who comes back:
+//   peer.leave()   [the switch]   peer.arrive()     peer now stands for whoever resumed us
 #pragma once
 
 #include <pthread.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "pirn/detail/abi.hpp"
 
@@ -27,6 +31,18 @@
 namespace pirn::inline PIRN_ABI {
 
 #if defined(PIRN_ASAN)
+namespace detail {
+/// How much ASan maps as fake stack for a stack of this size: a page, two flag bytes per 64-byte frame, and the stack's
+/// size, between 64 KiB and 1 MiB, once for each of its eleven classes of frames.
+constexpr std::size_t fake_stack_size(std::size_t stack_size) noexcept {
+  std::size_t frames = std::size_t{1} << 16;
+  while (frames < stack_size && frames < std::size_t{1} << 20) {
+    frames *= 2;
+  }
+  return 4096 + frames / 32 + frames * 11;
+}
+}  // namespace detail
+
 /// One per context: its stack's bounds and its fake stack (where detect_stack_use_after_return puts frames). Both are
 /// registered with LeakSanitizer, which otherwise looks only at the stack that a thread is running on.
 class sanitizer_state {
@@ -104,21 +120,58 @@ class sanitizer_state {
       fake_stack_ = nullptr;
     }
   }
-  /// How much ASan maps for a stack of this size: a page, two flag bytes per 64-byte frame, and the stack's size,
-  /// between 64 KiB and 1 MiB, once for each of its eleven classes of frames.
   __attribute__((no_sanitize_address)) std::size_t fake_stack_size() const noexcept {
-    std::size_t frames = std::size_t{1} << 16;
-    while (frames < size_ && frames < std::size_t{1} << 20) {
-      frames *= 2;
-    }
-    return 4096 + frames / 32 + frames * 11;
+    return detail::fake_stack_size(size_);
   }
 
+  friend class sanitizer_peer;
   void* fake_stack_ = nullptr;
   void* scanned_fake_stack_ = nullptr;
   void* limit_ = nullptr;
   std::size_t size_ = 0;
   bool adopted_ = false;
+};
+
+/// Travels with a peer: the bounds of its stack. ASan tells them of a stack when it is left, so nobody need have
+/// registered it; a thread's own is made known to LeakSanitizer while its context is suspended.
+class sanitizer_peer {
+ public:
+  sanitizer_peer() noexcept = default;
+  /// For a context that has not run yet.
+  explicit sanitizer_peer(const sanitizer_state& fresh) noexcept : limit_(fresh.limit_), size_(fresh.size_) {}
+  PIRN_ALWAYS_INLINE void leave() noexcept {
+    forget();
+    __sanitizer_start_switch_fiber(&fake_stack_, limit_, size_);
+    if (fake_stack_ != nullptr) {  // its size is not known here; what is scanned too much can only hide a leak
+      __lsan_register_root_region(fake_stack_, detail::fake_stack_size(SIZE_MAX));
+    }
+  }
+  PIRN_ALWAYS_INLINE void leave_for_good() noexcept {
+    forget();
+    __sanitizer_start_switch_fiber(nullptr, limit_, size_);
+  }
+  PIRN_ALWAYS_INLINE void arrive() noexcept {
+    if (fake_stack_ != nullptr) {
+      __lsan_unregister_root_region(fake_stack_, detail::fake_stack_size(SIZE_MAX));
+    }
+    __sanitizer_finish_switch_fiber(fake_stack_, &limit_, &size_);
+    fake_stack_ = nullptr;
+    scanned_ = true;
+    __lsan_register_root_region(limit_, size_);
+  }
+  /// The peer has ended, or will be left: it need not be scanned as a suspended one.
+  PIRN_ALWAYS_INLINE void forget() noexcept {
+    if (scanned_) {
+      __lsan_unregister_root_region(limit_, size_);
+      scanned_ = false;
+    }
+  }
+
+ private:
+  void* fake_stack_ = nullptr;  // ours, while we are away
+  const void* limit_ = nullptr;
+  std::size_t size_ = 0;
+  bool scanned_ = false;
 };
 #elif defined(PIRN_TSAN)
 /// One per context: TSan's own notion of a fiber.
@@ -146,8 +199,36 @@ class sanitizer_state {
   PIRN_ALWAYS_INLINE void arrive() noexcept {}
 
  private:
+  friend class sanitizer_peer;
   void* fiber_ = nullptr;
   bool adopted_ = false;
+};
+
+/// Travels with a peer: its fiber. Who is left is noted by the thread, for whom it arrives at.
+class sanitizer_peer {
+ public:
+  sanitizer_peer() noexcept = default;
+  explicit sanitizer_peer(const sanitizer_state& fresh) noexcept : fiber_(fresh.fiber_) {}
+  PIRN_ALWAYS_INLINE void leave() noexcept {
+    note_left(__tsan_get_current_fiber());
+    __tsan_switch_to_fiber(fiber_, 0);
+  }
+  PIRN_ALWAYS_INLINE void leave_for_good() noexcept { leave(); }
+  PIRN_ALWAYS_INLINE void arrive() noexcept { fiber_ = last_left(); }
+  PIRN_ALWAYS_INLINE void forget() noexcept {}
+
+ private:
+  // Neither inlined nor taken for a constant: the thread is another one after a switch.
+  PIRN_NOINLINE __attribute__((no_sanitize("thread"))) static void note_left(void* fiber) noexcept {
+    left_ = fiber;
+    asm volatile("" ::: "memory");
+  }
+  PIRN_NOINLINE __attribute__((no_sanitize("thread"))) static void* last_left() noexcept {
+    asm volatile("" ::: "memory");
+    return left_;
+  }
+  static inline thread_local void* left_ = nullptr;
+  void* fiber_ = nullptr;
 };
 #elif defined(PIRN_VALGRIND)
 /// One per context: valgrind's registration of its stack.
@@ -182,6 +263,19 @@ class sanitizer_state {
   PIRN_ALWAYS_INLINE void leave(const sanitizer_state&) noexcept {}
   PIRN_ALWAYS_INLINE void leave_for_good(const sanitizer_state&) noexcept {}
   PIRN_ALWAYS_INLINE void arrive() noexcept {}
+};
+#endif
+
+#if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
+/// The empty twin; valgrind sees a switch by the change of sp.
+class sanitizer_peer {
+ public:
+  sanitizer_peer() noexcept = default;
+  explicit sanitizer_peer(const sanitizer_state&) noexcept {}
+  PIRN_ALWAYS_INLINE void leave() noexcept {}
+  PIRN_ALWAYS_INLINE void leave_for_good() noexcept {}
+  PIRN_ALWAYS_INLINE void arrive() noexcept {}
+  PIRN_ALWAYS_INLINE void forget() noexcept {}
 };
 #endif
 

@@ -1,0 +1,339 @@
+// Typed one-shot continuations: who can be resumed is a value, and a switch exchanges it for another one.
+//
+//   auto [k2, x, y] = std::move(k).resume(a, b);     a, b, x, y and both peers stay in registers
+//
+// What a body runs on, and what must be known to end it, lie on its own stack, above its frames:
+//
+//        +----------------------+ the stack's top
+//        | colour, alignment    |
+//        | record: the body, the stack, who takes it back, what sanitizers were told
+//        +----------------------+ a multiple of record_alignment
+//        | root frame           | of arch::prepare or arch::transfer_into
+//        | continuation_entry   | finds the record above its own frame
+//        | run                  | calls the body; makes the last switch
+//        | ...                  |
+//
+// A peer is found flagged (arch::is_flagged) in two cases, and only they leave the hot path:
+//   pc is null     the peer has ended; word 0 is the address of its `epitaph`, on its stack, which is ours to release
+//   pc is not null the peer drops us, and waits until our stack is unwound; word 0 is the address of its `dropping`
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <system_error>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/context/arch.hpp"
+#include "pirn/context/detail/continuation_body.hpp"
+#include "pirn/context/detail/value_words.hpp"
+#include "pirn/context/sanitizer.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+template <class... Values>
+class continuation;
+
+namespace detail {
+
+/// The values of a return type: none of void, several of a tuple.
+template <class T>
+struct values_of {
+  using type = type_list<T>;
+};
+template <>
+struct values_of<void> {
+  using type = type_list<>;
+};
+template <class... Ts>
+struct values_of<std::tuple<Ts...>> {
+  using type = type_list<Ts...>;
+};
+template <class Out, class List>
+struct signature_of;
+template <class Out, class... In>
+struct signature_of<Out, type_list<In...>> {
+  using type = Out(In...);
+};
+
+template <class Own, class Dual, class Sent, class Received>
+class continuation_base;
+
+template <class Own, class Dual, class... Sent, class... Received>
+class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
+  static_assert((std::is_move_constructible_v<Sent> && ...) && (std::is_move_constructible_v<Received> && ...),
+                "values move from one side to the other");
+
+ public:
+  /// The type by which the other side holds this one.
+  using dual = Dual;
+  /// What a body returns that ends by `finish` on one of this type.
+  using finished = detail::finished<Sent...>;
+  /// What `resume` returns: a continuation alone, or a tuple of it and what was received.
+  using resumed = std::conditional_t<sizeof...(Received) == 0, Own, std::tuple<Own, Received...>>;
+
+  /// An empty one.
+  continuation_base() noexcept = default;
+  /// A context that has not begun: when it is resumed first, it calls `body(back, sent...)`, on a stack of `size` bytes
+  /// out of `allocator`, which must outlive it and gets the stack back, by whichever thread, when the body has ended.
+  /// Throws std::system_error (what the allocator said) or std::length_error (no room for the body object).
+  template <hands_out_stacks Allocator, class Body>
+  continuation_base(Allocator& allocator, Body body, std::size_t size = usual_stack_size<Allocator>)
+      : continuation_base(prepared(allocate(allocator, std::move(body), size))) {}
+  /// As above in memory that somebody else owns, which must stay until the context has ended or is dropped.
+  template <stack_memory Stack, class Body>
+  continuation_base(const Stack& memory, Body body)
+      : continuation_base(prepared(construct(memory, std::move(body), static_cast<void*>(nullptr)))) {}
+
+  continuation_base(continuation_base&& other) noexcept : to_(other.to_), sanitizer_(other.sanitizer_) {
+    other.to_ = {};
+  }
+  continuation_base& operator=(continuation_base&& other) noexcept {
+    continuation_base old(std::move(*this));
+    to_ = other.to_;
+    sanitizer_ = other.sanitizer_;
+    other.to_ = {};
+    return *this;
+  }
+  /// Unwinds the stack of what is suspended: destructors run, innermost first, on it and on this OS thread. A body that
+  /// has not begun is destroyed. The continuation of a thread's own stack cannot be unwound: that ends the program.
+  PIRN_ALWAYS_INLINE ~continuation_base() {
+    if (to_.pc != nullptr) [[unlikely]] {
+      dropping::drop(to_, sanitizer_);
+    }
+  }
+
+  /// Whether there is something to resume.
+  explicit operator bool() const noexcept { return to_.pc != nullptr; }
+
+  /// Suspends the caller and resumes what this one stands for, which receives the values and a continuation of the
+  /// caller. Returns when anybody resumes the caller: who that was, and what it sent; of one that has ended by
+  /// `finish`, an empty continuation and its last values. Throws std::logic_error when this one is empty, and what left
+  /// the body of the one that handed its last switch to us. A suspension point: the caller may be unwound here, and
+  /// another thread may resume it.
+  PIRN_ALWAYS_INLINE resumed resume(Sent... values) && {
+    arch::peer to = to_;
+    if (to.pc == nullptr) [[unlikely]] {
+      resumed_empty();
+    }
+    to_ = {};
+    word words[value_words];
+    typename value_list<Sent...>::parcel parcel;
+    parcel.pack(words, values...);
+    sanitizer_peer sanitizer = sanitizer_;
+    sanitizer.leave();
+    arch::transfer(to, words);
+    sanitizer.arrive();
+    return arrived(to, sanitizer, words);
+  }
+
+  /// Resumes as above, and stands for whoever comes back. Returns what was received: nothing, the value, or a tuple.
+  PIRN_ALWAYS_INLINE typename received<Received...>::type exchange(Sent... values) {
+    resumed all = std::move(*this).resume(std::forward<Sent>(values)...);
+    if constexpr (sizeof...(Received) == 0) {
+      *this = std::move(all);
+    } else {
+      *this = std::move(std::get<0>(all));
+      if constexpr (sizeof...(Received) == 1) {
+        return std::get<1>(std::move(all));
+      } else {
+        return std::apply(
+            [](Own&&, Received&&... each) { return std::tuple<Received...>(std::forward<Received>(each)...); },
+            std::move(all));
+      }
+    }
+  }
+
+  /// What a body returns to end: the last switch goes to what this one stands for. Throws std::logic_error when it is
+  /// empty.
+  [[nodiscard]] PIRN_ALWAYS_INLINE finished finish(Sent... values) && {
+    const arch::peer to = to_;
+    if (to.pc == nullptr) [[unlikely]] {
+      finished_empty();
+    }
+    to_ = {};
+    return finished(to, sanitizer_, std::forward<Sent>(values)...);
+  }
+
+  /// As `Own(allocator, body)` and a `resume(values...)`, by a direct jump into the body's entry function.
+  template <hands_out_stacks Allocator, class Body>
+  PIRN_ALWAYS_INLINE static resumed start(Allocator& allocator, Body body, Sent... values) {
+    return entered(allocate(allocator, std::move(body), usual_stack_size<Allocator>), std::forward<Sent>(values)...);
+  }
+  template <stack_memory Stack, class Body>
+  PIRN_ALWAYS_INLINE static resumed start(const Stack& memory, Body body, Sent... values) {
+    return entered(construct(memory, std::move(body), static_cast<void*>(nullptr)), std::forward<Sent>(values)...);
+  }
+
+ private:
+  friend struct continuation_runner;
+  template <class, class, class, class>
+  friend class continuation_base;
+
+  continuation_base(const arch::peer& to, const sanitizer_peer& sanitizer) noexcept : to_(to), sanitizer_(sanitizer) {}
+  PIRN_ALWAYS_INLINE static Own make(const arch::peer& to, const sanitizer_peer& sanitizer) noexcept {
+    return Own(continuation_base(to, sanitizer));
+  }
+
+  template <class Record>
+  PIRN_ALWAYS_INLINE static resumed entered(Record* fresh, Sent... values) {
+    arch::peer to;
+    word words[value_words];
+    typename value_list<Sent...>::parcel parcel;
+    parcel.pack(words, values...);
+    sanitizer_peer sanitizer(fresh->sanitizer);
+    sanitizer.leave();
+    arch::transfer_into<&continuation_entry<Dual, type_list<Sent...>, Record>>(fresh, to, words);
+    sanitizer.arrive();
+    return arrived(to, sanitizer, words);
+  }
+
+  template <class Stack, class Body, class Allocator>
+  static continuation_record_of<Body, Stack, Allocator>* construct(const Stack& memory, Body&& body, Allocator* owner) {
+    using record = continuation_record_of<Body, Stack, Allocator>;
+    static_assert(alignof(Body) <= record_alignment);
+    const auto top = reinterpret_cast<std::uintptr_t>(memory.top());
+    const auto limit = reinterpret_cast<std::uintptr_t>(memory.limit());
+    const std::uintptr_t at = (top - sizeof(record)) & ~(record_alignment - 1);
+    if (top - limit < sizeof(record) || at - limit < record_alignment || at < limit) {
+      throw std::length_error("pirn: continuation: the stack has no room for the body");
+    }
+    return new (reinterpret_cast<void*>(at)) record(std::move(body), memory, owner);
+  }
+  template <class Allocator, class Body>
+  static auto allocate(Allocator& allocator, Body&& body, std::size_t size) {
+    const auto got = allocator.allocate(size);
+    if (!got) {
+      throw std::system_error(make_error_code(got.error), "pirn: continuation");
+    }
+    try {
+      return construct(got.value, std::move(body), std::addressof(allocator));
+    } catch (...) {
+      allocator.deallocate(got.value);
+      throw;
+    }
+  }
+  template <class Record>
+  static continuation_base prepared(Record* fresh) noexcept {
+    return {arch::prepare(fresh, &continuation_entry<Dual, type_list<Sent...>, Record>),
+            sanitizer_peer(fresh->sanitizer)};
+  }
+
+  PIRN_ALWAYS_INLINE static resumed arrived(arch::peer from, const sanitizer_peer& sanitizer,
+                                            word (&words)[value_words]) {
+    if (arch::is_flagged(from)) [[unlikely]] {
+      if constexpr (!value_list<Received...>::self_contained) {
+        return last_values(from, sanitizer, words[0]);
+      } else {
+        // A copy: what were given the address of could no longer live in registers.
+        const last_words last = copy_last_words(from, sanitizer, words[0]);
+        from = {};
+        for (std::size_t i = 0; i < value_words; ++i) {
+          words[i] = last.words[i];
+        }
+      }
+    } else {
+      assume_not_null(from.pc);
+    }
+    return value_list<Received...>::unpack(
+        words, [&](auto&&... each) { return resumed(make(from, sanitizer), static_cast<Received&&>(each)...); });
+  }
+
+  /// The stack of a peer that has ended goes when this goes.
+  class grave {
+   public:
+    /// Does not return if the peer has not ended but wants us to, or if it left an exception.
+    grave(const arch::peer& from, sanitizer_peer sanitizer, word address)
+        : last_(*reinterpret_cast<epitaph_of<Received...>*>(address)) {
+      if (from.pc != nullptr) {
+        dropping::obey(address, from, sanitizer);
+      }
+      sanitizer.forget();
+      if (last_.failure != nullptr) {
+        std::rethrow_exception(last_.release());
+      }
+    }
+    ~grave() { last_.release(); }
+    grave(const grave&) = delete;
+    grave& operator=(const grave&) = delete;
+    const word (&words() const noexcept)[value_words] { return last_.words; }
+
+   private:
+    epitaph_of<Received...>& last_;
+  };
+  struct last_words {
+    word words[value_words];
+  };
+  PIRN_COLD static last_words copy_last_words(arch::peer from, sanitizer_peer sanitizer, word address) {
+    const grave open(from, sanitizer, address);
+    return {{open.words()[0], open.words()[1], open.words()[2], open.words()[3]}};
+  }
+  PIRN_COLD static resumed last_values(arch::peer from, sanitizer_peer sanitizer, word address) {
+    const grave open(from, sanitizer, address);
+    return value_list<Received...>::unpack(
+        open.words(), [](auto&&... each) { return resumed(Own(), static_cast<Received&&>(each)...); });
+  }
+
+  /// So that the next resume need not ask.
+  PIRN_ALWAYS_INLINE static void assume_not_null(const void* pc) noexcept {
+#if defined(__clang__)
+    __builtin_assume(pc != nullptr);
+#else
+    if (pc == nullptr) {
+      __builtin_unreachable();
+    }
+#endif
+  }
+
+  arch::peer to_ = {};
+  [[no_unique_address]] sanitizer_peer sanitizer_;
+};
+
+template <class Out, class... In>
+using dual_of = signature_of<
+    std::conditional_t<sizeof...(In) == 1 && (std::is_same_v<typename values_of<In>::type, type_list<In>> && ...),
+                       typename received<In...>::type, std::conditional_t<sizeof...(In) == 0, void, std::tuple<In...>>>,
+    typename values_of<Out>::type>::type;
+
+template <class T>
+struct base_of;
+template <class... Values>
+struct base_of<continuation<Values...>> {
+  using type =
+      continuation_base<continuation<Values...>, continuation<Values...>, type_list<Values...>, type_list<Values...>>;
+};
+template <class Out, class... In>
+struct base_of<continuation<Out(In...)>> {
+  using type = continuation_base<continuation<Out(In...)>, continuation<dual_of<Out, In...>>, type_list<In...>,
+                                 typename values_of<Out>::type>;
+};
+
+}  // namespace detail
+
+/// A suspended computation, to be resumed once, with typed values both ways: move-only, and empty after it was resumed.
+/// `continuation<int, char*>` carries the same types both ways; `continuation<Out(In...)>` sends In... and receives
+/// Out, which is void, a type, or a std::tuple of several, and the other side holds its dual. Any movable types,
+/// references included. Trivially copyable ones travel in registers, up to four words each way; the rest in the
+/// sender's frame.
+///
+/// A body is any callable that takes (continuation back, first...) and ends by `return std::move(k).finish(last...)`,
+/// where k is whoever shall go on, of whatever type. It may also take `continuation& back`, and then an exception that
+/// leaves the body is thrown out of the `resume` of what is in `back` at that time.
+///
+/// Not thread-safe: one OS thread at a time may use an object. What it stands for may be resumed by any thread.
+template <class... Values>
+class continuation : public detail::base_of<continuation<Values...>>::type {
+  using base = typename detail::base_of<continuation>::type;
+  friend base;
+  explicit continuation(base&& other) noexcept : base(std::move(other)) {}
+
+ public:
+  using base::base;
+};
+
+}  // namespace pirn::inline PIRN_ABI

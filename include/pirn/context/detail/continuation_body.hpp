@@ -1,0 +1,284 @@
+// What a continuation's body runs on, how it begins and how it ends. The picture is in continuation.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <system_error>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/context/arch.hpp"
+#include "pirn/context/detail/value_words.hpp"
+#include "pirn/context/forced_unwind.hpp"
+#include "pirn/context/sanitizer.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+template <class... Ts>
+struct type_list {};
+
+/// How many bytes to ask an allocator for when nobody says: all of a buffer, 64 KiB of others.
+template <class Allocator>
+inline constexpr std::size_t usual_stack_size = std::size_t{64} << 10;
+template <template <std::size_t> class Buffer, std::size_t size>
+inline constexpr std::size_t usual_stack_size<Buffer<size>> = size;
+
+/// Memory with bounds, such as pirn::stack.
+template <class T>
+concept stack_memory = requires(const T& memory) {
+  { memory.top() } -> std::convertible_to<void*>;
+  { memory.limit() } -> std::convertible_to<void*>;
+};
+/// What hands out such memory, such as pirn::guarded_pool.
+template <class T>
+concept hands_out_stacks = requires(T& allocator, std::size_t size) {
+  { allocator.allocate(size).value } -> stack_memory;
+  allocator.deallocate(allocator.allocate(size).value);
+};
+
+/// What every stack of a continuation has at its top.
+struct continuation_record {
+  sanitizer_state sanitizer;
+  void (*release)(continuation_record& self) noexcept;
+};
+/// A record lies at the next multiple above the frame of the entry function, which is smaller than that.
+inline constexpr std::size_t record_alignment = 256;
+
+template <class Body, class Stack, class Allocator>
+struct alignas(record_alignment) continuation_record_of : continuation_record {
+  using body_type = Body;
+  continuation_record_of(Body&& what, const Stack& where, Allocator* owner)
+      : body(std::move(what)), stack(where), allocator(owner) {
+    sanitizer.create(stack.limit(), size_of(stack), "continuation");
+    release = &give_back;
+  }
+  ~continuation_record_of() {}  // NOLINT(modernize-use-equals-default): the union's is deleted
+
+  static std::size_t size_of(const Stack& memory) noexcept {
+    return static_cast<std::size_t>(static_cast<char*>(memory.top()) - static_cast<char*>(memory.limit()));
+  }
+  static void give_back(continuation_record& base) noexcept {
+    auto& self = static_cast<continuation_record_of&>(base);
+    const Stack stack = self.stack;
+    Allocator* const allocator = self.allocator;
+    self.sanitizer.destroy();
+    if constexpr (!std::is_void_v<Allocator>) {
+      allocator->deallocate(stack);
+    }
+  }
+
+  union {
+    Body body;  // destroyed by `run`
+  };
+  Stack stack;
+  Allocator* allocator;
+};
+
+/// The last words of a context, on its stack.
+struct epitaph {
+  continuation_record* record = nullptr;
+  void (*bury_values)(epitaph& self) noexcept = nullptr;
+  std::exception_ptr failure;
+
+  /// Gives the stack, and this with it, back; returns what shall be thrown.
+  std::exception_ptr release() noexcept {
+    std::exception_ptr thrown = std::move(failure);
+    if (bury_values != nullptr) {
+      bury_values(*this);
+    }
+    record->release(*record);
+    return thrown;
+  }
+};
+template <class... Ts>
+struct epitaph_of : epitaph {
+  word words[value_words];  // as a resume would have sent them
+  value_list<Ts...>::parcel parcel;
+  std::tuple<Ts...> values;
+
+  explicit epitaph_of(std::tuple<Ts...>&& what) : values(std::move(what)) {
+    std::apply([this](auto&... each) { parcel.pack(words, each...); }, values);
+    bury_values = [](epitaph& self) noexcept { std::destroy_at(&static_cast<epitaph_of&>(self).values); };
+  }
+};
+
+/// One dropping of a suspended continuation, in the frame of who drops it.
+struct dropping {
+  forced_unwind cancel;
+  const void* victim;  // its sp
+  arch::peer back{};
+  [[no_unique_address]] sanitizer_peer back_sanitizer{};
+  dropping* outer = nullptr;
+
+  static inline constinit thread_local dropping* innermost = nullptr;
+
+  /// Resumes `to` flagged, and returns when it has ended and its stack is released.
+  PIRN_COLD static void drop(arch::peer to, sanitizer_peer sanitizer) noexcept {
+    dropping self{forced_unwind(std::uncaught_exceptions() == 0
+                                    ? "a dropped continuation"
+                                    : "a continuation dropped by an exception on its way out of another's body"),
+                  to.sp};
+    self.outer = std::exchange(innermost, &self);
+    word words[value_words] = {reinterpret_cast<word>(&self), 0, 0, 0};
+    sanitizer.leave();
+    arch::transfer_flagged(to, words);
+    sanitizer.arrive();
+    sanitizer.forget();
+    reinterpret_cast<epitaph*>(words[0])->release();
+    innermost = self.outer;
+  }
+  /// The dropped one's side.
+  [[noreturn]] PIRN_COLD static void obey(word address, const arch::peer& dropper, const sanitizer_peer& sanitizer) {
+    auto& self = *reinterpret_cast<dropping*>(address);
+    self.back = arch::unflagged(dropper);
+    self.back_sanitizer = sanitizer;
+    self.cancel.raise();
+  }
+};
+
+[[noreturn]] PIRN_COLD inline void resumed_empty() {
+  throw std::logic_error(
+      "pirn: continuation::resume: this one is empty: it was resumed or moved from already, or what it stood for has "
+      "ended");
+}
+[[noreturn]] PIRN_COLD inline void finished_empty() {
+  throw std::logic_error(
+      "pirn: continuation::finish: nobody to go to: this one is empty: it was resumed or moved from already, or what "
+      "it stood for has ended");
+}
+[[noreturn]] PIRN_COLD inline void end_without_heir(const std::exception_ptr& thrown) noexcept {
+  std::fputs(
+      "pirn: an exception left the body of a continuation, and nobody is there to throw it to. It goes to the one in "
+      "the parameter that the body takes by reference (continuation<...>& back): keep the way back there, or catch "
+      "inside the body\n",
+      stderr);
+  std::rethrow_exception(thrown);  // terminates, which names the exception too
+}
+
+/// What `finish` returns: where the last switch of a body goes, and what it carries.
+template <class... Ts>
+class finished {
+ public:
+  finished(finished&&) = default;
+  finished& operator=(finished&&) = delete;
+
+ private:
+  template <class, class, class, class>
+  friend class continuation_base;
+  friend struct continuation_runner;
+  using last_words = epitaph_of<Ts...>;
+
+  template <class... Us>
+  PIRN_ALWAYS_INLINE finished(const arch::peer& to, const sanitizer_peer& sanitizer, Us&&... what)
+      : to_(to), sanitizer_(sanitizer), values_(std::forward<Us>(what)...) {}
+
+  arch::peer to_;
+  [[no_unique_address]] sanitizer_peer sanitizer_;
+  std::tuple<Ts...> values_;
+};
+template <class T>
+inline constexpr bool is_finished = false;
+template <class... Ts>
+inline constexpr bool is_finished<finished<Ts...>> = true;
+
+/// What stands between the root frame and a body.
+struct continuation_runner {
+  template <class Back, class... First, class Record>
+  [[noreturn]] PIRN_NONE PIRN_NOINLINE static void run(void* pc, void* sp, void* fp, word value0, word value1,
+                                                       word value2, word value3, type_list<First...>, Record* record) {
+    using body_type = typename Record::body_type;
+    constexpr bool by_reference = std::is_invocable_v<body_type&, Back&, First...>;
+    static_assert(by_reference || std::is_invocable_v<body_type&, Back, First...>,
+                  "the body of a continuation takes (continuation back, first...) or (continuation& back, first...), "
+                  "where `back` is of the dual type");
+    using result = std::invoke_result_t<body_type&, std::conditional_t<by_reference, Back&, Back>, First...>;
+    static_assert(is_finished<result>, "the body of a continuation ends by `return std::move(k).finish(values...)`");
+    using last_words = typename result::last_words;
+
+    union storage {
+      storage() {}
+      ~storage() {}
+      epitaph none;
+      last_words some;
+    } end;
+    arch::peer to{pc, sp, fp};
+    sanitizer_peer sanitizer;
+    sanitizer.arrive();
+    const word words[value_words] = {value0, value1, value2, value3};
+    {
+      Back back;
+      std::exception_ptr thrown;
+      ending how = ending::unwound;
+      if (!arch::is_flagged(to)) [[likely]] {
+        how = run_unwindable(
+            [&] {
+              value_list<First...>::unpack(words, [&](auto&&... first) {
+                const auto call = [&](auto&& who) {
+                  result last = std::invoke(record->body, std::forward<decltype(who)>(who),
+                                            static_cast<First>(std::forward<decltype(first)>(first))...);
+                  to = last.to_;
+                  sanitizer = last.sanitizer_;
+                  new (&end.some) last_words(std::move(last.values_));
+                };
+                if constexpr (by_reference) {
+                  back = Back::make(to, sanitizer);
+                  call(back);
+                } else {
+                  call(Back::make(to, sanitizer));
+                }
+              });
+            },
+            thrown);
+      } else {
+        dropping::innermost->back = arch::unflagged(to);
+        dropping::innermost->back_sanitizer = sanitizer;
+      }
+      std::destroy_at(&record->body);
+      if (how != ending::returned) [[unlikely]] {
+        leave_otherwise(how, *record, to, sanitizer, back, thrown);
+        new (&end.none) epitaph;
+        end.none.failure = std::move(thrown);
+      }
+    }
+    end.none.record = record;
+    word last[value_words];
+    last[0] = reinterpret_cast<word>(&end.none);
+    leave_unset(last, 1);
+    sanitizer.leave_for_good();
+    arch::transfer_last(to, last);
+  }
+
+  /// Where the last switch of a body goes that did not return.
+  template <class Record, class Back>
+  PIRN_COLD static void leave_otherwise(ending how, const Record& record, arch::peer& to, sanitizer_peer& sanitizer,
+                                        Back& back, std::exception_ptr& thrown) noexcept {
+    const dropping* const drop = dropping::innermost;
+    if (drop != nullptr && drop->victim >= record.stack.limit() && drop->victim < &record) {
+      to = drop->back;  // also when the body answered the unwind by an exception of its own
+      sanitizer = drop->back_sanitizer;
+      thrown = nullptr;
+    } else if (how == ending::threw && back) {
+      to = std::exchange(back.to_, {});
+      sanitizer = back.sanitizer_;
+    } else {
+      end_without_heir(thrown);
+    }
+  }
+};
+
+/// The function that a continuation's context begins in.
+template <class Back, class First, class Record>
+PIRN_NONE void continuation_entry(void* pc, void* sp, void* fp, word value0, word value1, word value2, word value3) {
+  const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  auto* const record = reinterpret_cast<Record*>((frame + record_alignment - 1) & ~(record_alignment - 1));
+  continuation_runner::run<Back>(pc, sp, fp, value0, value1, value2, value3, First{}, record);
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail

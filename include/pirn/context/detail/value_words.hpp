@@ -1,0 +1,173 @@
+// How typed values become the words that a switch carries in registers, and values again on the other side.
+//
+//   trivially copyable, up to four words   the value itself, in as many words as it has
+//   references                             the address
+//   all others                             the address of the sender's object, from which the receiver constructs its
+//   own
+//
+// Together up to four words travel in registers; more lie in the sender's frame, and the first word says where. The
+// sender's frame lasts until the sender is resumed, so the receiver takes its values before it does anything else.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/context/arch.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+using arch::value_words;
+using arch::word;
+
+/// Leaves the words from `first` on as they are: what nobody will look at costs no instruction. gcc must be told, or it
+/// warns of each.
+PIRN_ALWAYS_INLINE void leave_unset([[maybe_unused]] word (&words)[value_words],
+                                    [[maybe_unused]] std::size_t first) noexcept {
+#if !defined(__clang__)
+  for (std::size_t i = first; i < value_words; ++i) {
+    asm volatile("" : "=r"(words[i]));  // volatile, or a loop keeps a register for this
+  }
+#endif
+}
+
+template <class T>
+inline constexpr bool travels_whole = std::is_trivially_copyable_v<T> && sizeof(T) <= value_words * sizeof(word);
+
+/// One value of type T on its way.
+template <class T>
+struct value_coding {
+  static constexpr bool whole = travels_whole<T>;
+  static constexpr std::size_t words = whole ? (sizeof(T) + sizeof(word) - 1) / sizeof(word) : 1;
+
+  PIRN_ALWAYS_INLINE static void pack(T& value, word* to) noexcept {
+    if constexpr (!whole) {
+      *to = reinterpret_cast<word>(std::addressof(value));
+    } else if constexpr (std::is_same_v<T, bool>) {
+      *to = value ? 1 : 0;
+    } else if constexpr (std::is_pointer_v<T>) {
+      *to = reinterpret_cast<word>(value);
+    } else if constexpr ((std::is_integral_v<T> || std::is_enum_v<T>) && sizeof(T) <= sizeof(word)) {
+      *to = static_cast<word>(value);
+    } else {
+      word bits[words] = {};
+      std::memcpy(bits, std::addressof(value), sizeof(T));
+      for (std::size_t i = 0; i < words; ++i) {
+        to[i] = bits[i];
+      }
+    }
+  }
+  PIRN_ALWAYS_INLINE static std::conditional_t<whole, T, T&&> unpack(const word* from) noexcept {
+    if constexpr (!whole) {
+      return std::move(*reinterpret_cast<T*>(*from));
+    } else if constexpr (std::is_same_v<T, bool>) {
+      return *from != 0;
+    } else if constexpr (std::is_pointer_v<T>) {
+      return reinterpret_cast<T>(*from);
+    } else if constexpr ((std::is_integral_v<T> || std::is_enum_v<T>) && sizeof(T) <= sizeof(word)) {
+      return static_cast<T>(*from);
+    } else {
+      union bytes {
+        PIRN_ALWAYS_INLINE bytes() noexcept {}  // the type need not have a default constructor
+        T value;
+      } copy;
+      std::memcpy(static_cast<void*>(std::addressof(copy.value)), from, sizeof(T));
+      return copy.value;
+    }
+  }
+};
+
+template <class T>
+struct value_coding<T&> {
+  static constexpr bool whole = true;
+  static constexpr std::size_t words = 1;
+  PIRN_ALWAYS_INLINE static void pack(T& value, word* to) noexcept {
+    *to = reinterpret_cast<word>(std::addressof(value));
+  }
+  PIRN_ALWAYS_INLINE static T& unpack(const word* from) noexcept { return *reinterpret_cast<T*>(*from); }
+};
+
+template <class T>
+struct value_coding<T&&> {
+  static constexpr bool whole = true;
+  static constexpr std::size_t words = 1;
+  PIRN_ALWAYS_INLINE static void pack(T& value, word* to) noexcept {
+    *to = reinterpret_cast<word>(std::addressof(value));
+  }
+  PIRN_ALWAYS_INLINE static T&& unpack(const word* from) noexcept {
+    return static_cast<T&&>(*reinterpret_cast<T*>(*from));
+  }
+};
+
+/// What a side receives: nothing, a value, or a tuple of several.
+template <class... Ts>
+struct received {
+  using type = std::tuple<Ts...>;
+};
+template <class T>
+struct received<T> {
+  using type = T;
+};
+template <>
+struct received<> {
+  using type = void;
+};
+
+/// All values of one direction.
+template <class... Ts>
+class value_list {
+ public:
+  static constexpr std::size_t words = (std::size_t{0} + ... + value_coding<Ts>::words);
+  static constexpr bool in_registers = words <= value_words;
+  /// The words say it all: nothing of the values is anywhere else.
+  static constexpr bool self_contained = in_registers && (value_coding<Ts>::whole && ...);
+  using tuple = std::tuple<Ts...>;
+
+  /// What of the values has to lie in the sender's frame until they are taken.
+  class parcel {
+   public:
+    /// Puts the values, which must outlive the switch, into the words that travel.
+    PIRN_ALWAYS_INLINE void pack(word (&to)[value_words],
+                                 std::type_identity_t<std::remove_reference_t<Ts>>&... values) noexcept {
+      [[maybe_unused]] word* at = words_;
+      ((value_coding<Ts>::pack(values, at), at += value_coding<Ts>::words), ...);
+      if constexpr (in_registers) {
+        for (std::size_t i = 0; i < words; ++i) {
+          to[i] = words_[i];
+        }
+        leave_unset(to, words);
+      } else {
+        to[0] = reinterpret_cast<word>(&words_[0]);
+        leave_unset(to, 1);
+      }
+    }
+
+   private:
+    word words_[words == 0 ? 1 : words];
+  };
+
+  /// What `make` makes of the values that arrived; those that did not travel whole are the sender's, to be moved from.
+  template <class Make>
+  PIRN_ALWAYS_INLINE static decltype(auto) unpack(const word (&from)[value_words], Make&& make) {
+    return unpack_from(in_registers ? &from[0] : reinterpret_cast<const word*>(from[0]), std::forward<Make>(make),
+                       std::index_sequence_for<Ts...>{});
+  }
+
+ private:
+  static constexpr std::size_t offset_of(std::size_t index) noexcept {
+    std::size_t sum = 0, i = 0;
+    (((i++ < index) ? (sum += value_coding<Ts>::words) : sum), ...);
+    return sum;
+  }
+  template <class Make, std::size_t... I>
+  PIRN_ALWAYS_INLINE static decltype(auto) unpack_from([[maybe_unused]] const word* from, Make&& make,
+                                                       std::index_sequence<I...>) {
+    return std::forward<Make>(make)(value_coding<Ts>::unpack(from + offset_of(I))...);
+  }
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail
