@@ -10,6 +10,11 @@ from pathlib import Path
 
 from rivals import ROOT, WORKLOADS
 
+# The implementation that a workload's others are divided by, where it is not pirn.
+BASES = {"hanoi": "callback"}
+# Workloads measured at many values of a parameter: their tables have a column for a value.
+SERIES = {"hanoi": "disks"}
+
 KEYS = ("workload", "impl", "params", "unit", "median", "min", "max", "rounds")
 UNITS = ("ns", "B", "MiB", "%")
 
@@ -70,17 +75,65 @@ def label(params: dict) -> str:
     return " ".join(f"{name}={value}" for name, value in params.items())
 
 
-def tables(results: Results, workloads) -> list[tuple[str, list[str], list[list[str]]]]:
-    """A title, a heading and the lines of each table: one per workload and parameters."""
-    made = []
+def base(workload: str, impls) -> str:
+    """The implementation that others are divided by: pirn, or the first of its variants, unless the workload names it."""
+    variants = sorted(impl for impl in impls if impl.startswith("pirn-"))
+    return BASES.get(workload) or next(iter(variants if variants and "pirn" not in impls else ["pirn"]))
+
+
+def grouped(rows: list[dict]) -> dict[tuple[str, str, str], list[dict]]:
+    """The rows that one table compares, by workload, parameters and unit."""
     groups = {}
-    for row in results.rows(workloads):
+    for row in rows:
         groups.setdefault((row["workload"], label(row["params"]), row["unit"]), []).append(row)
-    for (workload, params, unit), rows in groups.items():
+    return groups
+
+
+def series(rows: list[dict], workload: str) -> dict[str, dict[int, dict]]:
+    """The rows of a workload by implementation and value of its parameter, both in order."""
+    found = {}
+    for row in sorted(rows, key=lambda row: row["params"].get(SERIES[workload], 0)):
+        if row["workload"] == workload and SERIES[workload] in row["params"]:
+            found.setdefault(row["impl"], {})[row["params"][SERIES[workload]]] = row
+    return found
+
+
+def series_table(rows: list[dict], workload: str) -> tuple[str, list[str], list[list[str]]]:
+    """How each implementation does at some values of the parameter, divided by the base at the same value."""
+    lines = series(rows, workload)
+    values = sorted({value for line in lines.values() for value in line})
+    values = [value for value in values if value % 5 == 0 or value in (values[0], values[-1])]
+    reference = base(workload, lines)
+
+    def cell(line, value) -> str:
+        whole = lines.get(reference, {}).get(value)
+        return f"{line[value]['median'] / whole['median']:.2f}" if whole and value in line else "-"
+
+    order = sorted(lines, key=lambda impl: lines[impl].get(values[-1], {}).get("median", float("inf")))
+    return (f"{workload} by {SERIES[workload]} (of {reference})",
+            ["implementation"] + [f"{SERIES[workload]}={value}" for value in values],
+            [[impl] + [cell(lines[impl], value) for value in values] for impl in order])
+
+
+def tables(results: Results, workloads) -> list[tuple[str, list[str], list[list[str]]]]:
+    """A title, a heading and the lines of each table: one per workload and parameters.
+
+    Of a series, there is one for the largest value only, after one that goes over the values.
+    """
+    made = []
+    rows_of = {workload: series(results.rows(workloads), workload) for workload in SERIES}
+    largest = {workload: max((value for line in found.values() for value in line), default=None)
+               for workload, found in rows_of.items()}
+    for (workload, params, unit), rows in grouped(results.rows(workloads)).items():
+        if largest.get(workload) is not None:
+            if rows[0]["params"].get(SERIES[workload]) != largest[workload]:
+                continue
+            made.append(series_table(results.rows([workload]), workload))
         rate = unit.endswith("/s")
-        ours = next((row["median"] for row in rows if row["impl"] == "pirn"), None)
+        reference = base(workload, [row["impl"] for row in rows])
+        ours = next((row["median"] for row in rows if row["impl"] == reference), None)
         cycles = results.clock("frequency") if workload in ("switch", "yield") else None
-        heading = ["implementation", "median", "min", "max", "of pirn"]
+        heading = ["implementation", "median", "min", "max", f"of {reference}"]
         heading += ["cycles", "net"] if cycles else []
         lines = []
         for row in sorted(rows, key=lambda row: -row["median"] if rate else row["median"]):
@@ -94,10 +147,23 @@ def tables(results: Results, workloads) -> list[tuple[str, list[str], list[list[
     return made
 
 
-def text(results: Results, workloads) -> str:
+def count_tables(counts: list[dict]) -> list[tuple[str, list[str], list[list[str]]]]:
+    """The same for what --counts found."""
+    groups = {}
+    for row in counts:
+        groups.setdefault((row["workload"], label(row["params"]), row["per"]), []).append(row)
+    names = {"instructions": "instructions", "branches": "branches", "mispredicted": "mispredicted",
+             "d1_misses": "D1 misses"}
+    return [(f"{workload}{' ' + params if params else ''} (count per {per})", ["implementation", *names.values()],
+             [[row["impl"]] + [f"{row[name]:.2f}" for name in names]
+              for row in sorted(rows, key=lambda row: row["instructions"])])
+            for (workload, params, per), rows in groups.items()]
+
+
+def text(results: Results, workloads, counts=()) -> str:
     """The tables for a terminal."""
     parts = []
-    for title, heading, lines in tables(results, workloads):
+    for title, heading, lines in [*tables(results, workloads), *count_tables(counts)]:
         widths = [max(len(line[i]) for line in [heading, *lines]) for i in range(len(heading))]
         part = [title]
         for line in [heading, *lines]:
@@ -139,35 +205,54 @@ PAGE = """# Performance
 This page is made by `./dev bench --docs`; do not edit it. {rounds} rounds; each program runs alone on one core, and the
 implementations take turns within a round. A program's figure for one round is the median of several timed blocks, in CPU
 time except for http-hello; a table shows the median, the smallest and the largest of the rounds. "of pirn" is the median
-divided by pirn's: for times and sizes more than 1 means that pirn needs less, for rates that pirn does less. Trust ratios
-more than absolute figures: they come from one machine at one time.
+divided by pirn's, and so for any other implementation that a column names: for times and sizes more than 1 means that
+pirn needs less, for rates that pirn does less. Trust ratios more than absolute figures: they come from one machine at one
+time.
 
 {machine}
 """
 
 
-def page(results: Results, workloads, rounds: int, skipped: list[str]) -> str:
-    """docs/performance.md."""
+COUNTS = """Counted by cachegrind, per operation: start and end of the programs cancel out. Mispredicted branches and misses of
+the first-level data cache (32 KiB, 8 ways) are those of its simulated processor, and the same on every machine.
+"""
+
+
+def markdown(title: str, heading: list[str], lines: list[list[str]]) -> str:
+    rule = "|" + "|".join([" --- "] + [" ---: "] * (len(heading) - 1)) + "|"
+    rows = ["| " + " | ".join(line) + " |" for line in [heading, *lines]]
+    return f"{title}\n\n" + "\n".join([rows[0], rule, *rows[1:]]) + "\n"
+
+
+def page(results: Results, workloads, rounds: int, skipped: list[str], counts=(), plots=()) -> str:
+    """docs/performance.md; `plots` are the workloads that have a picture in plots/ beside it."""
     parts = [PAGE.format(rounds=rounds, machine="\n".join(f"- {name}: {what}" for name, what in machine().items()))]
     before = None
     for title, heading, lines in tables(results, workloads):
         workload = title.split()[0]
         if workload != before:
             parts.append(f"## {workload}\n\n{WORKLOADS[workload][0].upper()}{WORKLOADS[workload][1:]}.\n")
+            if workload in plots:
+                parts.append(f"![{workload}](plots/{workload}.svg)\n")
             before = workload
-        rule = "|" + "|".join([" --- "] + [" ---: "] * (len(heading) - 1)) + "|"
-        rows = "\n".join("| " + " | ".join(line) + " |" for line in [heading, *lines]).split("\n")
-        parts.append(f"{title}\n\n" + "\n".join([rows[0], rule, *rows[1:]]) + "\n")
+        parts.append(markdown(title, heading, lines))
         if notes := [f"{impl}: {results.notes[workload, impl]}" for impl in (line[0] for line in lines)
                      if (workload, impl) in results.notes]:
             parts.append("; ".join(notes) + ".\n")
+    if counts:
+        parts.append(f"## Counts\n\n{COUNTS}")
+        parts += [markdown(*table) for table in count_tables(counts)]
     if skipped:
         parts.append("## Not measured\n\n" + "\n".join(f"- {line}" for line in skipped) + "\n")
     return "\n".join(parts)
 
 
-def write_page(results: Results, workloads, rounds: int, skipped: list[str]) -> Path:
-    path = ROOT / "docs" / "performance.md"
+DOCS = ROOT / "docs"
+
+
+def write_page(*arguments) -> Path:
+    """Writes what `page` makes of the arguments."""
+    path = DOCS / "performance.md"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(page(results, workloads, rounds, skipped))
+    path.write_text(page(*arguments))
     return path

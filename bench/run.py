@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures pirn and its rivals: builds them, runs them in turn on one core, shows medians and ratios.
 
-    ./dev bench [NAME...] [--list] [--json FILE] [--rounds N] [--quick] [--rivals DIR] [--docs]
+    ./dev bench [NAME...] [--list] [--json FILE] [--rounds N] [--quick] [--rivals DIR] [--counts] [--plot [DIR]] [--docs]
 
 README.md beside this file says what a program of the bench gets and prints.
 """
@@ -13,7 +13,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import counts
 import http_hello
+import plot
 import report
 import rivals
 from rivals import WORKLOADS
@@ -42,7 +44,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="short loops: under two minutes for everything")
     parser.add_argument("--rivals", metavar="DIR", type=Path, action="append", default=[],
                         help="also run every executable of DIR, with the name of the workload as its argument")
-    parser.add_argument("--docs", action="store_true", help="write docs/performance.md from this run")
+    parser.add_argument("--counts", action="store_true",
+                        help="also count instructions, branches and cache misses; with --rounds 0 only that")
+    parser.add_argument("--plot", metavar="DIR", type=Path, nargs="?", const=rivals.BUILD / "plots",
+                        help="draw each workload as DIR/<workload>.svg (default: plots in the build folder)")
+    parser.add_argument("--docs", action="store_true",
+                        help="write docs/performance.md and its plots from this run, counts included")
     options = parser.parse_args()
     for name in options.names:
         if name not in WORKLOADS:
@@ -51,8 +58,9 @@ def arguments() -> argparse.Namespace:
         if not folder.is_dir():
             parser.error(f"--rivals {folder}: no such folder")
     options.rounds = options.rounds if options.rounds is not None else 3 if options.quick else 9
-    if options.rounds < 1:
-        parser.error("--rounds must be at least 1")
+    options.counts |= options.docs
+    if options.rounds < 0 or (options.rounds == 0 and not options.counts):
+        parser.error("--rounds must be at least 1, or 0 with --counts")
     options.names = [name for name in WORKLOADS if name in options.names] or list(WORKLOADS)
     return options
 
@@ -78,11 +86,12 @@ class Bench:
         self.results = report.Results()
         self.programs = programs
         self.skipped = []
+        self.counted = []
         self.failed = False
         self._told = set()
         for program in programs:
             if program.skipped:
-                self.drop(program, program.skipped, failed=program.impl == "pirn")
+                self.drop(program, program.skipped, failed=plot.is_ours(program.impl))
             elif program.workload == "http-hello" and not program.outside:
                 if reason := http_hello.reason_to_skip(self.cores):
                     self.drop(program, reason)
@@ -112,6 +121,37 @@ class Bench:
                 # Back and forth, so that no program always runs after the same one.
                 for program in running if turn % 2 == 0 else reversed(running):
                     self.run(program)
+
+    def count(self) -> None:
+        """What --counts shows: the cases of the named workloads, for all programs that can be counted."""
+        cases = [case for case in counts.CASES if case.workload in self.options.names]
+        if cases and (reason := counts.reason_to_skip()):
+            self.skipped.append(f"counts: {reason}")
+            say(f"skipped: counts: {reason}")
+            return
+        for case in cases:
+            programs = [program for program in self.programs if program.workload == case.workload
+                        and not program.skipped and counts.countable(program, rivals.HERE)]
+            say(f"{case.workload}: counting, {len(programs)} programs")
+            for program in programs:
+                try:
+                    self.counted.append(counts.count(program, case, self.environment))
+                except (RuntimeError, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
+                    self.drop_count(program, str(error))
+
+    def drop_count(self, program, reason) -> None:
+        self.failed |= plot.is_ours(program.impl)
+        self.skipped.append(f"{program.name}, counts: {reason}")
+        say(f"failed: {program.name}, counts: {reason}")
+
+    def plots(self, folder: Path) -> list[str]:
+        """Draws the rows; the workloads that have a picture now."""
+        try:
+            return plot.draw_elsewhere(folder, self.results.rows(self.options.names))
+        except (RuntimeError, OSError) as error:
+            self.skipped.append(f"plots: {error}")
+            say(f"not drawn: {error}")
+            return []
 
     def run(self, program) -> None:
         """One program, one round."""
@@ -159,13 +199,23 @@ def main() -> int:
     bench = Bench(options, programs)
     bench.measure()
 
-    print(report.text(bench.results, options.names))
+    if options.counts:
+        bench.count()
+
+    print(report.text(bench.results, options.names, bench.counted))
+    if options.plot:
+        bench.plots(options.plot)
+        print(f"drawn: {options.plot}")
+    pictures = bench.plots(report.DOCS / "plots") if options.docs else []
     for line in bench.skipped:
         print(f"not measured: {line}")
     if options.json:
         options.json.write_text(json.dumps(bench.results.rows(options.names), indent=2) + "\n")
+        if options.counts:
+            counts.write(bench.counted, counts.beside(options.json))
     if options.docs:
-        print(f"written: {report.write_page(bench.results, options.names, options.rounds, bench.skipped)}")
+        page = report.write_page(bench.results, options.names, options.rounds, bench.skipped, bench.counted, pictures)
+        print(f"written: {page}")
     return 1 if bench.failed else 0
 
 

@@ -1,0 +1,95 @@
+"""Counts what programs of the bench do, instead of timing it: instructions, branches, mispredicted ones, cache misses.
+
+Each program runs twice under cachegrind, untimed, with different numbers of operations; the difference between the two,
+divided by the difference in operations, leaves out how a program starts, checks and ends. The caches are those that the
+commands below describe, not the machine's, so that counts compare between machines.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TOOL = ["valgrind", "--tool=cachegrind", "--cache-sim=yes", "--branch-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64",
+        "--LL=8388608,16,64"]
+KEYS = ("workload", "impl", "params", "per", "instructions", "branches", "mispredicted", "d1_misses")
+EVENTS = {"instructions": ("Ir",), "branches": ("Bc", "Bi"), "mispredicted": ("Bcm", "Bim"), "d1_misses": ("D1mr", "D1mw")}
+LIMIT_S = 300  # for one run
+
+
+@dataclass
+class Case:
+    """What is counted of a workload: the loop-th timing loop of its programs, with these inputs."""
+
+    workload: str
+    params: dict
+    per: str
+    operations: tuple[int, int]
+    loop: int = 0
+    inputs: dict = field(default_factory=dict)
+
+
+_MOVES = 2**14 - 1
+CASES = [
+    Case("transfer", {"values": 2}, "switch", (10_000, 60_000)),
+    Case("sum", {"form": "for"}, "element", (10_000, 60_000), 0),
+    Case("sum", {"form": "while"}, "element", (10_000, 60_000), 1),
+    Case("hanoi", {"disks": 14}, "move", (_MOVES, 5 * _MOVES), inputs={"DISKS_FIRST": 14, "DISKS_LAST": 14}),
+    Case("tree-walk", {"mode": "walk"}, "element", (20_000, 60_000), 0, {"NODES": 20_000}),
+    Case("coro-spawn", {}, "coroutine", (1000, 6000)),
+]
+
+
+def reason_to_skip() -> str:
+    """Why nothing can be counted here, or an empty string."""
+    return "" if shutil.which(TOOL[0]) else f"{TOOL[0]} is not installed"
+
+
+def parse(text: str) -> dict[str, int]:
+    """The totals of a file that cachegrind wrote, by the names of EVENTS."""
+    events = re.search(r"^events: (.*)$", text, re.MULTILINE)
+    summary = re.search(r"^summary:? (.*)$", text, re.MULTILINE)
+    if not events or not summary:
+        raise ValueError("cachegrind wrote no summary")
+    totals = dict(zip(events.group(1).split(), map(int, summary.group(1).split())))
+    return {name: sum(totals[event] for event in parts) for name, parts in EVENTS.items()}
+
+
+def run(command: list[str], case: Case, operations: int, environment: dict) -> dict[str, int]:
+    """The totals of one run of a program."""
+    inputs = case.inputs | {"COUNT": operations, "COUNT_LOOP": case.loop}
+    environment = environment | {f"PIRN_BENCH_{name}": str(value) for name, value in inputs.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        done = subprocess.run([*TOOL, f"--cachegrind-out-file={out}", *command, case.workload], capture_output=True,
+                              text=True, errors="replace", timeout=LIMIT_S, env=environment, stdin=subprocess.DEVNULL)
+        if done.returncode != 0:
+            complaint = (done.stderr.strip() or "no message").splitlines()[-1]
+            raise RuntimeError(f"ended with {done.returncode} under cachegrind: {complaint[:200]}")
+        return parse(out.read_text())
+
+
+def count(program, case: Case, environment: dict, run=run) -> dict:
+    """A row with the keys of KEYS: what one operation of a program costs."""
+    fewer, more = case.operations
+    first, second = (run(program.command, case, operations, environment) for operations in (fewer, more))
+    each = {name: (second[name] - first[name]) / (more - fewer) for name in EVENTS}
+    return {"workload": case.workload, "impl": program.impl, "params": case.params, "per": case.per} | each
+
+
+def countable(program, folder: Path) -> bool:
+    """Whether a program of the tree is in a language whose work cachegrind can tell from its runtime's."""
+    return any((folder / program.workload / f"{program.impl}{suffix}").exists() for suffix in (".cpp", ".rs"))
+
+
+def write(rows: list[dict], path: Path) -> None:
+    path.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+def beside(path: Path) -> Path:
+    """Where the counts of a run go whose timing rows go to `path`: they have other keys, and an array of their own."""
+    return path.with_name(f"{path.stem}.counts{path.suffix or os.extsep + 'json'}")

@@ -1,0 +1,93 @@
+"""The pictures of a run, and the tables of a workload that goes over a parameter."""
+
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as xml
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+import plot  # noqa: E402
+import report  # noqa: E402
+
+
+def results(rows) -> report.Results:
+    made = report.Results()
+    for workload, impl, params, value in rows:
+        made.add({"unit": "ns", "params": params, "value": value, "min": value * 0.9, "max": value * 1.1}, workload, impl)
+    return made
+
+
+def hanoi() -> report.Results:
+    return results([("hanoi", impl, {"disks": disks}, value * disks)
+                    for impl, value in {"callback": 2.0, "pirn": 2.5, "cpp20": 100.0}.items() for disks in (1, 2, 3, 10, 12)])
+
+
+class SeriesTest(unittest.TestCase):
+    def test_a_series_is_divided_by_its_base_at_each_value(self):
+        over, last = report.tables(hanoi(), ["hanoi"])
+        self.assertEqual(over[0], "hanoi by disks (of callback)")
+        self.assertEqual(over[1], ["implementation", "disks=1", "disks=10", "disks=12"])
+        self.assertEqual(over[2], [["callback", "1.00", "1.00", "1.00"], ["pirn", "1.25", "1.25", "1.25"],
+                                   ["cpp20", "50.00", "50.00", "50.00"]])
+        self.assertEqual(last[0], "hanoi disks=12 (ns)")
+        self.assertEqual(last[1][4], "of callback")
+        self.assertEqual([line[0] for line in last[2]], ["callback", "pirn", "cpp20"])
+
+    def test_what_lacks_a_value_or_the_base_has_a_dash(self):
+        made = results([("hanoi", "callback", {"disks": 1}, 2.0), ("hanoi", "pirn", {"disks": 1}, 3.0),
+                        ("hanoi", "pirn", {"disks": 5}, 3.0)])
+        over, last = report.tables(made, ["hanoi"])
+        self.assertEqual(over[2], [["pirn", "1.50", "-"], ["callback", "1.00", "-"]])
+        self.assertEqual(last[2][0][4], "-")
+
+    def test_the_base_is_pirn_or_its_first_variant_or_the_workloads_own(self):
+        self.assertEqual(report.base("sum", ["loop", "pirn-foreach", "pirn"]), "pirn")
+        self.assertEqual(report.base("transfer", ["corosensei", "pirn-transfer"]), "pirn-transfer")
+        self.assertEqual(report.base("hanoi", ["pirn", "callback"]), "callback")
+        self.assertEqual(report.base("sum", []), "pirn")
+
+    def test_the_page_shows_the_pictures_that_there_are(self):
+        made = report.page(hanoi(), ["hanoi"], 9, [], [], ["hanoi"])
+        self.assertIn("![hanoi](plots/hanoi.svg)", made)
+        self.assertNotIn("![", report.page(hanoi(), ["hanoi"], 9, []))
+
+
+class PlotTest(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = Path(temporary.name)
+
+    def test_names_at_the_end_of_lines_do_not_overlap(self):
+        self.assertEqual(plot.spread([0, 0.5, 5], 1), [0, 1, 5])
+        self.assertEqual(plot.spread([], 1), [])
+
+    def test_without_matplotlib_the_reason_is_said(self):
+        with mock.patch.object(plot, "interpreter", return_value=None):
+            with self.assertRaisesRegex(RuntimeError, "python3-matplotlib"):
+                plot.draw_elsewhere(self.folder, [])
+
+    @unittest.skipUnless(plot.interpreter(), "no Python here has matplotlib")
+    def test_one_picture_a_workload_with_every_implementation_in_it(self):
+        rows = hanoi().rows(["hanoi"])
+        rows += results([("sum", "loop", {"form": "for"}, 0.3), ("sum", "pirn", {"form": "for"}, 1.0),
+                         ("sum", "boost-coroutine2", {"form": "for"}, 30.0), ("sum", "loop", {"form": "while"}, 0.3),
+                         ("clock", "pirn", {"measure": "empty-loop"}, 0.3)]).rows(["sum", "clock"])
+        self.assertEqual(plot.draw_elsewhere(self.folder, rows), ["hanoi", "sum"])
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["hanoi.svg", "sum.svg"])
+        for name, expected in {"hanoi": ["callback", "pirn", "cpp20", "hanoi by disks", "disks"],
+                               "sum": ["loop", "boost-coroutine2", "sum form=for (ns)", "sum form=while (ns)",
+                                       "30.00"]}.items():
+            path = self.folder / f"{name}.svg"
+            words = {"".join(element.itertext()).strip() for element in xml.parse(path).getroot().iter()
+                     if element.tag.endswith("}text")}
+            self.assertLessEqual(set(expected), words)
+            again = self.folder / "again"
+            plot.draw_elsewhere(again, rows)
+            self.assertEqual(path.read_text(), (again / f"{name}.svg").read_text(), "the same rows, the same picture")
+
+
+if __name__ == "__main__":
+    unittest.main()
