@@ -51,6 +51,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--docs", action="store_true",
                         help="write docs/performance.md and its plots from this run, counts included")
     options = parser.parse_args()
+    if options.plot and str(options.plot) in WORKLOADS and not options.plot.is_dir():
+        options.names.append(str(options.plot))  # `--plot NAME`: the folder was left out
+        options.plot = rivals.BUILD / "plots"
     for name in options.names:
         if name not in WORKLOADS:
             parser.error(f"no workload {name}; there are {', '.join(WORKLOADS)}")
