@@ -21,13 +21,18 @@ def is_ours(impl: str) -> bool:
     return impl == "pirn" or impl.startswith("pirn-")
 
 
+def plain(axis) -> None:
+    """Numbers in full at the ticks."""
+    axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+
+
 def logarithmic(axis) -> None:
-    """Ticks at 1, 2, 5, 10 and so on, written as they are."""
+    """Ticks at 1, 2, 5, 10 and so on."""
     from matplotlib import ticker
 
     axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(ticker.NullLocator())
+    plain(axis)
 
 
 def spread(places: list[float], gap: float) -> list[float]:
@@ -54,6 +59,7 @@ def bars(axes, title: str, rows: list[dict]) -> None:
         logarithmic(axes.xaxis)
     else:
         axes.set_xlim(min(0, *medians), largest * 1.12)
+        plain(axes.xaxis)
     for place, row in enumerate(rows):
         axes.annotate(report.number(row["median"]), (row["max"], place), xytext=(5, 0), textcoords="offset points",
                       va="center", fontsize=8, color="#111827")
