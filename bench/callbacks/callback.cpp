@@ -1,0 +1,100 @@
+// Callbacks as one writes them by hand: an object for each request, kept and used again, and a function for what
+// follows each wait. The object holds what outlives a wait.
+#include "kv.hpp"
+
+namespace {
+
+struct callback {
+  void (*done)(callback&, int error) = nullptr;
+  void complete(int error) { done(*this, error); }
+  void prefetch() const { __builtin_prefetch(this, 1); }
+};
+using server = bench::server<callback>;
+
+class service {
+ public:
+  explicit service(server& of) : server_(of) {}
+
+  void begin(std::string_view line) {
+    operation& one = take();
+    one.asked = bench::parse(line);
+    switch (one.asked.what) {
+      case bench::kind::get:
+        return wait(one, got);
+      case bench::kind::set:
+        return wait(one, page_to_set_read);
+      case bench::kind::scan:
+        one.scanned = 0;
+        return wait(one, page_scanned);
+    }
+  }
+
+ private:
+  struct operation : callback {
+    explicit operation(service& owner) : of(owner) {}
+    service& of;
+    operation* next = nullptr;  // of those that are free
+    bench::request asked;
+    unsigned scanned = 0;
+  };
+
+  operation& take() {
+    if (free_ == nullptr) {
+      return *new operation(*this);
+    }
+    return *std::exchange(free_, free_->next);
+  }
+  void give_back(operation& one) {
+    one.next = free_;
+    free_ = &one;
+  }
+
+  void wait(operation& one, void (*then)(callback&, int)) {
+    one.done = then;
+    server_.disk.submit(one);
+  }
+  static operation& resumed(callback& what, int error) {
+    server::look_at(error);
+    return static_cast<operation&>(what);
+  }
+
+  static void got(callback& what, int error) {
+    operation& one = resumed(what, error);
+    server& of = one.of.server_;
+    of.answer_value(one.asked.key, of.read(one.asked.key));
+    of.answer_end();
+    one.of.give_back(one);
+  }
+  static void page_to_set_read(callback& what, int error) {
+    operation& one = resumed(what, error);
+    one.of.server_.write(one.asked.key, one.asked.value);
+    one.of.wait(one, log_written);
+  }
+  static void log_written(callback& what, int error) {
+    operation& one = resumed(what, error);
+    one.of.server_.answer_stored(one.asked.key);
+    one.of.give_back(one);
+  }
+  static void page_scanned(callback& what, int error) {
+    operation& one = resumed(what, error);
+    server& of = one.of.server_;
+    const bench::key_text key(bench::key_number(one.asked.key) + one.scanned);
+    of.answer_value(key, of.read(key));
+    if (++one.scanned < bench::scan_length) {
+      return one.of.wait(one, page_scanned);
+    }
+    of.answer_end();
+    one.of.give_back(one);
+  }
+
+  server& server_;
+  operation* free_ = nullptr;
+};
+
+}  // namespace
+
+int main() {
+  const auto kept = std::make_unique<server>();
+  service kv(*kept);
+  bench::callbacks_rows("callback", *kept, [&](std::string_view line) { kv.begin(line); });
+}

@@ -1,0 +1,10 @@
+// swapcontext between coroutines that serve one request each, on a new stack.
+#include "ucontext.hpp"
+
+void bench::keep_or_destroy(ucoroutine* served) { delete served; }
+
+int main() {
+  const auto server = std::make_unique<bench::server<bench::ucoroutine>>();
+  bench::callbacks_rows("ucontext-new", *server,
+                        [&](std::string_view line) { (new bench::ucoroutine(*server))->begin(line); });
+}

@@ -1,0 +1,75 @@
+// What the C++ programs of write_fully share: the sink, the amount of work, the time split and the checks.
+//
+// Each of some senders writes a large buffer by `write_fully`, which calls `send_some` until everything is sent; that
+// waits until its sink is ready, during which the other senders run, and then sends one step. The same calls with a
+// wait that returns at once are the application's part of the time; the rest is the scheduler's.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "../harness.hpp"
+
+namespace bench {
+
+/// The most that a sink takes at once, in bytes.
+inline constexpr std::size_t step = 800;
+
+/// Where a sender's data goes: it is counted and never read, so that memory does not hide what switches cost.
+struct sink {
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;  ///< of what has arrived
+  std::uint64_t steps = 0;
+};
+
+/// What stands for the non-blocking system call. Returns how many bytes it took. Opaque to its callers.
+[[gnu::noinline]] inline std::size_t offer(sink& to, const std::byte* data, std::size_t size) {
+  std::size_t taken = std::min(size, step);
+  asm volatile("" : "+r"(taken), "+r"(data) : : "memory");  // nobody is to know what this returns
+  to.end = data + taken;
+  ++to.steps;
+  return taken;
+}
+
+/// The buffer that every sender sends: address space, since nobody reads it.
+class payload {
+ public:
+  payload() : size_(input("SEND_MB") * 1'000'000), data_(std::make_unique_for_overwrite<std::byte[]>(size_)) {}
+  [[nodiscard]] const std::byte* data() const { return data_.get(); }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::uint64_t steps() const { return (size_ + step - 1) / step; }
+
+ private:
+  std::size_t size_;
+  std::unique_ptr<std::byte[]> data_;
+};
+
+/// Prints the rows of one implementation. `send_all(sinks, payload)` lets one sender for each sink send the payload
+/// to it; `ready` says whether a wait returns at once, and is set for it.
+template <typename SendAll>
+void write_fully_rows(const char* impl, bool& ready, SendAll&& send_all, const char* note = nullptr) {
+  const payload whole;
+  const std::uint64_t granule = whole.steps() * input("FIBERS");
+  const auto measure = [&](bool without_waits) {
+    ready = without_waits;
+    return ns_per_operation(
+        [&](std::uint64_t n) {
+          for (std::uint64_t done = 0; done < n; done += granule) {
+            std::vector<sink> sinks(input("FIBERS"), {whole.data(), whole.data(), 0});
+            send_all(sinks, whole);
+            for (const sink& each : sinks) {
+              check(each.end == whole.data() + whole.size(), "every sender sends everything");
+              check(each.steps == whole.steps(), "every sender sends as often as it must");
+            }
+          }
+        },
+        granule);
+  };
+  const double total = measure(false);
+  const double application = measure(true);
+  row("write_fully", impl, R"({"part":"total"})", "ns", total, note);
+  row("write_fully", impl, R"({"part":"application"})", "ns", application, note);
+  row("write_fully", impl, R"({"part":"scheduler"})", "ns", total - application, note);
+}
+
+}  // namespace bench
