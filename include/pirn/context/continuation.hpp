@@ -196,10 +196,10 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   template <class Stack, class Body, class Allocator>
   static continuation_record_of<Body, Stack, Allocator>* construct(const Stack& memory, Body&& body, Allocator* owner) {
     using record = continuation_record_of<Body, Stack, Allocator>;
-    static_assert(alignof(Body) <= record_alignment);
+    static_assert(alignof(record) <= record_alignment);
     const auto top = reinterpret_cast<std::uintptr_t>(memory.top());
     const auto limit = reinterpret_cast<std::uintptr_t>(memory.limit());
-    const std::uintptr_t at = (top - sizeof(record)) & ~(record_alignment - 1);
+    const std::uintptr_t at = place_of_record(top, sizeof(record));
     if (top - limit < sizeof(record) || at - limit < record_alignment || at < limit) {
       throw std::length_error("pirn: continuation: the stack has no room for the body");
     }

@@ -1,6 +1,8 @@
 // What a continuation's body runs on, how it begins and how it ends. The picture is in continuation.hpp.
 #pragma once
 
+#include <unwind.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -43,16 +45,51 @@ concept hands_out_stacks = requires(T& allocator, std::size_t size) {
   allocator.deallocate(allocator.allocate(size).value);
 };
 
+/// A record lies at the next multiple above the frame of the entry function, which is smaller than that.
+inline constexpr std::size_t record_alignment = 256;
+/// A record never begins a page: what is not one can be looked at, in the page of the frame below it.
+inline constexpr std::size_t smallest_page = 4096;
+
+/// Where a record goes whose end is at most `top`.
+constexpr std::uintptr_t place_of_record(std::uintptr_t top, std::size_t size) noexcept {
+  const std::uintptr_t at = (top - size) & ~(record_alignment - 1);
+  return at % smallest_page == 0 ? at - record_alignment : at;
+}
+/// Where the record lies above a frame of the root or of the entry function.
+constexpr std::uintptr_t record_above(std::uintptr_t frame) noexcept {
+  return (frame + record_alignment - 1) & ~(record_alignment - 1);
+}
+
 /// What every stack of a continuation has at its top.
 struct continuation_record {
+  static constexpr std::uintptr_t mark_of_all = 0x7069726e;  // "pirn"
+
+  continuation_record() noexcept : mark(reinterpret_cast<std::uintptr_t>(this) ^ mark_of_all) {}
+  /// The record of the stack that the caller runs on; null if it is not a continuation's.
+  PIRN_COLD static const continuation_record* of_this_stack() noexcept {
+    std::uintptr_t outermost = 0;
+    _Unwind_Backtrace(
+        [](_Unwind_Context* frame, void* found) {
+          if (_Unwind_GetIP(frame) != 0) {
+            *static_cast<std::uintptr_t*>(found) = _Unwind_GetCFA(frame);
+          }
+          return _URC_NO_REASON;
+        },
+        &outermost);
+    const std::uintptr_t at = record_above(outermost);
+    if (outermost == 0 || at % smallest_page == 0) {
+      return nullptr;
+    }
+    const auto* const record = reinterpret_cast<const continuation_record*>(at);
+    return record->mark == (at ^ mark_of_all) ? record : nullptr;
+  }
+
+  std::uintptr_t mark;
   sanitizer_state sanitizer;
   void (*release)(continuation_record& self) noexcept;
 };
-/// A record lies at the next multiple above the frame of the entry function, which is smaller than that.
-inline constexpr std::size_t record_alignment = 256;
-
 template <class Body, class Stack, class Allocator>
-struct alignas(record_alignment) continuation_record_of : continuation_record {
+struct continuation_record_of : continuation_record {
   using body_type = Body;
   continuation_record_of(Body&& what, const Stack& where, Allocator* owner)
       : body(std::move(what)), stack(where), allocator(owner) {
@@ -111,8 +148,9 @@ struct epitaph_of : epitaph {
 
 /// One dropping of a suspended continuation, in the frame of who drops it.
 struct dropping {
-  forced_unwind cancel;
-  const void* victim;  // its sp
+  const char* name;
+  forced_unwind cancel{name};
+  const void* victim = nullptr;  // its sp
   arch::peer back{};
   [[no_unique_address]] sanitizer_peer back_sanitizer{};
   dropping* outer = nullptr;
@@ -121,10 +159,10 @@ struct dropping {
 
   /// Resumes `to` flagged, and returns when it has ended and its stack is released.
   PIRN_COLD static void drop(arch::peer to, sanitizer_peer sanitizer) noexcept {
-    dropping self{forced_unwind(std::uncaught_exceptions() == 0
-                                    ? "a dropped continuation"
-                                    : "a continuation dropped by an exception on its way out of another's body"),
-                  to.sp};
+    dropping self{std::uncaught_exceptions() == 0
+                      ? "a dropped continuation"
+                      : "a continuation dropped by an exception on its way out of another's body"};
+    self.victim = to.sp;
     self.outer = std::exchange(innermost, &self);
     word words[value_words] = {reinterpret_cast<word>(&self), 0, 0, 0};
     sanitizer.leave();
@@ -139,6 +177,9 @@ struct dropping {
     auto& self = *reinterpret_cast<dropping*>(address);
     self.back = arch::unflagged(dropper);
     self.back_sanitizer = sanitizer;
+    if (continuation_record::of_this_stack() == nullptr) {
+      forced_unwind::refuse(self.name, "it stands for a stack that no continuation runs on, such as a thread's own");
+    }
     self.cancel.raise();
   }
 };
@@ -276,8 +317,8 @@ struct continuation_runner {
 /// The function that a continuation's context begins in.
 template <class Back, class First, class Record>
 PIRN_NONE void continuation_entry(void* pc, void* sp, void* fp, word value0, word value1, word value2, word value3) {
-  const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  auto* const record = reinterpret_cast<Record*>((frame + record_alignment - 1) & ~(record_alignment - 1));
+  auto* const record =
+      reinterpret_cast<Record*>(record_above(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0))));
   continuation_runner::run<Back>(pc, sp, fp, value0, value1, value2, value3, First{}, record);
 }
 

@@ -1,0 +1,356 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "context/continuation_support.hpp"
+#include "pirn/context/continuation.hpp"
+
+// How a continuation ends: by finish, by being dropped, by an exception; and what is refused.
+namespace {
+
+using pirn::continuation;
+using support::mark;
+using support::stacks;
+
+// ---- finish -----------------------------------------------------------------------------------------------------
+
+TEST(continuation_end, finish_leaves_an_empty_one_and_its_last_values) {
+  stacks memory;
+  std::vector<int> gone;
+  continuation<std::string> k(memory, [m = mark(gone, 1), &gone](continuation<std::string> back, std::string first) {
+    const mark local(gone, 2);
+    return std::move(back).finish(first + " and the rest, which is too long to lie in place");
+  });
+  EXPECT_TRUE(gone.empty());
+  auto [k2, last] = std::move(k).resume("first");
+  EXPECT_FALSE(k2);
+  EXPECT_EQ(last, "first and the rest, which is too long to lie in place");
+  EXPECT_EQ(gone, (std::vector{2, 1}));
+  EXPECT_EQ(memory.in_use, 0U);
+}
+
+/// Counts how many are alive.
+struct counted {
+  static inline int alive = 0;
+  counted() { ++alive; }
+  counted(const counted&) { ++alive; }
+  counted(counted&&) noexcept { ++alive; }
+  counted& operator=(const counted&) = default;
+  counted& operator=(counted&&) = default;
+  ~counted() { --alive; }
+};
+
+TEST(continuation_end, every_value_is_destroyed_once) {
+  counted::alive = 0;
+  {
+    stacks memory;
+    continuation<counted, std::vector<counted>> k(
+        memory, [](auto back, counted a, std::vector<counted> b) -> decltype(back)::finished {
+          std::tie(a, b) = back.exchange(a, b);
+          b.emplace_back();
+          return std::move(back).finish(a, b);
+        });
+    k.exchange({}, std::vector<counted>(3));
+    EXPECT_EQ(std::get<1>(k.exchange({}, std::vector<counted>(3))).size(), 4U);
+    EXPECT_FALSE(k);
+  }
+  EXPECT_EQ(counted::alive, 0);
+}
+
+// A body may go anywhere when it ends; here to one that it was never resumed by.
+TEST(continuation_end, finish_may_go_to_somebody_else) {
+  stacks memory;
+  continuation<int> parked;
+  continuation<int> listener(memory, [&parked](continuation<int> back, int x) {
+    const int heard = back.exchange(x);
+    EXPECT_FALSE(back);  // who spoke last has ended
+    return std::move(parked).finish(heard + 1);
+  });
+  EXPECT_EQ(listener.exchange(1), 1);
+  continuation<int> speaker(memory, [&parked, &listener](continuation<int> back, int x) {
+    parked = std::move(back);
+    return std::move(listener).finish(x * 10);
+  });
+  EXPECT_EQ(speaker.exchange(3), 31);
+  EXPECT_FALSE(speaker);
+  EXPECT_FALSE(listener);
+  EXPECT_EQ(memory.in_use, 0U);
+}
+
+// ---- dropped ----------------------------------------------------------------------------------------------------
+
+TEST(continuation_end, dropping_unwinds_innermost_first) {
+  stacks memory;
+  std::vector<int> gone;
+  {
+    continuation<> k(memory, [m = mark(gone, 3), &gone](continuation<> back) -> continuation<>::finished {
+      const mark outer(gone, 2);
+      const auto deeper = [&gone](continuation<>& b) PIRN_NOINLINE {
+        const mark inner(gone, 1);
+        b.exchange();
+      };
+      deeper(back);
+      gone.push_back(99);
+      return std::move(back).finish();
+    });
+    k = std::move(k).resume();
+    EXPECT_TRUE(gone.empty());
+  }
+  EXPECT_EQ(gone, (std::vector{1, 2, 3}));
+  EXPECT_EQ(memory.in_use, 0U);
+}
+
+TEST(continuation_end, dropping_one_that_never_ran_destroys_its_body) {
+  stacks memory;
+  std::vector<int> gone;
+  {
+    const continuation<int> k(memory,
+                              [m = mark(gone, 1)](continuation<int> back, int x) { return std::move(back).finish(x); });
+  }
+  EXPECT_EQ(gone, (std::vector{1}));
+  EXPECT_EQ(memory.in_use, 0U);
+}
+
+TEST(continuation_end, assignment_drops_what_was_there) {
+  stacks memory;
+  std::vector<int> gone;
+  const auto make = [&](int number) {
+    return continuation<>(memory, [m = mark(gone, number)](continuation<> back) { return std::move(back).finish(); });
+  };
+  continuation<> k = make(1);
+  k = make(2);
+  EXPECT_EQ(gone, (std::vector{1}));
+  k = continuation<>();
+  EXPECT_EQ(gone, (std::vector{1, 2}));
+  EXPECT_EQ(memory.in_use, 0U);
+}
+
+// What hangs on the stack of one that is dropped is dropped with it.
+TEST(continuation_end, a_chain_is_unwound_from_its_far_end) {
+  stacks memory;
+  std::vector<int> gone;
+  struct maker {
+    stacks& memory;
+    std::vector<int>& gone;
+    continuation<> operator()(int depth) {
+      continuation<> k(memory, [this, depth](continuation<> back) -> continuation<>::finished {
+        const mark local(gone, depth);
+        const continuation<> next = depth == 0 ? continuation<>() : (*this)(depth - 1);
+        for (;;) {
+          back = std::move(back).resume();
+        }
+      });
+      return std::move(k).resume();
+    }
+  } make{memory, gone};
+  {
+    const continuation<> top = make(4);
+    EXPECT_EQ(memory.in_use, 5U);
+  }
+  EXPECT_EQ(gone, (std::vector{0, 1, 2, 3, 4}));
+  EXPECT_EQ(memory.in_use, 0U);
+}
+
+TEST(continuation_end, dropped_while_an_exception_is_on_its_way) {
+  stacks memory;
+  std::vector<int> gone;
+  try {
+    continuation<> k(memory, [&gone](continuation<> back) -> continuation<>::finished {
+      const mark local(gone, 1);
+      for (;;) {
+        back = std::move(back).resume();
+      }
+    });
+    k = std::move(k).resume();
+    throw std::runtime_error("on its way");
+  } catch (const std::runtime_error& e) {
+    EXPECT_STREQ(e.what(), "on its way");
+  }
+  EXPECT_EQ(gone, (std::vector{1}));
+  EXPECT_EQ(std::uncaught_exceptions(), 0);
+}
+
+std::string reported;  // NOLINT(runtime/string)
+void note_report(const char* line) noexcept { reported = line; }
+
+TEST(continuation_end, catch_all_does_not_stop_the_unwind) {
+  stacks memory;
+  std::vector<int> gone;
+  const auto earlier = pirn::forced_unwind::set_reporter(&note_report);
+  {
+    continuation<> k(memory, [&gone](continuation<> back) -> continuation<>::finished {
+      const mark outer(gone, 2);
+      for (;;) {
+        try {
+          const mark inner(gone, 1);
+          back = std::move(back).resume();
+        } catch (...) {  // NOLINT(bugprone-empty-catch): that is what is tested
+        }
+        gone.push_back(99);
+      }
+    });
+    k = std::move(k).resume();
+  }
+  pirn::forced_unwind::set_reporter(earlier);
+  EXPECT_EQ(gone, (std::vector{1, 2}));
+  EXPECT_NE(reported.find("catch (...)"), std::string::npos) << reported;
+  EXPECT_EQ(memory.in_use, 0U);
+}
+
+// ---- exceptions -------------------------------------------------------------------------------------------------
+
+TEST(continuation_end, an_exception_goes_to_what_the_body_was_lent) {
+  stacks memory;
+  std::vector<int> gone;
+  continuation<int> k(memory, [&gone](continuation<int>& back, int x) -> continuation<int>::finished {
+    const mark local(gone, 1);
+    for (;;) {
+      if (x == 3) {
+        throw std::runtime_error("three");
+      }
+      x = back.exchange(x);
+    }
+  });
+  EXPECT_EQ(k.exchange(1), 1);
+  EXPECT_EQ(k.exchange(2), 2);
+  try {
+    k.exchange(3);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const std::runtime_error& e) {
+    EXPECT_STREQ(e.what(), "three");
+  }
+  EXPECT_FALSE(k);
+  EXPECT_EQ(gone, (std::vector{1}));
+  EXPECT_EQ(memory.in_use, 0U);
+}
+
+// The last resumer need not be the first.
+TEST(continuation_end, an_exception_goes_to_the_last_resumer) {
+  stacks memory;
+  continuation<int> thrower(memory, [](continuation<int>& back, int x) -> continuation<int>::finished {
+    x = back.exchange(x);
+    throw x;
+  });
+  EXPECT_EQ(thrower.exchange(1), 1);
+  continuation<int> other(memory, [&thrower](continuation<int>& back, int x) -> continuation<int>::finished {
+    try {
+      thrower.exchange(x);
+    } catch (int caught) {
+      return std::move(back).finish(caught * 10);
+    }
+    return std::move(back).finish(0);
+  });
+  EXPECT_EQ(other.exchange(7), 70);
+  EXPECT_FALSE(other);
+  EXPECT_FALSE(thrower);
+  EXPECT_EQ(memory.in_use, 0U);
+}
+
+TEST(continuation_end, exceptions_inside_a_body_stay_inside) {
+  stacks memory;
+  continuation<int> k(memory, [](continuation<int> back, int x) -> continuation<int>::finished {
+    for (;;) {
+      try {
+        throw x;
+      } catch (int caught) {
+        x = caught + 1;
+      }
+      x = back.exchange(x);
+    }
+  });
+  EXPECT_EQ(k.exchange(1), 2);
+  EXPECT_EQ(k.exchange(5), 6);
+}
+
+struct cannot_be_moved {
+  cannot_be_moved() = default;
+  cannot_be_moved(cannot_be_moved&& /*other*/) { throw std::runtime_error("moved"); }
+  continuation<>::finished operator()(continuation<> back) const { return std::move(back).finish(); }
+};
+
+TEST(continuation_end, a_body_that_cannot_be_moved_gives_the_stack_back) {
+  stacks memory;
+  EXPECT_THROW(continuation<>(memory, cannot_be_moved()), std::runtime_error);
+  EXPECT_EQ(memory.in_use, 0U);
+}
+
+// ---- refused ----------------------------------------------------------------------------------------------------
+
+template <class Call>
+std::string message_of(Call call) {
+  try {
+    call();
+  } catch (const std::logic_error& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(continuation_end, using_one_twice_is_refused) {
+  stacks memory;
+  continuation<int> k(memory, [](continuation<int> back, int x) -> continuation<int>::finished {
+    for (;;) {
+      x = back.exchange(x);
+    }
+  });
+  auto [k2, x] = std::move(k).resume(1);
+  // NOLINTBEGIN(bugprone-use-after-move): that is what is tested
+  EXPECT_NE(message_of([&] { std::move(k).resume(2); }).find("continuation::resume"), std::string::npos);
+  EXPECT_NE(message_of([&] { k.exchange(2); }).find("empty"), std::string::npos);
+  EXPECT_NE(message_of([&] { static_cast<void>(std::move(k).finish(2)); }).find("continuation::finish"),
+            std::string::npos);
+  const continuation<int> k3 = std::move(k2);
+  EXPECT_NE(message_of([&] { k2.exchange(2); }).find("moved from"), std::string::npos);
+  // NOLINTEND(bugprone-use-after-move)
+  EXPECT_NE(message_of([] { continuation<>().resume(); }).find("empty"), std::string::npos);
+}
+
+TEST(continuation_end, one_that_has_ended_is_refused) {
+  stacks memory;
+  continuation<> k(memory, [](continuation<> back) { return std::move(back).finish(); });
+  k = std::move(k).resume();
+  EXPECT_NE(message_of([&] { k.exchange(); }).find("has ended"), std::string::npos);
+}
+
+TEST(continuation_end, no_stack_is_an_error) {
+  stacks memory(0);
+  const auto body = [](continuation<> back) { return std::move(back).finish(); };
+  EXPECT_THROW(continuation<>(memory, body), std::system_error);
+  EXPECT_THROW(continuation<>::start(memory, body), std::system_error);
+  alignas(16) std::byte few[256];
+  EXPECT_THROW(continuation<>(support::memory{few, few + sizeof few}, body), std::length_error);
+  stacks some;
+  EXPECT_THROW(continuation<>(some, body, 300), std::length_error);
+  EXPECT_EQ(some.in_use, 0U);
+}
+
+void lose_the_way_back() {
+  stacks memory;
+  continuation<> k(memory,
+                   [](continuation<> /*back*/) -> continuation<>::finished { throw std::runtime_error("lost"); });
+  k = std::move(k).resume();
+}
+void throw_without_an_heir() {
+  stacks memory;
+  continuation<> kept;
+  continuation<> k(memory, [&kept](continuation<>& back) -> continuation<>::finished {
+    kept = std::move(back);
+    throw std::runtime_error("no heir");
+  });
+  k = std::move(k).resume();
+}
+
+// A thread's own stack has nothing under it that an unwind could end in.
+TEST(continuation_end_death, an_exception_that_drops_a_threads_continuation_ends_the_program) {
+  EXPECT_DEATH(lose_the_way_back(), "dropped by an exception.*a thread.s own");
+}
+TEST(continuation_end_death, an_exception_without_an_heir_ends_the_program) {
+  EXPECT_DEATH(throw_without_an_heir(), "nobody is there to throw it to");
+}
+
+}  // namespace
