@@ -1,5 +1,6 @@
 """What a run of the bench shows: tables for the terminal, rows for JSON, a page for the docs."""
 
+import itertools
 import json
 import os
 import platform
@@ -227,17 +228,15 @@ def markdown(title: str, heading: list[str], lines: list[list[str]]) -> str:
 def page(results: Results, workloads, rounds: int, skipped: list[str], counts=(), plots=()) -> str:
     """docs/performance.md; `plots` are the workloads that have a picture in plots/ beside it."""
     parts = [PAGE.format(rounds=rounds, machine="\n".join(f"- {name}: {what}" for name, what in machine().items()))]
-    before = None
-    for title, heading, lines in tables(results, workloads):
-        workload = title.split()[0]
-        if workload != before:
-            parts.append(f"## {workload}\n\n{WORKLOADS[workload][0].upper()}{WORKLOADS[workload][1:]}.\n")
-            if workload in plots:
-                parts.append(f"![{workload}](plots/{workload}.svg)\n")
-            before = workload
-        parts.append(markdown(title, heading, lines))
-        if notes := [f"{impl}: {results.notes[workload, impl]}" for impl in (line[0] for line in lines)
-                     if (workload, impl) in results.notes]:
+    for workload, group in itertools.groupby(tables(results, workloads), lambda table: table[0].split()[0]):
+        parts.append(f"## {workload}\n\n{WORKLOADS[workload][0].upper()}{WORKLOADS[workload][1:]}.\n")
+        if workload in plots:
+            parts.append(f"![{workload}](plots/{workload}.svg)\n")
+        shown = {}  # an ordered set of what the tables name
+        for title, heading, lines in group:
+            parts.append(markdown(title, heading, lines))
+            shown |= dict.fromkeys(line[0] for line in lines)
+        if notes := [f"{impl}: {results.notes[workload, impl]}" for impl in shown if (workload, impl) in results.notes]:
             parts.append("; ".join(notes) + ".\n")
     if counts:
         parts.append(f"## Counts\n\n{COUNTS}")
