@@ -34,6 +34,8 @@
 #include "pirn/context/detail/value_words.hpp"
 #include "pirn/context/sanitizer.hpp"
 
+#define PIRN_INLINE_LAMBDA __attribute__((always_inline))
+
 namespace pirn::inline PIRN_ABI {
 
 template <class... Values>
@@ -90,21 +92,27 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   continuation_base(const Stack& memory, Body body)
       : continuation_base(prepared(construct(memory, std::move(body), static_cast<void*>(nullptr)))) {}
 
-  continuation_base(continuation_base&& other) noexcept : to_(other.to_), sanitizer_(other.sanitizer_) {
+  PIRN_ALWAYS_INLINE continuation_base(continuation_base&& other) noexcept
+      : to_(other.to_), sanitizer_(other.sanitizer_) {
     other.to_ = {};
   }
-  continuation_base& operator=(continuation_base&& other) noexcept {
-    continuation_base old(std::move(*this));
+  /// Drops what this one stood for, as the destructor does, after it has taken the other's place.
+  PIRN_ALWAYS_INLINE continuation_base& operator=(continuation_base&& other) noexcept {
+    void *const old_pc = to_.pc, *const old_sp = to_.sp, *const old_fp = to_.fp;
+    const sanitizer_peer old_sanitizer = sanitizer_;
     to_ = other.to_;
     sanitizer_ = other.sanitizer_;
     other.to_ = {};
+    if (old_pc != nullptr) [[unlikely]] {
+      dropping::drop(old_pc, old_sp, old_fp, old_sanitizer);
+    }
     return *this;
   }
   /// Unwinds the stack of what is suspended: destructors run, innermost first, on it and on this OS thread. A body that
   /// has not begun is destroyed. The continuation of a thread's own stack cannot be unwound: that ends the program.
   PIRN_ALWAYS_INLINE ~continuation_base() {
     if (to_.pc != nullptr) [[unlikely]] {
-      dropping::drop(to_, sanitizer_);
+      dropping::drop(to_.pc, to_.sp, to_.fp, sanitizer_);
     }
   }
 
@@ -117,14 +125,10 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   /// the body of the one that handed its last switch to us. A suspension point: the caller may be unwound here, and
   /// another thread may resume it.
   PIRN_ALWAYS_INLINE resumed resume(Sent... values) && {
-    arch::peer to = to_;
-    if (to.pc == nullptr) [[unlikely]] {
-      resumed_empty();
-    }
-    to_ = {};
     word words[value_words];
     typename value_list<Sent...>::parcel parcel;
     parcel.pack(words, values...);
+    arch::peer to = take();
     sanitizer_peer sanitizer = sanitizer_;
     sanitizer.leave();
     arch::transfer(to, words);
@@ -134,18 +138,26 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
 
   /// Resumes as above, and stands for whoever comes back. Returns what was received: nothing, the value, or a tuple.
   PIRN_ALWAYS_INLINE typename received<Received...>::type exchange(Sent... values) {
-    resumed all = std::move(*this).resume(std::forward<Sent>(values)...);
-    if constexpr (sizeof...(Received) == 0) {
-      *this = std::move(all);
+    using result = typename received<Received...>::type;
+    if constexpr (value_list<Received...>::self_contained) {
+      word words[value_words];
+      typename value_list<Sent...>::parcel parcel;
+      parcel.pack(words, values...);
+      arch::peer to = take();
+      sanitizer_peer sanitizer = sanitizer_;
+      sanitizer.leave();
+      arch::transfer(to, words);
+      sanitizer.arrive();
+      settle(to, sanitizer, words);
+      to_ = to;
+      sanitizer_ = sanitizer;
+      return value_list<Received...>::unpack(
+          words, [](auto&&... each) PIRN_INLINE_LAMBDA { return result(static_cast<Received&&>(each)...); });
     } else {
+      resumed all = std::move(*this).resume(std::forward<Sent>(values)...);
       *this = std::move(std::get<0>(all));
-      if constexpr (sizeof...(Received) == 1) {
-        return std::get<1>(std::move(all));
-      } else {
-        return std::apply(
-            [](Own&&, Received&&... each) { return std::tuple<Received...>(std::forward<Received>(each)...); },
-            std::move(all));
-      }
+      return std::apply([](Own&&, Received&&... each) { return result(std::forward<Received>(each)...); },
+                        std::move(all));
     }
   }
 
@@ -224,25 +236,41 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
             sanitizer_peer(fresh->sanitizer)};
   }
 
-  PIRN_ALWAYS_INLINE static resumed arrived(arch::peer from, const sanitizer_peer& sanitizer,
-                                            word (&words)[value_words]) {
+  /// What this one stands for, which leaves it empty.
+  PIRN_ALWAYS_INLINE arch::peer take() {
+    const arch::peer to = to_;
+    if (to.pc == nullptr) [[unlikely]] {
+      resumed_empty();
+    }
+    to_ = {};
+    return to;
+  }
+  /// Turns the end of a peer into an empty one and the words that it left.
+  PIRN_ALWAYS_INLINE static void settle(arch::peer& from, const sanitizer_peer& sanitizer, word (&words)[value_words]) {
     if (arch::is_flagged(from)) [[unlikely]] {
-      if constexpr (!value_list<Received...>::self_contained) {
-        return last_values(from, sanitizer, words[0]);
-      } else {
-        // A copy: what were given the address of could no longer live in registers.
-        const last_words last = copy_last_words(from, sanitizer, words[0]);
-        from = {};
-        for (std::size_t i = 0; i < value_words; ++i) {
-          words[i] = last.words[i];
-        }
+      // A copy: what were given the address of could no longer live in registers.
+      const last_words last = copy_last_words(from.pc, from.sp, from.fp, sanitizer, words[0]);
+      from = {};
+      for (std::size_t i = 0; i < value_words; ++i) {
+        words[i] = last.words[i];
       }
     } else {
       assume_not_null(from.pc);
     }
-    return value_list<Received...>::unpack(
-        words, [&](auto&&... each) { return resumed(make(from, sanitizer), static_cast<Received&&>(each)...); });
   }
+  PIRN_ALWAYS_INLINE static resumed arrived(arch::peer from, const sanitizer_peer& sanitizer,
+                                            word (&words)[value_words]) {
+    if constexpr (value_list<Received...>::self_contained) {
+      settle(from, sanitizer, words);
+    } else if (arch::is_flagged(from)) [[unlikely]] {
+      return last_values(from.pc, from.sp, from.fp, sanitizer, words[0]);
+    }
+    return value_list<Received...>::unpack(words, [&](auto&&... each) PIRN_INLINE_LAMBDA {
+      return resumed(make(from, sanitizer), static_cast<Received&&>(each)...);
+    });
+  }
+
+  // Cold functions take a peer as three words: gcc would keep one in memory that it somewhere passes whole.
 
   /// The stack of a peer that has ended goes when this goes.
   class grave {
@@ -269,12 +297,12 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   struct last_words {
     word words[value_words];
   };
-  PIRN_COLD static last_words copy_last_words(arch::peer from, sanitizer_peer sanitizer, word address) {
-    const grave open(from, sanitizer, address);
+  PIRN_COLD static last_words copy_last_words(void* pc, void* sp, void* fp, sanitizer_peer sanitizer, word address) {
+    const grave open({pc, sp, fp}, sanitizer, address);
     return {{open.words()[0], open.words()[1], open.words()[2], open.words()[3]}};
   }
-  PIRN_COLD static resumed last_values(arch::peer from, sanitizer_peer sanitizer, word address) {
-    const grave open(from, sanitizer, address);
+  PIRN_COLD static resumed last_values(void* pc, void* sp, void* fp, sanitizer_peer sanitizer, word address) {
+    const grave open({pc, sp, fp}, sanitizer, address);
     return value_list<Received...>::unpack(
         open.words(), [](auto&&... each) { return resumed(Own(), static_cast<Received&&>(each)...); });
   }
@@ -334,6 +362,11 @@ class continuation : public detail::base_of<continuation<Values...>>::type {
 
  public:
   using base::base;
+  // Said one by one: gcc calls what it may leave out of line in cold code, and then keeps the object in memory.
+  PIRN_ALWAYS_INLINE continuation() noexcept = default;
+  PIRN_ALWAYS_INLINE continuation(continuation&&) noexcept = default;
+  PIRN_ALWAYS_INLINE continuation& operator=(continuation&&) noexcept = default;
+  PIRN_ALWAYS_INLINE ~continuation() = default;
 };
 
 }  // namespace pirn::inline PIRN_ABI

@@ -158,7 +158,8 @@ struct dropping {
   static inline constinit thread_local dropping* innermost = nullptr;
 
   /// Resumes `to` flagged, and returns when it has ended and its stack is released.
-  PIRN_COLD static void drop(arch::peer to, sanitizer_peer sanitizer) noexcept {
+  PIRN_COLD static void drop(void* pc, void* sp, void* fp, sanitizer_peer sanitizer) noexcept {
+    arch::peer to{pc, sp, fp};
     dropping self{std::uncaught_exceptions() == 0
                       ? "a dropped continuation"
                       : "a continuation dropped by an exception on its way out of another's body"};
