@@ -152,11 +152,11 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
       to_ = to;
       sanitizer_ = sanitizer;
       return value_list<Received...>::unpack(
-          words, [](auto&&... each) PIRN_INLINE_LAMBDA { return result(static_cast<Received&&>(each)...); });
+          words, [](auto&&... each) PIRN_INLINE_LAMBDA -> result { return result(static_cast<Received&&>(each)...); });
     } else {
       resumed all = std::move(*this).resume(std::forward<Sent>(values)...);
       *this = std::move(std::get<0>(all));
-      return std::apply([](Own&&, Received&&... each) { return result(std::forward<Received>(each)...); },
+      return std::apply([](Own&&, Received&&... each) -> result { return result(std::forward<Received>(each)...); },
                         std::move(all));
     }
   }
