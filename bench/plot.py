@@ -4,6 +4,7 @@ Run as a program, with the folder as its argument and the rows of --json on its 
 package of matplotlib belongs to Debian's Python, which need not be the one that runs the bench.
 """
 
+import functools
 import json
 import math
 import subprocess
@@ -143,10 +144,13 @@ def draw(folder: Path, rows: list[dict]) -> list[str]:
     return workloads
 
 
+@functools.cache
 def interpreter() -> str | None:
     """A Python that has matplotlib, or None."""
     for python in dict.fromkeys((sys.executable, "/usr/bin/python3")):
-        if Path(python).exists() and subprocess.run([python, "-c", "import matplotlib"], capture_output=True).returncode == 0:
+        found = Path(python).exists() and subprocess.run(
+            [python, "-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('matplotlib') is None)"])
+        if found and found.returncode == 0:
             return python
     return None
 

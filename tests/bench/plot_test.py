@@ -77,6 +77,8 @@ class PlotTest(unittest.TestCase):
                          ("clock", "pirn", {"measure": "empty-loop"}, 0.3)]).rows(["sum", "clock"])
         self.assertEqual(plot.draw_elsewhere(self.folder, rows), ["hanoi", "sum"])
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["hanoi.svg", "sum.svg"])
+        again = self.folder / "again"
+        plot.draw_elsewhere(again, rows)
         for name, expected in {"hanoi": ["callback", "pirn", "cpp20", "hanoi by disks", "disks"],
                                "sum": ["loop", "boost-coroutine2", "sum form=for (ns)", "sum form=while (ns)",
                                        "30.00"]}.items():
@@ -84,8 +86,6 @@ class PlotTest(unittest.TestCase):
             words = {"".join(element.itertext()).strip() for element in xml.parse(path).getroot().iter()
                      if element.tag.endswith("}text")}
             self.assertLessEqual(set(expected), words)
-            again = self.folder / "again"
-            plot.draw_elsewhere(again, rows)
             self.assertEqual(path.read_text(), (again / f"{name}.svg").read_text(), "the same rows, the same picture")
 
 
