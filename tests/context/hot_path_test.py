@@ -39,7 +39,7 @@ LOOPS = {
     },
 }
 # Per switch of the ping-pong: instructions, and reads and writes of memory together.
-EXECUTED, ACCESSED = 15.5, 0.5
+EXECUTED, ACCESSED = 15.6, 0.6
 FORBIDDEN = re.compile(r"\b(call|ret|push|pop|leave|xchg)[a-z]*\b")
 
 
