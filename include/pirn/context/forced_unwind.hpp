@@ -73,6 +73,8 @@ class forced_unwind {
   /// tell before anything is destroyed, when a frame in between is noexcept or the context is already unwinding.
   [[noreturn]] void raise();
 
+  /// The innermost one that is unwinding on this OS thread, or null.
+  [[nodiscard]] static forced_unwind* of_thread() noexcept { return innermost_; }
   /// Says, once for each cancellation, that it was resisted.
   void report(const char* what) noexcept;
   /// Says why the stack cannot be unwound, and ends the program.
@@ -258,8 +260,8 @@ inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unw
 PIRN_COLD inline void forced_unwind::raise() {
   watch_terminate();
   exception_globals& globals = exception_globals::of_thread();
-  const bool again = innermost_ == this;  // it suspended while it was being unwound
-  if (globals.uncaught != (again ? uncaught_ : 0)) {
+  const bool again = innermost_ == this;  // it suspended while it was being unwound, or comes from another stack
+  if (globals.uncaught != 0 && !(again && globals.uncaught == uncaught_)) {
     refuse(name_, "it is suspended in a destructor that is itself run by an exception");
   }
   std::uintptr_t barrier = 0;
