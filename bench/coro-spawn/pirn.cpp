@@ -1,0 +1,12 @@
+// pirn's coroutine on a stack from a cache of a pool.
+#include "coro_spawn.hpp"
+#include "pirn/coro/coroutine.hpp"
+#include "pirn/stack/guarded_pool.hpp"
+
+int main() {
+  pirn::guarded_pool pool;
+  pirn::guarded_pool::cache stacks(pool, bench::input("STACK"));
+  std::uint64_t ran = 0;
+  bench::coro_spawn_row(
+      "pirn", ran, [&] { pirn::coroutine<void()>(stacks, [&ran](auto&) { ++ran; }).resume(); }, "stacks from a cache");
+}

@@ -1,0 +1,271 @@
+// Asymmetric coroutines without a scheduler: whoever resumes one gets control back when it yields or ends.
+//
+//   pirn::coroutine<int(int)> sum([](auto& yield, int first) {
+//     int total = first;
+//     while (total < 100) total += yield(total);
+//     return total;
+//   });
+//   sum.resume(1);  // 1
+//   sum.resume(5);  // 6
+//
+// A coroutine object is where its peer is kept while it is suspended, and nothing of it is on the stack: it may be
+// moved then, and a local one lives in registers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <system_error>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/context/arch.hpp"
+#include "pirn/context/forced_unwind.hpp"
+#include "pirn/context/sanitizer.hpp"
+#include "pirn/coro/coroutine_local.hpp"
+#include "pirn/coro/detail/coroutine_side.hpp"
+#include "pirn/coro/detail/stack_source.hpp"
+#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/stack.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+template <class Signature>
+class coroutine;
+
+/// A function that can stop half-way. `Out(In...)`: resume sends In... and returns Out, from a yield or from the body's
+/// return. A body is any callable `Out body(coroutine<Out(In...)>::yield& yield, In... first)`. Any movable types,
+/// references and void too; trivially copyable ones travel in registers, up to four words each way.
+///
+/// Move-only. Not thread-safe: one thread at a time may use an object, any thread may resume it. Destroying one that is
+/// suspended unwinds its stack: destructors run, on the calling thread. Destroying or moving one that is running ends
+/// the program with a message.
+template <class Out, class... In>
+class coroutine<Out(In...)> {
+  static_assert((std::is_void_v<Out> || std::is_reference_v<Out> || std::is_move_constructible_v<Out>) &&
+                    ((std::is_reference_v<In> || std::is_move_constructible_v<In>) && ...),
+                "values move from one side to the other");
+  using outs = detail::none_or_one<Out>;
+  using ins = void(In...);
+
+ public:
+  /// What a body gets first, and suspends by.
+  using yield = detail::coroutine_yield<outs, ins>;
+
+  /// An empty one, which counts as done.
+  coroutine() noexcept = default;
+  /// Suspended before its first statement, on a stack of default_stack_pool(). Throws std::system_error when there is
+  /// no stack, std::length_error when it has no room for the body object, and what moving that throws.
+  template <class Body>
+    requires detail::coroutine_body<Body, yield&, In...>
+  PIRN_ALWAYS_INLINE explicit coroutine(Body&& body)
+      : origin_(default_stack_pool(), default_stack_size, "pirn: coroutine") {
+    construct(std::forward<Body>(body));
+  }
+  /// On a stack of `allocator`: a pool, a cache of one, a frame_buffer or any other stack_allocator, which must outlive
+  /// the coroutine and gets the stack back when it is destroyed, by whichever thread that does. Throws as above.
+  template <detail::gives_stacks Allocator, class Body>
+    requires detail::coroutine_body<Body, yield&, In...>
+  PIRN_ALWAYS_INLINE coroutine(Allocator& allocator, Body&& body)
+      : origin_(allocator, detail::usual_size<Allocator>, "pirn: coroutine") {
+    construct(std::forward<Body>(body));
+  }
+  template <stack_allocator Allocator, class Body>
+    requires detail::coroutine_body<Body, yield&, In...>
+  PIRN_ALWAYS_INLINE coroutine(Allocator& allocator, std::size_t stack_size, Body&& body)
+      : origin_(allocator, stack_size, "pirn: coroutine") {
+    construct(std::forward<Body>(body));
+  }
+  /// In memory of the caller's, which must outlive the coroutine. Throws std::length_error.
+  template <class Body>
+    requires detail::coroutine_body<Body, yield&, In...>
+  PIRN_ALWAYS_INLINE coroutine(const stack& memory, Body&& body) : origin_(memory) {
+    construct(std::forward<Body>(body));
+  }
+
+  PIRN_ALWAYS_INLINE coroutine(coroutine&& other) noexcept
+      : to_(other.to_), origin_(other.origin_), sanitizer_(other.sanitizer_), hooks_(other.hooks_) {
+    if (to_.sp == running) [[unlikely]] {
+      detail::running_coroutine("moved");
+    }
+    other.to_ = {};
+    other.origin_ = {};
+    other.hooks_ = {};
+  }
+  coroutine& operator=(coroutine&& other) noexcept {
+    if (this != &other) {
+      std::destroy_at(this);
+      new (this) coroutine(std::move(other));
+    }
+    return *this;
+  }
+  PIRN_ALWAYS_INLINE ~coroutine() {
+    clear();
+    hooks_.destroy();
+    origin_.give_back();
+  }
+
+  /// Runs the coroutine until it yields or ends, and returns what it yielded or returned. Throws what left the body,
+  /// after which it is done; std::logic_error when it is done already, empty or running.
+  PIRN_ALWAYS_INLINE Out resume(In... in) {
+    arch::peer to = to_;
+    arch::word words[arch::value_words];
+    typename detail::value_list<In...>::parcel parcel;
+    parcel.pack(words, in...);
+    if (to.pc == nullptr) [[unlikely]] {
+      if (reinterpret_cast<arch::word>(to.sp) <= largest_state) {
+        detail::not_resumable(to.sp == running);
+      }
+      to_.sp = running;
+      begin(to, words);
+    } else {
+      to_.pc = nullptr;
+      to_.sp = running;
+      detail::transfer(to, words, sanitizer_);
+    }
+    if (arch::is_flagged(to)) [[unlikely]] {
+      to_ = to;
+      sanitizer_.forget();
+      if (words[0] != static_cast<arch::word>(detail::last_word::returned)) [[unlikely]] {
+        detail::ended_otherwise(words[0], words[1]);
+      }
+      if constexpr (std::is_void_v<Out>) {
+        return;
+      } else {
+        return detail::result_of<Out>::take(words);
+      }
+    }
+    if (to.pc == nullptr) {
+      __builtin_unreachable();  // tells the next resume that it need not ask
+    }
+    to_ = to;
+    if constexpr (!std::is_void_v<Out>) {
+      return detail::value_list<Out>::unpack(words,
+                                             [](auto&& value) -> Out { return static_cast<decltype(value)>(value); });
+    }
+  }
+
+  /// Whether there is nothing to resume: the body has ended, by return, exception or reset(), or there never was one.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool done() const noexcept {
+    return reinterpret_cast<arch::word>(to_.sp) <= arch::peer_flag;
+  }
+
+  /// Ends the body now, by unwinding it if it is suspended, and keeps the stack. Throws std::logic_error when it runs.
+  void reset() {
+    if (to_.sp == running) {
+      detail::coroutine_misused("pirn: coroutine: reset while it is running");
+    }
+    clear();
+  }
+  /// The same, and begins anew with another body on the same stack. Throws std::logic_error when it has no stack, and
+  /// std::length_error.
+  template <class Body>
+    requires detail::coroutine_body<Body, yield&, In...>
+  PIRN_ALWAYS_INLINE void reset(Body&& body) {
+    if (!done()) [[unlikely]] {
+      reset();
+    }
+    if (!origin_.memory) [[unlikely]] {
+      detail::coroutine_misused("pirn: coroutine: reset of one that has no stack");
+    }
+    hooks_.destroy();
+    construct(std::forward<Body>(body));
+  }
+
+ private:
+  // When pc is null, sp says why the coroutine is not suspended: null for an empty one, `ended_peer` for one that has
+  // ended, this, or the record of one that has not begun, and then fp is its `ways`.
+  static inline void* const running = reinterpret_cast<void*>(arch::word{2});
+  static constexpr arch::word largest_state = 2;
+
+  /// What depends on the body's type before it has begun.
+  struct ways {
+    void (*begin)(arch::peer& to, arch::word (&words)[arch::value_words], sanitizer_peer& sanitizer) noexcept;
+    void (*destroy)(void* record) noexcept;
+  };
+  template <class Body>
+  struct ways_of {
+    using life = detail::coroutine_life<outs, ins, Body>;
+    using record = typename life::record;
+
+    static void begin(arch::peer& to, arch::word (&words)[arch::value_words], sanitizer_peer& sanitizer) noexcept {
+      auto* const fresh = static_cast<record*>(to.sp);
+      arch::word spill[arch::value_words];
+      life::pack_first(fresh, words, spill);
+      sanitizer.leave();
+      arch::transfer_into<&life::enter>(fresh, to, words);
+      sanitizer.arrive();
+    }
+    static void destroy(void* fresh) noexcept { std::destroy_at(std::addressof(static_cast<record*>(fresh)->body)); }
+    static constexpr ways all{&begin, &destroy};
+  };
+
+  template <class Body>
+  PIRN_ALWAYS_INLINE void construct(Body&& body) {
+    using stored = std::decay_t<Body>;
+    using record = detail::coroutine_record<stored>;
+    const auto top = reinterpret_cast<std::uintptr_t>(origin_.memory.top());
+    const std::uintptr_t at = (top - sizeof(record)) & ~(std::uintptr_t{alignof(record)} - 1);
+    if (origin_.memory.size() < sizeof(record) + alignof(record) + detail::least_stack) [[unlikely]] {
+      origin_.give_back();
+      detail::no_room_for_body();
+    }
+    auto* const fresh = reinterpret_cast<record*>(at);
+    if constexpr (std::is_nothrow_constructible_v<stored, Body&&>) {
+      new (fresh) record(origin_.memory, std::forward<Body>(body));
+    } else {
+      try {
+        new (fresh) record(origin_.memory, std::forward<Body>(body));
+      } catch (...) {
+        origin_.give_back();
+        throw;
+      }
+    }
+    hooks_ = detail::sanitizer_ref(fresh->sanitizer);
+    sanitizer_ = sanitizer_peer(fresh->sanitizer);
+    to_ = {nullptr, fresh, const_cast<ways*>(&ways_of<stored>::all)};
+  }
+
+  PIRN_ALWAYS_INLINE void begin(arch::peer& to, arch::word (&words)[arch::value_words]) {
+    const auto* const how = static_cast<const ways*>(to.fp);
+    detail::with_copies(to, words, sanitizer_, [how](auto&... copies) __attribute__((always_inline)) {
+      if (detail::maybe_in_flight()) [[unlikely]] {
+        begin_in_flight(*how, copies...);
+      } else {
+        how->begin(copies...);
+      }
+    });
+  }
+  PIRN_COLD static void begin_in_flight(const ways& how, arch::peer& to, arch::word (&words)[arch::value_words],
+                                        sanitizer_peer& sanitizer) {
+    const detail::in_flight_elsewhere kept;
+    how.begin(to, words, sanitizer);
+  }
+
+  /// Ends what has not ended.
+  PIRN_ALWAYS_INLINE void clear() noexcept {
+    if (!done()) [[unlikely]] {
+      const arch::peer last = std::exchange(to_, arch::ended_peer());
+      if (last.pc != nullptr) {
+        detail::cancel_coroutine(last, sanitizer_);
+      } else if (last.sp == running) {
+        detail::running_coroutine("destroyed");
+      } else {
+        static_cast<const ways*>(last.fp)->destroy(last.sp);
+      }
+    }
+  }
+
+  arch::peer to_;
+  detail::stack_source origin_;
+  [[no_unique_address]] sanitizer_peer sanitizer_;
+  [[no_unique_address]] detail::sanitizer_ref hooks_;
+};
+
+}  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,82 @@
+// Variables of which each coroutine has its own, reached through its yield object: nothing here is a thread-local.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "pirn/detail/abi.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+template <class T>
+class coroutine_local;
+
+/// What every yield object is: the running coroutine, as far as its variables are concerned.
+class coroutine_locals {
+ public:
+  coroutine_locals() noexcept = default;
+  coroutine_locals(const coroutine_locals&) = delete;
+  coroutine_locals& operator=(const coroutine_locals&) = delete;
+
+ protected:
+  PIRN_ALWAYS_INLINE ~coroutine_locals() {
+    if (newest_ != nullptr) [[unlikely]] {
+      clear(newest_);
+    }
+  }
+
+ private:
+  template <class T>
+  friend class coroutine_local;
+  struct variable {
+    explicit variable(const void* of) noexcept : key(of) {}
+    variable(const variable&) = delete;
+    variable& operator=(const variable&) = delete;
+    virtual ~variable() = default;
+    const void* key;
+    variable* older = nullptr;
+  };
+
+  PIRN_NOINLINE static void clear(variable* newest) noexcept {
+    while (newest != nullptr) {
+      const std::unique_ptr<variable> last(std::exchange(newest, newest->older));
+    }
+  }
+
+  variable* newest_ = nullptr;
+};
+
+/// A variable of which each coroutine that asks for it gets its own, made from `initial` at the first `get` and
+/// destroyed, in reverse order, when its coroutine has ended. Must outlive those coroutines. Any number of coroutines
+/// may use one object, from several threads too; finding a variable takes time linear in how many its coroutine has.
+template <class T>
+class coroutine_local {
+ public:
+  explicit coroutine_local(T initial = T()) : initial_(std::move(initial)) {}
+  coroutine_local(const coroutine_local&) = delete;
+  coroutine_local& operator=(const coroutine_local&) = delete;
+
+  /// The variable of the coroutine whose yield object this is. Throws std::bad_alloc and what copying T throws, at the
+  /// first call only.
+  [[nodiscard]] T& get(coroutine_locals& yield) const {
+    for (coroutine_locals::variable* each = yield.newest_; each != nullptr; each = each->older) {
+      if (each->key == this) {
+        return static_cast<holder*>(each)->value;
+      }
+    }
+    auto made = std::make_unique<holder>(this, initial_);
+    made->older = yield.newest_;
+    yield.newest_ = made.get();
+    return made.release()->value;
+  }
+
+ private:
+  struct holder final : coroutine_locals::variable {
+    holder(const void* of, const T& initial) : variable(of), value(initial) {}
+    T value;
+  };
+
+  T initial_;
+};
+
+}  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,339 @@
+// The inside of a coroutine: what lies on its stack, how its body begins and ends, what its yield object does.
+//
+//        +----------------------+ the stack's top
+//        | coroutine_record     | the body, the stack's limit, what sanitizers were told
+//        +----------------------+ 16-byte aligned
+//        | root frame           | of arch::transfer_into
+//        | coroutine_entry      | holds the yield object, calls the body, makes the last switch
+//        | ...                  |
+//
+// Words, besides the plain values of a resume and of a yield:
+//   first resume      the record's address, then the values, or if they need more than three words their address
+//   end (flagged)     how it ended, then the result, or the address of what is to be moved from
+//   cancel (flagged)  the address of the canceller's forced_unwind
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/context/arch.hpp"
+#include "pirn/context/detail/value_words.hpp"
+#include "pirn/context/forced_unwind.hpp"
+#include "pirn/context/sanitizer.hpp"
+#include "pirn/coro/coroutine_local.hpp"
+#include "pirn/coro/detail/in_flight.hpp"
+#include "pirn/stack/stack.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace detail {
+
+[[noreturn]] PIRN_COLD inline void coroutine_misused(const char* how) { throw std::logic_error(how); }
+
+struct coroutine_record_base {
+  void* limit;
+  sanitizer_state sanitizer;
+};
+template <class Body>
+struct alignas(16) alignas(Body) coroutine_record : coroutine_record_base {
+  static_assert(alignof(Body) <= 4096);
+  template <class Source>
+  coroutine_record(const stack& memory, Source&& source) : body(std::forward<Source>(source)) {
+    limit = memory.limit();
+    sanitizer.create(memory.limit(), memory.size(), "coroutine");
+  }
+  ~coroutine_record() {}  // NOLINT(modernize-use-equals-default): the union's is deleted
+  union {
+    Body body;  // destroyed by whoever knows that it has ended or will not begin
+  };
+};
+
+/// The result of a body on its way out, in the three words beside the one that says how it ended, or in the frame of
+/// the entry function.
+template <class... Out>
+class result_of {
+ public:
+  template <class Make>
+  PIRN_ALWAYS_INLINE void make(word (&)[value_words], Make&& body) {
+    body();
+  }
+  void destroy() noexcept {}
+};
+template <class Out>
+  requires(std::is_reference_v<Out> || (travels_whole<Out> && value_coding<Out>::words < value_words))
+class result_of<Out> {
+ public:
+  template <class Make>
+  PIRN_ALWAYS_INLINE void make(word (&to)[value_words], Make&& body) {
+    Out value = body();
+    value_coding<Out>::pack(value, &to[1]);
+  }
+  void destroy() noexcept {}
+  PIRN_ALWAYS_INLINE static Out take(const word (&from)[value_words]) { return value_coding<Out>::unpack(&from[1]); }
+};
+template <class Out>
+class result_of<Out> {
+ public:
+  PIRN_ALWAYS_INLINE result_of() noexcept {}
+  PIRN_ALWAYS_INLINE ~result_of() {}
+  template <class Make>
+  PIRN_ALWAYS_INLINE void make(word (&to)[value_words], Make&& body) {
+    new (std::addressof(value_)) Out(body());
+    to[1] = reinterpret_cast<word>(std::addressof(value_));
+  }
+  void destroy() noexcept { std::destroy_at(std::addressof(value_)); }
+  PIRN_ALWAYS_INLINE static Out take(const word (&from)[value_words]) {
+    struct moved_from {
+      Out* where;
+      PIRN_ALWAYS_INLINE ~moved_from() { std::destroy_at(where); }
+    } result{reinterpret_cast<Out*>(from[1])};
+    return std::move(*result.where);
+  }
+
+ private:
+  union {
+    Out value_;
+  };
+};
+
+template <class Outs, class Ins, class Body>
+struct coroutine_life;
+
+/// The yield object of a coroutine<Out(In...)>, with Out as a list of none or one: lives in its entry function's frame,
+/// and is what its body gets first.
+template <class Outs, class Ins>
+class coroutine_yield;
+
+template <class... Out, class... In>
+class coroutine_yield<void(Out...), void(In...)> : public coroutine_locals {
+ public:
+  using received = typename detail::received<In...>::type;
+
+  /// Suspends the coroutine: `value` is what resume() returns, and what the next resume() sends is returned: nothing,
+  /// the value, or a std::tuple of several. Throws std::logic_error when the coroutine is not the one that runs: called
+  /// from outside, or from within another coroutine. (Of one whose stack lies inside this one's own it suspends both.)
+  /// A suspension point: any thread may resume it, and destroying the coroutine unwinds it from here.
+  PIRN_ALWAYS_INLINE received operator()(Out... value) {
+    if (stack_position() - limit_ >= size_) [[unlikely]] {
+      coroutine_misused(
+          "pirn: coroutine: yield called outside: its coroutine is not the one that runs (suspended, ended, or waiting "
+          "for another one that it resumed)");
+    }
+    word words[value_words];
+    typename value_list<Out...>::parcel parcel;
+    parcel.pack(words, value...);
+    detail::transfer(resumer_, words, sanitizer_);
+    if (arch::is_flagged(resumer_)) [[unlikely]] {
+      resumer_ = arch::unflagged(resumer_);
+      cancelled_by_ = reinterpret_cast<forced_unwind*>(words[0]);
+      cancelled_by_->raise();
+    }
+    return value_list<In...>::unpack(
+        words, [](auto&&... each) -> received { return received(static_cast<decltype(each)>(each)...); });
+  }
+
+ private:
+  template <class, class, class>
+  friend struct coroutine_life;
+
+  PIRN_ALWAYS_INLINE coroutine_yield(const arch::peer& resumer, const coroutine_record_base* record) noexcept
+      : resumer_(resumer),
+        limit_(reinterpret_cast<word>(record->limit)),
+        size_(reinterpret_cast<word>(record) - limit_) {}
+
+  arch::peer resumer_;
+  word limit_;  // of the coroutine's stack
+  word size_;
+  forced_unwind* cancelled_by_ = nullptr;
+  [[no_unique_address]] sanitizer_peer sanitizer_;
+};
+
+/// Why a coroutine ended, and so what its last words are.
+enum class last_word : word { returned, threw, unwound };
+
+/// What stands between the root frame and a body.
+template <class... Out, class... In, class Body>
+struct coroutine_life<void(Out...), void(In...), Body> {
+  using yield = coroutine_yield<void(Out...), void(In...)>;
+  using record = coroutine_record<Body>;
+  static constexpr bool first_in_registers = value_list<In...>::words < value_words;
+
+  static_assert(std::is_invocable_v<Body&, yield&, In...>, "the body of a coroutine takes (yield&, first values...)");
+
+  /// The words of the first resume. `spill` must outlive the switch.
+  PIRN_ALWAYS_INLINE static void pack_first(record* fresh, word (&words)[value_words], word (&spill)[value_words]) {
+    if constexpr (first_in_registers) {
+      for (std::size_t i = value_list<In...>::words; i != 0; --i) {
+        words[i] = words[i - 1];
+      }
+      leave_unset(words, value_list<In...>::words + 1);
+    } else {
+      for (std::size_t i = 0; i < value_words; ++i) {
+        spill[i] = words[i];
+      }
+      words[1] = reinterpret_cast<word>(&spill[0]);
+      leave_unset(words, 2);
+    }
+    words[0] = reinterpret_cast<word>(fresh);
+  }
+
+  PIRN_NONE static void enter(void* pc, void* sp, void* fp, word word0, word word1, word word2, word word3) {
+    auto* const self = reinterpret_cast<record*>(word0);
+    result_of<Out...> result;
+    word last[value_words];
+    leave_unset(last, 0);
+    arch::peer resumer;
+    [[maybe_unused]] sanitizer_peer sanitizer;
+    std::exception_ptr thrown;
+    {
+      yield y({pc, sp, fp}, self);
+      y.sanitizer_.arrive();
+      word first[value_words];
+      if constexpr (first_in_registers) {
+        first[0] = word1, first[1] = word2, first[2] = word3;
+        leave_unset(first, 3);
+      } else {
+        for (std::size_t i = 0; i < value_words; ++i) {
+          first[i] = reinterpret_cast<const word*>(word1)[i];
+        }
+      }
+      const ending how = run_unwindable(
+          [&] {
+            value_list<In...>::unpack(first, [&](auto&&... each) {
+              result.make(last, [&]() -> decltype(auto) {
+                return std::invoke(self->body, y, static_cast<In>(static_cast<decltype(each)>(each))...);
+              });
+            });
+          },
+          thrown);
+      std::destroy_at(std::addressof(self->body));
+      last[0] = static_cast<word>(last_word::returned);
+      if (how != ending::returned || y.cancelled_by_ != nullptr) [[unlikely]] {
+        if (how == ending::returned) {
+          result.destroy();
+        }
+        word how_word = 0, address = 0;
+        end_otherwise(how == ending::unwound ? forced_unwind::of_thread() : y.cancelled_by_, how_word, address, thrown);
+        last[0] = how_word;
+        last[1] = address;
+      }
+      resumer = y.resumer_;
+      sanitizer = y.sanitizer_;
+    }
+    sanitizer.leave_for_good();
+    arch::transfer_last(resumer, last);
+  }
+
+  PIRN_COLD static void end_otherwise(forced_unwind* cancelled_by, word& how, word& address,
+                                      std::exception_ptr& thrown) noexcept {
+    if (cancelled_by != nullptr) {
+      if (thrown != nullptr) {
+        cancelled_by->report("its body threw another exception, which is dropped");
+        thrown = nullptr;
+      }
+      how = static_cast<word>(last_word::unwound);
+      address = reinterpret_cast<word>(cancelled_by);
+    } else {
+      how = static_cast<word>(last_word::threw);
+      address = reinterpret_cast<word>(&thrown);
+    }
+  }
+};
+
+// ---- the outside ------------------------------------------------------------------------------------------------
+
+/// What a body may be.
+template <class Body, class Yield, class... In>
+concept coroutine_body = std::is_invocable_v<std::decay_t<Body>&, Yield, In...>;
+
+/// Out as the parameters of a yield.
+template <class Out>
+struct none_or_one_of {
+  using type = void(Out);
+};
+template <>
+struct none_or_one_of<void> {
+  using type = void();
+};
+template <class Out>
+using none_or_one = typename none_or_one_of<Out>::type;
+
+/// Room for the frames of a body that does nothing.
+inline constexpr std::size_t least_stack = 256;
+
+[[noreturn]] PIRN_COLD inline void no_room_for_body() {
+  throw std::length_error("pirn: coroutine: the stack has no room for the body");
+}
+[[noreturn]] PIRN_COLD inline void not_resumable(bool is_running) {
+  throw std::logic_error(is_running ? "pirn: coroutine: resumed while it is running"
+                                    : "pirn: coroutine: resumed after its end, or empty");
+}
+[[noreturn]] PIRN_COLD inline void running_coroutine(const char* what) noexcept {
+  std::fprintf(stderr, "pirn: a coroutine was %s while it is running\n", what);
+  std::abort();
+}
+
+/// Throws what ended a coroutine otherwise than by return.
+[[noreturn]] PIRN_COLD inline void ended_otherwise(word how, word address) {
+  if (how == static_cast<word>(last_word::threw)) {
+    std::rethrow_exception(std::move(*reinterpret_cast<std::exception_ptr*>(address)));
+  }
+  // One that was suspended together with ours, whose unwind has come through it, and goes on here.
+  reinterpret_cast<forced_unwind*>(address)->raise();
+}
+
+/// Unwinds a suspended coroutine.
+PIRN_COLD inline void cancel_coroutine(arch::peer to, sanitizer_peer sanitizer) noexcept {
+  constexpr int most_attempts = 1000;
+  forced_unwind unwind("coroutine");
+  for (int attempts = 0; attempts < most_attempts; ++attempts) {
+    word words[value_words] = {reinterpret_cast<word>(&unwind)};
+    sanitizer.leave();
+    arch::transfer_flagged(to, words);
+    sanitizer.arrive();
+    if (arch::is_flagged(to)) {
+      sanitizer.forget();
+      return;
+    }
+    unwind.report("it suspended, and is unwound from there");
+  }
+  forced_unwind::refuse("coroutine",
+                        "it goes on to suspend in handlers of the exceptions that it answers the unwind by");
+}
+
+/// Where the sanitizer_state of a stack is, and nothing without a sanitizer.
+template <bool needed>
+class sanitizer_ref_if {
+ public:
+  sanitizer_ref_if() noexcept = default;
+  explicit sanitizer_ref_if(sanitizer_state&) noexcept {}
+  PIRN_ALWAYS_INLINE void destroy() noexcept {}
+};
+template <>
+class sanitizer_ref_if<true> {
+ public:
+  sanitizer_ref_if() noexcept = default;
+  explicit sanitizer_ref_if(sanitizer_state& of) noexcept : of_(&of) {}
+  void destroy() noexcept {
+    if (of_ != nullptr) {
+      std::exchange(of_, nullptr)->destroy();
+    }
+  }
+
+ private:
+  sanitizer_state* of_ = nullptr;
+};
+using sanitizer_ref = sanitizer_ref_if<!std::is_empty_v<sanitizer_state>>;
+
+}  // namespace detail
+}  // namespace pirn::inline PIRN_ABI

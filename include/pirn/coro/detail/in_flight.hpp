@@ -1,0 +1,108 @@
+// Exceptions in flight belong to whoever threw them, but the C++ runtime keeps one list per OS thread. Both sides of a
+// coroutine's switch look, before it, whether any are in flight here, and if so take them out of that list meanwhile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "pirn/context/arch.hpp"
+#include "pirn/context/forced_unwind.hpp"
+#include "pirn/context/sanitizer.hpp"
+#include "pirn/detail/abi.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// Looks like exceptions in flight, so that a thread's first look takes the slow path.
+inline exception_globals not_looked_up{nullptr, 1};
+/// Where this OS thread's are.
+__attribute__((used)) inline constinit thread_local exception_globals* in_flight_here asm(
+    "pirn_in_flight_" PIRN_ABI_NAME) __attribute__((tls_model("initial-exec"))) = &not_looked_up;
+
+PIRN_COLD inline exception_globals* in_flight_out_of_line() noexcept {
+  asm volatile("");
+  return in_flight_here;
+}
+
+/// Whether exceptions may be in flight on this OS thread. Read by an asm that no compiler caches across a switch, after
+/// which the thread may be another one.
+PIRN_ALWAYS_INLINE bool maybe_in_flight() noexcept {
+#if defined(__x86_64__) && !defined(__ILP32__)
+  const exception_globals* here;
+#if !defined(__PIC__) || defined(__PIE__)
+  asm volatile("movq %%fs:pirn_in_flight_" PIRN_ABI_NAME "@tpoff, %0" : "=r"(here));
+#else
+  asm volatile("movq pirn_in_flight_" PIRN_ABI_NAME
+               "@gottpoff(%%rip), %0\n\t"
+               "movq %%fs:(%0), %0"
+               : "=r"(here));
+#endif
+  return here->bits() != 0;
+#else
+  return in_flight_out_of_line()->bits() != 0;
+#endif
+}
+
+/// Takes the thread's exceptions in flight away while it lives. It may be destroyed by another thread.
+class in_flight_elsewhere {
+ public:
+  PIRN_COLD in_flight_elsewhere() noexcept {
+    exception_globals& here = exception_globals::of_thread();
+    in_flight_here = &here;
+    kept_ = std::exchange(here, {});
+  }
+  PIRN_COLD ~in_flight_elsewhere() { exception_globals::of_thread() = kept_; }
+  in_flight_elsewhere(const in_flight_elsewhere&) = delete;
+  in_flight_elsewhere& operator=(const in_flight_elsewhere&) = delete;
+
+ private:
+  exception_globals kept_;
+};
+
+/// Calls `step` with copies, so that the originals may live in registers whatever it does.
+template <class Step>
+PIRN_ALWAYS_INLINE void with_copies(arch::peer& to, arch::word (&words)[arch::value_words], sanitizer_peer& sanitizer,
+                                    Step&& step) {
+  arch::peer to_copy = to;
+  arch::word word_copies[arch::value_words] = {words[0], words[1], words[2], words[3]};
+  sanitizer_peer sanitizer_copy = sanitizer;
+  step(to_copy, word_copies, sanitizer_copy);
+  to = to_copy;
+  for (std::size_t i = 0; i < arch::value_words; ++i) {
+    words[i] = word_copies[i];
+  }
+  sanitizer = sanitizer_copy;
+}
+
+PIRN_COLD inline void transfer_in_flight(arch::peer& to, arch::word (&words)[arch::value_words],
+                                         sanitizer_peer& sanitizer) noexcept {
+  const in_flight_elsewhere kept;
+  sanitizer.leave();
+  arch::transfer(to, words);
+  sanitizer.arrive();
+}
+/// Resumes `to`, which becomes whoever resumes us, and exchanges the words; exceptions in flight stay here.
+PIRN_ALWAYS_INLINE void transfer(arch::peer& to, arch::word (&words)[arch::value_words],
+                                 sanitizer_peer& sanitizer) noexcept {
+  if (maybe_in_flight()) [[unlikely]] {
+    with_copies(to, words, sanitizer,
+                [](auto&... copies) __attribute__((always_inline)) { transfer_in_flight(copies...); });
+  } else {
+    sanitizer.leave();
+    arch::transfer(to, words);
+    sanitizer.arrive();
+  }
+}
+
+/// An sp of the running function, or a little above it.
+PIRN_ALWAYS_INLINE arch::word stack_position() noexcept {
+#if defined(__x86_64__) && !defined(__ILP32__)
+  arch::word sp;
+  asm volatile("movq %%rsp, %0" : "=r"(sp));
+  return sp;
+#else
+  return reinterpret_cast<arch::word>(__builtin_frame_address(0));
+#endif
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail

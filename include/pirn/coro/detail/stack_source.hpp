@@ -1,0 +1,64 @@
+// Where a stack came from and goes back to, without the type of its allocator.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <system_error>
+
+#include "pirn/detail/abi.hpp"
+#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/stack.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// A stack_allocator, or one that has stacks of one size only, like guarded_pool::cache.
+template <class A>
+concept gives_stacks = stack_allocator<A> || requires(A& allocator, stack value) {
+  { allocator.allocate() } noexcept -> std::same_as<stack_result>;
+  { allocator.deallocate(value) } noexcept;
+};
+
+/// How many bytes to ask for when nobody says: all of a buffer, default_stack_size of others.
+template <class Allocator>
+inline constexpr std::size_t usual_size = default_stack_size;
+template <template <std::size_t> class Buffer, std::size_t size>
+inline constexpr std::size_t usual_size<Buffer<size>> = size;
+
+[[noreturn]] __attribute__((cold, noinline)) inline void no_stack(stack_error why, const char* whose) {
+  throw std::system_error(make_error_code(why), whose);
+}
+
+/// A stack and who takes it back; of memory that the user owns nobody does.
+struct stack_source {
+  stack memory;
+  void* allocator = nullptr;
+  void (*release)(void* allocator, const stack& memory) noexcept = nullptr;
+
+  PIRN_ALWAYS_INLINE stack_source() noexcept = default;
+  PIRN_ALWAYS_INLINE explicit stack_source(const stack& users) noexcept : memory(users) {}
+  /// Throws std::system_error, which begins with `whose`.
+  template <gives_stacks Allocator>
+  PIRN_ALWAYS_INLINE stack_source(Allocator& from, std::size_t size, const char* whose)
+      : allocator(std::addressof(from)),
+        release([](void* to, const stack& value) noexcept { static_cast<Allocator*>(to)->deallocate(value); }) {
+    stack_result got;
+    if constexpr (stack_allocator<Allocator>) {
+      got = from.allocate(size);
+    } else {
+      got = from.allocate();
+    }
+    if (!got) [[unlikely]] {
+      no_stack(got.error, whose);
+    }
+    memory = got.value;
+  }
+  /// Ends the use of the stack.
+  PIRN_ALWAYS_INLINE void give_back() noexcept {
+    if (release != nullptr) {
+      release(allocator, memory);
+    }
+  }
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail
