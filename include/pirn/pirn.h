@@ -1,0 +1,87 @@
+/* The C API: coroutines without a scheduler, for C99 and whatever can call it. Needs libc and libgcc's unwinder only.
+ *
+ *   static void *count(pirn_coroutine *self, void *first) {
+ *     for (;;) pirn_yield(self, first, &first);
+ *   }
+ *   pirn_coroutine *co;
+ *   void *out;
+ *   if (pirn_create(&co, NULL, count, NULL) == 0) {
+ *     while (pirn_resume(co, "hello", &out) == PIRN_YIELDED) puts(out);
+ *     pirn_destroy(co);
+ *   }
+ *
+ * A result below 0 is a negated errno value; errno itself is left alone. Any thread may resume a coroutine, one at a
+ * time. Addresses of thread-local variables, errno's too, must not be kept over a yield of one that changes threads.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#if defined(__GNUC__)
+#define PIRN_EXPORT __attribute__((visibility("default")))
+#else
+#define PIRN_EXPORT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Memory that a coroutine runs on. */
+typedef struct pirn_stack pirn_stack;
+/** A function that can stop half-way. */
+typedef struct pirn_coroutine pirn_coroutine;
+
+/** What a coroutine runs: gets itself and what was sent with the first resume, returns what the last resume gives. C++
+ * exceptions must not leave it: that ends the program. */
+typedef void* (*pirn_function)(pirn_coroutine* self, void* first);
+
+/** What pirn_resume returns when nothing is wrong. */
+enum { PIRN_ENDED = 0, PIRN_YIELDED = 1 };
+
+/** What a stack gets when no size is given. */
+#define PIRN_DEFAULT_STACK_SIZE ((size_t)64 * 1024)
+
+/* ---- stacks ---- */
+
+/** A stack of at least `size` bytes (0: PIRN_DEFAULT_STACK_SIZE) above a guard of 64 KiB, every access to which faults.
+ * -EINVAL: null, or a size that is too small or too large; or what mmap says: -ENOMEM, -EAGAIN. */
+PIRN_EXPORT int pirn_stack_create(pirn_stack** result, size_t size);
+/** A stack in the caller's memory, without a guard. -EINVAL: null or too small (1 KiB at least). */
+PIRN_EXPORT int pirn_stack_create_in(pirn_stack** result, void* memory, size_t size);
+/** Gives a stack back; null is none. -EBUSY: a coroutine is on it. */
+PIRN_EXPORT int pirn_stack_destroy(pirn_stack* stack);
+/** Bytes that a coroutine on it may use; 0 of null. */
+PIRN_EXPORT size_t pirn_stack_size(const pirn_stack* stack);
+
+/* ---- coroutines ---- */
+
+/** A coroutine, suspended before the first statement of `body`, on `stack`, which must outlive it, or, where that is
+ * null, on one of its own. -EINVAL: null; -EBUSY: another one is on that stack; or as pirn_stack_create. */
+PIRN_EXPORT int pirn_create(pirn_coroutine** result, pirn_stack* stack, pirn_function body, void* user);
+/** Ends a coroutine and releases it; null is none. Of a suspended one the stack is unwound first, on the calling
+ * thread: frames of C++ run their destructors, those of C what `cleanup` attributes name if compiled with -fexceptions;
+ * frames without unwind tables, and those below them, are abandoned. -EBUSY: it is running. */
+PIRN_EXPORT int pirn_destroy(pirn_coroutine* coroutine);
+/** Ends it as pirn_destroy does, and begins anew on the same stack. -EINVAL: null; -EBUSY: it is running. */
+PIRN_EXPORT int pirn_reset(pirn_coroutine* coroutine, pirn_function body, void* user);
+
+/** Runs it until it yields (PIRN_YIELDED) or returns (PIRN_ENDED). The coroutine gets `in`; `*out`, where not null,
+ * gets what it yielded or returned. -EINVAL: null; -EBUSY: it is running; -ESRCH: it has ended. */
+PIRN_EXPORT int pirn_resume(pirn_coroutine* coroutine, void* in, void** out);
+/** Suspends the calling coroutine, which must be `self`; its resumer gets `out`. Returns 0 when it is resumed, and
+ * `*in`, where not null, is what was sent. Does not return when it is destroyed or reset instead. -EINVAL: null;
+ * -EPERM: it is not the one that is running here. */
+PIRN_EXPORT int pirn_yield(pirn_coroutine* self, void* out, void** in);
+
+/** The coroutine that the caller runs in; null outside of any. */
+PIRN_EXPORT pirn_coroutine* pirn_self(void);
+/** 1 if it has ended, or is null; else 0. */
+PIRN_EXPORT int pirn_done(const pirn_coroutine* coroutine);
+/** The caller's pointer, as given to pirn_create, pirn_reset or pirn_set_user. */
+PIRN_EXPORT void* pirn_user(const pirn_coroutine* coroutine);
+PIRN_EXPORT void pirn_set_user(pirn_coroutine* coroutine, void* user);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,345 @@
+// The C API, on the context layer alone.
+//
+// It is linked into programs without the C++ runtime, so nothing here may need one: no exceptions, no run-time types,
+// no containers, no thread-safe statics. That is also why stacks come from mmap, one mapping each, instead of from
+// guarded_pool, which is built on the standard library: whoever creates coroutines at a high rate keeps a pirn_stack
+// and uses it again, or resets the coroutine. And forced_unwind lies on the C++ runtime's exceptions; here the unwinder
+// of libgcc is called directly, and the runtime is only asked where the program has one.
+//
+//      +--------------------------+ end of the mapping, or of the caller's memory
+//      | struct pirn_stack        |
+//      | struct pirn_coroutine    | while one is on it
+//      | frames                   |
+//      |   |                      |
+//      |   v                      |
+//      +--------------------------+ limit
+//      | guard                    | of stacks made by mmap
+//      +--------------------------+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include "pirn/context/arch.hpp"
+#include "pirn/context/sanitizer.hpp"
+#include "pirn/pirn.h"
+
+namespace arch = pirn::arch;
+
+struct pirn_stack {
+  char* limit;
+  void* mapping;  // null in memory of the caller's
+  std::size_t mapped;
+  bool taken;
+};
+
+namespace {
+
+constexpr std::size_t guard_size = std::size_t{64} << 10;
+constexpr std::size_t least_stack = 1024;
+constexpr std::size_t largest_stack = SIZE_MAX / 4;
+
+/// What the C++ runtime keeps per OS thread about exceptions in flight, where the program has one.
+struct exceptions {
+  void* caught;
+  unsigned uncaught;
+};
+extern "C" exceptions* pirn_c_exceptions() noexcept asm("__cxa_get_globals") __attribute__((weak));
+
+}  // namespace
+
+struct pirn_coroutine {
+  arch::peer to{};                  // its state while it is suspended; else pc is null
+  arch::peer back{};                // its resumer's while it runs
+  pirn_coroutine* outer = nullptr;  // who ran when it was resumed
+  pirn_function body = nullptr;
+  void* user = nullptr;
+  pirn_stack* stack = nullptr;
+  bool owns_stack = false;
+  // While `to` is null: whether it runs, and then whether for the last time.
+  bool running = false;
+  bool unwinding_now = false;
+  [[no_unique_address]] pirn::sanitizer_state sanitizer{};
+  [[no_unique_address]] pirn::sanitizer_peer to_sanitizer{};
+  [[no_unique_address]] pirn::sanitizer_peer back_sanitizer{};
+  _Unwind_Exception unwinding{};
+};
+
+namespace {
+
+// Read by functions that are not inlined: an address of it would be kept over switches, after which the thread may be
+// another one.
+__attribute__((tls_model("initial-exec"))) thread_local pirn_coroutine* current = nullptr;
+
+static_assert(sizeof(pirn_stack) + sizeof(pirn_coroutine) + 64 + 256 <= least_stack, "or pirn_create must look");
+
+char* end_of(const pirn_stack* stack) noexcept { return reinterpret_cast<char*>(const_cast<pirn_stack*>(stack)); }
+
+pirn_stack* place_stack(char* limit, char* end, void* mapping, std::size_t mapped) noexcept {
+  auto* const at =
+      reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(end) - sizeof(pirn_stack)) & ~std::uintptr_t{15});
+  return new (at) pirn_stack{limit, mapping, mapped, false};
+}
+
+/// The last switch of a coroutine.
+[[noreturn]] void leave(pirn_coroutine& self, void* result) noexcept {
+  arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(result), 0, 0, 0};
+  self.back_sanitizer.leave_for_good();
+  arch::transfer_last(self.back, words);
+}
+
+[[noreturn]] PIRN_NONE PIRN_NOINLINE void run(void* pc, void* sp, void* fp, arch::word first, arch::word address,
+                                              arch::word, arch::word) {
+  auto& self = *reinterpret_cast<pirn_coroutine*>(address);
+  self.back = {pc, sp, fp};
+  self.back_sanitizer = {};
+  self.back_sanitizer.arrive();
+  leave(self, self.body(&self, reinterpret_cast<void*>(first)));
+}
+
+void prepare(pirn_coroutine& self, pirn_function body, void* user) noexcept {
+  self.body = body;
+  self.user = user;
+  self.to = arch::prepare(&self, static_cast<arch::transfer_entry>(&run));
+  self.sanitizer.create(self.stack->limit, pirn_stack_size(self.stack), "pirn_coroutine");
+  self.to_sanitizer = pirn::sanitizer_peer(self.sanitizer);
+}
+
+// ---- unwinding ----------------------------------------------------------------------------------------------------
+
+_Unwind_Reason_Code step(int, _Unwind_Action actions, _Unwind_Exception_Class, _Unwind_Exception*, _Unwind_Context*,
+                         void* self) {
+  if ((actions & _UA_END_OF_STACK) != 0) {
+    leave(*static_cast<pirn_coroutine*>(self), nullptr);
+  }
+  return _URC_NO_REASON;
+}
+
+[[noreturn]] void unwind(pirn_coroutine& self) noexcept(false);
+
+/// A C++ catch block ended without rethrowing: the unwind goes on regardless.
+void swallowed(_Unwind_Reason_Code, _Unwind_Exception* exception) {
+  char* const at = reinterpret_cast<char*>(exception) - offsetof(pirn_coroutine, unwinding);
+  unwind(*reinterpret_cast<pirn_coroutine*>(at));
+}
+
+void unwind(pirn_coroutine& self) noexcept(false) {
+  if (&pirn_c_exceptions != nullptr) {
+    *pirn_c_exceptions() = {};
+  }
+  self.unwinding = {};
+  self.unwinding.exception_cleanup = &swallowed;
+  _Unwind_ForcedUnwind(&self.unwinding, reinterpret_cast<_Unwind_Stop_Fn>(&step), &self);
+  leave(self, nullptr);  // a frame without tables: what is above it has nothing to clean up that anybody knows of
+}
+
+/// Makes a suspended coroutine end.
+void end(pirn_coroutine& self) noexcept {
+  arch::peer to = self.to;
+  self.to = {};
+  if (to.pc != nullptr && self.back.pc != nullptr) {  // it has begun
+    exceptions in_flight{};
+    if (&pirn_c_exceptions != nullptr) {
+      in_flight = *pirn_c_exceptions();
+    }
+    self.outer = current;
+    self.running = self.unwinding_now = true;
+    current = &self;
+    arch::word words[arch::value_words] = {};
+    pirn::sanitizer_peer sanitizer = self.to_sanitizer;
+    sanitizer.leave();
+    arch::transfer_flagged(to, words);
+    sanitizer.arrive();
+    sanitizer.forget();
+    current = self.outer;
+    self.running = self.unwinding_now = false;
+    if (&pirn_c_exceptions != nullptr) {
+      *pirn_c_exceptions() = in_flight;
+    }
+  }
+  self.back = {};
+  self.sanitizer.destroy();
+}
+
+}  // namespace
+
+// ---- what is exported ---------------------------------------------------------------------------------------------
+
+int pirn_stack_create_in(pirn_stack** result, void* memory, std::size_t size) {
+  if (result == nullptr || memory == nullptr || size < least_stack || size > largest_stack) {
+    return -EINVAL;
+  }
+  auto* const limit = static_cast<char*>(memory);
+  *result = place_stack(limit, limit + size, nullptr, 0);
+  return 0;
+}
+
+int pirn_stack_create(pirn_stack** result, std::size_t size) {
+  if (result == nullptr || size > largest_stack) {
+    return -EINVAL;
+  }
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  size = ((size == 0 ? PIRN_DEFAULT_STACK_SIZE : size) + sizeof(pirn_stack) + page - 1) & ~(page - 1);
+  const int before = errno;
+  int problem = 0;
+  void* const mapping =
+      mmap(nullptr, guard_size + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) {
+    problem = -errno;
+  } else if (mprotect(mapping, guard_size, PROT_NONE) != 0) {
+    problem = -errno;
+    munmap(mapping, guard_size + size);
+  } else {
+    char* const limit = static_cast<char*>(mapping) + guard_size;
+    *result = place_stack(limit, limit + size, mapping, guard_size + size);
+  }
+  errno = before;
+  return problem;
+}
+
+int pirn_stack_destroy(pirn_stack* stack) {
+  if (stack == nullptr) {
+    return 0;
+  }
+  if (stack->taken) {
+    return -EBUSY;
+  }
+  if (stack->mapping != nullptr) {
+    munmap(stack->mapping, stack->mapped);
+  }
+  return 0;
+}
+
+std::size_t pirn_stack_size(const pirn_stack* stack) {
+  return stack == nullptr ? 0 : static_cast<std::size_t>(end_of(stack) - stack->limit);
+}
+
+int pirn_create(pirn_coroutine** result, pirn_stack* stack, pirn_function body, void* user) {
+  if (result == nullptr || body == nullptr) {
+    return -EINVAL;
+  }
+  const bool owns_stack = stack == nullptr;
+  if (owns_stack) {
+    if (const int problem = pirn_stack_create(&stack, 0); problem != 0) {
+      return problem;
+    }
+  } else if (stack->taken) {
+    return -EBUSY;
+  }
+  stack->taken = true;
+  constexpr std::uintptr_t alignment = 64;  // the fields of a switch in as few lines of the cache as they fit
+  const auto end_of_stack = reinterpret_cast<std::uintptr_t>(end_of(stack));
+  auto* const self =
+      new (reinterpret_cast<void*>((end_of_stack - sizeof(pirn_coroutine)) & ~(alignment - 1))) pirn_coroutine;
+  self->stack = stack;
+  self->owns_stack = owns_stack;
+  prepare(*self, body, user);
+  *result = self;
+  return 0;
+}
+
+int pirn_destroy(pirn_coroutine* coroutine) {
+  if (coroutine == nullptr) {
+    return 0;
+  }
+  if (coroutine->running) {
+    return -EBUSY;
+  }
+  end(*coroutine);
+  pirn_stack* const stack = coroutine->stack;
+  stack->taken = false;
+  return coroutine->owns_stack ? pirn_stack_destroy(stack) : 0;
+}
+
+int pirn_reset(pirn_coroutine* coroutine, pirn_function body, void* user) {
+  if (coroutine == nullptr || body == nullptr) {
+    return -EINVAL;
+  }
+  if (coroutine->running) {
+    return -EBUSY;
+  }
+  end(*coroutine);
+  prepare(*coroutine, body, user);
+  return 0;
+}
+
+PIRN_NOINLINE int pirn_resume(pirn_coroutine* coroutine, void* in, void** out) {
+  if (coroutine == nullptr) {
+    return -EINVAL;
+  }
+  arch::peer to = coroutine->to;
+  if (to.pc == nullptr) {
+    return coroutine->running ? -EBUSY : -ESRCH;
+  }
+  coroutine->to.pc = nullptr;
+  coroutine->running = true;
+  coroutine->outer = current;  // who resumes is on the same thread when it is back here
+  current = coroutine;
+  arch::word words[arch::value_words];
+  words[0] = reinterpret_cast<arch::word>(in);
+  words[1] = reinterpret_cast<arch::word>(coroutine);
+  words[2] = words[3] = 0;
+  pirn::sanitizer_peer sanitizer = coroutine->to_sanitizer;
+  sanitizer.leave();
+  arch::transfer(to, words);
+  sanitizer.arrive();
+  current = coroutine->outer;
+  coroutine->running = false;
+  if (out != nullptr) {
+    *out = reinterpret_cast<void*>(words[0]);
+  }
+  if (arch::is_flagged(to)) {
+    sanitizer.forget();
+    return PIRN_ENDED;
+  }
+  coroutine->to = to;
+  coroutine->to_sanitizer = sanitizer;
+  return PIRN_YIELDED;
+}
+
+PIRN_NOINLINE int pirn_yield(pirn_coroutine* self, void* out, void** in) {
+  if (self == nullptr) {
+    return -EINVAL;
+  }
+  if (current != self || self->unwinding_now) {
+    return -EPERM;
+  }
+  arch::peer back = self->back;
+  arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(out), 0, 0, 0};
+  pirn::sanitizer_peer sanitizer = self->back_sanitizer;
+  sanitizer.leave();
+  arch::transfer(back, words);
+  sanitizer.arrive();
+  self->back_sanitizer = sanitizer;
+  if (arch::is_flagged(back)) {
+    self->back = arch::unflagged(back);
+    unwind(*self);
+  }
+  self->back = back;
+  if (in != nullptr) {
+    *in = reinterpret_cast<void*>(words[0]);
+  }
+  return 0;
+}
+
+PIRN_NOINLINE pirn_coroutine* pirn_self() {
+  asm volatile("" ::: "memory");
+  return current;
+}
+
+int pirn_done(const pirn_coroutine* coroutine) {
+  return coroutine == nullptr || (coroutine->to.pc == nullptr && !coroutine->running) ? 1 : 0;
+}
+
+void* pirn_user(const pirn_coroutine* coroutine) { return coroutine == nullptr ? nullptr : coroutine->user; }
+
+void pirn_set_user(pirn_coroutine* coroutine, void* user) {
+  if (coroutine != nullptr) {
+    coroutine->user = user;
+  }
+}
