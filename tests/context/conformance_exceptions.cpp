@@ -21,7 +21,7 @@ struct exception_globals {
   void* caught = nullptr;
   unsigned uncaught = 0;
 };
-static_assert(sizeof(exception_globals) == 16);
+static_assert(sizeof(exception_globals) == 2 * sizeof(void*));
 
 // Exchanges the thread's exceptions in flight for those of the party that is about to run.
 struct own_exceptions {

@@ -1,5 +1,5 @@
 // What lies on the stack around a switch: the red zone, alignment, over-aligned locals and alloca.
-#include "conformance.hpp"
+#include "conformance_isa.hpp"
 
 namespace conformance {
 namespace {
@@ -74,22 +74,6 @@ void red_zone() {
 
 // ---- alignment --------------------------------------------------------------------------------------------------
 
-struct entry_probe {
-  word sp;
-  void* proceed;
-  arch::context here, there;
-};
-
-// At its first instruction sp must be 8 beside a multiple of 16. The probe's address is the last message word.
-PIRN_NAKED void note_sp_of_switch_to(word, word) { asm volatile("movq %rsp, (%rsi)\n\tjmpq *8(%rsi)"); }
-PIRN_NONE PIRN_NAKED void note_sp_of_transfer(void*, void*, void*, word, word, word, word) {
-#if defined(PIRN_HAS_NONE)
-  asm volatile("movq %rsp, (%rdx)\n\tjmpq *8(%rdx)");
-#else
-  asm volatile("movq 8(%rsp), %rax\n\tmovq %rsp, (%rax)\n\tjmpq *8(%rax)");
-#endif
-}
-
 void return_at_once(word, word second) {
   auto& probe = *reinterpret_cast<entry_probe*>(second);
   word one = 0, two = 0;
@@ -102,15 +86,9 @@ PIRN_NONE void transfer_back_at_once(void* pc, void* sp, void* fp, word, word, w
   arch::transfer(resumer, values);
 }
 
-PIRN_ALWAYS_INLINE word stack_pointer() {
-  word sp;
-  asm volatile("movq %%rsp, %0" : "=r"(sp));
-  return sp;
-}
-
 CONFORMANCE_KEEP bool called_aligned() {
   alignas(16) volatile char local[16] = {};
-  return reinterpret_cast<word>(__builtin_frame_address(0)) % 16 == 0 && reinterpret_cast<word>(local) % 16 == 0;
+  return reinterpret_cast<word>(local) % 16 == 0;
 }
 
 bool context_aligned_at_entry, context_aligned_after_resume;
@@ -144,19 +122,19 @@ void alignment_at_entry() {
     probe.there = arch::prepare(static_cast<char*>(own.top()) - slack, &note_sp_of_switch_to);
     word one = 0, two = reinterpret_cast<word>(&probe);
     arch::switch_to(probe.here, probe.there, one, two);
-    by_switch = by_switch && probe.sp % 16 == 8;
+    by_switch = by_switch && probe.sp % 16 == entry_sp_offset;
 
     probe.sp = 1;
     probe.proceed = reinterpret_cast<void*>(&transfer_back_at_once);
     arch::peer there = arch::prepare(static_cast<char*>(own.top()) - slack, &note_sp_of_transfer);
     word values[4] = {0, 0, 0, reinterpret_cast<word>(&probe)};
     arch::transfer(there, values);
-    by_transfer = by_transfer && probe.sp % 16 == 8;
+    by_transfer = by_transfer && probe.sp % 16 == entry_sp_offset;
 
     probe.sp = 1;
     values[3] = reinterpret_cast<word>(&probe);
     arch::transfer_into<&note_sp_of_transfer>(static_cast<char*>(own.top()) - slack, there, values);
-    by_transfer_into = by_transfer_into && probe.sp % 16 == 8;
+    by_transfer_into = by_transfer_into && probe.sp % 16 == entry_sp_offset;
   }
   expect(by_switch, "switch_to", "16-byte alignment at the entry's first instruction");
   expect(by_transfer, "transfer", "16-byte alignment at the entry's first instruction");
@@ -272,12 +250,6 @@ void side_by_side() {
 
 // ---- landing pads -----------------------------------------------------------------------------------------------
 
-#if defined(__CET__) && (__CET__ & 1)
-bool is_landing_pad(const void* code) {
-  const auto* bytes = static_cast<const unsigned char*>(code);
-  return bytes[0] == 0xf3 && bytes[1] == 0x0f && bytes[2] == 0x1e && bytes[3] == 0xfa;
-}
-
 template <class Shape>
 void yield_forever(Shape& shape) {
   for (;;) {
@@ -296,16 +268,15 @@ void landing_pads() {
   expect(at_start && at_first_resume && is_landing_pad(shape.inside.pc) && is_landing_pad(shape.outside.pc),
          Shape::name, "every place jumped to is a landing pad");
 }
-#endif
 
 template <class Shape>
 void check_shape() {
   red_zone<Shape>();
   alignment<Shape>();
   odd_frames<Shape>();
-#if defined(__CET__) && (__CET__ & 1)
-  landing_pads<Shape>();
-#endif
+  if (has_landing_pads) {
+    landing_pads<Shape>();
+  }
 }
 
 }  // namespace

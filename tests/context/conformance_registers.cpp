@@ -1,39 +1,8 @@
 // Registers and control words across a switch.
-#include "conformance.hpp"
+#include "conformance_isa.hpp"
 
 namespace conformance {
 namespace {
-
-// Fills every register that a compiler may use with rubbish, and says so to the compiler. The x87 stack is filled and
-// emptied again: whatever a switch left on it is lost.
-PIRN_ALWAYS_INLINE void spoil_all_registers() {
-  asm volatile(
-      "movq $0x5a5a5a5a, %%rax\n\tmovq %%rax, %%rbx\n\tmovq %%rax, %%rcx\n\tmovq %%rax, %%rdx\n\t"
-      "movq %%rax, %%rsi\n\tmovq %%rax, %%rdi\n\tmovq %%rax, %%r8\n\tmovq %%rax, %%r9\n\t"
-      "movq %%rax, %%r10\n\tmovq %%rax, %%r11\n\tmovq %%rax, %%r12\n\tmovq %%rax, %%r13\n\t"
-      "movq %%rax, %%r14\n\tmovq %%rax, %%r15\n\t"
-      "fldz\n\tfldz\n\tfldz\n\tfldz\n\tfldz\n\tfldz\n\tfldz\n\tfldz\n\t"
-      "fstp %%st(0)\n\tfstp %%st(0)\n\tfstp %%st(0)\n\tfstp %%st(0)\n\t"
-      "fstp %%st(0)\n\tfstp %%st(0)\n\tfstp %%st(0)\n\tfstp %%st(0)\n\t"
-      "movq %%rax, %%xmm0\n\tmovq %%rax, %%xmm1\n\tmovq %%rax, %%xmm2\n\tmovq %%rax, %%xmm3\n\t"
-      "movq %%rax, %%xmm4\n\tmovq %%rax, %%xmm5\n\tmovq %%rax, %%xmm6\n\tmovq %%rax, %%xmm7\n\t"
-      "movq %%rax, %%xmm8\n\tmovq %%rax, %%xmm9\n\tmovq %%rax, %%xmm10\n\tmovq %%rax, %%xmm11\n\t"
-      "movq %%rax, %%xmm12\n\tmovq %%rax, %%xmm13\n\tmovq %%rax, %%xmm14\n\tmovq %%rax, %%xmm15\n\t"
-#if defined(__AVX512F__)
-      "vpbroadcastq %%rax, %%zmm16\n\tvpbroadcastq %%rax, %%zmm17\n\tvpbroadcastq %%rax, %%zmm18\n\t"
-      "vpbroadcastq %%rax, %%zmm19\n\tvpbroadcastq %%rax, %%zmm20\n\tvpbroadcastq %%rax, %%zmm21\n\t"
-      "vpbroadcastq %%rax, %%zmm22\n\tvpbroadcastq %%rax, %%zmm23\n\tvpbroadcastq %%rax, %%zmm24\n\t"
-      "vpbroadcastq %%rax, %%zmm25\n\tvpbroadcastq %%rax, %%zmm26\n\tvpbroadcastq %%rax, %%zmm27\n\t"
-      "vpbroadcastq %%rax, %%zmm28\n\tvpbroadcastq %%rax, %%zmm29\n\tvpbroadcastq %%rax, %%zmm30\n\t"
-      "vpbroadcastq %%rax, %%zmm31\n\t"
-      "kmovw %%eax, %%k1\n\tkmovw %%eax, %%k2\n\tkmovw %%eax, %%k3\n\tkmovw %%eax, %%k4\n\t"
-      "kmovw %%eax, %%k5\n\tkmovw %%eax, %%k6\n\tkmovw %%eax, %%k7\n\t"
-#endif
-      :
-      :
-      : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
-        PIRN_CLOBBER_FLOAT, "memory", "cc");
-}
 
 template <class Shape>
 void spoil_and_yield(Shape& shape) {
@@ -41,24 +10,6 @@ void spoil_and_yield(Shape& shape) {
     spoil_all_registers();
     shape.yield();
   }
-}
-
-// Calls `function(argument)` with known values in the registers that a callee must preserve, and returns one bit for
-// each that came back changed: rbx, rbp, r12, r13, r14, r15.
-PIRN_NAKED word changed_registers(void* /*argument*/, void (* /*function*/)(void*)) {
-  asm volatile(
-      "pushq %rbx\n\tpushq %rbp\n\tpushq %r12\n\tpushq %r13\n\tpushq %r14\n\tpushq %r15\n\tsubq $8, %rsp\n\t"
-      "movq $0x11, %rbx\n\tmovq $0x22, %rbp\n\tmovq $0x33, %r12\n\t"
-      "movq $0x44, %r13\n\tmovq $0x55, %r14\n\tmovq $0x66, %r15\n\t"
-      "callq *%rsi\n\t"
-      "xorl %eax, %eax\n\txorl %ecx, %ecx\n\t"
-      "cmpq $0x11, %rbx\n\tsetne %cl\n\torl %ecx, %eax\n\t"
-      "cmpq $0x22, %rbp\n\tsetne %cl\n\tshll $1, %ecx\n\torl %ecx, %eax\n\txorl %ecx, %ecx\n\t"
-      "cmpq $0x33, %r12\n\tsetne %cl\n\tshll $2, %ecx\n\torl %ecx, %eax\n\txorl %ecx, %ecx\n\t"
-      "cmpq $0x44, %r13\n\tsetne %cl\n\tshll $3, %ecx\n\torl %ecx, %eax\n\txorl %ecx, %ecx\n\t"
-      "cmpq $0x55, %r14\n\tsetne %cl\n\tshll $4, %ecx\n\torl %ecx, %eax\n\txorl %ecx, %ecx\n\t"
-      "cmpq $0x66, %r15\n\tsetne %cl\n\tshll $5, %ecx\n\torl %ecx, %eax\n\t"
-      "addq $8, %rsp\n\tpopq %r15\n\tpopq %r14\n\tpopq %r13\n\tpopq %r12\n\tpopq %rbp\n\tpopq %rbx\n\tretq");
 }
 
 template <class Shape>
@@ -73,29 +24,17 @@ CONFORMANCE_KEEP bool general_registers_live(Shape& shape) {
   word a = opaque<word>(1), b = opaque<word>(2), c = opaque<word>(3), d = opaque<word>(4), e = opaque<word>(5),
        f = opaque<word>(6), g = opaque<word>(7), h = opaque<word>(8), i = opaque<word>(9), j = opaque<word>(10),
        k = opaque<word>(11), l = opaque<word>(12);
-  asm volatile(""
-               : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f), "+r"(g), "+r"(h), "+r"(i), "+r"(j), "+r"(k),
-                 "+r"(l));
+  asm volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));
+  asm volatile("" : "+r"(e), "+r"(f), "+r"(g), "+r"(h));
+  asm volatile("" : "+r"(i), "+r"(j), "+r"(k), "+r"(l));
   shape.resume();
-  asm volatile(""
-               : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f), "+r"(g), "+r"(h), "+r"(i), "+r"(j), "+r"(k),
-                 "+r"(l));
+  asm volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));
+  asm volatile("" : "+r"(e), "+r"(f), "+r"(g), "+r"(h));
+  asm volatile("" : "+r"(i), "+r"(j), "+r"(k), "+r"(l));
   return a == 1 && b == 2 && c == 3 && d == 4 && e == 5 && f == 6 && g == 7 && h == 8 && i == 9 && j == 10 && k == 11 &&
          l == 12;
 }
 
-#if defined(__AVX512F__)
-typedef double vector __attribute__((vector_size(64)));
-#define ANY_VECTOR "+v"
-#elif defined(__AVX__)
-typedef double vector __attribute__((vector_size(32)));
-#define ANY_VECTOR "+x"
-#else
-typedef double vector __attribute__((vector_size(16)));
-#define ANY_VECTOR "+x"
-#endif
-
-constexpr int vector_groups = sizeof(vector) == 64 ? 4 : 2;
 struct vector_group {
   vector a, b, c, d, e, f, g, h;
   PIRN_ALWAYS_INLINE void into_registers() {
@@ -166,19 +105,6 @@ CONFORMANCE_KEEP bool one_long_double_live(Shape& shape) {
   return root == 18.5L;
 }
 
-#if defined(__AVX512F__)
-template <class Shape>
-CONFORMANCE_KEEP bool mask_registers_live(Shape& shape) {
-  using mask = unsigned short;
-  mask a = opaque<mask>(1), b = opaque<mask>(2), c = opaque<mask>(3), d = opaque<mask>(4), e = opaque<mask>(5),
-       f = opaque<mask>(6), g = opaque<mask>(7);
-  asm volatile("" : "+Yk"(a), "+Yk"(b), "+Yk"(c), "+Yk"(d), "+Yk"(e), "+Yk"(f), "+Yk"(g));
-  shape.resume();
-  asm volatile("" : "+Yk"(a), "+Yk"(b), "+Yk"(c), "+Yk"(d), "+Yk"(e), "+Yk"(f), "+Yk"(g));
-  return a == 1 && b == 2 && c == 3 && d == 4 && e == 5 && f == 6 && g == 7;
-}
-#endif
-
 // ---- memory -----------------------------------------------------------------------------------------------------
 
 long shared_number;
@@ -206,27 +132,6 @@ CONFORMANCE_KEEP void memory() {
 
 // ---- flags and control words ------------------------------------------------------------------------------------
 
-PIRN_ALWAYS_INLINE bool direction_flag() {
-  return (static_cast<unsigned long long>(__builtin_ia32_readeflags_u64()) & 0x400u) != 0;
-}
-
-struct control_words {
-  unsigned mxcsr = 0;
-  unsigned short x87 = 0;
-  static control_words now() {
-    control_words words;
-    asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(words.mxcsr), "=m"(words.x87));
-    words.mxcsr &= ~0x3fu;  // sticky exception flags are state, not control
-    return words;
-  }
-  void set() const { asm volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(mxcsr), "m"(x87)); }
-  bool operator==(const control_words& other) const { return mxcsr == other.mxcsr && x87 == other.x87; }
-};
-
-// The default rounds to nearest: these round up, and down.
-constexpr unsigned mxcsr_default = 0x1f80, mxcsr_up = 0x5f80, mxcsr_down = 0x3f80;
-constexpr unsigned short x87_default = 0x037f, x87_up = 0x0b7f, x87_down = 0x077f;
-
 struct seen_inside {
   bool direction_at_entry, direction_after_resume;
   control_words at_entry, after_resume;
@@ -237,34 +142,34 @@ template <class Shape>
 void watch_flags(Shape& shape) {
   inside.direction_at_entry = direction_flag();
   inside.at_entry = control_words::now();
-  control_words{mxcsr_down, x87_down}.set();
+  words_down.set();
   shape.yield();
   inside.direction_after_resume = direction_flag();
   inside.after_resume = control_words::now();
-  control_words{mxcsr_down, x87_down}.set();
+  words_down.set();
 }
 
 template <class Shape>
 CONFORMANCE_KEEP void flags(Shape& shape) {
-  const control_words usual{mxcsr_default, x87_default}, up{mxcsr_up, x87_up}, down{mxcsr_down, x87_down};
-  up.set();
+  words_up.set();
   shape.start(&watch_flags<Shape>);
   const bool direction_after_start = direction_flag();
   const control_words after_start = control_words::now();
-  usual.set();
+  usual_words.set();
   shape.resume();
   const control_words after_end = control_words::now();
-  usual.set();
+  usual_words.set();
 
   expect(!inside.direction_at_entry, Shape::name, "direction flag clear at entry");
   expect(!direction_after_start && !inside.direction_after_resume, Shape::name, "direction flag clear after a switch");
-  expect(inside.at_entry == up, Shape::name, "a new context begins with its resumer's control words");
+  expect(inside.at_entry == words_up, Shape::name, "a new context begins with its resumer's control words");
 #if defined(PIRN_KEEP_FP_WORDS)
-  expect(after_start == up && after_end == usual, Shape::name, "control words of the resumer are kept");
-  expect(inside.after_resume == down, Shape::name, "control words of the context are kept");
+  expect(after_start == words_up && after_end == usual_words, Shape::name, "control words of the resumer are kept");
+  expect(inside.after_resume == words_down, Shape::name, "control words of the context are kept");
 #else
-  expect(after_start == down && after_end == down, Shape::name, "control words are shared: the resumer sees them");
-  expect(inside.after_resume == usual, Shape::name, "control words are shared: the context sees them");
+  expect(after_start == words_down && after_end == words_down, Shape::name,
+         "control words are shared: the resumer sees them");
+  expect(inside.after_resume == usual_words, Shape::name, "control words are shared: the context sees them");
 #endif
 }
 
@@ -398,9 +303,7 @@ void check_shape() {
     expect(vector_registers_live(shape), Shape::name, "live values in all vector registers");
     expect(one_long_double_live(shape), Shape::name, "a live long double");
     expect(long_doubles_live(shape), Shape::name, "live long doubles");
-#if defined(__AVX512F__)
-    expect(mask_registers_live(shape), Shape::name, "live mask registers");
-#endif
+    check_particulars(shape);
   }
   memory<Shape>();
   static Shape shape;

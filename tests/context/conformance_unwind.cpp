@@ -2,16 +2,14 @@
 // signal that strikes while contexts switch.
 #include <execinfo.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 #include <unwind.h>
 
 #include <cstdio>
 #include <cstring>
 
-#include "conformance.hpp"
+#include "conformance_isa.hpp"
 #include "pirn/context/unwind.hpp"
 
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the program's entry point, where a thread's backtrace ends
@@ -48,8 +46,7 @@ struct trace {
   // Whether every frame was known, down to one that says there is none below it.
   bool clean() const { return ended && in_order && result == _URC_END_OF_STACK; }
   bool ends_at_context_root() const {
-    return ends_at(address(&arch::root_frame)) || ends_at(address(&arch::start_frame)) ||
-           ends_at(address(&arch::start_frame_plain));
+    return ends_at(address(&arch::root_frame)) || (frames > 0 && is_start_frame(function[frames - 1]));
   }
   bool ends_at_program() const { return ends_at(address(&program_entry)); }
 
@@ -190,19 +187,15 @@ struct watch {
 };
 watch watched;
 
-bool lies_in(word pc, const void* begin, word size) { return pc - reinterpret_cast<word>(begin) < size; }
-
 void look(void* raw_context) {
-  const auto* interrupted = static_cast<ucontext_t*>(raw_context);
-  const auto pc = static_cast<word>(interrupted->uc_mcontext.gregs[REG_RIP]);
+  const word pc = interrupted_pc(raw_context);
   trace seen(true);
   take(seen);
   watched.strikes = watched.strikes + 1;
   if (seen.ends_at_context_root()) {
     watched.in_context = watched.in_context + 1;
   }
-  if (lies_in(pc, trace::address(&arch::start_frame), 20) ||
-      lies_in(pc, trace::address(&arch::start_frame_plain), 32)) {
+  if (in_start_frame(pc)) {
     watched.in_start_frame = watched.in_start_frame + 1;
   }
   if (!seen.clean() || !(seen.ends_at_context_root() || seen.ends_at_program())) {
@@ -226,13 +219,9 @@ void handle(int number, void (*handler)(int, siginfo_t*, void*)) {
 volatile bool stepping;
 
 void on_step(int, siginfo_t*, void* raw_context) {
-  constexpr greg_t trap_flag = 0x100;
-  auto& flags = static_cast<ucontext_t*>(raw_context)->uc_mcontext.gregs[REG_EFL];
+  keep_stepping(raw_context, stepping);
   if (stepping) {
-    flags |= trap_flag;
     look(raw_context);
-  } else {
-    flags &= ~trap_flag;
   }
 }
 
@@ -250,7 +239,7 @@ void step() {
   watched = watch();
   handle(SIGTRAP, &on_step);
   stepping = true;
-  asm volatile("int3" ::: "memory");
+  begin_stepping();
   shape.start(&yield_twice<Shape>);
   shape.resume();
   during.result = arch::backtrace_suspended(&shape.inside, &note_frame, &during);
@@ -355,7 +344,7 @@ void check_unwinding() {
 }
 
 void check_single_step() {
-  if (under_valgrind()) {
+  if (under_valgrind() || !can_single_step) {
     return;
   }
   step<by_switch_to>();

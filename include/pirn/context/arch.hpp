@@ -50,6 +50,14 @@
 
 #if defined(__x86_64__) && !defined(__ILP32__)
 #include "pirn/context/arch_x86_64.hpp"  // IWYU pragma: export
+#elif defined(__aarch64__) && !defined(__ILP32__) && defined(__linux__)
+#include "pirn/context/arch_aarch64.hpp"  // IWYU pragma: export
+#elif defined(__i386__)
+#include "pirn/context/arch_i386.hpp"  // IWYU pragma: export
+#elif defined(__riscv) && __riscv_xlen == 64
+#include "pirn/context/arch_riscv64.hpp"  // IWYU pragma: export
+#elif defined(__powerpc64__) && defined(__LITTLE_ENDIAN__) && _CALL_ELF == 2
+#include "pirn/context/arch_ppc64le.hpp"  // IWYU pragma: export
 #else
-#error "pirn: no context switch for this instruction set yet; x86-64 is supported"
+#error "pirn: no context switch for this instruction set; there are x86-64, i386, AArch64, RISC-V 64 and PowerPC64 LE"
 #endif

@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pirn/detail/abi.hpp"
+#include "pirn/context/arch_common.hpp"
 
 // Offsets shared by the assembly and the structs below.
 #define PIRN_CONTEXT_PC "0"
@@ -43,20 +43,6 @@
       "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)",                                   \
       "st(7)" PIRN_CLOBBER_AVX512 PIRN_CLOBBER_APX
 
-// Unwind tables inside an asm need the compiler to have opened a table for the function.
-#if defined(__GCC_HAVE_DWARF2_CFI_ASM)
-#define PIRN_CFI(text) text "\n\t"
-#else
-#define PIRN_CFI(text) ""
-#endif
-#if defined(__clang__) && __clang_major__ < 19
-#define PIRN_SWITCH_INLINE inline PIRN_NOINLINE
-#else
-#define PIRN_SWITCH_INLINE PIRN_ALWAYS_INLINE
-#endif
-// A function that is nothing but its asm: gcc puts a stack protector's prologue into naked functions too.
-#define PIRN_NAKED \
-  __attribute__((naked, noinline, no_stack_protector, no_instrument_function, patchable_function_entry(0)))
 // Where transfer_into puts what its entry function receives: in the registers of the two conventions.
 #if defined(PIRN_HAS_NONE)
 #define PIRN_INTO_PC "%%r12"
@@ -81,44 +67,10 @@
 
 namespace pirn::inline PIRN_ABI::arch {
 
-using word = std::uintptr_t;
-inline constexpr std::size_t value_words = 4;
 inline constexpr std::size_t red_zone = 128;
 
-/// A suspended computation, in memory. Filled by `prepare` or by the `from` side of `switch_to`; resuming it once
-/// consumes it.
-struct context {
-  void* pc = nullptr;
-  void* sp = nullptr;
-  void* fp = nullptr;
-};
 static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 8 && offsetof(context, fp) == 16,
               "the assembly below uses these offsets");
-
-/// The same state as a value that `transfer` keeps in registers.
-using peer = context;
-
-/// The bit of `peer::sp` that is free, since stacks are aligned: set, it marks a peer as out of the ordinary.
-inline constexpr word peer_flag = 1;
-/// `who` with the mark. A marked peer must not be resumed.
-PIRN_ALWAYS_INLINE peer flagged(peer who) noexcept {
-  who.sp = reinterpret_cast<void*>(reinterpret_cast<word>(who.sp) | peer_flag);
-  return who;
-}
-/// Whether `who` has the mark: a test of a register and a branch.
-PIRN_ALWAYS_INLINE bool is_flagged(const peer& who) noexcept {
-  return (reinterpret_cast<word>(who.sp) & peer_flag) != 0;
-}
-/// What stands for a context that has ended: flagged, and null but for that.
-PIRN_ALWAYS_INLINE peer ended_peer() noexcept {
-  peer none;
-  return flagged(none);
-}
-/// `who` without the mark.
-PIRN_ALWAYS_INLINE peer unflagged(peer who) noexcept {
-  who.sp = reinterpret_cast<void*>(reinterpret_cast<word>(who.sp) & ~peer_flag);
-  return who;
-}
 
 /// The frame that every entry function appears to have been called from. Its unwind table says that there is no
 /// caller, which ends a backtrace; running into it (an entry function returned) traps.
@@ -152,12 +104,6 @@ PIRN_NAKED inline void start_frame_plain() {
                "jmpq *%r11");
 }
 
-/// An entry function for contexts resumed by `switch_to`: receives the two message words; must not return.
-using switch_entry = void (*)(word, word);
-/// An entry function for contexts resumed by `transfer`: receives the resumer as (pc, sp, fp) and the four value
-/// words; must not return. PIRN_NONE is part of its type.
-typedef void(PIRN_NONE* transfer_entry)(void* pc, void* sp, void* fp, word, word, word, word);
-
 namespace detail {
 /// Puts the root frame onto a fresh stack and returns the sp at which an entry function begins. A seventh argument
 /// lies above it.
@@ -168,14 +114,6 @@ PIRN_ALWAYS_INLINE void** plant_root(void* top) noexcept {
   *--slot = reinterpret_cast<char*>(reinterpret_cast<void*>(&root_frame)) + 8;
   return slot;
 }
-/// An entry function behind a name that an asm may use as a constant: position-independent code has no such name for
-/// one that another module could replace, which a hidden one is not. The entry function is usually inlined into it.
-template <transfer_entry entry>
-__attribute__((visibility("hidden"))) PIRN_NONE void land(void* pc, void* sp, void* fp, word value0, word value1,
-                                                          word value2, word value3) {
-  entry(pc, sp, fp, value0, value1, value2, value3);
-}
-
 PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry, void (*start)()) noexcept {
   void** slot = plant_root(top);
   *--slot = entry;
@@ -409,6 +347,49 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   __builtin_unreachable();
 }
 
+/// The last switch of a context by `switch_to`: its stack is free as soon as `to` runs.
+[[noreturn]] PIRN_ALWAYS_INLINE void switch_last(const context& to, word first, word second) noexcept {
+  const context* const target = &to;
+  register word message0 asm("rdi") = first;
+  register word message1 asm("rsi") = second;
+  register const context* in asm("rcx") = target;
+  asm volatile(
+      PIRN_CFI(".cfi_remember_state")
+      PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x72, 0x08, 0x06")  // as in switch_to
+      PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x72, 0x00")
+      PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x72, 0x10")
+      "movq " PIRN_CONTEXT_SP "(%%rcx), %%rsp\n\t"
+      "movq " PIRN_CONTEXT_FP "(%%rcx), %%rbp\n\t"
+      "jmpq *" PIRN_CONTEXT_PC "(%%rcx)\n\t"
+      PIRN_CFI(".cfi_restore_state")
+      :
+      : "r"(message0), "r"(message1), "r"(in)
+      : "memory");
+  __builtin_unreachable();
+}
+
+/// As `switch_last(prepare(top, entry), first, second)`, with half the stores.
+[[noreturn]] PIRN_ALWAYS_INLINE void enter_last(void* top, switch_entry entry, word first, word second) noexcept {
+  void** const root = detail::plant_root(top);
+  register word message0 asm("rdi") = first;
+  register word message1 asm("rsi") = second;
+  register void** fresh asm("r10") = root;
+  register switch_entry function asm("r11") = entry;
+  asm volatile(
+      // From here to the jump the caller is the root frame, to which the word at r10 returns.
+      PIRN_CFI(".cfi_remember_state")
+      PIRN_CFI(".cfi_def_cfa r10, 8")
+      PIRN_CFI(".cfi_offset rip, -8")
+      "movq %%r10, %%rsp\n\t"
+      "xorl %%ebp, %%ebp\n\t"
+      "jmpq *%%r11\n\t"
+      PIRN_CFI(".cfi_restore_state")
+      :
+      : "r"(message0), "r"(message1), "r"(fresh), "r"(function)
+      : "memory");
+  __builtin_unreachable();
+}
+
 /// Whether this thread runs under a hardware shadow stack. A switch would make the next return fault, so callers
 /// refuse to start instead.
 PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept {
@@ -416,5 +397,34 @@ PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept {
   asm volatile("rdsspq %0" : "+r"(pointer));  // leaves the register alone where the feature is off
   return pointer != 0;
 }
+
+namespace detail {
+/// Calls `function(first, second)` with an unwind table which says that the caller is `suspended`:
+/// CFA = *(rbx + 8), return address at rbx + 0, rbp at rbx + 16. The function's address is an argument, since a name
+/// inside an asm is invisible to link-time optimization.
+PIRN_NAKED inline word walk_as_if_called_by(const context* /*suspended*/, word /*first*/, word /*second*/,
+                                            word (* /*function*/)(word, word)) {
+  // clang-format off
+  asm volatile(
+      "pushq %rbx\n\t"
+      PIRN_CFI(".cfi_adjust_cfa_offset 8")
+      PIRN_CFI(".cfi_rel_offset rbx, 0")
+      "movq %rdi, %rbx\n\t"
+      "movq %rsi, %rdi\n\t"
+      "movq %rdx, %rsi\n\t"
+      PIRN_CFI(".cfi_remember_state")
+      PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x73, 0x08, 0x06")
+      PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x73, 0x00")
+      PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x73, 0x10")
+      PIRN_CFI(".cfi_same_value rbx")
+      "callq *%rcx\n\t"
+      PIRN_CFI(".cfi_restore_state")
+      "popq %rbx\n\t"
+      PIRN_CFI(".cfi_adjust_cfa_offset -8")
+      PIRN_CFI(".cfi_restore rbx")
+      "retq");
+  // clang-format on
+}
+}  // namespace detail
 
 }  // namespace pirn::inline PIRN_ABI::arch

@@ -8,34 +8,6 @@
 namespace pirn::inline PIRN_ABI::arch {
 
 namespace detail {
-/// Calls `walk(step, argument)` with an unwind table which says that the caller is `suspended`:
-/// CFA = *(rbx + 8), return address at rbx + 0, rbp at rbx + 16. The unwinder's address is an argument, since a
-/// name inside an asm is invisible to link-time optimization.
-PIRN_NAKED inline _Unwind_Reason_Code walk_as_if_called_by(const context* /*suspended*/, _Unwind_Trace_Fn /*step*/,
-                                                           void* /*argument*/,
-                                                           _Unwind_Reason_Code (* /*walk*/)(_Unwind_Trace_Fn, void*)) {
-  // clang-format off
-  asm volatile(
-      "pushq %rbx\n\t"
-      PIRN_CFI(".cfi_adjust_cfa_offset 8")
-      PIRN_CFI(".cfi_rel_offset rbx, 0")
-      "movq %rdi, %rbx\n\t"
-      "movq %rsi, %rdi\n\t"
-      "movq %rdx, %rsi\n\t"
-      PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x73, 0x08, 0x06")
-      PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x73, 0x00")
-      PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x73, 0x10")
-      PIRN_CFI(".cfi_same_value rbx")
-      "callq *%rcx\n\t"
-      PIRN_CFI(".cfi_restore_state")
-      "popq %rbx\n\t"
-      PIRN_CFI(".cfi_adjust_cfa_offset -8")
-      PIRN_CFI(".cfi_restore rbx")
-      "retq");
-  // clang-format on
-}
-
 struct walk_filter {
   _Unwind_Trace_Fn step;
   void* argument;
@@ -44,11 +16,15 @@ struct walk_filter {
 
 inline _Unwind_Reason_Code skip_walker(_Unwind_Context* frame, void* raw) {
   auto* filter = static_cast<walk_filter*>(raw);
-  if (!filter->in_suspended) {  // the first frame is walk_as_if_called_by
-    filter->in_suspended = true;
+  if (!filter->in_suspended) {
+    filter->in_suspended = _Unwind_GetRegionStart(frame) == reinterpret_cast<word>(&walk_as_if_called_by);
     return _URC_NO_REASON;
   }
   return filter->step(frame, filter->argument);
+}
+
+inline word walk_frames(word filter, word) {
+  return static_cast<word>(_Unwind_Backtrace(&skip_walker, reinterpret_cast<void*>(filter)));
 }
 }  // namespace detail
 
@@ -58,7 +34,8 @@ inline _Unwind_Reason_Code skip_walker(_Unwind_Context* frame, void* raw) {
 /// far as the unwinder is (glibc >= 2.35 finds tables without a lock).
 inline _Unwind_Reason_Code backtrace_suspended(const context* suspended, _Unwind_Trace_Fn step, void* argument) {
   detail::walk_filter filter{step, argument};
-  return detail::walk_as_if_called_by(suspended, &detail::skip_walker, &filter, &_Unwind_Backtrace);
+  return static_cast<_Unwind_Reason_Code>(
+      detail::walk_as_if_called_by(suspended, reinterpret_cast<word>(&filter), 0, &detail::walk_frames));
 }
 
 }  // namespace pirn::inline PIRN_ABI::arch

@@ -1,0 +1,230 @@
+// AArch64, AAPCS64 on Linux. The contract and the stack pictures are in arch.hpp.
+//
+// Facts that shape the code (docs/abi.md names the test of each):
+//   * `transfer` uses the registers of preserve_none (clang: x20 to x26) or, where that is missing, those of the
+//     ordinary convention (x0 to x6): a fresh context's entry function finds its arguments in place either way.
+//   * A frame with an over-aligned local and alloca is addressed through x19, which clang keeps using after an asm that
+//     clobbers it. So x19 is not named: whoever leaves pushes its own and loads that of whoever is resumed, before sp
+//     changes, when no signal handler can have run on that stack. Nothing but the switch lies below sp: there is no
+//     red zone.
+//   * x29 cannot be a clobber in a function with a frame pointer: the asm saves it. x18 is an ordinary register here.
+//   * With pointer authentication the return address of the function around the switch is signed, and its unwind table
+//     says so; the address to which the exchange "returns" is not. There the exchange stands in a function of its own.
+//   * With branch target identification every place jumped to is a landing pad: `hint #36` (bti j), elsewhere a nop.
+//   * A return address is looked up in the unwind tables as pc - 1, so an instruction that has the function's ordinary
+//     tables stands before each resume label, and prepare never points pc at a function's first byte.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pirn/context/arch_common.hpp"
+
+// Offsets shared by the assembly and the structs.
+#define PIRN_CONTEXT_PC "0"
+#define PIRN_CONTEXT_SP "8"
+#define PIRN_CONTEXT_FP "16"
+
+// The registers of the switches: those of the context that is left, and those of the one that is resumed.
+#define PIRN_FIRST "x0"
+#define PIRN_SECOND "x1"
+#define PIRN_FROM "x2"
+#define PIRN_TO "x3"
+#define PIRN_TO_PC "x9"
+#define PIRN_TO_SP "x10"
+#define PIRN_TO_FP "x11"
+#define PIRN_SYMBOL "S"
+#if defined(PIRN_HAS_NONE)
+#define PIRN_PC "x20"
+#define PIRN_SP "x21"
+#define PIRN_FP "x22"
+#define PIRN_VALUE0 "x23"
+#define PIRN_VALUE1 "x24"
+#define PIRN_VALUE2 "x25"
+#define PIRN_VALUE3 "x26"
+#define PIRN_TRANSFER_CLOBBERS "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x27", "x28", PIRN_CLOBBER_REST
+#else
+#define PIRN_PC "x0"
+#define PIRN_SP "x1"
+#define PIRN_FP "x2"
+#define PIRN_VALUE0 "x3"
+#define PIRN_VALUE1 "x4"
+#define PIRN_VALUE2 "x5"
+#define PIRN_VALUE3 "x6"
+#define PIRN_TRANSFER_CLOBBERS "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", PIRN_CLOBBER_REST
+#endif
+#if defined(__ARM_FEATURE_SVE)
+#define PIRN_CLOBBER_SVE \
+  , "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15", "ffr"
+#else
+#define PIRN_CLOBBER_SVE
+#endif
+#define PIRN_CLOBBER_FLOAT                                                                                            \
+  "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", \
+      "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30",                      \
+      "v31" PIRN_CLOBBER_SVE
+#define PIRN_CLOBBER_REST \
+  "x7", "x8", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x30", PIRN_CLOBBER_FLOAT, "memory", "cc"
+#define PIRN_SWITCH_CLOBBERS \
+  "x4", "x5", "x6", "x9", "x10", "x11", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", PIRN_CLOBBER_REST
+
+// The exchange: from the context that runs to the one with pc, sp, fp in x9, x10, x11. The caller of the frame is that
+// one from the first instruction on; its x19 lies below its sp.
+#define PIRN_EXCHANGE_TEXT           \
+  PIRN_CFI(".cfi_def_cfa x10, 0")    \
+  PIRN_CFI(".cfi_register x30, x9")  \
+  PIRN_CFI(".cfi_register x29, x11") \
+  PIRN_CFI(".cfi_offset x19, -16")   \
+  "str x19, [sp, #-16]!\n\t"                                                                      \
+  "ldr x19, [x10, #-16]\n\t" PIRN_CFI(".cfi_same_value x19") "mov x29, x11\n\t"                   \
+  "mov sp, x10\n\t"                                                                               \
+  "br x9\n\t"
+#if defined(__ARM_FEATURE_PAC_DEFAULT)
+#define PIRN_EXCHANGE "b pirn_" PIRN_ABI_NAME "_exchange\n\t"
+#else
+#define PIRN_EXCHANGE PIRN_CFI(".cfi_remember_state") PIRN_EXCHANGE_TEXT PIRN_CFI(".cfi_restore_state")
+#endif
+#define PIRN_RESUME_LABEL "nop\n1:\n\thint #36"
+#define PIRN_SWITCH_TEXT                 \
+  "adr x16, 1f\n\t"                      \
+  "mov x17, sp\n\t"                      \
+  "stp x16, x17, [x2, #" PIRN_CONTEXT_PC \
+  "]\n\t"                                \
+  "str x29, [x2, #" PIRN_CONTEXT_FP      \
+  "]\n\t"                                \
+  "ldp x9, x10, [x3, #" PIRN_CONTEXT_PC  \
+  "]\n\t"                                \
+  "ldr x11, [x3, #" PIRN_CONTEXT_FP "]\n\t"
+#define PIRN_LEAVE_TEXT \
+  "adr " PIRN_PC        \
+  ", 1f\n\t"            \
+  "mov " PIRN_SP        \
+  ", sp\n\t"            \
+  "mov " PIRN_FP ", x29\n\t"
+#define PIRN_MARK_TEXT "orr " PIRN_SP ", " PIRN_SP ", #1\n\t"
+#define PIRN_TRANSFER_TEXT \
+  "mov x9, " PIRN_PC       \
+  "\n\t"                   \
+  "mov x10, " PIRN_SP      \
+  "\n\t"                   \
+  "mov x11, " PIRN_FP "\n\t"
+// Into a fresh stack: sp in x10, what the root frame's caller would be in x9. A fresh context takes no x19 over.
+#define PIRN_INTO_TEXT              \
+  PIRN_CFI(".cfi_remember_state")   \
+  PIRN_CFI(".cfi_def_cfa x10, 0")   \
+  PIRN_CFI(".cfi_register x30, x9") \
+  "str x19, [sp, #-16]!\n\t"        \
+  "mov x30, x9\n\t"                 \
+  "mov x29, xzr\n\t"                \
+  "mov sp, x10\n\t"                 \
+  "b %[landing]\n\t" PIRN_CFI(".cfi_restore_state")
+#if defined(__ARM_FEATURE_PAC_DEFAULT)
+#define PIRN_INTO_BY_PREPARE
+#endif
+
+namespace pirn::inline PIRN_ABI::arch {
+
+inline constexpr std::size_t red_zone = 16;
+static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 8 && offsetof(context, fp) == 16,
+              "the assembly below uses these offsets");
+
+/// The frame that every entry function appears to have been called from. Its unwind table says that there is no
+/// caller, which ends a backtrace; running into it (an entry function returned) traps.
+void root_frame() PIRN_ASM_NAME("root_frame");
+PIRN_ASM_FUNCTION("root_frame", ".cfi_undefined x30\n\tnop\n\tnop\n\tnop\n\t.inst 0");
+
+/// Where a fresh context begins (at + 8): it jumps to the entry function whose address lies on top of the stack, and
+/// leaves all argument registers as the switch delivered them.
+void start_frame() PIRN_ASM_NAME("start_frame");
+PIRN_ASM_FUNCTION("start_frame", ".cfi_undefined x30\n\tnop\n\tnop\n\thint #38\n\tldp x17, x30, [sp], #16\n\tbr x17");
+
+namespace detail {
+#if defined(__ARM_FEATURE_PAC_DEFAULT)
+void exchange() PIRN_ASM_NAME("exchange");
+PIRN_ASM_FUNCTION("exchange", PIRN_EXCHANGE_TEXT);
+#endif
+PIRN_ALWAYS_INLINE void* root_return() noexcept {
+  return reinterpret_cast<char*>(reinterpret_cast<void*>(&root_frame)) + 8;
+}
+PIRN_ALWAYS_INLINE void* plant_root(void* top) noexcept {
+  return reinterpret_cast<void*>(reinterpret_cast<word>(top) & ~word{15});
+}
+PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry) noexcept {
+  auto* slot = static_cast<void**>(plant_root(top));
+  *--slot = root_return();
+  *--slot = entry;
+  return {reinterpret_cast<char*>(reinterpret_cast<void*>(&start_frame)) + 8, slot, nullptr};
+}
+}  // namespace detail
+
+/// Builds a context that enters `entry` on the stack that ends at `top`, with sp aligned as the ABI has it at a
+/// function's entry. Writes 16 bytes below `top` (rounded down to 16). Any thread may resume the result.
+PIRN_ALWAYS_INLINE context prepare(void* top, switch_entry entry) noexcept {
+  return detail::prepare_at(top, reinterpret_cast<void*>(entry));
+}
+
+/// As above for an entry function that is reached by `transfer`.
+PIRN_ALWAYS_INLINE peer prepare(void* top, transfer_entry entry) noexcept {
+  return detail::prepare_at(top, reinterpret_cast<void*>(entry));
+}
+
+namespace detail {
+#if defined(PIRN_KEEP_FP_WORDS)
+/// The floating-point control word of the running context, put back when it is resumed.
+class fp_words {
+ public:
+  PIRN_ALWAYS_INLINE fp_words() noexcept { asm volatile("mrs %0, fpcr" : "=r"(fpcr_)); }
+  PIRN_ALWAYS_INLINE void restore() const noexcept { asm volatile("msr fpcr, %0" : : "r"(fpcr_)); }
+
+ private:
+  std::uint64_t fpcr_;
+};
+#else
+/// Control words are shared: nothing to keep.
+class fp_words {
+ public:
+  PIRN_ALWAYS_INLINE void restore() const noexcept {}
+};
+#endif
+}  // namespace detail
+
+}  // namespace pirn::inline PIRN_ABI::arch
+
+#include "pirn/context/arch_registers.hpp"  // IWYU pragma: export
+
+namespace pirn::inline PIRN_ABI::arch {
+
+/// Whether this thread runs under a guarded control stack, the shadow stack of this ISA. A switch would make the next
+/// return fault, so callers refuse to start instead.
+PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept {
+  register word feature asm("x16") = 1;
+  asm volatile("hint #40" : "+r"(feature));  // chkfeat: clears the bit of a feature that is on
+  return feature == 0;
+}
+
+namespace detail {
+/// Calls `function(first, second)` with an unwind table which says that the caller is `suspended`, whose address is in
+/// x19: CFA = *(x19 + 8), return address at x19 + 0, x29 at x19 + 16, and its x19 below its sp.
+word walk_as_if_called_by(const context* suspended, word first, word second, word (*function)(word, word))
+    PIRN_ASM_NAME("walk_as_if_called_by");
+PIRN_ASM_FUNCTION("walk_as_if_called_by",
+                  "hint #34\n\t"
+                  "stp x29, x30, [sp, #-32]!\n\t"
+                  ".cfi_def_cfa_offset 32\n\t.cfi_offset x29, -32\n\t.cfi_offset x30, -24\n\t"
+                  "str x19, [sp, #16]\n\t"
+                  ".cfi_offset x19, -16\n\t"
+                  "mov x19, x0\n\tmov x0, x1\n\tmov x1, x2\n\t"
+                  ".cfi_remember_state\n\t"
+                  ".cfi_escape 0x0f, 0x03, 0x83, 0x08, 0x06\n\t"
+                  ".cfi_escape 0x10, 0x1e, 0x02, 0x83, 0x00\n\t"
+                  ".cfi_escape 0x10, 0x1d, 0x02, 0x83, 0x10\n\t"
+                  "blr x3\n\t"
+                  ".cfi_restore_state\n\t"
+                  "ldr x19, [sp, #16]\n\t"
+                  ".cfi_restore x19\n\t"
+                  "ldp x29, x30, [sp], #32\n\t"
+                  ".cfi_def_cfa_offset 0\n\t.cfi_restore x29\n\t.cfi_restore x30\n\t"
+                  "ret");
+}  // namespace detail
+
+}  // namespace pirn::inline PIRN_ABI::arch

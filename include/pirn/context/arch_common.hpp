@@ -1,0 +1,93 @@
+// What the ISA files share: the types of the contract, and how assembly is put into a header. Included by them only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pirn/detail/abi.hpp"
+
+// Unwind tables inside an asm need the compiler to have opened a table for the function.
+#if defined(__GCC_HAVE_DWARF2_CFI_ASM)
+#define PIRN_CFI(text) text "\n\t"
+#else
+#define PIRN_CFI(text) ""
+#endif
+#if defined(__clang__) && __clang_major__ < 19
+#define PIRN_SWITCH_INLINE inline PIRN_NOINLINE
+#else
+#define PIRN_SWITCH_INLINE PIRN_ALWAYS_INLINE
+#endif
+// A function that is nothing but its asm, on x86: gcc puts a stack protector's prologue into naked functions too.
+#define PIRN_NAKED \
+  __attribute__((naked, noinline, no_stack_protector, no_instrument_function, patchable_function_entry(0)))
+// The same where gcc has no naked functions. PIRN_ASM_NAME follows the declaration, PIRN_ASM_FUNCTION defines; NAME
+// is a string. The copies of all objects are one, also where link-time optimization puts them into one assembly.
+#define PIRN_ASM_NAME(name) asm("pirn_" PIRN_ABI_NAME "_" name) __attribute__((visibility("hidden")))
+#define PIRN_ASM_FUNCTION(name, text)                                                                     \
+  asm(".ifndef pirn_" PIRN_ABI_NAME "_" name                                                              \
+      "\n\t"                                                                                              \
+      ".pushsection .text.pirn_" PIRN_ABI_NAME "_" name ",\"axG\",@progbits,pirn_" PIRN_ABI_NAME "_" name \
+      ",comdat\n\t"                                                                                       \
+      ".balign 4\n\t.weak pirn_" PIRN_ABI_NAME "_" name "\n\t.hidden pirn_" PIRN_ABI_NAME "_" name        \
+      "\n\t"                                                                                              \
+      ".type pirn_" PIRN_ABI_NAME "_" name                                                                \
+      ",@function\n"                                                                                      \
+      "pirn_" PIRN_ABI_NAME "_" name ":\n\t.cfi_startproc\n\t" text                                       \
+      "\n\t.cfi_endproc\n\t"                                                                              \
+      ".size pirn_" PIRN_ABI_NAME "_" name ",.-pirn_" PIRN_ABI_NAME "_" name "\n\t.popsection\n\t.endif")
+
+namespace pirn::inline PIRN_ABI::arch {
+
+using word = std::uintptr_t;
+inline constexpr std::size_t value_words = 4;
+
+/// A suspended computation, in memory. Filled by `prepare` or by the `from` side of `switch_to`; resuming it once
+/// consumes it.
+struct context {
+  void* pc = nullptr;
+  void* sp = nullptr;
+  void* fp = nullptr;
+};
+
+/// The same state as a value that `transfer` keeps in registers.
+using peer = context;
+
+/// The bit of `peer::sp` that is free, since stacks are aligned: set, it marks a peer as out of the ordinary.
+inline constexpr word peer_flag = 1;
+/// `who` with the mark. A marked peer must not be resumed.
+PIRN_ALWAYS_INLINE peer flagged(peer who) noexcept {
+  who.sp = reinterpret_cast<void*>(reinterpret_cast<word>(who.sp) | peer_flag);
+  return who;
+}
+/// Whether `who` has the mark: a test of a register and a branch.
+PIRN_ALWAYS_INLINE bool is_flagged(const peer& who) noexcept {
+  return (reinterpret_cast<word>(who.sp) & peer_flag) != 0;
+}
+/// What stands for a context that has ended: flagged, and null but for that.
+PIRN_ALWAYS_INLINE peer ended_peer() noexcept {
+  peer none;
+  return flagged(none);
+}
+/// `who` without the mark.
+PIRN_ALWAYS_INLINE peer unflagged(peer who) noexcept {
+  who.sp = reinterpret_cast<void*>(reinterpret_cast<word>(who.sp) & ~peer_flag);
+  return who;
+}
+
+/// An entry function for contexts resumed by `switch_to`: receives the two message words; must not return.
+using switch_entry = void (*)(word, word);
+/// An entry function for contexts resumed by `transfer`: receives the resumer as (pc, sp, fp) and the four value
+/// words; must not return. PIRN_NONE is part of its type.
+typedef void(PIRN_NONE* transfer_entry)(void* pc, void* sp, void* fp, word, word, word, word);
+
+namespace detail {
+/// An entry function behind a name that an asm may use as a constant: position-independent code has no such name for
+/// one that another module could replace, which a hidden one is not. The entry function is usually inlined into it.
+template <transfer_entry entry>
+__attribute__((visibility("hidden"))) PIRN_NONE void land(void* pc, void* sp, void* fp, word value0, word value1,
+                                                          word value2, word value3) {
+  entry(pc, sp, fp, value0, value1, value2, value3);
+}
+}  // namespace detail
+
+}  // namespace pirn::inline PIRN_ABI::arch

@@ -1,0 +1,397 @@
+// i386, System V. The contract and the stack pictures are in arch.hpp.
+//
+// Six registers can be named in an asm, `transfer` carries seven words. In registers go the peer (pc in ebx, sp in esi,
+// fp in edi) and two values (eax, edx), which is what most continuations and all generators pass; the other two values
+// stay in the sender's frame, and ecx points to them: the sender is suspended, or has ended but nobody has run since,
+// so they are still there when the resumed side copies them. The same block holds the address to jump to, for which no
+// register is left.
+//
+// Facts that shape the code (docs/abi.md names the test of each):
+//   * No compiler has preserve_none here, and arguments are passed on the stack: fresh contexts are entered through a
+//     frame that puts them there; transfer_into writes them itself.
+//   * There is no red zone, but state is stored into a struct here too, as on the other ISAs.
+//   * Position-independent code has no address of a label without a call: `call` to the next instruction, then pop, is
+//     the one that the return predictor ignores. It is done when the unwind tables speak of the other context already.
+//   * ebp cannot be a clobber (gcc refuses it in a function with a frame pointer): the asm saves it.
+//   * A live long double or double sits in st(0..7), which the mm registers do not stand for.
+//   * A frame with an over-aligned local and alloca is addressed through a base register. Clang before 19 keeps using
+//     it after an asm that clobbers it, silently: there the asm gets a function and a frame of its own.
+//   * A return address is looked up in the unwind tables as pc - 1, so a byte that has the function's ordinary
+//     tables stands before each resume label, and prepare never points pc at a function's first byte.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pirn/context/arch_common.hpp"
+
+// Offsets shared by the assembly and the structs below.
+#define PIRN_CONTEXT_PC "0"
+#define PIRN_CONTEXT_SP "4"
+#define PIRN_CONTEXT_FP "8"
+#define PIRN_BLOCK_PC "8"
+#define PIRN_BLOCK_SP "12"
+#define PIRN_BLOCK_FP "16"
+
+#if defined(__SSE__)
+#define PIRN_CLOBBER_SSE , "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7"
+#else
+#define PIRN_CLOBBER_SSE
+#endif
+#if defined(__AVX512F__)
+#define PIRN_CLOBBER_AVX512 , "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+#else
+#define PIRN_CLOBBER_AVX512
+#endif
+#define PIRN_CLOBBER_FLOAT \
+  "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)" PIRN_CLOBBER_SSE PIRN_CLOBBER_AVX512
+
+// The address of the resume label; it pushes a word meanwhile.
+#if defined(__PIC__)
+#define PIRN_LABEL_ADDRESS(to) "call 2f\n2:\n\tpopl " to "\n\taddl $1f-2b, " to "\n\t"
+#else
+#define PIRN_LABEL_ADDRESS(to) "movl $1f, " to "\n\t"
+#endif
+// Where transfer_into jumps to: position-independent code has no constant for it here.
+#if defined(__PIC__)
+#define PIRN_JUMP_TO_LANDING "jmpl *%%edi\n\t"
+#define PIRN_LANDING_OPERAND
+#else
+#define PIRN_JUMP_TO_LANDING "jmp %P[landing]\n\t"
+#define PIRN_LANDING_OPERAND [landing] "i"(&detail::land<entry>)
+#endif
+#if defined(__CET__) && (__CET__ & 1)
+#define PIRN_LANDING "endbr32\n\t"
+#else
+#define PIRN_LANDING ""
+#endif
+#define PIRN_RESUME_LABEL "nop\n1:\n\t" PIRN_LANDING
+
+namespace pirn::inline PIRN_ABI::arch {
+
+inline constexpr std::size_t red_zone = 0;
+static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 4 && offsetof(context, fp) == 8,
+              "the assembly below uses these offsets");
+
+/// The frame that every entry function appears to have been called from. Its unwind table says that there is no
+/// caller, which ends a backtrace; running into it (an entry function returned) traps.
+PIRN_NAKED inline void root_frame() {
+  // A return to root_frame + 8 is looked up at + 7, past an endbr32 that the compiler may have put first.
+  asm volatile(PIRN_CFI(".cfi_undefined eip") ".fill 12, 1, 0x90\n\tud2");
+}
+
+// What stands before the code of a fresh context, so that + 8 is an endbr32 (f3 0f 1e fb, elsewhere a nop) whether or
+// not the compiler put one at + 0.
+#define PIRN_START_PADDING ".long 0x90909090, 0xfb1e0ff3, 0xfb1e0ff3\n\t"
+
+/// Where a fresh context begins (at + 8, inside the padding, for the reason above): it puts the messages where the
+/// entry function has its arguments and jumps to it; its address lies on top of the stack.
+PIRN_NAKED inline void start_frame() {
+  asm volatile(PIRN_CFI(".cfi_undefined eip") PIRN_START_PADDING
+               "movl %eax, 8(%esp)\n\t"
+               "movl %edx, 12(%esp)\n\t"
+               "popl %ecx\n\t"
+               "jmpl *%ecx");
+}
+
+/// As start_frame, for a `transfer` entry function and its seven arguments.
+PIRN_NAKED inline void start_frame_plain() {
+  asm volatile(PIRN_CFI(".cfi_undefined eip") PIRN_START_PADDING
+               "movl %ebx, 8(%esp)\n\t"
+               "movl %esi, 12(%esp)\n\t"
+               "movl %edi, 16(%esp)\n\t"
+               "movl %eax, 20(%esp)\n\t"
+               "movl %edx, 24(%esp)\n\t"
+               "movl (%ecx), %eax\n\t"
+               "movl %eax, 28(%esp)\n\t"
+               "movl 4(%ecx), %eax\n\t"
+               "movl %eax, 32(%esp)\n\t"
+               "popl %ecx\n\t"
+               "jmpl *%ecx");
+}
+
+namespace detail {
+/// Puts the root frame onto a fresh stack and returns the sp at which an entry function begins. Its arguments, seven at
+/// most, lie above it.
+PIRN_ALWAYS_INLINE void** plant_root(void* top) noexcept {
+  auto* slot = reinterpret_cast<void**>(reinterpret_cast<word>(top) & ~word{15}) - 8;
+  *--slot = reinterpret_cast<char*>(reinterpret_cast<void*>(&root_frame)) + 8;
+  return slot;
+}
+PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry, void (*start)()) noexcept {
+  void** slot = plant_root(top);
+  *--slot = entry;
+  return {reinterpret_cast<char*>(reinterpret_cast<void*>(start)) + 8, slot, nullptr};
+}
+}  // namespace detail
+
+/// Builds a context that enters `entry` on the stack that ends at `top`, with sp aligned as the ABI has it at a
+/// function's entry. Writes 40 bytes below `top` (rounded down to 16). Any thread may resume the result.
+PIRN_ALWAYS_INLINE context prepare(void* top, switch_entry entry) noexcept {
+  return detail::prepare_at(top, reinterpret_cast<void*>(entry), &start_frame);
+}
+
+/// As above for an entry function that is reached by `transfer`.
+PIRN_ALWAYS_INLINE peer prepare(void* top, transfer_entry entry) noexcept {
+  return detail::prepare_at(top, reinterpret_cast<void*>(entry), &start_frame_plain);
+}
+
+namespace detail {
+#if defined(PIRN_KEEP_FP_WORDS)
+/// The floating-point control words of the running context, put back when it is resumed.
+class fp_words {
+ public:
+  PIRN_ALWAYS_INLINE fp_words() noexcept {
+    asm volatile("fnstcw %0" : "=m"(x87_));
+#if defined(__SSE__)
+    asm volatile("stmxcsr %0" : "=m"(mxcsr_));
+#endif
+  }
+  PIRN_ALWAYS_INLINE void restore() const noexcept {
+    asm volatile("fldcw %0" : : "m"(x87_));
+#if defined(__SSE__)
+    asm volatile("ldmxcsr %0" : : "m"(mxcsr_));
+#endif
+  }
+
+ private:
+#if defined(__SSE__)
+  std::uint32_t mxcsr_;
+#endif
+  std::uint16_t x87_;
+};
+#else
+/// Control words are shared: nothing to keep.
+class fp_words {
+ public:
+  PIRN_ALWAYS_INLINE void restore() const noexcept {}
+};
+#endif
+}  // namespace detail
+
+/// Suspends the caller into `from` and resumes `to`. `first` and `second` travel in registers: the resumed side
+/// finds them in its own two arguments (a fresh context in its entry's parameters), and on return they hold what
+/// the side that resumed us sent. `from` and `to` must not be the same object.
+PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first, word& second) noexcept {
+  const detail::fp_words fp;
+  const word sent0 = first, sent1 = second;
+  register word message0 asm("eax") = sent0;
+  register word message1 asm("edx") = sent1;
+  register context* out asm("ecx") = &from;
+  register const context* in asm("ebx") = &to;
+  asm volatile(
+      // From here to the jump the caller's frame is that of `to`, read through ebx:
+      // CFA = *(ebx + 4), return address at ebx + 0, ebp at ebx + 8.
+      PIRN_CFI(".cfi_remember_state") PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x73, 0x04, 0x06")
+          PIRN_CFI(".cfi_escape 0x10, 0x08, 0x02, 0x73, 0x00") PIRN_CFI(".cfi_escape 0x10, 0x05, 0x02, 0x73, 0x08")
+              PIRN_LABEL_ADDRESS("%%esi") "movl %%esi, " PIRN_CONTEXT_PC
+                                          "(%%ecx)\n\t"
+                                          "movl %%esp, " PIRN_CONTEXT_SP
+                                          "(%%ecx)\n\t"
+                                          "movl %%ebp, " PIRN_CONTEXT_FP
+                                          "(%%ecx)\n\t"
+                                          "movl " PIRN_CONTEXT_SP
+                                          "(%%ebx), %%esp\n\t"
+                                          "movl " PIRN_CONTEXT_FP
+                                          "(%%ebx), %%ebp\n\t"
+                                          "jmpl *" PIRN_CONTEXT_PC "(%%ebx)\n\t" PIRN_CFI(".cfi_restore_state")
+                                              PIRN_RESUME_LABEL
+      : "+r"(message0), "+r"(message1), "+r"(out), "+r"(in)
+      :
+      : "esi", "edi", PIRN_CLOBBER_FLOAT, "memory", "cc");
+  const word received0 = message0, received1 = message1;
+  first = received0;
+  second = received1;
+  fp.restore();
+}
+
+namespace detail {
+/// `transfer`, where the resumed side finds `mark` in the sp of its peer.
+template <word mark>
+PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) noexcept {
+  const fp_words fp_control;
+  void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
+  const word sent0 = values[0], sent1 = values[1];
+  word outgoing[3];  // the last: whereto
+  outgoing[0] = values[2];
+  outgoing[1] = values[3];
+  register void* pc asm("ebx") = target_pc;
+  register void* sp asm("esi") = target_sp;
+  register void* fp asm("edi") = target_fp;
+  register word value0 asm("eax") = sent0;
+  register word value1 asm("edx") = sent1;
+  register word* block asm("ecx") = outgoing;
+  asm volatile(
+      // The caller's frame is that of `to` from here on, first in the registers that it arrives in.
+      PIRN_CFI(".cfi_remember_state")
+      PIRN_CFI(".cfi_def_cfa esi, 0")
+      PIRN_CFI(".cfi_register eip, ebx")
+      PIRN_CFI(".cfi_register ebp, edi")
+      "movl %%ebx, " PIRN_BLOCK_PC "(%%ecx)\n\t"
+      PIRN_CFI(".cfi_escape 0x10, 0x08, 0x02, 0x71, 0x08")  // eip at ecx + 8
+      PIRN_LABEL_ADDRESS("%%ebx")
+      "xchgl %%esp, %%esi\n\t"
+      PIRN_CFI(".cfi_def_cfa esp, 0")
+      ".if %c[mark]\n\torl %[mark], %%esi\n\t.endif\n\t"
+      "xchgl %%ebp, %%edi\n\t"
+      PIRN_CFI(".cfi_same_value ebp")
+      "jmpl *" PIRN_BLOCK_PC "(%%ecx)\n\t"
+      PIRN_CFI(".cfi_restore_state")
+      PIRN_RESUME_LABEL
+      : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(block)
+      : [mark] "i"(mark)
+      : PIRN_CLOBBER_FLOAT, "memory", "cc");
+  const word received0 = value0, received1 = value1;
+  void *const resumer_pc = pc, *const resumer_sp = sp, *const resumer_fp = fp;
+  const word* const incoming = block;
+  values[2] = incoming[0];
+  values[3] = incoming[1];
+  to.pc = resumer_pc;
+  to.sp = resumer_sp;
+  to.fp = resumer_fp;
+  values[0] = received0;
+  values[1] = received1;
+  fp_control.restore();
+}
+}  // namespace detail
+
+/// Suspends the caller and resumes `to`, which must not be flagged, both as (pc, sp, fp) in registers, with four words
+/// of values. On return `to` is whoever resumed us and `values` what they sent.
+PIRN_ALWAYS_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept {
+  detail::transfer_marking<0>(to, values);
+}
+
+/// As `transfer`, and the resumed side finds its peer, the caller, flagged.
+PIRN_ALWAYS_INLINE void transfer_flagged(peer& to, word (&values)[value_words]) noexcept {
+  detail::transfer_marking<peer_flag>(to, values);
+}
+
+/// As `to = prepare(top, entry); transfer(to, values);`, by a direct jump to the entry function where code is
+/// not position-independent. What `to` holds before is not looked at.
+template <transfer_entry entry>
+PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_words]) noexcept {
+  const detail::fp_words fp_control;
+  void** const root = detail::plant_root(top);
+  auto* const arguments = reinterpret_cast<word*>(root + 1);
+  arguments[3] = values[0];
+  arguments[4] = values[1];
+  arguments[5] = values[2];
+  arguments[6] = values[3];
+  register void* pc asm("ebx");
+  register void* sp asm("esi");
+  register void* fp asm("edi") = reinterpret_cast<void*>(&detail::land<entry>);
+  register word value0 asm("eax");
+  register word value1 asm("edx");
+  register void* block asm("ecx") = root;
+  asm volatile(
+      // From here to the jump the caller is the root frame, to which the word at ecx returns.
+      PIRN_CFI(".cfi_remember_state")
+      PIRN_CFI(".cfi_def_cfa ecx, 4")
+      PIRN_CFI(".cfi_offset eip, -4")
+      PIRN_LABEL_ADDRESS("%%ebx")
+      "movl %%ebx, 4(%%ecx)\n\t"
+      "movl %%esp, 8(%%ecx)\n\t"
+      "movl %%ebp, 12(%%ecx)\n\t"
+      "movl %%ecx, %%esp\n\t"
+      "xorl %%ebp, %%ebp\n\t"
+      PIRN_JUMP_TO_LANDING
+      PIRN_CFI(".cfi_restore_state")
+      PIRN_RESUME_LABEL
+      : "=&r"(pc), "=&r"(sp), "+r"(fp), "=&r"(value0), "=&r"(value1), "+r"(block)
+      : PIRN_LANDING_OPERAND
+      : PIRN_CLOBBER_FLOAT, "memory", "cc");
+  const word received0 = value0, received1 = value1;
+  void *const resumer_pc = pc, *const resumer_sp = sp, *const resumer_fp = fp;
+  const auto* const incoming = static_cast<const word*>(block);
+  values[2] = incoming[0];
+  values[3] = incoming[1];
+  to.pc = resumer_pc;
+  to.sp = resumer_sp;
+  to.fp = resumer_fp;
+  values[0] = received0;
+  values[1] = received1;
+  fp_control.restore();
+}
+
+/// The last switch of a context: as `transfer`, but the caller never runs again, and its stack is free as soon as `to`
+/// runs. The resumed side finds `instead` as its peer; a context that hands over as it ends puts whoever shall be
+/// resumed next there.
+[[noreturn]] PIRN_ALWAYS_INLINE void transfer_last(const peer& to, const word (&values)[value_words],
+                                                   const peer& instead = ended_peer()) noexcept {
+  word outgoing[5];  // two values, and whereto
+  outgoing[0] = values[2];
+  outgoing[1] = values[3];
+  outgoing[2] = reinterpret_cast<word>(to.pc);
+  outgoing[3] = reinterpret_cast<word>(to.sp);
+  outgoing[4] = reinterpret_cast<word>(to.fp);
+  void *const instead_pc = instead.pc, *const instead_sp = instead.sp, *const instead_fp = instead.fp;
+  const word sent0 = values[0], sent1 = values[1];
+  register void* pc asm("ebx") = instead_pc;
+  register void* sp asm("esi") = instead_sp;
+  register void* fp asm("edi") = instead_fp;
+  register word value0 asm("eax") = sent0;
+  register word value1 asm("edx") = sent1;
+  register word* block asm("ecx") = outgoing;
+  asm volatile(
+      // CFA = *(ecx + 12), return address at ecx + 8, ebp at ecx + 16.
+      PIRN_CFI(".cfi_remember_state") PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x71, 0x0c, 0x06")
+          PIRN_CFI(".cfi_escape 0x10, 0x08, 0x02, 0x71, 0x08")
+              PIRN_CFI(".cfi_escape 0x10, 0x05, 0x02, 0x71, 0x10") "movl " PIRN_BLOCK_SP
+                                                                   "(%%ecx), %%esp\n\t"
+                                                                   "movl " PIRN_BLOCK_FP
+                                                                   "(%%ecx), %%ebp\n\t"
+                                                                   "jmpl *" PIRN_BLOCK_PC
+                                                                   "(%%ecx)\n\t" PIRN_CFI(".cfi_restore_state")
+      :
+      : "r"(pc), "r"(sp), "r"(fp), "r"(value0), "r"(value1), "r"(block)
+      : "memory");
+  __builtin_unreachable();
+}
+
+/// Whether this thread runs under a hardware shadow stack. A switch would make the next return fault, so callers
+/// refuse to start instead. The kernel has none for this ISA, but the processor may.
+PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept {
+  word pointer = 0;
+  asm volatile(".byte 0xf3, 0x0f, 0x1e, 0xc8" : "+a"(pointer));  // rdsspd %eax: a nop where the feature is off
+  return pointer != 0;
+}
+
+namespace detail {
+/// Calls `function(first, second)` with an unwind table which says that the caller is `suspended`:
+/// CFA = *(ebx + 4), return address at ebx + 0, ebp at ebx + 8. The function's address is an argument, since a name
+/// inside an asm is invisible to link-time optimization.
+PIRN_NAKED inline word walk_as_if_called_by(const context* /*suspended*/, word /*first*/, word /*second*/,
+                                            word (* /*function*/)(word, word)) {
+  // clang-format off
+  asm volatile(
+      "pushl %ebx\n\t"
+      PIRN_CFI(".cfi_adjust_cfa_offset 4")
+      PIRN_CFI(".cfi_rel_offset ebx, 0")
+      "movl 8(%esp), %ebx\n\t"
+      "movl 12(%esp), %eax\n\t"
+      "movl 16(%esp), %ecx\n\t"
+      "movl 20(%esp), %edx\n\t"
+      "subl $8, %esp\n\t"
+      PIRN_CFI(".cfi_adjust_cfa_offset 8")
+      "pushl %ecx\n\t"
+      PIRN_CFI(".cfi_adjust_cfa_offset 4")
+      "pushl %eax\n\t"
+      PIRN_CFI(".cfi_adjust_cfa_offset 4")
+      PIRN_CFI(".cfi_remember_state")
+      PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x73, 0x04, 0x06")
+      PIRN_CFI(".cfi_escape 0x10, 0x08, 0x02, 0x73, 0x00")
+      PIRN_CFI(".cfi_escape 0x10, 0x05, 0x02, 0x73, 0x08")
+      PIRN_CFI(".cfi_same_value ebx")
+      "calll *%edx\n\t"
+      PIRN_CFI(".cfi_restore_state")
+      "addl $16, %esp\n\t"
+      PIRN_CFI(".cfi_adjust_cfa_offset -16")
+      "popl %ebx\n\t"
+      PIRN_CFI(".cfi_adjust_cfa_offset -4")
+      PIRN_CFI(".cfi_restore ebx")
+      "retl");
+  // clang-format on
+}
+}  // namespace detail
+
+}  // namespace pirn::inline PIRN_ABI::arch

@@ -1,0 +1,228 @@
+// PowerPC64, little endian, ELFv2. The contract and the stack pictures are in arch.hpp.
+//
+// Facts that shape the code (docs/abi.md names the test of each):
+//   * No compiler has preserve_none here: `transfer` uses the registers of the ordinary convention, r3 to r9, in which
+//   a
+//     fresh context's entry function finds its arguments.
+//   * r30 is what clang addresses an over-aligned local through in a frame with alloca, and what it keeps using after
+//   an
+//     asm that clobbers it. r2 is the TOC pointer, another one in each shared library, and no compiler lets an asm
+//     clobber it. So neither is named: whoever leaves saves its own below the red zone and loads those of whoever is
+//     resumed, before r1 changes, when no signal handler can have run on that stack.
+//   * The 288 bytes below r1 belong to the interrupted function. The word at r1 points to the caller's frame at every
+//     instruction: r1 moves by stdu.
+//   * r31 is the frame pointer, which cannot be a clobber: the asm saves it. r13 is the thread's.
+//   * A function entered through a pointer finds its own address in r12 and derives r2 from it; one that is jumped to
+//     by name in the same module finds r2 already set.
+//   * A callee saves its return address and r2 in its caller's frame: the root frame has room for them.
+//   * There is no address of a label without a branch: bcl 20,31 is the one that the return predictor ignores.
+//   * A return address is looked up in the unwind tables as pc - 1, so an instruction that has the function's ordinary
+//     tables stands before each resume label, and prepare never points pc at a function's first byte.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pirn/context/arch_common.hpp"
+
+// Offsets shared by the assembly and the structs.
+#define PIRN_CONTEXT_PC "0"
+#define PIRN_CONTEXT_SP "8"
+#define PIRN_CONTEXT_FP "16"
+
+// The registers of the switches: those of the context that is left, and those of the one that is resumed.
+#define PIRN_FIRST "r3"
+#define PIRN_SECOND "r4"
+#define PIRN_FROM "r5"
+#define PIRN_TO "r6"
+#define PIRN_PC "r3"
+#define PIRN_SP "r4"
+#define PIRN_FP "r5"
+#define PIRN_VALUE0 "r6"
+#define PIRN_VALUE1 "r7"
+#define PIRN_VALUE2 "r8"
+#define PIRN_VALUE3 "r9"
+#define PIRN_TO_PC "r12"
+#define PIRN_TO_SP "r10"
+#define PIRN_TO_FP "r11"
+#define PIRN_SYMBOL "i"
+
+#if defined(__ALTIVEC__)
+#define PIRN_CLOBBER_VECTOR                                                                                      \
+  , "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", \
+      "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31"
+#else
+#define PIRN_CLOBBER_VECTOR
+#endif
+#define PIRN_CLOBBER_FLOAT                                                                                            \
+  "fr0", "fr1", "fr2", "fr3", "fr4", "fr5", "fr6", "fr7", "fr8", "fr9", "fr10", "fr11", "fr12", "fr13", "fr14",       \
+      "fr15", "fr16", "fr17", "fr18", "fr19", "fr20", "fr21", "fr22", "fr23", "fr24", "fr25", "fr26", "fr27", "fr28", \
+      "fr29", "fr30", "fr31" PIRN_CLOBBER_VECTOR
+#define PIRN_CLOBBER_REST                                                                                        \
+  "r0", "r14", "r15", "r16", "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "r28", \
+      "r29", "lr", "ctr", "cr0", "cr1", "cr2", "cr3", "cr4", "cr5", "cr6", "cr7", "xer", PIRN_CLOBBER_FLOAT, "memory"
+#define PIRN_SWITCH_CLOBBERS "r7", "r8", "r9", "r10", "r11", "r12", PIRN_CLOBBER_REST
+#define PIRN_TRANSFER_CLOBBERS PIRN_CLOBBER_REST
+
+// The address of the resume label, by way of lr, which the function around has saved since it is clobbered.
+#define PIRN_LABEL_ADDRESS(to) "bcl 20, 31, 2f\n2:\n\tmflr " to "\n\taddi " to ", " to ", 1f-2b\n\t"
+// Saves r30 and r2 below the red zone.
+#define PIRN_SAVE_TEXT "stdu 1, -320(1)\n\tstd 30, 24(1)\n\tstd 2, 16(1)\n\t"
+// The exchange: from the context that runs to the one with pc, sp, fp in r12, r10, r11. The caller of the frame is that
+// one from the first instruction on; its r30 and r2 lie below its red zone.
+#define PIRN_EXCHANGE              \
+  PIRN_CFI(".cfi_remember_state")  \
+  PIRN_CFI(".cfi_def_cfa 10, 0")   \
+  PIRN_CFI(".cfi_register 65, 12") \
+  PIRN_CFI(".cfi_register 31, 11") \
+  PIRN_CFI(".cfi_offset 30, -296") \
+  "mtctr 12\n\t"                      \
+  PIRN_SAVE_TEXT                      \
+  "ld 30, -296(10)\n\t"               \
+  "ld 2, -304(10)\n\t"                \
+  PIRN_CFI(".cfi_same_value 30")      \
+  "mr 31, 11\n\t"                     \
+  "mr 1, 10\n\t"                      \
+  "bctr\n\t"                          \
+  PIRN_CFI(".cfi_restore_state")
+#define PIRN_RESUME_LABEL "nop\n1:\n\t"
+#define PIRN_SWITCH_TEXT     \
+  PIRN_LABEL_ADDRESS("0")    \
+  "std 0, " PIRN_CONTEXT_PC  \
+  "(5)\n\t"                  \
+  "std 1, " PIRN_CONTEXT_SP  \
+  "(5)\n\t"                  \
+  "std 31, " PIRN_CONTEXT_FP \
+  "(5)\n\t"                  \
+  "ld 12, " PIRN_CONTEXT_PC  \
+  "(6)\n\t"                  \
+  "ld 10, " PIRN_CONTEXT_SP  \
+  "(6)\n\t"                  \
+  "ld 11, " PIRN_CONTEXT_FP "(6)\n\t"
+#define PIRN_TRANSFER_TEXT "mr 12, 3\n\tmr 10, 4\n\tmr 11, 5\n\t"
+#define PIRN_LEAVE_TEXT PIRN_LABEL_ADDRESS("3") "mr 4, 1\n\tmr 5, 31\n\t"
+#define PIRN_MARK_TEXT "ori 4, 4, 1\n\t"
+// Into a fresh stack: sp in r10, an address in the root frame in r12. A fresh context takes r2 over, which is right for
+// a function of the same module.
+#define PIRN_INTO_TEXT             \
+  PIRN_CFI(".cfi_remember_state")  \
+  PIRN_CFI(".cfi_def_cfa 10, 0")   \
+  PIRN_CFI(".cfi_register 65, 12") \
+  PIRN_SAVE_TEXT                   \
+  "mtlr 12\n\t"                    \
+  "li 31, 0\n\t"                   \
+  "mr 1, 10\n\t"                   \
+  "b %[landing]\n\t" PIRN_CFI(".cfi_restore_state")
+
+namespace pirn::inline PIRN_ABI::arch {
+
+inline constexpr std::size_t red_zone = 320;  // the ABI's 288, r30 and r2
+static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 8 && offsetof(context, fp) == 16,
+              "the assembly below uses these offsets");
+
+/// The frame that every entry function appears to have been called from. Its unwind table says that there is no
+/// caller, which ends a backtrace; running into it (an entry function returned) traps.
+void root_frame() PIRN_ASM_NAME("root_frame");
+PIRN_ASM_FUNCTION("root_frame", ".cfi_undefined 65\n\tnop\n\tnop\n\tnop\n\t.long 0");
+
+/// Where a fresh context begins (at + 8): it jumps to the entry function whose address lies on the stack, and leaves
+/// all argument registers as the switch delivered them.
+void start_frame() PIRN_ASM_NAME("start_frame");
+PIRN_ASM_FUNCTION("start_frame",
+                  ".cfi_undefined 65\n\tnop\n\tnop\n\t"
+                  "ld 0, 16(1)\n\tmtlr 0\n\tld 12, 24(1)\n\tmtctr 12\n\taddi 1, 1, 32\n\tbctr");
+
+namespace detail {
+PIRN_ALWAYS_INLINE void* root_return() noexcept {
+  return reinterpret_cast<char*>(reinterpret_cast<void*>(&root_frame)) + 8;
+}
+/// The root frame: a back chain that ends here, and room for what an entry function saves in its caller's frame.
+PIRN_ALWAYS_INLINE void* plant_root(void* top) noexcept {
+  auto* slot = reinterpret_cast<void**>(reinterpret_cast<word>(top) & ~word{15}) - 4;
+  slot[0] = nullptr;
+  slot[2] = nullptr;
+  return slot;
+}
+PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry) noexcept {
+  auto* const root = static_cast<void**>(plant_root(top));
+  auto* const slot = root - 4;
+  slot[0] = root;
+  slot[2] = root_return();
+  slot[3] = entry;
+  return {reinterpret_cast<char*>(reinterpret_cast<void*>(&start_frame)) + 8, slot, nullptr};
+}
+}  // namespace detail
+
+/// Builds a context that enters `entry` on the stack that ends at `top`, with sp aligned as the ABI has it at a
+/// function's entry. Writes 64 bytes below `top` (rounded down to 16). Any thread may resume the result.
+PIRN_ALWAYS_INLINE context prepare(void* top, switch_entry entry) noexcept {
+  return detail::prepare_at(top, reinterpret_cast<void*>(entry));
+}
+
+/// As above for an entry function that is reached by `transfer`.
+PIRN_ALWAYS_INLINE peer prepare(void* top, transfer_entry entry) noexcept {
+  return detail::prepare_at(top, reinterpret_cast<void*>(entry));
+}
+
+namespace detail {
+#if defined(PIRN_KEEP_FP_WORDS)
+/// The rounding mode and the trap enables of the running context, put back when it is resumed. The rest of fpscr are
+/// sticky flags, which are no control word.
+class fp_words {
+ public:
+  PIRN_ALWAYS_INLINE fp_words() noexcept { asm volatile("mffs %0" : "=f"(fpscr_)); }
+  PIRN_ALWAYS_INLINE void restore() const noexcept { asm volatile("mtfsf 3, %0" : : "f"(fpscr_)); }
+
+ private:
+  double fpscr_;
+};
+#else
+/// Control words are shared: nothing to keep.
+class fp_words {
+ public:
+  PIRN_ALWAYS_INLINE void restore() const noexcept {}
+};
+#endif
+}  // namespace detail
+
+}  // namespace pirn::inline PIRN_ABI::arch
+
+#include "pirn/context/arch_registers.hpp"  // IWYU pragma: export
+
+namespace pirn::inline PIRN_ABI::arch {
+
+/// Whether this thread runs under a hardware shadow stack, which this ISA does not have.
+PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept { return false; }
+
+namespace detail {
+/// Calls `function(first, second)` with an unwind table which says that the caller is `suspended`, whose address is in
+/// r30: CFA = *(r30 + 8), return address at r30 + 0, r31 at r30 + 16, and its r30 below its red zone.
+word walk_as_if_called_by(const context* suspended, word first, word second, word (*function)(word, word))
+    PIRN_ASM_NAME("walk_as_if_called_by");
+PIRN_ASM_FUNCTION("walk_as_if_called_by",
+                  "mflr 0\n\tstd 0, 16(1)\n\t"
+                  ".cfi_offset 65, 16\n\t"
+                  "stdu 1, -48(1)\n\t"
+                  ".cfi_def_cfa_offset 48\n\t"
+                  "std 30, 40(1)\n\t"
+                  ".cfi_offset 30, -8\n\t"
+                  "std 2, 24(1)\n\t"
+                  "mr 30, 3\n\tmr 3, 4\n\tmr 4, 5\n\tmr 12, 6\n\tmtctr 12\n\t"
+                  ".cfi_remember_state\n\t"
+                  ".cfi_escape 0x0f, 0x03, 0x8e, 0x08, 0x06\n\t"
+                  ".cfi_escape 0x10, 0x41, 0x02, 0x8e, 0x00\n\t"
+                  ".cfi_escape 0x10, 0x1f, 0x02, 0x8e, 0x10\n\t"
+                  ".cfi_offset 30, -296\n\t"
+                  "bctrl\n\t"
+                  ".cfi_restore_state\n\t"
+                  "ld 2, 24(1)\n\t"
+                  "ld 30, 40(1)\n\t"
+                  ".cfi_restore 30\n\t"
+                  "addi 1, 1, 48\n\t"
+                  ".cfi_def_cfa_offset 0\n\t"
+                  "ld 0, 16(1)\n\tmtlr 0\n\t"
+                  ".cfi_restore 65\n\t"
+                  "blr");
+}  // namespace detail
+
+}  // namespace pirn::inline PIRN_ABI::arch

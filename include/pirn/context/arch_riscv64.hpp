@@ -1,0 +1,220 @@
+// RISC-V 64, LP64 and LP64D on Linux. The contract and the stack pictures are in arch.hpp.
+//
+// Facts that shape the code (docs/abi.md names the test of each):
+//   * No compiler has preserve_none here: `transfer` uses the registers of the ordinary convention, a0 to a6, in which
+//   a
+//     fresh context's entry function finds its arguments.
+//   * A frame with an over-aligned local and alloca is addressed through s1, which clang keeps using after an asm that
+//     clobbers it. So s1 is not named: whoever leaves pushes its own and loads that of whoever is resumed, before sp
+//     changes, when no signal handler can have run on that stack. Nothing but the switch lies below sp: there is no
+//     red zone.
+//   * s0 is the frame pointer, which cannot be a clobber: the asm saves it. gp and tp are the program's and the
+//   thread's.
+//   * A jump through ra or t0 is taken for a return by the branch predictor: the exchange goes through t3.
+//   * A return address is looked up in the unwind tables as pc - 1, so an instruction that has the function's ordinary
+//     tables stands before each resume label, and prepare never points pc at a function's first byte.
+//   * gcc writes unwind tables only for functions that may throw unless told -fasynchronous-unwind-tables.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pirn/context/arch_common.hpp"
+
+// Offsets shared by the assembly and the structs.
+#define PIRN_CONTEXT_PC "0"
+#define PIRN_CONTEXT_SP "8"
+#define PIRN_CONTEXT_FP "16"
+
+// The registers of the switches: those of the context that is left, and those of the one that is resumed.
+#define PIRN_FIRST "a0"
+#define PIRN_SECOND "a1"
+#define PIRN_FROM "a2"
+#define PIRN_TO "a3"
+#define PIRN_PC "a0"
+#define PIRN_SP "a1"
+#define PIRN_FP "a2"
+#define PIRN_VALUE0 "a3"
+#define PIRN_VALUE1 "a4"
+#define PIRN_VALUE2 "a5"
+#define PIRN_VALUE3 "a6"
+#define PIRN_TO_PC "t3"
+#define PIRN_TO_SP "t4"
+#define PIRN_TO_FP "t5"
+#define PIRN_SYMBOL "i"
+
+#if defined(__riscv_flen)
+#define PIRN_CLOBBER_SCALAR                                                                                         \
+  "ft0", "ft1", "ft2", "ft3", "ft4", "ft5", "ft6", "ft7", "ft8", "ft9", "ft10", "ft11", "fs0", "fs1", "fs2", "fs3", \
+      "fs4", "fs5", "fs6", "fs7", "fs8", "fs9", "fs10", "fs11", "fa0", "fa1", "fa2", "fa3", "fa4", "fa5", "fa6",    \
+      "fa7",
+#else
+#define PIRN_CLOBBER_SCALAR
+#endif
+#if defined(__riscv_vector)
+#define PIRN_CLOBBER_VECTOR                                                                                           \
+  "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", \
+      "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "vl", "vtype",
+#else
+#define PIRN_CLOBBER_VECTOR
+#endif
+#define PIRN_CLOBBER_FLOAT PIRN_CLOBBER_SCALAR PIRN_CLOBBER_VECTOR "memory"
+#define PIRN_CLOBBER_REST \
+  "ra", "t0", "t1", "t2", "t6", "a7", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", PIRN_CLOBBER_FLOAT
+#define PIRN_SWITCH_CLOBBERS "t3", "t4", "t5", "a4", "a5", "a6", PIRN_CLOBBER_REST
+#define PIRN_TRANSFER_CLOBBERS PIRN_CLOBBER_REST
+
+// The exchange: from the context that runs to the one with pc, sp, fp in t3, t4, t5. The caller of the frame is that
+// one from the first instruction on; its s1 lies below its sp.
+#define PIRN_EXCHANGE              \
+  PIRN_CFI(".cfi_remember_state")  \
+  PIRN_CFI(".cfi_def_cfa t4, 0")   \
+  PIRN_CFI(".cfi_register ra, t3") \
+  PIRN_CFI(".cfi_register s0, t5") \
+  PIRN_CFI(".cfi_offset s1, -16")  \
+  "addi sp, sp, -16\n\t"             \
+  "sd s1, 0(sp)\n\t"                 \
+  "ld s1, -16(t4)\n\t"               \
+  PIRN_CFI(".cfi_same_value s1")     \
+  "mv s0, t5\n\t"                    \
+  "mv sp, t4\n\t"                    \
+  "jr t3\n\t"                        \
+  PIRN_CFI(".cfi_restore_state")
+#define PIRN_RESUME_LABEL "nop\n1:\n\t"
+#define PIRN_SWITCH_TEXT    \
+  "lla t0, 1f\n\t"          \
+  "sd t0, " PIRN_CONTEXT_PC \
+  "(a2)\n\t"                \
+  "sd sp, " PIRN_CONTEXT_SP \
+  "(a2)\n\t"                \
+  "sd s0, " PIRN_CONTEXT_FP \
+  "(a2)\n\t"                \
+  "ld t3, " PIRN_CONTEXT_PC \
+  "(a3)\n\t"                \
+  "ld t4, " PIRN_CONTEXT_SP \
+  "(a3)\n\t"                \
+  "ld t5, " PIRN_CONTEXT_FP "(a3)\n\t"
+#define PIRN_TRANSFER_TEXT "mv t3, a0\n\tmv t4, a1\n\tmv t5, a2\n\t"
+#define PIRN_LEAVE_TEXT "lla a0, 1f\n\tmv a1, sp\n\tmv a2, s0\n\t"
+#define PIRN_MARK_TEXT "ori a1, a1, 1\n\t"
+// Into a fresh stack: sp in t4, an address in the root frame in t3. A fresh context takes no s1 over.
+#define PIRN_INTO_TEXT             \
+  PIRN_CFI(".cfi_remember_state")  \
+  PIRN_CFI(".cfi_def_cfa t4, 0")   \
+  PIRN_CFI(".cfi_register ra, t3") \
+  "addi sp, sp, -16\n\t"           \
+  "sd s1, 0(sp)\n\t"               \
+  "mv ra, t3\n\t"                  \
+  "mv s0, zero\n\t"                \
+  "mv sp, t4\n\t"                  \
+  "tail %[landing]\n\t" PIRN_CFI(".cfi_restore_state")
+
+namespace pirn::inline PIRN_ABI::arch {
+
+inline constexpr std::size_t red_zone = 16;
+static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 8 && offsetof(context, fp) == 16,
+              "the assembly below uses these offsets");
+
+/// The frame that every entry function appears to have been called from. Its unwind table says that there is no
+/// caller, which ends a backtrace; running into it (an entry function returned) traps.
+void root_frame() PIRN_ASM_NAME("root_frame");
+PIRN_ASM_FUNCTION("root_frame",
+                  ".option push\n\t.option norvc\n\t.cfi_undefined ra\n\tnop\n\tnop\n\tnop\n\tunimp\n\t.option pop");
+
+/// Where a fresh context begins (at + 8): it jumps to the entry function whose address lies on top of the stack, and
+/// leaves all argument registers as the switch delivered them.
+void start_frame() PIRN_ASM_NAME("start_frame");
+PIRN_ASM_FUNCTION("start_frame",
+                  ".option push\n\t.option norvc\n\t.cfi_undefined ra\n\tnop\n\tnop\n\t"
+                  "ld t3, 0(sp)\n\tld ra, 8(sp)\n\taddi sp, sp, 16\n\tjr t3\n\t.option pop");
+
+namespace detail {
+PIRN_ALWAYS_INLINE void* root_return() noexcept {
+  return reinterpret_cast<char*>(reinterpret_cast<void*>(&root_frame)) + 8;
+}
+PIRN_ALWAYS_INLINE void* plant_root(void* top) noexcept {
+  return reinterpret_cast<void*>(reinterpret_cast<word>(top) & ~word{15});
+}
+PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry) noexcept {
+  auto* slot = static_cast<void**>(plant_root(top));
+  *--slot = root_return();
+  *--slot = entry;
+  return {reinterpret_cast<char*>(reinterpret_cast<void*>(&start_frame)) + 8, slot, nullptr};
+}
+}  // namespace detail
+
+/// Builds a context that enters `entry` on the stack that ends at `top`, with sp aligned as the ABI has it at a
+/// function's entry. Writes 16 bytes below `top` (rounded down to 16). Any thread may resume the result.
+PIRN_ALWAYS_INLINE context prepare(void* top, switch_entry entry) noexcept {
+  return detail::prepare_at(top, reinterpret_cast<void*>(entry));
+}
+
+/// As above for an entry function that is reached by `transfer`.
+PIRN_ALWAYS_INLINE peer prepare(void* top, transfer_entry entry) noexcept {
+  return detail::prepare_at(top, reinterpret_cast<void*>(entry));
+}
+
+namespace detail {
+#if defined(PIRN_KEEP_FP_WORDS) && defined(__riscv_flen)
+/// The rounding mode of the running context, put back when it is resumed. The rest of fcsr are sticky flags, which are
+/// no control word; this ISA has no floating-point traps.
+class fp_words {
+ public:
+  PIRN_ALWAYS_INLINE fp_words() noexcept { asm volatile("frrm %0" : "=r"(rounding_)); }
+  PIRN_ALWAYS_INLINE void restore() const noexcept { asm volatile("fsrm %0" : : "r"(rounding_)); }
+
+ private:
+  std::uint64_t rounding_;
+};
+#else
+/// Control words are shared: nothing to keep.
+class fp_words {
+ public:
+  PIRN_ALWAYS_INLINE void restore() const noexcept {}
+};
+#endif
+}  // namespace detail
+
+}  // namespace pirn::inline PIRN_ABI::arch
+
+#include "pirn/context/arch_registers.hpp"  // IWYU pragma: export
+
+namespace pirn::inline PIRN_ABI::arch {
+
+/// Whether this thread runs under a hardware shadow stack: code built for one cannot run here.
+PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept {
+#if defined(__riscv_zicfiss)
+  word pointer = 0;
+  asm volatile("ssrdp %0" : "=r"(pointer));  // zero where the feature is off
+  return pointer != 0;
+#else
+  return false;
+#endif
+}
+
+namespace detail {
+/// Calls `function(first, second)` with an unwind table which says that the caller is `suspended`, whose address is in
+/// s1: CFA = *(s1 + 8), return address at s1 + 0, s0 at s1 + 16, and its s1 below its sp.
+word walk_as_if_called_by(const context* suspended, word first, word second, word (*function)(word, word))
+    PIRN_ASM_NAME("walk_as_if_called_by");
+PIRN_ASM_FUNCTION("walk_as_if_called_by",
+                  "addi sp, sp, -32\n\t"
+                  ".cfi_def_cfa_offset 32\n\t"
+                  "sd ra, 24(sp)\n\tsd s0, 16(sp)\n\tsd s1, 8(sp)\n\t"
+                  ".cfi_offset ra, -8\n\t.cfi_offset s0, -16\n\t.cfi_offset s1, -24\n\t"
+                  "mv s1, a0\n\tmv a0, a1\n\tmv a1, a2\n\t"
+                  ".cfi_remember_state\n\t"
+                  ".cfi_escape 0x0f, 0x03, 0x79, 0x08, 0x06\n\t"
+                  ".cfi_escape 0x10, 0x01, 0x02, 0x79, 0x00\n\t"
+                  ".cfi_escape 0x10, 0x08, 0x02, 0x79, 0x10\n\t"
+                  ".cfi_offset s1, -16\n\t"
+                  "jalr a3\n\t"
+                  ".cfi_restore_state\n\t"
+                  "ld ra, 24(sp)\n\tld s0, 16(sp)\n\tld s1, 8(sp)\n\t"
+                  ".cfi_restore ra\n\t.cfi_restore s0\n\t.cfi_restore s1\n\t"
+                  "addi sp, sp, 32\n\t"
+                  ".cfi_def_cfa_offset 0\n\t"
+                  "ret");
+}  // namespace detail
+
+}  // namespace pirn::inline PIRN_ABI::arch

@@ -1,0 +1,42 @@
+// What the conformance program must know about the instruction set. Each file has the same names in the same order:
+//
+//   spoil_all_registers, changed_registers, vector, vector_groups, ANY_VECTOR   registers by value
+//   direction_flag, control_words, usual_words, words_up, words_down            flags and control words
+//   entry_sp_offset, stack_pointer, note_sp_of_switch_to, note_sp_of_transfer   the stack
+//   has_landing_pads, is_landing_pad, in_start_frame, is_start_frame            code
+//   can_single_step, interrupted_pc, keep_stepping, begin_stepping              signals
+//   check_particulars                                                           what only this one has
+#pragma once
+
+#include <signal.h>
+#include <ucontext.h>
+
+#include "conformance.hpp"
+
+namespace conformance {
+
+// An entry function's first instruction stores sp at `sp` and goes on at `proceed`. The probe's address is the last
+// message word.
+struct entry_probe {
+  word sp;
+  void* proceed;
+  arch::context here, there;
+};
+
+PIRN_ALWAYS_INLINE bool lies_in(word pc, const void* begin, word size) {
+  return pc - reinterpret_cast<word>(begin) < size;
+}
+
+}  // namespace conformance
+
+#if defined(__x86_64__)
+#include "conformance_x86_64.hpp"
+#elif defined(__i386__)
+#include "conformance_i386.hpp"
+#elif defined(__aarch64__)
+#include "conformance_aarch64.hpp"
+#elif defined(__riscv)
+#include "conformance_riscv64.hpp"
+#elif defined(__powerpc64__)
+#include "conformance_ppc64le.hpp"
+#endif
