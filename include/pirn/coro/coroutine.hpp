@@ -91,7 +91,7 @@ class coroutine<Out(In...)> {
 
   PIRN_ALWAYS_INLINE coroutine(coroutine&& other) noexcept
       : to_(other.to_), origin_(other.origin_), sanitizer_(other.sanitizer_), hooks_(other.hooks_) {
-    if (to_.sp == running) [[unlikely]] {
+    if (to_.sp == runs) [[unlikely]] {
       detail::running_coroutine("moved");
     }
     other.to_ = {};
@@ -120,13 +120,13 @@ class coroutine<Out(In...)> {
     parcel.pack(words, in...);
     if (to.pc == nullptr) [[unlikely]] {
       if (reinterpret_cast<arch::word>(to.sp) <= largest_state) {
-        detail::not_resumable(to.sp == running);
+        detail::not_resumable(to.sp == runs);
       }
-      to_.sp = running;
+      to_.sp = runs;
       begin(to, words);
     } else {
       to_.pc = nullptr;
-      to_.sp = running;
+      to_.sp = runs;
       detail::transfer(to, words, sanitizer_);
     }
     if (arch::is_flagged(to)) [[unlikely]] {
@@ -156,9 +156,12 @@ class coroutine<Out(In...)> {
     return reinterpret_cast<arch::word>(to_.sp) <= arch::peer_flag;
   }
 
+  /// Whether it is running, or waiting for one that it resumed.
+  [[nodiscard]] bool running() const noexcept { return to_.sp == runs; }
+
   /// Ends the body now, by unwinding it if it is suspended, and keeps the stack. Throws std::logic_error when it runs.
   void reset() {
-    if (to_.sp == running) {
+    if (to_.sp == runs) {
       detail::coroutine_misused("pirn: coroutine: reset while it is running");
     }
     clear();
@@ -181,7 +184,7 @@ class coroutine<Out(In...)> {
  private:
   // When pc is null, sp says why the coroutine is not suspended: null for an empty one, `ended_peer` for one that has
   // ended, this, or the record of one that has not begun, and then fp is its `ways`.
-  static inline void* const running = reinterpret_cast<void*>(arch::word{2});
+  static inline void* const runs = reinterpret_cast<void*>(arch::word{2});
   static constexpr arch::word largest_state = 2;
 
   /// What depends on the body's type before it has begun.
@@ -254,7 +257,7 @@ class coroutine<Out(In...)> {
       const arch::peer last = std::exchange(to_, arch::ended_peer());
       if (last.pc != nullptr) {
         detail::cancel_coroutine(last, sanitizer_);
-      } else if (last.sp == running) {
+      } else if (last.sp == runs) {
         detail::running_coroutine("destroyed");
       } else {
         static_cast<const ways*>(last.fp)->destroy(last.sp);
