@@ -1,0 +1,345 @@
+// What a generator has at the top of its stack, and how the two sides of it take turns.
+//
+//        +----------------------+ top of the stack
+//        | generator_control    | the body, what ends it, and how to resume it while nobody iterates
+//        +----------------------+
+//        | root frame           | of arch::prepare
+//        | generator_entry      | holds the yield object: its side of the hot path
+//        | body                 |
+//        +----------------------+ sp
+//
+// The hot path has three words of state a side (the other side's peer), and they travel: the consumer's are in the
+// iterator, the producer's in the yield object. Both are small local objects whose address no cold function gets, so
+// compilers keep them in registers, also when the generator itself came from a function that is not inlined.
+//
+// A side that is switched away from, or has ended, holds a flagged peer (arch::is_flagged), so that the test of misuse
+// before a switch is one bit too, and none at all where the compiler has seen the test after the last one.
+//
+// A flagged resumer sends a `generator_message`: cancel, or the other consumer that a delegating generator lends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/context/forced_unwind.hpp"
+#include "pirn/context/sanitizer.hpp"
+#include "pirn/coro/detail/generator_switch.hpp"
+#include "pirn/stack/stack.hpp"
+
+// A body that is not inlined into the entry function has the yield object in memory.
+#if defined(__clang__) && __clang_major__ >= 15
+#define PIRN_CALL_INLINED [[clang::always_inline]]
+#else
+#define PIRN_CALL_INLINED
+#endif
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// How a trivially copyable value of at most two words becomes words, and a value again.
+template <class T>
+struct word_pair {
+  static constexpr bool is_word = (std::is_integral_v<T> || std::is_enum_v<T>) && sizeof(T) <= sizeof(word);
+
+  PIRN_ALWAYS_INLINE static void pack(const T& value, word& first, word& second) noexcept {
+    if constexpr (is_word) {
+      first = static_cast<word>(value);
+      second = no_word();
+    } else {
+      word words[2];
+      std::memcpy(words, std::addressof(value), sizeof(T));
+      first = words[0];
+      second = sizeof(T) > sizeof(word) ? words[1] : no_word();
+    }
+  }
+  PIRN_ALWAYS_INLINE static T unpack(word first, word second) noexcept {
+    if constexpr (is_word) {
+      return static_cast<T>(first);
+    } else {
+      const word words[2] = {first, second};
+      union bytes {
+        PIRN_ALWAYS_INLINE bytes() noexcept {}  // the type need not have a default constructor
+        T value;
+      } copy;
+      std::memcpy(static_cast<void*>(std::addressof(copy.value)), words, sizeof(T));
+      return copy.value;
+    }
+  }
+};
+
+/// What one side knows of the other.
+struct generator_side {
+  arch::peer at = arch::ended_peer();
+  [[no_unique_address]] sanitizer_peer sanitizer{};
+
+  /// Away, or over: the object that held the side says so from here on.
+  PIRN_ALWAYS_INLINE generator_side take() noexcept {
+    const generator_side side = *this;
+    at.sp = arch::ended_peer().sp;  // one store, where this lies in memory
+    return side;
+  }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool flagged() const noexcept { return arch::is_flagged(at); }
+  PIRN_ALWAYS_INLINE void resume(word& first, word& second) noexcept {
+    sanitizer.leave();
+    switch_to_producer(at, first, second);
+    sanitizer.arrive();
+  }
+  PIRN_ALWAYS_INLINE void resume_flagged(word& first, word& second) noexcept {
+    sanitizer.leave();
+    switch_to_producer<arch::peer_flag>(at, first, second);
+    sanitizer.arrive();
+  }
+  PIRN_ALWAYS_INLINE void yield(word& first, word second) noexcept {
+    sanitizer.leave();
+    switch_to_consumer(at, first, second);
+    sanitizer.arrive();
+  }
+  PIRN_ALWAYS_INLINE void pass(word& first, word second) noexcept {
+    sanitizer.leave();
+    switch_to_delegate(at, first, second);
+    sanitizer.arrive();
+  }
+};
+
+struct generator_message;
+
+enum class generator_status : std::uint8_t {
+  fresh,      ///< the body has not begun
+  suspended,  ///< at a yield, and `at` says where
+  lent,       ///< an iterator, or a generator that delegates to this one, holds what `at` held
+  ended,
+};
+
+/// A generator, apart from its type. Lies on the generator's own stack.
+struct generator_control {
+  generator_side at{};
+  generator_status status = generator_status::fresh;
+  ending how = ending::returned;
+  std::exception_ptr failure{};
+  /// Whom to resume at the end instead of the consumer: a generator that delegates to this one, by that message.
+  generator_side delegating{};
+  generator_message* delegation = nullptr;
+  generator_message* cancelled = nullptr;
+  [[no_unique_address]] sanitizer_state sanitizer{};
+  /// Releases the stack, and destroys the body if it has not begun.
+  void (*dispose)(generator_control& self) noexcept = nullptr;
+};
+
+/// What a flagged resumer has to say. Lies in its frame, and is valid until it is resumed.
+struct generator_message {
+  forced_unwind* cancel;  ///< unwind your stack; if null, you are delegated to
+  /// For who is delegated to: the consumer to yield to, to be given back here at the end. From who was cancelled: the
+  /// generator that delegates to it, which is to be cancelled next.
+  generator_side side{};
+};
+
+// ---- cold code: never gets a side that is in use, not even by value, since that may be by address ---------------
+
+[[noreturn]] PIRN_COLD inline void generator_misused(const generator_control* control) {
+  if (control == nullptr) {
+    throw std::logic_error("pirn: generator: it has been moved from");
+  }
+  if (control->status == generator_status::ended) {
+    throw std::logic_error("pirn: generator: its iterator was advanced past the end");
+  }
+  throw std::logic_error(
+      "pirn: generator: it is running or being iterated already: only one iterator at a time, and not from its body");
+}
+
+[[noreturn]] PIRN_COLD inline void generator_yield_misused() {
+  throw std::logic_error("pirn: generator: yield was called while its generator is not running");
+}
+
+/// The producer has ended: throws what it threw.
+PIRN_COLD inline void generator_ended(generator_control* control) {
+  if (control->how == ending::threw) {
+    std::rethrow_exception(std::exchange(control->failure, nullptr));
+  }
+}
+
+// The arguments are in the registers in which the switch has left them.
+/// A flagged resumer, whose peer is given: does not return if it cancels; else `message` has the consumer to yield to.
+PIRN_COLD inline void generator_told(void* pc, void* sp, void* fp, generator_control& self,
+                                     generator_message& message) {
+  if (message.cancel != nullptr) {
+    self.cancelled = &message;
+    message.cancel->raise();
+  }
+  self.delegating.at = {pc, sp, fp};
+}
+
+/// Ends a generator's stack and releases it.
+PIRN_COLD inline void generator_destroy(generator_control& control) noexcept {
+  if (control.status == generator_status::lent) {
+    std::fputs("pirn: a generator was destroyed while it was running, or before its iterator\n", stderr);
+    std::abort();
+  }
+  if (control.status == generator_status::suspended) {
+    control.status = generator_status::lent;
+    generator_side side = control.at;
+    do {  // one turn for each generator in a chain of delegation, the innermost first
+      forced_unwind cancel("a generator that was destroyed");
+      generator_message message{&cancel};
+      word first = reinterpret_cast<word>(&message);
+      word second = no_word();
+      side.resume_flagged(first, second);
+      while (!side.flagged()) {  // a destructor yields while it is run by the unwind: nobody wants the element
+        side.resume(first, second);
+      }
+      side.sanitizer.forget();
+      side = message.side;
+    } while (!side.flagged());
+    control.failure = nullptr;
+  }
+  control.dispose(control);
+}
+
+// ---- the producer's side -----------------------------------------------------------------------------------------
+
+/// The base of the yield object of a generator: the way to its consumer.
+class generator_producer {
+ public:
+  generator_producer(const generator_producer&) = delete;
+  generator_producer& operator=(const generator_producer&) = delete;
+
+ protected:
+  /// `message` is for when `first` is flagged.
+  PIRN_ALWAYS_INLINE generator_producer(generator_control& self, const generator_side& first, word message)
+      : self_(self), consumer_(first) {
+    if (consumer_.flagged()) [[unlikely]] {
+      told(message);
+    }
+  }
+
+  /// Hands two words to the consumer and returns when it wants the next element.
+  PIRN_ALWAYS_INLINE void give(word first, word second) {
+    if (consumer_.flagged()) [[unlikely]] {
+      generator_yield_misused();
+    }
+    generator_side consumer = consumer_.take();
+    consumer.yield(first, second);
+    consumer_ = consumer;
+    if (consumer_.flagged()) [[unlikely]] {
+      told(first);
+    }
+  }
+
+  /// Lets `inner` give its elements to our consumer, at no cost to each, and returns when it has ended.
+  PIRN_ALWAYS_INLINE void delegate(generator_control* inner) {
+    if (inner == nullptr || inner->status == generator_status::lent) {
+      generator_misused(inner);
+    }
+    if (consumer_.flagged()) {
+      generator_yield_misused();
+    }
+    if (inner->status == generator_status::ended) {
+      return;
+    }
+    generator_message message{nullptr, consumer_.take()};
+    generator_side side = inner->at;
+    inner->status = generator_status::lent;
+    inner->delegation = &message;
+    word first = reinterpret_cast<word>(&message);
+    side.pass(first, reinterpret_cast<word>(inner));
+    if (inner->how == ending::unwound) [[unlikely]] {
+      consumer_ = side;
+      told(first);
+    }
+    side.sanitizer.forget();
+    consumer_ = message.side;
+    generator_ended(inner);
+  }
+
+  /// The last switch, after `self_` was told how it went.
+  [[noreturn]] PIRN_ALWAYS_INLINE void finish() noexcept {
+    self_.status = generator_status::ended;
+    if (self_.delegation != nullptr) [[unlikely]] {
+      if (self_.how != ending::unwound) {
+        self_.delegation->side = consumer_;
+        self_.delegating.sanitizer.leave_for_good();
+        end_to_delegator(self_.delegating.at);
+      }
+      self_.cancelled->side = self_.delegating;
+    }
+    consumer_.sanitizer.leave_for_good();
+    end_to_consumer(consumer_.at);
+  }
+
+  template <class Control>
+  friend struct generator_run;
+
+  generator_control& self_;
+  generator_side consumer_;
+
+ private:
+  PIRN_ALWAYS_INLINE void told(word raw) {
+    auto& message = *reinterpret_cast<generator_message*>(raw);
+    self_.delegating.sanitizer = consumer_.sanitizer;
+    void* const sp = arch::unflagged(consumer_.at).sp;
+    consumer_.at.sp = sp;
+    generator_told(consumer_.at.pc, sp, consumer_.at.fp, self_, message);
+    consumer_.at.pc = message.side.at.pc;
+    consumer_.at.sp = arch::unflagged(message.side.at).sp;  // it is not flagged, and now the compiler knows
+    consumer_.at.fp = message.side.at.fp;
+    consumer_.sanitizer = message.side.sanitizer;
+  }
+};
+
+/// A generator with a body of this type, on memory that goes back to this allocator (none if void).
+template <class Yield, class Body, class Allocator>
+struct generator_control_of : generator_control {
+  using yield = Yield;
+  template <class B>
+  generator_control_of(B&& what, const stack& memory, Allocator* from)
+      : body(std::forward<B>(what)), where(memory), owner(from) {}
+  ~generator_control_of() {}
+
+  static void give_back(generator_control& base) noexcept {
+    auto& self = static_cast<generator_control_of&>(base);
+    if (self.status == generator_status::fresh) {
+      std::destroy_at(std::addressof(self.body));
+    }
+    const stack memory = self.where;
+    Allocator* const from = self.owner;
+    self.sanitizer.destroy();
+    std::destroy_at(&self);
+    if constexpr (!std::is_void_v<Allocator>) {
+      from->deallocate(memory);
+    }
+  }
+
+  union {
+    Body body;  // destroyed at the end of its run
+  };
+  stack where;
+  Allocator* owner;
+};
+
+/// What every generator's stack begins with.
+template <class Control>
+struct generator_run {
+  // Inlined: the yield object shares the frame of a body that is inlined too.
+  [[noreturn]] PIRN_ALWAYS_INLINE static void run(word control, const peer& from, word message) {
+    auto& self = *reinterpret_cast<Control*>(control);
+    generator_side side{from};
+    side.sanitizer.arrive();
+    typename Control::yield yield(self, side, message);
+    std::exception_ptr thrown;
+    self.how = run_unwindable([&] { PIRN_CALL_INLINED self.body(yield); }, thrown);
+    if (thrown) [[unlikely]] {
+      self.failure = std::move(thrown);
+    }
+    std::destroy_at(std::addressof(self.body));
+    yield.finish();
+  }
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail

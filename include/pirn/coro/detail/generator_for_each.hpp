@@ -1,0 +1,135 @@
+// The driver that suspends nothing: the body calls the consumer. Included by generator.hpp.
+#pragma once
+
+#include "pirn/coro/generator.hpp"
+
+namespace pirn::inline PIRN_ABI {
+namespace detail {
+
+/// Thrown through a body whose consumer wants no more. Not a std::exception, so only `catch (...)` sees it; a body that
+/// swallows it meets it again at its next yield.
+struct generator_stopped {};
+
+template <class Consumer, class Element>
+inline constexpr bool consumer_decides = !std::is_void_v<std::invoke_result_t<Consumer&, Element>>;
+
+/// The yield object of for_each.
+template <class T, class Consumer>
+class inline_yield {
+  using element = generator_element<T>;
+  using reference = typename element::reference;
+  static constexpr bool decides = consumer_decides<Consumer, reference>;
+  static constexpr bool throws = !std::is_nothrow_invocable_v<Consumer&, reference>;
+
+ public:
+  using value_type = typename element::value_type;
+
+  PIRN_ALWAYS_INLINE explicit inline_yield(Consumer& consumer) noexcept : consumer_(consumer) {}
+  inline_yield(const inline_yield&) = delete;
+  inline_yield& operator=(const inline_yield&) = delete;
+
+  PIRN_ALWAYS_INLINE void operator()(const value_type& value)
+    requires(element::by_value)
+  {
+    give(value);
+  }
+  PIRN_ALWAYS_INLINE void operator()(T&& value)
+    requires(!element::by_value)
+  {
+    give(static_cast<T&&>(value));
+  }
+  PIRN_ALWAYS_INLINE void operator()(const value_type& value)
+    requires(!std::is_reference_v<T> && !element::by_value && std::copy_constructible<value_type>)
+  {
+    value_type copy(value);
+    give(std::move(copy));
+  }
+  template <std::ranges::input_range Range>
+  PIRN_ALWAYS_INLINE void operator()(elements_of<Range> all) {
+    for (auto&& value : all.range) {
+      (*this)(static_cast<decltype(value)>(value));
+    }
+  }
+
+  /// Whether the consumer wants no more, after throwing what it threw.
+  PIRN_ALWAYS_INLINE bool stopped() {
+    if constexpr (throws) {
+      if (failure_) [[unlikely]] {
+        std::rethrow_exception(std::exchange(failure_, nullptr));
+      }
+    }
+    return stopped_;
+  }
+
+ private:
+  template <class Value>
+  PIRN_ALWAYS_INLINE void give(Value&& value) {
+    if (stopped_) [[unlikely]] {
+      stop();
+    }
+    bool more = true;
+    if constexpr (throws) {
+      // What the consumer throws is not for the body to catch: with the other drivers it never passes there.
+      try {
+        more = call(std::forward<Value>(value));
+      } catch (...) {
+        failure_ = std::current_exception();
+        more = false;
+      }
+    } else {
+      more = call(std::forward<Value>(value));
+    }
+    if (!more) [[unlikely]] {
+      stopped_ = true;
+      stop();
+    }
+  }
+  template <class Value>
+  PIRN_ALWAYS_INLINE bool call(Value&& value) {
+    if constexpr (decides) {
+      return static_cast<bool>(consumer_(static_cast<reference>(value)));
+    } else {
+      consumer_(static_cast<reference>(value));
+      return true;
+    }
+  }
+  [[noreturn]] PIRN_COLD static void stop() { throw generator_stopped{}; }
+
+  Consumer& consumer_;
+  bool stopped_ = false;
+  std::exception_ptr failure_{};
+};
+
+}  // namespace detail
+
+/// Calls `consumer` with each element that `body` yields, as `for (T element : generator<T>(body)) consumer(element)`
+/// would, but in one loop on this stack: both are inlined where the compiler sees them, and vectorised where a plain
+/// loop would be. A consumer that returns a bool stops with false (that costs an exception, about a microsecond); what
+/// it throws passes the body by. Returns false if the consumer stopped. `body` must take its yield object as `auto&`;
+/// one that takes generator<T>::yield& runs as a generator does.
+template <class T, class Body, class Consumer>
+PIRN_ALWAYS_INLINE bool for_each(Body&& body, Consumer&& consumer) {
+  using yield = detail::inline_yield<T, std::remove_reference_t<Consumer>>;
+  if constexpr (std::invocable<Body&, yield&>) {
+    yield out(consumer);
+    try {
+      static_cast<void>(body(out));
+    } catch (const detail::generator_stopped&) {
+    }
+    return !out.stopped();
+  } else {
+    generator<T> elements(std::forward<Body>(body));
+    for (auto&& element : elements) {
+      if constexpr (detail::consumer_decides<Consumer, decltype(element)>) {
+        if (!consumer(static_cast<decltype(element)>(element))) {
+          return false;
+        }
+      } else {
+        consumer(static_cast<decltype(element)>(element));
+      }
+    }
+    return true;
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI

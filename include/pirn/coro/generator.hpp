@@ -1,0 +1,364 @@
+// Generators: a function that yields elements, taken as a range by whoever wants them.
+//
+//   pirn::generator<int> numbers = [](auto& yield) { for (int i = 1;; ++i) yield(i); };
+//   for (int n : numbers | std::views::take(3)) ...
+//
+// One body, three drivers:
+//
+//   pirn::for_each<T>(body, consumer)      both inlined into one loop; no switch, nothing is suspended
+//   generator<T, frame<N>> g(body)         suspended on N bytes inside the object: no allocation, cannot be moved
+//   generator<T> g(body)                   suspended on a stack of the default pool, or of any allocator: movable
+//
+// Elements travel in registers where they fit (see generator_element). What each costs: docs/generators.md.
+// A body may recurse and yield from any depth, by passing the yield object on, at the same cost for each element: the
+// consumer is one switch away. Design after "Stackful Coroutine Made Fast" (2023), section 3.2, with a stack of its own
+// instead of the consumer's.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <ranges>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/coro/detail/generator_core.hpp"
+#include "pirn/stack/frame_buffer.hpp"
+#include "pirn/stack/guarded_pool.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// How elements of a generator<T> travel.
+///
+///   T a reference                                  the address; `*it` is T
+///   T trivially copyable, two words at most        the value, in registers; `*it` is a T
+///   any other T                                    the address of what was yielded; `*it` is T&&, to be moved from,
+///   and
+///                                                  an lvalue that is yielded is copied first
+template <class T>
+struct generator_element {
+  static_assert(std::is_reference_v<T> || (std::is_object_v<T> && std::same_as<T, std::remove_cv_t<T>>),
+                "a generator yields references or unqualified object types");
+  /// Whether the value itself travels.
+  static constexpr bool by_value = !std::is_reference_v<T> && std::is_trivially_copyable_v<T> &&
+                                   std::is_copy_constructible_v<T> && sizeof(T) <= 2 * sizeof(arch::word);
+  using value_type = std::remove_cvref_t<T>;
+  using reference = std::conditional_t<by_value, T, T&&>;
+};
+
+/// What a body yields to hand over all elements of a range: `yield(elements_of(range))`. Another generator of the same
+/// element type gives them to the consumer directly, at O(1) for each however deeply they are nested; it is at its end
+/// afterwards.
+template <class Range>
+struct elements_of {
+  Range range;
+};
+template <class Range>
+elements_of(Range&&) -> elements_of<Range&&>;
+
+/// The driver of generator<T> that runs on a stack of its own.
+struct own_stack {};
+/// The driver of generator<T, frame<N>>: N bytes inside the object. They have no guard, so N must do for the body and
+/// all that it calls; 200 bytes or so of it are the generator's own.
+template <std::size_t N>
+struct frame {};
+
+template <class T, class Driver = own_stack>
+class generator;
+
+namespace detail {
+
+template <class T>
+class generator_base;
+
+template <class T>
+inline constexpr bool is_generator = false;
+template <class T, class Driver>
+inline constexpr bool is_generator<generator<T, Driver>> = true;
+
+template <class Range, class T>
+concept generator_of =
+    is_generator<std::remove_cvref_t<Range>> && std::derived_from<std::remove_cvref_t<Range>, generator_base<T>>;
+
+}  // namespace detail
+
+/// What the body of a generator<T> gets: its way to the consumer. Lives while the body runs, on the body's stack; may
+/// be passed down by reference. Calls of it suspend; they throw std::logic_error when the generator is not running.
+/// When the generator is destroyed they do not return: the body is unwound.
+template <class T>
+class generator_yield : public detail::generator_producer {
+  using element = generator_element<T>;
+
+ public:
+  using value_type = typename element::value_type;
+
+  /// Hands one element to the consumer, and returns when the next is wanted.
+  PIRN_ALWAYS_INLINE void operator()(const value_type& value)
+    requires(element::by_value)
+  {
+    detail::word first, second;
+    detail::word_pair<value_type>::pack(value, first, second);
+    give(first, second);
+  }
+  PIRN_ALWAYS_INLINE void operator()(T&& value)
+    requires(!element::by_value)
+  {
+    give(reinterpret_cast<detail::word>(std::addressof(value)), detail::no_word());
+  }
+  PIRN_ALWAYS_INLINE void operator()(const value_type& value)
+    requires(!std::is_reference_v<T> && !element::by_value && std::copy_constructible<value_type>)
+  {
+    value_type copy(value);
+    (*this)(std::move(copy));
+  }
+  /// Hands over all elements of a range, in order.
+  template <class Range>
+    requires(detail::generator_of<Range, T>)
+  PIRN_ALWAYS_INLINE void operator()(elements_of<Range> all) {
+    this->delegate(all.range.control_);
+  }
+  template <std::ranges::input_range Range>
+    requires(!detail::generator_of<Range, T>)
+  void operator()(elements_of<Range> all) {
+    for (auto&& value : all.range) {
+      (*this)(static_cast<decltype(value)>(value));
+    }
+  }
+
+ private:
+  using detail::generator_producer::generator_producer;
+  template <class Control>
+  friend struct detail::generator_run;
+};
+
+/// The iterator of a generator: move-only, and the only one of its generator while it lives. Holds the state of the
+/// suspended body; destroyed before the end, it gives that back to the generator, which then continues after the last
+/// element taken.
+template <class T>
+class generator_iterator {
+  using element = generator_element<T>;
+
+ public:
+  using iterator_concept = std::input_iterator_tag;
+  using value_type = typename element::value_type;
+  using difference_type = std::ptrdiff_t;
+
+  generator_iterator(generator_iterator&& other) noexcept
+      : control_(other.control_), producer_(other.producer_.take()), first_(other.first_), second_(other.second_) {}
+  generator_iterator& operator=(generator_iterator&& other) noexcept {
+    if (this != &other) {
+      give_back();
+      control_ = other.control_;
+      producer_ = other.producer_.take();
+      first_ = other.first_;
+      second_ = other.second_;
+    }
+    return *this;
+  }
+  PIRN_ALWAYS_INLINE ~generator_iterator() { give_back(); }
+
+  /// The element. It, or what it refers to, lasts until the iterator is advanced.
+  [[nodiscard]] PIRN_ALWAYS_INLINE typename element::reference operator*() const noexcept {
+    if constexpr (element::by_value) {
+      return detail::word_pair<value_type>::unpack(first_, second_);
+    } else {
+      return static_cast<typename element::reference>(
+          *reinterpret_cast<std::add_pointer_t<typename element::reference>>(first_));
+    }
+  }
+  /// Runs the body up to its next element; throws what the body throws, and std::logic_error past the end or from the
+  /// body itself.
+  PIRN_ALWAYS_INLINE generator_iterator& operator++() {
+    advance(detail::no_word());
+    return *this;
+  }
+  PIRN_ALWAYS_INLINE void operator++(int) { ++*this; }
+  [[nodiscard]] PIRN_ALWAYS_INLINE friend bool operator==(const generator_iterator& it,
+                                                          std::default_sentinel_t) noexcept {
+    return it.producer_.flagged();
+  }
+
+ private:
+  friend class detail::generator_base<T>;
+  explicit PIRN_ALWAYS_INLINE generator_iterator(detail::generator_control* control) noexcept : control_(control) {}
+
+  PIRN_ALWAYS_INLINE void advance(detail::word second) {
+    if (producer_.flagged()) [[unlikely]] {
+      detail::generator_misused(control_);
+    }
+    detail::generator_side producer = producer_.take();
+    detail::word first = detail::no_word();
+    producer.resume(first, second);
+    producer_ = producer;
+    first_ = first;
+    second_ = second;
+    if (producer_.flagged()) [[unlikely]] {
+      producer_.sanitizer.forget();
+      detail::generator_ended(control_);
+    }
+  }
+  PIRN_ALWAYS_INLINE void give_back() noexcept {
+    if (!producer_.flagged()) {
+      control_->at = producer_.take();
+      control_->status = detail::generator_status::suspended;
+    }
+  }
+
+  detail::generator_control* control_;
+  detail::generator_side producer_{};
+  detail::word first_ = 0;
+  detail::word second_ = 0;
+};
+
+namespace detail {
+
+template <class Body, class T>
+concept generator_body = std::invocable<std::decay_t<Body>&, generator_yield<T>&>;
+
+/// What the drivers have in common.
+template <class T>
+class generator_base {
+ public:
+  using yield = generator_yield<T>;
+  using iterator = generator_iterator<T>;
+
+  /// Runs the body up to its first element, or to the next after those taken before. Throws what the body throws, and
+  /// std::logic_error if this has been moved from, is running, or has an iterator already.
+  [[nodiscard]] PIRN_ALWAYS_INLINE iterator begin() {
+    if (control_ == nullptr || control_->status == generator_status::lent) [[unlikely]] {
+      generator_misused(control_);
+    }
+    iterator it(control_);
+    if (control_->status != generator_status::ended) {
+      it.producer_ = control_->at;
+      control_->status = generator_status::lent;
+      it.advance(reinterpret_cast<word>(control_));
+    }
+    return it;
+  }
+  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+ protected:
+  friend class generator_yield<T>;
+
+  generator_base() noexcept = default;
+  generator_base(const generator_base&) = delete;
+  generator_base& operator=(const generator_base&) = delete;
+  PIRN_ALWAYS_INLINE ~generator_base() { release(); }
+
+  PIRN_ALWAYS_INLINE void release() noexcept {
+    if (control_ != nullptr) {
+      if (control_->status == generator_status::ended || control_->status == generator_status::fresh) {
+        control_->dispose(*control_);
+      } else {
+        generator_destroy(*control_);
+      }
+    }
+  }
+
+  /// Puts the body on a stack, which goes back to `from` (if that is not null) at the end, or now if this throws.
+  template <class Body, class Allocator>
+  PIRN_ALWAYS_INLINE void create(Body&& body, const stack& memory, Allocator* from) {
+    using control = generator_control_of<yield, std::decay_t<Body>, Allocator>;
+    constexpr std::size_t alignment = alignof(control) > 16 ? alignof(control) : 16;
+    constexpr std::size_t least = sizeof(control) + alignment + 256;
+    auto* const at =
+        reinterpret_cast<void*>((reinterpret_cast<word>(memory.top()) - sizeof(control)) & ~(alignment - 1));
+    const bool fits = memory.size() >= least;
+    control* made = nullptr;
+    if constexpr (std::is_nothrow_constructible_v<std::decay_t<Body>, Body>) {
+      made = fits ? ::new (at) control(std::forward<Body>(body), memory, from) : nullptr;
+    } else {
+      try {
+        made = fits ? ::new (at) control(std::forward<Body>(body), memory, from) : nullptr;
+      } catch (...) {
+        take_back(memory, from);
+        throw;
+      }
+    }
+    if (made == nullptr) [[unlikely]] {
+      take_back(memory, from);
+      throw std::system_error(make_error_code(stack_error::too_small), "pirn: generator");
+    }
+    made->sanitizer.create(memory.limit(), memory.size(), "pirn generator");
+    made->at.at = arch::prepare(at, &generator_entry<generator_run<control>>);
+    made->at.sanitizer = sanitizer_peer(made->sanitizer);
+    made->dispose = &control::give_back;
+    control_ = made;
+  }
+  template <class Allocator>
+  static void take_back(const stack& memory, Allocator* from) noexcept {
+    if constexpr (!std::is_void_v<Allocator>) {
+      from->deallocate(memory);
+    }
+  }
+  template <class Body, class Allocator>
+  PIRN_ALWAYS_INLINE void create_from(Allocator& from, std::size_t size, Body&& body) {
+    const stack_result got = from.allocate(size);
+    if (!got) [[unlikely]] {
+      throw std::system_error(make_error_code(got.error), "pirn: generator");
+    }
+    create(std::forward<Body>(body), got.value, &from);
+  }
+
+  generator_control* control_ = nullptr;
+};
+
+}  // namespace detail
+
+/// A range of the elements that a body yields. The body runs on a stack of its own, from one element to the next, when
+/// the range is iterated, and is unwound if the generator is destroyed before its end. Movable, not thread-safe;
+/// several threads may iterate in turn. A view and an input range; its iterator must not outlive it, nor must another
+/// be taken while one lives (std::logic_error).
+template <class T>
+class [[nodiscard]] generator<T, own_stack> : public detail::generator_base<T>, public std::ranges::view_base {
+ public:
+  /// On a stack of 64 KiB from the default pool. Throws std::system_error if there is none.
+  template <detail::generator_body<T> Body>
+    requires(!detail::is_generator<std::remove_cvref_t<Body>>)
+  PIRN_ALWAYS_INLINE generator(Body&& body) {
+    this->create_from(default_stack_pool(), default_stack_size, std::forward<Body>(body));
+  }
+  /// On a stack of `size` bytes from this allocator, which must outlive the generator.
+  template <stack_allocator Allocator, detail::generator_body<T> Body>
+  PIRN_ALWAYS_INLINE generator(Allocator& from, std::size_t size, Body&& body) {
+    this->create_from(from, size, std::forward<Body>(body));
+  }
+  /// On the caller's memory, which must outlive the generator.
+  template <detail::generator_body<T> Body>
+  PIRN_ALWAYS_INLINE generator(const stack& memory, Body&& body) {
+    this->create(std::forward<Body>(body), memory, static_cast<void*>(nullptr));
+  }
+  PIRN_ALWAYS_INLINE generator(generator&& other) noexcept { this->control_ = std::exchange(other.control_, nullptr); }
+  generator& operator=(generator&& other) noexcept {
+    if (this != &other) {
+      this->release();
+      this->control_ = std::exchange(other.control_, nullptr);
+    }
+    return *this;
+  }
+};
+
+/// The same on N bytes inside the object, which can therefore not be moved, and is a range but not a view.
+template <class T, std::size_t N>
+class [[nodiscard]] generator<T, frame<N>> : frame_buffer<N>, public detail::generator_base<T> {
+ public:
+  template <detail::generator_body<T> Body>
+    requires(!detail::is_generator<std::remove_cvref_t<Body>>)
+  PIRN_ALWAYS_INLINE generator(Body&& body) {
+    this->create_from(static_cast<frame_buffer<N>&>(*this), N, std::forward<Body>(body));
+  }
+  generator(generator&&) = delete;
+  generator& operator=(generator&&) = delete;
+};
+
+/// generator<T, frame<N>> by a shorter name.
+template <class T, std::size_t N = 1024>
+using frame_generator = generator<T, frame<N>>;
+
+}  // namespace pirn::inline PIRN_ABI
+
+#include "pirn/coro/detail/generator_for_each.hpp"  // IWYU pragma: export
