@@ -64,7 +64,8 @@
 #define PIRN_SWITCH_CLOBBERS "r7", "r8", "r9", "r10", "r11", "r12", PIRN_CLOBBER_REST
 #define PIRN_TRANSFER_CLOBBERS PIRN_CLOBBER_REST
 
-// The address of the resume label, by way of lr, which the function around has saved since it is clobbered.
+// The address of the resume label, by way of lr, which the function around has saved since it is clobbered. Not for r0,
+// which addi reads as zero.
 #define PIRN_LABEL_ADDRESS(to) "bcl 20, 31, 2f\n2:\n\tmflr " to "\n\taddi " to ", " to ", 1f-2b\n\t"
 // Saves r30 and r2 below the red zone.
 #define PIRN_SAVE_TEXT "stdu 1, -320(1)\n\tstd 30, 24(1)\n\tstd 2, 16(1)\n\t"
@@ -87,8 +88,8 @@
   PIRN_CFI(".cfi_restore_state")
 #define PIRN_RESUME_LABEL "nop\n1:\n\t"
 #define PIRN_SWITCH_TEXT     \
-  PIRN_LABEL_ADDRESS("0")    \
-  "std 0, " PIRN_CONTEXT_PC  \
+  PIRN_LABEL_ADDRESS("7")    \
+  "std 7, " PIRN_CONTEXT_PC  \
   "(5)\n\t"                  \
   "std 1, " PIRN_CONTEXT_SP  \
   "(5)\n\t"                  \

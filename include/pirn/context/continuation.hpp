@@ -323,7 +323,7 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
 };
 
 template <class Out, class... In>
-using dual_of = signature_of<
+using dual_of = typename signature_of<
     std::conditional_t<sizeof...(In) == 1 && (std::is_same_v<typename values_of<In>::type, type_list<In>> && ...),
                        typename received<In...>::type, std::conditional_t<sizeof...(In) == 0, void, std::tuple<In...>>>,
     typename values_of<Out>::type>::type;

@@ -137,7 +137,7 @@ struct epitaph {
 template <class... Ts>
 struct epitaph_of : epitaph {
   word words[value_words];  // as a resume would have sent them
-  value_list<Ts...>::parcel parcel;
+  typename value_list<Ts...>::parcel parcel;
   std::tuple<Ts...> values;
 
   explicit epitaph_of(std::tuple<Ts...>&& what) : values(std::move(what)) {
