@@ -26,7 +26,7 @@ SPELLED_ABI = re.compile(r"\b(?:%s)::" % "|".join(ABIS))
 WAITING_BIT = 1
 DESCRIBED_BIT = 4
 NUMBER_SHIFT = 3
-PARKED = 1  # of the inbox's head, in run_queue.hpp
+JOIN_ENDED, JOIN_FAILED = 3, 5  # of the join word, in control.hpp
 FRESH_OFFSET = 8  # of a fresh context's pc in start_frame
 
 DEEPEST_SEARCH = 40  # frames that `pirn fibers` looks at for one that is the user's
@@ -91,12 +91,16 @@ class Fiber:
         return self.limit <= address < self.top
 
     def is_fresh(self):
+        if self.pc == 0:
+            return True
         symbol = gdb.execute("info symbol %#x" % self.pc, to_string=True)
         return re.search(r"\bstart_frame(_plain)?\(?\)? \+ %d in" % FRESH_OFFSET, symbol) is not None
 
     def entry(self):
-        """Where a fresh fiber begins: the address on top of its stack."""
-        function = word_at(gdb.Value(self.sp).cast(gdb.lookup_type("unsigned long").pointer()).dereference())
+        """Where a fresh fiber begins: the address on top of its stack or, without a stack, in place of the sp."""
+        function = self.sp
+        if self.pc != 0:
+            function = word_at(gdb.Value(self.sp).cast(gdb.lookup_type("unsigned long").pointer()).dereference())
         symbol = gdb.execute("info symbol %#x" % function, to_string=True)
         return re.sub(r" in section .*", "", symbol).strip()
 
@@ -115,6 +119,22 @@ class Fiber:
         return text_at(options["what"]) + (" at %#x" % on if on else "")
 
 
+def blocks(namespace):
+    """Every control block of the process, with a fiber or without."""
+    abi = namespace.split("::")[1]
+    symbol = (gdb.lookup_global_symbol("pirn_fibers_" + abi) or
+              gdb.lookup_global_symbol(namespace + "::newest_chunk"))
+    control = gdb.lookup_type(namespace + "::fiber_control").pointer()
+    chunk_type = gdb.lookup_type(namespace + "::block_chunk")
+    chunk = gdb.Value(word_at(symbol.value())).cast(chunk_type.pointer())
+    while address_of(chunk):
+        first = address_of(chunk["blocks"].address)
+        size = chunk["blocks"][0].type.sizeof
+        for i in range(chunk["blocks"].type.sizeof // size):
+            yield gdb.Value(first + i * size).cast(control)
+        chunk = chunk["next"]
+
+
 class Worker:
     """One worker: its fibers, and the OS thread that it is."""
 
@@ -127,22 +147,15 @@ class Worker:
         self.thread = next((t for t in gdb.selected_inferior().threads() if kernel_id and t.ptid[1] == kernel_id), None)
 
     def fibers(self):
-        found = []
-        pointer = self.pointer["youngest"]
-        control = pointer.type
-        while address_of(pointer):
-            found.append(Fiber(pointer, self))
-            pointer = pointer["elder"]
-        # Spawned by other threads and not yet taken in; those that were only woken are in the list already.
-        head = word_at(self.pointer["incoming"]["head_"])
-        node = gdb.Value(0 if head == PARKED else head).cast(gdb.lookup_type(self.namespace + "::run_node").pointer())
-        while address_of(node):
-            block = node.cast(control)
-            if address_of(block["younger"]) == address_of(block):
-                found.append(Fiber(block, self))
-            node = node["next"]
+        found = [Fiber(block, self) for block in blocks(self.namespace) if self.is_home_of(block)]
         self.find_running(found)
         return found
+
+    def is_home_of(self, block):
+        """Whether a fiber of this worker lives there."""
+        ended = range(JOIN_ENDED, JOIN_FAILED + 1)
+        return (word_at(block["home_"]) == address_of(self.pointer)
+                and address_of(block["state"]["pc"]) not in ended and word_at(block["join_word"]) not in ended)
 
     def find_running(self, fibers):
         if self.thread is None:
@@ -378,6 +391,9 @@ ARGUMENTS are those of gdb's backtrace command, for instance "full"."""
                                                      fiber.worker.index))
         if fiber.thread is None and fiber.is_fresh():
             print("begins in " + short(fiber.entry()))
+            if fiber.pc == 0:
+                print()
+                return
         with frames_of(fiber) as view:
             # A number of frames is counted from gdb's first.
             wanted = re.sub(r"(?<![-\w])\d+$", lambda n: str(int(n.group()) + view.first), options)

@@ -102,7 +102,7 @@ void make_runnable(agent* who, bool back) noexcept {
     return;
   }
   auto* const f = static_cast<fiber_control*>(who);
-  worker* const home = f->home;
+  worker* const home = f->home();
   const worker* const here = current_worker();
   if (here == nullptr || &here->owner != &home->owner) {
     home->hand_over_from_outside(f);
@@ -120,7 +120,7 @@ wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options,
     return block_thread(static_cast<thread_agent&>(self), epoch, options, publish);
   }
   auto& f = static_cast<fiber_control&>(self);
-  worker* const w = f.home;
+  worker* const w = f.home();
   stoppable_commit open{{&open_to_stop}, &f, epoch, &publish};
   commit* const last_wish = options.stoppable ? &open : &publish;
   if (options.deadline == platform::never) {
@@ -131,7 +131,7 @@ wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options,
     limit.wake = waker(self, epoch);
     w->timers.insert(limit);
     suspend(w, options, last_wish);
-    f.home->timers.cancel(limit);
+    f.home()->timers.cancel(limit);
   }
   return self.reason();
 }

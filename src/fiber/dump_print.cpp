@@ -149,7 +149,8 @@ void print_trace(message& out, const trace& from) noexcept {
 }
 
 bool fresh(const fiber_control& f) noexcept {
-  return f.state.pc == reinterpret_cast<char*>(reinterpret_cast<void*>(&arch::start_frame)) + 8;
+  return f.state.pc == nullptr ||
+         f.state.pc == reinterpret_cast<char*>(reinterpret_cast<void*>(&arch::start_frame)) + 8;
 }
 
 void print_fiber(message& out, const fiber_control& f, bool on_cpu) noexcept {
@@ -164,14 +165,19 @@ void print_fiber(message& out, const fiber_control& f, bool on_cpu) noexcept {
   } else {
     out.text(fresh(f) ? "not started" : "ready");
   }
-  out.text(", stack ").number(f.memory.size()).text(" bytes, ");
-  out.number(high_water(f.memory)).text(" touched\n");
+  if (f.memory) {
+    out.text(", stack ").number(f.memory.size()).text(" bytes, ");
+    out.number(high_water(f.memory)).text(" touched\n");
+  } else {
+    out.text(", no stack yet\n");
+  }
   if (on_cpu) {
     print_trace(out, live);
     return;
   }
-  if (fresh(f)) {  // its stack holds nothing but where it will begin
-    const auto entry = *static_cast<const std::uintptr_t*>(f.state.sp);
+  if (fresh(f)) {  // its stack, if it has one, holds nothing but where it will begin
+    const auto unstarted = reinterpret_cast<std::uintptr_t>(f.entry_without_stack());
+    const auto entry = unstarted != 0 ? unstarted : *static_cast<const std::uintptr_t*>(f.state.sp);
     suspended.places[0] = {entry, entry};
     suspended.count = 1;
     out.text("    begins in:\n");
@@ -194,11 +200,11 @@ void begin_dump() noexcept { names.clear(); }
 void print_fibers(const worker& w, message& out, const void* signal_context) noexcept {
   const std::uintptr_t at = walk_interrupted(*static_cast<const ucontext_t*>(signal_context));
   const fiber_control* on_cpu = nullptr;
-  for (const fiber_control* f = w.youngest; f != nullptr && on_cpu == nullptr; f = f->elder) {
-    if (f->memory.contains(reinterpret_cast<const void*>(at))) {
-      on_cpu = f;
+  block_chunk::for_each(w, [&](const fiber_control& f) {
+    if (f.memory.contains(reinterpret_cast<const void*>(at))) {
+      on_cpu = &f;
     }
-  }
+  });
   if (on_cpu == nullptr && w.queue.running() != w.queue.scheduler()) {
     // Its sp is nowhere: it has run off its stack, or is about to be resumed. Either way what is saved may be old.
     on_cpu = running_fiber(&w);
@@ -210,15 +216,7 @@ void print_fibers(const worker& w, message& out, const void* signal_context) noe
   } else {
     out.text("runs no fiber\n");
   }
-  for (const fiber_control* f = w.youngest; f != nullptr; f = f->elder) {
-    print_fiber(out, *f, f == on_cpu);
-  }
-  for (const run_node* node = w.incoming.newest(); node != nullptr; node = node->next) {
-    const auto* const f = static_cast<const fiber_control*>(node);
-    if (!f->listed()) {  // spawned by another thread, not yet taken in
-      print_fiber(out, *f, false);
-    }
-  }
+  block_chunk::for_each(w, [&](const fiber_control& f) { print_fiber(out, f, &f == on_cpu); });
 }
 
 }  // namespace pirn::inline PIRN_ABI::detail

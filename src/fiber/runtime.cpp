@@ -92,8 +92,14 @@ stack_result stack_for_fiber(worker* here, runtime_state& owner, std::size_t sta
   if (stack_size == 0) {
     stack_size = owner.options.stack_size;
   }
+  if (stack_size < least_stack_bytes) {
+    return {stack{}, stack_error::too_small};
+  }
   if (here != nullptr && stack_size == owner.options.stack_size) {
-    return here->stacks.allocate();
+    if (const stack_result found = here->stacks.allocate()) {
+      return found;
+    }
+    // All that the worker may keep at hand are reserved, or there is an error, which the pool will tell.
   }
   return owner.pool.allocate(stack_size);
 }

@@ -14,7 +14,6 @@ namespace {
 // How long a worker may switch between fibers before it looks at inbox, timers and engine, and how many switches that
 // may be at most: fibers that only yield need few looks, fibers that compute need one after nearly every switch.
 constexpr auto look_interval = std::chrono::microseconds(50);
-constexpr int most_switches_per_look = 1024;
 constexpr std::uint64_t ids_at_a_time = 1024;
 platform::atomic<std::uint64_t> ids_reserved{0};
 
@@ -47,9 +46,12 @@ std::uint64_t make_foreign_id() noexcept {
 }
 
 void worker::announce_ended() noexcept {
-  while (fiber_control* const f = unannounced_) {
-    retire(f, take_ended(f));
+  for (fiber_control** each = ended_.get(); each != last_ended_; ++each) {
+    if (fiber_control* const f = *each) {
+      retire(f, f->ended_here());
+    }
   }
+  last_ended_ = ended_.get();
 }
 
 void worker::take_incoming() noexcept {
@@ -59,10 +61,6 @@ void worker::take_incoming() noexcept {
   for (run_node* node = incoming.take_all(); node != nullptr;) {
     auto* const f = static_cast<fiber_control*>(node);
     node = node->next;
-    if (!f->listed()) {
-      list(f);
-      starts.launched(f);
-    }
     queue.push_back(f);
   }
 }
@@ -131,6 +129,8 @@ void worker::run() noexcept {
   leave_dumps(*this);
   platform::set_current_worker(nullptr);
 }
+
+void provide_stack_slow(worker* w, run_node* node) noexcept { provide_stack(w, node); }
 
 worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, commit* pending) noexcept {
   const exceptions_in_flight own = *w->exceptions;

@@ -335,29 +335,38 @@ guarded_pool::cache::~cache() {
 
 std::size_t guarded_pool::cache::stack_size() const noexcept { return class_->stack_size(); }
 
-void guarded_pool::cache::clear() noexcept {
-  class_->give(items_.get(), count_.load(platform::memory_order_relaxed));
-  count_.store(0, platform::memory_order_relaxed);
+void guarded_pool::cache::clear() noexcept { give_oldest(count_.load(platform::memory_order_relaxed) - reserved_); }
+
+void guarded_pool::cache::give_oldest(std::uint32_t number) noexcept {
+  const std::uint32_t count = count_.load(platform::memory_order_relaxed);
+  class_->give(items_.get(), number);
+  std::move(items_.get() + number, items_.get() + count, items_.get());
+  count_.store(count - number, platform::memory_order_relaxed);
 }
 
 stack_error guarded_pool::cache::refill() noexcept {
   constexpr std::uint32_t batch = 64;
+  const std::uint32_t count = count_.load(platform::memory_order_relaxed);
+  if (count == capacity_) {
+    return stack_error::pool_limit;
+  }
   stack_error error = stack_error::none;
-  const std::uint32_t count = class_->take(items_.get(), std::min(batch, capacity_), error);
-  count_.store(count, platform::memory_order_relaxed);
+  const std::uint32_t more = class_->take(items_.get() + count, std::min(batch, capacity_ - count), error);
+  count_.store(count + more, platform::memory_order_relaxed);
   return error;
 }
 
-void guarded_pool::cache::deallocate_slow(stack value) noexcept {
+void guarded_pool::cache::deallocate_slow(const stack& value) noexcept {
   if (value.owner() != class_) {
     give_back(value);
     return;
   }
+  if (reserved_ == capacity_) {
+    give_back(value);
+    return;
+  }
   // The older half goes back: `value` and what was used with it stays.
-  const std::uint32_t half = capacity_ / 2;
-  class_->give(items_.get(), half);
-  std::move(items_.get() + half, items_.get() + capacity_, items_.get());
-  count_.store(capacity_ - half, platform::memory_order_relaxed);
+  give_oldest(std::min(capacity_ / 2, capacity_ - reserved_));
   deallocate(value);
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 #include <stdexcept>
+#include <type_traits>
 
 #include "fiber/support.hpp"
 
@@ -160,12 +161,87 @@ TEST(fiber, try_spawn_refuses_workers_and_sizes_that_do_not_exist) {
     ASSERT_FALSE(none.has_value());
     EXPECT_EQ(none.error(), std::errc::invalid_argument);
   }
-  std::array<char, 100'000> large{};
-  const auto small = r.rt.try_spawn([large] { static_cast<void>(large); }, {.stack_size = 16'384});
+  const auto small = r.rt.try_spawn([] {}, {.stack_size = 1024});
   ASSERT_FALSE(small.has_value());
   EXPECT_STREQ(small.error().category().name(), "pirn.stack");
   EXPECT_EQ(r.pool.stats().in_use, 0u);
   EXPECT_FALSE(r.rt.try_spawn([] {}, {.stack_size = SIZE_MAX}).has_value());
+}
+
+TEST(fiber, a_callable_may_be_larger_than_a_stack_and_aligned_to_more_than_a_cache_line) {
+  struct alignas(256) odd {
+    std::array<char, 100'000> bytes{};
+    std::uintptr_t* at;
+    void operator()() const {
+      *at = reinterpret_cast<std::uintptr_t>(this) % 256 + static_cast<unsigned char>(bytes.back());
+    }
+  };
+  rig r(1);
+  std::uintptr_t at = 1;
+  odd body;
+  body.bytes.back() = 0;
+  body.at = &at;
+  r.rt.spawn(body, {.stack_size = 16'384}).join();
+  EXPECT_EQ(at, 0u);
+  at = 1;
+  r.rt.run([&] { pirn::spawn(body).join(); });
+  EXPECT_EQ(at, 0u);
+}
+
+TEST(fiber, a_batch_that_never_suspends_passes_through_few_stacks) {
+  rig r(1);
+  r.rt.run([] {
+    constexpr int count = 1000;
+    std::set<std::uintptr_t> stacks;
+    std::vector<pirn::fiber> all;
+    for (int i = 0; i < count; ++i) {
+      all.push_back(
+          pirn::spawn([&stacks] { stacks.insert(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0))); }));
+    }
+    for (auto& each : all) {
+      each.join();
+    }
+    EXPECT_GE(stacks.size(), 1u);
+    if (std::is_empty_v<pirn::sanitizer_state>) {
+      EXPECT_LE(stacks.size(), 3u);
+    }
+  });
+}
+
+TEST(fiber, more_may_wait_for_their_start_than_a_worker_keeps_stacks_at_hand) {
+  rig r(1);
+  r.rt.run([] {
+    constexpr int count = 3000;
+    int ran = 0;
+    std::vector<pirn::fiber> all;
+    for (int i = 0; i < count; ++i) {
+      all.push_back(pirn::spawn([&ran] {
+        pirn::this_fiber::yield();
+        ++ran;
+      }));
+    }
+    for (auto& each : all) {
+      each.join();
+    }
+    EXPECT_EQ(ran, count);
+  });
+}
+
+TEST(fiber, a_callable_that_cannot_be_moved_in_leaves_nothing_behind) {
+  struct thrower {
+    thrower() = default;
+    thrower(const thrower&) { throw 7; }
+    void operator()() const {}
+  };
+  rig r(1);
+  r.rt.run([] {
+    const thrower body;
+    for (int i = 0; i < 3000; ++i) {  // more than there are stacks or blocks at hand, were each to keep one
+      EXPECT_THROW(static_cast<void>(pirn::spawn(body)), int);
+    }
+    pirn::spawn([] {}).join();
+  });
+  EXPECT_EQ(r.pool.stats().in_use, 0u);
 }
 
 TEST(fiber, spawn_outside_a_runtime_is_misuse) {

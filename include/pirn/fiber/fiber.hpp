@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <expected>
+#include <memory>
 #include <new>
 #include <string_view>
 #include <system_error>
@@ -18,7 +19,7 @@ namespace pirn::inline PIRN_ABI {
 struct spawn_options {
   /// Shown in dumps and reports; copied, at most 31 bytes of it.
   std::string_view name = {};
-  /// Bytes of stack, 0 for the runtime's default. Includes the fiber's control block and the callable.
+  /// Bytes of stack, 0 for the runtime's default.
   std::size_t stack_size = 0;
   /// The index of a worker, or one of the two below.
   int worker = current_worker;
@@ -66,14 +67,25 @@ PIRN_ALWAYS_INLINE void give_stack_back(worker* here, const stack& memory) noexc
   }
 }
 
+PIRN_ALWAYS_INLINE void give_block_back(worker* here, void* block) noexcept {
+  if (here != nullptr) [[likely]] {
+    here->blocks.deallocate(block);
+  } else {
+    block_chunk::give(&block, 1);
+  }
+}
+
 /// Destroys the block of a fiber that has ended thus and is switched out.
 PIRN_ALWAYS_INLINE void free_block(worker* here, fiber_control* f, std::uintptr_t outcome) noexcept {
-  const stack memory = f->memory;
   f->sanitizer.destroy();
   if (outcome != join_ended) [[unlikely]] {
     f->destroy_cold();
   }
-  give_stack_back(here, memory);
+  if (f->memory) {
+    give_stack_back(here, f->memory);
+  }
+  f->leave_block();
+  give_block_back(here, f);
 }
 
 /// `await_end` for a fiber of the caller's own worker, without a deadline: nobody else looks at the join word
@@ -100,7 +112,6 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
     self->forget_token();
     outcome = outcome == join_failed ? report_if_detached(self) : join_ended_cold;
   }
-  w->unlist(self);
   w->count(w->ended);
   arch::word pending = 0;
   const std::uintptr_t state = self->join_word.load(platform::memory_order_acquire);
@@ -117,17 +128,40 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
     pending = pending_end(self, outcome);
   }
   run_node* const next = w->spend_switch() ? w->queue.leave_to_scheduler() : w->queue.leave();
-  auto by = reinterpret_cast<arch::word>(w);
+  const auto by = reinterpret_cast<arch::word>(w);
+  // A sanitizer must hear of the end of the stack's use from another stack: there it goes back with the block.
+  const bool give_now = std::is_empty_v<sanitizer_state> && outcome == join_ended;
+  if (next->state.pc == nullptr) {
+    if (give_now && w->stacks.keeps(self->memory)) [[likely]] {
+      auto* const f = static_cast<fiber_control*>(next);
+      w->stacks.exchange_reserved(self->memory, f->memory);
+      self->memory.forget();
+      arch::enter_last(f->first_frame(), f->entry_without_stack(), by, pending);
+    } else {
+      provide_stack(w, next);
+    }
+  } else if (give_now && w->stacks.keeps(self->memory) && w->stacks.has_room()) {
+    w->stacks.deallocate(self->memory);  // and stays whole until this worker next asks for one
+    self->memory.forget();
+  }
   self->sanitizer.leave_for_good(next->sanitizer);
-  arch::switch_to(w->abandoned, next->state, by, pending);
-  __builtin_unreachable();
+  arch::switch_last(next->state, by, pending);
 }
+
+/// A callable that is too large for a control block, on the heap.
+template <class F>
+struct boxed {
+  template <class G>
+  explicit boxed(G&& callable) : body(std::make_unique<F>(std::forward<G>(callable))) {}
+  void operator()() { static_cast<F&&>(*body)(); }
+  std::unique_ptr<F> body;
+};
 
 /// A control block with the callable behind it.
 template <class F>
 struct fiber_block : fiber_control {
   template <class G>
-  fiber_block(const stack& where, worker* on, std::uint64_t number, G&& callable) : fiber_control(where, on, number) {
+  fiber_block(std::uint64_t number, G&& callable) : fiber_control(number) {
     ::new (static_cast<void*>(body)) F(std::forward<G>(callable));
   }
 
@@ -135,7 +169,6 @@ struct fiber_block : fiber_control {
     run_node* const self = reinterpret_cast<worker*>(by)->queue.running();
     self->sanitizer.arrive();
     arrive(by, pending);
-    reinterpret_cast<worker*>(by)->starts.started();
     finish(static_cast<fiber_block*>(self)->execute());
   }
 
@@ -157,61 +190,42 @@ struct fiber_block : fiber_control {
   alignas(F) std::byte body[sizeof(F)];
 };
 
-/// Bytes that must be left for frames below the control block.
-inline constexpr std::size_t least_frame_bytes = 2048;
+/// The smallest stack that a fiber is given.
+inline constexpr std::size_t least_stack_bytes = sizeof(fiber_cold_part) + 2048;
 
-/// Puts a new fiber's block on top of its stack. Null if the stack is too small, which is then given back.
+/// Makes a new fiber's block, without a stack. Null if there is no memory for it.
 template <class F>
-PIRN_ALWAYS_INLINE fiber_control* place_block(worker* here, worker* to, const stack& memory, std::uint64_t number,
-                                              F&& body) {
-  using block = fiber_block<std::decay_t<F>>;
-  static_assert(std::invocable<std::decay_t<F>>, "a fiber runs a callable without parameters");
-  constexpr std::size_t alignment = alignof(block) > 64 ? alignof(block) : 64;
-  constexpr std::size_t block_bytes = sizeof(block) + sizeof(fiber_cold_part);
-  if (memory.size() < block_bytes + alignment + least_frame_bytes) [[unlikely]] {
-    give_stack_back(here, memory);
+PIRN_ALWAYS_INLINE fiber_control* make_block(worker* here, worker* to, std::uint64_t number, F&& body) {
+  using callable = std::decay_t<F>;
+  static_assert(std::invocable<callable>, "a fiber runs a callable without parameters");
+  using plain = fiber_block<callable>;
+  constexpr bool fits = sizeof(plain) <= block_chunk::block_bytes && alignof(plain) <= block_chunk::alignment;
+  using block = std::conditional_t<fits, plain, fiber_block<boxed<callable>>>;
+  void* place = nullptr;
+  if (here != nullptr) [[likely]] {
+    place = here->blocks.allocate();
+  } else {
+    block_chunk::take(&place, 1);
+  }
+  if (place == nullptr) [[unlikely]] {
     return nullptr;
   }
-  const auto top = reinterpret_cast<std::uintptr_t>(memory.top());
-  void* const place = reinterpret_cast<void*>((top - block_bytes) & ~(alignment - 1));
   block* f;
   try {
-    f = ::new (place) block(memory, to, number, std::forward<F>(body));
+    f = ::new (place) block(number, std::forward<F>(body));
   } catch (...) {
-    give_stack_back(here, memory);
+    give_block_back(here, place);
     throw;
   }
-  f->state = arch::prepare(place, &block::entry);
+  f->begin_in(&block::entry);
+  f->settle_in(to);
   return f;
 }
 
 /// Makes a fiber ready on the caller's own worker.
 PIRN_ALWAYS_INLINE void launch_here(worker* here, fiber_control* f) noexcept {
   here->count(here->spawned);
-  here->list(f);
-  here->starts.launched(f);
   here->queue.push_back(f);
-}
-
-/// A fiber with nothing special about it, on the caller's worker.
-template <class F>
-PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, std::error_code& error) {
-  const stack_result found = here->stacks.allocate();
-  if (!found) [[unlikely]] {
-    error = make_error_code(found.error);
-    return nullptr;
-  }
-  fiber_control* const f = place_block(here, here, found.value, here->make_id(), std::forward<F>(body));
-  if (f == nullptr) [[unlikely]] {
-    error = make_error_code(stack_error::too_small);
-    return nullptr;
-  }
-  f->sanitizer.create(found.value.limit(), found.value.size(), "");
-  launch_here(here, f);
-  // A batch is spawned as fast as the stacks arrive from memory: 15 % of its cost.
-  constexpr std::size_t block_end = (sizeof(fiber_cold_part) + 63) / 64 * 64;
-  here->stacks.prefetch_next(block_end, block_end + sizeof(fiber_block<std::decay_t<F>>) + 128);
-  return f;
 }
 
 /// A fiber of `owner`, which need not be the caller's runtime.
@@ -231,12 +245,19 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, 
     error = make_error_code(found.error);
     return nullptr;
   }
-  fiber_control* const f =
-      place_block(here, to, found.value, here != nullptr ? here->make_id() : make_foreign_id(), std::forward<F>(body));
+  fiber_control* f = nullptr;
+  try {
+    f = make_block(here, to, here != nullptr ? here->make_id() : make_foreign_id(), std::forward<F>(body));
+  } catch (...) {
+    give_stack_back(here, found.value);
+    throw;
+  }
   if (f == nullptr) {
-    error = make_error_code(stack_error::too_small);
+    give_stack_back(here, found.value);
+    error = make_error_code(stack_error::out_of_memory);
     return nullptr;
   }
+  f->begin_on(found.value);
   if (!how.name.empty()) {
     f->set_name(how.name);
   }
@@ -249,6 +270,38 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, 
   } else {
     launch_elsewhere(here, to, f);
   }
+  return f;
+}
+
+template <class F>
+PIRN_NOINLINE fiber_control* launch_or_throw(runtime_state& owner, F&& body) {
+  std::error_code error;
+  fiber_control* const f = launch(owner, std::forward<F>(body), spawn_options{}, error);
+  if (f == nullptr) {
+    throw_no_fiber(error);
+  }
+  return f;
+}
+
+/// A fiber with nothing special about it, on the caller's worker: its stack is reserved now and chosen when it starts.
+template <class F>
+PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body) {
+  if (here->stacks.reserve() != stack_error::none) [[unlikely]] {
+    return launch_or_throw(here->owner, std::forward<F>(body));
+  }
+  fiber_control* f = nullptr;
+  try {
+    f = make_block(here, here, here->make_id(), std::forward<F>(body));
+  } catch (...) {
+    here->stacks.unreserve();
+    throw;
+  }
+  if (f == nullptr) [[unlikely]] {
+    here->stacks.unreserve();
+    throw_no_fiber(make_error_code(stack_error::out_of_memory));
+  }
+  launch_here(here, f);
+  here->blocks.prefetch(2);
   return f;
 }
 
@@ -284,7 +337,7 @@ class [[nodiscard]] fiber {
     std::uintptr_t outcome = f->join_word.load(platform::memory_order_acquire);
     if (!detail::has_ended(outcome)) {
       detail::worker* const here = detail::current_worker();
-      if (here == nullptr || here != f->home) {
+      if (here == nullptr || here != f->home()) {
         outcome = await_stranger();
       } else if (f->ended_here() != detail::join_possible) {
         outcome = here->take_ended(f);
@@ -360,12 +413,7 @@ PIRN_ALWAYS_INLINE fiber spawn(F&& body) {
   if (here == nullptr) [[unlikely]] {
     detail::throw_no_runtime();
   }
-  std::error_code error;
-  detail::fiber_control* const f = detail::launch_plain(here, std::forward<F>(body), error);
-  if (f == nullptr) [[unlikely]] {
-    detail::throw_no_fiber(error);
-  }
-  return fiber(f);
+  return fiber(detail::launch_plain(here, std::forward<F>(body)));
 }
 
 /// What is told of a fiber whose exception nobody takes: it was detached, or its handle was destroyed.

@@ -130,44 +130,63 @@ class guarded_pool::cache {
   cache(const cache&) = delete;
   cache& operator=(const cache&) = delete;
 
-  /// A stack of at least the cache's size.
+  /// A stack of at least the cache's size; pool_limit also while all that the cache may keep are reserved.
   [[nodiscard]] PIRN_ALWAYS_INLINE stack_result allocate() noexcept {
-    // The slow path only fills items_: were it to return a stack, compilers would send this one through memory too.
-    if (count_.load(platform::memory_order_relaxed) == 0) [[unlikely]] {
-      if (const stack_error error = refill(); error != stack_error::none) {
-        return {stack{}, error};
-      }
+    if (const stack_error error = reserve(); error != stack_error::none) [[unlikely]] {
+      return {stack{}, error};
     }
-    const std::uint32_t count = count_.load(platform::memory_order_relaxed) - 1;
-    const stack& last = items_[count];
-    const stack value(last.limit(), last.top(), last.owner(), last.slot());  // word by word: stays in registers
-    count_.store(count, platform::memory_order_relaxed);
-    detail::stack_handed_out(value);
-    return {value, stack_error::none};
+    return {allocate_reserved(), stack_error::none};
   }
 
-  /// Begins to fetch, for writing, what lies `from` to `to` bytes below the top of the stack that `allocate` will give
-  /// next.
-  PIRN_ALWAYS_INLINE void prefetch_next(std::size_t from, std::size_t to) const noexcept {
-    const std::uint32_t count = count_.load(platform::memory_order_relaxed);
-    if (count != 0) [[likely]] {
-      const char* const top = static_cast<const char*>(items_[count - 1].top());
-      for (std::size_t below = from + 64; below <= to; below += 64) {
-        __builtin_prefetch(top - below, 1);
+  /// Sets a stack aside for one later call of `allocate_reserved`, without saying which: until then the one that was
+  /// used last serves. The errors are those of `allocate`.
+  [[nodiscard]] PIRN_ALWAYS_INLINE stack_error reserve() noexcept {
+    // The slow path only fills items_: were it to return a stack, compilers would send it through memory always.
+    if (count_.load(platform::memory_order_relaxed) == reserved_) [[unlikely]] {
+      if (const stack_error error = refill(); error != stack_error::none) {
+        return error;
       }
     }
+    ++reserved_;
+    return stack_error::none;
+  }
+  /// Takes one `reserve` back.
+  PIRN_ALWAYS_INLINE void unreserve() noexcept { --reserved_; }
+  /// A stack for one earlier `reserve`; cannot fail.
+  [[nodiscard]] PIRN_ALWAYS_INLINE stack allocate_reserved() noexcept {
+    --reserved_;
+    const std::uint32_t count = count_.load(platform::memory_order_relaxed) - 1;
+    const stack value = items_[count];
+    count_.store(count, platform::memory_order_relaxed);
+    detail::stack_handed_out(value);
+    return value;
+  }
+  /// The same, and takes `value` back, which the cache `keeps`: as `deallocate` afterwards, in fewer steps.
+  PIRN_ALWAYS_INLINE void exchange_reserved(const stack& value, stack& out) noexcept {
+    --reserved_;
+    stack& last = items_[count_.load(platform::memory_order_relaxed) - 1];
+    out = last;
+    last = value;
+    detail::stack_handed_out(out);
+    detail::stack_taken_back(value);
+  }
+  /// Whether `value` is of the cache's pool and size.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool keeps(const stack& value) const noexcept { return value.owner() == class_; }
+  /// Whether one more stack of the cache's size can be kept here.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool has_room() const noexcept {
+    return count_.load(platform::memory_order_relaxed) != capacity_;
   }
 
   /// Takes back any stack of the cache's pool; one of another size goes to the pool. The caller may still be running
   /// on a stack of the cache's size: it stays here, whole, until the owner next calls the cache.
-  PIRN_ALWAYS_INLINE void deallocate(stack value) noexcept {
+  PIRN_ALWAYS_INLINE void deallocate(const stack& value) noexcept {
     const std::uint32_t count = count_.load(platform::memory_order_relaxed);
     if (count == capacity_ || value.owner() != class_) [[unlikely]] {
       deallocate_slow(value);
       return;
     }
     detail::stack_taken_back(value);
-    items_[count] = stack(value.limit(), value.top(), value.owner(), value.slot());
+    items_[count] = value;  // in the same pieces in which it is read: else the processor cannot forward it
     count_.store(count + 1, platform::memory_order_relaxed);
   }
 
@@ -175,16 +194,18 @@ class guarded_pool::cache {
   [[nodiscard]] std::size_t stack_size() const noexcept;
   /// Stacks at hand.
   [[nodiscard]] std::size_t size() const noexcept { return count_.load(platform::memory_order_relaxed); }
-  /// Hands all stacks at hand back to the pool.
+  /// Hands all stacks at hand that are not reserved back to the pool.
   void clear() noexcept;
 
  private:
   friend class detail::stack_pool_state;
   PIRN_NOINLINE stack_error refill() noexcept;
-  PIRN_NOINLINE void deallocate_slow(stack value) noexcept;
+  PIRN_NOINLINE void deallocate_slow(const stack& value) noexcept;
+  void give_oldest(std::uint32_t number) noexcept;
 
   // Only the owner writes; atomic because the pool's statistics read it.
   platform::atomic<std::uint32_t> count_{0};
+  std::uint32_t reserved_ = 0;  ///< of them
   std::uint32_t capacity_;
   detail::stack_class* class_;
   std::unique_ptr<stack[]> items_;

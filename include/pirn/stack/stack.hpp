@@ -43,6 +43,8 @@ class stack {
     const auto at = reinterpret_cast<std::uintptr_t>(address);
     return at >= reinterpret_cast<std::uintptr_t>(limit_) && at < reinterpret_cast<std::uintptr_t>(top_);
   }
+  /// Names no stack any more.
+  void forget() noexcept { top_ = nullptr; }
   explicit operator bool() const noexcept { return top_ != nullptr; }
 
   [[nodiscard]] void* owner() const noexcept { return owner_; }

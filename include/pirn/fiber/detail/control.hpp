@@ -1,4 +1,5 @@
-// The control block of a fiber: lies at the top of the fiber's own stack, beside the frames that a wake-up touches.
+// The control block of a fiber. Apart from its stack, which it has only from its start to its end: a thousand fibers
+// that are spawned, run once and are joined pass through one stack, which stays in the processor's cache.
 #pragma once
 
 #include <algorithm>
@@ -26,10 +27,10 @@ class worker;
 /// runs or is ready; `next` also links it in the last-in-first-out run and in an inbox.
 struct run_node {
   arch::context state;
-  run_node* next = nullptr;
+  run_node* next;
   union {
-    run_node* previous = nullptr;  ///< in the ring
-    const wait_options* waits;     ///< while it is suspended and `agent::waiting`: what for; on its own stack
+    run_node* previous;         ///< in the ring
+    const wait_options* waits;  ///< while it is suspended and `agent::waiting`: what for; on its own stack
   };
   [[no_unique_address]] sanitizer_state sanitizer;
 };
@@ -65,29 +66,68 @@ struct alignas(16) fiber_cold_part {
 };
 
 struct fiber_control : run_node, agent {
-  fiber_control(const stack& where, worker* on, std::uint64_t number) noexcept
-      : agent(agent::kind::fiber, number), home(on), younger(this), memory(where) {}
+  explicit fiber_control(std::uint64_t number) noexcept : agent(agent::kind::fiber, number) {}
   // -- one cache line with the bases: what a wake-up and a switch touch
-  worker* home;
-  // -- the next line, which leaves room for a callable of one word
-  fiber_control* elder = nullptr;  ///< list of all live fibers of `home`, newest first; used by `home` only
-  fiber_control* younger;          ///< itself: not in the list yet
-  stack memory;                    ///< constant
+  /// The worker that it belongs to, and null for a block without a fiber.
+  [[nodiscard]] PIRN_ALWAYS_INLINE worker* home() const noexcept { return home_.load(platform::memory_order_acquire); }
+
+ private:
+  platform::atomic<worker*> home_;
+
+ public:
+  // -- the next line, which leaves room for a callable of three words
+  stack memory;  ///< null before it has one, and when it has given it back
   platform::atomic<std::uintptr_t> join_word{join_possible};
+
+  /// A fiber that has no stack yet keeps its entry function where the sp will be, and has no pc.
+  PIRN_ALWAYS_INLINE void begin_in(arch::switch_entry entry) noexcept {
+    state.sp = reinterpret_cast<void*>(entry);
+    state.pc = nullptr;
+  }
+  /// Its stack, on which it begins when it is next resumed. The pc comes last: a signal handler that sees one may walk.
+  PIRN_ALWAYS_INLINE void begin_on(const stack& where) noexcept {
+    const auto entry = reinterpret_cast<arch::switch_entry>(state.sp);
+    memory = where;
+    const arch::context begin = arch::prepare(first_frame(), entry);
+    state.sp = begin.sp;
+    state.fp = begin.fp;
+    platform::signal_fence();
+    state.pc = begin.pc;
+  }
+  /// Its entry function while it has no stack, else null.
+  [[nodiscard]] PIRN_ALWAYS_INLINE arch::switch_entry entry_without_stack() const noexcept {
+    return state.pc == nullptr ? reinterpret_cast<arch::switch_entry>(state.sp) : nullptr;
+  }
+  /// Where its first frame begins, once it has a stack.
+  [[nodiscard]] PIRN_ALWAYS_INLINE void* first_frame() const noexcept { return cold_place(); }
 
   /// The end as its own worker knows it before it is announced in the join word: kept in the state, which has no
   /// other use then; a live fiber has a pc.
-  PIRN_ALWAYS_INLINE void set_ended_here(std::uintptr_t outcome) noexcept {
-    state = {nullptr, nullptr, reinterpret_cast<void*>(outcome)};
+  PIRN_ALWAYS_INLINE void set_ended_here(std::uintptr_t outcome, fiber_control** kept_at) noexcept {
+    state.sp = kept_at;
+    state.pc = reinterpret_cast<void*>(outcome);
   }
   /// The join_state to end with, or join_possible for a live fiber. Its own worker only.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::uintptr_t ended_here() const noexcept {
-    return state.pc == nullptr ? reinterpret_cast<std::uintptr_t>(state.fp) : join_possible;
+    const auto pc = reinterpret_cast<std::uintptr_t>(state.pc);
+    return pc <= join_failed ? pc : join_possible;
+  }
+  /// Where its worker keeps it until the end is announced. Only once it has `ended_here`.
+  [[nodiscard]] PIRN_ALWAYS_INLINE fiber_control** kept_at() const noexcept {
+    return static_cast<fiber_control**>(state.sp);
   }
 
-  [[nodiscard]] bool listed() const noexcept { return younger != this; }
+  /// Whether it has not ended. Its own worker's thread only, where it may interrupt anything.
+  [[nodiscard]] bool lives() const noexcept {
+    return ended_here() == join_possible && !has_ended(join_word.load(platform::memory_order_acquire));
+  }
+  /// From here on who lists the fibers of `on` finds it.
+  PIRN_ALWAYS_INLINE void settle_in(worker* on) noexcept { home_.store(on, platform::memory_order_release); }
+  /// It is gone; the block may hold another.
+  PIRN_ALWAYS_INLINE void leave_block() noexcept { home_.store(nullptr, platform::memory_order_release); }
 
-  /// The part that is made when first needed: by the spawner before the fiber runs, else by the fiber.
+  /// The part that is made when first needed, on the fiber's stack: by the spawner before the fiber runs, else by the
+  /// fiber. From then on the stack stays until the fiber is joined.
   fiber_cold_part& cold() noexcept {
     if (!described()) {
       ::new (static_cast<void*>(cold_place())) fiber_cold_part;
@@ -110,8 +150,8 @@ struct fiber_control : run_node, agent {
   void destroy_cold() noexcept;
 
  private:
-  /// At the very top of the stack, above the callable.
-  [[nodiscard]] fiber_cold_part* cold_place() const noexcept {
+  /// At the very top of the stack, above the first frame.
+  [[nodiscard]] PIRN_ALWAYS_INLINE fiber_cold_part* cold_place() const noexcept {
     return reinterpret_cast<fiber_cold_part*>(static_cast<char*>(memory.top()) - sizeof(fiber_cold_part));
   }
   static_assert(sizeof(fiber_cold_part) % 16 == 0 && alignof(fiber_cold_part) <= 16,

@@ -65,7 +65,9 @@ class run_queue {
     if (woken_ == nullptr && next != self) [[likely]] {
       next->previous = self->previous;
       self->previous->next = next;
-      streak_ = 0;
+      if (streak_ != 0) [[unlikely]] {
+        streak_ = 0;
+      }
       return run(next);
     }
     return leave_slow();
@@ -147,11 +149,6 @@ class inbox {
   [[nodiscard]] bool empty() const noexcept {
     const std::uintptr_t head = head_.load(platform::memory_order_relaxed);
     return head == 0 || head == parked;
-  }
-  /// What came last, linked by `next` to what came before; only the owner's thread may follow the links.
-  [[nodiscard]] const run_node* newest() const noexcept {
-    const std::uintptr_t head = head_.load(platform::memory_order_acquire);
-    return head == parked ? nullptr : reinterpret_cast<const run_node*>(head);
   }
   /// Takes all, oldest first, linked by `next`. The owner only.
   [[nodiscard]] run_node* take_all() noexcept {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "pirn/fiber/detail/block_cache.hpp"
 #include "pirn/fiber/detail/run_queue.hpp"
-#include "pirn/fiber/detail/start_window.hpp"
 #include "pirn/fiber/engine.hpp"
 #include "pirn/fiber/timer.hpp"
 #include "pirn/stack/guarded_pool.hpp"
@@ -43,10 +43,8 @@ class alignas(64) worker {
   timer_queue timers;
   std::uint64_t next_id = 0;
   std::uint64_t last_id = 0;
-  arch::context abandoned;  ///< where a fiber that has ended leaves the state of its last switch
-  start_window starts;
-  fiber_control* youngest = nullptr;  ///< list of all live fibers; a signal handler of this thread walks it
-  guarded_pool::cache stacks;
+  guarded_pool::cache stacks;  ///< one is reserved for each fiber of this worker that has none yet
+  block_cache blocks;
   // -- written by this worker, read by others to find out whether all fibers have ended
   platform::atomic<std::uint64_t> spawned{0};
   platform::atomic<std::uint64_t> ended{0};
@@ -75,19 +73,15 @@ class alignas(64) worker {
     }
   }
 
-  /// Adds to, removes from the list of all live fibers. Each is one pointer store as seen by a handler that
-  /// interrupts it and walks the list from the youngest.
-  PIRN_ALWAYS_INLINE void list(fiber_control* f) noexcept { link(youngest, f); }
-  PIRN_ALWAYS_INLINE void unlist(fiber_control* f) noexcept { unlink(youngest, f); }
   /// Keeps a fiber that has ended while nobody waited for it: a handle on this worker finds it so without an atomic
   /// operation, and the scheduler's next look announces it to all others.
   PIRN_ALWAYS_INLINE void keep_ended(fiber_control* f, std::uintptr_t outcome) noexcept {
-    f->set_ended_here(outcome);
-    link(unannounced_, f);
+    f->set_ended_here(outcome, last_ended_);
+    *last_ended_++ = f;
   }
   /// Takes such a fiber for its handle; returns its join_state.
   PIRN_ALWAYS_INLINE std::uintptr_t take_ended(fiber_control* f) noexcept {
-    unlink(unannounced_, f);
+    *f->kept_at() = nullptr;
     return f->ended_here();
   }
   /// Counts a switch. True when it is time for the scheduler to have a look. (This form is one instruction on memory
@@ -108,28 +102,18 @@ class alignas(64) worker {
   }
 
  private:
-  static PIRN_ALWAYS_INLINE void link(fiber_control*& newest, fiber_control* f) noexcept {
-    f->elder = newest;
-    f->younger = nullptr;
-    if (newest != nullptr) {
-      newest->younger = f;
-    }
-    platform::signal_fence();
-    newest = f;
-  }
-  static PIRN_ALWAYS_INLINE void unlink(fiber_control*& newest, fiber_control* f) noexcept {
-    (f->younger != nullptr ? f->younger->elder : newest) = f->elder;
-    if (f->elder != nullptr) {
-      f->elder->younger = f->younger;
-    }
-  }
   void reserve_ids() noexcept;
   void announce_ended() noexcept;
   void take_incoming() noexcept;
   void adapt(platform::time_point now) noexcept;
   void resume_next() noexcept;
 
-  fiber_control* unannounced_ = nullptr;  ///< ended fibers that only this worker knows to have ended, newest first
+  static constexpr int most_switches_per_look = 1024;
+
+  /// Fibers that only this worker knows to have ended since the last look, or null for those that were taken; there is
+  /// one switch to each, and never so many between two looks.
+  std::unique_ptr<fiber_control*[]> ended_ = std::make_unique<fiber_control*[]>(2 * most_switches_per_look);
+  fiber_control** last_ended_ = ended_.get();
   int switches_per_look_ = 64;
   platform::time_point last_look_;
 };
@@ -157,11 +141,22 @@ PIRN_ALWAYS_INLINE worker* arrive(arch::word by, arch::word pending) noexcept {
   return reinterpret_cast<worker*>(by);
 }
 
+/// Gives a fiber that is about to start the stack that was reserved for it.
+PIRN_ALWAYS_INLINE void provide_stack(worker* w, run_node* node) noexcept {
+  auto* const f = static_cast<fiber_control*>(node);
+  f->begin_on(w->stacks.allocate_reserved());
+  f->sanitizer.create(f->memory.limit(), f->memory.size(), "");
+}
+void provide_stack_slow(worker* w, run_node* node) noexcept;
+
 /// Switches from `self` to `next`, which the run queue has just made the running one; returns on the worker that
 /// resumes `self`. The worker travels in a register.
 PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* next, commit* pending) noexcept {
   auto by = reinterpret_cast<arch::word>(w);
   auto what = reinterpret_cast<arch::word>(pending);
+  if (next->state.pc == nullptr) [[unlikely]] {
+    provide_stack_slow(w, next);
+  }
   self->sanitizer.leave(next->sanitizer);
   arch::switch_to(self->state, next->state, by, what);
   self->sanitizer.arrive();

@@ -1,0 +1,88 @@
+// Where the control blocks of fibers lie.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+#include "pirn/fiber/detail/control.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// Memory for the control blocks of the whole process, all of one size. A chunk is never given back, so what lists the
+/// fibers (a signal handler, a debugger) may look at every block at any time; no list of them need be kept.
+struct block_chunk {
+  /// Three cache lines: two for the control block proper and a callable of up to three words, the third for larger
+  /// ones.
+  static constexpr std::size_t block_bytes = 192;
+  static constexpr std::size_t alignment = 64;
+  static constexpr std::size_t blocks_in_one = 340;  // with the header, a little less than 64 KiB
+
+  /// Takes up to `wanted` blocks; none if there is no memory. Any thread.
+  static std::uint32_t take(void** out, std::uint32_t wanted) noexcept;
+  static void give(void* const* blocks, std::uint32_t number) noexcept;
+  [[nodiscard]] static const block_chunk* newest() noexcept;
+
+  /// Calls `visit(const fiber_control&)` for each fiber of `owner` that has not ended. Only in the owner's thread,
+  /// where it may interrupt anything.
+  template <class Visit>
+  static void for_each(const worker& owner, Visit visit) {
+    for (const block_chunk* chunk = newest(); chunk != nullptr; chunk = chunk->next) {
+      for (const auto& place : chunk->blocks) {
+        const auto& f = *reinterpret_cast<const fiber_control*>(place);
+        if (f.home() == &owner && f.lives()) {
+          visit(f);
+        }
+      }
+    }
+  }
+
+  block_chunk* next;
+  alignas(alignment) std::byte blocks[blocks_in_one][block_bytes];
+};
+
+/// Blocks kept at hand by one worker, which alone may call. What was used last is used next, while it is in the
+/// processor's cache.
+class block_cache {
+ public:
+  block_cache() = default;
+  block_cache(const block_cache&) = delete;
+  block_cache& operator=(const block_cache&) = delete;
+  ~block_cache() { block_chunk::give(blocks_.get(), count_); }
+
+  /// Null if there is no memory.
+  [[nodiscard]] PIRN_ALWAYS_INLINE void* allocate() noexcept {
+    if (count_ == 0) [[unlikely]] {
+      if (!refill()) {
+        return nullptr;
+      }
+    }
+    return blocks_[--count_];
+  }
+  /// Begins to fetch, for writing, the block that `allocate` will give after `ahead` others.
+  PIRN_ALWAYS_INLINE void prefetch(std::uint32_t ahead) const noexcept {
+    if (count_ > ahead) [[likely]] {
+      const char* const later = static_cast<const char*>(blocks_[count_ - 1 - ahead]);
+      __builtin_prefetch(later, 1);
+      __builtin_prefetch(later + 64, 1);
+    }
+  }
+  PIRN_ALWAYS_INLINE void deallocate(void* block) noexcept {
+    if (count_ == capacity) [[unlikely]] {
+      spill();
+    }
+    blocks_[count_++] = block;
+  }
+
+ private:
+  /// Next to none under a sanitizer, so that a use of a fiber that is gone shows.
+  static constexpr std::uint32_t capacity = std::is_empty_v<sanitizer_state> ? 1024 : 1;
+  PIRN_NOINLINE bool refill() noexcept;
+  PIRN_NOINLINE void spill() noexcept;
+
+  std::uint32_t count_ = 0;
+  std::unique_ptr<void*[]> blocks_ = std::make_unique<void*[]>(capacity);
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail
