@@ -1,6 +1,7 @@
 #include "pirn/context/arch.hpp"
 
 #include <gtest/gtest.h>
+#include <unwind.h>
 
 #include <algorithm>
 #include <array>
@@ -92,6 +93,47 @@ TEST(arch, contexts_switch_in_a_ring) {
   ASSERT_EQ(shared->visits.size(), 3U * ring::size);
   for (int i = 0; i < 3 * ring::size; ++i) {
     EXPECT_EQ(shared->visits[static_cast<std::size_t>(i)], i % ring::size);
+  }
+}
+
+struct last_words {
+  memory first, second;
+  context test;
+  word sum = 0;
+  int frames = 0;
+};
+
+PIRN_NOINLINE void end_with_switch_last(word shared_word, word value) {
+  auto& shared = *reinterpret_cast<last_words*>(shared_word);
+  _Unwind_Backtrace(
+      [](_Unwind_Context*, void* frames) {
+        ++*static_cast<int*>(frames);
+        return _URC_NO_REASON;
+      },
+      &shared.frames);
+  alignas(64) volatile word aligned = value;
+  shared.sum += reinterpret_cast<word>(&aligned) % 64 == 0 ? aligned : 0;
+  arch::switch_last(shared.test, shared_word, value + 1);
+}
+
+PIRN_NOINLINE void end_with_enter_last(word shared_word, word value) {
+  auto& shared = *reinterpret_cast<last_words*>(shared_word);
+  shared.sum += value;
+  arch::enter_last(shared.second.top(), &end_with_switch_last, shared_word, value + 1);
+}
+
+TEST(arch, the_last_switches_carry_messages_and_end_backtraces) {
+  auto shared = std::make_unique<last_words>();
+  for (word i = 0; i < 3; ++i) {
+    const context begin = arch::prepare(shared->first.top(), &end_with_enter_last);
+    word one = reinterpret_cast<word>(shared.get()), two = 10;
+    arch::switch_to(shared->test, begin, one, two);
+    EXPECT_EQ(one, reinterpret_cast<word>(shared.get()));
+    EXPECT_EQ(two, 12U);
+    EXPECT_EQ(shared->sum, 21 * (i + 1));
+    EXPECT_GE(shared->frames, 1);
+    EXPECT_LE(shared->frames, 3);  // the function, the root frame, and what some unwinders add
+    shared->frames = 0;
   }
 }
 

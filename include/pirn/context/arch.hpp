@@ -13,6 +13,8 @@
 //   transfer_flagged      the same, and the resumed side finds the caller flagged
 //   transfer_into  suspends the caller and enters a constant function on a fresh stack, without `prepare`
 //   transfer_last  the last switch of a context, which says whom the resumed side finds as its peer
+//   switch_last    the last switch of a context to one whose state is in memory
+//   enter_last     the same to a function on a fresh stack, without `prepare`
 //   shadow_stack_active   whether the kernel checks returns against a shadow stack, which no switch here moves
 //
 // Terms that hold for all switches:

@@ -348,6 +348,18 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   __builtin_unreachable();
 }
 
+/// The last switch of a context by `switch_to`: its stack is free as soon as `to` runs.
+[[noreturn]] PIRN_ALWAYS_INLINE void switch_last(const context& to, word first, word second) noexcept {
+  context abandoned;
+  switch_to(abandoned, to, first, second);
+  __builtin_unreachable();
+}
+
+/// As `switch_last(prepare(top, entry), first, second)`.
+[[noreturn]] PIRN_ALWAYS_INLINE void enter_last(void* top, switch_entry entry, word first, word second) noexcept {
+  switch_last(prepare(top, entry), first, second);
+}
+
 /// Whether this thread runs under a hardware shadow stack. A switch would make the next return fault, so callers
 /// refuse to start instead. The kernel has none for this ISA, but the processor may.
 PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept {

@@ -140,4 +140,16 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   __builtin_unreachable();
 }
 
+/// The last switch of a context by `switch_to`: its stack is free as soon as `to` runs.
+[[noreturn]] PIRN_ALWAYS_INLINE void switch_last(const context& to, word first, word second) noexcept {
+  context abandoned;
+  switch_to(abandoned, to, first, second);
+  __builtin_unreachable();
+}
+
+/// As `switch_last(prepare(top, entry), first, second)`.
+[[noreturn]] PIRN_ALWAYS_INLINE void enter_last(void* top, switch_entry entry, word first, word second) noexcept {
+  switch_last(prepare(top, entry), first, second);
+}
+
 }  // namespace pirn::inline PIRN_ABI::arch
