@@ -7,7 +7,6 @@ namespace {
 struct callback {
   void (*done)(callback&, int error) = nullptr;
   void complete(int error) { done(*this, error); }
-  void prefetch() const { __builtin_prefetch(this, 1); }
 };
 using server = bench::server<callback>;
 
@@ -15,19 +14,7 @@ class service {
  public:
   explicit service(server& of) : server_(of) {}
 
-  void begin(std::string_view line) {
-    operation& one = take();
-    one.asked = bench::parse(line);
-    switch (one.asked.what) {
-      case bench::kind::get:
-        return wait(one, got);
-      case bench::kind::set:
-        return wait(one, page_to_set_read);
-      case bench::kind::scan:
-        one.scanned = 0;
-        return wait(one, page_scanned);
-    }
-  }
+  void begin(std::string_view line) { serve(take(), line); }
 
  private:
   struct operation : callback {
@@ -44,11 +31,26 @@ class service {
     }
     return *std::exchange(free_, free_->next);
   }
-  void give_back(operation& one) {
+  void serve(operation& one, std::string_view line) {
+    one.asked = bench::parse(line);
+    switch (one.asked.what) {
+      case bench::kind::get:
+        return wait(one, got);
+      case bench::kind::set:
+        return wait(one, page_to_set_read);
+      case bench::kind::scan:
+        one.scanned = 0;
+        return wait(one, page_scanned);
+    }
+  }
+  /// What has served one request goes on with the next.
+  void go_on(operation& one) {
+    if (const std::string_view line = server_.next(); !line.empty()) {
+      return serve(one, line);
+    }
     one.next = free_;
     free_ = &one;
   }
-
   void wait(operation& one, void (*then)(callback&, int)) {
     one.done = then;
     server_.disk.submit(one);
@@ -63,7 +65,7 @@ class service {
     server& of = one.of.server_;
     of.answer_value(one.asked.key, of.read(one.asked.key));
     of.answer_end();
-    one.of.give_back(one);
+    one.of.go_on(one);
   }
   static void page_to_set_read(callback& what, int error) {
     operation& one = resumed(what, error);
@@ -73,7 +75,7 @@ class service {
   static void log_written(callback& what, int error) {
     operation& one = resumed(what, error);
     one.of.server_.answer_stored(one.asked.key);
-    one.of.give_back(one);
+    one.of.go_on(one);
   }
   static void page_scanned(callback& what, int error) {
     operation& one = resumed(what, error);
@@ -84,7 +86,7 @@ class service {
       return one.of.wait(one, page_scanned);
     }
     of.answer_end();
-    one.of.give_back(one);
+    one.of.go_on(one);
   }
 
   server& server_;

@@ -7,7 +7,7 @@ namespace bench {
 
 /// `wait()` asks the storage, suspends until that is done and returns its error.
 template <typename Server, typename Wait>
-inline void serve(Server& of, std::string_view line, Wait&& wait) {
+[[gnu::always_inline]] inline void serve(Server& of, std::string_view line, Wait&& wait) {
   const request asked = parse(line);
   switch (asked.what) {
     case kind::get:

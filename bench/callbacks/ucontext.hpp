@@ -7,10 +7,11 @@
 
 namespace bench {
 
-/// A coroutine for requests: it runs one at a time, on a stack from malloc.
+/// A coroutine for requests, on a stack from malloc. `serve_all(self)` is what it does each time it is begun.
 class ucoroutine {
  public:
-  explicit ucoroutine(server<ucoroutine>& of) : of_(of), stack_(std::malloc(input("STACK"))) {
+  ucoroutine(server<ucoroutine>& of, void (*serve_all)(ucoroutine&))
+      : of(of), serve_all_(serve_all), stack_(std::malloc(input("STACK"))) {
     check(stack_ != nullptr, "there is memory for a stack");
     getcontext(&self_);
     self_.uc_stack.ss_sp = stack_;
@@ -24,49 +25,52 @@ class ucoroutine {
   ucoroutine& operator=(const ucoroutine&) = delete;
   ~ucoroutine() { std::free(stack_); }
 
-  void begin(std::string_view line) {
-    line_ = line;
+  void begin(std::string_view with) {
+    line = with;
     resume();
   }
-  void prefetch() const { __builtin_prefetch(this, 1); }
   void complete(int error) {
     error_ = error;
     resume();
   }
-  ucoroutine* next = nullptr;  ///< for whoever keeps those that have served
+
+  void serve_one() {
+    serve(of, line, [this] {
+      of.disk.submit(*this);
+      swapcontext(&self_, &outside_);
+      return error_;
+    });
+  }
+
+  server<ucoroutine>& of;
+  std::string_view line;
+  ucoroutine* next = nullptr;  ///< for whoever keeps those that have nothing to do
 
  private:
-  friend void keep_or_destroy(ucoroutine* served);  // each program says what happens to one that has served
-
   void resume() {
     swapcontext(&outside_, &self_);
-    if (served_) {
-      served_ = false;
+    if (ended_) {
+      ended_ = false;
       keep_or_destroy(this);
     }
   }
-  void suspend() { swapcontext(&self_, &outside_); }
+  friend void keep_or_destroy(ucoroutine* ended);  // each program says what happens to one that has nothing to do
 
   static void entry(unsigned high, unsigned low) {
     auto& self = *reinterpret_cast<ucoroutine*>(std::uintptr_t{high} << 32 | low);
     for (;;) {
-      serve(self.of_, self.line_, [&self] {
-        self.of_.disk.submit(self);
-        self.suspend();
-        return self.error_;
-      });
-      self.served_ = true;
-      self.suspend();
+      self.serve_all_(self);
+      self.ended_ = true;
+      swapcontext(&self.self_, &self.outside_);
     }
   }
 
-  server<ucoroutine>& of_;
+  void (*serve_all_)(ucoroutine&);
   void* stack_;
   ucontext_t self_ = {};
   ucontext_t outside_ = {};
-  std::string_view line_;
   int error_ = 0;
-  bool served_ = false;
+  bool ended_ = false;
 };
 
 }  // namespace bench

@@ -1,0 +1,37 @@
+// pirn's coroutines, used again: one that has served a request goes on with the next, or waits for one.
+#include "session.hpp"
+
+namespace {
+
+bench::session* idle = nullptr;
+
+bench::session* make(bench::server<bench::session>& of) {
+  auto* const made = new bench::session(of);
+  made->body = bench::session::coroutine([made](auto& yield, int) {
+    for (;;) {
+      made->serve_one(yield);
+      made->line = made->of.next();
+      if (made->line.empty()) {
+        made->next = std::exchange(idle, made);
+        yield();
+      }
+    }
+  });
+  return made;
+}
+
+}  // namespace
+
+int main() {
+  const auto server = std::make_unique<bench::server<bench::session>>();
+  bench::callbacks_rows("pirn", *server, [&](std::string_view line) {
+    bench::session* one = idle;
+    if (one == nullptr) [[unlikely]] {
+      one = make(*server);
+    } else {
+      idle = one->next;
+    }
+    one->line = line;
+    one->body.resume(0);
+  });
+}
