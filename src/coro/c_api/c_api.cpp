@@ -86,8 +86,8 @@ pirn_stack* place_stack(char* limit, char* end, void* mapping, std::size_t mappe
   return new (at) pirn_stack{limit, mapping, mapped, false};
 }
 
-/// The last switch of a coroutine.
-[[noreturn]] void leave(pirn_coroutine& self, void* result) noexcept {
+/// The last switch of a coroutine. Inlined: a call without its return would make the resumer's return mispredict.
+[[noreturn]] PIRN_ALWAYS_INLINE void leave(pirn_coroutine& self, void* result) noexcept {
   arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(result), 0, 0, 0};
   self.back_sanitizer.leave_for_good();
   arch::transfer_last(self.back, words);
@@ -138,31 +138,36 @@ void unwind(pirn_coroutine& self) noexcept(false) {
   leave(self, nullptr);  // a frame without tables: what is above it has nothing to clean up that anybody knows of
 }
 
-/// Makes a suspended coroutine end.
-void end(pirn_coroutine& self) noexcept {
-  arch::peer to = self.to;
-  self.to = {};
-  if (to.pc != nullptr && self.back.pc != nullptr) {  // it has begun
-    exceptions in_flight{};
-    if (&pirn_c_exceptions != nullptr) {
-      in_flight = *pirn_c_exceptions();
-    }
-    self.outer = current;
-    self.running = self.unwinding_now = true;
-    current = &self;
-    arch::word words[arch::value_words] = {};
-    pirn::sanitizer_peer sanitizer = self.to_sanitizer;
-    sanitizer.leave();
-    arch::transfer_flagged(to, words);
-    sanitizer.arrive();
-    sanitizer.forget();
-    current = self.outer;
-    self.running = self.unwinding_now = false;
-    if (&pirn_c_exceptions != nullptr) {
-      *pirn_c_exceptions() = in_flight;
-    }
+/// Makes a coroutine that has begun and is suspended at `to` end.
+__attribute__((cold, noinline)) void unwind_from_outside(pirn_coroutine& self, arch::peer to) noexcept {
+  exceptions in_flight{};
+  if (&pirn_c_exceptions != nullptr) {
+    in_flight = *pirn_c_exceptions();
   }
-  self.back = {};
+  self.outer = current;
+  self.running = self.unwinding_now = true;
+  current = &self;
+  arch::word words[arch::value_words] = {};
+  pirn::sanitizer_peer sanitizer = self.to_sanitizer;
+  sanitizer.leave();
+  arch::transfer_flagged(to, words);
+  sanitizer.arrive();
+  sanitizer.forget();
+  current = self.outer;
+  self.running = self.unwinding_now = false;
+  if (&pirn_c_exceptions != nullptr) {
+    *pirn_c_exceptions() = in_flight;
+  }
+}
+
+/// Makes one that is not running end.
+void end(pirn_coroutine& self) noexcept {
+  const arch::peer to = self.to;
+  self.to.pc = nullptr;
+  if (to.pc != nullptr && self.back.pc != nullptr) {
+    unwind_from_outside(self, to);
+  }
+  self.back.pc = nullptr;
   self.sanitizer.destroy();
 }
 
