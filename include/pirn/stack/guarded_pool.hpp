@@ -182,7 +182,8 @@ class guarded_pool::cache {
   PIRN_ALWAYS_INLINE void deallocate(const stack& value) noexcept {
     const std::uint32_t count = count_.load(platform::memory_order_relaxed);
     if (count == capacity_ || value.owner() != class_) [[unlikely]] {
-      deallocate_slow(value);
+      const stack copy = value;  // a reference to `value` itself would keep it out of registers
+      deallocate_slow(copy);
       return;
     }
     detail::stack_taken_back(value);
