@@ -237,13 +237,13 @@ class coroutine<Out(In...)> {
 
   PIRN_ALWAYS_INLINE void begin(arch::peer& to, arch::word (&words)[arch::value_words]) {
     const auto* const how = static_cast<const ways*>(to.fp);
-    detail::with_copies(to, words, sanitizer_, [how](auto&... copies) __attribute__((always_inline)) {
-      if (detail::maybe_in_flight()) [[unlikely]] {
-        begin_in_flight(*how, copies...);
-      } else {
-        how->begin(copies...);
-      }
-    });
+    if (detail::maybe_in_flight()) [[unlikely]] {
+      detail::with_copies(to, words, sanitizer_,
+                          [how](auto&... copies) __attribute__((always_inline)) { begin_in_flight(*how, copies...); });
+    } else {
+      detail::with_copies(to, words, sanitizer_,
+                          [how](auto&... copies) __attribute__((always_inline)) { how->begin(copies...); });
+    }
   }
   PIRN_COLD static void begin_in_flight(const ways& how, arch::peer& to, arch::word (&words)[arch::value_words],
                                         sanitizer_peer& sanitizer) {

@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <system_error>
 
@@ -33,7 +34,8 @@ inline constexpr std::size_t usual_size<Buffer<size>> = size;
 struct stack_source {
   stack memory;
   void* allocator = nullptr;
-  void (*release)(void* allocator, const stack& memory) noexcept = nullptr;
+  // Word by word: by reference, whatever holds this could not live in registers.
+  void (*release)(void* allocator, void* limit, void* top, void* owner, std::uintptr_t slot) noexcept = nullptr;
 
   PIRN_ALWAYS_INLINE stack_source() noexcept = default;
   PIRN_ALWAYS_INLINE explicit stack_source(const stack& users) noexcept : memory(users) {}
@@ -41,7 +43,9 @@ struct stack_source {
   template <gives_stacks Allocator>
   PIRN_ALWAYS_INLINE stack_source(Allocator& from, std::size_t size, const char* whose)
       : allocator(std::addressof(from)),
-        release([](void* to, const stack& value) noexcept { static_cast<Allocator*>(to)->deallocate(value); }) {
+        release([](void* to, void* limit, void* top, void* owner, std::uintptr_t slot) noexcept {
+          static_cast<Allocator*>(to)->deallocate(stack(limit, top, owner, slot));
+        }) {
     stack_result got;
     if constexpr (stack_allocator<Allocator>) {
       got = from.allocate(size);
@@ -56,7 +60,7 @@ struct stack_source {
   /// Ends the use of the stack.
   PIRN_ALWAYS_INLINE void give_back() noexcept {
     if (release != nullptr) {
-      release(allocator, memory);
+      release(allocator, memory.limit(), memory.top(), memory.owner(), memory.slot());
     }
   }
 };
