@@ -198,7 +198,7 @@ TYPED_TEST(every_driver, may_be_interleaved_with_others) {
 TYPED_TEST(every_driver, may_be_nested) {
   TypeParam outer = [](auto& yield) {
     for (int i = 1; i <= 20; ++i) {
-      TypeParam inner = [i](auto& give) {
+      generator<int, frame<16384>> inner = [i](auto& give) {
         for (int k = 1; k <= i % 5; ++k) {
           give(k);
         }

@@ -282,10 +282,10 @@ class generator_producer {
  private:
   PIRN_ALWAYS_INLINE void told(word raw) {
     auto& message = *reinterpret_cast<generator_message*>(raw);
-    self_.delegating.sanitizer = consumer_.sanitizer;
     void* const sp = arch::unflagged(consumer_.at).sp;
     consumer_.at.sp = sp;
     generator_told(consumer_.at.pc, sp, consumer_.at.fp, self_, message);
+    self_.delegating.sanitizer = consumer_.sanitizer;
     consumer_.at.pc = message.side.at.pc;
     consumer_.at.sp = arch::unflagged(message.side.at).sp;  // it is not flagged, and now the compiler knows
     consumer_.at.fp = message.side.at.fp;
