@@ -114,13 +114,13 @@ class coroutine<Out(In...)> {
   /// Runs the coroutine until it yields or ends, and returns what it yielded or returned. Throws what left the body,
   /// after which it is done; std::logic_error when it is done already, empty or running.
   PIRN_ALWAYS_INLINE Out resume(In... in) {
-    arch::peer to = to_;
+    arch::peer to = to_.get();
     arch::word words[arch::value_words];
     typename detail::value_list<In...>::parcel parcel;
     parcel.pack(words, in...);
     if (to.pc == nullptr) [[unlikely]] {
-      if (reinterpret_cast<arch::word>(to.sp) <= largest_state) {
-        detail::not_resumable(to.sp == runs);
+      if (to_.sp <= runs) {
+        detail::not_resumable(to_.sp == runs);
       }
       to_.sp = runs;
       begin(to, words);
@@ -130,7 +130,7 @@ class coroutine<Out(In...)> {
       detail::transfer(to, words, sanitizer_);
     }
     if (arch::is_flagged(to)) [[unlikely]] {
-      to_ = to;
+      to_ = detail::kept_peer(to);
       sanitizer_.forget();
       if (words[0] != static_cast<arch::word>(detail::last_word::returned)) [[unlikely]] {
         detail::ended_otherwise(words[0], words[1]);
@@ -144,7 +144,7 @@ class coroutine<Out(In...)> {
     if (to.pc == nullptr) {
       __builtin_unreachable();  // tells the next resume that it need not ask
     }
-    to_ = to;
+    to_ = detail::kept_peer(to);
     if constexpr (!std::is_void_v<Out>) {
       return detail::value_list<Out>::unpack(words,
                                              [](auto&& value) -> Out { return static_cast<decltype(value)>(value); });
@@ -152,9 +152,7 @@ class coroutine<Out(In...)> {
   }
 
   /// Whether there is nothing to resume: the body has ended, by return, exception or reset(), or there never was one.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool done() const noexcept {
-    return reinterpret_cast<arch::word>(to_.sp) <= arch::peer_flag;
-  }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool done() const noexcept { return to_.sp <= arch::peer_flag; }
 
   /// Whether it is running, or waiting for one that it resumed.
   [[nodiscard]] bool running() const noexcept { return to_.sp == runs; }
@@ -184,8 +182,7 @@ class coroutine<Out(In...)> {
  private:
   // When pc is null, sp says why the coroutine is not suspended: null for an empty one, `ended_peer` for one that has
   // ended, this, or the record of one that has not begun, and then fp is its `ways`.
-  static inline void* const runs = reinterpret_cast<void*>(arch::word{2});
-  static constexpr arch::word largest_state = 2;
+  static constexpr arch::word runs = 2;  // the largest that is no address
 
   /// What depends on the body's type before it has begun.
   struct ways {
@@ -232,7 +229,7 @@ class coroutine<Out(In...)> {
     }
     hooks_ = detail::sanitizer_ref(fresh->sanitizer);
     sanitizer_ = sanitizer_peer(fresh->sanitizer);
-    to_ = {nullptr, fresh, const_cast<ways*>(&ways_of<stored>::all)};
+    to_ = {nullptr, reinterpret_cast<arch::word>(fresh), const_cast<ways*>(&ways_of<stored>::all)};
   }
 
   PIRN_ALWAYS_INLINE void begin(arch::peer& to, arch::word (&words)[arch::value_words]) {
@@ -254,10 +251,11 @@ class coroutine<Out(In...)> {
   /// Ends what has not ended.
   PIRN_ALWAYS_INLINE void clear() noexcept {
     if (!done()) [[unlikely]] {
-      const arch::peer last = std::exchange(to_, arch::ended_peer());
+      const arch::peer last = to_.get();
+      to_ = detail::kept_peer(arch::ended_peer());
       if (last.pc != nullptr) {
         detail::cancel_coroutine(last, sanitizer_);
-      } else if (last.sp == runs) {
+      } else if (last.sp == reinterpret_cast<void*>(runs)) {
         detail::running_coroutine("destroyed");
       } else {
         static_cast<const ways*>(last.fp)->destroy(last.sp);
@@ -265,7 +263,7 @@ class coroutine<Out(In...)> {
     }
   }
 
-  arch::peer to_;
+  detail::kept_peer to_;
   detail::stack_source origin_;
   [[no_unique_address]] sanitizer_peer sanitizer_;
   [[no_unique_address]] detail::sanitizer_ref hooks_;

@@ -132,9 +132,11 @@ class coroutine_yield<void(Out...), void(In...)> : public coroutine_locals {
     word words[value_words];
     typename value_list<Out...>::parcel parcel;
     parcel.pack(words, value...);
-    detail::transfer(resumer_, words, sanitizer_);
-    if (arch::is_flagged(resumer_)) [[unlikely]] {
-      resumer_ = arch::unflagged(resumer_);
+    arch::peer resumer = resumer_.get();
+    detail::transfer(resumer, words, sanitizer_);
+    resumer_ = kept_peer(resumer);
+    if (arch::is_flagged(resumer)) [[unlikely]] {
+      resumer_ = kept_peer(arch::unflagged(resumer));
       cancelled_by_ = reinterpret_cast<forced_unwind*>(words[0]);
       cancelled_by_->raise();
     }
@@ -151,7 +153,7 @@ class coroutine_yield<void(Out...), void(In...)> : public coroutine_locals {
         limit_(reinterpret_cast<word>(record->limit)),
         size_(reinterpret_cast<word>(record) - limit_) {}
 
-  arch::peer resumer_;
+  kept_peer resumer_;
   word limit_;  // of the coroutine's stack
   word size_;
   forced_unwind* cancelled_by_ = nullptr;
@@ -227,7 +229,7 @@ struct coroutine_life<void(Out...), void(In...), Body> {
         last[0] = how_word;
         last[1] = address;
       }
-      resumer = y.resumer_;
+      resumer = y.resumer_.get();
       sanitizer = y.sanitizer_;
     }
     sanitizer.leave_for_good();

@@ -59,6 +59,20 @@ class in_flight_elsewhere {
   exception_globals kept_;
 };
 
+/// A peer in memory. Not of one type throughout: gcc would move two words at once, and so put them together and apart
+/// around every switch.
+struct kept_peer {
+  void* pc = nullptr;
+  arch::word sp = 0;
+  void* fp = nullptr;
+
+  PIRN_ALWAYS_INLINE kept_peer() noexcept = default;
+  PIRN_ALWAYS_INLINE kept_peer(void* where, arch::word stack, void* frame) noexcept : pc(where), sp(stack), fp(frame) {}
+  PIRN_ALWAYS_INLINE explicit kept_peer(const arch::peer& from) noexcept
+      : pc(from.pc), sp(reinterpret_cast<arch::word>(from.sp)), fp(from.fp) {}
+  [[nodiscard]] PIRN_ALWAYS_INLINE arch::peer get() const noexcept { return {pc, reinterpret_cast<void*>(sp), fp}; }
+};
+
 /// Calls `step` with copies, so that the originals may live in registers whatever it does.
 template <class Step>
 PIRN_ALWAYS_INLINE void with_copies(arch::peer& to, arch::word (&words)[arch::value_words], sanitizer_peer& sanitizer,
