@@ -118,6 +118,8 @@ inline bool in_start_frame(word pc) {
 
 // ---- signals --------------------------------------------------------------------------------------------------------
 
+inline constexpr bool backtrace_reaches_start = true;
+inline constexpr bool kernel_frames_are_known = true;
 inline constexpr bool can_single_step = true;
 inline word interrupted_pc(const void* signal_context) {
   return static_cast<word>(static_cast<const ucontext_t*>(signal_context)->uc_mcontext.gregs[REG_EIP]);

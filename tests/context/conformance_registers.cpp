@@ -38,9 +38,8 @@ CONFORMANCE_KEEP bool general_registers_live(Shape& shape) {
 struct vector_group {
   vector a, b, c, d, e, f, g, h;
   PIRN_ALWAYS_INLINE void into_registers() {
-    asm volatile(""
-                 : ANY_VECTOR(a), ANY_VECTOR(b), ANY_VECTOR(c), ANY_VECTOR(d), ANY_VECTOR(e), ANY_VECTOR(f),
-                   ANY_VECTOR(g), ANY_VECTOR(h));
+    asm volatile("" : ANY_VECTOR(a), ANY_VECTOR(b), ANY_VECTOR(c), ANY_VECTOR(d));
+    asm volatile("" : ANY_VECTOR(e), ANY_VECTOR(f), ANY_VECTOR(g), ANY_VECTOR(h));
   }
   PIRN_ALWAYS_INLINE void set(double from) {
     a = all(from), b = all(from + 1), c = all(from + 2), d = all(from + 3);
