@@ -1,0 +1,151 @@
+// What generators say to those who use them wrongly, in every build.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "coro/generator_support.hpp"
+#include "pirn/coro/generator.hpp"
+
+namespace {
+
+using pirn::generator;
+
+template <class F>
+std::string message_of(F&& run) {
+  try {
+    run();
+  } catch (const std::logic_error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+const auto forever = [](auto& yield) {
+  for (int i = 1;; ++i) {
+    yield(i);
+  }
+};
+
+TEST(generator_misuse, moved_from) {
+  generator<int> a = forever;
+  const generator<int> b = std::move(a);
+  EXPECT_EQ(message_of([&] { static_cast<void>(a.begin()); }), "pirn: generator: it has been moved from");
+}
+
+TEST(generator_misuse, delegated_to_after_a_move) {
+  generator<int> a = forever;
+  const generator<int> b = std::move(a);
+  generator<int> c = [&](auto& yield) { yield(pirn::elements_of(a)); };
+  EXPECT_EQ(message_of([&] { static_cast<void>(c.begin()); }), "pirn: generator: it has been moved from");
+}
+
+TEST(generator_misuse, advanced_past_the_end) {
+  generator<int> one = [](auto& yield) { yield(1); };
+  auto it = one.begin();
+  ++it;
+  EXPECT_TRUE(it == one.end());
+  EXPECT_EQ(message_of([&] { ++it; }), "pirn: generator: its iterator was advanced past the end");
+}
+
+TEST(generator_misuse, a_second_iterator) {
+  generator<int> numbers = forever;
+  auto it = numbers.begin();
+  EXPECT_NE(message_of([&] { static_cast<void>(numbers.begin()); }).find("being iterated already"), std::string::npos);
+  ++it;
+  EXPECT_EQ(*it, 2);
+}
+
+TEST(generator_misuse, iterated_by_its_own_body) {
+  generator<int>* self = nullptr;
+  std::string message;
+  generator<int> numbers = [&](auto& yield) {
+    message = message_of([&] { static_cast<void>(self->begin()); });
+    yield(1);
+  };
+  self = &numbers;
+  EXPECT_EQ(*numbers.begin(), 1);
+  EXPECT_NE(message.find("running"), std::string::npos) << message;
+}
+
+TEST(generator_misuse, advanced_by_its_own_body) {
+  generator<int>::iterator* own = nullptr;
+  std::string message;
+  generator<int> numbers = [&](auto& yield) {
+    yield(1);
+    message = message_of([&] { ++*own; });
+    yield(2);
+  };
+  auto it = numbers.begin();
+  own = &it;
+  ++it;
+  EXPECT_EQ(*it, 2);
+  EXPECT_NE(message.find("running"), std::string::npos) << message;
+}
+
+TEST(generator_misuse, delegated_to_itself) {
+  generator<int>* self = nullptr;
+  generator<int> numbers = [&](auto& yield) { yield(pirn::elements_of(*self)); };
+  self = &numbers;
+  EXPECT_NE(message_of([&] { static_cast<void>(numbers.begin()); }).find("running"), std::string::npos);
+}
+
+TEST(generator_misuse, yielded_from_outside) {
+  generator<int>::yield* outside = nullptr;
+  generator<int> numbers = [&](auto& yield) {
+    outside = &yield;
+    yield(1);
+    yield(2);
+  };
+  auto it = numbers.begin();
+  EXPECT_EQ(message_of([&] { (*outside)(3); }), "pirn: generator: yield was called while its generator is not running");
+  generator<int> other = [](auto&) {};
+  EXPECT_EQ(message_of([&] { (*outside)(pirn::elements_of(other)); }),
+            "pirn: generator: yield was called while its generator is not running");
+  ++it;
+  EXPECT_EQ(*it, 2);
+}
+
+TEST(generator_misuse, a_moved_iterator) {
+  generator<int> numbers = forever;
+  auto a = numbers.begin();
+  auto b = std::move(a);
+  EXPECT_NE(message_of([&] { ++a; }), "nothing was thrown");
+  EXPECT_EQ(*b, 1);
+}
+
+TEST(generator_misuse_death, destroyed_while_it_runs) {
+  const auto destroy = [] {
+    generator<int>* self = nullptr;
+    self = new generator<int>([&](auto& yield) {
+      delete self;
+      yield(1);
+    });
+    static_cast<void>(self->begin());
+  };
+  EXPECT_DEATH(destroy(), "destroyed while it was running");
+}
+
+TEST(generator_misuse_death, destroyed_before_its_iterator) {
+  const auto destroy = [] {
+    auto numbers = std::make_unique<generator<int>>(forever);
+    auto it = numbers->begin();
+    numbers.reset();
+  };
+  EXPECT_DEATH(destroy(), "before its iterator");
+}
+
+TEST(generator_misuse_death, suspended_under_noexcept) {
+  const auto destroy = [] {
+    generator<int> numbers = [](auto& yield) {
+      const auto quiet = [&]() noexcept { yield(1); };
+      quiet();
+    };
+    static_cast<void>(numbers.begin());
+  };
+  EXPECT_DEATH(destroy(), "a generator that was destroyed.*noexcept");
+}
+
+}  // namespace
