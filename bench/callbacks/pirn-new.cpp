@@ -28,10 +28,10 @@ int main() {
     while (ended != nullptr) {
       const std::unique_ptr<bench::session> last(std::exchange(ended, ended->next));
     }
-    auto* const one = new bench::session(*server);
+    auto* const one = new bench::session;
     one->line = line;
-    one->body = bench::session::coroutine(stacks, size, [one](auto& yield, int) {
-      one->serve_one(yield);
+    one->body = bench::session::coroutine(stacks, size, [one, &of = *server](auto& yield, int) {
+      one->serve_one(of, yield);
       one->next = std::exchange(ended, one);
     });
     one->body.resume(0);

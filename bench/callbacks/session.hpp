@@ -10,18 +10,15 @@ namespace bench {
 struct alignas(64) session {
   using coroutine = pirn::coroutine<void(int)>;
 
-  explicit session(server<session>& server) : of(server) {}
-
   [[gnu::always_inline]] void complete(int error) { body.resume(error); }
 
-  [[gnu::always_inline]] void serve_one(coroutine::yield& yield) {
-    serve(of, line, [&] {
+  [[gnu::always_inline]] void serve_one(server<session>& of, coroutine::yield& yield) {
+    serve(of, line, [&of, &yield, this] {
       of.disk.submit(*this);
       return yield();
     });
   }
 
-  server<session>& of;
   std::string_view line;
   session* next = nullptr;  ///< of those that have nothing to do
   coroutine body;
