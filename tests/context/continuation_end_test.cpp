@@ -22,10 +22,11 @@ using support::stacks;
 TEST(continuation_end, finish_leaves_an_empty_one_and_its_last_values) {
   stacks memory;
   std::vector<int> gone;
-  continuation<std::string> k(memory, [m = mark(gone, 1), &gone](continuation<std::string> back, std::string first) {
-    const mark local(gone, 2);
-    return std::move(back).finish(first + " and the rest, which is too long to lie in place");
-  });
+  continuation<std::string> k(
+      memory, [m = mark(gone, 1), &gone](continuation<std::string> back, const std::string& first) {
+        const mark local(gone, 2);
+        return std::move(back).finish(first + " and the rest, which is too long to lie in place");
+      });
   EXPECT_TRUE(gone.empty());
   auto [k2, last] = std::move(k).resume("first");
   EXPECT_FALSE(k2);
@@ -269,6 +270,7 @@ TEST(continuation_end, exceptions_inside_a_body_stay_inside) {
 
 struct cannot_be_moved {
   cannot_be_moved() = default;
+  // NOLINTNEXTLINE(performance-noexcept-move-constructor): that is what is tested
   cannot_be_moved(cannot_be_moved&& /*other*/) { throw std::runtime_error("moved"); }
   continuation<>::finished operator()(continuation<> back) const { return std::move(back).finish(); }
 };

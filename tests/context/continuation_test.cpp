@@ -138,7 +138,7 @@ TEST(continuation, more_than_four_words_lie_in_the_senders_frame) {
   many k(memory,
          [](many back, int a, std::string b, three_words c, std::unique_ptr<int> d, long e, char f) -> many::finished {
            for (;;) {
-             *d += 1;
+             *d += 1;  // NOLINT(bugprone-use-after-move): it came back
              std::tie(a, b, c, d, e, f) = back.exchange(a + 1, b + "!", {c.c, c.b, c.a}, std::move(d), -e, f);
            }
          });

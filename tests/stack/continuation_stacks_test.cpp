@@ -50,7 +50,7 @@ TEST(continuation_stacks, no_stack_says_why) {
   pirn::guarded_pool pool({.max_stacks = 1});
   const continuation<int> k(pool, doubles);
   try {
-    continuation<int>(pool, doubles);
+    const continuation<int> second(pool, doubles);
     ADD_FAILURE() << "nothing was thrown";
   } catch (const std::system_error& e) {
     EXPECT_EQ(e.code(), make_error_code(pirn::stack_error::pool_limit));

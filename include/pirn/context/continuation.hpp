@@ -86,11 +86,11 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   /// Throws std::system_error (what the allocator said) or std::length_error (no room for the body object).
   template <hands_out_stacks Allocator, class Body>
   continuation_base(Allocator& allocator, Body body, std::size_t size = usual_stack_size<Allocator>)
-      : continuation_base(prepared(allocate(allocator, std::move(body), size))) {}
+      : continuation_base(prepared(allocate(allocator, body, size))) {}
   /// As above in memory that somebody else owns, which must stay until the context has ended or is dropped.
   template <stack_memory Stack, class Body>
   continuation_base(const Stack& memory, Body body)
-      : continuation_base(prepared(construct(memory, std::move(body), static_cast<void*>(nullptr)))) {}
+      : continuation_base(prepared(construct(memory, body, static_cast<void*>(nullptr)))) {}
 
   PIRN_ALWAYS_INLINE continuation_base(continuation_base&& other) noexcept
       : to_(other.to_), sanitizer_(other.sanitizer_) {
@@ -175,11 +175,11 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   /// As `Own(allocator, body)` and a `resume(values...)`, by a direct jump into the body's entry function.
   template <hands_out_stacks Allocator, class Body>
   PIRN_ALWAYS_INLINE static resumed start(Allocator& allocator, Body body, Sent... values) {
-    return entered(allocate(allocator, std::move(body), usual_stack_size<Allocator>), std::forward<Sent>(values)...);
+    return entered(allocate(allocator, body, usual_stack_size<Allocator>), std::forward<Sent>(values)...);
   }
   template <stack_memory Stack, class Body>
   PIRN_ALWAYS_INLINE static resumed start(const Stack& memory, Body body, Sent... values) {
-    return entered(construct(memory, std::move(body), static_cast<void*>(nullptr)), std::forward<Sent>(values)...);
+    return entered(construct(memory, body, static_cast<void*>(nullptr)), std::forward<Sent>(values)...);
   }
 
  private:
@@ -206,7 +206,7 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   }
 
   template <class Stack, class Body, class Allocator>
-  static continuation_record_of<Body, Stack, Allocator>* construct(const Stack& memory, Body&& body, Allocator* owner) {
+  static continuation_record_of<Body, Stack, Allocator>* construct(const Stack& memory, Body& body, Allocator* owner) {
     using record = continuation_record_of<Body, Stack, Allocator>;
     static_assert(alignof(record) <= record_alignment);
     const auto top = reinterpret_cast<std::uintptr_t>(memory.top());
@@ -218,13 +218,13 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
     return new (reinterpret_cast<void*>(at)) record(std::move(body), memory, owner);
   }
   template <class Allocator, class Body>
-  static auto allocate(Allocator& allocator, Body&& body, std::size_t size) {
+  static auto allocate(Allocator& allocator, Body& body, std::size_t size) {
     const auto got = allocator.allocate(size);
     if (!got) {
       throw std::system_error(make_error_code(got.error), "pirn: continuation");
     }
     try {
-      return construct(got.value, std::move(body), std::addressof(allocator));
+      return construct(got.value, body, std::addressof(allocator));
     } catch (...) {
       allocator.deallocate(got.value);
       throw;

@@ -52,7 +52,7 @@ struct value_coding {
     } else if constexpr (std::is_pointer_v<T>) {
       *to = reinterpret_cast<word>(value);
     } else if constexpr ((std::is_integral_v<T> || std::is_enum_v<T>) && sizeof(T) <= sizeof(word)) {
-      *to = static_cast<word>(value);
+      *to = static_cast<word>(value);  // NOLINT(bugprone-signed-char-misuse): whatever the upper bytes are
     } else {
       word bits[words] = {};
       std::memcpy(bits, std::addressof(value), sizeof(T));
