@@ -17,22 +17,24 @@ constinit platform::atomic<block_chunk*> newest_chunk{nullptr};
 namespace {
 
 platform::spinlock lock;
-void* free_blocks = nullptr;  // linked by their second cache line, since the first says that nobody lives there
+void* free_blocks = nullptr;
 std::uint32_t untouched = 0;  // blocks at the end of the newest chunk that were never taken
 
-void*& link_of(void* block) noexcept { return *reinterpret_cast<void**>(static_cast<char*>(block) + 64); }
+// Who lists the fibers reads of every block whose home it is: the last word of this part, which stays as it is.
+constexpr std::size_t readable = sizeof(run_node) + sizeof(agent) + sizeof(platform::atomic<worker*>);
 
-// The first line stays readable: who lists the fibers reads it of every block.
+void*& link_of(void* block) noexcept { return *reinterpret_cast<void**>(static_cast<char*>(block) + readable); }
+
 void mark_used(void* block) noexcept {
 #if defined(PIRN_ASAN)
-  __asan_unpoison_memory_region(static_cast<char*>(block) + 64, block_chunk::block_bytes - 64);
+  __asan_unpoison_memory_region(static_cast<char*>(block) + readable, block_chunk::block_bytes - readable);
 #else
   static_cast<void>(block);
 #endif
 }
 void mark_free(void* block) noexcept {
 #if defined(PIRN_ASAN)
-  __asan_poison_memory_region(static_cast<char*>(block) + 64, block_chunk::block_bytes - 64);
+  __asan_poison_memory_region(static_cast<char*>(block) + readable, block_chunk::block_bytes - readable);
 #else
   static_cast<void>(block);
 #endif
