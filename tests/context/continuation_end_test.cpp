@@ -203,6 +203,40 @@ TEST(continuation_end, catch_all_does_not_stop_the_unwind) {
   EXPECT_EQ(memory.in_use, 0U);
 }
 
+TEST(continuation_end, an_exception_does_not_stop_the_unwind) {
+  stacks memory;
+  std::vector<int> gone;
+  const auto earlier = pirn::forced_unwind::set_reporter(&note_report);
+  reported.clear();
+  {
+    continuation<> k(memory, [&gone](continuation<>& back) -> continuation<>::finished {
+      const mark outer(gone, 1);
+      try {
+        back.exchange();
+      } catch (...) {
+        throw std::runtime_error("instead");
+      }
+      return std::move(back).finish();
+    });
+    k = std::move(k).resume();
+  }
+  pirn::forced_unwind::set_reporter(earlier);
+  EXPECT_EQ(gone, (std::vector{1}));
+  EXPECT_NE(reported.find("another exception"), std::string::npos) << reported;
+  EXPECT_EQ(memory.in_use, 0U);
+  EXPECT_EQ(std::uncaught_exceptions(), 0);
+  // And the next one is unwound as if nothing had been.
+  {
+    continuation<> k(memory, [&gone](continuation<>& back) -> continuation<>::finished {
+      const mark outer(gone, 2);
+      back.exchange();
+      return std::move(back).finish();
+    });
+    k = std::move(k).resume();
+  }
+  EXPECT_EQ(gone, (std::vector{1, 2}));
+}
+
 // ---- exceptions -------------------------------------------------------------------------------------------------
 
 TEST(continuation_end, an_exception_goes_to_what_the_body_was_lent) {
