@@ -24,6 +24,8 @@ constexpr bool is_value_char(char c) noexcept {
 constexpr std::string_view reserved_names[] = {"Connection", "Content-Length",   "Date", "Keep-Alive", "Server",
                                                "Trailer",    "Transfer-Encoding"};
 
+constexpr std::string_view content_type = "Content-Type";
+
 constexpr const char* day_names[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
 constexpr const char* month_names[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
@@ -33,6 +35,8 @@ constexpr const char* month_names[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
 bool same_token(std::string_view a, std::string_view b) noexcept {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
 }
+
+bool is_field_value(std::string_view value) noexcept { return std::all_of(value.begin(), value.end(), is_value_char); }
 
 std::optional<std::string_view> request::find(std::string_view name) const noexcept {
   for (const http::header& h : headers) {
@@ -52,20 +56,31 @@ response& response::status(int code) {
 }
 
 response& response::header(std::string_view name, std::string_view value) {
-  if (name.empty() || !std::all_of(name.begin(), name.end(), is_token_char) ||
-      !std::all_of(value.begin(), value.end(), is_value_char)) {
+  if (name.empty() || !std::all_of(name.begin(), name.end(), is_token_char) || !is_field_value(value)) {
     throw std::invalid_argument("pirn: not a header field: " + std::string(name));
   }
   if (std::ranges::any_of(reserved_names, [name](std::string_view reserved) { return same_token(name, reserved); })) {
     throw std::invalid_argument("pirn: a header field of the server's: " + std::string(name));
   }
+  if (same_token(name, content_type)) {
+    drop_content_type();
+  }
   headers_.append(name).append(": ").append(value).append("\r\n");
   return *this;
 }
 
+void response::drop_content_type() {
+  for (std::size_t line = 0; line < headers_.size(); line = headers_.find('\n', line) + 1) {
+    if (same_token(std::string_view(headers_).substr(line, headers_.find(':', line) - line), content_type)) {
+      headers_.erase(line, headers_.find('\n', line) + 1 - line);
+      return;
+    }
+  }
+}
+
 response& response::body(std::string_view content, std::string_view type) {
   body_.assign(content);
-  return header("Content-Type", type);
+  return header(content_type, type);
 }
 
 response& response::file(descriptor source, std::uint64_t offset, std::uint64_t length) {
@@ -79,7 +94,7 @@ response& response::fail(int code) {
   status(code);
   body_ = std::to_string(code);
   body_.append(" ").append(reason_of(code)).append("\n");
-  return header("Content-Type", "text/plain");
+  return header(content_type, "text/plain");
 }
 
 void response::reset() noexcept {

@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <optional>
+#include <stdexcept>
 
 #include "http/connection.hpp"
 #include "pirn/fiber/this_fiber.hpp"
@@ -142,7 +143,11 @@ bool server_state::wait_for_all(platform::time_point deadline) noexcept {
 }
 
 server::server(handler answer, server_options options)
-    : state_(std::make_unique<server_state>(std::move(answer), std::move(options))) {}
+    : state_(std::make_unique<server_state>(std::move(answer), std::move(options))) {
+  if (!is_field_value(state_->options.name)) {
+    throw std::invalid_argument("pirn: not a name for a Server header");
+  }
+}
 
 server::~server() = default;
 

@@ -47,6 +47,25 @@ TEST(server, answers_and_keeps_the_connection) {
   });
 }
 
+TEST(server, sends_one_content_type_the_last) {
+  const auto twice = [](const http::request&, http::response& answer) {
+    answer.header("X-First", "1").body("x").header("content-type", "text/html").body("{}", "application/json");
+  };
+  with_server(twice, {}, [](running_server& running) {
+    const reply got = client(running.at).ask(get_hello);
+    EXPECT_EQ(got.field("Content-Type"), "application/json");
+    EXPECT_EQ(got.field("content-type"), "");
+    EXPECT_EQ(got.head.find("text/"), std::string::npos);
+    EXPECT_EQ(got.field("X-First"), "1");
+    EXPECT_EQ(got.body, "{}");
+  });
+}
+
+TEST(server, refuses_a_name_that_would_split_the_head) {
+  EXPECT_THROW(http::server(hello, {.name = "a\r\nSet-Cookie: b"}), std::invalid_argument);
+  EXPECT_NO_THROW(http::server(hello, {.name = ""}));
+}
+
 TEST(server, ends_the_connection_when_asked_or_for_http_1_0) {
   with_server(hello, {}, [](running_server& running) {
     client asked(running.at);

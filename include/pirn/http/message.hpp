@@ -39,9 +39,9 @@ class response {
   response& status(int code);
   [[nodiscard]] int status() const noexcept { return status_; }
 
-  /// Adds a header field. Throws std::invalid_argument for what is not a field name, for line breaks and other control
-  /// characters in the value, and for the fields that the server writes itself: Connection, Content-Length, Date,
-  /// Keep-Alive, Server, Trailer, Transfer-Encoding.
+  /// Adds a header field; a Content-Type takes the place of an earlier one. Throws std::invalid_argument for what is
+  /// not a field name, for line breaks and other control characters in the value, and for the fields that the server
+  /// writes itself: Connection, Content-Length, Date, Keep-Alive, Server, Trailer, Transfer-Encoding.
   response& header(std::string_view name, std::string_view value);
   /// Sets the body, which is copied, and its media type.
   response& body(std::string_view content, std::string_view type = "text/plain");
@@ -58,6 +58,7 @@ class response {
  private:
   friend class connection;
   void reset() noexcept;
+  void drop_content_type();
 
   int status_ = 200;
   bool close_ = false;
@@ -72,6 +73,8 @@ class response {
 [[nodiscard]] std::string_view reason_of(int status) noexcept;
 /// Whether two header names (or other ASCII tokens) are the same but for case.
 [[nodiscard]] bool same_token(std::string_view a, std::string_view b) noexcept;
+/// Whether a field may have this value: no control characters but tabs.
+[[nodiscard]] bool is_field_value(std::string_view value) noexcept;
 /// A point of time as HTTP writes it (RFC 9110, 5.6.7): 29 characters.
 [[nodiscard]] std::string format_date(std::int64_t seconds_since_1970);
 /// The opposite; only the preferred form is understood.

@@ -44,6 +44,7 @@ struct server_statistics {
 /// connection is closed without a reset. Connections go to the workers of the runtime in turn.
 class server {
  public:
+  /// Throws std::invalid_argument for a name that is none.
   explicit server(handler answer, server_options options = {});
   /// Nobody may be in `serve`.
   ~server();
