@@ -5,6 +5,7 @@
     matrix.py --product          every combination: `./dev test --all`
     matrix.py --product --part 3/20    the third of twenty parts of it
     matrix.py --list             prints the builds instead
+    matrix.py --program coro     the program of tests/coro instead of that of tests/context
 
 The same builds in the same order each time. A build whose compiler is not installed is skipped and named.
 """
@@ -21,7 +22,6 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-SOURCES = sorted(HERE.glob("conformance*.cpp"))
 MOST_BUILDS = 60
 MOST_FAILURES_SHOWN = 3
 LACKS_PROCESSOR = 77
@@ -128,13 +128,13 @@ class Outcome:
     OK, SKIPPED, COMPILED, FAILED = "ok", "skipped", "compiled only", "FAILED"
 
 
-def attempt(build, folder):
+def attempt(build, folder, sources):
     """Compiles and runs one build. Returns the outcome and what to print when it failed."""
     flags = [flag for name, value in zip(NAMES, build) for flag in AXES[name][value]]
     if not shutil.which(flags[0]):
         return Outcome.SKIPPED, flags[0]
     program = Path(folder) / ("-".join(value.lstrip("-") for value in build))
-    command = [*flags, "-std=c++20", *WARNINGS, f"-I{ROOT}/include", *map(str, SOURCES), "-o", str(program)]
+    command = [*flags, "-std=c++20", *WARNINGS, f"-I{ROOT}/include", *map(str, sources), "-o", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         return Outcome.FAILED, f"{' '.join(command)}\n{done.stderr[-4000:]}"
@@ -159,8 +159,14 @@ def main():
     parser.add_argument("--product", action="store_true", help="every combination")
     parser.add_argument("--part", metavar="I/N", default="1/1", help="only every Nth build, from the Ith on")
     parser.add_argument("--list", action="store_true", help="print the builds and do nothing")
+    parser.add_argument("--program", metavar="FOLDER", default="context", help="the folder of tests/ it is in")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
+    sources = sorted((HERE.parent / arguments.program).glob("conformance*.cpp"))
+    if arguments.program == "coro":  # unwinding has a second implementation
+        AXES["compiler"]["clang-22-libunwind"] = [
+            *AXES["compiler"]["clang-22-libc++"], "-rtlib=compiler-rt", "-unwindlib=libunwind"
+        ]
     builds = product() if arguments.product else cover()
     index, count = map(int, arguments.part.split("/"))
     builds = builds[index - 1 :: count]
@@ -174,7 +180,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="pirn-matrix-") as folder, concurrent.futures.ThreadPoolExecutor(
         arguments.jobs
     ) as pool:
-        results = pool.map(lambda build: attempt(build, folder), builds)
+        results = pool.map(lambda build: attempt(build, folder, sources), builds)
         for build, (outcome, text) in zip(builds, results):
             outcomes[outcome] += 1
             if outcome == Outcome.FAILED:
