@@ -25,19 +25,19 @@ PIRN_ALWAYS_INLINE void spoil_all_registers() {
 }
 
 // One bit for each of ebx, ebp, esi, edi.
-PIRN_NAKED inline word changed_registers(void* /*argument*/, void (* /*function*/)(void*)) {
-  asm volatile(
-      "movl 4(%esp), %eax\n\tmovl 8(%esp), %ecx\n\t"
-      "pushl %ebx\n\tpushl %ebp\n\tpushl %esi\n\tpushl %edi\n\tsubl $8, %esp\n\tpushl %eax\n\t"
-      "movl $0x11, %ebx\n\tmovl $0x22, %ebp\n\tmovl $0x33, %esi\n\tmovl $0x44, %edi\n\t"
-      "calll *%ecx\n\t"
-      "xorl %eax, %eax\n\txorl %ecx, %ecx\n\t"
-      "cmpl $0x11, %ebx\n\tsetne %cl\n\torl %ecx, %eax\n\t"
-      "cmpl $0x22, %ebp\n\tsetne %cl\n\tshll $1, %ecx\n\torl %ecx, %eax\n\txorl %ecx, %ecx\n\t"
-      "cmpl $0x33, %esi\n\tsetne %cl\n\tshll $2, %ecx\n\torl %ecx, %eax\n\txorl %ecx, %ecx\n\t"
-      "cmpl $0x44, %edi\n\tsetne %cl\n\tshll $3, %ecx\n\torl %ecx, %eax\n\t"
-      "addl $12, %esp\n\tpopl %edi\n\tpopl %esi\n\tpopl %ebp\n\tpopl %ebx\n\tretl");
-}
+word changed_registers(void* argument, void (*function)(void*)) PIRN_ASM_NAME("changed_registers");
+PIRN_ASM_FUNCTION("changed_registers",
+
+                  "movl 4(%esp), %eax\n\tmovl 8(%esp), %ecx\n\t"
+                  "pushl %ebx\n\tpushl %ebp\n\tpushl %esi\n\tpushl %edi\n\tsubl $8, %esp\n\tpushl %eax\n\t"
+                  "movl $0x11, %ebx\n\tmovl $0x22, %ebp\n\tmovl $0x33, %esi\n\tmovl $0x44, %edi\n\t"
+                  "calll *%ecx\n\t"
+                  "xorl %eax, %eax\n\txorl %ecx, %ecx\n\t"
+                  "cmpl $0x11, %ebx\n\tsetne %cl\n\torl %ecx, %eax\n\t"
+                  "cmpl $0x22, %ebp\n\tsetne %cl\n\tshll $1, %ecx\n\torl %ecx, %eax\n\txorl %ecx, %ecx\n\t"
+                  "cmpl $0x33, %esi\n\tsetne %cl\n\tshll $2, %ecx\n\torl %ecx, %eax\n\txorl %ecx, %ecx\n\t"
+                  "cmpl $0x44, %edi\n\tsetne %cl\n\tshll $3, %ecx\n\torl %ecx, %eax\n\t"
+                  "addl $12, %esp\n\tpopl %edi\n\tpopl %esi\n\tpopl %ebp\n\tpopl %ebx\n\tretl");
 
 #if defined(__SSE2__)
 typedef double vector __attribute__((vector_size(16)));
@@ -89,12 +89,10 @@ PIRN_ALWAYS_INLINE word stack_pointer() {
   asm volatile("movl %%esp, %0" : "=r"(sp));
   return sp;
 }
-PIRN_NAKED inline void note_sp_of_switch_to(word, word) {
-  asm volatile("movl 8(%esp), %eax\n\tmovl %esp, (%eax)\n\tjmpl *4(%eax)");
-}
-PIRN_NAKED inline void note_sp_of_transfer(void*, void*, void*, word, word, word, word) {
-  asm volatile("movl 28(%esp), %eax\n\tmovl %esp, (%eax)\n\tjmpl *4(%eax)");
-}
+void note_sp_of_switch_to(word, word) PIRN_ASM_NAME("note_sp_of_switch_to");
+PIRN_ASM_FUNCTION("note_sp_of_switch_to", "movl 8(%esp), %eax\n\tmovl %esp, (%eax)\n\tjmpl *4(%eax)");
+void note_sp_of_transfer(void*, void*, void*, word, word, word, word) PIRN_ASM_NAME("note_sp_of_transfer");
+PIRN_ASM_FUNCTION("note_sp_of_transfer", "movl 28(%esp), %eax\n\tmovl %esp, (%eax)\n\tjmpl *4(%eax)");
 
 // ---- code -----------------------------------------------------------------------------------------------------------
 

@@ -38,8 +38,8 @@ CONFORMANCE_KEEP bool general_registers_live(Shape& shape) {
 struct vector_group {
   vector a, b, c, d, e, f, g, h;
   PIRN_ALWAYS_INLINE void into_registers() {
-    asm volatile("" : ANY_VECTOR(a), ANY_VECTOR(b), ANY_VECTOR(c), ANY_VECTOR(d));
-    asm volatile("" : ANY_VECTOR(e), ANY_VECTOR(f), ANY_VECTOR(g), ANY_VECTOR(h));
+    into_register(a), into_register(b), into_register(c), into_register(d);
+    into_register(e), into_register(f), into_register(g), into_register(h);
   }
   PIRN_ALWAYS_INLINE void set(double from) {
     a = all(from), b = all(from + 1), c = all(from + 2), d = all(from + 3);
@@ -51,6 +51,7 @@ struct vector_group {
   }
 
  private:
+  static PIRN_ALWAYS_INLINE void into_register(vector& values) { asm volatile("" : ANY_VECTOR(values)); }
   static PIRN_ALWAYS_INLINE vector all(double value) { return vector{} + value; }
   static PIRN_ALWAYS_INLINE bool same(const vector& values, double value) {
     bool equal = true;

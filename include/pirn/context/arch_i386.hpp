@@ -1,21 +1,22 @@
 // i386, System V. The contract and the stack pictures are in arch.hpp.
 //
-// Six registers can be named in an asm, `transfer` carries seven words. In registers go the peer (pc in ebx, sp in esi,
-// fp in edi) and two values (eax, edx), which is what most continuations and all generators pass; the other two values
-// stay in the sender's frame, and ecx points to them: the sender is suspended, or has ended but nobody has run since,
-// so they are still there when the resumed side copies them. The same block holds the address to jump to, for which no
-// register is left.
+// Five registers can be named in an asm, `transfer` carries seven words. In registers go the peer's sp and fp (ebx,
+// edi) and two values (eax, edx), which is what most continuations and all generators pass; the peer's pc and the other
+// two values stay in the sender's frame, and ecx points to them: the sender is suspended, or has ended but nobody has
+// run since, so they are still there when the resumed side copies them. The same block holds the address to jump to.
 //
 // Facts that shape the code (docs/abi.md names the test of each):
 //   * No compiler has preserve_none here, and arguments are passed on the stack: fresh contexts are entered through a
 //     frame that puts them there; transfer_into writes them itself.
-//   * There is no red zone, but state is stored into a struct here too, as on the other ISAs.
+//   * There is no red zone: nothing but the switch lies below esp.
 //   * Position-independent code has no address of a label without a call: `call` to the next instruction, then pop, is
 //     the one that the return predictor ignores. It is done when the unwind tables speak of the other context already.
 //   * ebp cannot be a clobber (gcc refuses it in a function with a frame pointer): the asm saves it.
 //   * A live long double or double sits in st(0..7), which the mm registers do not stand for.
-//   * A frame with an over-aligned local and alloca is addressed through a base register. Clang before 19 keeps using
-//     it after an asm that clobbers it, silently: there the asm gets a function and a frame of its own.
+//   * A frame with an over-aligned local and alloca is addressed through esi; clang refuses an asm that names it there.
+//     So whoever leaves pushes its own and loads that of whoever is resumed, before esp changes, when no signal handler
+//     can have run on that stack.
+//   * At -O0 gcc puts the set-up of the GOT pointer into naked functions: those here are written in assembly whole.
 //   * A return address is looked up in the unwind tables as pc - 1, so a byte that has the function's ordinary
 //     tables stands before each resume label, and prepare never points pc at a function's first byte.
 #pragma once
@@ -29,9 +30,11 @@
 #define PIRN_CONTEXT_PC "0"
 #define PIRN_CONTEXT_SP "4"
 #define PIRN_CONTEXT_FP "8"
-#define PIRN_BLOCK_PC "8"
-#define PIRN_BLOCK_SP "12"
-#define PIRN_BLOCK_FP "16"
+// A block that `transfer` leaves in the sender's frame: two values, the sender's pc, and whereto it jumps.
+#define PIRN_BLOCK_OWN_PC "8"
+#define PIRN_BLOCK_PC "12"
+#define PIRN_BLOCK_SP "16"
+#define PIRN_BLOCK_FP "20"
 
 #if defined(__SSE__)
 #define PIRN_CLOBBER_SSE , "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7"
@@ -46,11 +49,11 @@
 #define PIRN_CLOBBER_FLOAT \
   "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)" PIRN_CLOBBER_SSE PIRN_CLOBBER_AVX512
 
-// The address of the resume label; it pushes a word meanwhile.
+// Stores the address of the resume label; it pushes a word meanwhile.
 #if defined(__PIC__)
-#define PIRN_LABEL_ADDRESS(to) "call 2f\n2:\n\tpopl " to "\n\taddl $1f-2b, " to "\n\t"
+#define PIRN_STORE_LABEL(to) "call 2f\n2:\n\tpopl " to "\n\taddl $1f-2b, " to "\n\t"
 #else
-#define PIRN_LABEL_ADDRESS(to) "movl $1f, " to "\n\t"
+#define PIRN_STORE_LABEL(to) "movl $1f, " to "\n\t"
 #endif
 // Where transfer_into jumps to: position-independent code has no constant for it here.
 #if defined(__PIC__)
@@ -69,46 +72,32 @@
 
 namespace pirn::inline PIRN_ABI::arch {
 
-inline constexpr std::size_t red_zone = 0;
+inline constexpr std::size_t red_zone = 4;
 static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 4 && offsetof(context, fp) == 8,
               "the assembly below uses these offsets");
 
 /// The frame that every entry function appears to have been called from. Its unwind table says that there is no
 /// caller, which ends a backtrace; running into it (an entry function returned) traps.
-PIRN_NAKED inline void root_frame() {
-  // A return to root_frame + 8 is looked up at + 7, past an endbr32 that the compiler may have put first.
-  asm volatile(PIRN_CFI(".cfi_undefined eip") ".fill 12, 1, 0x90\n\tud2");
-}
+void root_frame() PIRN_ASM_NAME("root_frame");
+PIRN_ASM_FUNCTION("root_frame", ".cfi_undefined eip\n\t.fill 12, 1, 0x90\n\tud2");
 
-// What stands before the code of a fresh context, so that + 8 is an endbr32 (f3 0f 1e fb, elsewhere a nop) whether or
-// not the compiler put one at + 0.
-#define PIRN_START_PADDING ".long 0x90909090, 0xfb1e0ff3, 0xfb1e0ff3\n\t"
+// An endbr32 at + 8, which is a nop elsewhere.
+#define PIRN_START_PADDING ".cfi_undefined eip\n\t.fill 8, 1, 0x90\n\t.long 0xfb1e0ff3\n\t"
 
-/// Where a fresh context begins (at + 8, inside the padding, for the reason above): it puts the messages where the
-/// entry function has its arguments and jumps to it; its address lies on top of the stack.
-PIRN_NAKED inline void start_frame() {
-  asm volatile(PIRN_CFI(".cfi_undefined eip") PIRN_START_PADDING
-               "movl %eax, 8(%esp)\n\t"
-               "movl %edx, 12(%esp)\n\t"
-               "popl %ecx\n\t"
-               "jmpl *%ecx");
-}
+/// Where a fresh context begins (at + 8): it puts the messages where the entry function has its arguments and jumps to
+/// it; its address lies on top of the stack.
+void start_frame() PIRN_ASM_NAME("start_frame");
+PIRN_ASM_FUNCTION("start_frame",
+                  PIRN_START_PADDING "movl %eax, 8(%esp)\n\tmovl %edx, 12(%esp)\n\tpopl %ecx\n\tjmpl *%ecx");
 
 /// As start_frame, for a `transfer` entry function and its seven arguments.
-PIRN_NAKED inline void start_frame_plain() {
-  asm volatile(PIRN_CFI(".cfi_undefined eip") PIRN_START_PADDING
-               "movl %ebx, 8(%esp)\n\t"
-               "movl %esi, 12(%esp)\n\t"
-               "movl %edi, 16(%esp)\n\t"
-               "movl %eax, 20(%esp)\n\t"
-               "movl %edx, 24(%esp)\n\t"
-               "movl (%ecx), %eax\n\t"
-               "movl %eax, 28(%esp)\n\t"
-               "movl 4(%ecx), %eax\n\t"
-               "movl %eax, 32(%esp)\n\t"
-               "popl %ecx\n\t"
-               "jmpl *%ecx");
-}
+void start_frame_plain() PIRN_ASM_NAME("start_frame_plain");
+PIRN_ASM_FUNCTION("start_frame_plain", PIRN_START_PADDING
+                  "movl %ebx, 12(%esp)\n\tmovl %edi, 16(%esp)\n\tmovl %eax, 20(%esp)\n\tmovl %edx, 24(%esp)\n\t"
+                  "movl 8(%ecx), %eax\n\tmovl %eax, 8(%esp)\n\t"
+                  "movl (%ecx), %eax\n\tmovl %eax, 28(%esp)\n\t"
+                  "movl 4(%ecx), %eax\n\tmovl %eax, 32(%esp)\n\t"
+                  "popl %ecx\n\tjmpl *%ecx");
 
 namespace detail {
 /// Puts the root frame onto a fresh stack and returns the sp at which an entry function begins. Its arguments, seven at
@@ -179,26 +168,31 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
   register word message1 asm("edx") = sent1;
   register context* out asm("ecx") = &from;
   register const context* in asm("ebx") = &to;
+  // clang-format off
   asm volatile(
       // From here to the jump the caller's frame is that of `to`, read through ebx:
       // CFA = *(ebx + 4), return address at ebx + 0, ebp at ebx + 8.
-      PIRN_CFI(".cfi_remember_state") PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x73, 0x04, 0x06")
-          PIRN_CFI(".cfi_escape 0x10, 0x08, 0x02, 0x73, 0x00") PIRN_CFI(".cfi_escape 0x10, 0x05, 0x02, 0x73, 0x08")
-              PIRN_LABEL_ADDRESS("%%esi") "movl %%esi, " PIRN_CONTEXT_PC
-                                          "(%%ecx)\n\t"
-                                          "movl %%esp, " PIRN_CONTEXT_SP
-                                          "(%%ecx)\n\t"
-                                          "movl %%ebp, " PIRN_CONTEXT_FP
-                                          "(%%ecx)\n\t"
-                                          "movl " PIRN_CONTEXT_SP
-                                          "(%%ebx), %%esp\n\t"
-                                          "movl " PIRN_CONTEXT_FP
-                                          "(%%ebx), %%ebp\n\t"
-                                          "jmpl *" PIRN_CONTEXT_PC "(%%ebx)\n\t" PIRN_CFI(".cfi_restore_state")
-                                              PIRN_RESUME_LABEL
+      PIRN_CFI(".cfi_remember_state")
+      PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x73, 0x04, 0x06")
+      PIRN_CFI(".cfi_escape 0x10, 0x08, 0x02, 0x73, 0x00")
+      PIRN_CFI(".cfi_escape 0x10, 0x05, 0x02, 0x73, 0x08")
+      PIRN_CFI(".cfi_offset esi, -4")
+      PIRN_STORE_LABEL(PIRN_CONTEXT_PC "(%%ecx)")
+      "movl %%esp, " PIRN_CONTEXT_SP "(%%ecx)\n\t"
+      "movl %%ebp, " PIRN_CONTEXT_FP "(%%ecx)\n\t"
+      "pushl %%esi\n\t"
+      "movl " PIRN_CONTEXT_SP "(%%ebx), %%edi\n\t"
+      "movl -4(%%edi), %%esi\n\t"
+      PIRN_CFI(".cfi_same_value esi")
+      "movl %%edi, %%esp\n\t"
+      "movl " PIRN_CONTEXT_FP "(%%ebx), %%ebp\n\t"
+      "jmpl *" PIRN_CONTEXT_PC "(%%ebx)\n\t"
+      PIRN_CFI(".cfi_restore_state")
+      PIRN_RESUME_LABEL
       : "+r"(message0), "+r"(message1), "+r"(out), "+r"(in)
       :
-      : "esi", "edi", PIRN_CLOBBER_FLOAT, "memory", "cc");
+      : "edi", PIRN_CLOBBER_FLOAT, "memory", "cc");
+  // clang-format on
   const word received0 = message0, received1 = message1;
   first = received0;
   second = received1;
@@ -210,40 +204,45 @@ namespace detail {
 template <word mark>
 PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) noexcept {
   const fp_words fp_control;
-  void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
+  void *const target_sp = to.sp, *const target_fp = to.fp;
   const word sent0 = values[0], sent1 = values[1];
-  word outgoing[3];  // the last: whereto
+  word outgoing[4];
   outgoing[0] = values[2];
   outgoing[1] = values[3];
-  register void* pc asm("ebx") = target_pc;
-  register void* sp asm("esi") = target_sp;
+  outgoing[3] = reinterpret_cast<word>(to.pc);
+  register void* sp asm("ebx") = target_sp;
   register void* fp asm("edi") = target_fp;
   register word value0 asm("eax") = sent0;
   register word value1 asm("edx") = sent1;
   register word* block asm("ecx") = outgoing;
+  // clang-format off
   asm volatile(
-      // The caller's frame is that of `to` from here on, first in the registers that it arrives in.
+      // The caller's frame is that of `to` from here on, first in the registers that it arrives in; its pc is at ecx + 12.
       PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_def_cfa esi, 0")
-      PIRN_CFI(".cfi_register eip, ebx")
+      PIRN_CFI(".cfi_def_cfa ebx, 0")
+      PIRN_CFI(".cfi_escape 0x10, 0x08, 0x02, 0x71, 0x0c")
       PIRN_CFI(".cfi_register ebp, edi")
-      "movl %%ebx, " PIRN_BLOCK_PC "(%%ecx)\n\t"
-      PIRN_CFI(".cfi_escape 0x10, 0x08, 0x02, 0x71, 0x08")  // eip at ecx + 8
-      PIRN_LABEL_ADDRESS("%%ebx")
-      "xchgl %%esp, %%esi\n\t"
+      PIRN_CFI(".cfi_offset esi, -4")
+      PIRN_STORE_LABEL(PIRN_BLOCK_OWN_PC "(%%ecx)")
+      "pushl %%esi\n\t"
+      "movl -4(%%ebx), %%esi\n\t"
+      PIRN_CFI(".cfi_same_value esi")
+      "xchgl %%esp, %%ebx\n\t"
       PIRN_CFI(".cfi_def_cfa esp, 0")
-      ".if %c[mark]\n\torl %[mark], %%esi\n\t.endif\n\t"
+      "leal 4+%c[mark](%%ebx), %%ebx\n\t"
       "xchgl %%ebp, %%edi\n\t"
       PIRN_CFI(".cfi_same_value ebp")
       "jmpl *" PIRN_BLOCK_PC "(%%ecx)\n\t"
       PIRN_CFI(".cfi_restore_state")
       PIRN_RESUME_LABEL
-      : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(block)
+      : "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(block)
       : [mark] "i"(mark)
       : PIRN_CLOBBER_FLOAT, "memory", "cc");
+  // clang-format on
   const word received0 = value0, received1 = value1;
-  void *const resumer_pc = pc, *const resumer_sp = sp, *const resumer_fp = fp;
+  void *const resumer_sp = sp, *const resumer_fp = fp;
   const word* const incoming = block;
+  void* const resumer_pc = reinterpret_cast<void*>(incoming[2]);
   values[2] = incoming[0];
   values[3] = incoming[1];
   to.pc = resumer_pc;
@@ -255,8 +254,8 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
 }
 }  // namespace detail
 
-/// Suspends the caller and resumes `to`, which must not be flagged, both as (pc, sp, fp) in registers, with four words
-/// of values. On return `to` is whoever resumed us and `values` what they sent.
+/// Suspends the caller and resumes `to`, which must not be flagged, both as (pc, sp, fp), with four words of
+/// values. On return `to` is whoever resumed us and `values` what they sent.
 PIRN_ALWAYS_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept {
   detail::transfer_marking<0>(to, values);
 }
@@ -277,32 +276,34 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   arguments[4] = values[1];
   arguments[5] = values[2];
   arguments[6] = values[3];
-  register void* pc asm("ebx");
-  register void* sp asm("esi");
+  register void* sp asm("ebx");
   register void* fp asm("edi") = reinterpret_cast<void*>(&detail::land<entry>);
   register word value0 asm("eax");
   register word value1 asm("edx");
   register void* block asm("ecx") = root;
+  // clang-format off
   asm volatile(
       // From here to the jump the caller is the root frame, to which the word at ecx returns.
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(".cfi_def_cfa ecx, 4")
       PIRN_CFI(".cfi_offset eip, -4")
-      PIRN_LABEL_ADDRESS("%%ebx")
-      "movl %%ebx, 4(%%ecx)\n\t"
+      PIRN_STORE_LABEL("4(%%ecx)")
       "movl %%esp, 8(%%ecx)\n\t"
       "movl %%ebp, 12(%%ecx)\n\t"
+      "pushl %%esi\n\t"
       "movl %%ecx, %%esp\n\t"
       "xorl %%ebp, %%ebp\n\t"
       PIRN_JUMP_TO_LANDING
       PIRN_CFI(".cfi_restore_state")
       PIRN_RESUME_LABEL
-      : "=&r"(pc), "=&r"(sp), "+r"(fp), "=&r"(value0), "=&r"(value1), "+r"(block)
+      : "=&r"(sp), "+r"(fp), "=&r"(value0), "=&r"(value1), "+r"(block)
       : PIRN_LANDING_OPERAND
       : PIRN_CLOBBER_FLOAT, "memory", "cc");
+  // clang-format on
   const word received0 = value0, received1 = value1;
-  void *const resumer_pc = pc, *const resumer_sp = sp, *const resumer_fp = fp;
+  void *const resumer_sp = sp, *const resumer_fp = fp;
   const auto* const incoming = static_cast<const word*>(block);
+  void* const resumer_pc = reinterpret_cast<void*>(incoming[2]);
   values[2] = incoming[0];
   values[3] = incoming[1];
   to.pc = resumer_pc;
@@ -318,33 +319,39 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
 /// resumed next there.
 [[noreturn]] PIRN_ALWAYS_INLINE void transfer_last(const peer& to, const word (&values)[value_words],
                                                    const peer& instead = ended_peer()) noexcept {
-  word outgoing[5];  // two values, and whereto
+  word outgoing[6];
   outgoing[0] = values[2];
   outgoing[1] = values[3];
-  outgoing[2] = reinterpret_cast<word>(to.pc);
-  outgoing[3] = reinterpret_cast<word>(to.sp);
-  outgoing[4] = reinterpret_cast<word>(to.fp);
-  void *const instead_pc = instead.pc, *const instead_sp = instead.sp, *const instead_fp = instead.fp;
+  outgoing[2] = reinterpret_cast<word>(instead.pc);
+  outgoing[3] = reinterpret_cast<word>(to.pc);
+  outgoing[4] = reinterpret_cast<word>(to.sp);
+  outgoing[5] = reinterpret_cast<word>(to.fp);
+  void *const instead_sp = instead.sp, *const instead_fp = instead.fp;
   const word sent0 = values[0], sent1 = values[1];
-  register void* pc asm("ebx") = instead_pc;
-  register void* sp asm("esi") = instead_sp;
+  register void* sp asm("ebx") = instead_sp;
   register void* fp asm("edi") = instead_fp;
   register word value0 asm("eax") = sent0;
   register word value1 asm("edx") = sent1;
   register word* block asm("ecx") = outgoing;
+  // clang-format off
   asm volatile(
-      // CFA = *(ecx + 12), return address at ecx + 8, ebp at ecx + 16.
-      PIRN_CFI(".cfi_remember_state") PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x71, 0x0c, 0x06")
-          PIRN_CFI(".cfi_escape 0x10, 0x08, 0x02, 0x71, 0x08")
-              PIRN_CFI(".cfi_escape 0x10, 0x05, 0x02, 0x71, 0x10") "movl " PIRN_BLOCK_SP
-                                                                   "(%%ecx), %%esp\n\t"
-                                                                   "movl " PIRN_BLOCK_FP
-                                                                   "(%%ecx), %%ebp\n\t"
-                                                                   "jmpl *" PIRN_BLOCK_PC
-                                                                   "(%%ecx)\n\t" PIRN_CFI(".cfi_restore_state")
+      // CFA = *(ecx + 16), return address at ecx + 12, ebp at ecx + 20.
+      PIRN_CFI(".cfi_remember_state")
+      PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x71, 0x10, 0x06")
+      PIRN_CFI(".cfi_escape 0x10, 0x08, 0x02, 0x71, 0x0c")
+      PIRN_CFI(".cfi_escape 0x10, 0x05, 0x02, 0x71, 0x14")
+      PIRN_CFI(".cfi_offset esi, -4")
+      "movl " PIRN_BLOCK_SP "(%%ecx), %%esi\n\t"
+      "movl -4(%%esi), %%esi\n\t"
+      PIRN_CFI(".cfi_same_value esi")
+      "movl " PIRN_BLOCK_SP "(%%ecx), %%esp\n\t"
+      "movl " PIRN_BLOCK_FP "(%%ecx), %%ebp\n\t"
+      "jmpl *" PIRN_BLOCK_PC "(%%ecx)\n\t"
+      PIRN_CFI(".cfi_restore_state")
       :
-      : "r"(pc), "r"(sp), "r"(fp), "r"(value0), "r"(value1), "r"(block)
+      : "r"(sp), "r"(fp), "r"(value0), "r"(value1), "r"(block)
       : "memory");
+  // clang-format on
   __builtin_unreachable();
 }
 
@@ -370,40 +377,32 @@ PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept {
 
 namespace detail {
 /// Calls `function(first, second)` with an unwind table which says that the caller is `suspended`:
-/// CFA = *(ebx + 4), return address at ebx + 0, ebp at ebx + 8. The function's address is an argument, since a name
-/// inside an asm is invisible to link-time optimization.
-PIRN_NAKED inline word walk_as_if_called_by(const context* /*suspended*/, word /*first*/, word /*second*/,
-                                            word (* /*function*/)(word, word)) {
-  // clang-format off
-  asm volatile(
-      "pushl %ebx\n\t"
-      PIRN_CFI(".cfi_adjust_cfa_offset 4")
-      PIRN_CFI(".cfi_rel_offset ebx, 0")
-      "movl 8(%esp), %ebx\n\t"
-      "movl 12(%esp), %eax\n\t"
-      "movl 16(%esp), %ecx\n\t"
-      "movl 20(%esp), %edx\n\t"
-      "subl $8, %esp\n\t"
-      PIRN_CFI(".cfi_adjust_cfa_offset 8")
-      "pushl %ecx\n\t"
-      PIRN_CFI(".cfi_adjust_cfa_offset 4")
-      "pushl %eax\n\t"
-      PIRN_CFI(".cfi_adjust_cfa_offset 4")
-      PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x73, 0x04, 0x06")
-      PIRN_CFI(".cfi_escape 0x10, 0x08, 0x02, 0x73, 0x00")
-      PIRN_CFI(".cfi_escape 0x10, 0x05, 0x02, 0x73, 0x08")
-      PIRN_CFI(".cfi_same_value ebx")
-      "calll *%edx\n\t"
-      PIRN_CFI(".cfi_restore_state")
-      "addl $16, %esp\n\t"
-      PIRN_CFI(".cfi_adjust_cfa_offset -16")
-      "popl %ebx\n\t"
-      PIRN_CFI(".cfi_adjust_cfa_offset -4")
-      PIRN_CFI(".cfi_restore ebx")
-      "retl");
-  // clang-format on
-}
+/// CFA = *(ebx + 4), return address at ebx + 0, ebp at ebx + 8.
+word walk_as_if_called_by(const context* suspended, word first, word second, word (*function)(word, word))
+    PIRN_ASM_NAME("walk_as_if_called_by");
+PIRN_ASM_FUNCTION("walk_as_if_called_by",
+                  "pushl %ebx\n\t"
+                  ".cfi_adjust_cfa_offset 4\n\t.cfi_rel_offset ebx, 0\n\t"
+                  "movl 8(%esp), %ebx\n\tmovl 12(%esp), %eax\n\tmovl 16(%esp), %ecx\n\tmovl 20(%esp), %edx\n\t"
+                  "subl $8, %esp\n\t"
+                  ".cfi_adjust_cfa_offset 8\n\t"
+                  "pushl %ecx\n\t"
+                  ".cfi_adjust_cfa_offset 4\n\t"
+                  "pushl %eax\n\t"
+                  ".cfi_adjust_cfa_offset 4\n\t"
+                  ".cfi_remember_state\n\t"
+                  ".cfi_escape 0x0f, 0x03, 0x73, 0x04, 0x06\n\t"
+                  ".cfi_escape 0x10, 0x08, 0x02, 0x73, 0x00\n\t"
+                  ".cfi_escape 0x10, 0x05, 0x02, 0x73, 0x08\n\t"
+                  ".cfi_offset esi, -4\n\t"
+                  ".cfi_same_value ebx\n\t"
+                  "calll *%edx\n\t"
+                  ".cfi_restore_state\n\t"
+                  "addl $16, %esp\n\t"
+                  ".cfi_adjust_cfa_offset -16\n\t"
+                  "popl %ebx\n\t"
+                  ".cfi_adjust_cfa_offset -4\n\t.cfi_restore ebx\n\t"
+                  "retl");
 }  // namespace detail
 
 }  // namespace pirn::inline PIRN_ABI::arch
