@@ -154,8 +154,8 @@ class Worker:
     def is_home_of(self, block):
         """Whether a fiber of this worker lives there."""
         ended = range(JOIN_ENDED, JOIN_FAILED + 1)
-        return (word_at(block["home_"]) == address_of(self.pointer)
-                and address_of(block["state"]["pc"]) not in ended and word_at(block["join_word"]) not in ended)
+        return (address_of(block["home_"]) == address_of(self.pointer)
+                and address_of(block["state"]["pc"]) not in ended)
 
     def find_running(self, fibers):
         if self.thread is None:

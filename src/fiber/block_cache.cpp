@@ -21,7 +21,7 @@ void* free_blocks = nullptr;
 std::uint32_t untouched = 0;  // blocks at the end of the newest chunk that were never taken
 
 // Who lists the fibers reads of every block whose home it is: the last word of this part, which stays as it is.
-constexpr std::size_t readable = sizeof(run_node) + sizeof(agent) + sizeof(platform::atomic<worker*>);
+constexpr std::size_t readable = sizeof(run_node) + sizeof(agent) + sizeof(worker*);
 
 void*& link_of(void* block) noexcept { return *reinterpret_cast<void**>(static_cast<char*>(block) + readable); }
 

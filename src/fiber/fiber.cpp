@@ -80,6 +80,7 @@ std::uintptr_t report_if_detached(fiber_control* self) noexcept {
 }
 
 void retire(fiber_control* f, std::uintptr_t outcome) noexcept {
+  f->leave_block();
   std::uintptr_t state = join_possible;
   // Once the word says ended, another thread may free the block and the stack.
   while (!f->join_word.compare_exchange_weak(state, state == join_possible ? outcome : join_waking,

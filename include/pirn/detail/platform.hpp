@@ -20,6 +20,8 @@ namespace pirn::inline PIRN_ABI::platform {
 
 template <class T>
 using atomic = std::atomic<T>;
+template <class T>
+using atomic_ref = std::atomic_ref<T>;
 using std::memory_order_acq_rel;
 using std::memory_order_acquire;
 using std::memory_order_relaxed;

@@ -84,7 +84,6 @@ PIRN_ALWAYS_INLINE void free_block(worker* here, fiber_control* f, std::uintptr_
   if (f->memory) {
     give_stack_back(here, f->memory);
   }
-  f->leave_block();
   give_block_back(here, f);
 }
 
@@ -122,9 +121,11 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
     // the back, since the other fibers of a batch end meanwhile, and it need not suspend for each.
     const joiner waiting = *reinterpret_cast<const joiner*>(state & ~joiner::neighbour_bit);
     waiting.who->claim(waiting.epoch, wake_reason::notified);
+    self->leave_block();
     self->join_word.store(outcome, platform::memory_order_release);
     w->queue.push_back(static_cast<fiber_control*>(waiting.who));
   } else {
+    self->leave_block();
     pending = pending_end(self, outcome);
   }
   run_node* const next = w->spend_switch() ? w->queue.leave_to_scheduler() : w->queue.leave();
@@ -193,9 +194,9 @@ struct fiber_block : fiber_control {
 /// The smallest stack that a fiber is given.
 inline constexpr std::size_t least_stack_bytes = sizeof(fiber_cold_part) + 2048;
 
-/// Makes a new fiber's block, without a stack. Null if there is no memory for it.
+/// Makes a new fiber's block, without a stack; nobody knows of it yet. Null if there is no memory for it.
 template <class F>
-PIRN_ALWAYS_INLINE fiber_control* make_block(worker* here, worker* to, std::uint64_t number, F&& body) {
+PIRN_ALWAYS_INLINE fiber_control* make_block(worker* here, std::uint64_t number, F&& body) {
   using callable = std::decay_t<F>;
   static_assert(std::invocable<callable>, "a fiber runs a callable without parameters");
   using plain = fiber_block<callable>;
@@ -218,7 +219,6 @@ PIRN_ALWAYS_INLINE fiber_control* make_block(worker* here, worker* to, std::uint
     throw;
   }
   f->begin_in(&block::entry);
-  f->settle_in(to);
   return f;
 }
 
@@ -247,7 +247,7 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, 
   }
   fiber_control* f = nullptr;
   try {
-    f = make_block(here, to, here != nullptr ? here->make_id() : make_foreign_id(), std::forward<F>(body));
+    f = make_block(here, here != nullptr ? here->make_id() : make_foreign_id(), std::forward<F>(body));
   } catch (...) {
     give_stack_back(here, found.value);
     throw;
@@ -265,6 +265,7 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, 
   if (how.stop.stop_possible()) {
     follow_token(f, how.stop);
   }
+  f->settle_in(to);
   if (to == here) {
     launch_here(here, f);
   } else {
@@ -291,7 +292,7 @@ PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body) {
   }
   fiber_control* f = nullptr;
   try {
-    f = make_block(here, here, here->make_id(), std::forward<F>(body));
+    f = make_block(here, here->make_id(), std::forward<F>(body));
   } catch (...) {
     here->stacks.unreserve();
     throw;
@@ -300,6 +301,7 @@ PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body) {
     here->stacks.unreserve();
     throw_no_fiber(make_error_code(stack_error::out_of_memory));
   }
+  f->settle_in(here);
   launch_here(here, f);
   here->blocks.prefetch(2);
   return f;

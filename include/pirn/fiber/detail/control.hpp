@@ -68,11 +68,13 @@ struct alignas(16) fiber_cold_part {
 struct fiber_control : run_node, agent {
   explicit fiber_control(std::uint64_t number) noexcept : agent(agent::kind::fiber, number) {}
   // -- one cache line with the bases: what a wake-up and a switch touch
-  /// The worker that it belongs to, and null for a block without a fiber.
-  [[nodiscard]] PIRN_ALWAYS_INLINE worker* home() const noexcept { return home_.load(platform::memory_order_acquire); }
+  /// The worker that it belongs to; null for a block without a fiber, and for one whose end has been announced.
+  [[nodiscard]] PIRN_ALWAYS_INLINE worker* home() const noexcept {
+    return platform::atomic_ref<worker*>(const_cast<worker*&>(home_)).load(platform::memory_order_acquire);
+  }
 
  private:
-  platform::atomic<worker*> home_;
+  worker* home_;  ///< outlives the object in its block: the constructor leaves it null, for others may look
 
  public:
   // -- the next line, which leaves room for a callable of three words
@@ -117,14 +119,16 @@ struct fiber_control : run_node, agent {
     return static_cast<fiber_control**>(state.sp);
   }
 
-  /// Whether it has not ended. Its own worker's thread only, where it may interrupt anything.
+  /// Whether a fiber that has a home has not ended. Its own worker's thread only, where it may interrupt anything.
   [[nodiscard]] bool lives() const noexcept {
-    return ended_here() == join_possible && !has_ended(join_word.load(platform::memory_order_acquire));
+    return ended_here() == join_possible;
   }
   /// From here on who lists the fibers of `on` finds it.
-  PIRN_ALWAYS_INLINE void settle_in(worker* on) noexcept { home_.store(on, platform::memory_order_release); }
-  /// It is gone; the block may hold another.
-  PIRN_ALWAYS_INLINE void leave_block() noexcept { home_.store(nullptr, platform::memory_order_release); }
+  PIRN_ALWAYS_INLINE void settle_in(worker* on) noexcept {
+    platform::atomic_ref<worker*>(home_).store(on, platform::memory_order_release);
+  }
+  /// It has ended, and is about to be known to others, who may put another into the block.
+  PIRN_ALWAYS_INLINE void leave_block() noexcept { settle_in(nullptr); }
 
   /// The part that is made when first needed, on the fiber's stack: by the spawner before the fiber runs, else by the
   /// fiber. From then on the stack stays until the fiber is joined.

@@ -82,6 +82,7 @@ class alignas(64) worker {
   /// Takes such a fiber for its handle; returns its join_state.
   PIRN_ALWAYS_INLINE std::uintptr_t take_ended(fiber_control* f) noexcept {
     *f->kept_at() = nullptr;
+    f->leave_block();
     return f->ended_here();
   }
   /// Counts a switch. True when it is time for the scheduler to have a look. (This form is one instruction on memory
