@@ -96,7 +96,7 @@ class generator_yield : public detail::generator_producer {
   using value_type = typename element::value_type;
 
   /// Hands one element to the consumer, and returns when the next is wanted.
-  PIRN_ALWAYS_INLINE void operator()(const value_type& value)
+  PIRN_ALWAYS_INLINE void operator()(value_type value)
     requires(element::by_value)
   {
     detail::word first, second;
@@ -185,16 +185,15 @@ class generator_iterator {
   friend class detail::generator_base<T>;
   explicit PIRN_ALWAYS_INLINE generator_iterator(detail::generator_control* control) noexcept : control_(control) {}
 
-  PIRN_ALWAYS_INLINE void advance(detail::word second) {
+  PIRN_ALWAYS_INLINE void advance(detail::word message) {
     if (producer_.flagged()) [[unlikely]] {
       detail::generator_misused(control_);
     }
     detail::generator_side producer = producer_.take();
-    detail::word first = detail::no_word();
-    producer.resume(first, second);
+    second_ = detail::no_word();
+    first_ = message;
+    producer.resume(first_, second_);
     producer_ = producer;
-    first_ = first;
-    second_ = second;
     if (producer_.flagged()) [[unlikely]] {
       producer_.sanitizer.forget();
       detail::generator_ended(control_);

@@ -102,9 +102,9 @@ struct generator_side {
     switch_to_consumer(at, first, second);
     sanitizer.arrive();
   }
-  PIRN_ALWAYS_INLINE void pass(word& first, word second) noexcept {
+  PIRN_ALWAYS_INLINE void pass(word& first) noexcept {
     sanitizer.leave();
-    switch_to_delegate(at, first, second);
+    switch_to_delegate(at, first);
     sanitizer.arrive();
   }
 };
@@ -139,6 +139,7 @@ struct generator_message {
   /// For who is delegated to: the consumer to yield to, to be given back here at the end. From who was cancelled: the
   /// generator that delegates to it, which is to be cancelled next.
   generator_side side{};
+  generator_control* whom = nullptr;  ///< who is delegated to
 };
 
 // ---- cold code: never gets a side that is in use, not even by value, since that may be by address ---------------
@@ -243,12 +244,12 @@ class generator_producer {
     if (inner->status == generator_status::ended) {
       return;
     }
-    generator_message message{nullptr, consumer_.take()};
+    generator_message message{nullptr, consumer_.take(), inner};
     generator_side side = inner->at;
     inner->status = generator_status::lent;
     inner->delegation = &message;
     word first = reinterpret_cast<word>(&message);
-    side.pass(first, reinterpret_cast<word>(inner));
+    side.pass(first);
     if (inner->how == ending::unwound) [[unlikely]] {
       consumer_ = side;
       told(first);
@@ -327,8 +328,10 @@ struct generator_control_of : generator_control {
 template <class Control>
 struct generator_run {
   // Inlined: the yield object shares the frame of a body that is inlined too.
-  [[noreturn]] PIRN_ALWAYS_INLINE static void run(word control, const peer& from, word message) {
-    auto& self = *reinterpret_cast<Control*>(control);
+  // `message` is who begins, or one that says so if a generator delegates to this one.
+  [[noreturn]] PIRN_ALWAYS_INLINE static void run(const peer& from, word message) {
+    auto& self = static_cast<Control&>(*(arch::is_flagged(from) ? reinterpret_cast<generator_message*>(message)->whom
+                                                                : reinterpret_cast<generator_control*>(message)));
     generator_side side{from};
     side.sanitizer.arrive();
     typename Control::yield yield(self, side, message);

@@ -28,7 +28,7 @@ class inline_yield {
   inline_yield(const inline_yield&) = delete;
   inline_yield& operator=(const inline_yield&) = delete;
 
-  PIRN_ALWAYS_INLINE void operator()(const value_type& value)
+  PIRN_ALWAYS_INLINE void operator()(value_type value)
     requires(element::by_value)
   {
     give(value);

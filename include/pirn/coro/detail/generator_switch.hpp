@@ -1,16 +1,18 @@
 // The switches of a generator: arch::transfer with one difference. As the two sides are never alike, each direction has
 // registers of its own for whom to go to and for who went, so that nothing has to be moved out of the way first.
 //
-//   x86-64             whom to go to     who went, or comes     words that go     words that come
-//   switch_to_producer   r8, r9, r10       rdi, rsi, rdx          r12, r13          rax, rcx
-//   switch_to_consumer    rdi, rsi, rdx     r8, r9, r10            rax, rcx          r12
-//   switch_to_delegate     r8, r9, r10       rdi, rsi, rdx          r12, r13          r12
+//   x86-64               whom to go to     who goes, or comes     words that go     words that come
+//   switch_to_producer   r12, r13, r14     rdi, r15, rsi          rdx               rax, rcx
+//   switch_to_consumer   rdi, r15, rsi     r12, r13, r14          rax, rcx          rdx
+//   switch_to_delegate   r12, r13, r14     rdi, r15, rsi          rdx               rdx
 //
 // The peer of a side is therefore in the same registers when it comes and when the side goes to it again, and a switch
 // has 6 instructions instead of 9. Everything but sp and fp is clobbered, as by any switch. Since each side saves fp in
 // the switch, compilers keep in it what a loop carries around: the counter of the one side and the sum of the other
-// never touch memory. More registers that the sides share out (r12 and r13 for the consumer, r14 and r15 for the
-// producer) were tried, and made no loop faster; they cost a recursive body eight instructions an element.
+// never touch memory. Which registers is not arbitrary: what ordinary calls preserve (r12 to r15) need not be moved
+// away for the sake of calls on cold paths, and compilers do that on the hot path. rbx is none of them, since it may be
+// a frame's base register.
+// More registers that the sides share out, each keeping two across the switch, were tried and made no loop faster.
 //
 // switch_to_delegate is for delegation: it resumes one generator from another, and is itself resumed like a generator.
 // Other instruction sets use arch::transfer for all of it.
@@ -50,36 +52,33 @@ PIRN_ALWAYS_INLINE word no_word() noexcept {
 
 /// Where a generator begins, as a type for arch::prepare: start_frame hands over r12 to r15, rdi, rsi, rdx.
 template <class Run>
-PIRN_NONE void generator_entry(void* message, void* control, void*, word, word pc, word sp, word fp) {
-  Run::run(reinterpret_cast<word>(control),
-           peer{reinterpret_cast<void*>(pc), reinterpret_cast<void*>(sp), reinterpret_cast<void*>(fp)},
-           reinterpret_cast<word>(message));
+PIRN_NONE void generator_entry(void*, void*, void*, word sp, word pc, word fp, word message) {
+  Run::run(peer{reinterpret_cast<void*>(pc), reinterpret_cast<void*>(sp), reinterpret_cast<void*>(fp)}, message);
 }
 
-/// Suspends the consumer, flagged if `mark` is 1, and resumes the generator `to`; the words that go replace those that
-/// come.
+/// Suspends the consumer, flagged if `mark` is 1, and resumes the generator `to` with the message `first`. The two
+/// words of its element come back.
 template <word mark = 0>
 PIRN_SWITCH_INLINE void switch_to_producer(peer& to, word& first, word& second) noexcept {
   const arch::detail::fp_words fp_control;
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
-  const word sent0 = first, sent1 = second;
-  register void* pc asm("r8") = target_pc;
-  register void* sp asm("r9") = target_sp;
-  register void* fp asm("r10") = target_fp;
-  register word out0 asm("r12") = sent0;
-  register word out1 asm("r13") = sent1;
+  const word sent = first;
+  register void* pc asm("r12") = target_pc;
+  register void* sp asm("r13") = target_sp;
+  register void* fp asm("r14") = target_fp;
+  register word message asm("rdx") = sent;
   register word in0 asm("rax");
   register word in1 asm("rcx");
   if constexpr (mark == 0) {
-    asm volatile(PIRN_GENERATOR_SWITCH("r8", "r9", "r10", "rdi", "rsi", "rdx", "")
-                 : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(out0), "+r"(out1), "=r"(in0), "=r"(in1)
+    asm volatile(PIRN_GENERATOR_SWITCH("r12", "r13", "r14", "rdi", "r15", "rsi", "")
+                 : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(message), "=r"(in0), "=r"(in1)
                  :
-                 : "rbx", "rdi", "rsi", "rdx", "r11", "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
+                 : "rbx", "rdi", "rsi", "r8", "r9", "r10", "r11", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
   } else {
-    asm volatile(PIRN_GENERATOR_SWITCH("r8", "r9", "r10", "rdi", "rsi", "rdx", "orq $1, %%rsi\n\t")
-                 : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(out0), "+r"(out1), "=r"(in0), "=r"(in1)
+    asm volatile(PIRN_GENERATOR_SWITCH("r12", "r13", "r14", "rdi", "r15", "rsi", "orq $1, %%r15\n\t")
+                 : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(message), "=r"(in0), "=r"(in1)
                  :
-                 : "rbx", "rdi", "rsi", "rdx", "r11", "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
+                 : "rbx", "rdi", "rsi", "r8", "r9", "r10", "r11", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
   }
   const word received0 = in0, received1 = in1;
   void *const from_pc = pc, *const from_sp = sp, *const from_fp = fp;
@@ -97,41 +96,40 @@ PIRN_SWITCH_INLINE void switch_to_consumer(peer& to, word& first, word second) n
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   const word sent0 = first, sent1 = second;
   register void* pc asm("rdi") = target_pc;
-  register void* sp asm("rsi") = target_sp;
-  register void* fp asm("rdx") = target_fp;
+  register void* sp asm("r15") = target_sp;
+  register void* fp asm("rsi") = target_fp;
   register word out0 asm("rax") = sent0;
   register word out1 asm("rcx") = sent1;
-  register word in0 asm("r12");
-  asm volatile(PIRN_GENERATOR_SWITCH("rdi", "rsi", "rdx", "r8", "r9", "r10", "")
-               : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(out0), "+r"(out1), "=r"(in0)
+  register word message asm("rdx");
+  asm volatile(PIRN_GENERATOR_SWITCH("rdi", "r15", "rsi", "r12", "r13", "r14", "")
+               : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(out0), "+r"(out1), "=r"(message)
                :
-               : "rbx", "r8", "r9", "r10", "r11", "r13", "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
-  const word received0 = in0;
+               : "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", PIRN_CLOBBER_FLOAT, "memory", "cc");
+  const word received = message;
   void *const from_pc = pc, *const from_sp = sp, *const from_fp = fp;
   to.pc = from_pc;
   to.sp = from_sp;
   to.fp = from_fp;
-  first = received0;
+  first = received;
   fp_control.restore();
 }
 
 /// Suspends a generator, flagged, and resumes another one; the message of who resumes it replaces `first`.
-PIRN_SWITCH_INLINE void switch_to_delegate(peer& to, word& first, word second) noexcept {
+PIRN_SWITCH_INLINE void switch_to_delegate(peer& to, word& first) noexcept {
   const arch::detail::fp_words fp_control;
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
-  const word sent0 = first, sent1 = second;
-  register void* to_pc asm("r8") = target_pc;
-  register void* to_sp asm("r9") = target_sp;
-  register void* to_fp asm("r10") = target_fp;
-  register word message asm("r12") = sent0;
-  register word out1 asm("r13") = sent1;
+  const word sent = first;
+  register void* to_pc asm("r12") = target_pc;
+  register void* to_sp asm("r13") = target_sp;
+  register void* to_fp asm("r14") = target_fp;
+  register word message asm("rdx") = sent;
   register void* pc asm("rdi");
-  register void* sp asm("rsi");
-  register void* fp asm("rdx");
-  asm volatile(PIRN_GENERATOR_SWITCH("r8", "r9", "r10", "rdi", "rsi", "rdx", "orq $1, %%rsi\n\t")
-               : "+r"(to_pc), "+r"(to_sp), "+r"(to_fp), "+r"(message), "+r"(out1), "=&r"(pc), "=&r"(sp), "=&r"(fp)
+  register void* sp asm("r15");
+  register void* fp asm("rsi");
+  asm volatile(PIRN_GENERATOR_SWITCH("r12", "r13", "r14", "rdi", "r15", "rsi", "orq $1, %%r15\n\t")
+               : "+r"(to_pc), "+r"(to_sp), "+r"(to_fp), "+r"(message), "=&r"(pc), "=&r"(sp), "=&r"(fp)
                :
-               : "rax", "rbx", "rcx", "r11", "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
+               : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", PIRN_CLOBBER_FLOAT, "memory", "cc");
   const word received = message;
   void *const from_pc = pc, *const from_sp = sp, *const from_fp = fp;
   to.pc = from_pc;
@@ -145,29 +143,29 @@ PIRN_SWITCH_INLINE void switch_to_delegate(peer& to, word& first, word second) n
 [[noreturn]] PIRN_ALWAYS_INLINE void end_to_consumer(const peer& to) noexcept {
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   register void* pc asm("rdi") = target_pc;
-  register void* sp asm("rsi") = target_sp;
-  register void* fp asm("rdx") = target_fp;
-  register word ended asm("r9") = arch::peer_flag;
-  asm volatile(PIRN_GENERATOR_GO("rdi", "rsi", "rdx") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
+  register void* sp asm("r15") = target_sp;
+  register void* fp asm("rsi") = target_fp;
+  register word ended asm("r13") = arch::peer_flag;
+  asm volatile(PIRN_GENERATOR_GO("rdi", "r15", "rsi") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
   __builtin_unreachable();
 }
 
 /// The last switch of a generator, to one that delegates to it.
 [[noreturn]] PIRN_ALWAYS_INLINE void end_to_delegator(const peer& to) noexcept {
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
-  register void* pc asm("r8") = target_pc;
-  register void* sp asm("r9") = target_sp;
-  register void* fp asm("r10") = target_fp;
-  register word ended asm("rsi") = arch::peer_flag;
-  asm volatile(PIRN_GENERATOR_GO("r8", "r9", "r10") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
+  register void* pc asm("r12") = target_pc;
+  register void* sp asm("r13") = target_sp;
+  register void* fp asm("r14") = target_fp;
+  register word ended asm("r15") = arch::peer_flag;
+  asm volatile(PIRN_GENERATOR_GO("r12", "r13", "r14") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
   __builtin_unreachable();
 }
 
 #else
 
 template <class Run>
-PIRN_NONE void generator_entry(void* pc, void* sp, void* fp, word message, word control, word, word) {
-  Run::run(control, peer{pc, sp, fp}, message);
+PIRN_NONE void generator_entry(void* pc, void* sp, void* fp, word message, word, word, word) {
+  Run::run(peer{pc, sp, fp}, message);
 }
 
 template <word mark = 0>
@@ -186,7 +184,8 @@ PIRN_ALWAYS_INLINE void switch_to_consumer(peer& to, word& first, word second) n
   switch_to_producer(to, first, second);
 }
 
-PIRN_ALWAYS_INLINE void switch_to_delegate(peer& to, word& first, word second) noexcept {
+PIRN_ALWAYS_INLINE void switch_to_delegate(peer& to, word& first) noexcept {
+  word second = no_word();
   switch_to_producer<1>(to, first, second);
 }
 
