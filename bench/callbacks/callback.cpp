@@ -98,5 +98,6 @@ class service {
 int main() {
   const auto kept = std::make_unique<server>();
   service kv(*kept);
-  bench::callbacks_rows("callback", *kept, [&](std::string_view line) { kv.begin(line); });
+  bench::callbacks_rows(
+      "callback", *kept, [&](std::string_view line) { kv.begin(line); }, "a function for what follows each wait");
 }
