@@ -268,7 +268,7 @@ TEST(continuation, start_enters_the_body_at_once) {
 
 TEST(continuation, start_and_end_in_one) {
   stacks memory;
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     auto [k, x] = continuation<int>::start(
         memory, [](continuation<int> back, int first) { return std::move(back).finish(first + 1); }, i);
     EXPECT_FALSE(k);
@@ -404,5 +404,22 @@ TEST(continuation, goes_on_in_another_thread) {
   EXPECT_EQ(k.exchange(1), pthread_t());
   EXPECT_FALSE(k);
 }
+
+#if defined(PIRN_TSAN)
+TEST(continuation, thread_sanitizer_knows_who_runs) {
+  stacks memory;
+  void* const outside = __tsan_get_current_fiber();
+  continuation<void*()> k(memory, [](continuation<void(void*)> back) -> continuation<void(void*)>::finished {
+    for (;;) {
+      back.exchange(__tsan_get_current_fiber());
+    }
+  });
+  void* const inside = k.exchange();
+  EXPECT_NE(inside, outside);
+  EXPECT_EQ(__tsan_get_current_fiber(), outside);
+  EXPECT_EQ(k.exchange(), inside);
+  EXPECT_EQ(__tsan_get_current_fiber(), outside);
+}
+#endif
 
 }  // namespace
