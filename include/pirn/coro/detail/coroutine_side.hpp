@@ -45,7 +45,7 @@ struct coroutine_record_base {
   sanitizer_state sanitizer;
 };
 template <class Body>
-struct alignas(16) alignas(Body) coroutine_record : coroutine_record_base {
+struct alignas(alignof(Body) < 16 ? 16 : alignof(Body)) coroutine_record : coroutine_record_base {
   static_assert(alignof(Body) <= 4096);
   template <class Source>
   coroutine_record(const stack& memory, Source&& source) : body(std::forward<Source>(source)) {

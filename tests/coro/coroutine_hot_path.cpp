@@ -1,0 +1,38 @@
+// Loops over coroutines whose machine code coroutine_hot_path_test.py looks at. It needs no library to be compiled.
+#include <cstdint>
+
+#include "pirn/coro/coroutine.hpp"
+#include "pirn/stack/frame_buffer.hpp"
+
+using word = std::uint64_t;
+
+namespace {
+
+struct count_up {
+  word operator()(pirn::coroutine<word()>::yield& yield) const {
+    for (word i = 0;; ++i) {
+      yield(i);
+    }
+  }
+};
+
+}  // namespace
+
+pirn::coroutine<word()> make_counter(const pirn::stack& memory) { return pirn::coroutine<word()>(memory, count_up()); }
+
+extern "C" {
+
+word resume_all(pirn::coroutine<word()>& one, word times) {
+  word sum = 0;
+  for (word i = 0; i < times; ++i) {
+    sum += one.resume();
+  }
+  return sum;
+}
+
+void create_run_destroy(const pirn::stack& memory, word& ran, word times) {
+  for (word i = 0; i < times; ++i) {
+    pirn::coroutine<void()>(memory, [&ran](pirn::coroutine<void()>::yield&) { ++ran; }).resume();
+  }
+}
+}
