@@ -124,7 +124,7 @@ class coroutine_yield<void(Out...), void(In...)> : public coroutine_locals {
   /// from outside, or from within another coroutine. (Of one whose stack lies inside this one's own it suspends both.)
   /// A suspension point: any thread may resume it, and destroying the coroutine unwinds it from here.
   PIRN_ALWAYS_INLINE received operator()(Out... value) {
-    if (stack_position() - limit_ >= size_) [[unlikely]] {
+    if (stack_position() - limit_ > size_) [[unlikely]] {
       coroutine_misused(
           "pirn: coroutine: yield called outside: its coroutine is not the one that runs (suspended, ended, or waiting "
           "for another one that it resumed)");

@@ -108,7 +108,7 @@ PIRN_ALWAYS_INLINE void transfer(arch::peer& to, arch::word (&words)[arch::value
   }
 }
 
-/// An sp of the running function, or a little above it.
+/// An sp of the running function, or one above it, up to where its frame begins.
 PIRN_ALWAYS_INLINE arch::word stack_position() noexcept {
 #if defined(__x86_64__) && !defined(__ILP32__)
   arch::word sp;
