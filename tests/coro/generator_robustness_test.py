@@ -22,7 +22,10 @@ def build_and_run(folder, compiler, level):
     made = subprocess.run([*command, "-o", program, "-pthread"], capture_output=True, text=True)
     if made.returncode:
         return False, made.stderr[-3000:]
-    ran = subprocess.run([program], capture_output=True, text=True, timeout=60)
+    try:
+        ran = subprocess.run([program], capture_output=True, text=True, timeout=20)
+    except subprocess.TimeoutExpired:
+        return False, "it hangs"
     return ran.returncode == 0, ran.stdout + ran.stderr
 
 
