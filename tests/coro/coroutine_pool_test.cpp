@@ -100,8 +100,9 @@ TEST(coroutine_pool_test, a_job_that_is_dropped_is_unwound) {
   const auto owned = std::make_shared<int>(1);
   {
     const auto job = pool.start([held = owned, &owned](auto& yield) {
-      const std::shared_ptr<int> local = owned;
-      EXPECT_EQ(owned.use_count(), 3);
+      std::shared_ptr<int> local;
+      local = owned;
+      EXPECT_EQ(local.use_count(), 3);
       yield();
       ADD_FAILURE();
     });

@@ -52,7 +52,7 @@ class coroutine_locals {
 template <class T>
 class coroutine_local {
  public:
-  explicit coroutine_local(T initial = T()) : initial_(std::move(initial)) {}
+  explicit coroutine_local(const T& initial = T()) : initial_(initial) {}
   coroutine_local(const coroutine_local&) = delete;
   coroutine_local& operator=(const coroutine_local&) = delete;
 
