@@ -31,7 +31,7 @@ add_dependencies(pirn_c_static pirn_c_archive)
 target_link_libraries(
   pirn_c_static
   INTERFACE $<BUILD_INTERFACE:$<TARGET_FILE:pirn_c_archive>>
-            $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/$<TARGET_FILE_NAME:pirn_c_archive>>)
+            $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/${CMAKE_STATIC_LIBRARY_PREFIX}pirn_c${CMAKE_STATIC_LIBRARY_SUFFIX}>)
 
 set_target_properties(pirn_c PROPERTIES LINKER_LANGUAGE C)
 foreach(name IN ITEMS c c_static)
