@@ -1,12 +1,15 @@
-// pirn's coroutine on a stack from a cache of a pool.
+// pirn's coroutine on one guarded stack that is used again.
 #include "coro_spawn.hpp"
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/stack/guarded_pool.hpp"
 
 int main() {
   pirn::guarded_pool pool;
-  pirn::guarded_pool::cache stacks(pool, bench::input("STACK"));
+  const pirn::stack_result got = pool.allocate(bench::input("STACK"));
+  bench::check(static_cast<bool>(got), "there is a stack");
   std::uint64_t ran = 0;
   bench::coro_spawn_row(
-      "pirn", ran, [&] { pirn::coroutine<void()>(stacks, [&ran](auto&) { ++ran; }).resume(); }, "stacks from a cache");
+      "pirn", ran, [&, memory = got.value] { pirn::coroutine<void()>(memory, [&ran](auto&) { ++ran; }).resume(); },
+      "on a reused stack");
+  pool.deallocate(got.value);
 }

@@ -1,0 +1,13 @@
+// pirn's coroutine on a stack that it takes from a cache of a pool and gives back.
+#include "coro_spawn.hpp"
+#include "pirn/coro/coroutine.hpp"
+#include "pirn/stack/guarded_pool.hpp"
+
+int main() {
+  pirn::guarded_pool pool;
+  pirn::guarded_pool::cache stacks(pool, bench::input("STACK"));
+  std::uint64_t ran = 0;
+  bench::coro_spawn_row(
+      "pirn-pooled", ran, [&] { pirn::coroutine<void()>(stacks, [&ran](auto&) { ++ran; }).resume(); },
+      "stacks from a cache of a pool");
+}
