@@ -44,7 +44,7 @@ std::size_t read_number(const char* path) noexcept {
   char buffer[32] = {};
   const ssize_t got = read(file, buffer, sizeof buffer - 1);
   close(file);
-  return got > 0 ? std::strtoull(buffer, nullptr, 10) : SIZE_MAX;
+  return got > 0 ? static_cast<std::size_t>(std::strtoull(buffer, nullptr, 10)) : SIZE_MAX;
 }
 
 /// ENOMEM of mmap, mprotect and madvise has several causes and the kernel does not say which: see what is exhausted.

@@ -44,9 +44,9 @@ void stack_taken_back(const stack& value) noexcept { __lsan_unregister_root_regi
 #endif
 
 namespace {
-// Classes are 2^n * {4, 5, 6, 7} / 4 bytes, n from 12 (4 KiB) to 36 (64 GiB).
+// Classes are 2^n * {4, 5, 6, 7} / 4 bytes, n from 12 (4 KiB) to 36 (64 GiB), or to 30 in a 32-bit address space.
 constexpr unsigned smallest_bits = 12;
-constexpr unsigned largest_bits = 36;
+constexpr unsigned largest_bits = sizeof(void*) > 4 ? 36 : 30;
 constexpr unsigned steps = 4;
 constexpr std::size_t class_count = std::size_t{largest_bits - smallest_bits} * steps + 1;
 
@@ -335,7 +335,9 @@ guarded_pool::cache::~cache() {
 
 std::size_t guarded_pool::cache::stack_size() const noexcept { return class_->stack_size(); }
 
-void guarded_pool::cache::clear() noexcept { give_oldest(count_.load(platform::memory_order_relaxed) - reserved_); }
+void guarded_pool::cache::clear() noexcept {
+  give_oldest(count_.load(platform::memory_order_relaxed) - static_cast<std::uint32_t>(reserved_));
+}
 
 void guarded_pool::cache::give_oldest(std::uint32_t number) noexcept {
   const std::uint32_t count = count_.load(platform::memory_order_relaxed);
@@ -366,7 +368,7 @@ void guarded_pool::cache::deallocate_slow(const stack& value) noexcept {
     return;
   }
   // The older half goes back: `value` and what was used with it stays.
-  give_oldest(std::min(capacity_ / 2, capacity_ - reserved_));
+  give_oldest(std::min(capacity_ / 2, capacity_ - static_cast<std::uint32_t>(reserved_)));
   deallocate(value);
 }
 

@@ -10,8 +10,10 @@
 namespace pirn::inline PIRN_ABI::detail {
 
 namespace {
-constexpr std::size_t first_slab = std::size_t{64} << 20;
-constexpr std::size_t largest_slab = std::size_t{16} << 30;
+// A 32-bit address space has no room for more than a few dozen slabs of a few MiB.
+constexpr bool wide = sizeof(void*) > 4;
+constexpr std::size_t first_slab = std::size_t{wide ? 64 : 4} << 20;
+constexpr std::size_t largest_slab = std::size_t{wide ? 16 * 1024 : 128} << 20;
 }  // namespace
 
 stack_class::stack_class(const guarded_pool_options& how, stack_quota& quota, std::size_t stack_size)
