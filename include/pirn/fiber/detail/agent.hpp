@@ -1,6 +1,10 @@
 // What can wait: a fiber or a plain OS thread, behind one word that decides who wakes it and why.
 #pragma once
 
+#if !defined(__x86_64__) || defined(__ILP32__)
+#error "pirn: fibers run on x86-64 only; contexts, stacks and coroutines run on this instruction set too"
+#endif
+
 #include <cstdint>
 
 #include "pirn/detail/platform.hpp"

@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""Builds the layers without a scheduler for other instruction sets and runs their tests in an emulator.
+
+    cross.py                      everything, on all four
+    cross.py --target riscv64     on one: aarch64, i386, riscv64, ppc64le
+    cross.py --part conformance   the conformance program in all its builds (or: profile, unit)
+    cross.py --only REGEX         of the unit tests and builds those whose name matches
+    cross.py --list               prints what would be run
+
+The conformance program is built with gcc and clang at several levels and options; a profiling signal strikes it while
+the emulator runs one instruction at a time. The unit tests of context, stack and coro are found by their names.
+i386 runs without an emulator where the kernel allows. What is not installed is skipped and named.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+CONTEXT = ROOT / "tests" / "context"
+GOOGLETEST = Path("/usr/src/googletest/googletest")
+WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror".split()
+COMMON = ["-std=c++20", "-fasynchronous-unwind-tables", "-fno-plt", "-pthread", f"-I{ROOT}/include"]
+# Options that mean nothing for a target or without linking.
+QUIET = {"gcc": [], "clang": ["-Wno-unused-command-line-argument"]}
+MOST_FAILURES_SHOWN = 5
+SKIPPED = 77
+# Layers whose tests run here, and whose sources, with those of detail, are linked to them.
+LAYERS = ["context", "stack", "coro"]
+# Tests of what the host's compilers and its sanitizers do.
+HOST_ONLY = re.compile(r"sanitizer_test|_slow_test")
+# qemu-user says yes to guard pages and sets none, and a 32-bit address space has no room for what the tests of the
+# pool and of its limits reserve.
+NEEDS_GUARDS = re.compile(r"guarded_pool|overflow|stack_stack")
+
+
+class Target:
+    """A cross compiler's name, the emulator that runs its programs, and what is particular about it."""
+
+    def __init__(self, triple, emulator, extra, gcc=(), clang=()):
+        self.triple, self.emulator, self.extra = triple, emulator, extra
+        self.options = {"gcc": list(gcc), "clang": list(clang)}
+
+    def compiler(self, kind):
+        return [f"{self.triple}-g++"] if kind == "gcc" else ["clang++-22", f"--target={self.triple}"]
+
+    def missing(self, kind):
+        """What of the tools is not installed. Clang links with the other's libraries and linker."""
+        tools = [f"{self.triple}-g++", self.compiler(kind)[0]]
+        if not self.runs_natively():
+            tools.append(self.emulator)
+        return [tool for tool in tools if not shutil.which(tool)]
+
+    def root(self):
+        return f"/usr/{self.triple}"
+
+    def runs_natively(self):
+        loader = f"{self.root()}/lib/ld-linux.so.2"
+        if not hasattr(self, "native"):
+            command = [loader, "--version"]
+            self.native = self.triple.startswith("i686") and Path(loader).exists() and runs(command)
+        return self.native
+
+    def command(self, program, *, step=False):
+        if self.runs_natively():
+            return [f"{self.root()}/lib/ld-linux.so.2", "--library-path", f"{self.root()}/lib", program]
+        return [self.emulator, *(["-singlestep"] if step else []), "-L", self.root(), program]
+
+
+def runs(command):
+    try:
+        return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+FIXED = ["-fno-pie", "-no-pie"]
+FRAME = ["-fno-omit-frame-pointer"]
+# Builds that mean something everywhere, and those of one instruction set.
+BUILDS = {
+    "O0": ["-O0"],
+    "O2": ["-O2"],
+    "O3": ["-O3"],
+    "O2-fp": ["-O2", *FRAME],
+    "O0-fp": ["-O0", *FRAME],
+    "O2-pic": ["-O2", "-fPIC"],
+    "O2-fixed": ["-O2", *FIXED],
+    "O2-kept": ["-O2", "-DPIRN_KEEP_FP_WORDS"],
+    "O2-protector": ["-O2", "-fstack-protector-all"],
+}
+PROTECTED = ["-mbranch-protection=standard"]
+TARGETS = {
+    "aarch64": Target("aarch64-linux-gnu", "qemu-aarch64-static", {
+        "O0-bti-pac": ["-O0", *PROTECTED],
+        "O2-bti-pac": ["-O2", *PROTECTED],
+        "O3-bti-pac-leaf": ["-O3", "-mbranch-protection=pac-ret+leaf+bti"],
+        "O2-bti-pac-kept": ["-O2", *PROTECTED, "-DPIRN_KEEP_FP_WORDS"],
+    }),
+    # Position-independent code finds its data by a call of a thunk, for which the startup code brings a copy without
+    # unwind tables; and clang's tables are wrong between the pushes of arguments and between that call and its pop.
+    "i386": Target("i686-linux-gnu", "qemu-i386-static", {
+        "O2-sse2": ["-O2", "-msse2", *FIXED],
+        "O0-sse2": ["-O0", "-msse2", *FIXED],
+        "O2-sse2-kept": ["-O2", "-msse2", "-DPIRN_KEEP_FP_WORDS", *FIXED],
+        "O2-cet": ["-O2", "-fcf-protection=full", *FIXED],
+    }, clang=["-mllvm", "-no-x86-call-frame-opt"]),
+    "riscv64": Target("riscv64-linux-gnu", "qemu-riscv64-static", {}),
+    "ppc64le": Target("powerpc64le-linux-gnu", "qemu-ppc64le-static", {}),
+}
+
+
+def builds_of(name):
+    chosen = {**BUILDS, **TARGETS[name].extra}
+    if name == "i386":
+        chosen = {key: flags + ([] if "-fno-pie" in flags else FRAME if "-fPIC" in flags else FIXED)
+                  for key, flags in chosen.items()}
+    return chosen
+
+
+class Failure(Exception):
+    pass
+
+
+def call(command, *, timeout=600, keep=()):
+    """Runs a command; the end of what it printed goes into the failure."""
+    try:
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, errors="replace",
+                              stdin=subprocess.DEVNULL, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired:
+        raise Failure(f"{' '.join(map(str, command))}\nhangs") from None
+    if done.returncode != 0 and done.returncode not in keep:
+        lines = [line for line in done.stdout.splitlines() if not line.startswith("ok ")]
+        text = "\n".join([*lines[-60:], done.stderr[-3000:]])
+        raise Failure(f"{' '.join(map(str, command))}\nended with {done.returncode}\n{text}")
+
+
+class Workshop:
+    """Where one target and one compiler build, and what all of its unit tests share."""
+
+    def __init__(self, name, kind, folder):
+        self.name, self.kind, self.target = name, kind, TARGETS[name]
+        self.folder = Path(folder) / f"{name}-{kind}"
+        self.folder.mkdir()
+
+    def compile(self, flags, sources, output, *, link=True, warn=True):
+        command = [*self.target.compiler(self.kind), *COMMON, *self.target.options[self.kind],
+                   *(WARNINGS if warn else ["-w"]), *QUIET[self.kind], *flags, *sources,
+                   *(() if link else ("-c",)), "-o", output]
+        if link:
+            command += ["-Wl,--as-needed", "-latomic"]
+        call(command)
+
+    def program(self, what):
+        return self.folder / what
+
+    def conformance(self, build, flags, arguments=(), *, step=False):
+        program = self.program(f"conformance-{build}{'-step' if step else ''}")
+        self.compile(flags, sorted(CONTEXT.glob("conformance*.cpp")), program)
+        call([*self.target.command(program, step=step), *arguments], timeout=900)
+        program.unlink()
+
+    def prepare_unit(self, level):
+        """GoogleTest and the sources of the layers, as objects."""
+        # __x86.get_pc_thunk and the like: as with conformance.
+        self.unit_flags = [level, *(FIXED if self.name == "i386" else []), f"-I{ROOT}/src", f"-I{ROOT}/tests",
+                           "-isystem", str(GOOGLETEST / "include")]
+        self.objects = []
+        for source in ("gtest-all.cc", "gtest_main.cc"):
+            output = self.program(source + level + ".o")
+            self.compile(["-O1", *self.unit_flags[1:], f"-I{GOOGLETEST}"], [GOOGLETEST / "src" / source], output,
+                         link=False, warn=False)
+            self.objects.append(output)
+        for layer in ["detail", *LAYERS]:
+            for source in sorted((ROOT / "src" / layer).rglob("*.cpp")):
+                output = self.program(f"{layer}-{source.stem}{level}.o")
+                self.compile(self.unit_flags, [source], output, link=False)
+                self.objects.append(output)
+
+    def unit(self, source, level):
+        program = self.program(f"{source.parent.name}_{source.stem}{level}")
+        self.compile(self.unit_flags, [source, *self.objects], program)
+        call(self.target.command(program), timeout=900)
+        program.unlink()
+
+
+def unit_tests():
+    found = [path for layer in LAYERS for path in sorted((ROOT / "tests" / layer).glob("*_test.cpp"))]
+    return [path for path in found
+            if not HOST_ONLY.search(path.name) and not NEEDS_GUARDS.search(f"{path.parent.name}_{path.name}")]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--target", action="append", choices=list(TARGETS), default=[])
+    parser.add_argument("--compiler", action="append", choices=["gcc", "clang"], default=[])
+    parser.add_argument("--part", action="append", choices=["conformance", "profile", "unit"], default=[])
+    parser.add_argument("--only", metavar="REGEX", default="")
+    parser.add_argument("--level", action="append", default=[], help="of the unit tests; -O0 and -O2 without")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
+    options = parser.parse_args()
+    parts = options.part or ["conformance", "profile", "unit"]
+    levels = options.level or ["-O0", "-O2"]
+    started, outcomes, absent = time.monotonic(), {"ok": 0, "FAILED": 0}, set()
+
+    with tempfile.TemporaryDirectory(prefix="pirn-abi-") as folder, concurrent.futures.ThreadPoolExecutor(
+            options.jobs) as pool:
+
+        def finish(running):
+            for title, future in running:
+                try:
+                    future.result()
+                    outcomes["ok"] += 1
+                except Failure as failure:
+                    outcomes["FAILED"] += 1
+                    print(f"FAILED {title}", flush=True)
+                    if outcomes["FAILED"] <= MOST_FAILURES_SHOWN:
+                        print(f"{failure}\n", flush=True)
+
+        for name in options.target or TARGETS:
+            for kind in options.compiler or ["gcc", "clang"]:
+                if missing := TARGETS[name].missing(kind):
+                    absent |= set(missing)
+                    continue
+                shop, running = Workshop(name, kind, folder), []
+
+                def run(title, task, *arguments, **more):
+                    title = f"{name} {kind} {title}"
+                    if not re.search(options.only, title):
+                        return
+                    if options.list:
+                        print(title)
+                    else:
+                        running.append((title, pool.submit(task, *arguments, **more)))
+
+                for build, flags in builds_of(name).items() if "conformance" in parts else ():
+                    run(f"conformance {build}", shop.conformance, build, flags)
+                for build in ("O0-fp", "O2") if "profile" in parts and not shop.target.runs_natively() else ():
+                    run(f"profile {build}", shop.conformance, build, builds_of(name)[build], ["--profile", "2"],
+                        step=True)
+                finish(running)
+                for level in levels if "unit" in parts else ():
+                    running = []
+                    try:
+                        if not options.list:
+                            shop.prepare_unit(level)
+                    except Failure as failure:
+                        outcomes["FAILED"] += 1
+                        print(f"FAILED {name} {kind} sources {level}\n{failure}\n", flush=True)
+                        continue
+                    for source in unit_tests():
+                        run(f"{source.parent.name}_{source.stem} {level}", shop.unit, source, level)
+                    finish(running)
+    for tool in sorted(absent):
+        print(f"skipped: what needs {tool}, which is not installed")
+    print(f"{outcomes['ok']} passed, {outcomes['FAILED']} failed; {time.monotonic() - started:.0f} s")
+    if absent and not outcomes["ok"] and not outcomes["FAILED"]:
+        return SKIPPED
+    return 1 if outcomes["FAILED"] or not (outcomes["ok"] or options.list) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
