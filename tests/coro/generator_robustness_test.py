@@ -12,7 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SKIPPED = 77
-LEVELS = ("-O0", "-O1", "-O2", "-O3", "-O2 -fno-omit-frame-pointer -fcf-protection=full", "-Os -mavx2")
+LEVELS = ("-O0", "-O1", "-O2 -fno-omit-frame-pointer -fcf-protection=full", "-O3")
 
 
 def build_and_run(folder, compiler, level):

@@ -26,48 +26,12 @@
 #include <utility>
 
 #include "pirn/coro/detail/generator_core.hpp"
+#include "pirn/coro/detail/generator_element.hpp"   // IWYU pragma: export
+#include "pirn/coro/detail/generator_for_each.hpp"  // IWYU pragma: export
 #include "pirn/stack/frame_buffer.hpp"
 #include "pirn/stack/guarded_pool.hpp"
 
 namespace pirn::inline PIRN_ABI {
-
-/// How elements of a generator<T> travel.
-///
-///   T a reference                                  the address; `*it` is T
-///   T trivially copyable, two words at most        the value, in registers; `*it` is a T
-///   any other T                                    the address of what was yielded; `*it` is T&&, to be moved from,
-///   and
-///                                                  an lvalue that is yielded is copied first
-template <class T>
-struct generator_element {
-  static_assert(std::is_reference_v<T> || (std::is_object_v<T> && std::same_as<T, std::remove_cv_t<T>>),
-                "a generator yields references or unqualified object types");
-  /// Whether the value itself travels.
-  static constexpr bool by_value = !std::is_reference_v<T> && std::is_trivially_copyable_v<T> &&
-                                   std::is_copy_constructible_v<T> && sizeof(T) <= 2 * sizeof(arch::word);
-  using value_type = std::remove_cvref_t<T>;
-  using reference = std::conditional_t<by_value, T, T&&>;
-};
-
-/// What a body yields to hand over all elements of a range: `yield(elements_of(range))`. Another generator of the same
-/// element type gives them to the consumer directly, at O(1) for each however deeply they are nested; it is at its end
-/// afterwards.
-template <class Range>
-struct elements_of {
-  Range range;
-};
-template <class Range>
-elements_of(Range&&) -> elements_of<Range&&>;
-
-/// The driver of generator<T> that runs on a stack of its own.
-struct own_stack {};
-/// The driver of generator<T, frame<N>>: N bytes inside the object. They have no guard, so N must do for the body and
-/// all that it calls; 200 bytes or so of it are the generator's own.
-template <std::size_t N>
-struct frame {};
-
-template <class T, class Driver = own_stack>
-class generator;
 
 namespace detail {
 
@@ -341,23 +305,39 @@ class [[nodiscard]] generator<T, own_stack> : public detail::generator_base<T>, 
   }
 };
 
+namespace detail {
+#if defined(PIRN_VALGRIND)
+/// valgrind takes a switch from a frame to a buffer inside it for a call or a return, and what lies between for freed.
+template <std::size_t N>
+class frame_memory {
+ public:
+  stack_result allocate(std::size_t) noexcept { return {stack(bytes_.get(), bytes_.get() + N), stack_error::none}; }
+  void deallocate(stack) noexcept {}
+
+ private:
+  std::unique_ptr<char[]> bytes_ = std::make_unique<char[]>(N);
+};
+#else
+template <std::size_t N>
+using frame_memory = frame_buffer<N>;
+#endif
+}  // namespace detail
+
 /// The same on N bytes inside the object, which can therefore not be moved, and is a range but not a view.
 template <class T, std::size_t N>
-class [[nodiscard]] generator<T, frame<N>> : frame_buffer<N>, public detail::generator_base<T> {
+class [[nodiscard]] generator<T, frame<N>> : detail::frame_memory<N>, public detail::generator_base<T> {
  public:
   template <detail::generator_body<T> Body>
     requires(!detail::is_generator<std::remove_cvref_t<Body>>)
   PIRN_ALWAYS_INLINE generator(Body&& body) {
-    this->create_from(static_cast<frame_buffer<N>&>(*this), N, std::forward<Body>(body));
+    this->create_from(static_cast<detail::frame_memory<N>&>(*this), N, std::forward<Body>(body));
   }
   generator(generator&&) = delete;
   generator& operator=(generator&&) = delete;
 };
 
 /// generator<T, frame<N>> by a shorter name.
-template <class T, std::size_t N = 1024>
+template <class T, std::size_t N = 4096>
 using frame_generator = generator<T, frame<N>>;
 
 }  // namespace pirn::inline PIRN_ABI
-
-#include "pirn/coro/detail/generator_for_each.hpp"  // IWYU pragma: export

@@ -1,7 +1,15 @@
 // The driver that suspends nothing: the body calls the consumer. Included by generator.hpp.
 #pragma once
 
-#include "pirn/coro/generator.hpp"
+#include <concepts>
+#include <exception>
+#include <functional>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/context/forced_unwind.hpp"
+#include "pirn/coro/detail/generator_element.hpp"
 
 namespace pirn::inline PIRN_ABI {
 namespace detail {
