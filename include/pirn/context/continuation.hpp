@@ -7,7 +7,7 @@
 //        +----------------------+ the stack's top
 //        | colour, alignment    |
 //        | record: the body, the stack, who takes it back, what sanitizers were told
-//        +----------------------+ a multiple of record_alignment
+//        +----------------------+ a multiple of record_alignment, with a mark
 //        | root frame           | of arch::prepare or arch::transfer_into
 //        | continuation_entry   | finds the record above its own frame
 //        | run                  | calls the body; makes the last switch

@@ -45,7 +45,8 @@ concept hands_out_stacks = requires(T& allocator, std::size_t size) {
   allocator.deallocate(allocator.allocate(size).value);
 };
 
-/// A record lies at the next multiple above the frame of the entry function, which is smaller than that.
+/// A record lies at one of the next multiples above the frame of the entry function; optimized code has it at the
+/// first.
 inline constexpr std::size_t record_alignment = 256;
 /// A record never begins a page: what is not one can be looked at, in the page of the frame below it.
 inline constexpr std::size_t smallest_page = 4096;
@@ -80,8 +81,10 @@ struct continuation_record {
     if (outermost == 0 || at % smallest_page == 0) {
       return nullptr;
     }
-    const auto* const record = reinterpret_cast<const continuation_record*>(at);
-    return record->mark == (at ^ mark_of_all) ? record : nullptr;
+    return is_at(at) ? reinterpret_cast<const continuation_record*>(at) : nullptr;
+  }
+  PIRN_ALWAYS_INLINE static bool is_at(std::uintptr_t address) noexcept {
+    return reinterpret_cast<const continuation_record*>(address)->mark == (address ^ mark_of_all);
   }
 
   std::uintptr_t mark;
@@ -106,6 +109,7 @@ struct continuation_record_of : continuation_record {
     const Stack stack = self.stack;
     Allocator* const allocator = self.allocator;
     self.sanitizer.destroy();
+    self.mark = 0;  // whoever has this memory next is no continuation
     if constexpr (!std::is_void_v<Allocator>) {
       allocator->deallocate(stack);
     }
@@ -318,8 +322,11 @@ struct continuation_runner {
 /// The function that a continuation's context begins in.
 template <class Back, class First, class Record>
 PIRN_NONE void continuation_entry(void* pc, void* sp, void* fp, word value0, word value1, word value2, word value3) {
-  auto* const record =
-      reinterpret_cast<Record*>(record_above(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0))));
+  std::uintptr_t at = record_above(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
+  while (!continuation_record::is_at(at)) [[unlikely]] {  // frames are large without optimization
+    at += record_alignment;
+  }
+  auto* const record = reinterpret_cast<Record*>(at);
   continuation_runner::run<Back>(pc, sp, fp, value0, value1, value2, value3, First{}, record);
 }
 
