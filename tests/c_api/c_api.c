@@ -178,7 +178,9 @@ static void misuse_is_an_error(void) {
   CHECK(pirn_reset(NULL, adder, NULL) == -EINVAL);
   CHECK(pirn_stack_create(NULL, 0) == -EINVAL);
   CHECK(pirn_stack_create(&stack, SIZE_MAX) == -EINVAL);
-  CHECK(pirn_stack_create(&stack, SIZE_MAX / 8) == -ENOMEM);
+  if (sizeof(void*) > 4) {
+    CHECK(pirn_stack_create(&stack, SIZE_MAX / 8) == -ENOMEM);
+  }
   CHECK(pirn_stack_create_in(&stack, little, sizeof little) == -EINVAL);
   CHECK(pirn_stack_create_in(&stack, NULL, 4096) == -EINVAL);
   CHECK(pirn_destroy(NULL) == 0);
