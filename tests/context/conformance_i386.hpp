@@ -117,8 +117,14 @@ inline bool in_start_frame(word pc) {
 // ---- signals --------------------------------------------------------------------------------------------------------
 
 inline constexpr bool backtrace_reaches_start = true;
+// clang's are wrong in epilogues, between the pushes of arguments and while it fetches its pc.
+#if defined(__clang__)
+inline constexpr bool tables_hold_everywhere = false;
+#else
+inline constexpr bool tables_hold_everywhere = true;
+#endif
 inline constexpr bool kernel_frames_are_known = true;
-inline constexpr bool can_single_step = true;
+inline constexpr bool can_single_step = tables_hold_everywhere;
 inline word interrupted_pc(const void* signal_context) {
   return static_cast<word>(static_cast<const ucontext_t*>(signal_context)->uc_mcontext.gregs[REG_EIP]);
 }

@@ -4,8 +4,8 @@
 //   direction_flag, control_words, usual_words, words_up, words_down            flags and control words
 //   entry_sp_offset, stack_pointer, note_sp_of_switch_to, note_sp_of_transfer   the stack
 //   has_landing_pads, is_landing_pad, in_start_frame, is_start_frame            code
-//   backtrace_reaches_start, kernel_frames_are_known, can_single_step           signals
-//   interrupted_pc, keep_stepping, begin_stepping
+//   backtrace_reaches_start, tables_hold_everywhere, kernel_frames_are_known    signals
+//   can_single_step, interrupted_pc, keep_stepping, begin_stepping
 //   check_particulars                                                           what only this one has
 #pragma once
 

@@ -192,6 +192,9 @@ struct watch {
 watch watched;
 
 void look(void* raw_context) {
+  if (!tables_hold_everywhere) {
+    return;
+  }
   const word pc = interrupted_pc(raw_context);
   trace seen(true);
   take(seen);
@@ -300,6 +303,9 @@ class profiling_timer {
 
 // Whether the unwinder knows the frames that this kernel, or what emulates one, puts under signal handlers.
 bool signals_can_be_unwound() {
+  if (!tables_hold_everywhere) {
+    return false;
+  }
   static const bool known = [] {
     watched = watch();
     handle(SIGPROF, &on_profile);

@@ -127,6 +127,7 @@ inline bool in_start_frame(word pc) {
 // ---- signals --------------------------------------------------------------------------------------------------------
 
 inline constexpr bool backtrace_reaches_start = true;
+inline constexpr bool tables_hold_everywhere = true;
 inline constexpr bool kernel_frames_are_known = true;
 inline constexpr bool can_single_step = true;
 inline word interrupted_pc(const void* signal_context) {
