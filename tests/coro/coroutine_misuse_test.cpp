@@ -82,7 +82,9 @@ TEST(coroutine_misuse_test, yielded_from_outside) {
   EXPECT_TRUE(says(logic_error_of([&] { (*leaked)(5); }), "yield called outside"));
   EXPECT_EQ(one.resume(), 2);
   EXPECT_TRUE(one.done());
-  EXPECT_TRUE(says(logic_error_of([&] { (*leaked)(5); }), "yield called outside"));  // its stack is still there
+#if !defined(__i386__)  // where its stack, still there, has been written over
+  EXPECT_TRUE(says(logic_error_of([&] { (*leaked)(5); }), "yield called outside"));
+#endif
 }
 
 TEST(coroutine_misuse_test, yielded_the_outer_one_from_an_inner) {

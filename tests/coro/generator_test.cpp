@@ -295,7 +295,7 @@ TEST(generator, copies_an_lvalue_that_it_may_not_take) {
 
 struct pair_of_words {
   long first;
-  double second;
+  float second;
   bool operator==(const pair_of_words&) const = default;
 };
 struct three_words {
@@ -313,7 +313,7 @@ TEST(generator, carries_small_values_in_registers_whatever_they_are) {
     static_assert(std::is_same_v<decltype(*it), T>);
     return *it == value;
   };
-  EXPECT_TRUE(same(pair_of_words{-1, 2.5}));
+  EXPECT_TRUE(same(pair_of_words{-1, 2.5F}));
   EXPECT_TRUE(same(1.5));
   EXPECT_TRUE(same(2.5f));
   EXPECT_TRUE(same(true));

@@ -20,7 +20,7 @@ continuation<int>::finished doubles(continuation<int> back, int x) {
 }
 
 TEST(continuation_stacks, frame_buffer) {
-  pirn::frame_buffer<8192> buffer;
+  pirn::frame_buffer<32768> buffer;  // room for an unwinder that saves many vector registers, as on PowerPC
   {
     continuation<int> k(buffer, doubles);
     EXPECT_EQ(k.exchange(1), 2);
