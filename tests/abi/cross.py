@@ -3,12 +3,11 @@
 
     cross.py                      everything, on all four
     cross.py --target riscv64     on one: aarch64, i386, riscv64, ppc64le
-    cross.py --part conformance   the conformance program in all its builds (or: profile, unit)
+    cross.py --part conformance   the conformance program in all its builds (or: unit)
     cross.py --only REGEX         of the unit tests and builds those whose name matches
     cross.py --list               prints what would be run
 
-The conformance program is built with gcc and clang at several levels and options; a profiling signal strikes it while
-the emulator runs one instruction at a time. The unit tests of context, stack and coro are found by their names.
+The conformance program is built with gcc and clang at several levels and options. The unit tests of context, stack and coro are found by their names.
 i386 runs without an emulator where the kernel allows. What is not installed is skipped and named.
 """
 
@@ -69,10 +68,10 @@ class Target:
             self.native = self.triple.startswith("i686") and Path(loader).exists() and runs(command)
         return self.native
 
-    def command(self, program, *, step=False):
+    def command(self, program):
         if self.runs_natively():
             return [f"{self.root()}/lib/ld-linux.so.2", "--library-path", f"{self.root()}/lib", program]
-        return [self.emulator, *(["-singlestep"] if step else []), "-L", self.root(), program]
+        return [self.emulator, "-L", self.root(), program]
 
 
 def runs(command):
@@ -161,10 +160,10 @@ class Workshop:
     def program(self, what):
         return self.folder / what
 
-    def conformance(self, build, flags, arguments=(), *, step=False):
-        program = self.program(f"conformance-{build}{'-step' if step else ''}")
+    def conformance(self, build, flags):
+        program = self.program(f"conformance-{build}")
         self.compile(flags, sorted(CONTEXT.glob("conformance*.cpp")), program)
-        call([*self.target.command(program, step=step), *arguments], timeout=900)
+        call(self.target.command(program), timeout=900)
         program.unlink()
 
     def prepare_unit(self, level):
@@ -201,13 +200,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", action="append", choices=list(TARGETS), default=[])
     parser.add_argument("--compiler", action="append", choices=["gcc", "clang"], default=[])
-    parser.add_argument("--part", action="append", choices=["conformance", "profile", "unit"], default=[])
+    parser.add_argument("--part", action="append", choices=["conformance", "unit"], default=[])
     parser.add_argument("--only", metavar="REGEX", default="")
     parser.add_argument("--level", action="append", default=[], help="of the unit tests; -O0 and -O2 without")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     options = parser.parse_args()
-    parts = options.part or ["conformance", "profile", "unit"]
+    parts = options.part or ["conformance", "unit"]
     levels = options.level or ["-O0", "-O2"]
     started, outcomes, absent = time.monotonic(), {"ok": 0, "FAILED": 0}, set()
 
@@ -243,9 +242,6 @@ def main():
 
                 for build, flags in builds_of(name).items() if "conformance" in parts else ():
                     run(f"conformance {build}", shop.conformance, build, flags)
-                for build in ("O0-fp", "O2") if "profile" in parts and not shop.target.runs_natively() else ():
-                    run(f"profile {build}", shop.conformance, build, builds_of(name)[build], ["--profile", "2"],
-                        step=True)
                 finish(running)
                 for level in levels if "unit" in parts else ():
                     running = []

@@ -102,7 +102,7 @@ inline bool in_start_frame(word pc) { return lies_in(pc, reinterpret_cast<const 
 inline constexpr bool backtrace_reaches_start = false;  // it ends in the C library, below
 inline constexpr bool tables_hold_everywhere = true;
 inline constexpr bool kernel_frames_are_known = false;  // qemu-user's are not those of a kernel
-inline constexpr bool can_single_step = false;          // the emulator's -singlestep and a fast timer stand in for it
+inline constexpr bool can_single_step = false;          // a profiling signal stands in for it
 inline word interrupted_pc(const void* signal_context) {
   return static_cast<word>(static_cast<const ucontext_t*>(signal_context)->uc_mcontext.gp_regs[32]);
 }

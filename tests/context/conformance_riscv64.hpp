@@ -85,7 +85,7 @@ inline bool in_start_frame(word pc) { return lies_in(pc, reinterpret_cast<const 
 inline constexpr bool backtrace_reaches_start = true;
 inline constexpr bool tables_hold_everywhere = true;
 inline constexpr bool kernel_frames_are_known = true;
-inline constexpr bool can_single_step = false;  // the emulator's -singlestep and a fast timer stand in for it
+inline constexpr bool can_single_step = false;  // a profiling signal stands in for it
 inline word interrupted_pc(const void* signal_context) {
   return static_cast<word>(static_cast<const ucontext_t*>(signal_context)->uc_mcontext.__gregs[REG_PC]);
 }
