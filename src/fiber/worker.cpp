@@ -87,7 +87,7 @@ void worker::resume_next() noexcept {
 void worker::run() noexcept {
   platform::set_current_worker(this);
   queue.scheduler()->sanitizer.adopt_thread();
-  exceptions = static_cast<exceptions_in_flight*>(cxa_get_globals());
+  obstacles = exceptions = static_cast<exceptions_in_flight*>(cxa_get_globals());
   std::optional<overflow_thread> overflow;
   try {
     overflow.emplace();

@@ -96,6 +96,18 @@ TEST(arch, contexts_switch_in_a_ring) {
   }
 }
 
+TEST(arch, a_switch_to_oneself_returns_at_once) {
+  context self;
+  alignas(64) volatile word kept = 7;
+  for (word i = 0; i < 3; ++i) {
+    word one = i, two = i + 10;
+    arch::switch_to(self, self, one, two);
+    EXPECT_EQ(one, i);
+    EXPECT_EQ(two, i + 10);
+    EXPECT_EQ(kept, 7U);
+  }
+}
+
 struct last_words {
   memory first, second;
   context test;

@@ -160,7 +160,8 @@ class fp_words {
 
 /// Suspends the caller into `from` and resumes `to`. `first` and `second` travel in registers: the resumed side
 /// finds them in its own two arguments (a fresh context in its entry's parameters), and on return they hold what
-/// the side that resumed us sent. `from` and `to` must not be the same object.
+/// the side that resumed us sent. `from` and `to` may be the same object: then it returns
+/// at once with its own words.
 PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first, word& second) noexcept {
   const detail::fp_words fp;
   const word sent0 = first, sent1 = second;

@@ -161,7 +161,8 @@ class fp_words {
 
 /// Suspends the caller into `from` and resumes `to`. `first` and `second` travel in registers: the resumed side
 /// finds them in its own two arguments (a fresh context in its entry's parameters), and on return they hold what
-/// the side that resumed us sent. `from` and `to` must not be the same object.
+/// the side that resumed us sent. `from` and `to` may be the same object: then it returns
+/// at once with its own words.
 PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first, word& second) noexcept {
   const detail::fp_words fp;
   const word sent0 = first, sent1 = second;
@@ -353,18 +354,17 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   register word message0 asm("rdi") = first;
   register word message1 asm("rsi") = second;
   register const context* in asm("rcx") = target;
-  asm volatile(
-      PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x72, 0x08, 0x06")  // as in switch_to
-      PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x72, 0x00")
-      PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x72, 0x10")
-      "movq " PIRN_CONTEXT_SP "(%%rcx), %%rsp\n\t"
-      "movq " PIRN_CONTEXT_FP "(%%rcx), %%rbp\n\t"
-      "jmpq *" PIRN_CONTEXT_PC "(%%rcx)\n\t"
-      PIRN_CFI(".cfi_restore_state")
-      :
-      : "r"(message0), "r"(message1), "r"(in)
-      : "memory");
+  asm volatile(PIRN_CFI(".cfi_remember_state") PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x72, 0x08, 0x06")  // as in switch_to
+               PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x72, 0x00")
+                   PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x72, 0x10") "movq " PIRN_CONTEXT_SP
+                                                                        "(%%rcx), %%rsp\n\t"
+                                                                        "movq " PIRN_CONTEXT_FP
+                                                                        "(%%rcx), %%rbp\n\t"
+                                                                        "jmpq *" PIRN_CONTEXT_PC
+                                                                        "(%%rcx)\n\t" PIRN_CFI(".cfi_restore_state")
+               :
+               : "r"(message0), "r"(message1), "r"(in)
+               : "memory");
   __builtin_unreachable();
 }
 

@@ -136,6 +136,7 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
     if (give_now && w->stacks.keeps(self->memory)) [[likely]] {
       auto* const f = static_cast<fiber_control*>(next);
       w->stacks.exchange_reserved(self->memory, f->memory);
+      w->has_started_one();
       self->memory.forget();
       arch::enter_last(f->first_frame(), f->entry_without_stack(), by, pending);
     } else {
@@ -302,6 +303,7 @@ PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body) {
     throw_no_fiber(make_error_code(stack_error::out_of_memory));
   }
   f->settle_in(here);
+  here->has_fiber_to_start();
   launch_here(here, f);
   here->blocks.prefetch(2);
   return f;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <expected>
 #include <string_view>
+#include <type_traits>
 
 #include "pirn/fiber/detail/worker.hpp"
 
@@ -16,14 +17,14 @@ PIRN_ALWAYS_INLINE void yield() noexcept {
     platform::yield_thread();
     return;
   }
-  if (w->spend_switch() || (w->queue.woken() | w->exceptions->bits()) != 0) [[unlikely]] {
+  if (w->spend_switch() || (w->queue.woken() | w->obstacles->bits()) != 0) [[unlikely]] {
     detail::yield_slow(w);
     return;
   }
   detail::run_node* const self = w->queue.running();
   detail::run_node* const next = w->queue.rotate();
-  if (next != self) {
-    detail::switch_nodes(w, self, next, nullptr);
+  if (std::is_empty_v<sanitizer_state> || next != self) {  // a switch to itself is right, only not for a sanitizer
+    detail::switch_started(w, self, next, nullptr);
   }
 }
 

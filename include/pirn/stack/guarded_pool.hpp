@@ -170,6 +170,8 @@ class guarded_pool::cache {
     detail::stack_handed_out(out);
     detail::stack_taken_back(value);
   }
+  /// How many stacks are set aside.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::size_t reserved() const noexcept { return reserved_; }
   /// Whether `value` is of the cache's pool and size.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool keeps(const stack& value) const noexcept { return value.owner() == class_; }
   /// Whether one more stack of the cache's size can be kept here.
@@ -206,8 +208,8 @@ class guarded_pool::cache {
 
   // Only the owner writes; atomic because the pool's statistics read it.
   platform::atomic<std::uint32_t> count_{0};
-  std::uint32_t reserved_ = 0;  ///< of them
   std::uint32_t capacity_;
+  std::size_t reserved_ = 0;  ///< of them
   detail::stack_class* class_;
   std::unique_ptr<stack[]> items_;
   guarded_pool& pool_;

@@ -120,9 +120,7 @@ struct fiber_control : run_node, agent {
   }
 
   /// Whether a fiber that has a home has not ended. Its own worker's thread only, where it may interrupt anything.
-  [[nodiscard]] bool lives() const noexcept {
-    return ended_here() == join_possible;
-  }
+  [[nodiscard]] bool lives() const noexcept { return ended_here() == join_possible; }
   /// From here on who lists the fibers of `on` finds it.
   PIRN_ALWAYS_INLINE void settle_in(worker* on) noexcept {
     platform::atomic_ref<worker*>(home_).store(on, platform::memory_order_release);

@@ -29,6 +29,9 @@ struct exceptions_in_flight {
   [[nodiscard]] PIRN_ALWAYS_INLINE bool any() const noexcept { return bits() != 0; }
 };
 
+/// Looks like some.
+inline constexpr exceptions_in_flight fibers_to_start{nullptr, 1};
+
 class alignas(64) worker {
  public:
   worker(runtime_state& owner, unsigned index);
@@ -39,6 +42,8 @@ class alignas(64) worker {
   // -- written and read by this worker's thread only
   run_queue queue;
   unsigned switches_left = 0;  ///< until the scheduler has a look at inbox, timers and engine; wraps when used up
+  /// What keeps a yield off its fast path: `exceptions`, or `fibers_to_start` while there are any without a stack.
+  const exceptions_in_flight* obstacles = &fibers_to_start;
   exceptions_in_flight* exceptions = nullptr;
   timer_queue timers;
   std::uint64_t next_id = 0;
@@ -84,6 +89,13 @@ class alignas(64) worker {
     *f->kept_at() = nullptr;
     f->leave_block();
     return f->ended_here();
+  }
+  /// A fiber without a stack waits for its turn; none does any more.
+  PIRN_ALWAYS_INLINE void has_fiber_to_start() noexcept { obstacles = &fibers_to_start; }
+  PIRN_ALWAYS_INLINE void has_started_one() noexcept {
+    if (stacks.reserved() == 0) {
+      obstacles = exceptions;
+    }
   }
   /// Counts a switch. True when it is time for the scheduler to have a look. (This form is one instruction on memory
   /// and a jump on its carry.)
@@ -146,22 +158,28 @@ PIRN_ALWAYS_INLINE worker* arrive(arch::word by, arch::word pending) noexcept {
 PIRN_ALWAYS_INLINE void provide_stack(worker* w, run_node* node) noexcept {
   auto* const f = static_cast<fiber_control*>(node);
   f->begin_on(w->stacks.allocate_reserved());
+  w->has_started_one();
   f->sanitizer.create(f->memory.limit(), f->memory.size(), "");
 }
 void provide_stack_slow(worker* w, run_node* node) noexcept;
 
-/// Switches from `self` to `next`, which the run queue has just made the running one; returns on the worker that
-/// resumes `self`. The worker travels in a register.
-PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* next, commit* pending) noexcept {
+/// Switches from `self` to `next`, which the run queue has just made the running one and which has started; returns on
+/// the worker that resumes `self`. The worker travels in a register.
+PIRN_ALWAYS_INLINE worker* switch_started(worker* w, run_node* self, run_node* next, commit* pending) noexcept {
   auto by = reinterpret_cast<arch::word>(w);
   auto what = reinterpret_cast<arch::word>(pending);
-  if (next->state.pc == nullptr) [[unlikely]] {
-    provide_stack_slow(w, next);
-  }
   self->sanitizer.leave(next->sanitizer);
   arch::switch_to(self->state, next->state, by, what);
   self->sanitizer.arrive();
   return arrive(by, what);
+}
+
+/// The same to any that is ready.
+PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* next, commit* pending) noexcept {
+  if (next->state.pc == nullptr) [[unlikely]] {
+    provide_stack_slow(w, next);
+  }
+  return switch_started(w, self, next, pending);
 }
 
 /// The same where exceptions are in flight: they stay with `self`.
@@ -178,7 +196,8 @@ PIRN_ALWAYS_INLINE worker* suspend(worker* w, const wait_options& what, commit* 
   return switch_nodes(w, self, next, publish);
 }
 
-/// The parts of a yield that are not its fast path: woken fibers, a look at the outside, exceptions in flight.
+/// The parts of a yield that are not its fast path: fibers woken or not started, a look at the outside, exceptions in
+/// flight.
 void yield_slow(worker* w) noexcept;
 
 }  // namespace detail
