@@ -23,7 +23,7 @@ MEMORY = re.compile(r"\(%r")
 LOOPS = {
     r"^sum_of$": {"clang": 10, "g++": 10},
     r"^sum_in_frame$": {"clang": 11, "g++": 10},
-    r"generator_entry.*count_down.*guarded_pool": {"clang": 18},
+    r"generator_entry.*count_down.*guarded_pool": {"clang": 14},
 }
 VECTOR = re.compile(r"\bv?padd[a-z]*\s+.*%[xyz]mm")
 

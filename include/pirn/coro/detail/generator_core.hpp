@@ -102,6 +102,11 @@ struct generator_side {
     switch_to_consumer(at, first, second);
     sanitizer.arrive();
   }
+#if defined(PIRN_GENERATOR_AGAIN)
+  PIRN_ALWAYS_INLINE bool yield(word& first, word second, peer& own) noexcept {
+    return yield_to_consumer(at, first, second, own);
+  }
+#endif
   PIRN_ALWAYS_INLINE void pass(word& first) noexcept {
     sanitizer.leave();
     switch_to_delegate(at, first);
@@ -177,6 +182,17 @@ PIRN_COLD inline void generator_told(void* pc, void* sp, void* fp, generator_con
   self.delegating.at = {pc, sp, fp};
 }
 
+#if defined(PIRN_GENERATOR_AGAIN)
+/// As generator_told, for a yield that would return to `self.at`, and returns there with the consumer to yield to.
+/// PIRN_NONE: else compilers keep the peer, on the hot path, in registers that this call preserves.
+[[noreturn]] PIRN_COLD inline PIRN_NONE void generator_told_at_yield(void* pc, void* sp, void* fp,
+                                                                     generator_control& self,
+                                                                     generator_message& message) {
+  generator_told(pc, sp, fp, self, message);
+  resume_again(self.at.at, message.side.at);
+}
+#endif
+
 /// Ends a generator's stack and releases it.
 PIRN_COLD inline void generator_destroy(generator_control& control) noexcept {
   if (control.status == generator_status::lent) {
@@ -226,11 +242,22 @@ class generator_producer {
       generator_yield_misused();
     }
     generator_side consumer = consumer_.take();
+#if defined(PIRN_GENERATOR_AGAIN)
+    peer own;
+    if (consumer.yield(first, second, own)) [[unlikely]] {
+      void* const sp = arch::unflagged(consumer.at).sp;
+      consumer_.at = {consumer.at.pc, sp, consumer.at.fp};
+      self_.at.at = own;
+      generator_told_at_yield(consumer.at.pc, sp, consumer.at.fp, self_, *reinterpret_cast<generator_message*>(first));
+    }
+    consumer_ = consumer;
+#else
     consumer.yield(first, second);
     consumer_ = consumer;
     if (consumer_.flagged()) [[unlikely]] {
       told(first);
     }
+#endif
   }
 
   /// Lets `inner` give its elements to our consumer, at no cost to each, and returns when it has ended.
