@@ -1,7 +1,11 @@
 #include "fiber/dump_print.hpp"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <ucontext.h>
+
+#include <algorithm>
+#include <iterator>
 
 #include "pirn/context/unwind.hpp"
 
@@ -36,6 +40,15 @@ struct trace {
   }
 };
 
+/// The functions that put a caught exception's frame in place of their own. In the middle of that what they saved of
+/// their caller's registers is that frame's, and a walk on from there reads anything as code and as stack.
+constinit void* unwinders[8] = {};
+
+bool in_unwinder(std::uintptr_t pc) noexcept {
+  void* const function = _Unwind_FindEnclosingFunction(reinterpret_cast<void*>(pc));
+  return function != nullptr && std::find(std::begin(unwinders), std::end(unwinders), function) != std::end(unwinders);
+}
+
 // Static, since a handler's stack is small; only one dump runs at a time.
 constinit trace live;
 constinit trace suspended;
@@ -66,7 +79,14 @@ struct live_walk {
       (walk->off_handler_stack++ == 0 ? walk->sp : walk->caller_sp) = at;
     }
     const _Unwind_Reason_Code result = live.add(frame);
-    return walk->arrived ? result : _URC_NO_REASON;
+    if (!walk->arrived) {
+      return _URC_NO_REASON;
+    }
+    if (in_unwinder(pc)) {
+      live.cut = true;
+      return _URC_END_OF_STACK;
+    }
+    return result;
   }
 };
 
@@ -194,6 +214,22 @@ void print_fiber(message& out, const fiber_control& f, bool on_cpu) noexcept {
 }
 
 }  // namespace
+
+void prepare_dumps() noexcept {
+  // In a program that is not position-independent a function's address may be that of a stub: so by name as well.
+  void* const found[] = {
+      reinterpret_cast<void*>(&_Unwind_RaiseException),
+      reinterpret_cast<void*>(&_Unwind_ForcedUnwind),
+      reinterpret_cast<void*>(&_Unwind_Resume),
+      reinterpret_cast<void*>(&_Unwind_Resume_or_Rethrow),
+      dlsym(RTLD_DEFAULT, "_Unwind_RaiseException"),
+      dlsym(RTLD_DEFAULT, "_Unwind_ForcedUnwind"),
+      dlsym(RTLD_DEFAULT, "_Unwind_Resume"),
+      dlsym(RTLD_DEFAULT, "_Unwind_Resume_or_Rethrow"),
+  };
+  static_assert(sizeof found == sizeof unwinders);
+  std::copy(std::begin(found), std::end(found), unwinders);
+}
 
 void begin_dump() noexcept { names.clear(); }
 

@@ -8,6 +8,8 @@
 
 namespace pirn::inline PIRN_ABI::detail {
 
+/// Looks up what a handler cannot. Before the first dump.
+void prepare_dumps() noexcept;
 /// Forgets the names of functions found for an earlier dump: modules may have come and gone.
 void begin_dump() noexcept;
 

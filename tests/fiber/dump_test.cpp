@@ -377,6 +377,37 @@ TEST_F(dump, may_come_at_any_moment) {
   EXPECT_GE(parents_seen, 6u * (rounds - 20));
 }
 
+PIRN_NOINLINE void throw_one(int value) {
+  if (value >= 0) {
+    throw value;
+  }
+}
+
+TEST_F(dump, may_come_while_an_exception_is_thrown) {
+  std::atomic<bool> stop{false};
+  pirn::runtime runtime({.workers = 1});
+  pirn::fiber thrower = runtime.spawn([&] {
+    for (int i = 0; !stop.load(std::memory_order_relaxed); ++i) {
+      try {
+        throw_one(i & 7);
+      } catch (int) {
+      }
+      if (i % 64 == 0) {
+        pirn::this_fiber::yield();
+      }
+    }
+  });
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  // The instructions in question are a few of some thousands.
+  constexpr int dumps = std::is_empty_v<pirn::sanitizer_state> ? 60'000 : 1000;
+  for (int i = 0; i < dumps; ++i) {
+    runtime.dump(nowhere);
+  }
+  close(nowhere);
+  stop = true;
+  thrower.join();
+}
+
 TEST_F(dump, may_come_while_runtimes_come_and_go) {
   std::atomic<bool> stop{false};
   const pirn::runtime owner_of_the_signal({.workers = 1, .dump_signal = SIGUSR1});
