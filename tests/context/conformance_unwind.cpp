@@ -207,7 +207,11 @@ void look(void* raw_context) {
   }
   watched.clean_ends = watched.clean_ends + (seen.clean() ? 1 : 0);
   // Some C libraries have functions without unwind tables: those are not ours to judge.
-  const bool ours = pc - reinterpret_cast<word>(program_begin) < static_cast<word>(program_end - program_begin);
+  bool ours = pc - reinterpret_cast<word>(program_begin) < static_cast<word>(program_end - program_begin);
+#if defined(__riscv)
+  // Nor are the stubs by which a program calls them, for which this linker writes none.
+  ours = ours && _Unwind_FindEnclosingFunction(reinterpret_cast<void*>(pc)) != nullptr;
+#endif
   if (ours && (!seen.clean() || !(seen.ends_at_context_root() || seen.ends_at_program()))) {
     if (watched.unclean == 0) {
       watched.first_bad_pc = pc;

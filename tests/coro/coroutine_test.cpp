@@ -283,7 +283,7 @@ int at_depth(coroutine<int()>::yield& yield, int depth) {
 }
 const auto deep = [](coroutine<int()>::yield& yield) { return at_depth(yield, 20); };
 
-#if defined(PIRN_ASAN) || defined(PIRN_TSAN)
+#if defined(PIRN_ASAN) || defined(PIRN_TSAN) || defined(__powerpc64__)
 constexpr std::size_t roomy = std::size_t{256} * 1024;
 #else
 constexpr std::size_t roomy = std::size_t{32} * 1024;
