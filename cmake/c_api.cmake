@@ -1,11 +1,16 @@
 # The C API: pirn::c (shared, symbols versioned) and pirn::c_static. Linked as C: a program of C needs no C++ runtime.
 
+# The C compiler that goes with the other one, where its name tells; else the one that CMake finds.
 if(NOT CMAKE_C_COMPILER)
-  string(REPLACE "clang++" "clang" c_compiler "${CMAKE_CXX_COMPILER}")
-  string(REPLACE "g++" "gcc" c_compiler "${c_compiler}")
-  find_program(c_compiler_found "${c_compiler}")
-  if(c_compiler_found)
-    set(CMAKE_C_COMPILER "${c_compiler_found}")
+  get_filename_component(cxx_name "${CMAKE_CXX_COMPILER}" NAME)
+  string(REGEX REPLACE "clang\\+\\+" "clang" c_name "${cxx_name}")
+  string(REGEX REPLACE "g\\+\\+" "gcc" c_name "${c_name}")
+  if(NOT c_name STREQUAL cxx_name)
+    get_filename_component(cxx_folder "${CMAKE_CXX_COMPILER}" DIRECTORY)
+    find_program(c_compiler_found "${c_name}" HINTS "${cxx_folder}")
+    if(c_compiler_found)
+      set(CMAKE_C_COMPILER "${c_compiler_found}")
+    endif()
   endif()
 endif()
 enable_language(C)

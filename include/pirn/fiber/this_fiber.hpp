@@ -30,8 +30,8 @@ PIRN_ALWAYS_INLINE void yield() noexcept {
 
 /// Suspends for at least the given time. The error says that a stop was requested, and then it may be shorter.
 /// Suspension point.
-std::expected<void, wait_error> sleep_until(platform::time_point when) noexcept;
-std::expected<void, wait_error> sleep_for(platform::duration how_long) noexcept;
+[[nodiscard]] std::expected<void, wait_error> sleep_until(platform::time_point when) noexcept;
+[[nodiscard]] std::expected<void, wait_error> sleep_for(platform::duration how_long) noexcept;
 
 /// The fiber's number, unique in its process and never reused; 0 on a plain thread.
 [[nodiscard]] std::uint64_t id() noexcept;
