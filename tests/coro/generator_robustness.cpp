@@ -1,8 +1,10 @@
 // What generators must survive, whatever the compiler and the level: run by generator_robustness_test.py. Everything is
 // compared with the same loops without generators.
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <new>
 #include <stdexcept>
 
 #include "coro/generator_support.hpp"
@@ -204,9 +206,30 @@ void all(const char* name) {
   expect("exceptions", with_exceptions<G>(50), exceptions);
 }
 
+/// How much of what lies below its buffer an early end overwrites: the first of a process takes most.
+void early_end() {
+  struct guarded {
+    char below[32768] = {};
+    pirn::frame_generator<long> elements;
+    explicit guarded(long from) : elements(down_from{from}) {}
+  };
+  const auto memory = std::make_unique<char[]>(sizeof(guarded) + alignof(guarded));
+  auto* const at = reinterpret_cast<guarded*>((reinterpret_cast<std::uintptr_t>(memory.get()) + alignof(guarded) - 1) &
+                                              ~(alignof(guarded) - 1));
+  new (at) guarded(9);
+  expect("the first element", *at->elements.begin(), 9);
+  std::destroy_at(&at->elements);
+  long overwritten = 0;
+  for (const char* each = at->below; each != at->below + sizeof(at->below); ++each) {
+    overwritten += *static_cast<const volatile char*>(each) != 0;
+  }
+  expect("bytes overwritten by an early end", overwritten, 0);
+}
+
 }  // namespace
 
 int main() {
+  early_end();
   all<own>("own stack");
   all<buffered>("in a frame");
   return failures == 0 ? 0 : 1;

@@ -337,7 +337,7 @@ class [[nodiscard]] generator<T, frame<N>> : detail::frame_memory<N>, public det
 };
 
 /// generator<T, frame<N>> by a shorter name.
-template <class T, std::size_t N = 4096>
+template <class T, std::size_t N = 8192>
 using frame_generator = generator<T, frame<N>>;
 
 }  // namespace pirn::inline PIRN_ABI
