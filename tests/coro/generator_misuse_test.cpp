@@ -7,10 +7,12 @@
 #include <utility>
 
 #include "coro/generator_support.hpp"
+#include "pirn/context/forced_unwind.hpp"
 #include "pirn/coro/generator.hpp"
 
 namespace {
 
+using generator_test::counted;
 using pirn::generator;
 
 template <class F>
@@ -135,6 +137,102 @@ TEST(generator_misuse_death, destroyed_before_its_iterator) {
     numbers.reset();
   };
   EXPECT_DEATH(destroy(), "before its iterator");
+}
+
+TEST(generator_misuse, yielded_as_another_one_that_waits) {
+  // The outer one's yield, called by the inner one's body, suspends both; they go on, and end, together.
+  int alive = 0;
+  bool went_on = false;
+  {
+    generator<int> outer = [&](auto& yield) {
+      const counted local(alive);
+      {
+        generator<int> inner = [&](auto& own) {
+          const counted inner_local(alive);
+          own(1);
+          yield(2);
+          own(3);
+        };
+        for (const int i : inner) {
+          yield(i * 10);
+        }
+      }
+      went_on = true;
+      for (;;) {
+        yield(5);
+      }
+    };
+    auto it = outer.begin();
+    EXPECT_EQ(*it, 10);
+    ++it;
+    EXPECT_EQ(*it, 2);
+    EXPECT_EQ(alive, 2);
+  }
+  EXPECT_EQ(alive, 0);
+  EXPECT_FALSE(went_on);
+}
+
+TEST(generator_misuse, goes_on_after_it_was_cancelled) {
+  int alive = 0, answers = 0;
+  const auto before = pirn::forced_unwind::set_reporter([](const char*) noexcept {});
+  {
+    generator<int> numbers = [&](auto& yield) {
+      const counted local(alive);
+      while (answers < 3) {
+        try {
+          try {
+            yield(1);
+          } catch (...) {
+            ++answers;
+            throw 5;
+          }
+        } catch (int) {
+        }
+      }
+      yield(2);
+    };
+    EXPECT_EQ(*numbers.begin(), 1);
+  }
+  pirn::forced_unwind::set_reporter(before);
+  EXPECT_EQ(alive, 0);
+  EXPECT_EQ(answers, 3);
+}
+
+TEST(generator_misuse_death, goes_on_for_ever) {
+  const auto destroy = [] {
+    generator<int> numbers = [](auto& yield) {
+      for (;;) {
+        try {
+          try {
+            yield(1);
+          } catch (...) {
+            throw 5;
+          }
+        } catch (int) {
+        }
+      }
+    };
+    static_cast<void>(numbers.begin());
+  };
+  EXPECT_DEATH(destroy(), "a generator that was destroyed.*goes on to yield");
+}
+
+TEST(generator_misuse_death, suspended_in_a_destructor_that_an_exception_runs) {
+  const auto destroy = [] {
+    generator<int> numbers = [](auto& yield) {
+      struct talkative {
+        generator<int>::yield& out;
+        ~talkative() noexcept(false) { out(1); }
+      };
+      try {
+        const talkative last{yield};
+        throw 5;
+      } catch (int) {
+      }
+    };
+    static_cast<void>(numbers.begin());
+  };
+  EXPECT_DEATH(destroy(), "while an exception was in flight, perhaps that of a destructor");
 }
 
 TEST(generator_misuse_death, suspended_under_noexcept) {

@@ -169,6 +169,10 @@ PIRN_COLD inline void generator_ended(generator_control* control) {
   if (control->how == ending::threw) {
     std::rethrow_exception(std::exchange(control->failure, nullptr));
   }
+  if (control->how == ending::unwound) {
+    // Its body yielded as the generator that iterates it, which suspended both. The unwind of both goes on here.
+    forced_unwind::of_thread()->raise();
+  }
 }
 
 // The arguments are in the registers in which the switch has left them.
@@ -193,6 +197,31 @@ PIRN_COLD inline void generator_told(void* pc, void* sp, void* fp, generator_con
 }
 #endif
 
+/// Resumes a suspended generator for it to unwind its stack, and returns when it has ended, or given up its place to
+/// one that delegates to it.
+PIRN_COLD inline void generator_cancel(generator_side& side, generator_message& message) noexcept {
+  constexpr int most_attempts = 1000;
+  constexpr int most_ignored = 100;
+  for (int attempts = 0; attempts < most_attempts; ++attempts) {
+    word first = reinterpret_cast<word>(&message);
+    word second = no_word();
+    // What yields while it is run by the unwind, a destructor for example, comes to its end: nobody wants the element.
+    if (attempts != 0 && attempts <= most_ignored && std::uncaught_exceptions() != 0) {
+      side.resume(first, second);
+    } else {
+      if (attempts != 0) {
+        message.cancel->report("it yielded, and is unwound from there");
+      }
+      side.resume_flagged(first, second);
+    }
+    if (side.flagged()) {
+      side.sanitizer.forget();
+      return;
+    }
+  }
+  forced_unwind::refuse("a generator that was destroyed", "it goes on to yield in handlers or destructors");
+}
+
 /// Ends a generator's stack and releases it.
 PIRN_COLD inline void generator_destroy(generator_control& control) noexcept {
   if (control.status == generator_status::lent) {
@@ -201,17 +230,16 @@ PIRN_COLD inline void generator_destroy(generator_control& control) noexcept {
   }
   if (control.status == generator_status::suspended) {
     control.status = generator_status::lent;
+    // The count is the thread's: whose exception it is cannot be told.
+    const char* const name = std::uncaught_exceptions() == 0
+                                 ? "a generator that was destroyed"
+                                 : "a generator that was destroyed while an exception was in flight, perhaps that of a "
+                                   "destructor in which it is suspended";
     generator_side side = control.at;
     do {  // one turn for each generator in a chain of delegation, the innermost first
-      forced_unwind cancel("a generator that was destroyed");
+      forced_unwind cancel(name);
       generator_message message{&cancel};
-      word first = reinterpret_cast<word>(&message);
-      word second = no_word();
-      side.resume_flagged(first, second);
-      while (!side.flagged()) {  // a destructor yields while it is run by the unwind: nobody wants the element
-        side.resume(first, second);
-      }
-      side.sanitizer.forget();
+      generator_cancel(side, message);
       side = message.side;
     } while (!side.flagged());
     control.failure = nullptr;
