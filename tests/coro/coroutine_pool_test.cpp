@@ -164,6 +164,16 @@ TEST(coroutine_pool_test, misuse_is_said) {
   EXPECT_THROW(none.resume(), std::logic_error);
 }
 
+TEST(coroutine_pool_test, a_job_assigned_to_itself_stays) {
+  coroutine_pool pool;
+  auto job = pool.start([](auto& yield) { yield(); });
+  auto& same = job;
+  job = std::move(same);
+  EXPECT_FALSE(job.done());
+  job.resume();
+  EXPECT_TRUE(job.done());
+}
+
 TEST(coroutine_pool_death_test, destroyed_before_its_jobs) {
   EXPECT_DEATH(
       {
@@ -186,6 +196,25 @@ TEST(coroutine_pool_death_test, a_running_job_destroyed) {
         self->resume();
       },
       "a coroutine was destroyed while it is running");
+}
+
+void move_while_running(bool suspends) {
+  coroutine_pool pool;
+  coroutine_pool::job self;
+  coroutine_pool::job other;
+  self = pool.start([&](auto& yield) {
+    yield();
+    other = std::move(self);
+    if (suspends) {
+      yield();
+    }
+  });
+  self.resume();
+}
+
+TEST(coroutine_pool_death_test, a_running_job_moved) {
+  EXPECT_DEATH(move_while_running(false), "a coroutine was moved while it is running");
+  EXPECT_DEATH(move_while_running(true), "a coroutine was moved while it is running");
 }
 
 }  // namespace

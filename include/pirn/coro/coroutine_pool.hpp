@@ -146,26 +146,21 @@ class coroutine_pool {
 };
 
 /// A job that was started. Move-only. Destroying one that is suspended unwinds it, and its coroutine goes on to the
-/// next job.
+/// next job. Moving or destroying one while it runs ends the program with a message.
 class coroutine_pool::job {
  public:
   /// None, which counts as done.
   job() noexcept = default;
-  job(job&& other) noexcept : pool_(other.pool_), on_(std::exchange(other.on_, nullptr)) {}
+  PIRN_ALWAYS_INLINE job(job&& other) noexcept : pool_(other.pool_), on_(other.hand_over()) {}
   job& operator=(job&& other) noexcept {
-    job old(std::move(*this));
-    pool_ = other.pool_;
-    on_ = std::exchange(other.on_, nullptr);
+    if (this != &other) {
+      drop();
+      pool_ = other.pool_;
+      on_ = other.hand_over();
+    }
     return *this;
   }
-  PIRN_ALWAYS_INLINE ~job() {
-    if (on_ != nullptr) [[unlikely]] {
-      if (on_->runs.running()) {
-        detail::running_coroutine("destroyed");
-      }
-      pool_->put_back(on_);
-    }
-  }
+  PIRN_ALWAYS_INLINE ~job() { drop(); }
 
   /// Runs the job until it suspends or ends. Throws what left it, after which it is done; std::logic_error when it is
   /// done already.
@@ -184,6 +179,22 @@ class coroutine_pool::job {
  private:
   friend class coroutine_pool;
   PIRN_ALWAYS_INLINE job(coroutine_pool* pool, member* on) noexcept : pool_(pool), on_(on) {}
+
+  /// A resume, on its way, looks into the job again when it is back.
+  PIRN_ALWAYS_INLINE member* hand_over() noexcept {
+    if (on_ != nullptr && on_->runs.running()) [[unlikely]] {
+      detail::running_coroutine("moved");
+    }
+    return std::exchange(on_, nullptr);
+  }
+  PIRN_ALWAYS_INLINE void drop() noexcept {
+    if (on_ != nullptr) [[unlikely]] {
+      if (on_->runs.running()) {
+        detail::running_coroutine("destroyed");
+      }
+      pool_->put_back(std::exchange(on_, nullptr));
+    }
+  }
 
   coroutine_pool* pool_ = nullptr;
   member* on_ = nullptr;
