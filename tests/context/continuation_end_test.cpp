@@ -131,6 +131,20 @@ TEST(continuation_end, assignment_drops_what_was_there) {
   EXPECT_EQ(memory.in_use, 0U);
 }
 
+TEST(continuation_end, one_assigned_to_itself_stays) {
+  stacks memory;
+  continuation<int> k(memory, [](continuation<int> back, int x) -> continuation<int>::finished {
+    for (;;) {
+      x = back.exchange(x + 1);
+    }
+  });
+  EXPECT_EQ(k.exchange(1), 2);
+  auto& same = k;
+  k = std::move(same);
+  ASSERT_TRUE(k);
+  EXPECT_EQ(k.exchange(5), 6);
+}
+
 // What hangs on the stack of one that is dropped is dropped with it.
 TEST(continuation_end, a_chain_is_unwound_from_its_far_end) {
   stacks memory;

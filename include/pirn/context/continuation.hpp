@@ -98,11 +98,13 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   }
   /// Drops what this one stood for, as the destructor does, after it has taken the other's place.
   PIRN_ALWAYS_INLINE continuation_base& operator=(continuation_base&& other) noexcept {
+    const arch::peer next = other.to_;
+    const sanitizer_peer next_sanitizer = other.sanitizer_;
+    other.to_ = {};  // before ours is looked at: it may be the same
     void *const old_pc = to_.pc, *const old_sp = to_.sp, *const old_fp = to_.fp;
     const sanitizer_peer old_sanitizer = sanitizer_;
-    to_ = other.to_;
-    sanitizer_ = other.sanitizer_;
-    other.to_ = {};
+    to_ = next;
+    sanitizer_ = next_sanitizer;
     if (old_pc != nullptr) [[unlikely]] {
       dropping::drop(old_pc, old_sp, old_fp, old_sanitizer);
     }
@@ -352,6 +354,11 @@ struct base_of<continuation<Out(In...)>> {
 /// A body is any callable that takes (continuation back, first...) and ends by `return std::move(k).finish(last...)`,
 /// where k is whoever shall go on, of whatever type. It may also take `continuation& back`, and then an exception that
 /// leaves the body is thrown out of the `resume` of what is in `back` at that time.
+///
+/// Exceptions in flight are the OS thread's, not the continuation's (a switch does not look at them; coroutine keeps
+/// them apart). So a catch block, or a destructor that an exception runs, may only switch if everybody who is resumed
+/// before it goes on leaves the handlers that it enters, and if it goes on on the same thread. Dropping one that is
+/// suspended in a catch block leaves what it had caught as the thread's current exception, never destroyed.
 ///
 /// Not thread-safe: one OS thread at a time may use an object. What it stands for may be resumed by any thread.
 template <class... Values>
