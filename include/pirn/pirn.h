@@ -41,13 +41,15 @@ enum { PIRN_ENDED = 0, PIRN_YIELDED = 1 };
 
 /** What a stack gets when no size is given. */
 #define PIRN_DEFAULT_STACK_SIZE ((size_t)64 * 1024)
+/** The least that a stack may have: the first unwind of a process takes about 5 KB of what pirn_destroy unwinds. */
+#define PIRN_STACK_MIN ((size_t)8 * 1024)
 
 /* ---- stacks ---- */
 
-/** A stack of at least `size` bytes (0: PIRN_DEFAULT_STACK_SIZE) above a guard of 64 KiB, every access to which faults.
- * -EINVAL: null, or a size that is too small or too large; or what mmap says: -ENOMEM, -EAGAIN. */
+/** A stack of at least `size` bytes (0: PIRN_DEFAULT_STACK_SIZE), and at least PIRN_STACK_MIN, above a guard of 64 KiB,
+ * every access to which faults. -EINVAL: null, or a size that is too large; or what mmap says: -ENOMEM, -EAGAIN. */
 PIRN_EXPORT int pirn_stack_create(pirn_stack** result, size_t size);
-/** A stack in the caller's memory, without a guard. -EINVAL: null or too small (1 KiB at least). */
+/** A stack in the caller's memory, without a guard. -EINVAL: null, or less than PIRN_STACK_MIN. */
 PIRN_EXPORT int pirn_stack_create_in(pirn_stack** result, void* memory, size_t size);
 /** Gives a stack back; null is none. -EBUSY: a coroutine is on it. */
 PIRN_EXPORT int pirn_stack_destroy(pirn_stack* stack);
@@ -61,7 +63,8 @@ PIRN_EXPORT size_t pirn_stack_size(const pirn_stack* stack);
 PIRN_EXPORT int pirn_create(pirn_coroutine** result, pirn_stack* stack, pirn_function body, void* user);
 /** Ends a coroutine and releases it; null is none. Of a suspended one the stack is unwound first, on the calling
  * thread: frames of C++ run their destructors, those of C what `cleanup` attributes name if compiled with -fexceptions;
- * frames without unwind tables, and those below them, are abandoned. -EBUSY: it is running. */
+ * frames without unwind tables, and those below them, are abandoned. C++ exceptions that it had caught are released.
+ * Ends the program with a message where it is suspended under noexcept. -EBUSY: it is running. */
 PIRN_EXPORT int pirn_destroy(pirn_coroutine* coroutine);
 /** Ends it as pirn_destroy does, and begins anew on the same stack. -EINVAL: null; -EBUSY: it is running. */
 PIRN_EXPORT int pirn_reset(pirn_coroutine* coroutine, pirn_function body, void* user);

@@ -182,7 +182,11 @@ static void misuse_is_an_error(void) {
     CHECK(pirn_stack_create(&stack, SIZE_MAX / 8) == -ENOMEM);
   }
   CHECK(pirn_stack_create_in(&stack, little, sizeof little) == -EINVAL);
-  CHECK(pirn_stack_create_in(&stack, NULL, 4096) == -EINVAL);
+  CHECK(pirn_stack_create_in(&stack, own_memory, PIRN_STACK_MIN - 1) == -EINVAL);
+  CHECK(pirn_stack_create_in(&stack, NULL, PIRN_STACK_MIN) == -EINVAL);
+  CHECK(pirn_stack_create(&stack, 1) == 0);
+  CHECK(pirn_stack_size(stack) >= PIRN_STACK_MIN);
+  CHECK(pirn_stack_destroy(stack) == 0);
   CHECK(pirn_destroy(NULL) == 0);
   CHECK(pirn_stack_destroy(NULL) == 0);
   CHECK(pirn_stack_size(NULL) == 0);

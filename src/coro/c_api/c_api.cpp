@@ -15,9 +15,12 @@
 //      +--------------------------+ limit
 //      | guard                    | of stacks made by mmap
 //      +--------------------------+
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -26,7 +29,9 @@
 #include <unwind.h>
 
 #include "pirn/context/arch.hpp"
+#include "pirn/context/detail/call_sites.hpp"
 #include "pirn/context/sanitizer.hpp"
+#include "pirn/detail/platform.hpp"
 #include "pirn/pirn.h"
 
 namespace arch = pirn::arch;
@@ -41,7 +46,6 @@ struct pirn_stack {
 namespace {
 
 constexpr std::size_t guard_size = std::size_t{64} << 10;
-constexpr std::size_t least_stack = 1024;
 constexpr std::size_t largest_stack = SIZE_MAX / 4;
 
 /// What the C++ runtime keeps per OS thread about exceptions in flight, where the program has one.
@@ -49,7 +53,11 @@ struct exceptions {
   void* caught;
   unsigned uncaught;
 };
+using terminate_handler = void (*)();
 extern "C" exceptions* pirn_c_exceptions() noexcept asm("__cxa_get_globals") __attribute__((weak));
+extern "C" void pirn_c_end_catch() asm("__cxa_end_catch") __attribute__((weak));
+extern "C" terminate_handler pirn_c_set_terminate(terminate_handler handler) noexcept asm("_ZSt13set_terminatePFvvE")
+    __attribute__((weak));
 
 }  // namespace
 
@@ -57,6 +65,7 @@ struct pirn_coroutine {
   arch::peer to{};                  // its state while it is suspended; else pc is null
   arch::peer back{};                // its resumer's while it runs
   pirn_coroutine* outer = nullptr;  // who ran when it was resumed
+  exceptions in_flight{};           // its own, while it does not run
   pirn_function body = nullptr;
   void* user = nullptr;
   pirn_stack* stack = nullptr;
@@ -68,6 +77,9 @@ struct pirn_coroutine {
   [[no_unique_address]] pirn::sanitizer_peer to_sanitizer{};
   [[no_unique_address]] pirn::sanitizer_peer back_sanitizer{};
   _Unwind_Exception unwinding{};
+  void* set_aside = nullptr;  // exceptions that it had caught when the unwind began
+  unsigned uncaught = 0;      // as of the last frame that the unwinder looked at
+  bool diverted = false;      // a catch block threw another exception instead of rethrowing the unwind
 };
 
 namespace {
@@ -76,7 +88,7 @@ namespace {
 // another one.
 __attribute__((tls_model("initial-exec"))) thread_local pirn_coroutine* current = nullptr;
 
-static_assert(sizeof(pirn_stack) + sizeof(pirn_coroutine) + 64 + 256 <= least_stack, "or pirn_create must look");
+static_assert(sizeof(pirn_stack) + sizeof(pirn_coroutine) + 64 + 6144 <= PIRN_STACK_MIN, "an unwind needs the rest");
 
 char* end_of(const pirn_stack* stack) noexcept { return reinterpret_cast<char*>(const_cast<pirn_stack*>(stack)); }
 
@@ -105,6 +117,7 @@ pirn_stack* place_stack(char* limit, char* end, void* mapping, std::size_t mappe
 void prepare(pirn_coroutine& self, pirn_function body, void* user) noexcept {
   self.body = body;
   self.user = user;
+  self.in_flight = {};
   self.to = arch::prepare(&self, static_cast<arch::transfer_entry>(&run));
   self.sanitizer.create(self.stack->limit, pirn_stack_size(self.stack), "pirn_coroutine");
   self.to_sanitizer = pirn::sanitizer_peer(self.sanitizer);
@@ -112,40 +125,103 @@ void prepare(pirn_coroutine& self, pirn_function body, void* user) noexcept {
 
 // ---- unwinding ----------------------------------------------------------------------------------------------------
 
+/// Lines on stderr take little of a stack that may be small: no printf.
+PIRN_COLD void say(const char* what) noexcept {
+  std::fputs("pirn: a pirn_coroutine that is being destroyed ", stderr);
+  std::fputs(what, stderr);
+  std::fputc('\n', stderr);
+}
+[[noreturn]] PIRN_COLD void refuse(const char* why) noexcept {
+  say(why);
+  std::abort();
+}
+
+terminate_handler earlier_terminate = nullptr;
+pirn::platform::atomic<bool> terminate_watched{false};
+
+// The runtime's own handler would name a type that a foreign exception does not have.
+void terminating() {
+  if (current != nullptr && current->unwinding_now) {
+    // The runtime's header of a foreign exception ends where the unwinder's does.
+    const auto caught = reinterpret_cast<std::uintptr_t>(pirn_c_exceptions()->caught);
+    const auto ours = reinterpret_cast<std::uintptr_t>(&current->unwinding);
+    constexpr std::uintptr_t largest_header = 512;
+    if (caught == 0 || ours + sizeof current->unwinding - caught < largest_header) {
+      refuse("is suspended under noexcept, in a destructor for example, or ended the program itself");
+    }
+    say("threw another exception, which nothing in its body catches");
+  }
+  if (earlier_terminate != nullptr) {
+    earlier_terminate();
+  }
+  std::abort();
+}
+
 _Unwind_Reason_Code step(int, _Unwind_Action actions, _Unwind_Exception_Class, _Unwind_Exception*, _Unwind_Context*,
-                         void* self) {
+                         void* of) {
+  auto& self = *static_cast<pirn_coroutine*>(of);
   if ((actions & _UA_END_OF_STACK) != 0) {
-    leave(*static_cast<pirn_coroutine*>(self), nullptr);
+    leave(self, nullptr);
+  }
+  if (&pirn_c_exceptions != nullptr) {
+    self.uncaught = pirn_c_exceptions()->uncaught;
   }
   return _URC_NO_REASON;
 }
 
-[[noreturn]] void unwind(pirn_coroutine& self) noexcept(false);
+/// Ends up in the coroutine's last switch. A frame without tables ends it: what is above it has nothing to clean up
+/// that anybody knows of.
+[[noreturn]] void unwind_on(pirn_coroutine& self) noexcept(false) {
+  _Unwind_ForcedUnwind(&self.unwinding, reinterpret_cast<_Unwind_Stop_Fn>(&step), &self);
+  leave(self, nullptr);
+}
 
 /// A C++ catch block ended without rethrowing: the unwind goes on regardless.
 void swallowed(_Unwind_Reason_Code, _Unwind_Exception* exception) {
   char* const at = reinterpret_cast<char*>(exception) - offsetof(pirn_coroutine, unwinding);
-  unwind(*reinterpret_cast<pirn_coroutine*>(at));
+  auto& self = *reinterpret_cast<pirn_coroutine*>(at);
+  exceptions& globals = *pirn_c_exceptions();
+  globals.caught = nullptr;
+  if (globals.uncaught != self.uncaught) {
+    say("threw another exception instead of rethrowing the unwind");
+    self.diverted = true;
+    return;  // that one is on its way, and as good
+  }
+  unwind_on(self);
 }
 
-void unwind(pirn_coroutine& self) noexcept(false) {
+[[noreturn]] PIRN_COLD void unwind(pirn_coroutine& self) noexcept(false) {
   if (&pirn_c_exceptions != nullptr) {
-    *pirn_c_exceptions() = {};
+    exceptions& globals = *pirn_c_exceptions();
+    if (globals.uncaught != 0) {
+      refuse("is suspended in a destructor that is itself run by an exception");
+    }
+    if (pirn::detail::noexcept_caller() != 0) {
+      refuse("is suspended under noexcept, in a destructor for example");
+    }
+    if (&pirn_c_set_terminate != nullptr && !terminate_watched.exchange(true)) {
+      earlier_terminate = pirn_c_set_terminate(&terminating);
+    }
+    // The runtime refuses to catch a foreign exception beside others.
+    self.set_aside = globals.caught;
+    globals = {nullptr, 1};  // scope guards see a failure
   }
   self.unwinding = {};
   self.unwinding.exception_cleanup = &swallowed;
-  _Unwind_ForcedUnwind(&self.unwinding, reinterpret_cast<_Unwind_Stop_Fn>(&step), &self);
-  leave(self, nullptr);  // a frame without tables: what is above it has nothing to clean up that anybody knows of
+  unwind_on(self);
 }
 
 /// Makes a coroutine that has begun and is suspended at `to` end.
-__attribute__((cold, noinline)) void unwind_from_outside(pirn_coroutine& self, arch::peer to) noexcept {
+PIRN_COLD void unwind_from_outside(pirn_coroutine& self, arch::peer to) noexcept {
   exceptions in_flight{};
   if (&pirn_c_exceptions != nullptr) {
     in_flight = *pirn_c_exceptions();
+    *pirn_c_exceptions() = self.in_flight;
   }
   self.outer = current;
   self.running = self.unwinding_now = true;
+  self.diverted = false;
+  self.set_aside = nullptr;
   current = &self;
   arch::word words[arch::value_words] = {};
   pirn::sanitizer_peer sanitizer = self.to_sanitizer;
@@ -156,6 +232,10 @@ __attribute__((cold, noinline)) void unwind_from_outside(pirn_coroutine& self, a
   current = self.outer;
   self.running = self.unwinding_now = false;
   if (&pirn_c_exceptions != nullptr) {
+    *pirn_c_exceptions() = {self.set_aside, 0};
+    while (pirn_c_exceptions()->caught != nullptr) {
+      pirn_c_end_catch();
+    }
     *pirn_c_exceptions() = in_flight;
   }
 }
@@ -176,7 +256,7 @@ void end(pirn_coroutine& self) noexcept {
 // ---- what is exported ---------------------------------------------------------------------------------------------
 
 int pirn_stack_create_in(pirn_stack** result, void* memory, std::size_t size) {
-  if (result == nullptr || memory == nullptr || size < least_stack || size > largest_stack) {
+  if (result == nullptr || memory == nullptr || size < PIRN_STACK_MIN || size > largest_stack) {
     return -EINVAL;
   }
   auto* const limit = static_cast<char*>(memory);
@@ -189,7 +269,8 @@ int pirn_stack_create(pirn_stack** result, std::size_t size) {
     return -EINVAL;
   }
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  size = ((size == 0 ? PIRN_DEFAULT_STACK_SIZE : size) + sizeof(pirn_stack) + page - 1) & ~(page - 1);
+  size = std::max(size == 0 ? PIRN_DEFAULT_STACK_SIZE : size, PIRN_STACK_MIN);
+  size = (size + sizeof(pirn_stack) + page - 1) & ~(page - 1);
   const int before = errno;
   int problem = 0;
   void* const mapping =
@@ -285,6 +366,12 @@ PIRN_NOINLINE int pirn_resume(pirn_coroutine* coroutine, void* in, void** out) {
   coroutine->running = true;
   coroutine->outer = current;  // who resumes is on the same thread when it is back here
   current = coroutine;
+  exceptions* const globals = &pirn_c_exceptions != nullptr ? pirn_c_exceptions() : nullptr;
+  exceptions in_flight{};
+  if (globals != nullptr) {
+    in_flight = *globals;
+    *globals = coroutine->in_flight;
+  }
   arch::word words[arch::value_words];
   words[0] = reinterpret_cast<arch::word>(in);
   words[1] = reinterpret_cast<arch::word>(coroutine);
@@ -293,6 +380,10 @@ PIRN_NOINLINE int pirn_resume(pirn_coroutine* coroutine, void* in, void** out) {
   sanitizer.leave();
   arch::transfer(to, words);
   sanitizer.arrive();
+  if (globals != nullptr) {
+    coroutine->in_flight = *globals;
+    *globals = in_flight;
+  }
   current = coroutine->outer;
   coroutine->running = false;
   if (out != nullptr) {
@@ -312,6 +403,9 @@ PIRN_NOINLINE int pirn_yield(pirn_coroutine* self, void* out, void** in) {
     return -EINVAL;
   }
   if (current != self || self->unwinding_now) {
+    if (current == self && self->diverted) {
+      refuse("threw another exception instead of rethrowing the unwind, caught that one, and yields");
+    }
     return -EPERM;
   }
   arch::peer back = self->back;
