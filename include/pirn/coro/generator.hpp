@@ -273,9 +273,14 @@ class generator_base {
 }  // namespace detail
 
 /// A range of the elements that a body yields. The body runs on a stack of its own, from one element to the next, when
-/// the range is iterated, and is unwound if the generator is destroyed before its end. Movable, not thread-safe;
-/// several threads may iterate in turn. A view and an input range; its iterator must not outlive it, nor must another
-/// be taken while one lives (std::logic_error).
+/// the range is iterated, and is unwound if the generator is destroyed before its end, which takes about 5 KB of that
+/// stack the first time in a process. Movable, not thread-safe; several threads may iterate in turn. A view and an
+/// input range; its iterator must not outlive it, nor must another be taken while one lives (std::logic_error).
+///
+/// Exceptions in flight are the OS thread's, and an element does not switch them. So a body may yield inside a catch
+/// block only if catch blocks nest across all generators and consumers of the thread (what entered one last leaves its
+/// own first), and if it leaves its block, on the same thread, before the generator is destroyed. It must not yield in
+/// a destructor that an exception runs. Otherwise use a coroutine, which keeps its exceptions to itself.
 template <class T>
 class [[nodiscard]] generator<T, own_stack> : public detail::generator_base<T>, public std::ranges::view_base {
  public:
@@ -323,7 +328,8 @@ using frame_memory = frame_buffer<N>;
 #endif
 }  // namespace detail
 
-/// The same on N bytes inside the object, which can therefore not be moved, and is a range but not a view.
+/// The same on N bytes inside the object, which can therefore not be moved, and is a range but not a view. They have no
+/// guard: see frame.
 template <class T, std::size_t N>
 class [[nodiscard]] generator<T, frame<N>> : detail::frame_memory<N>, public detail::generator_base<T> {
  public:
