@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "pirn/detail/abi.hpp"
 
@@ -77,7 +78,8 @@ class sanitizer_state {
     size_ = 0;
   }
   PIRN_ALWAYS_INLINE void leave(const sanitizer_state& to) noexcept {
-    __sanitizer_start_switch_fiber(&fake_stack_, to.limit_, to.size_);
+    note_left(this);
+    __sanitizer_start_switch_fiber(&fake_stack_, to.left_limit_, to.left_size_);
     if (fake_stack_ != scanned_fake_stack_) {
       forget_fake_stack();
       scanned_fake_stack_ = fake_stack_;
@@ -85,19 +87,35 @@ class sanitizer_state {
     }
   }
   PIRN_ALWAYS_INLINE void leave_for_good(const sanitizer_state& to) noexcept {
+    note_left(nullptr);
     forget_fake_stack();
-    __sanitizer_start_switch_fiber(nullptr, to.limit_, to.size_);
+    __sanitizer_start_switch_fiber(nullptr, to.left_limit_, to.left_size_);
   }
   PIRN_ALWAYS_INLINE void arrive() noexcept {
     void* mine = fake_stack_;
     fake_stack_ = nullptr;
-    __sanitizer_finish_switch_fiber(mine, nullptr, nullptr);
+    const void* limit = nullptr;
+    std::size_t size = 0;
+    __sanitizer_finish_switch_fiber(mine, &limit, &size);
+    if (sanitizer_state* const left = last_left()) {  // nobody has been told of it yet
+      left->left_limit_ = limit;
+      left->left_size_ = size;
+    }
   }
 
  private:
+  // Neither inlined nor taken for a constant: the thread is another one after a switch.
+  PIRN_NOINLINE __attribute__((no_sanitize("address"))) static void note_left(sanitizer_state* state) noexcept {
+    left_ = state;
+    asm volatile("" ::: "memory");
+  }
+  PIRN_NOINLINE __attribute__((no_sanitize("address"))) static sanitizer_state* last_left() noexcept {
+    asm volatile("" ::: "memory");
+    return std::exchange(left_, nullptr);
+  }
   void set_bounds(void* limit, std::size_t size) noexcept {
-    limit_ = limit;
-    size_ = size;
+    left_limit_ = limit_ = limit;
+    left_size_ = size_ = size;
     fake_stack_ = nullptr;
     __lsan_register_root_region(limit_, size_);
   }
@@ -125,10 +143,13 @@ class sanitizer_state {
   }
 
   friend class sanitizer_peer;
+  static inline thread_local sanitizer_state* left_ = nullptr;
   void* fake_stack_ = nullptr;
   void* scanned_fake_stack_ = nullptr;
   void* limit_ = nullptr;
   std::size_t size_ = 0;
+  const void* left_limit_ = nullptr;  // the same, or those of a coroutine's stack which it was on when it was left
+  std::size_t left_size_ = 0;
   bool adopted_ = false;
 };
 
@@ -179,14 +200,14 @@ class sanitizer_state {
  public:
   void create(void* /*limit*/, std::size_t /*size*/, const char* name) noexcept {
     adopted_ = false;
-    fiber_ = __tsan_create_fiber(0);
+    left_in_ = fiber_ = __tsan_create_fiber(0);
     if (name != nullptr) {
       __tsan_set_fiber_name(fiber_, name);
     }
   }
   void adopt_thread() noexcept {
     adopted_ = true;
-    fiber_ = __tsan_get_current_fiber();
+    left_in_ = fiber_ = __tsan_get_current_fiber();
   }
   void destroy() noexcept {
     if (fiber_ != nullptr && !adopted_) {
@@ -194,13 +215,17 @@ class sanitizer_state {
     }
     fiber_ = nullptr;
   }
-  PIRN_ALWAYS_INLINE void leave(const sanitizer_state& to) noexcept { __tsan_switch_to_fiber(to.fiber_, 0); }
+  PIRN_ALWAYS_INLINE void leave(const sanitizer_state& to) noexcept {
+    left_in_ = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(to.left_in_, 0);
+  }
   PIRN_ALWAYS_INLINE void leave_for_good(const sanitizer_state& to) noexcept { leave(to); }
   PIRN_ALWAYS_INLINE void arrive() noexcept {}
 
  private:
   friend class sanitizer_peer;
   void* fiber_ = nullptr;
+  void* left_in_ = nullptr;  // the same, or that of a coroutine which it was in when it was left
   bool adopted_ = false;
 };
 
