@@ -75,6 +75,7 @@ PIRN_SWITCH_INLINE void switch_to_producer(peer& to, word& first, word& second) 
   register word message asm("rdx") = sent;
   register word in0 asm("rax");
   register word in1 asm("rcx");
+  // NOLINTNEXTLINE(bugprone-branch-clone): the instructions differ
   if constexpr (mark == 0) {
     asm volatile(PIRN_GENERATOR_SWITCH("r12", "r13", "r14", "rdi", "r15", "rsi", "")
                  : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(message), "=r"(in0), "=r"(in1)
