@@ -153,8 +153,6 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
 /// A callable that is too large for a control block, on the heap.
 template <class F>
 struct boxed {
-  template <class G>
-  explicit boxed(G&& callable) : body(std::make_unique<F>(std::forward<G>(callable))) {}
   void operator()() { static_cast<F&&>(*body)(); }
   std::unique_ptr<F> body;
 };
@@ -214,7 +212,11 @@ PIRN_ALWAYS_INLINE fiber_control* make_block(worker* here, std::uint64_t number,
   }
   block* f;
   try {
-    f = ::new (place) block(number, std::forward<F>(body));
+    if constexpr (fits) {
+      f = ::new (place) block(number, std::forward<F>(body));
+    } else {
+      f = ::new (place) block(number, boxed<callable>{std::make_unique<callable>(std::forward<F>(body))});
+    }
   } catch (...) {
     give_block_back(here, place);
     throw;
