@@ -82,8 +82,8 @@ class agent {
   /// agent runnable.
   bool request_stop() noexcept {
     identity_.fetch_or(stop_bit, platform::memory_order_seq_cst);
-    const std::uint64_t word = word_.load(platform::memory_order_seq_cst);
-    return (word & stoppable_bit) != 0 && claim(word >> epoch_shift, wake_reason::stopped);
+    const std::uint64_t wait = word_.load(platform::memory_order_seq_cst);
+    return (wait & stoppable_bit) != 0 && claim(wait >> epoch_shift, wake_reason::stopped);
   }
 
   [[nodiscard]] bool waiting() const noexcept {
