@@ -245,7 +245,6 @@ _Unwind_Reason_Code stop_at_once(_Unwind_Context*, void*) { return _URC_END_OF_S
 void register_for_dump(runtime_state& state) {
   // What initialises itself at first use does it now and not in a handler.
   _Unwind_Backtrace(&stop_at_once, nullptr);
-  prepare_dumps();
   static_cast<void>(high_water(stack{}));
   auto list = std::make_unique<worker*[]>(state.workers.size());
   for (std::size_t i = 0; i < state.workers.size(); ++i) {
@@ -258,6 +257,7 @@ void register_for_dump(runtime_state& state) {
                             "pirn: SIGURG cannot be the dump_signal, since dumps are made with it");
   }
   const guard held;
+  prepare_dumps();
   use_signal(interrupt, &on_interrupt);
   if (wanted != 0) {
     try {

@@ -216,6 +216,9 @@ void print_fiber(message& out, const fiber_control& f, bool on_cpu) noexcept {
 }  // namespace
 
 void prepare_dumps() noexcept {
+  if (unwinders[0] != nullptr) {
+    return;
+  }
   // In a program that is not position-independent a function's address may be that of a stub: so by name as well.
   void* const found[] = {
       reinterpret_cast<void*>(&_Unwind_RaiseException),

@@ -8,7 +8,7 @@
 
 namespace pirn::inline PIRN_ABI::detail {
 
-/// Looks up what a handler cannot. Before the first dump.
+/// Looks up what a handler cannot, once. Before any handler can run, one call at a time.
 void prepare_dumps() noexcept;
 /// Forgets the names of functions found for an earlier dump: modules may have come and gone.
 void begin_dump() noexcept;
