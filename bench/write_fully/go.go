@@ -77,7 +77,7 @@ func main() {
 				for i := range sinks {
 					to := &sinks[i]
 					harness.Check(sent[i] == size && to.end == size && to.bytes == size, "everything is sent once")
-					harness.Check(ready || to.turns >= steps/10*9, "senders take turns")
+					harness.Check(ready || to.turns >= steps/2, "senders take turns")
 				}
 			}
 		})
