@@ -336,7 +336,7 @@ guarded_pool::cache::~cache() {
 std::size_t guarded_pool::cache::stack_size() const noexcept { return class_->stack_size(); }
 
 void guarded_pool::cache::clear() noexcept {
-  give_oldest(count_.load(platform::memory_order_relaxed) - static_cast<std::uint32_t>(reserved_));
+  give_oldest(count_.load(platform::memory_order_relaxed) - reserved_);
 }
 
 void guarded_pool::cache::give_oldest(std::uint32_t number) noexcept {
@@ -359,16 +359,12 @@ stack_error guarded_pool::cache::refill() noexcept {
 }
 
 void guarded_pool::cache::deallocate_slow(const stack& value) noexcept {
-  if (value.owner() != class_) {
-    give_back(value);
-    return;
-  }
-  if (reserved_ == capacity_) {
+  if (value.owner() != class_ || reserved_ == capacity_) {
     give_back(value);
     return;
   }
   // The older half goes back: `value` and what was used with it stays.
-  give_oldest(std::min(capacity_ / 2, capacity_ - static_cast<std::uint32_t>(reserved_)));
+  give_oldest(std::min(capacity_ / 2, capacity_ - reserved_));
   deallocate(value);
 }
 

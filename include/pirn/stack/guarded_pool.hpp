@@ -208,8 +208,8 @@ class guarded_pool::cache {
 
   // Only the owner writes; atomic because the pool's statistics read it.
   platform::atomic<std::uint32_t> count_{0};
+  std::uint32_t reserved_ = 0;  ///< of them
   std::uint32_t capacity_;
-  std::size_t reserved_ = 0;  ///< of them
   detail::stack_class* class_;
   std::unique_ptr<stack[]> items_;
   guarded_pool& pool_;
