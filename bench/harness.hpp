@@ -34,6 +34,26 @@ inline void check(bool done, const char* what) {
   }
 }
 
+/// Ends the program where these inputs are beyond it or beyond the machine: run.py shows the reason and goes on.
+[[noreturn]] inline void skip(const std::string& reason) {
+  std::fprintf(stderr, "%s\n", reason.c_str());
+  std::exit(77);
+}
+
+/// Skips unless so much memory is available, with an eighth more to spare.
+inline void need_memory(std::uint64_t bytes) {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string word;
+  while (meminfo >> word && word != "MemAvailable:") {
+  }
+  std::uint64_t kib = 0;
+  meminfo >> kib;
+  if (bytes / 1024 > kib - kib / 8) {
+    skip("needs about " + std::to_string(bytes >> 20) + " MiB of memory, and " + std::to_string(kib >> 10) +
+         " MiB are available");
+  }
+}
+
 /// Prints one result; `params` is a JSON object.
 inline void row(const char* workload, const char* impl, const std::string& params, const char* unit, double value,
                 const char* note = nullptr) {
@@ -57,6 +77,13 @@ inline std::string mode(const char* value) { return std::string(R"({"mode":")") 
 inline double now_ns() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+}
+
+/// Time on the clock in nanoseconds, for what runs on several cores.
+inline double wall_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 

@@ -21,6 +21,24 @@ pub fn check(done: bool, what: &str) {
     }
 }
 
+/// Ends the program where these inputs are beyond it or beyond the machine: run.py shows the reason and goes on.
+#[allow(dead_code)]
+pub fn skip(reason: &str) -> ! {
+    eprintln!("{reason}");
+    std::process::exit(77);
+}
+
+/// Skips unless so much memory is available, with an eighth more to spare.
+#[allow(dead_code)]
+pub fn need_memory(bytes: u64) {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").expect("/proc is mounted");
+    let available = meminfo.lines().find(|line| line.starts_with("MemAvailable:"));
+    let kib: u64 = available.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0);
+    if bytes / 1024 > kib - kib / 8 {
+        skip(&format!("needs about {} MiB of memory, and {} MiB are available", bytes >> 20, kib >> 10));
+    }
+}
+
 /// Prints one result; `params` is a JSON object.
 pub fn row(workload: &str, implementation: &str, params: &str, unit: &str, value: f64, note: &str) {
     println!(
@@ -81,6 +99,13 @@ pub fn now_ns() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+/// Time on the clock in nanoseconds, for what runs on several cores.
+#[allow(dead_code)]
+pub fn wall_ns() -> f64 {
+    static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    START.get_or_init(std::time::Instant::now).elapsed().as_nanos() as f64
 }
 
 /// Resident pages and page tables of this process, in bytes.

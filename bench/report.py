@@ -225,7 +225,7 @@ def markdown(title: str, heading: list[str], lines: list[list[str]]) -> str:
     return f"{title}\n\n" + "\n".join([rows[0], rule, *rows[1:]]) + "\n"
 
 
-def page(results: Results, workloads, rounds: int, skipped: list[str], counts=(), plots=()) -> str:
+def page(results: Results, workloads, rounds: int | str, skipped: list[str], counts=(), plots=()) -> str:
     """docs/performance.md; `plots` are the workloads that have a picture in plots/ beside it."""
     parts = [PAGE.format(rounds=rounds, machine="\n".join(f"- {name}: {what}" for name, what in machine().items()))]
     for workload, group in itertools.groupby(tables(results, workloads), lambda table: table[0].split()[0]):

@@ -30,6 +30,7 @@ WORKLOADS = {
     "coro-spawn": "one coroutine without a scheduler created, run to its end and destroyed",
     "write_fully": "one 800-byte step of 10 senders of 100 MB each, with a wait for readiness before it",
     "callbacks": "requests per second of a key-value store in memory whose pages come from a simulated storage",
+    "ring": "operations per second, one message passed on, in cycles of N coroutines that send messages around; N*R*M in all",
     "clock": "the clock frequency, and an empty loop that clobbers what a switch clobbers",
 }
 SUFFIXES = (".cpp", ".go", ".rs", ".sh")
@@ -45,6 +46,7 @@ class Program:
     skipped: str = ""  # the reason, when it cannot run
     outside: bool = False  # from --rivals
     shown: set[str] = field(default_factory=set)  # the names that its rows go by
+    beyond: set[str] = field(default_factory=set)  # the settings that it cannot do
 
     @property
     def name(self) -> str:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures pirn and its rivals: builds them, runs them in turn on one core, shows medians and ratios.
 
-    ./dev bench [NAME...] [--list] [--json FILE] [--rounds N] [--quick] [--rivals DIR] [--counts] [--plot [DIR]] [--docs]
+    ./dev bench [NAME...] [--list] [--json FILE] [--rounds N] [--quick] [--sweep] [--rivals DIR] [--counts] [--plot [DIR]]
+                         [--docs]
 
 README.md beside this file says what a program of the bench gets and prints.
 """
@@ -18,21 +19,27 @@ import http_hello
 import plot
 import report
 import rivals
+import settings
 from rivals import WORKLOADS
 
 # Inputs that all languages share; a program finds them in its environment as PIRN_BENCH_<name>.
 INPUTS = {"FIBERS": 10, "BATCH": 1000, "STACK": 65536, "BLOCK_MS": 5, "BLOCKS": 15, "MILLION": 1_000_000, "SECONDS": 3,
           "DISKS_FIRST": 1, "DISKS_LAST": 20, "NODES": 1_000_000, "SEND_MB": 100, "KEYS": 10_000, "UNDER_WAY": 16}
 QUICK = {"BLOCK_MS": 2, "BLOCKS": 7, "MILLION": 100_000, "SECONDS": 1, "SEND_MB": 10, "NODES": 100_000}
-LIMIT_S = 300  # for one program in one round
+LIMIT_S = 300  # for one program in one round, or for one setting of it
+BEYOND = 77  # how a program ends that cannot do what a setting asks of it
+
+
+class BeyondReach(Exception):
+    """Why a program cannot be measured at one setting."""
 
 
 def say(*words) -> None:
     print(*words, file=sys.stderr, flush=True)
 
 
-def pin(core):
-    return lambda: os.sched_setaffinity(0, {core})
+def pin(*cores):
+    return lambda: os.sched_setaffinity(0, cores)
 
 
 def arguments() -> argparse.Namespace:
@@ -40,8 +47,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="NAME", help="a workload; all of them when none is named")
     parser.add_argument("--list", action="store_true", help="list workloads and implementations, and measure nothing")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the rows to FILE")
-    parser.add_argument("--rounds", metavar="N", type=int, help="rounds (default 9; with --quick 3)")
+    parser.add_argument("--rounds", metavar="N", type=int, help=f"rounds (default {settings.rounds_text()}; with --quick 3)")
     parser.add_argument("--quick", action="store_true", help="short loops: under two minutes for everything")
+    parser.add_argument("--sweep", action="store_true",
+                        help=f"measure {', '.join(settings.SWEEPS)} at all their settings, which takes hours")
     parser.add_argument("--rivals", metavar="DIR", type=Path, action="append", default=[],
                         help="also run every executable of DIR, with the name of the workload as its argument")
     parser.add_argument("--counts", action="store_true",
@@ -60,9 +69,12 @@ def arguments() -> argparse.Namespace:
     for folder in options.rivals:
         if not folder.is_dir():
             parser.error(f"--rivals {folder}: no such folder")
-    options.rounds = options.rounds if options.rounds is not None else 3 if options.quick else 9
+    if options.quick and options.sweep:
+        parser.error("--quick and --sweep exclude each other")
+    if options.rounds is None and options.quick:
+        options.rounds = 3
     options.counts |= options.docs
-    if options.rounds < 0 or (options.rounds == 0 and not options.counts):
+    if options.rounds is not None and (options.rounds < 0 or (options.rounds == 0 and not options.counts)):
         parser.error("--rounds must be at least 1, or 0 with --counts")
     options.names = [name for name in WORKLOADS if name in options.names] or list(WORKLOADS)
     return options
@@ -80,6 +92,7 @@ class Bench:
 
     def __init__(self, options, programs):
         self.options = options
+        self.scale = "quick" if options.quick else "sweep" if getattr(options, "sweep", False) else "normal"
         self.cores = sorted(os.sched_getaffinity(0))
         inputs = INPUTS | (QUICK if options.quick else {})
         self.environment = dict(os.environ, PIRN_BENCH_BUILD=str(rivals.BUILD),
@@ -112,18 +125,25 @@ class Bench:
             self._told.add(message)
             say(message)
 
+    def rounds(self, workload) -> int:
+        if self.options.rounds is not None:
+            return self.options.rounds
+        return settings.SWEPT_ROUNDS if workload in settings.SWEEPS else settings.ROUNDS
+
     def measure(self) -> None:
         clocks = [program for program in self.programs if program.workload == "clock"]
         for workload in self.options.names:
             programs = [program for program in self.programs if program.workload == workload]
             if workload in ("switch", "yield"):
                 programs = clocks + programs
-            for turn in range(self.options.rounds):
+            for turn in range(self.rounds(workload)):
                 running = [program for program in programs if not program.skipped]
-                say(f"{workload}: round {turn + 1} of {self.options.rounds}, {len(running)} programs")
-                # Back and forth, so that no program always runs after the same one.
-                for program in running if turn % 2 == 0 else reversed(running):
-                    self.run(program)
+                say(f"{workload}: round {turn + 1} of {self.rounds(workload)}, {len(running)} programs")
+                for setting in settings.of(workload, self.scale):
+                    # Back and forth, so that no program always runs after the same one.
+                    for program in running if turn % 2 == 0 else reversed(running):
+                        if not program.skipped and program.impl not in setting.without:
+                            self.run(program, setting)
 
     def count(self) -> None:
         """What --counts shows: the cases of the named workloads, for all programs that can be counted."""
@@ -156,26 +176,44 @@ class Bench:
             say(f"not drawn: {error}")
             return []
 
-    def run(self, program) -> None:
-        """One program, one round."""
+    def run(self, program, setting) -> None:
+        """One program, one setting, one round."""
+        if setting.name in program.beyond:
+            return
         try:
-            for row in self.rows(program):
+            for row in self.rows(program, setting):
                 impl = row["impl"] if program.outside else program.impl
                 if program.outside and (program.workload, impl) in self._ours:
                     raise ValueError(f"it calls itself {impl}, which is measured already")
                 self.results.add(row, program.workload, impl)
                 program.shown.add(impl)
+        except BeyondReach as reason:
+            program.beyond.add(setting.name)
+            where = f"{program.name}, {setting.name}" if setting.name else program.name
+            self.skipped.append(f"{where}: {reason}")
+            say(f"skipped: {where}: {reason}")
         except (RuntimeError, OSError, ValueError, KeyError, TypeError, subprocess.TimeoutExpired) as error:
             self.results.forget(program.workload, program.shown)
             self.drop(program, str(error), failed=not program.outside)
 
-    def rows(self, program) -> list[dict]:
+    def rows(self, program, setting) -> list[dict]:
         if program.workload == "http-hello" and not program.outside:
             return http_hello.measure(program.command, pin, self.cores, self.seconds, self.environment)
         # A rival from outside brings its own client for http-hello and pins the two itself.
-        where = None if program.workload == "http-hello" else pin(self.cores[-1])
-        done = subprocess.run(program.command + [program.workload], capture_output=True, text=True, timeout=LIMIT_S,
-                              env=self.environment, preexec_fn=where, stdin=subprocess.DEVNULL)
+        where = None if program.workload == "http-hello" else pin(*self.cores[-setting.cores:])
+        if setting.cores > len(self.cores):
+            raise BeyondReach(f"needs {setting.cores} cores, and there are {len(self.cores)}")
+        inputs = {f"PIRN_BENCH_{name}": str(value) for name, value in setting.inputs.items()}
+        try:
+            done = subprocess.run(program.command + [program.workload], capture_output=True, text=True, timeout=LIMIT_S,
+                                  env=self.environment | inputs | setting.variables, preexec_fn=where,
+                                  stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired:
+            if setting.inputs:
+                raise BeyondReach(f"takes more than {LIMIT_S} s") from None
+            raise
+        if done.returncode == BEYOND:
+            raise BeyondReach((done.stderr.strip() or "no reason given").splitlines()[-1][:200])
         if done.returncode != 0:
             complaint = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
             raise RuntimeError(f"ended with {done.returncode}: {complaint[:200]}")
@@ -217,7 +255,8 @@ def main() -> int:
         if options.counts:
             counts.write(bench.counted, counts.beside(options.json))
     if options.docs:
-        page = report.write_page(bench.results, options.names, options.rounds, bench.skipped, bench.counted, pictures)
+        rounds = settings.rounds_text() if options.rounds is None else str(options.rounds)
+        page = report.write_page(bench.results, options.names, rounds, bench.skipped, bench.counted, pictures)
         print(f"written: {page}")
     return 1 if bench.failed else 0
 

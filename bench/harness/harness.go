@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Input is an input of the workload, set by run.py for all languages alike.
@@ -26,6 +27,27 @@ func Check(done bool, what string) {
 	if !done {
 		fmt.Fprintln(os.Stderr, "check failed: "+what)
 		os.Exit(1)
+	}
+}
+
+// Skip ends the program where these inputs are beyond it or beyond the machine: run.py shows the reason and goes on.
+func Skip(reason string) {
+	fmt.Fprintln(os.Stderr, reason)
+	os.Exit(77)
+}
+
+// NeedMemory skips unless so much memory is available, with an eighth more to spare.
+func NeedMemory(bytes int) {
+	meminfo, err := os.ReadFile("/proc/meminfo")
+	Check(err == nil, "/proc is mounted")
+	kib := 0
+	for _, line := range strings.Split(string(meminfo), "\n") {
+		if fields := strings.Fields(line); len(fields) >= 2 && fields[0] == "MemAvailable:" {
+			kib, _ = strconv.Atoi(fields[1])
+		}
+	}
+	if bytes/1024 > kib-kib/8 {
+		Skip(fmt.Sprintf("needs about %d MiB of memory, and %d MiB are available", bytes>>20, kib>>10))
 	}
 }
 
@@ -70,6 +92,13 @@ func Now() float64 {
 	err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
 	Check(err == nil, "the kernel tells the time used")
 	return float64(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+var start = time.Now()
+
+// Wall is the time on the clock in nanoseconds, for what runs on several cores.
+func Wall() float64 {
+	return float64(time.Since(start).Nanoseconds())
 }
 
 // MemoryBytes is what the process holds: resident pages and page tables.

@@ -1,0 +1,88 @@
+"""Workloads that are measured at many settings: each of their programs runs once for each, in a process of its own."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a process finds in its environment: inputs as PIRN_BENCH_<name>, and variables as they are."""
+
+    inputs: dict = field(default_factory=dict)
+    variables: dict = field(default_factory=dict)
+    cores: int = 1  # how many it may run on
+    without: tuple = ()  # implementations that are left out, because they would take too long
+
+    @property
+    def name(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self.inputs.items())
+
+
+def ring(scale: str) -> list[Setting]:
+    """N, coroutines, M, D, P; M is the source's formula, with --quick a twentieth of it."""
+    counts, cycles = (16, 800, 80_000), (2, 8)
+    if scale == "sweep":
+        counts = (16, 80, 800, 8000, 80_000, 800_000, 8_000_000)
+        chosen = [(n, count, extra, workers) for n in cycles for extra in (0, 1000, 10_000) for workers in (1, 2)
+                  for count in counts]
+    else:
+        chosen = [(n, count, 0, 1) for n in cycles for count in (counts[:2] if scale == "quick" else counts)]
+        if scale == "normal":
+            chosen += [(8, 800, 1000, 1), (8, 800, 10_000, 1), (8, 800, 0, 2)]
+    share = 20 if scale == "quick" else 1
+
+    def setting(n, count, extra, workers) -> Setting:
+        slow = ("pthread",) if scale != "sweep" and (n, count, extra, workers) != (8, 16, 0, 1) else ()
+        inputs = {"N": n, "COROUTINES": count, "M": (8_000_000 // count + 100) // share, "D": extra, "P": workers}
+        return Setting(inputs, cores=workers, without=slow)
+
+    return [setting(*each) for each in chosen]
+
+
+TCMALLOC = Path("/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4")
+
+
+def aco(scale: str) -> list[Setting]:
+    """Coroutines and bytes of their images, as in libaco's benchmark; the order of resumption, whose control words, and
+    which malloc."""
+    plain = ("creation", "shared", "glibc")
+    variants = [("random", "shared", "glibc"), ("creation", "own", "glibc"), ("creation", "shared", "tcmalloc")]
+    images = [(1, 0)] + [(count, image) for count in (2_000_000, 10_000_000) for image in (8, 24, 40, 56, 120)]
+    images += [(2_000_000, image) for image in (136, 144, 152, 248, 504)] + [(1_000_000, 1016)]
+    images += [(100_000, image) for image in (8, 120, 1016, 2040, 4088, 7992)]
+    if scale == "sweep":
+        chosen = [(*each, *variant) for variant in (plain, *variants, ("random", "own", "tcmalloc")) for each in images]
+    elif scale == "normal":
+        fewer = [(1, 0), (100_000, 8), (100_000, 1016), (100_000, 7992), (2_000_000, 8), (2_000_000, 120), (2_000_000, 504),
+                 (10_000_000, 8), (10_000_000, 120)]
+        chosen = [(*each, *plain) for each in fewer]
+        chosen += [(count, image, *variant) for variant in variants
+                   for count, image in ((1, 0), (2_000_000, 120), (10_000_000, 8))]
+    else:
+        chosen = [(1, 0, *plain), (100_000, 8, *plain), (100_000, 1016, *plain)]
+        chosen += [(100_000, 120, *variant) for variant in (plain, *variants)]
+
+    def setting(count, image, order, words, malloc) -> Setting:
+        inputs = {"COROUTINES": count, "IMAGE": image, "ORDER": order, "FPENV": words, "MALLOC": malloc,
+                  "RESUMES": 2_000_000 if scale == "quick" else 20_000_000}
+        return Setting(inputs, {"LD_PRELOAD": str(TCMALLOC)} if malloc == "tcmalloc" else {})
+
+    return [setting(*each) for each in chosen]
+
+
+def memory(scale: str) -> list[Setting]:
+    """How many units wait at once."""
+    return [Setting({"UNITS": units}) for units in ((100_000,) if scale == "quick" else (1_000_000, 10_000_000))]
+
+
+SWEEPS = {"ring": ring, "aco": aco, "memory": memory}
+ROUNDS, SWEPT_ROUNDS = 9, 3  # where --rounds does not say: of a workload, and of those in SWEEPS
+
+
+def rounds_text() -> str:
+    return f"{ROUNDS} ({', '.join(SWEEPS)}: {SWEPT_ROUNDS})"
+
+
+def of(workload: str, scale: str) -> list[Setting]:
+    """All settings of a workload at a scale, which is quick, normal or sweep; one that sets nothing for most."""
+    return SWEEPS[workload](scale) if workload in SWEEPS else [Setting()]
