@@ -335,9 +335,7 @@ guarded_pool::cache::~cache() {
 
 std::size_t guarded_pool::cache::stack_size() const noexcept { return class_->stack_size(); }
 
-void guarded_pool::cache::clear() noexcept {
-  give_oldest(count_.load(platform::memory_order_relaxed) - reserved_);
-}
+void guarded_pool::cache::clear() noexcept { give_oldest(count_.load(platform::memory_order_relaxed) - reserved_); }
 
 void guarded_pool::cache::give_oldest(std::uint32_t number) noexcept {
   const std::uint32_t count = count_.load(platform::memory_order_relaxed);
