@@ -26,6 +26,12 @@ inline std::uint64_t input(const char* name) {
   return std::strtoull(value, nullptr, 10);
 }
 
+/// An input that is a word.
+inline std::string word_input(const char* name) {
+  input(name);
+  return std::getenv(("PIRN_BENCH_" + std::string(name)).c_str());
+}
+
 /// Ends the program with a failure unless the work that was paid for was done.
 inline void check(bool done, const char* what) {
   if (!done) {

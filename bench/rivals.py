@@ -31,6 +31,7 @@ WORKLOADS = {
     "write_fully": "one 800-byte step of 10 senders of 100 MB each, with a wait for readiness before it",
     "callbacks": "requests per second of a key-value store in memory whose pages come from a simulated storage",
     "ring": "operations per second, one message passed on, in cycles of N coroutines that send messages around; N*R*M in all",
+    "aco": "libaco's benchmark: many coroutines on one stack created, resumed and destroyed, and the peak of memory",
     "clock": "the clock frequency, and an empty loop that clobbers what a switch clobbers",
 }
 SUFFIXES = (".cpp", ".go", ".rs", ".sh")

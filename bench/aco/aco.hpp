@@ -1,0 +1,125 @@
+// The aco workload, after libaco's own benchmark: many coroutines on one stack are created, resumed in turn and
+// destroyed. Each only yields, over and over, with so many bytes of local variables that libaco copies `image` bytes
+// for it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "../harness.hpp"
+
+namespace bench::aco {
+
+/// The inputs of one run.
+struct setting {
+  std::uint64_t coroutines = input("COROUTINES");
+  std::uint64_t image = input("IMAGE");
+  std::uint64_t resumes = input("RESUMES");
+  std::string order = word_input("ORDER");    ///< of resumption: creation, random
+  std::string fpenv = word_input("FPENV");    ///< control words: shared by all, own of each
+  std::string malloc = word_input("MALLOC");  ///< glibc, tcmalloc: what LD_PRELOAD brings
+};
+
+/// How often coroutines have been resumed, counted by themselves.
+inline std::uint64_t turns = 0;
+
+/// What a coroutine with `Bytes` bytes of local variables does. Their address is out, so they stay in the frame.
+template <std::size_t Bytes, typename Yield>
+void body(Yield yield) {
+  if constexpr (Bytes != 0) {
+    unsigned char bytes[Bytes];
+    std::memset(bytes, 1, sizeof bytes);
+    asm volatile("" : : "r"(bytes) : "memory");
+    for (;;) {
+      ++turns;
+      yield();
+    }
+  }
+  for (;;) {
+    ++turns;
+    yield();
+  }
+}
+
+/// Calls `with(constant)` with the bytes of local variables that make an image of `image` bytes in libaco.
+template <typename With>
+auto with_bytes_for(std::uint64_t image, With with) {
+  // libaco adds the return address of the function to its frame.
+  constexpr auto sizes = std::to_array<std::size_t>({8, 24, 40, 56, 120, 136, 152, 248, 504, 1016, 2040, 4088, 7992});
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    decltype(with(std::integral_constant<std::size_t, 0>{})) made{};
+    const bool known =
+        image == 0 ||
+        ((image == sizes[I] && (made = with(std::integral_constant<std::size_t, sizes[I] - 8>{}), true)) || ...);
+    check(known, "an image of a size that libaco's benchmark has");
+    return image == 0 ? with(std::integral_constant<std::size_t, 0>{}) : made;
+  }(std::make_index_sequence<sizes.size()>{});
+}
+
+/// The largest amount of memory that the process has held so far, in MiB.
+inline double peak_mib() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word && word != "VmHWM:") {
+  }
+  double kib = 0;
+  status >> kib;
+  return kib / 1024;
+}
+
+/// Runs one setting. `Kind(what)` makes the shared stack and room for all handles; then, for each index, come
+/// `create(i)`, `resume(i)` and `destroy(i)`. `shuffle(random)` exchanges the indices in between.
+template <typename Kind>
+void rows(const char* impl, const char* note) {
+  const setting what;
+  Kind kind(what);
+  const auto row = [&](const char* op, const char* unit, double value) {
+    const std::string params = R"({"coroutines":)" + std::to_string(what.coroutines) + R"(,"image":)" +
+                               std::to_string(what.image) + R"(,"op":")" + op + R"(","order":")" + what.order +
+                               R"(","fpenv":")" + what.fpenv + R"(","malloc":")" + what.malloc + "\"}";
+    bench::row("aco", impl, params, unit, value, note);
+  };
+  const auto timed = [](std::uint64_t operations, auto run) {
+    const double start = now_ns();
+    run();
+    return (now_ns() - start) / static_cast<double>(operations);
+  };
+  const std::uint64_t n = what.coroutines;
+  const double create = timed(n, [&] {
+    for (std::uint64_t i = 0; i < n; ++i) {
+      kind.create(i);
+    }
+  });
+  if (what.order == "random") {
+    std::mt19937_64 random(1);
+    kind.shuffle(random);
+  }
+  const auto resume_all = [&] {
+    for (std::uint64_t i = 0; i < n; ++i) {
+      kind.resume(i);
+    }
+  };
+  resume_all();  // to where they yield for the first time
+  const std::uint64_t rounds = (what.resumes + n - 1) / n;
+  const double resume = timed(rounds * n, [&] {
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      resume_all();
+    }
+  });
+  check(turns == (rounds + 1) * n, "every resumed coroutine runs once");
+  const double peak = peak_mib();
+  const double destroy = timed(n, [&] {
+    for (std::uint64_t i = 0; i < n; ++i) {
+      kind.destroy(i);
+    }
+  });
+  row("resume", "ns", resume);
+  row("peak", "MiB", peak);
+  row("create", "ns", create);
+  row("destroy", "ns", destroy);
+}
+
+}  // namespace bench::aco

@@ -1,0 +1,48 @@
+// A program for libaco's interface, against ours. Built with libaco's header and sources it measures libaco.
+#include <aco.h>
+
+#include <vector>
+
+#include "aco.hpp"
+
+#ifndef ACO_BENCH_IMPL
+#define ACO_BENCH_IMPL "pirn-aco"
+#define ACO_BENCH_NOTE "through aco.h"
+#endif
+
+namespace {
+
+template <std::size_t Bytes>
+void coroutine() {
+  bench::aco::body<Bytes>([]() __attribute__((always_inline)) { aco_yield(); });
+}
+
+class kind {
+ public:
+  explicit kind(const bench::aco::setting& what)
+      : coroutine_(bench::aco::with_bytes_for(
+            what.image, [](auto bytes) -> aco_cofuncp_t { return &coroutine<decltype(bytes)::value>; })),
+        all_(what.coroutines) {
+    aco_thread_init(nullptr);
+    main_ = aco_create(nullptr, nullptr, 0, nullptr, nullptr);
+    shared_ = aco_share_stack_new(0);
+  }
+
+  void create(std::uint64_t i) { all_[i] = aco_create(main_, shared_, 0, coroutine_, nullptr); }
+  void resume(std::uint64_t i) { aco_resume(all_[i]); }
+  void destroy(std::uint64_t i) { aco_destroy(all_[i]); }
+  template <typename Random>
+  void shuffle(Random& random) {
+    std::shuffle(all_.begin(), all_.end(), random);
+  }
+
+ private:
+  aco_cofuncp_t coroutine_;
+  std::vector<aco_t*> all_;
+  aco_t* main_ = nullptr;
+  aco_share_stack_t* shared_ = nullptr;
+};
+
+}  // namespace
+
+int main() { bench::aco::rows<kind>(ACO_BENCH_IMPL, ACO_BENCH_NOTE); }
