@@ -95,17 +95,12 @@ struct live_walk {
 std::uintptr_t walk_interrupted(const ucontext_t& interrupted) noexcept {
   live.count = 0;
   live.cut = false;
-#if defined(__x86_64__)
-  const auto pc = static_cast<std::uintptr_t>(interrupted.uc_mcontext.gregs[REG_RIP]);
-  const auto sp = static_cast<std::uintptr_t>(interrupted.uc_mcontext.gregs[REG_RSP]);
-#else
-#error "pirn: say where this instruction set's signal context keeps pc and sp"
-#endif
+  const registers at = registers_of(&interrupted);
   const bool has_handler_stack = (interrupted.uc_stack.ss_flags & SS_DISABLE) == 0;
-  live_walk walk{pc, reinterpret_cast<std::uintptr_t>(interrupted.uc_stack.ss_sp),
+  live_walk walk{at.pc, reinterpret_cast<std::uintptr_t>(interrupted.uc_stack.ss_sp),
                  has_handler_stack ? interrupted.uc_stack.ss_size : 0};
   _Unwind_Backtrace(&live_walk::step, &walk);
-  return walk.caller_sp != 0 ? walk.caller_sp : walk.sp != 0 ? walk.sp : sp;
+  return walk.caller_sp != 0 ? walk.caller_sp : walk.sp != 0 ? walk.sp : at.sp;
 }
 
 /// The names of places seen before in this dump: many fibers wait in few places, and finding a name means reading the

@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <ucontext.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -64,6 +65,26 @@ void message::flush() noexcept {
     done += static_cast<std::size_t>(wrote);
   }
   used_ = 0;
+}
+
+// ---- registers ----------------------------------------------------------------------------------------------------
+
+registers registers_of(const void* context) noexcept {
+  const auto& saved = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return {static_cast<std::uintptr_t>(saved.gregs[REG_RIP]), static_cast<std::uintptr_t>(saved.gregs[REG_RSP])};
+#elif defined(__i386__)
+  return {static_cast<std::uintptr_t>(saved.gregs[REG_EIP]), static_cast<std::uintptr_t>(saved.gregs[REG_ESP])};
+#elif defined(__aarch64__)
+  return {saved.pc, saved.sp};
+#elif defined(__riscv)
+  return {saved.__gregs[REG_PC], saved.__gregs[REG_SP]};
+#elif defined(__powerpc64__)
+  constexpr int r1 = 1, nip = 32;  // as in struct pt_regs
+  return {saved.gp_regs[nip], saved.gp_regs[r1]};
+#else
+#error "pirn: say where this instruction set's signal context keeps pc and sp"
+#endif
 }
 
 // ---- collecting ---------------------------------------------------------------------------------------------------

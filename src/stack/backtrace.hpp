@@ -26,6 +26,14 @@ class message {
   char buffer_[1024];
 };
 
+/// Where a signal's handler has interrupted the code.
+struct registers {
+  std::uintptr_t pc;
+  std::uintptr_t sp;
+};
+/// Of the `context` that is the handler's third argument.
+registers registers_of(const void* context) noexcept;
+
 /// The frames of the calling thread from the one that executes at `pc` outwards: the innermost and the outermost ones,
 /// with those between them counted.
 class backtrace {

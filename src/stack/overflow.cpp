@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -33,29 +32,6 @@ constinit platform::atomic<stack_describer> describer{nullptr};
 // All that a report needs, reserved at start. Under `reporting`.
 constinit detail::backtrace frames;
 
-struct registers {
-  std::uintptr_t pc;
-  std::uintptr_t sp;
-};
-
-registers registers_of(const void* context) noexcept {
-  const auto& saved = static_cast<const ucontext_t*>(context)->uc_mcontext;
-#if defined(__x86_64__)
-  return {static_cast<std::uintptr_t>(saved.gregs[REG_RIP]), static_cast<std::uintptr_t>(saved.gregs[REG_RSP])};
-#elif defined(__i386__)
-  return {static_cast<std::uintptr_t>(saved.gregs[REG_EIP]), static_cast<std::uintptr_t>(saved.gregs[REG_ESP])};
-#elif defined(__aarch64__)
-  return {saved.pc, saved.sp};
-#elif defined(__riscv)
-  return {saved.__gregs[REG_PC], saved.__gregs[REG_SP]};
-#elif defined(__powerpc64__)
-  constexpr int r1 = 1, nip = 32;  // as in struct pt_regs
-  return {saved.gp_regs[nip], saved.gp_regs[r1]};
-#else
-#error "pirn: say where this instruction set's signal context keeps pc and sp"
-#endif
-}
-
 /// Whether the code that faulted in the guard of `site` was running on that stack. It may have moved sp below its
 /// guard without touching it, where it was built without probes; but sp on the stack below together with a fault at
 /// the very bottom of the guard is a write past the top of that one.
@@ -68,7 +44,7 @@ bool ran_off(const detail::slot_site& site, std::uintptr_t fault, std::uintptr_t
   return !past_the_top && site.guard_begin - sp < largest_frame;
 }
 
-void report(const detail::slot_site& site, std::uintptr_t fault, const registers& at) noexcept {
+void report(const detail::slot_site& site, std::uintptr_t fault, const detail::registers& at) noexcept {
   char name[256];
   detail::describe_stack(reinterpret_cast<const void*>(site.limit), reinterpret_cast<const void*>(site.top),
                          reinterpret_cast<const void*>(fault), name, sizeof name);
@@ -126,7 +102,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     while (reporting.exchange(true, platform::memory_order_acquire)) {
       platform::yield_thread();
     }
-    report(site, reinterpret_cast<std::uintptr_t>(info->si_addr), registers_of(context));
+    report(site, reinterpret_cast<std::uintptr_t>(info->si_addr), detail::registers_of(context));
     reporting.store(false, platform::memory_order_release);
   }
   errno = saved_errno;
