@@ -222,7 +222,7 @@ void in_destructor_in_order() {
 }
 
 template <class Shape>
-void check_shape() {
+void check_exceptions_of() {
   on_both_sides<Shape>();
   in_catch_block_in_order<Shape>();
   in_catch_block_in_any_order<Shape>();
@@ -235,9 +235,9 @@ void check_shape() {
 }  // namespace
 
 void check_exceptions() {
-  check_shape<by_switch_to>();
-  check_shape<by_transfer>();
-  check_shape<by_transfer_into>();
+  check_exceptions_of<by_switch_to>();
+  check_exceptions_of<by_transfer>();
+  check_exceptions_of<by_transfer_into>();
 }
 
 }  // namespace conformance

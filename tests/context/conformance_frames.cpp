@@ -270,7 +270,7 @@ void landing_pads() {
 }
 
 template <class Shape>
-void check_shape() {
+void check_frames_of() {
   red_zone<Shape>();
   alignment<Shape>();
   odd_frames<Shape>();
@@ -282,9 +282,9 @@ void check_shape() {
 }  // namespace
 
 void check_frames() {
-  check_shape<by_switch_to>();
-  check_shape<by_transfer>();
-  check_shape<by_transfer_into>();
+  check_frames_of<by_switch_to>();
+  check_frames_of<by_transfer>();
+  check_frames_of<by_transfer_into>();
   alignment_at_entry();
   side_by_side();
   // A thread with a shadow stack would die at the next return after a switch: everything above shows that it is off.

@@ -293,7 +293,7 @@ CONFORMANCE_KEEP void words_by_transfer_into(stack& own) {
 }
 
 template <class Shape>
-void check_shape() {
+void check_registers_of() {
   {
     static Shape shape;
     shape.start(&spoil_and_yield<Shape>);
@@ -313,9 +313,9 @@ void check_shape() {
 }  // namespace
 
 void check_registers() {
-  check_shape<by_switch_to>();
-  check_shape<by_transfer>();
-  check_shape<by_transfer_into>();
+  check_registers_of<by_switch_to>();
+  check_registers_of<by_transfer>();
+  check_registers_of<by_transfer_into>();
   static stack own;
   words_by_switch_to(own);
   words_by_transfer(own);

@@ -2,7 +2,8 @@
 """Builds and runs the conformance program under combinations of compilers and options.
 
     matrix.py                    each option once, then every pair of options: what `./dev test` runs
-    matrix.py --product          every combination: `./dev test --all`
+    matrix.py --triples          every three options together
+    matrix.py --product          every combination
     matrix.py --product --part 3/20    the third of twenty parts of it
     matrix.py --list             prints the builds instead
     matrix.py --program coro     the program of tests/coro instead of that of tests/context
@@ -68,56 +69,53 @@ def each_once():
             yield USUAL[:index] + (value,) + USUAL[index + 1 :]
 
 
-def pairs_of(build):
-    return set(itertools.combinations(enumerate(build), 2))
+def combinations_of(known, strength):
+    """Every choice of `strength` axes with their values, of those whose value is known."""
+    return set(itertools.combinations(sorted(known.items()), strength))
 
 
-def pairwise(covered):
-    """Adds builds until every possible pair of values occurs in one: greedily, a build that takes in the first pair
-    that is missing and then, axis by axis, the value that covers most of the others."""
-    possible = set()
-    for (i, first), (j, second) in itertools.combinations(enumerate(NAMES), 2):
-        possible |= {((i, a), (j, b)) for a in AXES[first] for b in AXES[second]}
-    missing = sorted(possible - covered)
+def covering(builds, strength):
+    """Adds to `builds` until every possible combination of `strength` values occurs in one: greedily, a build that
+    takes in the first that is missing and then, axis by axis, the value that covers most of the others."""
+    settings = [(axis, value) for axis in range(len(NAMES)) for value in AXES[NAMES[axis]]]
+    every = itertools.combinations(settings, strength)
+    missing = {wanted for wanted in every if len(dict(wanted)) == strength and build_with(dict(wanted))}
+    for build in builds:
+        missing -= combinations_of(dict(enumerate(build)), strength)
     while missing:
-        lacking = set(missing)
-        (i, a), (j, b) = missing[0]
-        best, best_gain = None, -1
+        first = dict(min(missing))
+        best, best_gain = None, 0
         for turn in range(len(NAMES)):  # several orders of filling in the other axes
-            chosen = {i: a, j: b}
-            for index in (n % len(NAMES) for n in range(turn, turn + len(NAMES))):
-                if index in chosen:
-                    continue
-                gains = {}
-                for value in AXES[NAMES[index]]:
-                    known = {**chosen, index: value}
-                    filled = tuple(known.get(n, USUAL[n]) for n in range(len(NAMES)))
-                    if exists(filled):
-                        gains[value] = sum(
-                            tuple(sorted(((index, value), other))) in lacking for other in chosen.items()
-                        )
-                if not gains:
-                    break
-                chosen[index] = max(gains, key=gains.get)
-            else:
-                build = tuple(chosen[n] for n in range(len(NAMES)))
-                gain = len(pairs_of(build) & lacking)
-                if exists(build) and gain > best_gain:
-                    best, best_gain = build, gain
-        if best is None:  # the pair itself is impossible
-            missing.pop(0)
-            continue
-        yield best
-        missing = [pair for pair in missing if pair not in pairs_of(best)]
+            known = dict(first)
+            for axis in (n % len(NAMES) for n in range(turn, turn + len(NAMES))):
+                if axis not in known:
+                    fitting = [value for value in AXES[NAMES[axis]] if build_with({**known, axis: value})]
+                    known[axis] = max(fitting, key=lambda value: len(
+                        {tuple(sorted([(axis, value), *others]))
+                         for others in itertools.combinations(known.items(), strength - 1)} & missing))
+            gain = len(combinations_of(known, strength) & missing)
+            if gain > best_gain:
+                best, best_gain = build_with(known), gain
+        builds.append(best)
+        missing -= combinations_of(dict(enumerate(best)), strength)
+    return builds
 
 
-def cover():
-    builds = list(each_once())
-    covered = set().union(*map(pairs_of, builds))
-    builds += pairwise(covered)
+def build_with(known):
+    """The build with these values and the usual ones besides, or None: the usual ones go with everything."""
+    build = tuple(known.get(axis, USUAL[axis]) for axis in range(len(NAMES)))
+    return build if exists(build) else None
+
+
+def pairs():
+    builds = covering(list(each_once()), 2)
     if len(builds) > MOST_BUILDS:
         sys.exit(f"the cover takes {len(builds)} builds, more than {MOST_BUILDS}")
     return builds
+
+
+def triples():
+    return covering(list(each_once()), 3)
 
 
 def product():
@@ -128,13 +126,13 @@ class Outcome:
     OK, SKIPPED, COMPILED, FAILED = "ok", "skipped", "compiled only", "FAILED"
 
 
-def attempt(build, folder, sources):
+def attempt(build, folder, source):
     """Compiles and runs one build. Returns the outcome and what to print when it failed."""
     flags = [flag for name, value in zip(NAMES, build) for flag in AXES[name][value]]
     if not shutil.which(flags[0]):
         return Outcome.SKIPPED, flags[0]
     program = Path(folder) / ("-".join(value.lstrip("-") for value in build))
-    command = [*flags, "-std=c++20", *WARNINGS, f"-I{ROOT}/include", *map(str, sources), "-o", str(program)]
+    command = [*flags, "-std=c++20", *WARNINGS, f"-I{ROOT}/include", str(source), "-o", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         return Outcome.FAILED, f"{' '.join(command)}\n{done.stderr[-4000:]}"
@@ -156,7 +154,9 @@ def attempt(build, folder, sources):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--product", action="store_true", help="every combination")
+    extent = parser.add_mutually_exclusive_group()
+    extent.add_argument("--triples", action="store_true", help="every three options together")
+    extent.add_argument("--product", action="store_true", help="every combination")
     parser.add_argument("--part", metavar="I/N", default="1/1", help="only every Nth build, from the Ith on")
     parser.add_argument("--list", action="store_true", help="print the builds and do nothing")
     parser.add_argument("--program", metavar="FOLDER", default="context", help="the folder of tests/ it is in")
@@ -167,7 +167,7 @@ def main():
         AXES["compiler"]["clang-22-libunwind"] = [
             *AXES["compiler"]["clang-22-libc++"], "-rtlib=compiler-rt", "-unwindlib=libunwind"
         ]
-    builds = product() if arguments.product else cover()
+    builds = product() if arguments.product else triples() if arguments.triples else pairs()
     index, count = map(int, arguments.part.split("/"))
     builds = builds[index - 1 :: count]
     if arguments.list:
@@ -180,7 +180,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="pirn-matrix-") as folder, concurrent.futures.ThreadPoolExecutor(
         arguments.jobs
     ) as pool:
-        results = pool.map(lambda build: attempt(build, folder, sources), builds)
+        whole = Path(folder) / "conformance.cpp"  # one file compiles in half the time of five
+        whole.write_text("".join(f'#include "{source}"\n' for source in sources))
+        results = pool.map(lambda build: attempt(build, folder, whole), builds)
         for build, (outcome, text) in zip(builds, results):
             outcomes[outcome] += 1
             if outcome == Outcome.FAILED:
