@@ -93,7 +93,6 @@ inline bool is_landing_pad(const void* code) {
   return instruction == 0xd503249f || instruction == 0xd50324df;  // bti j, bti jc
 }
 inline bool is_start_frame(word begin) { return begin == reinterpret_cast<word>(&arch::start_frame); }
-inline bool in_start_frame(word pc) { return lies_in(pc, reinterpret_cast<const void*>(&arch::start_frame), 32); }
 
 // ---- signals --------------------------------------------------------------------------------------------------------
 

@@ -109,10 +109,6 @@ inline bool is_start_frame(word begin) {
   return begin == reinterpret_cast<word>(&arch::start_frame) ||
          begin == reinterpret_cast<word>(&arch::start_frame_plain);
 }
-inline bool in_start_frame(word pc) {
-  return lies_in(pc, reinterpret_cast<const void*>(&arch::start_frame), 24) ||
-         lies_in(pc, reinterpret_cast<const void*>(&arch::start_frame_plain), 48);
-}
 
 // ---- signals --------------------------------------------------------------------------------------------------------
 

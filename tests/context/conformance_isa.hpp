@@ -3,7 +3,7 @@
 //   spoil_all_registers, changed_registers, vector, vector_groups, ANY_VECTOR   registers by value
 //   direction_flag, control_words, usual_words, words_up, words_down            flags and control words
 //   entry_sp_offset, stack_pointer, note_sp_of_switch_to, note_sp_of_transfer   the stack
-//   has_landing_pads, is_landing_pad, in_start_frame, is_start_frame            code
+//   has_landing_pads, is_landing_pad, is_start_frame                            code
 //   backtrace_reaches_start, tables_hold_everywhere, kernel_frames_are_known    signals
 //   can_single_step, interrupted_pc, keep_stepping, begin_stepping
 //   check_particulars                                                           what only this one has
@@ -23,10 +23,6 @@ struct entry_probe {
   void* proceed;
   arch::context here, there;
 };
-
-PIRN_ALWAYS_INLINE bool lies_in(word pc, const void* begin, word size) {
-  return pc - reinterpret_cast<word>(begin) < size;
-}
 
 }  // namespace conformance
 

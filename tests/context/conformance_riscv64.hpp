@@ -78,7 +78,6 @@ PIRN_ASM_FUNCTION("note_sp_of_transfer", "sd sp, 0(a6)\n\tld t3, 8(a6)\n\tjr t3"
 inline constexpr bool has_landing_pads = false;
 inline bool is_landing_pad(const void*) { return true; }
 inline bool is_start_frame(word begin) { return begin == reinterpret_cast<word>(&arch::start_frame); }
-inline bool in_start_frame(word pc) { return lies_in(pc, reinterpret_cast<const void*>(&arch::start_frame), 32); }
 
 // ---- signals --------------------------------------------------------------------------------------------------------
 

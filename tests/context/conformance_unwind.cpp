@@ -202,7 +202,8 @@ void look(void* raw_context) {
   if (seen.ends_at_context_root()) {
     watched.in_context = watched.in_context + 1;
   }
-  if (in_start_frame(pc)) {
+  // What lies before the instruction is looked up, since it might return.
+  if (is_start_frame(reinterpret_cast<word>(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(pc + 1))))) {
     watched.in_start_frame = watched.in_start_frame + 1;
   }
   watched.clean_ends = watched.clean_ends + (seen.clean() ? 1 : 0);
