@@ -156,7 +156,7 @@ def main() -> int:
     faults.sort(key=lambda f: (f.preset, f.test))
     options.build.mkdir(parents=True, exist_ok=True)
     shop = Workshop(options.build, options.jobs)
-    passed, failed, sound = 0, 0, {}
+    passed, failed, skipped, sound = 0, 0, [], {}
 
     for fault in faults:
         begin = time.monotonic()
@@ -164,8 +164,12 @@ def main() -> int:
         if key not in sound:
             built = shop.build(fault)
             verdict, output = shop.run(fault, 10 * fault.timeout) if built else ("not built", shop.log.read_text())
-            sound[key] = "" if verdict == "green" else f"{fault.test} without any patch is {verdict}\n{output[-2000:]}"
+            sound[key] = {"green": "", "skipped": None}.get(
+                verdict, f"{fault.test} without any patch is {verdict}\n{output[-2000:]}")
         problem = sound[key]
+        if problem is None:  # this machine cannot run the test
+            skipped.append(f"{fault.path.stem}: {fault.test} ({fault.preset})")
+            continue
         if not problem:
             try:
                 problem = try_fault(shop, fault)
@@ -175,6 +179,8 @@ def main() -> int:
         print(f"{'FAILED' if problem else 'caught':7}{fault.path.stem:36} by {fault.test} ({fault.preset})"
               f" {time.monotonic() - begin:5.0f} s", flush=True)
         print(f"       {fault.why}" + (f"\n  {problem}" if problem else ""), flush=True)
+    for name in skipped:
+        print(f"skipped: {name} cannot be run here")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 
