@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 
 namespace pirn::inline PIRN_ABI {
@@ -31,6 +32,13 @@ const char* to_string(stack_error error) noexcept {
              "not locked, and a guard is whole pages unless guard_kind::none is asked for";
     case stack_error::too_small:
       return "the stack is too small for what must lie on it: ask for a larger stack_size";
+    case stack_error::no_image_memory:
+      return "no memory for the image that a coroutine keeps while another one uses their copy_stack: its allocator "
+             "refused; keep fewer or smaller images (image_statistics says how large they are), or give it more memory";
+    case stack_error::stack_in_use:
+      return "a coroutine runs on this copy_stack, and cannot resume another one of the same copy_stack, nor can what "
+             "it "
+             "resumes: let whoever resumed it do that, or use two copy_stacks";
     case stack_error::invalid_size:
       return "the size of a stack is zero or too large: ask for 1 byte to 64 GiB";
   }
@@ -51,6 +59,8 @@ class category final : public std::error_category {
         return std::errc::invalid_argument;
       case stack_error::guard_refused:
         return std::errc::not_supported;
+      case stack_error::stack_in_use:
+        return std::errc::device_or_resource_busy;
       default:
         return std::errc::not_enough_memory;
     }
@@ -103,6 +113,14 @@ std::size_t resident_bytes(const stack& value) noexcept {
   std::size_t bytes = 0;
   each_resident_page(value, [&](std::uintptr_t, std::uintptr_t page) { bytes += page; });
   return bytes;
+}
+
+bool trim(const stack& value, const void* lowest) noexcept {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<std::uintptr_t>(value.limit()) + page - 1) / page * page;
+  const void* const used = std::min<const void*>(lowest, value.top());
+  const auto end = reinterpret_cast<std::uintptr_t>(used) / page * page;
+  return end <= begin || madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED) == 0;
 }
 
 }  // namespace pirn::inline PIRN_ABI

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/mman.h>
+
+#include <cstring>
 #include <memory>
 #include <new>
 #include <string>
@@ -118,6 +121,27 @@ TEST(stack, high_water_of_a_huge_stack_is_found_near_its_top) {
   EXPECT_EQ(high_water(value), gap);
   EXPECT_EQ(resident_bytes(value), 2 * stack_test::page());
   munmap(range, size);
+}
+
+TEST(stack, trim_gives_back_the_pages_below_what_is_needed) {
+  const std::size_t page = stack_test::page();
+  void* const range = mmap(nullptr, 8 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(range, MAP_FAILED);
+  char* const bottom = static_cast<char*>(range);
+  std::memset(bottom, 1, 8 * page);
+  const stack value(bottom + 100, bottom + 7 * page + 128);  // others have the rest of its first and last page
+  EXPECT_TRUE(trim(value, bottom + 3 * page + 17));
+  EXPECT_EQ(bottom[0], 1);
+  EXPECT_EQ(bottom[page], 0) << "the kernel gives zeroed pages";
+  EXPECT_EQ(bottom[3 * page - 1], 0);
+  EXPECT_EQ(bottom[3 * page], 1) << "in the page of the lowest byte that is needed";
+  EXPECT_TRUE(trim(value, bottom + 8 * page)) << "the whole stack";
+  EXPECT_EQ(bottom[6 * page], 0);
+  EXPECT_EQ(bottom[7 * page], 1);
+  EXPECT_TRUE(trim(value, bottom + page)) << "there is no whole page";
+  ASSERT_EQ(mlock(bottom + page, page), 0);
+  EXPECT_FALSE(trim(value, value.top())) << "locked memory stays";
+  munmap(range, 8 * page);
 }
 
 }  // namespace
