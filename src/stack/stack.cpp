@@ -36,9 +36,8 @@ const char* to_string(stack_error error) noexcept {
       return "no memory for the image that a coroutine keeps while another one uses their copy_stack: its allocator "
              "refused; keep fewer or smaller images (image_statistics says how large they are), or give it more memory";
     case stack_error::stack_in_use:
-      return "a coroutine runs on this copy_stack, and cannot resume another one of the same copy_stack, nor can what "
-             "it "
-             "resumes: let whoever resumed it do that, or use two copy_stacks";
+      return "a coroutine runs on this copy_stack, and cannot resume another one of the same copy_stack, nor can "
+             "what it resumes: let whoever resumed it do that, or use two copy_stacks";
     case stack_error::invalid_size:
       return "the size of a stack is zero or too large: ask for 1 byte to 64 GiB";
   }
