@@ -3,6 +3,9 @@
 //   word           an unsigned integer that fits a general register
 //   value_words    how many words of values `transfer` carries each way (4)
 //   red_zone       bytes below sp that a leaf function may use without moving sp
+//   switch_zone    bytes below the sp of a suspended context that hold part of its state
+//   root_size      bytes below the top of a stack that are the same for all contexts, but for a fourth value word with
+//                  which one was entered
 //   context        the state of a suspended computation: pc, sp, fp
 //   peer           the same state, but carried in registers by `transfer`
 //   flagged, is_flagged, ended_peer, unflagged   a mark in a peer, in the low bit of its sp (`peer_flag`)

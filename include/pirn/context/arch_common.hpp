@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "pirn/detail/abi.hpp"
 
@@ -81,6 +82,17 @@ using switch_entry = void (*)(word, word);
 typedef void(PIRN_NONE* transfer_entry)(void* pc, void* sp, void* fp, word, word, word, word);
 
 namespace detail {
+#if defined(PIRN_KEEP_FP_WORDS)
+inline constexpr bool keeps_fp_words = true;
+#else
+inline constexpr bool keeps_fp_words = false;
+#endif
+/// Where control words are shared there is nothing to keep.
+class shared_fp_words {
+ public:
+  PIRN_ALWAYS_INLINE void restore() const noexcept {}
+};
+
 /// An entry function behind a name that an asm may use as a constant: position-independent code has no such name for
 /// one that another module could replace, which a hidden one is not. The entry function is usually inlined into it.
 template <transfer_entry entry>

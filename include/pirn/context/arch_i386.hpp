@@ -73,6 +73,8 @@
 namespace pirn::inline PIRN_ABI::arch {
 
 inline constexpr std::size_t red_zone = 4;
+inline constexpr std::size_t switch_zone = red_zone;
+inline constexpr std::size_t root_size = 0;
 static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 4 && offsetof(context, fp) == 8,
               "the assembly below uses these offsets");
 
@@ -126,11 +128,10 @@ PIRN_ALWAYS_INLINE peer prepare(void* top, transfer_entry entry) noexcept {
 }
 
 namespace detail {
-#if defined(PIRN_KEEP_FP_WORDS)
 /// The floating-point control words of the running context, put back when it is resumed.
-class fp_words {
+class kept_fp_words {
  public:
-  PIRN_ALWAYS_INLINE fp_words() noexcept {
+  PIRN_ALWAYS_INLINE kept_fp_words() noexcept {
     asm volatile("fnstcw %0" : "=m"(x87_));
 #if defined(__SSE__)
     asm volatile("stmxcsr %0" : "=m"(mxcsr_));
@@ -149,13 +150,7 @@ class fp_words {
 #endif
   std::uint16_t x87_;
 };
-#else
-/// Control words are shared: nothing to keep.
-class fp_words {
- public:
-  PIRN_ALWAYS_INLINE void restore() const noexcept {}
-};
-#endif
+using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_words>;
 }  // namespace detail
 
 /// Suspends the caller into `from` and resumes `to`. `first` and `second` travel in registers: the resumed side

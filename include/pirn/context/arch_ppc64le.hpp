@@ -118,6 +118,8 @@
 namespace pirn::inline PIRN_ABI::arch {
 
 inline constexpr std::size_t red_zone = 320;  // the ABI's 288, r30 and r2
+inline constexpr std::size_t switch_zone = red_zone;
+inline constexpr std::size_t root_size = 0;
 static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 8 && offsetof(context, fp) == 16,
               "the assembly below uses these offsets");
 
@@ -166,24 +168,17 @@ PIRN_ALWAYS_INLINE peer prepare(void* top, transfer_entry entry) noexcept {
 }
 
 namespace detail {
-#if defined(PIRN_KEEP_FP_WORDS)
 /// The rounding mode and the trap enables of the running context, put back when it is resumed. The rest of fpscr are
 /// sticky flags, which are no control word.
-class fp_words {
+class kept_fp_words {
  public:
-  PIRN_ALWAYS_INLINE fp_words() noexcept { asm volatile("mffs %0" : "=f"(fpscr_)); }
+  PIRN_ALWAYS_INLINE kept_fp_words() noexcept { asm volatile("mffs %0" : "=f"(fpscr_)); }
   PIRN_ALWAYS_INLINE void restore() const noexcept { asm volatile("mtfsf 3, %0" : : "f"(fpscr_)); }
 
  private:
   double fpscr_;
 };
-#else
-/// Control words are shared: nothing to keep.
-class fp_words {
- public:
-  PIRN_ALWAYS_INLINE void restore() const noexcept {}
-};
-#endif
+using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_words>;
 }  // namespace detail
 
 }  // namespace pirn::inline PIRN_ABI::arch

@@ -112,6 +112,8 @@
 namespace pirn::inline PIRN_ABI::arch {
 
 inline constexpr std::size_t red_zone = 16;
+inline constexpr std::size_t switch_zone = red_zone;
+inline constexpr std::size_t root_size = 0;
 static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 8 && offsetof(context, fp) == 16,
               "the assembly below uses these offsets");
 
@@ -155,24 +157,21 @@ PIRN_ALWAYS_INLINE peer prepare(void* top, transfer_entry entry) noexcept {
 }
 
 namespace detail {
-#if defined(PIRN_KEEP_FP_WORDS) && defined(__riscv_flen)
+#if defined(__riscv_flen)
 /// The rounding mode of the running context, put back when it is resumed. The rest of fcsr are sticky flags, which are
 /// no control word; this ISA has no floating-point traps.
-class fp_words {
+class kept_fp_words {
  public:
-  PIRN_ALWAYS_INLINE fp_words() noexcept { asm volatile("frrm %0" : "=r"(rounding_)); }
+  PIRN_ALWAYS_INLINE kept_fp_words() noexcept { asm volatile("frrm %0" : "=r"(rounding_)); }
   PIRN_ALWAYS_INLINE void restore() const noexcept { asm volatile("fsrm %0" : : "r"(rounding_)); }
 
  private:
   std::uint64_t rounding_;
 };
 #else
-/// Control words are shared: nothing to keep.
-class fp_words {
- public:
-  PIRN_ALWAYS_INLINE void restore() const noexcept {}
-};
+using kept_fp_words = shared_fp_words;
 #endif
+using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_words>;
 }  // namespace detail
 
 }  // namespace pirn::inline PIRN_ABI::arch

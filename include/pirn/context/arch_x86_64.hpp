@@ -68,6 +68,8 @@
 namespace pirn::inline PIRN_ABI::arch {
 
 inline constexpr std::size_t red_zone = 128;
+inline constexpr std::size_t switch_zone = 0;
+inline constexpr std::size_t root_size = 24;  // the root frame
 
 static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 8 && offsetof(context, fp) == 16,
               "the assembly below uses these offsets");
@@ -137,11 +139,10 @@ PIRN_ALWAYS_INLINE peer prepare(void* top, transfer_entry entry) noexcept {
 }
 
 namespace detail {
-#if defined(PIRN_KEEP_FP_WORDS)
 /// The floating-point control words of the running context, put back when it is resumed.
-class fp_words {
+class kept_fp_words {
  public:
-  PIRN_ALWAYS_INLINE fp_words() noexcept { asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(mxcsr_), "=m"(x87_)); }
+  PIRN_ALWAYS_INLINE kept_fp_words() noexcept { asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(mxcsr_), "=m"(x87_)); }
   PIRN_ALWAYS_INLINE void restore() const noexcept {
     asm volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(mxcsr_), "m"(x87_));
   }
@@ -150,13 +151,7 @@ class fp_words {
   std::uint32_t mxcsr_;
   std::uint16_t x87_;
 };
-#else
-/// Control words are shared: nothing to keep.
-class fp_words {
- public:
-  PIRN_ALWAYS_INLINE void restore() const noexcept {}
-};
-#endif
+using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_words>;
 }  // namespace detail
 
 /// Suspends the caller into `from` and resumes `to`. `first` and `second` travel in registers: the resumed side

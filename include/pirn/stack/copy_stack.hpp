@@ -1,0 +1,522 @@
+// One stack for any number of contexts: a suspended one keeps its live bytes, and nothing else, in a buffer.
+//
+//        +-------------------------+ top, 16-byte aligned
+//        | root frame              |  the same for all: not copied        an image, while another uses the stack
+//        +-------------------------+ base                                  +-------------------------+
+//        | entry function's frame  |                                       | copy of [sp, base)      |
+//        | ...                     |                                       |                         |
+//        | frame that suspends     |                                       +-------------------------+
+//        +-------------------------+ sp of the suspended context           | pc, fp                  |
+//        | free: nothing is live   |                                       +-------------------------+ image
+//        +-------------------------+ limit
+//        | guard                   |
+//        +-------------------------+
+//
+// Facts that shape the code:
+//   * Whoever resumes a context copies: out the one that lies there (the occupant), if it is another one, and in the
+//   one
+//     that is to run. So a context alone on its stack is never copied, and all copying is done on another stack.
+//   * A leaf function keeps live values below sp, in the red zone, and an image begins at sp. So `suspend`, which is
+//     inlined, contains a call that the compiler cannot leave out and cannot make a tail call: a function that calls
+//     has no red zone. An out-of-line switch would have the same effect, and cost 10 ns for each return to other code
+//     than its call, and 48 bytes of each image for registers which the switch here leaves to the compiler: it saves
+//     what is live. (tests/stack/red_zone_test.py shows both.)
+//   * What differs between suspended contexts is in their images and in copied_context; the state of the one that lies
+//     on the stack, and of its resumer, is in copy_stack, which is in the cache.
+//   * A context comes back to the addresses that it had, so pointers of its own into its own stack stay right. Others
+//     must not follow a pointer into the stack of a suspended context: another one's frames may lie there.
+//     copy_stack_check::protect and AddressSanitizer (which is always told) find such an access at once.
+//
+// No exceptions, no run-time types, no C++ runtime: the library for C programs is built on this.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <type_traits>
+
+#include "pirn/context/arch.hpp"
+#include "pirn/context/sanitizer.hpp"
+#include "pirn/stack/detail/image_copy.hpp"
+#include "pirn/stack/stack.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// What gives the memory of images: `allocate` gives `bytes` bytes aligned for a pointer, or null; `deallocate` takes
+/// back what it gave, with the same `bytes`. Called on the stack of whoever resumes or destroys a context.
+template <class A>
+concept image_allocator = requires(A& allocator, void* where, std::size_t bytes) {
+  { allocator.allocate(bytes) } noexcept -> std::same_as<void*>;
+  { allocator.deallocate(where, bytes) } noexcept;
+};
+
+/// An image_allocator as two functions and what they are called with. Refers to it: it must outlive the copy_stack.
+struct image_memory {
+  /// malloc and free.
+  image_memory() noexcept = default;
+  image_memory(void* (*allocate_function)(void* state, std::size_t bytes) noexcept,
+               void (*deallocate_function)(void* state, void* where, std::size_t bytes) noexcept, void* of) noexcept
+      : allocate(allocate_function), deallocate(deallocate_function), state(of) {}
+  template <image_allocator A>
+    requires(!std::same_as<A, image_memory>)
+  image_memory(A& allocator) noexcept  // NOLINT(google-explicit-constructor): any allocator will do
+      : allocate([](void* of, std::size_t bytes) noexcept { return static_cast<A*>(of)->allocate(bytes); }),
+        deallocate(
+            [](void* of, void* where, std::size_t bytes) noexcept { static_cast<A*>(of)->deallocate(where, bytes); }),
+        state(&allocator) {}
+
+  void* (*allocate)(void* state, std::size_t bytes) noexcept = [](void*, std::size_t bytes) noexcept {
+    return std::malloc(bytes);
+  };
+  void (*deallocate)(void* state, void* where,
+                     std::size_t bytes) noexcept = [](void*, void* where, std::size_t) noexcept { std::free(where); };
+  void* state = nullptr;
+};
+
+/// How a copy_stack looks for accesses to the stacks of suspended contexts.
+enum class copy_stack_check : std::uint8_t {
+  none,     ///< not at all; but AddressSanitizer, where the program is built with it, reports them
+  protect,  ///< every access from outside faults while no context runs on the stack: two system calls for each resume
+};
+
+struct copy_stack_options {
+  /// Where images are kept.
+  image_memory images{};
+  /// A buffer more than this many times as large as what is to be saved is exchanged for one that fits; 0: never.
+  std::uint32_t shrink_ratio = 0;
+  copy_stack_check check = copy_stack_check::none;
+};
+
+/// What has been copied out for one context.
+struct image_statistics {
+  std::size_t largest = 0;   ///< bytes of its largest image
+  std::uint64_t copies = 0;  ///< how often it was copied out
+  std::uint64_t bytes = 0;   ///< in all
+};
+
+class copied_context;
+
+/// A stack that copied_contexts share. Not thread-safe: one thread at a time may use it and the contexts on it. Must
+/// outlive them.
+class copy_stack {
+ public:
+  /// On memory of the caller's, from any stack_allocator for example, which must outlive it. Look at `error`.
+  explicit copy_stack(const stack& memory, const copy_stack_options& options = {}) noexcept : options_(options) {
+    use(memory);
+  }
+  /// Maps `size` bytes, rounded up to whole pages, and a guard of 64 KiB below them. Look at `error`.
+  explicit copy_stack(std::size_t size, const copy_stack_options& options = {}) noexcept;
+  copy_stack(const copy_stack&) = delete;
+  copy_stack& operator=(const copy_stack&) = delete;
+  ~copy_stack();
+
+  /// Why nothing can run on it, or none: no memory; invalid_size (4 GiB or more, or less than 512 bytes);
+  /// guard_refused if its memory cannot be protected, since its top is no page boundary.
+  [[nodiscard]] stack_error error() const noexcept { return error_; }
+  [[nodiscard]] const stack& memory() const noexcept { return memory_; }
+
+  // ---- for what runs on it: an entry function of `transfer`, which may use the first three words that it gets ----
+
+  /// The first statement of an entry function, with its first three arguments.
+  PIRN_ALWAYS_INLINE void entered(void* pc, void* sp, void* fp) noexcept {
+    resumer_ = {pc, sp, fp};
+    sanitizer_peer resumer;
+    resumer.arrive();
+    resumer_sanitizer_ = resumer;
+  }
+  /// Suspends the context that runs: `words` are what its resumer gets, and hold what the next one sends when it
+  /// returns. May throw what an interruption throws.
+  PIRN_ALWAYS_INLINE void suspend(arch::word (&words)[arch::value_words]) {
+    arch::peer to = resumer_;
+    sanitizer_peer resumer = resumer_sanitizer_;
+    resumer.leave();
+    arch::transfer(to, words);
+    resumer.arrive();
+    resumer_sanitizer_ = resumer;
+    resumer_ = to;
+    if (arch::is_flagged(to)) [[unlikely]] {
+      interrupted(words[0], words[1]);  // the call that keeps the red zone empty
+      asm volatile("" ::: "memory");
+    }
+  }
+  /// The last statement of an entry function: the context has ended, and its resumer gets `words`.
+  [[noreturn]] PIRN_ALWAYS_INLINE void finish(const arch::word (&words)[arch::value_words]) noexcept {
+    const arch::peer to = resumer_;
+    sanitizer_peer resumer = resumer_sanitizer_;
+    resumer.leave_for_good();
+    arch::transfer_last(to, words);
+  }
+
+ private:
+  friend class copied_context;
+  static constexpr std::size_t guard_size = std::size_t{64} << 10;
+
+  void use(const stack& memory) noexcept;
+  void interrupted(arch::word function, arch::word argument);
+  void lock() noexcept;
+  void unlock() noexcept;
+  [[nodiscard]] bool running() const noexcept { return occupant_ != nullptr && ready_ == nullptr && !locked_; }
+
+  copied_context* ready_ = nullptr;     // the occupant, if it can be resumed as it is
+  copied_context* occupant_ = nullptr;  // whose frames lie there
+  arch::peer suspended_;                // its state, while it does not run
+  arch::peer resumer_;                  // of the one that runs
+  char* base_ = nullptr;
+  [[no_unique_address]] sanitizer_peer resumer_sanitizer_;
+  bool locks_ = false;  // lock() has something to do
+  bool locked_ = false;
+  stack_error error_ = stack_error::none;
+  char* locked_from_ = nullptr;
+  stack memory_;
+  char* mapping_ = nullptr;
+  copy_stack_options options_;
+};
+
+/// One of the contexts on a copy_stack, as its owner holds it: 48 bytes, less than a line of the cache.
+class copied_context {
+ public:
+  copied_context() noexcept = default;
+  /// Suspended before `entry`, which begins with `entered` and ends with `finish`.
+  copied_context(copy_stack& on, arch::transfer_entry entry) noexcept : on_(&on), state_(state::fresh), entry_(entry) {
+    sanitizer_.create(on.memory_.limit(), on.memory_.size(), "copied_context");
+    peer_sanitizer_ = sanitizer_peer(sanitizer_);
+  }
+  /// Must not run.
+  copied_context(copied_context&& other) noexcept;
+  copied_context& operator=(copied_context&& other) noexcept {
+    if (this != &other) {
+      drop();
+      new (this) copied_context(static_cast<copied_context&&>(other));
+    }
+    return *this;
+  }
+  /// Drops what is on its stack, if it is suspended, as if it had never been: nothing there is destroyed.
+  ~copied_context() { drop(); }
+
+  /// Puts its frames onto the stack, unless they are there. An error value if it cannot, which leaves everything as it
+  /// was: no_image_memory, where the image of whose frames are there does not fit into its buffer and a larger one
+  /// cannot be had; stack_in_use, when a context runs on the same stack, that is, calls this; and the stack's own.
+  /// Takes time linear in the two images if there is something to do. It must not be done.
+  [[nodiscard]] PIRN_ALWAYS_INLINE stack_error bring_in() noexcept {
+    return on_->ready_ == this ? stack_error::none : exchange();
+  }
+  /// Runs it, which must have been brought in, until it suspends (true) or ends. `words` are sent, and received. Follow
+  /// it by `settle`.
+  PIRN_ALWAYS_INLINE bool run(arch::word (&words)[arch::value_words]) noexcept {
+    arch::peer to = leave();
+    arch::transfer(to, words);
+    return arrive(to);
+  }
+  /// As run, but when it continues in its `suspend` it first calls `function(argument)`. It must not be fresh.
+  bool interrupt(void (*function)(arch::word argument), arch::word (&words)[arch::value_words]) noexcept {
+    arch::peer to = leave();
+    words[1] = words[0];
+    words[0] = reinterpret_cast<arch::word>(function);
+    arch::transfer_flagged(to, words);
+    return arrive(to);
+  }
+  /// Whoever has resumed it has taken what it sent, and will not look at its frames any more.
+  PIRN_ALWAYS_INLINE void settle() noexcept {
+    if (on_->locks_) [[unlikely]] {
+      on_->lock();
+    }
+  }
+  /// Has the processor fetch it into the cache: for one that will be resumed soon, after others.
+  PIRN_ALWAYS_INLINE void prefetch() const noexcept { __builtin_prefetch(image_, 1); }
+
+  /// Allocates a buffer for an image of `size` bytes before the first resume, instead of at the first copy. False if it
+  /// cannot be had.
+  [[nodiscard]] bool reserve(std::size_t size) noexcept { return fresh() && fit(size + sizeof(header)); }
+  /// Whether there is nothing to resume: it has ended, or never was one.
+  [[nodiscard]] bool done() const noexcept { return state_ == state::none; }
+  /// Whether it has not been resumed yet.
+  [[nodiscard]] bool fresh() const noexcept { return state_ == state::fresh; }
+  /// Whether it runs, or waits for one that it resumed.
+  [[nodiscard]] bool running() const noexcept { return on_ != nullptr && on_->occupant_ == this && on_->running(); }
+  [[nodiscard]] copy_stack* on() const noexcept { return on_; }
+  [[nodiscard]] image_statistics statistics() const noexcept {
+    return fresh() ? image_statistics{} : image_statistics{largest_, copies_, bytes_};
+  }
+  /// Bytes of its buffer.
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+
+ private:
+  friend class copy_stack;
+  enum class state : std::uint32_t { none, fresh, begun };
+  struct header {
+    void* pc;
+    void* fp;
+  };
+
+  PIRN_ALWAYS_INLINE arch::peer leave() noexcept {
+    on_->ready_ = nullptr;
+    peer_sanitizer_.leave();
+    return on_->suspended_;
+  }
+  PIRN_ALWAYS_INLINE bool arrive(const arch::peer& from) noexcept {
+    copy_stack& on = *on_;
+    peer_sanitizer_.arrive();
+    if (arch::is_flagged(from)) [[unlikely]] {
+      state_ = state::none;
+      on.occupant_ = nullptr;
+      peer_sanitizer_.forget();
+      return false;
+    }
+    on.suspended_ = from;
+    on.ready_ = this;
+    return true;
+  }
+  stack_error exchange() noexcept;
+  PIRN_ALWAYS_INLINE bool save(copy_stack& on) noexcept;
+  bool fit(std::size_t bytes) noexcept;
+  void drop() noexcept;
+  [[noreturn]] static void misused(const char* how) noexcept {
+    std::fputs(how, stderr);
+    std::abort();
+  }
+
+  copy_stack* on_ = nullptr;
+  char* image_ = nullptr;
+  std::uint32_t size_ = 0;      // of the image, without its header
+  std::uint32_t capacity_ = 0;  // of the buffer
+  std::uint32_t largest_ = 0;
+  state state_ = state::none;
+  union {
+    arch::transfer_entry entry_;  // while it is fresh
+    std::uint64_t copies_ = 0;
+  };
+  std::uint64_t bytes_ = 0;
+  [[no_unique_address]] sanitizer_state sanitizer_;
+  [[no_unique_address]] sanitizer_peer peer_sanitizer_;
+};
+
+static_assert(!std::is_empty_v<sanitizer_state> || sizeof(copied_context) <= 48);
+
+// ---- the stack ------------------------------------------------------------------------------------------------------
+
+inline copy_stack::copy_stack(std::size_t size, const copy_stack_options& options) noexcept : options_(options) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  if (size == 0 || size > UINT32_MAX - page) {
+    error_ = stack_error::invalid_size;
+    return;
+  }
+  size = (size + page - 1) / page * page;
+  void* const mapping =
+      mmap(nullptr, guard_size + size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (mapping == MAP_FAILED) {
+    error_ = stack_error::address_space;
+    return;
+  }
+  mapping_ = static_cast<char*>(mapping);
+  char* const limit = mapping_ + guard_size;
+  if (mprotect(limit, size, PROT_READ | PROT_WRITE) != 0) {
+    error_ = stack_error::out_of_memory;
+    munmap(mapping_, guard_size + size);
+    mapping_ = nullptr;
+    return;
+  }
+  use({limit, limit + size});
+}
+
+inline void copy_stack::use(const stack& memory) noexcept {
+  memory_ = memory;
+  if (memory.size() < 512 || memory.size() > UINT32_MAX) {
+    error_ = stack_error::invalid_size;
+    return;
+  }
+  auto* const top = static_cast<char*>(memory.top());
+  base_ = top - arch::root_size;
+#if defined(PIRN_ASAN)
+  locks_ = true;
+#endif
+  if (options_.check == copy_stack_check::protect) {
+    locks_ = true;
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t inside = memory.size() / page * page;
+    locked_from_ = top - inside;
+    if (reinterpret_cast<std::uintptr_t>(top) % page != 0 || inside == 0) {
+      error_ = stack_error::guard_refused;
+    }
+  }
+}
+
+inline copy_stack::~copy_stack() {
+  if (occupant_ != nullptr) {
+    copied_context::misused("pirn: a copy_stack was destroyed before a context that lies on it\n");
+  }
+  unlock();
+  if (mapping_ != nullptr) {
+    munmap(mapping_, guard_size + memory_.size());
+  }
+}
+
+PIRN_NOINLINE inline void copy_stack::interrupted(arch::word function, arch::word argument) {
+  resumer_ = arch::unflagged(resumer_);
+  reinterpret_cast<void (*)(arch::word)>(function)(argument);
+}
+
+/// Makes the frames of the occupant inaccessible.
+PIRN_NOINLINE inline void copy_stack::lock() noexcept {
+  auto* const top = static_cast<char*>(memory_.top());
+  ready_ = nullptr;
+  locked_ = true;
+#if defined(PIRN_ASAN)
+  locked_from_ = occupant_ == nullptr ? top : static_cast<char*>(suspended_.sp);
+  __asan_poison_memory_region(locked_from_, static_cast<std::size_t>(top - locked_from_));
+#else
+  if (mprotect(locked_from_, static_cast<std::size_t>(top - locked_from_), PROT_NONE) != 0) {
+    copied_context::misused("pirn: a copy_stack's memory cannot be protected: mprotect failed\n");
+  }
+#endif
+}
+
+inline void copy_stack::unlock() noexcept {
+  if (!locked_) {
+    return;
+  }
+  locked_ = false;
+  const auto size = static_cast<std::size_t>(static_cast<char*>(memory_.top()) - locked_from_);
+#if defined(PIRN_ASAN)
+  __asan_unpoison_memory_region(locked_from_, size);
+#else
+  if (mprotect(locked_from_, size, PROT_READ | PROT_WRITE) != 0) {
+    copied_context::misused("pirn: a copy_stack's memory cannot be made accessible: mprotect failed\n");
+  }
+#endif
+}
+
+// ---- the contexts
+// -----------------------------------------------------------------------------------------------------
+
+PIRN_NOINLINE inline stack_error copied_context::exchange() noexcept {
+  copy_stack& on = *on_;
+  if (state_ == state::none) [[unlikely]] {
+    misused("pirn: a copied_context was resumed after its end\n");
+  }
+  if (on.error_ != stack_error::none) [[unlikely]] {
+    return on.error_;
+  }
+  if (on.running()) [[unlikely]] {
+    return stack_error::stack_in_use;
+  }
+  on.unlock();
+  if (on.occupant_ == this) {
+    on.ready_ = this;
+    return stack_error::none;
+  }
+  if (on.occupant_ != nullptr) {
+    if (!on.occupant_->save(on)) [[unlikely]] {
+      on.ready_ = on.occupant_;
+      on.occupant_->settle();
+      return stack_error::no_image_memory;
+    }
+  }
+  on.occupant_ = on.ready_ = this;
+  if (state_ == state::fresh) [[unlikely]] {
+    on.suspended_ = arch::prepare(on.memory_.top(), entry_);
+    state_ = state::begun;
+    copies_ = 0;
+    return stack_error::none;
+  }
+  char* const from = on.base_ - size_;
+#if defined(PIRN_ASAN)
+  __asan_unpoison_memory_region(from, size_);
+#endif
+  const auto& kept = *reinterpret_cast<const header*>(image_);
+  on.suspended_ = {kept.pc, from + arch::switch_zone, kept.fp};
+  detail::copy_image(from, image_ + sizeof(header), size_);
+  return stack_error::none;
+}
+
+/// Copies it out.
+PIRN_ALWAYS_INLINE bool copied_context::save(copy_stack& on) noexcept {
+  const char* const from = static_cast<char*>(on.suspended_.sp) - arch::switch_zone;
+  const auto size = static_cast<std::uint32_t>(on.base_ - from);
+  const std::uint64_t bytes = size + sizeof(header);
+  if (bytes > capacity_ || (on.options_.shrink_ratio != 0 && capacity_ > bytes * on.options_.shrink_ratio))
+      [[unlikely]] {
+    if (!fit(bytes) && bytes > capacity_) {
+      return false;
+    }
+  }
+  auto& kept = *reinterpret_cast<header*>(image_);
+  kept.pc = on.suspended_.pc;
+  kept.fp = on.suspended_.fp;
+  detail::copy_image(image_ + sizeof(header), from, size);
+  size_ = size;
+  largest_ = size > largest_ ? size : largest_;
+  copies_ += 1;
+  bytes_ += size;
+  return true;
+}
+
+/// Exchanges the buffer, whose contents do not count, for one of at least `bytes`, as large as a malloc with one word
+/// of its own beside each block and blocks of multiples of 16 gives anyway. False, and the same buffer, if it cannot.
+PIRN_NOINLINE inline bool copied_context::fit(std::size_t bytes) noexcept {
+  const image_memory& memory = on_->options_.images;
+  const std::size_t rounded = ((bytes + sizeof(void*) + 15) & ~std::size_t{15}) - sizeof(void*);
+  if (rounded > UINT32_MAX) {
+    return false;
+  }
+  void* const larger = memory.allocate(memory.state, rounded);
+  if (larger == nullptr) {
+    return false;
+  }
+  if (image_ != nullptr) {
+    memory.deallocate(memory.state, image_, capacity_);
+  }
+  image_ = static_cast<char*>(larger);
+  capacity_ = static_cast<std::uint32_t>(rounded);
+  return true;
+}
+
+inline copied_context::copied_context(copied_context&& other) noexcept
+    : on_(other.on_),
+      image_(other.image_),
+      size_(other.size_),
+      capacity_(other.capacity_),
+      largest_(other.largest_),
+      state_(other.state_),
+      copies_(other.copies_),
+      bytes_(other.bytes_),
+      sanitizer_(other.sanitizer_),
+      peer_sanitizer_(other.peer_sanitizer_) {
+  if (on_ != nullptr && on_->occupant_ == &other) {
+    if (on_->running()) {
+      misused("pirn: a copied_context was moved while it runs\n");
+    }
+    on_->occupant_ = this;
+    on_->ready_ = on_->ready_ == nullptr ? nullptr : this;
+  }
+  if (fresh()) {
+    entry_ = other.entry_;
+  }
+  other.on_ = nullptr;
+  other.state_ = state::none;
+}
+
+inline void copied_context::drop() noexcept {
+  if (on_ == nullptr) {
+    return;
+  }
+  if (on_->occupant_ == this) {
+    if (on_->running()) {
+      misused("pirn: a copied_context was destroyed while it runs\n");
+    }
+    on_->unlock();
+    on_->occupant_ = on_->ready_ = nullptr;
+  }
+  peer_sanitizer_.forget();
+  sanitizer_.destroy();
+  if (image_ != nullptr) {
+    on_->options_.images.deallocate(on_->options_.images.state, image_, capacity_);
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI
