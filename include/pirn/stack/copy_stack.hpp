@@ -438,8 +438,8 @@ PIRN_NOINLINE inline stack_error copied_context::exchange() noexcept {
 PIRN_ALWAYS_INLINE bool copied_context::save(copy_stack& on) noexcept {
   const char* const from = static_cast<char*>(on.suspended_.sp) - arch::switch_zone;
   const auto size = static_cast<std::uint32_t>(on.base_ - from);
-  const std::uint64_t bytes = size + sizeof(header);
-  if (bytes > capacity_ || (on.options_.shrink_ratio != 0 && capacity_ > bytes * on.options_.shrink_ratio))
+  const std::size_t bytes = size + sizeof(header);
+  if (bytes > capacity_ || (on.options_.shrink_ratio != 0 && capacity_ / on.options_.shrink_ratio > bytes))
       [[unlikely]] {
     if (!fit(bytes) && bytes > capacity_) {
       return false;
