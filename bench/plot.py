@@ -101,6 +101,52 @@ def lines(axes, workload: str, rows: list[dict]) -> None:
     axes.grid(color="#e5e7eb", lw=0.6)
 
 
+def grid_lines(axes, title: str, rows: list[dict], grid) -> None:
+    """The implementations over the parameter that a panel goes over, in absolute figures."""
+    found = {}
+    for row in rows:
+        unusual = {name: row["params"][name] for name, value in grid.usual.items() if row["params"].get(name) != value}
+        if not unusual or is_ours(row["impl"]):
+            found.setdefault(" ".join(filter(None, (row["impl"], report.label(unusual)))), []).append(row)
+    colours = iter(LINES * 8)
+    ends = []
+    for name in sorted(found, key=lambda name: (not is_ours(name), name)):
+        points = sorted(found[name], key=lambda row: row["params"][grid.x])
+        x = [row["params"][grid.x] for row in points]
+        y = [row["median"] for row in points]
+        whiskers = [[row["median"] - row["min"] for row in points], [row["max"] - row["median"] for row in points]]
+        ours = is_ours(name)
+        colour = OURS if name == report.base(rows[0]["workload"], found) else next(colours)
+        axes.errorbar(x, y, yerr=whiskers, color=colour, lw=1.8 if ours else 1.1, ls="-" if ours else "--", elinewidth=0.8,
+                      capsize=2, marker="o", ms=3)
+        ends.append((math.log(y[-1]), x[-1], name, colour))
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    logarithmic(axes.yaxis)
+    plain(axes.xaxis)
+    low, high = (math.log(limit) for limit in axes.get_ylim())
+    ends.sort()
+    for place, (_, x, name, colour) in zip(spread([end[0] for end in ends], (high - low) / 26), ends):
+        axes.annotate(name, (x, math.exp(place)), xytext=(7, 0), textcoords="offset points", va="center", fontsize=8,
+                      color=colour)
+    axes.set_xlabel(grid.x, fontsize=8)
+    axes.set_ylabel(rows[0]["unit"], fontsize=8)
+    axes.set_title(title, fontsize=10, loc="left")
+    axes.grid(color="#e5e7eb", lw=0.6)
+    axes.margins(x=0.3)  # room for the names at the right
+    axes.set_xlim(left=min(row["params"][grid.x] for row in rows) * 0.7)
+
+
+def grid_panels(rows: list[dict], grid) -> dict[str, list[dict]]:
+    """The rows of each panel, by its title: those that have more than one value to go over."""
+    panels = {}
+    for row in rows:
+        params = row["params"]
+        if params.get(grid.x, 0) > 0 and all(params.get(name) in values for name, values in grid.drawn.items()):
+            panels.setdefault(report.label({name: params[name] for name in grid.panels}), []).append(row)
+    return {title: members for title, members in panels.items() if len({row["params"][grid.x] for row in members}) > 1}
+
+
 def figure(pyplot, workload: str, rows: list[dict]):
     """The picture of one workload: its lines when it is a series, a panel with bars for each table otherwise."""
     if workload in report.SERIES:
@@ -109,6 +155,14 @@ def figure(pyplot, workload: str, rows: list[dict]):
         axes.margins(x=0.22)  # room for the names at the right
         axes.set_xlim(left=0)
         panels = [axes]
+    elif workload in report.GRIDS:
+        grid = report.GRIDS[workload]
+        groups = grid_panels(rows, grid)
+        made, axes = pyplot.subplots(max(1, len(groups)), squeeze=False, layout="constrained",
+                                     figsize=(7.5, 4.4 * max(1, len(groups))))
+        panels = axes[:, 0]
+        for panel, (title, group) in zip(panels, groups.items()):
+            grid_lines(panel, f"{workload} {title}", group, grid)
     else:
         groups = report.grouped(rows)
         heights = [0.55 + 0.24 * len(group) for group in groups.values()]

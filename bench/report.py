@@ -7,14 +7,34 @@ import platform
 import re
 import statistics
 import subprocess
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rivals import ROOT, WORKLOADS
 
 # The implementation that a workload's others are divided by, where it is not pirn.
-BASES = {"hanoi": "callback"}
+BASES = {"hanoi": "callback", "ring": "pirn-swap", "aco": "pirn-copy"}
 # Workloads measured at many values of a parameter: their tables have a column for a value.
 SERIES = {"hanoi": "disks"}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How a workload is shown that is measured over several parameters."""
+
+    columns: tuple[str, ...]  # a table has a column for each of their values
+    follows: tuple[str, ...] = ()  # parameters that follow from those
+    panels: tuple[str, ...] = ()  # a picture has a panel for each of their values
+    x: str = ""  # what a panel goes over
+    usual: dict = field(default_factory=dict)  # what a panel shows of all; other values it shows of ours
+    drawn: dict = field(default_factory=dict)  # the only values that are drawn of a parameter
+
+
+GRIDS = {
+    "ring": Grid(("coroutines",), ("M",), ("N",), "coroutines", {"D": 0, "P": 1}),
+    "aco": Grid(("coroutines", "image"), (), ("op", "coroutines"), "image",
+                {"order": "creation", "fpenv": "shared", "malloc": "glibc"}, {"op": ("resume", "peak")}),
+}
 
 KEYS = ("workload", "impl", "params", "unit", "median", "min", "max", "rounds")
 UNITS = ("ns", "B", "MiB", "%")
@@ -72,6 +92,11 @@ def number(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}" if abs(value) >= 100 else f"{value:.2f}"
 
 
+def in_short(value: float, unit: str) -> str:
+    """As `number`, but rates in millions."""
+    return f"{value / 1e6:.3g} M" if unit.endswith("/s") and value >= 1e6 else number(value)
+
+
 def label(params: dict) -> str:
     return " ".join(f"{name}={value}" for name, value in params.items())
 
@@ -116,16 +141,50 @@ def series_table(rows: list[dict], workload: str) -> tuple[str, list[str], list[
             [[impl] + [cell(lines[impl], value) for value in values] for impl in order])
 
 
+def grid_tables(rows: list[dict], workload: str) -> list[tuple[str, list[str], list[list[str]]]]:
+    """A table for each choice of the parameters that are not its columns: medians, and in brackets those of the base."""
+    grid = GRIDS[workload]
+    groups = {}
+    for row in rows:
+        fixed = {name: value for name, value in row["params"].items() if name not in grid.columns + grid.follows}
+        column = tuple(row["params"].get(name, 0) for name in grid.columns)
+        groups.setdefault((label(fixed), row["unit"]), {}).setdefault(row["impl"], {})[column] = row["median"]
+    made = []
+    for (fixed, unit), lines in sorted(groups.items()):
+        columns = sorted({column for line in lines.values() for column in line})
+        reference = base(workload, lines)
+        whole = lines.get(reference, {})
+
+        def cell(line, column) -> str:
+            if column not in line:
+                return "-"
+            share = f" ({line[column] / whole[column]:.2f})" if whole.get(column) else ""
+            return in_short(line[column], unit) + share
+
+        def merit(impl) -> float:
+            shares = [value / whole[column] for column, value in lines[impl].items() if whole.get(column)]
+            return statistics.mean(shares) * (-1 if unit.endswith("/s") else 1) if shares else float("inf")
+
+        made.append((f"{workload} {fixed} ({unit}; in brackets: of {reference})",
+                     ["implementation"] + [label(dict(zip(grid.columns, column))) for column in columns],
+                     [[impl] + [cell(lines[impl], column) for column in columns] for impl in sorted(lines, key=merit)]))
+    return made
+
+
 def tables(results: Results, workloads) -> list[tuple[str, list[str], list[list[str]]]]:
     """A title, a heading and the lines of each table: one per workload and parameters.
 
-    Of a series, there is one for the largest value only, after one that goes over the values.
+    Of a series, there is one for the largest value only, after one that goes over the values. A grid has its own.
     """
     made = []
     rows_of = {workload: series(results.rows(workloads), workload) for workload in SERIES}
     largest = {workload: max((value for line in found.values() for value in line), default=None)
                for workload, found in rows_of.items()}
+    for workload in GRIDS:
+        made += grid_tables(results.rows([workload]) if workload in workloads else [], workload)
     for (workload, params, unit), rows in grouped(results.rows(workloads)).items():
+        if workload in GRIDS:
+            continue
         if largest.get(workload) is not None:
             if rows[0]["params"].get(SERIES[workload]) != largest[workload]:
                 continue

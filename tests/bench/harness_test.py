@@ -9,11 +9,13 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import report  # noqa: E402
 import rivals  # noqa: E402
 import run  # noqa: E402
+import settings  # noqa: E402
 
 
 def script(folder: Path, name: str, body: str) -> None:
@@ -90,6 +92,57 @@ class HarnessTest(unittest.TestCase):
                 self.assertEqual(bench.results.rows(["yield"]), [])
                 self.assertEqual(len(bench.skipped), 1)
                 self.assertIn(f"yield/{name}: ", bench.skipped[0])
+
+    def at(self, *chosen):
+        """What is measured of yield for the rest of the test."""
+        patch = mock.patch.dict(settings.SWEEPS, {"yield": lambda scale: list(chosen)})
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_a_program_runs_at_each_setting_with_its_inputs_and_variables(self):
+        self.at(settings.Setting({"FIBERS": 3}, {"FAKE_ALLOCATOR": "5"}), settings.Setting({"FIBERS": 4}))
+        script(self.folder, "fake", f"""
+            echo '{row()}' | sed "s/1.0/$((PIRN_BENCH_FIBERS * 10 + FAKE_ALLOCATOR))/; s/: 10}}/: $PIRN_BENCH_FIBERS}}/" """)
+        bench, _ = self.measure()
+        self.assertEqual([(found["params"]["fibers"], found["median"]) for found in bench.results.rows(["yield"])],
+                         [(3, 35), (4, 40)])
+
+    def test_a_setting_that_is_beyond_a_program_is_told_once_and_costs_no_other_row(self):
+        self.at(settings.Setting({"FIBERS": 3}), settings.Setting({"FIBERS": 4000}), settings.Setting({"FIBERS": 5}, cores=9999))
+        script(self.folder, "fake", f"""
+            if [ $PIRN_BENCH_FIBERS = 4000 ]; then echo 'needs 1 TiB of memory' >&2; exit 77; fi
+            echo '{row()}'""")
+        bench, _ = self.measure()
+        self.assertEqual(len(bench.results.rows(["yield"])), 1)
+        self.assertEqual(bench.results.rows(["yield"])[0]["rounds"], 3)
+        self.assertEqual(bench.skipped[0], "yield/fake, FIBERS=4000: needs 1 TiB of memory")
+        self.assertIn("needs 9999 cores", bench.skipped[1])
+        self.assertEqual(len(bench.skipped), 2)
+        self.assertFalse(bench.failed)
+
+    def test_what_takes_too_long_at_one_setting_is_measured_at_the_others(self):
+        self.at(settings.Setting({"FIBERS": 3}), settings.Setting({"FIBERS": 4}))
+        script(self.folder, "fake", f"[ $PIRN_BENCH_FIBERS = 3 ] || exec sleep 9; echo '{row()}'")
+        with mock.patch.object(run, "LIMIT_S", 1):
+            bench, _ = self.measure(rounds=2)
+        self.assertEqual(bench.results.rows(["yield"])[0]["rounds"], 2)
+        self.assertEqual(bench.skipped, ["yield/fake, FIBERS=4: takes more than 1 s"])
+
+    def test_a_setting_leaves_out_whom_it_names(self):
+        self.at(settings.Setting({"FIBERS": 3}, without=("slow",)))
+        script(self.folder, "slow", f"echo '{row(impl='slow')}'")
+        script(self.folder, "fake", f"echo '{row()}'")
+        self.assertEqual([found["impl"] for found in self.measure()[0].results.rows(["yield"])], ["fake"])
+
+    def test_every_scale_has_settings_and_the_rounds_of_the_source(self):
+        for workload in settings.SWEEPS:
+            self.assertIn(workload, rivals.WORKLOADS)
+            sizes = [len(settings.of(workload, scale)) for scale in ("quick", "normal", "sweep")]
+            self.assertEqual(sizes, sorted(sizes))
+        for setting in settings.ring("normal") + settings.ring("sweep"):
+            n, count, rounds = (setting.inputs[name] for name in ("N", "COROUTINES", "M"))
+            self.assertEqual(rounds, 8_000_000 // n // (count // n) + 100)
+            self.assertEqual(count % n, 0)
 
     def test_a_program_that_fails_in_a_later_round_shows_nothing(self):
         script(self.folder, "fake", f"""

@@ -54,6 +54,45 @@ class SeriesTest(unittest.TestCase):
         self.assertNotIn("![", report.page(hanoi(), ["hanoi"], 9, []))
 
 
+def ring() -> report.Results:
+    made = report.Results()
+    for impl, each, workers in (("pirn-swap", 1, 1), ("go", 0.05, 1), ("pirn-swap", 1.5, 2), ("go", 0.06, 2)):
+        for n in (2, 8):
+            for count in (16, 800):
+                made.add({"unit": "op/s", "value": 1e8 * n * each / count ** 0.1,
+                          "params": {"N": n, "coroutines": count, "M": 8_000_000 // count + 100, "D": 0, "P": workers}},
+                         "ring", impl)
+    return made
+
+
+class GridTest(unittest.TestCase):
+    def test_a_table_has_columns_for_the_values_and_the_base_in_brackets(self):
+        tables = report.tables(ring(), ["ring"])
+        self.assertEqual([title for title, _, _ in tables],
+                         [f"ring D=0 N={n} P={p} (op/s; in brackets: of pirn-swap)" for n in (2, 8) for p in (1, 2)])
+        _, heading, lines = tables[0]
+        self.assertEqual(heading, ["implementation", "coroutines=16", "coroutines=800"])
+        self.assertEqual(lines, [["pirn-swap", "152 M (1.00)", "102 M (1.00)"], ["go", "7.58 M (0.05)", "5.12 M (0.05)"]])
+
+    def test_what_lacks_a_column_has_a_dash_and_so_has_the_base(self):
+        made = report.Results()
+        for impl, images in {"pirn-copy": (8,), "libaco": (8, 120)}.items():
+            for image in images:
+                made.add({"unit": "ns", "value": 10.0 if impl == "pirn-copy" else 25.0,
+                          "params": {"coroutines": 100, "image": image, "op": "resume"}}, "aco", impl)
+        ((_, heading, lines),) = report.tables(made, ["aco"])
+        self.assertEqual(heading[1:], ["coroutines=100 image=8", "coroutines=100 image=120"])
+        self.assertEqual(lines, [["pirn-copy", "10.00 (1.00)", "-"], ["libaco", "25.00 (2.50)", "25.00"]])
+
+    def test_a_picture_has_a_panel_for_each_value_and_of_others_only_the_usual_lines(self):
+        rows = ring().rows(["ring"])
+        panels = plot.grid_panels(rows, report.GRIDS["ring"])
+        self.assertEqual(sorted(panels), ["N=2", "N=8"])
+        self.assertEqual(len(panels["N=8"]), 8)
+        single = [row for row in rows if row["params"]["coroutines"] == 16]
+        self.assertEqual(plot.grid_panels(single, report.GRIDS["ring"]), {}, "nothing to draw a line through")
+
+
 class PlotTest(unittest.TestCase):
     def setUp(self):
         temporary = tempfile.TemporaryDirectory()
@@ -72,20 +111,23 @@ class PlotTest(unittest.TestCase):
     @unittest.skipUnless(plot.interpreter(), "no Python here has matplotlib")
     def test_one_picture_a_workload_with_every_implementation_in_it(self):
         rows = hanoi().rows(["hanoi"])
+        rows += ring().rows(["ring"])
         rows += results([("sum", "loop", {"form": "for"}, 0.3), ("sum", "pirn", {"form": "for"}, 1.0),
                          ("sum", "boost-coroutine2", {"form": "for"}, 30.0), ("sum", "loop", {"form": "while"}, 0.3),
                          ("clock", "pirn", {"measure": "empty-loop"}, 0.3)]).rows(["sum", "clock"])
-        self.assertEqual(plot.draw_elsewhere(self.folder, rows), ["hanoi", "sum"])
-        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["hanoi.svg", "sum.svg"])
+        self.assertEqual(plot.draw_elsewhere(self.folder, rows), ["hanoi", "ring", "sum"])
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["hanoi.svg", "ring.svg", "sum.svg"])
         again = self.folder / "again"
         plot.draw_elsewhere(again, rows)
         for name, expected in {"hanoi": ["callback", "pirn", "cpp20", "hanoi by disks", "disks"],
+                               "ring": ["ring N=2", "ring N=8", "pirn-swap", "pirn-swap P=2", "go", "coroutines"],
                                "sum": ["loop", "boost-coroutine2", "sum form=for (ns)", "sum form=while (ns)",
                                        "30.00"]}.items():
             path = self.folder / f"{name}.svg"
             words = {"".join(element.itertext()).strip() for element in xml.parse(path).getroot().iter()
                      if element.tag.endswith("}text")}
             self.assertLessEqual(set(expected), words)
+            self.assertNotIn("go P=2", words)
             self.assertEqual(path.read_text(), (again / f"{name}.svg").read_text(), "the same rows, the same picture")
 
 
