@@ -139,9 +139,8 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
       w->has_started_one();
       self->memory.forget();
       arch::enter_last(f->first_frame(), f->entry_without_stack(), by, pending);
-    } else {
-      provide_stack(w, next);
     }
+    provide_stack(w, next);
   } else if (give_now && w->stacks.keeps(self->memory) && w->stacks.has_room()) {
     w->stacks.deallocate(self->memory);  // and stays whole until this worker next asks for one
     self->memory.forget();
