@@ -16,6 +16,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 BUILD = Path(os.environ.get("PIRN_BUILD", ROOT / "build")) / "bench"
 RIVALS = BUILD / "rivals"
+# The same with PIRN_KEEP_FP_WORDS, in which every context has its own control words, for the workloads that compare both.
+OWN_WORDS_BUILD = BUILD.with_name(f"{BUILD.name}-own-words")
+WITH_OWN_WORDS = ("aco",)
 
 WORKLOADS = {
     "switch": "one switch between two contexts that run different functions",
@@ -53,6 +56,11 @@ class Program:
     @property
     def name(self) -> str:
         return f"{self.workload}/{self.impl}"
+
+    @property
+    def command_with_own_words(self) -> list[str]:
+        """Of a program from outside the command itself: it finds in its inputs what to do."""
+        return self.command if self.outside else [str(OWN_WORDS_BUILD / "rivals" / self.workload / self.impl)]
 
 
 def sources(workloads) -> dict[tuple[str, str], Path]:
@@ -106,20 +114,21 @@ def _cmake_target(key) -> str:
     return f"bench_{workload}_{impl}"
 
 
-def _configure() -> str:
-    return _run(["cmake", "--preset", "bench", "-S", str(ROOT), "-B", str(BUILD)], cwd=ROOT)
+def _configure(folder: Path = BUILD, *options) -> str:
+    return _run(["cmake", "--preset", "bench", "-S", str(ROOT), "-B", str(folder), *options], cwd=ROOT)
 
 
-def _build_targets(targets) -> dict[str, str]:
+def _build_targets(targets, folder: Path = BUILD) -> dict[str, str]:
     """The reason for every target that does not build."""
-    command = ["cmake", "--build", str(BUILD), "-j", str(os.cpu_count()), "--target"]
+    command = ["cmake", "--build", str(folder), "-j", str(os.cpu_count()), "--target"]
     if not targets or not _run(command + list(targets) + ["--", "-k", "0"]):
         return {}
     return {target: reason for target in targets if (reason := _run(command + [target]))}
 
 
 def _build_cpp(files) -> dict:
-    if reason := _configure():
+    both = [key for key in files if key[0] in WITH_OWN_WORDS]
+    if reason := _configure() or (both and _configure(OWN_WORDS_BUILD, "-DPIRN_KEEP_FP_WORDS=ON")):
         return {key: f"CMake: {reason}" for key in files}
     reasons = {}
     for workload, impl in files:
@@ -127,6 +136,7 @@ def _build_cpp(files) -> dict:
         if note.exists():
             reasons[workload, impl] = note.read_text()
     failed = _build_targets([_cmake_target(key) for key in files if key not in reasons])
+    failed |= _build_targets([_cmake_target(key) for key in both if key not in reasons], OWN_WORDS_BUILD)
     for key in files:
         if _cmake_target(key) in failed:
             reasons[key] = f"does not build: {failed[_cmake_target(key)]}"

@@ -201,11 +201,14 @@ class Bench:
             return http_hello.measure(program.command, pin, self.cores, self.seconds, self.environment)
         # A rival from outside brings its own client for http-hello and pins the two itself.
         where = None if program.workload == "http-hello" else pin(*self.cores[-setting.cores:])
+        if setting.skipped:
+            raise BeyondReach(setting.skipped)
         if setting.cores > len(self.cores):
             raise BeyondReach(f"needs {setting.cores} cores, and there are {len(self.cores)}")
         inputs = {f"PIRN_BENCH_{name}": str(value) for name, value in setting.inputs.items()}
+        command = program.command_with_own_words if setting.own_words else program.command
         try:
-            done = subprocess.run(program.command + [program.workload], capture_output=True, text=True, timeout=LIMIT_S,
+            done = subprocess.run(command + [program.workload], capture_output=True, text=True, timeout=LIMIT_S,
                                   env=self.environment | inputs | setting.variables, preexec_fn=where,
                                   stdin=subprocess.DEVNULL)
         except subprocess.TimeoutExpired:

@@ -11,6 +11,8 @@ class Setting:
     inputs: dict = field(default_factory=dict)
     variables: dict = field(default_factory=dict)
     cores: int = 1  # how many it may run on
+    own_words: bool = False  # whether pirn is built so that every context has its own control words
+    skipped: str = ""  # the reason, when nothing can be measured here
     without: tuple = ()  # implementations that are left out, because they would take too long
 
     @property
@@ -65,7 +67,10 @@ def aco(scale: str) -> list[Setting]:
     def setting(count, image, order, words, malloc) -> Setting:
         inputs = {"COROUTINES": count, "IMAGE": image, "ORDER": order, "FPENV": words, "MALLOC": malloc,
                   "RESUMES": 2_000_000 if scale == "quick" else 20_000_000}
-        return Setting(inputs, {"LD_PRELOAD": str(TCMALLOC)} if malloc == "tcmalloc" else {})
+        if malloc != "tcmalloc":
+            return Setting(inputs, own_words=words == "own")
+        reason = "" if TCMALLOC.exists() else "tcmalloc is not installed (Debian: libtcmalloc-minimal4)"
+        return Setting(inputs, {"LD_PRELOAD": str(TCMALLOC)}, own_words=words == "own", skipped=reason)
 
     return [setting(*each) for each in chosen]
 
