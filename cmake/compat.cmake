@@ -7,7 +7,7 @@ if(NOT sources)
 endif()
 add_library(pirn_compat_objects OBJECT ${sources})
 target_link_libraries(pirn_compat_objects PRIVATE pirn::context Threads::Threads)
-target_include_directories(pirn_compat_objects PRIVATE "${PROJECT_SOURCE_DIR}/compat")
+target_include_directories(pirn_compat_objects PRIVATE "${PROJECT_SOURCE_DIR}/compat" "${PROJECT_SOURCE_DIR}/src")
 target_compile_options(pirn_compat_objects PRIVATE -fno-exceptions -fno-rtti -fno-threadsafe-statics
                                                    -fasynchronous-unwind-tables -fstack-clash-protection
                                                    -fvisibility=hidden)

@@ -1,0 +1,94 @@
+// Threads of control of a stack_swap dispatcher, which run on the worker's own stack: the scheduler is a list of who
+// has been sent a message, last in, first out, as that of the source. Each one's image lies beside it as long as it
+// fits.
+#include "pirn/coro/stack_swap.hpp"
+
+#include <memory>
+#include <new>
+
+#include "ring.hpp"
+
+namespace {
+
+/// A thread of control, with what it takes to run it, and in the next lines of the cache its image.
+struct alignas(64) place : pirn::swap_thread {
+  place() : pirn::swap_thread(image, sizeof image) {}
+  place* after = nullptr;  // on the list of those who are ready; its own address while it waits
+  bench::ring::mailbox mail;
+  alignas(64) char image[128];
+};
+
+/// The policy: who was made ready last goes first.
+class ready_list {
+ public:
+  void make_ready(place& who) noexcept {
+    who.after = top_;
+    top_ = &who;
+  }
+  pirn::swap_thread* next() noexcept {
+    place* const chosen = top_;
+    if (chosen != nullptr) [[likely]] {
+      top_ = chosen->after;
+    }
+    return chosen;
+  }
+  void* allocate(std::size_t size) noexcept { return ::operator new(size, std::nothrow); }
+  void free(void* image, std::size_t /*size*/) noexcept { ::operator delete(image); }
+
+ private:
+  place* top_ = nullptr;
+};
+
+class worker {
+ public:
+  worker(const bench::ring::shape& what, bench::ring::part mine)
+      : what_(what), first_(mine.first), places_(new place[mine.last - mine.first]) {
+    here = this;
+    for (std::uint64_t i = mine.last - mine.first; i-- > 0;) {
+      places_[i].assign<&rounds>(places_[i]);
+      ready_.make_ready(places_[i]);
+    }
+  }
+
+  std::uint64_t run() {
+    bench::check(dispatcher_.run() == pirn::swap_error::none, "the dispatcher runs");
+    return hops_;
+  }
+
+ private:
+  void send(place& to, std::uint8_t message) {
+    to.mail.put(message);
+    if (to.after == &to) {
+      ready_.make_ready(to);
+    }
+  }
+  __attribute__((always_inline)) std::uint8_t receive(place& mine) {
+    if (mine.mail.empty()) {
+      mine.after = &mine;
+      bench::check(dispatcher_.block() == pirn::swap_error::none, "there is memory for an image");
+    }
+    return mine.mail.take();
+  }
+  static void rounds(place& mine) {
+    worker& all = *here;
+    bench::ring::with_extra(all.what_.extra, [&] {
+      const std::uint64_t index = all.first_ + static_cast<std::uint64_t>(&mine - all.places_.get());
+      place& right = all.places_[all.what_.right_of(index) - all.first_];
+      all.hops_ += bench::ring::make_rounds(
+          all.what_, index, [&](std::uint8_t message) __attribute__((always_inline)) { all.send(right, message); },
+          [&]() __attribute__((always_inline)) { return all.receive(mine); });
+    });
+  }
+
+  static inline thread_local worker* here = nullptr;
+  const bench::ring::shape& what_;
+  std::uint64_t first_;
+  std::uint64_t hops_ = 0;
+  std::unique_ptr<place[]> places_;
+  ready_list ready_;
+  pirn::stack_swap<ready_list> dispatcher_{ready_};
+};
+
+}  // namespace
+
+int main() { bench::ring::run<worker>("pirn-swap", 320); }

@@ -1,0 +1,86 @@
+// Images of threads of control that take turns on one native stack: where they lie. Without exceptions and the C++
+// runtime, as compat/usched.h needs it.
+//
+//      +--------------------------+
+//      | frames of who called run |
+//      +--------------------------+ sp of run
+//      | red zone, alignment      |
+//      +--------------------------+ top      a fresh dispatching loop is prepared here
+//      | root frame               |          the same whoever runs, so no image holds it
+//      +--------------------------+ end      where a line of the cache ends
+//      | dispatching loop         |
+//      | frames of a thread of    |  image: [end - size, end)
+//      | control, down to block   |
+//      +--------------------------+ sp
+//      | switch zone              |
+//      +--------------------------+
+//      | up to swap_block - 1     |  dead bytes, so that the size is a multiple of swap_block
+//      +--------------------------+ end - size
+//      | red zone                 |
+//      | frames of who copies     |  below the images of both whom it saves and whom it restores
+//      +--------------------------+
+//
+// A context that was suspended by `transfer_into` is resumed by `switch_last`: all switches of arch.hpp leave pc, sp
+// and fp behind in the same way, and the words that arrive with them are not looked at here. So the context lies in
+// memory that nobody who runs on the stack can reach, and the last instructions of a resumption read nothing below the
+// new sp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pirn/context/arch.hpp"
+#include "pirn/detail/abi.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// Images are multiples of so many bytes, the alignment of a stack: their last move is as wide as the others.
+inline constexpr std::size_t swap_block = 16;
+
+/// An address at or below the caller's sp, and not far below it. The caller must not be using its red zone: it has a
+/// call in it.
+#if defined(__x86_64__) && !defined(__ILP32__)
+PIRN_ALWAYS_INLINE char* swap_floor() noexcept {
+  char* sp;
+  asm volatile("movq %%rsp, %0" : "=r"(sp));
+  return sp;
+}
+#else
+PIRN_NOINLINE inline char* swap_floor() noexcept {
+  asm volatile("");
+  return static_cast<char*>(__builtin_frame_address(0));
+}
+#endif
+
+/// Where the images of one dispatcher lie.
+class swap_place {
+ public:
+  /// Below the frames of the caller, whose sp is at or above `floor`.
+  void choose(const char* floor) noexcept {
+    const arch::word free = reinterpret_cast<arch::word>(floor) - arch::red_zone - root_bytes;
+    end_ = reinterpret_cast<char*>(free & ~arch::word{cache_line - 1});
+  }
+  /// Where it was chosen before.
+  void choose_end(void* end) noexcept { end_ = static_cast<char*>(end); }
+  /// Whether the frames above `floor` leave this place alone.
+  [[nodiscard]] bool is_below(const char* floor) const noexcept {
+    return reinterpret_cast<arch::word>(top()) <= reinterpret_cast<arch::word>(floor) - arch::red_zone;
+  }
+  /// What a fresh dispatching loop is prepared at.
+  [[nodiscard]] void* top() const noexcept { return end_ + root_bytes; }
+  [[nodiscard]] PIRN_ALWAYS_INLINE char* end() const noexcept { return end_; }
+  /// Bytes of the image of who is suspended at `sp`, a multiple of swap_block.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::size_t size_at(const void* sp) const noexcept {
+    const auto bytes = static_cast<std::size_t>(end_ - static_cast<const char*>(sp)) + arch::switch_zone;
+    return (bytes + swap_block - 1) & ~(swap_block - 1);
+  }
+  /// The highest address at which a stack may begin that leaves images of `size` bytes alone.
+  [[nodiscard]] PIRN_ALWAYS_INLINE char* below(std::size_t size) const noexcept { return end_ - size - arch::red_zone; }
+
+ private:
+  static constexpr std::size_t cache_line = 64;
+  static constexpr std::size_t root_bytes = arch::root_size & ~std::size_t{15};
+  char* end_ = nullptr;
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,126 @@
+// What sanitizers must be told when threads of control take turns on one stack. As sanitizer.hpp, but what is left and
+// arrived at is always the same stack, of which somebody else's frames are on top each time.
+#pragma once
+
+#include <pthread.h>
+
+#include <cstddef>
+
+#include "pirn/context/sanitizer.hpp"
+#include "pirn/detail/abi.hpp"
+
+// Code between two threads of control: it enters on behalf of one and never returns on behalf of it.
+#if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
+#define PIRN_UNSANITIZED
+#elif defined(__clang__)
+#define PIRN_UNSANITIZED __attribute__((disable_sanitizer_instrumentation))
+#else
+#define PIRN_UNSANITIZED __attribute__((no_sanitize("address", "thread")))
+#endif
+
+namespace pirn::inline PIRN_ABI::detail {
+
+#if defined(PIRN_ASAN)
+/// The fake stack of a thread of control: where ASan puts frames to see uses after return. One each, since it frees
+/// what it finds there by comparing stack positions.
+class swap_sanitizer {
+ public:
+  PIRN_ALWAYS_INLINE void leave(swap_sanitizer& /*to*/) noexcept {
+    const bounds& here = bounds_of_thread();
+    __sanitizer_start_switch_fiber(&fake_, here.limit, here.size);
+    if (fake_ != nullptr) {  // its only scan by LeakSanitizer
+      __lsan_register_root_region(fake_, fake_stack_size(here.size));
+    }
+  }
+  PIRN_ALWAYS_INLINE void leave_for_good(swap_sanitizer& /*to*/) noexcept {
+    const bounds& here = bounds_of_thread();
+    __sanitizer_start_switch_fiber(nullptr, here.limit, here.size);
+  }
+  PIRN_ALWAYS_INLINE void arrive() noexcept {
+    if (fake_ != nullptr) {
+      __lsan_unregister_root_region(fake_, fake_stack_size(bounds_of_thread().size));
+    }
+    __sanitizer_finish_switch_fiber(fake_, nullptr, nullptr);
+    fake_ = nullptr;
+  }
+  /// Its frames are thrown away while it is suspended.
+  void discard() noexcept {
+    if (fake_ != nullptr) {
+      const bounds& here = bounds_of_thread();
+      __lsan_unregister_root_region(fake_, fake_stack_size(here.size));
+      void* mine = nullptr;
+      __sanitizer_start_switch_fiber(&mine, here.limit, here.size);
+      __sanitizer_finish_switch_fiber(fake_, nullptr, nullptr);
+      __sanitizer_start_switch_fiber(nullptr, here.limit, here.size);
+      __sanitizer_finish_switch_fiber(mine, nullptr, nullptr);
+      fake_ = nullptr;
+    }
+  }
+  /// The frames in [low, low + size) are gone from there: what comes next finds no red zones of theirs.
+  PIRN_ALWAYS_INLINE static void clear(const void* low, std::size_t size) noexcept {
+    __asan_unpoison_memory_region(low, size);
+  }
+
+ private:
+  struct bounds {
+    void* limit = nullptr;
+    std::size_t size = 0;
+  };
+  static const bounds& bounds_of_thread() noexcept {
+    thread_local const bounds found = [] {
+      bounds result;
+      pthread_attr_t attributes;
+      if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        pthread_attr_getstack(&attributes, &result.limit, &result.size);
+        pthread_attr_destroy(&attributes);
+      }
+      return result;
+    }();
+    return found;
+  }
+  void* fake_ = nullptr;  // while it is suspended
+};
+#elif defined(PIRN_TSAN)
+/// TSan's fiber of a thread of control: it keeps the chain of calls.
+class swap_sanitizer {
+ public:
+  PIRN_ALWAYS_INLINE void leave(swap_sanitizer& to) noexcept {
+    fiber_ = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(to.taken(), 0);
+  }
+  PIRN_ALWAYS_INLINE void leave_for_good(swap_sanitizer& to) noexcept {
+    void* const left = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(to.taken(), 0);
+    __tsan_destroy_fiber(left);
+  }
+  PIRN_ALWAYS_INLINE void arrive() noexcept {}
+  void discard() noexcept {
+    if (fiber_ != nullptr) {
+      __tsan_destroy_fiber(fiber_);
+      fiber_ = nullptr;
+    }
+  }
+  PIRN_ALWAYS_INLINE static void clear(const void*, std::size_t) noexcept {}
+
+ private:
+  /// Its fiber, of which it has none any more while it runs; who has not run yet gets one.
+  void* taken() noexcept {
+    void* const mine = fiber_ != nullptr ? fiber_ : __tsan_create_fiber(0);
+    fiber_ = nullptr;
+    return mine;
+  }
+  void* fiber_ = nullptr;
+};
+#else
+/// The empty twin.
+class swap_sanitizer {
+ public:
+  PIRN_ALWAYS_INLINE void leave(swap_sanitizer&) noexcept {}
+  PIRN_ALWAYS_INLINE void leave_for_good(swap_sanitizer&) noexcept {}
+  PIRN_ALWAYS_INLINE void arrive() noexcept {}
+  PIRN_ALWAYS_INLINE void discard() noexcept {}
+  PIRN_ALWAYS_INLINE static void clear(const void*, std::size_t) noexcept {}
+};
+#endif
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,234 @@
+// compat/usched.h, on the pictures of swap_image.hpp. As with usched, a thread's stack is in its buffer before s_next
+// is asked, so that s_next may do with it what it likes.
+//
+//      u_stack                                                   u_stack + u_len
+//      +---------------------------------------+---------+--------+
+//      | image, from u_top up to u_bottom      | resting |        |
+//      +---------------------------------------+---------+--------+
+//                                              u_cont
+#include "usched.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+#include "pirn/context/arch.hpp"
+#include "pirn/context/detail/call_sites.hpp"
+#include "pirn/coro/detail/swap_image.hpp"
+#include "pirn/coro/detail/swap_sanitizer.hpp"
+#include "pirn/stack/detail/image_copy.hpp"
+
+namespace arch = pirn::arch;
+using pirn::detail::copy_image;
+using pirn::detail::swap_floor;
+using pirn::detail::swap_place;
+using pirn::detail::swap_sanitizer;
+
+namespace {
+
+/// What u_cont points to.
+struct resting {
+  arch::context where;
+  [[no_unique_address]] swap_sanitizer sanitizer;
+};
+
+/// What s_buf points to, in the frame of usched_run.
+struct dispatcher {
+  usched* of = nullptr;
+  swap_place place;
+  arch::context run;    // usched_run
+  arch::context fresh;  // a loop that is about to begin
+  [[no_unique_address]] swap_sanitizer run_sanitizer;
+  [[no_unique_address]] swap_sanitizer loop_sanitizer;
+  [[no_unique_address]] swap_sanitizer choosing;  // s_next, when a thread has blocked
+};
+
+// Read by functions that are not inlined into what blocks: an address of it is the same on both sides of a block, which
+// is of one OS thread.
+__attribute__((tls_model("initial-exec"))) thread_local ustack* current = nullptr;
+
+[[noreturn]] PIRN_COLD void refuse(const char* why) noexcept {
+  std::fputs("usched (pirn): ", stderr);
+  std::fputs(why, stderr);
+  std::fputc('\n', stderr);
+  std::abort();
+}
+
+dispatcher& dispatcher_of(const ustack& thread) noexcept { return *static_cast<dispatcher*>(thread.u_sched->s_buf); }
+resting& rest_of(const ustack& thread) noexcept { return *static_cast<resting*>(thread.u_cont); }
+std::size_t image_size(const ustack& thread) noexcept {
+  return static_cast<std::size_t>(static_cast<char*>(thread.u_bottom) - static_cast<char*>(thread.u_top));
+}
+
+/// The caller's sp is below the image.
+[[noreturn]] PIRN_UNSANITIZED PIRN_ALWAYS_INLINE void resume(ustack& thread) noexcept {
+  const std::size_t size = image_size(thread);
+  current = &thread;
+  copy_image(thread.u_top, thread.u_stack, size);
+  arch::switch_last(rest_of(thread).where, 0, 0);
+}
+[[noreturn]] PIRN_UNSANITIZED void resume_from_below(arch::word thread, arch::word) {
+  resume(*reinterpret_cast<ustack*>(thread));
+}
+
+/// The dispatching loop: belongs to the image of whoever blocks in it.
+[[noreturn]] void loop(arch::word here, arch::word first) {
+  dispatcher& self = *reinterpret_cast<dispatcher*>(here);
+  self.loop_sanitizer.arrive();
+  auto* next = reinterpret_cast<ustack*>(first);
+  for (;; next = nullptr) {
+    if (next == nullptr) {
+      next = self.of->s_next(self.of);
+    }
+    if (next == nullptr) {
+      self.loop_sanitizer.leave_for_good(self.run_sanitizer);
+      arch::switch_last(self.run, 0, 0);
+    }
+    if (next->u_bottom != nullptr) {
+      const std::size_t size = image_size(*next);
+      self.loop_sanitizer.leave_for_good(rest_of(*next).sanitizer);
+      swap_sanitizer::clear(next->u_top, size);
+      char* const floor = swap_floor();
+      char* const below = self.place.below(size);
+      arch::enter_last((below < floor ? below : floor) - arch::red_zone, &resume_from_below,
+                       reinterpret_cast<arch::word>(next), 0);
+    }
+    next->u_bottom = self.place.end();
+    current = next;
+    next->u_f(next->u_arg);  // which may have freed it
+    current = nullptr;
+  }
+}
+
+/// The other side of ustack_block, below the image that it saves.
+[[noreturn]] PIRN_UNSANITIZED PIRN_NONE PIRN_ALWAYS_INLINE void leave(void* pc, void* sp, void* fp, arch::word blocked,
+                                                                      arch::word size, arch::word, arch::word) {
+  ustack& thread = *reinterpret_cast<ustack*>(blocked);
+  dispatcher& self = dispatcher_of(thread);
+  thread.u_top = self.place.end() - size;
+  swap_sanitizer::clear(thread.u_top, size);
+  copy_image(thread.u_stack, thread.u_top, size);
+  resting& rest = rest_of(thread);
+  rest.where = {pc, sp, fp};
+  rest.sanitizer.leave(self.choosing);
+  self.choosing.arrive();
+  ustack* const next = self.of->s_next(self.of);  // which may have freed the thread
+  if (next != nullptr && next->u_bottom != nullptr) [[likely]] {
+    self.choosing.leave(rest_of(*next).sanitizer);
+    if (image_size(*next) > size) [[unlikely]] {
+      arch::enter_last(self.place.below(image_size(*next)), &resume_from_below, reinterpret_cast<arch::word>(next), 0);
+    }
+    resume(*next);
+  }
+  if (next == nullptr) {
+    self.choosing.leave(self.run_sanitizer);
+    arch::switch_last(self.run, 0, 0);
+  }
+  self.choosing.leave(self.loop_sanitizer);
+  self.fresh = arch::prepare(self.place.top(), &loop);
+  arch::switch_last(self.fresh, reinterpret_cast<arch::word>(&self), reinterpret_cast<arch::word>(next));
+}
+
+/// Makes the buffer large enough for an image of `size` bytes and what rests beside it.
+PIRN_NOINLINE void make_room(ustack& thread, std::size_t size) {
+  constexpr std::size_t largest = std::size_t{1} << 30;
+  if (size > largest) {
+    refuse("ustack_block was called on another stack than the one that usched_run was called on");
+  }
+  usched* const of = thread.u_sched;
+  if (thread.u_stack != nullptr) {
+    void* const small = thread.u_stack;
+    thread.u_stack = nullptr;
+    of->s_free(of, small, thread.u_len);
+  }
+  const auto length = static_cast<int>(size + sizeof(resting) + alignof(resting));
+  thread.u_stack = of->s_alloc(of, length);
+  if (thread.u_stack == nullptr) {
+    std::fprintf(stderr, "usched (pirn): s_alloc returned no buffer of %d bytes; it must end the thread instead\n",
+                 length);
+    std::abort();
+  }
+  thread.u_len = length;
+}
+
+ustack& running(const char* complaint) noexcept {
+  if (current == nullptr) {
+    refuse(complaint);
+  }
+  return *current;
+}
+
+}  // namespace
+
+extern "C" {
+
+void usched_run(usched* s) {
+  if (s->s_next == nullptr || s->s_alloc == nullptr || s->s_free == nullptr) {
+    refuse("usched_run was called before the callbacks were set");
+  }
+  if (arch::shadow_stack_active()) {
+    refuse("this process runs under a hardware shadow stack: start it with GLIBC_TUNABLES=glibc.cpu.x86_shstk=off");
+  }
+  dispatcher self;
+  self.of = s;
+  const char* const floor = swap_floor();
+  if (s->s_anchor == nullptr) {
+    self.place.choose(floor);
+    s->s_anchor = self.place.end();
+  } else {
+    self.place.choose_end(s->s_anchor);
+    if (!self.place.is_below(floor)) {
+      refuse("usched_run was called from deeper in the stack than the first time");
+    }
+  }
+  s->s_buf = &self;
+  ustack* const outer = current;
+  current = nullptr;
+  self.fresh = arch::prepare(self.place.top(), &loop);
+  arch::word here = reinterpret_cast<arch::word>(&self);
+  arch::word nobody = 0;
+  self.run_sanitizer.leave(self.loop_sanitizer);
+  arch::switch_to(self.run, self.fresh, here, nobody);
+  self.run_sanitizer.arrive();
+  self.choosing.discard();
+  current = outer;
+}
+
+void ustack_init(ustack* u, usched* s, void (*f)(void*), void* arg, void* stack, int len) {
+  *u = ustack{s, nullptr, nullptr, stack, len, nullptr, f, arg};
+}
+
+PIRN_NOINLINE void ustack_block() {
+  ustack& thread = running("ustack_block was called outside of a thread");
+  const dispatcher& self = dispatcher_of(thread);
+  const std::size_t size = self.place.size_at(swap_floor());
+  if (thread.u_stack == nullptr || size + sizeof(resting) + alignof(resting) > static_cast<std::size_t>(thread.u_len)) {
+    make_room(thread, size);
+  }
+  const auto after = reinterpret_cast<std::uintptr_t>(thread.u_stack) + size;
+  thread.u_cont = new (reinterpret_cast<void*>((after + alignof(resting) - 1) & ~(alignof(resting) - 1))) resting;
+  arch::peer resumer;
+  arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(&thread), size, 0, 0};
+  arch::transfer_into<&leave>(self.place.below(size), resumer, words);
+  rest_of(*current).sanitizer.arrive();
+}
+void usched_block() { ustack_block(); }
+
+PIRN_UNSANITIZED void ustack_abort() {
+  dispatcher& self = dispatcher_of(running("ustack_abort was called outside of a thread"));
+  current = nullptr;
+  // Its frames are dropped, and with them the red zones of ASan.
+  char* const floor = swap_floor();
+  swap_sanitizer::clear(floor, static_cast<std::size_t>(self.place.end() - floor));
+  swap_sanitizer ended;
+  ended.leave_for_good(self.loop_sanitizer);
+  self.fresh = arch::prepare(self.place.top(), &loop);
+  arch::switch_last(self.fresh, reinterpret_cast<arch::word>(&self), 0);
+}
+void usched_abort() { ustack_abort(); }
+
+ustack* ustack_self() { return &running("ustack_self was called outside of a thread"); }
+
+}  // extern "C"

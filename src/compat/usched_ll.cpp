@@ -1,0 +1,25 @@
+// compat/ll.h: each group of threads on one native thread, which nobody else wakes.
+#include "ll.h"
+
+#include "compat/usched_scheduler.hpp"
+
+namespace {
+
+using scheduler = pirn_compat::scheduler<false>;
+constinit scheduler local;
+
+}  // namespace
+
+extern "C" {
+
+int ll_init(int proc_nr, int) { return local.init(proc_nr); }
+int ll_start() { return local.start(); }
+void ll_fini() { local.fini(); }
+ll_thread* ll_thread_init(void (*f)(void*), void* arg, int group) {
+  return reinterpret_cast<ll_thread*>(local.make(f, arg, group));
+}
+void ll_wait() { local.wait(); }
+void ll_wake(ll_thread* t) { local.wake(*reinterpret_cast<scheduler::thread*>(t)); }
+void ll_done() { local.done(); }
+
+}  // extern "C"

@@ -1,0 +1,55 @@
+// compat/rr.h: the scheduler whose threads may be woken from any native thread, and the one that locks nothing.
+#include "rr.h"
+
+#include "compat/usched_scheduler.hpp"
+
+namespace {
+
+template <bool remote>
+class round_robin {
+ public:
+  using thread = typename pirn_compat::scheduler<remote>::thread;
+
+  int init(int natives, int threads) {
+    threads_ = threads;
+    return scheduler_.init(natives);
+  }
+  int start() { return scheduler_.start(); }
+  void fini() { scheduler_.fini(); }
+  rr_thread* make(void (*f)(void*), void* argument) {
+    return reinterpret_cast<rr_thread*>(scheduler_.make(f, argument, scheduler_.spread(threads_)));
+  }
+  void wait() { scheduler_.wait(); }
+  void wake(rr_thread* who) { scheduler_.wake(*reinterpret_cast<thread*>(who)); }
+  void done() { scheduler_.done(); }
+
+ private:
+  pirn_compat::scheduler<remote> scheduler_;
+  int threads_ = 0;
+};
+
+constinit round_robin<true> shared;
+constinit round_robin<false> single;
+
+}  // namespace
+
+extern "C" {
+
+int rr_init(int proc_nr, int thread_nr) { return shared.init(proc_nr, thread_nr); }
+int rr_start() { return shared.start(); }
+void rr_fini() { shared.fini(); }
+rr_thread* rr_thread_init(void (*f)(void*), void* arg) { return shared.make(f, arg); }
+void rr_wait() { shared.wait(); }
+void rr_wake(rr_thread* t) { shared.wake(t); }
+void rr_done() { shared.done(); }
+
+// What rr.h calls them where SINGLE_THREAD is defined.
+int rr_init_single_thread(int proc_nr, int thread_nr) { return single.init(proc_nr, thread_nr); }
+int rr_start_single_thread() { return single.start(); }
+void rr_fini_single_thread() { single.fini(); }
+rr_thread* rr_thread_init_single_thread(void (*f)(void*), void* arg) { return single.make(f, arg); }
+void rr_wait_single_thread() { single.wait(); }
+void rr_wake_single_thread(rr_thread* t) { single.wake(t); }
+void rr_done_single_thread() { single.done(); }
+
+}  // extern "C"

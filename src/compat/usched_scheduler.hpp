@@ -1,0 +1,238 @@
+// The two example schedulers of usched, in terms of one: native threads, each with a dispatcher and a list of its
+// threads that are ready, last in, first out. What distinguishes them is `remote`: whether threads of other native
+// threads may wake one. Where not, only what comes before the start passes a lock.
+#pragma once
+
+#include <pthread.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+#include "pirn/detail/platform.hpp"
+#include "usched.h"
+
+namespace pirn_compat {
+
+template <bool remote>
+class scheduler {
+ public:
+  /// What rr_thread and ll_thread are.
+  struct thread {
+    ustack stack;             // first: the dispatcher knows of nothing else
+    thread* after = nullptr;  // on its list of those who are ready
+    thread* made_before = nullptr;
+    int wakes = 0;  // that no wait has taken yet
+    bool waits = false;
+  };
+
+  int init(int natives) {
+    natives_ = natives > 0 ? natives : 1;
+    made_.store(0, pirn::platform::memory_order_relaxed);
+    started_ = 0;
+    all_ =
+        static_cast<native*>(std::aligned_alloc(alignof(native), sizeof(native) * static_cast<std::size_t>(natives_)));
+    if (all_ == nullptr) {
+      std::fputs("usched (pirn): no memory for the native threads\n", stderr);
+      std::abort();
+    }
+    for (int i = 0; i < natives_; ++i) {
+      new (&all_[i]) native;
+    }
+    return 0;
+  }
+
+  int start() {
+    for (; started_ < natives_; ++started_) {
+      if (const int problem = pthread_create(&all_[started_].handle, nullptr, &native::main, &all_[started_])) {
+        return -problem;
+      }
+    }
+    return 0;
+  }
+
+  void fini() {
+    for (int i = 0; i < natives_; ++i) {
+      const locked lock(all_[i]);
+      all_[i].exits = true;
+      pthread_cond_signal(&all_[i].work);
+    }
+    for (int i = 0; i < natives_; ++i) {
+      if (i < started_) {
+        pthread_join(all_[i].handle, nullptr);
+      }
+      all_[i].~native();
+    }
+    std::free(all_);
+    all_ = nullptr;
+  }
+
+  /// A thread on native thread `which` modulo their number.
+  thread* make(void (*f)(void*), void* argument, int which) {
+    void* const memory = std::malloc(sizeof(thread));
+    auto* const made = memory == nullptr ? nullptr : new (memory) thread;
+    if (made != nullptr) {
+      native& home = all_[which % natives_];
+      ustack_init(&made->stack, &home.dispatcher, f, argument, nullptr, 0);
+      const locked lock(home);
+      made->made_before = home.made_last;
+      home.made_last = made;
+      made->after = home.inbox;
+      home.inbox = made;
+      pthread_cond_signal(&home.work);
+    }
+    return made;
+  }
+  /// The native thread for the next of `total` threads that are spread in runs.
+  int spread(int total) {
+    constexpr int least = 128;
+    const int run = total / natives_ > least ? total / natives_ : least;
+    return made_.fetch_add(1, pirn::platform::memory_order_relaxed) / run;
+  }
+
+  static void wait() {
+    thread& self = running();
+    native& home = home_of(self);
+    {
+      const locked_if_remote lock(home);
+      if (self.wakes != 0) {
+        --self.wakes;
+        return;
+      }
+      self.waits = true;
+      ++home.waiting;
+    }
+    ustack_block();
+  }
+
+  static void wake(thread& who) {
+    native& home = home_of(who);
+    const locked_if_remote lock(home);
+    if (who.waits) {
+      who.waits = false;
+      --home.waiting;
+      who.after = home.ready;
+      home.ready = &who;
+      if (remote && home.sleeps) {
+        pthread_cond_signal(&home.work);
+      }
+    } else {
+      ++who.wakes;
+    }
+  }
+
+  static void done() {
+    ustack& stack = running().stack;
+    std::free(stack.u_stack);
+    stack.u_stack = nullptr;
+  }
+
+ private:
+  struct native {
+    usched dispatcher{nullptr, nullptr, &next, &allocate, &free};  // first: s_next gets its address
+    thread* ready = nullptr;
+    int waiting = 0;  // threads that wait
+    // What others write, under the lock; that of the above too where they may wake its threads.
+    alignas(64) pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t work = PTHREAD_COND_INITIALIZER;
+    thread* inbox = nullptr;
+    thread* made_last = nullptr;
+    bool sleeps = false;
+    bool exits = false;
+    pthread_t handle{};
+
+    ~native() {
+      while (made_last != nullptr) {
+        thread* const gone = made_last;
+        made_last = gone->made_before;
+        std::free(gone->stack.u_stack);
+        std::free(gone);
+      }
+      pthread_cond_destroy(&work);
+      pthread_mutex_destroy(&lock);
+    }
+
+    static void* main(void* self) {
+      usched_run(&static_cast<native*>(self)->dispatcher);
+      return nullptr;
+    }
+  };
+
+  class locked {
+   public:
+    explicit locked(native& of) noexcept : of_(of) { pthread_mutex_lock(&of_.lock); }
+    ~locked() { pthread_mutex_unlock(&of_.lock); }
+    locked(const locked&) = delete;
+    locked& operator=(const locked&) = delete;
+
+   private:
+    native& of_;
+  };
+  struct unlocked {
+    explicit unlocked(native&) noexcept {}
+  };
+  template <bool really, class Lock, class None>
+  struct choose {
+    using type = Lock;
+  };
+  template <class Lock, class None>
+  struct choose<false, Lock, None> {
+    using type = None;
+  };
+  using locked_if_remote = typename choose<remote, locked, unlocked>::type;
+
+  static thread& running() { return *reinterpret_cast<thread*>(ustack_self()); }
+  static native& home_of(const thread& who) { return *reinterpret_cast<native*>(who.stack.u_sched); }
+
+  static ustack* next(usched* of) {
+    native& self = *reinterpret_cast<native*>(of);
+    {
+      const locked_if_remote lock(self);
+      if (thread* const chosen = self.ready; chosen != nullptr) [[likely]] {
+        self.ready = chosen->after;
+        return &chosen->stack;
+      }
+    }
+    const locked lock(self);
+    for (;;) {
+      if (thread* const chosen = take(self.ready); chosen != nullptr) {
+        return &chosen->stack;
+      }
+      if (thread* const chosen = take(self.inbox); chosen != nullptr) {
+        return &chosen->stack;
+      }
+      // Who waits without anybody who could wake it is left behind, as by usched.
+      if (self.exits && (!remote || self.waiting == 0)) {
+        return nullptr;
+      }
+      self.sleeps = true;
+      pthread_cond_wait(&self.work, &self.lock);
+      self.sleeps = false;
+    }
+  }
+  static thread* take(thread*& list) {
+    thread* const first = list;
+    if (first != nullptr) {
+      list = first->after;
+    }
+    return first;
+  }
+  static void* allocate(usched*, int size) {
+    void* const buffer = std::malloc(static_cast<std::size_t>(size));
+    if (buffer == nullptr) {
+      std::fprintf(stderr, "usched (pirn): no memory for the %d bytes of a thread's stack\n", size);
+      std::abort();
+    }
+    return buffer;
+  }
+  static void free(usched*, void* buffer, int) { std::free(buffer); }
+
+  native* all_ = nullptr;
+  int natives_ = 1;
+  int started_ = 0;
+  pirn::platform::atomic<int> made_ = 0;
+};
+
+}  // namespace pirn_compat
