@@ -42,6 +42,7 @@
 #include <type_traits>
 
 #include "pirn/context/arch.hpp"
+#include "pirn/context/detail/kept_peer.hpp"
 #include "pirn/context/sanitizer.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
 #include "pirn/stack/stack.hpp"
@@ -125,7 +126,7 @@ class copy_stack {
 
   /// The first statement of an entry function, with its first three arguments.
   PIRN_ALWAYS_INLINE void entered(void* pc, void* sp, void* fp) noexcept {
-    resumer_ = {pc, sp, fp};
+    resumer_ = {pc, reinterpret_cast<arch::word>(sp), fp};
     sanitizer_peer resumer;
     resumer.arrive();
     resumer_sanitizer_ = resumer;
@@ -133,13 +134,13 @@ class copy_stack {
   /// Suspends the context that runs: `words` are what its resumer gets, and hold what the next one sends when it
   /// returns. May throw what an interruption throws.
   PIRN_ALWAYS_INLINE void suspend(arch::word (&words)[arch::value_words]) {
-    arch::peer to = resumer_;
+    arch::peer to = resumer_.get();
     sanitizer_peer resumer = resumer_sanitizer_;
     resumer.leave();
     arch::transfer(to, words);
     resumer.arrive();
     resumer_sanitizer_ = resumer;
-    resumer_ = to;
+    resumer_ = detail::kept_peer(to);
     if (arch::is_flagged(to)) [[unlikely]] {
       interrupted(words[0], words[1]);  // the call that keeps the red zone empty
       asm volatile("" ::: "memory");
@@ -147,7 +148,7 @@ class copy_stack {
   }
   /// The last statement of an entry function: the context has ended, and its resumer gets `words`.
   [[noreturn]] PIRN_ALWAYS_INLINE void finish(const arch::word (&words)[arch::value_words]) noexcept {
-    const arch::peer to = resumer_;
+    const arch::peer to = resumer_.get();
     sanitizer_peer resumer = resumer_sanitizer_;
     resumer.leave_for_good();
     arch::transfer_last(to, words);
@@ -162,11 +163,15 @@ class copy_stack {
   void lock() noexcept;
   void unlock() noexcept;
   [[nodiscard]] bool running() const noexcept { return occupant_ != nullptr && ready_ == nullptr && !locked_; }
+  /// Of the occupant.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::size_t live_bytes() const noexcept {
+    return reinterpret_cast<arch::word>(base_) - suspended_.sp + arch::switch_zone;
+  }
 
   copied_context* ready_ = nullptr;     // the occupant, if it can be resumed as it is
   copied_context* occupant_ = nullptr;  // whose frames lie there
-  arch::peer suspended_;                // its state, while it does not run
-  arch::peer resumer_;                  // of the one that runs
+  detail::kept_peer suspended_;         // its state, while it does not run
+  detail::kept_peer resumer_;           // of the one that runs
   char* base_ = nullptr;
   [[no_unique_address]] sanitizer_peer resumer_sanitizer_;
   bool locks_ = false;  // lock() has something to do
@@ -257,7 +262,7 @@ class copied_context {
   PIRN_ALWAYS_INLINE arch::peer leave() noexcept {
     on_->ready_ = nullptr;
     peer_sanitizer_.leave();
-    return on_->suspended_;
+    return on_->suspended_.get();
   }
   PIRN_ALWAYS_INLINE bool arrive(const arch::peer& from) noexcept {
     copy_stack& on = *on_;
@@ -268,12 +273,17 @@ class copied_context {
       peer_sanitizer_.forget();
       return false;
     }
-    on.suspended_ = from;
+    on.suspended_ = detail::kept_peer(from);
     on.ready_ = this;
     return true;
   }
   stack_error exchange() noexcept;
-  PIRN_ALWAYS_INLINE bool save(copy_stack& on) noexcept;
+  stack_error exchange_any() noexcept;
+  PIRN_ALWAYS_INLINE bool suits(std::size_t size, const copy_stack& on) const noexcept;
+  template <class Copy>
+  PIRN_ALWAYS_INLINE void save(std::size_t size, const copy_stack& on, Copy copy) noexcept;
+  template <class Copy>
+  PIRN_ALWAYS_INLINE void restore(copy_stack& on, Copy copy) noexcept;
   bool fit(std::size_t bytes) noexcept;
   void drop() noexcept;
   [[noreturn]] static void misused(const char* how) noexcept {
@@ -357,7 +367,7 @@ inline copy_stack::~copy_stack() {
 }
 
 PIRN_NOINLINE inline void copy_stack::interrupted(arch::word function, arch::word argument) {
-  resumer_ = arch::unflagged(resumer_);
+  resumer_ = detail::kept_peer(arch::unflagged(resumer_.get()));
   reinterpret_cast<void (*)(arch::word)>(function)(argument);
 }
 
@@ -367,7 +377,7 @@ PIRN_NOINLINE inline void copy_stack::lock() noexcept {
   ready_ = nullptr;
   locked_ = true;
 #if defined(PIRN_ASAN)
-  locked_from_ = occupant_ == nullptr ? top : static_cast<char*>(suspended_.sp);
+  locked_from_ = occupant_ == nullptr ? top : reinterpret_cast<char*>(suspended_.sp);
   __asan_poison_memory_region(locked_from_, static_cast<std::size_t>(top - locked_from_));
 #else
   if (mprotect(locked_from_, static_cast<std::size_t>(top - locked_from_), PROT_NONE) != 0) {
@@ -394,66 +404,87 @@ inline void copy_stack::unlock() noexcept {
 // ---- the contexts
 // -----------------------------------------------------------------------------------------------------
 
+/// The usual case of bring_in: both images are small, and there is room for the one.
 PIRN_NOINLINE inline stack_error copied_context::exchange() noexcept {
   copy_stack& on = *on_;
-  if (state_ == state::none) [[unlikely]] {
+  copied_context* const out = on.ready_;
+  if (out != nullptr && state_ == state::begun && size_ < detail::small_image) {
+    const std::size_t size = on.live_bytes();
+    if (size < detail::small_image && out->suits(size, on)) {
+      out->save(size, on, &detail::copy_small_image);
+      restore(on, &detail::copy_small_image);
+      return stack_error::none;
+    }
+  }
+  return exchange_any();
+}
+
+PIRN_NOINLINE inline stack_error copied_context::exchange_any() noexcept {
+  copy_stack& on = *on_;
+  if (state_ == state::none) {
     misused("pirn: a copied_context was resumed after its end\n");
   }
-  if (on.error_ != stack_error::none) [[unlikely]] {
+  if (on.error_ != stack_error::none) {
     return on.error_;
   }
-  if (on.running()) [[unlikely]] {
+  if (on.running()) {
     return stack_error::stack_in_use;
   }
   on.unlock();
-  if (on.occupant_ == this) {
+  copied_context* const out = on.occupant_;
+  if (out == this) {
     on.ready_ = this;
     return stack_error::none;
   }
-  if (on.occupant_ != nullptr) {
-    if (!on.occupant_->save(on)) [[unlikely]] {
-      on.ready_ = on.occupant_;
-      on.occupant_->settle();
+  if (out != nullptr) {
+    const std::size_t size = on.live_bytes();
+    if (!out->suits(size, on) && !out->fit(size + sizeof(header)) && out->capacity_ < size + sizeof(header)) {
+      on.ready_ = out;
+      out->settle();
       return stack_error::no_image_memory;
     }
+    out->save(size, on, &detail::copy_image);
   }
-  on.occupant_ = on.ready_ = this;
-  if (state_ == state::fresh) [[unlikely]] {
-    on.suspended_ = arch::prepare(on.memory_.top(), entry_);
-    state_ = state::begun;
-    copies_ = 0;
+  if (state_ == state::begun) {
+    restore(on, &detail::copy_image);
     return stack_error::none;
   }
-  char* const from = on.base_ - size_;
-#if defined(PIRN_ASAN)
-  __asan_unpoison_memory_region(from, size_);
-#endif
-  const auto& kept = *reinterpret_cast<const header*>(image_);
-  on.suspended_ = {kept.pc, from + arch::switch_zone, kept.fp};
-  detail::copy_image(from, image_ + sizeof(header), size_);
+  on.suspended_ = detail::kept_peer(arch::prepare(on.memory_.top(), entry_));
+  on.occupant_ = on.ready_ = this;
+  state_ = state::begun;
+  copies_ = 0;
   return stack_error::none;
 }
 
-/// Copies it out.
-PIRN_ALWAYS_INLINE bool copied_context::save(copy_stack& on) noexcept {
-  const char* const from = static_cast<char*>(on.suspended_.sp) - arch::switch_zone;
-  const auto size = static_cast<std::uint32_t>(on.base_ - from);
+/// Whether the buffer is neither too small nor too large.
+PIRN_ALWAYS_INLINE bool copied_context::suits(std::size_t size, const copy_stack& on) const noexcept {
   const std::size_t bytes = size + sizeof(header);
-  if (bytes > capacity_ || (on.options_.shrink_ratio != 0 && capacity_ / on.options_.shrink_ratio > bytes))
-      [[unlikely]] {
-    if (!fit(bytes) && bytes > capacity_) {
-      return false;
-    }
-  }
+  const std::uint32_t ratio = on.options_.shrink_ratio;
+  return bytes <= capacity_ && (ratio == 0 || capacity_ / ratio <= bytes);
+}
+
+template <class Copy>
+PIRN_ALWAYS_INLINE void copied_context::save(std::size_t size, const copy_stack& on, Copy copy) noexcept {
   auto& kept = *reinterpret_cast<header*>(image_);
   kept.pc = on.suspended_.pc;
   kept.fp = on.suspended_.fp;
-  detail::copy_image(image_ + sizeof(header), from, size);
-  size_ = size;
-  largest_ = size > largest_ ? size : largest_;
+  copy(image_ + sizeof(header), on.base_ - size, size);
+  size_ = static_cast<std::uint32_t>(size);
+  largest_ = size_ > largest_ ? size_ : largest_;
   copies_ += 1;
   bytes_ += size;
-  return true;
+}
+
+template <class Copy>
+PIRN_ALWAYS_INLINE void copied_context::restore(copy_stack& on, Copy copy) noexcept {
+  char* const to = on.base_ - size_;
+#if defined(PIRN_ASAN)
+  __asan_unpoison_memory_region(to, size_);
+#endif
+  const auto& kept = *reinterpret_cast<const header*>(image_);
+  on.suspended_ = {kept.pc, reinterpret_cast<arch::word>(to) + arch::switch_zone, kept.fp};
+  copy(to, image_ + sizeof(header), size_);
+  on.occupant_ = on.ready_ = this;
 }
 
 /// Exchanges the buffer, whose contents do not count, for one of at least `bytes`, as large as a malloc with one word

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pirn/context/arch.hpp"
+#include "pirn/context/detail/kept_peer.hpp"
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/context/sanitizer.hpp"
 #include "pirn/detail/abi.hpp"
@@ -57,20 +58,6 @@ class in_flight_elsewhere {
 
  private:
   exception_globals kept_;
-};
-
-/// A peer in memory. Not of one type throughout: gcc would move two words at once, and so put them together and apart
-/// around every switch.
-struct kept_peer {
-  void* pc = nullptr;
-  arch::word sp = 0;
-  void* fp = nullptr;
-
-  PIRN_ALWAYS_INLINE kept_peer() noexcept = default;
-  PIRN_ALWAYS_INLINE kept_peer(void* where, arch::word stack, void* frame) noexcept : pc(where), sp(stack), fp(frame) {}
-  PIRN_ALWAYS_INLINE explicit kept_peer(const arch::peer& from) noexcept
-      : pc(from.pc), sp(reinterpret_cast<arch::word>(from.sp)), fp(from.fp) {}
-  [[nodiscard]] PIRN_ALWAYS_INLINE arch::peer get() const noexcept { return {pc, reinterpret_cast<void*>(sp), fp}; }
 };
 
 /// Calls `step` with copies, so that the originals may live in registers whatever it does.

@@ -1,0 +1,22 @@
+// How a peer is kept in memory.
+#pragma once
+
+#include "pirn/context/arch.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// A peer in memory. Not of one type throughout: gcc would move two words at once, and so put them together and apart
+/// around every switch.
+struct kept_peer {
+  void* pc = nullptr;
+  arch::word sp = 0;
+  void* fp = nullptr;
+
+  PIRN_ALWAYS_INLINE kept_peer() noexcept = default;
+  PIRN_ALWAYS_INLINE kept_peer(void* where, arch::word stack, void* frame) noexcept : pc(where), sp(stack), fp(frame) {}
+  PIRN_ALWAYS_INLINE explicit kept_peer(const arch::peer& from) noexcept
+      : pc(from.pc), sp(reinterpret_cast<arch::word>(from.sp)), fp(from.fp) {}
+  [[nodiscard]] PIRN_ALWAYS_INLINE arch::peer get() const noexcept { return {pc, reinterpret_cast<void*>(sp), fp}; }
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail
