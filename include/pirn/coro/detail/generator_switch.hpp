@@ -14,6 +14,9 @@
 // a frame's base register.
 // More registers that the sides share out, each keeping two across the switch, were tried and made no loop faster.
 //
+// The resume label begins a block of 32 bytes, so that one fetch brings what follows a switch; the bytes before it are
+// never executed. A recursive body gains 3 % (8 % where two hardware threads share the fetch), a plain loop nothing.
+//
 // Clang is given the producer's test for a flagged resumer inside the switch, as a branch out of it
 // (yield_to_consumer). Where it sees the test, it turns the loop of a recursive body inside out, or lays the cold code
 // between the loop and what comes after: at 3 GHz that costs 0.3 to 0.5 ns an element. For the same reason the cold
@@ -47,7 +50,7 @@ PIRN_ALWAYS_INLINE word no_word() noexcept {
   "leaq 1f(%%rip), %%" own_pc                                                    \
   "\n\t"                                                                         \
   "movq %%rsp, %%" own_sp "\n\t" mark "movq %%rbp, %%" own_fp                    \
-  "\n\t" PIRN_GENERATOR_GO(to_pc, to_sp, to_fp) "nop\n1:\n\t" PIRN_LANDING
+  "\n\t" PIRN_GENERATOR_GO(to_pc, to_sp, to_fp) "nop\n\t.p2align 5\n1:\n\t" PIRN_LANDING
 // While sp and fp are exchanged, the tables describe the context that is being resumed.
 #define PIRN_GENERATOR_GO(to_pc, to_sp, to_fp) \
   PIRN_CFI(".cfi_remember_state")              \
