@@ -1,0 +1,553 @@
+// aco.h: its coroutines, share stacks and images. What differs from libaco, and why, is in docs/porting.md.
+//
+// Linked into programs of C without the C++ runtime: no exceptions, no run-time types, nothing that allocates.
+//
+// A coroutine and a small image of it are one allocation:
+//
+//      +----------------------------+
+//      | aco_t                      |  112 bytes on x86-64
+//      +----------------------------+
+//      | room                       |  `room` bytes: the image, while it fits
+//      +----------------------------+
+//      | told                       |  in programs with a sanitizer
+//      +----------------------------+
+//
+//      an image:   kept registers, without the zeros at the low end | valid_sz bytes of frames, from save_stack.ptr
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "aco.h"
+#include "compat/aco_switch.hpp"
+#include "compat/aco_told.hpp"
+#include "pirn/context/arch.hpp"
+#include "pirn/stack/detail/image_copy.hpp"
+
+#define PIRN_EXPORT __attribute__((visibility("default")))
+
+extern "C" {
+PIRN_EXPORT __attribute__((tls_model("initial-exec"))) __thread aco_t* aco_gtls_co = nullptr;
+[[noreturn]] __attribute__((visibility("hidden"))) void pirn_aco_returned();
+}
+
+namespace {
+
+using pirn_aco::kept_words;
+using word = std::uintptr_t;
+
+constexpr std::size_t default_image = 64;
+constexpr std::size_t default_share_stack = std::size_t{2} << 20;
+constexpr std::size_t least_share_stack = 4096;
+
+/// What malloc gives at least for `bytes`, where blocks are multiples of 16 with a word of malloc's own in each.
+constexpr std::size_t malloc_size(std::size_t bytes) noexcept {
+  return ((bytes + sizeof(void*) + 15) & ~std::size_t{15}) - sizeof(void*);
+}
+/// Room for an image beside a coroutine: the word of alignment of a body that has nothing else alive.
+constexpr std::size_t room = malloc_size(sizeof(aco_t) + 8) - sizeof(aco_t);
+
+struct control_words {
+  void* words[ACO_REG_WORDS - ACO_REG_IDX_FPU];
+};
+/// Of one OS thread. Found without a call, in a shared library too.
+struct thread_state {
+  void* main[ACO_REG_WORDS];  // of a coroutine that stands for the thread's stack, while another one runs
+  control_words initial;
+  bool initialized;
+  aco_cofuncp_t last_word;
+};
+__attribute__((tls_model("initial-exec"))) __thread thread_state here;
+
+// ---- what ends the process ----------------------------------------------------------------------------------------
+
+/// A line on stderr, made without printf: it may be said on a share stack of one page.
+class line {
+ public:
+  line& operator<<(const char* text) noexcept {
+    while (*text != '\0' && size_ < sizeof text_ - 1) {
+      text_[size_++] = *text++;
+    }
+    return *this;
+  }
+  line& operator<<(std::size_t number) noexcept { return digits(number, 10); }
+  line& operator<<(const void* address) noexcept {
+    return (*this << "0x").digits(reinterpret_cast<std::uintptr_t>(address), 16);
+  }
+  void say() noexcept {
+    text_[size_++] = '\n';
+    for (std::size_t said = 0; said < size_;) {
+      const ssize_t now = write(STDERR_FILENO, text_ + said, size_ - said);
+      if (now <= 0 && errno != EINTR) {
+        return;
+      }
+      said += now > 0 ? static_cast<std::size_t>(now) : 0;
+    }
+  }
+  [[noreturn]] void die() noexcept {
+    say();
+    std::abort();
+  }
+
+ private:
+  line& digits(std::size_t number, std::size_t base) noexcept {
+    char text[24];
+    char* at = text + sizeof text;
+    *--at = '\0';
+    do {
+      *--at = "0123456789abcdef"[number % base];
+      number /= base;
+    } while (number != 0);
+    return *this << at;
+  }
+
+  char text_[400];
+  std::size_t size_ = 0;
+};
+
+/// `misused` is called where a function is not inlined: the good case has no frame.
+[[noreturn, gnu::cold, gnu::noinline]] void misused(const char* how) noexcept { (line() << "pirn: " << how).die(); }
+
+[[gnu::cold, gnu::noinline]] void default_last_word() noexcept {
+  const aco_t* const co = aco_gtls_co;
+  (line() << "pirn: the coroutine " << static_cast<const void*>(co) << " returned from its function "
+          << reinterpret_cast<const void*>(co->fp) << " instead of calling aco_exit()")
+      .say();
+}
+
+void* allocate(std::size_t bytes, const char* where, const char* what) noexcept {
+  void* const memory = std::malloc(bytes);
+  if (memory == nullptr) {
+    (line() << "pirn: " << where << ": memory exhausted: no " << bytes << " bytes for " << what).die();
+  }
+  return memory;
+}
+
+// ---- images -------------------------------------------------------------------------------------------------------
+
+/// Set in aco_t::kept of one whose image is in a buffer of its own; the other bits say how many registers it has.
+constexpr unsigned char outside = 0x80;
+
+PIRN_ALWAYS_INLINE word* room_of(aco_t* co) noexcept { return reinterpret_cast<word*>(co + 1); }
+pirn_aco::told& told_of(aco_t* co) noexcept {
+  return *reinterpret_cast<pirn_aco::told*>(reinterpret_cast<char*>(co + 1) + room);
+}
+PIRN_ALWAYS_INLINE word* sp_of(const aco_t* co) noexcept { return static_cast<word*>(co->reg[ACO_REG_IDX_SP]); }
+PIRN_ALWAYS_INLINE bool is_outside(const aco_t* co) noexcept { return (co->kept & outside) != 0; }
+PIRN_ALWAYS_INLINE std::size_t kept_of(const aco_t* co) noexcept { return co->kept & (outside - 1U); }
+/// Its own buffer. The first register of an image that is there lies in the room that is left beside the coroutine.
+PIRN_ALWAYS_INLINE word* buffer_of(const aco_t* co) noexcept {
+  const std::size_t kept = kept_of(co);
+  return static_cast<word*>(co->save_stack.ptr) - (kept != 0 ? kept - 1 : 0);
+}
+
+/// Gives it a larger buffer, whose contents do not count.
+[[gnu::cold, gnu::noinline]] word* grow(aco_t* co, std::size_t bytes) noexcept {
+  aco_save_stack_t& image = co->save_stack;
+  std::size_t amortized = image.sz;
+  if (is_outside(co)) {
+    amortized += image.sz / 2;
+    std::free(buffer_of(co));
+  }
+  image.sz = malloc_size(bytes > amortized ? bytes : amortized);
+  return static_cast<word*>(allocate(image.sz, "aco_resume", "the image of a coroutine"));
+}
+
+PIRN_ALWAYS_INLINE void count_save(aco_save_stack_t& image, std::size_t size) noexcept {
+  image.valid_sz = size;
+  image.max_cpsz = size > image.max_cpsz ? size : image.max_cpsz;
+  image.ct_save += size != 0 ? 1 : 0;
+}
+PIRN_ALWAYS_INLINE void count_load(aco_t* co) noexcept {
+  const std::size_t size = co->save_stack.valid_sz;
+  co->save_stack.ct_restore += size != 0 ? 1 : 0;
+  co->share_stack->align_validsz = size + sizeof(void*);
+  co->share_stack->owner = co;
+}
+/// Bytes of its frames, while it is suspended on its stack.
+PIRN_ALWAYS_INLINE std::size_t live_size(const aco_t* co) noexcept {
+  return static_cast<std::size_t>(static_cast<char*>(co->share_stack->align_retptr) -
+                                  static_cast<char*>(co->reg[ACO_REG_IDX_SP]));
+}
+PIRN_ALWAYS_INLINE void clear_registers(word* sp) noexcept {
+  __builtin_memset(sp - kept_words, 0, kept_words * sizeof(word));
+}
+
+/// Copies it, which is suspended and the owner of its stack, out.
+PIRN_ALWAYS_INLINE void save(aco_t* co) noexcept {
+  const word* const sp = sp_of(co);
+  const std::size_t size = live_size(co);
+  if (size > co->share_stack->align_limit - kept_words * sizeof(word)) [[unlikely]] {
+    misused("aco_resume: a coroutine has left its share stack");
+  }
+  pirn_aco::unpoison(sp - kept_words, size + kept_words * sizeof(word));
+  std::size_t kept = kept_words;
+  while (kept != 0 && *(sp - kept) == 0) {
+    --kept;
+  }
+  const word* from = sp - kept;
+  std::size_t bytes = kept * sizeof(word) + size;
+  word* to = room_of(co);
+  unsigned char where = 0;
+  if (is_outside(co) || bytes > room) {
+    if (kept != 0) {
+      *to = *from++;
+      bytes -= sizeof(word);
+    }
+    to = is_outside(co) && bytes <= co->save_stack.sz ? buffer_of(co) : grow(co, bytes);
+    where = outside;
+  }
+  pirn::detail::copy_image(to, from, bytes);
+  co->kept = static_cast<unsigned char>(kept | where);
+  co->save_stack.ptr = to + (sp - from);
+  count_save(co->save_stack, size);
+}
+
+/// Copies it in: nobody's frames are on its stack.
+PIRN_ALWAYS_INLINE void load(aco_t* co) noexcept {
+  word* const sp = sp_of(co);
+  const std::size_t kept = kept_of(co);
+  const word* from = room_of(co);
+  word* to = sp - kept;
+  std::size_t bytes = kept * sizeof(word) + co->save_stack.valid_sz;
+  clear_registers(sp);
+  if (is_outside(co)) {
+    if (kept != 0) {
+      *to++ = *from;
+      bytes -= sizeof(word);
+    }
+    from = buffer_of(co);
+  }
+  pirn::detail::copy_image(to, from, bytes);
+  count_load(co);
+}
+
+/// `save` and `load` where both images lie beside their coroutines and have no registers: what ten million coroutines
+/// should be like. Without a frame, and without a call. False if they are others.
+PIRN_ALWAYS_INLINE bool exchange_small(aco_t* owner, aco_t* co) noexcept {
+  if (owner == nullptr || owner->kept != 0 || co->kept != 0 || pirn_aco::watched()) {
+    return false;
+  }
+  const word* const from = sp_of(owner);
+  const std::size_t size = live_size(owner);
+  word any = 0;
+  for (std::size_t i = 1; i <= kept_words; ++i) {
+    // Volatile: a wider read would wait until the words that were just pushed one by one are in the cache.
+    any |= *const_cast<const volatile word*>(from - i);
+  }
+  if (any != 0 || size > room) {
+    return false;
+  }
+  for (std::size_t i = 0; i < room / sizeof(word) && i < size / sizeof(word); ++i) {
+    room_of(owner)[i] = from[i];
+  }
+  count_save(owner->save_stack, size);
+  word* const to = sp_of(co);
+  clear_registers(to);
+  for (std::size_t i = 0; i < room / sizeof(word) && i < co->save_stack.valid_sz / sizeof(word); ++i) {
+    to[i] = room_of(co)[i];
+  }
+  count_load(co);
+  return true;
+}
+
+void leave_stack(aco_t* co) noexcept {
+  aco_share_stack_t& on = *co->share_stack;
+  if (on.owner == co) {
+    on.owner = nullptr;
+    on.align_validsz = 0;
+    pirn_aco::unpoison(on.ptr, on.sz);
+  }
+}
+
+// ---- switches -----------------------------------------------------------------------------------------------------
+
+/// Whether coroutines share the control words.
+enum class environment : bool { shared, own };
+
+template <environment env>
+PIRN_ALWAYS_INLINE void raw_switch(void** state, void* const* to) noexcept {
+  if constexpr (env == environment::own) {
+    pirn_aco_switch_own(state, to);
+  } else {
+    pirn_aco_switch(state, to);
+  }
+}
+/// Where the state of a coroutine is kept: that of one that stands for the thread's stack beside the thread, so that
+/// the switch to it does not wait for the loads that find the coroutine. Whoever calls this knows which one it is, or
+/// would have it computed without a branch, and so wait after all.
+void** state_of(aco_t* co) noexcept { return co->main_co == nullptr ? here.main : co->reg; }
+
+template <environment env>
+PIRN_NOINLINE void switch_any(aco_t* from, aco_t* to) noexcept {
+  if (pirn_aco::watched()) {
+    told_of(from).leave(told_of(to), from->is_end != 0);
+  }
+  aco_gtls_co = to;
+  raw_switch<env>(state_of(from), state_of(to));
+  if (pirn_aco::watched()) {
+    told_of(from).arrive();
+  }
+}
+
+/// Switches between a main coroutine and another one. The last thing that its caller does: a jump, so that what
+/// switches back returns to the caller's caller.
+template <environment env>
+PIRN_ALWAYS_INLINE void switch_between(aco_t* from, aco_t* to, aco_t* main) noexcept {
+  if (main->main_co != nullptr || pirn_aco::watched()) [[unlikely]] {
+    switch_any<env>(from, to);
+    return;
+  }
+  aco_gtls_co = to;
+  if (to == main) {
+    raw_switch<env>(from->reg, here.main);
+  } else {
+    raw_switch<env>(here.main, to->reg);
+  }
+}
+
+/// Where a coroutine begins in a program with a sanitizer.
+void told_start() {
+  told_of(aco_gtls_co).arrive();
+  aco_gtls_co->fp();
+  pirn_aco_returned();
+}
+
+void prepare(aco_t* co) noexcept {
+  co->reg[ACO_REG_IDX_RETADDR] =
+      pirn_aco::watched() ? reinterpret_cast<void*>(&told_start) : reinterpret_cast<void*>(co->fp);
+  co->reg[ACO_REG_IDX_SP] = co->share_stack->align_retptr;
+  co->reg[ACO_REG_IDX_BP] = nullptr;
+  for (std::size_t i = 0; i < sizeof here.initial.words / sizeof(void*); ++i) {
+    co->reg[ACO_REG_IDX_FPU + i] = here.initial.words[i];
+  }
+  co->is_end = 0;
+  // An image of nothing, at the beginning of its buffer.
+  co->save_stack.ptr = is_outside(co) ? buffer_of(co) : room_of(co);
+  co->kept &= outside;
+  co->save_stack.valid_sz = 0;
+}
+
+template <environment env>
+PIRN_NOINLINE void exchange_and_resume(aco_t* co) noexcept {
+  if (aco_t* const owner = co->share_stack->owner; owner != nullptr) {
+    save(owner);
+  }
+  load(co);
+  switch_between<env>(co->main_co, co, co->main_co);
+}
+
+template <environment env>
+PIRN_ALWAYS_INLINE void resume(aco_t* co) noexcept {
+  if (co == nullptr || co->main_co == nullptr || co->is_end != 0) [[unlikely]] {
+    misused("aco_resume: not a coroutine that can be resumed: null, a main one, or one that has called aco_exit");
+  }
+  aco_t* const owner = co->share_stack->owner;
+  if (owner != co && !exchange_small(owner, co)) {
+    exchange_and_resume<env>(co);
+    return;
+  }
+  switch_between<env>(co->main_co, co, co->main_co);
+}
+
+template <environment env>
+PIRN_ALWAYS_INLINE void yield(aco_t* co) noexcept {
+  if (co == nullptr || co->main_co == nullptr) [[unlikely]] {
+    misused("aco_yield: called outside of a coroutine");
+  }
+  switch_between<env>(co, co->main_co, co->main_co);
+}
+
+template <environment env>
+[[noreturn]] PIRN_ALWAYS_INLINE void exit(aco_t* co) noexcept {
+  if (co == nullptr || co->main_co == nullptr || co->share_stack->owner != co) [[unlikely]] {
+    misused("aco_exit: called outside of a coroutine");
+  }
+  co->is_end = 1;
+  co->share_stack->owner = nullptr;
+  co->share_stack->align_validsz = 0;
+  switch_between<env>(co, co->main_co, co->main_co);
+  misused("a coroutine was resumed after its aco_exit");
+}
+
+}  // namespace
+
+// ---- what is exported ---------------------------------------------------------------------------------------------
+
+extern "C" {
+
+void pirn_aco_returned() { aco_funcp_protector(); }
+
+PIRN_EXPORT void aco_funcp_protector() {
+  if (here.last_word != nullptr) {
+    here.last_word();
+  } else {
+    default_last_word();
+  }
+  std::abort();
+}
+
+PIRN_EXPORT void aco_assert_failed(const char* what) { (line() << what).die(); }
+
+PIRN_EXPORT void aco_runtime_test() {
+  static_assert(sizeof(void*) == sizeof(word) && sizeof(int) >= 4 && sizeof(int) <= sizeof(std::size_t));
+  const long page = sysconf(_SC_PAGESIZE);
+  if (page <= 0 || (page & (page - 1)) != 0) {
+    misused("aco_runtime_test: the size of a page is no power of two");
+  }
+  if (pirn::arch::shadow_stack_active()) {
+    misused("aco_runtime_test: the kernel checks returns against a shadow stack, which coroutines do not have");
+  }
+}
+
+PIRN_EXPORT void aco_thread_init(aco_cofuncp_t last_word_co_fp) {
+  aco_runtime_test();
+  aco_save_fpucw_mxcsr(here.initial.words);
+  here.initialized = true;
+  if (last_word_co_fp != nullptr) {
+    here.last_word = last_word_co_fp;
+  }
+}
+
+PIRN_EXPORT aco_share_stack_t* aco_share_stack_new(std::size_t sz) { return aco_share_stack_new2(sz, 1); }
+
+PIRN_EXPORT aco_share_stack_t* aco_share_stack_new2(std::size_t sz, char guard_page_enabled) {
+  constexpr const char* where = "aco_share_stack_new2";
+  if (sz == 0) {
+    sz = default_share_stack;
+  } else if (sz < least_share_stack) {
+    sz = least_share_stack;
+  }
+  auto* const made =
+      static_cast<aco_share_stack_t*>(allocate(sizeof(aco_share_stack_t), where, "a share stack's state"));
+  *made = aco_share_stack_t{};
+  if (guard_page_enabled == 0) {
+    made->ptr = allocate(sz, where, "a share stack");
+    made->sz = sz;
+  } else {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t whole = (sz + page - 1) & ~(page - 1);
+    void* const mapping = whole < sz || whole + page < whole ? MAP_FAILED
+                                                             : mmap(nullptr, page + whole, PROT_READ | PROT_WRITE,
+                                                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping == MAP_FAILED) {
+      (line() << "pirn: " << where << ": memory exhausted: no " << sz << " bytes for a share stack").die();
+    }
+    if (mprotect(mapping, page, PROT_READ) != 0) {
+      (line() << "pirn: " << where << ": memory exhausted: no guard page for a share stack").die();
+    }
+    made->guard_page_enabled = 1;
+    made->real_ptr = mapping;
+    made->real_sz = page + whole;
+    made->ptr = static_cast<char*>(mapping) + page;
+    made->sz = whole;
+  }
+  // Two words above the highest are spare: a function may look at the frame of whoever called it.
+  const word end = reinterpret_cast<word>(made->ptr) + made->sz - 2 * sizeof(word);
+  made->align_highptr = reinterpret_cast<void*>(end & ~word{15});
+#if defined(__aarch64__)
+  constexpr std::size_t return_slot = 16;  // sp is a multiple of 16 at every instruction
+#else
+  constexpr std::size_t return_slot = sizeof(word);
+#endif
+  made->align_retptr = static_cast<char*>(made->align_highptr) - return_slot;
+  *static_cast<void**>(made->align_retptr) = reinterpret_cast<void*>(&aco_funcp_protector_asm);
+  made->align_limit = static_cast<std::size_t>(static_cast<char*>(made->align_retptr) - static_cast<char*>(made->ptr));
+  pirn_aco::add_roots(made->ptr, made->sz);
+  return made;
+}
+
+PIRN_EXPORT void aco_share_stack_destroy(aco_share_stack_t* sstk) {
+  if (sstk == nullptr || sstk->owner != nullptr) {
+    misused("aco_share_stack_destroy: null, or a share stack that a coroutine is on");
+  }
+  pirn_aco::remove_roots(sstk->ptr, sstk->sz);
+  if (sstk->guard_page_enabled != 0) {
+    munmap(sstk->real_ptr, sstk->real_sz);
+  } else {
+    std::free(sstk->ptr);
+  }
+  std::free(sstk);
+}
+
+PIRN_EXPORT aco_t* aco_create(aco_t* main_co, aco_share_stack_t* share_stack, std::size_t save_stack_sz,
+                              aco_cofuncp_t fp, void* arg) {
+  if (main_co != nullptr && (share_stack == nullptr || fp == nullptr)) {
+    misused("aco_create: a coroutine needs a share stack and a function");
+  }
+  if (!here.initialized) [[unlikely]] {
+    aco_save_fpucw_mxcsr(here.initial.words);
+    here.initialized = true;
+  }
+  const std::size_t bytes = sizeof(aco_t) + room + (pirn_aco::watched() ? sizeof(pirn_aco::told) : 0);
+  auto* const co = static_cast<aco_t*>(allocate(bytes, "aco_create", "a coroutine"));
+  *co = aco_t{};
+  co->main_co = main_co;
+  co->arg = arg;
+  co->fp = fp;
+  if (pirn_aco::watched()) {
+    told_of(co).create(share_stack == nullptr ? nullptr : share_stack->ptr,
+                       share_stack == nullptr ? 0 : share_stack->sz);
+  }
+  if (main_co != nullptr) {
+    co->share_stack = share_stack;
+    co->save_stack.ptr = room_of(co);
+    co->save_stack.sz = save_stack_sz == 0 ? default_image : save_stack_sz;
+    prepare(co);
+  }
+  return co;
+}
+
+PIRN_EXPORT void aco_destroy(aco_t* co) {
+  if (co == nullptr) {
+    misused("aco_destroy: null");
+  }
+  if (co->main_co != nullptr) {
+    leave_stack(co);
+    if (is_outside(co)) {
+      std::free(buffer_of(co));
+    }
+  }
+  if (pirn_aco::watched()) {
+    told_of(co).destroy();
+  }
+  std::free(co);
+}
+
+PIRN_EXPORT void aco_reset(aco_t* co) {
+  if (co == nullptr || co->main_co == nullptr || co == aco_gtls_co) {
+    misused("aco_reset: null, a main coroutine, or one that runs");
+  }
+  leave_stack(co);
+  if (pirn_aco::watched()) {
+    told_of(co).destroy();
+    told_of(co).create(co->share_stack->ptr, co->share_stack->sz);
+  }
+  prepare(co);
+}
+
+// As in aco.h: where coroutines share the control words, the header gives a function of the same name the other symbol.
+#define PIRN_ACO_SWITCHES(suffix, env)                                                         \
+  PIRN_EXPORT void* pirn_aco_acosw##suffix(aco_t* from_co, aco_t* to_co) asm("acosw" #suffix); \
+  void* pirn_aco_acosw##suffix(aco_t* from_co, aco_t* to_co) {                                 \
+    switch_any<env>(from_co, to_co);                                                           \
+    return nullptr;                                                                            \
+  }                                                                                            \
+  PIRN_EXPORT void pirn_aco_resume##suffix(aco_t* co) asm("aco_resume" #suffix);               \
+  void pirn_aco_resume##suffix(aco_t* co) { resume<env>(co); }                                 \
+  PIRN_EXPORT void pirn_aco_yield##suffix() asm("aco_yield" #suffix);                          \
+  void pirn_aco_yield##suffix() { yield<env>(aco_gtls_co); }                                   \
+  PIRN_EXPORT void pirn_aco_yield1##suffix(aco_t* co) asm("aco_yield1" #suffix);               \
+  void pirn_aco_yield1##suffix(aco_t* co) { yield<env>(co); }                                  \
+  PIRN_EXPORT [[noreturn]] void pirn_aco_exit##suffix() asm("aco_exit" #suffix);               \
+  void pirn_aco_exit##suffix() { exit<env>(aco_gtls_co); }                                     \
+  PIRN_EXPORT [[noreturn]] void pirn_aco_exit1##suffix(aco_t* co) asm("aco_exit1" #suffix);    \
+  void pirn_aco_exit1##suffix(aco_t* co) { exit<env>(co); }
+PIRN_ACO_SWITCHES(, environment::own)
+PIRN_ACO_SWITCHES(_shared, environment::shared)
+
+}  // extern "C"

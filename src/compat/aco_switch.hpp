@@ -1,0 +1,52 @@
+// The switch of aco.h's coroutines. Each ISA file defines the names below, and nothing else.
+//
+//   kept_words          registers that a call preserves, but for the stack and frame pointer: a switch stores
+//                       them on the stack
+//   pirn_aco_switch     suspends its caller into `state` and resumes `to`, both as aco_t::reg is
+//   pirn_aco_switch_own the same, and each coroutine keeps its own floating-point control words, in its state
+//
+// and the two functions of aco.h that no C++ can be: aco_save_fpucw_mxcsr, aco_funcp_protector_asm.
+//
+// A coroutine that is suspended, and is the owner of its share stack (addresses grow upwards):
+//
+//      +--------------------------------+ align_highptr, 16-byte aligned
+//      | aco_funcp_protector_asm        |  where its function would return to
+//      +--------------------------------+ align_retptr
+//      | its frames                     |
+//      +--------------------------------+ reg[ACO_REG_IDX_SP]: sp after its call of aco_yield returns
+//      | the kept registers             |  the one that compilers use first is the topmost
+//      +--------------------------------+ sp while it is suspended
+//
+// This is a function that is called, unlike pirn's own switches: a program in C, built by whatever compiler, calls it,
+// so no red zone is live, and all that its compiler cares about is in the registers that a call preserves. A fresh
+// coroutine has zeros in them, and most bodies use few: an image leaves out the zeros at its low end.
+//
+// What resumes jumps instead of returning: a return to other code than its call costs ten nanoseconds.
+#pragma once
+
+#include <cstddef>
+
+#include "aco.h"
+
+extern "C" {
+#if defined(__i386__)
+#define PIRN_ACO_CALL __attribute__((regparm(2), visibility("hidden")))
+#else
+#define PIRN_ACO_CALL __attribute__((visibility("hidden")))
+#endif
+PIRN_ACO_CALL void pirn_aco_switch(void** state, void* const* to);
+PIRN_ACO_CALL void pirn_aco_switch_own(void** state, void* const* to);
+}
+
+#define PIRN_ACO_FUNCTION(name, text)                                                                 \
+  asm(".pushsection .text." name ",\"ax\",@progbits\n\t.balign 16\n\t.globl " name "\n\t.type " name  \
+      ",%function\n" name ":\n\t.cfi_startproc\n\t" text "\n\t.cfi_endproc\n\t.size " name ",.-" name \
+      "\n\t.popsection")
+
+#if defined(__x86_64__)
+#include "compat/aco_switch_x86_64.hpp"
+#elif defined(__i386__)
+#include "compat/aco_switch_i386.hpp"
+#else
+#include "compat/aco_switch_aarch64.hpp"
+#endif

@@ -1,0 +1,80 @@
+// x86-64, System V. The contract and the picture are in aco_switch.hpp.
+#pragma once
+
+#include "compat/aco_switch.hpp"
+
+namespace pirn_aco {
+
+inline constexpr std::size_t kept_words = 5;
+
+static_assert(offsetof(aco_t, reg[ACO_REG_IDX_RETADDR]) == 0 && offsetof(aco_t, reg[ACO_REG_IDX_SP]) == 8 &&
+                  offsetof(aco_t, reg[ACO_REG_IDX_BP]) == 16 && offsetof(aco_t, reg[ACO_REG_IDX_FPU]) == 24 &&
+                  offsetof(aco_t, x87_control) == 24 && offsetof(aco_t, mxcsr) == 28,
+              "the assembly below uses these offsets");
+
+}  // namespace pirn_aco
+
+// rdi is `state`, rsi is `to`. The frame is found through rcx: the registers are stored below rsp at no instruction.
+#define PIRN_ACO_SWITCH(name, save, restore)                                                            \
+  PIRN_ACO_FUNCTION(name,                                                                               \
+                    "movq (%rsp), %rax\n\t"                                                             \
+                    "leaq 8(%rsp), %rcx\n\t"                                                            \
+                    "movq %rax, 0(%rdi)\n\t"                                                            \
+                    "movq %rcx, 8(%rdi)\n\t"                                                            \
+                    "movq %rbp, 16(%rdi)\n\t" save                                                      \
+                    ".cfi_def_cfa rcx, 0\n\t"                                                           \
+                    ".cfi_register rip, rax\n\t"                                                        \
+                    "leaq -40(%rcx), %rsp\n\t" /* The topmost slot was that of the return address. */   \
+                    "movq %rbx, -8(%rcx)\n\t"                                                           \
+                    "movq %r12, -16(%rcx)\n\t"                                                          \
+                    "movq %r13, -24(%rcx)\n\t"                                                          \
+                    "movq %r14, -32(%rcx)\n\t"                                                          \
+                    "movq %r15, -40(%rcx)\n\t"                                                          \
+                    ".cfi_offset rbx, -8\n\t"                                                           \
+                    ".cfi_offset r12, -16\n\t"                                                          \
+                    ".cfi_offset r13, -24\n\t"                                                          \
+                    ".cfi_offset r14, -32\n\t"                                                          \
+                    ".cfi_offset r15, -40\n\t"                                                          \
+                    "movq 0(%rsi), %rdx\n\t"                                                            \
+                    "movq 8(%rsi), %rcx\n\t" /* From here the frame is that of `to`. */                 \
+                    ".cfi_register rip, rdx\n\t"                                                        \
+                    ".cfi_escape 0x10, 0x06, 0x02, 0x74, 0x10\n\t"                                      \
+                    "leaq -40(%rcx), %rsp\n\t"                                                          \
+                    "movq 16(%rsi), %rbp\n\t"                                                           \
+                    ".cfi_same_value rbp\n\t"                                                           \
+                    "movq -8(%rcx), %rbx\n\t"                                                           \
+                    "movq -16(%rcx), %r12\n\t"                                                          \
+                    "movq -24(%rcx), %r13\n\t"                                                          \
+                    "movq -32(%rcx), %r14\n\t"                                                          \
+                    "movq -40(%rcx), %r15\n\t"                                                          \
+                    ".cfi_same_value rbx\n\t"                                                           \
+                    ".cfi_same_value r12\n\t"                                                           \
+                    ".cfi_same_value r13\n\t"                                                           \
+                    ".cfi_same_value r14\n\t"                                                           \
+                    ".cfi_same_value r15\n\t"                                                           \
+                    "movq %rcx, %rsp\n\t" restore /* notrack: there is no landing pad behind a call. */ \
+                    "notrack jmpq *%rdx")
+
+PIRN_ACO_SWITCH("pirn_aco_switch", "", "");
+// Loading control words that are the same already costs less than finding that out.
+PIRN_ACO_SWITCH("pirn_aco_switch_own",
+                "fnstcw 24(%rdi)\n\t"
+                "stmxcsr 28(%rdi)\n\t",
+                "fldcw 24(%rsi)\n\t"
+                "ldmxcsr 28(%rsi)\n\t");
+
+PIRN_ACO_FUNCTION("aco_save_fpucw_mxcsr",
+                  "fnstcw (%rdi)\n\t"
+                  "stmxcsr 4(%rdi)\n\t"
+                  "retq");
+
+// A return address is looked up as pc - 1, so a byte stands before it; there is no caller.
+PIRN_ACO_FUNCTION("pirn_aco_protector",
+                  ".cfi_undefined rip\n\t"
+                  "nop\n\t"
+                  ".globl aco_funcp_protector_asm\n\t"
+                  ".type aco_funcp_protector_asm,%function\n"
+                  "aco_funcp_protector_asm:\n\t"
+                  "andq $-16, %rsp\n\t"
+                  "callq pirn_aco_returned\n\t"
+                  "ud2");
