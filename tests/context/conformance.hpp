@@ -50,19 +50,33 @@ class stack {
   pirn::sanitizer_state state_;
 };
 
-/// Two parties, main and a context on `own`, that switch to one another with `switch_to`.
-class by_switch_to {
+/// Two parties, main and a context on `own`, that switch to one another in the way of Shape.
+template <class Shape>
+class two_parties {
+ public:
+  using body = void (*)(Shape&);
+
+  /// Makes the context and resumes it; `run` is called there.
+  void start(body run) noexcept {
+    auto& shape = static_cast<Shape&>(*this);
+    shape.make(run);
+    shape.resume();
+  }
+
+  arch::context inside, outside;
+  bool ended = false;
+  stack own;
+
+ protected:
+  body run_ = nullptr;
+};
+
+/// With `switch_to`.
+class by_switch_to : public two_parties<by_switch_to> {
  public:
   static constexpr const char* name = "switch_to";
   static constexpr bool prepared = true;
-  using body = void (*)(by_switch_to&);
 
-  /// Prepares the context and resumes it; `run` is called there.
-  void start(body run) noexcept {
-    make(run);
-    resume();
-  }
-  /// As `start` without the resume.
   void make(body run) noexcept {
     run_ = run;
     inside = arch::prepare(own.top(), static_cast<arch::switch_entry>(&enter));
@@ -76,10 +90,6 @@ class by_switch_to {
     arch::switch_to(inside, outside, first, second);
   }
 
-  arch::context inside, outside;
-  bool ended = false;
-  stack own;
-
  private:
   static void enter(word first, word) {
     auto& self = *reinterpret_cast<by_switch_to*>(first);
@@ -89,64 +99,62 @@ class by_switch_to {
       self.yield();
     }
   }
-  body run_ = nullptr;
 };
 
-/// The same with `transfer`.
-class by_transfer {
+/// What the shapes below share.
+template <class Shape>
+class by_transfers : public two_parties<Shape> {
+ public:
+  PIRN_ALWAYS_INLINE void yield() noexcept {
+    word values[arch::value_words];
+    carry(values, nullptr);
+    arch::transfer(this->outside, values);
+  }
+
+ protected:
+  PIRN_ALWAYS_INLINE static void carry(word (&values)[arch::value_words], Shape* self) noexcept {
+    values[0] = reinterpret_cast<word>(self);
+    values[1] = values[2] = values[3] = 0;  // one by one: at -O0 an initializer is a call of memset
+  }
+  void execute(void* pc, void* sp, void* fp) {
+    this->outside = {pc, sp, fp};
+    this->run_(static_cast<Shape&>(*this));
+    this->ended = true;
+  }
+};
+
+/// With `transfer`.
+class by_transfer : public by_transfers<by_transfer> {
  public:
   static constexpr const char* name = "transfer";
   static constexpr bool prepared = true;
-  using body = void (*)(by_transfer&);
 
-  void start(body run) noexcept {
-    make(run);
-    resume();
-  }
   void make(body run) noexcept {
     run_ = run;
     inside = arch::prepare(own.top(), static_cast<arch::transfer_entry>(&enter));
   }
   PIRN_ALWAYS_INLINE void resume() noexcept {
     word values[arch::value_words];
-    values[0] = reinterpret_cast<word>(this);
-    values[1] = values[2] = values[3] = 0;  // one by one: at -O0 an initializer is a call of memset
+    carry(values, this);
     arch::transfer(inside, values);
   }
-  PIRN_ALWAYS_INLINE void yield() noexcept {
-    word values[arch::value_words];
-    values[0] = values[1] = values[2] = values[3] = 0;
-    arch::transfer(outside, values);
-  }
-
-  arch::peer inside, outside;
-  bool ended = false;
-  stack own;
 
  private:
   PIRN_NONE static void enter(void* pc, void* sp, void* fp, word self_word, word, word, word) {
     auto& self = *reinterpret_cast<by_transfer*>(self_word);
-    self.outside = {pc, sp, fp};
-    self.run_(self);
-    self.ended = true;
+    self.execute(pc, sp, fp);
     for (;;) {
       self.yield();
     }
   }
-  body run_ = nullptr;
 };
 
 /// The same without `prepare`, and ending by `transfer_last`: then `inside` is flagged.
-class by_transfer_into {
+class by_transfer_into : public by_transfers<by_transfer_into> {
  public:
   static constexpr const char* name = "transfer_into";
   static constexpr bool prepared = false;
-  using body = void (*)(by_transfer_into&);
 
-  void start(body run) noexcept {
-    make(run);
-    resume();
-  }
   void make(body run) noexcept {
     run_ = run;
     inside.pc = nullptr;
@@ -154,35 +162,22 @@ class by_transfer_into {
   }
   PIRN_ALWAYS_INLINE void resume() noexcept {
     word values[arch::value_words];
-    values[0] = reinterpret_cast<word>(this);
-    values[1] = values[2] = values[3] = 0;
+    carry(values, this);
     if (inside.pc == nullptr) {
       arch::transfer_into<&enter>(own.top(), inside, values);
     } else {
       arch::transfer(inside, values);
     }
   }
-  PIRN_ALWAYS_INLINE void yield() noexcept {
-    word values[arch::value_words];
-    values[0] = values[1] = values[2] = values[3] = 0;
-    arch::transfer(outside, values);
-  }
-
-  arch::peer inside, outside;
-  bool ended = false;
-  stack own;
 
  private:
   PIRN_NONE static void enter(void* pc, void* sp, void* fp, word self_word, word, word, word) {
     auto& self = *reinterpret_cast<by_transfer_into*>(self_word);
-    self.outside = {pc, sp, fp};
-    self.run_(self);
-    self.ended = true;
+    self.execute(pc, sp, fp);
     word values[arch::value_words];
-    values[0] = values[1] = values[2] = values[3] = 0;
+    carry(values, nullptr);
     arch::transfer_last(self.outside, values);
   }
-  body run_ = nullptr;
 };
 
 // One group of checks per file.
