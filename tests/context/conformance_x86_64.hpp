@@ -1,7 +1,7 @@
 // x86-64.
 #pragma once
 
-#include "conformance_isa.hpp"
+#include "conformance_x86.hpp"
 
 namespace conformance {
 
@@ -104,22 +104,6 @@ PIRN_NONE PIRN_NAKED inline void note_sp_of_transfer(void*, void*, void*, word, 
 #endif
 }
 
-// ---- code -----------------------------------------------------------------------------------------------------------
-
-#if defined(__CET__) && (__CET__ & 1)
-inline constexpr bool has_landing_pads = true;
-#else
-inline constexpr bool has_landing_pads = false;
-#endif
-inline bool is_landing_pad(const void* code) {
-  const auto* bytes = static_cast<const unsigned char*>(code);
-  return bytes[0] == 0xf3 && bytes[1] == 0x0f && bytes[2] == 0x1e && bytes[3] == 0xfa;
-}
-inline bool is_start_frame(word begin) {
-  return begin == reinterpret_cast<word>(&arch::start_frame) ||
-         begin == reinterpret_cast<word>(&arch::start_frame_plain);
-}
-
 // ---- signals --------------------------------------------------------------------------------------------------------
 
 inline constexpr bool backtrace_reaches_start = true;
@@ -129,13 +113,6 @@ inline constexpr bool can_single_step = true;
 inline word interrupted_pc(const void* signal_context) {
   return static_cast<word>(static_cast<const ucontext_t*>(signal_context)->uc_mcontext.gregs[REG_RIP]);
 }
-// In a handler of SIGTRAP: whether another comes after the next instruction.
-inline void keep_stepping(void* signal_context, bool on) {
-  constexpr greg_t trap_flag = 0x100;
-  auto& flags = static_cast<ucontext_t*>(signal_context)->uc_mcontext.gregs[REG_EFL];
-  flags = on ? flags | trap_flag : flags & ~trap_flag;
-}
-PIRN_ALWAYS_INLINE void begin_stepping() { asm volatile("int3" ::: "memory"); }
 
 // ---- what only this one has -----------------------------------------------------------------------------------------
 
