@@ -48,15 +48,17 @@
 #define PIRN_INTO_PC "%%r12"
 #define PIRN_INTO_SP "%%r13"
 #define PIRN_INTO_FP "%%r14"
-#define PIRN_INTO_VALUES "+r"(value0), "+r"(value1), "+r"(value2), "+r"(value3), "+r"(fresh)
+#define PIRN_INTO_SEVENTH "%%rbp"
+#define PIRN_INTO_VALUES "+r"(value0), "+r"(value1), "+r"(value2), "+r"(value3), "+r"(fresh), "+r"(root)
 #define PIRN_INTO_CLOBBERS "rcx", "r8", "r9",
 #else
 #define PIRN_INTO_PC "%%rdi"
 #define PIRN_INTO_SP "%%rsi"
 #define PIRN_INTO_FP "%%rdx"
-#define PIRN_INTO_VALUES                                                                                     \
-  "=&r"(value0), "=&r"(value1), "=&r"(value2), "=&r"(value3), "+r"(fresh), "+r"(argument3), "+r"(argument4), \
-      "+r"(argument5)
+#define PIRN_INTO_SEVENTH "%%r15"
+#define PIRN_INTO_VALUES                                                                               \
+  "+r"(value0), "=&r"(value1), "=&r"(value2), "=&r"(value3), "+r"(fresh), "+r"(root), "+r"(argument3), \
+      "+r"(argument4), "+r"(argument5)
 #define PIRN_INTO_CLOBBERS
 #endif
 #if defined(__CET__) && (__CET__ & 1)
@@ -107,13 +109,20 @@ PIRN_NAKED inline void start_frame_plain() {
 }
 
 namespace detail {
-/// Puts the root frame onto a fresh stack and returns the sp at which an entry function begins. A seventh argument
-/// lies above it.
+/// What an entry function would return to.
+PIRN_ALWAYS_INLINE void* root_return() noexcept {
+  return reinterpret_cast<char*>(reinterpret_cast<void*>(&root_frame)) + 8;
+}
+/// The sp at which an entry function begins. Its return address lies there, a seventh argument above it.
+PIRN_ALWAYS_INLINE void** below_root(void* top) noexcept {
+  return reinterpret_cast<void**>(reinterpret_cast<word>(top) & ~word{15}) - root_size / sizeof(void*);
+}
+/// Puts the root frame onto a fresh stack and returns the same.
 PIRN_ALWAYS_INLINE void** plant_root(void* top) noexcept {
-  auto* slot = reinterpret_cast<void**>(reinterpret_cast<word>(top) & ~word{15});
-  *--slot = nullptr;
-  *--slot = nullptr;  // the seventh argument
-  *--slot = reinterpret_cast<char*>(reinterpret_cast<void*>(&root_frame)) + 8;
+  void** const slot = below_root(top);
+  slot[2] = nullptr;
+  slot[1] = nullptr;
+  slot[0] = root_return();
   return slot;
 }
 PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry, void (*start)()) noexcept {
@@ -258,7 +267,8 @@ PIRN_ALWAYS_INLINE void transfer_flagged(peer& to, word (&values)[value_words]) 
 template <transfer_entry entry>
 PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_words]) noexcept {
   const detail::fp_words fp_control;
-  void** const root = detail::plant_root(top);
+  void* const fresh_sp = detail::below_root(top);
+  void* const returns_to_root = detail::root_return();
   const word sent0 = values[0], sent1 = values[1], sent2 = values[2], sent3 = values[3];
 #if defined(PIRN_HAS_NONE)
   register word value0 asm("r15") = sent0;
@@ -267,8 +277,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   register word value3 asm("rdx") = sent3;
 #else
   // The ordinary convention has (pc, sp, fp) in rdi, rsi, rdx, and the last value above the return address.
-  root[1] = reinterpret_cast<void*>(sent3);
-  register word value0 asm("r15");
+  register word value0 asm("r15") = sent3;
   register word value1 asm("rdi");
   register word value2 asm("rsi");
   register word value3 asm("rdx");
@@ -279,24 +288,29 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   register void* pc asm("r12");
   register void* sp asm("r13");
   register void* fp asm("r14");
-  register void** fresh asm("r10") = root;
+  register void* fresh asm("r10") = fresh_sp;
+  register void* root asm("r11") = returns_to_root;
   asm volatile(
       "leaq 1f(%%rip), " PIRN_INTO_PC "\n\t"
       "movq %%rsp, " PIRN_INTO_SP "\n\t"
       "movq %%rbp, " PIRN_INTO_FP "\n\t"
-      // From here to the jump the caller is the root frame, to which the word at r10 returns.
+      // From here to the jump the caller is the root frame, to which r11 returns. Its words are written when sp is below
+      // them: `top` may be on the stack that the caller runs on, where a signal handler would overwrite them.
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(".cfi_def_cfa r10, 8")
-      PIRN_CFI(".cfi_offset rip, -8")
+      PIRN_CFI(".cfi_register rip, r11")
       "movq %%r10, %%rsp\n\t"
       "xorl %%ebp, %%ebp\n\t"
+      "movq %%rbp, 16(%%rsp)\n\t"
+      "movq " PIRN_INTO_SEVENTH ", 8(%%rsp)\n\t"
+      "movq %%r11, (%%rsp)\n\t"
       "jmp %P[landing]\n\t"
       PIRN_CFI(".cfi_restore_state")
       "nop\n"
       "1:\n\t" PIRN_LANDING
       : "=&r"(pc), "=&r"(sp), "=&r"(fp), PIRN_INTO_VALUES
       : [landing] "i"(&detail::land<entry>)
-      : "rax", "rbx", PIRN_INTO_CLOBBERS "r11", PIRN_CLOBBER_FLOAT, "memory", "cc");
+      : "rax", "rbx", PIRN_INTO_CLOBBERS PIRN_CLOBBER_FLOAT, "memory", "cc");
   const word received0 = value0, received1 = value1, received2 = value2, received3 = value3;
   void *const resumer_pc = pc, *const resumer_sp = sp, *const resumer_fp = fp;
   to.pc = resumer_pc;
