@@ -121,6 +121,10 @@ class copy_stack {
   /// guard_refused if its memory cannot be protected, since its top is no page boundary.
   [[nodiscard]] stack_error error() const noexcept { return error_; }
   [[nodiscard]] const stack& memory() const noexcept { return memory_; }
+  /// Whether an sp lies on it.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool contains(arch::word sp) const noexcept {
+    return sp - reinterpret_cast<arch::word>(memory_.limit()) < memory_.size();
+  }
 
   // ---- for what runs on it: an entry function of `transfer`, which may use the first three words that it gets ----
 
@@ -132,8 +136,8 @@ class copy_stack {
     resumer_sanitizer_ = resumer;
   }
   /// Suspends the context that runs: `words` are what its resumer gets, and hold what the next one sends when it
-  /// returns. May throw what an interruption throws.
-  PIRN_ALWAYS_INLINE void suspend(arch::word (&words)[arch::value_words]) {
+  /// returns. Returns whether that one interrupts it.
+  PIRN_ALWAYS_INLINE bool suspend(arch::word (&words)[arch::value_words]) noexcept {
     arch::peer to = resumer_.get();
     sanitizer_peer resumer = resumer_sanitizer_;
     resumer.leave();
@@ -142,9 +146,11 @@ class copy_stack {
     resumer_sanitizer_ = resumer;
     resumer_ = detail::kept_peer(to);
     if (arch::is_flagged(to)) [[unlikely]] {
-      interrupted(words[0], words[1]);  // the call that keeps the red zone empty
+      interrupted();  // the call that keeps the red zone empty
       asm volatile("" ::: "memory");
+      return true;
     }
+    return false;
   }
   /// The last statement of an entry function: the context has ended, and its resumer gets `words`.
   [[noreturn]] PIRN_ALWAYS_INLINE void finish(const arch::word (&words)[arch::value_words]) noexcept {
@@ -159,7 +165,7 @@ class copy_stack {
   static constexpr std::size_t guard_size = std::size_t{64} << 10;
 
   void use(const stack& memory) noexcept;
-  void interrupted(arch::word function, arch::word argument);
+  void interrupted() noexcept;
   void lock() noexcept;
   void unlock() noexcept;
   [[nodiscard]] bool running() const noexcept { return occupant_ != nullptr && ready_ == nullptr && !locked_; }
@@ -196,13 +202,15 @@ class copied_context {
   copied_context(copied_context&& other) noexcept;
   copied_context& operator=(copied_context&& other) noexcept {
     if (this != &other) {
-      drop();
+      end();
       new (this) copied_context(static_cast<copied_context&&>(other));
     }
     return *this;
   }
-  /// Drops what is on its stack, if it is suspended, as if it had never been: nothing there is destroyed.
-  ~copied_context() { drop(); }
+  ~copied_context() { end(); }
+  /// Makes it done. What is on its stack, if it is suspended, is dropped as if it had never been: nothing there is
+  /// destroyed. It must not run.
+  void end() noexcept;
 
   /// Puts its frames onto the stack, unless they are there. An error value if it cannot, which leaves everything as it
   /// was: no_image_memory, where the image of whose frames are there does not fit into its buffer and a larger one
@@ -218,11 +226,9 @@ class copied_context {
     arch::transfer(to, words);
     return arrive(to);
   }
-  /// As run, but when it continues in its `suspend` it first calls `function(argument)`. It must not be fresh.
-  bool interrupt(void (*function)(arch::word argument), arch::word (&words)[arch::value_words]) noexcept {
+  /// As run, and its `suspend` returns true. It must not be fresh.
+  bool interrupt(arch::word (&words)[arch::value_words]) noexcept {
     arch::peer to = leave();
-    words[1] = words[0];
-    words[0] = reinterpret_cast<arch::word>(function);
     arch::transfer_flagged(to, words);
     return arrive(to);
   }
@@ -235,11 +241,13 @@ class copied_context {
   /// Has the processor fetch it into the cache: for one that will be resumed soon, after others.
   PIRN_ALWAYS_INLINE void prefetch() const noexcept { __builtin_prefetch(image_, 1); }
 
-  /// Allocates a buffer for an image of `size` bytes before the first resume, instead of at the first copy. False if it
-  /// cannot be had.
+  /// Allocates a buffer for an image of `size` bytes, and so of at least those, before the first resume instead of at
+  /// the first copy. False if it cannot be had.
   [[nodiscard]] bool reserve(std::size_t size) noexcept { return fresh() && fit(size + sizeof(header)); }
   /// Whether there is nothing to resume: it has ended, or never was one.
   [[nodiscard]] bool done() const noexcept { return state_ == state::none; }
+  /// Whether it has been resumed, and not ended.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool begun() const noexcept { return state_ == state::begun; }
   /// Whether it has not been resumed yet.
   [[nodiscard]] bool fresh() const noexcept { return state_ == state::fresh; }
   /// Whether it runs, or waits for one that it resumed.
@@ -248,6 +256,8 @@ class copied_context {
   [[nodiscard]] image_statistics statistics() const noexcept {
     return fresh() ? image_statistics{} : image_statistics{largest_, copies_, bytes_};
   }
+  /// Its buffer, which nobody else uses before the first resume.
+  [[nodiscard]] void* buffer() const noexcept { return image_; }
   /// Bytes of its buffer.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
@@ -285,7 +295,6 @@ class copied_context {
   template <class Copy>
   PIRN_ALWAYS_INLINE void restore(copy_stack& on, Copy copy) noexcept;
   bool fit(std::size_t bytes) noexcept;
-  void drop() noexcept;
   [[noreturn]] static void misused(const char* how) noexcept {
     std::fputs(how, stderr);
     std::abort();
@@ -366,9 +375,8 @@ inline copy_stack::~copy_stack() {
   }
 }
 
-PIRN_NOINLINE inline void copy_stack::interrupted(arch::word function, arch::word argument) {
+PIRN_NOINLINE inline void copy_stack::interrupted() noexcept {
   resumer_ = detail::kept_peer(arch::unflagged(resumer_.get()));
-  reinterpret_cast<void (*)(arch::word)>(function)(argument);
 }
 
 /// Makes the frames of the occupant inaccessible.
@@ -532,7 +540,7 @@ inline copied_context::copied_context(copied_context&& other) noexcept
   other.state_ = state::none;
 }
 
-inline void copied_context::drop() noexcept {
+inline void copied_context::end() noexcept {
   if (on_ == nullptr) {
     return;
   }
@@ -543,10 +551,16 @@ inline void copied_context::drop() noexcept {
     on_->unlock();
     on_->occupant_ = on_->ready_ = nullptr;
   }
+  if (fresh()) {
+    copies_ = 0;
+  }
+  state_ = state::none;
   peer_sanitizer_.forget();
   sanitizer_.destroy();
   if (image_ != nullptr) {
     on_->options_.images.deallocate(on_->options_.images.state, image_, capacity_);
+    image_ = nullptr;
+    capacity_ = 0;
   }
 }
 

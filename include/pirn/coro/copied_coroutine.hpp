@@ -1,0 +1,270 @@
+// A coroutine that shares its stack with others, and keeps only its live bytes while another one uses it.
+//
+//   pirn::copy_stack shared(std::size_t{1} << 20);
+//   std::vector<pirn::copied_coroutine<int()>> many;
+//   for (int i = 0; i < 10'000'000; ++i) {
+//     many.emplace_back(shared, [i](auto& yield) { for (int n = i;; ++n) yield(n); return 0; });
+//   }
+//   many[7].resume();  // 7
+//
+// It costs 48 bytes and an image of its live frames, some 100 bytes with the allocator's where they are small; a stack
+// of its own would cost a page at least. A resume copies two images, unless the coroutine is the one that was resumed
+// last on its stack. Pointers into its frames are for its own code: while it is suspended, another one's may lie there.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/coro/detail/copied_side.hpp"
+#include "pirn/stack/copy_stack.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// What a resume gave, or the reason why it could not be tried.
+template <class T>
+class copied_result {
+  using stored = std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>;
+
+ public:
+  explicit copied_result(stack_error why) noexcept : error_(why) {}
+  template <class Make>
+  copied_result(std::in_place_t, Make&& make) : value_(make_stored(std::forward<Make>(make))) {}
+
+  explicit operator bool() const noexcept { return value_.has_value(); }
+  [[nodiscard]] stack_error error() const noexcept { return error_; }
+  /// There must be one. A value can be moved from.
+  [[nodiscard]] decltype(auto) value() noexcept {
+    if constexpr (std::is_reference_v<T>) {
+      return static_cast<T>(**value_);
+    } else {
+      return static_cast<T&>(*value_);
+    }
+  }
+
+ private:
+  template <class Make>
+  static stored make_stored(Make&& make) {
+    if constexpr (std::is_reference_v<T>) {
+      auto&& made = make();
+      return std::addressof(made);
+    } else {
+      return make();
+    }
+  }
+  std::optional<stored> value_;
+  stack_error error_ = stack_error::none;
+};
+template <>
+class copied_result<void> {
+ public:
+  explicit copied_result(stack_error why) noexcept : error_(why) {}
+  explicit operator bool() const noexcept { return error_ == stack_error::none; }
+  [[nodiscard]] stack_error error() const noexcept { return error_; }
+
+ private:
+  stack_error error_;
+};
+
+template <class Signature>
+class copied_coroutine;
+
+/// As coroutine<Out(In...)>, on a copy_stack: resume sends In... and returns Out, from a yield or from the body's
+/// return. A body is any callable `Out body(copied_coroutine<Out(In...)>::yield& yield, In... first)`.
+///
+/// Move-only, also while it is suspended. One thread at a time may use a copy_stack and the coroutines on it.
+/// Destroying one that is suspended unwinds its frames, on the calling thread, for which they are copied in; where that
+/// cannot be done, because a coroutine runs on the same stack or the image of another one cannot be kept, the program
+/// ends with a message: `reset` first, which throws then. Destroying or moving one that is running ends the program
+/// with a message.
+template <class Out, class... In>
+class copied_coroutine<Out(In...)> {
+  static_assert((std::is_void_v<Out> || std::is_reference_v<Out> || std::is_move_constructible_v<Out>) &&
+                    ((std::is_reference_v<In> || std::is_move_constructible_v<In>) && ...),
+                "values move from one side to the other");
+  using outs = detail::none_or_one<Out>;
+  using ins = void(In...);
+
+ public:
+  /// What a body gets first, and suspends by.
+  using yield = detail::copied_yield<outs, ins>;
+
+  /// An empty one, which counts as done.
+  copied_coroutine() noexcept = default;
+  /// Suspended before its first statement. The body object waits in the buffer of the image, unless it is stateless.
+  /// Throws std::system_error when there is no memory for it or `on` has an error, and what moving the body throws.
+  template <class Body>
+    requires detail::coroutine_body<Body, yield&, In...>
+  copied_coroutine(copy_stack& on, Body&& body) {
+    construct(on, std::forward<Body>(body));
+  }
+  copied_coroutine(copied_coroutine&& other) noexcept = default;
+  copied_coroutine& operator=(copied_coroutine&& other) noexcept {
+    if (this != &other) {
+      std::destroy_at(this);
+      new (this) copied_coroutine(std::move(other));
+    }
+    return *this;
+  }
+  ~copied_coroutine() {
+    if (!done()) [[unlikely]] {
+      if (running()) {
+        detail::running_coroutine("destroyed");
+      }
+      if (const stack_error error = clear(); error != stack_error::none) {
+        detail::copied_refused(error);
+      }
+    }
+  }
+
+  /// Runs the coroutine until it yields or ends, and returns what it yielded or returned. Throws what left the body,
+  /// after which it is done; std::logic_error when it is done already, empty or running; and std::system_error when it
+  /// cannot be brought onto the stack (see try_resume), which leaves everything as it was.
+  PIRN_ALWAYS_INLINE Out resume(In... in) {
+    const bool begins = context_.fresh();
+    if (const stack_error error = bring_in(); error != stack_error::none) [[unlikely]] {
+      detail::copied_failed(error, "pirn: copied_coroutine: resume");
+    }
+    return run(begins, in...);
+  }
+  /// As resume, and says why it cannot be brought onto the stack: no_image_memory if the one that was resumed last
+  /// there needs a larger buffer that cannot be had, stack_in_use if another one is running there.
+  PIRN_ALWAYS_INLINE copied_result<Out> try_resume(In... in) {
+    const bool begins = context_.fresh();
+    const stack_error error = bring_in();
+    if (error != stack_error::none) [[unlikely]] {
+      return copied_result<Out>(error);
+    }
+    if constexpr (std::is_void_v<Out>) {
+      run(begins, in...);
+      return copied_result<Out>(error);
+    } else {
+      return copied_result<Out>(std::in_place, [&]() -> Out { return run(begins, in...); });
+    }
+  }
+
+  /// Whether there is nothing to resume: the body has ended, by return, exception or reset(), or there never was one.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool done() const noexcept { return context_.done(); }
+  /// Whether it is running, or waiting for one that it resumed.
+  [[nodiscard]] bool running() const noexcept { return context_.running(); }
+  /// What has been copied out for it.
+  [[nodiscard]] image_statistics statistics() const noexcept { return context_.statistics(); }
+  /// Bytes of its buffer.
+  [[nodiscard]] std::size_t capacity() const noexcept { return context_.capacity(); }
+  /// Has the processor fetch it into the cache: for one that will be resumed soon, after others.
+  PIRN_ALWAYS_INLINE void prefetch() const noexcept { context_.prefetch(); }
+
+  /// Ends the body now, by unwinding it if it is suspended. Throws std::logic_error when it runs, and std::system_error
+  /// as resume does.
+  void reset() {
+    if (running()) {
+      detail::coroutine_misused("pirn: copied_coroutine: reset while it is running");
+    }
+    if (!done()) {
+      if (const stack_error error = clear(); error != stack_error::none) {
+        detail::copied_failed(error, "pirn: copied_coroutine: reset");
+      }
+    }
+  }
+  /// The same, and begins anew with another body on the same stack, with fresh statistics. Throws std::logic_error when
+  /// it has no stack.
+  template <class Body>
+    requires detail::coroutine_body<Body, yield&, In...>
+  void reset(Body&& body) {
+    reset();
+    if (context_.on() == nullptr) {
+      detail::coroutine_misused("pirn: copied_coroutine: reset of one that has no stack");
+    }
+    construct(*context_.on(), std::forward<Body>(body));
+  }
+
+ private:
+  template <class Body>
+  void construct(copy_stack& on, Body&& body) {
+    using stored = std::decay_t<Body>;
+    using life = detail::copied_life<outs, ins, stored>;
+    if (on.error() != stack_error::none) {
+      detail::copied_failed(on.error(), "pirn: copied_coroutine");
+    }
+    copied_context fresh(on, &life::enter);
+    if constexpr (!life::stateless) {
+      using kept = detail::kept_body<stored>;
+      if (!fresh.reserve(kept::size)) {
+        detail::copied_failed(stack_error::no_image_memory, "pirn: copied_coroutine");
+      }
+      kept::make_in(fresh.buffer(), std::forward<Body>(body));
+    }
+    context_ = std::move(fresh);
+  }
+
+  /// Says why it cannot run. Throws when it is done or runs.
+  PIRN_ALWAYS_INLINE stack_error bring_in() {
+    if (done()) [[unlikely]] {
+      detail::copied_not_resumable("resumed after its end, or empty");
+    }
+    const stack_error error = context_.bring_in();
+    if (error == stack_error::stack_in_use && running()) [[unlikely]] {
+      detail::copied_not_resumable("resumed while it is running");
+    }
+    return error;
+  }
+
+  PIRN_ALWAYS_INLINE Out run(bool begins, In&... in) {
+    arch::word words[arch::value_words];
+    [[maybe_unused]] arch::word spill[arch::value_words];
+    typename detail::value_list<In...>::parcel parcel;
+    parcel.pack(words, in...);
+    if (begins) [[unlikely]] {
+      detail::pack_first_copied<In...>(context_, words, spill);
+    }
+    copied_context& context = context_;
+    const bool suspended = detail::switch_keeping_exceptions(
+        words, [&context](auto& sent) __attribute__((always_inline)) { return context.run(sent); });
+    const settled when_taken{context_};
+    if (!suspended) [[unlikely]] {
+      if (words[0] != static_cast<arch::word>(detail::last_word::returned)) {
+        detail::ended_otherwise(words[0], words[1]);
+      }
+      if constexpr (std::is_void_v<Out>) {
+        return;
+      } else {
+        return detail::result_of<Out>::take(words);
+      }
+    }
+    if constexpr (!std::is_void_v<Out>) {
+      return detail::value_list<Out>::unpack(words,
+                                             [](auto&& value) -> Out { return static_cast<decltype(value)>(value); });
+    }
+  }
+  struct settled {
+    copied_context& context;
+    PIRN_ALWAYS_INLINE ~settled() { context.settle(); }
+  };
+
+  /// Ends what has not ended and does not run.
+  stack_error clear() noexcept {
+    if (context_.fresh()) {
+      if (auto* const kept = static_cast<detail::kept_body_base*>(context_.buffer()); kept != nullptr) {
+        kept->destroy(kept);
+      }
+      context_.end();
+      return stack_error::none;
+    }
+    const stack_error error = context_.bring_in();
+    if (error == stack_error::none) {
+      detail::cancel_copied(context_, [](arch::word(&words)[arch::value_words]) {
+        if constexpr (!std::is_void_v<Out>) {
+          static_cast<void>(detail::result_of<Out>::take(words));
+        }
+      });
+    }
+    return error;
+  }
+
+  copied_context context_;
+};
+
+}  // namespace pirn::inline PIRN_ABI

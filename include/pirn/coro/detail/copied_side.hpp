@@ -1,0 +1,234 @@
+// The inside of a copied_coroutine: how its body begins and ends on the copy_stack, what its yield object does.
+//
+//   buffer of the context      before the first resume: ways, body
+//   copy_stack                 afterwards: entry function's frame (body, yield object, result), the body's frames
+//
+// The words of the first resume are the context's address and the values, or if they need more than two words their
+// address. Everything else is as in coroutine_side.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/context/arch.hpp"
+#include "pirn/context/detail/value_words.hpp"
+#include "pirn/context/forced_unwind.hpp"
+#include "pirn/coro/coroutine_local.hpp"
+#include "pirn/coro/detail/coroutine_side.hpp"
+#include "pirn/coro/detail/in_flight.hpp"
+#include "pirn/stack/copy_stack.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+template <class Switch>
+PIRN_COLD bool switch_in_flight(word (&words)[value_words], Switch&& step) noexcept {
+  const in_flight_elsewhere kept;
+  return step(words);
+}
+/// Calls `step`, which switches and exchanges the words; exceptions in flight stay here.
+template <class Switch>
+PIRN_ALWAYS_INLINE bool switch_keeping_exceptions(word (&words)[value_words], Switch step) noexcept {
+  if (!maybe_in_flight()) [[likely]] {
+    return step(words);
+  }
+  word copies[value_words] = {words[0], words[1], words[2], words[3]};  // the words may live in registers
+  const bool result = switch_in_flight(copies, step);
+  for (std::size_t i = 0; i < value_words; ++i) {
+    words[i] = copies[i];
+  }
+  return result;
+}
+
+/// The yield object of a copied_coroutine<Out(In...)>, with Out as a list of none or one: lives in its entry function's
+/// frame, and is what its body gets first.
+template <class Outs, class Ins>
+class copied_yield;
+
+template <class... Out, class... In>
+class copied_yield<void(Out...), void(In...)> : public coroutine_locals {
+ public:
+  using received = typename detail::received<In...>::type;
+
+  explicit copied_yield(copy_stack& on) noexcept : on_(on) {}
+
+  /// Suspends the coroutine: `value` is what resume() returns, and what the next resume() sends is returned: nothing,
+  /// the value, or a std::tuple of several. Throws std::logic_error when called on another stack.
+  /// A suspension point: any thread may resume it, and destroying the coroutine unwinds it from here.
+  PIRN_ALWAYS_INLINE received operator()(Out... value) {
+    if (!on_.contains(stack_position())) [[unlikely]] {
+      coroutine_misused("pirn: copied_coroutine: yield called outside: on another stack than its coroutine's");
+    }
+    word words[value_words];
+    typename value_list<Out...>::parcel parcel;
+    parcel.pack(words, value...);
+    copy_stack& on = on_;
+    const bool interrupted =
+        switch_keeping_exceptions(words, [&on](auto& sent) __attribute__((always_inline)) { return on.suspend(sent); });
+    if (interrupted) [[unlikely]] {
+      reinterpret_cast<forced_unwind*>(words[0])->raise();
+    }
+    return value_list<In...>::unpack(
+        words, [](auto&&... each) -> received { return received(static_cast<decltype(each)>(each)...); });
+  }
+
+ private:
+  copy_stack& on_;
+};
+
+/// What the buffer of one that has not begun holds, unless its body is stateless.
+struct kept_body_base {
+  void (*destroy)(kept_body_base* self) noexcept;
+  void* body;
+};
+template <class Body>
+struct kept_body : kept_body_base {
+  /// Bytes of a buffer that hold one wherever it begins.
+  static constexpr std::size_t size =
+      sizeof(kept_body_base) + sizeof(Body) + (alignof(Body) > alignof(void*) ? alignof(Body) - alignof(void*) : 0);
+
+  template <class Source>
+  static void make_in(void* buffer, Source&& source) {
+    auto* const kept = new (buffer) kept_body;
+    const auto behind = reinterpret_cast<std::uintptr_t>(kept + 1);
+    kept->body = reinterpret_cast<void*>((behind + alignof(Body) - 1) & ~(std::uintptr_t{alignof(Body)} - 1));
+    kept->destroy = [](kept_body_base* self) noexcept { std::destroy_at(static_cast<Body*>(self->body)); };
+    new (kept->body) Body(std::forward<Source>(source));
+  }
+};
+
+/// What stands between the root frame and a body.
+template <class Outs, class Ins, class Body>
+struct copied_life;
+
+/// Whether the values of a first resume travel beside the context's address.
+template <class... In>
+inline constexpr bool first_beside = value_list<In...>::words <= 2;
+
+/// Makes the words of a resume those of the first one. `spill` must outlive the switch.
+template <class... In>
+PIRN_ALWAYS_INLINE void pack_first_copied(copied_context& context, word (&words)[value_words],
+                                          word (&spill)[value_words]) noexcept {
+  if constexpr (first_beside<In...>) {
+    words[2] = words[1];
+    words[1] = words[0];
+  } else {
+    for (std::size_t i = 0; i < value_words; ++i) {
+      spill[i] = words[i];
+    }
+    words[1] = reinterpret_cast<word>(&spill[0]);
+  }
+  words[0] = reinterpret_cast<word>(&context);
+}
+
+template <class... Out, class... In, class Body>
+struct copied_life<void(Out...), void(In...), Body> {
+  using yield = copied_yield<void(Out...), void(In...)>;
+  /// Nothing need be kept of it, nor destroyed.
+  static constexpr bool stateless = std::is_empty_v<Body> && std::is_trivially_copyable_v<Body>;
+
+  PIRN_NONE static void enter(void* pc, void* sp, void* fp, word word0, word word1, word word2, word /*not kept*/) {
+    auto& context = *reinterpret_cast<copied_context*>(word0);
+    copy_stack& on = *context.on();
+    on.entered(pc, sp, fp);
+    result_of<Out...> result;
+    word last[value_words];
+    leave_unset(last, 0);
+    std::exception_ptr thrown;
+    word first[value_words];
+    if constexpr (first_beside<In...>) {
+      first[0] = word1, first[1] = word2;
+      leave_unset(first, 2);
+    } else {
+      for (std::size_t i = 0; i < value_words; ++i) {
+        first[i] = reinterpret_cast<const word*>(word1)[i];
+      }
+    }
+    void* const buffer = context.buffer();
+    const ending how = run_unwindable([&] { run(on, buffer, first, last, result); }, thrown);
+    last[0] = static_cast<word>(last_word::returned);
+    if (how != ending::returned) [[unlikely]] {
+      const bool threw = how == ending::threw;
+      last[0] = static_cast<word>(threw ? last_word::threw : last_word::unwound);
+      last[1] = threw ? reinterpret_cast<word>(&thrown) : reinterpret_cast<word>(forced_unwind::of_thread());
+    }
+    on.finish(last);
+  }
+
+ private:
+  PIRN_ALWAYS_INLINE static void run(copy_stack& on, [[maybe_unused]] void* buffer, const word (&first)[value_words],
+                                     word (&last)[value_words], result_of<Out...>& result) {
+    const auto call = [&](Body& body) {
+      yield y(on);
+      value_list<In...>::unpack(first, [&](auto&&... each) {
+        result.make(last, [&]() -> decltype(auto) {
+          return std::invoke(body, y, static_cast<In>(static_cast<decltype(each)>(each))...);
+        });
+      });
+    };
+    if constexpr (stateless) {
+      union {
+        Body body;
+      } made;
+      call(made.body);
+    } else {
+      // Moved to the stack, before the buffer becomes the image's.
+      struct moved_from {
+        Body& body;
+        ~moved_from() { std::destroy_at(std::addressof(body)); }
+      };
+      Body body = [&] {
+        const moved_from kept{*static_cast<Body*>(static_cast<kept_body_base*>(buffer)->body)};
+        return Body(std::move(kept.body));
+      }();
+      call(body);
+    }
+  }
+};
+
+[[noreturn]] PIRN_COLD inline void copied_not_resumable(const char* why) {
+  throw std::logic_error(std::string("pirn: copied_coroutine: ") + why);
+}
+[[noreturn]] PIRN_COLD inline void copied_failed(stack_error error, const char* what) {
+  throw std::system_error(make_error_code(error), what);
+}
+[[noreturn]] PIRN_COLD inline void copied_refused(stack_error error) noexcept {
+  std::fprintf(stderr, "pirn: a suspended copied_coroutine was destroyed that cannot be unwound: %s\n",
+               to_string(error));
+  std::abort();
+}
+
+/// Unwinds a suspended coroutine that has been brought in. `drop` takes the result of one that returns nevertheless.
+template <class Drop>
+PIRN_COLD void cancel_copied(copied_context& context, Drop&& drop) noexcept {
+  constexpr int most_attempts = 1000;
+  forced_unwind unwind("copied_coroutine");
+  for (int attempts = 0; attempts < most_attempts; ++attempts) {
+    word words[value_words] = {reinterpret_cast<word>(&unwind)};
+    if (!context.interrupt(words)) {
+      if (words[0] == static_cast<word>(last_word::returned)) {
+        drop(words);
+      } else if (words[0] == static_cast<word>(last_word::threw)) {
+        unwind.report("its body threw another exception, which is dropped");
+        *reinterpret_cast<std::exception_ptr*>(words[1]) = nullptr;
+      }
+      context.settle();
+      return;
+    }
+    unwind.report("it suspended, and is unwound from there");
+  }
+  forced_unwind::refuse("copied_coroutine",
+                        "it goes on to suspend in handlers of the exceptions that it answers the unwind by");
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,5 @@
+// What coroutine is tested by, of one that is copied in and out between any two resumes.
+#define PIRN_TEST_COPIED
+#include "copied_support.hpp"
+#include "coroutine_test.cpp"         // NOLINT(bugprone-suspicious-include)
+#include "coroutine_unwind_test.cpp"  // NOLINT(bugprone-suspicious-include)
