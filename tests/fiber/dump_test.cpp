@@ -237,6 +237,20 @@ TEST_F(dump, can_be_called_by_a_fiber) {
   }
 }
 
+TEST_F(dump, does_not_show_a_fiber_that_has_ended) {
+  pirn::runtime runtime({.workers = 1});
+  std::string all;
+  runtime
+      .spawn([&] {
+        auto ended = pirn::spawn([] {}, {.name = "departed"});
+        pirn::this_fiber::yield();
+        all = dump_of(runtime);
+        ended.join();
+      })
+      .join();
+  EXPECT_FALSE(contains(all, "departed")) << all;
+}
+
 TEST_F(dump, comes_by_the_signal_of_the_users_choice_for_all_runtimes) {
   pirn::runtime first({.workers = 1, .dump_signal = SIGUSR1});
   pirn::runtime second({.workers = 2, .dump_signal = SIGUSR2});
