@@ -44,6 +44,19 @@ std::size_t status_bytes(const std::string& key) {
   return 0;
 }
 
+/// Allocates up to `most` stacks; returns why it got no more, or none.
+stack_error fill(std::vector<stack>& stacks, std::size_t most, guarded_pool& pool, std::size_t size) {
+  stacks.reserve(most);
+  while (stacks.size() < most) {
+    const pirn::stack_result got = pool.allocate(size);
+    if (!got) {
+      return got.error;
+    }
+    stacks.push_back(got.value);
+  }
+  return stack_error::none;
+}
+
 std::size_t count_mappings() {
   std::ifstream file("/proc/self/maps");
   std::string line;
@@ -178,18 +191,12 @@ TEST(guarded_pool_limits, too_many_mappings_is_an_error_that_says_so) {
     how.guard_size = 4 * KiB;
     guarded_pool pool(how);
     std::vector<stack> stacks;
-    stacks.reserve(100'000);
-    pirn::stack_result got;
-    while ((got = pool.allocate(16 * KiB))) {
-      stacks.push_back(got.value);
-      CHECK_OR_RETURN(stacks.size() < 100'000, 1);
-    }
-    CHECK_OR_RETURN(got.error == stack_error::mapping_limit, 2);
-    CHECK_OR_RETURN(stacks.size() > 10'000, 3);
-    CHECK_OR_RETURN(is_guarded(stacks.back(), how.guard_size) && is_guarded(stacks.front(), how.guard_size), 4);
+    CHECK_OR_RETURN(fill(stacks, 100'000, pool, 16 * KiB) == stack_error::mapping_limit, 1);
+    CHECK_OR_RETURN(stacks.size() > 10'000, 2);
+    CHECK_OR_RETURN(is_guarded(stacks.back(), how.guard_size) && is_guarded(stacks.front(), how.guard_size), 3);
     pool.deallocate(stacks.back());
-    CHECK_OR_RETURN(pool.allocate(16 * KiB).value.limit() == stacks.back().limit(), 5);
-    CHECK_OR_RETURN(pool.allocate(16 * KiB).error == stack_error::mapping_limit, 6);
+    CHECK_OR_RETURN(pool.allocate(16 * KiB).value.limit() == stacks.back().limit(), 4);
+    CHECK_OR_RETURN(pool.allocate(16 * KiB).error == stack_error::mapping_limit, 5);
     for (const stack& each : stacks) {
       pool.deallocate(each);
     }
@@ -214,26 +221,20 @@ TEST(guarded_pool_limits, an_address_space_limit_is_an_error_and_running_code_go
         CHECK_OR_RETURN(setrlimit(RLIMIT_AS, &limits) == 0, 1);
         guarded_pool other;
         std::vector<stack> stacks;
-        stacks.reserve(100'000);
-        pirn::stack_result got;
-        while ((got = other.allocate(64 * KiB))) {
-          stacks.push_back(got.value);
-          CHECK_OR_RETURN(stacks.size() < 100'000, 2);
-        }
-        CHECK_OR_RETURN(got.error == stack_error::address_space, 3);
-        CHECK_OR_RETURN(stacks.size() > 1000, 4);  // smaller slabs were tried before giving up
+        CHECK_OR_RETURN(fill(stacks, 100'000, other, 64 * KiB) == stack_error::address_space, 2);
+        CHECK_OR_RETURN(stacks.size() > 1000, 3);  // smaller slabs were tried before giving up
         std::memset(stacks.back().limit(), 1, stacks.back().size());
         stack_test::run_on(stacks.back(), [&] { went_on = true; });
         for (const stack& each : stacks) {
           other.deallocate(each);
         }
-        CHECK_OR_RETURN(other.allocate(64 * KiB).value.limit() == stacks.back().limit(), 5);
+        CHECK_OR_RETURN(other.allocate(64 * KiB).value.limit() == stacks.back().limit(), 4);
         other.deallocate(stacks.back());
         return 0;
       }();
     });
     pool.deallocate(running);
-    CHECK_OR_RETURN(went_on || code != 0, 6);
+    CHECK_OR_RETURN(went_on || code != 0, 5);
     return code;
   });
   EXPECT_TRUE(child.exited_with(0)) << child.status << " " << child.error_output;
@@ -246,15 +247,9 @@ TEST(guarded_pool_limits, an_exhausted_address_space_is_an_error) {
   const stack_test::child_result child = in_child([] {
     guarded_pool pool;
     std::vector<stack> stacks;
-    stacks.reserve(10'000);
-    pirn::stack_result got;
-    while ((got = pool.allocate(64 * KiB * MiB))) {
-      stacks.push_back(got.value);
-      CHECK_OR_RETURN(stacks.size() < 10'000, 1);
-    }
-    CHECK_OR_RETURN(got.error == stack_error::address_space, 2);
+    CHECK_OR_RETURN(fill(stacks, 10'000, pool, 64 * KiB * MiB) == stack_error::address_space, 1);
     const stack small = pool.allocate(64 * KiB).value;  // there is still room for a small slab
-    CHECK_OR_RETURN(small, 3);
+    CHECK_OR_RETURN(small, 2);
     pool.deallocate(small);
     for (const stack& each : stacks) {
       pool.deallocate(each);
