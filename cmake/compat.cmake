@@ -2,6 +2,9 @@
 # written for libaco and usched with compat/*.h. Linked as C, as pirn::c is, whose file says why.
 
 file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/compat/*.cpp")
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64|i[3-6]86|aarch64|arm64)$")
+  list(FILTER sources EXCLUDE REGEX "/aco\\.cpp$")
+endif()
 if(NOT sources)
   return()
 endif()
@@ -10,7 +13,8 @@ target_link_libraries(pirn_compat_objects PRIVATE pirn::context Threads::Threads
 target_include_directories(pirn_compat_objects PRIVATE "${PROJECT_SOURCE_DIR}/compat" "${PROJECT_SOURCE_DIR}/src")
 target_compile_options(pirn_compat_objects PRIVATE -fno-exceptions -fno-rtti -fno-threadsafe-statics
                                                    -fasynchronous-unwind-tables -fstack-clash-protection
-                                                   -fvisibility=hidden)
+                                                   -fvisibility=hidden -fno-plt)
+# -fno-plt: the loader would look functions up on whatever stack they are called on first, and needs 3 KiB for it.
 pirn_warnings(pirn_compat_objects)
 
 add_library(pirn_compat SHARED $<TARGET_OBJECTS:pirn_compat_objects>)

@@ -68,6 +68,7 @@ __attribute__((tls_model("initial-exec"))) __thread thread_state here;
 /// A line on stderr, made without printf: it may be said on a share stack of one page.
 class line {
  public:
+  line() noexcept {}  // not that the text is cleared: that may be a call, which the loader looks up on this stack
   line& operator<<(const char* text) noexcept {
     while (*text != '\0' && size_ < sizeof text_ - 1) {
       text_[size_++] = *text++;
@@ -105,8 +106,8 @@ class line {
     return *this << at;
   }
 
-  char text_[400];
   std::size_t size_ = 0;
+  char text_[400];
 };
 
 /// `misused` is called where a function is not inlined: the good case has no frame.
@@ -162,16 +163,22 @@ PIRN_ALWAYS_INLINE void count_save(aco_save_stack_t& image, std::size_t size) no
   image.max_cpsz = size > image.max_cpsz ? size : image.max_cpsz;
   image.ct_save += size != 0 ? 1 : 0;
 }
-PIRN_ALWAYS_INLINE void count_load(aco_t* co) noexcept {
+/// What remains to be done when its image has been copied in.
+PIRN_ALWAYS_INLINE void settle(aco_t* co) noexcept {
+  aco_share_stack_t& on = *co->share_stack;
   const std::size_t size = co->save_stack.valid_sz;
   co->save_stack.ct_restore += size != 0 ? 1 : 0;
-  co->share_stack->align_validsz = size + sizeof(void*);
-  co->share_stack->owner = co;
+  on.align_validsz = size + sizeof(void*);
+  on.owner = co;
+  // A function whose last call is aco_yield jumps there: its registers were stored over this.
+  *static_cast<void**>(on.align_retptr) = reinterpret_cast<void*>(&aco_funcp_protector_asm);
 }
-/// Bytes of its frames, while it is suspended on its stack.
+/// Bytes of its frames, while it is suspended on its stack. None of a function that has jumped to aco_yield: its stack
+/// pointer is above where it began.
 PIRN_ALWAYS_INLINE std::size_t live_size(const aco_t* co) noexcept {
-  return static_cast<std::size_t>(static_cast<char*>(co->share_stack->align_retptr) -
-                                  static_cast<char*>(co->reg[ACO_REG_IDX_SP]));
+  const auto* const sp = static_cast<const char*>(co->reg[ACO_REG_IDX_SP]);
+  const auto* const end = static_cast<const char*>(co->share_stack->align_retptr);
+  return sp < end ? static_cast<std::size_t>(end - sp) : 0;
 }
 PIRN_ALWAYS_INLINE void clear_registers(word* sp) noexcept {
   __builtin_memset(sp - kept_words, 0, kept_words * sizeof(word));
@@ -223,7 +230,7 @@ PIRN_ALWAYS_INLINE void load(aco_t* co) noexcept {
     from = buffer_of(co);
   }
   pirn::detail::copy_image(to, from, bytes);
-  count_load(co);
+  settle(co);
 }
 
 /// `save` and `load` where both images lie beside their coroutines and have no registers: what ten million coroutines
@@ -251,7 +258,7 @@ PIRN_ALWAYS_INLINE bool exchange_small(aco_t* owner, aco_t* co) noexcept {
   for (std::size_t i = 0; i < room / sizeof(word) && i < co->save_stack.valid_sz / sizeof(word); ++i) {
     to[i] = room_of(co)[i];
   }
-  count_load(co);
+  settle(co);
   return true;
 }
 
@@ -318,6 +325,10 @@ void told_start() {
 }
 
 void prepare(aco_t* co) noexcept {
+  // An image of nothing, at the beginning of its buffer.
+  const unsigned char where = co->kept & outside;
+  co->save_stack.ptr = where != 0 ? buffer_of(co) : room_of(co);
+  co->save_stack.valid_sz = 0;
   co->reg[ACO_REG_IDX_RETADDR] =
       pirn_aco::watched() ? reinterpret_cast<void*>(&told_start) : reinterpret_cast<void*>(co->fp);
   co->reg[ACO_REG_IDX_SP] = co->share_stack->align_retptr;
@@ -325,11 +336,9 @@ void prepare(aco_t* co) noexcept {
   for (std::size_t i = 0; i < sizeof here.initial.words / sizeof(void*); ++i) {
     co->reg[ACO_REG_IDX_FPU + i] = here.initial.words[i];
   }
+  // In one word with what was just assigned.
   co->is_end = 0;
-  // An image of nothing, at the beginning of its buffer.
-  co->save_stack.ptr = is_outside(co) ? buffer_of(co) : room_of(co);
-  co->kept &= outside;
-  co->save_stack.valid_sz = 0;
+  co->kept = where;
 }
 
 template <environment env>

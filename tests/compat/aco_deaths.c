@@ -1,0 +1,179 @@
+/* aco.h: what ends the process, and what it says then. */
+#include "aco.h"
+
+#include "check.h"
+#include "aco_assert_override.h"
+
+/* ---- memory that is exhausted when the test says so --------------------------------------------------------------- */
+
+#if !defined(PIRN_TEST_ASAN) && defined(__GLIBC__)
+#define HAVE_EXHAUSTION 1
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern void* __libc_malloc(size_t size);
+static size_t refused_from = (size_t)-1;
+void* malloc(size_t size) { return size >= refused_from ? NULL : __libc_malloc(size); }
+#ifdef __cplusplus
+}
+#endif
+#endif
+
+static aco_t* main_co;
+
+static aco_t* on_stack_of(size_t size, aco_cofuncp_t function) {
+  main_co = aco_create(NULL, NULL, 0, NULL, NULL);
+  return aco_create(main_co, aco_share_stack_new(size), 0, function, NULL);
+}
+
+static void just_return(void) { aco_yield(); }
+static void return_from_it(void) {
+  aco_t* co;
+  aco_thread_init(NULL);
+#ifdef PIRN_TEST_ASAN
+  co = on_stack_of(0, just_return);
+#else
+  co = on_stack_of(1, just_return); /* the message fits on the smallest stack */
+#endif
+  aco_resume(co);
+  aco_resume(co);
+}
+static void return_on_a_shared_stack(void) {
+  aco_t *co, *other;
+  aco_thread_init(NULL);
+  co = on_stack_of(0, just_return);
+  other = aco_create(main_co, co->share_stack, 0, just_return, NULL);
+  aco_resume(co);
+  aco_resume(other);
+  aco_resume(co);
+}
+
+static void own_last_word(void) {
+  CHECK(aco_get_co() != NULL && aco_get_co()->fp == just_return && aco_get_arg() == NULL);
+  fputs("my last word\n", stderr);
+}
+static void return_with_last_word(void) {
+  aco_t* co;
+  aco_thread_init(own_last_word);
+  co = on_stack_of(0, just_return);
+  aco_resume(co);
+  aco_resume(co);
+}
+
+static void write_below(void) {
+  *(volatile char*)((char*)aco_get_co()->share_stack->ptr - 1) = 1;
+  aco_exit();
+}
+static void hit_the_guard(void) { aco_resume(on_stack_of(0, write_below)); }
+
+static void just_exit(void) { aco_exit(); }
+static void resume_the_ended(void) {
+  aco_t* const co = on_stack_of(0, just_exit);
+  aco_resume(co);
+  aco_resume(co);
+}
+static void switch_to_the_ended(void) {
+  aco_t* const co = on_stack_of(0, just_exit);
+  aco_resume(co);
+  acosw(main_co, co);
+}
+static void resume_main(void) {
+  on_stack_of(0, just_exit);
+  aco_resume(main_co);
+}
+static void yield_outside(void) { aco_yield(); }
+static void exit_outside(void) { aco_exit(); }
+static void create_without_stack(void) { aco_create(aco_create(NULL, NULL, 0, NULL, NULL), NULL, 0, just_exit, NULL); }
+static void destroy_a_stack_in_use(void) {
+  aco_t* const co = on_stack_of(0, just_return);
+  aco_resume(co);
+  aco_share_stack_destroy(co->share_stack);
+}
+static void destroy_nothing(void) { aco_destroy(NULL); }
+static void reset_itself(void) { aco_reset(aco_get_co()); }
+static void reset_the_running(void) { aco_resume(on_stack_of(0, reset_itself)); }
+
+static void yield_deep(void) {
+  char bytes[3000];
+  memset(bytes, 1, sizeof bytes);
+  __asm__ volatile("" : : "r"(bytes) : "memory");
+  aco_yield();
+  __asm__ volatile("" : : "r"(bytes) : "memory");
+  aco_exit();
+}
+static void overflow(void) {
+  aco_t *co, *other;
+  char* memory;
+  main_co = aco_create(NULL, NULL, 0, NULL, NULL);
+  co = aco_create(main_co, aco_share_stack_new2(1 << 20, 0), 0, yield_deep, NULL);
+  other = aco_create(main_co, co->share_stack, 0, just_exit, NULL);
+  aco_resume(co);
+  /* As if the stack had been smaller than what lies on it. */
+  memory = (char*)co->share_stack->align_retptr - 1000;
+  co->share_stack->align_limit = (size_t)((char*)co->share_stack->align_retptr - memory);
+  aco_resume(other);
+}
+
+static void huge_stack(void) { aco_share_stack_new((size_t)-1 - (1 << 20)); }
+static void largest_stack(void) { aco_share_stack_new((size_t)-1 - 100); }
+#ifdef HAVE_EXHAUSTION
+static void no_coroutine(void) {
+  refused_from = sizeof(aco_t);
+  aco_create(NULL, NULL, 0, NULL, NULL);
+}
+static void no_unguarded_stack(void) {
+  refused_from = 1 << 20;
+  aco_share_stack_new2(1 << 20, 0);
+}
+static void no_state_of_a_stack(void) {
+  refused_from = sizeof(aco_share_stack_t);
+  aco_share_stack_new2(0, 1);
+}
+static void no_image(void) {
+  aco_t* const co = on_stack_of(0, yield_deep);
+  aco_t* const other = aco_create(main_co, co->share_stack, 0, just_exit, NULL);
+  aco_resume(co);
+  refused_from = 3000;
+  aco_resume(other);
+}
+#endif
+
+static void fail_assertion(void) { assert(main_co == (aco_t*)1); }
+static void fail_pointer(void) { assertptr(main_co); }
+static void fail_allocation(void) { assertalloc_ptr(main_co); }
+static void fail_allocation_bool(void) { assertalloc_bool(main_co != NULL); }
+
+int main(void) {
+  CHECK_DIES(return_from_it, SIGABRT, "returned from its function 0x");
+  CHECK_DIES(return_from_it, SIGABRT, "instead of calling aco_exit()");
+  CHECK_DIES(return_on_a_shared_stack, SIGABRT, "instead of calling aco_exit()");
+  CHECK_DIES(return_with_last_word, SIGABRT, "my last word");
+#ifndef PIRN_TEST_ASAN
+  CHECK_DIES(hit_the_guard, SIGSEGV, "");
+#else
+  CHECK_DIES(hit_the_guard, 0, "SEGV");
+#endif
+  CHECK_DIES(resume_the_ended, SIGABRT, "has called aco_exit");
+  CHECK_DIES(switch_to_the_ended, SIGABRT, "resumed after its aco_exit");
+  CHECK_DIES(resume_main, SIGABRT, "aco_resume: not a coroutine");
+  CHECK_DIES(yield_outside, SIGABRT, "aco_yield: called outside");
+  CHECK_DIES(exit_outside, SIGABRT, "aco_exit: called outside");
+  CHECK_DIES(create_without_stack, SIGABRT, "aco_create: a coroutine needs a share stack");
+  CHECK_DIES(destroy_a_stack_in_use, SIGABRT, "aco_share_stack_destroy");
+  CHECK_DIES(destroy_nothing, SIGABRT, "aco_destroy: null");
+  CHECK_DIES(reset_the_running, SIGABRT, "aco_reset");
+  CHECK_DIES(overflow, SIGABRT, "has left its share stack");
+  CHECK_DIES(huge_stack, SIGABRT, "aco_share_stack_new2: memory exhausted: no ");
+  CHECK_DIES(largest_stack, SIGABRT, "aco_share_stack_new2: memory exhausted: no ");
+#ifdef HAVE_EXHAUSTION
+  CHECK_DIES(no_coroutine, SIGABRT, "aco_create: memory exhausted: no ");
+  CHECK_DIES(no_unguarded_stack, SIGABRT, "aco_share_stack_new2: memory exhausted: no 1048576 bytes for a share stack");
+  CHECK_DIES(no_state_of_a_stack, SIGABRT, "bytes for a share stack's state");
+  CHECK_DIES(no_image, SIGABRT, "bytes for the image of a coroutine");
+#endif
+  CHECK_DIES(fail_assertion, SIGABRT, "assertion failed: main_co == (aco_t*)1");
+  CHECK_DIES(fail_pointer, SIGABRT, "main_co is null");
+  CHECK_DIES(fail_allocation, SIGABRT, "memory exhausted: main_co is null");
+  CHECK_DIES(fail_allocation_bool, SIGABRT, "aco_deaths.c");
+  return 0;
+}
