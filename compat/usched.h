@@ -16,36 +16,36 @@ struct ustack;
 
 /* A dispatcher. Zero it and set the callbacks before usched_run; the rest is the library's. */
 struct usched {
-  void *s_anchor; /* Where the outermost frames of its threads begin, from the first usched_run on. */
-  void *s_buf;    /* What usched_run keeps on its stack. */
-  /* Who runs next: a new thread, or one that has blocked, whose stack is in its buffer by now; or NULL to let usched_run
-     return. It may wait. It is called on the native stack, not on behalf of any thread. */
-  struct ustack *(*s_next)(struct usched *);
+  void* s_anchor; /* Where the outermost frames of its threads begin, from the first usched_run on. */
+  void* s_buf;    /* What usched_run keeps on its stack. */
+  /* Who runs next: a new thread, or one that has blocked, whose stack is in its buffer by now; or NULL to let
+     usched_run return. It may wait. It is called on the native stack, not on behalf of any thread. */
+  struct ustack* (*s_next)(struct usched*);
   /* A buffer of at least so many bytes, of any alignment. Where there is none it does not return: it may call
      ustack_abort, or longjmp to an outer frame of the thread, which then runs on, or out of usched_run. */
-  void *(*s_alloc)(struct usched *, int);
+  void* (*s_alloc)(struct usched*, int);
   /* Takes back a buffer that is too small, with its length: one of s_alloc's or the one given to ustack_init. */
-  void (*s_free)(struct usched *, void *, int);
+  void (*s_free)(struct usched*, void*, int);
 };
 
 /* A thread: may be part of a structure of the user's. It must stay where it is until it has ended. */
 struct ustack {
-  struct usched *u_sched;
-  void *u_bottom; /* NULL until it begins; then the end of its outermost frame. */
-  void *u_top;    /* While it is blocked: where its innermost frame begins. */
-  void *u_stack;  /* The buffer, or NULL. It stays until somebody frees it, also when the thread has ended. */
+  struct usched* u_sched;
+  void* u_bottom; /* NULL until it begins; then the end of its outermost frame. */
+  void* u_top;    /* While it is blocked: where its innermost frame begins. */
+  void* u_stack;  /* The buffer, or NULL. It stays until somebody frees it, also when the thread has ended. */
   int u_len;      /* Length of the buffer. */
-  void *u_cont;   /* While it is blocked: where to go on, inside the buffer. */
-  void (*u_f)(void *arg);
-  void *u_arg;
+  void* u_cont;   /* While it is blocked: where to go on, inside the buffer. */
+  void (*u_f)(void* arg);
+  void* u_arg;
 };
 
 /* Runs threads until s_next returns NULL. While any thread of `s` is blocked, it may be called again only where it was
    called before or less deep in the stack of the same OS thread; else it ends the program with a message. */
-void usched_run(struct usched *s);
-/* Makes `u` a thread that will run f(arg). `stack` may be a buffer of `len` bytes for what of its stack is in use while it
-   is blocked, or NULL; one that turns out too small is given to s_free. */
-void ustack_init(struct ustack *u, struct usched *s, void (*f)(void *), void *arg, void *stack, int len);
+void usched_run(struct usched* s);
+/* Makes `u` a thread that will run f(arg). `stack` may be a buffer of `len` bytes for what of its stack is in use while
+   it is blocked, or NULL; one that turns out too small is given to s_free. */
+void ustack_init(struct ustack* u, struct usched* s, void (*f)(void*), void* arg, void* stack, int len);
 /* Blocks the running thread: returns when s_next has returned it again. */
 void ustack_block(void);
 void usched_block(void);
@@ -53,7 +53,7 @@ void usched_block(void);
 void ustack_abort(void);
 void usched_abort(void);
 /* The running thread. Ends the program with a message where none runs. */
-struct ustack *ustack_self(void);
+struct ustack* ustack_self(void);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -38,8 +38,7 @@ struct resting {
 struct dispatcher {
   usched* of = nullptr;
   swap_place place;
-  arch::context run;    // usched_run
-  arch::context fresh;  // a loop that is about to begin
+  arch::context run;  // usched_run
   [[no_unique_address]] swap_sanitizer run_sanitizer;
   [[no_unique_address]] swap_sanitizer loop_sanitizer;
   [[no_unique_address]] swap_sanitizer choosing;  // s_next, when a thread has blocked
@@ -69,15 +68,23 @@ std::size_t image_size(const ustack& thread) noexcept {
   copy_image(thread.u_top, thread.u_stack, size);
   arch::switch_last(rest_of(thread).where, 0, 0);
 }
-[[noreturn]] PIRN_UNSANITIZED void resume_from_below(arch::word thread, arch::word) {
+[[noreturn]] PIRN_UNSANITIZED PIRN_NONE void resume_from_below(void* /*pc*/, void* /*sp*/, void* /*fp*/,
+                                                               arch::word thread, arch::word, arch::word, arch::word) {
   resume(*reinterpret_cast<ustack*>(thread));
+}
+/// Calls `entry` on the stack that ends at `top`; nothing of the caller is needed any more.
+template <arch::transfer_entry entry>
+[[noreturn]] PIRN_ALWAYS_INLINE void enter_for_good(void* top, void* first, void* second) noexcept {
+  arch::peer nobody;
+  arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(first), reinterpret_cast<arch::word>(second), 0,
+                                         0};
+  arch::transfer_into<entry>(top, nobody, words);
+  __builtin_unreachable();
 }
 
 /// The dispatching loop: belongs to the image of whoever blocks in it.
-[[noreturn]] void loop(arch::word here, arch::word first) {
-  dispatcher& self = *reinterpret_cast<dispatcher*>(here);
+[[noreturn]] PIRN_ALWAYS_INLINE void loop(dispatcher& self, ustack* next) {
   self.loop_sanitizer.arrive();
-  auto* next = reinterpret_cast<ustack*>(first);
   for (;; next = nullptr) {
     if (next == nullptr) {
       next = self.of->s_next(self.of);
@@ -90,16 +97,22 @@ std::size_t image_size(const ustack& thread) noexcept {
       const std::size_t size = image_size(*next);
       self.loop_sanitizer.leave_for_good(rest_of(*next).sanitizer);
       swap_sanitizer::clear(next->u_top, size);
-      char* const floor = swap_floor();
-      char* const below = self.place.below(size);
-      arch::enter_last((below < floor ? below : floor) - arch::red_zone, &resume_from_below,
-                       reinterpret_cast<arch::word>(next), 0);
+      enter_for_good<&resume_from_below>(self.place.below(size, swap_floor()), next, nullptr);
     }
     next->u_bottom = self.place.end();
     current = next;
     next->u_f(next->u_arg);  // which may have freed it
     current = nullptr;
   }
+}
+[[noreturn]] PIRN_NONE void begin(void* pc, void* sp, void* fp, arch::word here, arch::word, arch::word, arch::word) {
+  dispatcher& self = *reinterpret_cast<dispatcher*>(here);
+  self.run = {pc, sp, fp};
+  loop(self, nullptr);
+}
+[[noreturn]] PIRN_NONE void begin_anew(void* /*pc*/, void* /*sp*/, void* /*fp*/, arch::word here, arch::word next,
+                                       arch::word, arch::word) {
+  loop(*reinterpret_cast<dispatcher*>(here), reinterpret_cast<ustack*>(next));
 }
 
 /// The other side of ustack_block, below the image that it saves.
@@ -118,7 +131,7 @@ std::size_t image_size(const ustack& thread) noexcept {
   if (next != nullptr && next->u_bottom != nullptr) [[likely]] {
     self.choosing.leave(rest_of(*next).sanitizer);
     if (image_size(*next) > size) [[unlikely]] {
-      arch::enter_last(self.place.below(image_size(*next)), &resume_from_below, reinterpret_cast<arch::word>(next), 0);
+      enter_for_good<&resume_from_below>(self.place.below(image_size(*next)), next, nullptr);
     }
     resume(*next);
   }
@@ -127,8 +140,7 @@ std::size_t image_size(const ustack& thread) noexcept {
     arch::switch_last(self.run, 0, 0);
   }
   self.choosing.leave(self.loop_sanitizer);
-  self.fresh = arch::prepare(self.place.top(), &loop);
-  arch::switch_last(self.fresh, reinterpret_cast<arch::word>(&self), reinterpret_cast<arch::word>(next));
+  enter_for_good<&begin_anew>(self.place.top(), &self, next);
 }
 
 /// Makes the buffer large enough for an image of `size` bytes and what rests beside it.
@@ -186,11 +198,10 @@ void usched_run(usched* s) {
   s->s_buf = &self;
   ustack* const outer = current;
   current = nullptr;
-  self.fresh = arch::prepare(self.place.top(), &loop);
-  arch::word here = reinterpret_cast<arch::word>(&self);
-  arch::word nobody = 0;
   self.run_sanitizer.leave(self.loop_sanitizer);
-  arch::switch_to(self.run, self.fresh, here, nobody);
+  arch::peer resumer;
+  arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(&self), 0, 0, 0};
+  arch::transfer_into<&begin>(self.place.top(), resumer, words);
   self.run_sanitizer.arrive();
   self.choosing.discard();
   current = outer;
@@ -224,8 +235,7 @@ PIRN_UNSANITIZED void ustack_abort() {
   swap_sanitizer::clear(floor, static_cast<std::size_t>(self.place.end() - floor));
   swap_sanitizer ended;
   ended.leave_for_good(self.loop_sanitizer);
-  self.fresh = arch::prepare(self.place.top(), &loop);
-  arch::switch_last(self.fresh, reinterpret_cast<arch::word>(&self), 0);
+  enter_for_good<&begin_anew>(self.place.top(), &self, nullptr);
 }
 void usched_abort() { ustack_abort(); }
 

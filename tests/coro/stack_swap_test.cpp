@@ -199,7 +199,7 @@ TEST_P(Orders, ThousandsBlockAnywhere) {
 #if defined(PIRN_TSAN)
   constexpr unsigned many = 100;  // its fibers are few
 #else
-  constexpr unsigned many = 3000;
+  constexpr unsigned many = 1000;
 #endif
   world w(GetParam());
   std::uint64_t ended = 0;

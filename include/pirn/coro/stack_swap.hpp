@@ -190,17 +190,25 @@ class swap_core {
     copy_image(place_.end() - thread.size_, thread.buffer_, thread.size_);
     arch::switch_last(thread.context_, 0, 0);
   }
-  [[noreturn]] PIRN_UNSANITIZED static void resume_from_below(arch::word core, arch::word thread) {
+  [[noreturn]] PIRN_UNSANITIZED PIRN_NONE static void resume_from_below(void* /*pc*/, void* /*sp*/, void* /*fp*/,
+                                                                        arch::word core, arch::word thread, arch::word,
+                                                                        arch::word) {
     reinterpret_cast<swap_core*>(core)->resume(*reinterpret_cast<swap_thread*>(thread));
   }
   /// The same from anywhere in the dispatching loop, whose frame is where the image goes.
   [[noreturn]] void resume_over_loop(swap_thread& thread) noexcept {
     loop_sanitizer_.leave_for_good(thread.sanitizer_);
     swap_sanitizer::clear(place_.end() - thread.size_, thread.size_);
-    char* const floor = swap_floor();
-    char* const below = place_.below(thread.size_);
-    arch::enter_last((below < floor ? below : floor) - arch::red_zone, &resume_from_below,
-                     reinterpret_cast<arch::word>(this), reinterpret_cast<arch::word>(&thread));
+    enter_for_good<&resume_from_below>(place_.below(thread.size_, swap_floor()), &thread);
+  }
+  /// Calls `entry` on the stack that ends at `top`; nothing of the caller is needed any more.
+  template <arch::transfer_entry entry>
+  [[noreturn]] PIRN_ALWAYS_INLINE void enter_for_good(void* top, swap_thread* thread) noexcept {
+    arch::peer nobody;
+    arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(this), reinterpret_cast<arch::word>(thread), 0,
+                                           0};
+    arch::transfer_into<entry>(top, nobody, words);
+    __builtin_unreachable();
   }
   [[noreturn]] void return_to_run() noexcept {
     loop_sanitizer_.leave_for_good(main_sanitizer_);
@@ -228,7 +236,6 @@ class swap_core {
   swap_place place_;
   swap_statistics statistics_;
   arch::context run_;        // the caller of run
-  arch::context fresh_;      // a dispatching loop that is about to begin
   std::size_t started_ = 0;  // threads of control that have begun and not ended
   swap_thread* unwound_ = nullptr;
   std::optional<forced_unwind> unwinding_;
@@ -329,11 +336,10 @@ class stack_swap : detail::swap_core {
       return swap_error::too_deep;
     }
     running_ = true;
-    fresh_ = arch::prepare(place_.top(), &loop);
-    arch::word self = reinterpret_cast<arch::word>(this);
-    arch::word first = 0;
     main_sanitizer_.leave(loop_sanitizer_);
-    arch::switch_to(run_, fresh_, self, first);
+    arch::peer resumer;
+    arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(this), 0, 0, 0};
+    arch::transfer_into<&begin>(place_.top(), resumer, words);
     main_sanitizer_.arrive();
     running_ = false;
     if (thrown_ != nullptr) {
@@ -342,28 +348,35 @@ class stack_swap : detail::swap_core {
     return swap_error::none;
   }
 
-  /// The dispatching loop. It belongs to the image of whoever blocks in it, and begins anew when the next is fresh.
-  [[noreturn]] static void loop(arch::word dispatcher, arch::word first) {
+  [[noreturn]] PIRN_NONE static void begin(void* pc, void* sp, void* fp, arch::word dispatcher, arch::word, arch::word,
+                                           arch::word) {
+    stack_swap& self = *reinterpret_cast<stack_swap*>(dispatcher);
+    self.run_ = {pc, sp, fp};
+    self.loop_sanitizer_.arrive();
+    self.loop(self.policy_.next());
+  }
+  [[noreturn]] PIRN_NONE static void begin_anew(void* /*pc*/, void* /*sp*/, void* /*fp*/, arch::word dispatcher,
+                                                arch::word next, arch::word, arch::word) {
     stack_swap& self = *reinterpret_cast<stack_swap*>(dispatcher);
     self.loop_sanitizer_.arrive();
-    auto* next = reinterpret_cast<swap_thread*>(first);
-    if (next == nullptr) {
-      next = self.policy_.next();
-    }
+    self.loop(reinterpret_cast<swap_thread*>(next));
+  }
+  /// The dispatching loop. It belongs to the image of whoever blocks in it, and begins anew when the next is fresh.
+  [[noreturn]] PIRN_ALWAYS_INLINE void loop(swap_thread* next) {
     while (next != nullptr) {
       if (next->state_ != swap_thread::fresh) {
-        if (next->state_ != self.address()) [[unlikely]] {
-          self.look_at(*next);
+        if (next->state_ != address()) [[unlikely]] {
+          look_at(*next);
         }
-        self.resume_over_loop(*next);
+        resume_over_loop(*next);
       }
-      if (const ending how = self.launch(*next); how != ending::returned) [[unlikely]] {
-        self.end_of_unwind(how);
+      if (const ending how = launch(*next); how != ending::returned) [[unlikely]] {
+        end_of_unwind(how);
       }
-      self.end_current();
-      next = self.policy_.next();
+      end_current();
+      next = policy_.next();
     }
-    self.return_to_run();
+    return_to_run();
   }
 
   PIRN_ALWAYS_INLINE void end(swap_thread& thread) noexcept {
@@ -489,8 +502,7 @@ class stack_swap : detail::swap_core {
       self.current_ = &self.nobody_;
       arch::switch_last(self.run_, 0, 0);
     }
-    self.fresh_ = arch::prepare(self.place_.top(), &loop);
-    arch::switch_last(self.fresh_, dispatcher, next);
+    self.template enter_for_good<&begin_anew>(self.place_.top(), reinterpret_cast<swap_thread*>(next));
   }
 
   Policy& policy_;

@@ -5,7 +5,7 @@
 //      | frames of who called run |
 //      +--------------------------+ sp of run
 //      | red zone, alignment      |
-//      +--------------------------+ top      a fresh dispatching loop is prepared here
+//      +--------------------------+ top      the dispatching loop begins here
 //      | root frame               |          the same whoever runs, so no image holds it
 //      +--------------------------+ end      where a line of the cache ends
 //      | dispatching loop         |
@@ -20,7 +20,8 @@
 //      | frames of who copies     |  below the images of both whom it saves and whom it restores
 //      +--------------------------+
 //
-// A context that was suspended by `transfer_into` is resumed by `switch_last`: all switches of arch.hpp leave pc, sp
+// Every stack in this picture is the same one, so it is entered by `transfer_into`, which writes nothing below sp. A
+// context that was suspended by `transfer_into` is resumed by `switch_last`: all switches of arch.hpp leave pc, sp
 // and fp behind in the same way, and the words that arrive with them are not looked at here. So the context lies in
 // memory that nobody who runs on the stack can reach, and the last instructions of a resumption read nothing below the
 // new sp.
@@ -66,7 +67,7 @@ class swap_place {
   [[nodiscard]] bool is_below(const char* floor) const noexcept {
     return reinterpret_cast<arch::word>(top()) <= reinterpret_cast<arch::word>(floor) - arch::red_zone;
   }
-  /// What a fresh dispatching loop is prepared at.
+  /// Where a dispatching loop begins.
   [[nodiscard]] void* top() const noexcept { return end_ + root_bytes; }
   [[nodiscard]] PIRN_ALWAYS_INLINE char* end() const noexcept { return end_; }
   /// Bytes of the image of who is suspended at `sp`, a multiple of swap_block.
@@ -76,6 +77,10 @@ class swap_place {
   }
   /// The highest address at which a stack may begin that leaves images of `size` bytes alone.
   [[nodiscard]] PIRN_ALWAYS_INLINE char* below(std::size_t size) const noexcept { return end_ - size - arch::red_zone; }
+  /// The same that leaves alone what is above `floor`, too.
+  [[nodiscard]] char* below(std::size_t size, char* floor) const noexcept {
+    return (end_ - size < floor ? end_ - size : floor) - arch::red_zone;
+  }
 
  private:
   static constexpr std::size_t cache_line = 64;
