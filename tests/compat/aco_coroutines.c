@@ -188,7 +188,7 @@ static void test_image(void) {
   const char* at;
   aco_resume(first);
   aco_resume(first);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(PIRN_TEST_ASAN) /* which may put locals elsewhere */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(PIRN_TEST_SANITIZED) /* which may put locals elsewhere */
   at = (const char*)where;
   CHECK(at > (char*)first->reg[ACO_REG_IDX_SP] && at < (char*)stack->align_highptr && *where == 107);
   aco_resume(second);

@@ -6,7 +6,7 @@
 
 /* ---- memory that is exhausted when the test says so --------------------------------------------------------------- */
 
-#if !defined(PIRN_TEST_ASAN) && defined(__GLIBC__)
+#if !defined(PIRN_TEST_SANITIZED) && defined(__GLIBC__)
 #define HAVE_EXHAUSTION 1
 #ifdef __cplusplus
 extern "C" {
@@ -30,7 +30,7 @@ static void just_return(void) { aco_yield(); }
 static void return_from_it(void) {
   aco_t* co;
   aco_thread_init(NULL);
-#ifdef PIRN_TEST_ASAN
+#ifdef PIRN_TEST_SANITIZED
   co = on_stack_of(0, just_return);
 #else
   co = on_stack_of(1, just_return); /* the message fits on the smallest stack */
@@ -148,7 +148,7 @@ int main(void) {
   CHECK_DIES(return_from_it, SIGABRT, "instead of calling aco_exit()");
   CHECK_DIES(return_on_a_shared_stack, SIGABRT, "instead of calling aco_exit()");
   CHECK_DIES(return_with_last_word, SIGABRT, "my last word");
-#ifndef PIRN_TEST_ASAN
+#ifndef PIRN_TEST_SANITIZED
   CHECK_DIES(hit_the_guard, SIGSEGV, "");
 #else
   CHECK_DIES(hit_the_guard, 0, "SEGV");
