@@ -28,6 +28,7 @@ int main() {
   }
 #endif
   check_coroutines();
+  check_copied();
   check_unwinding();
   std::printf("%d checks, %d failed\n", checks, failures);
   return failures == 0 ? 0 : 1;

@@ -30,6 +30,7 @@ class memory {
 };
 
 void check_coroutines();
+void check_copied();
 void check_unwinding();
 
 }  // namespace conformance
