@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <utility>
 
@@ -26,21 +27,21 @@ struct setting {
 /// How often coroutines have been resumed, counted by themselves.
 inline std::uint64_t turns = 0;
 
-/// What a coroutine with `Bytes` bytes of local variables does. Their address is out, so they stay in the frame.
+/// What a coroutine with `Bytes` bytes of local variables does, until `yield` returns false. Their address is out, so
+/// they stay in the frame.
 template <std::size_t Bytes, typename Yield>
 void body(Yield yield) {
   if constexpr (Bytes != 0) {
     unsigned char bytes[Bytes];
     std::memset(bytes, 1, sizeof bytes);
     asm volatile("" : : "r"(bytes) : "memory");
-    for (;;) {
+    do {
       ++turns;
-      yield();
-    }
-  }
-  for (;;) {
-    ++turns;
-    yield();
+    } while (yield());
+  } else {
+    do {
+      ++turns;
+    } while (yield());
   }
 }
 
@@ -93,15 +94,24 @@ void rows(const char* impl, const char* note) {
       kind.create(i);
     }
   });
+  std::vector<std::uint32_t> order;
   if (what.order == "random") {
-    std::mt19937_64 random(1);
-    kind.shuffle(random);
+    order.resize(n);
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), std::mt19937(1));
   }
-  const auto resume_all = [&] {
-    for (std::uint64_t i = 0; i < n; ++i) {
-      kind.resume(i);
+  const auto for_all = [&](auto run) {
+    if (order.empty()) {
+      for (std::uint64_t i = 0; i < n; ++i) {
+        run(i);
+      }
+    } else {
+      for (const std::uint32_t i : order) {
+        run(i);
+      }
     }
   };
+  const auto resume_all = [&] { for_all([&](std::uint64_t i) { kind.resume(i); }); };
   resume_all();  // to where they yield for the first time
   const std::uint64_t rounds = (what.resumes + n - 1) / n;
   const double resume = timed(rounds * n, [&] {
@@ -111,11 +121,7 @@ void rows(const char* impl, const char* note) {
   });
   check(turns == (rounds + 1) * n, "every resumed coroutine runs once");
   const double peak = peak_mib();
-  const double destroy = timed(n, [&] {
-    for (std::uint64_t i = 0; i < n; ++i) {
-      kind.destroy(i);
-    }
-  });
+  const double destroy = timed(n, [&] { for_all([&](std::uint64_t i) { kind.destroy(i); }); });
   row("resume", "ns", resume);
   row("peak", "MiB", peak);
   row("create", "ns", create);

@@ -14,7 +14,10 @@ namespace {
 
 template <std::size_t Bytes>
 void coroutine() {
-  bench::aco::body<Bytes>([]() __attribute__((always_inline)) { aco_yield(); });
+  bench::aco::body<Bytes>([]() __attribute__((always_inline)) {
+    aco_yield();
+    return true;
+  });
 }
 
 class kind {
@@ -31,10 +34,6 @@ class kind {
   void create(std::uint64_t i) { all_[i] = aco_create(main_, shared_, 0, coroutine_, nullptr); }
   void resume(std::uint64_t i) { aco_resume(all_[i]); }
   void destroy(std::uint64_t i) { aco_destroy(all_[i]); }
-  template <typename Random>
-  void shuffle(Random& random) {
-    std::shuffle(all_.begin(), all_.end(), random);
-  }
 
  private:
   aco_cofuncp_t coroutine_;

@@ -1,0 +1,44 @@
+// What pirn's own implementations share: coroutines of one type, on stacks of one source.
+#pragma once
+
+#include "aco.hpp"
+
+namespace bench::aco {
+
+template <typename Coroutine, typename Source>
+class coroutines {
+ public:
+  template <typename... Arguments>
+  explicit coroutines(const setting& what, const Arguments&... arguments)
+      : make_(with_bytes_for(what.image,
+                             [](auto bytes) -> maker {
+                               return [](Source& source) {
+                                 return Coroutine(source, [](typename Coroutine::yield& yield) {
+                                   body<decltype(bytes)::value>([&yield]() __attribute__((always_inline)) {
+                                     yield();
+                                     return !ending_;
+                                   });
+                                 });
+                               };
+                             })),
+        source_(arguments...),
+        all_(what.coroutines) {}
+
+  void create(std::uint64_t i) { all_[i] = make_(source_); }
+  void resume(std::uint64_t i) { all_[i].resume(); }
+  /// Lets it run to its end, as one that is no longer needed should: the unwinding of a suspended one takes longer.
+  void destroy(std::uint64_t i) {
+    ending_ = true;
+    all_[i].resume();
+    all_[i] = Coroutine();
+  }
+
+ private:
+  using maker = Coroutine (*)(Source& source);
+  static inline bool ending_ = false;
+  maker make_;
+  Source source_;
+  std::vector<Coroutine> all_;
+};
+
+}  // namespace bench::aco

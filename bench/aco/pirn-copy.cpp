@@ -1,0 +1,13 @@
+// pirn's coroutines on one copy_stack.
+#include "coroutines.hpp"
+#include "pirn/coro/copied_coroutine.hpp"
+
+namespace {
+
+struct kind : bench::aco::coroutines<pirn::copied_coroutine<void()>, pirn::copy_stack> {
+  explicit kind(const bench::aco::setting& what) : coroutines(what, std::size_t{1} << 16) {}
+};
+
+}  // namespace
+
+int main() { bench::aco::rows<kind>("pirn-copy", "images of the size that is needed"); }
