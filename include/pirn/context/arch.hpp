@@ -1,6 +1,8 @@
-// THE contract of the context layer. Each ISA file defines the names below, in this order, and nothing else.
+// THE contract of the context layer. Each ISA file defines the names below, in this order, and nothing else; those for
+// turns stand in arch_x86_64_turns.hpp, and for the others in arch_turns.hpp.
 //
 //   word           an unsigned integer that fits a general register
+//   no_word        a word of which nobody will ask what it holds
 //   value_words    how many words of values `transfer` carries each way (4)
 //   red_zone       bytes below sp that a leaf function may use without moving sp
 //   switch_zone    bytes below the sp of a suspended context that hold part of its state
@@ -19,6 +21,17 @@
 //   switch_last    the last switch of a context to one whose state is in memory
 //   enter_last     the same to a function on a fresh stack, without `prepare`
 //   shadow_stack_active   whether the kernel checks returns against a shadow stack, which no switch here moves
+//
+// Turns: `transfer` between two sides that are never alike, a producer and its consumer. One word goes to the producer,
+// two to the consumer.
+//   producer_entry      where a producer begins, for `prepare`: calls Run::run(consumer, word), which must not return
+//   switch_to_producer  suspends a consumer, flagged if that is wanted, and resumes its producer
+//   switch_to_consumer  suspends a producer and resumes its consumer
+//   yield_to_consumer, resume_again   where PIRN_YIELD_BRANCHES is defined: the same with a branch out of the switch if
+//                       the producer is resumed by a flagged peer, and a way back to where it then continues otherwise
+//   switch_to_delegate  suspends a producer, flagged, and resumes another producer as its consumer would
+//   end_to_consumer     the last switch of a producer: its consumer finds it flagged
+//   end_to_delegator    the same to a producer that waits in switch_to_delegate
 //
 // Terms that hold for all switches:
 //   * They are inlined (by clang before 19 not, see the ISA file). The asm clobbers every register but sp and fp, so
@@ -54,15 +67,20 @@
 #pragma once
 
 #if defined(__x86_64__) && !defined(__ILP32__)
-#include "pirn/context/arch_x86_64.hpp"  // IWYU pragma: export
+#include "pirn/context/arch_x86_64.hpp"        // IWYU pragma: export
+#include "pirn/context/arch_x86_64_turns.hpp"  // IWYU pragma: export
 #elif defined(__aarch64__) && !defined(__ILP32__) && defined(__linux__)
 #include "pirn/context/arch_aarch64.hpp"  // IWYU pragma: export
+#include "pirn/context/arch_turns.hpp"    // IWYU pragma: export
 #elif defined(__i386__)
-#include "pirn/context/arch_i386.hpp"  // IWYU pragma: export
+#include "pirn/context/arch_i386.hpp"   // IWYU pragma: export
+#include "pirn/context/arch_turns.hpp"  // IWYU pragma: export
 #elif defined(__riscv) && __riscv_xlen == 64
 #include "pirn/context/arch_riscv64.hpp"  // IWYU pragma: export
+#include "pirn/context/arch_turns.hpp"    // IWYU pragma: export
 #elif defined(__powerpc64__) && defined(__LITTLE_ENDIAN__) && _CALL_ELF == 2
 #include "pirn/context/arch_ppc64le.hpp"  // IWYU pragma: export
+#include "pirn/context/arch_turns.hpp"    // IWYU pragma: export
 #else
 #error "pirn: no context switch for this instruction set; there are x86-64, i386, AArch64, RISC-V 64 and PowerPC64 LE"
 #endif

@@ -42,6 +42,13 @@ namespace pirn::inline PIRN_ABI::arch {
 using word = std::uintptr_t;
 inline constexpr std::size_t value_words = 4;
 
+/// A word of which nobody will ask what it holds: costs no instruction.
+PIRN_ALWAYS_INLINE word no_word() noexcept {
+  word any;
+  asm volatile("" : "=r"(any));  // volatile: else it is one word for all, kept in a register for that
+  return any;
+}
+
 /// A suspended computation, in memory. Filled by `prepare` or by the `from` side of `switch_to`; resuming it once
 /// consumes it.
 struct context {

@@ -247,7 +247,7 @@ class generator_base {
       throw std::system_error(make_error_code(stack_error::too_small), "pirn: generator");
     }
     made->sanitizer.create(memory.limit(), memory.size(), "pirn generator");
-    made->at.at = arch::prepare(at, &generator_entry<generator_run<control>>);
+    made->at.at = arch::prepare(at, &arch::producer_entry<generator_run<control>>);
     made->at.sanitizer = sanitizer_peer(made->sanitizer);
     made->dispose = &control::give_back;
     control_ = made;

@@ -4,7 +4,7 @@
 //        | generator_control    | the body, what ends it, and how to resume it while nobody iterates
 //        +----------------------+
 //        | root frame           | of arch::prepare
-//        | generator_entry      | holds the yield object: its side of the hot path
+//        | arch::producer_entry | holds the yield object: its side of the hot path
 //        | body                 |
 //        +----------------------+ sp
 //
@@ -30,9 +30,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "pirn/context/arch.hpp"
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/context/sanitizer.hpp"
-#include "pirn/coro/detail/generator_switch.hpp"
 #include "pirn/stack/stack.hpp"
 
 // A body that is not inlined into the entry function has the yield object in memory.
@@ -43,6 +43,10 @@
 #endif
 
 namespace pirn::inline PIRN_ABI::detail {
+
+using arch::no_word;
+using arch::peer;
+using arch::word;
 
 /// How a trivially copyable value of at most two words becomes words, and a value again.
 template <class T>
@@ -89,27 +93,27 @@ struct generator_side {
   [[nodiscard]] PIRN_ALWAYS_INLINE bool flagged() const noexcept { return arch::is_flagged(at); }
   PIRN_ALWAYS_INLINE void resume(word& first, word& second) noexcept {
     sanitizer.leave();
-    switch_to_producer(at, first, second);
+    arch::switch_to_producer(at, first, second);
     sanitizer.arrive();
   }
   PIRN_ALWAYS_INLINE void resume_flagged(word& first, word& second) noexcept {
     sanitizer.leave();
-    switch_to_producer<arch::peer_flag>(at, first, second);
+    arch::switch_to_producer<arch::peer_flag>(at, first, second);
     sanitizer.arrive();
   }
   PIRN_ALWAYS_INLINE void yield(word& first, word second) noexcept {
     sanitizer.leave();
-    switch_to_consumer(at, first, second);
+    arch::switch_to_consumer(at, first, second);
     sanitizer.arrive();
   }
-#if defined(PIRN_GENERATOR_AGAIN)
+#if defined(PIRN_YIELD_BRANCHES)
   PIRN_ALWAYS_INLINE bool yield(word& first, word second, peer& own) noexcept {
-    return yield_to_consumer(at, first, second, own);
+    return arch::yield_to_consumer(at, first, second, own);
   }
 #endif
   PIRN_ALWAYS_INLINE void pass(word& first) noexcept {
     sanitizer.leave();
-    switch_to_delegate(at, first);
+    arch::switch_to_delegate(at, first);
     sanitizer.arrive();
   }
 };
@@ -186,14 +190,14 @@ PIRN_COLD inline void generator_told(void* pc, void* sp, void* fp, generator_con
   self.delegating.at = {pc, sp, fp};
 }
 
-#if defined(PIRN_GENERATOR_AGAIN)
+#if defined(PIRN_YIELD_BRANCHES)
 /// As generator_told, for a yield that would return to `self.at`, and returns there with the consumer to yield to.
 /// PIRN_NONE: else compilers keep the peer, on the hot path, in registers that this call preserves.
 [[noreturn]] PIRN_COLD inline PIRN_NONE void generator_told_at_yield(void* pc, void* sp, void* fp,
                                                                      generator_control& self,
                                                                      generator_message& message) {
   generator_told(pc, sp, fp, self, message);
-  resume_again(self.at.at, message.side.at);
+  arch::resume_again(self.at.at, message.side.at);
 }
 #endif
 
@@ -270,7 +274,7 @@ class generator_producer {
       generator_yield_misused();
     }
     generator_side consumer = consumer_.take();
-#if defined(PIRN_GENERATOR_AGAIN)
+#if defined(PIRN_YIELD_BRANCHES)
     peer own;
     if (consumer.yield(first, second, own)) [[unlikely]] {
       void* const sp = arch::unflagged(consumer.at).sp;
@@ -321,12 +325,12 @@ class generator_producer {
       if (self_.how != ending::unwound) {
         self_.delegation->side = consumer_;
         self_.delegating.sanitizer.leave_for_good();
-        end_to_delegator(self_.delegating.at);
+        arch::end_to_delegator(self_.delegating.at);
       }
       self_.cancelled->side = self_.delegating;
     }
     consumer_.sanitizer.leave_for_good();
-    end_to_consumer(consumer_.at);
+    arch::end_to_consumer(consumer_.at);
   }
 
   template <class Control>

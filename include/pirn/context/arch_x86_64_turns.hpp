@@ -1,7 +1,7 @@
-// The switches of a generator: arch::transfer with one difference. As the two sides are never alike, each direction has
-// registers of its own for whom to go to and for who went, so that nothing has to be moved out of the way first.
+// x86-64: two sides that take turns, by arch::transfer with one difference. As the two are never alike, each direction
+// has registers of its own for whom to go to and for who went, so that nothing has to be moved out of the way first.
 //
-//   x86-64               whom to go to     who goes, or comes     words that go     words that come
+//                        whom to go to     who goes, or comes     words that go     words that come
 //   switch_to_producer   r12, r13, r14     rdi, r15, rsi          rdx               rax, rcx
 //   switch_to_consumer   rdi, r15, rsi     r12, r13, r14          rax, rcx          rdx
 //   switch_to_delegate   r12, r13, r14     rdi, r15, rsi          rdx               rdx
@@ -22,54 +22,37 @@
 // between the loop and what comes after: at 3 GHz that costs 0.3 to 0.5 ns an element. For the same reason the cold
 // code does not come back into the loop: it resumes the producer anew (resume_again). Not gcc, whose asm goto loses
 // outputs before 12.4.
-//
-// switch_to_delegate is for delegation: it resumes one generator from another, and is itself resumed like a generator.
-// Other instruction sets use arch::transfer for all of it.
 #pragma once
 
-#include <cstddef>
-
-#include "pirn/context/arch.hpp"
-
-namespace pirn::inline PIRN_ABI::detail {
-
-using arch::peer;
-using arch::word;
-
-/// A word of which nobody will ask what it holds: costs no instruction.
-PIRN_ALWAYS_INLINE word no_word() noexcept {
-  word any;
-  asm volatile("" : "=r"(any));  // volatile: else it is one word for all, kept in a register for that
-  return any;
-}
-
-#if defined(__x86_64__) && !defined(__ILP32__)
+#include "pirn/context/arch_x86_64.hpp"
 
 // `to` are the registers of whom to go to, `own` those of who goes; `mark` is an instruction that flags the latter.
-#define PIRN_GENERATOR_SWITCH(to_pc, to_sp, to_fp, own_pc, own_sp, own_fp, mark) \
-  "leaq 1f(%%rip), %%" own_pc                                                    \
-  "\n\t"                                                                         \
-  "movq %%rsp, %%" own_sp "\n\t" mark "movq %%rbp, %%" own_fp                    \
-  "\n\t" PIRN_GENERATOR_GO(to_pc, to_sp, to_fp) "nop\n\t.p2align 5\n1:\n\t" PIRN_LANDING
+#define PIRN_TURN(to_pc, to_sp, to_fp, own_pc, own_sp, own_fp, mark) \
+  "leaq 1f(%%rip), %%" own_pc                                        \
+  "\n\t"                                                             \
+  "movq %%rsp, %%" own_sp "\n\t" mark "movq %%rbp, %%" own_fp        \
+  "\n\t" PIRN_TURN_GO(to_pc, to_sp, to_fp) "nop\n\t.p2align 5\n1:\n\t" PIRN_LANDING
 // While sp and fp are exchanged, the tables describe the context that is being resumed.
-#define PIRN_GENERATOR_GO(to_pc, to_sp, to_fp) \
-  PIRN_CFI(".cfi_remember_state")              \
-  PIRN_CFI(".cfi_def_cfa " to_sp ", 0")        \
-  PIRN_CFI(".cfi_register rip, " to_pc)        \
-  PIRN_CFI(".cfi_register rbp, " to_fp)        \
+#define PIRN_TURN_GO(to_pc, to_sp, to_fp) \
+  PIRN_CFI(".cfi_remember_state")         \
+  PIRN_CFI(".cfi_def_cfa " to_sp ", 0")   \
+  PIRN_CFI(".cfi_register rip, " to_pc)   \
+  PIRN_CFI(".cfi_register rbp, " to_fp)   \
   "movq %%" to_sp ", %%rsp\n\tmovq %%" to_fp ", %%rbp\n\tjmpq *%%" to_pc "\n\t" PIRN_CFI(".cfi_restore_state")
 
-/// Where a generator begins, as a type for arch::prepare: start_frame hands over r12 to r15, rdi, rsi, rdx.
+namespace pirn::inline PIRN_ABI::arch {
+
+/// Where a producer begins, for `prepare`: start_frame hands over r12 to r15, rdi, rsi, rdx.
 template <class Run>
-PIRN_NONE void generator_entry(void*, void*, void*, word sp, word pc, word fp, word message) {
+PIRN_NONE void producer_entry(void*, void*, void*, word sp, word pc, word fp, word message) {
   Run::run(peer{reinterpret_cast<void*>(pc), reinterpret_cast<void*>(sp), reinterpret_cast<void*>(fp)}, message);
 }
 
-/// Suspends the consumer, flagged if `mark` is 1, and resumes the generator `to` with the message `first`. The two
-/// words of its element come back.
+/// Suspends the consumer, flagged if `mark` is 1, and resumes the producer `to` with the word `first`. The two words
+/// of its element come back.
 template <word mark = 0>
 PIRN_SWITCH_INLINE void switch_to_producer(peer& to, word& first, word& second) noexcept {
-  const arch::detail::fp_words fp_control;
+  const detail::fp_words fp_control;
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   const word sent = first;
   register void* pc asm("r12") = target_pc;
@@ -80,12 +63,12 @@ PIRN_SWITCH_INLINE void switch_to_producer(peer& to, word& first, word& second) 
   register word in1 asm("rcx");
   // NOLINTNEXTLINE(bugprone-branch-clone): the instructions differ
   if constexpr (mark == 0) {
-    asm volatile(PIRN_GENERATOR_SWITCH("r12", "r13", "r14", "rdi", "r15", "rsi", "")
+    asm volatile(PIRN_TURN("r12", "r13", "r14", "rdi", "r15", "rsi", "")
                  : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(message), "=r"(in0), "=r"(in1)
                  :
                  : "rbx", "rdi", "rsi", "r8", "r9", "r10", "r11", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
   } else {
-    asm volatile(PIRN_GENERATOR_SWITCH("r12", "r13", "r14", "rdi", "r15", "rsi", "orq $1, %%r15\n\t")
+    asm volatile(PIRN_TURN("r12", "r13", "r14", "rdi", "r15", "rsi", "orq $1, %%r15\n\t")
                  : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(message), "=r"(in0), "=r"(in1)
                  :
                  : "rbx", "rdi", "rsi", "r8", "r9", "r10", "r11", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
@@ -100,9 +83,9 @@ PIRN_SWITCH_INLINE void switch_to_producer(peer& to, word& first, word& second) 
   fp_control.restore();
 }
 
-/// Suspends a generator and resumes its consumer `to`; the message of who resumes it replaces `first`.
+/// Suspends a producer and resumes its consumer `to`; the message of who resumes it replaces `first`.
 PIRN_SWITCH_INLINE void switch_to_consumer(peer& to, word& first, word second) noexcept {
-  const arch::detail::fp_words fp_control;
+  const detail::fp_words fp_control;
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   const word sent0 = first, sent1 = second;
   register void* pc asm("rdi") = target_pc;
@@ -111,7 +94,7 @@ PIRN_SWITCH_INLINE void switch_to_consumer(peer& to, word& first, word second) n
   register word out0 asm("rax") = sent0;
   register word out1 asm("rcx") = sent1;
   register word message asm("rdx");
-  asm volatile(PIRN_GENERATOR_SWITCH("rdi", "r15", "rsi", "r12", "r13", "r14", "")
+  asm volatile(PIRN_TURN("rdi", "r15", "rsi", "r12", "r13", "r14", "")
                : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(out0), "+r"(out1), "=r"(message)
                :
                : "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", PIRN_CLOBBER_FLOAT, "memory", "cc");
@@ -125,11 +108,11 @@ PIRN_SWITCH_INLINE void switch_to_consumer(peer& to, word& first, word second) n
 }
 
 #if defined(__clang__) && __clang_major__ >= 19 && defined(__OPTIMIZE__) && !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
-#define PIRN_GENERATOR_AGAIN 1
+#define PIRN_YIELD_BRANCHES 1
 
 /// As switch_to_consumer, and says whether who resumes is flagged. If so, `own` is what it has resumed.
 PIRN_SWITCH_INLINE bool yield_to_consumer(peer& to, word& first, word second, peer& own) noexcept {
-  const arch::detail::fp_words fp_control;
+  const detail::fp_words fp_control;
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   const word sent0 = first, sent1 = second;
   register void* pc asm("rdi") = target_pc;
@@ -141,12 +124,12 @@ PIRN_SWITCH_INLINE bool yield_to_consumer(peer& to, word& first, word second, pe
   register void* own_pc asm("r12");
   register void* own_sp asm("r13");
   register void* own_fp asm("r14");
-  asm goto(PIRN_GENERATOR_SWITCH("rdi", "r15", "rsi", "r12", "r13", "r14", "")
+  asm goto(PIRN_TURN("rdi", "r15", "rsi", "r12", "r13", "r14", "")
            "testb %[flag], %%r15b\n\t"
            "jne %l[flagged]"
            : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(out0), "+r"(out1), "=r"(message), "=r"(own_pc), "=r"(own_sp),
              "=r"(own_fp)
-           : [flag] "i"(arch::peer_flag)
+           : [flag] "i"(peer_flag)
            : "rbx", "r8", "r9", "r10", "r11", PIRN_CLOBBER_FLOAT, "memory", "cc"
            : flagged);
   to = {pc, sp, fp};
@@ -172,7 +155,7 @@ flagged:
   register void* pc asm("rdi") = from_pc;
   register void* sp asm("r15") = from_sp;
   register void* fp asm("rsi") = from_fp;
-  asm volatile(PIRN_GENERATOR_GO("r12", "r13", "r14")
+  asm volatile(PIRN_TURN_GO("r12", "r13", "r14")
                :
                : "r"(to_pc), "r"(to_sp), "r"(to_fp), "r"(pc), "r"(sp), "r"(fp)
                : "memory");
@@ -180,9 +163,9 @@ flagged:
 }
 #endif
 
-/// Suspends a generator, flagged, and resumes another one; the message of who resumes it replaces `first`.
+/// Suspends a producer, flagged, and resumes another one; the message of who resumes it replaces `first`.
 PIRN_SWITCH_INLINE void switch_to_delegate(peer& to, word& first) noexcept {
-  const arch::detail::fp_words fp_control;
+  const detail::fp_words fp_control;
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   const word sent = first;
   register void* to_pc asm("r12") = target_pc;
@@ -192,7 +175,7 @@ PIRN_SWITCH_INLINE void switch_to_delegate(peer& to, word& first) noexcept {
   register void* pc asm("rdi");
   register void* sp asm("r15");
   register void* fp asm("rsi");
-  asm volatile(PIRN_GENERATOR_SWITCH("r12", "r13", "r14", "rdi", "r15", "rsi", "orq $1, %%r15\n\t")
+  asm volatile(PIRN_TURN("r12", "r13", "r14", "rdi", "r15", "rsi", "orq $1, %%r15\n\t")
                : "+r"(to_pc), "+r"(to_sp), "+r"(to_fp), "+r"(message), "=&r"(pc), "=&r"(sp), "=&r"(fp)
                :
                : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", PIRN_CLOBBER_FLOAT, "memory", "cc");
@@ -205,63 +188,26 @@ PIRN_SWITCH_INLINE void switch_to_delegate(peer& to, word& first) noexcept {
   fp_control.restore();
 }
 
-/// The last switch of a generator, to its consumer.
+/// The last switch of a producer, to its consumer.
 [[noreturn]] PIRN_ALWAYS_INLINE void end_to_consumer(const peer& to) noexcept {
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   register void* pc asm("rdi") = target_pc;
   register void* sp asm("r15") = target_sp;
   register void* fp asm("rsi") = target_fp;
-  register word ended asm("r13") = arch::peer_flag;
-  asm volatile(PIRN_GENERATOR_GO("rdi", "r15", "rsi") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
+  register word ended asm("r13") = peer_flag;
+  asm volatile(PIRN_TURN_GO("rdi", "r15", "rsi") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
   __builtin_unreachable();
 }
 
-/// The last switch of a generator, to one that delegates to it.
+/// The last switch of a producer, to one that delegates to it.
 [[noreturn]] PIRN_ALWAYS_INLINE void end_to_delegator(const peer& to) noexcept {
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   register void* pc asm("r12") = target_pc;
   register void* sp asm("r13") = target_sp;
   register void* fp asm("r14") = target_fp;
-  register word ended asm("r15") = arch::peer_flag;
-  asm volatile(PIRN_GENERATOR_GO("r12", "r13", "r14") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
+  register word ended asm("r15") = peer_flag;
+  asm volatile(PIRN_TURN_GO("r12", "r13", "r14") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
   __builtin_unreachable();
 }
 
-#else
-
-template <class Run>
-PIRN_NONE void generator_entry(void* pc, void* sp, void* fp, word message, word, word, word) {
-  Run::run(peer{pc, sp, fp}, message);
-}
-
-template <word mark = 0>
-PIRN_ALWAYS_INLINE void switch_to_producer(peer& to, word& first, word& second) noexcept {
-  word values[arch::value_words] = {first, second, no_word(), no_word()};
-  if constexpr (mark == 0) {
-    arch::transfer(to, values);
-  } else {
-    arch::transfer_flagged(to, values);
-  }
-  first = values[0];
-  second = values[1];
-}
-
-PIRN_ALWAYS_INLINE void switch_to_consumer(peer& to, word& first, word second) noexcept {
-  switch_to_producer(to, first, second);
-}
-
-PIRN_ALWAYS_INLINE void switch_to_delegate(peer& to, word& first) noexcept {
-  word second = no_word();
-  switch_to_producer<1>(to, first, second);
-}
-
-[[noreturn]] PIRN_ALWAYS_INLINE void end_to_consumer(const peer& to) noexcept {
-  const word values[arch::value_words] = {no_word(), no_word(), no_word(), no_word()};
-  arch::transfer_last(to, values);
-}
-
-[[noreturn]] PIRN_ALWAYS_INLINE void end_to_delegator(const peer& to) noexcept { end_to_consumer(to); }
-
-#endif
-
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace pirn::inline PIRN_ABI::arch
