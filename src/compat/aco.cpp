@@ -317,6 +317,14 @@ PIRN_ALWAYS_INLINE void switch_between(aco_t* from, aco_t* to, aco_t* main) noex
   }
 }
 
+template <environment env>
+PIRN_ALWAYS_INLINE void switch_checked(aco_t* from, aco_t* to) noexcept {
+  if (to->main_co != nullptr && to->share_stack->owner != to) [[unlikely]] {
+    misused("acosw: its frames are not on its share stack: another one's are, or it has called aco_exit");
+  }
+  switch_any<env>(from, to);
+}
+
 /// Where a coroutine begins in a program with a sanitizer.
 void told_start() {
   told_of(aco_gtls_co).arrive();
@@ -380,7 +388,7 @@ template <environment env>
   co->share_stack->owner = nullptr;
   co->share_stack->align_validsz = 0;
   switch_between<env>(co, co->main_co, co->main_co);
-  misused("a coroutine was resumed after its aco_exit");
+  __builtin_unreachable();
 }
 
 }  // namespace
@@ -543,7 +551,7 @@ PIRN_EXPORT void aco_reset(aco_t* co) {
 #define PIRN_ACO_SWITCHES(suffix, env)                                                         \
   PIRN_EXPORT void* pirn_aco_acosw##suffix(aco_t* from_co, aco_t* to_co) asm("acosw" #suffix); \
   void* pirn_aco_acosw##suffix(aco_t* from_co, aco_t* to_co) {                                 \
-    switch_any<env>(from_co, to_co);                                                           \
+    switch_checked<env>(from_co, to_co);                                                       \
     return nullptr;                                                                            \
   }                                                                                            \
   PIRN_EXPORT void pirn_aco_resume##suffix(aco_t* co) asm("aco_resume" #suffix);               \

@@ -154,7 +154,7 @@ int main(void) {
   CHECK_DIES(hit_the_guard, 0, "SEGV");
 #endif
   CHECK_DIES(resume_the_ended, SIGABRT, "has called aco_exit");
-  CHECK_DIES(switch_to_the_ended, SIGABRT, "resumed after its aco_exit");
+  CHECK_DIES(switch_to_the_ended, SIGABRT, "acosw: its frames are not on its share stack");
   CHECK_DIES(resume_main, SIGABRT, "aco_resume: not a coroutine");
   CHECK_DIES(yield_outside, SIGABRT, "aco_yield: called outside");
   CHECK_DIES(exit_outside, SIGABRT, "aco_exit: called outside");
