@@ -3,11 +3,12 @@
 
     cross.py                      everything, on all four
     cross.py --target riscv64     on one: aarch64, i386, riscv64, ppc64le
-    cross.py --part conformance   the conformance program in all its builds (or: unit)
+    cross.py --part conformance   the conformance program in all its builds (or: unit, compat)
     cross.py --only REGEX         of the unit tests and builds those whose name matches
     cross.py --list               prints what would be run
 
 The conformance program is built with gcc and clang at several levels and options. The unit tests of context, stack and coro are found by their names.
+So are the programs of compat/aco.h, which are C, on the instruction sets that it is there for.
 i386 runs without an emulator where the kernel allows. What is not installed is skipped and named.
 """
 
@@ -50,6 +51,9 @@ class Target:
 
     def compiler(self, kind):
         return [f"{self.triple}-g++"] if kind == "gcc" else ["clang++-22", f"--target={self.triple}"]
+
+    def c_compiler(self, kind):
+        return [f"{self.triple}-gcc"] if kind == "gcc" else ["clang-22", f"--target={self.triple}"]
 
     def missing(self, kind):
         """What of the tools is not installed. Clang links with the other's libraries and linker."""
@@ -189,6 +193,19 @@ class Workshop:
         call(self.target.command(program), timeout=900)
         program.unlink()
 
+    def prepare_compat(self):
+        """The library for programs of C, which are linked without a C++ runtime."""
+        self.compat_object = self.program("compat_aco.o")
+        self.compile(["-O2", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", f"-I{ROOT}/src",
+                      f"-I{ROOT}/compat"], [ROOT / "src" / "compat" / "aco.cpp"], self.compat_object, link=False)
+
+    def compat(self, source, flags):
+        program = self.program(f"compat_{source.stem}{'_'.join(flags)}")
+        call([*self.target.c_compiler(self.kind), "-std=c99", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror",
+              *QUIET[self.kind], *flags, f"-I{ROOT}/compat", source, self.compat_object, "-pthread", "-lm", "-o", program])
+        call(self.target.command(program), timeout=900)
+        program.unlink()
+
 
 def unit_tests():
     found = [path for layer in LAYERS for path in sorted((ROOT / "tests" / layer).glob("*_test.cpp"))]
@@ -196,17 +213,21 @@ def unit_tests():
             if not HOST_ONLY.search(path.name) and not NEEDS_GUARDS.search(f"{path.parent.name}_{path.name}")]
 
 
+def compat_programs(name):
+    return sorted((ROOT / "tests" / "compat").glob("aco_*.c")) if name in ("aarch64", "i386") else []
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", action="append", choices=list(TARGETS), default=[])
     parser.add_argument("--compiler", action="append", choices=["gcc", "clang"], default=[])
-    parser.add_argument("--part", action="append", choices=["conformance", "unit"], default=[])
+    parser.add_argument("--part", action="append", choices=["conformance", "unit", "compat"], default=[])
     parser.add_argument("--only", metavar="REGEX", default="")
     parser.add_argument("--level", action="append", default=[], help="of the unit tests; -O0 and -O2 without")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     options = parser.parse_args()
-    parts = options.part or ["conformance", "unit"]
+    parts = options.part or ["conformance", "unit", "compat"]
     levels = options.level or ["-O0", "-O2"]
     started, outcomes, absent = time.monotonic(), {"ok": 0, "FAILED": 0}, set()
 
@@ -243,6 +264,14 @@ def main():
                 for build, flags in builds_of(name).items() if "conformance" in parts else ():
                     run(f"conformance {build}", shop.conformance, build, flags)
                 finish(running)
+                if "compat" in parts and compat_programs(name):
+                    running = []
+                    if not options.list:
+                        shop.prepare_compat()
+                    for source in compat_programs(name):
+                        for flags in (["-O0"], ["-O2"], ["-O2", "-DACO_CONFIG_SHARE_FPU_MXCSR_ENV"]):
+                            run(f"compat_{source.stem} {' '.join(flags)}", shop.compat, source, flags)
+                    finish(running)
                 for level in levels if "unit" in parts else ():
                     running = []
                     try:

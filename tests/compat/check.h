@@ -9,12 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(what)                                                              \
-  do {                                                                           \
-    if (!(what)) {                                                               \
-      fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #what);         \
-      exit(1);                                                                   \
-    }                                                                            \
+#define CHECK(what)                                                      \
+  do {                                                                   \
+    if (!(what)) {                                                       \
+      fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #what); \
+      exit(1);                                                           \
+    }                                                                    \
   } while (0)
 
 /* Runs `what` in a child, which must end by the signal `by`, 0 for a sanitizer's exit, and say what is given. */
@@ -42,7 +42,8 @@ static __inline__ void check_dies_at(const char* file, int line, void (*what)(vo
   text[size] = '\0';
   close(ends[0]);
   CHECK(waitpid(child, &status, 0) == child);
-  if ((by != 0 ? !WIFSIGNALED(status) || WTERMSIG(status) != by : !WIFEXITED(status) || WEXITSTATUS(status) == 0) || strstr(text, says) == NULL) {
+  if ((by != 0 ? !WIFSIGNALED(status) || WTERMSIG(status) != by : !WIFEXITED(status) || WEXITSTATUS(status) == 0) ||
+      strstr(text, says) == NULL) {
     fprintf(stderr, "%s:%d: status %d instead of signal %d with \"%s\"; it said:\n%s\n", file, line, status, by, says,
             text);
     exit(1);
