@@ -20,7 +20,7 @@
 //     inlined, contains a call that the compiler cannot leave out and cannot make a tail call: a function that calls
 //     has no red zone. An out-of-line switch would have the same effect, and cost 10 ns for each return to other code
 //     than its call, and 48 bytes of each image for registers which the switch here leaves to the compiler: it saves
-//     what is live. (tests/stack/red_zone_test.py shows both.)
+//     what is live. (tests/stack/red_zone_test.cpp shows what is lost otherwise.)
 //   * What differs between suspended contexts is in their images and in copied_context; the state of the one that lies
 //     on the stack, and of its resumer, is in copy_stack, which is in the cache.
 //   * A context comes back to the addresses that it had, so pointers of its own into its own stack stay right. Others
