@@ -11,7 +11,7 @@ int main() {
   std::vector<coroutine> all(units);
   std::uint64_t turns = 0;
   for (coroutine& each : all) {
-    each = coroutine(stack, [&turns](coroutine::yield& yield) {
+    each = coroutine(stack, [&turns](coroutine::yield& yield) PIRN_NONE {
       ++turns;
       yield();
       ++turns;

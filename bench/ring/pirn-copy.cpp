@@ -23,7 +23,7 @@ class worker {
       : what_(what), first_(mine.first), places_(new place[mine.last - mine.first]) {
     for (std::uint64_t i = mine.last - mine.first; i-- > 0;) {
       place& here = places_[i];
-      here.routine = coroutine(stack_, [this, &here](coroutine::yield& yield) { rounds(here, yield); });
+      here.routine = coroutine(stack_, [this, &here](coroutine::yield& yield) PIRN_NONE { rounds(here, yield); });
       make_ready(here);
     }
   }
@@ -41,7 +41,7 @@ class worker {
     who.after = ready_;
     ready_ = &who;
   }
-  void rounds(place& mine, coroutine::yield& yield) {
+  __attribute__((always_inline)) void rounds(place& mine, coroutine::yield& yield) {
     bench::ring::with_extra(what_.extra, [&] {
       const std::uint64_t index = first_ + static_cast<std::uint64_t>(&mine - places_.get());
       place& right = places_[what_.right_of(index) - first_];

@@ -76,13 +76,19 @@ std::uint64_t make_rounds(const shape& what, std::uint64_t index, Send send, Rec
 
 /// Calls `body()` with `extra` bytes more on the stack, which are written and stay there until it returns.
 template <typename Body>
-__attribute__((noinline)) void with_extra(std::uint64_t extra, Body body) {
+__attribute__((noinline)) void above_extra(std::uint64_t extra, Body body) {
+  void* const bytes = opaque(alloca(extra));
+  std::memset(bytes, '#', extra);
+  asm volatile("" : : "r"(bytes) : "memory");
+  body();
+  asm volatile("" : : "r"(bytes) : "memory");
+}
+
+/// The same, and without a frame for it where there is nothing extra.
+template <typename Body>
+__attribute__((always_inline)) inline void with_extra(std::uint64_t extra, Body body) {
   if (extra != 0) {
-    void* const bytes = opaque(alloca(extra));
-    std::memset(bytes, '#', extra);
-    asm volatile("" : : "r"(bytes) : "memory");
-    body();
-    asm volatile("" : : "r"(bytes) : "memory");
+    above_extra(extra, body);
   } else {
     body();
   }
