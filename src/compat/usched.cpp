@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/call_sites.hpp"
@@ -57,7 +58,11 @@ __attribute__((tls_model("initial-exec"))) thread_local ustack* current = nullpt
 
 dispatcher& dispatcher_of(const ustack& thread) noexcept { return *static_cast<dispatcher*>(thread.u_sched->s_buf); }
 resting& rest_of(const ustack& thread) noexcept { return *static_cast<resting*>(thread.u_cont); }
+/// Of a thread that has begun. u_top is null while it is not blocked.
 std::size_t image_size(const ustack& thread) noexcept {
+  if (thread.u_top == nullptr) [[unlikely]] {
+    refuse("s_next returned a thread that has ended");
+  }
   return static_cast<std::size_t>(static_cast<char*>(thread.u_bottom) - static_cast<char*>(thread.u_top));
 }
 
@@ -65,7 +70,7 @@ std::size_t image_size(const ustack& thread) noexcept {
 [[noreturn]] PIRN_UNSANITIZED PIRN_ALWAYS_INLINE void resume(ustack& thread) noexcept {
   const std::size_t size = image_size(thread);
   current = &thread;
-  copy_image(thread.u_top, thread.u_stack, size);
+  copy_image(std::exchange(thread.u_top, nullptr), thread.u_stack, size);
   arch::switch_last(rest_of(thread).where, 0, 0);
 }
 [[noreturn]] PIRN_UNSANITIZED PIRN_NONE void resume_from_below(void* /*pc*/, void* /*sp*/, void* /*fp*/,

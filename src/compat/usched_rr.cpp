@@ -44,6 +44,7 @@ void rr_wake(rr_thread* t) { shared.wake(t); }
 void rr_done() { shared.done(); }
 
 // What rr.h calls them where SINGLE_THREAD is defined.
+#pragma GCC visibility push(default)
 int rr_init_single_thread(int proc_nr, int thread_nr) { return single.init(proc_nr, thread_nr); }
 int rr_start_single_thread() { return single.start(); }
 void rr_fini_single_thread() { single.fini(); }
@@ -51,5 +52,6 @@ rr_thread* rr_thread_init_single_thread(void (*f)(void*), void* arg) { return si
 void rr_wait_single_thread() { single.wait(); }
 void rr_wake_single_thread(rr_thread* t) { single.wake(t); }
 void rr_done_single_thread() { single.done(); }
+#pragma GCC visibility pop
 
 }  // extern "C"

@@ -1,0 +1,24 @@
+# The API of usched.h, and the ring programs on rr.h and ll.h: as this build does it, and in every other way.
+
+compat_test(compat_usched_api usched_api.c shared)
+compat_test(compat_usched_api_static usched_api.c static)
+compat_test(compat_usched_api_cxx usched_api.c shared CXX)
+
+if(NOT PIRN_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND NOT CMAKE_CXX_FLAGS MATCHES "libc\\+\\+")
+  find_package(Python3 COMPONENTS Interpreter REQUIRED)
+  add_test(NAME compat_usched_matrix
+           COMMAND Python3::Interpreter "${CMAKE_CURRENT_LIST_DIR}/usched_matrix.py" $<TARGET_FILE:pirn_compat>
+                   $<TARGET_FILE:pirn_compat_archive>)
+  pirn_test(compat_usched_matrix compat)
+  set_tests_properties(compat_usched_matrix PROPERTIES PROCESSORS 2 TIMEOUT 900 SKIP_RETURN_CODE 77)
+endif()
+foreach(form IN ITEMS RR SINGLE_THREAD LOCAL)
+  string(TOLOWER "compat_usched_ring_${form}" name)
+  compat_program(${name} usched_ring.c shared OPTIONS -D${form} -std=gnu99)
+  foreach(natives IN ITEMS 1 2)
+    if(NOT form STREQUAL "SINGLE_THREAD" OR natives EQUAL 1)
+      add_test(NAME ${name}_${natives} COMMAND ${name} 8 20 100 100 ${natives})
+      pirn_test(${name}_${natives} compat)
+    endif()
+  endforeach()
+endforeach()
