@@ -1,5 +1,8 @@
 #include "pirn/fiber/wait_queue.hpp"
 
+#include <cstdio>
+#include <cstdlib>
+
 namespace pirn::inline PIRN_ABI {
 
 const char* to_string(wait_error error) noexcept {
@@ -27,6 +30,11 @@ struct unlock_commit : detail::commit {
   platform::spinlock* lock;
 };
 }  // namespace
+
+void detail::destroyed_with_waiters(const void* list) noexcept {
+  std::fprintf(stderr, "pirn: something was destroyed while others wait for it (its list of them is at %p)\n", list);
+  std::abort();
+}
 
 wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
   detail::agent& self = detail::current_agent();

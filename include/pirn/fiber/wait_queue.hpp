@@ -73,6 +73,8 @@ void make_runnable(agent* who, bool back = false) noexcept;
 /// Suspends the caller, whose wait has begun as `epoch`, until it is claimed; `publish` runs once it is switched
 /// out. The deadline claims it through a timer of its worker.
 wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options, commit& publish) noexcept;
+/// Says so and aborts.
+[[noreturn]] void destroyed_with_waiters(const void* list) noexcept;
 
 }  // namespace detail
 
@@ -91,6 +93,12 @@ struct waiter {
 class wait_list {
  public:
   wait_list() noexcept = default;
+  /// Aborts if somebody waits: nobody could wake it any more.
+  ~wait_list() {
+    if (first_ != nullptr) [[unlikely]] {
+      detail::destroyed_with_waiters(this);
+    }
+  }
   wait_list(const wait_list&) = delete;
   wait_list& operator=(const wait_list&) = delete;
 
