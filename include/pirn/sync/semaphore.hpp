@@ -1,0 +1,93 @@
+// Permits that are taken and given back, by anyone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pirn/fiber/wait_queue.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace detail {
+
+/// A semaphore whose largest count comes with each call: what all counting_semaphores share.
+class semaphore_core {
+ public:
+  explicit semaphore_core(std::ptrdiff_t count, std::ptrdiff_t max) noexcept;
+  semaphore_core(const semaphore_core&) = delete;
+  semaphore_core& operator=(const semaphore_core&) = delete;
+
+  PIRN_ALWAYS_INLINE bool try_acquire() noexcept {
+    std::int64_t word = word_.load(platform::memory_order_relaxed);
+    while (word >= one_permit) {
+      if (word_.compare_exchange_weak(word, word - one_permit, platform::memory_order_acquire,
+                                      platform::memory_order_relaxed)) [[likely]] {
+        return true;
+      }
+    }
+    return false;
+  }
+  PIRN_ALWAYS_INLINE void release(std::ptrdiff_t count, std::ptrdiff_t max) noexcept {
+    std::int64_t word = word_.load(platform::memory_order_relaxed);
+    while ((word & waited) == 0 && count >= 0 && count <= max - word / one_permit) [[likely]] {
+      if (word_.compare_exchange_weak(word, word + count * one_permit, platform::memory_order_release,
+                                      platform::memory_order_relaxed)) [[likely]] {
+        return;
+      }
+    }
+    release_slow(count, max);
+  }
+  std::expected<void, wait_error> acquire_slow(platform::time_point deadline) noexcept;
+
+ private:
+  // The word is twice the number of permits, plus `waited` while somebody may be in the queue; then there are no
+  // permits, since a release hands them over. `waited` is set and cleared under the queue's lock, and while it is set
+  // nothing else changes the word.
+  static constexpr std::int64_t waited = 1;
+  static constexpr std::int64_t one_permit = 2;
+
+  void release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noexcept;
+
+  platform::atomic<std::int64_t> word_;
+  wait_queue waiters_;
+};
+
+}  // namespace detail
+
+/// A number of permits, as std::counting_semaphore: at most `LeastMax`, checked. First come, first served: a release
+/// hands its permits to those that have waited longest. Fibers of any worker and plain threads share it. Whoever knows
+/// that its acquire was the last call may destroy it, even while the release has not returned yet.
+template <std::ptrdiff_t LeastMax = PTRDIFF_MAX / 2>
+class counting_semaphore {
+  static_assert(LeastMax >= 0 && LeastMax <= PTRDIFF_MAX / 2);
+
+ public:
+  /// Begins with `count` permits; aborts if that is negative or more than `max()`.
+  explicit counting_semaphore(std::ptrdiff_t count) noexcept : core_(count, LeastMax) {}
+
+  /// The largest number of permits.
+  [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return LeastMax; }
+
+  /// Takes a permit; suspends while there is none, until the deadline passes or the caller is asked to stop. A permit
+  /// that is there is taken in any case.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> acquire(
+      platform::time_point deadline = platform::never) noexcept {
+    if (core_.try_acquire()) [[likely]] {
+      return {};
+    }
+    return core_.acquire_slow(deadline);
+  }
+  /// Takes a permit if there is one. Never suspends.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_acquire() noexcept { return core_.try_acquire(); }
+  /// Gives back `count` permits; aborts if that is negative or makes them more than `max()`. Does not suspend.
+  /// O(waiters woken).
+  PIRN_ALWAYS_INLINE void release(std::ptrdiff_t count = 1) noexcept { core_.release(count, LeastMax); }
+
+ private:
+  detail::semaphore_core core_;
+};
+
+/// A semaphore of one permit: a flag to wait for, which one waiter takes down.
+using binary_semaphore = counting_semaphore<1>;
+
+}  // namespace pirn::inline PIRN_ABI
