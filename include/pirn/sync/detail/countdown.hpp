@@ -1,0 +1,39 @@
+// What wait_group and latch share: a number that goes down to zero.
+#pragma once
+
+#include <cstdint>
+
+#include "pirn/fiber/wait_queue.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// A number, and those that wait until it is zero.
+class countdown {
+ public:
+  explicit countdown(std::int64_t count) noexcept : left_(count) {}
+
+  void add(std::int64_t count) noexcept { left_.fetch_add(count, platform::memory_order_relaxed); }
+  /// Aborts with `complaint` if there is less than `count`, or that is negative.
+  PIRN_ALWAYS_INLINE void take(std::int64_t count, const char* complaint) noexcept {
+    std::int64_t left = left_.load(platform::memory_order_relaxed);
+    while (left > count && count >= 0) {
+      // Release: who waits sees what was done before.
+      if (left_.compare_exchange_weak(left, left - count, platform::memory_order_release,
+                                      platform::memory_order_relaxed)) [[likely]] {
+        return;
+      }
+    }
+    take_last(count, complaint);
+  }
+  std::expected<void, wait_error> wait(const wait_options& how) noexcept;
+  /// Acquire: a zero orders what was done before.
+  [[nodiscard]] std::int64_t left() const noexcept { return left_.load(platform::memory_order_acquire); }
+
+ private:
+  void take_last(std::int64_t count, const char* complaint) noexcept;
+
+  platform::atomic<std::int64_t> left_;  ///< becomes 0 only under the queue's lock
+  wait_queue waiters_;
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,35 @@
+#include "pirn/sync/detail/countdown.hpp"
+
+#include "sync/misuse.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+void countdown::take_last(std::int64_t count, const char* complaint) noexcept {
+  waiters_.lock();
+  // Acquire: the waiters are to see what all the others did, through this one.
+  const std::int64_t left = left_.fetch_sub(count, platform::memory_order_acq_rel) - count;
+  if (left < 0 || count < 0) {
+    misuse(complaint, this);
+  }
+  if (left == 0) {
+    waiters_.notify_all_and_unlock();
+  } else {
+    waiters_.unlock();  // something was added meanwhile
+  }
+}
+
+std::expected<void, wait_error> countdown::wait(const wait_options& how) noexcept {
+  // Under the lock even if nothing is left: the caller may destroy the object then, and by way of the lock the last
+  // `take` is through with it.
+  waiters_.lock();
+  if (left() == 0) {
+    waiters_.unlock();
+    return {};
+  }
+  if (const wake_reason reason = waiters_.wait(how); reason != wake_reason::notified) {
+    return std::unexpected(error_of(reason));
+  }
+  return {};
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail
