@@ -1,0 +1,113 @@
+// A number of parties that wait for each other, again and again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/fiber/wait_queue.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace detail {
+
+/// A barrier without what it calls at the end of a phase.
+class barrier_core {
+ public:
+  explicit barrier_core(std::ptrdiff_t expected) noexcept;
+
+  struct arrival {
+    std::uint64_t phase;
+    bool last;  ///< the caller is to call `next_phase`, after what is to happen before that
+  };
+  /// Aborts when more arrive than are expected. `leaving` of them are not expected in later phases.
+  arrival arrive(std::ptrdiff_t count, std::ptrdiff_t leaving) noexcept;
+  /// Wakes those that wait for the end of the present phase.
+  void next_phase() noexcept;
+  /// For one that has arrived in `phase`. True as `arrival::last`, since a later phase still expects it.
+  [[nodiscard]] bool leave(std::uint64_t phase) noexcept;
+  std::expected<void, wait_error> wait(std::uint64_t phase, platform::time_point deadline) noexcept;
+
+ private:
+  std::ptrdiff_t expected_;  ///< in the phases to come
+  std::ptrdiff_t left_;      ///< that have not arrived in this one; 0 while its end is under way
+  std::uint64_t phase_ = 0;
+  wait_queue waiters_;  ///< its lock guards all
+};
+
+struct no_completion {
+  void operator()() const noexcept {}
+};
+
+}  // namespace detail
+
+/// As std::barrier: phases that end when all have arrived. The last to arrive calls `Completion`, which may suspend,
+/// then all go on. Fibers of any worker and plain threads share it. It may be destroyed when nobody will call any more,
+/// even while the last arrival has not returned yet.
+template <class Completion = detail::no_completion>
+class barrier {
+  static_assert(std::is_nothrow_invocable_v<Completion&>,
+                "the completion of a barrier is called without parameters "
+                "and must be noexcept");
+
+ public:
+  /// Says that somebody has arrived, and in which phase.
+  class arrival_token {
+   private:
+    friend class barrier;
+    explicit arrival_token(std::uint64_t phase) noexcept : phase_(phase) {}
+    std::uint64_t phase_;
+  };
+
+  /// Each phase expects `expected` arrivals.
+  explicit barrier(std::ptrdiff_t expected, Completion completion = Completion())
+      : core_(expected), completion_(std::move(completion)) {}
+  barrier(const barrier&) = delete;
+  barrier& operator=(const barrier&) = delete;
+
+  /// The largest number of arrivals.
+  [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return std::numeric_limits<std::ptrdiff_t>::max(); }
+
+  /// Arrives `count` times, without waiting. Aborts when the phase does not expect that many. Suspends only if it is
+  /// the last and the completion does.
+  [[nodiscard]] arrival_token arrive(std::ptrdiff_t count = 1) noexcept {
+    const detail::barrier_core::arrival mine = core_.arrive(count, 0);
+    end_phase_if(mine.last);
+    return arrival_token(mine.phase);
+  }
+  /// Suspends until the phase of the token has ended, the deadline passes or the caller is asked to stop. On an error
+  /// the arrival stands: wait again, or `leave`.
+  [[nodiscard]] std::expected<void, wait_error> wait(const arrival_token& token,
+                                                     platform::time_point deadline = platform::never) noexcept {
+    return core_.wait(token.phase_, deadline);
+  }
+  /// Arrives and waits. An error means that the caller has left: its arrival counts, and later phases do not expect it.
+  [[nodiscard]] std::expected<void, wait_error> arrive_and_wait(
+      platform::time_point deadline = platform::never) noexcept {
+    const arrival_token token = arrive();
+    auto result = wait(token, deadline);
+    if (!result) {
+      leave(token);
+    }
+    return result;
+  }
+  /// Arrives for the last time: later phases expect one less. Suspends only if `arrive` would.
+  void arrive_and_drop() noexcept { end_phase_if(core_.arrive(1, 1).last); }
+  /// For one that has arrived and will not wait: later phases expect one less. Suspends only if `arrive` would.
+  void leave(const arrival_token& token) noexcept { end_phase_if(core_.leave(token.phase_)); }
+
+ private:
+  void end_phase_if(bool last) noexcept {
+    if (last) {
+      completion_();
+      core_.next_phase();
+    }
+  }
+
+  detail::barrier_core core_;
+  [[no_unique_address]] Completion completion_;
+};
+
+}  // namespace pirn::inline PIRN_ABI
