@@ -1,0 +1,78 @@
+// Something that has happened, or not yet.
+#pragma once
+
+#include <cstdint>
+
+#include "pirn/fiber/wait_queue.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// Who takes an event back that was set.
+enum class event_reset : std::uint8_t {
+  manual,     ///< `reset` only: once set, everybody passes
+  automatic,  ///< the first that passes: each `set` lets one through, and setting it twice counts once
+};
+
+/// A flag to wait for. Fibers of any worker and plain threads share it. Whoever knows that no further call will come
+/// may destroy it after a successful wait, even while the `set` has not returned yet.
+class event {
+ public:
+  /// Begins unset.
+  explicit event(event_reset how = event_reset::manual) noexcept : how_(how) {}
+  event(const event&) = delete;
+  event& operator=(const event&) = delete;
+
+  /// Sets it: wakes all that wait, or with automatic reset the one that has waited longest, to whom it then belongs.
+  /// What was done before is seen by whoever passes. Does not suspend. O(waiters woken).
+  PIRN_ALWAYS_INLINE void set() noexcept {
+    std::uint32_t word = word_.load(platform::memory_order_relaxed);
+    while (word != waited) [[likely]] {
+      // Written even if it is set already: whoever is about to take that back must see what this caller did.
+      if (word_.compare_exchange_weak(word, signalled, platform::memory_order_release, platform::memory_order_relaxed))
+          [[likely]] {
+        return;
+      }
+    }
+    set_slow();
+  }
+  /// Takes it back; nothing if it is not set. What was done before the `set` is seen afterwards. Never suspends.
+  void reset() noexcept {
+    std::uint32_t expected = signalled;
+    word_.compare_exchange_strong(expected, clear, platform::memory_order_acquire, platform::memory_order_relaxed);
+  }
+  /// At this moment.
+  [[nodiscard]] bool is_set() const noexcept { return word_.load(platform::memory_order_acquire) == signalled; }
+
+  /// Whether it is set; with automatic reset that takes it back. Never suspends.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_wait() noexcept {
+    if (how_ == event_reset::manual) {
+      return is_set();
+    }
+    std::uint32_t expected = signalled;
+    return word_.compare_exchange_strong(expected, clear, platform::memory_order_acquire,
+                                         platform::memory_order_relaxed);
+  }
+  /// As `try_wait`, but suspends until it is set, the deadline passes or the caller is asked to stop.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> wait(
+      platform::time_point deadline = platform::never) noexcept {
+    if (try_wait()) [[likely]] {
+      return {};
+    }
+    return wait_slow(deadline);
+  }
+
+ private:
+  // The word is one of these. It becomes `waited`, and stops being it, under the queue's lock only.
+  static constexpr std::uint32_t clear = 0;
+  static constexpr std::uint32_t signalled = 1;
+  static constexpr std::uint32_t waited = 2;  ///< clear, and somebody may be in the queue
+
+  void set_slow() noexcept;
+  std::expected<void, wait_error> wait_slow(platform::time_point deadline) noexcept;
+
+  platform::atomic<std::uint32_t> word_{clear};
+  const event_reset how_;
+  wait_queue waiters_;
+};
+
+}  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,61 @@
+#include "pirn/sync/event.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+void event::set_slow() noexcept {
+  waiter* woken = nullptr;
+  waiter** tail = &woken;
+  for (;;) {
+    std::uint32_t word = word_.load(platform::memory_order_relaxed);
+    if (word != waited) {
+      // The last access: whoever passes now may destroy the event.
+      if (word_.compare_exchange_weak(word, signalled, platform::memory_order_release,
+                                      platform::memory_order_relaxed)) {
+        break;
+      }
+      continue;
+    }
+    waiters_.lock();
+    if (word_.load(platform::memory_order_relaxed) == waited) {
+      while (waiter* const w = waiters_.claim_first()) {
+        if (how_ == event_reset::automatic) {
+          if (waiters_.empty()) {
+            word_.store(clear, platform::memory_order_relaxed);
+          }
+          waiters_.unlock();
+          detail::make_runnable(w->wake.who());
+          return;
+        }
+        *tail = w;
+        tail = &w->next;
+      }
+      word_.store(clear, platform::memory_order_relaxed);
+    }
+    waiters_.unlock();
+  }
+  *tail = nullptr;
+  wait_list::make_all_runnable(woken);
+}
+
+std::expected<void, wait_error> event::wait_slow(platform::time_point deadline) noexcept {
+  waiters_.lock();
+  for (std::uint32_t word = word_.load(platform::memory_order_relaxed); word != waited;) {
+    if (word == clear) {
+      if (word_.compare_exchange_weak(word, waited, platform::memory_order_relaxed)) {
+        break;
+      }
+    } else if (try_wait()) {
+      waiters_.unlock();
+      return {};
+    } else {
+      word = word_.load(platform::memory_order_relaxed);
+    }
+  }
+  const wake_reason reason = waiters_.wait({.deadline = deadline, .what = "event", .object = this});
+  if (reason != wake_reason::notified) {
+    return std::unexpected(detail::error_of(reason));
+  }
+  return {};
+}
+
+}  // namespace pirn::inline PIRN_ABI
