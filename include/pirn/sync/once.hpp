@@ -1,0 +1,79 @@
+// Something that is done once, by whoever comes first.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "pirn/fiber/wait_queue.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// Whether something has been done, as std::once_flag. Fibers of any worker and plain threads share it. Constant
+/// initialized, so it may be a global.
+class once_flag {
+ public:
+  constexpr once_flag() noexcept = default;
+  once_flag(const once_flag&) = delete;
+  once_flag& operator=(const once_flag&) = delete;
+
+  /// Runs `body` unless that was done before, and returns once it is done; what it did is seen. One at a time tries:
+  /// the others suspend, and if it throws, its caller gets the exception and the next one tries. The deadline, or a
+  /// stop of the caller, ends the wait for another one, not the body. The body may suspend; it may not call its own
+  /// flag, which would wait for itself.
+  template <class F>
+  [[nodiscard]] std::expected<void, wait_error> call(F&& body, platform::time_point deadline) {
+    return run(std::forward<F>(body), {.deadline = deadline, .what = "call_once", .object = this});
+  }
+
+ private:
+  template <class F, class... Arguments>
+  friend void call_once(once_flag& flag, F&& body, Arguments&&... arguments);
+
+  // The word is one of these.
+  static constexpr std::uint32_t fresh = 0;
+  static constexpr std::uint32_t running = 1;
+  static constexpr std::uint32_t waited = 2;  ///< running, and somebody may be in the queue; set under its lock
+  static constexpr std::uint32_t done = 3;
+
+  /// Ends an attempt: successfully, or if an exception passes by.
+  struct attempt {
+    once_flag& flag;
+    std::uint32_t outcome = fresh;
+    ~attempt() { flag.leave(outcome); }
+  };
+
+  template <class F>
+  PIRN_ALWAYS_INLINE std::expected<void, wait_error> run(F&& body, const wait_options& how) {
+    if (word_.load(platform::memory_order_acquire) == done) [[likely]] {
+      return {};
+    }
+    const std::expected<bool, wait_error> mine = enter(how);
+    if (!mine) {
+      return std::unexpected(mine.error());
+    }
+    if (*mine) {
+      attempt here{*this};
+      std::forward<F>(body)();
+      here.outcome = done;
+    }
+    return {};
+  }
+
+  /// True if the caller is the one to do it, false if it is done.
+  std::expected<bool, wait_error> enter(const wait_options& how) noexcept;
+  void leave(std::uint32_t outcome) noexcept;
+
+  platform::atomic<std::uint32_t> word_{fresh};
+  wait_queue waiters_;
+};
+
+/// As std::call_once: calls `body` with `arguments` unless `flag` says that it was done. Suspends while another one is
+/// at it; that is not ended by a stop, since the caller relies on what is done (`once_flag::call` is).
+template <class F, class... Arguments>
+PIRN_ALWAYS_INLINE void call_once(once_flag& flag, F&& body, Arguments&&... arguments) {
+  static_cast<void>(
+      flag.run([&] { static_cast<void>(std::invoke(std::forward<F>(body), std::forward<Arguments>(arguments)...)); },
+               {.stoppable = false, .what = "call_once", .object = &flag}));
+}
+
+}  // namespace pirn::inline PIRN_ABI

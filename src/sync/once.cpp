@@ -1,0 +1,48 @@
+#include "pirn/sync/once.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+std::expected<bool, wait_error> once_flag::enter(const wait_options& how) noexcept {
+  for (;;) {
+    std::uint32_t word = fresh;
+    // Acquire: the next attempt sees what a failed one has left behind.
+    if (word_.compare_exchange_strong(word, running, platform::memory_order_acquire)) {
+      return true;
+    }
+    if (word == done) {
+      return false;
+    }
+    waiters_.lock();
+    word = running;
+    if (!word_.compare_exchange_strong(word, waited, platform::memory_order_acquire) && word != waited) {
+      waiters_.unlock();  // it has just ended
+      continue;
+    }
+    if (const wake_reason reason = waiters_.wait(how); reason != wake_reason::notified) {
+      return std::unexpected(detail::error_of(reason));
+    }
+  }
+}
+
+void once_flag::leave(std::uint32_t outcome) noexcept {
+  waiter* woken = nullptr;
+  waiter** tail = &woken;
+  std::uint32_t expected = running;
+  // Changing the word is the last access: who sees that it is done may destroy the flag.
+  while (
+      !word_.compare_exchange_weak(expected, outcome, platform::memory_order_release, platform::memory_order_relaxed)) {
+    if (expected == waited) {
+      waiters_.lock();
+      *tail = waiters_.claim_all();
+      word_.store(running, platform::memory_order_relaxed);
+      waiters_.unlock();
+      while (*tail != nullptr) {
+        tail = &(*tail)->next;
+      }
+    }
+    expected = running;
+  }
+  wait_list::make_all_runnable(woken);  // they look for themselves: after a failure one of them tries
+}
+
+}  // namespace pirn::inline PIRN_ABI
