@@ -1,0 +1,108 @@
+// A lock that many readers share or one writer owns.
+#pragma once
+
+#include <cstdint>
+
+#include "pirn/fiber/wait_queue.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// As std::shared_mutex, for std::shared_lock, std::unique_lock and the like; not recursive. Nobody starves: a reader
+/// waits while a writer does, a writer that unlocks admits all readers that wait then, and the last of them the writer
+/// that has waited longest (phase-fair: Brandenburg and Anderson 2010, "Spin-based reader-writer synchronization for
+/// multiprocessor real-time systems"). So a reader that locks again while it holds the lock may wait for itself. Fibers
+/// of any worker and plain threads share it. An owner who knows that nobody else will use it may unlock and destroy it.
+class shared_mutex {
+ public:
+  shared_mutex() noexcept = default;
+  shared_mutex(const shared_mutex&) = delete;
+  shared_mutex& operator=(const shared_mutex&) = delete;
+
+  /// Suspension point. Not ended by a stop, since std::lock_guard could not tell.
+  PIRN_ALWAYS_INLINE void lock() noexcept {
+    if (!try_lock()) [[unlikely]] {
+      static_cast<void>(lock_slow({.stoppable = false, .what = "shared_mutex, to write", .object = this}));
+    }
+  }
+  /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free one is locked in any case.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
+    if (try_lock()) [[likely]] {
+      return {};
+    }
+    return lock_slow({.deadline = deadline, .what = "shared_mutex, to write", .object = this});
+  }
+  /// Never suspends.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept {
+    std::uint32_t expected = 0;
+    return word_.compare_exchange_strong(expected, writer, platform::memory_order_acquire,
+                                         platform::memory_order_relaxed);
+  }
+  /// The writer only (aborts when there is none). Does not suspend.
+  PIRN_ALWAYS_INLINE void unlock() noexcept {
+    std::uint32_t expected = writer;
+    if (!word_.compare_exchange_strong(expected, 0, platform::memory_order_release, platform::memory_order_relaxed))
+        [[unlikely]] {
+      unlock_slow();
+    }
+  }
+
+  /// Suspends while a writer owns the lock or waits for it. Not ended by a stop.
+  PIRN_ALWAYS_INLINE void lock_shared() noexcept {
+    if (!try_lock_shared()) [[unlikely]] {
+      static_cast<void>(lock_shared_slow({.stoppable = false, .what = "shared_mutex, to read", .object = this}));
+    }
+  }
+  /// As `lock_shared`, unless the deadline passes or the caller is asked to stop first. One that no writer owns or
+  /// waits for is locked in any case.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock_shared(platform::time_point deadline) noexcept {
+    if (try_lock_shared()) [[likely]] {
+      return {};
+    }
+    return lock_shared_slow({.deadline = deadline, .what = "shared_mutex, to read", .object = this});
+  }
+  /// False while a writer owns the lock or waits for it. Never suspends.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock_shared() noexcept {
+    std::uint32_t word = word_.load(platform::memory_order_relaxed);
+    while ((word & (writer | contended)) == 0) {
+      if (word_.compare_exchange_weak(word, word + reader, platform::memory_order_acquire,
+                                      platform::memory_order_relaxed)) [[likely]] {
+        return true;
+      }
+    }
+    return false;
+  }
+  /// A reader only (aborts when there is none). Does not suspend.
+  PIRN_ALWAYS_INLINE void unlock_shared() noexcept {
+    std::uint32_t word = word_.load(platform::memory_order_relaxed);
+    while ((word & contended) == 0 && word >= reader) [[likely]] {
+      // Release: the next writer comes after what was read.
+      if (word_.compare_exchange_weak(word, word - reader, platform::memory_order_release,
+                                      platform::memory_order_relaxed)) [[likely]] {
+        return;
+      }
+    }
+    unlock_shared_slow();
+  }
+
+ private:
+  // The word: `writer` if one owns it, else `reader` times their number; and `contended` while somebody may wait. While
+  // that is set the word changes under the lock below only.
+  static constexpr std::uint32_t writer = 1;
+  static constexpr std::uint32_t contended = 2;
+  static constexpr std::uint32_t reader = 4;
+
+  std::expected<void, wait_error> lock_slow(const wait_options& how) noexcept;
+  std::expected<void, wait_error> lock_shared_slow(const wait_options& how) noexcept;
+  void unlock_slow() noexcept;
+  void unlock_shared_slow() noexcept;
+  [[nodiscard]] waiter* admit_readers(std::uint32_t readers) noexcept;
+  [[nodiscard]] waiter* admit_writer() noexcept;
+  [[nodiscard]] std::uint32_t contention() const noexcept;
+
+  platform::atomic<std::uint32_t> word_{0};
+  platform::spinlock lock_;
+  wait_list readers_;  ///< wait only while a writer owns the lock or is in the other list
+  wait_list writers_;
+};
+
+}  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,139 @@
+#include "pirn/sync/shared_mutex.hpp"
+
+#include "sync/misuse.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+// Stores to the word are releases although its owner may make them: a reader who comes by the fast path afterwards
+// must see what the last writer did.
+
+std::uint32_t shared_mutex::contention() const noexcept { return readers_.empty() && writers_.empty() ? 0 : contended; }
+
+waiter* shared_mutex::admit_readers(std::uint32_t readers) noexcept {
+  waiter* const admitted = readers_.claim_all();
+  if (admitted != nullptr) {
+    for (const waiter* w = admitted; w != nullptr; w = w->next) {
+      ++readers;
+    }
+    word_.store(readers * reader | contention(), platform::memory_order_release);
+  }
+  return admitted;
+}
+
+waiter* shared_mutex::admit_writer() noexcept {
+  waiter* const admitted = writers_.claim_first();
+  if (admitted != nullptr) {
+    admitted->next = nullptr;
+    word_.store(writer | contention(), platform::memory_order_release);
+  }
+  return admitted;
+}
+
+std::expected<void, wait_error> shared_mutex::lock_slow(const wait_options& how) noexcept {
+  lock_.lock();
+  if (const std::uint32_t word = word_.fetch_or(contended, platform::memory_order_acquire); (word & ~contended) == 0) {
+    word_.store(writer | contention(), platform::memory_order_release);
+    lock_.unlock();
+    return {};
+  }
+  const wake_reason reason = writers_.wait(lock_, how);
+  if (reason == wake_reason::notified) {
+    return {};  // it was handed over
+  }
+  // Readers may have waited because of this caller.
+  lock_.lock();
+  waiter* admitted = nullptr;
+  const std::uint32_t word = word_.load(platform::memory_order_relaxed);
+  if ((word & (writer | contended)) == contended && writers_.empty()) {
+    admitted = admit_readers(word / reader);
+    if (admitted == nullptr) {
+      word_.store(word - contended, platform::memory_order_release);
+    }
+  }
+  lock_.unlock();
+  wait_list::make_all_runnable(admitted);
+  return std::unexpected(detail::error_of(reason));
+}
+
+std::expected<void, wait_error> shared_mutex::lock_shared_slow(const wait_options& how) noexcept {
+  lock_.lock();
+  if (const std::uint32_t word = word_.fetch_or(contended, platform::memory_order_acquire);
+      (word & writer) == 0 && writers_.empty()) {
+    word_.store((word / reader + 1) * reader | contention(), platform::memory_order_release);
+    lock_.unlock();
+    return {};
+  }
+  if (const wake_reason reason = readers_.wait(lock_, how); reason != wake_reason::notified) {
+    return std::unexpected(detail::error_of(reason));
+  }
+  return {};  // it was admitted
+}
+
+void shared_mutex::unlock_slow() noexcept {
+  for (;;) {
+    lock_.lock();
+    const std::uint32_t word = word_.load(platform::memory_order_acquire);
+    if ((word & writer) == 0) {
+      detail::misuse("unlock of a shared_mutex that nobody has locked to write", this);
+    }
+    waiter* admitted = nullptr;
+    if ((word & contended) != 0) {
+      admitted = admit_readers(0);
+      if (admitted == nullptr) {
+        admitted = admit_writer();
+      }
+      if (admitted == nullptr) {
+        word_.store(writer, platform::memory_order_relaxed);
+      }
+    }
+    lock_.unlock();
+    if (admitted != nullptr) {
+      wait_list::make_all_runnable(admitted);
+      return;
+    }
+    // Once the word says unlocked, another owner may destroy the mutex: that must be the last access.
+    std::uint32_t expected = writer;
+    if (word_.compare_exchange_strong(expected, 0, platform::memory_order_release, platform::memory_order_relaxed)) {
+      return;
+    }
+  }
+}
+
+void shared_mutex::unlock_shared_slow() noexcept {
+  for (;;) {
+    lock_.lock();
+    std::uint32_t word = word_.load(platform::memory_order_acquire);
+    if (word < reader) {
+      detail::misuse("unlock of a shared_mutex that nobody has locked to read", this);
+    }
+    waiter* admitted = nullptr;
+    if ((word & contended) != 0) {
+      if (word / reader > 1) {
+        word_.store(word - reader, platform::memory_order_release);
+        lock_.unlock();
+        return;
+      }
+      admitted = admit_writer();
+      if (admitted == nullptr) {
+        admitted = admit_readers(0);
+      }
+      if (admitted == nullptr) {
+        word_.store(word = reader, platform::memory_order_relaxed);
+      }
+    }
+    lock_.unlock();
+    if (admitted != nullptr) {
+      wait_list::make_all_runnable(admitted);
+      return;
+    }
+    // The last access, as above.
+    while ((word & contended) == 0) {
+      if (word_.compare_exchange_weak(word, word - reader, platform::memory_order_release,
+                                      platform::memory_order_relaxed)) {
+        return;
+      }
+    }
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI
