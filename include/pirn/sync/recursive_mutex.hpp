@@ -1,0 +1,76 @@
+// A mutex that its owner may lock again.
+#pragma once
+
+#include <cstdint>
+
+#include "pirn/sync/mutex.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// As `mutex`, but its owner may lock it any number of times and must unlock it as often. The owner is a fiber or a
+/// plain thread.
+class recursive_mutex {
+ public:
+  explicit recursive_mutex(mutex_policy policy = mutex_policy::fair) noexcept : mutex_(policy) {}
+
+  /// Suspension point unless the caller is the owner. Not ended by a stop, since std::lock_guard could not tell.
+  void lock() noexcept {
+    detail::agent& self = detail::current_agent();
+    if (!lock_again(self)) {
+      mutex_.lock();
+      become_owner(self);
+    }
+  }
+  /// As `lock`, unless the deadline passes or the caller is asked to stop first. One that is free or its own is locked
+  /// in any case.
+  [[nodiscard]] std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
+    detail::agent& self = detail::current_agent();
+    if (!lock_again(self)) {
+      if (auto locked = mutex_.lock(deadline); !locked) {
+        return locked;
+      }
+      become_owner(self);
+    }
+    return {};
+  }
+  /// Never suspends.
+  [[nodiscard]] bool try_lock() noexcept {
+    detail::agent& self = detail::current_agent();
+    if (!lock_again(self)) {
+      if (!mutex_.try_lock()) {
+        return false;
+      }
+      become_owner(self);
+    }
+    return true;
+  }
+  /// The owner only; aborts for anybody else. Does not suspend.
+  void unlock() noexcept {
+    check_owner(detail::current_agent());
+    if (--depth_ == 0) {
+      owner_.store(nullptr, platform::memory_order_relaxed);
+      mutex_.unlock();
+    }
+  }
+
+ private:
+  [[nodiscard]] bool lock_again(const detail::agent& self) noexcept {
+    // Whatever another one reads here is not itself.
+    if (owner_.load(platform::memory_order_relaxed) != &self) {
+      return false;
+    }
+    ++depth_;
+    return true;
+  }
+  void become_owner(const detail::agent& self) noexcept {
+    owner_.store(&self, platform::memory_order_relaxed);
+    depth_ = 1;
+  }
+  void check_owner(const detail::agent& self) const noexcept;
+
+  mutex mutex_;
+  platform::atomic<const detail::agent*> owner_{nullptr};
+  std::uint64_t depth_ = 0;  ///< the owner's
+};
+
+}  // namespace pirn::inline PIRN_ABI

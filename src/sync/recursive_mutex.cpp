@@ -1,0 +1,13 @@
+#include "pirn/sync/recursive_mutex.hpp"
+
+#include "sync/misuse.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+void recursive_mutex::check_owner(const detail::agent& self) const noexcept {
+  if (owner_.load(platform::memory_order_relaxed) != &self) {
+    detail::misuse("unlock of a recursive_mutex by another than its owner", this);
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI
