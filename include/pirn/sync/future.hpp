@@ -1,0 +1,384 @@
+// A result that is there later: whoever has the future waits for it, whoever has the promise provides it.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/fiber/wait_queue.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// As std::future_errc.
+enum class future_errc : std::uint8_t {
+  broken_promise = 1,         ///< the promise was destroyed without a result
+  future_already_retrieved,   ///< get_future was called before
+  promise_already_satisfied,  ///< there is a result already
+  no_state,                   ///< moved from, or the result was taken
+};
+[[nodiscard]] const std::error_category& future_category() noexcept;
+[[nodiscard]] inline std::error_code make_error_code(future_errc e) noexcept {
+  return {static_cast<int>(e), future_category()};
+}
+
+/// What misuse of what follows throws.
+class future_error : public std::logic_error {
+ public:
+  explicit future_error(future_errc e);
+  [[nodiscard]] const std::error_code& code() const noexcept { return code_; }
+
+ private:
+  std::error_code code_;
+};
+
+namespace detail {
+
+[[noreturn]] void throw_future_error(future_errc e);
+
+/// What a promise and its futures share, but for the value; counted.
+class future_state {
+ public:
+  future_state() noexcept = default;
+  future_state(const future_state&) = delete;
+  future_state& operator=(const future_state&) = delete;
+
+  void acquire() noexcept { references_.fetch_add(1, platform::memory_order_relaxed); }
+  void release() noexcept {
+    if (references_.fetch_sub(1, platform::memory_order_acq_rel) == 1) {
+      delete this;
+    }
+  }
+
+  [[nodiscard]] bool ready() const noexcept { return stage_.load(platform::memory_order_acquire) == is_ready; }
+  PIRN_ALWAYS_INLINE std::expected<void, wait_error> wait(const wait_options& how) noexcept {
+    if (ready()) [[likely]] {
+      return {};
+    }
+    return wait_slow(how);
+  }
+  /// Throws what was provided instead of a value.
+  void check() const {
+    if (failure_ != nullptr) {
+      std::rethrow_exception(failure_);
+    }
+  }
+
+  /// Only one provides: throws promise_already_satisfied for the others. If it fails, it must `withdraw`.
+  void begin();
+  void withdraw() noexcept { stage_.store(is_empty, platform::memory_order_release); }
+  /// What was provided since `begin` is seen by all, who are woken.
+  void publish() noexcept;
+  void fail(std::exception_ptr why);
+  /// The promise is given up: provides broken_promise unless there is a result.
+  void abandon() noexcept;
+  /// Throws future_already_retrieved but for the first call.
+  void take_future();
+
+ protected:
+  virtual ~future_state() = default;
+
+ private:
+  static constexpr std::uint32_t is_empty = 0;
+  static constexpr std::uint32_t is_provided = 1;  ///< one promise is writing
+  static constexpr std::uint32_t is_ready = 2;     ///< set under the queue's lock
+
+  std::expected<void, wait_error> wait_slow(const wait_options& how) noexcept;
+
+  platform::atomic<std::uint32_t> references_{1};
+  platform::atomic<std::uint32_t> stage_{is_empty};
+  platform::atomic<bool> retrieved_{false};
+  std::exception_ptr failure_;
+  wait_queue waiters_;
+};
+
+struct unit {};
+
+/// A reference is kept as a pointer, and nothing as an empty value.
+template <class T>
+using kept = std::conditional_t<std::is_void_v<T>, unit,
+                                std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>>;
+
+template <class T>
+class future_state_of final : public future_state {
+ public:
+  template <class... Arguments>
+  void provide(Arguments&&... arguments) {
+    begin();
+    try {
+      value_.emplace(std::forward<Arguments>(arguments)...);
+    } catch (...) {
+      withdraw();
+      throw;
+    }
+    publish();
+  }
+  /// Once ready.
+  [[nodiscard]] kept<T>& value() noexcept {
+    return *value_;
+  }
+
+ private:
+  std::optional<kept<T>> value_;
+};
+
+/// A counted reference to a state, or none.
+template <class T>
+class state_pointer {
+ public:
+  state_pointer() noexcept = default;
+  explicit state_pointer(future_state_of<T>* owned) noexcept : state_(owned) {}
+  state_pointer(const state_pointer& other) noexcept : state_(other.state_) {
+    if (state_ != nullptr) {
+      state_->acquire();
+    }
+  }
+  state_pointer(state_pointer&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  state_pointer& operator=(state_pointer other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~state_pointer() {
+    if (state_ != nullptr) {
+      state_->release();
+    }
+  }
+
+  explicit operator bool() const noexcept { return state_ != nullptr; }
+  /// Throws no_state if there is none.
+  future_state_of<T>* operator->() const {
+    if (state_ == nullptr) {
+      throw_future_error(future_errc::no_state);
+    }
+    return state_;
+  }
+
+ private:
+  future_state_of<T>* state_ = nullptr;
+};
+
+/// What both kinds of future have.
+template <class T>
+class future_base {
+ public:
+  /// Whether there is anything to wait for. The other members throw future_error (no_state) if not.
+  [[nodiscard]] bool valid() const noexcept { return static_cast<bool>(state_); }
+  /// Whether the result is there. Never suspends.
+  [[nodiscard]] bool is_ready() const { return state_->ready(); }
+  /// Suspends until the result is there, the deadline passes or the caller is asked to stop.
+  [[nodiscard]] std::expected<void, wait_error> wait(platform::time_point deadline = platform::never) const {
+    return state_->wait({.deadline = deadline, .what = "future", .object = this});
+  }
+
+ protected:
+  future_base() noexcept = default;
+  explicit future_base(state_pointer<T> state) noexcept : state_(std::move(state)) {}
+
+  /// Not ended by a stop.
+  void await() const {
+    static_cast<void>(state_->wait({.stoppable = false, .what = "future", .object = this}));
+    state_->check();
+  }
+
+  state_pointer<T> state_;
+};
+
+}  // namespace detail
+
+template <class T>
+class shared_future;
+
+/// As std::future: the one that takes the result. Move-only; not itself thread-safe.
+template <class T>
+class [[nodiscard]] future : public detail::future_base<T> {
+ public:
+  future() noexcept = default;
+
+  /// Suspends until the result is there, then returns it or throws what was provided instead; afterwards the future is
+  /// not valid. Not ended by a stop.
+  T get() {
+    const future taken = std::move(*this);
+    taken.await();
+    if constexpr (std::is_reference_v<T>) {
+      return static_cast<T>(*taken.state_->value());
+    } else if constexpr (!std::is_void_v<T>) {
+      return std::move(taken.state_->value());
+    }
+  }
+  /// As `get`, unless the deadline passes or the caller is asked to stop first: then the future stays valid.
+  [[nodiscard]] std::expected<T, wait_error> get(platform::time_point deadline)
+    requires(!std::is_reference_v<T>)
+  {
+    if (const auto waited = this->wait(deadline); !waited) {
+      return std::unexpected(waited.error());
+    }
+    if constexpr (std::is_void_v<T>) {
+      get();
+      return {};
+    } else {
+      return get();
+    }
+  }
+  /// Gives the result to many; this one is not valid afterwards.
+  [[nodiscard]] shared_future<T> share() noexcept { return shared_future<T>(std::move(*this)); }
+
+ private:
+  template <class U>
+  friend class promise;
+  friend class shared_future<T>;
+  explicit future(detail::state_pointer<T> state) noexcept : detail::future_base<T>(std::move(state)) {}
+};
+
+/// As std::shared_future: copies wait for the same result. Each copy is for one fiber or thread at a time.
+template <class T>
+class [[nodiscard]] shared_future : public detail::future_base<T> {
+ public:
+  shared_future() noexcept = default;
+  shared_future(future<T>&& from) noexcept : detail::future_base<T>(std::move(from.state_)) {}
+
+  /// Suspends until the result is there, then returns it or throws what was provided instead. Not ended by a stop.
+  [[nodiscard]] std::conditional_t<std::is_object_v<T>, std::add_lvalue_reference_t<const T>, T> get() const {
+    this->await();
+    if constexpr (std::is_reference_v<T>) {
+      return static_cast<T>(*this->state_->value());
+    } else if constexpr (!std::is_void_v<T>) {
+      return this->state_->value();
+    }
+  }
+};
+
+/// As std::promise: provides the result. Move-only; destroying it without a result provides future_error
+/// (broken_promise). All that it throws is future_error, what moving or copying the value throws, and std::bad_alloc.
+template <class T>
+class promise {
+ public:
+  promise() : state_(new detail::future_state_of<T>) {}
+  promise(promise&&) noexcept = default;
+  promise& operator=(promise&& other) noexcept {
+    promise(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~promise() {
+    if (state_) {
+      state_->abandon();
+    }
+  }
+  void swap(promise& other) noexcept { std::swap(state_, other.state_); }
+
+  /// Once.
+  future<T> get_future() {
+    state_->take_future();
+    return future<T>(state_);
+  }
+
+  /// Provides the value, and wakes all that wait for it. Does not suspend. Misuse: a second result.
+  template <class U = T>
+    requires(std::is_object_v<T> && std::is_constructible_v<T, U>)
+  void set_value(U&& value) {
+    state_->provide(std::forward<U>(value));
+  }
+  void set_value(std::type_identity_t<std::conditional_t<std::is_reference_v<T>, T, detail::unit&>> object)
+    requires std::is_reference_v<T>
+  {
+    state_->provide(std::addressof(object));
+  }
+  void set_value()
+    requires std::is_void_v<T>
+  {
+    state_->provide();
+  }
+  /// Provides an exception instead.
+  void set_exception(std::exception_ptr why) { state_->fail(std::move(why)); }
+
+ private:
+  detail::state_pointer<T> state_;
+};
+
+template <class Signature>
+class packaged_task;
+
+/// As std::packaged_task: a call whose result goes to a future. Move-only, so that it can be given to `spawn`.
+template <class Result, class... Parameters>
+class packaged_task<Result(Parameters...)> {
+ public:
+  packaged_task() noexcept = default;
+  /// Allocates; throws std::bad_alloc and what moving `body` throws.
+  template <class F>
+    requires(!std::is_same_v<std::decay_t<F>, packaged_task> &&
+             std::is_invocable_r_v<Result, std::decay_t<F>&, Parameters...>)
+  explicit packaged_task(F&& body)
+      : body_(new body_of<std::decay_t<F>>(std::forward<F>(body))), result_(std::in_place) {}
+  packaged_task(packaged_task&& other) noexcept
+      : body_(std::move(other.body_)), result_(std::exchange(other.result_, std::nullopt)) {}
+  packaged_task& operator=(packaged_task&& other) noexcept {
+    packaged_task(std::move(other)).swap(*this);
+    return *this;
+  }
+  void swap(packaged_task& other) noexcept {
+    std::swap(body_, other.body_);
+    std::swap(result_, other.result_);
+    std::swap(called_, other.called_);
+  }
+
+  /// Whether there is something to call; the rest throws future_error (no_state) if not.
+  [[nodiscard]] bool valid() const noexcept { return body_ != nullptr; }
+  /// Once.
+  future<Result> get_future() { return promised().get_future(); }
+  /// Calls, once (promise_already_satisfied), and provides what that returns or throws.
+  void operator()(Parameters... arguments) {
+    promise<Result>& result = promised();
+    if (std::exchange(called_, true)) {
+      detail::throw_future_error(future_errc::promise_already_satisfied);
+    }
+    try {
+      if constexpr (std::is_void_v<Result>) {
+        body_->call(std::forward<Parameters>(arguments)...);
+        result.set_value();
+      } else {
+        result.set_value(body_->call(std::forward<Parameters>(arguments)...));
+      }
+    } catch (...) {
+      result.set_exception(std::current_exception());
+    }
+  }
+  /// Makes it as new: to be called again, for another future.
+  void reset() {
+    promised() = promise<Result>();
+    called_ = false;
+  }
+
+ private:
+  struct body_base {
+    virtual ~body_base() = default;
+    virtual Result call(Parameters... arguments) = 0;
+  };
+  template <class F>
+  struct body_of final : body_base {
+    explicit body_of(F&& f) : body(std::move(f)) {}
+    explicit body_of(const F& f) : body(f) {}
+    Result call(Parameters... arguments) override {
+      return std::invoke_r<Result>(body, std::forward<Parameters>(arguments)...);
+    }
+    F body;
+  };
+
+  promise<Result>& promised() {
+    if (!result_) {
+      detail::throw_future_error(future_errc::no_state);
+    }
+    return *result_;
+  }
+
+  std::unique_ptr<body_base> body_;
+  std::optional<promise<Result>> result_;
+  bool called_ = false;
+};
+
+}  // namespace pirn::inline PIRN_ABI
+
+template <>
+struct std::is_error_code_enum<pirn::future_errc> : std::true_type {};

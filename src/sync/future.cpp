@@ -1,0 +1,88 @@
+#include "pirn/sync/future.hpp"
+
+#include <string>
+
+namespace pirn::inline PIRN_ABI {
+
+namespace {
+
+class category final : public std::error_category {
+ public:
+  [[nodiscard]] const char* name() const noexcept override { return "pirn.future"; }
+  [[nodiscard]] std::string message(int code) const override {
+    switch (static_cast<future_errc>(code)) {
+      case future_errc::broken_promise:
+        return "the promise was destroyed without a result";
+      case future_errc::future_already_retrieved:
+        return "the future was taken before";
+      case future_errc::promise_already_satisfied:
+        return "the promise has a result already";
+      case future_errc::no_state:
+        return "there is no result to share: moved from, or taken";
+    }
+    return "unknown future error";
+  }
+};
+
+}  // namespace
+
+const std::error_category& future_category() noexcept {
+  static const category instance;
+  return instance;
+}
+
+future_error::future_error(future_errc e)
+    : std::logic_error("pirn: " + future_category().message(static_cast<int>(e))), code_(make_error_code(e)) {}
+
+namespace detail {
+
+void throw_future_error(future_errc e) { throw future_error(e); }
+
+void future_state::begin() {
+  std::uint32_t expected = is_empty;
+  if (!stage_.compare_exchange_strong(expected, is_provided, platform::memory_order_acquire)) {
+    throw_future_error(future_errc::promise_already_satisfied);
+  }
+}
+
+void future_state::publish() noexcept {
+  acquire();  // whoever gets the result may destroy the promise
+  waiters_.lock();
+  stage_.store(is_ready, platform::memory_order_release);
+  waiters_.notify_all_and_unlock();
+  release();
+}
+
+void future_state::fail(std::exception_ptr why) {
+  begin();
+  failure_ = std::move(why);
+  publish();
+}
+
+void future_state::abandon() noexcept {
+  // Nobody else provides: this was the only promise.
+  if (stage_.load(platform::memory_order_relaxed) == is_empty && retrieved_.load(platform::memory_order_relaxed)) {
+    fail(std::make_exception_ptr(future_error(future_errc::broken_promise)));
+  }
+}
+
+void future_state::take_future() {
+  if (retrieved_.exchange(true, platform::memory_order_relaxed)) {
+    throw_future_error(future_errc::future_already_retrieved);
+  }
+}
+
+std::expected<void, wait_error> future_state::wait_slow(const wait_options& how) noexcept {
+  waiters_.lock();
+  if (ready()) {
+    waiters_.unlock();
+    return {};
+  }
+  if (const wake_reason reason = waiters_.wait(how); reason != wake_reason::notified) {
+    return std::unexpected(error_of(reason));
+  }
+  return {};
+}
+
+}  // namespace detail
+}  // namespace pirn::inline PIRN_ABI
