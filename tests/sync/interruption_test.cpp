@@ -5,9 +5,17 @@
 #include <optional>
 
 #include "fiber/support.hpp"
+#include "pirn/sync/barrier.hpp"
 #include "pirn/sync/channel.hpp"
 #include "pirn/sync/condition_variable.hpp"
+#include "pirn/sync/event.hpp"
+#include "pirn/sync/future.hpp"
+#include "pirn/sync/latch.hpp"
 #include "pirn/sync/mutex.hpp"
+#include "pirn/sync/once.hpp"
+#include "pirn/sync/recursive_mutex.hpp"
+#include "pirn/sync/semaphore.hpp"
+#include "pirn/sync/shared_mutex.hpp"
 #include "pirn/sync/wait_group.hpp"
 
 namespace {
@@ -147,6 +155,156 @@ class on_queue : public primitive {
   pirn::wait_queue queue_;
 };
 
+/// A semaphore or an event: each release lets one go on.
+template <class T>
+class on_signal : public primitive {
+ public:
+  template <class... Arguments>
+  explicit on_signal(Arguments... arguments) : signal_(arguments...) {}
+  result wait(deadline_type deadline) override {
+    if constexpr (requires { signal_.acquire(deadline); }) {
+      return signal_.acquire(deadline);
+    } else {
+      return signal_.wait(deadline);
+    }
+  }
+  void release() override {
+    if constexpr (requires { signal_.release(); }) {
+      signal_.release();
+    } else {
+      signal_.set();
+    }
+  }
+  void expect_quiet() override { EXPECT_FALSE(wait(clock::time_point{}).has_value()); }
+
+ protected:
+  T signal_;
+};
+
+class on_manual_event : public on_signal<pirn::event> {
+ public:
+  [[nodiscard]] bool releases_all() const override { return true; }
+  void renew() override { signal_.reset(); }
+  void expect_quiet() override { EXPECT_TRUE(signal_.is_set()); }
+};
+
+/// Made anew where it cannot be used again: what opens once, for all.
+template <class T>
+class on_gate : public primitive {
+ public:
+  [[nodiscard]] bool releases_all() const override { return true; }
+  void renew() override { gate_.emplace(); }
+  result wait(deadline_type deadline) override { return gate_->wait(deadline); }
+  void release() override { gate_->release(); }
+
+ private:
+  std::optional<T> gate_{std::in_place};
+};
+
+struct latch_gate {
+  pirn::latch gate{1};
+  result wait(deadline_type deadline) { return gate.wait(deadline); }
+  void release() { gate.count_down(); }
+};
+
+struct future_gate {
+  pirn::promise<void> gate;
+  pirn::shared_future<void> result_of = gate.get_future().share();
+  result wait(deadline_type deadline) {
+    const pirn::shared_future<void> mine = result_of;
+    return mine.wait(deadline);
+  }
+  void release() { gate.set_value(); }
+};
+
+/// The others wait for the first call, which ends when it is told to.
+struct once_gate {
+  pirn::once_flag gate;
+  pirn::event begun;
+  pirn::event end;
+  std::jthread first{[this] {
+    call_once(gate, [this] {
+      begun.set();
+      EXPECT_TRUE(end.wait().has_value());
+    });
+  }};
+  once_gate() { EXPECT_TRUE(begun.wait().has_value()); }
+  once_gate(const once_gate&) = delete;
+  once_gate& operator=(const once_gate&) = delete;
+  ~once_gate() { end.set(); }
+  result wait(deadline_type deadline) {
+    return gate.call([] { ADD_FAILURE(); }, deadline);
+  }
+  void release() { end.set(); }
+};
+
+/// A thread owns the lock until `release`. Who gets it then unlocks it at once, so that all pass.
+template <class Lock>
+struct lock_gate {
+  Lock gate;
+  pirn::event taken;
+  pirn::event end;
+  std::jthread owner{[this] {
+    const std::lock_guard guard(gate);
+    taken.set();
+    EXPECT_TRUE(end.wait().has_value());
+  }};
+  lock_gate() { EXPECT_TRUE(taken.wait().has_value()); }
+  lock_gate(const lock_gate&) = delete;
+  lock_gate& operator=(const lock_gate&) = delete;
+  ~lock_gate() { end.set(); }
+  result wait(deadline_type deadline) {
+    const result locked = gate.lock(deadline);
+    if (locked) {
+      gate.unlock();
+    }
+    return locked;
+  }
+  void release() { end.set(); }
+};
+
+/// Waits to read behind a writer.
+struct reader_gate : lock_gate<pirn::shared_mutex> {
+  result wait(deadline_type deadline) {
+    const result locked = gate.lock_shared(deadline);
+    if (locked) {
+      gate.unlock_shared();
+    }
+    return locked;
+  }
+};
+
+/// Those that give up have arrived and leave; `release` arrives for all that are missing.
+class on_barrier : public primitive {
+ public:
+  result wait(deadline_type deadline) override {
+    ++arrived_;
+    ++waiting_;
+    const result ended = gate_->arrive_and_wait(deadline);
+    --waiting_;
+    return ended;
+  }
+  void release() override { static_cast<void>(gate_->arrive(parties - arrived_)); }
+  [[nodiscard]] bool releases_all() const override { return true; }
+  [[nodiscard]] bool kept_for_later() const override { return false; }
+  int waiting() override { return waiting_; }
+  void renew() override {
+    gate_.emplace(parties);
+    arrived_ = 0;
+  }
+
+ private:
+  static constexpr int parties = 100;
+  std::optional<pirn::barrier<>> gate_{std::in_place, parties};
+  std::atomic<int> arrived_ = 0;
+  std::atomic<int> waiting_ = 0;
+};
+
+template <class T>
+std::unique_ptr<primitive> make() {
+  return std::make_unique<T>();
+}
+
 struct kind {
   const char* name;
   std::unique_ptr<primitive> (*make)();
@@ -159,6 +317,16 @@ const kind kinds[] = {
     {"receive", [] { return std::unique_ptr<primitive>(new on_receive); }},
     {"send", [] { return std::unique_ptr<primitive>(new on_send); }},
     {"wait_queue", [] { return std::unique_ptr<primitive>(new on_queue); }},
+    {"semaphore", [] { return std::unique_ptr<primitive>(new on_signal<pirn::counting_semaphore<>>(0)); }},
+    {"event", [] { return std::unique_ptr<primitive>(new on_signal<pirn::event>(pirn::event_reset::automatic)); }},
+    {"manual_event", make<on_manual_event>},
+    {"latch", make<on_gate<latch_gate>>},
+    {"barrier", make<on_barrier>},
+    {"future", make<on_gate<future_gate>>},
+    {"once", make<on_gate<once_gate>>},
+    {"recursive_mutex", make<on_gate<lock_gate<pirn::recursive_mutex>>>},
+    {"shared_mutex_writer", make<on_gate<lock_gate<pirn::shared_mutex>>>},
+    {"shared_mutex_reader", make<on_gate<reader_gate>>},
 };
 
 class interruption : public testing::TestWithParam<std::tuple<kind, unsigned>> {
