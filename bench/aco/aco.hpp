@@ -30,7 +30,7 @@ inline std::uint64_t turns = 0;
 /// What a coroutine with `Bytes` bytes of local variables does, until `yield` returns false. Their address is out, so
 /// they stay in the frame.
 template <std::size_t Bytes, typename Yield>
-void body(Yield yield) {
+__attribute__((always_inline)) inline void body(Yield yield) {
   if constexpr (Bytes != 0) {
     unsigned char bytes[Bytes];
     std::memset(bytes, 1, sizeof bytes);
