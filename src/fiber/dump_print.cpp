@@ -164,8 +164,7 @@ void print_trace(message& out, const trace& from) noexcept {
 }
 
 bool fresh(const fiber_control& f) noexcept {
-  return f.state.pc == nullptr ||
-         f.state.pc == reinterpret_cast<char*>(reinterpret_cast<void*>(&arch::start_frame)) + 8;
+  return f.state.pc == nullptr || f.state.pc == arch::detail::eight_into(&arch::start_frame);
 }
 
 void print_fiber(message& out, const fiber_control& f, bool on_cpu) noexcept {

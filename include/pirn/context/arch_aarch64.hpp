@@ -145,32 +145,17 @@ namespace detail {
 void exchange() PIRN_ASM_NAME("exchange");
 PIRN_ASM_FUNCTION("exchange", PIRN_EXCHANGE_TEXT);
 #endif
-PIRN_ALWAYS_INLINE void* root_return() noexcept {
-  return reinterpret_cast<char*>(reinterpret_cast<void*>(&root_frame)) + 8;
-}
 PIRN_ALWAYS_INLINE void* plant_root(void* top) noexcept {
   return reinterpret_cast<void*>(reinterpret_cast<word>(top) & ~word{15});
 }
-PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry) noexcept {
+PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry, void (*start)()) noexcept {
   auto* slot = static_cast<void**>(plant_root(top));
-  *--slot = root_return();
+  *--slot = eight_into(&root_frame);
   *--slot = entry;
-  return {reinterpret_cast<char*>(reinterpret_cast<void*>(&start_frame)) + 8, slot, nullptr};
+  return {eight_into(start), slot, nullptr};
 }
-}  // namespace detail
+inline constexpr auto transfer_start = &start_frame;
 
-/// Builds a context that enters `entry` on the stack that ends at `top`, with sp aligned as the ABI has it at a
-/// function's entry. Writes 16 bytes below `top` (rounded down to 16). Any thread may resume the result.
-PIRN_ALWAYS_INLINE context prepare(void* top, switch_entry entry) noexcept {
-  return detail::prepare_at(top, reinterpret_cast<void*>(entry));
-}
-
-/// As above for an entry function that is reached by `transfer`.
-PIRN_ALWAYS_INLINE peer prepare(void* top, transfer_entry entry) noexcept {
-  return detail::prepare_at(top, reinterpret_cast<void*>(entry));
-}
-
-namespace detail {
 /// The floating-point control word of the running context, put back when it is resumed.
 class kept_fp_words {
  public:

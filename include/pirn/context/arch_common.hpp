@@ -100,6 +100,12 @@ class shared_fp_words {
   PIRN_ALWAYS_INLINE void restore() const noexcept {}
 };
 
+/// Where contexts begin in `start_frame` and return to in `root_frame`: not at the first byte, since unwinders look up
+/// the byte before a return address.
+PIRN_ALWAYS_INLINE void* eight_into(void (*function)()) noexcept {
+  return reinterpret_cast<char*>(reinterpret_cast<void*>(function)) + 8;
+}
+
 /// An entry function behind a name that an asm may use as a constant: position-independent code has no such name for
 /// one that another module could replace, which a hidden one is not. The entry function is usually inlined into it.
 template <transfer_entry entry>

@@ -112,22 +112,10 @@ PIRN_ALWAYS_INLINE void** plant_root(void* top) noexcept {
 PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry, void (*start)()) noexcept {
   void** slot = plant_root(top);
   *--slot = entry;
-  return {reinterpret_cast<char*>(reinterpret_cast<void*>(start)) + 8, slot, nullptr};
+  return {eight_into(start), slot, nullptr};
 }
-}  // namespace detail
+inline constexpr auto transfer_start = &start_frame_plain;
 
-/// Builds a context that enters `entry` on the stack that ends at `top`, with sp aligned as the ABI has it at a
-/// function's entry. Writes 40 bytes below `top` (rounded down to 16). Any thread may resume the result.
-PIRN_ALWAYS_INLINE context prepare(void* top, switch_entry entry) noexcept {
-  return detail::prepare_at(top, reinterpret_cast<void*>(entry), &start_frame);
-}
-
-/// As above for an entry function that is reached by `transfer`.
-PIRN_ALWAYS_INLINE peer prepare(void* top, transfer_entry entry) noexcept {
-  return detail::prepare_at(top, reinterpret_cast<void*>(entry), &start_frame_plain);
-}
-
-namespace detail {
 /// The floating-point control words of the running context, put back when it is resumed.
 class kept_fp_words {
  public:
@@ -250,16 +238,11 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
 }
 }  // namespace detail
 
-/// Suspends the caller and resumes `to`, which must not be flagged, both as (pc, sp, fp), with four words of
-/// values. On return `to` is whoever resumed us and `values` what they sent.
-PIRN_ALWAYS_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept {
-  detail::transfer_marking<0>(to, values);
-}
+}  // namespace pirn::inline PIRN_ABI::arch
 
-/// As `transfer`, and the resumed side finds its peer, the caller, flagged.
-PIRN_ALWAYS_INLINE void transfer_flagged(peer& to, word (&values)[value_words]) noexcept {
-  detail::transfer_marking<peer_flag>(to, values);
-}
+#include "pirn/context/arch_alike.hpp"  // IWYU pragma: export
+
+namespace pirn::inline PIRN_ABI::arch {
 
 /// As `to = prepare(top, entry); transfer(to, values);`, by a direct jump to the entry function where code is
 /// not position-independent. What `to` holds before is not looked at.

@@ -136,9 +136,6 @@ PIRN_ASM_FUNCTION("start_frame",
                   "ld 0, 16(1)\n\tmtlr 0\n\tld 12, 24(1)\n\tmtctr 12\n\taddi 1, 1, 32\n\tbctr");
 
 namespace detail {
-PIRN_ALWAYS_INLINE void* root_return() noexcept {
-  return reinterpret_cast<char*>(reinterpret_cast<void*>(&root_frame)) + 8;
-}
 /// The root frame: a back chain that ends here, and room for what an entry function saves in its caller's frame.
 PIRN_ALWAYS_INLINE void* plant_root(void* top) noexcept {
   auto* slot = reinterpret_cast<void**>(reinterpret_cast<word>(top) & ~word{15}) - 4;
@@ -146,28 +143,16 @@ PIRN_ALWAYS_INLINE void* plant_root(void* top) noexcept {
   slot[2] = nullptr;
   return slot;
 }
-PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry) noexcept {
+PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry, void (*start)()) noexcept {
   auto* const root = static_cast<void**>(plant_root(top));
   auto* const slot = root - 4;
   slot[0] = root;
-  slot[2] = root_return();
+  slot[2] = eight_into(&root_frame);
   slot[3] = entry;
-  return {reinterpret_cast<char*>(reinterpret_cast<void*>(&start_frame)) + 8, slot, nullptr};
+  return {eight_into(start), slot, nullptr};
 }
-}  // namespace detail
+inline constexpr auto transfer_start = &start_frame;
 
-/// Builds a context that enters `entry` on the stack that ends at `top`, with sp aligned as the ABI has it at a
-/// function's entry. Writes 64 bytes below `top` (rounded down to 16). Any thread may resume the result.
-PIRN_ALWAYS_INLINE context prepare(void* top, switch_entry entry) noexcept {
-  return detail::prepare_at(top, reinterpret_cast<void*>(entry));
-}
-
-/// As above for an entry function that is reached by `transfer`.
-PIRN_ALWAYS_INLINE peer prepare(void* top, transfer_entry entry) noexcept {
-  return detail::prepare_at(top, reinterpret_cast<void*>(entry));
-}
-
-namespace detail {
 /// The rounding mode and the trap enables of the running context, put back when it is resumed. The rest of fpscr are
 /// sticky flags, which are no control word.
 class kept_fp_words {

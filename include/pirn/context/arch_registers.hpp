@@ -65,16 +65,11 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
 }
 }  // namespace detail
 
-/// Suspends the caller and resumes `to`, which must not be flagged, both as (pc, sp, fp) in registers, with four words
-/// of values. On return `to` is whoever resumed us and `values` what they sent.
-PIRN_ALWAYS_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept {
-  detail::transfer_marking<0>(to, values);
-}
+}  // namespace pirn::inline PIRN_ABI::arch
 
-/// As `transfer`, and the resumed side finds its peer, the caller, flagged.
-PIRN_ALWAYS_INLINE void transfer_flagged(peer& to, word (&values)[value_words]) noexcept {
-  detail::transfer_marking<peer_flag>(to, values);
-}
+#include "pirn/context/arch_alike.hpp"  // IWYU pragma: export
+
+namespace pirn::inline PIRN_ABI::arch {
 
 /// As `to = prepare(top, entry); transfer(to, values);`, by a direct jump to the entry function where
 /// PIRN_INTO_BY_PREPARE is not defined. What `to` holds before is not looked at.
@@ -86,7 +81,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
 #else
   const detail::fp_words fp_control;
   void* const fresh_sp = detail::plant_root(top);
-  void* const root = detail::root_return();
+  void* const root = detail::eight_into(&root_frame);
   const word sent0 = values[0], sent1 = values[1], sent2 = values[2], sent3 = values[3];
   register void* pc asm(PIRN_PC);
   register void* sp asm(PIRN_SP);

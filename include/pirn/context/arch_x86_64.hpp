@@ -109,10 +109,6 @@ PIRN_NAKED inline void start_frame_plain() {
 }
 
 namespace detail {
-/// What an entry function would return to.
-PIRN_ALWAYS_INLINE void* root_return() noexcept {
-  return reinterpret_cast<char*>(reinterpret_cast<void*>(&root_frame)) + 8;
-}
 /// The sp at which an entry function begins. Its return address lies there, a seventh argument above it.
 PIRN_ALWAYS_INLINE void** below_root(void* top) noexcept {
   return reinterpret_cast<void**>(reinterpret_cast<word>(top) & ~word{15}) - root_size / sizeof(void*);
@@ -122,32 +118,20 @@ PIRN_ALWAYS_INLINE void** plant_root(void* top) noexcept {
   void** const slot = below_root(top);
   slot[2] = nullptr;
   slot[1] = nullptr;
-  slot[0] = root_return();
+  slot[0] = eight_into(&root_frame);
   return slot;
 }
 PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry, void (*start)()) noexcept {
   void** slot = plant_root(top);
   *--slot = entry;
-  return {reinterpret_cast<char*>(reinterpret_cast<void*>(start)) + 8, slot, nullptr};
+  return {eight_into(start), slot, nullptr};
 }
-}  // namespace detail
-
-/// Builds a context that enters `entry` on the stack that ends at `top`, with sp aligned as the ABI has it at a
-/// function's entry. Writes 32 bytes below `top` (rounded down to 16). Any thread may resume the result.
-PIRN_ALWAYS_INLINE context prepare(void* top, switch_entry entry) noexcept {
-  return detail::prepare_at(top, reinterpret_cast<void*>(entry), &start_frame);
-}
-
-/// As above for an entry function that is reached by `transfer`.
-PIRN_ALWAYS_INLINE peer prepare(void* top, transfer_entry entry) noexcept {
 #if defined(PIRN_HAS_NONE)
-  return detail::prepare_at(top, reinterpret_cast<void*>(entry), &start_frame);
+inline constexpr auto transfer_start = &start_frame;
 #else
-  return detail::prepare_at(top, reinterpret_cast<void*>(entry), &start_frame_plain);
+inline constexpr auto transfer_start = &start_frame_plain;
 #endif
-}
 
-namespace detail {
 /// The floating-point control words of the running context, put back when it is resumed.
 class kept_fp_words {
  public:
@@ -202,7 +186,8 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
 }
 
 namespace detail {
-/// `transfer`, where the resumed side finds `mark` in the sp of its peer.
+/// `transfer`, where the resumed side finds `mark` in the sp of its peer. The registers are those in which
+/// preserve_none passes (pc, sp, fp, values...), so a fresh context's entry function finds its arguments in place.
 template <word mark>
 PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) noexcept {
   const fp_words fp_control;
@@ -250,17 +235,11 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
 }
 }  // namespace detail
 
-/// Suspends the caller and resumes `to`, which must not be flagged, both as (pc, sp, fp) in registers, with four words
-/// of values. On return `to` is whoever resumed us and `values` what they sent. The registers are those in which
-/// preserve_none passes (pc, sp, fp, values...), so a fresh context's entry function finds its arguments in place.
-PIRN_ALWAYS_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept {
-  detail::transfer_marking<0>(to, values);
-}
+}  // namespace pirn::inline PIRN_ABI::arch
 
-/// As `transfer`, and the resumed side finds its peer, the caller, flagged.
-PIRN_ALWAYS_INLINE void transfer_flagged(peer& to, word (&values)[value_words]) noexcept {
-  detail::transfer_marking<peer_flag>(to, values);
-}
+#include "pirn/context/arch_alike.hpp"  // IWYU pragma: export
+
+namespace pirn::inline PIRN_ABI::arch {
 
 /// As `to = prepare(top, entry); transfer(to, values);`, by a direct jump to the entry function. What `to` holds before
 /// is not looked at.
@@ -268,7 +247,7 @@ template <transfer_entry entry>
 PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_words]) noexcept {
   const detail::fp_words fp_control;
   void* const fresh_sp = detail::below_root(top);
-  void* const returns_to_root = detail::root_return();
+  void* const returns_to_root = detail::eight_into(&root_frame);
   const word sent0 = values[0], sent1 = values[1], sent2 = values[2], sent3 = values[3];
 #if defined(PIRN_HAS_NONE)
   register word value0 asm("r15") = sent0;

@@ -1,0 +1,32 @@
+// What is alike in all ISAs, in terms of what their files define: `start_frame`, and of `detail` `transfer_start`,
+// which is that of entry functions reached by `transfer`, `prepare_at` and `transfer_marking`. Included by those files
+// only.
+#pragma once
+
+#include "pirn/context/arch_common.hpp"
+
+namespace pirn::inline PIRN_ABI::arch {
+
+/// Builds a context that enters `entry` on the stack that ends at `top`, with sp aligned as the ABI has it at a
+/// function's entry. Writes at most 64 bytes below `top` (rounded down to 16). Any thread may resume the result.
+PIRN_ALWAYS_INLINE context prepare(void* top, switch_entry entry) noexcept {
+  return detail::prepare_at(top, reinterpret_cast<void*>(entry), &start_frame);
+}
+
+/// As above for an entry function that is reached by `transfer`.
+PIRN_ALWAYS_INLINE peer prepare(void* top, transfer_entry entry) noexcept {
+  return detail::prepare_at(top, reinterpret_cast<void*>(entry), detail::transfer_start);
+}
+
+/// Suspends the caller and resumes `to`, which must not be flagged, both as (pc, sp, fp), with four words of values. On
+/// return `to` is whoever resumed us and `values` what they sent.
+PIRN_ALWAYS_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept {
+  detail::transfer_marking<0>(to, values);
+}
+
+/// As `transfer`, and the resumed side finds its peer, the caller, flagged.
+PIRN_ALWAYS_INLINE void transfer_flagged(peer& to, word (&values)[value_words]) noexcept {
+  detail::transfer_marking<peer_flag>(to, values);
+}
+
+}  // namespace pirn::inline PIRN_ABI::arch
