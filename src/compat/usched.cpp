@@ -22,6 +22,13 @@
 #include "pirn/stack/detail/image_copy.hpp"
 
 namespace arch = pirn::arch;
+
+// Of the program, if it has one of these sanitizers.
+extern "C" {
+void __asan_init() __attribute__((weak));
+void __tsan_init() __attribute__((weak));
+}
+
 using pirn::detail::copy_image;
 using pirn::detail::swap_floor;
 using pirn::detail::swap_place;
@@ -185,6 +192,12 @@ void usched_run(usched* s) {
   if (s->s_next == nullptr || s->s_alloc == nullptr || s->s_free == nullptr) {
     refuse("usched_run was called before the callbacks were set");
   }
+#if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
+  if (&__asan_init != nullptr || &__tsan_init != nullptr) {
+    refuse(
+        "the program has a sanitizer that this library would have to tell of switches: build the library with it too");
+  }
+#endif
   if (arch::shadow_stack_active()) {
     refuse("this process runs under a hardware shadow stack: start it with GLIBC_TUNABLES=glibc.cpu.x86_shstk=off");
   }

@@ -102,11 +102,18 @@ PIRN_ASM_FUNCTION("start_frame_plain", PIRN_START_PADDING
                   "popl %ecx\n\tjmpl *%ecx");
 
 namespace detail {
-/// Puts the root frame onto a fresh stack and returns the sp at which an entry function begins. Its arguments, seven at
-/// most, lie above it.
+/// What an entry function would return to.
+PIRN_ALWAYS_INLINE void* root_return() noexcept {
+  return reinterpret_cast<char*>(reinterpret_cast<void*>(&root_frame)) + 8;
+}
+/// The sp at which an entry function begins. Its return address lies there, its arguments, seven at most, above it.
+PIRN_ALWAYS_INLINE void** below_root(void* top) noexcept {
+  return reinterpret_cast<void**>(reinterpret_cast<word>(top) & ~word{15}) - 9;
+}
+/// Puts the root frame onto a fresh stack and returns the same.
 PIRN_ALWAYS_INLINE void** plant_root(void* top) noexcept {
-  auto* slot = reinterpret_cast<void**>(reinterpret_cast<word>(top) & ~word{15}) - 8;
-  *--slot = reinterpret_cast<char*>(reinterpret_cast<void*>(&root_frame)) + 8;
+  void** const slot = below_root(top);
+  *slot = root_return();
   return slot;
 }
 PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry, void (*start)()) noexcept {
@@ -249,33 +256,38 @@ namespace pirn::inline PIRN_ABI::arch {
 template <transfer_entry entry>
 PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_words]) noexcept {
   const detail::fp_words fp_control;
-  void** const root = detail::plant_root(top);
-  auto* const arguments = reinterpret_cast<word*>(root + 1);
-  arguments[3] = values[0];
-  arguments[4] = values[1];
-  arguments[5] = values[2];
-  arguments[6] = values[3];
-  register void* sp asm("ebx");
+  void** const fresh = detail::below_root(top);
+  const word* const sent = values;
+  register void* sp asm("ebx") = detail::root_return();
   register void* fp asm("edi") = reinterpret_cast<void*>(&detail::land<entry>);
-  register word value0 asm("eax");
+  register word value0 asm("eax") = reinterpret_cast<word>(sent);
   register word value1 asm("edx");
-  register void* block asm("ecx") = root;
+  register void* block asm("ecx") = fresh;
   // clang-format off
   asm volatile(
-      // From here to the jump the caller is the root frame, to which the word at ecx returns.
+      "movl %%esp, %%edx\n\t"
+      // From here to the jump the caller is the root frame, to which first ebx returns and then the word at ecx. That and
+      // the arguments are written when esp is below them: `top` may be on the stack that the caller runs on, where a
+      // signal handler would overwrite them.
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(".cfi_def_cfa ecx, 4")
-      PIRN_CFI(".cfi_offset eip, -4")
-      PIRN_STORE_LABEL("4(%%ecx)")
-      "movl %%esp, 8(%%ecx)\n\t"
-      "movl %%ebp, 12(%%ecx)\n\t"
+      PIRN_CFI(".cfi_register eip, ebx")
       "pushl %%esi\n\t"
       "movl %%ecx, %%esp\n\t"
+      "movl %%ebx, (%%ecx)\n\t"
+      PIRN_CFI(".cfi_offset eip, -4")
+      "movl %%edx, 8(%%ecx)\n\t"
+      "movl %%ebp, 12(%%ecx)\n\t"
+      PIRN_STORE_LABEL("4(%%ecx)")
+      "movl (%%eax), %%ebx\n\tmovl %%ebx, 16(%%ecx)\n\t"
+      "movl 4(%%eax), %%ebx\n\tmovl %%ebx, 20(%%ecx)\n\t"
+      "movl 8(%%eax), %%ebx\n\tmovl %%ebx, 24(%%ecx)\n\t"
+      "movl 12(%%eax), %%ebx\n\tmovl %%ebx, 28(%%ecx)\n\t"
       "xorl %%ebp, %%ebp\n\t"
       PIRN_JUMP_TO_LANDING
       PIRN_CFI(".cfi_restore_state")
       PIRN_RESUME_LABEL
-      : "=&r"(sp), "+r"(fp), "=&r"(value0), "=&r"(value1), "+r"(block)
+      : "+r"(sp), "+r"(fp), "+r"(value0), "=&r"(value1), "+r"(block)
       : PIRN_LANDING_OPERAND
       : PIRN_CLOBBER_FLOAT, "memory", "cc");
   // clang-format on
