@@ -1,5 +1,6 @@
-// THE contract of the context layer. Each ISA file defines the names below, in this order, and nothing else; those for
-// turns stand in arch_x86_64_turns.hpp, and for the others in arch_turns.hpp.
+// THE contract of the context layer. Each ISA file defines the names below, in this order, and nothing else, but for
+// `prepare`, `transfer` and `transfer_flagged`, which it includes with arch_alike.hpp. Those for turns stand in
+// arch_x86_64_turns.hpp, and for the others in arch_turns.hpp.
 //
 //   word           an unsigned integer that fits a general register
 //   no_word        a word of which nobody will ask what it holds
