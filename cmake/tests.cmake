@@ -1,6 +1,6 @@
 # tests/<folder>/<name>_test.cpp is the program and the ctest entry <folder>_<name>_test, labelled <folder>.
 # A folder named like a layer links that layer only, so that a test cannot lean on what lies above; others link all.
-# <name>_slow_test.cpp is also labelled slow and left to `./dev test --all`.
+# <name>_slow_test.cpp is also labelled slow and left to `./dev test --all`; it has the machine for itself, for half an hour.
 # tests/<folder>/CMakeLists.txt, where there is one, registers what does not fit this shape.
 
 set(googletest_dir /usr/src/googletest/googletest CACHE PATH "GoogleTest's sources, built with the flags of the tree")
@@ -51,11 +51,12 @@ foreach(source IN LISTS sources)
   pirn_warnings(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
   add_test(NAME ${name} COMMAND ${name})
-  set(labels ${folder})
   if(stem MATCHES "_slow_test$")
-    list(APPEND labels slow)
+    pirn_test(${name} ${folder} slow)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 1800 RUN_SERIAL ON)
+  else()
+    pirn_test(${name} ${folder})
   endif()
-  pirn_test(${name} ${labels})
 endforeach()
 
 file(GLOB lists CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*/CMakeLists.txt")
