@@ -38,7 +38,16 @@ static void return_from_it(void) {
   aco_resume(co);
   aco_resume(co);
 }
+static void return_at_once(void) {}
 static void return_on_a_shared_stack(void) {
+  aco_t *co, *other;
+  aco_thread_init(NULL);
+  co = on_stack_of(0, just_return); /* optimized, it jumps to aco_yield: its return address is not needed */
+  other = aco_create(main_co, co->share_stack, 0, return_at_once, NULL);
+  aco_resume(co);
+  aco_resume(other);
+}
+static void return_from_an_image(void) {
   aco_t *co, *other;
   aco_thread_init(NULL);
   co = on_stack_of(0, just_return);
@@ -147,6 +156,7 @@ int main(void) {
   CHECK_DIES(return_from_it, SIGABRT, "returned from its function 0x");
   CHECK_DIES(return_from_it, SIGABRT, "instead of calling aco_exit()");
   CHECK_DIES(return_on_a_shared_stack, SIGABRT, "instead of calling aco_exit()");
+  CHECK_DIES(return_from_an_image, SIGABRT, "instead of calling aco_exit()");
   CHECK_DIES(return_with_last_word, SIGABRT, "my last word");
 #ifndef PIRN_TEST_SANITIZED
   CHECK_DIES(hit_the_guard, SIGSEGV, "");
