@@ -102,10 +102,6 @@ PIRN_ASM_FUNCTION("start_frame_plain", PIRN_START_PADDING
                   "popl %ecx\n\tjmpl *%ecx");
 
 namespace detail {
-/// What an entry function would return to.
-PIRN_ALWAYS_INLINE void* root_return() noexcept {
-  return reinterpret_cast<char*>(reinterpret_cast<void*>(&root_frame)) + 8;
-}
 /// The sp at which an entry function begins. Its return address lies there, its arguments, seven at most, above it.
 PIRN_ALWAYS_INLINE void** below_root(void* top) noexcept {
   return reinterpret_cast<void**>(reinterpret_cast<word>(top) & ~word{15}) - 9;
@@ -113,7 +109,7 @@ PIRN_ALWAYS_INLINE void** below_root(void* top) noexcept {
 /// Puts the root frame onto a fresh stack and returns the same.
 PIRN_ALWAYS_INLINE void** plant_root(void* top) noexcept {
   void** const slot = below_root(top);
-  *slot = root_return();
+  *slot = eight_into(&root_frame);
   return slot;
 }
 PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry, void (*start)()) noexcept {
@@ -258,7 +254,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   const detail::fp_words fp_control;
   void** const fresh = detail::below_root(top);
   const word* const sent = values;
-  register void* sp asm("ebx") = detail::root_return();
+  register void* sp asm("ebx") = detail::eight_into(&root_frame);
   register void* fp asm("edi") = reinterpret_cast<void*>(&detail::land<entry>);
   register word value0 asm("eax") = reinterpret_cast<word>(sent);
   register word value1 asm("edx");
