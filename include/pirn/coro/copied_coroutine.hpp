@@ -220,9 +220,16 @@ class copied_coroutine<Out(In...)> {
     if (begins) [[unlikely]] {
       detail::pack_first_copied<In...>(context_, words, spill);
     }
-    copied_context& context = context_;
-    const bool suspended = detail::switch_keeping_exceptions(
-        words, [&context](auto& sent) __attribute__((always_inline)) { return context.run(sent); });
+    bool suspended;
+    if (detail::maybe_in_flight()) [[unlikely]] {
+      arch::word copies[arch::value_words] = {words[0], words[1], words[2], words[3]};  // the words may be in registers
+      suspended = detail::run_in_flight(context_, copies);
+      for (std::size_t i = 0; i < arch::value_words; ++i) {
+        words[i] = copies[i];
+      }
+    } else {
+      suspended = context_.run(words);
+    }
     const settled when_taken{context_};
     if (!suspended) [[unlikely]] {
       if (words[0] != static_cast<arch::word>(detail::last_word::returned)) {

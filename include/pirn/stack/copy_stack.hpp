@@ -122,9 +122,10 @@ class copy_stack {
   [[nodiscard]] stack_error error() const noexcept { return error_; }
   [[nodiscard]] const stack& memory() const noexcept { return memory_; }
   /// Whether an sp lies on it.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool contains(arch::word sp) const noexcept {
-    return sp - reinterpret_cast<arch::word>(memory_.limit()) < memory_.size();
-  }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool contains(arch::word sp) const noexcept { return sp - limit_ < size_; }
+
+  /// For whoever runs on it, until the next switch: room for words that shall not be in an image.
+  arch::word received[arch::value_words] = {};
 
   // ---- for what runs on it: an entry function of `transfer`, which may use the first three words that it gets ----
 
@@ -179,6 +180,8 @@ class copy_stack {
   detail::kept_peer suspended_;         // its state, while it does not run
   detail::kept_peer resumer_;           // of the one that runs
   char* base_ = nullptr;
+  arch::word limit_ = 0;
+  arch::word size_ = 0;
   [[no_unique_address]] sanitizer_peer resumer_sanitizer_;
   bool locks_ = false;  // lock() has something to do
   bool locked_ = false;
@@ -195,8 +198,10 @@ class copied_context {
   copied_context() noexcept = default;
   /// Suspended before `entry`, which begins with `entered` and ends with `finish`.
   copied_context(copy_stack& on, arch::transfer_entry entry) noexcept : on_(&on), state_(state::fresh), entry_(entry) {
-    sanitizer_.create(on.memory_.limit(), on.memory_.size(), "copied_context");
-    peer_sanitizer_ = sanitizer_peer(sanitizer_);
+    if (on.error_ == stack_error::none) {
+      sanitizer_.create(on.memory_.limit(), on.memory_.size(), "copied_context");
+      peer_sanitizer_ = sanitizer_peer(sanitizer_);
+    }
   }
   /// Must not run.
   copied_context(copied_context&& other) noexcept;
@@ -351,6 +356,8 @@ inline void copy_stack::use(const stack& memory) noexcept {
   }
   auto* const top = static_cast<char*>(memory.top());
   base_ = top - arch::root_size;
+  limit_ = reinterpret_cast<arch::word>(memory.limit());
+  size_ = memory.size();
 #if defined(PIRN_ASAN)
   locks_ = true;
 #endif

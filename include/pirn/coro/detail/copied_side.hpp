@@ -31,23 +31,31 @@
 
 namespace pirn::inline PIRN_ABI::detail {
 
-template <class Switch>
-PIRN_COLD bool switch_in_flight(word (&words)[value_words], Switch&& step) noexcept {
+PIRN_COLD inline bool run_in_flight(copied_context& context, word (&words)[value_words]) noexcept {
   const in_flight_elsewhere kept;
-  return step(words);
+  return context.run(words);
 }
-/// Calls `step`, which switches and exchanges the words; exceptions in flight stay here.
-template <class Switch>
-PIRN_ALWAYS_INLINE bool switch_keeping_exceptions(word (&words)[value_words], Switch step) noexcept {
-  if (!maybe_in_flight()) [[likely]] {
-    return step(words);
-  }
-  word copies[value_words] = {words[0], words[1], words[2], words[3]};  // the words may live in registers
-  const bool result = switch_in_flight(copies, step);
+/// The words go in registers and come back in the copy_stack: nothing of them lies in the caller's frame, and so in its
+/// image.
+PIRN_COLD inline bool suspend_in_flight(copy_stack& on, word word0, word word1, word word2, word word3) noexcept {
+  word words[value_words] = {word0, word1, word2, word3};
+  const in_flight_elsewhere kept;
+  const bool interrupted = on.suspend(words);
   for (std::size_t i = 0; i < value_words; ++i) {
-    words[i] = copies[i];
+    on.received[i] = words[i];
   }
-  return result;
+  return interrupted;
+}
+/// Suspends and exchanges the words; exceptions in flight stay here.
+PIRN_ALWAYS_INLINE bool suspend_keeping_exceptions(copy_stack& on, word (&words)[value_words]) noexcept {
+  if (!maybe_in_flight()) [[likely]] {
+    return on.suspend(words);
+  }
+  const bool interrupted = suspend_in_flight(on, words[0], words[1], words[2], words[3]);
+  for (std::size_t i = 0; i < value_words; ++i) {
+    words[i] = on.received[i];
+  }
+  return interrupted;
 }
 
 /// The yield object of a copied_coroutine<Out(In...)>, with Out as a list of none or one: lives in its entry function's
@@ -72,9 +80,7 @@ class copied_yield<void(Out...), void(In...)> : public coroutine_locals {
     word words[value_words];
     typename value_list<Out...>::parcel parcel;
     parcel.pack(words, value...);
-    copy_stack& on = on_;
-    const bool interrupted =
-        switch_keeping_exceptions(words, [&on](auto& sent) __attribute__((always_inline)) { return on.suspend(sent); });
+    const bool interrupted = suspend_keeping_exceptions(on_, words);
     if (interrupted) [[unlikely]] {
       reinterpret_cast<forced_unwind*>(words[0])->raise();
     }
