@@ -24,8 +24,8 @@ TEST(once, calls_with_arguments_and_ignores_the_result) {
   EXPECT_TRUE(global.call([&] { ++calls; }, clock::time_point{}).has_value());
   EXPECT_EQ(calls, 3);
   struct thing {
-    int value = 0;
-    void set(int v) { value = v; }
+    long value = 0;
+    void set(long v) { value = v; }
   } it;
   once_flag other;
   call_once(other, &thing::set, it, 4);
