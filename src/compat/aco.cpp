@@ -170,8 +170,6 @@ PIRN_ALWAYS_INLINE void settle(aco_t* co) noexcept {
   co->save_stack.ct_restore += size != 0 ? 1 : 0;
   on.align_validsz = size + sizeof(void*);
   on.owner = co;
-  // A function whose last call is aco_yield jumps there: its registers were stored over this.
-  *static_cast<void**>(on.align_retptr) = reinterpret_cast<void*>(&aco_funcp_protector_asm);
 }
 /// Bytes of its frames, while it is suspended on its stack. None of a function that has jumped to aco_yield: its stack
 /// pointer is above where it began.
@@ -233,17 +231,25 @@ PIRN_ALWAYS_INLINE void load(aco_t* co) noexcept {
   settle(co);
 }
 
-/// `save` and `load` where both images lie beside their coroutines and have no registers: what ten million coroutines
-/// should be like. Without a frame, and without a call. False if they are others.
+/// Whether it has not ended, and its image lies beside it and has no registers: what ten million coroutines should be.
+PIRN_ALWAYS_INLINE bool is_small(const aco_t* co) noexcept {
+  static_assert(offsetof(aco_t, kept) == offsetof(aco_t, is_end) + 1);
+  std::uint16_t both;
+  __builtin_memcpy(&both, &co->is_end, sizeof both);
+  return both == 0;
+}
+
+/// `save` and `load` of small ones, without a frame and without a call. False if the owner is another one now.
 PIRN_ALWAYS_INLINE bool exchange_small(aco_t* owner, aco_t* co) noexcept {
-  if (owner == nullptr || owner->kept != 0 || co->kept != 0 || pirn_aco::watched()) {
+  if (owner == nullptr || !is_small(owner)) {
     return false;
   }
   const word* const from = sp_of(owner);
-  const std::size_t size = live_size(owner);
+  const auto size = static_cast<std::size_t>(static_cast<char*>(owner->share_stack->align_retptr) -
+                                             reinterpret_cast<const char*>(from));
   word any = 0;
   for (std::size_t i = 1; i <= kept_words; ++i) {
-    // Volatile: a wider read would wait until the words that were just pushed one by one are in the cache.
+    // Volatile: a wider read would wait until the words that were just stored one by one are in the cache.
     any |= *const_cast<const volatile word*>(from - i);
   }
   if (any != 0 || size > room) {
@@ -277,12 +283,12 @@ void leave_stack(aco_t* co) noexcept {
 enum class environment : bool { shared, own };
 
 template <environment env>
-PIRN_ALWAYS_INLINE void raw_switch(void** state, void* const* to) noexcept {
-  if constexpr (env == environment::own) {
-    pirn_aco_switch_own(state, to);
-  } else {
-    pirn_aco_switch(state, to);
-  }
+PIRN_ALWAYS_INLINE void enter(void** state, void* const* to) noexcept {
+  env == environment::own ? pirn_aco_enter_own(state, to) : pirn_aco_enter(state, to);
+}
+template <environment env>
+PIRN_ALWAYS_INLINE void leave(void** state, void* const* to) noexcept {
+  env == environment::own ? pirn_aco_leave_own(state, to) : pirn_aco_leave(state, to);
 }
 /// Where the state of a coroutine is kept: that of one that stands for the thread's stack beside the thread, so that
 /// the switch to it does not wait for the loads that find the coroutine. Whoever calls this knows which one it is, or
@@ -295,26 +301,26 @@ PIRN_NOINLINE void switch_any(aco_t* from, aco_t* to) noexcept {
     told_of(from).leave(told_of(to), from->is_end != 0);
   }
   aco_gtls_co = to;
-  raw_switch<env>(state_of(from), state_of(to));
+  enter<env>(state_of(from), state_of(to));
   if (pirn_aco::watched()) {
     told_of(from).arrive();
   }
 }
 
-/// Switches between a main coroutine and another one. The last thing that its caller does: a jump, so that what
-/// switches back returns to the caller's caller.
+/// Whether a main coroutine is the thread's own, in a program where nobody needs to be told.
+PIRN_ALWAYS_INLINE bool is_plain(const aco_t* main) noexcept {
+  return main->main_co == nullptr && !pirn_aco::watched();
+}
+
+/// The last thing that its caller does: a jump, so that what switches back returns to the caller's caller.
 template <environment env>
-PIRN_ALWAYS_INLINE void switch_between(aco_t* from, aco_t* to, aco_t* main) noexcept {
-  if (main->main_co != nullptr || pirn_aco::watched()) [[unlikely]] {
-    switch_any<env>(from, to);
+PIRN_ALWAYS_INLINE void switch_back(aco_t* co) noexcept {
+  if (!is_plain(co->main_co)) [[unlikely]] {
+    switch_any<env>(co, co->main_co);
     return;
   }
-  aco_gtls_co = to;
-  if (to == main) {
-    raw_switch<env>(from->reg, here.main);
-  } else {
-    raw_switch<env>(here.main, to->reg);
-  }
+  aco_gtls_co = co->main_co;
+  leave<env>(co->reg, here.main);
 }
 
 template <environment env>
@@ -350,25 +356,39 @@ void prepare(aco_t* co) noexcept {
 }
 
 template <environment env>
-PIRN_NOINLINE void exchange_and_resume(aco_t* co) noexcept {
-  if (aco_t* const owner = co->share_stack->owner; owner != nullptr) {
-    save(owner);
+PIRN_NOINLINE void resume_any(aco_t* co) noexcept {
+  if (co->is_end != 0) {
+    misused("aco_resume: the coroutine has called aco_exit");
   }
-  load(co);
-  switch_between<env>(co->main_co, co, co->main_co);
+  aco_share_stack_t& on = *co->share_stack;
+  if (on.owner != co) {
+    if (on.owner != nullptr) {
+      save(on.owner);
+    }
+    // A function whose last call is aco_yield jumps there, and the registers were stored over this.
+    *static_cast<void**>(on.align_retptr) = reinterpret_cast<void*>(&aco_funcp_protector_asm);
+    load(co);
+  }
+  if (!is_plain(co->main_co)) {
+    switch_any<env>(co->main_co, co);
+    return;
+  }
+  aco_gtls_co = co;
+  enter<env>(here.main, co->reg);
 }
 
 template <environment env>
 PIRN_ALWAYS_INLINE void resume(aco_t* co) noexcept {
-  if (co == nullptr || co->main_co == nullptr || co->is_end != 0) [[unlikely]] {
-    misused("aco_resume: not a coroutine that can be resumed: null, a main one, or one that has called aco_exit");
+  if (co == nullptr || co->main_co == nullptr) [[unlikely]] {
+    misused("aco_resume: not a coroutine that can be resumed: null, or a main one");
   }
   aco_t* const owner = co->share_stack->owner;
-  if (owner != co && !exchange_small(owner, co)) {
-    exchange_and_resume<env>(co);
+  if (is_small(co) && is_plain(co->main_co) && (owner == co || exchange_small(owner, co))) {
+    aco_gtls_co = co;
+    enter<env>(here.main, co->reg);
     return;
   }
-  switch_between<env>(co->main_co, co, co->main_co);
+  resume_any<env>(co);
 }
 
 template <environment env>
@@ -376,7 +396,7 @@ PIRN_ALWAYS_INLINE void yield(aco_t* co) noexcept {
   if (co == nullptr || co->main_co == nullptr) [[unlikely]] {
     misused("aco_yield: called outside of a coroutine");
   }
-  switch_between<env>(co, co->main_co, co->main_co);
+  switch_back<env>(co);
 }
 
 template <environment env>
@@ -387,7 +407,7 @@ template <environment env>
   co->is_end = 1;
   co->share_stack->owner = nullptr;
   co->share_stack->align_validsz = 0;
-  switch_between<env>(co, co->main_co, co->main_co);
+  switch_back<env>(co);
   __builtin_unreachable();
 }
 

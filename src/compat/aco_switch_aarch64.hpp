@@ -63,17 +63,22 @@ static_assert(offsetof(aco_t, reg[ACO_REG_IDX_RETADDR]) == 0 && offsetof(aco_t, 
       "add x30, x30, :lo12:pirn_aco_end\n\t" /* ret: a jump would need a landing pad behind a call. */          \
       "ret x10")
 
-PIRN_ACO_SWITCH("pirn_aco_switch", "", "");
 // Loading control words is slower than finding that they are the same already.
-PIRN_ACO_SWITCH("pirn_aco_switch_own",
-                "mrs x9, fpcr\n\t"
-                "str w9, [x0, #24]\n\t",
-                "ldr w9, [x0, #24]\n\t"
-                "ldr w11, [x1, #24]\n\t"
-                "cmp w9, w11\n\t"
-                "b.eq 1f\n\t"
-                "msr fpcr, x11\n"
-                "1:\t");
+#define PIRN_ACO_SAVE_WORDS \
+  "mrs x9, fpcr\n\t"        \
+  "str w9, [x0, #24]\n\t"
+#define PIRN_ACO_RESTORE_WORDS \
+  "ldr w9, [x0, #24]\n\t"      \
+  "ldr w11, [x1, #24]\n\t"     \
+  "cmp w9, w11\n\t"            \
+  "b.eq 1f\n\t"                \
+  "msr fpcr, x11\n"            \
+  "1:\t"
+
+PIRN_ACO_SWITCH("pirn_aco_enter", "", "");
+PIRN_ACO_SWITCH("pirn_aco_leave", "", "");
+PIRN_ACO_SWITCH("pirn_aco_enter_own", PIRN_ACO_SAVE_WORDS, PIRN_ACO_RESTORE_WORDS);
+PIRN_ACO_SWITCH("pirn_aco_leave_own", PIRN_ACO_SAVE_WORDS, PIRN_ACO_RESTORE_WORDS);
 
 PIRN_ACO_FUNCTION("aco_save_fpucw_mxcsr",
                   "mrs x9, fpcr\n\t"

@@ -46,13 +46,18 @@ static_assert(offsetof(aco_t, reg[ACO_REG_IDX_RETADDR]) == 0 && offsetof(aco_t, 
                     "movl %ecx, %esp\n\t" /* notrack: there is no landing pad behind a call. */       \
                     "notrack jmpl *(%edx)")
 
-PIRN_ACO_SWITCH("pirn_aco_switch", "", "");
 // Loading control words that are the same already costs less than finding that out.
-PIRN_ACO_SWITCH("pirn_aco_switch_own",
-                "fnstcw 12(%eax)\n\t"
-                "stmxcsr 16(%eax)\n\t",
-                "fldcw 12(%edx)\n\t"
-                "ldmxcsr 16(%edx)\n\t");
+#define PIRN_ACO_SAVE_WORDS \
+  "fnstcw 12(%eax)\n\t"     \
+  "stmxcsr 16(%eax)\n\t"
+#define PIRN_ACO_RESTORE_WORDS \
+  "fldcw 12(%edx)\n\t"         \
+  "ldmxcsr 16(%edx)\n\t"
+
+PIRN_ACO_SWITCH("pirn_aco_enter", "", "");
+PIRN_ACO_SWITCH("pirn_aco_leave", "", "");
+PIRN_ACO_SWITCH("pirn_aco_enter_own", PIRN_ACO_SAVE_WORDS, PIRN_ACO_RESTORE_WORDS);
+PIRN_ACO_SWITCH("pirn_aco_leave_own", PIRN_ACO_SAVE_WORDS, PIRN_ACO_RESTORE_WORDS);
 
 PIRN_ACO_FUNCTION("aco_save_fpucw_mxcsr",
                   "movl 4(%esp), %eax\n\t"

@@ -55,13 +55,18 @@ static_assert(offsetof(aco_t, reg[ACO_REG_IDX_RETADDR]) == 0 && offsetof(aco_t, 
                     "movq %rcx, %rsp\n\t" restore /* notrack: there is no landing pad behind a call. */ \
                     "notrack jmpq *%rdx")
 
-PIRN_ACO_SWITCH("pirn_aco_switch", "", "");
 // Loading control words that are the same already costs less than finding that out.
-PIRN_ACO_SWITCH("pirn_aco_switch_own",
-                "fnstcw 24(%rdi)\n\t"
-                "stmxcsr 28(%rdi)\n\t",
-                "fldcw 24(%rsi)\n\t"
-                "ldmxcsr 28(%rsi)\n\t");
+#define PIRN_ACO_SAVE_WORDS \
+  "fnstcw 24(%rdi)\n\t"     \
+  "stmxcsr 28(%rdi)\n\t"
+#define PIRN_ACO_RESTORE_WORDS \
+  "fldcw 24(%rsi)\n\t"         \
+  "ldmxcsr 28(%rsi)\n\t"
+
+PIRN_ACO_SWITCH("pirn_aco_enter", "", "");
+PIRN_ACO_SWITCH("pirn_aco_leave", "", "");
+PIRN_ACO_SWITCH("pirn_aco_enter_own", PIRN_ACO_SAVE_WORDS, PIRN_ACO_RESTORE_WORDS);
+PIRN_ACO_SWITCH("pirn_aco_leave_own", PIRN_ACO_SAVE_WORDS, PIRN_ACO_RESTORE_WORDS);
 
 PIRN_ACO_FUNCTION("aco_save_fpucw_mxcsr",
                   "fnstcw (%rdi)\n\t"

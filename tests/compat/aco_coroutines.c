@@ -3,12 +3,13 @@
 
 #include <pthread.h>
 
-#include "check.h"
 #include "aco_assert_override.h"
+#include "check.h"
 
 static aco_t* main_co;
 
-/* ---- resume, yield, exit, by all their names ---------------------------------------------------------------------- */
+/* ---- resume, yield, exit, by all their names ----------------------------------------------------------------------
+ */
 
 static int steps;
 
@@ -48,7 +49,8 @@ static void test_steps(void) {
   aco_share_stack_destroy(stack);
 }
 
-/* ---- statistics --------------------------------------------------------------------------------------------------- */
+/* ---- statistics ---------------------------------------------------------------------------------------------------
+ */
 
 static void keep_200(void) {
   char bytes[200];
@@ -61,13 +63,19 @@ static void keep_200(void) {
   }
 }
 
-static void test_statistics(void) {
+static void keep_nothing(void) {
+  for (;;) {
+    aco_yield();
+  }
+}
+
+static void test_statistics(aco_cofuncp_t function, size_t least, size_t most) {
   enum { rounds = 7 };
   aco_share_stack_t* const stack = aco_share_stack_new(1 << 16);
   aco_share_stack_t* const own = aco_share_stack_new(1 << 16);
-  aco_t* const first = aco_create(main_co, stack, 0, keep_200, (void*)1);
-  aco_t* const second = aco_create(main_co, stack, 1000, keep_200, (void*)2);
-  aco_t* const alone = aco_create(main_co, own, 0, keep_200, (void*)3);
+  aco_t* const first = aco_create(main_co, stack, 0, function, (void*)1);
+  aco_t* const second = aco_create(main_co, stack, 1000, function, (void*)2);
+  aco_t* const alone = aco_create(main_co, own, 0, function, (void*)3);
   size_t live;
   int i;
   CHECK(second->save_stack.sz == 1000);
@@ -77,13 +85,15 @@ static void test_statistics(void) {
     aco_resume(second);
     aco_resume(alone);
   }
-  CHECK(first->save_stack.ct_save == rounds && first->save_stack.ct_restore == rounds - 1);
-  CHECK(second->save_stack.ct_save == rounds - 1 && second->save_stack.ct_restore == rounds - 1);
+  live = (size_t)((char*)stack->align_retptr - (char*)first->reg[ACO_REG_IDX_SP]);
+  if (live != 0) { /* which is not counted as a copy */
+    CHECK(first->save_stack.ct_save == rounds && first->save_stack.ct_restore == rounds - 1);
+    CHECK(second->save_stack.ct_save == rounds - 1 && second->save_stack.ct_restore == rounds - 1);
+  }
   CHECK(alone->save_stack.ct_save == 0 && alone->save_stack.ct_restore == 0 && alone->save_stack.max_cpsz == 0);
   CHECK(stack->owner == second && own->owner == alone);
-  live = (size_t)((char*)stack->align_retptr - (char*)first->reg[ACO_REG_IDX_SP]);
   CHECK(first->save_stack.valid_sz == live && first->save_stack.max_cpsz == live);
-  CHECK(live >= 200 && live < 2000 && first->save_stack.sz >= live);
+  CHECK(live >= least && live <= most && first->save_stack.sz >= live);
   CHECK(stack->align_validsz == second->save_stack.valid_sz + sizeof(void*));
   CHECK(second->save_stack.sz >= 1000 && stack->align_limit <= stack->sz);
   aco_destroy(second);
@@ -94,7 +104,8 @@ static void test_statistics(void) {
   aco_share_stack_destroy(own);
 }
 
-/* ---- what is kept ------------------------------------------------------------------------------------------------- */
+/* ---- what is kept -------------------------------------------------------------------------------------------------
+ */
 
 static unsigned next_random(unsigned* state) {
   *state = *state * 1664525U + 1013904223U;
@@ -122,8 +133,7 @@ static unsigned long deep(unsigned seed, int depth) {
       CHECK(bytes[i] == (unsigned char)(seed + (unsigned)depth));
     }
   }
-  return below + a + 3UL * b + 5UL * c + 7UL * d + 11UL * e + 13UL * f + 17UL * g +
-         (unsigned long)((x + y + z) * 8);
+  return below + a + 3UL * b + 5UL * c + 7UL * d + 11UL * e + 13UL * f + 17UL * g + (unsigned long)((x + y + z) * 8);
 }
 
 struct deep_job {
@@ -203,7 +213,8 @@ static void test_image(void) {
   aco_share_stack_destroy(stack);
 }
 
-/* ---- aco_reset ---------------------------------------------------------------------------------------------------- */
+/* ---- aco_reset ----------------------------------------------------------------------------------------------------
+ */
 
 static int begun[2];
 static void begin0(void) {
@@ -244,7 +255,8 @@ static void test_reset(void) {
   aco_share_stack_destroy(stack);
 }
 
-/* ---- share stacks ------------------------------------------------------------------------------------------------- */
+/* ---- share stacks -------------------------------------------------------------------------------------------------
+ */
 
 static void check_size(size_t wanted, char guard, size_t least) {
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -313,7 +325,8 @@ static void test_nested(void) {
   aco_share_stack_destroy(inner_stack);
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------------------ */
+/* ---- threads ------------------------------------------------------------------------------------------------------
+ */
 
 static void* in_thread(void* number) {
   aco_t* of_thread;
@@ -345,7 +358,8 @@ int main(void) {
   aco_thread_init(NULL);
   main_co = aco_create(NULL, NULL, 0, NULL, NULL);
   test_steps();
-  test_statistics();
+  test_statistics(keep_200, 200, 2000);
+  test_statistics(keep_nothing, 0, 100);
   test_contents(main_co, 1);
   test_image();
   test_reset();
