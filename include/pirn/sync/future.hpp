@@ -118,9 +118,7 @@ class future_state_of final : public future_state {
     publish();
   }
   /// Once ready.
-  [[nodiscard]] kept<T>& value() noexcept {
-    return *value_;
-  }
+  [[nodiscard]] kept<T>& value() noexcept { return *value_; }
 
  private:
   std::optional<kept<T>> value_;
