@@ -2,12 +2,12 @@
 #pragma once
 
 #include "aco.hpp"
-#include "pirn/detail/abi.hpp"
 
 namespace bench::aco {
 
-/// PIRN_NONE on a body spares it the saving of registers that whoever calls it does not need: 48 bytes of each image.
-template <typename Coroutine, typename Source>
+/// `Program` is a type of the program's own, in its unnamed namespace: so a body is too, and the compiler knows that
+/// nobody else calls it.
+template <typename Coroutine, typename Source, typename Program>
 class coroutines {
  public:
   template <typename... Arguments>
@@ -15,7 +15,7 @@ class coroutines {
       : make_(with_bytes_for(what.image,
                              [](auto bytes) -> maker {
                                return [](Source& source) {
-                                 return Coroutine(source, [](typename Coroutine::yield& yield) PIRN_NONE {
+                                 return Coroutine(source, [](typename Coroutine::yield& yield) {
                                    body<decltype(bytes)::value>([&yield]() __attribute__((always_inline)) {
                                      yield();
                                      return !ending_;

@@ -4,7 +4,7 @@
 
 namespace {
 
-struct kind : bench::aco::coroutines<pirn::copied_coroutine<void()>, pirn::copy_stack> {
+struct kind : bench::aco::coroutines<pirn::copied_coroutine<void()>, pirn::copy_stack, kind> {
   explicit kind(const bench::aco::setting& what) : coroutines(what, std::size_t{1} << 16) {}
 };
 
