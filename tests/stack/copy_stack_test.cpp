@@ -1,7 +1,6 @@
 #include "pirn/stack/copy_stack.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -10,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "pirn/stack/guarded_pool.hpp"
 #include "support.hpp"
 
 namespace {
