@@ -359,7 +359,7 @@ int main(void) {
   main_co = aco_create(NULL, NULL, 0, NULL, NULL);
   test_steps();
   test_statistics(keep_200, 200, 2000);
-  test_statistics(keep_nothing, 0, 100);
+  test_statistics(keep_nothing, 0, 500);
   test_contents(main_co, 1);
   test_image();
   test_reset();
