@@ -154,7 +154,8 @@ PIRN_ALWAYS_INLINE word* buffer_of(const aco_t* co) noexcept {
     amortized += image.sz / 2;
     std::free(buffer_of(co));
   }
-  image.sz = malloc_size(bytes > amortized ? bytes : amortized);
+  const std::size_t least = bytes > amortized ? bytes : amortized;
+  image.sz = malloc_size(least) > least ? malloc_size(least) : least;  // a size that wraps around cannot be had anyway
   return static_cast<word*>(allocate(image.sz, "aco_resume", "the image of a coroutine"));
 }
 
