@@ -27,9 +27,9 @@ TEST(barrier, phases_of_fibers_and_threads) {
     for (int i = 0; i < rounds; ++i) {
       at[who] = i;
       if (static_cast<std::size_t>(i) % parties == who) {
-        auto token = phases.arrive();
+        const auto token = phases.arrive();
         pirn::this_fiber::yield();
-        EXPECT_TRUE(phases.wait(std::move(token)).has_value());
+        EXPECT_TRUE(phases.wait(token).has_value());
       } else {
         EXPECT_TRUE(phases.arrive_and_wait().has_value());
       }

@@ -238,8 +238,10 @@ struct once_gate {
   void release() { end.set(); }
 };
 
+enum class to { write, read };
+
 /// A thread owns the lock until `release`. Who gets it then unlocks it at once, so that all pass.
-template <class Lock>
+template <class Lock, to what = to::write>
 struct lock_gate {
   Lock gate;
   pirn::event taken;
@@ -254,24 +256,21 @@ struct lock_gate {
   lock_gate& operator=(const lock_gate&) = delete;
   ~lock_gate() { end.set(); }
   result wait(deadline_type deadline) {
-    const result locked = gate.lock(deadline);
-    if (locked) {
-      gate.unlock();
+    if constexpr (what == to::read) {
+      const result locked = gate.lock_shared(deadline);
+      if (locked) {
+        gate.unlock_shared();
+      }
+      return locked;
+    } else {
+      const result locked = gate.lock(deadline);
+      if (locked) {
+        gate.unlock();
+      }
+      return locked;
     }
-    return locked;
   }
   void release() { end.set(); }
-};
-
-/// Waits to read behind a writer.
-struct reader_gate : lock_gate<pirn::shared_mutex> {
-  result wait(deadline_type deadline) {
-    const result locked = gate.lock_shared(deadline);
-    if (locked) {
-      gate.unlock_shared();
-    }
-    return locked;
-  }
 };
 
 /// Those that give up have arrived and leave; `release` arrives for all that are missing.
@@ -326,7 +325,7 @@ const kind kinds[] = {
     {"once", make<on_gate<once_gate>>},
     {"recursive_mutex", make<on_gate<lock_gate<pirn::recursive_mutex>>>},
     {"shared_mutex_writer", make<on_gate<lock_gate<pirn::shared_mutex>>>},
-    {"shared_mutex_reader", make<on_gate<reader_gate>>},
+    {"shared_mutex_reader", make<on_gate<lock_gate<pirn::shared_mutex, to::read>>>},
 };
 
 class interruption : public testing::TestWithParam<std::tuple<kind, unsigned>> {
