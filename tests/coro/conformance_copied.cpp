@@ -14,20 +14,21 @@ using pirn::copy_stack;
 using pirn::stack_error;
 using pirn::arch::word;
 
-using body = void (*)(copy_stack& on, word number);
-CONFORMANCE_KEEP void call(body run, copy_stack& on, word number) { run(on, number); }
+using copied_body = void (*)(copy_stack& on, word number);
+CONFORMANCE_KEEP void call(copied_body run, copy_stack& on, word number) { run(on, number); }
 
 PIRN_NONE void enter(void* pc, void* sp, void* fp, word first, word second, word third, word) {
   auto& on = *reinterpret_cast<copy_stack*>(first);
   on.entered(pc, sp, fp);
-  call(reinterpret_cast<body>(second), on, third);
+  call(reinterpret_cast<copied_body>(second), on, third);
   on.finish({0, 0, 0, 0});
 }
 
 /// Two contexts that run in turn, so that each resume copies one out and the other one in.
 class pair {
  public:
-  pair(copy_stack& on, body first, body second) : on_(on), contexts_{{on, &enter}, {on, &enter}}, run_{first, second} {}
+  pair(copy_stack& on, copied_body first, copied_body second)
+      : on_(on), contexts_{{on, &enter}, {on, &enter}}, run_{first, second} {}
   /// What both sent back, for as long as both run.
   CONFORMANCE_KEEP bool turn(word (&got)[2]) {
     for (int i = 0; i < 2; ++i) {
@@ -47,7 +48,7 @@ class pair {
  private:
   copy_stack& on_;
   copied_context contexts_[2];
-  body run_[2];
+  copied_body run_[2];
 };
 
 PIRN_ALWAYS_INLINE word suspend(copy_stack& on, word sent) {
@@ -127,7 +128,7 @@ CONFORMANCE_KEEP void rounding(copy_stack& on, word number) {
   }
 }
 
-CONFORMANCE_KEEP bool all_right(copy_stack& on, body first, body second) {
+CONFORMANCE_KEEP bool all_right(copy_stack& on, copied_body first, copied_body second) {
   pair both(on, first, second);
   bool right = true;
   word got[2] = {};
