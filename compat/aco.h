@@ -180,7 +180,7 @@ extern aco_t* aco_create(aco_t* main_co, aco_share_stack_t* share_stack, size_t 
                          void* arg);
 
 /* Whoever runs in this thread. */
-extern __thread aco_t* aco_gtls_co;
+extern __thread aco_t* aco_gtls_co; /* NOLINT(bugprone-dynamic-static-initializers): it is only declared */
 
 /* Begins or continues `resume_co`, from its main coroutine. Takes time linear in the two images if another one owns the
  * share stack. */
