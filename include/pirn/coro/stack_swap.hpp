@@ -273,11 +273,13 @@ class stack_swap : detail::swap_core {
   [[nodiscard]] PIRN_ALWAYS_INLINE swap_error block() {
     swap_thread& self = *current_;
     const std::size_t size = place_.size_at(detail::swap_floor());
-    // A function with a call in it has no red zone: whoever this is inlined into has nothing below its sp.
+    // A function with a call in it has no red zone: whoever this is inlined into has nothing below its sp. (Should this
+    // one become a tail call, that of forced_unwind::raise is still there.)
     if (size > self.capacity_ || detail::maybe_in_flight()) [[unlikely]] {
       return block_out_of_line();
     }
-    swap_out(self, size);
+    swap_out_and_in(self, size);
+    unwind_if_cancelled(self);
     return swap_error::none;
   }
 
@@ -442,10 +444,6 @@ class stack_swap : detail::swap_core {
     return swap_error::none;
   }
 
-  PIRN_ALWAYS_INLINE void swap_out(swap_thread& self, std::size_t size) {
-    swap_out_and_in(self, size);
-    unwind_if_cancelled(self);
-  }
   PIRN_ALWAYS_INLINE void unwind_if_cancelled(const swap_thread& self) {
     if ((self.state_ & swap_thread::cancelled) != 0) [[unlikely]] {
       unwound_ = std::exchange(current_, &nobody_);
