@@ -13,6 +13,7 @@ namespace {
 struct thread_agent : agent {
   thread_agent() noexcept : agent(agent::kind::thread) {}
   platform::atomic<std::uint32_t> wakeups{0};
+  surroundings around;
   thread_agent* next_free = nullptr;
 };
 
@@ -35,8 +36,9 @@ struct agent_of_thread {
   }
 };
 
+thread_local agent_of_thread mine;
+
 thread_agent& agent_of_this_thread() noexcept {
-  static thread_local agent_of_thread mine;
   if (mine.held == nullptr) {
     {
       const platform::spin_guard guard(free_lock);
@@ -52,10 +54,16 @@ thread_agent& agent_of_this_thread() noexcept {
   return *mine.held;
 }
 
+/// Of this thread, null if it has never waited.
+const agent* agent_if_known() noexcept { return mine.held; }
+
 wake_reason block_thread(thread_agent& self, std::uint64_t epoch, const wait_options& options,
                          commit& publish) noexcept {
   const std::uint32_t before = self.wakeups.load(platform::memory_order_relaxed);
   platform::time_point deadline = options.deadline;
+  if (options.stoppable && self.open_to_stop(epoch)) {
+    make_runnable(&self);
+  }
   publish.run(&publish);
   // Being claimed is not enough to go on: until it makes the waiter runnable, the claimer reads the waiter's node.
   while (self.wakeups.load(platform::memory_order_acquire) == before) {
@@ -92,6 +100,22 @@ agent& current_agent() noexcept {
     return *running_fiber(w);
   }
   return agent_of_this_thread();
+}
+
+surroundings& surroundings_of(agent& self) noexcept {
+  if (self.what() == agent::kind::thread) {
+    return static_cast<thread_agent&>(self).around;
+  }
+  auto& f = static_cast<fiber_control&>(self);
+  return f.is_child() ? static_cast<child_control&>(f).around : f.cold().around;
+}
+
+const surroundings* surroundings_here() noexcept {
+  if (const worker* const w = current_worker()) {
+    fiber_control& f = *running_fiber(w);
+    return f.is_child() || f.described() ? &surroundings_of(f) : nullptr;
+  }
+  return mine.held != nullptr ? &mine.held->around : nullptr;
 }
 
 void make_runnable(agent* who, bool back) noexcept {
@@ -144,13 +168,11 @@ std::expected<void, wait_error> sleep_until(platform::time_point when) noexcept 
   detail::agent& self = detail::current_agent();
   std::uint64_t epoch = 0;
   if (!self.begin(detail::wait_kind::stoppable, epoch)) {
-    return std::unexpected(wait_error::stopped);
+    return std::unexpected(detail::error_of(self.stop_reason()));
   }
   detail::commit nothing{[](detail::commit*) noexcept {}};
-  if (detail::block(self, epoch, {.deadline = when, .what = "time to pass"}, nothing) == wake_reason::stopped) {
-    return std::unexpected(wait_error::stopped);
-  }
-  return {};
+  const wake_reason why = detail::block(self, epoch, {.deadline = when, .what = "time to pass"}, nothing);
+  return why == wake_reason::timed_out ? std::expected<void, wait_error>{} : std::unexpected(detail::error_of(why));
 }
 
 std::expected<void, wait_error> sleep_for(platform::duration how_long) noexcept {
@@ -168,10 +190,14 @@ std::string_view name() noexcept {
   return w != nullptr ? detail::running_fiber(w)->name() : "";
 }
 
-bool stop_requested() noexcept {
+std::expected<void, wait_error> check_stop() noexcept {
   const detail::worker* const w = detail::current_worker();
-  return w != nullptr && detail::running_fiber(w)->stop_requested();
+  const detail::agent* const self = w != nullptr ? detail::running_fiber(w) : detail::agent_if_known();
+  const wake_reason why = self != nullptr ? self->stop_reason() : wake_reason::notified;
+  return why == wake_reason::notified ? std::expected<void, wait_error>{} : std::unexpected(detail::error_of(why));
 }
+
+bool stop_requested() noexcept { return !check_stop(); }
 
 }  // namespace this_fiber
 

@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "fiber/runtime_state.hpp"
+#include "pirn/fiber/fiber_local.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
 namespace {
 
-void report_unhandled(std::uint64_t id, std::string_view name, std::exception_ptr what) noexcept {
+void write_unhandled(std::uint64_t id, std::string_view name, std::exception_ptr what) noexcept {
   const auto report = [&](const char* text) {
     std::fprintf(stderr, "pirn: fiber %llu \"%.*s\" ended with an exception that nobody took: %s\n",
                  static_cast<unsigned long long>(id), static_cast<int>(name.size()), name.data(), text);
@@ -24,18 +25,18 @@ void report_unhandled(std::uint64_t id, std::string_view name, std::exception_pt
   }
 }
 
-platform::atomic<unhandled_exception_handler> unhandled{&report_unhandled};
+platform::atomic<unhandled_exception_handler> unhandled{&write_unhandled};
 
 void take_failure(detail::fiber_control& f, std::uintptr_t outcome) noexcept {
   if (outcome == detail::join_failed) {
-    unhandled.load(platform::memory_order_acquire)(f.number(), f.name(), std::move(f.cold().failure));
+    detail::report_unhandled(f, std::move(f.cold().failure));
   }
 }
 
 }  // namespace
 
 unhandled_exception_handler set_unhandled_exception_handler(unhandled_exception_handler handler) noexcept {
-  return unhandled.exchange(handler != nullptr ? handler : &report_unhandled, platform::memory_order_acq_rel);
+  return unhandled.exchange(handler != nullptr ? handler : &write_unhandled, platform::memory_order_acq_rel);
 }
 
 namespace detail {
@@ -59,7 +60,17 @@ void rethrow_failure(fiber_control* f) {
   std::rethrow_exception(std::move(failure));
 }
 
-void fiber_control::forget_token() noexcept { cold_place()->stop.detach(); }
+void report_unhandled(const agent& whose, std::exception_ptr what) noexcept {
+  const bool is_fiber = whose.what() == agent::kind::fiber;
+  unhandled.load(platform::memory_order_acquire)(
+      whose.number(), is_fiber ? static_cast<const fiber_control&>(whose).name() : "a plain thread", std::move(what));
+}
+
+void fiber_control::end_cold() noexcept {
+  fiber_cold_part& part = cold();
+  end_locals(part.locals);
+  part.stop.detach();
+}
 void fiber_control::destroy_cold() noexcept { cold_place()->~fiber_cold_part(); }
 
 void settle(arch::word pending) noexcept {
@@ -123,16 +134,23 @@ void publish_joiner(commit* c) noexcept {
 
 }  // namespace
 
-void stop_fiber(fiber_control* f) noexcept {
-  if (f->request_stop()) {
+void stop_fiber(fiber_control* f, wake_reason why) noexcept {
+  if (f->request_stop(why)) {
     make_runnable(f);
+  }
+  // Dekker with the opening of a scope, in one word: who comes second sees the other's bit.
+  if (f->described()) {
+    f->cold().scopes.request(why);
   }
 }
 
 void follow_token(fiber_control* f, const stop_token& token) noexcept {
-  f->cold().stop.target = f;
-  f->cold().stop.attach(*token.state_,
-                        [](stop_link& link) noexcept { stop_fiber(static_cast<fiber_stop_link&>(link).target); });
+  fiber_stop_link& link = f->cold().stop;
+  link.target = f;
+  link.token = token;
+  link.attach(*token.state_, [](stop_link& own) noexcept {
+    stop_fiber(static_cast<fiber_stop_link&>(own).target, wake_reason::stopped);
+  });
 }
 
 std::uintptr_t await_end(fiber_control* f, const wait_options& how, wake_reason& reason) noexcept {
@@ -147,7 +165,7 @@ std::uintptr_t await_end(fiber_control* f, const wait_options& how, wake_reason&
   agent& self = current_agent();
   joiner me{&self, 0};
   if (!self.begin(kind_of(how), me.epoch)) {
-    reason = wake_reason::stopped;
+    reason = self.stop_reason();
     return join_possible;
   }
   join_commit publish{{&publish_joiner}, f, &me};
@@ -215,7 +233,7 @@ void fiber::detach() noexcept {
 
 void fiber::request_stop() noexcept {
   if (control_ != nullptr) {
-    detail::stop_fiber(control_);
+    detail::stop_fiber(control_, wake_reason::stopped);
   }
 }
 

@@ -9,15 +9,21 @@ void stop_state::release() noexcept {
 }
 
 bool stop_state::request() noexcept {
+  // A callback may release the last source or token.
+  acquire();
+  const bool first = stop_list::request(wake_reason::stopped);
+  release();
+  return first;
+}
+
+bool stop_list::request(wake_reason why) noexcept {
   lock_.lock();
-  if (requested_.load(platform::memory_order_relaxed)) {
+  if (requested()) {
     lock_.unlock();
     return false;
   }
-  requested_.store(true, platform::memory_order_release);
+  why_.store(why, platform::memory_order_release);
   caller_ = platform::thread_id();
-  // A callback may release the last source or token.
-  acquire();
   while (first_ != nullptr) {
     stop_link* const link = first_;
     first_ = link->next_;
@@ -32,54 +38,51 @@ bool stop_state::request() noexcept {
     calling_.store(nullptr, platform::memory_order_release);
   }
   lock_.unlock();
-  release();
   return true;
 }
 
-void stop_link::attach(stop_state& state, void (*call)(stop_link&) noexcept) noexcept {
+void stop_link::attach(stop_list& list, void (*call)(stop_link&) noexcept) noexcept {
   call_ = call;
-  state_ = &state;
-  state.acquire();
-  state.lock_.lock();
-  if (state.requested_.load(platform::memory_order_relaxed)) {
-    state.lock_.unlock();
+  list_ = &list;
+  list.lock_.lock();
+  if (list.requested()) {
+    list.lock_.unlock();
     call(*this);
     return;
   }
-  next_ = state.first_;
+  next_ = list.first_;
   previous_ = nullptr;
   if (next_ != nullptr) {
     next_->previous_ = this;
   }
-  state.first_ = this;
+  list.first_ = this;
   linked_ = true;
-  state.lock_.unlock();
+  list.lock_.unlock();
 }
 
 void stop_link::detach() noexcept {
-  if (state_ == nullptr) {
+  if (list_ == nullptr) {
     return;
   }
-  stop_state& state = *state_;
-  state.lock_.lock();
+  stop_list& list = *list_;
+  list.lock_.lock();
   if (linked_) {
-    (previous_ != nullptr ? previous_->next_ : state.first_) = next_;
+    (previous_ != nullptr ? previous_->next_ : list.first_) = next_;
     if (next_ != nullptr) {
       next_->previous_ = previous_;
     }
     linked_ = false;
-    state.lock_.unlock();
+    list.lock_.unlock();
   } else {
     const bool own_call =
-        state.calling_.load(platform::memory_order_relaxed) == this && state.caller_ == platform::thread_id();
-    state.lock_.unlock();
+        list.calling_.load(platform::memory_order_relaxed) == this && list.caller_ == platform::thread_id();
+    list.lock_.unlock();
     // Callbacks do not suspend, so one that runs is on another OS thread and ends soon.
-    while (!own_call && state.calling_.load(platform::memory_order_acquire) == this) {
+    while (!own_call && list.calling_.load(platform::memory_order_acquire) == this) {
       platform::yield_thread();
     }
   }
-  state_ = nullptr;
-  state.release();
+  list_ = nullptr;
 }
 
 }  // namespace pirn::inline PIRN_ABI::detail

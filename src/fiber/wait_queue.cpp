@@ -13,6 +13,8 @@ const char* to_string(wait_error error) noexcept {
       return "the fiber was asked to stop";
     case wait_error::closed:
       return "it was closed";
+    case wait_error::expired:
+      return "the deadline of a scope has passed";
   }
   return "unknown wait error";
 }
@@ -41,7 +43,7 @@ wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& option
   std::uint64_t epoch = 0;
   if (!self.begin(detail::kind_of(options), epoch)) {
     lock.unlock();
-    return wake_reason::stopped;
+    return self.stop_reason();
   }
   waiter node;
   node.wake = waker(self, epoch);

@@ -32,8 +32,8 @@ bool touches_guard(std::span<const ::iovec> memory) noexcept {
 
 /// What ends an operation even before its first attempt.
 std::error_code reason_to_stop(platform::time_point deadline) noexcept {
-  if (this_fiber::stop_requested()) {
-    return io_error::stopped;
+  if (const auto asked = this_fiber::check_stop(); !asked) {
+    return asked.error();
   }
   if (deadline != platform::never && platform::now() >= deadline) {
     return io_error::timed_out;
@@ -186,6 +186,8 @@ result<> descriptor::wait_ready(io_direction direction, platform::time_point dea
         return fail(io_error::timed_out);
       case wake_reason::stopped:
         return fail(io_error::stopped);
+      case wake_reason::expired:
+        return fail(io_error::expired);
       case wake_reason::notified:
         break;
     }

@@ -14,6 +14,7 @@ class category final : public std::error_category {
       case io_error::timed_out:
       case io_error::stopped:
       case io_error::closed:
+      case io_error::expired:
         return to_string(static_cast<wait_error>(value));
       case io_error::end_of_stream:
         return "the stream ended early";
@@ -27,6 +28,7 @@ class category final : public std::error_category {
   [[nodiscard]] std::error_condition default_error_condition(int value) const noexcept override {
     switch (static_cast<io_error>(value)) {
       case io_error::timed_out:
+      case io_error::expired:
         return std::errc::timed_out;
       case io_error::stopped:
         return std::errc::operation_canceled;

@@ -32,9 +32,9 @@ TEST(timer_queue, next_is_the_earliest) {
   EXPECT_EQ(queue.next(), at(20));
   queue.cancel(b);  // again: nothing
   queue.fire(at(19));
-  EXPECT_TRUE(a.armed);
+  EXPECT_TRUE(a.armed());
   queue.fire(at(20));
-  EXPECT_FALSE(a.armed);
+  EXPECT_FALSE(a.armed());
   EXPECT_EQ(queue.next(), at(30));
   queue.cancel(a);  // has fired
   queue.insert(b);
@@ -63,20 +63,20 @@ TEST(timer_queue, behaves_as_a_sorted_list) {
           now += static_cast<int>(random() % 50);
           queue.fire(at(now));
           while (!model.empty() && model.begin()->first <= at(now)) {
-            EXPECT_FALSE(model.begin()->second->armed);
+            EXPECT_FALSE(model.begin()->second->armed());
             model.erase(model.begin());
           }
           break;
         case 1:
         case 2:
         case 3:
-          if (t.armed) {
+          if (t.armed()) {
             forget(&t);
           }
           queue.cancel(t);
           break;
         default:
-          if (!t.armed) {
+          if (!t.armed()) {
             t.when = at(now + static_cast<int>(random() % 1000));
             t.wake = {nobody, 1};
             queue.insert(t);
@@ -86,7 +86,7 @@ TEST(timer_queue, behaves_as_a_sorted_list) {
       ASSERT_EQ(queue.next(), model.empty() ? pirn::platform::never : model.begin()->first) << "step " << step;
     }
     for (const auto& [when, t] : model) {
-      EXPECT_TRUE(t->armed);
+      EXPECT_TRUE(t->armed());
     }
   }
 }
@@ -112,7 +112,7 @@ TEST(timer_queue, hundreds_of_thousands) {
     queue.fire(last);
   }
   for (std::size_t i = 0; i < count; ++i) {
-    ASSERT_FALSE(timers[i].armed);
+    ASSERT_FALSE(timers[i].armed());
   }
 }
 

@@ -49,13 +49,15 @@ worker* choose_worker(worker* here, runtime_state& owner, int which) noexcept;
 std::uint64_t make_foreign_id() noexcept;
 /// Makes a new fiber ready on `to`, spawned by `here` or, if null, by a plain thread.
 void launch_elsewhere(worker* here, worker* to, fiber_control* f) noexcept;
-/// Ends the fiber's stoppable waits, present and later. Any thread.
-void stop_fiber(fiber_control* f) noexcept;
+/// Ends the fiber's stoppable waits, present and later, and those of its scopes. Any thread.
+void stop_fiber(fiber_control* f, wake_reason why) noexcept;
 void follow_token(fiber_control* f, const stop_token& token) noexcept;
 
 /// For a fiber that ends by an exception: if nobody will take it, tells the handler, while the fiber still runs.
 /// Returns the join_state to end with.
 std::uintptr_t report_if_detached(fiber_control* self) noexcept;
+/// Tells the handler of an exception that nobody will take; `whose` it was.
+void report_unhandled(const agent& whose, std::exception_ptr what) noexcept;
 /// For an ended fiber that is switched out: marks it as such and wakes its joiner, or frees it if it has no handle.
 void retire(fiber_control* f, std::uintptr_t outcome) noexcept;
 
@@ -108,7 +110,7 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
   worker* const w = current_worker();
   fiber_control* const self = running_fiber(w);
   if (self->described()) [[unlikely]] {
-    self->forget_token();
+    self->end_cold();
     outcome = outcome == join_failed ? report_if_detached(self) : join_ended_cold;
   }
   w->count(w->ended);
@@ -157,10 +159,10 @@ struct boxed {
 };
 
 /// A control block with the callable behind it.
-template <class F>
-struct fiber_block : fiber_control {
+template <class F, class Control>
+struct fiber_block : Control {
   template <class G>
-  fiber_block(std::uint64_t number, G&& callable) : fiber_control(number) {
+  fiber_block(std::uint64_t number, G&& callable) : Control(number) {
     ::new (static_cast<void*>(body)) F(std::forward<G>(callable));
   }
 
@@ -179,10 +181,10 @@ struct fiber_block : fiber_control {
     try {
       static_cast<F&&>(*callable)();
     } catch (...) {
-      cold().failure = std::current_exception();
-      outcome = join_failed;
+      outcome = this->body_failed(std::current_exception());
     }
     callable->~F();
+    this->body_ended();
     return outcome;
   }
 
@@ -192,14 +194,22 @@ struct fiber_block : fiber_control {
 /// The smallest stack that a fiber is given.
 inline constexpr std::size_t least_stack_bytes = sizeof(fiber_cold_part) + 2048;
 
+/// What is special about the fibers of a scope is done by another one of these.
+struct by_itself {
+  using control = fiber_control;
+  /// Runs before the fiber is made ready.
+  PIRN_ALWAYS_INLINE void adopt(fiber_control*) const noexcept {}
+};
+
 /// Makes a new fiber's block, without a stack; nobody knows of it yet. Null if there is no memory for it.
-template <class F>
-PIRN_ALWAYS_INLINE fiber_control* make_block(worker* here, std::uint64_t number, F&& body) {
+template <class Control, class F>
+PIRN_ALWAYS_INLINE Control* make_block(worker* here, std::uint64_t number, F&& body) {
   using callable = std::decay_t<F>;
   static_assert(std::invocable<callable>, "a fiber runs a callable without parameters");
-  using plain = fiber_block<callable>;
+  using plain = fiber_block<callable, Control>;
   constexpr bool fits = sizeof(plain) <= block_chunk::block_bytes && alignof(plain) <= block_chunk::alignment;
-  using block = std::conditional_t<fits, plain, fiber_block<boxed<callable>>>;
+  using block = std::conditional_t<fits, plain, fiber_block<boxed<callable>, Control>>;
+  static_assert(sizeof(block) <= block_chunk::block_bytes);
   void* place = nullptr;
   if (here != nullptr) [[likely]] {
     place = here->blocks.allocate();
@@ -231,8 +241,9 @@ PIRN_ALWAYS_INLINE void launch_here(worker* here, fiber_control* f) noexcept {
 }
 
 /// A fiber of `owner`, which need not be the caller's runtime.
-template <class F>
-fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, std::error_code& error) {
+template <class F, class Kind = by_itself>
+fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, std::error_code& error,
+                      const Kind& kind = {}) {
   worker* here = current_worker();
   if (here != nullptr && &here->owner != &owner) {
     here = nullptr;
@@ -247,9 +258,10 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, 
     error = make_error_code(found.error);
     return nullptr;
   }
-  fiber_control* f = nullptr;
+  typename Kind::control* f = nullptr;
   try {
-    f = make_block(here, here != nullptr ? here->make_id() : make_foreign_id(), std::forward<F>(body));
+    f = make_block<typename Kind::control>(here, here != nullptr ? here->make_id() : make_foreign_id(),
+                                           std::forward<F>(body));
   } catch (...) {
     give_stack_back(here, found.value);
     throw;
@@ -267,6 +279,7 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, 
   if (how.stop.stop_possible()) {
     follow_token(f, how.stop);
   }
+  kind.adopt(f);
   f->settle_in(to);
   if (to == here) {
     launch_here(here, f);
@@ -276,10 +289,10 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, 
   return f;
 }
 
-template <class F>
-PIRN_NOINLINE fiber_control* launch_or_throw(runtime_state& owner, F&& body) {
+template <class F, class Kind>
+PIRN_NOINLINE fiber_control* launch_or_throw(runtime_state& owner, F&& body, const Kind& kind) {
   std::error_code error;
-  fiber_control* const f = launch(owner, std::forward<F>(body), spawn_options{}, error);
+  fiber_control* const f = launch(owner, std::forward<F>(body), spawn_options{}, error, kind);
   if (f == nullptr) {
     throw_no_fiber(error);
   }
@@ -287,14 +300,14 @@ PIRN_NOINLINE fiber_control* launch_or_throw(runtime_state& owner, F&& body) {
 }
 
 /// A fiber with nothing special about it, on the caller's worker: its stack is reserved now and chosen when it starts.
-template <class F>
-PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body) {
+template <class F, class Kind = by_itself>
+PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, const Kind& kind = {}) {
   if (here->stacks.reserve() != stack_error::none) [[unlikely]] {
-    return launch_or_throw(here->owner, std::forward<F>(body));
+    return launch_or_throw(here->owner, std::forward<F>(body), kind);
   }
-  fiber_control* f = nullptr;
+  typename Kind::control* f = nullptr;
   try {
-    f = make_block(here, here->make_id(), std::forward<F>(body));
+    f = make_block<typename Kind::control>(here, here->make_id(), std::forward<F>(body));
   } catch (...) {
     here->stacks.unreserve();
     throw;
@@ -303,6 +316,7 @@ PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body) {
     here->stacks.unreserve();
     throw_no_fiber(make_error_code(stack_error::out_of_memory));
   }
+  kind.adopt(f);
   f->settle_in(here);
   here->has_fiber_to_start();
   launch_here(here, f);

@@ -97,6 +97,7 @@ class runtime {
   [[nodiscard]] runtime_statistics statistics() const noexcept;
 
  private:
+  friend class scope;
   std::unique_ptr<detail::runtime_state> state_;
 };
 

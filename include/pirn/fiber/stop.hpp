@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "pirn/detail/platform.hpp"
+#include "pirn/fiber/detail/agent.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -15,46 +15,60 @@ namespace detail {
 
 struct fiber_control;
 void follow_token(fiber_control* f, const stop_token& token) noexcept;
-class stop_state;
+class stop_list;
 
-/// What a stop state calls when a stop is requested; a link of its list.
+/// What is called when a stop is requested; a link of a list.
 class stop_link {
  public:
   stop_link() noexcept = default;
   stop_link(const stop_link&) = delete;
   stop_link& operator=(const stop_link&) = delete;
 
-  /// Registers `call`; it runs at once if a stop was requested already.
-  void attach(stop_state& state, void (*call)(stop_link&) noexcept) noexcept;
+  /// Registers `call` with a list that outlives the registration; it runs at once if a stop was requested already.
+  void attach(stop_list& list, void (*call)(stop_link&) noexcept) noexcept;
   /// Unregisters. On return the call has finished or will never start, unless it is the call itself that detaches.
   void detach() noexcept;
-  [[nodiscard]] bool attached() const noexcept { return state_ != nullptr; }
+  [[nodiscard]] bool attached() const noexcept { return list_ != nullptr; }
+  /// Why the list that it is attached to was stopped: `notified` if it was not.
+  [[nodiscard]] wake_reason why() const noexcept;
 
  private:
-  friend class stop_state;
+  friend class stop_list;
   stop_link* next_ = nullptr;
   stop_link* previous_ = nullptr;
-  stop_state* state_ = nullptr;
+  stop_list* list_ = nullptr;
   void (*call_)(stop_link&) noexcept = nullptr;
   bool linked_ = false;
 };
 
-/// Shared by the sources and tokens of one stop; counted.
-class stop_state {
+/// Whom one stop reaches: callbacks and fibers of a source, children and inner scopes of a scope, scopes of a fiber.
+class stop_list {
  public:
-  void acquire() noexcept { references_.fetch_add(1, platform::memory_order_relaxed); }
-  void release() noexcept;
-  bool request() noexcept;
-  [[nodiscard]] bool requested() const noexcept { return requested_.load(platform::memory_order_acquire); }
+  /// Calls what is attached, the newest first; no lock is held during a call. True for the first request.
+  bool request(wake_reason why) noexcept;
+  [[nodiscard]] bool requested() const noexcept { return why() != wake_reason::notified; }
+  /// `stopped` or `expired` once it was requested, else `notified`.
+  [[nodiscard]] wake_reason why() const noexcept { return why_.load(platform::memory_order_acquire); }
 
  private:
   friend class stop_link;
   platform::spinlock lock_;
-  platform::atomic<int> references_{1};
-  platform::atomic<bool> requested_{false};
+  platform::atomic<wake_reason> why_{wake_reason::notified};  ///< written under the lock
   stop_link* first_ = nullptr;
   platform::atomic<stop_link*> calling_{nullptr};  ///< whose call runs now; written under the lock
   int caller_ = 0;                                 ///< the OS thread that runs it; written under the lock
+};
+inline wake_reason stop_link::why() const noexcept { return list_->why(); }
+
+/// Shared by the sources and tokens of one stop; counted.
+class stop_state : public stop_list {
+ public:
+  void acquire() noexcept { references_.fetch_add(1, platform::memory_order_relaxed); }
+  void release() noexcept;
+  bool request() noexcept;
+
+ private:
+  platform::atomic<int> references_{1};
 };
 
 }  // namespace detail

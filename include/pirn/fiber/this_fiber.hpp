@@ -28,8 +28,8 @@ PIRN_ALWAYS_INLINE void yield() noexcept {
   }
 }
 
-/// Suspends for at least the given time. The error says that a stop was requested, and then it may be shorter.
-/// Suspension point.
+/// Suspends for at least the given time. The error is that of a stop or of a scope's deadline, and then it may be
+/// shorter. Suspension point.
 [[nodiscard]] std::expected<void, wait_error> sleep_until(platform::time_point when) noexcept;
 [[nodiscard]] std::expected<void, wait_error> sleep_for(platform::duration how_long) noexcept;
 
@@ -37,7 +37,10 @@ PIRN_ALWAYS_INLINE void yield() noexcept {
 [[nodiscard]] std::uint64_t id() noexcept;
 /// The name it was spawned with; empty for none and on a plain thread.
 [[nodiscard]] std::string_view name() noexcept;
-/// Whether a stop of this fiber was requested, through its handle or its token. False on a plain thread.
+/// Whether the caller is to stop: it was asked to, through its handle or its token, or a scope around it is stopped or
+/// past its deadline.
 [[nodiscard]] bool stop_requested() noexcept;
+/// The same as an error that says why, as a blocking call would end here. For loops that compute.
+[[nodiscard]] std::expected<void, wait_error> check_stop() noexcept;
 
 }  // namespace pirn::inline PIRN_ABI::this_fiber

@@ -10,9 +10,10 @@ namespace pirn::inline PIRN_ABI {
 
 /// Why a blocking call did not do what it was called for.
 enum class wait_error : std::uint8_t {
-  timed_out = 1,  ///< its deadline passed
-  stopped = 2,    ///< the fiber was asked to stop
+  timed_out = 1,  ///< its own deadline passed
+  stopped = 2,    ///< the fiber, or a scope around the caller, was asked to stop
   closed = 3,     ///< the channel (or other object) was closed
+  expired = 4,    ///< the deadline of a scope around the caller passed
 };
 /// A short English phrase for `error`.
 const char* to_string(wait_error error) noexcept;
@@ -50,7 +51,9 @@ namespace detail {
 
 /// What a wait that was not notified returns.
 constexpr wait_error error_of(wake_reason reason) noexcept {
-  return reason == wake_reason::stopped ? wait_error::stopped : wait_error::timed_out;
+  return reason == wake_reason::stopped   ? wait_error::stopped
+         : reason == wake_reason::expired ? wait_error::expired
+                                          : wait_error::timed_out;
 }
 
 /// What a context that has just been switched out wants done on its behalf by the context that follows: only then

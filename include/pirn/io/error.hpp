@@ -10,15 +10,16 @@
 
 namespace pirn::inline PIRN_ABI {
 
-/// Why a call failed where the kernel has no word for it; the first three are those of `wait_error`. What the kernel
+/// Why a call failed where the kernel has no word for it; the first four are those of `wait_error`. What the kernel
 /// reports comes as std::errc in the system category.
 enum class io_error : std::uint8_t {
   timed_out = 1,       ///< the deadline passed; compares equal to std::errc::timed_out
   stopped = 2,         ///< the fiber was asked to stop; compares equal to std::errc::operation_canceled
   closed = 3,          ///< the object is closed, or was closed meanwhile
-  end_of_stream = 4,   ///< the peer ended the stream before all that was asked for had come
-  stack_overflow = 5,  ///< the kernel was told to use memory in the guard of a stack: the stack is too small
-  bad_syntax = 6,      ///< a text is not what it should be, for instance not an address
+  expired = 4,         ///< the deadline of a scope passed; compares equal to std::errc::timed_out
+  end_of_stream = 5,   ///< the peer ended the stream before all that was asked for had come
+  stack_overflow = 6,  ///< the kernel was told to use memory in the guard of a stack: the stack is too small
+  bad_syntax = 7,      ///< a text is not what it should be, for instance not an address
 };
 
 /// The category of io_error, "pirn.io".

@@ -69,7 +69,7 @@ class asio_stream {
     if (done) {
       return *done;
     }
-    if (done.error() == io_error::timed_out) {
+    if (done.error() == io_error::timed_out || done.error() == io_error::expired) {
       error = boost::asio::error::timed_out;
     } else if (done.error() == io_error::stopped) {
       error = boost::asio::error::operation_aborted;

@@ -12,7 +12,12 @@
 namespace pirn::inline PIRN_ABI {
 
 /// Why a wait ended.
-enum class wake_reason : std::uint8_t { notified, timed_out, stopped };
+enum class wake_reason : std::uint8_t {
+  notified,
+  timed_out,  ///< its own deadline
+  stopped,
+  expired,  ///< the deadline of a scope around it
+};
 
 namespace detail {
 
@@ -32,17 +37,31 @@ enum class wait_kind : std::uint8_t {
 ///   bits 5-   epoch: one more for each wait, so that a claim meant for an earlier wait fails
 /// While it does not wait, and until it is published, only the agent itself writes it (or the context that follows it);
 /// from then on only a claim does.
-/// The identity: bits 0-2 are flags that are set once, by anyone; the rest is constant: the number of a fiber.
+/// The identity, from the low end; flags may be set by anyone:
+///   bit 0     stopped: asked to stop, for good
+///   bit 1     thread: constant
+///   bit 2     described: set once
+///   bit 3     expired: the same as `stopped`, since the deadline of the scope that it is a child of has passed
+///   bits 4-5  stopped and expired as long as a scope that it opened itself is
+///   bit 6     child: constant
+///   bits 7-   the number of a fiber: constant
 class agent {
  public:
-  enum class kind : std::uint8_t { fiber, thread };
+  enum class kind : std::uint8_t {
+    fiber,
+    child,  ///< a fiber of a scope
+    thread,
+  };
 
   explicit agent(kind what, std::uint64_t number = 0) noexcept
-      : identity_((number << number_shift) | (what == kind::thread ? thread_bit : 0)) {}
+      : identity_((number << number_shift) | (what == kind::thread  ? thread_bit
+                                              : what == kind::child ? child_bit
+                                                                    : 0)) {}
   agent(const agent&) = delete;
   agent& operator=(const agent&) = delete;
 
-  /// Opens a wait. False if it is stoppable and a stop was requested: the agent must not suspend then.
+  /// Opens a wait. False if it is stoppable and a stop was requested: the agent must not suspend then, and
+  /// `stop_reason` says why.
   PIRN_ALWAYS_INLINE bool begin(wait_kind how, std::uint64_t& epoch) noexcept {
     if (how == wait_kind::stoppable && stop_requested()) {
       return false;
@@ -60,7 +79,8 @@ class agent {
   bool open_to_stop(std::uint64_t epoch) noexcept {
     // Dekker with request_stop: here the word is written and then the flag read, there the other way round.
     word_.exchange((epoch << epoch_shift) | waiting_bit | stoppable_bit, platform::memory_order_seq_cst);
-    return (identity_.load(platform::memory_order_seq_cst) & stop_bit) != 0 && claim(epoch, wake_reason::stopped);
+    const std::uint64_t stops = identity_.load(platform::memory_order_seq_cst) & stop_bits;
+    return stops != 0 && claim(epoch, reason_of(stops));
   }
 
   /// Ends the wait of `epoch` for `reason`; exactly one claim of a wait succeeds, and its caller must make the
@@ -79,18 +99,38 @@ class agent {
   }
 
   /// Marks the agent as asked to stop, for good. True if that ended a stoppable wait: the caller must make the
-  /// agent runnable.
-  bool request_stop() noexcept {
-    identity_.fetch_or(stop_bit, platform::memory_order_seq_cst);
-    const std::uint64_t wait = word_.load(platform::memory_order_seq_cst);
-    return (wait & stoppable_bit) != 0 && claim(wait >> epoch_shift, wake_reason::stopped);
+  /// agent runnable. `why` is `stopped` or `expired`.
+  bool request_stop(wake_reason why) noexcept {
+    return end_wait(why == wake_reason::stopped ? stopped_bit : expired_bit, why);
+  }
+  /// The same for as long as a scope that it opened is stopped.
+  bool interrupt(wake_reason why) noexcept {
+    return end_wait(why == wake_reason::stopped ? scope_stopped_bit : scope_expired_bit, why);
+  }
+  /// A scope that the agent opened is closed, and so is its stop; `outer` tells of the next one that it opened. By the
+  /// agent itself.
+  template <class Outer>
+  void end_interruption(Outer outer) noexcept {
+    if ((identity_.load(platform::memory_order_relaxed) & (scope_stopped_bit | scope_expired_bit)) == 0) {
+      return;
+    }
+    // Who stops the outer scope says so there first and sets the bit here second.
+    identity_.fetch_and(~(scope_stopped_bit | scope_expired_bit), platform::memory_order_seq_cst);
+    if (const wake_reason why = outer(); why != wake_reason::notified) {
+      identity_.fetch_or(why == wake_reason::stopped ? scope_stopped_bit : scope_expired_bit,
+                         platform::memory_order_seq_cst);
+    }
   }
 
   [[nodiscard]] bool waiting() const noexcept {
     return (word_.load(platform::memory_order_acquire) & waiting_bit) != 0;
   }
   [[nodiscard]] bool stop_requested() const noexcept {
-    return (identity_.load(platform::memory_order_acquire) & stop_bit) != 0;
+    return (identity_.load(platform::memory_order_acquire) & stop_bits) != 0;
+  }
+  /// `stopped` or `expired` if a stop was requested, else `notified`.
+  [[nodiscard]] wake_reason stop_reason() const noexcept {
+    return reason_of(identity_.load(platform::memory_order_acquire) & stop_bits);
   }
   /// Why the last wait ended.
   [[nodiscard]] wake_reason reason() const noexcept {
@@ -98,6 +138,10 @@ class agent {
   }
   [[nodiscard]] kind what() const noexcept {
     return (identity_.load(platform::memory_order_relaxed) & thread_bit) != 0 ? kind::thread : kind::fiber;
+  }
+  /// Whether it is a fiber of a scope.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool is_child() const noexcept {
+    return (identity_.load(platform::memory_order_relaxed) & child_bit) != 0;
   }
   [[nodiscard]] std::uint64_t number() const noexcept {
     return identity_.load(platform::memory_order_relaxed) >> number_shift;
@@ -112,16 +156,32 @@ class agent {
   void set_described() noexcept { identity_.fetch_or(described_bit, platform::memory_order_release); }
 
  private:
+  bool end_wait(std::uint64_t bit, wake_reason why) noexcept {
+    identity_.fetch_or(bit, platform::memory_order_seq_cst);
+    const std::uint64_t wait = word_.load(platform::memory_order_seq_cst);
+    return (wait & stoppable_bit) != 0 && claim(wait >> epoch_shift, why);
+  }
+  static constexpr wake_reason reason_of(std::uint64_t stops) noexcept {
+    return (stops & (stopped_bit | scope_stopped_bit)) != 0 ? wake_reason::stopped
+           : stops != 0                                     ? wake_reason::expired
+                                                            : wake_reason::notified;
+  }
+
   static constexpr std::uint64_t waiting_bit = 1;
   static constexpr std::uint64_t stoppable_bit = 2;
   static constexpr std::uint64_t sole_bit = 4;
   static constexpr int reason_shift = 3;
   static constexpr int epoch_shift = 5;
 
-  static constexpr std::uint64_t stop_bit = 1;
+  static constexpr std::uint64_t stopped_bit = 1;
   static constexpr std::uint64_t thread_bit = 2;
   static constexpr std::uint64_t described_bit = 4;
-  static constexpr int number_shift = 3;
+  static constexpr std::uint64_t expired_bit = 8;
+  static constexpr std::uint64_t scope_stopped_bit = 16;
+  static constexpr std::uint64_t scope_expired_bit = 32;
+  static constexpr std::uint64_t child_bit = 64;
+  static constexpr std::uint64_t stop_bits = stopped_bit | expired_bit | scope_stopped_bit | scope_expired_bit;
+  static constexpr int number_shift = 7;
 
   platform::atomic<std::uint64_t> word_{0};
   platform::atomic<std::uint64_t> identity_;

@@ -14,8 +14,8 @@ namespace pirn::inline PIRN_ABI::detail {
 /// fibers (a signal handler, a debugger) may look at every block at any time; no list of them need be kept.
 struct block_chunk {
   /// Three cache lines: two for the control block proper and a callable of up to three words, the third for larger
-  /// ones.
-  static constexpr std::size_t block_bytes = 192;
+  /// ones. A sanitizer needs room for what it knows of a fiber.
+  static constexpr std::size_t block_bytes = std::is_empty_v<sanitizer_state> ? 192 : 256;
   static constexpr std::size_t alignment = 64;
   static constexpr std::size_t blocks_in_one = 340;  // with the header, a little less than 64 KiB
 

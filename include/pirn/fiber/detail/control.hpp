@@ -8,6 +8,7 @@
 #include <exception>
 #include <new>
 #include <string_view>
+#include <utility>
 
 #include "pirn/context/arch.hpp"
 #include "pirn/context/sanitizer.hpp"
@@ -17,6 +18,7 @@
 
 namespace pirn::inline PIRN_ABI {
 struct wait_options;
+class scope;
 }  // namespace pirn::inline PIRN_ABI
 
 namespace pirn::inline PIRN_ABI::detail {
@@ -55,6 +57,16 @@ struct fiber_control;
 /// Ties a fiber to the stop token that it was spawned with.
 struct fiber_stop_link : stop_link {
   fiber_control* target = nullptr;
+  stop_token token;
+};
+
+struct context_node;
+class local_table;
+
+/// What a fiber or thread finds around itself, and hands on to its children.
+struct surroundings {
+  scope* innermost = nullptr;      ///< of the scopes that it is a child of or has opened
+  context_node* values = nullptr;  ///< the newest of those bound
 };
 
 /// What most fibers never need, kept off the cache lines that every spawn writes; made when first needed.
@@ -63,10 +75,13 @@ struct alignas(16) fiber_cold_part {
   char name[name_capacity] = {};  ///< zero-terminated; longer names are cut
   std::exception_ptr failure;
   fiber_stop_link stop;
+  stop_list scopes;  ///< the outermost of those that it has open
+  local_table* locals = nullptr;
+  surroundings around;  ///< of a fiber that is no child
 };
 
 struct fiber_control : run_node, agent {
-  explicit fiber_control(std::uint64_t number) noexcept : agent(agent::kind::fiber, number) {}
+  explicit fiber_control(std::uint64_t number, agent::kind what = agent::kind::fiber) noexcept : agent(what, number) {}
   // -- one cache line with the bases: what a wake-up and a switch touch
   /// The worker that it belongs to; null for a block without a fiber, and for one whose end has been announced.
   [[nodiscard]] PIRN_ALWAYS_INLINE worker* home() const noexcept {
@@ -145,8 +160,17 @@ struct fiber_control : run_node, agent {
     std::memcpy(part.name, text.data(), length);
     part.name[length] = '\0';
   }
-  /// Ends the tie to the stop token, if there is one. Only if `described`.
-  void forget_token() noexcept;
+  /// Destroys the fiber's locals and ends the tie to its stop token. By the fiber, which may suspend in it. Only if
+  /// `described`.
+  void end_cold() noexcept;
+
+  /// Keeps the exception that ends its body; returns the join_state to end with.
+  std::uintptr_t body_failed(std::exception_ptr what) noexcept {
+    cold().failure = std::move(what);
+    return join_failed;
+  }
+  /// The body has ended and its callable is gone.
+  PIRN_ALWAYS_INLINE void body_ended() noexcept {}
 
   /// Destroys the part. Only if `described`.
   void destroy_cold() noexcept;
@@ -159,6 +183,22 @@ struct fiber_control : run_node, agent {
   static_assert(sizeof(fiber_cold_part) % 16 == 0 && alignof(fiber_cold_part) <= 16,
                 "the top of a stack is aligned so");
 };
+
+/// A fiber of a scope. It has no handle: the scope knows it by the link, until it tells the scope of its end.
+struct child_control : fiber_control, stop_link {
+  explicit child_control(std::uint64_t number) noexcept : fiber_control(number, agent::kind::child) {
+    join_word.store(join_detached, platform::memory_order_relaxed);
+  }
+  surroundings around;
+
+  std::uintptr_t body_failed(std::exception_ptr what) noexcept;
+  void body_ended() noexcept;
+};
+
+/// Of a fiber or thread, which alone may ask; made when first needed.
+surroundings& surroundings_of(agent& self) noexcept;
+/// Of the caller, null if it has none.
+const surroundings* surroundings_here() noexcept;
 
 /// Who waits for a fiber's end; on the stack of the waiter.
 struct joiner {

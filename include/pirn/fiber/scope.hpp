@@ -1,0 +1,331 @@
+// Structured groups of fibers: children that end before the block that spawned them does.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <ranges>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "pirn/fiber/runtime.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// How a scope ends its waits, and where its children run.
+struct scope_options {
+  /// When the scope expires. Of the deadlines of the scopes around a fiber the nearest counts.
+  platform::time_point deadline = platform::never;
+  /// A stop that is requested through this token stops the scope.
+  stop_token stop = {};
+  /// Where children run that are not spawned otherwise; as in `spawn_options`.
+  int worker = spawn_options::current_worker;
+};
+
+/// The results of `scope::all` and others: void counts as std::monostate, a reference as a reference.
+template <class F, class... Arguments>
+using child_result = std::conditional_t<std::is_void_v<std::invoke_result_t<F, Arguments...>>, std::monostate,
+                                        std::invoke_result_t<F, Arguments...>>;
+
+namespace detail {
+
+template <class... Ts>
+using first_type = std::tuple_element_t<0, std::tuple<Ts...>>;
+template <class... Ts>
+inline constexpr bool all_the_same = (std::is_same_v<first_type<Ts...>, Ts> && ...);
+/// What one of several children returns: their type if they agree, else a variant with a place for each.
+template <class... Ts>
+using one_of = std::conditional_t<all_the_same<Ts...>, first_type<Ts...>, std::variant<Ts...>>;
+
+/// Calls `f` as what was passed; makes something of nothing.
+template <class F, class... Arguments>
+child_result<F, Arguments...> call_child(F&& f, Arguments&&... arguments) {
+  if constexpr (std::is_void_v<std::invoke_result_t<F, Arguments...>>) {
+    std::invoke(std::forward<F>(f), std::forward<Arguments>(arguments)...);
+    return {};
+  } else {
+    return std::invoke(std::forward<F>(f), std::forward<Arguments>(arguments)...);
+  }
+}
+
+/// Where a child leaves its result; it may be a reference.
+template <class T>
+class result_place {
+ public:
+  template <class F, class... Arguments>
+  void fill(F&& f, Arguments&&... arguments) {
+    if constexpr (std::is_reference_v<T>) {
+      value_ = std::addressof(call_child(std::forward<F>(f), std::forward<Arguments>(arguments)...));
+    } else {
+      value_.emplace(call_child(std::forward<F>(f), std::forward<Arguments>(arguments)...));
+    }
+  }
+  T take() {
+    if constexpr (std::is_reference_v<T>) {
+      return static_cast<T>(*value_);
+    } else {
+      return std::move(*value_);
+    }
+  }
+
+ private:
+  std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, std::optional<T>> value_{};
+};
+
+/// Takes the value of the place with this number.
+template <class Result, bool Same, std::size_t I = 0, class... Places>
+Result take_place(std::tuple<Places...>& places, std::size_t number) {
+  if constexpr (I + 1 < sizeof...(Places)) {
+    if (number != I) {
+      return take_place<Result, Same, I + 1>(places, number);
+    }
+  }
+  if constexpr (Same) {
+    return std::get<I>(places).take();
+  } else {
+    return Result(std::in_place_index<I>, std::get<I>(places).take());
+  }
+}
+
+/// Children of which one decides.
+class contest {
+ public:
+  /// The child with this number decides, by failing if `failure` is not null. True if it is the first.
+  bool decide(std::size_t index, std::exception_ptr failure = nullptr) noexcept;
+  /// A child has failed, which decides nothing.
+  void keep(std::exception_ptr failure);
+  /// The number of the one that decided; rethrows if that, or all, failed.
+  [[nodiscard]] std::size_t winner();
+
+ private:
+  static constexpr std::size_t nobody = ~std::size_t{0};
+  platform::spinlock lock_;
+  std::size_t winner_ = nobody;
+  std::exception_ptr decisive_;
+  std::vector<std::exception_ptr> kept_;
+};
+
+/// Rethrows `first`, with which `attached_failures` will find the others.
+[[noreturn]] void rethrow_with(std::exception_ptr first, std::vector<std::exception_ptr> others);
+
+}  // namespace detail
+
+/// A group of fibers, its children, that end before it does. Opened by a fiber or a plain thread for as long as the
+/// object lives, which is a variable of a block. What reaches the scope (a stop, its deadline, the failure of a child)
+/// ends the stoppable waits of its children, of their scopes, and of the opener while the scope is its innermost or
+/// around that: with wait_error::stopped, or wait_error::expired for a deadline. Only the opener may join it and call
+/// `all`, `any`, `race` and `map`, and it closes scopes in reverse order (aborts otherwise); the opener and the
+/// scope's fibers may spawn; any thread or fiber may request a stop.
+class scope : detail::stop_link {
+ public:
+  /// On a fiber: children belong to its runtime. Throws std::system_error (operation_not_permitted) on a plain thread.
+  explicit scope(const scope_options& how = {});
+  /// On a plain thread, or on a fiber of any runtime: children belong to `where`, which outlives the scope. For a plain
+  /// thread a scope with a deadline spawns a fiber that keeps it; throws std::system_error if that fails.
+  explicit scope(runtime& where, const scope_options& how = {});
+  scope(const scope&) = delete;
+  scope& operator=(const scope&) = delete;
+  /// Stops what still runs, and suspends until all has ended. What failed since the last `join` goes to the handler of
+  /// unhandled exceptions, as with a `fiber`.
+  ~scope();
+
+  /// Runs `body` as a child. The first child that ends by an exception stops the scope. Throws as `pirn::spawn`.
+  template <class F>
+  void spawn(F&& body) {
+    detail::worker* const here = detail::current_worker();
+    if (here != nullptr && &here->owner == runtime_ && worker_ == spawn_options::current_worker) [[likely]] {
+      detail::launch_plain(here, std::forward<F>(body), adoption{this});
+    } else {
+      spawn(std::forward<F>(body), {.worker = worker_});
+    }
+  }
+  template <class F>
+  void spawn(F&& body, const spawn_options& how) {
+    std::error_code error;
+    if (detail::launch(*runtime_, std::forward<F>(body), how, error, adoption{this}) == nullptr) {
+      detail::throw_no_fiber(error);
+    }
+  }
+
+  /// Suspends until all children have ended, then rethrows what the first that failed has thrown; `attached_failures`
+  /// has what others did. Not ended by a stop: the children are, and it waits for them. More may be spawned after it.
+  void join();
+
+  /// Stops the scope for good.
+  void request_stop() noexcept { stop(wake_reason::stopped); }
+  /// Success as long as the scope goes on, else why its waits end.
+  [[nodiscard]] std::expected<void, wait_error> check_stop() const noexcept {
+    const wake_reason why = stops_.why();
+    return why == wake_reason::notified ? std::expected<void, wait_error>{} : std::unexpected(detail::error_of(why));
+  }
+  /// The nearest of its own and those of the scopes around it.
+  [[nodiscard]] platform::time_point deadline() const noexcept { return deadline_; }
+
+  /// Calls each as a child, in a scope of their own, and returns what they return: a tuple, for instance for
+  /// `auto [a, b] = s.all(f, g)`. The first that fails stops the others; its exception is rethrown once all have ended.
+  template <class... Fs>
+    requires(sizeof...(Fs) > 0)
+  std::tuple<child_result<Fs>...> all(Fs&&... fs) {
+    std::tuple<detail::result_place<child_result<Fs>>...> places;
+    scope inner(*this, 0);
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (inner.spawn_into(std::get<I>(places), std::forward<Fs>(fs)), ...);
+    }(std::index_sequence_for<Fs...>{});
+    inner.join();
+    return std::apply([](auto&... place) { return std::tuple<child_result<Fs>...>(place.take()...); }, places);
+  }
+
+  /// Calls each as a child. The first that ends decides: the others are stopped, and once they have ended its result
+  /// is returned (of their common type, or a variant with a place for each) or its exception rethrown. What the others
+  /// return or throw is dropped.
+  template <class... Fs>
+    requires(sizeof...(Fs) > 0)
+  detail::one_of<child_result<Fs>...> race(Fs&&... fs) {
+    return first_of<decided_by::end>(std::forward<Fs>(fs)...);
+  }
+
+  /// As `race` for the first that returns. Rethrows, with the others attached, only if all fail.
+  template <class... Fs>
+    requires(sizeof...(Fs) > 0)
+  detail::one_of<child_result<Fs>...> any(Fs&&... fs) {
+    return first_of<decided_by::success>(std::forward<Fs>(fs)...);
+  }
+
+  /// Calls `f` with each element of `range`, in at most `limit` (at least one) children at a time, and returns what it
+  /// returns in the order of the range. The first call that fails stops the rest, and its exception is rethrown. The
+  /// error says why the scope was stopped before the last call began; then no more are begun, and what the others
+  /// returned is dropped.
+  template <std::ranges::forward_range Range, class F>
+  auto map(Range&& range, std::size_t limit, F&& f) {
+    using element = std::ranges::range_reference_t<Range>;
+    using value = child_result<F&, element>;
+    using results = std::conditional_t<std::is_void_v<std::invoke_result_t<F&, element>>, void, std::vector<value>>;
+    std::vector<detail::result_place<value>> places(static_cast<std::size_t>(std::ranges::distance(range)));
+    scope inner(*this, limit > 0 ? limit - 1 : 0);
+    std::size_t begun = 0;
+    for (auto&& each : range) {
+      inner.wait_for(inner.wake_at_);
+      if (!inner.check_stop()) {
+        break;
+      }
+      inner.spawn([&f, &place = places[begun], given = std::tuple<element>(std::forward<element>(each))]() mutable {
+        place.fill(f, std::forward<element>(std::get<0>(given)));
+      });
+      ++begun;
+    }
+    inner.join();
+    if (begun < places.size()) {
+      return std::expected<results, wait_error>(std::unexpect, inner.check_stop().error());
+    }
+    if constexpr (std::is_void_v<results>) {
+      return std::expected<void, wait_error>();
+    } else {
+      std::vector<value> values;
+      values.reserve(places.size());
+      for (auto& place : places) {
+        values.push_back(place.take());
+      }
+      return std::expected<results, wait_error>(std::move(values));
+    }
+  }
+
+ private:
+  friend detail::child_control;
+  enum class decided_by : bool { end, success };
+
+  /// How the fibers of a scope are made.
+  struct adoption {
+    using control = detail::child_control;
+    scope* to;
+    void adopt(control* child) const noexcept { to->adopt(*child); }
+  };
+  struct stopper {
+    scope* target;
+    void operator()() const noexcept { target->request_stop(); }
+  };
+  struct expiry : call_timer {
+    scope* target = nullptr;
+  };
+
+  /// In `outer`, for its opener; wakes that one too when as few as `wake_at` children are left.
+  scope(scope& outer, std::size_t wake_at);
+
+  void open(const scope_options& how);
+  void close() noexcept;
+  void adopt(detail::child_control& child) noexcept;
+  /// A child has failed, and has ended.
+  void fail(const std::exception_ptr& what) noexcept;
+  void leave() noexcept;
+  void stop(wake_reason why) noexcept;
+  /// Suspends until at most as many children are left.
+  void wait_for(std::size_t left) noexcept;
+  void check_opener() const noexcept;
+
+  template <class Place, class F>
+  void spawn_into(Place& place, F&& f) {
+    spawn([&place, given = std::addressof(f)] { place.fill(std::forward<F>(*given)); });
+  }
+  template <decided_by Rule, class Place, class F>
+  void spawn_contestant(detail::contest& among, std::size_t index, Place& place, F&& f) {
+    spawn([this, &among, index, &place, given = std::addressof(f)] {
+      bool decided = false;
+      try {
+        place.fill(std::forward<F>(*given));
+        decided = among.decide(index);
+      } catch (...) {
+        if constexpr (Rule == decided_by::end) {
+          decided = among.decide(index, std::current_exception());
+        } else {
+          among.keep(std::current_exception());
+        }
+      }
+      if (decided) {
+        request_stop();
+      }
+    });
+  }
+  template <decided_by Rule, class... Fs>
+  detail::one_of<child_result<Fs>...> first_of(Fs&&... fs) {
+    std::tuple<detail::result_place<child_result<Fs>>...> places;
+    detail::contest among;
+    scope inner(*this, 0);
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (inner.template spawn_contestant<Rule>(among, I, std::get<I>(places), std::forward<Fs>(fs)), ...);
+    }(std::index_sequence_for<Fs...>{});
+    inner.join();
+    return detail::take_place<detail::one_of<child_result<Fs>...>, detail::all_the_same<child_result<Fs>...>>(
+        places, among.winner());
+  }
+
+  detail::agent& opener_;
+  detail::runtime_state* runtime_;
+  scope* outer_ = nullptr;
+  bool nested_ = false;  ///< the opener has opened the outer one too
+  int worker_;
+  std::size_t wake_at_ = 0;
+  platform::time_point deadline_;
+  detail::stop_list stops_;
+  platform::atomic<std::size_t> running_{0};  ///< children; comes to wake_at_ and below only under the queue's lock
+  wait_queue done_;
+  std::exception_ptr failure_;  ///< the first; under the queue's lock
+  std::vector<std::exception_ptr> others_;
+  std::optional<stop_callback<stopper>> token_;
+  expiry expiry_;
+  fiber watch_;  ///< waits for the deadline of a scope that a plain thread opened
+};
+
+/// In a handler of what `scope::join` and others rethrew: what the other children threw, in order of time. Empty in any
+/// other handler, and once the same fiber has met a later failure of a scope.
+std::vector<std::exception_ptr> attached_failures();
+
+namespace this_fiber {
+/// The nearest deadline of the scopes around the caller, `never` if there is none.
+[[nodiscard]] platform::time_point deadline() noexcept;
+}  // namespace this_fiber
+
+}  // namespace pirn::inline PIRN_ABI

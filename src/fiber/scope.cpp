@@ -1,0 +1,278 @@
+#include "pirn/fiber/scope.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "fiber/runtime_state.hpp"
+#include "pirn/fiber/context_value.hpp"
+#include "pirn/fiber/fiber_local.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace {
+
+/// The last failure of a scope that a fiber met, and those that came with it.
+struct last_failure {
+  std::exception_ptr first;
+  std::vector<std::exception_ptr> others;
+};
+fiber_local<last_failure> met;
+
+std::vector<std::exception_ptr> attached_to(const std::exception_ptr& what) {
+  const last_failure* const last = met.find();
+  return last != nullptr && last->first == what ? last->others : std::vector<std::exception_ptr>();
+}
+
+[[noreturn]] void misused(const char* how) noexcept {
+  std::fprintf(stderr, "pirn: a scope is %s\n", how);
+  std::abort();
+}
+
+detail::runtime_state* runtime_of_caller() {
+  const detail::worker* const here = detail::current_worker();
+  if (here == nullptr) {
+    detail::throw_no_runtime();
+  }
+  return &here->owner;
+}
+
+}  // namespace
+
+std::vector<std::exception_ptr> attached_failures() { return attached_to(std::current_exception()); }
+
+namespace detail {
+
+void rethrow_with(std::exception_ptr first, std::vector<std::exception_ptr> others) {
+  std::vector<std::exception_ptr> all = attached_to(first);
+  all.insert(all.end(), others.begin(), others.end());
+  if (!all.empty() || met.find() != nullptr) {
+    met.emplace(first, std::move(all));
+  }
+  std::rethrow_exception(std::move(first));
+}
+
+bool contest::decide(std::size_t index, std::exception_ptr failure) noexcept {
+  const platform::spin_guard guard(lock_);
+  if (winner_ != nobody) {
+    return false;
+  }
+  winner_ = index;
+  decisive_ = std::move(failure);
+  return true;
+}
+
+void contest::keep(std::exception_ptr failure) {
+  const platform::spin_guard guard(lock_);
+  kept_.push_back(std::move(failure));
+}
+
+std::size_t contest::winner() {
+  if (decisive_ != nullptr) {
+    rethrow_with(std::move(decisive_), {});
+  }
+  if (winner_ == nobody) {
+    std::exception_ptr first = std::move(kept_.front());
+    kept_.erase(kept_.begin());
+    rethrow_with(std::move(first), std::move(kept_));
+  }
+  return winner_;
+}
+
+std::uintptr_t child_control::body_failed(std::exception_ptr what) noexcept {
+  around.innermost->fail(what);
+  return join_ended;
+}
+
+void child_control::body_ended() noexcept {
+  if (described()) {
+    end_cold();
+  }
+  release(around.values);
+  detach();
+  around.innermost->leave();
+}
+
+}  // namespace detail
+
+scope::scope(const scope_options& how)
+    : opener_(detail::current_agent()), runtime_(runtime_of_caller()), worker_(how.worker) {
+  open(how);
+}
+
+scope::scope(runtime& where, const scope_options& how)
+    : opener_(detail::current_agent()), runtime_(where.state_.get()), worker_(how.worker) {
+  open(how);
+  if (opener_.what() == detail::agent::kind::thread && how.deadline == deadline_ && deadline_ != platform::never) {
+    try {
+      watch_ = where.spawn(
+          [this] {
+            if (this_fiber::sleep_until(deadline_)) {
+              stop(wake_reason::expired);
+            }
+          },
+          {.name = "deadline of a scope"});
+    } catch (...) {
+      close();
+      throw;
+    }
+  }
+}
+
+scope::scope(scope& outer, std::size_t wake_at)
+    : opener_(outer.opener_), runtime_(outer.runtime_), worker_(outer.worker_), wake_at_(wake_at) {
+  outer.check_opener();
+  open({});
+}
+
+void scope::open(const scope_options& how) {
+  detail::surroundings& here = detail::surroundings_of(opener_);
+  outer_ = here.innermost;
+  nested_ = outer_ != nullptr && &outer_->opener_ == &opener_;
+  deadline_ = outer_ != nullptr ? std::min(how.deadline, outer_->deadline_) : how.deadline;
+  here.innermost = this;
+  const auto follow = [](detail::stop_link& link) noexcept { static_cast<scope&>(link).stop(link.why()); };
+  if (nested_) {
+    attach(outer_->stops_, follow);
+  } else if (opener_.what() == detail::agent::kind::fiber) {
+    attach(static_cast<detail::fiber_control&>(opener_).cold().scopes, follow);
+  }
+  // A stop that came before the fiber had a list is only to be seen in its flags.
+  if (const wake_reason why = opener_.stop_reason(); why != wake_reason::notified) {
+    stop(why);
+  }
+  token_.emplace(how.stop, stopper{this});
+  // The deadline of an outer scope comes as its stop.
+  if (how.deadline == deadline_ && deadline_ != platform::never && opener_.what() == detail::agent::kind::fiber) {
+    expiry_.when = deadline_;
+    expiry_.target = this;
+    expiry_.call = [](call_timer& due) noexcept { static_cast<expiry&>(due).target->stop(wake_reason::expired); };
+    static_cast<detail::fiber_control&>(opener_).home()->timers.insert(expiry_);
+  }
+}
+
+scope::~scope() {
+  check_opener();
+  if (running_.load(platform::memory_order_relaxed) != 0) {
+    request_stop();
+  }
+  wait_for(0);  // also where none is left: the last may not have let go of the lock yet
+  close();
+}
+
+void scope::close() noexcept {
+  detail::surroundings& here = detail::surroundings_of(opener_);
+  if (here.innermost != this) {
+    misused("closed before one that was opened later");
+  }
+  if (expiry_.armed()) {
+    static_cast<detail::fiber_control&>(opener_).home()->timers.cancel(expiry_);
+  }
+  // Once none of these is left, nobody can stop the scope any more.
+  watch_ = {};
+  token_.reset();
+  detach();
+  here.innermost = outer_;
+  opener_.end_interruption([this]() noexcept { return nested_ ? outer_->stops_.why() : wake_reason::notified; });
+  if (failure_ != nullptr) {
+    detail::report_unhandled(opener_, std::move(failure_));
+  }
+  for (std::exception_ptr& other : others_) {
+    detail::report_unhandled(opener_, std::move(other));
+  }
+}
+
+void scope::check_opener() const noexcept {
+  if (&detail::current_agent() != &opener_) {
+    misused("joined, closed or waited on by another fiber or thread than the one that opened it");
+  }
+}
+
+void scope::adopt(detail::child_control& child) noexcept {
+  running_.fetch_add(1, platform::memory_order_relaxed);
+  child.around.innermost = this;
+  if (const detail::surroundings* const here = detail::surroundings_here(); here != nullptr) {
+    child.around.values = here->values;
+    if (here->values != nullptr) {
+      here->values->references.fetch_add(1, platform::memory_order_relaxed);
+    }
+  }
+  child.attach(stops_, [](detail::stop_link& link) noexcept {
+    detail::stop_fiber(static_cast<detail::child_control*>(&link), link.why());
+  });
+}
+
+void scope::fail(const std::exception_ptr& what) noexcept {
+  bool first = false;
+  {
+    const platform::spin_guard guard(done_);
+    first = failure_ == nullptr;
+    if (first) {
+      failure_ = what;
+    }
+  }
+  request_stop();
+  try {
+    std::vector<std::exception_ptr> others = attached_to(what);
+    if (!first) {
+      others.insert(others.begin(), what);
+    }
+    const platform::spin_guard guard(done_);
+    others_.insert(others_.end(), others.begin(), others.end());
+  } catch (const std::bad_alloc&) {
+    detail::report_unhandled(opener_, what);
+  }
+}
+
+void scope::leave() noexcept {
+  std::size_t left = running_.load(platform::memory_order_relaxed);
+  while (left > wake_at_ + 1) {
+    // Release: the opener sees what the child did.
+    if (running_.compare_exchange_weak(left, left - 1, platform::memory_order_release,
+                                       platform::memory_order_relaxed)) {
+      return;
+    }
+  }
+  done_.lock();
+  left = running_.fetch_sub(1, platform::memory_order_acq_rel) - 1;
+  // The opener looks under the lock, so the scope is there until it is released.
+  if (left == 0 || left == wake_at_) {
+    done_.notify_all_and_unlock();
+  } else {
+    done_.unlock();
+  }
+}
+
+void scope::stop(wake_reason why) noexcept {
+  if (stops_.request(why) && opener_.interrupt(why)) {
+    detail::make_runnable(&opener_);
+  }
+}
+
+void scope::wait_for(std::size_t left) noexcept {
+  done_.lock();
+  while (running_.load(platform::memory_order_acquire) > left) {
+    static_cast<void>(done_.wait({.stoppable = false, .what = "children of a scope", .object = this}));
+    done_.lock();
+  }
+  done_.unlock();
+}
+
+void scope::join() {
+  check_opener();
+  wait_for(0);
+  if (failure_ != nullptr) {
+    detail::rethrow_with(std::exchange(failure_, nullptr), std::exchange(others_, {}));
+  }
+}
+
+namespace this_fiber {
+
+platform::time_point deadline() noexcept {
+  const detail::surroundings* const here = detail::surroundings_here();
+  return here != nullptr && here->innermost != nullptr ? here->innermost->deadline() : platform::never;
+}
+
+}  // namespace this_fiber
+
+}  // namespace pirn::inline PIRN_ABI
