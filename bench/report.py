@@ -262,7 +262,7 @@ def machine() -> dict[str, str]:
 
 PAGE = """# Performance
 
-This page is made by `./dev bench --docs`; do not edit it. {rounds} rounds; each program runs alone on one core, and the
+This page is made by `./dev bench --docs`; do not edit it. Rounds: {rounds}. Each program runs alone on one core, and the
 implementations take turns within a round. A program's figure for one round is the median of several timed blocks, in CPU
 time except for http-hello; a table shows the median, the smallest and the largest of the rounds. "of pirn" is the median
 divided by pirn's, and so for any other implementation that a column names: for times and sizes more than 1 means that

@@ -128,7 +128,7 @@ class Bench:
     def rounds(self, workload) -> int:
         if self.options.rounds is not None:
             return self.options.rounds
-        return settings.SWEPT_ROUNDS if workload in settings.SWEEPS else settings.ROUNDS
+        return settings.SWEPT_ROUNDS.get(workload, settings.ROUNDS)
 
     def measure(self) -> None:
         clocks = [program for program in self.programs if program.workload == "clock"]

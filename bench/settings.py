@@ -81,11 +81,12 @@ def memory(scale: str) -> list[Setting]:
 
 
 SWEEPS = {"ring": ring, "aco": aco, "memory": memory}
-ROUNDS, SWEPT_ROUNDS = 9, 3  # where --rounds does not say: of a workload, and of those in SWEEPS
+# Where --rounds does not say: of those in SWEEPS, and of the others. Memory is the same every time.
+SWEPT_ROUNDS, ROUNDS = {"ring": 3, "aco": 3, "memory": 1}, 9
 
 
 def rounds_text() -> str:
-    return f"{ROUNDS} ({', '.join(SWEEPS)}: {SWEPT_ROUNDS})"
+    return ", ".join([str(ROUNDS), *(f"{workload} {rounds}" for workload, rounds in SWEPT_ROUNDS.items())])
 
 
 def of(workload: str, scale: str) -> list[Setting]:
