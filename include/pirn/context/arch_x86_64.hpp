@@ -115,7 +115,7 @@ PIRN_NAKED inline void start_frame_plain() {
 namespace detail {
 /// The sp at which an entry function begins. Its return address lies there, a seventh argument above it.
 PIRN_ALWAYS_INLINE void** below_root(void* top) noexcept {
-  return reinterpret_cast<void**>(reinterpret_cast<word>(top) & ~word{15}) - root_size / sizeof(void*);
+  return reinterpret_cast<void**>((reinterpret_cast<word>(top) & ~word{15}) - root_size);
 }
 /// Puts the root frame onto a fresh stack and returns the same.
 PIRN_ALWAYS_INLINE void** plant_root(void* top) noexcept {
