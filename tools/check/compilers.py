@@ -114,7 +114,7 @@ def tidy(tree: Tree) -> list[str]:
             continue
         commands.append((f"{path}: clang-tidy", [
             "clang-tidy-22", "--quiet", f"--config-file={config}", path, "--", "-x", "c++", standard_of(path), "-Iinclude",
-            "-Isrc", "-Itests", "-isystem", GTEST, "-Wno-pragma-once-outside-header"]))
+            "-Icompat", "-Isrc", "-Itests", "-isystem", GTEST, "-Wno-pragma-once-outside-header"]))
     return tree.run_each(commands)
 
 
