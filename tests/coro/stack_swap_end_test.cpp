@@ -1,6 +1,9 @@
 // Threads of control that take turns on one native stack: exceptions, ends before the end, and broken rules.
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/mman.h>
 
+#include <cstddef>
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -8,6 +11,7 @@
 #include "coro/stack_swap_support.hpp"
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/coro/stack_swap.hpp"
+#include "pirn/stack/stack.hpp"
 
 namespace {
 
@@ -303,23 +307,40 @@ TEST(StackSwapDeathTest, BrokenRulesAreNamed) {
       "discard was called for a thread of control that is not blocked here");
 }
 
+void run_and_block_in(pirn::stack other) {
+  world w;
+  w.spawn([&] {
+    pirn::coroutine<void()> inner(other, [&](auto&) { w.yield(); });
+    inner.resume();
+  });
+  w.swap.run();
+}
+
 TEST(StackSwapDeathTest, BlockOnAnotherStack) {
+  constexpr std::size_t size = 1 << 20;
+  // The lower half is a coroutine's stack, the upper one a native stack: an image may well be as large as it would be.
+  auto* const low =
+      static_cast<char*>(mmap(nullptr, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(low, MAP_FAILED);
+  static pirn::stack other;
+  other = pirn::stack(low, low + size);
+  const auto run = [](void*) -> void* {
+    run_and_block_in(other);
+    return nullptr;
+  };
+  EXPECT_DEATH(run_and_block_in(other), "block was called on another stack");
   EXPECT_DEATH(
       {
-        world w;
-        // A stack above the native one or below it: neither is where the dispatcher runs.
-        w.policy.fail_at = 1;
-        w.spawn([&] {
-          pirn::coroutine<void()> other([&](auto&) {
-            if (w.swap.block() == swap_error::out_of_memory) {
-              pirn::detail::swap_misused("another stack: no memory for such an image");
-            }
-          });
-          other.resume();
-        });
-        w.swap.run();
+        pthread_attr_t upper;
+        pthread_t native;
+        pthread_attr_init(&upper);
+        pthread_attr_setstack(&upper, low + size, size);
+        if (pthread_create(&native, &upper, run, nullptr) == 0) {
+          pthread_join(native, nullptr);
+        }
       },
-      "another stack");
+      "block was called on another stack");
+  munmap(low, 2 * size);
 }
 
 }  // namespace

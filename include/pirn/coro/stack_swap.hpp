@@ -29,6 +29,7 @@
 #include "pirn/context/arch.hpp"
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/coro/detail/in_flight.hpp"
+#include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/coro/detail/swap_image.hpp"
 #include "pirn/coro/detail/swap_sanitizer.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
@@ -241,6 +242,7 @@ class swap_core {
   std::optional<forced_unwind> unwinding_;
   std::exception_ptr thrown_;
   bool running_ = false;
+  native_stack stack_;  // looked up when somebody blocks whose buffer is too small
   swap_thread nobody_;  // has no buffer, so blocking is never quick for it
   [[no_unique_address]] swap_sanitizer main_sanitizer_;
   [[no_unique_address]] swap_sanitizer loop_sanitizer_;
@@ -269,7 +271,9 @@ class stack_swap : detail::swap_core {
 
   /// Blocks the thread of control that runs: returns when the policy has returned it again, and by an unwind if it was
   /// cancelled meanwhile. With an error it has not blocked. Exceptions in flight stay with it. Once its buffer is large
-  /// enough, nothing is allocated.
+  /// enough, nothing is allocated. Not from a coroutine that runs inside a thread of control: one on a stack of its own
+  /// ends the program with a message, but one whose stack lies in a frame of the thread of control (`frame_buffer`)
+  /// cannot be told from it, and the frames below that stack are lost.
   [[nodiscard]] PIRN_ALWAYS_INLINE swap_error block() {
     swap_thread& self = *current_;
     const std::size_t size = place_.size_at(detail::swap_floor());
@@ -422,8 +426,8 @@ class stack_swap : detail::swap_core {
     }
     const std::size_t size = place_.size_at(detail::swap_floor());
     if (size > self.capacity_) {
-      // An image so large is none: this is not the stack that the dispatcher runs on.
-      if (size > UINT32_MAX - detail::swap_block) {
+      // An image as large as that is none either.
+      if (!place_.may_hold(detail::swap_floor(), stack_) || size > UINT32_MAX - detail::swap_block) {
         detail::swap_misused("block was called on another stack than the dispatcher's, a coroutine's for example");
       }
       auto* const larger = static_cast<char*>(policy_.allocate(size));

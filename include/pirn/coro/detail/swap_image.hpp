@@ -31,6 +31,7 @@
 #include <cstdint>
 
 #include "pirn/context/arch.hpp"
+#include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/detail/abi.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
@@ -74,6 +75,15 @@ class swap_place {
   [[nodiscard]] PIRN_ALWAYS_INLINE std::size_t size_at(const void* sp) const noexcept {
     const auto bytes = static_cast<std::size_t>(end_ - static_cast<const char*>(sp)) + arch::switch_zone;
     return (bytes + swap_block - 1) & ~(swap_block - 1);
+  }
+  /// Whether who runs at `floor` may have its frames here. `known` is what was looked up before, and is looked up again
+  /// if it does not hold `floor`: a main thread's stack may have been allowed to become larger.
+  [[nodiscard]] PIRN_COLD bool may_hold(const char* floor, native_stack& known) const noexcept {
+    if (!known.holds(floor) || !known.holds(end_)) {
+      known = native_stack::of_thread();
+    }
+    // This place may be on a stack that the system knows nothing of.
+    return floor < end_ && (known.holds(floor) || !known.holds(end_));
   }
   /// The highest address at which a stack may begin that leaves images of `size` bytes alone.
   [[nodiscard]] PIRN_ALWAYS_INLINE char* below(std::size_t size) const noexcept { return end_ - size - arch::red_zone; }

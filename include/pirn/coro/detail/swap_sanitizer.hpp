@@ -2,11 +2,10 @@
 // arrived at is always the same stack, of which somebody else's frames are on top each time.
 #pragma once
 
-#include <pthread.h>
-
 #include <cstddef>
 
 #include "pirn/context/sanitizer.hpp"
+#include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/detail/abi.hpp"
 
 // Code between two threads of control: it enters on behalf of one and never returns on behalf of it.
@@ -26,15 +25,15 @@ namespace pirn::inline PIRN_ABI::detail {
 class swap_sanitizer {
  public:
   PIRN_ALWAYS_INLINE void leave(swap_sanitizer& /*to*/) noexcept {
-    const bounds& here = bounds_of_thread();
-    __sanitizer_start_switch_fiber(&fake_, here.limit, here.size);
+    const native_stack& here = bounds_of_thread();
+    __sanitizer_start_switch_fiber(&fake_, here.low, here.size);
     if (fake_ != nullptr) {  // its only scan by LeakSanitizer
       __lsan_register_root_region(fake_, fake_stack_size(here.size));
     }
   }
   PIRN_ALWAYS_INLINE void leave_for_good(swap_sanitizer& /*to*/) noexcept {
-    const bounds& here = bounds_of_thread();
-    __sanitizer_start_switch_fiber(nullptr, here.limit, here.size);
+    const native_stack& here = bounds_of_thread();
+    __sanitizer_start_switch_fiber(nullptr, here.low, here.size);
   }
   PIRN_ALWAYS_INLINE void arrive() noexcept {
     if (fake_ != nullptr) {
@@ -46,12 +45,12 @@ class swap_sanitizer {
   /// Its frames are thrown away while it is suspended.
   void discard() noexcept {
     if (fake_ != nullptr) {
-      const bounds& here = bounds_of_thread();
+      const native_stack& here = bounds_of_thread();
       __lsan_unregister_root_region(fake_, fake_stack_size(here.size));
       void* mine = nullptr;
-      __sanitizer_start_switch_fiber(&mine, here.limit, here.size);
+      __sanitizer_start_switch_fiber(&mine, here.low, here.size);
       __sanitizer_finish_switch_fiber(fake_, nullptr, nullptr);
-      __sanitizer_start_switch_fiber(nullptr, here.limit, here.size);
+      __sanitizer_start_switch_fiber(nullptr, here.low, here.size);
       __sanitizer_finish_switch_fiber(mine, nullptr, nullptr);
       fake_ = nullptr;
     }
@@ -62,20 +61,8 @@ class swap_sanitizer {
   }
 
  private:
-  struct bounds {
-    void* limit = nullptr;
-    std::size_t size = 0;
-  };
-  static const bounds& bounds_of_thread() noexcept {
-    thread_local const bounds found = [] {
-      bounds result;
-      pthread_attr_t attributes;
-      if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-        pthread_attr_getstack(&attributes, &result.limit, &result.size);
-        pthread_attr_destroy(&attributes);
-      }
-      return result;
-    }();
+  static const native_stack& bounds_of_thread() noexcept {
+    thread_local const native_stack found = native_stack::of_thread();
     return found;
   }
   void* fake_ = nullptr;  // while it is suspended
