@@ -186,7 +186,7 @@ extern __thread aco_t* aco_gtls_co; /* NOLINT(bugprone-dynamic-static-initialize
  * share stack. */
 extern void aco_resume(aco_t* resume_co) ACO_OF_ENV(aco_resume);
 
-/* Gives way to the main coroutine. The ones with a 1 are for a caller that has the coroutine at hand. */
+/* Gives way to the main coroutine. The ones with a 1 are for a caller that has itself at hand. */
 extern void aco_yield(void) ACO_OF_ENV(aco_yield);
 extern void aco_yield1(aco_t* yield_co) ACO_OF_ENV(aco_yield1);
 
@@ -199,7 +199,8 @@ extern void aco_exit1(aco_t* co) ACO_OF_ENV(aco_exit1) __attribute__((__noreturn
 #define aco_co() ((void)0, aco_gtls_co)
 #define aco_is_main_co(co) ((co)->main_co == NULL)
 
-/* Ends a coroutine that is not running, wherever it is: nothing on its stack is cleaned up. */
+/* Ends a coroutine that is suspended or has ended: nothing on its stack is cleaned up. Or frees a main coroutine, when
+ * none of its coroutines runs. */
 extern void aco_destroy(aco_t* co);
 
 /* The same, and it can be resumed again, to begin with its `fp` and `arg`, which may be assigned before. It keeps its

@@ -13,7 +13,6 @@
 //      +----------------------------+
 //
 //      an image:   kept registers, without the zeros at the low end | valid_sz bytes of frames, from save_stack.ptr
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -23,6 +22,7 @@
 #include <unistd.h>
 
 #include "aco.h"
+#include "compat/aco_line.hpp"
 #include "compat/aco_switch.hpp"
 #include "compat/aco_told.hpp"
 #include "pirn/context/arch.hpp"
@@ -38,6 +38,7 @@ PIRN_EXPORT __attribute__((tls_model("initial-exec"))) __thread aco_t* aco_gtls_
 namespace {
 
 using pirn_aco::kept_words;
+using pirn_aco::line;
 using word = std::uintptr_t;
 
 constexpr std::size_t default_image = 64;
@@ -64,51 +65,6 @@ struct thread_state {
 __attribute__((tls_model("initial-exec"))) __thread thread_state here;
 
 // ---- what ends the process ----------------------------------------------------------------------------------------
-
-/// A line on stderr, made without printf: it may be said on a share stack of one page.
-class line {
- public:
-  line() noexcept {}  // not that the text is cleared: that may be a call, which the loader looks up on this stack
-  line& operator<<(const char* text) noexcept {
-    while (*text != '\0' && size_ < sizeof text_ - 1) {
-      text_[size_++] = *text++;
-    }
-    return *this;
-  }
-  line& operator<<(std::size_t number) noexcept { return digits(number, 10); }
-  line& operator<<(const void* address) noexcept {
-    return (*this << "0x").digits(reinterpret_cast<std::uintptr_t>(address), 16);
-  }
-  void say() noexcept {
-    text_[size_++] = '\n';
-    for (std::size_t said = 0; said < size_;) {
-      const ssize_t now = write(STDERR_FILENO, text_ + said, size_ - said);
-      if (now <= 0 && errno != EINTR) {
-        return;
-      }
-      said += now > 0 ? static_cast<std::size_t>(now) : 0;
-    }
-  }
-  [[noreturn]] void die() noexcept {
-    say();
-    std::abort();
-  }
-
- private:
-  line& digits(std::size_t number, std::size_t base) noexcept {
-    char text[24];
-    char* at = text + sizeof text;
-    *--at = '\0';
-    do {
-      *--at = "0123456789abcdef"[number % base];
-      number /= base;
-    } while (number != 0);
-    return *this << at;
-  }
-
-  std::size_t size_ = 0;
-  char text_[400];
-};
 
 /// `misused` is called where a function is not inlined: the good case has no frame.
 [[noreturn, gnu::cold, gnu::noinline]] void misused(const char* how) noexcept { (line() << "pirn: " << how).die(); }
@@ -278,6 +234,15 @@ void leave_stack(aco_t* co) noexcept {
   }
 }
 
+/// Whether it runs, or waits for one that it has resumed.
+bool is_active(const aco_t* co) noexcept {
+  const aco_t* at = aco_gtls_co;
+  while (at != nullptr && at != co) {
+    at = at->main_co;
+  }
+  return at != nullptr;
+}
+
 // ---- switches -----------------------------------------------------------------------------------------------------
 
 /// Whether coroutines share the control words.
@@ -361,6 +326,11 @@ PIRN_NOINLINE void resume_any(aco_t* co) noexcept {
   if (co->is_end != 0) {
     misused("aco_resume: the coroutine has called aco_exit");
   }
+  // Several main coroutines may stand for the thread's stack: the caller is the one that was needed last, or null.
+  const aco_t* const caller = aco_gtls_co;
+  if (caller != co->main_co && (co->main_co->main_co != nullptr || (caller != nullptr && caller->main_co != nullptr))) {
+    misused("aco_resume: called by another one than the main coroutine of the one that is to run");
+  }
   aco_share_stack_t& on = *co->share_stack;
   if (on.owner != co) {
     if (on.owner != nullptr) {
@@ -384,7 +354,8 @@ PIRN_ALWAYS_INLINE void resume(aco_t* co) noexcept {
     misused("aco_resume: not a coroutine that can be resumed: null, or a main one");
   }
   aco_t* const owner = co->share_stack->owner;
-  if (is_small(co) && is_plain(co->main_co) && (owner == co || exchange_small(owner, co))) {
+  if (is_small(co) && co->main_co == aco_gtls_co && is_plain(co->main_co) &&
+      (owner == co || exchange_small(owner, co))) {
     aco_gtls_co = co;
     enter<env>(here.main, co->reg);
     return;
@@ -394,16 +365,16 @@ PIRN_ALWAYS_INLINE void resume(aco_t* co) noexcept {
 
 template <environment env>
 PIRN_ALWAYS_INLINE void yield(aco_t* co) noexcept {
-  if (co == nullptr || co->main_co == nullptr) [[unlikely]] {
-    misused("aco_yield: called outside of a coroutine");
+  if (co != aco_gtls_co || co == nullptr || co->main_co == nullptr) [[unlikely]] {
+    misused("aco_yield: called outside of a coroutine, or aco_yield1 for one that does not run");
   }
   switch_back<env>(co);
 }
 
 template <environment env>
 [[noreturn]] PIRN_ALWAYS_INLINE void exit(aco_t* co) noexcept {
-  if (co == nullptr || co->main_co == nullptr || co->share_stack->owner != co) [[unlikely]] {
-    misused("aco_exit: called outside of a coroutine");
+  if (co != aco_gtls_co || co == nullptr || co->main_co == nullptr || co->share_stack->owner != co) [[unlikely]] {
+    misused("aco_exit: called outside of a coroutine, or aco_exit1 for one that does not run");
   }
   co->is_end = 1;
   co->share_stack->owner = nullptr;
@@ -541,8 +512,12 @@ PIRN_EXPORT aco_t* aco_create(aco_t* main_co, aco_share_stack_t* share_stack, st
 }
 
 PIRN_EXPORT void aco_destroy(aco_t* co) {
-  if (co == nullptr) {
-    misused("aco_destroy: null");
+  // A main coroutine that runs may go: it only stands for the thread's stack.
+  if (co == nullptr || (is_active(co) && (co != aco_gtls_co || co->main_co != nullptr))) {
+    misused("aco_destroy: null, or a coroutine that runs, or that waits for one that it has resumed");
+  }
+  if (co == aco_gtls_co) {
+    aco_gtls_co = nullptr;
   }
   if (co->main_co != nullptr) {
     leave_stack(co);
@@ -557,8 +532,8 @@ PIRN_EXPORT void aco_destroy(aco_t* co) {
 }
 
 PIRN_EXPORT void aco_reset(aco_t* co) {
-  if (co == nullptr || co->main_co == nullptr || co == aco_gtls_co) {
-    misused("aco_reset: null, a main coroutine, or one that runs");
+  if (co == nullptr || co->main_co == nullptr || is_active(co)) {
+    misused("aco_reset: null, a main coroutine, or one that runs, or that waits for one that it has resumed");
   }
   leave_stack(co);
   if (pirn_aco::watched()) {

@@ -325,6 +325,36 @@ static void test_nested(void) {
   aco_share_stack_destroy(inner_stack);
 }
 
+static void in_turn(void) {
+  unsigned* const turns = (unsigned*)aco_get_arg();
+  for (;;) {
+    ++*turns;
+    aco_yield();
+  }
+}
+/* Several main coroutines that stand for the stack of one thread, and a new one when the one that was last is gone. */
+static void test_mains(void) {
+  aco_share_stack_t* const stack = aco_share_stack_new(0);
+  aco_t* mains[3];
+  aco_t* co[3];
+  unsigned turns[3] = {0, 0, 0};
+  unsigned i;
+  for (i = 0; i < 3; ++i) {
+    mains[i] = aco_create(NULL, NULL, 0, NULL, NULL);
+    co[i] = aco_create(mains[i], stack, 0, in_turn, &turns[i]);
+  }
+  for (i = 0; i < 9; ++i) {
+    aco_resume(co[i % 3]);
+    CHECK(turns[i % 3] == i / 3 + 1 && aco_get_co() == mains[i % 3]);
+  }
+  for (i = 0; i < 3; ++i) {
+    aco_destroy(co[i]);
+    aco_destroy(mains[i]);
+  }
+  CHECK(aco_get_co() == NULL);
+  aco_share_stack_destroy(stack);
+}
+
 /* ---- threads ------------------------------------------------------------------------------------------------------
  */
 
@@ -365,6 +395,7 @@ int main(void) {
   test_reset();
   test_share_stacks();
   test_nested();
+  test_mains();
   test_threads();
   aco_destroy(main_co);
   return 0;

@@ -102,6 +102,54 @@ static void destroy_nothing(void) { aco_destroy(NULL); }
 static void reset_itself(void) { aco_reset(aco_get_co()); }
 static void reset_the_running(void) { aco_resume(on_stack_of(0, reset_itself)); }
 
+static aco_t* other_co; /* suspended */
+static void (*misuse)(aco_t* co);
+static void misuse_itself(void) { misuse(aco_get_co()); }
+static void misuse_main(void) { misuse(main_co); }
+static void misuse_other(void) { misuse(other_co); }
+static void misuse_on_stack_of_other(void (*function)(aco_t* co)) {
+  misuse = function;
+  other_co = on_stack_of(0, just_return);
+  aco_resume(other_co);
+  aco_resume(aco_create(main_co, other_co->share_stack, 0, misuse_other, NULL));
+}
+static void misuse_on_another_stack(void (*function)(aco_t* co), aco_cofuncp_t where) {
+  misuse = function;
+  other_co = on_stack_of(0, just_return);
+  aco_resume(other_co);
+  aco_resume(aco_create(main_co, aco_share_stack_new(0), 0, where, NULL));
+}
+static void resume_itself(void) { misuse_on_another_stack(aco_resume, misuse_itself); }
+static void resume_on_the_same_stack(void) { misuse_on_stack_of_other(aco_resume); }
+static void resume_on_another_stack(void) { misuse_on_another_stack(aco_resume, misuse_other); }
+static void yield_for_another(void) { misuse_on_another_stack(aco_yield1, misuse_other); }
+static void exit_for_another(void) { misuse_on_another_stack(aco_exit1, misuse_other); }
+static void destroy_itself(void) { misuse_on_another_stack(aco_destroy, misuse_itself); }
+static void destroy_main(void) { misuse_on_another_stack(aco_destroy, misuse_main); }
+
+/* A coroutine of a coroutine: the one between is neither running nor suspended. */
+static void nest(void) {
+  other_co = aco_get_co();
+  aco_resume(aco_create(other_co, aco_share_stack_new(0), 0, misuse_other, NULL));
+}
+static void misuse_nested(void (*function)(aco_t* co)) {
+  misuse = function;
+  aco_resume(on_stack_of(0, nest));
+}
+static void resume_outer(void) { misuse_nested(aco_resume); }
+static void reset_outer(void) { misuse_nested(aco_reset); }
+static void destroy_outer(void) { misuse_nested(aco_destroy); }
+static aco_t* inner_co;
+static void suspend_inner(void) {
+  inner_co = aco_create(aco_get_co(), aco_share_stack_new(0), 0, just_return, NULL);
+  aco_resume(inner_co);
+  aco_yield();
+}
+static void resume_inner(void) {
+  aco_resume(on_stack_of(0, suspend_inner));
+  aco_resume(inner_co);
+}
+
 static void yield_deep(void) {
   char bytes[3000];
   memset(bytes, 1, sizeof bytes);
@@ -172,6 +220,17 @@ int main(void) {
   CHECK_DIES(destroy_a_stack_in_use, SIGABRT, "aco_share_stack_destroy");
   CHECK_DIES(destroy_nothing, SIGABRT, "aco_destroy: null");
   CHECK_DIES(reset_the_running, SIGABRT, "aco_reset");
+  CHECK_DIES(resume_on_the_same_stack, SIGABRT, "aco_resume: called by another one than the main coroutine");
+  CHECK_DIES(resume_on_another_stack, SIGABRT, "aco_resume: called by another one than the main coroutine");
+  CHECK_DIES(resume_itself, SIGABRT, "aco_resume: called by another one than the main coroutine");
+  CHECK_DIES(resume_outer, SIGABRT, "aco_resume: called by another one than the main coroutine");
+  CHECK_DIES(resume_inner, SIGABRT, "aco_resume: called by another one than the main coroutine");
+  CHECK_DIES(yield_for_another, SIGABRT, "aco_yield1 for one that does not run");
+  CHECK_DIES(exit_for_another, SIGABRT, "aco_exit1 for one that does not run");
+  CHECK_DIES(destroy_itself, SIGABRT, "aco_destroy: null, or a coroutine that runs");
+  CHECK_DIES(destroy_main, SIGABRT, "aco_destroy: null, or a coroutine that runs");
+  CHECK_DIES(destroy_outer, SIGABRT, "aco_destroy: null, or a coroutine that runs");
+  CHECK_DIES(reset_outer, SIGABRT, "aco_reset");
   CHECK_DIES(overflow, SIGABRT, "has left its share stack");
   CHECK_DIES(huge_stack, SIGABRT, "aco_share_stack_new2: memory exhausted: no ");
   CHECK_DIES(largest_stack, SIGABRT, "aco_share_stack_new2: memory exhausted: no ");
