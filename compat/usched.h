@@ -46,7 +46,9 @@ void usched_run(struct usched* s);
 /* Makes `u` a thread that will run f(arg). `stack` may be a buffer of `len` bytes for what of its stack is in use while
    it is blocked, or NULL; one that turns out too small is given to s_free. */
 void ustack_init(struct ustack* u, struct usched* s, void (*f)(void*), void* arg, void* stack, int len);
-/* Blocks the running thread: returns when s_next has returned it again. */
+/* Blocks the running thread: returns when s_next has returned it again. It must be on the stack of its native thread:
+   another one ends the program with a message, but one that lies in a frame of the running thread cannot be told from
+   it, and the frames below it are lost. */
 void ustack_block(void);
 void usched_block(void);
 /* Ends the running thread: its frames are dropped without being unwound. */

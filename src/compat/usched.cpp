@@ -17,6 +17,7 @@
 
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/call_sites.hpp"
+#include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/coro/detail/swap_image.hpp"
 #include "pirn/coro/detail/swap_sanitizer.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
@@ -30,6 +31,7 @@ void __tsan_init() __attribute__((weak));
 }
 
 using pirn::detail::copy_image;
+using pirn::detail::native_stack;
 using pirn::detail::swap_floor;
 using pirn::detail::swap_place;
 using pirn::detail::swap_sanitizer;
@@ -55,6 +57,9 @@ struct dispatcher {
 // Read by functions that are not inlined into what blocks: an address of it is the same on both sides of a block, which
 // is of one OS thread.
 __attribute__((tls_model("initial-exec"))) thread_local ustack* current = nullptr;
+
+// As it was last looked up.
+__attribute__((tls_model("initial-exec"))) thread_local native_stack stack_of_thread;
 
 [[noreturn]] PIRN_COLD void refuse(const char* why) noexcept {
   std::fputs("usched (pirn): ", stderr);
@@ -158,7 +163,7 @@ template <arch::transfer_entry entry>
 /// Makes the buffer large enough for an image of `size` bytes and what rests beside it.
 PIRN_NOINLINE void make_room(ustack& thread, std::size_t size) {
   constexpr std::size_t largest = std::size_t{1} << 30;
-  if (size > largest) {
+  if (!dispatcher_of(thread).place.may_hold(swap_floor(), stack_of_thread) || size > largest) {
     refuse("ustack_block was called on another stack than the one that usched_run was called on");
   }
   usched* const of = thread.u_sched;

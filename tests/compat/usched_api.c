@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "check.h"
 
@@ -361,6 +362,44 @@ static void ended_again(void) {
   make_ready(w, new_threads(w, 1, only_end));
   usched_run(&w->dispatcher);
 }
+/* ThreadSanitizer takes no new threads in a child, and no longjmp to another stack than it sees. */
+#ifndef PIRN_TEST_SANITIZED
+/* A handler blocks on its own stack, which lies below that of the native thread. */
+static char* two_stacks;
+enum { STACK = 1 << 20 };
+static void block_in_handler(int unused) {
+  (void)unused;
+  turn();
+}
+static void raises(void* unused) {
+  struct sigaction action;
+  stack_t lower;
+  (void)unused;
+  memset(&action, 0, sizeof action);
+  memset(&lower, 0, sizeof lower);
+  lower.ss_sp = two_stacks;
+  lower.ss_size = STACK;
+  action.sa_handler = block_in_handler;
+  action.sa_flags = SA_ONSTACK;
+  CHECK(sigaltstack(&lower, NULL) == 0 && sigaction(SIGUSR1, &action, NULL) == 0);
+  raise(SIGUSR1);
+}
+static void* native_above(void* unused) {
+  struct world* const w = new_world();
+  new_threads(w, 1, raises);
+  usched_run(&w->dispatcher);
+  return unused;
+}
+static void block_elsewhere(void) {
+  pthread_attr_t upper;
+  pthread_t native_thread;
+  two_stacks = (char*)mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(two_stacks != (char*)MAP_FAILED);
+  CHECK(pthread_attr_init(&upper) == 0 && pthread_attr_setstack(&upper, two_stacks + STACK, STACK) == 0);
+  CHECK(pthread_create(&native_thread, &upper, native_above, NULL) == 0);
+  pthread_join(native_thread, NULL);
+}
+#endif
 static void no_callbacks(void) {
   struct usched dispatcher;
   memset(&dispatcher, 0, sizeof dispatcher);
@@ -383,6 +422,9 @@ int main(void) {
   CHECK_DIES(no_buffer, SIGABRT, "s_alloc returned no buffer");
   CHECK_DIES(run_deeper, SIGABRT, "from deeper in the stack");
   CHECK_DIES(ended_again, SIGABRT, "s_next returned a thread that has ended");
+#ifndef PIRN_TEST_SANITIZED
+  CHECK_DIES(block_elsewhere, SIGABRT, "on another stack than the one that usched_run was called on");
+#endif
   CHECK_DIES(no_callbacks, SIGABRT, "before the callbacks were set");
   return 0;
 }
