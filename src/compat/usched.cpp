@@ -144,6 +144,7 @@ template <arch::transfer_entry entry>
   rest.where = {pc, sp, fp};
   rest.sanitizer.leave(self.choosing);
   self.choosing.arrive();
+  current = nullptr;
   ustack* const next = self.of->s_next(self.of);  // which may have freed the thread
   if (next != nullptr && next->u_bottom != nullptr) [[likely]] {
     self.choosing.leave(rest_of(*next).sanitizer);

@@ -400,6 +400,25 @@ static void block_elsewhere(void) {
   pthread_join(native_thread, NULL);
 }
 #endif
+/* While s_next chooses, nobody runs; it may just have freed who ran last. */
+static void (*while_choosing)(void);
+static struct ustack* next_then_call(struct usched* dispatcher) {
+  struct world* const w = (struct world*)dispatcher;
+  if (w->allocated != 0) {
+    while_choosing();
+  }
+  return next_ready(dispatcher);
+}
+static void call_when_blocked(void (*what)(void)) {
+  struct world* const w = new_world();
+  while_choosing = what;
+  w->dispatcher.s_next = next_then_call;
+  new_threads(w, 1, blocks_unasked);
+  usched_run(&w->dispatcher);
+}
+static void block_in_next(void) { call_when_blocked(block_outside); }
+static void self_in_next(void) { call_when_blocked(self_outside); }
+static void abort_in_next(void) { call_when_blocked(ustack_abort); }
 static void no_callbacks(void) {
   struct usched dispatcher;
   memset(&dispatcher, 0, sizeof dispatcher);
@@ -422,6 +441,9 @@ int main(void) {
   CHECK_DIES(no_buffer, SIGABRT, "s_alloc returned no buffer");
   CHECK_DIES(run_deeper, SIGABRT, "from deeper in the stack");
   CHECK_DIES(ended_again, SIGABRT, "s_next returned a thread that has ended");
+  CHECK_DIES(block_in_next, SIGABRT, "ustack_block was called outside of a thread");
+  CHECK_DIES(self_in_next, SIGABRT, "ustack_self was called outside of a thread");
+  CHECK_DIES(abort_in_next, SIGABRT, "ustack_abort was called outside of a thread");
 #ifndef PIRN_TEST_SANITIZED
   CHECK_DIES(block_elsewhere, SIGABRT, "on another stack than the one that usched_run was called on");
 #endif
