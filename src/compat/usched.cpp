@@ -57,6 +57,9 @@ struct dispatcher {
 // Read by functions that are not inlined into what blocks: an address of it is the same on both sides of a block, which
 // is of one OS thread.
 __attribute__((tls_model("initial-exec"))) thread_local ustack* current = nullptr;
+// Where the frames of `current` end, below that of usched_run; null while nobody runs. Who is above it on the native
+// stack has left usched_run by longjmp, and `current` may exist no more.
+__attribute__((tls_model("initial-exec"))) thread_local const char* current_end = nullptr;
 
 // As it was last looked up.
 __attribute__((tls_model("initial-exec"))) thread_local native_stack stack_of_thread;
@@ -66,6 +69,17 @@ __attribute__((tls_model("initial-exec"))) thread_local native_stack stack_of_th
   std::fputs(why, stderr);
   std::fputc('\n', stderr);
   std::abort();
+}
+
+PIRN_ALWAYS_INLINE void run_as(ustack* thread, const void* end) noexcept {
+  current = thread;
+  current_end = static_cast<const char*>(end);
+}
+/// Forgets a thread that was left by longjmp: the caller's sp, `floor`, is above its frames.
+PIRN_COLD void forget_if_left(const char* floor) noexcept {
+  if (current_end != nullptr && native_stack::of_thread().holds(floor)) {
+    run_as(nullptr, nullptr);
+  }
 }
 
 dispatcher& dispatcher_of(const ustack& thread) noexcept { return *static_cast<dispatcher*>(thread.u_sched->s_buf); }
@@ -81,7 +95,7 @@ std::size_t image_size(const ustack& thread) noexcept {
 /// The caller's sp is below the image.
 [[noreturn]] PIRN_UNSANITIZED PIRN_ALWAYS_INLINE void resume(ustack& thread) noexcept {
   const std::size_t size = image_size(thread);
-  current = &thread;
+  run_as(&thread, thread.u_bottom);
   copy_image(std::exchange(thread.u_top, nullptr), thread.u_stack, size);
   arch::switch_last(rest_of(thread).where, 0, 0);
 }
@@ -117,9 +131,9 @@ template <arch::transfer_entry entry>
       enter_for_good<&resume_from_below>(self.place.below(size, swap_floor()), next, nullptr);
     }
     next->u_bottom = self.place.end();
-    current = next;
+    run_as(next, next->u_bottom);
     next->u_f(next->u_arg);  // which may have freed it
-    current = nullptr;
+    run_as(nullptr, nullptr);
   }
 }
 [[noreturn]] PIRN_NONE void begin(void* pc, void* sp, void* fp, arch::word here, arch::word, arch::word, arch::word) {
@@ -144,7 +158,7 @@ template <arch::transfer_entry entry>
   rest.where = {pc, sp, fp};
   rest.sanitizer.leave(self.choosing);
   self.choosing.arrive();
-  current = nullptr;
+  run_as(nullptr, nullptr);
   ustack* const next = self.of->s_next(self.of);  // which may have freed the thread
   if (next != nullptr && next->u_bottom != nullptr) [[likely]] {
     self.choosing.leave(rest_of(*next).sanitizer);
@@ -184,8 +198,11 @@ PIRN_NOINLINE void make_room(ustack& thread, std::size_t size) {
 }
 
 ustack& running(const char* complaint) noexcept {
-  if (current == nullptr) {
-    refuse(complaint);
+  if (const char* const floor = swap_floor(); floor >= current_end) [[unlikely]] {
+    forget_if_left(floor);
+    if (current == nullptr) {
+      refuse(complaint);
+    }
   }
   return *current;
 }
@@ -220,15 +237,19 @@ void usched_run(usched* s) {
     }
   }
   s->s_buf = &self;
+  if (floor >= current_end) {
+    forget_if_left(floor);
+  }
   ustack* const outer = current;
-  current = nullptr;
+  const char* const outer_end = current_end;
+  run_as(nullptr, nullptr);
   self.run_sanitizer.leave(self.loop_sanitizer);
   arch::peer resumer;
   arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(&self), 0, 0, 0};
   arch::transfer_into<&begin>(self.place.top(), resumer, words);
   self.run_sanitizer.arrive();
   self.choosing.discard();
-  current = outer;
+  run_as(outer, outer_end);
 }
 
 void ustack_init(ustack* u, usched* s, void (*f)(void*), void* arg, void* stack, int len) {
@@ -253,7 +274,7 @@ void usched_block() { ustack_block(); }
 
 PIRN_UNSANITIZED void ustack_abort() {
   dispatcher& self = dispatcher_of(running("ustack_abort was called outside of a thread"));
-  current = nullptr;
+  run_as(nullptr, nullptr);
   // Its frames are dropped, and with them the red zones of ASan.
   char* const floor = swap_floor();
   swap_sanitizer::clear(floor, static_cast<std::size_t>(self.place.end() - floor));

@@ -399,6 +399,30 @@ static void block_elsewhere(void) {
   CHECK(pthread_create(&native_thread, &upper, native_above, NULL) == 0);
   pthread_join(native_thread, NULL);
 }
+/* After s_alloc has left usched_run, nobody runs: at once, and after another usched_run. */
+static __attribute__((noinline)) void leave_run(void) {
+  struct world* const w = new_world();
+  new_threads(w, 1, blocks_unasked);
+  w->fail_at = 1;
+  w->on_failure = back_to_outer;
+  if (setjmp(outer) == 0) {
+    usched_run(&w->dispatcher);
+    CHECK(0);
+  }
+}
+static void self_after_leaving(void) {
+  leave_run();
+  ustack_self();
+}
+static void block_after_leaving(void) {
+  leave_run();
+  ustack_block();
+}
+static void self_after_another_run(void) {
+  leave_run();
+  never_blocking();
+  ustack_self();
+}
 #endif
 /* While s_next chooses, nobody runs; it may just have freed who ran last. */
 static void (*while_choosing)(void);
@@ -446,6 +470,9 @@ int main(void) {
   CHECK_DIES(abort_in_next, SIGABRT, "ustack_abort was called outside of a thread");
 #ifndef PIRN_TEST_SANITIZED
   CHECK_DIES(block_elsewhere, SIGABRT, "on another stack than the one that usched_run was called on");
+  CHECK_DIES(self_after_leaving, SIGABRT, "ustack_self was called outside of a thread");
+  CHECK_DIES(block_after_leaving, SIGABRT, "ustack_block was called outside of a thread");
+  CHECK_DIES(self_after_another_run, SIGABRT, "ustack_self was called outside of a thread");
 #endif
   CHECK_DIES(no_callbacks, SIGABRT, "before the callbacks were set");
   return 0;
