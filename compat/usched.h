@@ -22,7 +22,8 @@ struct usched {
      usched_run return. It may wait. It is called on the native stack, not on behalf of any thread. */
   struct ustack* (*s_next)(struct usched*);
   /* A buffer of at least so many bytes, of any alignment. Where there is none it does not return: it may call
-     ustack_abort, or longjmp to an outer frame of the thread, which then runs on, or out of the outermost usched_run. */
+     ustack_abort, or longjmp to an outer frame of the thread, which then runs on, or out of the outermost
+     usched_run. */
   void* (*s_alloc)(struct usched*, int);
   /* Takes back a buffer that is too small, with its length: one of s_alloc's or the one given to ustack_init. */
   void (*s_free)(struct usched*, void*, int);
