@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -152,6 +153,23 @@ TEST(coroutine_test, move_only_values) {
   EXPECT_EQ(*adds.resume(std::make_unique<int>(1), std::make_unique<int>(2)), 3);
   EXPECT_EQ(*adds.resume(std::make_unique<int>(3), std::make_unique<int>(4)), 7);
   EXPECT_EQ(*adds.resume(std::make_unique<int>(0), std::make_unique<int>(0)), -1);
+}
+
+/// Trivially copyable, and yet cannot be copied.
+struct ticket {
+  explicit ticket(int of) noexcept : number(of) {}
+  ticket(ticket&&) = default;
+  int number;
+};
+static_assert(std::is_trivially_copyable_v<ticket> && !std::is_copy_constructible_v<ticket>);
+
+TEST(coroutine_test, trivial_values_that_can_only_be_moved) {
+  coroutine<ticket(ticket)> next([](auto& yield, ticket first) {
+    ticket second = yield(ticket(first.number + 1));
+    return ticket(second.number + 2);
+  });
+  EXPECT_EQ(next.resume(ticket(10)).number, 11);
+  EXPECT_EQ(next.resume(ticket(20)).number, 22);
 }
 
 /// Counts how many exist.

@@ -76,7 +76,7 @@ struct value_coding {
         T value;
       } copy;
       std::memcpy(static_cast<void*>(std::addressof(copy.value)), from, sizeof(T));
-      return copy.value;
+      return static_cast<T&&>(copy.value);  // a copy constructor may be deleted
     }
   }
 };
