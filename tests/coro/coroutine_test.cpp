@@ -172,6 +172,13 @@ TEST(coroutine_test, trivial_values_that_can_only_be_moved) {
   EXPECT_EQ(next.resume(ticket(20)).number, 22);
 }
 
+TEST(coroutine_test, a_stateless_body_need_not_have_a_default_constructor) {
+  const auto body = [&](auto&) { return 7; };
+  static_assert(std::is_empty_v<decltype(body)> && !std::is_default_constructible_v<decltype(body)>);
+  coroutine<int()> one(body);
+  EXPECT_EQ(one.resume(), 7);
+}
+
 /// Counts how many exist.
 struct counted {
   static inline int alive = 0;

@@ -183,7 +183,8 @@ struct copied_life<void(Out...), void(In...), Body> {
       });
     };
     if constexpr (stateless) {
-      union {
+      union unmade {
+        PIRN_ALWAYS_INLINE unmade() noexcept {}  // the type need not have a default constructor
         Body body;
       } made;
       call(made.body);
