@@ -13,6 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "pirn/coro/coroutine.hpp"
+#include "pirn/stack/frame_buffer.hpp"
+
 namespace {
 
 using pirn::copied_coroutine;
@@ -261,6 +264,32 @@ TEST(copied_coroutine_test, misuse_is_said) {
   EXPECT_TRUE(says(logic_error_of([&] { one.resume(); }), "resumed after its end"));
   copy_stack broken(0);
   EXPECT_THROW(copied_coroutine<int()>(broken, [](auto&) { return 1; }), std::system_error);
+}
+
+TEST(copied_coroutine_test, an_inner_one_in_its_frame_may_not_yield_it) {
+  copy_stack shared(stack_size, {.check = pirn::copy_stack_check::protect});
+  copied_coroutine<int()> outer(shared, [](auto& yield) {
+    pirn::frame_buffer<65536> room;
+    pirn::coroutine<int()> inner(room, [&yield](auto& yields) {
+      yields(1);
+      yield(-1);  // of what lies below `room` nothing would be saved
+      return -1;
+    });
+    yield(inner.resume());
+    EXPECT_TRUE(says(logic_error_of([&] { inner.resume(); }), "yield called outside"));
+    EXPECT_TRUE(inner.done());
+    yield(2);
+    return 3;
+  });
+  copied_coroutine<int()> other(shared, [](auto& yield) {
+    yield(10);
+    yield(11);
+    return 12;
+  });
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_EQ(outer.resume(), i);
+    EXPECT_EQ(other.resume(), 9 + i);
+  }
 }
 
 using copied_coroutine_death_test = testing::Test;

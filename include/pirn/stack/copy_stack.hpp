@@ -82,8 +82,10 @@ struct image_memory {
 
 /// How a copy_stack looks for accesses to the stacks of suspended contexts.
 enum class copy_stack_check : std::uint8_t {
-  none,     ///< not at all; but AddressSanitizer, where the program is built with it, reports them
-  protect,  ///< every access from outside faults while no context runs on the stack: two system calls for each resume
+  none,  ///< not at all; but AddressSanitizer, where the program is built with it, reports them
+  /// Every access from outside faults while no context runs on the stack: two system calls for each resume. And a yield
+  /// of a copied_coroutine walks the stack: see there.
+  protect,
 };
 
 struct copy_stack_options {
@@ -121,8 +123,8 @@ class copy_stack {
   /// guard_refused if its memory cannot be protected, since its top is no page boundary.
   [[nodiscard]] stack_error error() const noexcept { return error_; }
   [[nodiscard]] const stack& memory() const noexcept { return memory_; }
-  /// Whether an sp lies on it.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool contains(arch::word sp) const noexcept { return sp - limit_ < size_; }
+  /// Whether an sp lies on it and needs no closer look: with copy_stack_check::protect each one needs that.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool plainly_contains(arch::word sp) const noexcept { return sp - limit_ < size_; }
 
   /// For whoever runs on it, until the next switch: room for words that shall not be in an image.
   arch::word received[arch::value_words] = {};
@@ -181,7 +183,7 @@ class copy_stack {
   detail::kept_peer resumer_;           // of the one that runs
   char* base_ = nullptr;
   arch::word limit_ = 0;
-  arch::word size_ = 0;
+  arch::word size_ = 0;  // 0: nothing is plain
   [[no_unique_address]] sanitizer_peer resumer_sanitizer_;
   bool locks_ = false;  // lock() has something to do
   bool locked_ = false;
@@ -363,6 +365,7 @@ inline void copy_stack::use(const stack& memory) noexcept {
 #endif
   if (options_.check == copy_stack_check::protect) {
     locks_ = true;
+    size_ = 0;
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t inside = memory.size() / page * page;
     locked_from_ = top - inside;

@@ -7,6 +7,8 @@
 // address. Everything else is as in coroutine_side.hpp.
 #pragma once
 
+#include <unwind.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -58,6 +60,30 @@ PIRN_ALWAYS_INLINE bool suspend_keeping_exceptions(copy_stack& on, word (&words)
   return interrupted;
 }
 
+/// Throws unless `position`, the caller's, is on the stack, and not on one that lies inside a frame there. That is told
+/// by how far up the root frame is where a walk ends; one that ends elsewhere, for want of tables, tells nothing.
+PIRN_COLD inline void look_where_it_yields(const copy_stack& on, word position) {
+  if (!on.memory().contains(reinterpret_cast<const void*>(position))) {
+    coroutine_misused("pirn: copied_coroutine: yield called outside: on another stack than its coroutine's");
+  }
+  struct {
+    word pc = 0, sp = 0;
+  } last;
+  _Unwind_Backtrace(
+      [](_Unwind_Context* frame, void* found) {
+        if (_Unwind_GetIP(frame) != 0) {
+          *static_cast<decltype(last)*>(found) = {_Unwind_GetIP(frame), _Unwind_GetCFA(frame)};
+        }
+        return _URC_NO_REASON;
+      },
+      &last);
+  constexpr std::size_t largest_root = 64;
+  if (last.pc == reinterpret_cast<word>(arch::detail::eight_into(&arch::root_frame)) &&
+      last.sp < reinterpret_cast<word>(on.memory().top()) - largest_root) {
+    coroutine_misused("pirn: copied_coroutine: yield called outside: on a stack inside a frame of its coroutine's");
+  }
+}
+
 /// The yield object of a copied_coroutine<Out(In...)>, with Out as a list of none or one: lives in its entry function's
 /// frame, and is what its body gets first.
 template <class Outs, class Ins>
@@ -71,11 +97,13 @@ class copied_yield<void(Out...), void(In...)> : public coroutine_locals {
   explicit copied_yield(copy_stack& on) noexcept : on_(on) {}
 
   /// Suspends the coroutine: `value` is what resume() returns, and what the next resume() sends is returned: nothing,
-  /// the value, or a std::tuple of several. Throws std::logic_error when called on another stack.
+  /// the value, or a std::tuple of several. Throws std::logic_error when called on another stack. One that lies inside
+  /// a frame of this one's own, a frame_buffer's, is another stack too: the frames below it would be lost. That is only
+  /// found with copy_stack_check::protect.
   /// A suspension point: any thread may resume it, and destroying the coroutine unwinds it from here.
   PIRN_ALWAYS_INLINE received operator()(Out... value) {
-    if (!on_.contains(stack_position())) [[unlikely]] {
-      coroutine_misused("pirn: copied_coroutine: yield called outside: on another stack than its coroutine's");
+    if (const word position = stack_position(); !on_.plainly_contains(position)) [[unlikely]] {
+      look_where_it_yields(on_, position);
     }
     word words[value_words];
     typename value_list<Out...>::parcel parcel;
