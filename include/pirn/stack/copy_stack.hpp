@@ -106,7 +106,7 @@ struct image_statistics {
 class copied_context;
 
 /// A stack that copied_contexts share. Not thread-safe: one thread at a time may use it and the contexts on it. Must
-/// outlive them.
+/// outlive them: destroyed before one that has not ended, it ends the program with a message.
 class copy_stack {
  public:
   /// On memory of the caller's, from any stack_allocator for example, which must outlive it. Look at `error`.
@@ -192,6 +192,7 @@ class copy_stack {
   stack memory_;
   char* mapping_ = nullptr;
   copy_stack_options options_;
+  std::size_t contexts_ = 0;  // that have not ended
 };
 
 /// One of the contexts on a copy_stack, as its owner holds it: 48 bytes, less than a line of the cache.
@@ -200,6 +201,7 @@ class copied_context {
   copied_context() noexcept = default;
   /// Suspended before `entry`, which begins with `entered` and ends with `finish`.
   copied_context(copy_stack& on, arch::transfer_entry entry) noexcept : on_(&on), state_(state::fresh), entry_(entry) {
+    on.contexts_ += 1;
     if (on.error_ == stack_error::none) {
       sanitizer_.create(on.memory_.limit(), on.memory_.size(), "copied_context");
       peer_sanitizer_ = sanitizer_peer(sanitizer_);
@@ -287,6 +289,7 @@ class copied_context {
     if (arch::is_flagged(from)) [[unlikely]] {
       state_ = state::none;
       on.occupant_ = nullptr;
+      on.contexts_ -= 1;
       peer_sanitizer_.forget();
       return false;
     }
@@ -376,8 +379,8 @@ inline void copy_stack::use(const stack& memory) noexcept {
 }
 
 inline copy_stack::~copy_stack() {
-  if (occupant_ != nullptr) {
-    copied_context::misused("pirn: a copy_stack was destroyed before a context that lies on it\n");
+  if (contexts_ != 0) {
+    copied_context::misused("pirn: a copy_stack was destroyed before a context on it that has not ended\n");
   }
   unlock();
   if (mapping_ != nullptr) {
@@ -563,6 +566,9 @@ inline void copied_context::end() noexcept {
   }
   if (fresh()) {
     copies_ = 0;
+  }
+  if (!done()) {
+    on_->contexts_ -= 1;
   }
   state_ = state::none;
   peer_sanitizer_.forget();
