@@ -32,7 +32,7 @@ void on_profile(int) {
       },
       &seen);
   strikes = strikes + 1;
-  on_shared = on_shared + (shared->contains(reinterpret_cast<word>(&seen)) ? 1 : 0);
+  on_shared = on_shared + (shared->memory().contains(&seen) ? 1 : 0);
   unclean = unclean + (end == _URC_END_OF_STACK && seen.frames > 2 ? 0 : 1);
 }
 
