@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "coro/misuse_support.hpp"
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/stack/frame_buffer.hpp"
 
@@ -21,6 +22,8 @@ namespace {
 using pirn::copied_coroutine;
 using pirn::copy_stack;
 using pirn::stack_error;
+using pirn_test::logic_error_of;
+using pirn_test::says;
 
 #if defined(PIRN_ASAN) || defined(PIRN_TSAN)
 constexpr std::size_t many = 200;
@@ -226,17 +229,6 @@ TEST(copied_coroutine_test, one_is_created_and_dropped_within_another) {
   made.erase(made.begin(), made.begin() + 2);
   EXPECT_EQ(maker.resume(), 1);
 }
-
-template <class Call>
-std::string logic_error_of(Call call) {
-  try {
-    call();
-  } catch (const std::logic_error& error) {
-    return error.what();
-  }
-  return "";
-}
-bool says(const std::string& message, const char* what) { return message.find(what) != std::string::npos; }
 
 TEST(copied_coroutine_test, misuse_is_said) {
   copy_stack shared(stack_size);

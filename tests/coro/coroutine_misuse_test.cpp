@@ -4,23 +4,15 @@
 #include <stdexcept>
 #include <string>
 
+#include "coro/misuse_support.hpp"
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/stack/frame_buffer.hpp"
 
 namespace {
 
 using pirn::coroutine;
-
-template <class Call>
-std::string logic_error_of(Call call) {
-  try {
-    call();
-  } catch (const std::logic_error& error) {
-    return error.what();
-  }
-  return "";
-}
-bool says(const std::string& message, const char* what) { return message.find(what) != std::string::npos; }
+using pirn_test::logic_error_of;
+using pirn_test::says;
 
 TEST(coroutine_misuse_test, resumed_after_its_end) {
   coroutine<void()> one([](auto&) {});
