@@ -15,8 +15,10 @@
 #endif
 #if defined(__clang__) && __clang_major__ < 19
 #define PIRN_SWITCH_INLINE inline PIRN_NOINLINE
+#define PIRN_SWITCH_INLINED false
 #else
 #define PIRN_SWITCH_INLINE PIRN_ALWAYS_INLINE
+#define PIRN_SWITCH_INLINED true
 #endif
 // A function that is nothing but its asm, on x86: gcc puts a stack protector's prologue into naked functions too.
 #define PIRN_NAKED \

@@ -70,12 +70,8 @@
 namespace pirn::inline PIRN_ABI::arch {
 
 inline constexpr std::size_t red_zone = 128;
-#if defined(__clang__) && __clang_major__ < 19
-inline constexpr std::size_t switch_zone = red_zone;  // of the function of its own that a switch is then
-#else
-inline constexpr std::size_t switch_zone = 0;
-#endif
-inline constexpr std::size_t root_size = 24;  // the root frame
+inline constexpr std::size_t switch_zone = PIRN_SWITCH_INLINED ? 0 : red_zone;  // of the function it is
+inline constexpr std::size_t root_size = 24;                                    // the root frame
 
 static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 8 && offsetof(context, fp) == 16,
               "the assembly below uses these offsets");
