@@ -82,9 +82,7 @@ class copied_coroutine;
 /// with a message.
 template <class Out, class... In>
 class copied_coroutine<Out(In...)> {
-  static_assert((std::is_void_v<Out> || std::is_reference_v<Out> || std::is_move_constructible_v<Out>) &&
-                    ((std::is_reference_v<In> || std::is_move_constructible_v<In>) && ...),
-                "values move from one side to the other");
+  static_assert(detail::values_move<Out, In...>, "values move from one side to the other");
   using outs = detail::none_or_one<Out>;
   using ins = void(In...);
 

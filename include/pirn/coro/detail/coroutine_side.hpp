@@ -258,6 +258,12 @@ struct coroutine_life<void(Out...), void(In...), Body> {
 template <class Body, class Yield, class... In>
 concept coroutine_body = std::is_invocable_v<std::decay_t<Body>&, Yield, In...>;
 
+/// Whether values of all these types can go from one side to the other.
+template <class Out, class... In>
+inline constexpr bool values_move =
+    (std::is_void_v<Out> || std::is_reference_v<Out> || std::is_move_constructible_v<Out>) &&
+    ((std::is_reference_v<In> || std::is_move_constructible_v<In>) && ...);
+
 /// Out as the parameters of a yield.
 template <class Out>
 struct none_or_one_of {
