@@ -490,6 +490,9 @@ PIRN_ALWAYS_INLINE void copied_context::save(std::size_t size, const copy_stack&
   kept.pc = on.suspended_.pc;
   kept.fp = on.suspended_.fp;
   copy(image_ + sizeof(header), on.base_ - size, size);
+#if defined(PIRN_ASAN)
+  __asan_unpoison_memory_region(on.base_ - size, size);  // the next one's frames begin on what these have poisoned
+#endif
   size_ = static_cast<std::uint32_t>(size);
   largest_ = size_ > largest_ ? size_ : largest_;
   copies_ += 1;
