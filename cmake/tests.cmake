@@ -1,6 +1,7 @@
 # tests/<folder>/<name>_test.cpp is the program and the ctest entry <folder>_<name>_test, labelled <folder>.
 # A folder named like a layer links that layer only, so that a test cannot lean on what lies above; others link all.
-# <name>_slow_test.cpp is also labelled slow and left to `./dev test --all`; it has the machine for itself, for half an hour.
+# <name>_slow_test.cpp is also labelled slow and left to `./dev test --all`; it has the machine for itself, for half an
+# hour. Only with PIRN_SLOW_TESTS, which the preset dev sets.
 # tests/<folder>/CMakeLists.txt, where there is one, registers what does not fit this shape.
 
 set(googletest_dir /usr/src/googletest/googletest CACHE PATH "GoogleTest's sources, built with the flags of the tree")
@@ -12,6 +13,21 @@ target_include_directories(pirn_gtest SYSTEM PUBLIC "${googletest_dir}/include" 
 target_compile_features(pirn_gtest PRIVATE cxx_std_20)
 target_compile_options(pirn_gtest PRIVATE -w -O0 -g0)  # a sixth of the time to build; no test waits for it
 target_link_libraries(pirn_gtest PUBLIC Threads::Threads)
+
+# What nearly every test includes, compiled once for each set of flags that the layers ask for.
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/test_headers.cpp" CONTENT "int main() {}\n")
+foreach(layer context stack fiber)
+  if(layer IN_LIST PIRN_LAYERS)
+    add_executable(pirn_${layer}_test_headers EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/test_headers.cpp")
+    target_link_libraries(pirn_${layer}_test_headers PRIVATE pirn::${layer} pirn_gtest)
+    target_precompile_headers(
+      pirn_${layer}_test_headers
+      PRIVATE <gtest/gtest.h> <algorithm> <chrono> <cstddef> <cstdint> <cstdio> <cstdlib> <cstring> <exception>
+              <functional> <memory> <mutex> <new> <optional> <random> <stdexcept> <string> <string_view>
+              <system_error> <thread> <tuple> <type_traits> <utility> <vector>)
+    pirn_warnings(pirn_${layer}_test_headers)
+  endif()
+endforeach()
 
 set(PIRN_TEST_TIMEOUT 120)
 if(PIRN_SANITIZE)
@@ -44,11 +60,23 @@ foreach(source IN LISTS sources)
     continue()
   endif()
 
+  if(stem MATCHES "_slow_test$" AND NOT PIRN_SLOW_TESTS)
+    continue()
+  endif()
   set(name ${folder}_${stem})
   add_executable(${name} "${source}")
   target_link_libraries(${name} PRIVATE pirn::${layer} pirn_gtest)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/src")
   pirn_warnings(${name})
+  set(base ${layer})
+  if(layer STREQUAL "coro")
+    set(base stack)
+  elseif(NOT layer MATCHES "^(detail|context|stack)$")
+    set(base fiber)
+  endif()
+  if(TARGET pirn_${base}_test_headers)
+    target_precompile_headers(${name} REUSE_FROM pirn_${base}_test_headers)
+  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
   add_test(NAME ${name} COMMAND ${name})
   if(stem MATCHES "_slow_test$")
