@@ -1,7 +1,7 @@
 // Suspending and waking, for fibers and for plain OS threads alike.
 #include <new>
 
-#include "pirn/fiber/this_fiber.hpp"
+#include "fiber/runtime_state.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -129,6 +129,7 @@ void make_runnable(agent* who, bool back) noexcept {
   worker* const home = f->home();
   const worker* const here = current_worker();
   if (here == nullptr || &here->owner != &home->owner) {
+    check_not_forked(home->owner);
     home->hand_over_from_outside(f);
   } else if (here != home) {
     home->hand_over(f);

@@ -122,6 +122,7 @@ void launch_elsewhere(worker* here, worker* to, fiber_control* f) noexcept {
   } else {
     to->owner.spawned_by_threads.fetch_add(1, platform::memory_order_release);
   }
+  check_not_forked(to->owner);
   to->hand_over_from_outside(f);
 }
 
@@ -169,6 +170,7 @@ runtime::runtime(const runtime_options& options) : state_(std::make_unique<detai
 }
 
 runtime::~runtime() {
+  detail::check_not_forked(*state_);
   if (const detail::worker* const w = detail::current_worker(); w != nullptr && &w->owner == state_.get()) {
     std::fputs("pirn: a runtime is being destroyed by one of its own fibers, which could never end\n", stderr);
     std::abort();

@@ -9,6 +9,9 @@
 
 namespace pirn::inline PIRN_ABI::detail {
 
+/// How many forks lie between this process and the one that began. Throws std::system_error (memory).
+unsigned generation_of_process();
+
 class runtime_state {
  public:
   explicit runtime_state(const runtime_options& how);
@@ -21,6 +24,7 @@ class runtime_state {
   void notify_all() noexcept;
 
   runtime_options options;
+  const unsigned generation = generation_of_process();
   guarded_pool& pool;
   std::vector<std::unique_ptr<worker>> workers;
   platform::atomic<unsigned> next_worker{0};
@@ -30,6 +34,9 @@ class runtime_state {
   platform::atomic<int> start_error{0};  ///< why a worker could not set itself up
   std::optional<overflow_handler> overflow;
 };
+
+/// Aborts with a message in a process that was forked since the runtime began.
+void check_not_forked(const runtime_state& used) noexcept;
 
 /// Registers a runtime for dumps; see dump.cpp. Throws std::system_error for a dump_signal that cannot be caught.
 void register_for_dump(runtime_state& state);

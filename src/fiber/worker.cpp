@@ -99,6 +99,7 @@ void worker::run() noexcept {
   platform::futex_wake(&owner.started, 1);
   platform::time_point last_poll = last_look_ = platform::now();
   for (;;) {
+    check_not_forked(owner);
     announce_ended();
     take_incoming();
     const platform::time_point now = platform::now();

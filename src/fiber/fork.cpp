@@ -1,0 +1,36 @@
+// A process made by fork has the memory of its parent's runtimes and none of their threads. Whoever goes on with one
+// there would wait for ever, or take events from an engine that both processes share: so that is found out.
+#include <pthread.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "fiber/runtime_state.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+namespace {
+platform::atomic<unsigned> forks{0};
+}  // namespace
+
+unsigned generation_of_process() {
+  static const int refused = pthread_atfork(nullptr, nullptr, [] {
+    forks.fetch_add(1, platform::memory_order_relaxed);
+    if (worker* const w = current_worker()) {
+      w->switches_left = 0;  // the next switch is to the scheduler, which looks
+    }
+  });
+  if (refused != 0) {
+    throw std::system_error(refused, std::system_category(), "pirn: pthread_atfork");
+  }
+  return forks.load(platform::memory_order_relaxed);
+}
+
+void check_not_forked(const runtime_state& used) noexcept {
+  if (forks.load(platform::memory_order_relaxed) != used.generation) [[unlikely]] {
+    std::fputs("pirn: a process made by fork uses a runtime of its parent; it may only call exec or _exit\n", stderr);
+    std::abort();
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,106 @@
+// A child process has its parent's runtimes in memory and none of their threads: it may call exec, and whatever else it
+// does with them is found out instead of waiting for ever.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+
+#include "fiber/support.hpp"
+
+namespace {
+
+using namespace pirn_test;
+
+struct outcome {
+  int status = 0;
+  std::string said;
+};
+
+/// Forks where it is called and runs `in_child` in the child; how the child ended, and what it wrote to standard error.
+outcome fork_and(const std::function<void()>& in_child) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    alarm(20);  // a child that hangs is a failure
+    signal(SIGABRT, SIG_DFL);
+    in_child();
+    _exit(0);
+  }
+  close(ends[1]);
+  outcome result;
+  char buffer[256];
+  for (ssize_t size = 0; (size = read(ends[0], buffer, sizeof buffer)) > 0;) {
+    result.said.append(buffer, static_cast<std::size_t>(size));
+  }
+  close(ends[0]);
+  EXPECT_EQ(waitpid(child, &result.status, 0), child);
+  return result;
+}
+
+void expect_found_out(const outcome& of) {
+  EXPECT_TRUE(WIFSIGNALED(of.status) && WTERMSIG(of.status) == SIGABRT) << of.status;
+  EXPECT_NE(of.said.find("a process made by fork uses a runtime of its parent"), std::string::npos) << of.said;
+}
+
+#if defined(PIRN_TSAN)
+#define SKIP_UNDER_TSAN() GTEST_SKIP() << "ThreadSanitizer itself ends a child of a process with threads"
+#else
+#define SKIP_UNDER_TSAN() static_cast<void>(0)
+#endif
+
+TEST(fork, a_child_of_a_fiber_may_end_or_call_exec) {
+  SKIP_UNDER_TSAN();
+  rig r(1);
+  r.rt.run([] {
+    EXPECT_EQ(fork_and([] {}).status, 0);
+    const outcome after_exec = fork_and([] { execl("/bin/sh", "sh", "-c", "exit 3", static_cast<char*>(nullptr)); });
+    EXPECT_TRUE(WIFEXITED(after_exec.status) && WEXITSTATUS(after_exec.status) == 3);
+    pirn::this_fiber::yield();  // the parent goes on
+    pirn::spawn([] { pirn::this_fiber::yield(); }).join();
+  });
+}
+
+TEST(fork, a_fiber_that_suspends_in_the_child_is_found_out) {
+  SKIP_UNDER_TSAN();
+  rig r(2);
+  r.rt.run([] {
+    pirn::fiber other = pirn::spawn([] { static_cast<void>(pirn::this_fiber::sleep_for(1ms)); });
+    expect_found_out(fork_and([] { pirn::this_fiber::yield(); }));
+    expect_found_out(fork_and([] { static_cast<void>(pirn::this_fiber::sleep_for(1ms)); }));
+    expect_found_out(fork_and([] { pirn::spawn([] {}).join(); }));
+    expect_found_out(fork_and([] { pirn::spawn([] {}, {.worker = 1}).detach(); }));
+    other.join();
+  });
+}
+
+TEST(fork, a_thread_that_uses_the_runtime_in_the_child_is_found_out) {
+  SKIP_UNDER_TSAN();
+  rig r(1);
+  pirn::stop_source source;
+  pirn::fiber waiting = r.rt.spawn([] { EXPECT_FALSE(pirn::this_fiber::sleep_for(1h)); }, {.stop = source.get_token()});
+  expect_found_out(fork_and([&] { r.rt.run([] {}); }));
+  expect_found_out(fork_and([&] { source.request_stop(); }));
+  expect_found_out(fork_and([&] { r.rt.~runtime(); }));
+  source.request_stop();
+  waiting.join();
+}
+
+TEST(fork, a_child_may_have_a_runtime_of_its_own) {
+  SKIP_UNDER_TSAN();
+  rig r(1);
+  const outcome of = fork_and([] {
+    int sum = 0;
+    {
+      pirn::runtime own({.workers = 1});
+      own.run([&] { pirn::spawn([&] { sum += 7; }).join(); });
+    }
+    _exit(sum);
+  });
+  EXPECT_TRUE(WIFEXITED(of.status) && WEXITSTATUS(of.status) == 7) << of.status << of.said;
+}
+
+}  // namespace
