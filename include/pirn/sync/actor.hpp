@@ -1,0 +1,231 @@
+// An object with a mailbox: calls on it come one after the other, without a lock.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/fiber/runtime.hpp"
+#include "pirn/sync/future.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace detail {
+
+/// One call on an actor; a link of its mailbox.
+struct actor_message {
+  /// Does the call, and frees the message if nobody else will. With null, only frees it.
+  void (*run)(actor_message*, void* state) noexcept;
+  actor_message* next = nullptr;
+};
+
+/// Messages from anybody to one fiber: a stack that the fiber empties whole (Treiber 1986), whose head also says that
+/// the fiber waits, and that no more are taken.
+class actor_mailbox {
+ public:
+  actor_mailbox() noexcept = default;
+  actor_mailbox(const actor_mailbox&) = delete;
+  actor_mailbox& operator=(const actor_mailbox&) = delete;
+
+  /// False if it is closed.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool push(actor_message* message) noexcept {
+    std::uintptr_t old = head_.load(platform::memory_order_relaxed);
+    do {
+      if ((old & closed) != 0) [[unlikely]] {
+        return false;
+      }
+      message->next = old == waiting ? nullptr : reinterpret_cast<actor_message*>(old);
+    } while (!head_.compare_exchange_weak(old, reinterpret_cast<std::uintptr_t>(message),
+                                          platform::memory_order_acq_rel, platform::memory_order_relaxed));
+    if (old == waiting) {
+      // The one that replaces the mark is the one that wakes.
+      static_cast<void>(sleeper_.wake());
+    }
+    return true;
+  }
+  /// All messages, oldest first; suspends while there is none. Null once it is closed and empty. The fiber only.
+  actor_message* take() noexcept;
+  void close() noexcept;
+
+ private:
+  static constexpr std::uintptr_t waiting = 1;
+  static constexpr std::uintptr_t closed = 2;
+
+  platform::atomic<std::uintptr_t> head_{0};
+  waker sleeper_;  ///< written by the fiber before it marks the head
+};
+
+/// Where a caller waits for its call to be done; on the caller's stack.
+class actor_reply {
+ public:
+  /// Not ended by a stop, since the call may use what is on the caller's stack.
+  void wait() noexcept {
+    queue_.lock();
+    if (done_) {
+      queue_.unlock();
+      return;
+    }
+    static_cast<void>(queue_.wait({.stoppable = false, .what = "reply of an actor", .object = this}));
+  }
+  void finish() noexcept {
+    queue_.lock();
+    done_ = true;
+    queue_.notify_all_and_unlock();
+  }
+
+ private:
+  wait_queue queue_;
+  bool done_ = false;
+};
+
+[[noreturn]] void throw_actor_closed();
+[[noreturn]] void throw_calls_itself();
+
+}  // namespace detail
+
+/// A `State` that is used by one fiber of its own: whatever is to be done with it is sent there as a call and done in
+/// the order of arrival, one after the other, so that the state needs no lock. A call may suspend; the next one waits
+/// for it. Any fiber of any runtime and any plain thread may send. After Hewitt's actors and Erlang's processes.
+template <class State>
+class actor {
+ public:
+  /// Makes the state by `arguments`, and a fiber for it in the caller's runtime. Throws std::system_error (no stack; on
+  /// a plain thread, no runtime), std::bad_alloc and what making the state throws.
+  template <class... Arguments>
+    requires std::constructible_from<State, Arguments...>
+  explicit actor(Arguments&&... arguments) : state_(std::forward<Arguments>(arguments)...) {
+    fiber_ = spawn([this] { serve(); });
+  }
+  /// The same in a runtime of one's choice, and with options for its fiber.
+  template <class... Arguments>
+    requires std::constructible_from<State, Arguments...>
+  explicit actor(runtime& in, const spawn_options& how, Arguments&&... arguments)
+      : state_(std::forward<Arguments>(arguments)...) {
+    fiber_ = in.spawn([this] { serve(); }, how);
+  }
+  /// Closes it, and suspends until all that was sent is done. Not from one of its own calls.
+  ~actor() {
+    close();
+    if (fiber_.joinable()) {
+      fiber_.join();
+    }
+  }
+  actor(const actor&) = delete;
+  actor& operator=(const actor&) = delete;
+
+  /// Sends `body(state)`, and does not wait for it. Never suspends. False, with `body` destroyed, if the actor is
+  /// closed. What it throws goes to the handler of unhandled exceptions, and the actor goes on. Throws std::bad_alloc
+  /// and what moving `body` throws.
+  template <class F>
+    requires std::invocable<std::decay_t<F>&, State&>
+  bool post(F&& body) {
+    auto message = std::make_unique<posted<std::decay_t<F>>>(std::forward<F>(body));
+    if (!mailbox_.push(message.get())) {
+      return false;
+    }
+    static_cast<void>(message.release());
+    return true;
+  }
+  /// As `post`; the future gets what `body(state)` returns or throws, or broken_promise if the actor is closed. What
+  /// `body` refers to must live until then, also where the caller stops waiting for the future.
+  template <class F>
+    requires std::invocable<std::decay_t<F>&, State&>
+  [[nodiscard]] auto ask(F&& body) {
+    packaged_task<std::invoke_result_t<std::decay_t<F>&, State&>(State&)> task(std::forward<F>(body));
+    auto result = task.get_future();
+    static_cast<void>(post(std::move(task)));
+    return result;
+  }
+  /// Sends `body(state)` and suspends until it is done; returns what it returns, throws what it throws. Allocates
+  /// nothing. Not ended by a stop, since `body` may use what is on the caller's stack: who wants to stop waiting, asks.
+  /// Throws std::system_error (operation_not_permitted) if the actor is closed, and resource_deadlock_would_occur from
+  /// one of its own calls.
+  template <class F>
+    requires std::invocable<F, State&>
+  std::invoke_result_t<F, State&> call(F&& body) {
+    using result = std::invoke_result_t<F, State&>;
+    if (served_by_.load(platform::memory_order_relaxed) == this_fiber::id()) {
+      detail::throw_calls_itself();
+    }
+    called<F, result> message(std::forward<F>(body));
+    if (!mailbox_.push(&message)) {
+      detail::throw_actor_closed();
+    }
+    message.reply.wait();
+    if (message.failure) {
+      std::rethrow_exception(std::move(message.failure));
+    }
+    if constexpr (!std::is_void_v<result>) {
+      return static_cast<result>(*std::move(message.value));
+    }
+  }
+
+  /// Takes no more calls; those that were sent before are still done. Any number of times.
+  void close() noexcept { mailbox_.close(); }
+
+ private:
+  template <class F>
+  struct posted : detail::actor_message {
+    template <class G>
+      requires(!std::is_same_v<std::decay_t<G>, posted>)
+    explicit posted(G&& from) : actor_message{&run_it}, body(std::forward<G>(from)) {}
+    static void run_it(detail::actor_message* message, void* state) noexcept {
+      const std::unique_ptr<posted> self(static_cast<posted*>(message));
+      try {
+        self->body(*static_cast<State*>(state));
+      } catch (...) {
+        detail::report_unhandled(detail::current_agent(), std::current_exception());
+      }
+    }
+    F body;
+  };
+
+  template <class F, class R>
+  struct called : detail::actor_message {
+    using place = std::conditional_t<
+        std::is_void_v<R>, bool,
+        std::conditional_t<std::is_reference_v<R>, std::reference_wrapper<std::remove_reference_t<R>>, R>>;
+    explicit called(F&& from) noexcept : actor_message{&run_it}, body(std::forward<F>(from)) {}
+    static void run_it(detail::actor_message* message, void* state) noexcept {
+      auto* const self = static_cast<called*>(message);
+      try {
+        if constexpr (std::is_void_v<R>) {
+          std::forward<F>(self->body)(*static_cast<State*>(state));
+        } else {
+          self->value.emplace(std::forward<F>(self->body)(*static_cast<State*>(state)));
+        }
+      } catch (...) {
+        self->failure = std::current_exception();
+      }
+      self->reply.finish();
+    }
+    F&& body;
+    std::optional<place> value;
+    std::exception_ptr failure;
+    detail::actor_reply reply;
+  };
+
+  void serve() noexcept {
+    served_by_.store(this_fiber::id(), platform::memory_order_relaxed);
+    while (detail::actor_message* message = mailbox_.take()) {
+      do {
+        detail::actor_message* const next = message->next;
+        message->run(message, &state_);
+        message = next;
+      } while (message != nullptr);
+      this_fiber::yield();  // calls that send others must not keep the worker to themselves
+    }
+  }
+
+  State state_;
+  detail::actor_mailbox mailbox_;
+  platform::atomic<std::uint64_t> served_by_{~std::uint64_t{0}};  ///< the number of its fiber, once that runs
+  fiber fiber_;
+};
+
+}  // namespace pirn::inline PIRN_ABI

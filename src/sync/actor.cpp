@@ -1,0 +1,66 @@
+#include "pirn/sync/actor.hpp"
+
+#include <system_error>
+
+namespace pirn::inline PIRN_ABI::detail {
+
+void throw_actor_closed() {
+  throw std::system_error(std::make_error_code(std::errc::operation_not_permitted), "pirn: call of a closed actor");
+}
+void throw_calls_itself() {
+  throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
+                          "pirn: an actor waits for a call of itself");
+}
+
+actor_message* actor_mailbox::take() noexcept {
+  struct mark_commit : commit {
+    actor_mailbox* box;
+    agent* self;
+    std::uint64_t epoch;
+  };
+  for (;;) {
+    const std::uintptr_t old = head_.fetch_and(closed, platform::memory_order_acquire);
+    if (old > closed) {
+      actor_message* oldest = nullptr;
+      for (auto* each = reinterpret_cast<actor_message*>(old & ~closed); each != nullptr;) {
+        actor_message* const next = each->next;
+        each->next = oldest;
+        oldest = each;
+        each = next;
+      }
+      return oldest;
+    }
+    if (old == closed) {
+      return nullptr;
+    }
+    agent& self = current_agent();
+    std::uint64_t epoch = 0;
+    static_cast<void>(self.begin(wait_kind::sole, epoch));
+    sleeper_ = waker(self, epoch);
+    mark_commit mark{{[](commit* c) noexcept {
+                       const auto* const m = static_cast<mark_commit*>(c);
+                       std::uintptr_t none = 0;
+                       if (!m->box->head_.compare_exchange_strong(none, waiting, platform::memory_order_release,
+                                                                  platform::memory_order_relaxed)) {
+                         static_cast<void>(m->self->claim(m->epoch, wake_reason::notified));
+                         make_runnable(m->self);
+                       }
+                     }},
+                     this,
+                     &self,
+                     epoch};
+    static_cast<void>(block(self, epoch, {.stoppable = false, .what = "a call of an actor", .object = this}, mark));
+  }
+}
+
+void actor_mailbox::close() noexcept {
+  std::uintptr_t old = head_.load(platform::memory_order_relaxed);
+  while (!head_.compare_exchange_weak(old, old == waiting ? closed : old | closed, platform::memory_order_acq_rel,
+                                      platform::memory_order_relaxed)) {
+  }
+  if (old == waiting) {
+    static_cast<void>(sleeper_.wake());
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail
