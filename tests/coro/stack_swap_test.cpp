@@ -378,7 +378,7 @@ TEST(StackSwap, RunAgainWhereItRanOrLessDeep) {
   w.policy.ready(who);
   EXPECT_EQ(run_below(w, 5000), swap_error::too_deep);
   EXPECT_EQ(steps, 1);
-  EXPECT_EQ(run_below(w, 1000), swap_error::none);
+  EXPECT_EQ(run_below(w, 1500), swap_error::none) << "as a frame may be laid out otherwise";
   EXPECT_EQ(steps, 2);
   w.policy.ready(who);
   EXPECT_EQ(run_below(w, 100), swap_error::none);

@@ -259,8 +259,8 @@ class stack_swap : detail::swap_core {
   stack_swap& operator=(const stack_swap&) = delete;
 
   /// Runs who the policy says until it says nobody. Rethrows what left a body, whereupon the others are still blocked
-  /// and another `run` goes on with them. While any are blocked, it must be called where it was called before, or less
-  /// deep in the stack of the same OS thread.
+  /// and another `run` goes on with them. While any are blocked, it must be called where it was called before, not
+  /// more than a KiB deeper, on the stack of the same OS thread.
   swap_error run() {
     if (detail::maybe_in_flight()) {
       const detail::in_flight_elsewhere callers;

@@ -4,7 +4,7 @@
 //      +--------------------------+
 //      | frames of who called run |
 //      +--------------------------+ sp of run
-//      | red zone, alignment      |
+//      | slack, red zone, alignm. |
 //      +--------------------------+ top      the dispatching loop begins here
 //      | root frame               |          the same whoever runs, so no image holds it
 //      +--------------------------+ end      where a line of the cache ends
@@ -59,7 +59,7 @@ class swap_place {
  public:
   /// Below the frames of the caller, whose sp is at or above `floor`.
   void choose(const char* floor) noexcept {
-    const arch::word free = reinterpret_cast<arch::word>(floor) - arch::red_zone - root_bytes;
+    const arch::word free = reinterpret_cast<arch::word>(floor) - slack - arch::red_zone - root_bytes;
     end_ = reinterpret_cast<char*>(free & ~arch::word{cache_line - 1});
   }
   /// Where it was chosen before.
@@ -93,6 +93,9 @@ class swap_place {
   }
 
  private:
+  /// How much deeper a later run may be called: in one function the sp of two calls is not the same where arguments
+  /// are pushed, and the second may not be inlined as the first is.
+  static constexpr std::size_t slack = 1024;
   static constexpr std::size_t cache_line = 64;
   static constexpr std::size_t root_bytes = arch::root_size & ~std::size_t{15};
   char* end_ = nullptr;
