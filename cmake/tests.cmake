@@ -14,6 +14,7 @@ target_compile_features(pirn_gtest PRIVATE cxx_std_20)
 target_compile_options(pirn_gtest PRIVATE -w -O0 -g0)  # a sixth of the time to build; no test waits for it
 target_link_libraries(pirn_gtest PUBLIC Threads::Threads)
 
+set(PIRN_TEST_FLAGS "" CACHE STRING "What the tests' own files are compiled with in the end, as a list")
 # What nearly every test includes, compiled once for each set of flags that the layers ask for.
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/test_headers.cpp" CONTENT "int main() {}\n")
 foreach(layer context stack fiber)
@@ -26,6 +27,7 @@ foreach(layer context stack fiber)
               <functional> <memory> <mutex> <new> <optional> <random> <stdexcept> <string> <string_view>
               <system_error> <thread> <tuple> <type_traits> <utility> <vector>)
     pirn_warnings(pirn_${layer}_test_headers)
+    target_compile_options(pirn_${layer}_test_headers PRIVATE ${PIRN_TEST_FLAGS})
   endif()
 endforeach()
 
@@ -68,6 +70,7 @@ foreach(source IN LISTS sources)
   target_link_libraries(${name} PRIVATE pirn::${layer} pirn_gtest)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/src")
   pirn_warnings(${name})
+  target_compile_options(${name} PRIVATE ${PIRN_TEST_FLAGS})
   set(base ${layer})
   if(layer STREQUAL "coro")
     set(base stack)

@@ -191,8 +191,10 @@ struct child_control : fiber_control, stop_link {
   }
   surroundings around;
 
+  // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method): who calls them knows which of the two it has
   std::uintptr_t body_failed(std::exception_ptr what) noexcept;
   void body_ended() noexcept;
+  // NOLINTEND(bugprone-derived-method-shadowing-base-method)
 };
 
 /// Of a fiber or thread, which alone may ask; made when first needed.
