@@ -105,11 +105,13 @@ TEST(actor, what_a_call_throws_reaches_the_caller) {
 }
 
 std::atomic<int> unhandled = 0;
+std::exception_ptr last_unhandled;
 
 TEST(actor, what_a_posted_call_throws_is_told) {
   const auto before =
-      pirn::set_unhandled_exception_handler([](std::uint64_t, std::string_view name, std::exception_ptr) noexcept {
+      pirn::set_unhandled_exception_handler([](std::uint64_t, std::string_view name, std::exception_ptr what) noexcept {
         unhandled += name == "teller" ? 1 : 100;
+        last_unhandled = std::move(what);
       });
   rig r(1);
   {
@@ -118,6 +120,7 @@ TEST(actor, what_a_posted_call_throws_is_told) {
     EXPECT_EQ(a.call([](const account& self) { return self.balance; }), 0);
   }
   EXPECT_EQ(unhandled, 1);
+  EXPECT_THROW(std::rethrow_exception(std::exchange(last_unhandled, nullptr)), int);
   pirn::set_unhandled_exception_handler(before);
 }
 
