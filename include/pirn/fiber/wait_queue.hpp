@@ -122,6 +122,7 @@ class wait_list {
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
 
  private:
+  friend class wait_places;
   void append(waiter& w) noexcept;
   void remove(waiter& w) noexcept;
 
@@ -144,6 +145,10 @@ class wait_queue {
   [[nodiscard]] waiter* claim_all() noexcept { return waiters_.claim_all(); }
   [[nodiscard]] waiter* front() const noexcept { return waiters_.front(); }
   [[nodiscard]] bool empty() const noexcept { return waiters_.empty(); }
+
+  /// For a wait in several queues at once (`wait_places`).
+  [[nodiscard]] platform::spinlock& own_lock() noexcept { return lock_; }
+  [[nodiscard]] wait_list& list() noexcept { return waiters_; }
 
   /// Takes the lock and wakes the first waiter. True if there was one.
   bool notify_one() noexcept;

@@ -1,0 +1,37 @@
+// One wait in several lists at once: what select is built on.
+#pragma once
+
+#include "pirn/fiber/wait_queue.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// One of the lists that a wait is in, and the waiter there; lives on the stack of the waiter.
+struct wait_place {
+  platform::spinlock* lock;  ///< guards the list
+  wait_list* list;
+  wait_place* next = nullptr;  ///< of the same wait, in the order of the locks
+  waiter node = {};            ///< `value` is what a notifier of this list finds; `claimed` says that it was this list
+};
+
+/// The places of one wait. All waiters share its epoch: whoever claims one of them has ended the wait, and claims of
+/// the others fail. Used by the fiber or thread that waits.
+class wait_places {
+ public:
+  /// O(n). Neither `place` nor its list may go before the last wait has returned.
+  void add(wait_place& place) noexcept;
+
+  /// Takes the locks of all lists, each once, in the order of their addresses: so two waits that meet on the same locks
+  /// cannot each hold what the other one wants.
+  void lock() noexcept;
+  void unlock() noexcept;
+
+  /// As `wait_list::wait`, in all the lists; the locks must be held and are released once the caller is switched out.
+  /// The wait is stoppable. On return no list has a waiter of this wait any more; if notified, exactly one place is
+  /// `claimed`, and neither its list nor its lock has been touched since. O(n).
+  [[nodiscard]] wake_reason wait(wait_options options) noexcept;
+
+ private:
+  wait_place* first_ = nullptr;
+};
+
+}  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,71 @@
+#include "pirn/fiber/wait_places.hpp"
+
+#include <functional>
+
+namespace pirn::inline PIRN_ABI {
+
+namespace {
+struct unlock_all_commit : detail::commit {
+  wait_places* places;
+};
+}  // namespace
+
+void wait_places::add(wait_place& place) noexcept {
+  wait_place** at = &first_;
+  while (*at != nullptr && !std::less<>()(place.lock, (*at)->lock)) {
+    at = &(*at)->next;
+  }
+  place.next = *at;
+  *at = &place;
+}
+
+void wait_places::lock() noexcept {
+  const platform::spinlock* held = nullptr;
+  for (const wait_place* p = first_; p != nullptr; p = p->next) {
+    if (p->lock != held) {
+      p->lock->lock();
+      held = p->lock;
+    }
+  }
+}
+
+void wait_places::unlock() noexcept {
+  for (const wait_place* p = first_; p != nullptr;) {
+    platform::spinlock* const held = p->lock;
+    do {
+      p = p->next;
+    } while (p != nullptr && p->lock == held);
+    // After the last one the waiter may be gone, and the places with it.
+    held->unlock();
+  }
+}
+
+wake_reason wait_places::wait(wait_options options) noexcept {
+  options.stoppable = true;  // and never `sole`, which is for one waker
+  detail::agent& self = detail::current_agent();
+  std::uint64_t epoch = 0;
+  if (!self.begin(detail::wait_kind::stoppable, epoch)) {
+    unlock();
+    return self.stop_reason();
+  }
+  for (wait_place* p = first_; p != nullptr; p = p->next) {
+    p->node.wake = waker(self, epoch);
+    p->node.claimed = false;
+    p->list->append(p->node);
+  }
+  unlock_all_commit publish{{[](detail::commit* c) noexcept { static_cast<unlock_all_commit*>(c)->places->unlock(); }},
+                            this};
+  const wake_reason reason = detail::block(self, epoch, options, publish);
+  for (wait_place* p = first_; p != nullptr; p = p->next) {
+    if (!p->node.claimed) {
+      // Somebody may be looking at the node right now, so even an unlinked one is left only under the lock.
+      const platform::spin_guard guard(*p->lock);
+      if (p->node.linked) {
+        p->list->remove(p->node);
+      }
+    }
+  }
+  return reason;
+}
+
+}  // namespace pirn::inline PIRN_ABI
