@@ -36,7 +36,32 @@ TEST(channel, keeps_the_order) {
   });
 }
 
-TEST(channel, needs_room_for_one) { EXPECT_THROW(channel<int>(0), std::invalid_argument); }
+TEST(channel, without_room_sender_and_receiver_meet) {
+  rig r(1);
+  r.rt.run([&] {
+    channel<int> c;
+    EXPECT_EQ(c.capacity(), 0u);
+    EXPECT_EQ(c.try_send(1).error(), wait_error::timed_out);
+    EXPECT_EQ(c.try_receive().error(), wait_error::timed_out);
+    bool sent = false;
+    pirn::fiber f = pirn::spawn([&] {
+      EXPECT_TRUE(c.send(2).has_value());
+      sent = true;
+    });
+    pirn::this_fiber::yield();
+    EXPECT_FALSE(sent);
+    EXPECT_EQ(c.size(), 0u);
+    EXPECT_EQ(c.try_receive().value(), 2);
+    f.join();
+    EXPECT_TRUE(sent);
+    pirn::fiber g = pirn::spawn([&] { EXPECT_EQ(c.receive().value(), 3); });
+    pirn::this_fiber::yield();
+    EXPECT_TRUE(c.try_send(3).has_value());
+    g.join();
+    EXPECT_EQ(c.send(4, clock::now() + 1ms).error(), wait_error::timed_out);
+    EXPECT_EQ(c.try_receive().error(), wait_error::timed_out);
+  });
+}
 
 class capacities : public testing::TestWithParam<std::size_t> {};
 
@@ -76,7 +101,7 @@ TEST_P(capacities, passes_everything_once_and_in_the_order_of_each_sender) {
   EXPECT_EQ(received, 4L * each);
 }
 
-INSTANTIATE_TEST_SUITE_P(sizes, capacities, testing::Values(1u, 2u, 64u));
+INSTANTIATE_TEST_SUITE_P(sizes, capacities, testing::Values(0u, 1u, 2u, 64u));
 
 TEST(channel, hands_over_to_a_waiting_receiver) {
   rig r(1);
@@ -308,6 +333,22 @@ TEST_F(channel_throws, from_waiting_senders_the_throw_reaches_the_sender_and_the
     EXPECT_EQ(sum, 1 + 2 + 3 + 4);
     join_all(senders);
     EXPECT_EQ(thrown, 0);  // it tried again, and then the move worked
+  });
+}
+
+TEST_F(channel_throws, where_sender_and_receiver_meet_the_receiver_sees_it) {
+  rig r(1);
+  r.rt.run([&] {
+    channel<touchy> c;
+    pirn::fiber f = pirn::spawn([&] {
+      touchy value(6);
+      EXPECT_TRUE(c.send(offer(value)).has_value());
+    });
+    pirn::this_fiber::yield();
+    touchy::fuse = 0;
+    EXPECT_THROW(static_cast<void>(c.receive()), std::runtime_error);
+    EXPECT_EQ(c.receive()->value, 6);
+    f.join();
   });
 }
 

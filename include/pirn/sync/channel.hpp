@@ -1,7 +1,8 @@
-// A bounded first-in-first-out channel of values.
+// A first-in-first-out channel of values: bounded, or without room, where sender and receiver meet.
 //
 // One spinlock guards a ring of values and two lists of waiters. Between calls of it
-//   receivers wait only while the ring is empty, senders wait only while it is full,
+//   receivers wait only while the ring is empty, senders wait only while it is full, and both at once only if they are
+//   one select that does both,
 // so a value goes straight into a waiting receiver's result, and the place that a receiver frees is filled at once from
 // the first waiting sender. A waiter whose value could not be moved (the move threw) is woken to try by itself.
 #pragma once
@@ -11,13 +12,19 @@
 #include <iterator>
 #include <memory>
 #include <new>
-#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
 #include "pirn/fiber/wait_queue.hpp"
 
 namespace pirn::inline PIRN_ABI {
+
+namespace detail {
+template <class T, class Place>
+class receive_case;
+template <class T, class Value>
+class send_case;
+}  // namespace detail
 
 /// A channel of up to `capacity()` values, which may be move-only. Fibers of any worker and plain threads share it.
 /// Moving and destroying a `T` happens under the channel's lock and may not suspend nor use the channel. When a move
@@ -31,13 +38,17 @@ class channel {
   using value_type = T;
   class iterator;
 
-  /// Throws std::invalid_argument for a capacity of 0, and std::bad_alloc.
-  explicit channel(std::size_t capacity) : capacity_(capacity), ring_(allocate(capacity)) {}
+  /// Without room, a sender and a receiver wait for each other: a send that has succeeded was received. Throws
+  /// std::bad_alloc.
+  explicit channel(std::size_t capacity = 0)
+      : capacity_(capacity), ring_(capacity != 0 ? std::allocator<T>().allocate(capacity) : nullptr) {}
   /// Destroys what nobody has received. Nobody may be waiting.
   ~channel() {
     for (; size_ != 0; drop_first()) {
     }
-    std::allocator<T>().deallocate(ring_, capacity_);
+    if (ring_ != nullptr) {
+      std::allocator<T>().deallocate(ring_, capacity_);
+    }
   }
   channel(const channel&) = delete;
   channel& operator=(const channel&) = delete;
@@ -100,23 +111,23 @@ class channel {
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return std::default_sentinel; }
 
  private:
+  template <class U, class Place>
+  friend class detail::receive_case;
+  template <class U, class Value>
+  friend class detail::send_case;
+
   using received = std::expected<T, wait_error>;
 
   /// What a waiting sender offers, or a waiting receiver takes.
   struct exchange {
-    void* object;  ///< the sender's T, the receiver's `received`
+    void* object;                                      ///< the sender's T, or where the receiver wants it
+    void (*deliver)(void* place, T& value) = nullptr;  ///< of a receiver: moves the value there
     bool moved = false;
   };
 
-  static T* allocate(std::size_t capacity) {
-    if (capacity == 0) {
-      throw std::invalid_argument("pirn: a channel needs room for at least one value");
-    }
-    return std::allocator<T>().allocate(capacity);
-  }
-
   /// Moves a value into a result that holds an error; if that throws, the result is as before.
-  static void deliver(received& to, T& value) {
+  static void deliver(void* place, T& value) {
+    auto& to = *static_cast<received*>(place);
     const wait_error before = to.error();
     std::destroy_at(&to);
     try {
@@ -161,8 +172,9 @@ class channel {
   bool send_locked(T& value, waiter*& woken) {
     woken = receivers_.claim_first();
     if (woken != nullptr) {
+      woken->next = nullptr;
       auto& taker = *static_cast<exchange*>(woken->value);
-      deliver(*static_cast<received*>(taker.object), value);
+      taker.deliver(taker.object, value);
       taker.moved = true;
       return true;
     }
@@ -170,6 +182,25 @@ class channel {
       return false;
     }
     append(value);
+    return true;
+  }
+
+  /// Takes the oldest value, from the ring or, where that has no room, from a waiting sender. True if there was one.
+  bool receive_locked(exchange& taker, waiter*& woken) {
+    if (size_ != 0) {
+      taker.deliver(taker.object, ring_[first_]);
+      drop_first();
+      woken = take_from_sender();
+      return true;
+    }
+    woken = senders_.claim_first();
+    if (woken == nullptr) {
+      return false;
+    }
+    woken->next = nullptr;
+    auto& offer = *static_cast<exchange*>(woken->value);
+    taker.deliver(taker.object, *static_cast<T*>(offer.object));
+    offer.moved = true;
     return true;
   }
 
@@ -186,7 +217,7 @@ class channel {
         sent = send_locked(value, woken);
       } catch (...) {
         lock_.unlock();
-        wake(woken);  // without a value: it waits again
+        wait_list::make_all_runnable(woken);  // without a value: it waits again
         throw;
       }
       if (sent || deadline == nullptr) {
@@ -208,17 +239,19 @@ class channel {
 
   received receive_or_wait(const platform::time_point* deadline) {
     received result(std::unexpect, wait_error::timed_out);
+    exchange taker{&result, &deliver};
     for (;;) {
       lock_.lock();
-      if (size_ != 0) {
-        try {
-          deliver(result, ring_[first_]);
-        } catch (...) {
-          lock_.unlock();
-          throw;
-        }
-        drop_first();
-        waiter* const woken = take_from_sender();
+      waiter* woken = nullptr;
+      bool taken;
+      try {
+        taken = receive_locked(taker, woken);
+      } catch (...) {
+        lock_.unlock();
+        wait_list::make_all_runnable(woken);  // with its value: it tries again
+        throw;
+      }
+      if (taken) {
         lock_.unlock();
         wait_list::make_all_runnable(woken);
         return result;
@@ -228,7 +261,6 @@ class channel {
         lock_.unlock();
         return result;
       }
-      exchange taker{&result};
       const wake_reason reason =
           receivers_.wait(lock_, {.deadline = *deadline, .what = "value in channel", .object = this}, &taker);
       if (reason != wake_reason::notified) {
