@@ -37,19 +37,26 @@ void event::set_slow() noexcept {
   wait_list::make_all_runnable(woken);
 }
 
-std::expected<void, wait_error> event::wait_slow(platform::time_point deadline) noexcept {
-  waiters_.lock();
+bool event::pass_or_mark() noexcept {
   for (std::uint32_t word = word_.load(platform::memory_order_relaxed); word != waited;) {
     if (word == clear) {
       if (word_.compare_exchange_weak(word, waited, platform::memory_order_relaxed)) {
         break;
       }
     } else if (try_wait()) {
-      waiters_.unlock();
-      return {};
+      return true;
     } else {
       word = word_.load(platform::memory_order_relaxed);
     }
+  }
+  return false;
+}
+
+std::expected<void, wait_error> event::wait_slow(platform::time_point deadline) noexcept {
+  waiters_.lock();
+  if (pass_or_mark()) {
+    waiters_.unlock();
+    return {};
   }
   const wake_reason reason = waiters_.wait({.deadline = deadline, .what = "event", .object = this});
   if (reason != wake_reason::notified) {

@@ -15,6 +15,7 @@
 #include "pirn/sync/latch.hpp"
 #include "pirn/sync/once.hpp"
 #include "pirn/sync/recursive_mutex.hpp"
+#include "pirn/sync/select.hpp"
 #include "pirn/sync/semaphore.hpp"
 #include "pirn/sync/shared_mutex.hpp"
 
@@ -298,6 +299,92 @@ TEST(primitives_stress, once) {
       EXPECT_TRUE(fails);
     }
   });
+}
+
+TEST(primitives_stress, select) {
+  // Values and tokens wander between three channels and an event; each value arrives once, or is still there.
+  using number = std::unique_ptr<long>;
+  pirn::channel<number> meeting;
+  pirn::channel<number> narrow(1);
+  pirn::channel<number> wide(4);
+  pirn::event token(pirn::event_reset::automatic);
+  token.set();
+  int inside = 0;  // not atomic: the token orders it
+  std::atomic<long> serial = 0;
+  std::atomic<long> sent = 0;
+  std::atomic<long> received = 0;
+  std::atomic<long> sum = 0;
+  std::atomic<long> not_done = 0;
+  shake([&](std::minstd_rand& random) {
+    const long mine = ++serial;
+    auto value = std::make_unique<long>(mine);
+    number got;
+    const auto give = [&](pirn::channel<number>& to) { return send(to, static_cast<number&&>(value)); };
+    const auto limit = [&] { return pirn::until(some_time(random)); };
+    pirn::selection s{};
+    std::size_t sending = 0;
+    std::size_t passing = 9;  // the case of the token
+    switch (random() % 7) {
+      case 0:
+        s = select(give(meeting), receive(narrow, got), limit());
+        break;
+      case 1:
+        s = select(receive(wide, got), give(narrow), receive(meeting, got), limit());
+        sending = 1;
+        break;
+      case 2:
+        s = select(give(meeting), receive(meeting, got), limit());
+        break;
+      case 3:
+        s = select(pirn::wait(token), give(wide), receive(meeting, got), limit());
+        sending = 1;
+        passing = 0;
+        break;
+      case 4:
+        s = try_select(receive(meeting, got), receive(wide, got), give(narrow), pirn::wait(token));
+        sending = 2;
+        passing = 3;
+        break;
+      case 5:
+        s = {0, wide.send(static_cast<number&&>(value), some_time(random))};
+        break;
+      default:
+        if (auto direct = meeting.receive(some_time(random))) {
+          got = *std::move(direct);
+        }
+        sending = 9;
+    }
+    const bool has_sent = s.index == sending && s.outcome.has_value();
+    EXPECT_EQ(value == nullptr, has_sent);
+    if (has_sent) {
+      ++sent;
+      sum += mine;
+    }
+    if (got != nullptr) {
+      EXPECT_FALSE(has_sent);
+      ++received;
+      sum -= *got;
+    }
+    if (s.index == passing) {
+      EXPECT_EQ(++inside, 1);
+      dawdle(random);
+      --inside;
+      token.set();
+    }
+    not_done += !has_sent && got == nullptr && s.index != passing ? 1 : 0;
+  });
+  EXPECT_TRUE(token.is_set());
+  EXPECT_FALSE(meeting.try_receive().has_value());
+  for (auto* const c : {&narrow, &wide}) {
+    while (auto rest = c->try_receive()) {
+      ++received;
+      sum -= **rest;
+    }
+  }
+  EXPECT_EQ(sent, received);
+  EXPECT_EQ(sum, 0);
+  EXPECT_GT(sent, 10);
+  EXPECT_GT(not_done, 0);
 }
 
 TEST(primitives_stress, barrier) {

@@ -14,6 +14,7 @@
 #include "pirn/sync/mutex.hpp"
 #include "pirn/sync/once.hpp"
 #include "pirn/sync/recursive_mutex.hpp"
+#include "pirn/sync/select.hpp"
 #include "pirn/sync/semaphore.hpp"
 #include "pirn/sync/shared_mutex.hpp"
 #include "pirn/sync/wait_group.hpp"
@@ -130,6 +131,72 @@ class on_send : public primitive {
 
  private:
   pirn::channel<std::unique_ptr<int>> values_{1};
+};
+
+/// The outcome of a select whose last case is the deadline.
+result without_timer(const pirn::selection& s, std::size_t timer) {
+  return s.index == timer ? std::unexpected(wait_error::timed_out) : s.outcome;
+}
+
+/// Waits for more than the release comes to, before and after it in the order of the locks.
+class on_select_receive : public primitive {
+ public:
+  result wait(deadline_type deadline) override {
+    int got = 0;
+    return without_timer(select(receive(values_[0], got), pirn::wait(never_set_), receive(values_[1], got),
+                                receive(values_[2], got), pirn::until(deadline)),
+                         4);
+  }
+  void release() override { EXPECT_TRUE(values_[1].try_send(++sent_).has_value()); }
+  void expect_quiet() override { EXPECT_EQ(values_[1].size(), 0u); }
+
+ private:
+  pirn::channel<int> values_[3] = {pirn::channel<int>(1), pirn::channel<int>(1), pirn::channel<int>(1)};
+  pirn::event never_set_;
+  int sent_ = 0;
+};
+
+/// Waits on both sides of the same channels.
+class on_select_send : public primitive {
+ public:
+  result wait(deadline_type deadline) override {
+    auto value = std::make_unique<int>(1);
+    std::unique_ptr<int> got;
+    ++waiting_;
+    const pirn::selection s = select(receive(other_, got), send(values_, static_cast<std::unique_ptr<int>&&>(value)),
+                                     receive(values_of_nobody_, got), pirn::until(deadline));
+    --waiting_;
+    EXPECT_EQ(value == nullptr, s.index == 1);  // not lost
+    EXPECT_EQ(got, nullptr);
+    return without_timer(s, 3);
+  }
+  void release() override {
+    ASSERT_TRUE(eventually([&] { return values_.try_receive().has_value(); }));
+  }
+  [[nodiscard]] bool kept_for_later() const override { return false; }
+  int waiting() override { return waiting_; }
+  void expect_quiet() override { EXPECT_FALSE(values_.try_receive().has_value()); }
+
+ private:
+  pirn::channel<std::unique_ptr<int>> other_;
+  pirn::channel<std::unique_ptr<int>> values_;
+  pirn::channel<std::unique_ptr<int>> values_of_nobody_;
+  std::atomic<int> waiting_ = 0;
+};
+
+class on_select_event : public primitive {
+ public:
+  result wait(deadline_type deadline) override {
+    return without_timer(
+        select(pirn::wait(events_[0]), pirn::wait(events_[1]), pirn::wait(events_[2]), pirn::until(deadline)), 3);
+  }
+  void release() override { events_[1].set(); }
+  void expect_quiet() override { EXPECT_FALSE(events_[1].is_set()); }
+
+ private:
+  std::array<pirn::event, 3> events_ = {pirn::event(pirn::event_reset::automatic),
+                                        pirn::event(pirn::event_reset::automatic),
+                                        pirn::event(pirn::event_reset::automatic)};
 };
 
 class on_queue : public primitive {
@@ -315,6 +382,9 @@ const kind kinds[] = {
     {"wait_group", [] { return std::unique_ptr<primitive>(new on_group); }},
     {"receive", [] { return std::unique_ptr<primitive>(new on_receive); }},
     {"send", [] { return std::unique_ptr<primitive>(new on_send); }},
+    {"select_receive", make<on_select_receive>},
+    {"select_send", make<on_select_send>},
+    {"select_event", make<on_select_event>},
     {"wait_queue", [] { return std::unique_ptr<primitive>(new on_queue); }},
     {"semaphore", [] { return std::unique_ptr<primitive>(new on_signal<pirn::counting_semaphore<>>(0)); }},
     {"event", [] { return std::unique_ptr<primitive>(new on_signal<pirn::event>(pirn::event_reset::automatic)); }},

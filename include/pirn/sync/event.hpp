@@ -7,6 +7,11 @@
 
 namespace pirn::inline PIRN_ABI {
 
+namespace detail {
+template <class Source>
+class event_case;
+}  // namespace detail
+
 /// Who takes an event back that was set.
 enum class event_reset : std::uint8_t {
   manual,     ///< `reset` only: once set, everybody passes
@@ -62,12 +67,17 @@ class event {
   }
 
  private:
+  template <class Source>
+  friend class detail::event_case;
+
   // The word is one of these. It becomes `waited`, and stops being it, under the queue's lock only.
   static constexpr std::uint32_t clear = 0;
   static constexpr std::uint32_t signalled = 1;
   static constexpr std::uint32_t waited = 2;  ///< clear, and somebody may be in the queue
 
   void set_slow() noexcept;
+  /// With the queue's lock: passes, or has whoever sets it look into the queue.
+  bool pass_or_mark() noexcept;
   std::expected<void, wait_error> wait_slow(platform::time_point deadline) noexcept;
 
   platform::atomic<std::uint32_t> word_{clear};

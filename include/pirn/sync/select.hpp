@@ -1,0 +1,196 @@
+// Waiting for the first of several things, as the select statement of Go.
+//
+// The cases of a select are places of one wait (`wait_places`): they share its epoch, so whoever claims it through one
+// of them has decided it. A select looks at its cases and enters their lists with the locks of all held, taken in the
+// order of their addresses. Whoever fires a case of a select that waits needs the lock of that case only.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/fiber/stop.hpp"
+#include "pirn/fiber/wait_places.hpp"
+#include "pirn/sync/channel.hpp"
+#include "pirn/sync/event.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// What a select did; for instance for `auto [index, outcome] = select(...)`.
+struct selection {
+  /// Which case fired, counted from 0; the number of cases if none did.
+  std::size_t index;
+  /// Success if that case did what it says. Else `closed` if the channel of the case at `index` was closed; and if no
+  /// case fired, why not: `stopped` or `expired`, or `timed_out` for a `try_select` that found nothing ready.
+  std::expected<void, wait_error> outcome;
+};
+
+/// What select asks of a case. Made by `receive`, `send`, `wait` and `until`, in the call of select only.
+class select_case {
+ public:
+  enum class state : std::uint8_t { must_wait, done, closed };
+
+  select_case(platform::spinlock& lock, wait_list& list, void* value = nullptr) noexcept : place{&lock, &list} {
+    place.node.value = value;
+  }
+  explicit select_case(platform::time_point when) noexcept : deadline(when), place{nullptr, nullptr} {}
+  select_case(const select_case&) = delete;
+  select_case& operator=(const select_case&) = delete;
+
+  /// With the lock held: does what the case says if that need not wait, else leaves everything such that the list may
+  /// be entered. `woken` is a chain to be made runnable after the lock is released, also after an exception.
+  virtual state attempt(waiter*& /*woken*/) { return state::must_wait; }
+  /// Once the waiter was claimed: whether that did what the case says. If not, it is to be attempted again.
+  [[nodiscard]] virtual bool settled() const noexcept { return true; }
+
+  const platform::time_point deadline = platform::never;  ///< of an `until`
+  wait_place place;                                       ///< of nothing in an `until`
+
+ protected:
+  ~select_case() = default;
+};
+
+namespace detail {
+
+enum class select_how : std::uint8_t { wait, only_try };
+selection select_among(std::span<select_case* const> cases, select_how how);
+
+/// Moves what is received into `Place`, a variable of the user's.
+template <class T, class Place>
+class receive_case final : public select_case {
+ public:
+  receive_case(channel<T>& from, Place& into) noexcept
+      : select_case(from.lock_, from.receivers_, &taker_), from_(from), taker_{std::addressof(into), &deliver} {}
+
+  state attempt(waiter*& woken) override {
+    return from_.receive_locked(taker_, woken) ? state::done : from_.closed_ ? state::closed : state::must_wait;
+  }
+  [[nodiscard]] bool settled() const noexcept override { return taker_.moved; }
+
+ private:
+  static void deliver(void* place, T& value) {
+    auto& into = *static_cast<Place*>(place);
+    if constexpr (std::same_as<Place, std::optional<T>>) {
+      into.emplace(std::move(value));  // also where a T cannot be assigned
+    } else {
+      into = std::move(value);
+    }
+  }
+
+  channel<T>& from_;
+  typename channel<T>::exchange taker_;
+};
+
+/// Sends what `Value` refers to or has.
+template <class T, class Value>
+class send_case final : public select_case {
+ public:
+  template <class U>
+  send_case(channel<T>& to, U& value)
+      : select_case(to.lock_, to.senders_, &offer_), to_(to), value_(value), offer_{std::addressof(value_)} {}
+
+  state attempt(waiter*& woken) override {
+    return to_.closed_ ? state::closed : to_.send_locked(value_, woken) ? state::done : state::must_wait;
+  }
+  [[nodiscard]] bool settled() const noexcept override { return offer_.moved; }
+
+ private:
+  channel<T>& to_;
+  Value value_;
+  typename channel<T>::exchange offer_;
+};
+
+struct given_event {
+  event& what;
+};
+/// An event that a stop sets.
+struct stop_event {
+  struct setter {
+    event* what;
+    void operator()() const noexcept { what->set(); }
+  };
+  explicit stop_event(const stop_token& token) noexcept : call(token, setter{&what}) {}
+  event what;
+  stop_callback<setter> call;
+};
+template <class Source>
+class event_case final : Source, public select_case {
+ public:
+  template <class From>
+  explicit event_case(From& from) noexcept
+      : Source{from}, select_case(this->what.waiters_.own_lock(), this->what.waiters_.list()) {}
+
+  state attempt(waiter*& /*woken*/) override { return this->what.pass_or_mark() ? state::done : state::must_wait; }
+};
+
+class until_case final : public select_case {
+ public:
+  using select_case::select_case;
+};
+
+}  // namespace detail
+
+/// A case of select: takes the oldest value of `from` and moves it into `into`, by assignment or, if that is a
+/// `std::optional<T>`, by `emplace`. Where the case does not fire, or the channel is closed, `into` is as before.
+template <class T, class Place>
+  requires std::assignable_from<Place&, T> || std::same_as<Place, std::optional<T>>
+[[nodiscard]] detail::receive_case<T, Place> receive(channel<T>& from, Place& into) noexcept {
+  return detail::receive_case<T, Place>(from, into);
+}
+
+/// A case of select: sends `value` to `to`. Where the case does not fire, or the channel is closed, it is untouched.
+template <class T>
+[[nodiscard]] detail::send_case<T, T&> send(channel<T>& to, std::type_identity_t<T>&& value) noexcept {
+  return detail::send_case<T, T&>(to, value);
+}
+/// As above with a copy of `value`, made in any case. Throws what copying a T throws.
+template <std::copy_constructible T>
+[[nodiscard]] detail::send_case<T, T> send(channel<T>& to, const std::type_identity_t<T>& value) {
+  return detail::send_case<T, T>(to, value);
+}
+
+/// A case of select: passes `what`; with automatic reset that takes it back.
+[[nodiscard]] inline detail::event_case<detail::given_event> wait(event& what) noexcept {
+  return detail::event_case<detail::given_event>(what);
+}
+/// A case of select: a stop was requested through `token`. The caller's own stop ends any select without a case.
+[[nodiscard]] inline detail::event_case<detail::stop_event> wait(const stop_token& token) noexcept {
+  return detail::event_case<detail::stop_event>(token);
+}
+
+/// A case of select: `when` has come, and nothing else was ready before. Of several only the nearest can fire.
+[[nodiscard]] inline detail::until_case until(platform::time_point when) noexcept { return detail::until_case(when); }
+
+/// What may be a case: only one that is made in the call, since it refers to what was passed to it.
+template <class Case>
+concept selectable = std::derived_from<Case, select_case>;
+
+/// Suspends until one of the cases can do what it says, lets exactly one do it, and says which. If several can, each
+/// has the same chance or a better one than 1 in the number of cases, so none starves. A channel that is closed makes
+/// its case ready, with the outcome `closed`: leave it out of the next select. Ends without a case, and with nothing
+/// done, if the caller is asked to stop (`stopped`) or the deadline of a scope around it passes (`expired`); a case
+/// that is ready fires in any case. The same channel or event may be in several cases.
+///
+/// Fibers of any worker and plain threads may select on the same things, in any order, and mix with those who use them
+/// one at a time. Does not allocate. O(cases), twice that if it suspends, and the locks of all are held while it looks:
+/// besides what is said at `channel`, moving a value must not use any channel or event of the select. Throws what
+/// moving a value throws; then nothing was done, if the move itself guarantees that.
+template <selectable... Cases>
+  requires(sizeof...(Cases) > 0)
+selection select(Cases&&... cases) {
+  return detail::select_among(std::array<select_case*, sizeof...(Cases)>{&cases...}, detail::select_how::wait);
+}
+
+/// As `select`, but never suspends: if no case is ready, and no `until` has come, its outcome is `timed_out`.
+template <selectable... Cases>
+  requires(sizeof...(Cases) > 0)
+selection try_select(Cases&&... cases) {
+  return detail::select_among(std::array<select_case*, sizeof...(Cases)>{&cases...}, detail::select_how::only_try);
+}
+
+}  // namespace pirn::inline PIRN_ABI
