@@ -49,7 +49,9 @@ void run_worker(void* raw) { static_cast<worker*>(raw)->run(); }
 }  // namespace
 
 runtime_state::runtime_state(const runtime_options& how)
-    : options(completed(how)), pool(how.stacks != nullptr ? *how.stacks : default_stack_pool()) {
+    : options(completed(how)),
+      pool(how.stacks != nullptr ? *how.stacks : default_stack_pool()),
+      blocking(options.most_blocking_threads, options.blocking_idle_time) {
   if (options.report_overflow) {
     overflow.emplace();
     set_stack_describer(&describe_fiber);
@@ -79,6 +81,7 @@ runtime_statistics runtime_state::statistics() const noexcept {
     result.spawned += w->spawned.load(platform::memory_order_acquire);
   }
   result.live_fibers = result.spawned - ended;
+  result.blocking_threads = blocking.threads();
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "fiber/blocking_pool.hpp"
 #include "pirn/fiber/runtime.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
@@ -27,6 +28,7 @@ class runtime_state {
   const unsigned generation = generation_of_process();
   guarded_pool& pool;
   std::vector<std::unique_ptr<worker>> workers;
+  blocking_pool blocking;  ///< after the workers, whose fibers its threads wake
   platform::atomic<unsigned> next_worker{0};
   platform::atomic<std::uint64_t> spawned_by_threads{0};
   platform::atomic<bool> stopping{false};

@@ -1,6 +1,7 @@
 // The runtime: workers that run fibers.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -25,6 +26,10 @@ struct runtime_options {
   guarded_pool* stacks = nullptr;
   /// How many fibers just woken may run in a row while others are ready.
   unsigned woken_bound = 16;
+  /// How many OS threads there may be for `blocking` at a time; 0 for none, then it throws.
+  unsigned most_blocking_threads = 512;
+  /// How long one of them stays without work.
+  platform::duration blocking_idle_time = std::chrono::seconds(10);
   /// Whether running off a stack is reported (see pirn/stack/overflow.hpp); false leaves SIGSEGV alone.
   bool report_overflow = true;
   /// Makes each worker's engine.
@@ -38,6 +43,7 @@ struct runtime_statistics {
   std::size_t workers = 0;
   std::size_t live_fibers = 0;  ///< spawned and not yet ended
   std::uint64_t spawned = 0;    ///< ever
+  std::size_t blocking_threads = 0;
 };
 
 /// Owns workers. Fibers stay on the worker that they were spawned on. Any thread or fiber may call the members.

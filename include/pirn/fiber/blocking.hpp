@@ -1,0 +1,69 @@
+// Calls that block an OS thread, made without blocking a worker.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/fiber/scope.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace detail {
+
+/// A call on its way to another thread and back; lives on the stack of the fiber that waits for it.
+struct blocking_call {
+  void (*run)(blocking_call&) noexcept;
+  waker caller = {};
+  blocking_call* next = nullptr;
+};
+/// Suspends the fiber that `here` runs until a thread of its runtime has run the call.
+void run_blocking(worker& here, blocking_call& call);
+
+}  // namespace detail
+
+/// Calls `f` on an OS thread for blocking calls and returns what it returns, or rethrows what it throws. Only the
+/// calling fiber waits; its worker runs others. On a plain thread, and within another `f`, just calls `f`.
+///
+/// The threads belong to the runtime: one is started if none is idle, up to `runtime_options::most_blocking_threads`;
+/// beyond those a call waits its turn, first come, first served. One that has had no work for
+/// `runtime_options::blocking_idle_time` ends. Throws std::system_error, before `f` was called, if a thread is needed
+/// and cannot be started, or if the runtime may have none.
+///
+/// Suspension point, but neither a stop nor a deadline ends it: `f` runs to its end, the caller waits for it, and so
+/// `f` may refer to the caller's variables. To have `f` end early, give it a stop_token to ask. `f` is on a plain
+/// thread: what asks for the fiber there (`this_fiber`, fiber_local, context_value) does not find the caller.
+template <class F>
+std::invoke_result_t<F> blocking(F&& f) {
+  using result = std::invoke_result_t<F>;
+  detail::worker* const here = detail::current_worker();
+  if (here == nullptr) {
+    return std::invoke(std::forward<F>(f));
+  }
+  struct call_of_f : detail::blocking_call {
+    explicit call_of_f(std::remove_reference_t<F>& given) noexcept
+        : blocking_call{[](blocking_call& call) noexcept { static_cast<call_of_f&>(call).make(); }}, f(given) {}
+    void make() noexcept {
+      try {
+        place.fill(std::forward<F>(f));
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    }
+    std::remove_reference_t<F>& f;
+    detail::result_place<child_result<F>> place;
+    std::exception_ptr failure;
+  };
+  call_of_f call(f);
+  detail::run_blocking(*here, call);
+  if (call.failure) {
+    std::rethrow_exception(std::move(call.failure));
+  }
+  if constexpr (!std::is_void_v<result>) {
+    return call.place.take();
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI

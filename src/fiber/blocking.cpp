@@ -1,0 +1,191 @@
+#include "pirn/fiber/blocking.hpp"
+
+#include <memory>
+#include <system_error>
+
+#include "fiber/blocking_pool.hpp"
+#include "fiber/runtime_state.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+blocking_pool::~blocking_pool() {
+  lock_.lock();
+  stopping_ = true;
+  while (idle_ != nullptr) {
+    member& m = *idle_;
+    take_off_idle(m);
+    m.call = nullptr;
+    m.told.store(1, platform::memory_order_release);
+    platform::futex_wake(&m.told, 1);
+  }
+  lock_.unlock();
+  for (std::uint32_t left; (left = threads_.load(platform::memory_order_acquire)) != 0;) {
+    platform::futex_wait(threads_, left);
+  }
+  lock_.lock();  // the last one may still hold it
+  lock_.unlock();
+  join(ended_);
+}
+
+void blocking_pool::announce() {
+  std::error_code error;
+  lock_.lock();
+  ++announced_;
+  if (most_ == 0) {
+    error = std::make_error_code(std::errc::operation_not_permitted);
+  } else if (idle_count_ + looking_ < announced_ + queued_ && threads() < most_) {
+    error = start_thread();
+  }
+  if (error) {
+    --announced_;
+  }
+  lock_.unlock();
+  if (error) {
+    throw std::system_error(error, most_ == 0 ? "pirn: the runtime may have no threads for blocking calls"
+                                              : "pirn: cannot start a thread for a blocking call");
+  }
+}
+
+std::error_code blocking_pool::start_thread() noexcept {
+  // All of it under the lock: nobody else may count on a thread that could not be started, and the thread cannot end,
+  // and be joined, before its handle is written.
+  auto* const m = new (std::nothrow) member{this};
+  if (m == nullptr) {
+    return std::make_error_code(std::errc::not_enough_memory);
+  }
+  const auto entry = [](void* self) { static_cast<member*>(self)->pool->serve(*static_cast<member*>(self)); };
+  if (const std::error_code error = m->thread.start(entry, m, "pirn-blocking")) {
+    delete m;
+    return error;
+  }
+  threads_.fetch_add(1, platform::memory_order_relaxed);
+  ++looking_;
+  return {};
+}
+
+void blocking_pool::submit(blocking_call& call) noexcept {
+  lock_.lock();
+  --announced_;
+  if (idle_ != nullptr) {
+    member& m = *idle_;
+    take_off_idle(m);
+    m.call = &call;
+    m.told.store(1, platform::memory_order_release);
+    lock_.unlock();
+    platform::futex_wake(&m.told, 1);
+    return;
+  }
+  (last_ != nullptr ? last_->next : first_) = &call;
+  last_ = &call;
+  ++queued_;
+  lock_.unlock();
+}
+
+void blocking_pool::serve(member& self) noexcept {
+  while (blocking_call* const call = next_call(self)) {
+    call->run(*call);
+    {
+      // Before the fiber runs: its next call needs no other thread.
+      const platform::spin_guard guard(lock_);
+      ++looking_;
+    }
+    call->caller.wake();  // and the call is gone
+  }
+}
+
+blocking_call* blocking_pool::next_call(member& self) noexcept {
+  lock_.lock();
+  --looking_;
+  if (blocking_call* const call = first_) {
+    first_ = call->next;
+    if (first_ == nullptr) {
+      last_ = nullptr;
+    }
+    --queued_;
+    lock_.unlock();
+    return call;
+  }
+  if (stopping_) {
+    count_out(self);
+    return nullptr;
+  }
+  self.told.store(0, platform::memory_order_relaxed);
+  self.next = idle_;
+  self.previous = nullptr;
+  if (idle_ != nullptr) {
+    idle_->previous = &self;
+  }
+  idle_ = &self;
+  ++idle_count_;
+  lock_.unlock();
+  for (;;) {
+    const platform::time_point now = platform::now();
+    const platform::time_point limit = idle_time_ < platform::never - now ? now + idle_time_ : platform::never;
+    while (self.told.load(platform::memory_order_acquire) == 0 && platform::futex_wait(self.told, 0, limit)) {
+    }
+    if (self.told.load(platform::memory_order_acquire) != 0 && self.call != nullptr) {
+      return self.call;
+    }
+    lock_.lock();
+    const bool told = self.told.load(platform::memory_order_relaxed) != 0;
+    if (!told && idle_count_ > announced_) {
+      take_off_idle(self);
+      count_out(self);
+      return nullptr;
+    }
+    if (told && self.call == nullptr) {
+      count_out(self);
+      return nullptr;
+    }
+    lock_.unlock();
+  }
+}
+
+void blocking_pool::take_off_idle(member& m) noexcept {
+  (m.previous != nullptr ? m.previous->next : idle_) = m.next;
+  if (m.next != nullptr) {
+    m.next->previous = m.previous;
+  }
+  --idle_count_;
+}
+
+void blocking_pool::count_out(member& self) noexcept {
+  member* const before = ended_;
+  ended_ = &self;
+  threads_.fetch_sub(1, platform::memory_order_release);
+  platform::futex_wake(&threads_, 1);
+  lock_.unlock();
+  join(before);
+}
+
+void blocking_pool::join(member* ended) noexcept {
+  if (ended != nullptr) {
+    ended->thread.join();
+    delete ended;
+  }
+}
+
+namespace {
+struct submit_commit : commit {
+  blocking_pool* pool;
+  blocking_call* call;
+};
+}  // namespace
+
+void run_blocking(worker& here, blocking_call& call) {
+  blocking_pool& pool = here.owner.blocking;
+  pool.announce();
+  agent& self = current_agent();
+  std::uint64_t epoch = 0;
+  static_cast<void>(self.begin(wait_kind::sole, epoch));  // cannot be refused
+  call.caller = waker(self, epoch);
+  submit_commit publish{{[](commit* c) noexcept {
+                          auto* const request = static_cast<submit_commit*>(c);
+                          request->pool->submit(*request->call);
+                        }},
+                        &pool,
+                        &call};
+  static_cast<void>(block(self, epoch, {.stoppable = false, .what = "blocking call"}, publish));
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail
