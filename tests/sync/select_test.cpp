@@ -250,6 +250,20 @@ TEST_P(select_workers, in_opposite_orders_over_the_same_channels_they_all_go_on)
   EXPECT_EQ(sum, 2L * rounds);
 }
 
+TEST(select, in_opposite_orders_two_that_only_look_do_not_lock_each_other_out) {
+  channel<int> a;
+  channel<int> b;
+  constexpr int rounds = scaled(1'000'000);
+  const auto look = [](channel<int>& first, channel<int>& second) {
+    int value = 0;
+    for (int i = 0; i < rounds; ++i) {
+      EXPECT_EQ(try_select(receive(first, value), receive(second, value)).index, 2u);
+    }
+  };
+  std::jthread other([&] { look(b, a); });
+  look(a, b);
+}
+
 TEST_P(select_workers, closing_a_channel_fires_its_case) {
   rig r(GetParam());
   channel<int> a;
