@@ -63,6 +63,23 @@ TEST(channel, without_room_sender_and_receiver_meet) {
   });
 }
 
+TEST(channel, unbounded_never_waits_to_send_and_keeps_the_order) {
+  channel<std::unique_ptr<int>> c(pirn::unbounded);
+  EXPECT_EQ(c.capacity(), pirn::unbounded);
+  int sent = 0;
+  int received = 0;
+  // Grows while there are values at the front, is emptied, goes round, grows again, and is destroyed with some.
+  for (const auto [more, fewer] : {std::pair(10, 5), {100, 90}, {3, 18}, {1000, 500}, {20, 520}, {5000, 10}}) {
+    for (int i = 0; i < more; ++i) {
+      ASSERT_TRUE(c.try_send(std::make_unique<int>(sent++)).has_value());
+    }
+    for (int i = 0; i < fewer; ++i) {
+      ASSERT_EQ(**c.try_receive(), received++);
+    }
+    EXPECT_EQ(c.size(), static_cast<std::size_t>(sent - received));
+  }
+}
+
 class capacities : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(capacities, passes_everything_once_and_in_the_order_of_each_sender) {
@@ -101,7 +118,7 @@ TEST_P(capacities, passes_everything_once_and_in_the_order_of_each_sender) {
   EXPECT_EQ(received, 4L * each);
 }
 
-INSTANTIATE_TEST_SUITE_P(sizes, capacities, testing::Values(0u, 1u, 2u, 64u));
+INSTANTIATE_TEST_SUITE_P(sizes, capacities, testing::Values(0u, 1u, 2u, 64u, pirn::unbounded));
 
 TEST(channel, hands_over_to_a_waiting_receiver) {
   rig r(1);
@@ -287,6 +304,21 @@ TEST_F(channel_throws, into_and_out_of_the_ring) {
   EXPECT_THROW(static_cast<void>(c.receive()), std::runtime_error);
   EXPECT_EQ(c.size(), 1u);
   EXPECT_EQ(c.receive()->value, 3);
+}
+
+TEST_F(channel_throws, where_an_unbounded_one_grows) {
+  channel<touchy> c(pirn::unbounded);
+  int sent = 0;
+  for (; sent < 100; ++sent) {
+    touchy value(sent);
+    touchy::fuse = 0;
+    EXPECT_THROW(static_cast<void>(c.send(offer(value))), std::runtime_error);
+    EXPECT_EQ(c.size(), static_cast<std::size_t>(sent));
+    EXPECT_TRUE(c.send(offer(value)).has_value());
+  }
+  for (int i = 0; i < sent; ++i) {
+    EXPECT_EQ(c.receive()->value, i);
+  }
 }
 
 TEST_F(channel_throws, to_a_waiting_receiver) {

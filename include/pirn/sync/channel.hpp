@@ -1,6 +1,7 @@
-// A first-in-first-out channel of values: bounded, or without room, where sender and receiver meet.
+// A first-in-first-out channel of values: bounded, unbounded, or without room, where sender and receiver meet.
 //
-// One spinlock guards a ring of values and two lists of waiters. Between calls of it
+// One spinlock guards a ring of values, which in an unbounded channel may have larger ones behind it, and two lists of
+// waiters. Between calls of it
 //   receivers wait only while the ring is empty, senders wait only while it is full, and both at once only if they are
 //   one select that does both,
 // so a value goes straight into a waiting receiver's result, and the place that a receiver frees is filled at once from
@@ -26,6 +27,9 @@ template <class T, class Value>
 class send_case;
 }  // namespace detail
 
+/// The capacity of a channel that always has room.
+inline constexpr std::size_t unbounded = static_cast<std::size_t>(-1);
+
 /// A channel of up to `capacity()` values, which may be move-only. Fibers of any worker and plain threads share it.
 /// Moving and destroying a `T` happens under the channel's lock and may not suspend nor use the channel. When a move
 /// throws, the channel is as before, and the value is where it was if the move itself guarantees that. A call that need
@@ -38,16 +42,15 @@ class channel {
   using value_type = T;
   class iterator;
 
-  /// Without room, a sender and a receiver wait for each other: a send that has succeeded was received. Throws
-  /// std::bad_alloc.
+  /// Without room, a sender and a receiver wait for each other: a send that has succeeded was received. An `unbounded`
+  /// channel allocates as it grows, O(log n) times in all, then `send` may throw std::bad_alloc; it keeps room for as
+  /// many as there ever were at once. Throws std::bad_alloc.
   explicit channel(std::size_t capacity = 0)
-      : capacity_(capacity), ring_(capacity != 0 ? std::allocator<T>().allocate(capacity) : nullptr) {}
+      : capacity_(capacity), oldest_(std::make_unique<ring>(capacity == unbounded ? least_unbounded_room : capacity)) {}
   /// Destroys what nobody has received. Nobody may be waiting.
   ~channel() {
-    for (; size_ != 0; drop_first()) {
-    }
-    if (ring_ != nullptr) {
-      std::allocator<T>().deallocate(ring_, capacity_);
+    while (size_ != 0) {
+      drop_first();
     }
   }
   channel(const channel&) = delete;
@@ -117,6 +120,37 @@ class channel {
   friend class detail::send_case;
 
   using received = std::expected<T, wait_error>;
+  static constexpr std::size_t least_unbounded_room = 16;
+
+  /// Room for some values in a row, the oldest at `first`.
+  struct ring {
+    explicit ring(std::size_t count)
+        : values(count != 0 ? std::allocator<T>().allocate(count) : nullptr), room(count) {}
+    ~ring() {
+      if (values != nullptr) {
+        std::allocator<T>().deallocate(values, room);
+      }
+    }
+    ring(const ring&) = delete;
+    ring& operator=(const ring&) = delete;
+
+    void append(T& value) {
+      const std::size_t index = first + size;
+      std::construct_at(values + (index < room ? index : index - room), std::move(value));
+      ++size;
+    }
+    void drop_first() noexcept {
+      std::destroy_at(values + first);
+      first = first + 1 < room ? first + 1 : 0;
+      --size;
+    }
+
+    T* const values;
+    const std::size_t room;
+    std::size_t first = 0;
+    std::size_t size = 0;
+    std::unique_ptr<ring> next;  ///< of an unbounded channel: twice as large, for the values after these
+  };
 
   /// What a waiting sender offers, or a waiting receiver takes.
   struct exchange {
@@ -139,14 +173,27 @@ class channel {
   }
 
   void append(T& value) {
-    const std::size_t index = first_ + size_;
-    std::construct_at(ring_ + (index < capacity_ ? index : index - capacity_), std::move(value));
+    newest_->append(value);
     ++size_;
   }
   void drop_first() noexcept {
-    std::destroy_at(ring_ + first_);
-    first_ = first_ + 1 < capacity_ ? first_ + 1 : 0;
+    oldest_->drop_first();
     --size_;
+    if (oldest_->size == 0 && oldest_->next != nullptr) {
+      oldest_ = std::move(oldest_->next);
+    }
+  }
+  /// Whether there is room for one more value, which an unbounded channel makes.
+  bool has_room() {
+    if (newest_->size < newest_->room) {
+      return true;
+    }
+    if (capacity_ != unbounded) {
+      return false;
+    }
+    newest_->next = std::make_unique<ring>(2 * newest_->room);
+    newest_ = newest_->next.get();
+    return true;
   }
 
   /// Fills a place that has become free from the first sender that waits, if any. That one is returned, and those whose
@@ -178,7 +225,7 @@ class channel {
       taker.moved = true;
       return true;
     }
-    if (size_ == capacity_) {
+    if (!has_room()) {
       return false;
     }
     append(value);
@@ -188,7 +235,7 @@ class channel {
   /// Takes the oldest value, from the ring or, where that has no room, from a waiting sender. True if there was one.
   bool receive_locked(exchange& taker, waiter*& woken) {
     if (size_ != 0) {
-      taker.deliver(taker.object, ring_[first_]);
+      taker.deliver(taker.object, oldest_->values[oldest_->first]);
       drop_first();
       woken = take_from_sender();
       return true;
@@ -284,9 +331,9 @@ class channel {
   wait_list receivers_;
   wait_list senders_;
   const std::size_t capacity_;
-  T* const ring_;
-  std::size_t first_ = 0;
-  std::size_t size_ = 0;
+  std::unique_ptr<ring> oldest_;
+  ring* newest_ = oldest_.get();  ///< the same, unless an unbounded channel has grown and still has values from before
+  std::size_t size_ = 0;          ///< of all rings
 };
 
 /// An input iterator that holds the value received last.
