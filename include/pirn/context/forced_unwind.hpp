@@ -88,8 +88,8 @@ class forced_unwind {
   }
 
  private:
-  template <class Body>
-  friend ending run_unwindable(Body&& body, std::exception_ptr& thrown);
+  template <class Body, class Where>
+  friend ending run_unwindable(Body&& body, Where&& where);
 
   static ending caught(std::exception_ptr& thrown);
   static _Unwind_Reason_Code step(int, _Unwind_Action, _Unwind_Exception_Class, _Unwind_Exception*, _Unwind_Context*,
@@ -111,15 +111,20 @@ class forced_unwind {
   static inline constinit thread_local forced_unwind* innermost_ = nullptr;
 };
 
-/// Calls `body` and says how it ended; an exception of its own is moved to `thrown`. The caller must not be noexcept.
-template <class Body>
-PIRN_ALWAYS_INLINE ending run_unwindable(Body&& body, std::exception_ptr& thrown) {
+/// Calls `body` and says how it ended; for an exception of its own `where` is called and gives the exception_ptr to
+/// which it is moved. The caller must not be noexcept.
+template <class Body, class Where>
+PIRN_ALWAYS_INLINE ending run_unwindable(Body&& body, Where&& where) {
   try {
     std::forward<Body>(body)();
     return ending::returned;
   } catch (...) {
-    return forced_unwind::caught(thrown);
+    return forced_unwind::caught(where());
   }
+}
+template <class Body>
+PIRN_ALWAYS_INLINE ending run_unwindable(Body&& body, std::exception_ptr& thrown) {
+  return run_unwindable(std::forward<Body>(body), [&]() -> std::exception_ptr& { return thrown; });
 }
 
 // ---- cold code --------------------------------------------------------------------------------------------------

@@ -33,7 +33,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -45,40 +44,10 @@
 #include "pirn/context/detail/kept_peer.hpp"
 #include "pirn/context/sanitizer.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
+#include "pirn/stack/image_memory.hpp"
 #include "pirn/stack/stack.hpp"
 
 namespace pirn::inline PIRN_ABI {
-
-/// What gives the memory of images: `allocate` gives `bytes` bytes aligned for a pointer, or null; `deallocate` takes
-/// back what it gave, with the same `bytes`. Called on the stack of whoever resumes or destroys a context.
-template <class A>
-concept image_allocator = requires(A& allocator, void* where, std::size_t bytes) {
-  { allocator.allocate(bytes) } noexcept -> std::same_as<void*>;
-  { allocator.deallocate(where, bytes) } noexcept;
-};
-
-/// An image_allocator as two functions and what they are called with. Refers to it: it must outlive the copy_stack.
-struct image_memory {
-  /// malloc and free.
-  image_memory() noexcept = default;
-  image_memory(void* (*allocate_function)(void* state, std::size_t bytes) noexcept,
-               void (*deallocate_function)(void* state, void* where, std::size_t bytes) noexcept, void* of) noexcept
-      : allocate(allocate_function), deallocate(deallocate_function), state(of) {}
-  template <image_allocator A>
-    requires(!std::same_as<A, image_memory>)
-  image_memory(A& allocator) noexcept  // NOLINT(google-explicit-constructor): any allocator will do
-      : allocate([](void* of, std::size_t bytes) noexcept { return static_cast<A*>(of)->allocate(bytes); }),
-        deallocate(
-            [](void* of, void* where, std::size_t bytes) noexcept { static_cast<A*>(of)->deallocate(where, bytes); }),
-        state(&allocator) {}
-
-  void* (*allocate)(void* state, std::size_t bytes) noexcept = [](void*, std::size_t bytes) noexcept {
-    return std::malloc(bytes);
-  };
-  void (*deallocate)(void* state, void* where,
-                     std::size_t bytes) noexcept = [](void*, void* where, std::size_t) noexcept { std::free(where); };
-  void* state = nullptr;
-};
 
 /// How a copy_stack looks for accesses to the stacks of suspended contexts.
 enum class copy_stack_check : std::uint8_t {
@@ -183,7 +152,8 @@ class copy_stack {
   detail::kept_peer resumer_;           // of the one that runs
   char* base_ = nullptr;
   arch::word limit_ = 0;
-  arch::word size_ = 0;  // 0: nothing is plain
+  arch::word size_ = 0;    // 0: nothing is plain
+  std::size_t small_ = 0;  // an image of fewer bytes, as many as before, needs no look at its buffer
   [[no_unique_address]] sanitizer_peer resumer_sanitizer_;
   bool locks_ = false;  // lock() has something to do
   bool locked_ = false;
@@ -273,6 +243,7 @@ class copied_context {
  private:
   friend class copy_stack;
   enum class state : std::uint32_t { none, fresh, begun };
+  static constexpr std::uint32_t unsaved = UINT32_MAX;  // no small image is so large
   struct header {
     void* pc;
     void* fp;
@@ -298,6 +269,7 @@ class copied_context {
     return true;
   }
   stack_error exchange() noexcept;
+  stack_error exchange_small() noexcept;
   stack_error exchange_any() noexcept;
   PIRN_ALWAYS_INLINE bool suits(std::size_t size, const copy_stack& on) const noexcept;
   template <class Copy>
@@ -312,8 +284,8 @@ class copied_context {
 
   copy_stack* on_ = nullptr;
   char* image_ = nullptr;
-  std::uint32_t size_ = 0;      // of the image, without its header
-  std::uint32_t capacity_ = 0;  // of the buffer
+  std::uint32_t size_ = unsaved;  // of the image, without its header
+  std::uint32_t capacity_ = 0;    // of the buffer
   std::uint32_t largest_ = 0;
   state state_ = state::none;
   union {
@@ -363,6 +335,7 @@ inline void copy_stack::use(const stack& memory) noexcept {
   base_ = top - arch::root_size;
   limit_ = reinterpret_cast<arch::word>(memory.limit());
   size_ = memory.size();
+  small_ = options_.shrink_ratio == 0 ? detail::small_image : 0;
 #if defined(PIRN_ASAN)
   locks_ = true;
 #endif
@@ -422,11 +395,32 @@ inline void copy_stack::unlock() noexcept {
 #endif
 }
 
-// ---- the contexts
-// -----------------------------------------------------------------------------------------------------
+// ---- the contexts ---------------------------------------------------------------------------------------------------
 
-/// The usual case of bring_in: both images are small, and there is room for the one.
+/// The usual case of bring_in: the image that goes out is as small and as large as its last one, and as the one that
+/// comes in.
 PIRN_NOINLINE inline stack_error copied_context::exchange() noexcept {
+  copy_stack& on = *on_;
+  copied_context* const out = on.ready_;
+  const std::size_t size = on.live_bytes();
+  if (out != nullptr && size == size_ && size == out->size_ && size < on.small_) {
+    out->copies_ += 1;
+    auto& goes = *reinterpret_cast<header*>(out->image_);
+    const auto& comes = *reinterpret_cast<const header*>(image_);
+    goes.pc = on.suspended_.pc;
+    goes.fp = on.suspended_.fp;
+    on.suspended_.pc = comes.pc;
+    on.suspended_.fp = comes.fp;
+    detail::exchange_small_images(on.base_ - size, out->image_ + sizeof(header), image_ + sizeof(header), size);
+    out->bytes_ += size;
+    on.occupant_ = on.ready_ = this;
+    return stack_error::none;
+  }
+  return exchange_small();
+}
+
+/// Both images are small, and there is room for the one.
+PIRN_NOINLINE inline stack_error copied_context::exchange_small() noexcept {
   copy_stack& on = *on_;
   copied_context* const out = on.ready_;
   if (out != nullptr && state_ == state::begun && size_ < detail::small_image) {
@@ -473,6 +467,7 @@ PIRN_NOINLINE inline stack_error copied_context::exchange_any() noexcept {
   on.suspended_ = detail::kept_peer(arch::prepare(on.memory_.top(), entry_));
   on.occupant_ = on.ready_ = this;
   state_ = state::begun;
+  size_ = unsaved;
   copies_ = 0;
   return stack_error::none;
 }

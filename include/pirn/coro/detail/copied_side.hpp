@@ -178,7 +178,6 @@ struct copied_life<void(Out...), void(In...), Body> {
     result_of<Out...> result;
     word last[value_words];
     leave_unset(last, 0);
-    std::exception_ptr thrown;
     word first[value_words];
     if constexpr (first_beside<In...>) {
       first[0] = word1, first[1] = word2;
@@ -189,17 +188,28 @@ struct copied_life<void(Out...), void(In...), Body> {
       }
     }
     void* const buffer = context.buffer();
-    const ending how = run_unwindable([&] { run(on, buffer, first, last, result); }, thrown);
-    last[0] = static_cast<word>(last_word::returned);
+    const ending how = run_unwindable([&] { run(on, buffer, first, last, result); },
+                                      [&]() -> auto& { return *new (on.received) thrown; });
     if (how != ending::returned) [[unlikely]] {
-      const bool threw = how == ending::threw;
-      last[0] = static_cast<word>(threw ? last_word::threw : last_word::unwound);
-      last[1] = threw ? reinterpret_cast<word>(&thrown) : reinterpret_cast<word>(forced_unwind::of_thread());
+      finish_otherwise(on, how);
     }
+    last[0] = static_cast<word>(last_word::returned);
     on.finish(last);
   }
 
  private:
+  /// What left the body: in the copy_stack, since every image would have a word for it.
+  using thrown = std::exception_ptr;
+  static_assert(sizeof(thrown) <= sizeof(copy_stack::received));
+
+  [[noreturn]] PIRN_COLD static void finish_otherwise(copy_stack& on, ending how) noexcept {
+    const bool threw = how == ending::threw;
+    word last[value_words];
+    leave_unset(last, 2);
+    last[0] = static_cast<word>(threw ? last_word::threw : last_word::unwound);
+    last[1] = reinterpret_cast<word>(threw ? static_cast<void*>(on.received) : forced_unwind::of_thread());
+    on.finish(last);
+  }
   PIRN_ALWAYS_INLINE static void run(copy_stack& on, [[maybe_unused]] void* buffer, const word (&first)[value_words],
                                      word (&last)[value_words], result_of<Out...>& result) {
     const auto call = [&](Body& body) {

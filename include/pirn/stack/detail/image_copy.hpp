@@ -55,4 +55,39 @@ PIRN_ALWAYS_INLINE void copy_small_image(void* target, const void* source, std::
   }
 }
 
+/// Words that are moved together. In registers, unlike what is copied by way of an array.
+template <std::size_t bytes>
+struct piece_of {
+  typedef std::size_t type __attribute__((vector_size(bytes), aligned(sizeof(std::size_t)), may_alias));
+};
+
+/// The bytes at `at`, if the bit of `size` says that there are so many more: what a stack holds goes into the image
+/// `out`, and what the image `in` holds onto the stack.
+template <std::size_t bytes>
+PIRN_ALWAYS_INLINE void exchange_if(std::size_t size, std::size_t& at, char* stack, char* out,
+                                    const char* in) noexcept {
+  if ((size & bytes) != 0) {
+    using piece = typename piece_of<(bytes < 16 ? bytes : 16)>::type;
+    for (std::size_t i = 0; i < bytes; i += sizeof(piece)) {
+      const piece leaves = *reinterpret_cast<const piece*>(stack + at + i);
+      const piece comes = *reinterpret_cast<const piece*>(in + at + i);
+      *reinterpret_cast<piece*>(out + at + i) = leaves;
+      *reinterpret_cast<piece*>(stack + at + i) = comes;
+    }
+    at += bytes;
+  }
+}
+/// `size` bytes of each, less than small_image, in fewer instructions than two copies take.
+PIRN_ALWAYS_INLINE void exchange_small_images(char* stack, char* out, const char* in, std::size_t size) noexcept {
+  std::size_t at = 0;
+  exchange_if<128>(size, at, stack, out, in);
+  exchange_if<64>(size, at, stack, out, in);
+  exchange_if<32>(size, at, stack, out, in);
+  exchange_if<16>(size, at, stack, out, in);
+  exchange_if<8>(size, at, stack, out, in);
+  if constexpr (sizeof(void*) < 8) {
+    exchange_if<4>(size, at, stack, out, in);
+  }
+}
+
 }  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,43 @@
+// Where a copy_stack keeps the images of its contexts.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdlib>
+
+#include "pirn/detail/abi.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// What gives the memory of images: `allocate` gives `bytes` bytes aligned for a pointer, or null; `deallocate` takes
+/// back what it gave, with the same `bytes`. Called on the stack of whoever resumes or destroys a context.
+template <class A>
+concept image_allocator = requires(A& allocator, void* where, std::size_t bytes) {
+  { allocator.allocate(bytes) } noexcept -> std::same_as<void*>;
+  { allocator.deallocate(where, bytes) } noexcept;
+};
+
+/// An image_allocator as two functions and what they are called with. Refers to it: it must outlive the copy_stack.
+struct image_memory {
+  /// malloc and free.
+  image_memory() noexcept = default;
+  image_memory(void* (*allocate_function)(void* state, std::size_t bytes) noexcept,
+               void (*deallocate_function)(void* state, void* where, std::size_t bytes) noexcept, void* of) noexcept
+      : allocate(allocate_function), deallocate(deallocate_function), state(of) {}
+  template <image_allocator A>
+    requires(!std::same_as<A, image_memory>)
+  image_memory(A& allocator) noexcept  // NOLINT(google-explicit-constructor): any allocator will do
+      : allocate([](void* of, std::size_t bytes) noexcept { return static_cast<A*>(of)->allocate(bytes); }),
+        deallocate(
+            [](void* of, void* where, std::size_t bytes) noexcept { static_cast<A*>(of)->deallocate(where, bytes); }),
+        state(&allocator) {}
+
+  void* (*allocate)(void* state, std::size_t bytes) noexcept = [](void*, std::size_t bytes) noexcept {
+    return std::malloc(bytes);
+  };
+  void (*deallocate)(void* state, void* where,
+                     std::size_t bytes) noexcept = [](void*, void* where, std::size_t) noexcept { std::free(where); };
+  void* state = nullptr;
+};
+
+}  // namespace pirn::inline PIRN_ABI
