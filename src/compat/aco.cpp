@@ -188,40 +188,42 @@ PIRN_ALWAYS_INLINE void load(aco_t* co) noexcept {
   settle(co);
 }
 
-/// Whether it has not ended, and its image lies beside it and has no registers: what ten million coroutines should be.
-PIRN_ALWAYS_INLINE bool is_small(const aco_t* co) noexcept {
+/// Whether it has not ended, and its image has no registers: what ten million coroutines should be.
+PIRN_ALWAYS_INLINE bool is_simple(const aco_t* co) noexcept {
   static_assert(offsetof(aco_t, kept) == offsetof(aco_t, is_end) + 1);
   std::uint16_t both;
   __builtin_memcpy(&both, &co->is_end, sizeof both);
-  return both == 0;
+  return (both & ~(outside << 8)) == 0;  // all three ISAs are little-endian
 }
 
-/// `save` and `load` of small ones, without a frame and without a call. False if the owner is another one now.
+/// `save` and `load` of simple ones with small images of one size, which each has had before, without a frame and
+/// without a call. False if the owner is another one now.
 PIRN_ALWAYS_INLINE bool exchange_small(aco_t* owner, aco_t* co) noexcept {
-  if (owner == nullptr || !is_small(owner)) {
+  if (owner == nullptr || !is_simple(owner)) {
     return false;
   }
-  const word* const from = sp_of(owner);
-  const auto size = static_cast<std::size_t>(static_cast<char*>(owner->share_stack->align_retptr) -
-                                             reinterpret_cast<const char*>(from));
+  aco_share_stack_t& on = *co->share_stack;
+  word* const sp = sp_of(owner);
+  const auto size = static_cast<std::size_t>(static_cast<char*>(on.align_retptr) - reinterpret_cast<const char*>(sp));
+  if (size != owner->save_stack.valid_sz || size != co->save_stack.valid_sz || size == 0 ||
+      size >= pirn::detail::small_image) {
+    return false;
+  }
   word any = 0;
   for (std::size_t i = 1; i <= kept_words; ++i) {
     // Volatile: a wider read would wait until the words that were just stored one by one are in the cache.
-    any |= *const_cast<const volatile word*>(from - i);
+    any |= *const_cast<const volatile word*>(sp - i);
   }
-  if (any != 0 || size > room) {
+  if (any != 0) {
     return false;
   }
-  for (std::size_t i = 0; i < room / sizeof(word) && i < size / sizeof(word); ++i) {
-    room_of(owner)[i] = from[i];
-  }
-  count_save(owner->save_stack, size);
-  word* const to = sp_of(co);
-  clear_registers(to);
-  for (std::size_t i = 0; i < room / sizeof(word) && i < co->save_stack.valid_sz / sizeof(word); ++i) {
-    to[i] = room_of(co)[i];
-  }
-  settle(co);
+  // Both continue at this sp, below which there are zeros for registers.
+  pirn::detail::exchange_small_images(reinterpret_cast<char*>(sp), static_cast<char*>(owner->save_stack.ptr),
+                                      static_cast<const char*>(co->save_stack.ptr), size);
+  owner->save_stack.ct_save += 1;
+  co->save_stack.ct_restore += 1;
+  on.align_validsz = size + sizeof(void*);
+  on.owner = co;
   return true;
 }
 
@@ -354,7 +356,7 @@ PIRN_ALWAYS_INLINE void resume(aco_t* co) noexcept {
     misused("aco_resume: not a coroutine that can be resumed: null, or a main one");
   }
   aco_t* const owner = co->share_stack->owner;
-  if (is_small(co) && co->main_co == aco_gtls_co && is_plain(co->main_co) &&
+  if (is_simple(co) && co->main_co == aco_gtls_co && is_plain(co->main_co) &&
       (owner == co || exchange_small(owner, co))) {
     aco_gtls_co = co;
     enter<env>(here.main, co->reg);
