@@ -7,7 +7,7 @@
 //   }
 //   many[7].resume();  // 7
 //
-// It costs 48 bytes and an image of its live frames, some 100 bytes with the allocator's where they are small; a stack
+// It costs 48 bytes and an image of its live frames, some 80 bytes with the allocator's where they are small; a stack
 // of its own would cost a page at least. A resume copies two images, unless the coroutine is the one that was resumed
 // last on its stack. Pointers into its frames are for its own code: while it is suspended, another one's may lie there.
 #pragma once

@@ -24,17 +24,13 @@ namespace pirn::inline PIRN_ABI::detail {
 using arch::value_words;
 using arch::word;
 
-/// Leaves open what the words from `first` on are: what nobody will look at costs nothing. Compilers must be told: in a
-/// loop they would keep what the last switch brought, and gcc warns of each.
+/// Leaves the words from `first` on as they are: what nobody will look at costs no instruction. gcc must be told, or it
+/// warns of each.
 PIRN_ALWAYS_INLINE void leave_unset([[maybe_unused]] word (&words)[value_words],
                                     [[maybe_unused]] std::size_t first) noexcept {
-#if !defined(__clang__) || __has_builtin(__builtin_nondeterministic_value)
+#if !defined(__clang__)
   for (std::size_t i = first; i < value_words; ++i) {
-#if defined(__clang__)
-    words[i] = __builtin_nondeterministic_value(words[i]);
-#else
     asm volatile("" : "=r"(words[i]));  // volatile, or a loop keeps a register for this
-#endif
   }
 #endif
 }

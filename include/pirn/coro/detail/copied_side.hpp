@@ -60,6 +60,16 @@ PIRN_ALWAYS_INLINE bool suspend_keeping_exceptions(copy_stack& on, word (&words)
   return interrupted;
 }
 
+/// Leaves open what the words are. In a loop clang would keep what the last switch brought for the next one: in the
+/// frame, and so in the image.
+PIRN_ALWAYS_INLINE void forget([[maybe_unused]] word (&words)[value_words]) noexcept {
+#if defined(__clang__) && __has_builtin(__builtin_nondeterministic_value)
+  for (word& each : words) {
+    each = __builtin_nondeterministic_value(each);
+  }
+#endif
+}
+
 /// Throws unless `position`, the caller's, is on the stack, and not on one that lies inside a frame there. That is told
 /// by how far up the root frame is where a walk ends; one that ends elsewhere, for want of tables, tells nothing.
 PIRN_COLD inline void look_where_it_yields(const copy_stack& on, word position) {
@@ -106,6 +116,7 @@ class copied_yield<void(Out...), void(In...)> : public coroutine_locals {
       look_where_it_yields(on_, position);
     }
     word words[value_words];
+    forget(words);
     typename value_list<Out...>::parcel parcel;
     parcel.pack(words, value...);
     const bool interrupted = suspend_keeping_exceptions(on_, words);
