@@ -104,6 +104,62 @@ static void test_statistics(aco_cofuncp_t function, size_t least, size_t most) {
   aco_share_stack_destroy(own);
 }
 
+/* ---- small images -------------------------------------------------------------------------------------------------
+ * They go a way of their own while they have no registers and one size: here next to others. */
+
+/* Nothing here is worth a register across aco_yield. */
+#define KEEP_SMALL(name, size)       \
+  static void name(void) {           \
+    volatile char bytes[size];       \
+    int i;                           \
+    for (i = 0; i < (size); ++i) {   \
+      bytes[i] = size;               \
+    }                                \
+    for (;;) {                       \
+      aco_yield();                   \
+      for (i = 0; i < (size); ++i) { \
+        CHECK(bytes[i] == (size));   \
+      }                              \
+    }                                \
+  }
+KEEP_SMALL(keep_24, 24)
+KEEP_SMALL(keep_120, 120)
+
+static void keep_in_a_register_later(void) {
+  intptr_t kept;
+  aco_yield();
+  aco_yield();
+  kept = (intptr_t)aco_get_arg();
+  __asm__ volatile("" : "+r"(kept));
+  aco_yield();
+  CHECK(kept == (intptr_t)aco_get_arg());
+  aco_yield();
+  CHECK(kept == (intptr_t)aco_get_arg());
+  aco_exit();
+}
+
+static void test_small(aco_cofuncp_t of_even, aco_cofuncp_t of_odd) {
+  enum { number = 4 };
+  aco_share_stack_t* const stack = aco_share_stack_new(0);
+  aco_t* all[number];
+  int i, round;
+  for (i = 0; i < number; ++i) {
+    all[i] = aco_create(main_co, stack, 0, i % 2 == 0 ? of_even : of_odd, (void*)(intptr_t)(i + 1));
+  }
+  for (round = 1; round <= 5; ++round) {
+    for (i = 0; i < number; ++i) {
+      aco_resume(all[i]);
+    }
+    for (i = 0; i < number; ++i) {
+      CHECK(all[i]->save_stack.ct_save == (size_t)(i == number - 1 ? round - 1 : round) || all[i]->is_end);
+    }
+  }
+  for (i = 0; i < number; ++i) {
+    aco_destroy(all[i]);
+  }
+  aco_share_stack_destroy(stack);
+}
+
 /* ---- what is kept -------------------------------------------------------------------------------------------------
  */
 
@@ -390,6 +446,10 @@ int main(void) {
   test_steps();
   test_statistics(keep_200, 200, 2000);
   test_statistics(keep_nothing, 0, 500);
+  test_small(keep_24, keep_24);
+  test_small(keep_120, keep_120);
+  test_small(keep_120, keep_24);
+  test_small(keep_in_a_register_later, keep_in_a_register_later);
   test_contents(main_co, 1);
   test_image();
   test_reset();
