@@ -162,7 +162,7 @@ def figure(pyplot, workload: str, rows: list[dict]):
                                      figsize=(7.5, 4.4 * max(1, len(groups))))
         panels = axes[:, 0]
         for panel, (title, group) in zip(panels, groups.items()):
-            grid_lines(panel, f"{workload} {title}", group, grid)
+            grid_lines(panel, f"{workload} {title}".strip(), group, grid)
     else:
         groups = report.grouped(rows)
         heights = [0.55 + 0.24 * len(group) for group in groups.values()]

@@ -32,6 +32,7 @@ class Grid:
 
 GRIDS = {
     "ring": Grid(("coroutines",), ("M",), ("N",), "coroutines", {"D": 0, "P": 1}),
+    "threadring": Grid(("processes",), x="processes"),
     "aco": Grid(("coroutines", "image"), (), ("op", "coroutines"), "image",
                 {"order": "creation", "fpenv": "shared", "malloc": "glibc"}, {"op": ("resume", "peak")}),
 }
@@ -165,7 +166,7 @@ def grid_tables(rows: list[dict], workload: str) -> list[tuple[str, list[str], l
             shares = [value / whole[column] for column, value in lines[impl].items() if whole.get(column)]
             return statistics.mean(shares) * (-1 if unit.endswith("/s") else 1) if shares else float("inf")
 
-        made.append((f"{workload} {fixed} ({unit}; in brackets: of {reference})",
+        made.append((" ".join(filter(None, (workload, fixed, f"({unit}; in brackets: of {reference})"))),
                      ["implementation"] + [label(dict(zip(grid.columns, column))) for column in columns],
                      [[impl] + [cell(lines[impl], column) for column in columns] for impl in sorted(lines, key=merit)]))
     return made
@@ -250,7 +251,9 @@ def machine() -> dict[str, str]:
         "memory": f"{int(memory.group(1)) / 2**20:.0f} GiB" if memory else "unknown",
         "system": f"{release.group(1) if release else 'Linux'}, kernel {platform.release()}",
     }
-    versions = {"C++": ["clang++-22", "--version"], "Go": ["go", "version"], "Rust": ["rustc", "--version"]}
+    versions = {"C++": ["clang++-22", "--version"], "Go": ["go", "version"], "Rust": ["rustc", "--version"],
+                "Haskell": ["ghc", "--version"],
+                "Erlang": ["erl", "-noshell", "-eval", "io:put_chars(erlang:system_info(system_version)), halt()."]}
     for name, command in versions.items():
         try:
             shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0]

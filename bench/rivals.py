@@ -1,7 +1,7 @@
 """Finds and builds the programs of the bench.
 
-A workload is a folder beside this file, an implementation is a file in it: C++ by the tree's CMake (preset bench), Go and
-Rust by their own tools, a shell script as it is. What cannot be built is skipped with the reason.
+A workload is a folder beside this file, an implementation is a file in it: C++ by the tree's CMake (preset bench), Go,
+Rust and Haskell by their own tools, a script of the shell or of Erlang as it is. What cannot be built is skipped with the reason.
 """
 
 import json
@@ -34,11 +34,13 @@ WORKLOADS = {
     "write_fully": "one 800-byte step of 10 senders of 100 MB each, with a wait for readiness before it",
     "callbacks": "requests per second of a key-value store in memory whose pages come from a simulated storage",
     "ring": "operations per second, one message passed on, in cycles of N coroutines that send messages around; N*R*M in all",
+    "threadring": "one hop of a token around a ring of processes, one after the other",
     "aco": "libaco's benchmark: many coroutines on one stack created, resumed and destroyed, and the peak of memory",
     "memory": "bytes of memory per suspended unit, a million and ten million at once",
     "clock": "the clock frequency, and an empty loop that clobbers what a switch clobbers",
 }
-SUFFIXES = (".cpp", ".go", ".rs", ".sh")
+SCRIPTS = (".sh", ".escript")
+SUFFIXES = (".cpp", ".go", ".rs", ".hs", *SCRIPTS)
 
 
 @dataclass
@@ -83,14 +85,15 @@ def build(workloads) -> list[Program]:
     """Builds the implementations of the workloads that are in the tree."""
     files = sources(workloads)
     reasons = {}
-    for suffix, how in ((".cpp", _build_cpp), (".go", _build_go), (".rs", _build_rust), (".sh", _build_script)):
-        chosen = {key: path for key, path in files.items() if path.suffix == suffix}
+    for suffixes, how in (((".cpp",), _build_cpp), ((".go",), _build_go), ((".rs",), _build_rust),
+                          ((".hs",), _build_haskell), (SCRIPTS, _build_script)):
+        chosen = {key: path for key, path in files.items() if path.suffix in suffixes}
         if chosen:
             reasons.update(how(chosen))
     programs = []
     for (workload, impl), path in files.items():
         reason = reasons.get((workload, impl), "")
-        program = path if path.suffix == ".sh" else RIVALS / workload / impl
+        program = path if path.suffix in SCRIPTS else RIVALS / workload / impl
         programs.append(Program(workload, impl, [str(program)], skipped=reason))
     return programs
 
@@ -172,11 +175,22 @@ def _build_rust(files) -> dict:
     return {}
 
 
+def _build_haskell(files) -> dict:
+    reasons = {}
+    for (workload, impl), path in files.items():
+        folder = RIVALS / workload
+        folder.mkdir(parents=True, exist_ok=True)
+        command = ["ghc", "-v0", "-O2", "-outputdir", str(BUILD / "ghc" / workload), "-o", str(folder / impl), str(path)]
+        if reason := _run(command):
+            reasons[workload, impl] = reason if reason.endswith("is not installed") else f"does not build: {reason}"
+    return reasons
+
+
 def _build_script(files) -> dict:
-    """A script says in its head what it needs: a line `# needs: command NAME` or `# needs: target NAME`."""
+    """A script says in a comment of its head what it needs: `needs: command NAME` or `needs: target NAME`."""
     reasons = {}
     for key, path in files.items():
-        for kind, name in re.findall(r"^# needs: (command|target) (\S+)$", path.read_text(), re.MULTILINE):
+        for kind, name in re.findall(r"^(?:#|%%) needs: (command|target) (\S+)$", path.read_text(), re.MULTILINE):
             if kind == "command" and not shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"):
                 reasons[key] = f"{name} is not installed"
             if kind == "target" and (reason := _configure() or _build_targets([name]).get(name)):

@@ -80,9 +80,16 @@ def memory(scale: str) -> list[Setting]:
     return [Setting({"UNITS": units}) for units in ((100_000,) if scale == "quick" else (1_000_000, 10_000_000))]
 
 
-SWEEPS = {"ring": ring, "aco": aco, "memory": memory}
+def threadring(scale: str) -> list[Setting]:
+    """Processes in the ring; 503 is the classic one, and of the largest number pirn's fibers take 4 GB."""
+    counts = {"quick": (10, 503), "normal": (10, 503, 10_000, 100_000),
+              "sweep": (10, 100, 503, 1000, 10_000, 100_000, 800_000)}[scale]
+    return [Setting({"PROCESSES": count}) for count in counts]
+
+
+SWEEPS = {"ring": ring, "threadring": threadring, "aco": aco, "memory": memory}
 # Where --rounds does not say: of those in SWEEPS, and of the others. Memory is the same every time.
-SWEPT_ROUNDS, ROUNDS = {"ring": 3, "aco": 3, "memory": 1}, 9
+SWEPT_ROUNDS, ROUNDS = {"ring": 3, "threadring": 3, "aco": 3, "memory": 1}, 9
 
 
 def rounds_text() -> str:

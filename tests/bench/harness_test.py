@@ -186,6 +186,13 @@ class HarnessTest(unittest.TestCase):
         for expected in ("processor: ", "kernel ", "| pirn | 2.00 |", "pirn: by hand", "its library is not installed"):
             self.assertIn(expected, page)
 
+    def test_a_script_whose_command_is_missing_is_skipped(self):
+        for suffix, mark in {".sh": "#", ".escript": "%%"}.items():
+            path = self.folder / f"fake{suffix}"
+            path.write_text(f"#!/bin/sh\n{mark} needs: command no-such-command\n")
+            self.assertEqual(rivals._build_script({("yield", "fake"): path}),
+                             {("yield", "fake"): "no-such-command is not installed"})
+
     def test_every_implementation_has_a_file_in_a_known_workload(self):
         files = rivals.sources(rivals.WORKLOADS)
         self.assertEqual({impl for of, impl in files if of == "http-hello"}, {"pirn", "nginx", "go-http"})
