@@ -93,6 +93,9 @@ inline double wall_ns() {
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
+/// The clock for what runs on so many cores.
+inline auto clock_for(std::uint64_t cores) { return cores == 1 ? now_ns : wall_ns; }
+
 /// The same value, of which the compiler no longer knows where it came from.
 template <typename T>
 T opaque(T value) {
@@ -124,9 +127,9 @@ inline bool counted_loop() {
 }
 
 /// The median cost in nanoseconds of one of the `n` operations that `run(n)` does. The number of operations, a multiple
-/// of `granule`, grows until a block lasts long enough, which is the warm-up too.
+/// of `granule`, grows until a block lasts long enough, which is the warm-up too. `now` is the clock.
 template <typename Run>
-double ns_per_operation(Run&& run, std::uint64_t granule = 10) {
+double ns_per_operation(Run&& run, std::uint64_t granule = 10, double (*now)() = now_ns) {
   if (counting()) {
     if (counted_loop()) {
       run((input("COUNT") + granule - 1) / granule * granule);
@@ -136,9 +139,9 @@ double ns_per_operation(Run&& run, std::uint64_t granule = 10) {
   const double block_ns = static_cast<double>(input("BLOCK_MS")) * 1e6;
   std::uint64_t n = granule;
   for (;;) {
-    const double start = now_ns();
+    const double start = now();
     run(n);
-    const double took = now_ns() - start;
+    const double took = now() - start;
     if (took >= block_ns) {
       break;
     }
@@ -148,9 +151,9 @@ double ns_per_operation(Run&& run, std::uint64_t granule = 10) {
   }
   std::vector<double> blocks(input("BLOCKS"));
   for (double& block : blocks) {
-    const double start = now_ns();
+    const double start = now();
     run(n);
-    block = (now_ns() - start) / static_cast<double>(n);
+    block = (now() - start) / static_cast<double>(n);
   }
   std::nth_element(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(blocks.size() / 2), blocks.end());
   return blocks[blocks.size() / 2];

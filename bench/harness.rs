@@ -63,7 +63,13 @@ impl Digest {
 }
 
 /// The median cost in nanoseconds of one of the `n` operations that `run(n)` does, as in harness.hpp.
-pub fn ns_per_operation(granule: u64, mut run: impl FnMut(u64)) -> f64 {
+#[allow(dead_code)]
+pub fn ns_per_operation(granule: u64, run: impl FnMut(u64)) -> f64 {
+    ns_per_operation_by(now_ns, granule, run)
+}
+
+/// The same by a clock of one's choice.
+pub fn ns_per_operation_by(now: fn() -> f64, granule: u64, mut run: impl FnMut(u64)) -> f64 {
     if std::env::var_os("PIRN_BENCH_COUNT").is_some() {
         // Under `./dev bench --counts`, as in harness.hpp.
         static LOOPS: AtomicU64 = AtomicU64::new(0);
@@ -75,7 +81,7 @@ pub fn ns_per_operation(granule: u64, mut run: impl FnMut(u64)) -> f64 {
     let block_ns = input("BLOCK_MS") as f64 * 1e6;
     let mut n = granule;
     loop {
-        let took = time(&mut run, n);
+        let took = time(now, &mut run, n);
         if took >= block_ns {
             break;
         }
@@ -83,15 +89,21 @@ pub fn ns_per_operation(granule: u64, mut run: impl FnMut(u64)) -> f64 {
         n = (n as f64 * factor.min(10.0)) as u64;
         n = (n / granule + 1) * granule;
     }
-    let mut blocks: Vec<f64> = (0..input("BLOCKS")).map(|_| time(&mut run, n) / n as f64).collect();
+    let mut blocks: Vec<f64> = (0..input("BLOCKS")).map(|_| time(now, &mut run, n) / n as f64).collect();
     blocks.sort_by(f64::total_cmp);
     blocks[blocks.len() / 2]
 }
 
-fn time(run: &mut impl FnMut(u64), n: u64) -> f64 {
-    let start = now_ns();
+fn time(now: fn() -> f64, run: &mut impl FnMut(u64), n: u64) -> f64 {
+    let start = now();
     run(n);
-    now_ns() - start
+    now() - start
+}
+
+/// The clock for what runs on so many cores.
+#[allow(dead_code)]
+pub fn clock_for(cores: u64) -> fn() -> f64 {
+    if cores == 1 { now_ns } else { wall_ns }
 }
 
 /// Time that this process has spent on its core, as in harness.hpp.

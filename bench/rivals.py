@@ -35,6 +35,7 @@ WORKLOADS = {
     "callbacks": "requests per second of a key-value store in memory whose pages come from a simulated storage",
     "ring": "operations per second, one message passed on, in cycles of N coroutines that send messages around; N*R*M in all",
     "threadring": "one hop of a token around a ring of processes, one after the other",
+    "chan": "one message through a bounded channel",
     "aco": "libaco's benchmark: many coroutines on one stack created, resumed and destroyed, and the peak of memory",
     "memory": "bytes of memory per suspended unit, a million and ten million at once",
     "clock": "the clock frequency, and an empty loop that clobbers what a switch clobbers",

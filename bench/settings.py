@@ -87,7 +87,13 @@ def threadring(scale: str) -> list[Setting]:
     return [Setting({"PROCESSES": count}) for count in counts]
 
 
-SWEEPS = {"ring": ring, "threadring": threadring, "aco": aco, "memory": memory}
+def chan(scale: str) -> list[Setting]:
+    """Who sends to whom, and how many workers do it."""
+    return [Setting({"SHAPE": shape, "WORKERS": workers}, cores=workers)
+            for workers in (1, 2) for shape in ("ping-pong", "fan-in", "fan-out")]
+
+
+SWEEPS = {"ring": ring, "threadring": threadring, "chan": chan, "aco": aco, "memory": memory}
 # Where --rounds does not say: of those in SWEEPS, and of the others. Memory is the same every time.
 SWEPT_ROUNDS, ROUNDS = {"ring": 3, "threadring": 3, "aco": 3, "memory": 1}, 9
 

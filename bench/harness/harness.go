@@ -59,10 +59,15 @@ func Row(workload, params, unit string, value float64, note string) {
 
 // NsPerOperation is the median cost in nanoseconds of one of the n operations that run(n) does, as in harness.hpp.
 func NsPerOperation(granule int, run func(n int)) float64 {
+	return NsPerOperationBy(Now, granule, run)
+}
+
+// NsPerOperationBy is the same by a clock of one's choice.
+func NsPerOperationBy(now func() float64, granule int, run func(n int)) float64 {
 	blockNs := float64(Input("BLOCK_MS")) * 1e6
 	n := granule
 	for {
-		took := timed(run, n)
+		took := timed(now, run, n)
 		if took >= blockNs {
 			break
 		}
@@ -74,16 +79,24 @@ func NsPerOperation(granule int, run func(n int)) float64 {
 	}
 	blocks := make([]float64, Input("BLOCKS"))
 	for i := range blocks {
-		blocks[i] = timed(run, n) / float64(n)
+		blocks[i] = timed(now, run, n) / float64(n)
 	}
 	sort.Float64s(blocks)
 	return blocks[len(blocks)/2]
 }
 
-func timed(run func(n int), n int) float64 {
-	start := Now()
+func timed(now func() float64, run func(n int), n int) float64 {
+	start := now()
 	run(n)
-	return Now() - start
+	return now() - start
+}
+
+// ClockFor is the clock for what runs on so many cores.
+func ClockFor(cores int) func() float64 {
+	if cores == 1 {
+		return Now
+	}
+	return Wall
 }
 
 // Now is the time that this process has spent on its core in nanoseconds, as in harness.hpp.

@@ -1,0 +1,73 @@
+// The chan workload: messages through bounded channels. All are different numbers, and the sum of what was received
+// must be that of what was sent; in a ping-pong the number counts the messages itself.
+#pragma once
+
+#include <atomic>
+
+#include "../harness.hpp"
+
+namespace bench {
+
+/// Measures a library: `Units` as in units_pirn.hpp, a `Channel(places)` with `send(number)` and `receive()`.
+template <typename Units, typename Channel>
+class chan {
+ public:
+  static void measure(const char* note) {
+    const std::string shape = word_input("SHAPE");
+    const std::uint64_t workers = input("WORKERS");
+    const auto run = shape == "ping-pong" ? ping_pong : shape == "fan-in" ? fan_in : fan_out;
+    const double ns = ns_per_operation(run, many, clock_for(workers));
+    row("chan", Units::name, R"({"shape":")" + shape + R"(","workers":)" + std::to_string(workers) + "}", "ns", ns,
+        note);
+  }
+
+ private:
+  static constexpr std::uint64_t many = 8;
+  static constexpr std::uint64_t places = 64;
+
+  static void ping_pong(std::uint64_t n) {
+    Channel there(1);
+    Channel back(1);
+    std::uint64_t last = 0;
+    Units::together(2, [&](std::uint64_t i) {
+      if (i == 0) {
+        std::uint64_t number = 0;
+        for (std::uint64_t k = 0; k < n; k += 2) {
+          there.send(number + 1);
+          number = back.receive();
+        }
+        last = number;
+      } else {
+        for (std::uint64_t k = 0; k < n; k += 2) {
+          back.send(there.receive() + 1);
+        }
+      }
+    });
+    check(last == n, "every message is answered");
+  }
+
+  static void fan_in(std::uint64_t n) { fan(n, false); }
+  static void fan_out(std::uint64_t n) { fan(n, true); }
+
+  /// Unit 0 sends to the others, or they to it.
+  static void fan(std::uint64_t n, bool first_sends) {
+    Channel channel(places);
+    std::atomic<std::uint64_t> sum = 0;
+    Units::together(many + 1, [&](std::uint64_t i) {
+      const std::uint64_t share = i == 0 ? n : n / many;
+      const std::uint64_t begin = i == 0 ? 0 : (i - 1) * share;
+      std::uint64_t mine = 0;
+      for (std::uint64_t number = begin; number < begin + share; ++number) {
+        if ((i == 0) == first_sends) {
+          channel.send(number);
+        } else {
+          mine += channel.receive();
+        }
+      }
+      sum += mine;
+    });
+    check(sum == n * (n - 1) / 2, "every message arrives once");
+  }
+};
+
+}  // namespace bench
