@@ -93,7 +93,14 @@ def chan(scale: str) -> list[Setting]:
             for workers in (1, 2) for shape in ("ping-pong", "fan-in", "fan-out")]
 
 
-SWEEPS = {"ring": ring, "threadring": threadring, "chan": chan, "aco": aco, "memory": memory}
+def workers(scale: str) -> list[Setting]:
+    """How many workers share the units; who has only one is left out with two, and with --quick who is slow."""
+    left_out = {1: ("pth",) if scale == "quick" else (), 2: ("st", "pth")}
+    return [Setting({"WORKERS": count}, cores=count, without=left_out[count]) for count in (1, 2)]
+
+
+SWEEPS = {"ring": ring, "threadring": threadring, "chan": chan, "mutex": workers, "threads": workers,
+          "condvar": workers, "aco": aco, "memory": memory}
 # Where --rounds does not say: of those in SWEEPS, and of the others. Memory is the same every time.
 SWEPT_ROUNDS, ROUNDS = {"ring": 3, "threadring": 3, "aco": 3, "memory": 1}, 9
 

@@ -3,6 +3,7 @@
 
 #include <boost/fiber/all.hpp>
 #include <boost/fiber/pooled_fixedsize_stack.hpp>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -12,6 +13,11 @@ namespace bench {
 
 struct units {
   static constexpr const char* name = "boost-fiber";
+  static constexpr const char* note = "a thread for each worker";
+  using mutex = boost::fibers::mutex;
+  using condition = boost::fibers::condition_variable;
+
+  static void yield() { boost::this_fiber::yield(); }
 
   template <typename Body>
   static void run(Body body) {

@@ -1,15 +1,34 @@
 // pirn's fibers, for workloads that are written once for all libraries of C++. Each library has a header like this one.
 #pragma once
 
+#include <mutex>
 #include <vector>
 
 #include "harness.hpp"
 #include "pirn/fiber/runtime.hpp"
+#include "pirn/sync/condition_variable.hpp"
+#include "pirn/sync/mutex.hpp"
 
 namespace bench {
 
 struct units {
   static constexpr const char* name = "pirn";
+  static constexpr const char* note = "pirn::mutex, the fair one";
+  using mutex = pirn::mutex;
+
+  class condition {
+   public:
+    template <typename Ready>
+    void wait(std::unique_lock<mutex>& lock, Ready ready) {
+      check(condition_.wait(lock, ready).has_value(), "a wait ends as it should");
+    }
+    void notify_one() { condition_.notify_one(); }
+
+   private:
+    pirn::condition_variable condition_;
+  };
+
+  static void yield() { pirn::this_fiber::yield(); }
 
   /// Runs `body` as a unit on the first of WORKERS.
   template <typename Body>
