@@ -1,7 +1,8 @@
 """Finds and builds the programs of the bench.
 
 A workload is a folder beside this file, an implementation is a file in it: C++ by the tree's CMake (preset bench), Go,
-Rust and Haskell by their own tools, a script of the shell or of Erlang as it is. What cannot be built is skipped with the reason.
+Rust and Haskell by their own tools, a script of the shell or of Erlang as it is. What cannot be built is skipped with
+the reason.
 """
 
 import json
@@ -39,6 +40,7 @@ WORKLOADS = {
     "mutex": "one mutex of many locked and unlocked, as sysbench does it",
     "threads": "one mutex of few locked and unlocked, with a yield between, as sysbench does it",
     "condvar": "one element through a bounded buffer guarded by a mutex and two condition variables",
+    "timers": "one of a million sleeps at once: begun, cancelled, and ended in time",
     "aco": "libaco's benchmark: many coroutines on one stack created, resumed and destroyed, and the peak of memory",
     "memory": "bytes of memory per suspended unit, a million and ten million at once",
     "clock": "the clock frequency, and an empty loop that clobbers what a switch clobbers",
