@@ -82,6 +82,7 @@ struct stoppable_commit : commit {
   fiber_control* who;
   std::uint64_t epoch;
   commit* publish;
+  bool tied_until_published;
 };
 
 void open_to_stop(commit* c) noexcept {
@@ -89,8 +90,12 @@ void open_to_stop(commit* c) noexcept {
   if (request->who->open_to_stop(request->epoch)) {
     make_runnable(request->who);
   }
-  // The fiber is not running, even if a stopper has queued it: its worker is here.
+  // The fiber is not running, even if a stopper has queued it: its worker is here, and it is tied to that.
+  fiber_control* const free_again = request->tied_until_published ? request->who : nullptr;
   request->publish->run(request->publish);
+  if (free_again != nullptr) {
+    free_again->untie();
+  }
 }
 
 }  // namespace
@@ -128,7 +133,14 @@ void make_runnable(agent* who, bool back) noexcept {
   auto* const f = static_cast<fiber_control*>(who);
   worker* const home = f->home();
   const worker* const here = current_worker();
-  if (here == nullptr || &here->owner != &home->owner) {
+  if (f->floats()) [[unlikely]] {
+    if (here == home) {
+      home->offer(f);
+    } else {
+      check_not_forked(home->owner);
+      home->offer_from_outside(f);
+    }
+  } else if (here == nullptr || &here->owner != &home->owner) {
     check_not_forked(home->owner);
     home->hand_over_from_outside(f);
   } else if (here != home) {
@@ -146,9 +158,11 @@ wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options,
   }
   auto& f = static_cast<fiber_control&>(self);
   worker* const w = f.home();
-  stoppable_commit open{{&open_to_stop}, &f, epoch, &publish};
+  const bool timed = options.deadline != platform::never;
+  const bool tied = (timed || options.stoppable) && f.tie();
+  stoppable_commit open{{&open_to_stop}, &f, epoch, &publish, tied && !timed};
   commit* const last_wish = options.stoppable ? &open : &publish;
-  if (options.deadline == platform::never) {
+  if (!timed) {
     suspend(w, options, last_wish);
   } else {
     timer limit;
@@ -156,7 +170,10 @@ wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options,
     limit.wake = waker(self, epoch);
     w->timers.insert(limit);
     suspend(w, options, last_wish);
-    f.home()->timers.cancel(limit);
+    w->timers.cancel(limit);
+    if (tied) {
+      f.untie();
+    }
   }
   return self.reason();
 }
@@ -179,6 +196,44 @@ std::expected<void, wait_error> sleep_until(platform::time_point when) noexcept 
 std::expected<void, wait_error> sleep_for(platform::duration how_long) noexcept {
   const platform::time_point now = platform::now();
   return sleep_until(how_long < platform::never - now ? now + how_long : platform::never);
+}
+
+namespace {
+
+struct move_commit : detail::commit {
+  detail::worker* to;
+  detail::fiber_control* who;
+};
+
+}  // namespace
+
+std::expected<void, migrate_error> migrate_to(std::size_t worker) noexcept {
+  detail::worker* const w = detail::current_worker();
+  if (w == nullptr || !detail::running_fiber(w)->migratable()) {
+    return std::unexpected(migrate_error::not_migratable);
+  }
+  const auto& all = w->owner.workers;
+  if (worker >= all.size()) {
+    return std::unexpected(migrate_error::no_such_worker);
+  }
+  if (worker == w->index) {
+    return {};
+  }
+  detail::fiber_control* const self = detail::running_fiber(w);
+  if (self->tied()) {
+    return std::unexpected(migrate_error::has_deadline);
+  }
+  const wait_options nothing{.stoppable = false, .what = "another worker"};
+  move_commit leave{{[](detail::commit* c) noexcept {
+                      const auto* const request = static_cast<move_commit*>(c);
+                      detail::worker* const to = request->to;
+                      request->who->move_to(to);
+                      to->hand_over(request->who);
+                    }},
+                    all[worker].get(),
+                    self};
+  detail::suspend(w, nothing, &leave);
+  return {};
 }
 
 std::uint64_t id() noexcept {

@@ -76,7 +76,7 @@ constinit platform::atomic<const worker*> asked{nullptr};  ///< who shall print;
 constinit platform::atomic<std::uint32_t> answers{0};
 constinit int asked_descriptor = 2;
 
-void print(const worker& w, const void* signal_context) noexcept {
+void print(worker& w, const void* signal_context) noexcept {
   message out(asked_descriptor);
   print_fibers(w, out, signal_context);
   out.flush();
@@ -129,7 +129,7 @@ void dump_runtime(const registered_runtime& r, int descriptor, worker* own, cons
   }
   asked_descriptor = descriptor;
   for (unsigned i = 0; i < r.worker_count; ++i) {
-    const worker& w = *r.workers[i];
+    worker& w = *r.workers[i];
     if (&w == own) {
       print(w, own_context);
     } else if (!ask(w)) {
@@ -166,7 +166,7 @@ void hand_on(int signal, siginfo_t* info, void* context) noexcept {
 
 void on_interrupt(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
-  const worker* const w = current_worker();
+  worker* const w = current_worker();
   const worker* expected = w;
   if (w != nullptr && asked.compare_exchange_strong(expected, nullptr, platform::memory_order_acq_rel,
                                                     platform::memory_order_relaxed)) {

@@ -230,11 +230,15 @@ void prepare_dumps() noexcept {
 
 void begin_dump() noexcept { names.clear(); }
 
-void print_fibers(const worker& w, message& out, const void* signal_context) noexcept {
+namespace {
+
+void print_fibers_held(const worker& w, bool alone, message& out, const void* signal_context) noexcept {
   const std::uintptr_t at = walk_interrupted(*static_cast<const ucontext_t*>(signal_context));
   const fiber_control* on_cpu = nullptr;
+  // What others may take away, and run, while it is looked at.
+  const auto may_go = [&](const fiber_control& f) { return !alone && f.floats(); };
   block_chunk::for_each(w, [&](const fiber_control& f) {
-    if (f.memory.contains(reinterpret_cast<const void*>(at))) {
+    if (!may_go(f) && f.memory.contains(reinterpret_cast<const void*>(at))) {
       on_cpu = &f;
     }
   });
@@ -249,7 +253,25 @@ void print_fibers(const worker& w, message& out, const void* signal_context) noe
   } else {
     out.text("runs no fiber\n");
   }
-  block_chunk::for_each(w, [&](const fiber_control& f) { print_fiber(out, f, &f == on_cpu); });
+  block_chunk::for_each(w, [&](const fiber_control& f) {
+    if (may_go(f) && &f != on_cpu) {
+      out.text("  fiber ").number(f.number()).text(": waiting, or ready for any worker\n");
+    } else {
+      print_fiber(out, f, &f == on_cpu);
+    }
+  });
+}
+
+}  // namespace
+
+void print_fibers(worker& w, message& out, const void* signal_context) noexcept {
+  {
+    const stealable_queue::hold held(w.stealable);
+    print_fibers_held(w, held.alone(), out, signal_context);
+  }
+  if (!w.stealable.empty()) {  // thieves have left it alone meanwhile
+    static_cast<void>(w.idle->wake_one());
+  }
 }
 
 }  // namespace pirn::inline PIRN_ABI::detail

@@ -16,6 +16,6 @@ void begin_dump() noexcept;
 /// Prints all fibers of `w`. Runs on the thread of `w`, in a signal handler that interrupted it: only there does nobody
 /// change the list, and no fiber but one is in the middle of anything. `signal_context` is the handler's third
 /// argument. One call at a time in a process.
-void print_fibers(const worker& w, message& out, const void* signal_context) noexcept;
+void print_fibers(worker& w, message& out, const void* signal_context) noexcept;
 
 }  // namespace pirn::inline PIRN_ABI::detail

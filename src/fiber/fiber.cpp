@@ -159,7 +159,7 @@ std::uintptr_t await_end(fiber_control* f, const wait_options& how, wake_reason&
     return outcome;
   }
   worker* const here = current_worker();
-  if (here != nullptr && here == f->home() && f->ended_here() != join_possible) {
+  if (here != nullptr && f->is_pinned_to(here) && f->ended_here() != join_possible) {
     return here->take_ended(f);
   }
   agent& self = current_agent();

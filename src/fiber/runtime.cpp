@@ -51,6 +51,7 @@ void run_worker(void* raw) { static_cast<worker*>(raw)->run(); }
 runtime_state::runtime_state(const runtime_options& how)
     : options(completed(how)),
       pool(how.stacks != nullptr ? *how.stacks : default_stack_pool()),
+      idle(std::make_shared<idle_workers>(options.workers)),
       blocking(options.most_blocking_threads, options.blocking_idle_time) {
   if (options.report_overflow) {
     overflow.emplace();
@@ -85,6 +86,18 @@ runtime_statistics runtime_state::statistics() const noexcept {
   return result;
 }
 
+worker_statistics runtime_state::statistics(const worker& of) const noexcept {
+  const auto now = [](const platform::atomic<std::uint64_t>& counter) {
+    return counter.load(platform::memory_order_relaxed);
+  };
+  return {.spawned = now(of.spawned),
+          .ended = now(of.ended),
+          .thefts = now(of.counters.thefts),
+          .stolen = now(of.counters.stolen),
+          .parks = now(of.counters.parks),
+          .wakes = now(of.counters.wakes)};
+}
+
 void runtime_state::notify_all() noexcept {
   for (const auto& w : workers) {
     w->io->notify();
@@ -108,25 +121,32 @@ stack_result stack_for_fiber(worker* here, runtime_state& owner, std::size_t sta
 }
 
 worker* choose_worker(worker* here, runtime_state& owner, int which) noexcept {
-  if (which == spawn_options::current_worker && here != nullptr) {
+  const bool unnamed = which == spawn_options::current_worker || which == spawn_options::any_worker;
+  if (unnamed && here != nullptr) {
     return here;
   }
   const std::size_t count = owner.workers.size();
-  if (which == spawn_options::current_worker || which == spawn_options::any_worker) {
+  if (unnamed) {
     return owner.workers[owner.next_worker.fetch_add(1, platform::memory_order_relaxed) % count].get();
   }
   return which >= 0 && static_cast<std::size_t>(which) < count ? owner.workers[static_cast<std::size_t>(which)].get()
                                                                : nullptr;
 }
 
-void launch_elsewhere(worker* here, worker* to, fiber_control* f) noexcept {
+void launch_slow(worker* here, worker* to, fiber_control* f) noexcept {
   if (here != nullptr) {
     here->count(here->spawned);
   } else {
     to->owner.spawned_by_threads.fetch_add(1, platform::memory_order_release);
   }
   check_not_forked(to->owner);
-  to->hand_over_from_outside(f);
+  if (!f->floats()) {
+    to->hand_over_from_outside(f);
+  } else if (to == here) {
+    to->offer(f);
+  } else {
+    to->offer_from_outside(f);
+  }
 }
 
 }  // namespace detail
@@ -187,5 +207,9 @@ runtime::~runtime() {
 }
 
 runtime_statistics runtime::statistics() const noexcept { return state_->statistics(); }
+
+worker_statistics runtime::statistics(std::size_t worker) const {
+  return state_->statistics(*state_->workers.at(worker));
+}
 
 }  // namespace pirn::inline PIRN_ABI

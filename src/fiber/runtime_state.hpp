@@ -22,11 +22,15 @@ class runtime_state {
   /// equal sums mean that nothing was alive in between.
   [[nodiscard]] bool finished() const noexcept;
   [[nodiscard]] runtime_statistics statistics() const noexcept;
+  [[nodiscard]] worker_statistics statistics(const worker& of) const noexcept;
   void notify_all() noexcept;
+  /// Whether some worker has fibers ready that others may take. A hint, but behind a heavy fence none is missed.
+  [[nodiscard]] bool has_stealable() const noexcept;
 
   runtime_options options;
   const unsigned generation = generation_of_process();
   guarded_pool& pool;
+  std::shared_ptr<idle_workers> idle;
   std::vector<std::unique_ptr<worker>> workers;
   blocking_pool blocking;  ///< after the workers, whose fibers its threads wake
   platform::atomic<unsigned> next_worker{0};

@@ -147,7 +147,9 @@ void scope::open(const scope_options& how) {
     expiry_.when = deadline_;
     expiry_.target = this;
     expiry_.call = [](call_timer& due) noexcept { static_cast<expiry&>(due).target->stop(wake_reason::expired); };
-    static_cast<detail::fiber_control&>(opener_).home()->timers.insert(expiry_);
+    auto& opener = static_cast<detail::fiber_control&>(opener_);
+    tied_ = opener.tie();
+    opener.home()->timers.insert(expiry_);
   }
 }
 
@@ -167,6 +169,9 @@ void scope::close() noexcept {
   }
   if (expiry_.armed()) {
     static_cast<detail::fiber_control&>(opener_).home()->timers.cancel(expiry_);
+  }
+  if (tied_) {
+    static_cast<detail::fiber_control&>(opener_).untie();
   }
   // Once none of these is left, nobody can stop the scope any more.
   watch_ = {};

@@ -32,8 +32,11 @@ worker::worker(runtime_state& state, unsigned number)
     : queue(state.options.woken_bound),
       stacks(state.pool, state.options.stack_size, stacks_at_hand(state)),
       io(state.options.make_engine()),
+      idle(state.idle),
       owner(state),
-      index(number) {}
+      index(number) {
+  idle->introduce(index, io);
+}
 
 void worker::reserve_ids() noexcept {
   next_id = ids_reserved.fetch_add(ids_at_a_time, platform::memory_order_relaxed);
@@ -97,17 +100,21 @@ void worker::run() noexcept {
   enter_dumps(*this);
   owner.started.fetch_add(1, platform::memory_order_release);
   platform::futex_wake(&owner.started, 1);
-  platform::time_point last_poll = last_look_ = platform::now();
+  last_poll_ = last_look_ = platform::now();
   for (;;) {
     check_not_forked(owner);
     announce_ended();
     take_incoming();
     const platform::time_point now = platform::now();
     timers.fire(now);
+    take_share();
     if (queue.has_ready()) {
-      if (now - last_poll >= look_interval) {
+      if (searching_) {
+        stop_searching();
+      }
+      if (now - last_poll_ >= look_interval) {
         io->poll(now);
-        last_poll = now;
+        last_poll_ = now;
       }
       adapt(now);
       last_look_ = now;
@@ -118,11 +125,8 @@ void worker::run() noexcept {
     if (owner.finished()) {
       break;
     }
-    if (incoming.park()) {
-      io->poll(timers.next());
-      last_poll = platform::now();
-      // Whoever hands something over now need not notify: this worker looks before it sleeps again.
-      incoming.unpark();
+    if (!find_work()) {
+      park();
     }
   }
   owner.notify_all();
@@ -143,6 +147,10 @@ worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, commit
 
 void yield_slow(worker* w) noexcept {
   run_node* const self = w->queue.running();
+  if (w->switches_spent() && static_cast<fiber_control*>(self)->floats() && w->idle->any()) [[unlikely]] {
+    offer_running(w);
+    return;
+  }
   run_node* const next = w->switches_spent() ? w->queue.pause() : w->queue.rotate_slow();
   if (next == self) {
     return;

@@ -281,7 +281,10 @@ result<std::int64_t> descriptor::perform(io_direction direction, platform::time_
 
 namespace {
 
-std::int64_t outcome_of(ssize_t returned) noexcept { return returned >= 0 ? returned : -std::int64_t{errno}; }
+// Never inlined: where a caller waits in between, which may migrate it, the address of errno is not the same again.
+PIRN_NOINLINE std::int64_t outcome_of(ssize_t returned) noexcept {
+  return returned >= 0 ? returned : -std::int64_t{errno};
+}
 
 result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
   if (!done) {

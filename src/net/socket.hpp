@@ -11,8 +11,10 @@
 
 namespace pirn::inline PIRN_ABI::detail {
 
-inline std::error_code last_error() noexcept { return {errno, std::system_category()}; }
-inline std::int64_t outcome_of(std::int64_t returned) noexcept {
+// Neither is inlined: where a caller waits in between, which may migrate it, the address of errno is not the same
+// again.
+PIRN_NOINLINE inline std::error_code last_error() noexcept { return {errno, std::system_category()}; }
+PIRN_NOINLINE inline std::int64_t outcome_of(std::int64_t returned) noexcept {
   return returned >= 0 ? returned : -std::int64_t{errno};
 }
 

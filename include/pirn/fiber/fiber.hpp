@@ -25,10 +25,17 @@ struct spawn_options {
   int worker = current_worker;
   /// A stop that is requested through this token ends the fiber's stoppable waits, as `fiber::request_stop` does.
   stop_token stop = {};
+  /// Whether any worker may go on with the fiber whenever it is ready, wherever `worker` has it begin. What the body
+  /// calls must bear that: an address of a thread-local variable (`errno` and what the C library keeps per thread
+  /// included) that was taken before a suspension point is another thread's after it, and compilers take such an
+  /// address early and keep it, also across calls, without a word of it in the source. So use them only in functions
+  /// that contain no suspension point and are not inlined into one that does, and hold no std::mutex while suspended.
+  bool migratable = false;
 
-  /// The calling fiber's own worker; from a plain thread as `any_worker`.
+  /// The calling fiber's own worker; from a plain thread each worker of the runtime in turn.
   static constexpr int current_worker = -1;
-  /// Each worker of the runtime in turn.
+  /// Whichever has nothing else to do: the calling fiber's own worker unless another one takes it before it has begun.
+  /// Where it has begun it stays, unless it is migratable.
   static constexpr int any_worker = -2;
 };
 
@@ -47,8 +54,8 @@ stack_result stack_for_fiber(worker* here, runtime_state& owner, std::size_t sta
 /// Finds the worker that `which` names; null if there is none.
 worker* choose_worker(worker* here, runtime_state& owner, int which) noexcept;
 std::uint64_t make_foreign_id() noexcept;
-/// Makes a new fiber ready on `to`, spawned by `here` or, if null, by a plain thread.
-void launch_elsewhere(worker* here, worker* to, fiber_control* f) noexcept;
+/// Makes a new fiber that has settled in `to` ready; spawned by `here` or, if null, by a plain thread.
+void launch_slow(worker* here, worker* to, fiber_control* f) noexcept;
 /// Ends the fiber's stoppable waits, present and later, and those of its scopes. Any thread.
 void stop_fiber(fiber_control* f, wake_reason why) noexcept;
 void follow_token(fiber_control* f, const stop_token& token) noexcept;
@@ -280,11 +287,14 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, 
     follow_token(f, how.stop);
   }
   kind.adopt(f);
-  f->settle_in(to);
-  if (to == here) {
+  const mobility moves = how.migratable                            ? mobility::migratable
+                         : how.worker == spawn_options::any_worker ? mobility::floating
+                                                                   : mobility::pinned;
+  f->settle_in(to, moves);
+  if (to == here && moves == mobility::pinned) {
     launch_here(here, f);
   } else {
-    launch_elsewhere(here, to, f);
+    launch_slow(here, to, f);
   }
   return f;
 }
@@ -356,7 +366,7 @@ class [[nodiscard]] fiber {
     std::uintptr_t outcome = f->join_word.load(platform::memory_order_acquire);
     if (!detail::has_ended(outcome)) {
       detail::worker* const here = detail::current_worker();
-      if (here == nullptr || here != f->home()) {
+      if (here == nullptr || !f->is_pinned_to(here)) {
         outcome = await_stranger();
       } else if (f->ended_here() != detail::join_possible) {
         outcome = here->take_ended(f);

@@ -46,7 +46,18 @@ struct runtime_statistics {
   std::size_t blocking_threads = 0;
 };
 
-/// Owns workers. Fibers stay on the worker that they were spawned on. Any thread or fiber may call the members.
+/// What one worker of a runtime has done, at one moment; each number only rises.
+struct worker_statistics {
+  std::uint64_t spawned = 0;  ///< fibers that its fibers have spawned
+  std::uint64_t ended = 0;    ///< fibers that have ended on it
+  std::uint64_t thefts = 0;   ///< times that it took fibers from another worker
+  std::uint64_t stolen = 0;   ///< fibers that it took so
+  std::uint64_t parks = 0;    ///< times that it had nothing to do and slept
+  std::uint64_t wakes = 0;    ///< times that it woke another worker to steal
+};
+
+/// Owns workers. A fiber stays on the worker where it began unless it is migratable. Any thread or fiber may call the
+/// members.
 class runtime {
  public:
   /// Starts the workers. Throws std::system_error (threads, file descriptors, memory; not_supported under a hardware
@@ -101,6 +112,8 @@ class runtime {
   /// fibers run, also where one never yields: each worker is interrupted by a signal (SIGURG). Not async-signal-safe.
   void dump(int descriptor = 2) noexcept;
   [[nodiscard]] runtime_statistics statistics() const noexcept;
+  /// Of one worker. Throws std::out_of_range.
+  [[nodiscard]] worker_statistics statistics(std::size_t worker) const;
 
  private:
   friend class scope;

@@ -316,7 +316,8 @@ class scope : detail::stop_link {
   std::vector<std::exception_ptr> others_;
   std::optional<stop_callback<stopper>> token_;
   expiry expiry_;
-  fiber watch_;  ///< waits for the deadline of a scope that a plain thread opened
+  bool tied_ = false;  ///< this scope keeps its opener on the worker that has the timer
+  fiber watch_;        ///< waits for the deadline of a scope that a plain thread opened
 };
 
 /// In a handler of what `scope::join` and others rethrew: what the other children threw, in order of time. Empty in any

@@ -8,6 +8,17 @@
 
 #include "pirn/fiber/detail/worker.hpp"
 
+namespace pirn::inline PIRN_ABI {
+
+/// Why a fiber did not move to another worker.
+enum class migrate_error : std::uint8_t {
+  not_migratable = 1,  ///< it was not spawned so, or the caller is a plain thread
+  no_such_worker = 2,
+  has_deadline = 3,  ///< it has a scope with a deadline open, whose timer belongs to the worker
+};
+
+}  // namespace pirn::inline PIRN_ABI
+
 namespace pirn::inline PIRN_ABI::this_fiber {
 
 /// Lets the other ready fibers of this worker run first. Suspension point. About as long as a function call.
@@ -32,6 +43,10 @@ PIRN_ALWAYS_INLINE void yield() noexcept {
 /// shorter. Suspension point.
 [[nodiscard]] std::expected<void, wait_error> sleep_until(platform::time_point when) noexcept;
 [[nodiscard]] std::expected<void, wait_error> sleep_for(platform::duration how_long) noexcept;
+
+/// Goes on on the worker with that index; from there the caller, which must be migratable, moves on as ever. Suspension
+/// point, which no stop ends, unless it is there already or there is an error.
+[[nodiscard]] std::expected<void, migrate_error> migrate_to(std::size_t worker) noexcept;
 
 /// The fiber's number, unique in its process and never reused; 0 on a plain thread.
 [[nodiscard]] std::uint64_t id() noexcept;

@@ -54,6 +54,13 @@ PIRN_ALWAYS_INLINE bool has_ended(std::uintptr_t join_word) noexcept {
 
 struct fiber_control;
 
+/// How a fiber may move from worker to worker while it is ready.
+enum class mobility : std::uintptr_t {
+  pinned = 0,
+  floating = 1,    ///< until it has started
+  migratable = 3,  ///< always, except while it is tied
+};
+
 /// Ties a fiber to the stop token that it was spawned with.
 struct fiber_stop_link : stop_link {
   fiber_control* target = nullptr;
@@ -83,13 +90,25 @@ struct alignas(16) fiber_cold_part {
 struct fiber_control : run_node, agent {
   explicit fiber_control(std::uint64_t number, agent::kind what = agent::kind::fiber) noexcept : agent(what, number) {}
   // -- one cache line with the bases: what a wake-up and a switch touch
-  /// The worker that it belongs to; null for a block without a fiber, and for one whose end has been announced.
+  /// The worker that it belongs to; null for a block without a fiber, and for one whose end has been announced. Only
+  /// that worker resumes it, and it gets another one in two ways only: by that worker's own thread, or by a thief
+  /// inside of that worker's stealable queue.
   [[nodiscard]] PIRN_ALWAYS_INLINE worker* home() const noexcept {
-    return platform::atomic_ref<worker*>(const_cast<worker*&>(home_)).load(platform::memory_order_acquire);
+    return reinterpret_cast<worker*>(home_word() & ~mobility_bits);
+  }
+  /// Whether it will end on `w`, so that the fibers of that worker may look at it without atomic operations.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool is_pinned_to(const worker* w) const noexcept {
+    return home_word() == reinterpret_cast<std::uintptr_t>(w);
   }
 
  private:
-  worker* home_;  ///< outlives the object in its block: the constructor leaves it null, for others may look
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::uintptr_t home_word() const noexcept {
+    return platform::atomic_ref<std::uintptr_t>(const_cast<std::uintptr_t&>(home_))
+        .load(platform::memory_order_acquire);
+  }
+  /// A `worker*`, and how it may move. Outlives the object in its block: the constructor leaves it null, for others may
+  /// look.
+  std::uintptr_t home_;
 
  public:
   // -- the next line, which leaves room for a callable of three words
@@ -137,11 +156,35 @@ struct fiber_control : run_node, agent {
   /// Whether a fiber that has a home has not ended. Its own worker's thread only, where it may interrupt anything.
   [[nodiscard]] bool lives() const noexcept { return ended_here() == join_possible; }
   /// From here on who lists the fibers of `on` finds it.
-  PIRN_ALWAYS_INLINE void settle_in(worker* on) noexcept {
-    platform::atomic_ref<worker*>(home_).store(on, platform::memory_order_release);
+  PIRN_ALWAYS_INLINE void settle_in(worker* on, mobility how = mobility::pinned) noexcept {
+    set_home(reinterpret_cast<std::uintptr_t>(on) | static_cast<std::uintptr_t>(how));
   }
+  /// The same for one that moves there, and may move on.
+  void move_to(worker* on) noexcept { set_home(reinterpret_cast<std::uintptr_t>(on) | (home_word() & mobility_bits)); }
+  /// Its worker is about to run it for the first time, or again: unless it is migratable it stays.
+  void begin_here() noexcept {
+    if (!migratable()) {
+      settle_in(home());
+    }
+  }
+  /// Whether any worker may run it next, once it is ready.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool floats() const noexcept {
+    return (home_word() & (static_cast<std::uintptr_t>(mobility::floating) | tied_bit)) ==
+           static_cast<std::uintptr_t>(mobility::floating);
+  }
+  [[nodiscard]] bool migratable() const noexcept { return mobility_is(mobility::migratable); }
+  [[nodiscard]] bool tied() const noexcept { return (home_word() & tied_bit) != 0; }
+  /// Keeps the running fiber on its worker until `untie`, while that has timers of it. False if it stays anyway.
+  [[nodiscard]] bool tie() noexcept {
+    if (!migratable() || tied()) {
+      return false;
+    }
+    set_home(home_word() | tied_bit);
+    return true;
+  }
+  void untie() noexcept { set_home(home_word() & ~tied_bit); }
   /// It has ended, and is about to be known to others, who may put another into the block.
-  PIRN_ALWAYS_INLINE void leave_block() noexcept { settle_in(nullptr); }
+  PIRN_ALWAYS_INLINE void leave_block() noexcept { set_home(0); }
 
   /// The part that is made when first needed, on the fiber's stack: by the spawner before the fiber runs, else by the
   /// fiber. From then on the stack stays until the fiber is joined.
@@ -176,6 +219,14 @@ struct fiber_control : run_node, agent {
   void destroy_cold() noexcept;
 
  private:
+  static constexpr std::uintptr_t tied_bit = 4;
+  static constexpr std::uintptr_t mobility_bits = 7;
+  [[nodiscard]] bool mobility_is(mobility how) const noexcept {
+    return (home_word() & static_cast<std::uintptr_t>(how)) == static_cast<std::uintptr_t>(how);
+  }
+  PIRN_ALWAYS_INLINE void set_home(std::uintptr_t word) noexcept {
+    platform::atomic_ref<std::uintptr_t>(home_).store(word, platform::memory_order_release);
+  }
   /// At the very top of the stack, above the first frame.
   [[nodiscard]] PIRN_ALWAYS_INLINE fiber_cold_part* cold_place() const noexcept {
     return reinterpret_cast<fiber_cold_part*>(static_cast<char*>(memory.top()) - sizeof(fiber_cold_part));

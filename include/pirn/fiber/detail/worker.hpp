@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "pirn/fiber/detail/block_cache.hpp"
-#include "pirn/fiber/detail/run_queue.hpp"
+#include "pirn/fiber/detail/idle_workers.hpp"
+#include "pirn/fiber/detail/stealable_queue.hpp"
 #include "pirn/fiber/engine.hpp"
 #include "pirn/fiber/timer.hpp"
 #include "pirn/stack/guarded_pool.hpp"
@@ -27,6 +28,14 @@ struct exceptions_in_flight {
     return reinterpret_cast<std::uintptr_t>(caught) | uncaught;
   }
   [[nodiscard]] PIRN_ALWAYS_INLINE bool any() const noexcept { return bits() != 0; }
+};
+
+/// What a worker counts; written by it alone.
+struct worker_counters {
+  platform::atomic<std::uint64_t> stolen{0};
+  platform::atomic<std::uint64_t> thefts{0};
+  platform::atomic<std::uint64_t> parks{0};
+  platform::atomic<std::uint64_t> wakes{0};
 };
 
 /// Looks like some.
@@ -54,10 +63,13 @@ class alignas(64) worker {
   platform::atomic<std::uint64_t> spawned{0};
   platform::atomic<std::uint64_t> ended{0};
   platform::atomic<int> thread_id{0};  ///< the kernel's, while the thread runs; for dumps and debuggers
+  worker_counters counters;
   // -- shared
   alignas(64) inbox incoming;
+  alignas(64) stealable_queue stealable;
   // -- constant after start
-  std::shared_ptr<engine> io;  ///< shared with descriptors that may outlive the runtime
+  std::shared_ptr<engine> io;          ///< shared with descriptors that may outlive the runtime
+  std::shared_ptr<idle_workers> idle;  ///< of the runtime; shared with threads that wake fibers
   runtime_state& owner;
   unsigned index;
   platform::thread thread;
@@ -77,6 +89,11 @@ class alignas(64) worker {
       kept->notify();
     }
   }
+
+  /// Makes one of its fibers that float ready for any worker. Its own thread only.
+  void offer(fiber_control* f) noexcept;
+  /// The same from any other thread: the fiber may be the last one, and the runtime gone before this returns.
+  void offer_from_outside(fiber_control* f) noexcept;
 
   /// Keeps a fiber that has ended while nobody waited for it: a handle on this worker finds it so without an atomic
   /// operation, and the scheduler's next look announces it to all others.
@@ -120,6 +137,15 @@ class alignas(64) worker {
   void take_incoming() noexcept;
   void adapt(platform::time_point now) noexcept;
   void resume_next() noexcept;
+  /// Takes some of its own fibers that float.
+  void take_share() noexcept;
+  bool take_floating() noexcept;
+  /// Takes fibers that float from other workers. True if it may have something to do now.
+  bool find_work() noexcept;
+  bool steal_from(worker& victim) noexcept;
+  void stop_searching() noexcept;
+  /// Sleeps until there may be something to do.
+  void park() noexcept;
 
   static constexpr int most_switches_per_look = 1024;
 
@@ -128,7 +154,10 @@ class alignas(64) worker {
   std::unique_ptr<fiber_control*[]> ended_ = std::make_unique<fiber_control*[]>(2 * most_switches_per_look);
   fiber_control** last_ended_ = ended_.get();
   int switches_per_look_ = 64;
+  bool searching_ = false;  ///< whether it counts as one of `idle_workers` that search
   platform::time_point last_look_;
+  platform::time_point last_poll_;
+  platform::random random_{platform::random_seed()};
 };
 
 /// The worker of the calling OS thread, or null on a plain thread.
@@ -199,6 +228,8 @@ PIRN_ALWAYS_INLINE worker* suspend(worker* w, const wait_options& what, commit* 
 /// The parts of a yield that are not its fast path: fibers woken or not started, a look at the outside, exceptions in
 /// flight.
 void yield_slow(worker* w) noexcept;
+/// Takes the running fiber, which floats, off the worker and makes it ready for any.
+void offer_running(worker* w) noexcept;
 
 }  // namespace detail
 }  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,64 @@
+// Which workers of a runtime sleep and how many look for work, and whom new work wakes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "pirn/fiber/engine.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// The throttle of wake-ups, after the schedulers of Go and tokio: new work wakes a worker only if none is searching,
+/// and a worker that has found something while nobody else searches looks whether there is more, and then wakes the
+/// next. docs/scheduler.md has the states and says why no wake-up is lost. Any thread may call; shared with threads
+/// that wake somebody, since the runtime may be gone before they return.
+class idle_workers {
+ public:
+  explicit idle_workers(unsigned workers);
+  idle_workers(const idle_workers&) = delete;
+  idle_workers& operator=(const idle_workers&) = delete;
+
+  /// The engine by whose `notify` the worker wakes. Before there are threads.
+  void introduce(unsigned worker, std::shared_ptr<engine> io) noexcept { engines_[worker] = std::move(io); }
+
+  /// From now on workers must look for work of others before they sleep. Before the first such work is queued.
+  void expect_work() noexcept {
+    if (!expected_.load(platform::memory_order_acquire)) [[unlikely]] {
+      // Dekker with a worker that falls asleep: it announces that and then reads this.
+      expected_.exchange(true, platform::memory_order_seq_cst);
+    }
+  }
+  [[nodiscard]] bool work_expected() const noexcept { return expected_.load(platform::memory_order_seq_cst); }
+  /// After work was queued that any worker may take: wakes one that sleeps unless one is searching. True if it did.
+  bool wake_one() noexcept;
+  /// Whether some worker sleeps or searches. A hint.
+  [[nodiscard]] bool any() const noexcept;
+
+  // -- for a worker about itself
+  /// Begins to search. False if enough others do: half of all that are awake and busy would only be in each other's
+  /// way.
+  [[nodiscard]] bool try_search() noexcept;
+  void search() noexcept { searching_.fetch_add(1, platform::memory_order_seq_cst); }
+  /// Ends to search. True if nobody searches any more: what is queued since this worker has looked is its business.
+  bool end_search() noexcept { return searching_.fetch_sub(1, platform::memory_order_seq_cst) == 1; }
+  /// Announces that it is about to sleep; ends its search. Then it must look at all queues, behind a heavy fence.
+  void announce(unsigned worker, bool searching) noexcept;
+  /// It is awake. True if somebody has woken it for work: it is searching then.
+  bool retract(unsigned worker) noexcept;
+
+ private:
+  static constexpr unsigned bits = 64;
+  static constexpr unsigned nobody = ~0U;
+  [[nodiscard]] static std::uint64_t bit(unsigned worker) noexcept { return std::uint64_t{1} << worker % bits; }
+  [[nodiscard]] unsigned sleeper() const noexcept;
+  bool wake_sleeper() noexcept;
+
+  /// Workers that look for work of others, and those that are being woken to do so.
+  alignas(64) platform::atomic<std::uint32_t> searching_{0};
+  platform::atomic<bool> expected_{false};
+  std::vector<platform::atomic<std::uint64_t>> asleep_;  ///< a bit for each worker; cleared by who wakes it, or itself
+  std::vector<std::shared_ptr<engine>> engines_;
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,170 @@
+// The ready fibers of one worker that any other worker of the runtime may take.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "pirn/fiber/detail/run_queue.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// A list, first in first out, of fibers that `float`: linked by `next`, so that a push cannot fail. Its owner and one
+/// thief at a time exclude each other as in the work stealing of Cilk-5 (Frigo, Leiserson and Randall 1998), where a
+/// thief takes a lock and the owner only says that it is inside; and the owner's fence is left to the thief, which
+/// makes one for all threads (Ladan-Mozes, Lee and Vyukov 2011). Nobody waits for anybody: a thief that meets the owner
+/// goes elsewhere, and an owner that meets a thief pushes to the inbox of the queue, which whoever is next inside
+/// empties into the list. A node is only looked at by who is inside, so that it may go with its fiber.
+class stealable_queue {
+ public:
+  /// How many fibers a thief takes at most.
+  static constexpr std::size_t most_stolen = 32;
+
+  stealable_queue() = default;
+  stealable_queue(const stealable_queue&) = delete;
+  stealable_queue& operator=(const stealable_queue&) = delete;
+
+  /// Behind all others, or nearly so if a thief is inside. The owner only. Then somebody must be woken for it.
+  void push(run_node* node) noexcept {
+    if (!enter()) {
+      push_from_outside(node);
+      return;
+    }
+    append(node, node, 1);
+    leave();
+  }
+  /// The same from any thread.
+  void push_from_outside(run_node* node) noexcept { static_cast<void>(outside_.push(node)); }
+  /// The oldest; null if there is none, or a thief is inside. The owner only.
+  [[nodiscard]] run_node* take() noexcept {
+    if (empty() || !enter()) {
+      return nullptr;
+    }
+    absorb();
+    run_node* oldest = nullptr;
+    if (const std::size_t size = size_.load(platform::memory_order_relaxed); size != 0) {  // not all stolen meanwhile
+      oldest = first_;
+      first_ = oldest->next;
+      set_size(size - 1);
+    }
+    leave();
+    return oldest;
+  }
+
+  /// Whether there is nothing, by plain loads. Any thread; for others than the owner a hint.
+  [[nodiscard]] bool empty() const noexcept {
+    return size_.load(platform::memory_order_relaxed) == 0 && outside_.empty();
+  }
+  /// Whether it is worth a thief's fence. A hint.
+  [[nodiscard]] bool worth_a_look() const noexcept {
+    return !empty() && owner_.load(platform::memory_order_relaxed) != held;
+  }
+  /// Takes the older half, at least one and at most `most_stolen`, linked by `next` in order of age; null if there is
+  /// none, or the owner or another thief is inside. They belong to `thief` then. Any worker but the owner; one fence of
+  /// all threads.
+  [[nodiscard]] run_node* steal(worker* thief) noexcept {
+    if (thief_.exchange(true, platform::memory_order_acq_rel)) {
+      return nullptr;
+    }
+    platform::heavy_fence();  // orders the store above before the load below, and in `enter` the same the other way
+    run_node* oldest = nullptr;
+    if (owner_.load(platform::memory_order_acquire) == outside) {
+      absorb();
+      oldest = cut_half(thief);
+    }
+    thief_.store(false, platform::memory_order_release);
+    return oldest;
+  }
+
+  /// Keeps thieves out while the owner's thread prints its fibers, where it may have interrupted anything. False if a
+  /// thief does not leave: it may be what the same signal has interrupted.
+  class hold {
+   public:
+    explicit hold(stealable_queue& queue) noexcept
+        : queue_(queue), before_(queue.owner_.load(platform::memory_order_relaxed)) {
+      queue_.owner_.store(held, platform::memory_order_relaxed);
+      platform::light_fence();
+      for (int looks = 0; (alone_ = !queue_.thief_.load(platform::memory_order_acquire)) == false; ++looks) {
+        if (looks == most_looks) {
+          break;
+        }
+        platform::yield_thread();
+      }
+    }
+    ~hold() { queue_.owner_.store(before_, platform::memory_order_release); }
+    hold(const hold&) = delete;
+    hold& operator=(const hold&) = delete;
+    [[nodiscard]] bool alone() const noexcept { return alone_; }
+
+   private:
+    static constexpr int most_looks = 10'000;
+    stealable_queue& queue_;
+    std::uint8_t before_;
+    bool alone_ = false;
+  };
+
+ private:
+  static constexpr std::uint8_t outside = 0;
+  static constexpr std::uint8_t inside = 1;
+  static constexpr std::uint8_t held = 2;
+
+  [[nodiscard]] bool enter() noexcept {
+    owner_.store(inside, platform::memory_order_relaxed);
+    platform::light_fence();
+    if (thief_.load(platform::memory_order_acquire)) {
+      leave();
+      return false;
+    }
+    return true;
+  }
+  /// Release: the next thief sees the list as it is.
+  void leave() noexcept { owner_.store(outside, platform::memory_order_release); }
+
+  // -- for who is inside
+  void set_size(std::size_t size) noexcept { size_.store(size, platform::memory_order_relaxed); }
+  void append(run_node* first, run_node* last, std::size_t count) noexcept {
+    const std::size_t size = size_.load(platform::memory_order_relaxed);
+    (size == 0 ? first_ : last_->next) = first;
+    last_ = last;
+    set_size(size + count);
+  }
+  void absorb() noexcept {
+    if (outside_.empty()) {
+      return;
+    }
+    run_node* const first = outside_.take_all();
+    run_node* last = first;
+    std::size_t count = 1;
+    for (; last->next != nullptr; last = last->next) {
+      ++count;
+    }
+    append(first, last, count);
+  }
+  run_node* cut_half(worker* thief) noexcept {
+    const std::size_t size = size_.load(platform::memory_order_relaxed);
+    if (size == 0) {
+      return nullptr;
+    }
+    const std::size_t count = std::min((size + 1) / 2, most_stolen);
+    run_node* const oldest = first_;
+    run_node* last = oldest;
+    static_cast<fiber_control*>(last)->move_to(thief);
+    for (std::size_t i = 1; i < count; ++i) {
+      last = last->next;
+      static_cast<fiber_control*>(last)->move_to(thief);
+    }
+    first_ = last->next;
+    last->next = nullptr;
+    set_size(size - count);
+    return oldest;
+  }
+
+  platform::atomic<std::uint8_t> owner_{outside};  ///< where the owner is; written by its thread
+  run_node* first_ = nullptr;                      ///< if the size is not 0; by who is inside, as the next two
+  run_node* last_ = nullptr;                       ///< the same
+  platform::atomic<std::size_t> size_{0};          ///< of the list
+  alignas(64) platform::atomic<bool> thief_{false};
+  inbox outside_;
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,68 @@
+#include "pirn/fiber/detail/idle_workers.hpp"
+
+#include <bit>
+
+namespace pirn::inline PIRN_ABI::detail {
+
+idle_workers::idle_workers(unsigned workers) : asleep_((workers + bits - 1) / bits), engines_(workers) {}
+
+unsigned idle_workers::sleeper() const noexcept {
+  for (unsigned word = 0; word < asleep_.size(); ++word) {
+    if (const std::uint64_t set = asleep_[word].load(platform::memory_order_relaxed); set != 0) {
+      return word * bits + static_cast<unsigned>(std::countr_zero(set));
+    }
+  }
+  return nobody;
+}
+
+bool idle_workers::any() const noexcept {
+  return searching_.load(platform::memory_order_relaxed) != 0 || sleeper() != nobody;
+}
+
+bool idle_workers::wake_one() noexcept {
+  // Before it: the work was queued. With the heavy fence between `announce` or `end_search` and the look at the queues.
+  platform::light_fence();
+  while (sleeper() != nobody) {
+    std::uint32_t none = 0;
+    if (!searching_.compare_exchange_strong(none, 1, platform::memory_order_seq_cst, platform::memory_order_seq_cst)) {
+      return false;
+    }
+    if (wake_sleeper()) {
+      return true;
+    }
+    // All that slept were woken otherwise meanwhile. Who has queued work since then has left it to this search.
+    end_search();
+  }
+  return false;
+}
+
+bool idle_workers::wake_sleeper() noexcept {
+  for (unsigned who = sleeper(); who != nobody; who = sleeper()) {
+    if ((asleep_[who / bits].fetch_and(~bit(who), platform::memory_order_seq_cst) & bit(who)) != 0) {
+      engines_[who]->notify();
+      return true;
+    }
+  }
+  return false;
+}
+
+bool idle_workers::try_search() noexcept {
+  if (2 * searching_.load(platform::memory_order_relaxed) >= engines_.size()) {
+    return false;
+  }
+  search();
+  return true;
+}
+
+void idle_workers::announce(unsigned worker, bool searching) noexcept {
+  asleep_[worker / bits].fetch_or(bit(worker), platform::memory_order_seq_cst);
+  if (searching) {
+    end_search();
+  }
+}
+
+bool idle_workers::retract(unsigned worker) noexcept {
+  return (asleep_[worker / bits].fetch_and(~bit(worker), platform::memory_order_seq_cst) & bit(worker)) == 0;
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail

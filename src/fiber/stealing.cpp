@@ -1,0 +1,174 @@
+// Fibers that go from worker to worker, and workers that have nothing else to do. docs/scheduler.md explains it.
+#include "fiber/runtime_state.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+namespace {
+
+// How long a worker looks for work of others before it sleeps: a few microseconds, about what sleeping and waking cost.
+constexpr int search_rounds = 16;
+constexpr int relaxes_per_round = 32;
+// Of the turns of a busy worker at least one in so many goes to a fiber that floats.
+constexpr int turns_per_floating = 64;
+
+}  // namespace
+
+void worker::offer(fiber_control* f) noexcept {
+  idle->expect_work();
+  stealable.push(f);
+  if (idle->wake_one()) {
+    count(counters.wakes);
+  }
+}
+
+void worker::offer_from_outside(fiber_control* f) noexcept {
+  const std::shared_ptr<idle_workers> kept = idle;
+  kept->expect_work();
+  stealable.push_from_outside(f);
+  static_cast<void>(kept->wake_one());
+}
+
+bool worker::take_floating() noexcept {
+  run_node* const node = stealable.take();
+  if (node == nullptr) {
+    return false;
+  }
+  auto* const f = static_cast<fiber_control*>(node);
+  f->begin_here();
+  queue.push_back(f);
+  return true;
+}
+
+void worker::take_share() noexcept {
+  int share = queue.has_ready() ? 1 + switches_per_look_ / turns_per_floating : 1;
+  while (share-- > 0 && take_floating()) {
+  }
+}
+
+bool runtime_state::has_stealable() const noexcept {
+  for (const auto& each : workers) {
+    if (each->stealable.worth_a_look()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void worker::stop_searching() noexcept {
+  searching_ = false;
+  if (idle->end_search()) {
+    platform::heavy_fence();
+    if (owner.has_stealable() && idle->wake_one()) {
+      count(counters.wakes);
+    }
+  }
+}
+
+bool worker::steal_from(worker& victim) noexcept {
+  // It ends to search first: then the fence of the theft also serves the look at what was queued meanwhile.
+  searching_ = false;
+  const bool last = idle->end_search();
+  run_node* node = victim.stealable.steal(this);
+  if (node == nullptr) {
+    idle->search();
+    searching_ = true;
+    return false;
+  }
+  count(counters.thefts);
+  for (bool first = true; node != nullptr; first = false) {
+    auto* const f = static_cast<fiber_control*>(node);
+    node = node->next;
+    count(counters.stolen);
+    if (first) {
+      f->begin_here();
+      queue.push_back(f);
+    } else {
+      stealable.push(f);
+    }
+  }
+  if (last && owner.has_stealable() && idle->wake_one()) {
+    count(counters.wakes);
+  }
+  return true;
+}
+
+bool worker::find_work() noexcept {
+  const std::size_t all = owner.workers.size();
+  if (all == 1 || !idle->work_expected()) {
+    return false;
+  }
+  if (!searching_) {
+    searching_ = idle->try_search();
+    if (!searching_) {
+      return false;
+    }
+  }
+  for (int round = 0; round < search_rounds; ++round) {
+    const std::size_t start = random_.next() % all;
+    for (std::size_t i = 0; i < all; ++i) {
+      worker& victim = *owner.workers[(start + i) % all];
+      if (&victim != this && victim.stealable.worth_a_look() && steal_from(victim)) {
+        return true;
+      }
+    }
+    if (!incoming.empty() || !stealable.empty()) {
+      return true;
+    }
+    for (int i = 0; i < relaxes_per_round; ++i) {
+      platform::relax();
+    }
+  }
+  return false;
+}
+
+void worker::park() noexcept {
+  idle->announce(index, searching_);
+  searching_ = false;
+  bool found = false;
+  if (idle->work_expected()) {
+    platform::heavy_fence();
+    found = owner.has_stealable();
+  }
+  if (!found && incoming.park()) {
+    count(counters.parks);
+    io->poll(timers.next());
+    last_poll_ = platform::now();
+    // Whoever hands something over now need not notify: this worker looks before it sleeps again.
+    incoming.unpark();
+  }
+  searching_ = idle->retract(index);
+  if (found) {
+    if (!searching_) {
+      idle->search();
+      searching_ = true;
+    }
+    platform::yield_thread();  // to a thief or an owner that was preempted inside of the queue
+  }
+}
+
+namespace {
+
+struct offer_commit : commit {
+  worker* here;
+  fiber_control* who;
+};
+
+}  // namespace
+
+void offer_running(worker* w) noexcept {
+  fiber_control* const self = running_fiber(w);
+  offer_commit publish{{[](commit* c) noexcept {
+                         auto* const request = static_cast<offer_commit*>(c);
+                         request->here->offer(request->who);  // which may resume it elsewhere at once
+                       }},
+                       w,
+                       self};
+  run_node* const next = w->queue.leave_to_scheduler();
+  if (w->exceptions->any()) {
+    switch_with_exceptions(w, self, next, &publish);
+  } else {
+    switch_nodes(w, self, next, &publish);
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,230 @@
+// The queue that thieves take from, and who is woken for it: both without a runtime.
+#include "pirn/fiber/detail/stealable_queue.hpp"
+
+#include <array>
+#include <deque>
+#include <numeric>
+#include <random>
+
+#include "fiber/support.hpp"
+#include "pirn/fiber/detail/idle_workers.hpp"
+
+namespace {
+
+using namespace pirn_test;
+using pirn::detail::fiber_control;
+using pirn::detail::idle_workers;
+using pirn::detail::run_node;
+using pirn::detail::stealable_queue;
+
+alignas(64) std::array<std::byte, 128> places;
+pirn::detail::worker* const owner = reinterpret_cast<pirn::detail::worker*>(places.data());
+pirn::detail::worker* const thief = reinterpret_cast<pirn::detail::worker*>(places.data() + 64);
+
+/// Fibers that float, numbered from 1.
+std::deque<fiber_control> make_fibers(std::uint64_t count) {
+  std::deque<fiber_control> all;
+  for (std::uint64_t i = 1; i <= count; ++i) {
+    all.emplace_back(i).settle_in(owner, pirn::detail::mobility::floating);
+  }
+  return all;
+}
+
+std::uint64_t number_of(const run_node* node) {
+  return node != nullptr ? static_cast<const fiber_control*>(node)->number() : 0;
+}
+
+TEST(stealable_queue, owner_and_thief_take_the_oldest) {
+  std::deque<fiber_control> all = make_fibers(10);
+  stealable_queue queue;
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(queue.take(), nullptr);
+  EXPECT_EQ(queue.steal(thief), nullptr);
+  for (std::size_t i = 0; i < 7; ++i) {
+    queue.push(&all[i]);
+  }
+  for (std::size_t i = 7; i < 10; ++i) {
+    queue.push_from_outside(&all[i]);
+  }
+  EXPECT_FALSE(queue.empty());
+  EXPECT_EQ(number_of(queue.take()), 1u);
+  std::uint64_t expected = 2;
+  for (const run_node* node = queue.steal(thief); node != nullptr; node = node->next) {
+    EXPECT_EQ(number_of(node), expected++);
+    EXPECT_EQ(static_cast<const fiber_control*>(node)->home(), thief);
+  }
+  EXPECT_EQ(expected, 7u);  // half of nine, rounded up
+  for (; expected <= 10; ++expected) {
+    const run_node* const node = queue.take();
+    EXPECT_EQ(number_of(node), expected);
+    EXPECT_EQ(static_cast<const fiber_control*>(node)->home(), owner);
+  }
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(stealable_queue, a_thief_takes_so_many_at_most) {
+  std::deque<fiber_control> all = make_fibers(1000);
+  stealable_queue queue;
+  for (fiber_control& each : all) {
+    queue.push_from_outside(&each);
+  }
+  std::size_t stolen = 0;
+  for (const run_node* node = queue.steal(thief); node != nullptr; node = node->next) {
+    ++stolen;
+  }
+  EXPECT_EQ(stolen, stealable_queue::most_stolen);
+  while (queue.take() != nullptr) {
+    ++stolen;
+  }
+  EXPECT_EQ(stolen, 1000u);
+}
+
+TEST(stealable_queue, who_holds_it_keeps_thieves_out) {
+  std::deque<fiber_control> all = make_fibers(2);
+  stealable_queue queue;
+  queue.push(&all[0]);
+  queue.push(&all[1]);
+  {
+    const stealable_queue::hold held(queue);
+    EXPECT_TRUE(held.alone());
+    EXPECT_FALSE(queue.worth_a_look());
+    EXPECT_EQ(queue.steal(thief), nullptr);
+  }
+  EXPECT_TRUE(queue.worth_a_look());
+  EXPECT_EQ(number_of(queue.steal(thief)), 1u);
+}
+
+TEST(stealable_queue, each_fiber_goes_to_one) {
+  constexpr int thieves = 2;
+  const auto count = static_cast<std::uint64_t>(scaled(200'000));
+  std::deque<fiber_control> all = make_fibers(count);
+  stealable_queue queue;
+  std::vector<std::atomic<int>> taken(count + 1);
+  std::atomic<std::uint64_t> sum = 0;
+  std::atomic<std::uint64_t> thefts = 0;
+  const auto take = [&](const run_node* node) {
+    ++taken[number_of(node)];
+    ++sum;
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < thieves; ++t) {
+      threads.emplace_back([&] {
+        while (sum < count) {
+          if (!queue.worth_a_look()) {
+            std::this_thread::yield();
+            continue;
+          }
+          for (run_node* node = queue.steal(thief); node != nullptr; ++thefts) {
+            run_node* const next = node->next;
+            take(node);
+            node = next;
+          }
+        }
+      });
+    }
+    threads.emplace_back([&] {  // a third of them comes from outside
+      for (std::uint64_t i = 0; i < count; i += 3) {
+        queue.push_from_outside(&all[i]);
+      }
+    });
+    std::minstd_rand random(5);  // NOLINT(bugprone-random-generator-seed): the same each time
+    for (std::uint64_t i = 0; i < count; ++i) {
+      if (i % 3 != 0) {
+        queue.push(&all[i]);
+      }
+      if (random() % 4 == 0) {
+        if (const run_node* const node = queue.take()) {
+          take(node);
+        }
+      }
+    }
+    while (sum < count) {
+      if (const run_node* const node = queue.take()) {
+        take(node);
+      }
+    }
+  }
+  EXPECT_GT(thefts, 0u);
+  for (std::uint64_t i = 1; i <= count; ++i) {
+    ASSERT_EQ(taken[i], 1) << i;
+  }
+}
+
+TEST(stealable_queue, owner_and_thief_meet_at_the_last_one) {
+  const int rounds = scaled(300'000);
+  std::deque<fiber_control> one = make_fibers(1);
+  stealable_queue queue;
+  std::atomic<int> taken = 0;
+  std::atomic<int> twice = 0;
+  std::atomic<int> offered = 0;
+  const auto take = [&] { twice += ++taken > offered ? 1 : 0; };
+  const std::jthread other([&] {
+    while (taken < rounds) {
+      if (queue.worth_a_look() && queue.steal(thief) != nullptr) {
+        take();
+      }
+    }
+  });
+  for (int i = 0; i < rounds; ++i) {
+    ++offered;
+    queue.push(&one.front());
+    while (taken <= i) {
+      if (queue.take() != nullptr) {
+        take();
+      }
+    }
+  }
+  EXPECT_EQ(twice, 0);
+}
+
+class counting_engine final : public pirn::engine {
+ public:
+  explicit counting_engine(int& count) : count_(count) {}
+  pirn::readiness* attach(int /*descriptor*/, std::error_code& /*error*/) noexcept override { return nullptr; }
+  void detach(pirn::readiness* /*handle*/) noexcept override {}
+  void poll(pirn::platform::time_point /*deadline*/) noexcept override {}
+  void notify() noexcept override { ++count_; }
+
+ private:
+  int& count_;
+};
+
+TEST(idle_workers, one_is_woken_at_a_time) {
+  constexpr unsigned workers = 70;  // more than a word has bits
+  std::array<int, workers> notified{};
+  idle_workers idle(workers);
+  for (unsigned i = 0; i < workers; ++i) {
+    idle.introduce(i, std::make_shared<counting_engine>(notified[i]));
+  }
+  EXPECT_FALSE(idle.any());
+  EXPECT_FALSE(idle.wake_one());  // all are awake
+  for (const unsigned sleeper : {3u, 68u, 69u}) {
+    idle.announce(sleeper, false);
+  }
+  EXPECT_TRUE(idle.wake_one());
+  EXPECT_EQ(notified[3], 1);
+  EXPECT_FALSE(idle.wake_one());  // that one will find it
+  EXPECT_TRUE(idle.retract(3));
+  EXPECT_TRUE(idle.end_search());
+  EXPECT_TRUE(idle.wake_one());
+  EXPECT_EQ(notified[68], 1);
+  EXPECT_TRUE(idle.retract(68));
+  idle.announce(68, true);         // it has found nothing
+  EXPECT_FALSE(idle.retract(69));  // something else wakes it
+  EXPECT_TRUE(idle.wake_one());
+  EXPECT_EQ(notified[68], 2);
+  EXPECT_EQ(notified[69], 0);
+  EXPECT_EQ(std::accumulate(notified.begin(), notified.end(), 0), 3);
+}
+
+TEST(idle_workers, not_more_than_half_search) {
+  idle_workers idle(4);
+  EXPECT_TRUE(idle.try_search());
+  EXPECT_TRUE(idle.try_search());
+  EXPECT_FALSE(idle.try_search());
+  EXPECT_FALSE(idle.end_search());
+  EXPECT_TRUE(idle.end_search());
+}
+
+}  // namespace
