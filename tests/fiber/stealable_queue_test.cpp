@@ -168,6 +168,7 @@ TEST(stealable_queue, owner_and_thief_meet_at_the_last_one) {
   });
   for (int i = 0; i < rounds; ++i) {
     ++offered;
+    one.front().next = &one.front();  // as a ring leaves it
     queue.push(&one.front());
     while (taken <= i) {
       if (queue.take() != nullptr) {
