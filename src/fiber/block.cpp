@@ -82,12 +82,13 @@ struct stoppable_commit : commit {
   fiber_control* who;
   std::uint64_t epoch;
   commit* publish;
+  bool stoppable;
   bool tied_until_published;
 };
 
 void open_to_stop(commit* c) noexcept {
   auto* const request = static_cast<stoppable_commit*>(c);
-  if (request->who->open_to_stop(request->epoch)) {
+  if (request->stoppable && request->who->open_to_stop(request->epoch)) {
     make_runnable(request->who);
   }
   // The fiber is not running, even if a stopper has queued it: its worker is here, and it is tied to that.
@@ -159,9 +160,9 @@ wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options,
   auto& f = static_cast<fiber_control&>(self);
   worker* const w = f.home();
   const bool timed = options.deadline != platform::never;
-  const bool tied = (timed || options.stoppable) && f.tie();
-  stoppable_commit open{{&open_to_stop}, &f, epoch, &publish, tied && !timed};
-  commit* const last_wish = options.stoppable ? &open : &publish;
+  const bool tied = f.tie();
+  stoppable_commit open{{&open_to_stop}, &f, epoch, &publish, options.stoppable, tied && !timed};
+  commit* const last_wish = options.stoppable || tied ? &open : &publish;
   if (!timed) {
     suspend(w, options, last_wish);
   } else {
