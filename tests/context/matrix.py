@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Builds and runs the conformance program under combinations of compilers and options.
 
-    matrix.py                    each option once, then every pair of options: what `./dev test` runs
+    matrix.py                    each option once, then every pair of options
+    matrix.py --once             each option once
     matrix.py --triples          every three options together
     matrix.py --product          every combination of all options, but not of an option's second form
     matrix.py --product --part 3/20    the third of twenty parts of it
@@ -161,6 +162,7 @@ def attempt(build, folder, source):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     extent = parser.add_mutually_exclusive_group()
+    extent.add_argument("--once", action="store_true", help="each option once")
     extent.add_argument("--triples", action="store_true", help="every three options together")
     extent.add_argument("--product", action="store_true", help="every combination of all options")
     parser.add_argument("--part", metavar="I/N", default="1/1", help="only every Nth build, from the Ith on")
@@ -173,7 +175,12 @@ def main():
         AXES["compiler"]["clang-22-libunwind"] = [
             *AXES["compiler"]["clang-22-libc++"], "-rtlib=compiler-rt", "-unwindlib=libunwind"
         ]
-    builds = product() if arguments.product else triples() if arguments.triples else pairs()
+    builds = (
+        product() if arguments.product
+        else triples() if arguments.triples
+        else list(each_once()) if arguments.once
+        else pairs()
+    )
     index, count = map(int, arguments.part.split("/"))
     builds = builds[index - 1 :: count]
     if arguments.list:
