@@ -69,7 +69,7 @@ TEST(channel, unbounded_never_waits_to_send_and_keeps_the_order) {
   int sent = 0;
   int received = 0;
   // Grows while there are values at the front, is emptied, goes round, grows again, and is destroyed with some.
-  for (const auto [more, fewer] : {std::pair(10, 5), {100, 90}, {3, 18}, {1000, 500}, {20, 520}, {5000, 10}}) {
+  for (const auto& [more, fewer] : {std::pair(10, 5), {100, 90}, {3, 18}, {1000, 500}, {20, 520}, {5000, 10}}) {
     for (int i = 0; i < more; ++i) {
       ASSERT_TRUE(c.try_send(std::make_unique<int>(sent++)).has_value());
     }

@@ -224,8 +224,8 @@ struct fiber_control : run_node, agent {
   [[nodiscard]] bool mobility_is(mobility how) const noexcept {
     return (home_word() & static_cast<std::uintptr_t>(how)) == static_cast<std::uintptr_t>(how);
   }
-  PIRN_ALWAYS_INLINE void set_home(std::uintptr_t word) noexcept {
-    platform::atomic_ref<std::uintptr_t>(home_).store(word, platform::memory_order_release);
+  PIRN_ALWAYS_INLINE void set_home(std::uintptr_t value) noexcept {
+    platform::atomic_ref<std::uintptr_t>(home_).store(value, platform::memory_order_release);
   }
   /// At the very top of the stack, above the first frame.
   [[nodiscard]] PIRN_ALWAYS_INLINE fiber_cold_part* cold_place() const noexcept {
