@@ -1,6 +1,7 @@
 // One program per primitive: fibers of several workers and plain threads do what the primitive allows in random order,
 // with deadlines that pass, and one fiber after the other is stopped and replaced. Seeds are fixed; what the machine
 // does in between is not.
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <mutex>
@@ -320,7 +321,9 @@ TEST(primitives_stress, select) {
     auto value = std::make_unique<long>(mine);
     number got;
     const auto give = [&](pirn::channel<number>& to) { return send(to, static_cast<number&&>(value)); };
-    const auto limit = [&] { return pirn::until(some_time(random)); };
+    // Never `never`: at the end the last ones have nobody left to meet.
+    const auto soon = [&] { return std::min(some_time(random), clock::now() + 1ms); };
+    const auto limit = [&] { return pirn::until(soon()); };
     pirn::selection s{};
     std::size_t sending = 0;
     std::size_t passing = 9;  // the case of the token
@@ -346,10 +349,10 @@ TEST(primitives_stress, select) {
         passing = 3;
         break;
       case 5:
-        s = {0, wide.send(static_cast<number&&>(value), some_time(random))};
+        s = {0, wide.send(static_cast<number&&>(value), soon())};
         break;
       default:
-        if (auto direct = meeting.receive(some_time(random))) {
+        if (auto direct = meeting.receive(soon())) {
           got = *std::move(direct);
         }
         sending = 9;
