@@ -14,16 +14,6 @@ using pirn::this_fiber::migrate_to;
 
 const pirn::spawn_options migratable{.migratable = true};
 
-template <class Predicate>
-void compute_until(Predicate ready) {
-  for (int spin = 1; !ready(); ++spin) {
-    if (spin % 100 == 0) {
-      std::this_thread::yield();
-    }
-    pirn::platform::relax();
-  }
-}
-
 /// Asked out of line, as the rule for migratable fibers wants it.
 PIRN_NOINLINE std::thread::id thread_here() { return std::this_thread::get_id(); }
 PIRN_NOINLINE std::exception_ptr caught_here() { return std::current_exception(); }

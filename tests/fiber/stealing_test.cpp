@@ -13,17 +13,6 @@ using namespace pirn_test;
 
 const pirn::spawn_options anywhere{.worker = pirn::spawn_options::any_worker};
 
-/// Computes: the worker does nothing else meanwhile.
-template <class Predicate>
-void compute_until(Predicate ready) {
-  for (int spin = 1; !ready(); ++spin) {
-    if (spin % 100 == 0) {
-      std::this_thread::yield();
-    }
-    pirn::platform::relax();
-  }
-}
-
 /// Runs `body` on a fiber of another worker than the caller's, which waits for its beginning without a suspension.
 template <class F>
 pirn::fiber spawn_stolen(F body, pirn::spawn_options how = anywhere) {

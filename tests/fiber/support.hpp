@@ -53,6 +53,17 @@ bool eventually(Predicate ready) {
   return true;
 }
 
+/// Computes until `ready()`: the worker does nothing else meanwhile.
+template <class Predicate>
+void compute_until(Predicate ready) {
+  for (int spin = 1; !ready(); ++spin) {
+    if (spin % 100 == 0) {
+      std::this_thread::yield();
+    }
+    pirn::platform::relax();
+  }
+}
+
 /// Destroying a handle requests a stop, which is not what a test means by waiting for the end.
 inline void join_all(std::vector<pirn::fiber>& fibers) {
   for (pirn::fiber& f : fibers) {

@@ -37,7 +37,6 @@ void run_blocking(worker& here, blocking_call& call);
 /// thread: what asks for the fiber there (`this_fiber`, fiber_local, context_value) does not find the caller.
 template <class F>
 std::invoke_result_t<F> blocking(F&& f) {
-  using result = std::invoke_result_t<F>;
   detail::worker* const here = detail::current_worker();
   if (here == nullptr) {
     return std::invoke(std::forward<F>(f));
@@ -45,25 +44,13 @@ std::invoke_result_t<F> blocking(F&& f) {
   struct call_of_f : detail::blocking_call {
     explicit call_of_f(std::remove_reference_t<F>& given) noexcept
         : blocking_call{[](blocking_call& call) noexcept { static_cast<call_of_f&>(call).make(); }}, f(given) {}
-    void make() noexcept {
-      try {
-        place.fill(std::forward<F>(f));
-      } catch (...) {
-        failure = std::current_exception();
-      }
-    }
+    void make() noexcept { outcome.fill(std::forward<F>(f)); }
     std::remove_reference_t<F>& f;
-    detail::result_place<child_result<F>> place;
-    std::exception_ptr failure;
+    detail::outcome_place<F> outcome;
   };
   call_of_f call(f);
   detail::run_blocking(*here, call);
-  if (call.failure) {
-    std::rethrow_exception(std::move(call.failure));
-  }
-  if constexpr (!std::is_void_v<result>) {
-    return call.place.take();
-  }
+  return call.outcome.take();
 }
 
 }  // namespace pirn::inline PIRN_ABI

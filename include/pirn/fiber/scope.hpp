@@ -77,6 +77,31 @@ class result_place {
   std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, std::optional<T>> value_{};
 };
 
+/// The same for a call made elsewhere on behalf of a caller who waits: also keeps what it throws.
+template <class F, class... Arguments>
+class outcome_place {
+ public:
+  void fill(F&& f, Arguments... arguments) noexcept {
+    try {
+      place_.fill(std::forward<F>(f), std::forward<Arguments>(arguments)...);
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  }
+  std::invoke_result_t<F, Arguments...> take() {
+    if (failure_) {
+      std::rethrow_exception(std::move(failure_));
+    }
+    if constexpr (!std::is_void_v<std::invoke_result_t<F, Arguments...>>) {
+      return place_.take();
+    }
+  }
+
+ private:
+  result_place<child_result<F, Arguments...>> place_;
+  std::exception_ptr failure_;
+};
+
 /// Takes the value of the place with this number.
 template <class Result, bool Same, std::size_t I = 0, class... Places>
 Result take_place(std::tuple<Places...>& places, std::size_t number) {
