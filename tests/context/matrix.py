@@ -162,9 +162,10 @@ def attempt(build, folder, source):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     extent = parser.add_mutually_exclusive_group()
-    extent.add_argument("--once", action="store_true", help="each option once")
-    extent.add_argument("--triples", action="store_true", help="every three options together")
-    extent.add_argument("--product", action="store_true", help="every combination of all options")
+    extent.add_argument("--once", dest="extent", action="store_const", const=each_once, help="each option once")
+    extent.add_argument("--triples", dest="extent", action="store_const", const=triples, help="every three options together")
+    extent.add_argument("--product", dest="extent", action="store_const", const=product, help="every combination of all options")
+    parser.set_defaults(extent=pairs)
     parser.add_argument("--part", metavar="I/N", default="1/1", help="only every Nth build, from the Ith on")
     parser.add_argument("--list", action="store_true", help="print the builds and do nothing")
     parser.add_argument("--program", metavar="FOLDER", default="context", help="the folder of tests/ it is in")
@@ -175,12 +176,7 @@ def main():
         AXES["compiler"]["clang-22-libunwind"] = [
             *AXES["compiler"]["clang-22-libc++"], "-rtlib=compiler-rt", "-unwindlib=libunwind"
         ]
-    builds = (
-        product() if arguments.product
-        else triples() if arguments.triples
-        else list(each_once()) if arguments.once
-        else pairs()
-    )
+    builds = list(arguments.extent())
     index, count = map(int, arguments.part.split("/"))
     builds = builds[index - 1 :: count]
     if arguments.list:

@@ -4,13 +4,12 @@
 #include <concepts>
 #include <cstddef>
 #include <exception>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <type_traits>
 #include <utility>
 
 #include "pirn/fiber/runtime.hpp"
+#include "pirn/fiber/scope.hpp"
 #include "pirn/sync/future.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -148,21 +147,15 @@ class actor {
   template <class F>
     requires std::invocable<F, State&>
   std::invoke_result_t<F, State&> call(F&& body) {
-    using result = std::invoke_result_t<F, State&>;
     if (served_by_.load(platform::memory_order_relaxed) == this_fiber::id()) {
       detail::throw_calls_itself();
     }
-    called<F, result> message(std::forward<F>(body));
+    called<F> message(std::forward<F>(body));
     if (!mailbox_.push(&message)) {
       detail::throw_actor_closed();
     }
     message.reply.wait();
-    if (message.failure) {
-      std::rethrow_exception(std::move(message.failure));
-    }
-    if constexpr (!std::is_void_v<result>) {
-      return static_cast<result>(*std::move(message.value));
-    }
+    return message.outcome.take();
   }
 
   /// Takes no more calls; those that were sent before are still done. Any number of times.
@@ -185,28 +178,16 @@ class actor {
     F body;
   };
 
-  template <class F, class R>
+  template <class F>
   struct called : detail::actor_message {
-    using place = std::conditional_t<
-        std::is_void_v<R>, bool,
-        std::conditional_t<std::is_reference_v<R>, std::reference_wrapper<std::remove_reference_t<R>>, R>>;
     explicit called(F&& from) noexcept : actor_message{&run_it}, body(std::forward<F>(from)) {}
     static void run_it(detail::actor_message* message, void* state) noexcept {
       auto* const self = static_cast<called*>(message);
-      try {
-        if constexpr (std::is_void_v<R>) {
-          std::forward<F>(self->body)(*static_cast<State*>(state));
-        } else {
-          self->value.emplace(std::forward<F>(self->body)(*static_cast<State*>(state)));
-        }
-      } catch (...) {
-        self->failure = std::current_exception();
-      }
+      self->outcome.fill(std::forward<F>(self->body), *static_cast<State*>(state));
       self->reply.finish();
     }
     F&& body;
-    std::optional<place> value;
-    std::exception_ptr failure;
+    detail::outcome_place<F, State&> outcome;
     detail::actor_reply reply;
   };
 
