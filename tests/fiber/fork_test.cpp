@@ -1,49 +1,32 @@
 // A child process has its parent's runtimes in memory and none of their threads: it may call exec, and whatever else it
 // does with them is found out instead of waiting for ever.
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
-#include <string>
 
 #include "fiber/support.hpp"
+#include "stack/support.hpp"
 
 namespace {
 
 using namespace pirn_test;
 
-struct outcome {
-  int status = 0;
-  std::string said;
-};
+using stack_test::child_result;
 
-/// Forks where it is called and runs `in_child` in the child; how the child ended, and what it wrote to standard error.
-outcome fork_and(const std::function<void()>& in_child) {
-  int ends[2];
-  EXPECT_EQ(pipe(ends), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDERR_FILENO);
+/// Forks where it is called and runs `in_child` in the child.
+child_result fork_and(const std::function<void()>& in_child) {
+  return stack_test::in_child([&] {
     alarm(20);  // a child that hangs is a failure
     signal(SIGABRT, SIG_DFL);
     in_child();
-    _exit(0);
-  }
-  close(ends[1]);
-  outcome result;
-  char buffer[256];
-  for (ssize_t size = 0; (size = read(ends[0], buffer, sizeof buffer)) > 0;) {
-    result.said.append(buffer, static_cast<std::size_t>(size));
-  }
-  close(ends[0]);
-  EXPECT_EQ(waitpid(child, &result.status, 0), child);
-  return result;
+    return 0;
+  });
 }
 
-void expect_found_out(const outcome& of) {
-  EXPECT_TRUE(WIFSIGNALED(of.status) && WTERMSIG(of.status) == SIGABRT) << of.status;
-  EXPECT_NE(of.said.find("a process made by fork uses a runtime of its parent"), std::string::npos) << of.said;
+void expect_found_out(const child_result& of) {
+  EXPECT_TRUE(of.killed_by(SIGABRT)) << of.status;
+  EXPECT_TRUE(of.says("a process made by fork uses a runtime of its parent")) << of.error_output;
 }
 
 #if defined(PIRN_TSAN)
@@ -57,8 +40,9 @@ TEST(fork, a_child_of_a_fiber_may_end_or_call_exec) {
   rig r(1);
   r.rt.run([] {
     EXPECT_EQ(fork_and([] {}).status, 0);
-    const outcome after_exec = fork_and([] { execl("/bin/sh", "sh", "-c", "exit 3", static_cast<char*>(nullptr)); });
-    EXPECT_TRUE(WIFEXITED(after_exec.status) && WEXITSTATUS(after_exec.status) == 3);
+    const child_result after_exec =
+        fork_and([] { execl("/bin/sh", "sh", "-c", "exit 3", static_cast<char*>(nullptr)); });
+    EXPECT_TRUE(after_exec.exited_with(3)) << after_exec.status;
     pirn::this_fiber::yield();  // the parent goes on
     pirn::spawn([] { pirn::this_fiber::yield(); }).join();
   });
@@ -92,7 +76,7 @@ TEST(fork, a_thread_that_uses_the_runtime_in_the_child_is_found_out) {
 TEST(fork, a_child_may_have_a_runtime_of_its_own) {
   SKIP_UNDER_TSAN();
   rig r(1);
-  const outcome of = fork_and([] {
+  const child_result of = fork_and([] {
     int sum = 0;
     {
       pirn::runtime own({.workers = 1});
@@ -100,7 +84,7 @@ TEST(fork, a_child_may_have_a_runtime_of_its_own) {
     }
     _exit(sum);
   });
-  EXPECT_TRUE(WIFEXITED(of.status) && WEXITSTATUS(of.status) == 7) << of.status << of.said;
+  EXPECT_TRUE(of.exited_with(7)) << of.status << of.error_output;
 }
 
 }  // namespace
