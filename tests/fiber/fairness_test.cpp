@@ -221,7 +221,7 @@ TEST(fairness, a_flood_from_another_thread_does_not_starve_the_fibers_here) {
             while (flood < 100) {
               pirn::this_fiber::yield();
             }
-            for (int i = 0; i < 2000; ++i) {
+            for (int i = 0; i < scaled(2000); ++i) {  // up to 1000 of the flood run meanwhile, each time
               pirn::this_fiber::yield();
             }
           },
