@@ -25,7 +25,7 @@ constexpr std::size_t KiB = 1024;
 // ---- ways to run off a stack --------------------------------------------------------------------------------------
 
 /// Not atomic: ThreadSanitizer would take a lock of its own for that, and the end of the stack may strike there.
-volatile int sink = 0;
+thread_local volatile int sink = 0;
 
 extern "C" __attribute__((noinline)) int stack_test_recursion(int depth) {
   if (depth < 0) {
