@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "pirn/fiber/detail/worker.hpp"
+
 namespace pirn::inline PIRN_ABI {
 
 const char* to_string(wait_error error) noexcept {
@@ -38,6 +40,22 @@ void detail::destroyed_with_waiters(const void* list) noexcept {
   std::abort();
 }
 
+void detail::one_worker::refuse(const char* what) const noexcept {
+  std::fprintf(stderr, "pirn: %s (%p)\n", what, static_cast<const void*>(this));
+  std::abort();
+}
+
+void detail::one_worker::settle() const noexcept {
+  const worker* const here = current_worker();
+  if (here == nullptr) {
+    refuse("something local is used by a plain thread");
+  }
+  if (home_ != &nobody) {
+    refuse("something local is used on another worker than its own");
+  }
+  home_ = here;
+}
+
 wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
   detail::agent& self = detail::current_agent();
   std::uint64_t epoch = 0;
@@ -58,6 +76,27 @@ wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& option
     if (node.linked) {
       remove(node);
     }
+  }
+  return reason;
+}
+
+wake_reason wait_list::wait(const detail::one_worker& lock, const wait_options& options, void* value) noexcept {
+  detail::fiber_control& self = *detail::running_fiber(detail::current_worker());
+  if (self.migratable()) {
+    lock.refuse("a migratable fiber waits for something local");
+  }
+  std::uint64_t epoch = 0;
+  if (!self.begin(detail::kind_of(options), epoch)) {
+    return self.stop_reason();
+  }
+  waiter node;
+  node.wake = waker(self, epoch);
+  node.value = value;
+  append(node);
+  detail::commit nothing{[](detail::commit*) noexcept {}};
+  const wake_reason reason = detail::block(self, epoch, options, nothing);
+  if (node.linked) {
+    remove(node);
   }
   return reason;
 }

@@ -5,6 +5,7 @@
 #include <expected>
 
 #include "pirn/fiber/detail/agent.hpp"
+#include "pirn/fiber/detail/one_worker.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -108,6 +109,9 @@ class wait_list {
   /// Suspends the caller until it is notified, stopped or its deadline passes. `lock` is released once the caller is
   /// switched out, and is not held on return. `value` is what a notifier finds in the waiter.
   [[nodiscard]] wake_reason wait(platform::spinlock& lock, const wait_options& options, void* value = nullptr) noexcept;
+  /// The same for a list of one worker. Aborts in a migratable fiber, which another worker might resume.
+  [[nodiscard]] wake_reason wait(const detail::one_worker& lock, const wait_options& options,
+                                 void* value = nullptr) noexcept;
 
   /// Claims the first waiter whose wait has not ended otherwise and takes it off the list, or returns null. The
   /// caller may hand over a value, then must call `detail::make_runnable(w->wake.who())`, best after unlocking; after

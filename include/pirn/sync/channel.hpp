@@ -1,6 +1,6 @@
 // A first-in-first-out channel of values: bounded, unbounded, or without room, where sender and receiver meet.
 //
-// One spinlock guards a ring of values, which in an unbounded channel may have larger ones behind it, and two lists of
+// One lock guards a ring of values, which in an unbounded channel may have larger ones behind it, and two lists of
 // waiters. Between calls of it
 //   receivers wait only while the ring is empty, senders wait only while it is full, and both at once only if they are
 //   one select that does both,
@@ -20,6 +20,9 @@
 
 namespace pirn::inline PIRN_ABI {
 
+template <class T, class Lock = platform::spinlock>
+class channel;
+
 namespace detail {
 template <class T, class Place>
 class receive_case;
@@ -33,8 +36,8 @@ inline constexpr std::size_t unbounded = static_cast<std::size_t>(-1);
 /// A channel of up to `capacity()` values, which may be move-only. Fibers of any worker and plain threads share it.
 /// Moving and destroying a `T` happens under the channel's lock and may not suspend nor use the channel. When a move
 /// throws, the channel is as before, and the value is where it was if the move itself guarantees that. A call that need
-/// not wait succeeds whatever its deadline and even if the caller was asked to stop.
-template <class T>
+/// not wait succeeds whatever its deadline and even if the caller was asked to stop. `Lock` is for `local::channel`.
+template <class T, class Lock>
 class channel {
   static_assert(std::is_object_v<T> && std::is_move_constructible_v<T>);
 
@@ -326,7 +329,7 @@ class channel {
     }
   }
 
-  mutable platform::spinlock lock_;
+  mutable Lock lock_;
   bool closed_ = false;
   wait_list receivers_;
   wait_list senders_;
@@ -337,8 +340,8 @@ class channel {
 };
 
 /// An input iterator that holds the value received last.
-template <class T>
-class channel<T>::iterator {
+template <class T, class Lock>
+class channel<T, Lock>::iterator {
  public:
   using value_type = T;
   using difference_type = std::ptrdiff_t;

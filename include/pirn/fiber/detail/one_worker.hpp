@@ -1,0 +1,29 @@
+// What makes a primitive local: where others have a lock, the mark of the one worker whose fibers may use it.
+#pragma once
+
+#include "pirn/detail/platform.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// In the place of a lock: fibers of one worker exclude each other as long as none suspends. Costs a comparison.
+class one_worker {
+ public:
+  /// The first call makes the caller's worker the object's. Aborts on any other worker and on a plain thread.
+  PIRN_ALWAYS_INLINE void lock() const noexcept {
+    if (platform::current_worker() != home_) [[unlikely]] {
+      settle();
+    }
+  }
+  PIRN_ALWAYS_INLINE void unlock() const noexcept {}
+
+  /// Says what was done wrong with the object that this is in, and aborts.
+  [[noreturn]] void refuse(const char* what) const noexcept;
+
+ private:
+  void settle() const noexcept;
+
+  static constexpr char nobody = 0;
+  mutable const void* home_ = &nobody;
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,330 @@
+// Twins of the primitives for the fibers of one worker: no atomic operations, the same names and meaning. Fibers of one
+// worker take turns only where they suspend, so plain variables do for what lies between.
+//
+// The first use makes an object that of the caller's worker. Use from another worker or from a plain thread aborts with
+// a message, in every build, and so does a wait in a migratable fiber; construction and destruction may happen
+// anywhere.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/sync/channel.hpp"
+#include "pirn/sync/condition_variable.hpp"
+#include "pirn/sync/event.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace detail {
+
+/// The waiters of something local, and whose it is.
+class local_queue {
+ public:
+  /// First in every call.
+  PIRN_ALWAYS_INLINE void enter() const noexcept { home_.lock(); }
+  [[noreturn]] void refuse(const char* what) const noexcept { home_.refuse(what); }
+
+  /// Suspends the caller until it is woken, stopped or its deadline passes.
+  [[nodiscard]] std::expected<void, wait_error> wait(const wait_options& options) noexcept;
+  /// Wakes the one that has waited longest, to whom the caller hands what it waited for. False if nobody waits. `back`
+  /// puts it behind all that are ready.
+  PIRN_ALWAYS_INLINE bool wake_first(bool back = false) noexcept { return !waiters_.empty() && wake_first_slow(back); }
+  /// O(n).
+  void wake_all() noexcept { wait_list::make_all_runnable(waiters_.claim_all()); }
+
+ private:
+  bool wake_first_slow(bool back) noexcept;
+
+  one_worker home_;
+  wait_list waiters_;
+};
+
+}  // namespace detail
+
+namespace local {
+
+/// As `pirn::mutex` with mutex_policy::fair.
+class mutex {
+ public:
+  mutex() noexcept = default;
+  mutex(const mutex&) = delete;
+  mutex& operator=(const mutex&) = delete;
+
+  /// Suspension point. Not ended by a stop, since std::lock_guard could not tell.
+  PIRN_ALWAYS_INLINE void lock() noexcept {
+    if (!try_lock()) [[unlikely]] {
+      static_cast<void>(waiters_.wait({.stoppable = false, .what = "local mutex", .object = this}));
+    }
+  }
+  /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free mutex is locked in any case.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
+    if (try_lock()) [[likely]] {
+      return {};
+    }
+    return waiters_.wait({.deadline = deadline, .what = "local mutex", .object = this});
+  }
+  /// Never suspends.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept {
+    waiters_.enter();
+    return !std::exchange(locked_, true);
+  }
+  /// The owner only (aborts when nobody owns it). Hands it to the one that has waited longest. Does not suspend.
+  PIRN_ALWAYS_INLINE void unlock() noexcept {
+    waiters_.enter();
+    if (!locked_) [[unlikely]] {
+      waiters_.refuse("unlock of a local mutex that nobody has locked");
+    }
+    locked_ = waiters_.wake_first();
+  }
+
+ private:
+  bool locked_ = false;
+  detail::local_queue waiters_;
+};
+
+/// As `pirn::condition_variable`.
+class condition_variable {
+ public:
+  condition_variable() noexcept = default;
+  condition_variable(const condition_variable&) = delete;
+  condition_variable& operator=(const condition_variable&) = delete;
+
+  /// Unlocks, suspends until it is notified, the deadline passes or the caller is asked to stop, and locks again in
+  /// any case. Throws what unlocking throws, and then has not waited. Suspension point.
+  template <condition_lock Lock>
+  [[nodiscard]] std::expected<void, wait_error> wait(Lock& lock, platform::time_point deadline = platform::never) {
+    waiters_.enter();
+    lock.unlock();
+    const auto result = waiters_.wait({.deadline = deadline, .what = "local condition variable", .object = this});
+    lock.lock();
+    return result;
+  }
+  /// Waits until `ready()`, which is called with the lock held; an error means that it is still false.
+  template <condition_lock Lock, std::predicate Predicate>
+  [[nodiscard]] std::expected<void, wait_error> wait(Lock& lock, Predicate ready,
+                                                     platform::time_point deadline = platform::never) {
+    while (!ready()) {
+      if (auto result = wait(lock, deadline); !result) {
+        return ready() ? std::expected<void, wait_error>{} : result;
+      }
+    }
+    return {};
+  }
+
+  /// Wakes the one that has waited longest. Never suspends.
+  void notify_one() noexcept {
+    waiters_.enter();
+    waiters_.wake_first();
+  }
+  /// Wakes all that wait now. O(n). Never suspends.
+  void notify_all() noexcept {
+    waiters_.enter();
+    waiters_.wake_all();
+  }
+
+ private:
+  detail::local_queue waiters_;
+};
+
+/// As `pirn::counting_semaphore`.
+template <std::ptrdiff_t LeastMax = PTRDIFF_MAX / 2>
+class counting_semaphore {
+  static_assert(LeastMax >= 0 && LeastMax <= PTRDIFF_MAX / 2);
+
+ public:
+  /// Begins with `count` permits; aborts if that is negative or more than `max()`.
+  explicit counting_semaphore(std::ptrdiff_t count) noexcept : count_(count) {
+    if (count < 0 || count > max()) [[unlikely]] {
+      waiters_.refuse("a local semaphore begins with fewer permits than none or more than its max()");
+    }
+  }
+  counting_semaphore(const counting_semaphore&) = delete;
+  counting_semaphore& operator=(const counting_semaphore&) = delete;
+
+  /// The largest number of permits.
+  [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return LeastMax; }
+
+  /// Takes a permit; suspends while there is none, until the deadline passes or the caller is asked to stop. A permit
+  /// that is there is taken in any case.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> acquire(
+      platform::time_point deadline = platform::never) noexcept {
+    if (try_acquire()) [[likely]] {
+      return {};
+    }
+    return waiters_.wait({.deadline = deadline, .what = "local semaphore", .object = this});
+  }
+  /// Takes a permit if there is one. Never suspends.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_acquire() noexcept {
+    waiters_.enter();
+    if (count_ == 0) {
+      return false;
+    }
+    --count_;
+    return true;
+  }
+  /// Gives back `count` permits, to those that have waited longest first; aborts if that is negative or makes them more
+  /// than `max()`. Does not suspend. O(waiters woken).
+  void release(std::ptrdiff_t count = 1) noexcept {
+    waiters_.enter();
+    if (count < 0 || count > max() - count_) [[unlikely]] {
+      waiters_.refuse("a local semaphore is released above its max(), or by a negative number");
+    }
+    const bool several = count > 1;  // which shall run in their order
+    for (; count != 0 && waiters_.wake_first(several); --count) {
+    }
+    count_ += count;
+  }
+
+ private:
+  std::ptrdiff_t count_;
+  detail::local_queue waiters_;
+};
+using binary_semaphore = counting_semaphore<1>;
+
+/// As `pirn::event`.
+class event {
+ public:
+  /// Begins unset.
+  explicit event(event_reset how = event_reset::manual) noexcept : how_(how) {}
+  event(const event&) = delete;
+  event& operator=(const event&) = delete;
+
+  /// Sets it: wakes all that wait, or with automatic reset the one that has waited longest, to whom it then belongs.
+  /// Does not suspend. O(waiters woken).
+  void set() noexcept {
+    waiters_.enter();
+    if (how_ == event_reset::manual) {
+      set_ = true;
+      waiters_.wake_all();
+    } else if (!waiters_.wake_first()) {
+      set_ = true;
+    }
+  }
+  /// Takes it back; nothing if it is not set. Never suspends.
+  void reset() noexcept {
+    waiters_.enter();
+    set_ = false;
+  }
+  [[nodiscard]] bool is_set() const noexcept {
+    waiters_.enter();
+    return set_;
+  }
+  /// Whether it is set; with automatic reset that takes it back. Never suspends.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_wait() noexcept {
+    waiters_.enter();
+    return how_ == event_reset::manual ? set_ : std::exchange(set_, false);
+  }
+  /// As `try_wait`, but suspends until it is set, the deadline passes or the caller is asked to stop.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> wait(
+      platform::time_point deadline = platform::never) noexcept {
+    if (try_wait()) [[likely]] {
+      return {};
+    }
+    return waiters_.wait({.deadline = deadline, .what = "local event", .object = this});
+  }
+
+ private:
+  const event_reset how_;
+  bool set_ = false;
+  detail::local_queue waiters_;
+};
+
+/// As `pirn::latch`.
+class latch {
+ public:
+  /// `expected` is not negative.
+  explicit latch(std::ptrdiff_t expected) noexcept : left_(expected) {}
+  latch(const latch&) = delete;
+  latch& operator=(const latch&) = delete;
+
+  /// The largest number to begin with.
+  [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return std::numeric_limits<std::ptrdiff_t>::max(); }
+
+  /// Counts down by `count`; reaching zero wakes all that wait. Aborts when less is left or `count` is negative. Does
+  /// not suspend.
+  PIRN_ALWAYS_INLINE void count_down(std::ptrdiff_t count = 1) noexcept {
+    waiters_.enter();
+    if (count < 0 || count > left_) [[unlikely]] {
+      waiters_.refuse("a local latch is counted down below zero");
+    }
+    left_ -= count;
+    if (left_ == 0) {
+      waiters_.wake_all();
+    }
+  }
+  /// Whether the count is zero.
+  [[nodiscard]] bool try_wait() const noexcept {
+    waiters_.enter();
+    return left_ == 0;
+  }
+  /// Suspends until the count is zero, the deadline passes or the caller is asked to stop.
+  [[nodiscard]] std::expected<void, wait_error> wait(platform::time_point deadline = platform::never) noexcept {
+    if (try_wait()) {
+      return {};
+    }
+    return waiters_.wait({.deadline = deadline, .what = "local latch", .object = this});
+  }
+  /// `count_down` and `wait`; on an error it has been counted down.
+  [[nodiscard]] std::expected<void, wait_error> arrive_and_wait(
+      std::ptrdiff_t count = 1, platform::time_point deadline = platform::never) noexcept {
+    count_down(count);
+    return wait(deadline);
+  }
+
+ private:
+  std::ptrdiff_t left_;
+  detail::local_queue waiters_;
+};
+
+/// As `pirn::wait_group`.
+class wait_group {
+ public:
+  /// Begins with `count` things to be done.
+  explicit wait_group(std::uint32_t count = 0) noexcept : left_(count) {}
+  wait_group(const wait_group&) = delete;
+  wait_group& operator=(const wait_group&) = delete;
+
+  /// Announces more.
+  void add(std::uint32_t count = 1) noexcept {
+    waiters_.enter();
+    left_ += count;
+  }
+  /// One thing is done; the last one wakes all that wait. Aborts when more are done than were added. Does not suspend.
+  PIRN_ALWAYS_INLINE void done() noexcept {
+    waiters_.enter();
+    if (left_ == 0) [[unlikely]] {
+      waiters_.refuse("a local wait_group has more done than was added");
+    }
+    if (--left_ == 0) {
+      waiters_.wake_all();
+    }
+  }
+  /// Suspends until nothing is left to be done, the deadline passes or the caller is asked to stop.
+  [[nodiscard]] std::expected<void, wait_error> wait(platform::time_point deadline = platform::never) noexcept {
+    waiters_.enter();
+    if (left_ == 0) {
+      return {};
+    }
+    return waiters_.wait({.deadline = deadline, .what = "local wait group", .object = this});
+  }
+  /// What is left.
+  [[nodiscard]] std::uint64_t count() const noexcept {
+    waiters_.enter();
+    return left_;
+  }
+
+ private:
+  std::uint64_t left_;
+  detail::local_queue waiters_;
+};
+
+/// As `pirn::channel`; not for `select`.
+template <class T>
+using channel = pirn::channel<T, detail::one_worker>;
+
+}  // namespace local
+}  // namespace pirn::inline PIRN_ABI
