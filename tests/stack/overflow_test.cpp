@@ -31,8 +31,8 @@ extern "C" __attribute__((noinline)) int stack_test_recursion(int depth) {
   if (depth < 0) {
     return 0;
   }
-  volatile char frame[96];
-  frame[depth % 96] = static_cast<char>(depth);
+  volatile unsigned char frame[96];
+  frame[depth % 96] = static_cast<unsigned char>(depth);
   sink = frame[depth % 96];
   return stack_test_recursion(depth + 1) + frame[0];
 }
@@ -46,7 +46,7 @@ __attribute__((noinline)) void large_array() {
 }
 
 __attribute__((noinline)) void alloca_of(std::size_t bytes) {
-  auto* const memory = static_cast<volatile char*>(alloca(bytes));
+  auto* const memory = static_cast<volatile unsigned char*>(alloca(bytes));
   memory[0] = 1;
   sink = memory[bytes / 2];
 }
