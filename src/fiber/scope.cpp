@@ -79,6 +79,7 @@ std::size_t contest::winner() {
   return winner_;
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as of every control block
 std::uintptr_t child_control::body_failed(std::exception_ptr what) noexcept {
   around.innermost->fail(what);
   return join_ended;

@@ -193,6 +193,7 @@ std::atomic<int> handled = 0;
 
 TEST(scope, a_failure_that_nobody_joins_for_goes_to_the_handler) {
   const auto before = pirn::set_unhandled_exception_handler(
+      // NOLINTNEXTLINE(performance-unnecessary-value-param)
       [](std::uint64_t, std::string_view, std::exception_ptr) noexcept { ++handled; });
   handled = 0;
   on_both([](pirn::runtime& rt) {

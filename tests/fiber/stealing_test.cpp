@@ -15,7 +15,7 @@ const pirn::spawn_options anywhere{.worker = pirn::spawn_options::any_worker};
 
 /// Runs `body` on a fiber of another worker than the caller's, which waits for its beginning without a suspension.
 template <class F>
-pirn::fiber spawn_stolen(F body, pirn::spawn_options how = anywhere) {
+pirn::fiber spawn_stolen(F body, const pirn::spawn_options& how = anywhere) {
   std::atomic<bool> begun = false;
   pirn::fiber f = pirn::spawn(
       [&begun, body]() mutable {
@@ -154,6 +154,7 @@ TEST(stealing, the_ends_of_a_stolen_fiber) {
   static std::atomic<int> unhandled;
   unhandled = 0;
   const auto before = pirn::set_unhandled_exception_handler(
+      // NOLINTNEXTLINE(performance-unnecessary-value-param)
       [](std::uint64_t, std::string_view, std::exception_ptr) noexcept { ++unhandled; });
   r.rt.run([&] {
     std::atomic<int> ended = 0;

@@ -137,6 +137,7 @@ void futex_wake(const atomic<std::uint32_t>* word, int count) noexcept;
 // ---- the current worker ---------------------------------------------------------------------------------------
 
 namespace detail {
+// NOLINTNEXTLINE(bugprone-dynamic-static-initializers): it is null
 extern __thread void* current_worker_slot asm("pirn_current_worker_" PIRN_ABI_NAME)
     __attribute__((tls_model("initial-exec")));
 }  // namespace detail

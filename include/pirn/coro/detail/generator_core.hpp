@@ -55,7 +55,7 @@ struct word_pair {
 
   PIRN_ALWAYS_INLINE static void pack(const T& value, word& first, word& second) noexcept {
     if constexpr (is_word) {
-      first = static_cast<word>(value);
+      first = static_cast<word>(value);  // NOLINT(bugprone-signed-char-misuse): cast back to the same type
       second = no_word();
     } else {
       word words[2];
