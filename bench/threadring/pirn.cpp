@@ -1,9 +1,6 @@
 // pirn's fibers on one worker, with a wait queue each to wait in for the token.
-#include <vector>
-
-#include "pirn/fiber/runtime.hpp"
 #include "pirn/fiber/wait_queue.hpp"
-#include "threadring.hpp"
+#include "pirn_fibers.hpp"
 
 namespace {
 
@@ -33,33 +30,6 @@ class place {
   std::int64_t token_ = 0;
 };
 
-void measure() {
-  std::vector<place> ring(bench::input("PROCESSES"));
-  place finished;
-  std::vector<pirn::fiber> fibers;
-  for (std::size_t i = 0; i < ring.size(); ++i) {
-    fibers.push_back(pirn::spawn([&mine = ring[i], &next = ring[(i + 1) % ring.size()], &finished, i] {
-      bench::threadring_process([&mine] { return mine.take(); }, [&next](std::int64_t token) { next.put(token); },
-                                [&finished, i] { finished.put(static_cast<std::int64_t>(i)); });
-    }));
-  }
-  bench::threadring_row(
-      "pirn",
-      [&](std::int64_t token) {
-        ring[0].put(token);
-        return static_cast<std::uint64_t>(finished.take());
-      },
-      "fibers that wait in queues");
-  ring[0].put(-1);
-  for (pirn::fiber& fiber : fibers) {
-    fiber.join();
-  }
-}
-
 }  // namespace
 
-int main() {
-  bench::need_memory(bench::input("PROCESSES") * 5000);
-  pirn::runtime runtime({.workers = 1, .stack_size = bench::input("STACK")});
-  runtime.run(measure);
-}
+int main() { bench::threadring_of_fibers<place>("pirn", "fibers that wait in queues"); }

@@ -15,6 +15,22 @@ concept condition_lock = requires(Lock& lock) {
   lock.unlock();
 };
 
+namespace detail {
+
+/// The waits of any condition variable until `ready()`.
+template <class Condition, class Lock, class Predicate>
+std::expected<void, wait_error> wait_until_ready(Condition& changed, Lock& lock, Predicate& ready,
+                                                 platform::time_point deadline) {
+  while (!ready()) {
+    if (auto result = changed.wait(lock, deadline); !result) {
+      return ready() ? std::expected<void, wait_error>{} : result;
+    }
+  }
+  return {};
+}
+
+}  // namespace detail
+
 /// As std::condition_variable_any. Fibers of any worker and plain threads share it. May be destroyed once all its
 /// waiters have been notified, even if they have not returned yet.
 class condition_variable {
@@ -49,12 +65,7 @@ class condition_variable {
   template <condition_lock Lock, std::predicate Predicate>
   [[nodiscard]] std::expected<void, wait_error> wait(Lock& lock, Predicate ready,
                                                      platform::time_point deadline = platform::never) {
-    while (!ready()) {
-      if (auto result = wait(lock, deadline); !result) {
-        return ready() ? std::expected<void, wait_error>{} : result;
-      }
-    }
-    return {};
+    return detail::wait_until_ready(*this, lock, ready, deadline);
   }
 
   /// Wakes the one that has waited longest. With or without the lock held. Never suspends.

@@ -107,12 +107,7 @@ class condition_variable {
   template <condition_lock Lock, std::predicate Predicate>
   [[nodiscard]] std::expected<void, wait_error> wait(Lock& lock, Predicate ready,
                                                      platform::time_point deadline = platform::never) {
-    while (!ready()) {
-      if (auto result = wait(lock, deadline); !result) {
-        return ready() ? std::expected<void, wait_error>{} : result;
-      }
-    }
-    return {};
+    return detail::wait_until_ready(*this, lock, ready, deadline);
   }
 
   /// Wakes the one that has waited longest. Never suspends.

@@ -1,0 +1,40 @@
+// pirn's fibers on one worker in a ring, each with a place of its own for the token.
+#pragma once
+
+#include <vector>
+
+#include "pirn/fiber/runtime.hpp"
+#include "threadring.hpp"
+
+namespace bench {
+
+/// The program of `impl`; a `Place` has put(token) and take(), which waits for it.
+template <class Place>
+void threadring_of_fibers(const char* impl, const char* note) {
+  need_memory(input("PROCESSES") * 5000);
+  pirn::runtime runtime({.workers = 1, .stack_size = input("STACK")});
+  runtime.run([&] {
+    std::vector<Place> ring(input("PROCESSES"));
+    Place finished;
+    std::vector<pirn::fiber> fibers;
+    for (std::size_t i = 0; i < ring.size(); ++i) {
+      fibers.push_back(pirn::spawn([&mine = ring[i], &next = ring[(i + 1) % ring.size()], &finished, i] {
+        threadring_process([&mine] { return mine.take(); }, [&next](std::int64_t token) { next.put(token); },
+                           [&finished, i] { finished.put(static_cast<std::int64_t>(i)); });
+      }));
+    }
+    threadring_row(
+        impl,
+        [&](std::int64_t token) {
+          ring[0].put(token);
+          return static_cast<std::uint64_t>(finished.take());
+        },
+        note);
+    ring[0].put(-1);
+    for (pirn::fiber& fiber : fibers) {
+      fiber.join();
+    }
+  });
+}
+
+}  // namespace bench
