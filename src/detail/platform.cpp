@@ -128,7 +128,7 @@ int thread_id() noexcept { return static_cast<int>(syscall(SYS_gettid)); }
 
 void yield_thread() noexcept { sched_yield(); }
 
-bool futex_wait(const atomic<std::uint32_t>& word, std::uint32_t expected, time_point deadline) noexcept {
+bool futex_wait(const signal_atomic<std::uint32_t>& word, std::uint32_t expected, time_point deadline) noexcept {
   timespec limit{};
   timespec* limit_or_none = nullptr;
   if (deadline != never) {
@@ -146,7 +146,7 @@ bool futex_wait(const atomic<std::uint32_t>& word, std::uint32_t expected, time_
   return !(result == -1 && errno == ETIMEDOUT);
 }
 
-void futex_wake(const atomic<std::uint32_t>* word, int count) noexcept {
+void futex_wake(const signal_atomic<std::uint32_t>* word, int count) noexcept {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
 }
 

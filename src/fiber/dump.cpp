@@ -43,8 +43,8 @@ constinit unsigned runtimes_made = 0;
 
 // ---- the lock -----------------------------------------------------------------------------------------------------
 
-constinit platform::atomic<std::uint32_t> lock_word{0};
-constinit platform::atomic<bool> noted{false};  ///< the user's signal came while the lock was held
+constinit platform::signal_atomic<std::uint32_t> lock_word{0};
+constinit platform::signal_atomic<bool> noted{false};  ///< the user's signal came while the lock was held
 
 bool try_lock() noexcept { return lock_word.exchange(1, platform::memory_order_seq_cst) == 0; }
 
@@ -72,8 +72,8 @@ void unlock() noexcept {
 
 // ---- coordinator and worker ---------------------------------------------------------------------------------------
 
-constinit platform::atomic<const worker*> asked{nullptr};  ///< who shall print; taken out by who does
-constinit platform::atomic<std::uint32_t> answers{0};
+constinit platform::signal_atomic<const worker*> asked{nullptr};  ///< who shall print; taken out by who does
+constinit platform::signal_atomic<std::uint32_t> answers{0};
 constinit int asked_descriptor = 2;
 
 void print(worker& w, const void* signal_context) noexcept {
@@ -166,7 +166,8 @@ void hand_on(int signal, siginfo_t* info, void* context) noexcept {
 
 void on_interrupt(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
-  worker* const w = current_worker();
+  worker* const running = current_worker();
+  worker* const w = running != nullptr ? running : driven_worker();
   const worker* expected = w;
   if (w != nullptr && asked.compare_exchange_strong(expected, nullptr, platform::memory_order_acq_rel,
                                                     platform::memory_order_relaxed)) {
@@ -185,7 +186,8 @@ void on_dump_signal(int signal, siginfo_t* info, void* context) {
   noted.store(true, platform::memory_order_seq_cst);
   if (try_lock()) {
     if (noted.exchange(false, platform::memory_order_seq_cst)) {
-      dump_all(current_worker(), context);
+      worker* const running = current_worker();
+      dump_all(running != nullptr ? running : driven_worker(), context);
     }
     unlock();
   }

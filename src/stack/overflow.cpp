@@ -26,9 +26,9 @@ constexpr int signals[] = {SIGSEGV, SIGBUS};
 constinit platform::spinlock install_lock;
 constinit unsigned installed = 0;
 constinit struct sigaction earlier[2] = {};
-constinit platform::atomic<bool> active{false};
-constinit platform::atomic<bool> reporting{false};
-constinit platform::atomic<stack_describer> describer{nullptr};
+constinit platform::signal_atomic<bool> active{false};
+constinit platform::signal_atomic<bool> reporting{false};
+constinit platform::signal_atomic<stack_describer> describer{nullptr};
 // All that a report needs, reserved at start. Under `reporting`.
 constinit detail::backtrace frames;
 

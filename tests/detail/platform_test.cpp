@@ -67,6 +67,22 @@ TEST(platform, fences_are_symmetric_where_the_sanitizer_must_follow) {
 
 // ---- spinlock ---------------------------------------------------------------------------------------------------
 
+TEST(platform_death, only_thread_until_there_is_another) {
+#if defined(__GLIBC__) && !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        platform::atomic<int> word{1};
+        int expected = 2;
+        const bool alone = platform::only_thread() && !word.compare_exchange_strong(expected, 3) && expected == 1 &&
+                           word.compare_exchange_weak(expected, 3) && word.exchange(4) == 3 && word.load() == 4;
+        std::thread([] {}).join();
+        std::exit(alone && !platform::only_thread() && word.exchange(5) == 4 ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+#endif
+}
+
 TEST(platform, spinlock_excludes) {
   constexpr int threads = 4, rounds = 20'000;
   platform::spinlock lock;

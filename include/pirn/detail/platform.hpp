@@ -6,6 +6,13 @@
 #include <pthread.h>
 #include <sched.h>
 
+#if __has_include(<sys/single_threaded.h>) && !defined(PIRN_TSAN)
+#include <sys/single_threaded.h>
+#define PIRN_KNOWS_ONLY_THREAD 1
+#else
+#define PIRN_KNOWS_ONLY_THREAD 0
+#endif
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -18,18 +25,67 @@ namespace pirn::inline PIRN_ABI::platform {
 
 // ---- atomics and fences ---------------------------------------------------------------------------------------
 
-template <class T>
-using atomic = std::atomic<T>;
-template <class T>
-using atomic_ref = std::atomic_ref<T>;
 using std::memory_order_acq_rel;
 using std::memory_order_acquire;
 using std::memory_order_relaxed;
 using std::memory_order_release;
 using std::memory_order_seq_cst;
+template <class T>
+using atomic_ref = std::atomic_ref<T>;
 
 /// Orders memory operations of this thread against a handler that interrupts it (a compiler barrier).
 PIRN_ALWAYS_INLINE void signal_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
+/// Whether the caller is the only thread of the process, and has always been: then nobody can come between a load and a
+/// store. False where the C library does not say so.
+PIRN_ALWAYS_INLINE bool only_thread() noexcept {
+#if PIRN_KNOWS_ONLY_THREAD
+  return __libc_single_threaded != 0;
+#else
+  return false;
+#endif
+}
+
+/// std::atomic whose exchanges, about 20 cycles each, are plain loads and stores while there is only one thread.
+template <class T>
+class atomic : public std::atomic<T> {
+ public:
+  using std::atomic<T>::atomic;
+
+  // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method): nobody looks at it as a std::atomic
+  PIRN_ALWAYS_INLINE T exchange(T value, std::memory_order order = std::memory_order_seq_cst) noexcept {
+    if (only_thread()) {
+      const T before = this->load(std::memory_order_relaxed);
+      this->store(value, std::memory_order_relaxed);
+      return before;
+    }
+    return std::atomic<T>::exchange(value, order);
+  }
+  template <class... Orders>
+  PIRN_ALWAYS_INLINE bool compare_exchange_strong(T& expected, T value, Orders... orders) noexcept {
+    return only_thread() ? replace(expected, value)
+                         : std::atomic<T>::compare_exchange_strong(expected, value, orders...);
+  }
+  template <class... Orders>
+  PIRN_ALWAYS_INLINE bool compare_exchange_weak(T& expected, T value, Orders... orders) noexcept {
+    return only_thread() ? replace(expected, value) : std::atomic<T>::compare_exchange_weak(expected, value, orders...);
+  }
+  // NOLINTEND(bugprone-derived-method-shadowing-base-method)
+
+ private:
+  PIRN_ALWAYS_INLINE bool replace(T& expected, T value) noexcept {
+    const T before = this->load(std::memory_order_relaxed);
+    if (before != expected) {
+      expected = before;
+      return false;
+    }
+    this->store(value, std::memory_order_relaxed);
+    return true;
+  }
+};
+/// For words that a signal handler exchanges too.
+template <class T>
+using signal_atomic = std::atomic<T>;
 
 /// The frequent side of an asymmetric Dekker pair: free where the kernel has private expedited membarrier, else a
 /// full fence. Store own flag; light_fence(); load the other's flag.
@@ -60,7 +116,7 @@ class spinlock {
 
  private:
   void lock_contended() noexcept;
-  std::atomic<bool> held_{false};
+  atomic<bool> held_{false};
 };
 
 /// Holds a spinlock, or anything that locks like one, for the duration of a scope.
@@ -130,9 +186,9 @@ void yield_thread() noexcept;
 
 /// Blocks the calling OS thread while `word` holds `expected`, until a `futex_wake` on it or the deadline; may
 /// return spuriously. Returns false once the deadline has passed.
-bool futex_wait(const atomic<std::uint32_t>& word, std::uint32_t expected, time_point deadline = never) noexcept;
+bool futex_wait(const signal_atomic<std::uint32_t>& word, std::uint32_t expected, time_point deadline = never) noexcept;
 /// Wakes up to `count` threads blocked on `word`. Only the address is used: the word itself may be gone already.
-void futex_wake(const atomic<std::uint32_t>* word, int count) noexcept;
+void futex_wake(const signal_atomic<std::uint32_t>* word, int count) noexcept;
 
 // ---- the current worker ---------------------------------------------------------------------------------------
 
