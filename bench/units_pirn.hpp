@@ -33,7 +33,8 @@ struct units {
   /// Runs `body` as a unit on the first of WORKERS.
   template <typename Body>
   static void run(Body body) {
-    pirn::runtime runtime({.workers = static_cast<unsigned>(input("WORKERS")), .stack_size = input("STACK")});
+    const auto workers = static_cast<unsigned>(input("WORKERS"));
+    pirn::runtime runtime({.workers = workers, .calling_thread = workers == 1, .stack_size = input("STACK")});
     runtime.run(body);
   }
 

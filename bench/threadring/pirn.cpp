@@ -11,7 +11,7 @@ class place {
     queue_.lock();
     token_ = token;
     full_ = true;
-    queue_.notify_all_and_unlock();
+    queue_.notify_one_and_unlock();
   }
   std::int64_t take() {
     queue_.lock();

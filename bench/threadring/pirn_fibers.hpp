@@ -12,7 +12,7 @@ namespace bench {
 template <class Place>
 void threadring_of_fibers(const char* impl, const char* note) {
   need_memory(input("PROCESSES") * 5000);
-  pirn::runtime runtime({.workers = 1, .stack_size = input("STACK")});
+  pirn::runtime runtime({.workers = 1, .calling_thread = true, .stack_size = input("STACK")});
   runtime.run([&] {
     std::vector<Place> ring(input("PROCESSES"));
     Place finished;

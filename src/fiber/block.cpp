@@ -14,6 +14,7 @@ struct thread_agent : agent {
   thread_agent() noexcept : agent(agent::kind::thread) {}
   platform::atomic<std::uint32_t> wakeups{0};
   surroundings around;
+  worker* drives = nullptr;  ///< the worker that runs on it while it waits
   thread_agent* next_free = nullptr;
 };
 
@@ -61,10 +62,25 @@ wake_reason block_thread(thread_agent& self, std::uint64_t epoch, const wait_opt
                          commit& publish) noexcept {
   const std::uint32_t before = self.wakeups.load(platform::memory_order_relaxed);
   platform::time_point deadline = options.deadline;
+  self.drives = driven_worker();
   if (options.stoppable && self.open_to_stop(epoch)) {
     make_runnable(&self);
   }
   publish.run(&publish);
+  if (self.drives != nullptr) {
+    timer limit;
+    limit.when = options.deadline;
+    limit.wake = waker(self, epoch);
+    const bool timed = options.deadline != platform::never;
+    if (timed) {
+      self.drives->timers.insert(limit);
+    }
+    self.drives->drive(&self.wakeups, before);
+    if (timed) {
+      self.drives->timers.cancel(limit);
+    }
+    return self.reason();
+  }
   // Being claimed is not enough to go on: until it makes the waiter runnable, the claimer reads the waiter's node.
   while (self.wakeups.load(platform::memory_order_acquire) == before) {
     if (!platform::futex_wait(self.wakeups, before, deadline)) {
@@ -124,17 +140,42 @@ const surroundings* surroundings_here() noexcept {
   return mine.held != nullptr ? &mine.held->around : nullptr;
 }
 
+namespace {
+void wake_thread(thread_agent& who) noexcept {
+  worker* const driven = who.drives;
+  if (driven == nullptr) {
+    who.wakeups.fetch_add(1, platform::memory_order_release);
+    platform::futex_wake(&who.wakeups, 1);
+  } else if (driven == current_worker()) {
+    who.wakeups.fetch_add(1, platform::memory_order_release);
+    driven->look_soon();
+  } else {
+    // Once its word has changed the thread may go on and end its runtime.
+    const std::shared_ptr<engine> kept = driven->io;
+    who.wakeups.fetch_add(1, platform::memory_order_release);
+    kept->notify();
+  }
+}
+}  // namespace
+
 void make_runnable(agent* who, bool back) noexcept {
-  if (who->what() == agent::kind::thread) {
-    auto* const thread = static_cast<thread_agent*>(who);
-    thread->wakeups.fetch_add(1, platform::memory_order_release);
-    platform::futex_wake(&thread->wakeups, 1);
+  const worker* const here = current_worker();
+  if (who->what() == agent::kind::thread) [[unlikely]] {
+    wake_thread(static_cast<thread_agent&>(*who));
     return;
   }
   auto* const f = static_cast<fiber_control*>(who);
+  if (f->is_pinned_to(here)) [[likely]] {
+    run_queue& queue = f->home()->queue;
+    if (back) {
+      queue.push_back(f);
+    } else {
+      queue.push_woken(f);
+    }
+    return;
+  }
   worker* const home = f->home();
-  const worker* const here = current_worker();
-  if (f->floats()) [[unlikely]] {
+  if (f->floats()) {
     if (here == home) {
       home->offer(f);
     } else {
@@ -160,6 +201,19 @@ wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options,
   auto& f = static_cast<fiber_control&>(self);
   worker* const w = f.home();
   const bool timed = options.deadline != platform::never;
+  if (f.is_pinned_to(w)) {
+    timer limit;
+    if (timed) {
+      limit.when = options.deadline;
+      limit.wake = waker(self, epoch);
+      w->timers.insert(limit);
+    }
+    suspend_pinned(w, f, epoch, options, [&publish] { publish.run(&publish); });
+    if (timed) {
+      w->timers.cancel(limit);
+    }
+    return self.reason();
+  }
   const bool tied = f.tie();
   stoppable_commit open{{&open_to_stop}, &f, epoch, &publish, options.stoppable, tied && !timed};
   commit* const last_wish = options.stoppable || tied ? &open : &publish;

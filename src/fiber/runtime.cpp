@@ -46,6 +46,28 @@ std::size_t describe_fiber(const void* limit, const void* /*top*/, const void* /
 
 void run_worker(void* raw) { static_cast<worker*>(raw)->run(); }
 
+/// Begins or ends worker 0 on this thread, if that is where it runs.
+void adopt_calling_thread(runtime_state& state) {
+  if (!state.options.calling_thread) {
+    return;
+  }
+  constexpr const char* text = "pirn: a runtime on the calling thread";
+  if (current_worker() != nullptr) {
+    throw std::system_error(std::make_error_code(std::errc::operation_not_permitted), text);
+  }
+  if (driven_worker() != nullptr) {
+    throw std::system_error(std::make_error_code(std::errc::device_or_resource_busy), text);
+  }
+  state.workers[0]->adopt_thread();
+  state.started.fetch_add(1, platform::memory_order_release);
+}
+
+void release_calling_thread(runtime_state& state) noexcept {
+  if (state.options.calling_thread) {
+    state.workers[0]->release_thread();
+  }
+}
+
 }  // namespace
 
 runtime_state::runtime_state(const runtime_options& how)
@@ -155,9 +177,16 @@ runtime::runtime(const runtime_options& options) : state_(std::make_unique<detai
   // Before there are threads that would have to be ended: it may throw.
   detail::register_for_dump(*state_);
   auto& workers = state_->workers;
-  std::size_t running = 0;
+  try {
+    detail::adopt_calling_thread(*state_);
+  } catch (...) {
+    detail::unregister_for_dump(*state_);
+    throw;
+  }
+  std::size_t running = options.calling_thread ? 1 : 0;
   std::error_code error;
-  for (const auto& w : workers) {
+  for (std::size_t i = running; i < workers.size(); ++i) {
+    const auto& w = workers[i];
     char name[16];
     static_cast<void>(std::snprintf(name, sizeof name, "pirn-%u", w->index));
     error = w->thread.start(&detail::run_worker, w.get(), name);
@@ -184,9 +213,10 @@ runtime::runtime(const runtime_options& options) : state_(std::make_unique<detai
   if (error) {
     state_->stopping.store(true, platform::memory_order_release);
     state_->notify_all();
-    for (std::size_t i = 0; i < running; ++i) {
+    for (std::size_t i = options.calling_thread ? 1 : 0; i < running; ++i) {
       workers[i]->thread.join();
     }
+    detail::release_calling_thread(*state_);
     detail::unregister_for_dump(*state_);
     throw std::system_error(error, "pirn: cannot start a worker");
   }
@@ -198,11 +228,21 @@ runtime::~runtime() {
     std::fputs("pirn: a runtime is being destroyed by one of its own fibers, which could never end\n", stderr);
     std::abort();
   }
+  const bool here = state_->options.calling_thread;
+  if (here && detail::driven_worker() != state_->workers[0].get()) {
+    std::fputs("pirn: a runtime on the calling thread is being destroyed by another one\n", stderr);
+    std::abort();
+  }
   state_->stopping.store(true, platform::memory_order_release);
   state_->notify_all();
-  for (const auto& w : state_->workers) {
-    w->thread.join();
+  if (here) {
+    state_->workers[0]->drive(nullptr, 0);
+    state_->notify_all();
   }
+  for (std::size_t i = here ? 1 : 0; i < state_->workers.size(); ++i) {
+    state_->workers[i]->thread.join();
+  }
+  detail::release_calling_thread(*state_);
   detail::unregister_for_dump(*state_);
 }
 

@@ -30,8 +30,9 @@ bool waker::wake(wake_reason reason) const noexcept {
 }
 
 namespace {
+template <class Lock>
 struct unlock_commit : detail::commit {
-  platform::spinlock* lock;
+  Lock* lock;
 };
 }  // namespace
 
@@ -56,8 +57,9 @@ void detail::one_worker::settle() const noexcept {
   home_ = here;
 }
 
-wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
-  detail::agent& self = detail::current_agent();
+template <class Lock, class Suspend>
+PIRN_ALWAYS_INLINE wake_reason wait_list::wait_by(detail::agent& self, Lock& lock, const wait_options& options,
+                                                  void* value, const Suspend& suspend) noexcept {
   std::uint64_t epoch = 0;
   if (!self.begin(detail::kind_of(options), epoch)) {
     lock.unlock();
@@ -67,8 +69,7 @@ wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& option
   node.wake = waker(self, epoch);
   node.value = value;
   append(node);
-  unlock_commit publish{{[](detail::commit* c) noexcept { static_cast<unlock_commit*>(c)->lock->unlock(); }}, &lock};
-  const wake_reason reason = detail::block(self, epoch, options, publish);
+  suspend(epoch);
   if (!node.claimed) {
     // Not woken through the list. Somebody may be looking at the node right now, so even an unlinked one is left only
     // under the lock.
@@ -77,28 +78,35 @@ wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& option
       remove(node);
     }
   }
-  return reason;
+  return self.reason();
+}
+
+template <class Lock>
+wake_reason wait_list::wait_with(detail::worker* here, Lock& lock, const wait_options& options, void* value) noexcept {
+  if (here != nullptr && options.deadline == platform::never && detail::running_fiber(here)->is_pinned_to(here)) {
+    detail::fiber_control& self = *detail::running_fiber(here);
+    return wait_by(self, lock, options, value, [&](std::uint64_t epoch) {
+      detail::suspend_pinned(here, self, epoch, options, [&lock] { lock.unlock(); });
+    });
+  }
+  detail::agent& self = detail::current_agent();
+  return wait_by(self, lock, options, value, [&](std::uint64_t epoch) {
+    unlock_commit<Lock> publish{
+        {[](detail::commit* c) noexcept { static_cast<unlock_commit<Lock>*>(c)->lock->unlock(); }}, &lock};
+    static_cast<void>(detail::block(self, epoch, options, publish));
+  });
+}
+
+wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
+  return wait_with(detail::current_worker(), lock, options, value);
 }
 
 wake_reason wait_list::wait(const detail::one_worker& lock, const wait_options& options, void* value) noexcept {
-  detail::fiber_control& self = *detail::running_fiber(detail::current_worker());
-  if (self.migratable()) {
+  detail::worker* const here = detail::current_worker();
+  if (detail::running_fiber(here)->migratable()) {
     lock.refuse("a migratable fiber waits for something local");
   }
-  std::uint64_t epoch = 0;
-  if (!self.begin(detail::kind_of(options), epoch)) {
-    return self.stop_reason();
-  }
-  waiter node;
-  node.wake = waker(self, epoch);
-  node.value = value;
-  append(node);
-  detail::commit nothing{[](detail::commit*) noexcept {}};
-  const wake_reason reason = detail::block(self, epoch, options, nothing);
-  if (node.linked) {
-    remove(node);
-  }
-  return reason;
+  return wait_with(here, lock, options, value);
 }
 
 waiter* wait_list::claim_first() noexcept {
@@ -149,6 +157,10 @@ void wait_list::remove(waiter& w) noexcept {
 
 bool wait_queue::notify_one() noexcept {
   lock_.lock();
+  return notify_one_and_unlock();
+}
+
+bool wait_queue::notify_one_and_unlock() noexcept {
   waiter* const chosen = waiters_.claim_first();
   lock_.unlock();
   if (chosen == nullptr) {

@@ -1,7 +1,7 @@
 #include "pirn/fiber/detail/worker.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <utility>
 
 #include "fiber/runtime_state.hpp"
 
@@ -87,26 +87,71 @@ void worker::resume_next() noexcept {
   }
 }
 
-void worker::run() noexcept {
-  platform::set_current_worker(this);
+namespace {
+constinit thread_local worker* driven = nullptr;
+}  // namespace
+
+worker* driven_worker() noexcept { return driven; }
+
+void worker::begin() noexcept {
   queue.scheduler()->sanitizer.adopt_thread();
   obstacles = exceptions = static_cast<exceptions_in_flight*>(cxa_get_globals());
+  enter_dumps(*this);
+  last_poll_ = last_look_ = platform::now();
+}
+
+void worker::end() noexcept {
+  queue.scheduler()->sanitizer.destroy();
+  leave_dumps(*this);
+}
+
+void worker::run() noexcept {
+  platform::set_current_worker(this);
   std::optional<overflow_thread> overflow;
   try {
     overflow.emplace();
   } catch (const std::system_error& refused) {
     owner.start_error.store(refused.code().value(), platform::memory_order_release);
   }
-  enter_dumps(*this);
+  begin();
   owner.started.fetch_add(1, platform::memory_order_release);
   platform::futex_wake(&owner.started, 1);
-  last_poll_ = last_look_ = platform::now();
+  loop(nullptr, 0);
+  owner.notify_all();
+  end();
+  platform::set_current_worker(nullptr);
+}
+
+void worker::adopt_thread() {
+  overflow_of_caller_.emplace();
+  driven = this;
+  begin();
+}
+
+void worker::release_thread() noexcept {
+  end();
+  driven = nullptr;
+  overflow_of_caller_.reset();
+}
+
+void worker::drive(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept {
+  const exceptions_in_flight of_thread = std::exchange(*exceptions, {});
+  platform::set_current_worker(this);
+  loop(word, before);
+  platform::set_current_worker(nullptr);
+  *exceptions = of_thread;
+}
+
+void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept {
   for (;;) {
     check_not_forked(owner);
     announce_ended();
     take_incoming();
     const platform::time_point now = platform::now();
     timers.fire(now);
+    if (word != nullptr && word->load(platform::memory_order_acquire) != before) {
+      return;
+    }
     take_share();
     if (queue.has_ready()) {
       if (searching_) {
@@ -123,16 +168,12 @@ void worker::run() noexcept {
       continue;
     }
     if (owner.finished()) {
-      break;
+      return;
     }
     if (!find_work()) {
       park();
     }
   }
-  owner.notify_all();
-  queue.scheduler()->sanitizer.destroy();
-  leave_dumps(*this);
-  platform::set_current_worker(nullptr);
 }
 
 void provide_stack_slow(worker* w, run_node* node) noexcept { provide_stack(w, node); }

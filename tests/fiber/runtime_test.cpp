@@ -271,4 +271,148 @@ TEST(runtime, default_pool_and_options) {
   EXPECT_EQ(ended, 100);
 }
 
+// ---- on the calling thread ----------------------------------------------------------------------------------------
+
+struct here_rig : rig {
+  explicit here_rig(unsigned workers = 1) : rig(workers, {.calling_thread = true}) {}
+};
+
+TEST(runtime_here, runs_its_fibers_on_the_thread_that_made_it) {
+  const auto here = std::this_thread::get_id();
+  bool ended = false;
+  {
+    here_rig r;
+    EXPECT_EQ(r.rt.run([] { return std::this_thread::get_id(); }), here);
+    EXPECT_THROW(r.rt.run([] { throw std::runtime_error("x"); }), std::runtime_error);
+    bool ran = false;
+    pirn::fiber f = r.rt.spawn([&] {
+      for (int i = 0; i < 5000; ++i) {
+        pirn::this_fiber::yield();
+      }
+      ran = std::this_thread::get_id() == here;
+    });
+    EXPECT_FALSE(ran);  // until this thread waits
+    f.join();
+    EXPECT_TRUE(ran);
+    r.rt.spawn([&] {
+          static_cast<void>(pirn::this_fiber::sleep_for(2ms));
+          ended = std::this_thread::get_id() == here;
+        })
+        .detach();
+  }
+  EXPECT_TRUE(ended);
+}
+
+TEST(runtime_here, goes_on_in_every_wait_of_its_thread_and_no_longer) {
+  here_rig r;
+  int turns = 0;
+  event stop;
+  const pirn::fiber counter = r.rt.spawn([&] {
+    while (stop.wait({.deadline = clock::now() + 100us}) != pirn::wake_reason::notified) {
+      ++turns;
+    }
+  });
+  EXPECT_TRUE(pirn::this_fiber::sleep_for(20ms).has_value());
+  EXPECT_GT(turns, 0);
+  const int before = turns;
+  std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(turns, before);
+  event never;
+  EXPECT_EQ(never.wait({.deadline = clock::now() + 1ms}), pirn::wake_reason::timed_out);
+  stop.signal();
+}
+
+TEST(runtime_here, its_thread_is_woken_by_others) {
+  here_rig r(2);
+  EXPECT_NE(r.rt.spawn([] { return; }, {.worker = 1}).id(), 0u);
+  for (int i = 0; i < scaled(200); ++i) {
+    event done;
+    std::thread other([&] { done.signal(); });
+    EXPECT_EQ(done.wait(), pirn::wake_reason::notified);  // most often asleep in the engine
+    other.join();
+    std::thread::id there;
+    r.rt.spawn([&] { there = std::this_thread::get_id(); }, {.worker = 1}).join();
+    EXPECT_NE(there, std::this_thread::get_id());
+  }
+}
+
+TEST(runtime_here, keeps_the_exceptions_of_its_thread_apart) {
+  here_rig r;
+  const auto uncaught = r.rt.run([] { return std::uncaught_exceptions(); });
+  struct guard {
+    here_rig& r;
+    int& seen;
+    ~guard() {
+      seen = r.rt.run([] { return std::uncaught_exceptions(); });
+    }
+  };
+  int seen = -1;
+  try {
+    const guard g{r, seen};
+    throw 1;
+  } catch (int) {
+    EXPECT_EQ(r.rt.run([] { return std::current_exception() == nullptr; }), true);
+    EXPECT_NE(std::current_exception(), nullptr);
+  }
+  EXPECT_EQ(uncaught, 0);
+  EXPECT_EQ(seen, 0);
+}
+
+TEST(runtime_here, is_dumped_while_it_stands_still) {
+  here_rig r;
+  event go;
+  const pirn::fiber f = r.rt.spawn([] {});
+  pirn::fiber waits;
+  r.rt.run([&] {
+    waits =
+        pirn::spawn([&] { static_cast<void>(go.wait({.stoppable = false, .what = "the word"})); }, {.name = "patient"});
+    pirn::this_fiber::yield();
+  });
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  std::atomic<bool> dumped = false;
+  std::thread other([&] {
+    r.rt.dump(ends[1]);
+    dumped = true;
+  });
+  while (!dumped) {
+    std::this_thread::yield();
+  }
+  other.join();
+  char text[8192];
+  const ssize_t length = read(ends[0], text, sizeof text);
+  close(ends[0]);
+  close(ends[1]);
+  const std::string all(text, length > 0 ? static_cast<std::size_t>(length) : 0);
+  EXPECT_NE(all.find("\"patient\": waiting for the word"), std::string::npos) << all;
+  EXPECT_NE(all.find("runs no fiber"), std::string::npos) << all;
+  go.signal();
+  waits.join();
+}
+
+TEST(runtime_here, is_refused_where_it_cannot_be) {
+  const auto code_of_another = [] {
+    try {
+      const pirn::runtime unborn({.workers = 1, .calling_thread = true});
+    } catch (const std::system_error& e) {
+      return e.code();
+    }
+    return std::error_code();
+  };
+  here_rig r;
+  EXPECT_EQ(code_of_another(), std::errc::device_or_resource_busy);
+  EXPECT_EQ(r.rt.run(code_of_another), std::errc::operation_not_permitted);
+  EXPECT_EQ(r.rt.run([] { return 1; }), 1);
+}
+
+TEST(runtime_here_death, is_destroyed_by_its_own_thread_only) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        auto rt = std::make_unique<pirn::runtime>(pirn::runtime_options{.workers = 1, .calling_thread = true});
+        std::thread([&] { rt.reset(); }).join();
+      },
+      "pirn: a runtime on the calling thread is being destroyed by another one");
+}
+
 }  // namespace

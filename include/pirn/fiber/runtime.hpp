@@ -18,7 +18,12 @@ namespace pirn::inline PIRN_ABI {
 struct runtime_options {
   /// OS threads that run fibers; 0 for as many as there are CPUs.
   unsigned workers = 0;
-  /// Pins worker i to CPU i. Refused (std::system_error) where that CPU may not be used.
+  /// Makes the calling thread, which must be a plain one, worker 0: that runs fibers whenever this thread waits in a
+  /// call of pirn (`run`, `fiber::join`, a lock, a channel ...), until it has what it waited for; meanwhile they stand
+  /// still. Only this thread may destroy the runtime. While the process has no other thread nothing needs to be atomic,
+  /// which makes locks, channels and wake-ups about twice as fast: so with one worker, and no others of any library.
+  bool calling_thread = false;
+  /// Pins worker i to CPU i, but not the calling thread. Refused (std::system_error) where that CPU may not be used.
   bool pin_workers = false;
   /// Bytes of stack of a fiber that does not ask for another size.
   std::size_t stack_size = default_stack_size;
@@ -61,7 +66,8 @@ struct worker_statistics {
 class runtime {
  public:
   /// Starts the workers. Throws std::system_error (threads, file descriptors, memory; not_supported under a hardware
-  /// shadow stack).
+  /// shadow stack; operation_not_permitted for `calling_thread` in a fiber, device_or_resource_busy where the thread
+  /// has such a runtime already).
   explicit runtime(const runtime_options& options = {});
   /// Waits for all fibers to end, then for the workers. Not from one of its own fibers.
   ~runtime();

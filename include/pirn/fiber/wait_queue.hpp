@@ -57,6 +57,8 @@ constexpr wait_error error_of(wake_reason reason) noexcept {
                                           : wait_error::timed_out;
 }
 
+class worker;
+
 /// What a context that has just been switched out wants done on its behalf by the context that follows: only then
 /// can nobody resume it while it still runs.
 struct commit {
@@ -127,6 +129,13 @@ class wait_list {
 
  private:
   friend class wait_places;
+  template <class Lock>
+  [[nodiscard]] wake_reason wait_with(detail::worker* here, Lock& lock, const wait_options& options,
+                                      void* value) noexcept;
+  /// `suspend(epoch)` releases the lock, and returns once the wait is over.
+  template <class Lock, class Suspend>
+  [[nodiscard]] wake_reason wait_by(detail::agent& self, Lock& lock, const wait_options& options, void* value,
+                                    const Suspend& suspend) noexcept;
   void append(waiter& w) noexcept;
   void remove(waiter& w) noexcept;
 
@@ -156,6 +165,8 @@ class wait_queue {
 
   /// Takes the lock and wakes the first waiter. True if there was one.
   bool notify_one() noexcept;
+  /// The same with the lock held by the caller; releases it.
+  bool notify_one_and_unlock() noexcept;
   /// Takes the lock and wakes all present waiters. O(n).
   void notify_all() noexcept;
   /// As `notify_all`, with the lock held by the caller; releases it.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "pirn/fiber/detail/block_cache.hpp"
@@ -76,6 +77,13 @@ class alignas(64) worker {
 
   /// The body of the worker's OS thread.
   void run() noexcept;
+  /// For the worker of a thread that made its runtime: takes possession of that thread, and gives it back. Throws
+  /// std::system_error (memory).
+  void adopt_thread();
+  void release_thread() noexcept;
+  /// Runs its fibers on that thread, from a wait of it, until `word` is no longer `before`; without a word, until all
+  /// fibers of the runtime have ended.
+  void drive(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
   /// Takes a ready fiber from a fiber of the same runtime.
   void hand_over(run_node* node) noexcept {
     if (incoming.push(node)) {
@@ -120,6 +128,8 @@ class alignas(64) worker {
     return __builtin_sub_overflow(switches_left, 1U, &switches_left);
   }
   [[nodiscard]] bool switches_spent() const noexcept { return static_cast<int>(switches_left) < 0; }
+  /// The next switch is to the scheduler.
+  void look_soon() noexcept { switches_left = 0; }
   [[nodiscard]] PIRN_ALWAYS_INLINE std::uint64_t make_id() noexcept {
     if (next_id == last_id) [[unlikely]] {
       reserve_ids();
@@ -132,6 +142,10 @@ class alignas(64) worker {
   }
 
  private:
+  void begin() noexcept;
+  void end() noexcept;
+  /// Runs fibers until all of the runtime have ended, or the word is no longer `before`.
+  void loop(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
   void reserve_ids() noexcept;
   void announce_ended() noexcept;
   void take_incoming() noexcept;
@@ -158,8 +172,11 @@ class alignas(64) worker {
   platform::time_point last_look_;
   platform::time_point last_poll_;
   platform::random random_{platform::random_seed()};
+  std::optional<overflow_thread> overflow_of_caller_;
 };
 
+/// The worker that runs on the calling plain thread whenever that waits, or null.
+worker* driven_worker() noexcept;
 /// The worker of the calling OS thread, or null on a plain thread.
 PIRN_ALWAYS_INLINE worker* current_worker() noexcept { return static_cast<worker*>(platform::current_worker()); }
 PIRN_ALWAYS_INLINE fiber_control* running_fiber(const worker* w) noexcept {
@@ -214,15 +231,37 @@ PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* nex
 /// The same where exceptions are in flight: they stay with `self`.
 worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, commit* pending) noexcept;
 
-/// Takes the running fiber off the worker until somebody makes it ready again; `publish`, if any, runs once it is off.
-PIRN_ALWAYS_INLINE worker* suspend(worker* w, const wait_options& what, commit* publish) noexcept {
+/// Takes the running fiber off the run queue; returns who is next. If it is pinned it may be made ready from here on,
+/// since only this worker resumes it, and that is still here.
+PIRN_ALWAYS_INLINE run_node* leave_queue(worker* w, const wait_options& what) noexcept {
   run_node* const self = w->queue.running();
   run_node* const next = w->spend_switch() ? w->queue.leave_to_scheduler() : w->queue.leave();
   self->waits = &what;
+  return next;
+}
+/// Switches from `self`, which has left the queue, to `next`, until somebody has made it ready again; `publish`, if
+/// any, runs once it is off.
+PIRN_ALWAYS_INLINE worker* switch_away(worker* w, run_node* self, run_node* next, commit* publish) noexcept {
   if (w->exceptions->any()) [[unlikely]] {
     return switch_with_exceptions(w, self, next, publish);
   }
   return switch_nodes(w, self, next, publish);
+}
+/// Both.
+PIRN_ALWAYS_INLINE worker* suspend(worker* w, const wait_options& what, commit* publish) noexcept {
+  run_node* const self = w->queue.running();
+  return switch_away(w, self, leave_queue(w, what), publish);
+}
+/// The same for a fiber that is pinned to `w` and whose wait has begun as `epoch`: `publish` tells others of it.
+template <class Publish>
+PIRN_ALWAYS_INLINE void suspend_pinned(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what,
+                                       const Publish& publish) noexcept {
+  run_node* const next = leave_queue(w, what);
+  if (what.stoppable && self.open_to_stop(epoch)) [[unlikely]] {
+    w->queue.push_woken(&self);
+  }
+  publish();
+  static_cast<void>(switch_away(w, &self, next, nullptr));
 }
 
 /// The parts of a yield that are not its fast path: fibers woken or not started, a look at the outside, exceptions in
