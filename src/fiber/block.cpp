@@ -156,25 +156,15 @@ void wake_thread(thread_agent& who) noexcept {
     kept->notify();
   }
 }
-}  // namespace
-
-void make_runnable(agent* who, bool back) noexcept {
-  const worker* const here = current_worker();
-  if (who->what() == agent::kind::thread) [[unlikely]] {
+/// A fiber that is not of the caller's worker, or not pinned, or a thread.
+PIRN_NOINLINE void make_stranger_runnable(agent* who, bool back) noexcept {
+  if (who->what() == agent::kind::thread) {
     wake_thread(static_cast<thread_agent&>(*who));
     return;
   }
   auto* const f = static_cast<fiber_control*>(who);
-  if (f->is_pinned_to(here)) [[likely]] {
-    run_queue& queue = f->home()->queue;
-    if (back) {
-      queue.push_back(f);
-    } else {
-      queue.push_woken(f);
-    }
-    return;
-  }
   worker* const home = f->home();
+  const worker* const here = current_worker();
   if (f->floats()) {
     if (here == home) {
       home->offer(f);
@@ -187,10 +177,33 @@ void make_runnable(agent* who, bool back) noexcept {
     home->hand_over_from_outside(f);
   } else if (here != home) {
     home->hand_over(f);
-  } else if (back) {
-    home->queue.push_back(f);
   } else {
-    home->queue.push_woken(f);
+    home->queue.push(f, back);
+  }
+}
+
+}  // namespace
+
+void make_runnable(agent* who, bool back) noexcept {
+  worker* const here = current_worker();
+  if (who->what() == agent::kind::fiber) [[likely]] {
+    auto* const f = static_cast<fiber_control*>(who);
+    if (f->is_pinned_to(here)) [[likely]] {
+      here->queue.push(f, back);
+      return;
+    }
+  }
+  make_stranger_runnable(who, back);
+}
+
+void make_runnable(agent* who, wake_policy how) noexcept {
+  const worker* const here = current_worker();
+  // Asked before, since it may be gone after.
+  const bool over = how == wake_policy::switch_over && here != nullptr && who->what() == agent::kind::fiber &&
+                    static_cast<const fiber_control*>(who)->is_pinned_to(here);
+  make_runnable(who);
+  if (over) {
+    this_fiber::yield();  // to the one woken last
   }
 }
 

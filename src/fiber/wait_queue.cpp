@@ -21,11 +21,11 @@ const char* to_string(wait_error error) noexcept {
   return "unknown wait error";
 }
 
-bool waker::wake(wake_reason reason) const noexcept {
+bool waker::wake(wake_reason reason, wake_policy how) const noexcept {
   if (who_ == nullptr || !claim(reason)) {
     return false;
   }
-  detail::make_runnable(who_);
+  detail::make_runnable(who_, how);
   return true;
 }
 
@@ -109,15 +109,15 @@ wake_reason wait_list::wait(const detail::one_worker& lock, const wait_options& 
   return wait_with(here, lock, options, value);
 }
 
-waiter* wait_list::claim_first() noexcept {
-  while (first_ != nullptr) {
+waiter* wait_list::claim_first_of_some() noexcept {
+  do {
     waiter* const candidate = first_;
     remove(*candidate);
     if (candidate->wake.claim(wake_reason::notified)) {
       candidate->claimed = true;
       return candidate;
     }
-  }
+  } while (first_ != nullptr);
   return nullptr;
 }
 
@@ -155,18 +155,18 @@ void wait_list::remove(waiter& w) noexcept {
   w.linked = false;
 }
 
-bool wait_queue::notify_one() noexcept {
+bool wait_queue::notify_one(wake_policy how) noexcept {
   lock_.lock();
-  return notify_one_and_unlock();
+  return notify_one_and_unlock(how);
 }
 
-bool wait_queue::notify_one_and_unlock() noexcept {
+bool wait_queue::notify_one_and_unlock(wake_policy how) noexcept {
   waiter* const chosen = waiters_.claim_first();
   lock_.unlock();
   if (chosen == nullptr) {
     return false;
   }
-  detail::make_runnable(chosen->wake.who());
+  detail::make_runnable(chosen->wake.who(), how);
   return true;
 }
 

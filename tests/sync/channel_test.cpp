@@ -396,4 +396,44 @@ TEST_F(channel_throws, while_iterating) {
   EXPECT_EQ(c.receive()->value, 2);
 }
 
+TEST(channel, may_switch_over_to_the_receiver_that_waits) {
+  rig r(2);
+  r.rt.run([] {
+    channel<int> c(1);
+    std::vector<std::string> order;
+    const auto note = [&](const char* what) { order.emplace_back(what); };
+    pirn::fiber receiver = pirn::spawn([&] {
+      while (c.receive()) {
+        note("receiver");
+      }
+    });
+    pirn::this_fiber::yield();
+    pirn::fiber other = pirn::spawn([&] { note("other"); });
+    EXPECT_TRUE(c.send(1, pirn::wake_policy::enqueue).has_value());
+    note("sender");
+    EXPECT_TRUE(pirn::this_fiber::sleep_for(1ms).has_value());
+    EXPECT_EQ(order, (std::vector<std::string>{"sender", "receiver", "other"}));
+    other.join();
+
+    order.clear();
+    other = pirn::spawn([&] { note("other"); });
+    EXPECT_TRUE(c.send(2, pirn::wake_policy::switch_over).has_value());
+    note("sender");
+    EXPECT_EQ(order, (std::vector<std::string>{"receiver", "other", "sender"}));
+    other.join();
+    EXPECT_TRUE(c.send(3, pirn::wake_policy::switch_over, clock::now() + 10s).has_value());
+    EXPECT_TRUE(c.send(4, pirn::wake_policy::switch_over).has_value());
+    c.close();
+    receiver.join();
+
+    // Nobody to switch over to: one that waits on another worker, and none at all.
+    channel<int> far(2);
+    pirn::fiber there = pirn::spawn([&] { EXPECT_EQ(far.receive(), 5); }, {.worker = 1});
+    EXPECT_TRUE(far.send(5, pirn::wake_policy::switch_over).has_value());
+    there.join();
+    EXPECT_TRUE(far.send(6, pirn::wake_policy::switch_over).has_value());
+    EXPECT_EQ(far.receive(), 6);
+  });
+}
+
 }  // namespace

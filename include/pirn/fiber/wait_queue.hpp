@@ -28,6 +28,14 @@ struct wait_options {
   const void* object = nullptr;    ///< the address that the dump shows beside it
 };
 
+/// What becomes of a fiber that is woken. After the wake policies of the SWAPSTACK paper (Dolan et al. 2013).
+enum class wake_policy : std::uint8_t {
+  enqueue,  ///< it is made ready; the caller goes on
+  /// If both are of one worker it runs at once, and the caller goes behind all that are ready: a suspension point.
+  /// Within `runtime_options::woken_bound`, so that nobody starves. Otherwise the same as `enqueue`.
+  switch_over,
+};
+
 /// Ends one particular wait of one fiber or plain thread. A wake-up that comes late, after the wait has ended for
 /// another reason, does nothing: the epoch tells. Valid as long as the waiting fiber has not ended. Any thread or
 /// fiber may call it. After the waker of Boost.Fiber.
@@ -38,7 +46,7 @@ class waker {
 
   /// Makes the waiter runnable again, at the front of its worker's queue. True if this call was the one that ended
   /// the wait.
-  bool wake(wake_reason reason = wake_reason::notified) const noexcept;
+  bool wake(wake_reason reason = wake_reason::notified, wake_policy how = wake_policy::enqueue) const noexcept;
   /// Ends the wait without making the waiter runnable: if true, the caller must pass `who()` to `make_runnable`.
   PIRN_ALWAYS_INLINE bool claim(wake_reason reason) const noexcept { return who_->claim(epoch_, reason); }
   [[nodiscard]] detail::agent* who() const noexcept { return who_; }
@@ -76,6 +84,7 @@ agent& current_agent() noexcept;
 /// Queues a claimed agent: a fiber on its worker, a thread by unblocking it. `back` puts a fiber behind those that
 /// are ready instead of in front.
 void make_runnable(agent* who, bool back = false) noexcept;
+void make_runnable(agent* who, wake_policy how) noexcept;
 /// Suspends the caller, whose wait has begun as `epoch`, until it is claimed; `publish` runs once it is switched
 /// out. The deadline claims it through a timer of its worker.
 wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options, commit& publish) noexcept;
@@ -118,7 +127,9 @@ class wait_list {
   /// Claims the first waiter whose wait has not ended otherwise and takes it off the list, or returns null. The
   /// caller may hand over a value, then must call `detail::make_runnable(w->wake.who())`, best after unlocking; after
   /// that the waiter is gone.
-  [[nodiscard]] waiter* claim_first() noexcept;
+  [[nodiscard]] PIRN_ALWAYS_INLINE waiter* claim_first() noexcept {
+    return first_ != nullptr ? claim_first_of_some() : nullptr;
+  }
   /// Claims all waiters and takes them off, linked by `next` in order of age; for `make_all_runnable`. O(n).
   [[nodiscard]] waiter* claim_all() noexcept;
   /// Makes runnable what `claim_all` returned, behind all that are ready. Best after unlocking. O(n).
@@ -136,6 +147,7 @@ class wait_list {
   template <class Lock, class Suspend>
   [[nodiscard]] wake_reason wait_by(detail::agent& self, Lock& lock, const wait_options& options, void* value,
                                     const Suspend& suspend) noexcept;
+  [[nodiscard]] waiter* claim_first_of_some() noexcept;
   void append(waiter& w) noexcept;
   void remove(waiter& w) noexcept;
 
@@ -164,9 +176,9 @@ class wait_queue {
   [[nodiscard]] wait_list& list() noexcept { return waiters_; }
 
   /// Takes the lock and wakes the first waiter. True if there was one.
-  bool notify_one() noexcept;
+  bool notify_one(wake_policy how = wake_policy::enqueue) noexcept;
   /// The same with the lock held by the caller; releases it.
-  bool notify_one_and_unlock() noexcept;
+  bool notify_one_and_unlock(wake_policy how = wake_policy::enqueue) noexcept;
   /// Takes the lock and wakes all present waiters. O(n).
   void notify_all() noexcept;
   /// As `notify_all`, with the lock held by the caller; releases it.

@@ -64,6 +64,11 @@ class channel {
   [[nodiscard]] std::expected<void, wait_error> send(T&& value, platform::time_point deadline = platform::never) {
     return send_or_wait(value, &deadline);
   }
+  /// As above; `how` is for the receiver that waits for it, if any.
+  [[nodiscard]] std::expected<void, wait_error> send(T&& value, wake_policy how,
+                                                     platform::time_point deadline = platform::never) {
+    return send_or_wait(value, &deadline, how);
+  }
   /// As above with a copy of `value`. Throws what copying or moving a T throws.
   [[nodiscard]] std::expected<void, wait_error> send(const T& value, platform::time_point deadline = platform::never)
     requires std::copy_constructible<T>
@@ -219,7 +224,7 @@ class channel {
   }
 
   /// Gives the value to a waiting receiver or puts it into the ring. True if it was one of them.
-  bool send_locked(T& value, waiter*& woken) {
+  PIRN_ALWAYS_INLINE bool send_locked(T& value, waiter*& woken) {
     woken = receivers_.claim_first();
     if (woken != nullptr) {
       woken->next = nullptr;
@@ -236,7 +241,7 @@ class channel {
   }
 
   /// Takes the oldest value, from the ring or, where that has no room, from a waiting sender. True if there was one.
-  bool receive_locked(exchange& taker, waiter*& woken) {
+  PIRN_ALWAYS_INLINE bool receive_locked(exchange& taker, waiter*& woken) {
     if (size_ != 0) {
       taker.deliver(taker.object, oldest_->values[oldest_->first]);
       drop_first();
@@ -254,7 +259,8 @@ class channel {
     return true;
   }
 
-  std::expected<void, wait_error> send_or_wait(T& value, const platform::time_point* deadline) {
+  std::expected<void, wait_error> send_or_wait(T& value, const platform::time_point* deadline,
+                                               wake_policy how = wake_policy::enqueue) {
     for (;;) {
       lock_.lock();
       if (closed_) {
@@ -272,7 +278,9 @@ class channel {
       }
       if (sent || deadline == nullptr) {
         lock_.unlock();
-        wake(woken);
+        if (woken != nullptr) {
+          detail::make_runnable(woken->wake.who(), how);
+        }
         return sent ? std::expected<void, wait_error>{} : std::unexpected(wait_error::timed_out);
       }
       exchange offer{std::addressof(value)};
@@ -320,12 +328,6 @@ class channel {
       if (taker.moved) {
         return result;
       }
-    }
-  }
-
-  static void wake(waiter* w) noexcept {
-    if (w != nullptr) {
-      detail::make_runnable(w->wake.who());
     }
   }
 

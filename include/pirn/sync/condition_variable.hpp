@@ -68,8 +68,8 @@ class condition_variable {
     return detail::wait_until_ready(*this, lock, ready, deadline);
   }
 
-  /// Wakes the one that has waited longest. With or without the lock held. Never suspends.
-  void notify_one() noexcept { waiters_.notify_one(); }
+  /// Wakes the one that has waited longest. With or without the lock held, but without it to switch over.
+  void notify_one(wake_policy how = wake_policy::enqueue) noexcept { waiters_.notify_one(how); }
   /// Wakes all that wait now. O(n). Never suspends.
   void notify_all() noexcept { waiters_.notify_all(); }
 

@@ -40,6 +40,8 @@ class run_queue {
     woken_ = node;
   }
 
+  PIRN_ALWAYS_INLINE void push(run_node* node, bool back) noexcept { back ? push_back(node) : push_woken(node); }
+
   /// The running node goes behind all others; returns the next to run, which may be the same one. No woken fiber may
   /// be waiting.
   PIRN_ALWAYS_INLINE run_node* rotate() noexcept { return run(next_); }
@@ -61,19 +63,22 @@ class run_queue {
   /// The running node leaves the ring; returns the next to run: the scheduler if nothing is ready.
   PIRN_ALWAYS_INLINE run_node* leave() noexcept {
     run_node* const self = running_;
-    run_node* next = self->next;
-    if (woken_ == nullptr && next != self) [[likely]] {
-      next->previous = self->previous;
-      self->previous->next = next;
-      if (streak_ != 0) [[unlikely]] {
-        streak_ = 0;
-      }
-      return run(next);
+    if (take_woken()) {
+      run_node* const node = pop_woken();
+      replace(self, node);
+      return run(node);
     }
-    return leave_slow();
+    run_node* const next = self->next;
+    if (next == self) [[unlikely]] {
+      return self == &scheduler_ ? self : leave_to_scheduler();
+    }
+    next->previous = self->previous;
+    self->previous->next = next;
+    streak_ = 0;
+    return run(next);
   }
   /// The running node leaves the ring and the scheduler runs.
-  run_node* leave_to_scheduler() noexcept {
+  PIRN_NOINLINE run_node* leave_to_scheduler() noexcept {
     replace(running_, &scheduler_);
     return run(&scheduler_);
   }
@@ -89,7 +94,7 @@ class run_queue {
     next_ = node->next;
     return running_ = node;
   }
-  static void replace(run_node* old, run_node* node) noexcept {
+  static PIRN_ALWAYS_INLINE void replace(run_node* old, run_node* node) noexcept {
     if (old->next == old) {
       node->next = node->previous = node;
       return;
@@ -99,30 +104,15 @@ class run_queue {
     node->next->previous = node;
     node->previous->next = node;
   }
-  bool take_woken() const noexcept { return woken_ != nullptr && (streak_ < bound_ || next_ == running_); }
-  run_node* pop_woken() noexcept {
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool take_woken() const noexcept {
+    return woken_ != nullptr && (streak_ < bound_ || next_ == running_);
+  }
+  PIRN_ALWAYS_INLINE run_node* pop_woken() noexcept {
     run_node* const node = woken_;
     woken_ = node->next;
     ++streak_;
     return node;
   }
-  PIRN_NOINLINE run_node* leave_slow() noexcept {
-    run_node* const self = running_;
-    if (take_woken()) {
-      run_node* const node = pop_woken();
-      replace(self, node);
-      return run(node);
-    }
-    if (self->next == self) {
-      return self == &scheduler_ ? self : leave_to_scheduler();
-    }
-    streak_ = 0;
-    run_node* const next = self->next;
-    next->previous = self->previous;
-    self->previous->next = next;
-    return run(next);
-  }
-
   run_node* woken_ = nullptr;
   unsigned streak_ = 0;  ///< woken fibers run since somebody from the ring ran
   unsigned bound_;
