@@ -8,23 +8,26 @@
 
 namespace bench {
 
+inline constexpr std::uint64_t chan_many = 8;     ///< senders or receivers besides the one
+inline constexpr std::uint64_t chan_places = 64;  ///< of the channel between them
+
+/// Measures `ping_pong(n)`, or `fan(n, first_sends)`, of n messages.
+template <typename PingPong, typename Fan>
+void chan_row(const char* impl, PingPong ping_pong, Fan fan, const char* note) {
+  const std::string shape = word_input("SHAPE");
+  const std::uint64_t workers = input("WORKERS");
+  const auto run = [&](std::uint64_t n) { shape == "ping-pong" ? ping_pong(n) : fan(n, shape == "fan-out"); };
+  const double ns = ns_per_operation(run, chan_many, clock_for(workers));
+  row("chan", impl, R"({"shape":")" + shape + R"(","workers":)" + std::to_string(workers) + "}", "ns", ns, note);
+}
+
 /// Measures a library: `Units` as in units_pirn.hpp, a `Channel(places)` with `send(number)` and `receive()`.
 template <typename Units, typename Channel>
 class chan {
  public:
-  static void measure(const char* note) {
-    const std::string shape = word_input("SHAPE");
-    const std::uint64_t workers = input("WORKERS");
-    const auto run = shape == "ping-pong" ? ping_pong : shape == "fan-in" ? fan_in : fan_out;
-    const double ns = ns_per_operation(run, many, clock_for(workers));
-    row("chan", Units::name, R"({"shape":")" + shape + R"(","workers":)" + std::to_string(workers) + "}", "ns", ns,
-        note);
-  }
+  static void measure(const char* note) { chan_row(Units::name, ping_pong, fan, note); }
 
  private:
-  static constexpr std::uint64_t many = 8;
-  static constexpr std::uint64_t places = 64;
-
   static void ping_pong(std::uint64_t n) {
     Channel there(1);
     Channel back(1);
@@ -46,15 +49,12 @@ class chan {
     check(last == n, "every message is answered");
   }
 
-  static void fan_in(std::uint64_t n) { fan(n, false); }
-  static void fan_out(std::uint64_t n) { fan(n, true); }
-
   /// Unit 0 sends to the others, or they to it.
   static void fan(std::uint64_t n, bool first_sends) {
-    Channel channel(places);
+    Channel channel(chan_places);
     std::atomic<std::uint64_t> sum = 0;
-    Units::together(many + 1, [&](std::uint64_t i) {
-      const std::uint64_t share = i == 0 ? n : n / many;
+    Units::together(chan_many + 1, [&](std::uint64_t i) {
+      const std::uint64_t share = i == 0 ? n : n / chan_many;
       const std::uint64_t begin = i == 0 ? 0 : (i - 1) * share;
       std::uint64_t mine = 0;
       for (std::uint64_t number = begin; number < begin + share; ++number) {

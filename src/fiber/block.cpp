@@ -2,6 +2,7 @@
 #include <new>
 
 #include "fiber/runtime_state.hpp"
+#include "pirn/fiber/detail/coroutine_runner.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -156,10 +157,15 @@ void wake_thread(thread_agent& who) noexcept {
     kept->notify();
   }
 }
-/// A fiber that is not of the caller's worker, or not pinned, or a thread.
+/// A fiber that is not of the caller's worker, or not pinned, or no fiber.
 PIRN_NOINLINE void make_stranger_runnable(agent* who, bool back) noexcept {
   if (who->what() == agent::kind::thread) {
     wake_thread(static_cast<thread_agent&>(*who));
+    return;
+  }
+  if (who->what() == agent::kind::coroutine) {
+    auto* const chain = static_cast<coroutine_agent*>(who);
+    chain->home().coroutines->ready(*chain);
     return;
   }
   auto* const f = static_cast<fiber_control*>(who);

@@ -119,20 +119,43 @@ struct join_commit : commit {
   joiner* me;
 };
 
-void publish_joiner(commit* c) noexcept {
-  auto* const request = static_cast<join_commit*>(c);
-  const joiner me = *request->me;
+}  // namespace
+
+void publish_joiner(fiber_control* f, joiner& where) noexcept {
+  const joiner me = where;
   std::uintptr_t expected = join_possible;
-  if (!request->target->join_word.compare_exchange_strong(expected, reinterpret_cast<std::uintptr_t>(request->me),
-                                                          platform::memory_order_acq_rel,
-                                                          platform::memory_order_acquire)) {
+  if (!f->join_word.compare_exchange_strong(expected, reinterpret_cast<std::uintptr_t>(&where),
+                                            platform::memory_order_acq_rel, platform::memory_order_acquire)) {
     if (me.who->claim(me.epoch, wake_reason::notified)) {
       make_runnable(me.who);
     }
   }
 }
 
-}  // namespace
+std::uintptr_t end_if_known(worker* here, fiber_control* f) noexcept {
+  const std::uintptr_t outcome = f->join_word.load(platform::memory_order_acquire);
+  if (has_ended(outcome)) {
+    return outcome;
+  }
+  return here != nullptr && f->is_pinned_to(here) && f->ended_here() != join_possible ? here->take_ended(f)
+                                                                                      : join_possible;
+}
+
+std::uintptr_t end_after_wait(fiber_control* f, joiner& me, wake_reason reason) noexcept {
+  if (reason != wake_reason::notified) {
+    auto published = reinterpret_cast<std::uintptr_t>(&me);
+    if (f->join_word.compare_exchange_strong(published, join_possible, platform::memory_order_acq_rel,
+                                             platform::memory_order_acquire)) {
+      return join_possible;
+    }
+  }
+  // It has ended; on another worker the last steps, a few instructions, may still be under way.
+  std::uintptr_t outcome = join_possible;
+  while (!has_ended(outcome = f->join_word.load(platform::memory_order_acquire))) {
+    platform::yield_thread();
+  }
+  return outcome;
+}
 
 void stop_fiber(fiber_control* f, wake_reason why) noexcept {
   if (f->request_stop(why)) {
@@ -154,13 +177,8 @@ void follow_token(fiber_control* f, const stop_token& token) noexcept {
 }
 
 std::uintptr_t await_end(fiber_control* f, const wait_options& how, wake_reason& reason) noexcept {
-  std::uintptr_t outcome = f->join_word.load(platform::memory_order_acquire);
-  if (has_ended(outcome)) {
+  if (const std::uintptr_t outcome = end_if_known(current_worker(), f); outcome != join_possible) {
     return outcome;
-  }
-  worker* const here = current_worker();
-  if (here != nullptr && f->is_pinned_to(here) && f->ended_here() != join_possible) {
-    return here->take_ended(f);
   }
   agent& self = current_agent();
   joiner me{&self, 0};
@@ -168,20 +186,14 @@ std::uintptr_t await_end(fiber_control* f, const wait_options& how, wake_reason&
     reason = self.stop_reason();
     return join_possible;
   }
-  join_commit publish{{&publish_joiner}, f, &me};
+  join_commit publish{{[](commit* c) noexcept {
+                        const auto* const request = static_cast<join_commit*>(c);
+                        publish_joiner(request->target, *request->me);
+                      }},
+                      f,
+                      &me};
   reason = block(self, me.epoch, how, publish);
-  if (reason != wake_reason::notified) {
-    auto published = reinterpret_cast<std::uintptr_t>(&me);
-    if (f->join_word.compare_exchange_strong(published, join_possible, platform::memory_order_acq_rel,
-                                             platform::memory_order_acquire)) {
-      return join_possible;
-    }
-  }
-  // It has ended; on another worker the last steps, a few instructions, may still be under way.
-  while (!has_ended(outcome = f->join_word.load(platform::memory_order_acquire))) {
-    platform::yield_thread();
-  }
-  return outcome;
+  return end_after_wait(f, me, reason);
 }
 
 }  // namespace detail
@@ -207,6 +219,10 @@ std::expected<void, wait_error> fiber::join(platform::time_point deadline) {
   wake_reason reason{};
   const std::uintptr_t outcome =
       detail::await_end(control_, {.deadline = deadline, .what = "end of fiber", .object = control_}, reason);
+  return end_join(outcome, reason);
+}
+
+std::expected<void, wait_error> fiber::end_join(std::uintptr_t outcome, wake_reason reason) {
   if (outcome == detail::join_possible) {
     return std::unexpected(detail::error_of(reason));
   }

@@ -40,22 +40,15 @@ void wait_places::unlock() noexcept {
   }
 }
 
-wake_reason wait_places::wait(wait_options options) noexcept {
-  options.stoppable = true;  // and never `sole`, which is for one waker
-  detail::agent& self = detail::current_agent();
-  std::uint64_t epoch = 0;
-  if (!self.begin(detail::wait_kind::stoppable, epoch)) {
-    unlock();
-    return self.stop_reason();
-  }
+void wait_places::enter(const waker& who) noexcept {
   for (wait_place* p = first_; p != nullptr; p = p->next) {
-    p->node.wake = waker(self, epoch);
+    p->node.wake = who;
     p->node.claimed = false;
     p->list->append(p->node);
   }
-  unlock_all_commit publish{{[](detail::commit* c) noexcept { static_cast<unlock_all_commit*>(c)->places->unlock(); }},
-                            this};
-  const wake_reason reason = detail::block(self, epoch, options, publish);
+}
+
+void wait_places::leave() noexcept {
   for (wait_place* p = first_; p != nullptr; p = p->next) {
     if (!p->node.claimed) {
       // Somebody may be looking at the node right now, so even an unlinked one is left only under the lock.
@@ -65,6 +58,21 @@ wake_reason wait_places::wait(wait_options options) noexcept {
       }
     }
   }
+}
+
+wake_reason wait_places::wait(wait_options options) noexcept {
+  options.stoppable = true;  // and never `sole`, which is for one waker
+  detail::agent& self = detail::current_agent();
+  std::uint64_t epoch = 0;
+  if (!self.begin(detail::wait_kind::stoppable, epoch)) {
+    unlock();
+    return self.stop_reason();
+  }
+  enter(waker(self, epoch));
+  unlock_all_commit publish{{[](detail::commit* c) noexcept { static_cast<unlock_all_commit*>(c)->places->unlock(); }},
+                            this};
+  const wake_reason reason = detail::block(self, epoch, options, publish);
+  leave();
   return reason;
 }
 

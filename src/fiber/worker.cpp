@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fiber/runtime_state.hpp"
+#include "pirn/fiber/detail/coroutine_runner.hpp"
 
 // Both runtimes have it; only one declares it in <cxxabi.h>.
 extern "C" void* cxa_get_globals() noexcept asm("__cxa_get_globals");
@@ -37,6 +38,8 @@ worker::worker(runtime_state& state, unsigned number)
       index(number) {
   idle->introduce(index, io);
 }
+
+worker::~worker() { io->retire(); }
 
 void worker::reserve_ids() noexcept {
   next_id = ids_reserved.fetch_add(ids_at_a_time, platform::memory_order_relaxed);
@@ -153,6 +156,9 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
       return;
     }
     take_share();
+    if (coroutines != nullptr) {
+      coroutines->look();
+    }
     if (queue.has_ready()) {
       if (searching_) {
         stop_searching();

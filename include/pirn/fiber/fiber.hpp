@@ -50,6 +50,12 @@ namespace detail {
 [[noreturn]] void rethrow_failure(fiber_control* f);
 /// Suspends until the fiber has ended; returns its join_state, or join_possible if the wait ended otherwise.
 std::uintptr_t await_end(fiber_control* f, const wait_options& how, wake_reason& reason) noexcept;
+/// The parts of it: the join_state, or join_possible, if that is known without a wait; who waits, told to the fiber's
+/// end; and what is known after the wait.
+std::uintptr_t end_if_known(worker* here, fiber_control* f) noexcept;
+void publish_joiner(fiber_control* f, joiner& where) noexcept;
+std::uintptr_t end_after_wait(fiber_control* f, joiner& me, wake_reason reason) noexcept;
+class fiber_awaiter;
 stack_result stack_for_fiber(worker* here, runtime_state& owner, std::size_t stack_size) noexcept;
 /// Finds the worker that `which` names; null if there is none.
 worker* choose_worker(worker* here, runtime_state& owner, int which) noexcept;
@@ -394,6 +400,7 @@ class [[nodiscard]] fiber {
 
  private:
   friend class runtime;
+  friend class detail::fiber_awaiter;
   template <class F>
   friend fiber spawn(F&& body);
   template <class F>
@@ -401,6 +408,7 @@ class [[nodiscard]] fiber {
 
   PIRN_ALWAYS_INLINE explicit fiber(detail::fiber_control* control) noexcept : control_(control) {}
   std::uintptr_t await_stranger() noexcept;
+  std::expected<void, wait_error> end_join(std::uintptr_t outcome, wake_reason reason);
   void reset() noexcept;
 
   detail::fiber_control* control_ = nullptr;

@@ -30,6 +30,11 @@ class wait_places {
   /// `claimed`, and neither its list nor its lock has been touched since. O(n).
   [[nodiscard]] wake_reason wait(wait_options options) noexcept;
 
+  /// The parts of `wait` around the suspension, for a waiter that suspends otherwise: enters all the lists, with the
+  /// locks held, and leaves those whose node was not claimed, with none held.
+  void enter(const waker& who) noexcept;
+  void leave() noexcept;
+
  private:
   wait_place* first_ = nullptr;
 };

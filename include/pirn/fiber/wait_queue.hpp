@@ -140,6 +140,7 @@ class wait_list {
 
  private:
   friend class wait_places;
+  friend class wait_queue;
   template <class Lock>
   [[nodiscard]] wake_reason wait_with(detail::worker* here, Lock& lock, const wait_options& options,
                                       void* value) noexcept;
@@ -166,6 +167,8 @@ class wait_queue {
   [[nodiscard]] wake_reason wait(const wait_options& options, void* value = nullptr) noexcept {
     return waiters_.wait(lock_, options, value);
   }
+  /// For a waiter that is suspended otherwise. It must be notified before it goes.
+  void enter(waiter& w) noexcept { waiters_.append(w); }
   [[nodiscard]] waiter* claim_first() noexcept { return waiters_.claim_first(); }
   [[nodiscard]] waiter* claim_all() noexcept { return waiters_.claim_all(); }
   [[nodiscard]] waiter* front() const noexcept { return waiters_.front(); }

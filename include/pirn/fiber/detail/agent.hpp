@@ -39,11 +39,11 @@ enum class wait_kind : std::uint8_t {
 /// from then on only a claim does.
 /// The identity, from the low end; flags may be set by anyone:
 ///   bit 0     stopped: asked to stop, for good
-///   bit 1     thread: constant
+///   bit 1     thread: constant; of a coroutine too
 ///   bit 2     described: set once
 ///   bit 3     expired: the same as `stopped`, since the deadline of the scope that it is a child of has passed
 ///   bits 4-5  stopped and expired as long as a scope that it opened itself is
-///   bit 6     child: constant
+///   bit 6     child: constant; of a coroutine too
 ///   bits 7-   the number of a fiber: constant
 class agent {
  public:
@@ -51,12 +51,14 @@ class agent {
     fiber,
     child,  ///< a fiber of a scope
     thread,
+    coroutine,  ///< one without a stack, or several that await each other
   };
 
   explicit agent(kind what, std::uint64_t number = 0) noexcept
-      : identity_((number << number_shift) | (what == kind::thread  ? thread_bit
-                                              : what == kind::child ? child_bit
-                                                                    : 0)) {}
+      : identity_((number << number_shift) | (what == kind::thread      ? thread_bit
+                                              : what == kind::child     ? child_bit
+                                              : what == kind::coroutine ? thread_bit | child_bit
+                                                                        : 0)) {}
   agent(const agent&) = delete;
   agent& operator=(const agent&) = delete;
 
@@ -136,8 +138,10 @@ class agent {
   [[nodiscard]] wake_reason reason() const noexcept {
     return static_cast<wake_reason>((word_.load(platform::memory_order_acquire) >> reason_shift) & 3);
   }
-  [[nodiscard]] kind what() const noexcept {
-    return (identity_.load(platform::memory_order_relaxed) & thread_bit) != 0 ? kind::thread : kind::fiber;
+  /// A child is a fiber here.
+  [[nodiscard]] PIRN_ALWAYS_INLINE kind what() const noexcept {
+    const std::uint64_t identity = identity_.load(platform::memory_order_relaxed);
+    return (identity & thread_bit) == 0 ? kind::fiber : (identity & child_bit) == 0 ? kind::thread : kind::coroutine;
   }
   /// Whether it is a fiber of a scope.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool is_child() const noexcept {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "pirn/fiber/detail/block_cache.hpp"
+#include "pirn/fiber/detail/frame_cache.hpp"
 #include "pirn/fiber/detail/idle_workers.hpp"
 #include "pirn/fiber/detail/stealable_queue.hpp"
 #include "pirn/fiber/engine.hpp"
@@ -18,6 +19,7 @@ namespace pirn::inline PIRN_ABI {
 namespace detail {
 
 class runtime_state;
+class coroutine_runner;
 
 /// What the C++ ABI keeps per OS thread about exceptions in flight (Itanium C++ ABI, 2.2.2): the stack of caught ones
 /// and the count of uncaught ones. It belongs to the fiber that threw.
@@ -47,7 +49,7 @@ class alignas(64) worker {
   worker(runtime_state& owner, unsigned index);
   worker(const worker&) = delete;
   worker& operator=(const worker&) = delete;
-  ~worker() { io->retire(); }
+  ~worker();
 
   // -- written and read by this worker's thread only
   run_queue queue;
@@ -60,6 +62,8 @@ class alignas(64) worker {
   std::uint64_t last_id = 0;
   guarded_pool::cache stacks;  ///< one is reserved for each fiber of this worker that has none yet
   block_cache blocks;
+  frame_cache frames;
+  std::unique_ptr<coroutine_runner> coroutines;  ///< null until there are some
   // -- written by this worker, read by others to find out whether all fibers have ended
   platform::atomic<std::uint64_t> spawned{0};
   platform::atomic<std::uint64_t> ended{0};

@@ -1,0 +1,65 @@
+// What a task awaits: the end of a fiber, a point of time, its turn. Channels and select are in pirn/sync/co.hpp.
+#pragma once
+
+#include "pirn/fiber/fiber.hpp"
+#include "pirn/fiber/task.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace detail {
+
+class sleep_awaiter : public own_awaiter {
+ public:
+  explicit sleep_awaiter(platform::time_point when) noexcept : when_(when) {}
+  static constexpr bool await_ready() noexcept { return false; }
+  template <task_like Promise>
+  bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
+    return wait_.begin(h.promise().chain(), h, {.deadline = when_, .what = "time to pass"}, [](std::uint64_t) {});
+  }
+  std::expected<void, wait_error> await_resume() noexcept {
+    const wake_reason why = wait_.end();
+    return why == wake_reason::timed_out ? std::expected<void, wait_error>{} : std::unexpected(error_of(why));
+  }
+
+ private:
+  platform::time_point when_;
+  coroutine_wait wait_;
+};
+
+struct yield_awaiter : own_awaiter {
+  static constexpr bool await_ready() noexcept { return false; }
+  template <task_like Promise>
+  static void await_suspend(std::coroutine_handle<Promise> h) noexcept {
+    coroutine_agent& chain = h.promise().chain();
+    chain.goes_on = h;
+    chain.home().coroutines->ready(chain);
+  }
+  static constexpr void await_resume() noexcept {}
+};
+
+}  // namespace detail
+
+/// What a task does by `co_await`. Each of these suspends the task and nothing else, ends early when the fiber that
+/// awaits the chain of tasks is asked to stop or its deadline passes, and never throws, but for what is moved or
+/// joined.
+namespace co {
+
+/// Suspends the task until `when`, or longer if the worker is busy.
+[[nodiscard]] inline detail::sleep_awaiter sleep_until(platform::time_point when) noexcept {
+  return detail::sleep_awaiter(when);
+}
+[[nodiscard]] inline detail::sleep_awaiter sleep_for(platform::duration how_long) noexcept {
+  const platform::time_point now = platform::now();
+  return detail::sleep_awaiter(how_long < platform::never - now ? now + how_long : platform::never);
+}
+
+/// Lets the other tasks of the worker that are ready have their turn, and now and then its fibers.
+[[nodiscard]] inline detail::yield_awaiter yield() noexcept { return {}; }
+
+/// As `fiber::join` with a deadline; `co_await f` alone is as `f.join()`, which no stop ends.
+[[nodiscard]] inline detail::fiber_awaiter join(fiber& f, platform::time_point deadline = platform::never) noexcept {
+  return {f, deadline, true};
+}
+
+}  // namespace co
+}  // namespace pirn::inline PIRN_ABI

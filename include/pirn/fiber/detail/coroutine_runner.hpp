@@ -1,0 +1,62 @@
+// What resumes the coroutines without stacks that live on a worker: C++20 tasks.
+#pragma once
+
+#include <coroutine>
+
+#include "pirn/fiber/detail/worker.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// What waits on behalf of a chain of coroutines, each of which awaits the next: one wait at a time, as with a fiber.
+/// Only its home resumes it.
+class coroutine_agent : public agent {
+ public:
+  explicit coroutine_agent(worker& home) noexcept : agent(kind::coroutine), home_(home) {}
+  [[nodiscard]] worker& home() const noexcept { return home_; }
+
+  std::coroutine_handle<> goes_on;  ///< once it is runnable
+
+ private:
+  friend class coroutine_runner;
+  worker& home_;
+  coroutine_agent* next_ = nullptr;
+};
+
+/// Of one worker: the coroutines that are ready, first in first out, and the fibers that resume them. One such fiber is
+/// enough as long as coroutines wait by co_await; where one has called something that suspends, the fiber is held up,
+/// and the worker's next look adds another for those that are ready meanwhile.
+class coroutine_runner {
+ public:
+  explicit coroutine_runner(worker& home) noexcept : home_(home) {}
+  coroutine_runner(const coroutine_runner&) = delete;
+  coroutine_runner& operator=(const coroutine_runner&) = delete;
+
+  /// That of the worker, made when first needed, with a fiber at least. By a fiber of the worker; throws
+  /// std::system_error (memory).
+  static coroutine_runner& of(worker& home);
+  /// Resumes the coroutine soon. Any thread.
+  void ready(coroutine_agent& who) noexcept;
+  /// By the scheduler, at each look: sees to it that what is ready goes on; and ends the fibers once the runtime ends.
+  void look() noexcept;
+
+ private:
+  /// On the stack of a fiber that resumes coroutines.
+  struct resumer {
+    const agent* fiber;
+    resumer* next;
+  };
+
+  [[nodiscard]] bool add_fiber() noexcept;
+  void resume_all() noexcept;
+  [[nodiscard]] bool all_held_up() const noexcept;
+
+  worker& home_;
+  wait_queue idle_;  ///< fibers without work; its lock guards what follows
+  coroutine_agent* first_ = nullptr;
+  coroutine_agent* last_ = nullptr;
+  unsigned fibers_ = 0;
+  resumer* resuming_ = nullptr;  ///< those that are inside of a coroutine
+  bool called_ = false;          ///< the worker was told to have a look
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail

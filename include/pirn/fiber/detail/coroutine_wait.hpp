@@ -1,0 +1,136 @@
+// One wait of a coroutine, and what others wait for: its end.
+#pragma once
+
+#include "pirn/fiber/detail/coroutine_runner.hpp"
+#include "pirn/fiber/fiber.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// The wait of an awaiter; in its frame. The counterpart of `block` for what has no stack to suspend.
+class coroutine_wait {
+ public:
+  /// Begins the wait of `who`, which is about to be suspended and goes on in `at`. `publish(epoch)` tells others, who
+  /// may claim it from then on: only its home resumes it, and that runs this. False if a stop was requested: then
+  /// nothing is published and the coroutine goes on, with the reason.
+  template <class Publish>
+  bool begin(coroutine_agent& who, std::coroutine_handle<> at, const wait_options& how, Publish&& publish) noexcept {
+    std::uint64_t epoch = 0;
+    if (!who.begin(kind_of(how), epoch)) {
+      reason_ = who.stop_reason();
+      return false;
+    }
+    who_ = &who;
+    who.goes_on = at;
+    if (how.deadline != platform::never) {
+      limit_.when = how.deadline;
+      limit_.wake = waker(who, epoch);
+      who.home().timers.insert(limit_);
+    }
+    if (how.stoppable && who.open_to_stop(epoch)) {
+      who.home().coroutines->ready(who);
+    }
+    publish(epoch);
+    return true;
+  }
+  [[nodiscard]] bool begun() const noexcept { return who_ != nullptr; }
+  /// Why it has ended. Once, when the coroutine has been resumed or was not suspended.
+  wake_reason end() noexcept {
+    if (who_ != nullptr) {
+      who_->home().timers.cancel(limit_);
+      reason_ = who_->reason();
+    }
+    return reason_;
+  }
+
+ private:
+  coroutine_agent* who_ = nullptr;
+  timer limit_;
+  wake_reason reason_ = wake_reason::notified;
+};
+
+/// Something that happens once, and one who waits for it: a fiber, a thread or a coroutine.
+class completion {
+ public:
+  /// Nothing of it is touched once it has happened, so that the waiter may destroy it.
+  void set() noexcept {
+    queue_.lock();
+    done_ = true;
+    queue_.notify_all_and_unlock();
+  }
+  [[nodiscard]] wake_reason wait(const wait_options& how) noexcept {
+    queue_.lock();
+    if (done_) {
+      queue_.unlock();
+      return wake_reason::notified;
+    }
+    return queue_.wait(how);
+  }
+  /// For a coroutine, which is not stopped in it: whether it has to be suspended. Then `end_wait` follows.
+  bool begin_wait(coroutine_agent& who, std::coroutine_handle<> at) noexcept {
+    queue_.lock();
+    if (done_) {
+      queue_.unlock();
+      return false;
+    }
+    return wait_.begin(who, at, {.stoppable = false, .what = "an awaitable"}, [&](std::uint64_t epoch) {
+      node_.wake = waker(who, epoch);
+      queue_.enter(node_);
+      queue_.unlock();
+    });
+  }
+
+ private:
+  wait_queue queue_;
+  bool done_ = false;
+  coroutine_wait wait_;
+  waiter node_;
+};
+
+/// Marks the awaiters that only tasks can await.
+struct own_awaiter {};
+
+/// Joins a fiber.
+class fiber_awaiter : public own_awaiter {
+ public:
+  fiber_awaiter(fiber& what, platform::time_point deadline, bool stoppable) noexcept
+      : fiber_(what), how_{.deadline = deadline, .stoppable = stoppable, .what = "end of fiber"} {}
+
+  bool await_ready() {
+    if (fiber_.control_ == nullptr) {
+      throw_not_joinable();
+    }
+    outcome_ = end_if_known(current_worker(), fiber_.control_);
+    return outcome_ != join_possible;
+  }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
+    return wait_.begin(h.promise().chain(), h, how_, [&](std::uint64_t epoch) {
+      me_ = {&h.promise().chain(), epoch};
+      publish_joiner(fiber_.control_, me_);
+    });
+  }
+  std::expected<void, wait_error> await_resume() {
+    wake_reason reason = wake_reason::notified;
+    if (outcome_ == join_possible) {
+      reason = wait_.end();
+      if (wait_.begun()) {
+        outcome_ = end_after_wait(fiber_.control_, me_, reason);
+      }
+    }
+    return fiber_.end_join(outcome_, reason);
+  }
+
+ private:
+  fiber& fiber_;
+  const wait_options how_;
+  coroutine_wait wait_;
+  joiner me_{};
+  std::uintptr_t outcome_ = join_possible;
+};
+/// The same as `join()`: nothing but the end ends it.
+struct plain_fiber_awaiter : fiber_awaiter {
+  explicit plain_fiber_awaiter(fiber& what) noexcept : fiber_awaiter(what, platform::never, false) {}
+  void await_resume() { static_cast<void>(fiber_awaiter::await_resume()); }
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail

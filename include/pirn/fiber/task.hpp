@@ -1,0 +1,292 @@
+// C++20 coroutines beside fibers, on the same workers.
+//
+// A task runs on the worker of the fiber that awaits it. Where it waits by co_await it takes no stack meanwhile, only
+// its frame; between two waits it runs on the stack of a fiber of that worker, so it may call anything.
+#pragma once
+
+#include <concepts>
+#include <coroutine>
+#include <exception>
+#include <expected>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/fiber/detail/coroutine_wait.hpp"
+#include "pirn/fiber/scope.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+template <class T>
+class task;
+
+namespace detail {
+
+/// A chain of tasks that a fiber awaits; on its stack.
+struct task_root : coroutine_agent {
+  using coroutine_agent::coroutine_agent;
+  completion ended;
+};
+/// The calling fiber's worker, with something that resumes coroutines. Throws std::system_error
+/// (operation_not_permitted on a plain thread; memory).
+worker& worker_for_tasks();
+/// Runs the chain until it has ended: begins in `from`. A stop or a passed deadline of the caller is the chain's.
+void run_tasks(task_root& root, std::coroutine_handle<> from, platform::time_point deadline) noexcept;
+
+class task_promise_base {
+ public:
+  static void* operator new(std::size_t size) { return frame_cache::allocate(size); }
+  static void operator delete(void* frame, std::size_t size) noexcept { frame_cache::deallocate(frame, size); }
+
+  struct final_awaiter {
+    static constexpr bool await_ready() noexcept { return false; }
+    template <class Promise>
+    static std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> ended) noexcept {
+      task_promise_base& self = ended.promise();
+      if (self.awaited_by_) {
+        return self.awaited_by_;
+      }
+      static_cast<task_root*>(self.chain_)->ended.set();
+      return std::noop_coroutine();
+    }
+    static constexpr void await_resume() noexcept {}
+  };
+  [[nodiscard]] static std::suspend_always initial_suspend() noexcept { return {}; }
+  [[nodiscard]] static final_awaiter final_suspend() noexcept { return {}; }
+  void unhandled_exception() noexcept { failure_ = std::current_exception(); }
+  template <class Awaitable>
+  decltype(auto) await_transform(Awaitable&& what);
+
+  [[nodiscard]] coroutine_agent& chain() const noexcept { return *chain_; }
+  /// It is a link of that chain, and the coroutine goes on once it has ended; none for the first link.
+  void join_chain(coroutine_agent& chain, std::coroutine_handle<> awaited_by) noexcept {
+    chain_ = &chain;
+    awaited_by_ = awaited_by;
+  }
+
+ protected:
+  void rethrow() {
+    if (failure_) {
+      std::rethrow_exception(std::move(failure_));
+    }
+  }
+
+ private:
+  coroutine_agent* chain_ = nullptr;
+  std::coroutine_handle<> awaited_by_;
+  std::exception_ptr failure_;
+};
+
+template <class T>
+class task_promise : public task_promise_base {
+ public:
+  task<T> get_return_object() noexcept;
+  template <class U = T>
+    requires std::convertible_to<U&&, T>
+  void return_value(U&& value) {
+    result_.fill([&value]() -> T { return std::forward<U>(value); });
+  }
+  T take() {
+    rethrow();
+    return result_.take();
+  }
+
+ private:
+  result_place<T> result_;
+};
+template <>
+class task_promise<void> : public task_promise_base {
+ public:
+  task<void> get_return_object() noexcept;
+  void return_void() noexcept {}
+  void take() { rethrow(); }
+};
+
+template <class Promise>
+concept task_like = std::derived_from<Promise, task_promise_base>;
+
+}  // namespace detail
+
+/// A coroutine that begins when it is awaited: by another one (`co_await`), by a fiber (`await`). Move-only; destroying
+/// it destroys a coroutine that has not begun or has ended. What it returns or throws, `co_await` and `await` do.
+/// Its frame comes from a cache of its worker. Not itself thread-safe.
+template <class T = void>
+class [[nodiscard]] task {
+ public:
+  using promise_type = detail::task_promise<T>;
+
+  task(task&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}
+  task& operator=(task&& other) noexcept {
+    std::swap(frame_, other.frame_);
+    return *this;
+  }
+  ~task() {
+    if (frame_) {
+      frame_.destroy();
+    }
+  }
+
+  /// In a task: begins this one, as the next link of its chain.
+  auto operator co_await() && noexcept { return awaiter{frame_}; }
+
+ private:
+  friend promise_type;
+  template <class U>
+  friend U await(task<U> what, platform::time_point deadline);
+  struct awaiter {
+    std::coroutine_handle<promise_type> frame;
+    static constexpr bool await_ready() noexcept { return false; }
+    template <detail::task_like Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> by) noexcept {
+      frame.promise().join_chain(by.promise().chain(), by);
+      return frame;
+    }
+    T await_resume() { return frame.promise().take(); }
+  };
+  explicit task(std::coroutine_handle<promise_type> frame) noexcept : frame_(frame) {}
+
+  std::coroutine_handle<promise_type> frame_;
+};
+
+/// Runs a task and suspends the calling fiber until it has ended; returns what it returns and throws what it throws.
+/// A stop of the fiber, and the deadline, end the task's waits with that error, as they would end the fiber's own, and
+/// `await` goes on to wait for the task's end. Throws std::system_error (operation_not_permitted on a plain thread,
+/// memory), before the task has begun. Cost: as two switches, if the task waits at all.
+template <class T>
+T await(task<T> what, platform::time_point deadline = platform::never) {
+  detail::task_root root(detail::worker_for_tasks());
+  what.frame_.promise().join_chain(root, nullptr);
+  detail::run_tasks(root, what.frame_, deadline);
+  return what.frame_.promise().take();
+}
+
+template <class T>
+task<T> detail::task_promise<T>::get_return_object() noexcept {
+  return task<T>(std::coroutine_handle<task_promise>::from_promise(*this));
+}
+inline task<void> detail::task_promise<void>::get_return_object() noexcept {
+  return task<void>(std::coroutine_handle<task_promise>::from_promise(*this));
+}
+
+namespace detail {
+
+template <class A>
+decltype(auto) awaiter_of(A&& what) {
+  if constexpr (requires { std::forward<A>(what).operator co_await(); }) {
+    return std::forward<A>(what).operator co_await();
+  } else if constexpr (requires { operator co_await(std::forward<A>(what)); }) {
+    return operator co_await(std::forward<A>(what));
+  } else {
+    return std::forward<A>(what);
+  }
+}
+template <class A>
+using await_result = decltype(awaiter_of(std::declval<A>()).await_resume());
+
+/// Awaits something of another library, wherever that resumes it, and says when it is there.
+template <class T>
+class bridge {
+ public:
+  struct promise_type : task_promise<T> {
+    bridge get_return_object() noexcept { return bridge(std::coroutine_handle<promise_type>::from_promise(*this)); }
+    struct final_awaiter {
+      static constexpr bool await_ready() noexcept { return false; }
+      static void await_suspend(std::coroutine_handle<promise_type> ended) noexcept { ended.promise().there->set(); }
+      static constexpr void await_resume() noexcept {}
+    };
+    [[nodiscard]] static final_awaiter final_suspend() noexcept { return {}; }
+    template <class A>
+    A&& await_transform(A&& what) noexcept {
+      return std::forward<A>(what);
+    }
+    completion* there = nullptr;
+  };
+
+  bridge(const bridge&) = delete;
+  bridge& operator=(const bridge&) = delete;
+  ~bridge() { frame_.destroy(); }
+  void begin(completion& there) {
+    frame_.promise().there = &there;
+    frame_.resume();
+  }
+  T take() { return frame_.promise().take(); }
+
+ private:
+  explicit bridge(std::coroutine_handle<promise_type> frame) noexcept : frame_(frame) {}
+  std::coroutine_handle<promise_type> frame_;
+};
+
+template <class A>
+bridge<await_result<A>> build_bridge(A&& what) {
+  co_return co_await std::forward<A>(what);
+}
+
+/// What a task awaits that is not pirn's: the task goes on on its own worker all the same.
+template <class A>
+class foreign_awaiter {
+ public:
+  explicit foreign_awaiter(A&& what) : bridge_(build_bridge<A>(std::forward<A>(what))) {}
+  static constexpr bool await_ready() noexcept { return false; }
+  template <task_like Promise>
+  bool await_suspend(std::coroutine_handle<Promise> h) {
+    bridge_.begin(there_);
+    return there_.begin_wait(h.promise().chain(), h);
+  }
+  await_result<A> await_resume() { return bridge_.take(); }
+
+ private:
+  completion there_;
+  bridge<await_result<A>> bridge_;
+};
+
+template <class A>
+inline constexpr bool is_task = false;
+template <class T>
+inline constexpr bool is_task<task<T>> = true;
+
+/// Stands for an awaiter where gcc-12 would copy it.
+template <class Awaiter>
+class awaiter_reference {
+ public:
+  explicit awaiter_reference(Awaiter& what) noexcept : what_(what) {}
+  bool await_ready() { return what_.await_ready(); }
+  template <task_like Promise>
+  auto await_suspend(std::coroutine_handle<Promise> h) {
+    return what_.await_suspend(h);
+  }
+  decltype(auto) await_resume() { return what_.await_resume(); }
+
+ private:
+  Awaiter& what_;
+};
+
+template <class Awaitable>
+decltype(auto) task_promise_base::await_transform(Awaitable&& what) {
+  using plain = std::remove_cvref_t<Awaitable>;
+  if constexpr (is_task<plain>) {
+    return std::forward<Awaitable>(what).operator co_await();
+  } else if constexpr (std::derived_from<plain, own_awaiter>) {
+    return awaiter_reference<plain>(what);
+  } else if constexpr (std::same_as<plain, fiber>) {
+    return plain_fiber_awaiter(what);
+  } else {
+    return foreign_awaiter<Awaitable>(std::forward<Awaitable>(what));
+  }
+}
+
+}  // namespace detail
+
+/// Suspends the calling fiber, or blocks a plain thread, until an awaitable of any library is there; returns and throws
+/// as `co_await` of it. Whoever resumes the awaitable, on whatever thread, only wakes the caller. Nothing ends that
+/// wait, since nothing can be asked of the awaitable.
+template <class A>
+  requires(!detail::is_task<std::remove_cvref_t<A>> && !std::derived_from<std::remove_cvref_t<A>, detail::own_awaiter>)
+detail::await_result<A> await(A&& what) {
+  detail::completion there;
+  auto crossing = detail::build_bridge<A>(std::forward<A>(what));
+  crossing.begin(there);
+  static_cast<void>(there.wait({.stoppable = false, .what = "an awaitable"}));
+  return crossing.take();
+}
+
+}  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,136 @@
+// What a task awaits, continued: channels, and select over several things.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "pirn/fiber/co.hpp"
+#include "pirn/sync/detail/selecting.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace detail {
+
+/// A select of a task.
+template <std::size_t Count>
+class select_awaiter : public own_awaiter {
+ public:
+  explicit select_awaiter(const std::array<select_case*, Count>& cases,
+                          platform::time_point deadline = platform::never) noexcept
+      : cases_(cases), selecting_(cases_, deadline) {}
+  select_awaiter(const select_awaiter&) = delete;
+  select_awaiter& operator=(const select_awaiter&) = delete;
+
+  bool await_ready() {
+    result_ = selecting_.look();
+    return result_.has_value();
+  }
+  template <task_like Promise>
+  bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
+    coroutine_agent& chain = h.promise().chain();
+    const bool begun = wait_.begin(chain, h, how_ = selecting_.how(), [&](std::uint64_t epoch) {
+      selecting_.places().enter(waker(chain, epoch));
+      selecting_.places().unlock();
+    });
+    if (!begun) {
+      selecting_.places().unlock();
+    }
+    return begun;
+  }
+  selection await_resume() {
+    if (!result_) {
+      const wake_reason reason = wait_.end();
+      if (wait_.begun()) {
+        selecting_.places().leave();
+        result_ = selecting_.after_wait(reason);
+      } else {
+        result_ = selecting_.none(reason);
+      }
+    }
+    // What it was woken for is gone: so rare that the fiber underneath may wait for the next.
+    return result_ ? *result_ : selecting_.run(select_how::wait);
+  }
+
+ private:
+  const std::array<select_case*, Count> cases_;
+  selecting selecting_;
+  wait_options how_;
+  coroutine_wait wait_;
+  std::optional<selection> result_;
+};
+
+/// A select of one case.
+template <class Case>
+class case_awaiter : public own_awaiter {
+ public:
+  bool await_ready() { return select_.await_ready(); }
+  template <task_like Promise>
+  bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
+    return select_.await_suspend(h);
+  }
+
+ protected:
+  template <class Channel, class Value>
+  case_awaiter(Channel& channel, Value& value, platform::time_point deadline)
+      : case_(channel, value), select_({&case_}, deadline) {}
+  std::expected<void, wait_error> outcome() { return select_.await_resume().outcome; }
+
+ private:
+  Case case_;
+  select_awaiter<1> select_;
+};
+
+/// Holds what a case refers to.
+template <class T>
+struct case_value {
+  T value;
+};
+
+template <class T>
+class receive_awaiter : case_value<std::optional<T>>, public case_awaiter<receive_case<T, std::optional<T>>> {
+ public:
+  receive_awaiter(channel<T>& from, platform::time_point deadline)
+      : receive_awaiter::case_awaiter(from, this->value, deadline) {}
+  std::expected<T, wait_error> await_resume() {
+    if (const auto outcome = this->outcome(); !outcome) {
+      return std::unexpected(outcome.error());
+    }
+    return std::move(*this->value);
+  }
+};
+
+template <class T>
+class send_awaiter : case_value<T>, public case_awaiter<send_case<T, T&>> {
+ public:
+  send_awaiter(channel<T>& to, T&& value, platform::time_point deadline)
+      : case_value<T>{std::move(value)}, send_awaiter::case_awaiter(to, this->value, deadline) {}
+  std::expected<void, wait_error> await_resume() { return this->outcome(); }
+};
+
+}  // namespace detail
+
+namespace co {
+
+/// As `channel::receive`, for a task.
+template <class T>
+[[nodiscard]] detail::receive_awaiter<T> receive(channel<T>& from, platform::time_point deadline = platform::never) {
+  return detail::receive_awaiter<T>(from, deadline);
+}
+/// As `channel::send` of a value that is moved here first, and is lost where the send fails; to keep it, use
+/// `co::select(pirn::send(to, std::move(value)))`.
+template <class T>
+[[nodiscard]] detail::send_awaiter<T> send(channel<T>& to, std::type_identity_t<T>&& value,
+                                           platform::time_point deadline = platform::never) {
+  return detail::send_awaiter<T>(to, std::move(value), deadline);
+}
+
+/// As `pirn::select`, with the same cases, for a task.
+template <selectable... Cases>
+  requires(sizeof...(Cases) > 0)
+[[nodiscard]] detail::select_awaiter<sizeof...(Cases)> select(Cases&&... cases) {
+  return detail::select_awaiter<sizeof...(Cases)>(std::array<select_case*, sizeof...(Cases)>{&cases...});
+}
+
+}  // namespace co
+}  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,38 @@
+// The steps of a select, for callers that suspend in one way or another.
+#pragma once
+
+#include <span>
+
+#include "pirn/sync/select.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// What a select needs from its first look to its end.
+class selecting {
+ public:
+  explicit selecting(std::span<select_case* const> cases, platform::time_point deadline = platform::never) noexcept;
+
+  /// Takes the locks and looks whether a case is ready. If not, the locks are held; else they are not.
+  [[nodiscard]] std::optional<selection> look();
+  /// As the caller's wait in `places` has ended. Nothing if it is to look again: what one case waited for has come, but
+  /// went to somebody else.
+  [[nodiscard]] std::optional<selection> after_wait(wake_reason reason) const noexcept;
+  /// Without a case; for a select that finds nothing ready and may not wait, and where no wait could begin.
+  [[nodiscard]] selection none(wake_reason why) const noexcept {
+    return {cases_.size(), std::unexpected(error_of(why))};
+  }
+  [[nodiscard]] selection nothing_ready() const noexcept;
+  /// All of it, by suspending the calling fiber or blocking the calling thread.
+  selection run(select_how how);
+
+  [[nodiscard]] wait_places& places() noexcept { return places_; }
+  [[nodiscard]] wait_options how() const noexcept { return {.deadline = deadline_, .what = "select"}; }
+
+ private:
+  std::span<select_case* const> cases_;
+  wait_places places_;
+  std::size_t timer_;  ///< the `until` that comes first; the number of cases if there is none
+  platform::time_point deadline_;
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,163 @@
+#include "pirn/fiber/detail/coroutine_runner.hpp"
+
+#include <new>
+
+#include "fiber/runtime_state.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+namespace {
+// After so many coroutines the other fibers of the worker have a turn.
+constexpr unsigned coroutines_per_turn = 8;
+constexpr unsigned most_fibers = 64;
+}  // namespace
+
+coroutine_runner& coroutine_runner::of(worker& home) {
+  if (home.coroutines == nullptr) {
+    home.coroutines = std::make_unique<coroutine_runner>(home);
+  }
+  coroutine_runner& runner = *home.coroutines;
+  runner.idle_.lock();
+  const bool none = runner.fibers_ == 0;
+  runner.idle_.unlock();
+  if (none && !runner.add_fiber()) {
+    throw_no_fiber(make_error_code(stack_error::out_of_memory));
+  }
+  return runner;
+}
+
+bool coroutine_runner::add_fiber() noexcept {
+  idle_.lock();
+  ++fibers_;
+  idle_.unlock();
+  try {
+    if (auto made = try_spawn([this] { resume_all(); }, {.name = "coroutines"})) {
+      made->detach();
+      return true;
+    }
+  } catch (const std::exception&) {  // of the thread-local kind of lack: tried again at the next look
+  }
+  idle_.lock();
+  --fibers_;
+  idle_.unlock();
+  return false;
+}
+
+void coroutine_runner::ready(coroutine_agent& who) noexcept {
+  idle_.lock();
+  who.next_ = nullptr;
+  (last_ != nullptr ? last_->next_ : first_) = &who;
+  last_ = &who;
+  if (idle_.front() != nullptr) {
+    idle_.notify_one_and_unlock();
+  } else if (called_ || current_worker() == &home_) {
+    idle_.unlock();
+  } else {
+    // Its fibers may be held up, and its worker asleep. Once the lock is free it may end its runtime.
+    called_ = true;
+    const std::shared_ptr<engine> kept = home_.io;
+    idle_.unlock();
+    kept->notify();
+  }
+}
+
+bool coroutine_runner::all_held_up() const noexcept {
+  unsigned held_up = 0;
+  for (const resumer* each = resuming_; each != nullptr; each = each->next) {
+    held_up += each->fiber->waiting() ? 1 : 0;
+  }
+  return held_up == fibers_;
+}
+
+void coroutine_runner::look() noexcept {
+  idle_.lock();
+  called_ = false;
+  if (first_ == nullptr) {
+    if (home_.owner.stopping.load(platform::memory_order_acquire)) {
+      idle_.notify_all_and_unlock();  // each that finds nothing ends; who begins a task later gets a new one
+    } else {
+      idle_.unlock();
+    }
+    return;
+  }
+  const bool stuck = idle_.empty() && all_held_up() && fibers_ < most_fibers;
+  idle_.unlock();
+  if (stuck) {
+    static_cast<void>(add_fiber());
+  }
+}
+
+void coroutine_runner::resume_all() noexcept {
+  resumer me{running_fiber(current_worker()), nullptr};
+  idle_.lock();
+  for (unsigned turn = 1;; ++turn) {
+    coroutine_agent* const next = first_;
+    if (next == nullptr) {
+      const bool enough = !idle_.empty() || home_.owner.stopping.load(platform::memory_order_acquire);
+      if (enough) {
+        break;
+      }
+      static_cast<void>(idle_.wait({.stoppable = false, .what = "coroutines to resume"}));
+      idle_.lock();
+      continue;
+    }
+    first_ = next->next_;
+    if (first_ == nullptr) {
+      last_ = nullptr;
+    }
+    me.next = resuming_;
+    resuming_ = &me;
+    idle_.unlock();
+    next->goes_on.resume();
+    if (turn % coroutines_per_turn == 0) {
+      this_fiber::yield();
+    }
+    idle_.lock();
+    resumer** link = &resuming_;
+    while (*link != &me) {
+      link = &(*link)->next;
+    }
+    *link = me.next;
+  }
+  --fibers_;
+  idle_.unlock();
+}
+
+frame_cache::~frame_cache() {
+  for (unused* list : free_) {
+    while (list != nullptr) {
+      unused* const frame = list;
+      list = frame->next;
+      ::operator delete(frame);
+    }
+  }
+}
+
+void* frame_cache::allocate(std::size_t size) {
+  const std::size_t list = (size - 1) / step;
+  worker* const here = current_worker();
+  if (here == nullptr || list >= lists || !std::is_empty_v<sanitizer_state>) {
+    return ::operator new((list + 1) * step);
+  }
+  frame_cache& cache = here->frames;
+  if (unused* const frame = cache.free_[list]) {
+    cache.free_[list] = frame->next;
+    --cache.kept_[list];
+    return frame;
+  }
+  return ::operator new((list + 1) * step);
+}
+
+void frame_cache::deallocate(void* frame, std::size_t size) noexcept {
+  const std::size_t list = (size - 1) / step;
+  worker* const here = current_worker();
+  if (here == nullptr || list >= lists || !std::is_empty_v<sanitizer_state> || here->frames.kept_[list] == most_kept) {
+    ::operator delete(frame);
+    return;
+  }
+  frame_cache& cache = here->frames;
+  cache.free_[list] = ::new (frame) unused{cache.free_[list]};
+  ++cache.kept_[list];
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail

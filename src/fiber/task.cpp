@@ -1,0 +1,36 @@
+#include "pirn/fiber/task.hpp"
+
+#include <system_error>
+
+namespace pirn::inline PIRN_ABI::detail {
+
+worker& worker_for_tasks() {
+  worker* const here = current_worker();
+  if (here == nullptr) {
+    throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
+                            "pirn: await of a task outside a fiber; use runtime::run");
+  }
+  static_cast<void>(coroutine_runner::of(*here));
+  return *here;
+}
+
+void run_tasks(task_root& root, std::coroutine_handle<> from, platform::time_point deadline) noexcept {
+  worker& home = root.home();
+  if (running_fiber(&home)->migratable()) {
+    // It may go on elsewhere after a call in the task that suspends, and the task may not.
+    root.goes_on = from;
+    home.coroutines->ready(root);
+  } else {
+    from.resume();
+  }
+  const wake_reason why = root.ended.wait({.deadline = deadline, .what = "end of task", .object = from.address()});
+  if (why == wake_reason::notified) {
+    return;
+  }
+  if (root.request_stop(why == wake_reason::stopped ? wake_reason::stopped : wake_reason::expired)) {
+    home.coroutines->ready(root);
+  }
+  static_cast<void>(root.ended.wait({.stoppable = false, .what = "end of task", .object = from.address()}));
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail
