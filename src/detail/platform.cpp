@@ -25,6 +25,8 @@ bool register_membarrier() noexcept {
   return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 #endif
 }
+}  // namespace
+
 const bool asymmetric = register_membarrier();
 
 /// A full fence in a form that ThreadSanitizer follows: a read-modify-write of one location.
@@ -32,16 +34,7 @@ void full_fence() noexcept {
   static std::atomic<unsigned> everyone{0};
   everyone.fetch_add(1, std::memory_order_seq_cst);
 }
-}  // namespace
 }  // namespace detail
-
-void light_fence() noexcept {
-  if (detail::asymmetric) {
-    signal_fence();
-  } else {
-    detail::full_fence();
-  }
-}
 
 void heavy_fence() noexcept {
   detail::full_fence();

@@ -6,6 +6,7 @@
 
 #include "fiber/support.hpp"
 #include "pirn/sync/barrier.hpp"
+#include "pirn/sync/biased_mutex.hpp"
 #include "pirn/sync/channel.hpp"
 #include "pirn/sync/condition_variable.hpp"
 #include "pirn/sync/event.hpp"
@@ -393,6 +394,7 @@ const kind kinds[] = {
     {"barrier", make<on_barrier>},
     {"future", make<on_gate<future_gate>>},
     {"once", make<on_gate<once_gate>>},
+    {"biased_mutex", make<on_gate<lock_gate<pirn::biased_mutex>>>},
     {"recursive_mutex", make<on_gate<lock_gate<pirn::recursive_mutex>>>},
     {"shared_mutex_writer", make<on_gate<lock_gate<pirn::shared_mutex>>>},
     {"shared_mutex_reader", make<on_gate<lock_gate<pirn::shared_mutex, to::read>>>},

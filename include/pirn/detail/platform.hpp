@@ -86,10 +86,20 @@ class atomic : public std::atomic<T> {
 /// For words that a signal handler exchanges too.
 template <class T>
 using signal_atomic = std::atomic<T>;
+namespace detail {
+extern const bool asymmetric;
+void full_fence() noexcept;
+}  // namespace detail
 
 /// The frequent side of an asymmetric Dekker pair: free where the kernel has private expedited membarrier, else a
 /// full fence. Store own flag; light_fence(); load the other's flag.
-void light_fence() noexcept;
+PIRN_ALWAYS_INLINE void light_fence() noexcept {
+  if (detail::asymmetric) [[likely]] {
+    signal_fence();
+  } else {
+    detail::full_fence();
+  }
+}
 /// The rare side of the pair: a full fence on every thread of the process (a system call, about 0.3 us).
 void heavy_fence() noexcept;
 /// Whether the pair is backed by membarrier. False under ThreadSanitizer, which does not understand it.

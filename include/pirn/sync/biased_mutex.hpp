@@ -1,0 +1,128 @@
+// A lock that costs the fibers of one worker no atomic operation.
+#pragma once
+
+#include "pirn/fiber/wait_queue.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// A mutual exclusion lock for what the fibers of one worker use nearly always, and others now and then. Not recursive;
+/// works with std::lock_guard, std::unique_lock and std::scoped_lock. The first fiber that locks it biases it towards
+/// its worker, whose fibers then lock and unlock it by plain loads and stores. Whoever comes from elsewhere ends that
+/// for good: it is an ordinary lock from then on, which costs about what a `mutex` does. A migratable fiber goes to the
+/// worker to do so; a pinned one and a plain thread interrupt all threads of the process once (`heavy_fence`). Hands
+/// over to whoever has waited longest. After Dolan, Muralidharan and Gregg 2013, "Compiler support for lightweight
+/// context switching", 6.3; the revocation by others is an asymmetric Dekker (Dice, Huang and Yang 2001).
+///
+/// Unlike a `mutex` it must outlive the return of every unlock. docs/sync.md has its states.
+class biased_mutex {
+ public:
+  biased_mutex() noexcept = default;
+  biased_mutex(const biased_mutex&) = delete;
+  biased_mutex& operator=(const biased_mutex&) = delete;
+
+  /// Suspension point; a migratable fiber may be on the lock's worker afterwards. Not ended by a stop, since
+  /// std::lock_guard could not tell.
+  PIRN_ALWAYS_INLINE void lock() noexcept {
+    if (!lock_at_once()) [[unlikely]] {
+      static_cast<void>(lock_slow({.stoppable = false, .what = "biased mutex", .object = this}));
+    }
+  }
+  /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free one is locked in any case. With
+  /// a deadline nobody moves.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
+    if (lock_at_once()) [[likely]] {
+      return {};
+    }
+    return lock_slow({.deadline = deadline, .what = "biased mutex", .object = this});
+  }
+  /// Never suspends.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept { return lock_at_once() || try_lock_slow(); }
+  /// The owner only (aborts when nobody owns it), on whatever worker it is now. Does not suspend.
+  PIRN_ALWAYS_INLINE void unlock() noexcept {
+    const std::uintptr_t here = this_worker();
+    const std::uintptr_t bias = bias_.load(platform::memory_order_acquire);
+    if (bias == here && flag_.load(platform::memory_order_relaxed) == taken) [[likely]] {
+      flag_.store(free, platform::memory_order_release);
+      platform::light_fence();  // as in lock_here: who revokes sees the flag down, or is seen here and must be told
+      if (bias_.load(platform::memory_order_relaxed) != here) [[unlikely]] {
+        give_way();
+      }
+      return;
+    }
+    std::uint8_t expected = taken;
+    if (bias != shared || !word_.compare_exchange_strong(expected, free, platform::memory_order_release,
+                                                         platform::memory_order_relaxed)) [[unlikely]] {
+      unlock_slow();
+    }
+  }
+
+  /// Whether it is biased towards a worker. A hint.
+  [[nodiscard]] bool biased() const noexcept { return is_biased(bias_.load(platform::memory_order_relaxed)); }
+
+ private:
+  // The bias is one of these, or the address of a worker, to which `revoking` may be added. Changed under the queue's
+  // lock only.
+  static constexpr std::uintptr_t revoking = 1;
+  static constexpr std::uintptr_t shared = 2;  ///< for good
+  static constexpr std::uintptr_t nobody = 4;  ///< never locked
+  [[nodiscard]] static constexpr bool is_biased(std::uintptr_t bias) noexcept {
+    return bias > nobody && (bias & revoking) == 0;
+  }
+
+  // Flag and word are one of these. The flag counts while it is biased or being revoked: it goes up on the thread of
+  // the lock's worker only, and comes down there or, where the owner has migrated, under the queue's lock. The word
+  // counts when it is shared: `contended` is set and taken back under the queue's lock. They are two, since the worker
+  // may be late with a store to the flag that it takes back at once.
+  static constexpr std::uint8_t free = 0;
+  static constexpr std::uint8_t taken = 1;
+  static constexpr std::uint8_t contended = 2;  ///< the same, and somebody may wait
+
+  /// Null, which no bias is, on a plain thread.
+  [[nodiscard]] static PIRN_ALWAYS_INLINE std::uintptr_t this_worker() noexcept {
+    return reinterpret_cast<std::uintptr_t>(platform::current_worker());
+  }
+  /// Locks it if it is free, and biased towards the caller's worker or shared.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool lock_at_once() noexcept {
+    const std::uintptr_t here = this_worker();
+    // Acquire: who finds it shared finds the word as it was then.
+    const std::uintptr_t bias = bias_.load(platform::memory_order_acquire);
+    if (bias == here) [[likely]] {
+      return lock_here(here);
+    }
+    std::uint8_t expected = free;
+    return bias == shared && word_.compare_exchange_strong(expected, taken, platform::memory_order_acquire,
+                                                           platform::memory_order_relaxed);
+  }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool lock_here(std::uintptr_t here) noexcept {
+    if (flag_.load(platform::memory_order_acquire) != free) [[unlikely]] {  // acquire: its last owner may have migrated
+      return false;
+    }
+    flag_.store(taken, platform::memory_order_relaxed);
+    // Dekker with who revokes: here the flag goes up and then the bias is read; there `revoking` is stored, then behind
+    // a heavy fence the flag is read.
+    platform::light_fence();
+    if (bias_.load(platform::memory_order_relaxed) == here) [[likely]] {
+      return true;
+    }
+    // Release: who revokes may see this as the end of what the flag stood for before.
+    flag_.store(free, platform::memory_order_release);
+    give_way();
+    return false;
+  }
+
+  std::expected<void, wait_error> lock_slow(const wait_options& how) noexcept;
+  bool try_lock_slow() noexcept;
+  void unlock_slow() noexcept;
+  void give_way() noexcept;
+  [[nodiscard]] bool go_to_its_worker() const noexcept;
+  void unbias_here() noexcept;
+  [[nodiscard]] bool take() noexcept;
+  [[nodiscard]] waiter* hand_over(platform::atomic<std::uint8_t>& state) noexcept;
+
+  platform::atomic<std::uintptr_t> bias_{nobody};
+  platform::atomic<std::uint8_t> flag_{free};
+  platform::atomic<std::uint8_t> word_{free};
+  wait_queue waiters_;
+};
+
+}  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,148 @@
+#include "pirn/sync/biased_mutex.hpp"
+
+#include "fiber/runtime_state.hpp"
+#include "pirn/fiber/this_fiber.hpp"
+#include "sync/misuse.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace {
+
+/// Where the light fence is a full one, a bias would cost more than it saves; but ThreadSanitizer is to see one.
+bool bias_pays() noexcept {
+#if defined(PIRN_TSAN)
+  return true;
+#else
+  return platform::fences_are_asymmetric();
+#endif
+}
+
+}  // namespace
+
+std::expected<void, wait_error> biased_mutex::lock_slow(const wait_options& how) noexcept {
+  // To move takes as long as the other worker takes to switch, which no deadline ends.
+  const bool moved = how.deadline == platform::never && go_to_its_worker();
+  waiters_.lock();
+  if (moved) {
+    unbias_here();
+  }
+  if (take()) {
+    waiters_.unlock();
+    return {};
+  }
+  if (is_biased(bias_.load(platform::memory_order_relaxed))) {
+    flag_.store(contended, platform::memory_order_relaxed);
+  }
+  if (const wake_reason reason = waiters_.wait(how); reason != wake_reason::notified) {
+    return std::unexpected(detail::error_of(reason));
+  }
+  return {};  // it was handed over
+}
+
+bool biased_mutex::try_lock_slow() noexcept {
+  if (bias_.load(platform::memory_order_relaxed) == shared) {
+    return false;
+  }
+  const platform::spin_guard guard(waiters_);
+  return take();
+}
+
+/// A migratable fiber moves to the worker that the lock is biased towards, if that is another one of its runtime. The
+/// worker is compared only: it may be gone.
+bool biased_mutex::go_to_its_worker() const noexcept {
+  const detail::worker* const here = detail::current_worker();
+  if (here == nullptr || !detail::running_fiber(here)->migratable()) {
+    return false;
+  }
+  const std::uintptr_t bias = bias_.load(platform::memory_order_relaxed);
+  for (const auto& each : here->owner.workers) {
+    if (each.get() != here && reinterpret_cast<std::uintptr_t>(each.get()) == bias) {
+      return this_fiber::migrate_to(each->index).has_value();
+    }
+  }
+  return false;
+}
+
+/// By a fiber of the worker that the lock is biased towards, if it still is: no other one can be in the middle of
+/// `lock_here` or `unlock`. The queue's lock is held, as in `take`.
+void biased_mutex::unbias_here() noexcept {
+  if (bias_.load(platform::memory_order_relaxed) == this_worker()) {
+    if (flag_.load(platform::memory_order_acquire) != free) {
+      word_.store(contended, platform::memory_order_relaxed);
+    }
+    bias_.store(shared, platform::memory_order_release);
+  }
+}
+
+/// Locks it if it is free, whatever its state; from another worker or thread that begins a revocation.
+bool biased_mutex::take() noexcept {
+  const std::uintptr_t here = this_worker();
+  std::uintptr_t bias = bias_.load(platform::memory_order_relaxed);
+  if (bias == nobody) {
+    bias = here != 0 && bias_pays() ? here : shared;
+    bias_.store(bias, platform::memory_order_relaxed);
+  } else if (is_biased(bias) && bias != here) {
+    bias |= revoking;
+    bias_.store(bias, platform::memory_order_relaxed);
+    platform::heavy_fence();  // see lock_here
+  }
+  if (bias != shared) {
+    if (flag_.load(platform::memory_order_acquire) != free) {
+      // With a revocation under way either its owner will find that when it unlocks, or a fiber that is in the middle
+      // of lock_here or unlock will, and gives way.
+      return false;
+    }
+    if (bias == here) {
+      flag_.store(taken, platform::memory_order_relaxed);
+      return true;
+    }
+    bias_.store(shared, platform::memory_order_release);
+  }
+  if (word_.exchange(contended, platform::memory_order_acquire) != free) {
+    return false;
+  }
+  if (waiters_.empty()) {
+    word_.store(taken, platform::memory_order_relaxed);
+  }
+  return true;
+}
+
+/// Makes the first that waits the owner, as `state` says then; or null. The caller must make it runnable.
+waiter* biased_mutex::hand_over(platform::atomic<std::uint8_t>& state) noexcept {
+  waiter* const next = waiters_.claim_first();
+  const std::uint8_t kept = waiters_.empty() ? taken : contended;
+  state.store(next != nullptr ? kept : free, platform::memory_order_release);
+  return next;
+}
+
+/// By the lock's worker, which has just taken its flag down and found a revocation, maybe one that is over already.
+void biased_mutex::give_way() noexcept {
+  waiters_.lock();
+  waiter* next = nullptr;
+  if (bias_.load(platform::memory_order_relaxed) != shared) {
+    next = hand_over(word_);
+    bias_.store(shared, platform::memory_order_release);
+  }
+  waiters_.unlock();
+  if (next != nullptr) {
+    detail::make_runnable(next->wake.who());
+  }
+}
+
+void biased_mutex::unlock_slow() noexcept {
+  waiters_.lock();
+  const std::uintptr_t bias = bias_.load(platform::memory_order_relaxed);
+  if ((bias == shared ? word_ : flag_).load(platform::memory_order_relaxed) == free) {
+    detail::misuse("unlock of a biased mutex that nobody has locked", this);
+  }
+  waiter* const next = hand_over(is_biased(bias) ? flag_ : word_);
+  if (!is_biased(bias)) {
+    bias_.store(shared, platform::memory_order_release);
+  }
+  waiters_.unlock();
+  if (next != nullptr) {
+    detail::make_runnable(next->wake.who());
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI

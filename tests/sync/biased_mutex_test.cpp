@@ -1,0 +1,404 @@
+#include "pirn/sync/biased_mutex.hpp"
+
+#include <signal.h>
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+
+#include "fiber/support.hpp"
+
+namespace {
+
+using namespace pirn_test;
+using pirn::biased_mutex;
+using pirn::wait_error;
+
+/// The worker that runs the caller.
+const void* here() { return pirn::platform::current_worker(); }
+
+/// Whether the fences of this build and kernel let anything be biased.
+bool biases() {
+#if defined(PIRN_TSAN)
+  return true;
+#else
+  return pirn::platform::fences_are_asymmetric();
+#endif
+}
+
+/// Biases `m` towards the worker of that index.
+void bias(rig& r, biased_mutex& m, int worker = 0) {
+  r.rt.spawn([&] { const std::lock_guard guard(m); }, {.worker = worker}).join();
+  ASSERT_EQ(m.biased(), biases());
+}
+
+TEST(biased_mutex, stays_with_its_worker_though_its_fibers_wait_for_each_other) {
+  rig r(1);
+  biased_mutex m;
+  std::string order;
+  r.rt.run([&] {
+    m.lock();
+    std::vector<pirn::fiber> all;
+    for (const char who : {'a', 'b', 'c', 'd'}) {
+      all.push_back(pirn::spawn([&, who] {
+        for (int i = 0; i < 3; ++i) {
+          const std::lock_guard guard(m);
+          order += who;
+          pirn::this_fiber::yield();
+        }
+      }));
+    }
+    pirn::this_fiber::yield();
+    m.unlock();
+    EXPECT_FALSE(m.try_lock());  // it was handed over already
+    join_all(all);
+  });
+  EXPECT_EQ(order, "abcdabcdabcd");
+  bias(r, m);
+}
+
+TEST(biased_mutex, excludes_fibers_and_threads_of_all_kinds) {
+  for (const bool with_threads : {false, true}) {
+    rig r(3);
+    biased_mutex m;
+    const int rounds = scaled(1000);
+    int inside = 0;
+    long counter = 0;  // not atomic: the lock orders it
+    const auto body = [&] {
+      for (int i = 0; i < rounds; ++i) {
+        const std::lock_guard guard(m);
+        EXPECT_EQ(++inside, 1);
+        ++counter;
+        if (i % 64 == 0) {
+          pirn::this_fiber::yield();  // with the lock held; a migratable one may move
+        }
+        --inside;
+      }
+    };
+    std::vector<pirn::fiber> fibers;
+    for (int i = 0; i < 9; ++i) {
+      fibers.push_back(r.rt.spawn(body, {.worker = i % 3, .migratable = i % 2 == 0}));
+    }
+    std::vector<std::jthread> threads;
+    for (int i = 0; with_threads && i < 2; ++i) {
+      threads.emplace_back(body);
+    }
+    join_all(fibers);
+    const long expected = (9L + static_cast<long>(threads.size())) * rounds;
+    threads.clear();
+    EXPECT_EQ(counter, expected);
+    EXPECT_FALSE(m.biased());
+  }
+}
+
+TEST(biased_mutex, a_migratable_fiber_goes_to_its_worker_and_ends_the_bias) {
+  for (const bool taken : {false, true}) {
+    rig r(2);
+    biased_mutex m;
+    const void* home = nullptr;
+    r.rt.spawn([&] { home = here(); }, {.worker = 0}).join();
+    bias(r, m);
+    std::atomic<bool> let_go = false;
+    std::atomic<bool> holds = false;
+    std::atomic<bool> moved_in = false;
+    pirn::fiber holder = r.rt.spawn(
+        [&] {
+          if (taken) {
+            m.lock();
+            holds = true;
+            EXPECT_TRUE(eventually([&] { return let_go.load(); }));
+            EXPECT_FALSE(moved_in);
+            m.unlock();
+          }
+        },
+        {.worker = 0});
+    ASSERT_TRUE(eventually([&] { return !taken || holds; }));
+    pirn::fiber nomad = r.rt.spawn(
+        [&] {
+          EXPECT_TRUE(pirn::this_fiber::migrate_to(1));
+          EXPECT_NE(here(), home);
+          m.lock();
+          EXPECT_TRUE(taken || here() == home || !biases());  // who has waited may have moved on
+          moved_in = true;
+          m.unlock();
+        },
+        {.migratable = true});
+    ASSERT_TRUE(eventually([&] { return !m.biased(); }));
+    let_go = true;
+    nomad.join();
+    holder.join();
+    EXPECT_TRUE(moved_in);
+    EXPECT_TRUE(m.try_lock());
+    m.unlock();
+  }
+}
+
+TEST(biased_mutex, its_owner_may_move_on_and_unlock_elsewhere) {
+  rig r(2);
+  biased_mutex m;
+  long guarded = 0;  // not atomic: the lock orders it
+  bias(r, m);
+  std::atomic<bool> away = false;
+  std::atomic<bool> waits = false;
+  pirn::fiber nomad = r.rt.spawn(
+      [&] {
+        EXPECT_TRUE(pirn::this_fiber::migrate_to(0));
+        const std::lock_guard guard(m);
+        EXPECT_TRUE(pirn::this_fiber::migrate_to(1));
+        ++guarded;
+        away = true;
+        EXPECT_TRUE(eventually([&] { return waits.load(); }));
+        EXPECT_TRUE(pirn::this_fiber::migrate_to(1));
+        ++guarded;
+      },
+      {.migratable = true});
+  pirn::fiber at_home = r.rt.spawn(
+      [&] {
+        EXPECT_TRUE(eventually([&] { return away.load(); }));
+        EXPECT_FALSE(m.try_lock());
+        EXPECT_EQ(m.lock(clock::now() + 1ms).error(), wait_error::timed_out);
+        waits = true;
+        m.lock();
+        EXPECT_EQ(++guarded, 3);
+        pirn::this_fiber::yield();
+        m.unlock();
+      },
+      {.worker = 0});
+  nomad.join();
+  at_home.join();
+  bias(r, m);
+}
+
+/// Who comes from elsewhere without moving: a plain thread, or a fiber that is pinned to another worker.
+template <class Body>
+void as_stranger(rig& r, bool fiber, Body body) {
+  if (fiber) {
+    r.rt.spawn(body, {.worker = 1}).join();
+  } else {
+    body();
+  }
+}
+
+TEST(biased_mutex, a_stranger_revokes_the_bias_of_a_free_one_at_once) {
+  for (const bool fiber : {false, true}) {
+    rig r(2);
+    biased_mutex m;
+    bias(r, m);
+    as_stranger(r, fiber, [&] { EXPECT_TRUE(m.try_lock()); });
+    EXPECT_FALSE(m.biased());
+    r.rt.spawn([&] { EXPECT_FALSE(m.try_lock()); }, {.worker = 0}).join();
+    as_stranger(r, fiber, [&] { m.unlock(); });
+    r.rt.spawn([&] { EXPECT_TRUE(m.try_lock()); }, {.worker = 0}).join();
+    m.unlock();
+  }
+}
+
+TEST(biased_mutex, a_stranger_waits_for_the_owner_or_gives_up) {
+  for (const bool fiber : {false, true}) {
+    rig r(2);
+    biased_mutex m;
+    std::atomic<bool> holds = false;
+    std::atomic<bool> let_go = false;
+    pirn::fiber owner = r.rt.spawn(
+        [&] {
+          const std::lock_guard guard(m);
+          holds = true;
+          EXPECT_TRUE(eventually([&] { return let_go.load(); }));
+        },
+        {.worker = 0});
+    ASSERT_TRUE(eventually([&] { return holds.load(); }));
+    as_stranger(r, fiber, [&] {
+      EXPECT_FALSE(m.try_lock());
+      EXPECT_EQ(m.lock(clock::now() + 1ms).error(), wait_error::timed_out);
+      EXPECT_EQ(m.lock(clock::time_point{}).error(), wait_error::timed_out);
+    });
+    pirn::fiber behind =
+        r.rt.spawn([&] { EXPECT_EQ(m.lock(pirn::platform::never).error(), wait_error::stopped); }, {.worker = 0});
+    std::this_thread::sleep_for(1ms);
+    behind.request_stop();
+    behind.join();
+    std::jthread last([&] {
+      m.lock();
+      EXPECT_TRUE(let_go);
+      m.unlock();
+    });
+    std::this_thread::sleep_for(1ms);
+    let_go = true;
+    owner.join();
+    last.join();
+    EXPECT_TRUE(m.lock(clock::time_point{}).has_value());  // free: no need to wait
+    m.unlock();
+  }
+}
+
+TEST(biased_mutex, a_plain_thread_that_is_first_leaves_it_without_a_bias) {
+  rig r(1);
+  biased_mutex m;
+  EXPECT_TRUE(m.try_lock());
+  EXPECT_FALSE(m.try_lock());
+  m.unlock();
+  r.rt.run([&] { const std::scoped_lock both(m); });
+  EXPECT_FALSE(m.biased());
+}
+
+TEST(biased_mutex, outlives_the_runtime_that_it_is_biased_towards) {
+  biased_mutex m;
+  {
+    rig r(1);
+    bias(r, m);
+  }
+  rig r(2);
+  r.rt.spawn([&] { const std::lock_guard guard(m); }, {.migratable = true}).join();
+  EXPECT_TRUE(m.try_lock());
+  m.unlock();
+}
+
+/// Locks and unlocks on one worker, while another party comes at any moment, of which a fresh mutex has only one.
+struct meeting {
+  biased_mutex m;
+  long guarded = 0;  // not atomic: the lock orders it
+  std::atomic<int> inside = 0;
+  std::atomic<bool> over = false;
+};
+
+TEST(biased_mutex, a_stranger_may_come_at_any_moment) {
+  rig r(2);
+  const int rounds = scaled(1000);
+  std::vector<meeting> all(static_cast<std::size_t>(rounds));
+  std::atomic<std::size_t> present = 0;
+  std::atomic<long> locked = 0;
+  pirn::fiber owner = r.rt.spawn(
+      [&] {
+        for (meeting& each : all) {
+          ++present;
+          while (!each.over) {
+            for (int i = 0; i < 10; ++i) {
+              const std::lock_guard guard(each.m);
+              ++each.guarded;
+              ++locked;
+            }
+            pirn::this_fiber::yield();
+          }
+        }
+      },
+      {.worker = 0});
+  const auto come = [&](unsigned seed) {
+    std::minstd_rand random(seed + 1);
+    for (std::size_t i = seed; i < all.size(); i += 3) {
+      ASSERT_TRUE(eventually([&] { return present > i; }));
+      for (auto spin = random() % 50; spin > 0; --spin) {
+        pirn::platform::relax();
+      }
+      {
+        const std::lock_guard guard(all[i].m);
+        ++all[i].guarded;
+        ++locked;
+      }
+      all[i].over = true;
+    }
+  };
+  std::jthread thread([&] { come(0); });
+  pirn::fiber pinned = r.rt.spawn([&] { come(1); }, {.worker = 1});
+  pirn::fiber migratable = r.rt.spawn([&] { come(2); }, {.worker = 1, .migratable = true});
+  thread.join();
+  pinned.join();
+  migratable.join();
+  owner.join();
+  long guarded = 0;
+  for (const meeting& each : all) {
+    guarded += each.guarded;
+  }
+  EXPECT_EQ(guarded, locked);
+}
+
+#if !defined(PIRN_TSAN)  // which delivers no signal in the middle of anything
+std::atomic<bool> interrupted;
+std::atomic<bool> go_on;
+
+void hold_up(int) {
+  interrupted = true;
+  const auto limit = clock::now() + 5ms;  // who is interrupted may be inside of the queue
+  while (!go_on && clock::now() < limit) {
+    pirn::platform::relax();
+  }
+}
+
+TEST(biased_mutex, its_worker_may_be_preempted_anywhere) {
+  struct sigaction before = {};
+  struct sigaction action = {};
+  action.sa_handler = &hold_up;
+  action.sa_flags = SA_RESTART;
+  ASSERT_EQ(sigaction(SIGURG, &action, &before), 0);
+  {
+    rig r(1);
+    std::array<meeting, 100> all;
+    std::atomic<std::size_t> present = 0;
+    std::atomic<pthread_t> thread_of_worker = pthread_t{};
+    pirn::fiber owner = r.rt.spawn([&] {
+      thread_of_worker = pthread_self();
+      for (meeting& each : all) {
+        const auto use = [&] {
+          const std::lock_guard guard(each.m);
+          EXPECT_EQ(++each.inside, 1);
+          ++each.guarded;
+          --each.inside;
+        };
+        use();  // from here on it is biased
+        ++present;
+        while (!each.over) {
+          use();
+        }
+      }
+    });
+    int got = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      meeting& each = all[i];
+      compute_until([&] { return present > i; });
+      interrupted = go_on = false;
+      ASSERT_EQ(pthread_kill(thread_of_worker, SIGURG), 0);
+      compute_until([&] { return interrupted.load(); });
+      const bool locked = each.m.try_lock();
+      go_on = true;
+      if (locked) {
+        ++got;
+        EXPECT_EQ(++each.inside, 1);
+        ++each.guarded;
+        for (int spin = 0; spin < 200; ++spin) {  // the owner goes on meanwhile
+          pirn::platform::relax();
+        }
+        --each.inside;
+      } else {
+        ASSERT_TRUE(each.m.lock(clock::now() + 30s).has_value()) << "its owner was not told that somebody waits";
+        EXPECT_EQ(++each.inside, 1);
+        --each.inside;
+      }
+      each.m.unlock();
+      each.over = true;
+    }
+    owner.join();
+    EXPECT_GT(got, 0);
+    EXPECT_LT(got, static_cast<int>(all.size()));
+  }
+  sigaction(SIGURG, &before, nullptr);
+}
+#endif
+
+TEST(biased_mutex_death, unlock_of_an_unlocked_one_is_diagnosed) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto unlock_twice = [] {
+    rig r(1);
+    biased_mutex m;
+    r.rt.run([&] {
+      m.lock();
+      m.unlock();
+      m.unlock();
+    });
+  };
+  EXPECT_DEATH(unlock_twice(), "unlock of a biased mutex that nobody has locked");
+  biased_mutex m;
+  EXPECT_DEATH(m.unlock(), "unlock of a biased mutex that nobody has locked");
+}
+
+}  // namespace
