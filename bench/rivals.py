@@ -40,6 +40,7 @@ WORKLOADS = {
     "mutex": "one mutex of many locked and unlocked, as sysbench does it",
     "threads": "one mutex of few locked and unlocked, with a yield between, as sysbench does it",
     "condvar": "one element through a bounded buffer guarded by a mutex and two condition variables",
+    "biased": "one use of a lock, or one element through a buffer, by fibers that stay on the worker of what is locked",
     "timers": "one of a million sleeps at once: begun, cancelled, and ended in time",
     "aco": "libaco's benchmark: many coroutines on one stack created, resumed and destroyed, and the peak of memory",
     "memory": "bytes of memory per suspended unit, a million and ten million at once",

@@ -100,7 +100,7 @@ def workers(scale: str) -> list[Setting]:
 
 
 SWEEPS = {"ring": ring, "threadring": threadring, "chan": chan, "mutex": workers, "threads": workers,
-          "condvar": workers, "aco": aco, "memory": memory}
+          "condvar": workers, "biased": workers, "aco": aco, "memory": memory}
 # Where --rounds does not say: of those in SWEEPS, and of the others. Memory is the same every time.
 SWEPT_ROUNDS, ROUNDS = {"ring": 3, "threadring": 3, "aco": 3, "memory": 1}, 9
 

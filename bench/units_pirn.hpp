@@ -18,8 +18,8 @@ struct units {
 
   class condition {
    public:
-    template <typename Ready>
-    void wait(std::unique_lock<mutex>& lock, Ready ready) {
+    template <typename Lock, typename Ready>
+    void wait(Lock& lock, Ready ready) {
       check(condition_.wait(lock, ready).has_value(), "a wait ends as it should");
     }
     void notify_one() { condition_.notify_one(); }
