@@ -41,6 +41,7 @@ WORKLOADS = {
     "threads": "one mutex of few locked and unlocked, with a yield between, as sysbench does it",
     "condvar": "one element through a bounded buffer guarded by a mutex and two condition variables",
     "biased": "one use of a lock, or one element through a buffer, by fibers that stay on the worker of what is locked",
+    "queue": "one of a million nodes through one queue that many share",
     "timers": "one of a million sleeps at once: begun, cancelled, and ended in time",
     "aco": "libaco's benchmark: many coroutines on one stack created, resumed and destroyed, and the peak of memory",
     "memory": "bytes of memory per suspended unit, a million and ten million at once",

@@ -99,8 +99,14 @@ def workers(scale: str) -> list[Setting]:
     return [Setting({"WORKERS": count}, cores=count, without=left_out[count]) for count in (1, 2)]
 
 
+def queue(scale: str) -> list[Setting]:
+    """Producers, of which there are as many as consumers, and how many workers they share."""
+    pairs = (1, 8) if scale == "quick" else (1, 2, 4, 8)
+    return [Setting({"PAIRS": count, "WORKERS": workers}, cores=workers) for workers in (1, 2) for count in pairs]
+
+
 SWEEPS = {"ring": ring, "threadring": threadring, "chan": chan, "mutex": workers, "threads": workers,
-          "condvar": workers, "biased": workers, "aco": aco, "memory": memory}
+          "condvar": workers, "biased": workers, "queue": queue, "aco": aco, "memory": memory}
 # Where --rounds does not say: of those in SWEEPS, and of the others. Memory is the same every time.
 SWEPT_ROUNDS, ROUNDS = {"ring": 3, "threadring": 3, "aco": 3, "memory": 1}, 9
 
