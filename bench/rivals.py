@@ -42,6 +42,7 @@ WORKLOADS = {
     "condvar": "one element through a bounded buffer guarded by a mutex and two condition variables",
     "biased": "one use of a lock, or one element through a buffer, by fibers that stay on the worker of what is locked",
     "queue": "one of a million nodes through one queue that many share",
+    "saved-bytes": "bytes that a fiber of threadring keeps where it switches, at each point",
     "timers": "one of a million sleeps at once: begun, cancelled, and ended in time",
     "aco": "libaco's benchmark: many coroutines on one stack created, resumed and destroyed, and the peak of memory",
     "memory": "bytes of memory per suspended unit, a million and ten million at once",

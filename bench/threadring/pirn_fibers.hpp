@@ -8,6 +8,15 @@
 
 namespace bench {
 
+/// Says where the stack and the context of the calling fiber are, if saved_bytes.py asks.
+inline void tell_of_fiber() {
+  if (std::getenv("PIRN_BENCH_TELL") != nullptr) {
+    const pirn::detail::fiber_control& self = *pirn::detail::running_fiber(pirn::detail::current_worker());
+    std::fprintf(stderr, "fiber %p %p %p\n", self.memory.limit(), self.memory.top(),
+                 static_cast<const void*>(&self.state));
+  }
+}
+
 /// The program of `impl`; a `Place` has put(token) and take(), which waits for it.
 template <class Place>
 void threadring_of_fibers(const char* impl, const char* note) {
@@ -19,6 +28,7 @@ void threadring_of_fibers(const char* impl, const char* note) {
     std::vector<pirn::fiber> fibers;
     for (std::size_t i = 0; i < ring.size(); ++i) {
       fibers.push_back(pirn::spawn([&mine = ring[i], &next = ring[(i + 1) % ring.size()], &finished, i] {
+        tell_of_fiber();
         threadring_process([&mine] { return mine.take(); }, [&next](std::int64_t token) { next.put(token); },
                            [&finished, i] { finished.put(static_cast<std::int64_t>(i)); });
       }));

@@ -7,12 +7,11 @@
 
 #include "fiber/support.hpp"
 #include "pirn/sync/mutex.hpp"
+#include "stress/support.hpp"
 
 namespace {
 
 using namespace pirn_test;
-
-constexpr auto duration = 2s;
 
 struct tree_counts {
   std::atomic<std::uint64_t> begun = 0;
@@ -86,7 +85,7 @@ void grow(tree_counts& counts, unsigned seed, int depth) {
 TEST(fiber_stress, trees_of_fibers) {
   rig r(3);
   tree_counts counts;
-  const auto end = clock::now() + duration;
+  const auto end = clock::now() + stress_time(2s);
   std::uint64_t at_root = 0;
   for (unsigned seed = 1; clock::now() < end; ++seed) {
     try {
@@ -107,7 +106,7 @@ TEST(fiber_stress, detached_from_many_threads) {
   std::atomic<std::uint64_t> ended = 0;
   {
     rig r(2);
-    const auto end = clock::now() + duration / 2;
+    const auto end = clock::now() + stress_time(1s);
     std::vector<std::jthread> threads;
     for (unsigned t = 0; t < 3; ++t) {
       threads.emplace_back([&, t] {
@@ -140,7 +139,7 @@ TEST(fiber_stress, detached_from_many_threads) {
 }
 
 TEST(fiber_stress, runtimes_come_and_go) {
-  const auto end = clock::now() + duration / 2;
+  const auto end = clock::now() + stress_time(1s);
   std::vector<std::jthread> threads;
   std::atomic<int> made = 0;
   for (unsigned t = 0; t < 3; ++t) {
@@ -174,7 +173,7 @@ TEST(fiber_stress, sleeps_joins_and_stops_of_thousands) {
   rig r(2);
   std::minstd_rand random(11);  // NOLINT(bugprone-random-generator-seed): the same each time
   std::atomic<int> early = 0;
-  const auto end = clock::now() + duration;
+  const auto end = clock::now() + stress_time(2s);
   std::uint64_t stopped = 0;
   while (clock::now() < end) {
     std::vector<pirn::fiber> all;

@@ -10,18 +10,17 @@
 #include "fiber/support.hpp"
 #include "pirn/fiber/scope.hpp"
 #include "pirn/sync/mutex.hpp"
+#include "stress/support.hpp"
 
 namespace {
 
 using namespace pirn_test;
 
-constexpr auto duration = 1s;
-
 struct shared {
   explicit shared(unsigned how_many) : workers(how_many) {}
 
   unsigned workers;
-  clock::time_point end = clock::now() + duration;
+  clock::time_point end = clock::now() + stress_time(3s) / 3;  // for each number of workers
   std::atomic<std::uint64_t> begun = 0;
   std::atomic<std::uint64_t> ended = 0;
   std::atomic<std::uint64_t> thrown = 0;
