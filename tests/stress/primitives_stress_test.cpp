@@ -10,7 +10,9 @@
 #include <stdexcept>
 
 #include "fiber/support.hpp"
+#include "pirn/sync/actor.hpp"
 #include "pirn/sync/barrier.hpp"
+#include "pirn/sync/biased_mutex.hpp"
 #include "pirn/sync/event.hpp"
 #include "pirn/sync/future.hpp"
 #include "pirn/sync/latch.hpp"
@@ -19,12 +21,16 @@
 #include "pirn/sync/select.hpp"
 #include "pirn/sync/semaphore.hpp"
 #include "pirn/sync/shared_mutex.hpp"
+#include "pirn/sync/wait_group.hpp"
+#include "stress/support.hpp"
 
 namespace {
 
 using namespace pirn_test;
 
-constexpr auto duration = 1s;
+/// How long each program lasts in all, and a part of it where something must be made anew now and then.
+std::chrono::milliseconds in_all() { return stress_time(1s); }
+constexpr std::chrono::milliseconds a_part = 1s;
 
 /// A deadline that mostly passes, sometimes has passed, and sometimes never comes.
 pirn::platform::time_point some_time(std::minstd_rand& random) {
@@ -55,9 +61,9 @@ void dawdle(std::minstd_rand& random) {
 }
 
 template <class Step>
-void shake(Step step) {
+void shake(Step step, std::chrono::milliseconds length = in_all()) {
   rig r(3);
-  const auto end = clock::now() + duration;
+  const auto end = clock::now() + length;
   const auto body = [&](unsigned seed) {
     std::minstd_rand random(seed + 1);
     while (clock::now() < end && !pirn::this_fiber::stop_requested()) {
@@ -77,7 +83,7 @@ void shake(Step step) {
       chosen.request_stop();
       chosen.join();
     }
-    chosen = r.rt.spawn([&, seed] { body(seed); }, {.worker = static_cast<int>(seed % 3)});
+    chosen = r.rt.spawn([&, seed] { body(seed); }, {.worker = static_cast<int>(seed % 3), .migratable = seed % 4 == 0});
   }
   join_all(fibers);
 }
@@ -97,6 +103,12 @@ struct parcel<pirn::binary_semaphore> {
   pirn::binary_semaphore done{0};
   void signal() { done.release(); }
   auto wait(pirn::platform::time_point deadline) { return done.acquire(deadline); }
+};
+template <>
+struct parcel<pirn::wait_group> {
+  pirn::wait_group done{1};
+  void signal() { done.done(); }
+  auto wait(pirn::platform::time_point deadline) { return done.wait(deadline); }
 };
 template <pirn::event_reset how>
 struct event_parcel {
@@ -159,6 +171,7 @@ void exchange_parcels() {
 
 TEST(primitives_stress, latch) { exchange_parcels<parcel<pirn::latch>>(); }
 TEST(primitives_stress, binary_semaphore) { exchange_parcels<parcel<pirn::binary_semaphore>>(); }
+TEST(primitives_stress, wait_group) { exchange_parcels<parcel<pirn::wait_group>>(); }
 TEST(primitives_stress, event_manual) { exchange_parcels<event_parcel<pirn::event_reset::manual>>(); }
 TEST(primitives_stress, event_automatic) { exchange_parcels<event_parcel<pirn::event_reset::automatic>>(); }
 TEST(primitives_stress, future) { exchange_parcels<parcel<pirn::promise<int>>>(); }
@@ -248,27 +261,72 @@ TEST(primitives_stress, shared_mutex) {
   m.unlock();
 }
 
-TEST(primitives_stress, recursive_mutex) {
-  for (const auto policy : {pirn::mutex_policy::fair, pirn::mutex_policy::barging}) {
-    pirn::recursive_mutex m(policy);
-    int depth = 0;  // not atomic: the lock orders it
-    shake([&](std::minstd_rand& random) {
-      int mine = 0;
-      for (auto wanted = random() % 4 + 1; wanted > 0; --wanted) {
-        if (random() % 4 == 0 ? m.try_lock() : m.lock(some_time(random)).has_value()) {
-          EXPECT_EQ(depth++, mine++);
+void recurse(pirn::mutex_policy policy) {
+  pirn::recursive_mutex m(policy);
+  int depth = 0;  // not atomic: the lock orders it
+  shake([&](std::minstd_rand& random) {
+    int mine = 0;
+    for (auto wanted = random() % 4 + 1; wanted > 0; --wanted) {
+      if (random() % 4 == 0 ? m.try_lock() : m.lock(some_time(random)).has_value()) {
+        EXPECT_EQ(depth++, mine++);
+        dawdle(random);
+      } else {
+        EXPECT_EQ(mine, 0);  // its owner always gets it
+      }
+    }
+    for (; mine > 0; --mine) {
+      EXPECT_EQ(depth--, mine);
+      m.unlock();
+    }
+  });
+  EXPECT_TRUE(m.try_lock());
+  m.unlock();
+}
+TEST(primitives_stress, recursive_mutex_fair) { recurse(pirn::mutex_policy::fair); }
+TEST(primitives_stress, recursive_mutex_barging) { recurse(pirn::mutex_policy::barging); }
+
+TEST(primitives_stress, biased_mutex) {
+  struct place {
+    pirn::biased_mutex m;
+    int inside = 0;  // not atomic: the lock orders it
+  };
+  for (auto parts = in_all() / a_part; parts > 0; --parts) {
+    std::vector<place> places(3 * 5000);
+    std::atomic<std::size_t> turn = 0;
+    std::atomic<long> given_up = 0;
+    shake(
+        [&](std::minstd_rand& random) {
+          // Mostly what this worker uses; a new one after a while, which nobody has unbiased yet.
+          const std::size_t here = reinterpret_cast<std::uintptr_t>(pirn::platform::current_worker()) / 64;
+          const std::size_t whose = random() % 16 == 0 ? random() : here;
+          place& mine = places[(turn++ / 100 * 3 + whose % 3) % places.size()];
+          switch (random() % 4) {
+            case 0:
+              mine.m.lock();
+              break;
+            case 1:
+              if (!mine.m.try_lock()) {
+                ++given_up;
+                return;
+              }
+              break;
+            default:
+              if (!mine.m.lock(some_time(random))) {
+                ++given_up;
+                return;
+              }
+          }
+          EXPECT_EQ(++mine.inside, 1);
           dawdle(random);
-        } else {
-          EXPECT_EQ(mine, 0);  // its owner always gets it
-        }
-      }
-      for (; mine > 0; --mine) {
-        EXPECT_EQ(depth--, mine);
-        m.unlock();
-      }
-    });
-    EXPECT_TRUE(m.try_lock());
-    m.unlock();
+          EXPECT_EQ(--mine.inside, 0);
+          mine.m.unlock();
+        },
+        a_part);
+    EXPECT_GT(given_up, 0);
+    for (place& each : places) {
+      EXPECT_TRUE(each.m.try_lock());
+      each.m.unlock();
+    }
   }
 }
 
@@ -277,29 +335,95 @@ TEST(primitives_stress, once) {
     pirn::once_flag flag;
     int done = 0;  // not atomic: the flag orders it
   };
-  std::vector<task> tasks(20'000);
-  std::atomic<std::size_t> turn = 0;
-  shake([&](std::minstd_rand& random) {
-    task& mine = tasks[turn++ / 6 % tasks.size()];
-    const bool fails = random() % 4 == 0;
-    const auto body = [&] {
-      dawdle(random);
-      if (fails) {
-        throw std::runtime_error("fails");
+  for (auto parts = in_all() / a_part; parts > 0; --parts) {
+    std::vector<task> tasks(20'000);
+    std::atomic<std::size_t> turn = 0;
+    shake(
+        [&](std::minstd_rand& random) {
+          task& mine = tasks[turn++ / 6 % tasks.size()];
+          const bool fails = random() % 4 == 0;
+          const auto body = [&] {
+            dawdle(random);
+            if (fails) {
+              throw std::runtime_error("fails");
+            }
+            ++mine.done;
+          };
+          try {
+            if (random() % 2 == 0) {
+              call_once(mine.flag, body);
+            } else if (!mine.flag.call(body, some_time(random))) {
+              return;
+            }
+            EXPECT_EQ(mine.done, 1);
+          } catch (const std::runtime_error&) {
+            EXPECT_TRUE(fails);
+          }
+        },
+        a_part);
+  }
+}
+
+TEST(primitives_stress, actor) {
+  struct state {
+    long done = 0;
+    bool busy = false;
+  };
+  rig home(1);
+  std::atomic<long> sent = 0;
+  std::atomic<long> not_awaited = 0;
+  long done = 0;
+  {
+    pirn::actor<state> a(home.rt, {});
+    shake([&](std::minstd_rand& random) {
+      const auto work = [&a = sent, pause = random() % 16](state& s) {
+        EXPECT_FALSE(std::exchange(s.busy, true));
+        if (pause == 0) {
+          pirn::this_fiber::yield();
+        } else if (pause == 1) {
+          static_cast<void>(pirn::this_fiber::sleep_for(10us));
+        }
+        s.busy = false;
+        ++s.done;
+        if (pause == 2) {
+          throw std::runtime_error("by chance");
+        }
+        return a.load();
+      };
+      try {
+        switch (random() % 3) {
+          case 0:
+            ++sent;
+            a.call(work);
+            break;
+          case 1: {
+            ++sent;
+            auto answer = a.ask(work);
+            if (!answer.get(some_time(random))) {
+              ++not_awaited;
+            }
+            break;
+          }
+          default:
+            ++sent;
+            EXPECT_TRUE(a.post([work](state& s) {
+              try {
+                work(s);
+              } catch (const std::runtime_error&) {
+                EXPECT_FALSE(s.busy);
+              }
+            }));
+            dawdle(random);
+        }
+      } catch (const std::runtime_error&) {
+        dawdle(random);
       }
-      ++mine.done;
-    };
-    try {
-      if (random() % 2 == 0) {
-        call_once(mine.flag, body);
-      } else if (!mine.flag.call(body, some_time(random))) {
-        return;
-      }
-      EXPECT_EQ(mine.done, 1);
-    } catch (const std::runtime_error&) {
-      EXPECT_TRUE(fails);
-    }
-  });
+    });
+    done = a.call([](const state& s) { return s.done; });
+  }
+  EXPECT_EQ(done, sent);
+  EXPECT_GT(done, 10);
+  EXPECT_GT(not_awaited, 0);
 }
 
 TEST(primitives_stress, select) {
@@ -392,7 +516,7 @@ TEST(primitives_stress, select) {
 
 TEST(primitives_stress, barrier) {
   rig r(3);
-  const auto end = clock::now() + duration;
+  const auto end = clock::now() + in_all();
   long phases = 0;
   for (unsigned round = 1; clock::now() < end; ++round) {
     constexpr int parties = 7;

@@ -8,14 +8,16 @@
 #include "fiber/support.hpp"
 #include "pirn/sync/channel.hpp"
 #include "pirn/sync/condition_variable.hpp"
+#include "pirn/sync/local.hpp"
 #include "pirn/sync/mutex.hpp"
 #include "pirn/sync/wait_group.hpp"
+#include "stress/support.hpp"
 
 namespace {
 
 using namespace pirn_test;
 
-constexpr auto duration = 2s;
+const auto duration = stress_time(2s);
 
 pirn::platform::time_point soon(std::minstd_rand& random) {
   return clock::now() + std::chrono::microseconds(random() % 200);
@@ -107,13 +109,11 @@ TEST(sync_stress, money_is_neither_made_nor_lost) {
   RecordProperty("transfers", static_cast<int>(transfers));
 }
 
-TEST(sync_stress, a_pipeline_loses_and_doubles_nothing) {
-  // Stages of channels of different sizes; senders and receivers give up at random and try again.
-  using item = std::unique_ptr<std::uint64_t>;
-  pirn::channel<item> first(1);
-  pirn::channel<item> second(7);
+/// Stages of channels of different kinds; senders and receivers give up at random and try again.
+using item = std::unique_ptr<std::uint64_t>;
+void run_pipeline(pirn::channel<item>& first, pirn::channel<item>& second, std::chrono::milliseconds length) {
   std::array<std::atomic<std::uint64_t>, 4> sums = {};  // sent, passed on, received, of what was left
-  const auto end = clock::now() + duration;
+  const auto end = clock::now() + length;
   const auto send_on = [](pirn::channel<item>& to, item value, std::minstd_rand& random) {
     for (;;) {
       const auto result = to.send(std::move(value), random() % 3 == 0 ? soon(random) : pirn::platform::never);
@@ -167,7 +167,7 @@ TEST(sync_stress, a_pipeline_loses_and_doubles_nothing) {
   }
   std::jthread producing([&] { produce(4); });
   std::jthread passing([&] { pass_on(14); });
-  std::this_thread::sleep_for(duration / 2);
+  std::this_thread::sleep_for(length / 2);
   producers[0].request_stop();
   middle[0].request_stop();
   join_all(producers);
@@ -180,6 +180,18 @@ TEST(sync_stress, a_pipeline_loses_and_doubles_nothing) {
   EXPECT_GT(sums[0], 0u);
   EXPECT_EQ(sums[0], sums[1]);
   EXPECT_EQ(sums[1], sums[2]);
+}
+
+TEST(sync_stress, a_pipeline_loses_and_doubles_nothing) {
+  pirn::channel<item> first(1);
+  pirn::channel<item> second(7);
+  run_pipeline(first, second, duration / 2);
+}
+
+TEST(sync_stress, neither_does_one_that_meets_and_one_without_limit) {
+  pirn::channel<item> first;
+  pirn::channel<item> second(pirn::unbounded);
+  run_pipeline(first, second, duration / 2);
 }
 
 TEST(sync_stress, a_barrier_of_condition_and_group) {
@@ -242,6 +254,88 @@ TEST(sync_stress, a_barrier_of_condition_and_group) {
     }
   }
   EXPECT_GT(generation, 50);
+}
+
+TEST(sync_stress, local_twins) {
+  // All on one worker; stops come from this thread.
+  namespace local = pirn::local;
+  struct everything {
+    local::mutex m;
+    local::condition_variable changed;
+    local::counting_semaphore<2> permits{2};
+    local::event bell{pirn::event_reset::automatic};
+    local::channel<int> numbers{3};
+    int inside = 0;
+    int with_permit = 0;
+    long sent = 0;
+    long received = 0;
+    long stopped = 0;
+  } all;
+  rig r(1);
+  const auto end = clock::now() + duration / 2;
+  const auto body = [&](unsigned seed) {
+    std::minstd_rand random(seed + 1);
+    const auto count = [&](const auto& result) {
+      all.stopped += !result && result.error() == pirn::wait_error::stopped ? 1 : 0;
+      return result.has_value();
+    };
+    while (clock::now() < end && !pirn::this_fiber::stop_requested()) {
+      switch (random() % 5) {
+        case 0:
+          if (count(all.m.lock(soon(random)))) {
+            EXPECT_EQ(++all.inside, 1);
+            dawdle(random);
+            --all.inside;
+            if (random() % 2 == 0) {
+              std::unique_lock lock(all.m, std::adopt_lock);
+              count(all.changed.wait(lock, clock::now() + 50us));
+              EXPECT_EQ(++all.inside, 1);
+              --all.inside;
+            } else {
+              all.m.unlock();
+            }
+            all.changed.notify_one();
+          }
+          break;
+        case 1:
+          if (count(all.permits.acquire(soon(random)))) {
+            EXPECT_LE(++all.with_permit, 2);
+            dawdle(random);
+            --all.with_permit;
+            all.permits.release();
+          }
+          break;
+        case 2:
+          all.bell.set();
+          count(all.bell.wait(clock::now() + std::chrono::microseconds(random() % 50)));
+          break;
+        case 3:
+          all.sent += count(all.numbers.send(1, clock::now() + std::chrono::microseconds(random() % 50))) ? 1 : 0;
+          break;
+        default:
+          all.received += count(all.numbers.receive(clock::now() + std::chrono::microseconds(random() % 50))) ? 1 : 0;
+      }
+      pirn::this_fiber::yield();
+    }
+  };
+  std::vector<pirn::fiber> fibers(9);
+  for (unsigned seed = 0; clock::now() < end; ++seed) {
+    pirn::fiber& chosen = fibers[seed % fibers.size()];
+    if (chosen.joinable()) {
+      std::this_thread::sleep_for(500us);
+      chosen.request_stop();
+      chosen.join();
+    }
+    chosen = r.rt.spawn([&, seed] { body(seed); });
+  }
+  join_all(fibers);
+  r.rt.run([&] {
+    EXPECT_TRUE(all.m.try_lock());
+    all.m.unlock();
+    EXPECT_EQ(all.sent, all.received + static_cast<long>(all.numbers.size()));
+  });
+  EXPECT_GT(all.received, 10);
+  EXPECT_GT(all.stopped, 0);
 }
 
 }  // namespace
