@@ -99,6 +99,11 @@ def workers(scale: str) -> list[Setting]:
     return [Setting({"WORKERS": count}, cores=count, without=left_out[count]) for count in (1, 2)]
 
 
+def two_workers(scale: str) -> list[Setting]:
+    """For what costs nothing in a process with one thread."""
+    return [Setting({"WORKERS": 2}, cores=2)]
+
+
 def queue(scale: str) -> list[Setting]:
     """Producers, of which there are as many as consumers, and how many workers they share."""
     pairs = (1, 8) if scale == "quick" else (1, 2, 4, 8)
@@ -106,7 +111,7 @@ def queue(scale: str) -> list[Setting]:
 
 
 SWEEPS = {"ring": ring, "threadring": threadring, "chan": chan, "mutex": workers, "threads": workers,
-          "condvar": workers, "biased": workers, "queue": queue, "aco": aco, "memory": memory}
+          "condvar": workers, "biased": two_workers, "queue": queue, "aco": aco, "memory": memory}
 # Where --rounds does not say: of those in SWEEPS, and of the others. Memory and state are the same every time.
 SWEPT_ROUNDS, ROUNDS = {"ring": 3, "threadring": 3, "aco": 3, "memory": 1, "saved-bytes": 1}, 9
 

@@ -1,5 +1,5 @@
 // pirn's fibers on one worker, with a wait queue each to wait in for the token.
-#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/fiber/inline_wait.hpp"
 #include "pirn_fibers.hpp"
 
 namespace {
@@ -13,12 +13,12 @@ class place {
     full_ = true;
     queue_.notify_one_and_unlock();
   }
-  std::int64_t take() {
+  PIRN_ALWAYS_INLINE std::int64_t take() {
     queue_.lock();
     if (full_) {
       queue_.unlock();
     } else {
-      (void)queue_.wait({.stoppable = false, .what = "the token"});
+      pirn::wait_inline(queue_, "the token");
     }
     full_ = false;
     return token_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fiber/support.hpp"
+#include "pirn/fiber/inline_wait.hpp"
 
 namespace {
 
@@ -47,6 +48,31 @@ TEST(wait_queue, notifies_first_in_first_out) {
     EXPECT_TRUE(queue.empty());
   });
   EXPECT_EQ(order, "abcd");
+}
+
+TEST(wait_queue, an_inlined_wait_is_one_like_others) {
+  rig r(2);
+  wait_queue queue;
+  std::atomic<int> through = 0;
+  const auto body = [&] {
+    for (int i = 0; i < 100; ++i) {
+      queue.lock();
+      pirn::wait_inline(queue, "a test");
+      ++through;
+    }
+  };
+  std::vector<pirn::fiber> all;
+  for (int i = 0; i < 6; ++i) {
+    all.push_back(r.rt.spawn(body, {.worker = i % 2, .migratable = i >= 4}));
+  }
+  std::jthread thread(body);
+  all.front().request_stop();  // which does not end it
+  EXPECT_TRUE(eventually([&] { return has_waiters(queue, 7); }));
+  while (through < 700) {
+    queue.notify_one();
+    std::this_thread::yield();
+  }
+  join_all(all);
 }
 
 TEST(wait_queue, notify_all_reaches_fibers_of_all_workers_and_threads) {
