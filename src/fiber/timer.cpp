@@ -1,120 +1,255 @@
 #include "pirn/fiber/timer.hpp"
 
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
 namespace pirn::inline PIRN_ABI {
 
 namespace {
 
-/// Puts the later of two trees under the other, which it returns.
-timer* link(timer* a, timer* b) noexcept {
-  if (b->when < a->when) {
-    timer* const later = a;
-    a = b;
-    b = later;
-  }
-  b->parent = a;
-  if (timer* const first = a->child) {
-    first->parent = nullptr;
-    b->next = first;
-    b->previous = first->previous;
-    first->previous->next = b;
-    first->previous = b;
-  } else {
-    b->next = b->previous = b;
-  }
-  a->child = b;
-  return a;
+constexpr std::uint32_t children = 4;
+constexpr std::size_t line = 64;
+
+/// Where in this memory entry 0 lies, so that entry 1, the first child, begins a cache line, and with it every fourth.
+template <class Entry>
+std::size_t offset_in(const Entry* memory) noexcept {
+  static_assert(sizeof(Entry) * children == line);
+  return (children - 1 - reinterpret_cast<std::uintptr_t>(memory) / sizeof(Entry)) % children;
 }
 
 }  // namespace
 
-void timer_queue::add_roots(timer* ring) noexcept {
-  if (roots_ == nullptr) {
-    roots_ = ring;
-    return;
+timer_queue::timer_queue(std::uint32_t most) : most_(most) {
+  if (!grow(std::min(2 * room, most))) {
+    std::free(memory_);
+    throw std::bad_alloc();
   }
-  timer* const last = ring->previous;
-  roots_->previous->next = ring;
-  ring->previous = roots_->previous;
-  last->next = roots_;
-  roots_->previous = last;
 }
 
-void timer_queue::take_out(timer& t) noexcept {
-  if (timer* const below = t.child) {
-    below->parent = nullptr;
-    t.child = nullptr;
-    add_roots(below);
+timer_queue::~timer_queue() {
+  std::free(memory_);
+  std::free(slots_);
+}
+
+bool timer_queue::grow(std::uint32_t wanted) noexcept {
+  const std::ptrdiff_t before = memory_ != nullptr ? entries_ - memory_ : 0;
+  // realloc, since of what is large it moves the pages and not the bytes.
+  void* const memory = std::realloc(memory_, (std::size_t{wanted} + children) * sizeof(entry));
+  if (memory == nullptr) {
+    return false;
   }
-  timer* const other = t.next != &t ? t.next : nullptr;
-  if (other != nullptr) {
-    other->previous = t.previous;
-    t.previous->next = other;
+  memory_ = static_cast<entry*>(memory);
+  entries_ = memory_ + offset_in(memory_);
+  std::memmove(entries_, memory_ + before, size_ * sizeof(entry));
+  // While timers fire, up to a batch of them have slots and no entries.
+  void* const slots = std::realloc(slots_, (std::size_t{wanted} + batch) * sizeof(std::uintptr_t));
+  if (slots == nullptr) {
+    return false;
   }
-  if (t.parent != nullptr) {
-    t.parent->child = other;
-    if (other != nullptr) {
-      other->parent = t.parent;
+  slots_ = static_cast<std::uintptr_t*>(slots);
+  capacity_ = wanted;
+  return true;
+}
+
+// ---- the heap -----------------------------------------------------------------------------------------------------
+
+void timer_queue::rise(std::uint32_t at) noexcept {
+  const entry moved = entries_[at];
+  while (at != 0) {
+    const std::uint32_t parent = (at - 1) / children;
+    if (entries_[parent].when <= moved.when) {
+      break;
     }
-    t.parent = nullptr;
-  } else if (roots_ == &t) {
-    roots_ = other;
+    entries_[at] = entries_[parent];
+    at = parent;
   }
-  t.next = nullptr;
+  entries_[at] = moved;
 }
 
-void timer_queue::merge_roots() noexcept {
-  if (roots_ == nullptr || roots_->next == roots_) {
-    return;
+void timer_queue::sink(std::uint32_t at) noexcept {
+  const entry moved = entries_[at];
+  for (;;) {
+    const std::uint32_t first = at * children + 1;
+    if (first >= sorted_) {
+      break;
+    }
+    const std::uint32_t end = std::min(first + children, sorted_);
+    std::uint32_t least = first;
+    for (std::uint32_t each = first + 1; each < end; ++each) {
+      least = entries_[each].when < entries_[least].when ? each : least;
+    }
+    if (moved.when <= entries_[least].when) {
+      break;
+    }
+    entries_[at] = entries_[least];
+    at = least;
   }
-  // Two passes without recursion: pairs from left to right onto a list, then that list into one tree.
-  roots_->previous->next = nullptr;
-  timer* pairs = nullptr;
-  for (timer* rest = roots_; rest != nullptr;) {
-    timer* const a = rest;
-    timer* const b = a->next;
-    rest = b != nullptr ? b->next : nullptr;
-    timer* const pair = b != nullptr ? link(a, b) : a;
-    pair->next = pairs;
-    pairs = pair;
-  }
-  timer* result = pairs;
-  for (timer* rest = pairs->next; rest != nullptr;) {
-    timer* const pair = rest;
-    rest = pair->next;
-    result = link(result, pair);
-  }
-  result->next = result->previous = result;
-  roots_ = result;
+  entries_[at] = moved;
 }
+
+std::uint32_t timer_queue::pop() noexcept {
+  const std::uint32_t slot = entries_[0].slot;
+  sorted_ = --size_;
+  if (size_ != 0) {
+    entries_[0] = entries_[size_];
+    sink(0);
+  }
+  return slot;
+}
+
+void timer_queue::drop_cancelled_first() noexcept {
+  while (size_ != 0 && timer_in(entries_[0].slot) == nullptr) {
+    free_slot(pop());
+  }
+}
+
+void timer_queue::drop_cancelled(std::uint32_t from) noexcept {
+  std::uint32_t kept = from;
+  for (std::uint32_t i = from; i != size_; ++i) {
+    if (timer_in(entries_[i].slot) != nullptr) {
+      entries_[kept++] = entries_[i];
+    } else {
+      free_slot(entries_[i].slot);
+    }
+  }
+  size_ = kept;
+}
+
+/// Afterwards all are in the heap, and there is room for more unless memory was refused.
+void timer_queue::settle() noexcept {
+  if (live_ == 0) {
+    size_ = sorted_ = made_ = 0;
+    free_ = no_slot;
+  }
+  if (list_ != nullptr) [[unlikely]] {
+    give_places();
+  }
+  if (size_ - live_ > live_) {
+    sorted_ = 0;
+  }
+  if (sorted_ != size_) {
+    drop_cancelled(sorted_);
+  }
+  if (size_ - sorted_ > sorted_) {
+    sorted_ = size_;
+    for (std::uint32_t i = size_ / children + 1; i-- > 0;) {  // Floyd 1964
+      sink(i);
+    }
+  } else {
+    while (sorted_ != size_) {
+      rise(sorted_++);
+    }
+  }
+  if (capacity_ - size_ < room && capacity_ != most_) [[unlikely]] {
+    static_cast<void>(grow(static_cast<std::uint32_t>(std::min<std::uint64_t>(most_, 2 * std::uint64_t{capacity_}))));
+  }
+}
+
+// ---- those for which there was no room ----------------------------------------------------------------------------
+
+void timer_queue::enlist(timer& t) noexcept {
+  t.place = timer::listed;
+  t.previous = nullptr;
+  t.next = list_;
+  if (list_ != nullptr) {
+    list_->previous = &t;
+  }
+  list_ = &t;
+}
+
+void timer_queue::delist(timer& t) noexcept {
+  (t.previous != nullptr ? t.previous->next : list_) = t.next;
+  if (t.next != nullptr) {
+    t.next->previous = t.previous;
+  }
+}
+
+void timer_queue::give_places() noexcept {
+  while (list_ != nullptr) {
+    if (size_ == capacity_) {
+      const std::uint64_t twice = std::min<std::uint64_t>(most_, 2 * std::uint64_t{capacity_});
+      if (twice == capacity_ || !grow(static_cast<std::uint32_t>(twice))) {
+        return;
+      }
+    }
+    timer& t = *list_;
+    delist(t);
+    insert(t);
+  }
+}
+
+timer* timer_queue::earliest_listed() const noexcept {
+  timer* earliest = list_;
+  for (timer* each = list_; each != nullptr; each = each->next) {
+    earliest = each->when < earliest->when ? each : earliest;
+  }
+  return earliest;
+}
+
+// ---- what is due --------------------------------------------------------------------------------------------------
 
 platform::time_point timer_queue::next() noexcept {
-  merge_roots();
-  return roots_ != nullptr ? roots_->when : platform::never;
+  settle();
+  drop_cancelled_first();
+  platform::time_point first = platform::never;
+  if (size_ != 0) {
+    first = platform::time_point(platform::duration(entries_[0].when));
+  }
+  if (list_ != nullptr) [[unlikely]] {
+    first = std::min(first, earliest_listed()->when);
+  }
+  return first;
 }
 
-void timer_queue::insert(timer& t) noexcept {
-  t.child = t.parent = nullptr;
-  t.next = t.previous = &t;
-  add_roots(&t);
-}
-
-void timer_queue::cancel(timer& t) noexcept {
-  if (t.armed()) {
-    take_out(t);
+void timer_queue::fire_one(timer& due) noexcept {
+  due.place = timer::nowhere;
+  if (due.wake.who() == nullptr) {
+    auto& calls = static_cast<call_timer&>(due);
+    calls.call(calls);
+  } else if (due.wake.claim(wake_reason::timed_out)) {
+    // The waiter resumes on this worker, so its node outlives this call.
+    detail::make_runnable(due.wake.who(), true);
   }
 }
 
-void timer_queue::fire(platform::time_point now) noexcept {
-  while (roots_ != nullptr && next() <= now) {
-    timer& due = *roots_;
-    take_out(due);
-    if (due.wake.who() == nullptr) {
-      auto& calls = static_cast<call_timer&>(due);
-      calls.call(calls);
-    } else if (due.wake.claim(wake_reason::timed_out)) {
-      // The waiter resumes on this worker, so its node outlives this call.
-      detail::make_runnable(due.wake.who(), true);
+void timer_queue::fire_due(platform::time_point now) noexcept {
+  for (;;) {
+    settle();
+    // In order of time also with those in the list, one by one then.
+    timer* const listed = earliest_listed();
+    const platform::time_point until = listed != nullptr ? std::min(now, listed->when) : now;
+    std::uint32_t due[batch];
+    std::uint32_t count = 0;
+    while (count != batch && size_ != 0 && entries_[0].when <= until.time_since_epoch().count()) {
+      const std::uint32_t slot = pop();
+      if (const timer* const t = timer_in(slot)) {
+        __builtin_prefetch(t, 1);
+        due[count++] = slot;
+      } else {
+        free_slot(slot);
+      }
     }
+    for (std::uint32_t i = 0; i != count; ++i) {
+      __builtin_prefetch(timer_in(due[i])->wake.who(), 1);
+    }
+    for (std::uint32_t i = 0; i != count; ++i) {
+      timer* const t = timer_in(due[i]);  // none if one before it has cancelled it
+      free_slot(due[i]);
+      if (t != nullptr) {
+        --live_;
+        fire_one(*t);
+      }
+    }
+    if (count != 0) {
+      continue;
+    }
+    if (listed == nullptr || listed->when > now) {
+      return;
+    }
+    delist(*listed);
+    fire_one(*listed);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "pirn/fiber/timer.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -43,52 +44,130 @@ TEST(timer_queue, next_is_the_earliest) {
   EXPECT_TRUE(queue.empty());
 }
 
-TEST(timer_queue, behaves_as_a_sorted_list) {
+struct model_case {
+  unsigned seed;
+  std::uint32_t most;   // that the queue may have memory for
+  unsigned look_every;  // steps, on average
+};
+
+class timer_queue_against_a_model : public testing::TestWithParam<model_case> {};
+
+TEST_P(timer_queue_against_a_model, behaves_as_a_sorted_list) {
   pirn::detail::agent nobody(pirn::detail::agent::kind::thread);
-  for (const unsigned seed : {1u, 2u, 3u, 4u}) {
-    std::mt19937 random(seed);
-    const std::size_t count = static_cast<std::size_t>(scaled(3000));
-    const std::unique_ptr<timer[]> timers(new timer[count]);
-    std::multimap<pirn::platform::time_point, timer*> model;
-    timer_queue queue;
-    int now = 0;
-    const auto forget = [&](timer* t) {
-      const auto [from, to] = model.equal_range(t->when);
-      model.erase(std::find_if(from, to, [&](const auto& entry) { return entry.second == t; }));
-    };
-    for (int step = 0; step < scaled(60'000); ++step) {
-      timer& t = timers[random() % count];
-      switch (random() % 8) {
-        case 0:
-          now += static_cast<int>(random() % 50);
+  std::mt19937 random(GetParam().seed);
+  const std::size_t count = static_cast<std::size_t>(scaled(3000));
+  const std::unique_ptr<timer[]> timers(new timer[count]);
+  std::multimap<pirn::platform::time_point, timer*> model;
+  timer_queue queue(GetParam().most);
+  int now = 0;
+  const auto forget = [&](timer* t) {
+    const auto [from, to] = model.equal_range(t->when);
+    model.erase(std::find_if(from, to, [&](const auto& entry) { return entry.second == t; }));
+  };
+  for (int step = 0; step < scaled(40'000); ++step) {
+    timer& t = timers[random() % count];
+    switch (random() % 8) {
+      case 0:
+        if (random() % GetParam().look_every == 0) {
+          now += static_cast<int>(random() % (50 * GetParam().look_every));
           queue.fire(at(now));
           while (!model.empty() && model.begin()->first <= at(now)) {
             EXPECT_FALSE(model.begin()->second->armed());
             model.erase(model.begin());
           }
-          break;
-        case 1:
-        case 2:
-        case 3:
-          if (t.armed()) {
+        }
+        break;
+      case 1:
+      case 2:
+      case 3:
+        if (t.armed()) {
+          forget(&t);
+        }
+        queue.cancel(t);
+        break;
+      default:
+        if (!t.armed()) {
+          t.when = at(now + static_cast<int>(random() % 1000));
+          t.wake = {nobody, 1};
+          queue.insert(t);
+          model.emplace(t.when, &t);
+          if (random() % 2 == 0) {  // the newest of all
             forget(&t);
+            queue.cancel(t);
           }
-          queue.cancel(t);
-          break;
-        default:
-          if (!t.armed()) {
-            t.when = at(now + static_cast<int>(random() % 1000));
-            t.wake = {nobody, 1};
-            queue.insert(t);
-            model.emplace(t.when, &t);
-          }
-      }
+        }
+    }
+    ASSERT_EQ(queue.empty(), model.empty());
+    if (random() % GetParam().look_every == 0) {
       ASSERT_EQ(queue.next(), model.empty() ? pirn::platform::never : model.begin()->first) << "step " << step;
     }
-    for (const auto& [when, t] : model) {
-      EXPECT_TRUE(t->armed());
-    }
   }
+  for (const auto& [when, t] : model) {
+    EXPECT_TRUE(t->armed());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(cases, timer_queue_against_a_model,
+                         testing::Values(model_case{1, 1u << 20, 1}, model_case{2, 1u << 20, 7},
+                                         model_case{3, 1u << 20, 300}, model_case{4, 40, 3}, model_case{5, 0, 3}));
+
+/// Notes the order in which they fire, and may do something else as well.
+struct noting_timer : pirn::call_timer {
+  explicit noting_timer(int due, int number, std::vector<int>& order) : self(number), fired(order) {
+    when = at(due);
+    call = [](pirn::call_timer& due) noexcept {
+      auto& mine = static_cast<noting_timer&>(due);
+      mine.fired.push_back(mine.self);
+      if (mine.also) {
+        mine.also();
+      }
+    };
+  }
+  int self;
+  std::vector<int>& fired;
+  std::function<void()> also;
+};
+
+TEST(timer_queue, fires_in_order_of_time_whether_it_has_memory_or_not) {
+  for (const std::uint32_t most : {1u << 20, 5u, 0u}) {
+    std::vector<int> order;
+    timer_queue queue(most);
+    std::vector<std::unique_ptr<noting_timer>> all;
+    for (int i = 0; i < 40; ++i) {
+      const int when = i * 7 % 40;
+      all.push_back(std::make_unique<noting_timer>(when, when, order));
+      queue.insert(*all.back());
+    }
+    queue.fire(at(24));
+    EXPECT_EQ(order.size(), 25u);
+    queue.fire(at(100));
+    ASSERT_EQ(order.size(), 40u);
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+    EXPECT_TRUE(queue.empty());
+  }
+}
+
+TEST(timer_queue, one_that_fires_may_cancel_and_insert_others) {
+  std::vector<int> order;
+  timer_queue queue;
+  noting_timer first(1, 1, order);
+  noting_timer second(2, 2, order);
+  noting_timer third(3, 3, order);
+  noting_timer late(2, 4, order);
+  first.also = [&] {
+    queue.cancel(second);
+    queue.insert(late);
+  };
+  for (noting_timer* t : {&third, &first, &second}) {
+    queue.insert(*t);
+  }
+  queue.fire(at(5));
+  EXPECT_EQ(order, (std::vector<int>{1, 3, 4}));
+  EXPECT_FALSE(second.armed());
+  EXPECT_TRUE(queue.empty());
+  queue.insert(second);
+  queue.fire(at(5));
+  EXPECT_EQ(order.back(), 2);
 }
 
 TEST(timer_queue, hundreds_of_thousands) {

@@ -1,7 +1,12 @@
-// Timers of one worker: a pairing heap (Fredman, Sedgewick, Sleator and Tarjan 1986) of nodes that live on the stacks
-// of the waiters. It is lazy: what is inserted, and what a cancelled timer had below it, lies among the roots until
-// somebody asks for the nearest one, so that a deadline which is met before the worker next looks is never compared.
+// Timers of one worker: an implicit heap with four children to a node (Johnson 1975), laid out so that siblings share a
+// cache line (LaMarca and Ladner 1996). It holds deadlines and the numbers of slots, and a slot holds the address of
+// its timer, so that no order of things ever needs to look at the timers themselves: those lie on the stacks of
+// waiters, which are cold. It is lazy: what is inserted waits behind the heap until the worker looks, and what is
+// cancelled leaves an empty slot, which goes when its turn comes or when there are more of its kind than timers. So a
+// deadline that is met before the worker next looks, which is what nearly all are, is never compared with another.
 #pragma once
+
+#include <cstddef>
 
 #include "pirn/fiber/wait_queue.hpp"
 
@@ -11,13 +16,14 @@ namespace pirn::inline PIRN_ABI {
 /// have fired) before it is destroyed.
 struct timer {
   platform::time_point when;
-  waker wake;  ///< of nobody for a `call_timer`
-  timer* child = nullptr;
-  timer* next = nullptr;      ///< of the ring of siblings; null while it is not pending
-  timer* previous = nullptr;  ///< of the ring
-  timer* parent = nullptr;    ///< of the one of a ring that the parent points to, else null
+  waker wake;                     ///< of nobody for a `call_timer`
+  std::uint32_t place = nowhere;  ///< the queue's: its slot, or one of those below
+  timer* next = nullptr;          ///< the queue's: of the list of those that are `listed`
+  timer* previous = nullptr;
 
-  [[nodiscard]] bool armed() const noexcept { return next != nullptr; }
+  static constexpr std::uint32_t nowhere = ~std::uint32_t{0};
+  static constexpr std::uint32_t listed = nowhere - 1;  ///< has no slot
+  [[nodiscard]] bool armed() const noexcept { return place != nowhere; }
 };
 
 /// A timer that calls instead. The call comes from the worker's scheduler: it must not suspend.
@@ -25,25 +31,117 @@ struct call_timer : timer {
   void (*call)(call_timer&) noexcept = nullptr;
 };
 
-/// The pending timers of a worker, used by that worker only.
+/// The pending timers of a worker, used by that worker only. An insertion needs no memory: `next` and `fire`, which
+/// run on the scheduler's stack, see to it that there is room for as many as there may be until the next look. Where
+/// memory is refused, timers are kept in a list, at a cost that is linear in its length for `next` and for each that
+/// fires, until there is room.
 class timer_queue {
  public:
-  [[nodiscard]] bool empty() const noexcept { return roots_ == nullptr; }
-  /// When the next timer is due, or `never`. Amortised O(log n) for each one that has fired or was cancelled since.
+  /// So many are sure to find room from look to look: as many as a worker makes switches at most.
+  static constexpr std::uint32_t room = 1024;
+
+  /// Takes memory for no more than `most`. Throws std::bad_alloc.
+  explicit timer_queue(std::uint32_t most = std::uint32_t{1} << 30);
+  ~timer_queue();
+  timer_queue(const timer_queue&) = delete;
+  timer_queue& operator=(const timer_queue&) = delete;
+
+  [[nodiscard]] bool empty() const noexcept { return live_ == 0 && list_ == nullptr; }
+  /// When the next timer is due, or `never`. Amortised O(log n) for each that was inserted or has fired since.
   [[nodiscard]] platform::time_point next() noexcept;
   /// O(1).
-  void insert(timer& t) noexcept;
-  /// O(1); does nothing to a timer that has fired.
-  void cancel(timer& t) noexcept;
+  PIRN_ALWAYS_INLINE void insert(timer& t) noexcept {
+    if (size_ == capacity_) [[unlikely]] {
+      enlist(t);
+      return;
+    }
+    const std::uint32_t slot = take_slot();
+    slots_[slot] = reinterpret_cast<std::uintptr_t>(&t);
+    entries_[size_++] = {t.when.time_since_epoch().count(), slot};
+    t.place = slot;
+    ++live_;
+  }
+  /// O(1), amortised over the look that follows; does nothing to a timer that has fired.
+  PIRN_ALWAYS_INLINE void cancel(timer& t) noexcept {
+    if (!t.armed()) {
+      return;
+    }
+    if (t.place == timer::listed) [[unlikely]] {
+      delist(t);
+    } else {
+      --live_;
+      if (size_ != sorted_ && entries_[size_ - 1].slot == t.place) {
+        --size_;
+        free_slot(t.place);
+      } else {
+        slots_[t.place] = empty_slot;
+      }
+    }
+    t.place = timer::nowhere;
+  }
   /// Wakes what is due at `now`, in order of time. Amortised O(log n) each.
-  void fire(platform::time_point now) noexcept;
+  void fire(platform::time_point now) noexcept {
+    if (size_ != 0 || list_ != nullptr) {
+      fire_due(now);
+    }
+  }
 
  private:
-  void add_roots(timer* ring) noexcept;
-  void take_out(timer& t) noexcept;
-  void merge_roots() noexcept;
+  struct entry {
+    platform::duration::rep when;
+    std::uint32_t slot;
+  };
+  /// How many due ones are taken off the heap before the first of them is woken, so that their memory is fetched
+  /// meanwhile.
+  static constexpr std::uint32_t batch = 16;
 
-  timer* roots_ = nullptr;  ///< one of the ring of roots
+  // A slot holds the address of its timer, or a number shifted left by one with bit 0 set: the next free slot.
+  static constexpr std::uint32_t no_slot = ~std::uint32_t{0} >> 1;
+  static constexpr std::uintptr_t empty_slot = (std::uintptr_t{no_slot} << 1) | 1;
+  PIRN_ALWAYS_INLINE std::uint32_t take_slot() noexcept {
+    if (free_ == no_slot) {
+      return made_++;
+    }
+    const std::uint32_t slot = free_;
+    free_ = static_cast<std::uint32_t>(slots_[slot] >> 1);
+    return slot;
+  }
+  PIRN_ALWAYS_INLINE void free_slot(std::uint32_t slot) noexcept {
+    slots_[slot] = (std::uintptr_t{free_} << 1) | 1;
+    free_ = slot;
+  }
+  /// Null if it was cancelled.
+  [[nodiscard]] timer* timer_in(std::uint32_t slot) const noexcept {
+    return (slots_[slot] & 1) == 0 ? reinterpret_cast<timer*>(slots_[slot]) : nullptr;
+  }
+
+  [[nodiscard]] bool grow(std::uint32_t wanted) noexcept;
+  void settle() noexcept;
+  void drop_cancelled(std::uint32_t from) noexcept;
+  void rise(std::uint32_t at) noexcept;
+  void sink(std::uint32_t at) noexcept;
+  std::uint32_t pop() noexcept;
+  void drop_cancelled_first() noexcept;
+
+  void fire_due(platform::time_point now) noexcept;
+  static void fire_one(timer& due) noexcept;
+
+  PIRN_NOINLINE void enlist(timer& t) noexcept;
+  PIRN_NOINLINE void delist(timer& t) noexcept;
+  void give_places() noexcept;
+  [[nodiscard]] timer* earliest_listed() const noexcept;
+
+  entry* memory_ = nullptr;
+  entry* entries_ = nullptr;  ///< in it: a heap up to `sorted_`, then what was inserted since the last look
+  std::uintptr_t* slots_ = nullptr;
+  std::uint32_t size_ = 0;  ///< of the entries, those of cancelled timers included
+  std::uint32_t sorted_ = 0;
+  std::uint32_t live_ = 0;  ///< timers that have a slot
+  std::uint32_t free_ = no_slot;
+  std::uint32_t made_ = 0;  ///< slots that were ever in use
+  std::uint32_t capacity_ = 0;
+  std::uint32_t most_;
+  timer* list_ = nullptr;
 };
 
 }  // namespace pirn::inline PIRN_ABI

@@ -166,6 +166,7 @@ class alignas(64) worker {
   void park() noexcept;
 
   static constexpr int most_switches_per_look = 1024;
+  static_assert(timer_queue::room >= most_switches_per_look);
 
   /// Fibers that only this worker knows to have ended since the last look, or null for those that were taken; there is
   /// one switch to each, and never so many between two looks.
