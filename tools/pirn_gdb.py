@@ -27,7 +27,7 @@ WAITING_BIT = 1
 DESCRIBED_BIT = 4
 NUMBER_SHIFT = 7
 JOIN_ENDED, JOIN_FAILED = 3, 5  # of the join word, in control.hpp
-MOBILITY_BITS = 7  # of the word that has a fiber's home, in control.hpp
+HOME_BITS = 15  # of the word that has a fiber's home, in control.hpp
 FRESH_OFFSET = 8  # of a fresh context's pc in start_frame
 
 DEEPEST_SEARCH = 40  # frames that `pirn fibers` looks at for one that is the user's
@@ -155,7 +155,7 @@ class Worker:
     def is_home_of(self, block):
         """Whether a fiber of this worker lives there."""
         ended = range(JOIN_ENDED, JOIN_FAILED + 1)
-        return ((int(block["home_"]) & ~MOBILITY_BITS) == address_of(self.pointer)
+        return ((int(block["home_"]) & ~HOME_BITS) == address_of(self.pointer)
                 and address_of(block["state"]["pc"]) not in ended)
 
     def find_running(self, fibers):

@@ -157,6 +157,7 @@ void wake_thread(thread_agent& who) noexcept {
     kept->notify();
   }
 }
+
 /// A fiber that is not of the caller's worker, or not pinned, or no fiber.
 PIRN_NOINLINE void make_stranger_runnable(agent* who, bool back) noexcept {
   if (who->what() == agent::kind::thread) {
@@ -183,6 +184,8 @@ PIRN_NOINLINE void make_stranger_runnable(agent* who, bool back) noexcept {
     home->hand_over_from_outside(f);
   } else if (here != home) {
     home->hand_over(f);
+  } else if (f->has_high_priority()) {
+    home->queue.push_high(f);
   } else {
     home->queue.push(f, back);
   }

@@ -162,10 +162,10 @@ void launch_slow(worker* here, worker* to, fiber_control* f) noexcept {
     to->owner.spawned_by_threads.fetch_add(1, platform::memory_order_release);
   }
   check_not_forked(to->owner);
-  if (!f->floats()) {
+  if (to == here) {
+    f->floats() ? to->offer(f) : to->queue.push(f);
+  } else if (!f->floats()) {
     to->hand_over_from_outside(f);
-  } else if (to == here) {
-    to->offer(f);
   } else {
     to->offer_from_outside(f);
   }

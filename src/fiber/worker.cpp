@@ -30,7 +30,7 @@ std::size_t stacks_at_hand(const runtime_state& state) noexcept {
 }  // namespace
 
 worker::worker(runtime_state& state, unsigned number)
-    : queue(state.options.woken_bound),
+    : queue(state.options.woken_bound, state.options.high_priority_bound),
       stacks(state.pool, state.options.stack_size, stacks_at_hand(state)),
       io(state.options.make_engine()),
       idle(state.idle),
@@ -67,7 +67,7 @@ void worker::take_incoming() noexcept {
   for (run_node* node = incoming.take_all(); node != nullptr;) {
     auto* const f = static_cast<fiber_control*>(node);
     node = node->next;
-    queue.push_back(f);
+    queue.push(f);
   }
 }
 

@@ -2,6 +2,8 @@
 #include "pirn/fiber/detail/run_queue.hpp"
 
 #include <array>
+#include <deque>
+#include <random>
 
 #include "fiber/support.hpp"
 
@@ -12,19 +14,35 @@ using pirn::detail::inbox;
 using pirn::detail::run_node;
 using pirn::detail::run_queue;
 
+/// A fiber without a home that is never resumed.
+struct idle_fiber : pirn::detail::fiber_control {
+  idle_fiber() : fiber_control(1) { settle_in(nullptr); }
+};
+
 class run_queue_alone : public testing::Test {
  protected:
-  run_queue queue{3};
-  std::array<run_node, 8> nodes;
+  static constexpr unsigned woken_bound = 3;
+  static constexpr unsigned high_bound = 4;
+  run_queue queue{woken_bound, high_bound};
+  std::array<idle_fiber, 12> nodes;
 
   /// The index of a node, or -1 for the scheduler.
-  int number(const run_node* node) { return node == queue.scheduler() ? -1 : static_cast<int>(node - nodes.data()); }
+  int number(const run_node* node) {
+    return node == queue.scheduler() ? -1 : static_cast<int>(static_cast<const idle_fiber*>(node) - nodes.data());
+  }
   void push(std::initializer_list<int> which) {
     for (const int i : which) {
       queue.push_back(&nodes[static_cast<std::size_t>(i)]);
     }
   }
   void wake(int which) { queue.push_woken(&nodes[static_cast<std::size_t>(which)]); }
+  void push_high(std::initializer_list<int> which) {
+    for (const int i : which) {
+      idle_fiber& f = nodes[static_cast<std::size_t>(i)];
+      f.set_high_priority(true);
+      queue.push(&f);
+    }
+  }
   int leave() { return number(queue.leave()); }
   int yield() { return number(queue.woken() != 0 ? queue.rotate_slow() : queue.rotate()); }
 };
@@ -118,6 +136,146 @@ TEST_F(run_queue_alone, the_scheduler_comes_in_between) {
   EXPECT_EQ(leave(), 0);
   EXPECT_EQ(number(queue.leave_to_scheduler()), -1);
   EXPECT_FALSE(queue.has_ready());
+}
+
+TEST_F(run_queue_alone, high_priority_comes_first_in_order_of_age) {
+  push({0, 1});
+  wake(2);
+  push_high({5, 6});
+  EXPECT_EQ(leave(), 5);
+  EXPECT_EQ(leave(), 6);
+  EXPECT_EQ(leave(), 2);
+  EXPECT_EQ(leave(), 0);
+  push_high({5});
+  EXPECT_EQ(yield(), 5);
+  EXPECT_EQ(leave(), 1);
+  EXPECT_EQ(leave(), 0);
+  EXPECT_EQ(queue.woken(), 0u);  // nothing is left of it
+  EXPECT_EQ(leave(), -1);
+  EXPECT_FALSE(queue.has_ready());
+}
+
+TEST_F(run_queue_alone, high_priority_has_a_bound) {
+  push({0, 1});
+  push_high({5, 6});
+  for (int round = 0; round < 3; ++round) {
+    for (unsigned i = 0; i < high_bound; ++i) {
+      EXPECT_EQ(round + i == 0 ? leave() : yield(), 5 + static_cast<int>(i) % 2);
+    }
+    EXPECT_EQ(yield(), round % 2);
+  }
+}
+
+// Against the rules of docs/scheduler.md, written down again in the simplest way.
+TEST_F(run_queue_alone, behaves_as_the_rules_say) {
+  std::mt19937 random(11);
+  std::deque<int> ring;
+  std::deque<int> high;
+  std::vector<int> woken;
+  std::deque<int> idle;
+  int running = -1;
+  unsigned woken_streak = 0;
+  unsigned high_streak = 0;
+  const auto is_high = [&](int i) { return i >= 0 && nodes[static_cast<std::size_t>(i)].has_high_priority(); };
+  const auto high_may = [&] { return high_streak < high_bound || (ring.empty() && woken.empty()); };
+  const auto take = [](auto& from) {
+    const int first = from.front();
+    from.pop_front();
+    return first;
+  };
+  const auto choose = [&](int otherwise) {
+    if (!high.empty() && high_may()) {
+      ++high_streak;
+      return take(high);
+    }
+    high_streak = 0;
+    if (!woken.empty() && (woken_streak < woken_bound || ring.empty())) {
+      ++woken_streak;
+      const int newest = woken.back();
+      woken.pop_back();
+      return newest;
+    }
+    woken_streak = 0;
+    return ring.empty() ? otherwise : take(ring);
+  };
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    idle.push_back(static_cast<int>(i));
+  }
+  for (int step = 0; step < 50'000; ++step) {
+    ASSERT_EQ(queue.has_ready(), !(ring.empty() && high.empty() && woken.empty())) << step;
+    switch (random() % 8) {
+      case 0:
+      case 1:  // a fiber becomes ready
+        if (!idle.empty()) {
+          const int i = take(idle);
+          idle_fiber& f = nodes[static_cast<std::size_t>(i)];
+          const auto kind = random() % 3;
+          f.set_high_priority(kind == 0);
+          if (kind == 1) {
+            queue.push_woken(&f);
+            woken.push_back(i);
+          } else {
+            queue.push(&f);
+            (kind == 0 ? high : ring).push_back(i);
+          }
+        }
+        break;
+      case 2:  // the running one changes its priority
+        if (running >= 0) {
+          const bool to = !is_high(running);
+          nodes[static_cast<std::size_t>(running)].set_high_priority(to);
+          if (to) {
+            queue.running_is_high_now();
+          }
+        }
+        break;
+      case 3:  // it waits
+      case 4: {
+        const int before = running;
+        running = choose(-1);
+        if (before >= 0) {
+          idle.push_back(before);
+        }
+        ASSERT_EQ(leave(), running) << step;
+        break;
+      }
+      case 5:  // it waits, and the scheduler looks
+        if (running >= 0) {
+          idle.push_back(running);
+          running = -1;
+          ASSERT_EQ(number(queue.leave_to_scheduler()), -1) << step;
+        }
+        break;
+      case 6:  // it yields, and the scheduler looks
+        if (running >= 0) {
+          (is_high(running) ? high : ring).push_back(running);
+          running = -1;
+          ASSERT_EQ(number(queue.pause()), -1) << step;
+        }
+        break;
+      default:  // it yields
+        if (running >= 0) {
+          const int before = running;
+          if (!is_high(before)) {
+            if (queue.woken() == 0) {  // the fast path, which leaves all counts as they are
+              ring.push_back(before);
+              running = take(ring);
+            } else {
+              running = choose(before);
+              if (running != before) {
+                ring.push_back(before);
+              }
+            }
+          } else if (high.empty() && high_may()) {
+            ++high_streak;
+          } else {
+            running = choose(before);
+            high.push_back(before);
+          }
+          ASSERT_EQ(yield(), running) << step;
+        }
+    }
+  }
 }
 
 TEST(inbox, gives_what_came_oldest_first) {

@@ -31,6 +31,9 @@ struct spawn_options {
   /// address early and keep it, also across calls, without a word of it in the source. So use them only in functions
   /// that contain no suspension point and are not inlined into one that does, and hold no std::mutex while suspended.
   bool migratable = false;
+  /// With `high` it runs before the fibers of its worker that are not, whenever it is ready. It stays on that worker
+  /// then, also with `any_worker` and `migratable`. Its children are `normal` unless they are spawned otherwise.
+  fiber_priority priority = fiber_priority::normal;
 
   /// The calling fiber's own worker; from a plain thread each worker of the runtime in turn.
   static constexpr int current_worker = -1;
@@ -138,7 +141,7 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
     waiting.who->claim(waiting.epoch, wake_reason::notified);
     self->leave_block();
     self->join_word.store(outcome, platform::memory_order_release);
-    w->queue.push_back(static_cast<fiber_control*>(waiting.who));
+    w->queue.push(static_cast<fiber_control*>(waiting.who));
   } else {
     self->leave_block();
     pending = pending_end(self, outcome);
@@ -293,11 +296,13 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, 
     follow_token(f, how.stop);
   }
   kind.adopt(f);
-  const mobility moves = how.migratable                            ? mobility::migratable
-                         : how.worker == spawn_options::any_worker ? mobility::floating
-                                                                   : mobility::pinned;
+  const bool high = how.priority == fiber_priority::high;
+  const mobility moves = how.migratable                                     ? mobility::migratable
+                         : how.worker == spawn_options::any_worker && !high ? mobility::floating
+                                                                            : mobility::pinned;
   f->settle_in(to, moves);
-  if (to == here && moves == mobility::pinned) {
+  f->set_high_priority(high);
+  if (to == here && moves == mobility::pinned && !high) {
     launch_here(here, f);
   } else {
     launch_slow(here, to, f);

@@ -31,6 +31,8 @@ struct runtime_options {
   guarded_pool* stacks = nullptr;
   /// How many fibers just woken may run in a row while others are ready.
   unsigned woken_bound = 16;
+  /// How many turns of fibers of high priority there may be in a row while others are ready.
+  unsigned high_priority_bound = 32;
   /// How many OS threads there may be for `blocking` at a time; 0 for none, then it throws.
   unsigned most_blocking_threads = 512;
   /// How long one of them stays without work.

@@ -48,6 +48,18 @@ PIRN_ALWAYS_INLINE void yield() noexcept {
 /// point, which no stop ends, unless it is there already or there is an error.
 [[nodiscard]] std::expected<void, migrate_error> migrate_to(std::size_t worker) noexcept;
 
+/// From its next switch on the fiber is queued by this priority (`spawn_options::priority` says what it means). Nothing
+/// on a plain thread.
+inline void set_priority(fiber_priority priority) noexcept {
+  if (detail::worker* const w = detail::current_worker()) {
+    const bool high = priority == fiber_priority::high;
+    detail::running_fiber(w)->set_high_priority(high);
+    if (high) {
+      w->queue.running_is_high_now();
+    }
+  }
+}
+
 /// The fiber's number, unique in its process and never reused; 0 on a plain thread.
 [[nodiscard]] std::uint64_t id() noexcept;
 /// The name it was spawned with; empty for none and on a plain thread.

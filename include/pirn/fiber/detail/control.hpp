@@ -19,6 +19,9 @@
 namespace pirn::inline PIRN_ABI {
 struct wait_options;
 class scope;
+
+/// Which of the ready fibers of a worker run first.
+enum class fiber_priority : std::uint8_t { normal, high };
 }  // namespace pirn::inline PIRN_ABI
 
 namespace pirn::inline PIRN_ABI::detail {
@@ -94,7 +97,7 @@ struct fiber_control : run_node, agent {
   /// that worker resumes it, and it gets another one in two ways only: by that worker's own thread, or by a thief
   /// inside of that worker's stealable queue.
   [[nodiscard]] PIRN_ALWAYS_INLINE worker* home() const noexcept {
-    return reinterpret_cast<worker*>(home_word() & ~mobility_bits);
+    return reinterpret_cast<worker*>(home_word() & ~home_bits);
   }
   /// Whether it will end on `w`, so that the fibers of that worker may look at it without atomic operations.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool is_pinned_to(const worker* w) const noexcept {
@@ -106,8 +109,8 @@ struct fiber_control : run_node, agent {
     return platform::atomic_ref<std::uintptr_t>(const_cast<std::uintptr_t&>(home_))
         .load(platform::memory_order_acquire);
   }
-  /// A `worker*`, and how it may move. Outlives the object in its block: the constructor leaves it null, for others may
-  /// look.
+  /// A `worker*`, how it may move, and its priority. Outlives the object in its block: the constructor leaves it null,
+  /// for others may look.
   std::uintptr_t home_;
 
  public:
@@ -159,19 +162,25 @@ struct fiber_control : run_node, agent {
   PIRN_ALWAYS_INLINE void settle_in(worker* on, mobility how = mobility::pinned) noexcept {
     set_home(reinterpret_cast<std::uintptr_t>(on) | static_cast<std::uintptr_t>(how));
   }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool has_high_priority() const noexcept { return (home_word() & high_bit) != 0; }
+  /// By whoever has made the fiber, before it is ready, or by itself.
+  void set_high_priority(bool high) noexcept { set_home((home_word() & ~high_bit) | (high ? high_bit : 0)); }
   /// The same for one that moves there, and may move on.
-  void move_to(worker* on) noexcept { set_home(reinterpret_cast<std::uintptr_t>(on) | (home_word() & mobility_bits)); }
+  void move_to(worker* on) noexcept { set_home(reinterpret_cast<std::uintptr_t>(on) | (home_word() & home_bits)); }
   /// Its worker is about to run it for the first time, or again: unless it is migratable it stays.
   void begin_here() noexcept {
     if (!migratable()) {
       settle_in(home());
     }
   }
-  /// Whether any worker may run it next, once it is ready.
+  /// Whether any worker may run it next, once it is ready: not while it is of high priority, which is a matter between
+  /// the fibers of one worker.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool floats() const noexcept {
-    return (home_word() & (static_cast<std::uintptr_t>(mobility::floating) | tied_bit)) ==
+    return (home_word() & (static_cast<std::uintptr_t>(mobility::floating) | tied_bit | high_bit)) ==
            static_cast<std::uintptr_t>(mobility::floating);
   }
+  /// Whether it is pinned and of normal priority, as most are, so that nothing needs to be asked about it.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool is_plain() const noexcept { return (home_word() & home_bits) == 0; }
   [[nodiscard]] bool migratable() const noexcept { return mobility_is(mobility::migratable); }
   [[nodiscard]] bool tied() const noexcept { return (home_word() & tied_bit) != 0; }
   /// Keeps the running fiber on its worker until `untie`, while that has timers of it. False if it stays anyway.
@@ -220,7 +229,8 @@ struct fiber_control : run_node, agent {
 
  private:
   static constexpr std::uintptr_t tied_bit = 4;
-  static constexpr std::uintptr_t mobility_bits = 7;
+  static constexpr std::uintptr_t high_bit = 8;
+  static constexpr std::uintptr_t home_bits = 15;  ///< mobility and these
   [[nodiscard]] bool mobility_is(mobility how) const noexcept {
     return (home_word() & static_cast<std::uintptr_t>(how)) == static_cast<std::uintptr_t>(how);
   }

@@ -7,11 +7,14 @@ namespace pirn::inline PIRN_ABI::detail {
 
 /// A ring that holds the running node and, after it in order of age, the ready ones: a yield is one load and one
 /// store. Fibers just woken go to a stack beside the ring and run first, newest first, since their data is in the
-/// processor's cache; but at most `bound` of them in a row while somebody waits in the ring, so that nobody starves.
-/// The scheduler's own node is in the ring just while it runs.
+/// processor's cache; but at most `woken_bound` of them in a row while somebody waits in the ring, so that nobody
+/// starves. Fibers of high priority have a list of their own, first in first out, and run before all others, but at
+/// most `high_bound` of them in a row while another one is ready. The scheduler's own node is in the ring just while it
+/// runs.
 class run_queue {
  public:
-  explicit run_queue(unsigned bound) noexcept : bound_(bound), running_(&scheduler_), next_(&scheduler_) {
+  run_queue(unsigned woken_bound, unsigned high_bound) noexcept
+      : woken_bound_(woken_bound), running_(&scheduler_), next_(&scheduler_), high_bound_(high_bound) {
     scheduler_.next = scheduler_.previous = &scheduler_;
   }
   run_queue(const run_queue&) = delete;
@@ -20,13 +23,28 @@ class run_queue {
   [[nodiscard]] PIRN_ALWAYS_INLINE run_node* running() const noexcept { return running_; }
   [[nodiscard]] run_node* scheduler() noexcept { return &scheduler_; }
   [[nodiscard]] const run_node* scheduler() const noexcept { return &scheduler_; }
-  /// Not zero if woken fibers are waiting.
+  /// Not zero if woken fibers or some of high priority are waiting, or the running one is of high priority.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::uintptr_t woken() const noexcept {
     return reinterpret_cast<std::uintptr_t>(woken_);
   }
   /// Whether anything but the running node is ready.
-  [[nodiscard]] bool has_ready() const noexcept { return woken_ != nullptr || next_ != running_; }
+  [[nodiscard]] bool has_ready() const noexcept { return has_woken() || next_ != running_ || high_ != nullptr; }
 
+  /// Behind all that are ready and of its priority.
+  PIRN_ALWAYS_INLINE void push(fiber_control* f) noexcept {
+    if (f->has_high_priority()) [[unlikely]] {
+      push_high(f);
+    } else {
+      push_back(f);
+    }
+  }
+  /// The same for one that is known to be of high priority.
+  PIRN_NOINLINE void push_high(run_node* node) noexcept {
+    node->next = nullptr;
+    (high_ != nullptr ? last_high_->next : high_) = node;
+    last_high_ = node;
+    mark();
+  }
   /// Behind all that are ready.
   PIRN_ALWAYS_INLINE void push_back(run_node* node) noexcept {
     link_before(running_, node);
@@ -41,12 +59,15 @@ class run_queue {
   }
 
   PIRN_ALWAYS_INLINE void push(run_node* node, bool back) noexcept { back ? push_back(node) : push_woken(node); }
-
-  /// The running node goes behind all others; returns the next to run, which may be the same one. No woken fiber may
-  /// be waiting.
+  /// The running fiber has become one of high priority. When it no longer is, that is seen at the next switch.
+  void running_is_high_now() noexcept { mark(); }
+  /// The running node goes behind all others; returns the next to run, which may be the same one. `woken` must be zero.
   PIRN_ALWAYS_INLINE run_node* rotate() noexcept { return run(next_); }
-  /// As `rotate` where woken fibers may be waiting.
+  /// As `rotate`, where `woken` may be anything: behind all others of its priority. Not for the scheduler.
   run_node* rotate_slow() noexcept {
+    if (marked_) [[unlikely]] {
+      return rotate_marked();
+    }
     if (!take_woken()) {
       streak_ = 0;
       return rotate();
@@ -55,30 +76,33 @@ class run_queue {
     link_before(next_, node);
     return run(node);
   }
-  /// The running node goes behind all others and the scheduler runs.
+  /// The running node goes behind all others of its priority and the scheduler runs.
   run_node* pause() noexcept {
-    link_before(next_, &scheduler_);
+    run_node* const self = running_;
+    if (marked_ && is_high(self)) [[unlikely]] {
+      replace(self, &scheduler_);
+      push_high(self);
+    } else {
+      link_before(next_, &scheduler_);
+    }
     return run(&scheduler_);
   }
   /// The running node leaves the ring; returns the next to run: the scheduler if nothing is ready.
   PIRN_ALWAYS_INLINE run_node* leave() noexcept {
     run_node* const self = running_;
-    if (take_woken()) {
-      run_node* const node = pop_woken();
-      replace(self, node);
-      return run(node);
+    run_node* next = self->next;
+    if (woken_ == nullptr && next != self) [[likely]] {
+      next->previous = self->previous;
+      self->previous->next = next;
+      if (streak_ != 0) [[unlikely]] {
+        streak_ = 0;
+      }
+      return run(next);
     }
-    run_node* const next = self->next;
-    if (next == self) [[unlikely]] {
-      return self == &scheduler_ ? self : leave_to_scheduler();
-    }
-    next->previous = self->previous;
-    self->previous->next = next;
-    streak_ = 0;
-    return run(next);
+    return leave_slow();
   }
   /// The running node leaves the ring and the scheduler runs.
-  PIRN_NOINLINE run_node* leave_to_scheduler() noexcept {
+  run_node* leave_to_scheduler() noexcept {
     replace(running_, &scheduler_);
     return run(&scheduler_);
   }
@@ -94,7 +118,11 @@ class run_queue {
     next_ = node->next;
     return running_ = node;
   }
-  static PIRN_ALWAYS_INLINE void replace(run_node* old, run_node* node) noexcept {
+  static PIRN_ALWAYS_INLINE void unlink(run_node* node) noexcept {
+    node->next->previous = node->previous;
+    node->previous->next = node->next;
+  }
+  static void replace(run_node* old, run_node* node) noexcept {
     if (old->next == old) {
       node->next = node->previous = node;
       return;
@@ -104,21 +132,125 @@ class run_queue {
     node->next->previous = node;
     node->previous->next = node;
   }
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool take_woken() const noexcept {
-    return woken_ != nullptr && (streak_ < bound_ || next_ == running_);
+  [[nodiscard]] bool has_woken() const noexcept { return woken_ != nullptr && woken_ != &scheduler_; }
+  [[nodiscard]] bool take_woken() const noexcept {
+    return woken_ != nullptr && (streak_ < woken_bound_ || next_ == running_);
   }
-  PIRN_ALWAYS_INLINE run_node* pop_woken() noexcept {
+  run_node* pop_woken() noexcept {
     run_node* const node = woken_;
     woken_ = node->next;
     ++streak_;
     return node;
   }
-  run_node* woken_ = nullptr;
-  unsigned streak_ = 0;  ///< woken fibers run since somebody from the ring ran
-  unsigned bound_;
+  PIRN_NOINLINE run_node* leave_slow() noexcept {
+    if (marked_) [[unlikely]] {
+      return leave_marked();
+    }
+    run_node* const self = running_;
+    if (take_woken()) {
+      run_node* const node = pop_woken();
+      replace(self, node);
+      return run(node);
+    }
+    streak_ = 0;
+    if (self->next == self) {
+      return self == &scheduler_ ? self : leave_to_scheduler();
+    }
+    unlink(self);
+    return run(self->next);
+  }
+
+  // -- priorities. While there is a fiber of high priority, ready or running, a mark at the bottom of the woken ones,
+  // -- for which the scheduler stands, keeps every switch off the fast paths.
+  static bool is_high(const run_node* fiber) noexcept {
+    return static_cast<const fiber_control*>(fiber)->has_high_priority();
+  }
+  void mark() noexcept {
+    if (!marked_) {
+      run_node** bottom = &woken_;
+      while (*bottom != nullptr) {
+        bottom = &(*bottom)->next;
+      }
+      *bottom = &scheduler_;
+      marked_ = true;
+    }
+  }
+  /// Ends a switch: takes the mark away where it is no longer needed, and nobody lies on it.
+  run_node* run_marked(run_node* node) noexcept {
+    if (woken_ == &scheduler_ && high_ == nullptr && (node == &scheduler_ || !is_high(node))) {
+      woken_ = nullptr;
+      marked_ = false;
+    }
+    return run(node);
+  }
+  /// Whether one of high priority may run next.
+  [[nodiscard]] bool high_may_run() const noexcept {
+    return high_streak_ < high_bound_ || (next_ == running_ && !has_woken());
+  }
+  /// Takes who is to run before those in the ring; null if these go on. The running node is in the ring still.
+  run_node* pop_preferred() noexcept {
+    if (high_ != nullptr && high_may_run()) {
+      run_node* const node = high_;
+      high_ = node->next;
+      ++high_streak_;
+      return node;
+    }
+    high_streak_ = 0;
+    if (has_woken() && take_woken()) {
+      return pop_woken();
+    }
+    streak_ = 0;
+    return nullptr;
+  }
+  PIRN_NOINLINE run_node* rotate_marked() noexcept {
+    run_node* const self = running_;
+    const bool high = is_high(self);
+    if (high && high_ == nullptr && high_may_run()) {
+      ++high_streak_;
+      return self;
+    }
+    run_node* node = pop_preferred();
+    if (!high) {
+      if (node != nullptr) {
+        link_before(next_, node);
+      }
+      return run_marked(node != nullptr ? node : next_);
+    }
+    if (node != nullptr) {
+      replace(self, node);
+    } else {
+      node = next_;
+      unlink(self);
+    }
+    push_high(self);
+    return run_marked(node);
+  }
+  PIRN_NOINLINE run_node* leave_marked() noexcept {
+    run_node* const self = running_;
+    run_node* node = pop_preferred();
+    if (node != nullptr) {
+      replace(self, node);
+    } else if (next_ != self) {
+      node = next_;
+      unlink(self);
+    } else {
+      node = &scheduler_;
+      replace(self, node);
+    }
+    return run_marked(node);
+  }
+
+  run_node* woken_ = nullptr;  ///< the newest, linked by `next` down to null or the mark
+  unsigned streak_ = 0;        ///< woken fibers run since somebody from the ring ran
+  unsigned woken_bound_;
   run_node* running_;
   /// Always running_->next: kept here so that a yield need not find the running node before it can find the next.
   run_node* next_;
+  run_node* high_ = nullptr;  ///< the oldest ready one of high priority, linked by `next`
+  run_node* last_high_ = nullptr;
+  unsigned high_streak_ = 0;  ///< turns of high priority since another one
+  unsigned high_bound_;
+  bool marked_ = false;
   run_node scheduler_;
 };
 
