@@ -111,9 +111,9 @@ def queue(scale: str) -> list[Setting]:
 
 
 SWEEPS = {"ring": ring, "threadring": threadring, "chan": chan, "mutex": workers, "threads": workers,
-          "condvar": workers, "biased": two_workers, "queue": queue, "aco": aco, "memory": memory}
+          "condvar": workers, "biased": two_workers, "queue": queue, "trim": workers, "aco": aco, "memory": memory}
 # Where --rounds does not say: of those in SWEEPS, and of the others. Memory and state are the same every time.
-SWEPT_ROUNDS, ROUNDS = {"ring": 3, "threadring": 3, "aco": 3, "memory": 1, "saved-bytes": 1}, 9
+SWEPT_ROUNDS, ROUNDS = {"ring": 3, "threadring": 3, "aco": 3, "memory": 1, "saved-bytes": 1, "trim": 3}, 9
 
 
 def rounds_text() -> str:

@@ -64,7 +64,7 @@ void* take_one() noexcept {
 
 }  // namespace
 
-const block_chunk* block_chunk::newest() noexcept { return newest_chunk.load(platform::memory_order_acquire); }
+block_chunk* block_chunk::newest() noexcept { return newest_chunk.load(platform::memory_order_acquire); }
 
 std::uint32_t block_chunk::take(void** out, std::uint32_t wanted) noexcept {
   const platform::spin_guard held(lock);

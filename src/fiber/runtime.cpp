@@ -117,7 +117,8 @@ worker_statistics runtime_state::statistics(const worker& of) const noexcept {
           .thefts = now(of.counters.thefts),
           .stolen = now(of.counters.stolen),
           .parks = now(of.counters.parks),
-          .wakes = now(of.counters.wakes)};
+          .wakes = now(of.counters.wakes),
+          .trimmed = now(of.counters.trimmed)};
 }
 
 void runtime_state::notify_all() noexcept {
@@ -244,6 +245,13 @@ runtime::~runtime() {
   }
   detail::release_calling_thread(*state_);
   detail::unregister_for_dump(*state_);
+}
+
+void runtime::trim() noexcept {
+  for (const auto& w : state_->workers) {
+    w->trimmer.request();
+    w->io->notify();
+  }
 }
 
 runtime_statistics runtime::statistics() const noexcept { return state_->statistics(); }

@@ -1,4 +1,6 @@
 // Fibers that go from worker to worker, and workers that have nothing else to do. docs/scheduler.md explains it.
+#include <algorithm>
+
 #include "fiber/runtime_state.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
@@ -131,7 +133,7 @@ void worker::park() noexcept {
   }
   if (!found && incoming.park()) {
     count(counters.parks);
-    io->poll(timers.next());
+    io->poll(std::min(timers.next(), trimmer.next()));
     last_poll_ = platform::now();
     // Whoever hands something over now need not notify: this worker looks before it sleeps again.
     incoming.unpark();

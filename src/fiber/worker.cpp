@@ -32,6 +32,7 @@ std::size_t stacks_at_hand(const runtime_state& state) noexcept {
 worker::worker(runtime_state& state, unsigned number)
     : queue(state.options.woken_bound, state.options.high_priority_bound),
       stacks(state.pool, state.options.stack_size, stacks_at_hand(state)),
+      trimmer(state.options.trim_after),
       io(state.options.make_engine()),
       idle(state.idle),
       owner(state),
@@ -167,6 +168,10 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
         io->poll(now);
         last_poll_ = now;
       }
+      trimmer.fibers_have_run(now);
+      if (trimmer.due(now)) [[unlikely]] {
+        trimmer.step(*this, now, true);
+      }
       adapt(now);
       last_look_ = now;
       switches_left = static_cast<unsigned>(switches_per_look_);
@@ -176,9 +181,14 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
     if (owner.finished()) {
       return;
     }
-    if (!find_work()) {
-      park();
+    if (find_work()) {
+      continue;
     }
+    if (trimmer.due(now)) {
+      trimmer.step(*this, now, false);
+      continue;
+    }
+    park();
   }
 }
 

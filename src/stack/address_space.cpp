@@ -3,17 +3,24 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
+
+#include "pirn/detail/platform.hpp"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
+#endif
+#ifndef PIDFD_SELF_THREAD_GROUP
+#define PIDFD_SELF_THREAD_GROUP (-10001)
 #endif
 
 namespace pirn::inline PIRN_ABI::detail {
@@ -111,7 +118,30 @@ stack_error install_guard(char* begin, std::size_t bytes) noexcept {
   return errno == ENOMEM ? stack_error::out_of_memory : stack_error::guard_refused;
 }
 
-void give_memory_back(char* begin, std::size_t bytes) noexcept { madvise(begin, bytes, MADV_DONTNEED); }
+void give_memory_back(const iovec* ranges, std::size_t count) noexcept {
+  static platform::atomic<bool> at_once{true};
+  if (at_once.load(platform::memory_order_relaxed)) {
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      bytes += ranges[i].iov_len;
+    }
+    const long done = syscall(SYS_process_madvise, PIDFD_SELF_THREAD_GROUP, ranges, count, MADV_DONTNEED, 0);
+    if (done >= 0 && static_cast<std::size_t>(done) == bytes) {
+      return;
+    }
+    at_once.store(false, platform::memory_order_relaxed);  // an older kernel, or memory that is locked
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    madvise(ranges[i].iov_base, ranges[i].iov_len, MADV_DONTNEED);
+  }
+}
+
+iovec pages_below(const stack& value, const void* lowest) noexcept {
+  const std::uintptr_t page = page_size();
+  const auto begin = (reinterpret_cast<std::uintptr_t>(value.limit()) + page - 1) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(std::min<const void*>(lowest, value.top())) / page * page;
+  return {reinterpret_cast<void*>(begin), end > begin ? end - begin : 0};
+}
 
 void get_memory(char* begin, std::size_t bytes) noexcept {
   if (bytes != 0 && madvise(begin, bytes, MADV_POPULATE_WRITE) != 0) {

@@ -3,8 +3,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <string>
+
+#include "stack/address_space.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -115,11 +116,8 @@ std::size_t resident_bytes(const stack& value) noexcept {
 }
 
 bool trim(const stack& value, const void* lowest) noexcept {
-  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<std::uintptr_t>(value.limit()) + page - 1) / page * page;
-  const void* const used = std::min<const void*>(lowest, value.top());
-  const auto end = reinterpret_cast<std::uintptr_t>(used) / page * page;
-  return end <= begin || madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED) == 0;
+  const iovec unused = detail::pages_below(value, lowest);
+  return unused.iov_len == 0 || madvise(unused.iov_base, unused.iov_len, MADV_DONTNEED) == 0;
 }
 
 }  // namespace pirn::inline PIRN_ABI

@@ -297,10 +297,12 @@ void stack_class::cool(std::size_t keep) noexcept {
     if (count == 0) {
       return;
     }
+    note_depth(stacks[0]);
+    iovec ranges[batch];
     for (std::size_t i = 0; i < count; ++i) {
-      note_depth(stacks[i]);
-      give_memory_back(static_cast<char*>(stacks[i].limit()), usable_ - kept);
+      ranges[i] = {stacks[i].limit(), usable_ - kept};
     }
+    give_memory_back(ranges, count);
     const platform::spin_guard guard(lock_);
     for (std::size_t i = 0; i < count; ++i) {
       push(cold_, ids[i]);

@@ -33,6 +33,9 @@ struct runtime_options {
   unsigned woken_bound = 16;
   /// How many turns of fibers of high priority there may be in a row while others are ready.
   unsigned high_priority_bound = 32;
+  /// How long a fiber must be suspended before the memory of its stack that it no longer uses is given back, or up to
+  /// twice as long: whole pages below what is live. Not positive for never; then only `trim` does it.
+  platform::duration trim_after{};
   /// How many OS threads there may be for `blocking` at a time; 0 for none, then it throws.
   unsigned most_blocking_threads = 512;
   /// How long one of them stays without work.
@@ -61,6 +64,7 @@ struct worker_statistics {
   std::uint64_t stolen = 0;   ///< fibers that it took so
   std::uint64_t parks = 0;    ///< times that it had nothing to do and slept
   std::uint64_t wakes = 0;    ///< times that it woke another worker to steal
+  std::uint64_t trimmed = 0;  ///< stacks of suspended fibers that it has trimmed
 };
 
 /// Owns workers. A fiber stays on the worker where it began unless it is migratable. Any thread or fiber may call the
@@ -119,6 +123,9 @@ class runtime {
   /// Prints every live fiber (name, number, state, what it waits for, backtrace) to a file descriptor. Works while
   /// fibers run, also where one never yields: each worker is interrupted by a signal (SIGURG). Not async-signal-safe.
   void dump(int descriptor = 2) noexcept;
+  /// Asks each worker to give back, before it next sleeps, the memory that its suspended fibers no longer use, however
+  /// short they have been suspended. Returns at once.
+  void trim() noexcept;
   [[nodiscard]] runtime_statistics statistics() const noexcept;
   /// Of one worker. Throws std::out_of_range.
   [[nodiscard]] worker_statistics statistics(std::size_t worker) const;

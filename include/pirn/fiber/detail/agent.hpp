@@ -134,6 +134,10 @@ class agent {
   [[nodiscard]] wake_reason stop_reason() const noexcept {
     return reason_of(identity_.load(platform::memory_order_acquire) & stop_bits);
   }
+  /// The number of its last wait. Of a fiber, by its own worker.
+  [[nodiscard]] std::uint64_t epoch() const noexcept {
+    return word_.load(platform::memory_order_relaxed) >> epoch_shift;
+  }
   /// Why the last wait ended.
   [[nodiscard]] wake_reason reason() const noexcept {
     return static_cast<wake_reason>((word_.load(platform::memory_order_acquire) >> reason_shift) & 3);

@@ -17,12 +17,12 @@ struct block_chunk {
   /// ones. A sanitizer needs room for what it knows of a fiber.
   static constexpr std::size_t block_bytes = std::is_empty_v<sanitizer_state> ? 192 : 256;
   static constexpr std::size_t alignment = 64;
-  static constexpr std::size_t blocks_in_one = 340;  // with the header, a little less than 64 KiB
+  static constexpr std::size_t blocks_in_one = 333;  // with the rest, a little less than 64 KiB
 
   /// Takes up to `wanted` blocks; none if there is no memory. Any thread.
   static std::uint32_t take(void** out, std::uint32_t wanted) noexcept;
   static void give(void* const* blocks, std::uint32_t number) noexcept;
-  [[nodiscard]] static const block_chunk* newest() noexcept;
+  [[nodiscard]] static block_chunk* newest() noexcept;
 
   /// Calls `visit(const fiber_control&)` for each fiber of `owner` that has not ended. Only in the owner's thread,
   /// where it may interrupt anything.
@@ -40,6 +40,8 @@ struct block_chunk {
 
   block_chunk* next;
   alignas(alignment) std::byte blocks[blocks_in_one][block_bytes];
+  std::uint32_t
+      notes[blocks_in_one];  ///< of each block, by the `stack_trimmer` of the worker that its fiber belongs to
 };
 
 /// Blocks kept at hand by one worker, which alone may call. What was used last is used next, while it is in the

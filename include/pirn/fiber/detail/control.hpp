@@ -179,8 +179,6 @@ struct fiber_control : run_node, agent {
     return (home_word() & (static_cast<std::uintptr_t>(mobility::floating) | tied_bit | high_bit)) ==
            static_cast<std::uintptr_t>(mobility::floating);
   }
-  /// Whether it is pinned and of normal priority, as most are, so that nothing needs to be asked about it.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool is_plain() const noexcept { return (home_word() & home_bits) == 0; }
   [[nodiscard]] bool migratable() const noexcept { return mobility_is(mobility::migratable); }
   [[nodiscard]] bool tied() const noexcept { return (home_word() & tied_bit) != 0; }
   /// Keeps the running fiber on its worker until `untie`, while that has timers of it. False if it stays anyway.

@@ -8,6 +8,7 @@
 #include "pirn/fiber/detail/block_cache.hpp"
 #include "pirn/fiber/detail/frame_cache.hpp"
 #include "pirn/fiber/detail/idle_workers.hpp"
+#include "pirn/fiber/detail/stack_trimmer.hpp"
 #include "pirn/fiber/detail/stealable_queue.hpp"
 #include "pirn/fiber/engine.hpp"
 #include "pirn/fiber/timer.hpp"
@@ -39,6 +40,7 @@ struct worker_counters {
   platform::atomic<std::uint64_t> thefts{0};
   platform::atomic<std::uint64_t> parks{0};
   platform::atomic<std::uint64_t> wakes{0};
+  platform::atomic<std::uint64_t> trimmed{0};
 };
 
 /// Looks like some.
@@ -64,6 +66,7 @@ class alignas(64) worker {
   block_cache blocks;
   frame_cache frames;
   std::unique_ptr<coroutine_runner> coroutines;  ///< null until there are some
+  stack_trimmer trimmer;
   // -- written by this worker, read by others to find out whether all fibers have ended
   platform::atomic<std::uint64_t> spawned{0};
   platform::atomic<std::uint64_t> ended{0};

@@ -1,0 +1,128 @@
+#include "pirn/fiber/detail/stack_trimmer.hpp"
+
+#include <algorithm>
+
+#include "fiber/runtime_state.hpp"
+#include "stack/address_space.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+namespace {
+
+// What a step may do: some 50 microseconds of an idle worker, less than 20 in a millisecond of a busy one.
+constexpr std::size_t idle_looks = 2048;
+constexpr std::size_t idle_trims = 64;
+constexpr std::size_t busy_looks = 512;
+constexpr std::size_t busy_trims = 8;
+constexpr auto busy_pause = std::chrono::milliseconds(1);
+
+constexpr std::uint32_t trimmed_bit = 1;
+
+/// The wait that a fiber is in, and which fiber it is, in 31 bits above the one that says whether it was trimmed. Two
+/// that are taken for the same are rare, and then one fiber is trimmed a pass too early or not in this wait.
+std::uint32_t note_of(const fiber_control& f) noexcept {
+  return static_cast<std::uint32_t>((f.number() * 0x9e3779b97f4a7c15U) >> 33 ^ f.epoch()) << 1;
+}
+
+/// The lowest byte that a suspended fiber needs of its stack; null where that cannot be told. It may be suspended
+/// inside of a coroutine: with a stack of its own, that holds the sp and the fiber's own is not known here. With one in
+/// a frame of the fiber (`frame_buffer`), frames of the fiber lie below the sp; but then a root frame lies above it
+/// that is not the fiber's own, since every context begins with one.
+PIRN_NOINLINE __attribute__((no_sanitize("address", "thread"))) const void* lowest_in_use(
+    const fiber_control& f) noexcept {
+  constexpr std::size_t most_words = 4096;  // more is rare, and would cost more to look through than to keep
+  const void* const root = arch::detail::eight_into(&arch::root_frame);
+  void* const* const end = arch::detail::below_root(f.first_frame());
+  void* const* at = static_cast<void**>(f.state.sp);
+  if (!f.memory.contains(at) || at > end || static_cast<std::size_t>(end - at) > most_words) {
+    return nullptr;
+  }
+  for (; at != end; ++at) {
+    if (*at == root) {
+      return nullptr;
+    }
+  }
+  return static_cast<const char*>(f.state.sp) - arch::red_zone;
+}
+
+}  // namespace
+
+struct stack_trimmer::batch {
+  iovec ranges[idle_trims];
+  std::size_t count = 0;
+  std::size_t prefault;  ///< bytes at the top of each stack that keep their memory
+  bool thieves_out;
+};
+
+void stack_trimmer::begin(platform::time_point now) noexcept {
+  chunk_ = block_chunk::newest();
+  index_ = waiting_ = 0;
+  begun_ = now;
+}
+
+void stack_trimmer::end() noexcept {
+  chunk_ = nullptr;
+  all_ = false;
+  // If nobody was noted, there is nothing to come back for until fibers have run.
+  next_ = waiting_ != 0 && after_ > platform::duration::zero() ? begun_ + after_ : platform::never;
+}
+
+void stack_trimmer::look_at(const fiber_control& f, std::uint32_t& note, batch& found) noexcept {
+  if (!f.waiting() || f.state.pc == nullptr || (f.migratable() && !f.tied() && !found.thieves_out)) {
+    return;
+  }
+  const std::uint32_t now = note_of(f);
+  if ((note & ~trimmed_bit) != now) {
+    note = now;
+    if (!all_) {
+      ++waiting_;
+      return;
+    }
+  } else if ((note & trimmed_bit) != 0) {
+    return;
+  }
+  note |= trimmed_bit;
+  if (const void* const lowest = lowest_in_use(f)) {
+    const char* const kept = static_cast<const char*>(f.memory.top()) - found.prefault;
+    const iovec unused = pages_below(f.memory, std::min(static_cast<const char*>(lowest), kept));
+    if (unused.iov_len != 0) {
+      found.ranges[found.count++] = unused;
+    }
+  }
+}
+
+void stack_trimmer::step(worker& mine, platform::time_point now, bool busy) noexcept {
+  if (requested_.load(platform::memory_order_relaxed)) {
+    requested_.exchange(false, platform::memory_order_acquire);
+    begin(now);
+    all_ = true;
+  } else if (chunk_ == nullptr) {
+    begin(now);
+  }
+  const stealable_queue::hold hold(mine.stealable);
+  batch found;
+  found.thieves_out = hold.alone();
+  found.prefault = mine.owner.pool.how().prefault;
+  const std::size_t most = busy ? busy_trims : idle_trims;
+  for (std::size_t looks = busy ? busy_looks : idle_looks; chunk_ != nullptr && looks != 0 && found.count != most;
+       --looks) {
+    const auto& f = *reinterpret_cast<const fiber_control*>(chunk_->blocks[index_]);
+    if (f.home() == &mine && f.lives()) {
+      look_at(f, chunk_->notes[index_], found);
+    }
+    if (++index_ == block_chunk::blocks_in_one) {
+      index_ = 0;
+      chunk_ = chunk_->next;
+    }
+  }
+  give_memory_back(found.ranges, found.count);
+  mine.counters.trimmed.store(mine.counters.trimmed.load(platform::memory_order_relaxed) + found.count,
+                              platform::memory_order_release);
+  if (chunk_ == nullptr) {
+    end();
+  } else {
+    next_ = busy ? now + busy_pause : now;
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,215 @@
+// Suspended fibers give back what they no longer use of their stacks, and nothing else.
+#include <array>
+#include <cstring>
+
+#include "fiber/support.hpp"
+#include "pirn/coro/generator.hpp"
+
+namespace {
+
+using namespace pirn_test;
+namespace this_fiber = pirn::this_fiber;
+
+constexpr std::size_t depth = 48 << 10;
+constexpr std::size_t stack_size = 128 << 10;
+// A sanitizer's frames are larger; what is given back is some `depth` all the same.
+constexpr std::size_t shallow = 24 << 10;
+
+PIRN_NOINLINE void go_deep() {
+  char bytes[depth];
+  std::memset(bytes, 1, sizeof bytes);
+  asm volatile("" : : "r"(bytes) : "memory");
+}
+
+pirn::stack stack_of_this_fiber() { return pirn::detail::running_fiber(pirn::detail::current_worker())->memory; }
+
+std::uint64_t trimmed(const rig& r) {
+  std::uint64_t all = 0;
+  for (std::size_t i = 0; i < r.rt.statistics().workers; ++i) {
+    all += r.rt.statistics(i).trimmed;
+  }
+  return all;
+}
+
+/// Fibers that were deep once and then wait, with something on their stacks that must survive.
+class crowd {
+ public:
+  crowd(rig& r, int count, const pirn::spawn_options& how = {}) : stacks_(static_cast<std::size_t>(count)) {
+    for (int i = 0; i < count; ++i) {
+      fibers_.push_back(r.rt.spawn(
+          [this, i] {
+            while (!done_) {
+              std::array<int, 64> kept;
+              kept.fill(i);
+              asm volatile("" : : "r"(&kept) : "memory");
+              go_deep();
+              stacks_[static_cast<std::size_t>(i)] = stack_of_this_fiber();
+              ++asleep_;
+              static_cast<void>(gate_.wait());
+              EXPECT_EQ(std::count(kept.begin(), kept.end(), i), 64);
+            }
+          },
+          how));
+    }
+    EXPECT_TRUE(eventually([&] { return asleep_ == count; }));
+    std::this_thread::yield();
+  }
+  ~crowd() {
+    done_ = true;
+    for (std::size_t i = 0; i < fibers_.size(); ++i) {
+      gate_.signal();
+    }
+    join_all(fibers_);
+  }
+  void wake_one() { gate_.signal(); }
+  [[nodiscard]] int asleep() const { return asleep_; }
+  /// Of the fiber that holds the most.
+  [[nodiscard]] std::size_t resident() const {
+    std::size_t most = 0;
+    for (const pirn::stack& each : stacks_) {
+      most = std::max(most, pirn::resident_bytes(each));
+    }
+    return most;
+  }
+
+ private:
+  std::vector<pirn::stack> stacks_;
+  std::vector<pirn::fiber> fibers_;
+  std::atomic<int> asleep_ = 0;
+  std::atomic<bool> done_ = false;
+  event gate_;
+};
+
+TEST(trim, gives_back_what_lies_below_the_frames_of_all_that_wait) {
+  rig r(2, {.stack_size = stack_size});
+  crowd all(r, 40);
+  EXPECT_GE(all.resident(), depth);
+  r.rt.trim();
+  EXPECT_TRUE(eventually([&] { return trimmed(r) == 40; }));
+  EXPECT_LE(all.resident(), shallow);
+  r.rt.trim();
+  all.wake_one();
+  EXPECT_TRUE(eventually([&] { return all.asleep() == 41; }));
+  EXPECT_GE(all.resident(), depth);
+  // Only what has run since has anything to give; to each of the workers the request may come in the middle.
+  EXPECT_TRUE(eventually([&] {
+    r.rt.trim();
+    return trimmed(r) == 41;
+  }));
+  EXPECT_LE(all.resident(), shallow);
+}
+
+TEST(trim, comes_by_itself_once_in_each_long_wait) {
+  rig r(2, {.stack_size = stack_size, .trim_after = 20ms});
+  crowd all(r, 40);
+  EXPECT_TRUE(eventually([&] { return trimmed(r) == 40; }));
+  EXPECT_LE(all.resident(), shallow);
+  const std::uint64_t parks = r.rt.statistics(0).parks + r.rt.statistics(1).parks;
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(trimmed(r), 40u);
+  // Nothing is left to do, and nobody wakes up to find that out again and again.
+  EXPECT_LE(r.rt.statistics(0).parks + r.rt.statistics(1).parks - parks, 4u);
+}
+
+TEST(trim, leaves_alone_who_waits_for_a_moment_only) {
+  rig r(1, {.stack_size = stack_size, .trim_after = 10s});
+  crowd all(r, 4);
+  r.rt.run([&] {
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_TRUE(this_fiber::sleep_for(1ms));
+    }
+  });
+  EXPECT_EQ(trimmed(r), 0u);
+  EXPECT_GE(all.resident(), depth);
+}
+
+TEST(trim, keeps_what_a_pool_was_told_to_keep) {
+  pirn::guarded_pool pool({.prefault = 32 << 10});
+  pirn::runtime rt({.workers = 1, .stack_size = stack_size, .stacks = &pool});
+  pirn::stack mine;
+  event gate;
+  pirn::fiber one = rt.spawn([&] {
+    go_deep();
+    mine = stack_of_this_fiber();
+    static_cast<void>(gate.wait());
+  });
+  EXPECT_TRUE(eventually([&] { return pirn::resident_bytes(mine) >= depth; }));
+  EXPECT_TRUE(eventually([&] {
+    rt.trim();
+    return rt.statistics(0).trimmed == 1;
+  }));
+  EXPECT_GE(pirn::resident_bytes(mine), std::size_t{32} << 10);
+  EXPECT_LT(pirn::resident_bytes(mine), depth);
+  gate.signal();
+  one.join();
+}
+
+using in_frame = pirn::generator<int, pirn::frame<16384>>;
+
+PIRN_NOINLINE int sum_below(in_frame& numbers) {
+  std::array<unsigned char, 20'000> kept;
+  kept.fill(7);
+  asm volatile("" : : "r"(&kept) : "memory");
+  int sum = 0;
+  for (const int n : numbers) {
+    sum += n;
+  }
+  asm volatile("" : : "r"(&kept) : "memory");
+  return sum + static_cast<int>(std::count(kept.begin(), kept.end(), 7));
+}
+
+/// Waits in the body of a generator whose stack lies in a frame of the fiber, with a frame of the fiber below it.
+PIRN_NOINLINE int wait_in_frame(event& gate) {
+  in_frame numbers([&](auto& yield) {
+    yield(1);
+    static_cast<void>(gate.wait());
+    yield(2);
+  });
+  return sum_below(numbers);
+}
+
+TEST(trim, does_not_take_frames_that_lie_below_the_stack_of_a_generator) {
+  rig r(1, {.stack_size = stack_size * slowdown});
+  event gate;
+  std::atomic<bool> waits = false;
+  int result = 0;
+  pirn::fiber inside = r.rt.spawn([&] {
+    waits = true;
+    result = wait_in_frame(gate);
+  });
+  pirn::fiber elsewhere = r.rt.spawn([&] {
+    pirn::generator<int> numbers = [&](auto& yield) {
+      static_cast<void>(gate.wait());
+      yield(3);
+    };
+    for (const int n : numbers) {
+      EXPECT_EQ(n, 3);
+    }
+  });
+  crowd others(r, 1);  // whose turn comes after theirs
+  EXPECT_TRUE(eventually([&] {
+    r.rt.trim();
+    return trimmed(r) != 0;
+  }));
+  EXPECT_EQ(trimmed(r), 1u);  // all that there are fit into one step
+  gate.signal();
+  gate.signal();
+  inside.join();
+  elsewhere.join();
+  EXPECT_EQ(result, 20'003);
+}
+
+TEST(trim, beside_workers_that_steal) {
+  rig r(2, {.stack_size = stack_size});
+  crowd all(r, 20, {.worker = pirn::spawn_options::any_worker, .migratable = true});
+  for (int i = 0; i < scaled(2000); ++i) {
+    r.rt.trim();
+    all.wake_one();
+    if (i % 16 == 0) {
+      std::this_thread::yield();
+    }
+  }
+  EXPECT_TRUE(eventually([&] { return all.asleep() == 20 + scaled(2000); }));
+}
+
+}  // namespace
