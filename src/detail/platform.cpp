@@ -1,5 +1,6 @@
 #include "pirn/detail/platform.hpp"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/random.h>
@@ -8,6 +9,8 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 
@@ -120,6 +123,27 @@ unsigned available_cpus() noexcept {
 int thread_id() noexcept { return static_cast<int>(syscall(SYS_gettid)); }
 
 void yield_thread() noexcept { sched_yield(); }
+
+unsigned thread_count() noexcept {
+  const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return 0;
+  }
+  char text[1024];
+  const ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  if (length <= 0) {
+    return 0;
+  }
+  text[length] = '\0';
+  // The second field is a name in brackets, which may have any characters in it; what is asked for is the 20th.
+  constexpr int fields_behind_the_name = 18;
+  const char* at = std::strrchr(text, ')');
+  for (int i = 0; at != nullptr && i < fields_behind_the_name; ++i) {
+    at = std::strchr(at + 1, ' ');
+  }
+  return at != nullptr ? static_cast<unsigned>(std::strtoul(at, nullptr, 10)) : 0;
+}
 
 bool futex_wait(const signal_atomic<std::uint32_t>& word, std::uint32_t expected, time_point deadline) noexcept {
   timespec limit{};

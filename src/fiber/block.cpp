@@ -14,6 +14,7 @@ namespace {
 struct thread_agent : agent {
   thread_agent() noexcept : agent(agent::kind::thread) {}
   platform::atomic<std::uint32_t> wakeups{0};
+  bool counted = false;  ///< among `waiting_threads`; by itself before it waits, then by who wakes it
   surroundings around;
   worker* drives = nullptr;  ///< the worker that runs on it while it waits
   thread_agent* next_free = nullptr;
@@ -64,6 +65,10 @@ wake_reason block_thread(thread_agent& self, std::uint64_t epoch, const wait_opt
   const std::uint32_t before = self.wakeups.load(platform::memory_order_relaxed);
   platform::time_point deadline = options.deadline;
   self.drives = driven_worker();
+  if (self.drives == nullptr && deadline == platform::never) {
+    self.counted = true;
+    waiting_threads.add();
+  }
   if (options.stoppable && self.open_to_stop(epoch)) {
     make_runnable(&self);
   }
@@ -145,14 +150,20 @@ namespace {
 void wake_thread(thread_agent& who) noexcept {
   worker* const driven = who.drives;
   if (driven == nullptr) {
+    if (who.counted) {
+      who.counted = false;
+      waiting_threads.remove();
+    }
     who.wakeups.fetch_add(1, platform::memory_order_release);
     platform::futex_wake(&who.wakeups, 1);
   } else if (driven == current_worker()) {
+    driven->looked.thread_waits.store(false, platform::memory_order_relaxed);
     who.wakeups.fetch_add(1, platform::memory_order_release);
     driven->look_soon();
   } else {
     // Once its word has changed the thread may go on and end its runtime.
     const std::shared_ptr<engine> kept = driven->io;
+    driven->looked.thread_waits.store(false, platform::memory_order_release);
     who.wakeups.fetch_add(1, platform::memory_order_release);
     kept->notify();
   }

@@ -63,6 +63,11 @@ std::error_code blocking_pool::start_thread() noexcept {
   return {};
 }
 
+std::optional<std::size_t> blocking_pool::idle_threads() noexcept {
+  const platform::spin_guard guard(lock_);
+  return looking_ + announced_ + queued_ == 0 && idle_count_ == threads() ? std::optional(threads()) : std::nullopt;
+}
+
 void blocking_pool::submit(blocking_call& call) noexcept {
   lock_.lock();
   --announced_;
@@ -185,7 +190,8 @@ void run_blocking(worker& here, blocking_call& call) {
                         }},
                         &pool,
                         &call};
-  static_cast<void>(block(self, epoch, {.stoppable = false, .what = "blocking call"}, publish));
+  static_cast<void>(
+      block(self, epoch, {.stoppable = false, .from = awaited::outside, .what = "blocking call"}, publish));
 }
 
 }  // namespace pirn::inline PIRN_ABI::detail

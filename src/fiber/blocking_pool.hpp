@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <system_error>
 
 #include "pirn/fiber/blocking.hpp"
@@ -28,6 +29,8 @@ class blocking_pool {
   /// Gives an announced call to an idle thread, or to the next one that is done.
   void submit(blocking_call& call) noexcept;
 
+  /// Its threads if all of them are idle and no call is on its way.
+  [[nodiscard]] std::optional<std::size_t> idle_threads() noexcept;
   [[nodiscard]] std::size_t threads() const noexcept { return threads_.load(platform::memory_order_relaxed); }
 
  private:

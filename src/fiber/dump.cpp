@@ -303,16 +303,48 @@ void enter_dumps(worker& w) noexcept {
 
 void leave_dumps(worker& w) noexcept { w.thread_id.store(0, platform::memory_order_release); }
 
-}  // namespace detail
-
-void runtime::dump(int descriptor) noexcept {
-  const detail::guard held;
-  detail::begin_dump();
-  for (const detail::registered_runtime* r = detail::registered_runtimes; r != nullptr; r = r->next) {
-    if (r->state == state_.get()) {
-      detail::dump_runtime(*r, descriptor, nullptr, nullptr);
+void dump_fibers(runtime_state& state, int descriptor) noexcept {
+  const guard held;
+  begin_dump();
+  for (const registered_runtime* r = registered_runtimes; r != nullptr; r = r->next) {
+    if (r->state == &state) {
+      dump_runtime(*r, descriptor, nullptr, nullptr);
     }
   }
 }
+
+bool handles_signals() noexcept {
+  const auto is_function = [](const struct sigaction& action) {
+    return (action.sa_flags & SA_SIGINFO) != 0 || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
+  };
+  const guard held;
+  for (int signal = 1; signal < most_signals; ++signal) {
+    struct sigaction now = {};
+    switch (signal) {
+      case SIGSEGV:  // these come to a thread that does something
+      case SIGBUS:
+      case SIGFPE:
+      case SIGILL:
+      case SIGTRAP:
+      case SIGSYS:
+      case SIGABRT:
+        continue;
+      default:
+        if (sigaction(signal, nullptr, &now) != 0 || !is_function(now)) {
+          continue;
+        }
+    }
+    const bool ours = uses[signal].users != 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
+                      (now.sa_sigaction == &on_interrupt || now.sa_sigaction == &on_dump_signal);
+    if (!ours || is_function(uses[signal].earlier)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace detail
+
+void runtime::dump(int descriptor) noexcept { detail::dump_fibers(*state_, descriptor); }
 
 }  // namespace pirn::inline PIRN_ABI

@@ -176,6 +176,9 @@ void print_fiber(message& out, const fiber_control& f, bool on_cpu) noexcept {
     if (f.waits->object != nullptr) {
       out.text(" at ").address(reinterpret_cast<std::uintptr_t>(f.waits->object));
     }
+    if (const fiber_control* const holder = holder_of(*f.waits)) {
+      out.text(", held by fiber ").number(holder->number());
+    }
   } else {
     out.text(fresh(f) ? "not started" : "ready");
   }

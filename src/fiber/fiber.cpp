@@ -200,7 +200,7 @@ std::uintptr_t await_end(fiber_control* f, const wait_options& how, wake_reason&
 
 namespace {
 wait_options end_of(const detail::fiber_control* f) noexcept {
-  return {.stoppable = false, .what = "end of fiber", .object = f};
+  return {.stoppable = false, .from = awaited::fiber, .what = "end of fiber", .object = f};
 }
 }  // namespace
 

@@ -19,6 +19,16 @@ bool idle_workers::any() const noexcept {
   return searching_.load(platform::memory_order_relaxed) != 0 || sleeper() != nobody;
 }
 
+bool idle_workers::others_asleep(unsigned worker) const noexcept {
+  // Ordered with `announce`: of those that fall asleep at the same time one at least sees all the others.
+  std::size_t left = engines_.size();
+  for (unsigned word = 0; word < asleep_.size(); ++word) {
+    const std::uint64_t set = asleep_[word].load(platform::memory_order_seq_cst);
+    left -= static_cast<std::size_t>(std::popcount(word == worker / bits ? set | bit(worker) : set));
+  }
+  return left == 0;
+}
+
 bool idle_workers::wake_one() noexcept {
   // Before it: the work was queued. With the heavy fence between `announce` or `end_search` and the look at the queues.
   platform::light_fence();

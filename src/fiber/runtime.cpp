@@ -27,6 +27,11 @@ runtime_options completed(runtime_options options) {
   return options;
 }
 
+bool knows(const std::function<std::unique_ptr<engine>()>& make_engine) {
+  const auto* const function = make_engine.target<std::unique_ptr<engine> (*)()>();
+  return function != nullptr && *function == &make_epoll_engine;
+}
+
 /// Names the fiber that lies on a stack, for the report of an overflow: the one that this worker runs.
 std::size_t describe_fiber(const void* limit, const void* /*top*/, const void* /*fault*/, char* buffer,
                            std::size_t size) noexcept {
@@ -72,8 +77,10 @@ void release_calling_thread(runtime_state& state) noexcept {
 
 runtime_state::runtime_state(const runtime_options& how)
     : options(completed(how)),
+      knows_engine(knows(options.make_engine)),
       pool(how.stacks != nullptr ? *how.stacks : default_stack_pool()),
       idle(std::make_shared<idle_workers>(options.workers)),
+      deadlocks(*this),
       blocking(options.most_blocking_threads, options.blocking_idle_time) {
   if (options.report_overflow) {
     overflow.emplace();
@@ -240,9 +247,11 @@ runtime::~runtime() {
     state_->workers[0]->drive(nullptr, 0);
     state_->notify_all();
   }
+  detail::waiting_threads.add();
   for (std::size_t i = here ? 1 : 0; i < state_->workers.size(); ++i) {
     state_->workers[i]->thread.join();
   }
+  detail::waiting_threads.remove();
   detail::release_calling_thread(*state_);
   detail::unregister_for_dump(*state_);
 }

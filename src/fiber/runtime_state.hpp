@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fiber/blocking_pool.hpp"
+#include "fiber/deadlock_watch.hpp"
 #include "pirn/fiber/runtime.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
@@ -28,10 +29,12 @@ class runtime_state {
   [[nodiscard]] bool has_stealable() const noexcept;
 
   runtime_options options;
+  const bool knows_engine;  ///< whether only descriptors and timers wake by it
   const unsigned generation = generation_of_process();
   guarded_pool& pool;
   std::shared_ptr<idle_workers> idle;
   std::vector<std::unique_ptr<worker>> workers;
+  deadlock_watch deadlocks;
   blocking_pool blocking;  ///< after the workers, whose fibers its threads wake
   platform::atomic<unsigned> next_worker{0};
   platform::atomic<std::uint64_t> spawned_by_threads{0};
@@ -50,5 +53,10 @@ void unregister_for_dump(runtime_state& state) noexcept;
 /// From the thread of `w`: from here on, and no longer, it can be interrupted for a dump.
 void enter_dumps(worker& w) noexcept;
 void leave_dumps(worker& w) noexcept;
+
+/// As `runtime::dump`.
+void dump_fibers(runtime_state& state, int descriptor) noexcept;
+/// Whether the process has a handler for some signal that may come at any time, besides those for dumps.
+bool handles_signals() noexcept;
 
 }  // namespace pirn::inline PIRN_ABI::detail

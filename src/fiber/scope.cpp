@@ -258,7 +258,10 @@ void scope::stop(wake_reason why) noexcept {
 void scope::wait_for(std::size_t left) noexcept {
   done_.lock();
   while (running_.load(platform::memory_order_acquire) > left) {
-    static_cast<void>(done_.wait({.stoppable = false, .what = "children of a scope", .object = this}));
+    static_cast<void>(done_.wait({.stoppable = false,
+                                  .from = left == 0 && wake_at_ == 0 ? awaited::children : awaited::anybody,
+                                  .what = "children of a scope",
+                                  .object = &stops_}));
     done_.lock();
   }
   done_.unlock();

@@ -133,8 +133,9 @@ void worker::park() noexcept {
   }
   if (!found && incoming.park()) {
     count(counters.parks);
-    io->poll(std::min(timers.next(), trimmer.next()));
+    io->poll(std::min({timers.next(), trimmer.next(), vote_on_deadlock()}));
     last_poll_ = platform::now();
+    looked.vote.store(deadlock_look::ballot::absent, platform::memory_order_release);
     // Whoever hands something over now need not notify: this worker looks before it sleeps again.
     incoming.unpark();
   }

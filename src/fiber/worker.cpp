@@ -139,6 +139,7 @@ void worker::release_thread() noexcept {
 }
 
 void worker::drive(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept {
+  looked.thread_waits.store(true, platform::memory_order_relaxed);
   const exceptions_in_flight of_thread = std::exchange(*exceptions, {});
   platform::set_current_worker(this);
   loop(word, before);
@@ -160,7 +161,13 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
     if (coroutines != nullptr) {
       coroutines->look();
     }
+    if (owner.deadlocks.calls(looked, now)) [[unlikely]] {
+      look_for_deadlocks(now);
+    }
     if (queue.has_ready()) {
+      if (looked.still) {
+        end_stillness(now);
+      }
       if (searching_) {
         stop_searching();
       }

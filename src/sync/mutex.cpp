@@ -13,12 +13,14 @@ std::expected<void, wait_error> mutex::lock_slow(const wait_options& how) noexce
         word_.store(locked, platform::memory_order_relaxed);
       }
       waiters_.unlock();
+      mark_owner();
       return {};
     }
     if (const wake_reason reason = waiters_.wait(how); reason != wake_reason::notified) {
       return std::unexpected(detail::error_of(reason));
     }
     if (policy_ == mutex_policy::fair) {
+      mark_owner();
       return {};  // it was handed over
     }
   }

@@ -34,10 +34,12 @@ std::expected<void, wait_error> shared_mutex::lock_slow(const wait_options& how)
   if (const std::uint32_t word = word_.fetch_or(contended, platform::memory_order_acquire); (word & ~contended) == 0) {
     word_.store(writer | contention(), platform::memory_order_release);
     lock_.unlock();
+    mark_owner();
     return {};
   }
   const wake_reason reason = writers_.wait(lock_, how);
   if (reason == wake_reason::notified) {
+    mark_owner();
     return {};  // it was handed over
   }
   // Readers may have waited because of this caller.

@@ -193,6 +193,8 @@ unsigned available_cpus() noexcept;
 int thread_id() noexcept;
 /// Lets another OS thread run.
 void yield_thread() noexcept;
+/// How many threads the process has at this moment; 0 where the kernel does not tell.
+unsigned thread_count() noexcept;
 
 /// Blocks the calling OS thread while `word` holds `expected`, until a `futex_wake` on it or the deadline; may
 /// return spuriously. Returns false once the deadline has passed.

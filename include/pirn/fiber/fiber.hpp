@@ -115,7 +115,7 @@ PIRN_ALWAYS_INLINE std::uintptr_t await_neighbour(worker* here, fiber_control* f
   joiner me{self, 0};
   static_cast<void>(self->begin(wait_kind::sole, me.epoch));
   f->join_word.store(reinterpret_cast<std::uintptr_t>(&me) | joiner::neighbour_bit, platform::memory_order_relaxed);
-  const wait_options what{.stoppable = false, .what = "end of fiber", .object = f};
+  const wait_options what{.stoppable = false, .from = awaited::fiber, .what = "end of fiber", .object = f};
   suspend(here, what, nullptr);
   return f->join_word.load(platform::memory_order_acquire);
 }

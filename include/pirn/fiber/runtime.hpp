@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "pirn/fiber/deadlock.hpp"
 #include "pirn/fiber/fiber.hpp"
 #include "pirn/fiber/this_fiber.hpp"
 
@@ -46,6 +47,11 @@ struct runtime_options {
   std::function<std::unique_ptr<engine>()> make_engine = make_epoll_engine;
   /// A signal that prints all fibers to standard error, as `dump` does, for instance SIGUSR1; 0 for none.
   int dump_signal = 0;
+  /// What is told of a deadlock; see pirn/fiber/deadlock.hpp. Null for `exit_on_deadlock`.
+  deadlock_handler on_deadlock = {};
+  /// How long all fibers must have stood still, or a worker been busy, before the runtime looks for deadlocks (longer
+  /// where there are many fibers, so that it takes no more than a thousandth of the time); 0 for never.
+  platform::duration deadlock_delay = std::chrono::seconds(1);
 };
 
 /// Numbers about a runtime at one moment; each is exact, together they may be torn.

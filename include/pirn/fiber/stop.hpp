@@ -31,6 +31,8 @@ class stop_link {
   [[nodiscard]] bool attached() const noexcept { return list_ != nullptr; }
   /// Why the list that it is attached to was stopped: `notified` if it was not.
   [[nodiscard]] wake_reason why() const noexcept;
+  /// The list that it is attached to, or null.
+  [[nodiscard]] const stop_list* list() const noexcept { return list_; }
 
  private:
   friend class stop_list;

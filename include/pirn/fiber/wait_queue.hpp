@@ -19,11 +19,21 @@ enum class wait_error : std::uint8_t {
 /// A short English phrase for `error`.
 const char* to_string(wait_error error) noexcept;
 
+/// Who ends a wait besides a deadline and a stop, as far as that is known; the search for deadlocks goes by it.
+enum class awaited : std::uint8_t {
+  anybody,   ///< any fiber or thread
+  holder,    ///< who holds `wait_options::object`, which is a `detail::owner_mark`
+  fiber,     ///< the fiber whose control block `object` is, by its end
+  children,  ///< those of the scope whose list of stops `object` is, all of them, by their ends
+  outside,   ///< not a fiber: the kernel, or a thread of the runtime that is no worker
+};
+
 /// How a wait may end and what a dump says about it.
 struct wait_options {
   platform::time_point deadline = platform::never;
   /// Whether a stop request ends the wait. Not so where the caller could not bear it (relocking after a wait).
   bool stoppable = true;
+  awaited from = awaited::anybody;
   const char* what = "something";  ///< static text: what the fiber waits for
   const void* object = nullptr;    ///< the address that the dump shows beside it
 };

@@ -1,7 +1,7 @@
 // A lock that suspends fibers and blocks plain threads.
 #pragma once
 
-#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/fiber/detail/owner_mark.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -14,7 +14,7 @@ enum class mutex_policy : std::uint8_t {
 /// A mutual exclusion lock; not recursive. Works with std::lock_guard, std::unique_lock and std::scoped_lock. Fibers of
 /// any worker and plain threads share it. An owner who knows that nobody else will use it may unlock and destroy it,
 /// even while the unlock of the owner before has not returned yet.
-class mutex {
+class mutex : detail::owner_mark {
  public:
   explicit mutex(mutex_policy policy = mutex_policy::fair) noexcept : policy_(policy) {}
   mutex(const mutex&) = delete;
@@ -23,7 +23,7 @@ class mutex {
   /// Suspension point. Not ended by a stop, since std::lock_guard could not tell.
   PIRN_ALWAYS_INLINE void lock() noexcept {
     if (!try_lock()) [[unlikely]] {
-      static_cast<void>(lock_slow({.stoppable = false, .what = "mutex", .object = this}));
+      static_cast<void>(lock_slow({.stoppable = false, .from = awaited::holder, .what = "mutex", .object = mark()}));
     }
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free mutex is locked in any case.
@@ -31,16 +31,21 @@ class mutex {
     if (try_lock()) [[likely]] {
       return {};
     }
-    return lock_slow({.deadline = deadline, .what = "mutex", .object = this});
+    return lock_slow({.deadline = deadline, .from = awaited::holder, .what = "mutex", .object = mark()});
   }
   /// Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept {
     std::uint32_t expected = unlocked;
-    return word_.compare_exchange_strong(expected, locked, platform::memory_order_acquire,
-                                         platform::memory_order_relaxed);
+    if (!word_.compare_exchange_strong(expected, locked, platform::memory_order_acquire,
+                                       platform::memory_order_relaxed)) [[unlikely]] {
+      return false;
+    }
+    mark_owner();
+    return true;
   }
   /// The owner only (aborts when nobody owns it). Does not suspend.
   PIRN_ALWAYS_INLINE void unlock() noexcept {
+    forget_owner();
     std::uint32_t expected = locked;
     if (!word_.compare_exchange_strong(expected, unlocked, platform::memory_order_release,
                                        platform::memory_order_relaxed)) [[unlikely]] {

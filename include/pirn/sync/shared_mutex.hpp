@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/fiber/detail/owner_mark.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -12,7 +12,7 @@ namespace pirn::inline PIRN_ABI {
 /// that has waited longest (phase-fair: Brandenburg and Anderson 2010, "Spin-based reader-writer synchronization for
 /// multiprocessor real-time systems"). So a reader that locks again while it holds the lock may wait for itself. Fibers
 /// of any worker and plain threads share it. An owner who knows that nobody else will use it may unlock and destroy it.
-class shared_mutex {
+class shared_mutex : detail::owner_mark {
  public:
   shared_mutex() noexcept = default;
   shared_mutex(const shared_mutex&) = delete;
@@ -21,7 +21,8 @@ class shared_mutex {
   /// Suspension point. Not ended by a stop, since std::lock_guard could not tell.
   PIRN_ALWAYS_INLINE void lock() noexcept {
     if (!try_lock()) [[unlikely]] {
-      static_cast<void>(lock_slow({.stoppable = false, .what = "shared_mutex, to write", .object = this}));
+      static_cast<void>(
+          lock_slow({.stoppable = false, .from = awaited::holder, .what = "shared_mutex, to write", .object = mark()}));
     }
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free one is locked in any case.
@@ -29,16 +30,22 @@ class shared_mutex {
     if (try_lock()) [[likely]] {
       return {};
     }
-    return lock_slow({.deadline = deadline, .what = "shared_mutex, to write", .object = this});
+    return lock_slow(
+        {.deadline = deadline, .from = awaited::holder, .what = "shared_mutex, to write", .object = mark()});
   }
   /// Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept {
     std::uint32_t expected = 0;
-    return word_.compare_exchange_strong(expected, writer, platform::memory_order_acquire,
-                                         platform::memory_order_relaxed);
+    if (!word_.compare_exchange_strong(expected, writer, platform::memory_order_acquire,
+                                       platform::memory_order_relaxed)) [[unlikely]] {
+      return false;
+    }
+    mark_owner();
+    return true;
   }
   /// The writer only (aborts when there is none). Does not suspend.
   PIRN_ALWAYS_INLINE void unlock() noexcept {
+    forget_owner();
     std::uint32_t expected = writer;
     if (!word_.compare_exchange_strong(expected, 0, platform::memory_order_release, platform::memory_order_relaxed))
         [[unlikely]] {
@@ -49,7 +56,8 @@ class shared_mutex {
   /// Suspends while a writer owns the lock or waits for it. Not ended by a stop.
   PIRN_ALWAYS_INLINE void lock_shared() noexcept {
     if (!try_lock_shared()) [[unlikely]] {
-      static_cast<void>(lock_shared_slow({.stoppable = false, .what = "shared_mutex, to read", .object = this}));
+      static_cast<void>(lock_shared_slow(
+          {.stoppable = false, .from = awaited::holder, .what = "shared_mutex, to read", .object = mark()}));
     }
   }
   /// As `lock_shared`, unless the deadline passes or the caller is asked to stop first. One that no writer owns or
@@ -58,7 +66,8 @@ class shared_mutex {
     if (try_lock_shared()) [[likely]] {
       return {};
     }
-    return lock_shared_slow({.deadline = deadline, .what = "shared_mutex, to read", .object = this});
+    return lock_shared_slow(
+        {.deadline = deadline, .from = awaited::holder, .what = "shared_mutex, to read", .object = mark()});
   }
   /// False while a writer owns the lock or waits for it. Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock_shared() noexcept {

@@ -124,8 +124,11 @@ class agent {
     }
   }
 
-  [[nodiscard]] bool waiting() const noexcept {
-    return (word_.load(platform::memory_order_acquire) & waiting_bit) != 0;
+  [[nodiscard]] bool waiting() const noexcept { return present_wait() != 0; }
+  /// The epoch of the wait that has begun and was not claimed yet, or 0. While it is the same, that wait goes on.
+  [[nodiscard]] std::uint64_t present_wait() const noexcept {
+    const std::uint64_t word = word_.load(platform::memory_order_acquire);
+    return (word & waiting_bit) != 0 ? word >> epoch_shift : 0;
   }
   [[nodiscard]] bool stop_requested() const noexcept {
     return (identity_.load(platform::memory_order_acquire) & stop_bits) != 0;

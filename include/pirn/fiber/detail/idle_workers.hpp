@@ -35,6 +35,9 @@ class idle_workers {
   /// Whether some worker sleeps or searches. A hint.
   [[nodiscard]] bool any() const noexcept;
 
+  /// Whether all but one are announced to sleep, for that one.
+  [[nodiscard]] bool others_asleep(unsigned worker) const noexcept;
+
   // -- for a worker about itself
   /// Begins to search. False if enough others do: half of all that are awake and busy would only be in each other's
   /// way.

@@ -1,6 +1,8 @@
 // The run queue of one worker, used by that worker only.
 #pragma once
 
+#include <cstddef>
+
 #include "pirn/fiber/detail/control.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
@@ -23,6 +25,8 @@ class run_queue {
   [[nodiscard]] PIRN_ALWAYS_INLINE run_node* running() const noexcept { return running_; }
   [[nodiscard]] run_node* scheduler() noexcept { return &scheduler_; }
   [[nodiscard]] const run_node* scheduler() const noexcept { return &scheduler_; }
+  /// Where in the queue the scheduler's node lies.
+  static constexpr std::size_t scheduler_offset() noexcept { return offsetof(run_queue, scheduler_); }
   /// Not zero if woken fibers or some of high priority are waiting, or the running one is of high priority.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::uintptr_t woken() const noexcept {
     return reinterpret_cast<std::uintptr_t>(woken_);
@@ -272,6 +276,8 @@ class inbox {
     const std::uintptr_t head = head_.load(platform::memory_order_relaxed);
     return head == 0 || head == parked;
   }
+  /// Whether the owner sleeps, or is about to or awake again without having said so, and there is nothing. Any thread.
+  [[nodiscard]] bool asleep() const noexcept { return head_.load(platform::memory_order_seq_cst) == parked; }
   /// Takes all, oldest first, linked by `next`. The owner only.
   [[nodiscard]] run_node* take_all() noexcept {
     const std::uintptr_t old = head_.exchange(0, platform::memory_order_acquire);

@@ -43,6 +43,25 @@ struct worker_counters {
   platform::atomic<std::uint64_t> trimmed{0};
 };
 
+/// What a worker knows of its own fibers for the search for deadlocks; see deadlock.cpp.
+struct deadlock_look {
+  // -- by the worker alone
+  platform::time_point next = platform::never;  ///< when it is time again
+  std::uint32_t round = 0;                      ///< the last one in which it took part
+  bool still = true;                            ///< nothing of it has run since
+  bool hopeless = false;                        ///< all of it waits, for what fibers and plain threads alone can do
+  unsigned trials = 0;                          ///< how often it will still ask whether the others stand still too
+  bool confirmed = false;                       ///< the last time they did
+  platform::duration pause{};                   ///< until it asks again although a foreign thread may do something
+  // -- read by others
+  /// What it says of itself while it sleeps: `absent` while it does not, and unless it is still.
+  enum class ballot : std::uint8_t { absent, still, hopeless };
+  platform::atomic<ballot> vote{ballot::absent};
+  /// False once the thread that it runs on in a wait of that was woken.
+  platform::atomic<bool> thread_waits{true};
+  platform::atomic<std::uint64_t> fingerprint{0};  ///< of the waits that it has seen
+};
+
 /// Looks like some.
 inline constexpr exceptions_in_flight fibers_to_start{nullptr, 1};
 
@@ -54,7 +73,7 @@ class alignas(64) worker {
   ~worker();
 
   // -- written and read by this worker's thread only
-  run_queue queue;
+  alignas(block_chunk::alignment) run_queue queue;  ///< so that its scheduler's node is where no fiber's can be
   unsigned switches_left = 0;  ///< until the scheduler has a look at inbox, timers and engine; wraps when used up
   /// What keeps a yield off its fast path: `exceptions`, or `fibers_to_start` while there are any without a stack.
   const exceptions_in_flight* obstacles = &fibers_to_start;
@@ -72,6 +91,7 @@ class alignas(64) worker {
   platform::atomic<std::uint64_t> ended{0};
   platform::atomic<int> thread_id{0};  ///< the kernel's, while the thread runs; for dumps and debuggers
   worker_counters counters;
+  deadlock_look looked;
   // -- shared
   alignas(64) inbox incoming;
   alignas(64) stealable_queue stealable;
@@ -167,6 +187,12 @@ class alignas(64) worker {
   void stop_searching() noexcept;
   /// Sleeps until there may be something to do.
   void park() noexcept;
+  /// When it is time, or another worker has begun a round.
+  void look_for_deadlocks(platform::time_point now) noexcept;
+  /// It is about to run a fiber for the first time since it has looked.
+  void end_stillness(platform::time_point now) noexcept;
+  /// It is about to sleep; returns when to look again.
+  [[nodiscard]] platform::time_point vote_on_deadlock() noexcept;
 
   static constexpr int most_switches_per_look = 1024;
   static_assert(timer_queue::room >= most_switches_per_look);

@@ -1,0 +1,489 @@
+// The search for deadlocks, from the schedulers of the workers alone: nothing that fibers do costs more for it.
+//
+// Now and then there is a round. Each worker looks at its own fibers and notes facts about waits: this one, which only
+// one fiber can end, cannot end before that fiber's present wait does. Such a fact is true for as long as the first of
+// the two waits goes on, so it does not matter when each was noted: a cycle of them, all of whose waits still go on, is
+// a deadlock. A round begins once a busy worker has not looked for a while, and once all workers have slept as long.
+//
+// The other kind is a runtime in which nothing happens any more. Each worker finds out whether its fibers all wait for
+// what only fibers and plain threads can do, and says so as it falls asleep. The last one to sleep then asks the others
+// twice: if the same ones say so, and none was awake in between, there was a moment at which all slept with nothing on
+// its way to any of them. If at this moment every thread of the process was a worker, an idle thread of `blocking`, or
+// one that waits for a fiber, and no signal has a handler, nobody is left who could do anything.
+#include "pirn/fiber/deadlock.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "fiber/runtime_state.hpp"
+#include "pirn/fiber/detail/owner_mark.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace {
+
+/// Writes all of it, as far as that is possible.
+void write_text(int file, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t done = ::write(file, text.data(), text.size());
+    if (done <= 0) {
+      return;
+    }
+    text.remove_prefix(static_cast<std::size_t>(done));
+  }
+}
+
+[[noreturn]] void end_process() noexcept {
+  std::fflush(nullptr);
+  std::_Exit(deadlock_exit_status);
+}
+
+}  // namespace
+
+void exit_on_deadlock(const deadlock& found) {
+  write_text(STDERR_FILENO, found.report);
+  end_process();
+}
+
+namespace detail {
+
+constinit thread_census waiting_threads;
+
+namespace {
+
+// A look costs about 10 ns for each fiber of the process, and each worker looks: together a thousandth of the time.
+constexpr auto delay_for_each_fiber = std::chrono::microseconds(10);
+constexpr auto between_trials = std::chrono::milliseconds(20);
+constexpr unsigned most_trials = 50;
+constexpr int longest_pause = 64;  // delays
+
+/// Whose end alone can end the wait, if that is one fiber; its block only.
+const fiber_control* awaited_by(const wait_options& wait) noexcept {
+  switch (wait.from) {
+    case awaited::holder:
+      return static_cast<const owner_mark*>(wait.object)->owner();
+    case awaited::fiber:
+      return static_cast<const fiber_control*>(wait.object);
+    default:
+      return nullptr;
+  }
+}
+
+/// Notes what is known of the wait of `f`, which neither a deadline nor a stop can end.
+void note_facts(const fiber_control& f, std::uint64_t wait, const wait_options& how, std::vector<wait_edge>& facts) {
+  const void* to = nullptr;
+  std::uint64_t to_wait = 0;
+  if (how.from == awaited::children) {
+    to = how.object;
+  } else if (const fiber_control* const owner = awaited_by(how)) {
+    to_wait = owner->present_wait();
+    // If it is still the owner, it has been since before its wait; and if `f` still waits, all that was for this wait.
+    if (to_wait != 0 && awaited_by(how) == owner && f.present_wait() == wait) {
+      to = owner;
+    }
+  }
+  if (to == nullptr) {
+    return;
+  }
+  facts.push_back({&f, to, to_wait, &f, wait, how});
+  if (f.is_child()) {
+    if (const stop_list* const scope = static_cast<const child_control&>(f).list()) {
+      facts.push_back({scope, &f, wait, &f, wait, how});
+    }
+  }
+}
+
+bool by_origin(const wait_edge& a, const wait_edge& b) noexcept { return std::less<>()(a.from, b.from); }
+bool follows(const wait_edge& next, const wait_edge& edge) noexcept {
+  return edge.to == next.from && (edge.to_wait == 0 || edge.to_wait == next.wait);
+}
+
+/// A cycle of facts in a depth-first search, empty if there is none. Sorted by origin.
+std::vector<wait_edge> cycle_in(const std::vector<wait_edge>& facts) {
+  enum class state : std::uint8_t { unseen, on_path, done };
+  std::vector<state> states(facts.size(), state::unseen);
+  std::vector<std::size_t> path;   // edges
+  std::vector<std::size_t> tried;  // for each of them, where to go on among those that may follow it
+  const auto first_from = [&](const void* origin) {
+    const wait_edge wanted{origin, nullptr, 0, nullptr, 0, {}};
+    return static_cast<std::size_t>(std::lower_bound(facts.begin(), facts.end(), wanted, by_origin) - facts.begin());
+  };
+  for (std::size_t start = 0; start < facts.size(); ++start) {
+    if (states[start] != state::unseen) {
+      continue;
+    }
+    path.assign(1, start);
+    tried.assign(1, first_from(facts[start].to));
+    states[start] = state::on_path;
+    while (!path.empty()) {
+      const std::size_t edge = path.back();
+      const std::size_t next = tried.back()++;
+      if (next >= facts.size() || facts[next].from != facts[edge].to) {
+        states[edge] = state::done;
+        path.pop_back();
+        tried.pop_back();
+      } else if (follows(facts[next], facts[edge])) {
+        if (states[next] == state::on_path) {
+          std::vector<wait_edge> cycle;
+          for (auto at = std::find(path.begin(), path.end(), next); at != path.end(); ++at) {
+            cycle.push_back(facts[*at]);
+          }
+          return cycle;
+        }
+        if (states[next] == state::unseen) {
+          states[next] = state::on_path;
+          path.push_back(next);
+          tried.push_back(first_from(facts[next].to));
+        }
+      }
+    }
+  }
+  return {};
+}
+
+std::string describe(const fiber_control& f) { return "fiber " + std::to_string(f.number()) + " \"" + f.name() + "\""; }
+
+std::string describe(const std::vector<wait_edge>& cycle) {
+  std::string text = "pirn: deadlock: a cycle of fibers, each of which waits for the next one\n";
+  char address[32];
+  for (const wait_edge& each : cycle) {
+    if (each.from != each.who) {
+      text += "  of which ";
+      text += describe(*each.who);
+      text += " is one\n";
+      continue;
+    }
+    text += "  ";
+    text += describe(*each.who);
+    text += " waits for ";
+    text += each.how.what;
+    std::snprintf(address, sizeof address, " at %p", each.how.object);
+    text += address;
+    if (each.how.from == awaited::holder) {
+      text += ", held by ";
+      text += describe(*static_cast<const fiber_control*>(each.to));
+    } else if (each.how.from == awaited::fiber) {
+      text += ", ";
+      text += describe(*static_cast<const fiber_control*>(each.to));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+/// What a dump prints, as a string. Throws std::bad_alloc.
+std::string text_of_dump(runtime_state& state) {
+  std::string text;
+  const int file = memfd_create("pirn-dump", MFD_CLOEXEC);
+  if (file < 0) {
+    return "pirn: no memory for a dump\n";
+  }
+  dump_fibers(state, file);
+  char buffer[4096];
+  off_t at = 0;
+  for (ssize_t got = 0; (got = pread(file, buffer, sizeof buffer, at)) > 0; at += got) {
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+  close(file);
+  return text;
+}
+
+}  // namespace
+
+const fiber_control* holder_of(const wait_options& wait) noexcept {
+  return wait.from == awaited::holder ? awaited_by(wait) : nullptr;
+}
+
+// ---- one worker ---------------------------------------------------------------------------------------------------
+
+void worker::end_stillness(platform::time_point now) noexcept {
+  looked.still = false;
+  looked.trials = 0;
+  if (const platform::duration delay = owner.deadlocks.delay(); delay != platform::duration::zero()) {
+    if (looked.next < now || looked.next > now + delay) {
+      looked.next = now + delay;
+    }
+  }
+}
+
+void worker::look_for_deadlocks(platform::time_point now) noexcept {
+  deadlock_watch& watch = owner.deadlocks;
+  if (watch.in_new_round(looked)) {
+    watch.look(*this);
+    return;
+  }
+  const platform::duration delay = watch.delay();
+  if (queue.has_ready()) {
+    if (now - last_look_ > delay / 2) {  // it has slept: what there is now need not be found at once
+      looked.next = now + delay;
+    } else if (const auto later = watch.begin(*this, now)) {
+      looked.next = *later;
+    } else {
+      watch.look(*this);
+      looked.next = now + delay;
+    }
+    return;
+  }
+  if (looked.trials == 0 && (!looked.still || !watch.all_looked(*this))) {
+    if (const auto later = watch.begin(*this, now)) {
+      looked.next = *later;
+      return;
+    }
+    watch.look(*this);
+    looked.trials = most_trials;
+    looked.pause = delay;
+    looked.confirmed = false;
+    looked.next = now + between_trials;
+    return;
+  }
+  const deadlock_watch::verdict now_is = watch.judge(*this);
+  const bool again = std::exchange(looked.confirmed, now_is == deadlock_watch::verdict::standstill);
+  switch (now_is) {
+    case deadlock_watch::verdict::waiting:
+      looked.trials = 0;
+      looked.next = platform::never;
+      break;
+    case deadlock_watch::verdict::moving:
+      if (--looked.trials != 0) {
+        looked.next = now + between_trials;
+        break;
+      }
+      [[fallthrough]];
+    case deadlock_watch::verdict::foreign:
+      looked.trials = most_trials;
+      looked.next = now + looked.pause;
+      looked.pause = std::min(2 * looked.pause, longest_pause * delay);
+      break;
+    case deadlock_watch::verdict::standstill:
+      looked.trials = again ? 0 : most_trials;
+      looked.next = again ? platform::never : now + between_trials;
+      if (again) {
+        watch.report_standstill(*this);
+      }
+  }
+}
+
+platform::time_point worker::vote_on_deadlock() noexcept {
+  looked.vote.store(!looked.still     ? deadlock_look::ballot::absent
+                    : looked.hopeless ? deadlock_look::ballot::hopeless
+                                      : deadlock_look::ballot::still,
+                    platform::memory_order_release);
+  return looked.trials != 0 || (looked.next != platform::never && idle->others_asleep(index)) ? looked.next
+                                                                                              : platform::never;
+}
+
+// ---- all together -------------------------------------------------------------------------------------------------
+
+platform::duration deadlock_watch::delay() const noexcept {
+  const platform::duration wanted = owner_.options.deadlock_delay;
+  if (wanted == platform::duration::zero()) {
+    return wanted;
+  }
+  const std::size_t looks = owner_.statistics().live_fibers * owner_.workers.size();
+  return std::max<platform::duration>(wanted, looks * delay_for_each_fiber);
+}
+
+std::optional<platform::time_point> deadlock_watch::begin(const worker& by, platform::time_point now) noexcept {
+  platform::duration::rep last = begun_.load(platform::memory_order_relaxed);
+  const platform::time_point next = platform::time_point(platform::duration(last)) + delay() / 2;
+  if ((last != 0 && now < next) ||
+      !begun_.compare_exchange_strong(last, now.time_since_epoch().count(), platform::memory_order_relaxed)) {
+    return std::max(next, now + between_trials);
+  }
+  round_.fetch_add(1, platform::memory_order_release);
+  for (const auto& each : owner_.workers) {
+    if (each.get() != &by) {
+      each->io->notify();
+    }
+  }
+  return {};
+}
+
+void deadlock_watch::look(worker& w) noexcept {
+  deadlock_look& result = w.looked;
+  result.round = round_.load(platform::memory_order_acquire);
+  bool hopeless = w.timers.empty() && owner_.knows_engine;
+  std::uint64_t fingerprint = 0;
+  std::vector<wait_edge> facts;
+  {
+    const stealable_queue::hold held(w.stealable);
+    block_chunk::for_each(w, [&](const fiber_control& f) {
+      const std::uint64_t wait = f.present_wait();
+      // One that a thief may have taken, and be running.
+      if (wait == 0 || (f.floats() && !held.alone())) {
+        hopeless = false;
+        return;
+      }
+      const wait_options& how = *f.waits;
+      if (how.deadline != platform::never || how.from == awaited::outside) {
+        hopeless = false;
+      } else if (!how.stoppable) {
+        try {
+          note_facts(f, wait, how, facts);
+        } catch (const std::bad_alloc&) {
+          facts.clear();
+        }
+      }
+      fingerprint += (f.number() << 32 ^ wait) * 0x9e3779b97f4a7c15u;
+    });
+  }
+  if (!w.stealable.empty()) {  // thieves have left it alone meanwhile
+    static_cast<void>(w.idle->wake_one());
+  }
+  result.hopeless = hopeless;
+  result.still = true;
+  result.fingerprint.store(fingerprint, platform::memory_order_relaxed);
+  try {
+    publish(w, std::move(facts));
+    if (const std::vector<wait_edge> cycle = find_cycle(); !cycle.empty() && is_new(cycle)) {
+      report(w, deadlock::kind::cycle, cycle);
+    }
+  } catch (const std::bad_alloc&) {
+    return;  // another time
+  }
+}
+
+void deadlock_watch::publish(const worker& w, std::vector<wait_edge> facts) {
+  const platform::spin_guard guard(lock_);
+  edges_.resize(owner_.workers.size());
+  edges_[w.index] = std::move(facts);
+}
+
+std::vector<wait_edge> deadlock_watch::find_cycle() {
+  std::vector<wait_edge> all;
+  {
+    const platform::spin_guard guard(lock_);
+    for (const std::vector<wait_edge>& each : edges_) {
+      // Those whose wait has ended would hide what the same fiber waits for now.
+      std::copy_if(each.begin(), each.end(), std::back_inserter(all),
+                   [](const wait_edge& e) { return e.who->present_wait() == e.wait; });
+    }
+  }
+  std::sort(all.begin(), all.end(), by_origin);
+  std::vector<wait_edge> cycle = cycle_in(all);
+  const bool goes_on =
+      std::all_of(cycle.begin(), cycle.end(), [](const wait_edge& e) { return e.who->present_wait() == e.wait; });
+  return goes_on ? cycle : std::vector<wait_edge>();
+}
+
+bool deadlock_watch::is_new(const std::vector<wait_edge>& cycle) {
+  const platform::spin_guard guard(lock_);
+  for (const wait_edge& each : cycle) {
+    if (std::find(reported_.begin(), reported_.end(), std::pair(each.who->number(), each.wait)) != reported_.end()) {
+      return false;
+    }
+  }
+  reported_.emplace_back(cycle.front().who->number(), cycle.front().wait);
+  return true;
+}
+
+bool deadlock_watch::all_looked(const worker& by) const noexcept {
+  return std::all_of(owner_.workers.begin(), owner_.workers.end(), [&](const auto& each) {
+    return each.get() == &by || each->looked.vote.load(platform::memory_order_acquire) != deadlock_look::ballot::absent;
+  });
+}
+
+deadlock_watch::sleepers deadlock_watch::ask_others(const worker& by) const noexcept {
+  sleepers result{verdict::standstill, 0};
+  for (const auto& each : owner_.workers) {
+    if (!each->stealable.empty() || !each->looked.thread_waits.load(platform::memory_order_acquire)) {
+      return {verdict::moving, 0};
+    }
+    if (each.get() == &by) {
+      continue;
+    }
+    // In this order: who has slept, been awake and sleeps again has taken back its vote before the second sleep, and
+    // counts a sleep before it votes.
+    const bool asleep = each->incoming.asleep();
+    const auto vote = each->looked.vote.load(platform::memory_order_acquire);
+    result.parks += each->counters.parks.load(platform::memory_order_acquire);
+    if (!asleep || vote == deadlock_look::ballot::absent) {
+      return {verdict::moving, 0};
+    }
+    if (vote == deadlock_look::ballot::still) {
+      result.what = verdict::waiting;
+    }
+  }
+  return result;
+}
+
+bool deadlock_watch::only_known_threads() noexcept {
+  const std::uint64_t waiting = waiting_threads.state();
+  const std::optional<std::size_t> idle = owner_.blocking.idle_threads();
+  const std::size_t all = platform::thread_count();
+  if (!idle || handles_signals()) {
+    return false;
+  }
+  const std::size_t known = owner_.workers.size() + *idle + thread_census::number(waiting);
+  return all == known && owner_.blocking.idle_threads() == idle && waiting_threads.state() == waiting;
+}
+
+deadlock_watch::verdict deadlock_watch::judge(const worker& w) noexcept {
+  if (!w.looked.still || !w.incoming.empty()) {
+    return verdict::moving;
+  }
+  const sleepers before = ask_others(w);
+  if (before.what != verdict::standstill) {
+    return before.what;
+  }
+  if (!w.looked.hopeless || owner_.statistics().live_fibers == 0) {
+    return verdict::waiting;
+  }
+  const bool alone = only_known_threads();
+  const sleepers after = ask_others(w);
+  if (after.what != verdict::standstill || after.parks != before.parks || !w.incoming.empty()) {
+    return verdict::moving;
+  }
+  return alone ? verdict::standstill : verdict::foreign;
+}
+
+std::uint64_t deadlock_watch::fingerprint() const noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& each : owner_.workers) {
+    sum += each->looked.fingerprint.load(platform::memory_order_relaxed);
+  }
+  return sum;
+}
+
+void deadlock_watch::report_standstill(worker& by) noexcept {
+  const std::uint64_t now = fingerprint();
+  if (reported_standstill_.exchange(now, platform::memory_order_relaxed) != now) {
+    report(by, deadlock::kind::standstill, {});
+  }
+}
+
+void deadlock_watch::report(worker& by, deadlock::kind what, const std::vector<wait_edge>& cycle) noexcept {
+  try {
+    std::string text = what == deadlock::kind::cycle
+                           ? describe(cycle)
+                           : "pirn: deadlock: all fibers wait, and nothing is left that could wake one\n";
+    if (!owner_.options.on_deadlock) {
+      write_text(STDERR_FILENO, text);
+      dump_fibers(owner_, STDERR_FILENO);
+      end_process();
+    }
+    deadlock found{what, {}, std::move(text) + text_of_dump(owner_)};
+    for (const wait_edge& each : cycle) {
+      if (each.from == each.who) {
+        found.fibers.push_back(each.who->number());
+      }
+    }
+    std::error_code error;
+    const auto call = [this, found] { owner_.options.on_deadlock(found); };
+    const spawn_options here{.name = "deadlock handler", .worker = static_cast<int>(by.index)};
+    if (fiber_control* const f = launch(owner_, call, here, error)) {
+      f->join_word.store(join_detached, platform::memory_order_relaxed);  // it cannot have begun: its worker is here
+    } else {
+      call();
+    }
+  } catch (const std::bad_alloc&) {
+    std::fputs("pirn: deadlock, and no memory to report it\n", stderr);
+  }
+}
+
+}  // namespace detail
+}  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,99 @@
+// What the workers of one runtime do together to find deadlocks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "pirn/fiber/deadlock.hpp"
+#include "pirn/fiber/detail/worker.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// Plain threads of the process that wait in a call of pirn without a deadline and were not woken yet.
+class thread_census {
+ public:
+  void add() noexcept { state_.fetch_add(one_change + 1, platform::memory_order_seq_cst); }
+  /// By who wakes the thread, before it does.
+  void remove() noexcept { state_.fetch_add(one_change - 1, platform::memory_order_seq_cst); }
+  /// The same value means that nothing has changed in between.
+  [[nodiscard]] std::uint64_t state() const noexcept { return state_.load(platform::memory_order_seq_cst); }
+  [[nodiscard]] static std::uint32_t number(std::uint64_t state) noexcept { return static_cast<std::uint32_t>(state); }
+
+ private:
+  static constexpr std::uint64_t one_change = std::uint64_t{1} << 32;
+  platform::atomic<std::uint64_t> state_{0};
+};
+extern thread_census waiting_threads;
+
+/// Who holds what a fiber waits for, null if that is unknown; only its block may be looked at. In the thread of the
+/// waiting fiber's worker, while it waits.
+const fiber_control* holder_of(const wait_options& wait) noexcept;
+
+/// A fact about two waits: the one of `who` that has begun as `wait` cannot end before the one of the other end of the
+/// edge. Both ends are fibers or lists of stops, which stand for the scopes that have them.
+struct wait_edge {
+  const void* from;
+  const void* to;
+  std::uint64_t to_wait;  ///< of the fiber at the other end; 0 for a scope
+  const fiber_control* who;
+  std::uint64_t wait;
+  wait_options how;  ///< of `who`
+};
+
+class deadlock_watch {
+ public:
+  explicit deadlock_watch(runtime_state& owner) noexcept : owner_(owner) {}
+  deadlock_watch(const deadlock_watch&) = delete;
+  deadlock_watch& operator=(const deadlock_watch&) = delete;
+
+  /// Whether a worker shall `look_for_deadlocks`.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool calls(const deadlock_look& of, platform::time_point now) const noexcept {
+    return now >= of.next || of.round != round_.load(platform::memory_order_relaxed);
+  }
+  [[nodiscard]] platform::duration delay() const noexcept;
+  [[nodiscard]] bool in_new_round(const deadlock_look& of) const noexcept {
+    return of.round != round_.load(platform::memory_order_acquire);
+  }
+
+  /// Begins a round, in which all workers look, unless one has begun a short time ago: then when the next may begin.
+  std::optional<platform::time_point> begin(const worker& by, platform::time_point now) noexcept;
+  /// Looks at the fibers of `w`, from its scheduler, and reports a cycle.
+  void look(worker& w) noexcept;
+
+  enum class verdict : std::uint8_t {
+    moving,      ///< something of the runtime runs
+    waiting,     ///< all stands still, but some fiber waits for time to pass or for the kernel; or there is none
+    foreign,     ///< all stands still, and only a thread or a signal that the runtime does not know may change that
+    standstill,  ///< nothing can change that
+  };
+  /// From the scheduler of `w`, which has looked and has nothing to do.
+  [[nodiscard]] verdict judge(const worker& w) noexcept;
+  /// Whether all workers have looked since they last ran a fiber.
+  [[nodiscard]] bool all_looked(const worker& by) const noexcept;
+  void report_standstill(worker& by) noexcept;
+
+ private:
+  struct sleepers {
+    verdict what;
+    std::uint64_t parks;  ///< of all: the same number means that nobody was awake in between
+  };
+  [[nodiscard]] sleepers ask_others(const worker& by) const noexcept;
+  [[nodiscard]] bool only_known_threads() noexcept;
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept;
+  void publish(const worker& w, std::vector<wait_edge> edges);
+  [[nodiscard]] std::vector<wait_edge> find_cycle();
+  [[nodiscard]] bool is_new(const std::vector<wait_edge>& cycle);
+  void report(worker& by, deadlock::kind what, const std::vector<wait_edge>& cycle) noexcept;
+
+  runtime_state& owner_;
+  platform::atomic<std::uint32_t> round_{0};
+  platform::atomic<platform::duration::rep> begun_{0};  ///< when the last round did
+  platform::atomic<std::uint64_t> reported_standstill_{0};
+  platform::spinlock lock_;
+  std::vector<std::vector<wait_edge>> edges_;                      ///< of each worker; under the lock, as the next
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> reported_;  ///< number and wait of one fiber of each cycle
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail
