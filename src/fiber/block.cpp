@@ -183,6 +183,9 @@ PIRN_NOINLINE void make_stranger_runnable(agent* who, bool back) noexcept {
   auto* const f = static_cast<fiber_control*>(who);
   worker* const home = f->home();
   const worker* const here = current_worker();
+  if (f->traced()) {
+    trace_woken(f);
+  }
   if (f->floats()) {
     if (here == home) {
       home->offer(f);

@@ -163,10 +163,6 @@ void print_trace(message& out, const trace& from) noexcept {
   }
 }
 
-bool fresh(const fiber_control& f) noexcept {
-  return f.state.pc == nullptr || f.state.pc == arch::detail::eight_into(&arch::start_frame);
-}
-
 void print_fiber(message& out, const fiber_control& f, bool on_cpu) noexcept {
   out.text("  fiber ").number(f.number()).text(" \"").text(f.name()).text("\": ");
   if (on_cpu) {
@@ -180,7 +176,7 @@ void print_fiber(message& out, const fiber_control& f, bool on_cpu) noexcept {
       out.text(", held by fiber ").number(holder->number());
     }
   } else {
-    out.text(fresh(f) ? "not started" : "ready");
+    out.text(f.fresh() ? "not started" : "ready");
   }
   if (f.memory) {
     out.text(", stack ").number(f.memory.size()).text(" bytes, ");
@@ -192,7 +188,7 @@ void print_fiber(message& out, const fiber_control& f, bool on_cpu) noexcept {
     print_trace(out, live);
     return;
   }
-  if (fresh(f)) {  // its stack, if it has one, holds nothing but where it will begin
+  if (f.fresh()) {  // its stack, if it has one, holds nothing but where it will begin
     const auto unstarted = reinterpret_cast<std::uintptr_t>(f.entry_without_stack());
     const auto entry = unstarted != 0 ? unstarted : *static_cast<const std::uintptr_t*>(f.state.sp);
     suspended.places[0] = {entry, entry};

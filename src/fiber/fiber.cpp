@@ -82,7 +82,14 @@ void settle(arch::word pending) noexcept {
   }
 }
 
-std::uintptr_t report_if_detached(fiber_control* self) noexcept {
+std::uintptr_t end_described(worker* w, fiber_control* self, std::uintptr_t outcome) noexcept {
+  self->end_cold();
+  if (w->traced != 0) {
+    trace_ended(w, self);
+  }
+  if (outcome != join_failed) {
+    return join_ended_cold;
+  }
   if (self->join_word.load(platform::memory_order_acquire) != join_detached) {
     return join_failed;
   }

@@ -125,7 +125,10 @@ worker_statistics runtime_state::statistics(const worker& of) const noexcept {
           .stolen = now(of.counters.stolen),
           .parks = now(of.counters.parks),
           .wakes = now(of.counters.wakes),
-          .trimmed = now(of.counters.trimmed)};
+          .trimmed = now(of.counters.trimmed),
+          .switches = now(of.counters.switches),
+          .ready = of.counters.ready.load(platform::memory_order_relaxed),
+          .longest_wait = platform::duration(of.counters.longest_wait.load(platform::memory_order_relaxed))};
 }
 
 void runtime_state::notify_all() noexcept {

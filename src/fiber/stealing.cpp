@@ -133,6 +133,7 @@ void worker::park() noexcept {
   }
   if (!found && incoming.park()) {
     count(counters.parks);
+    counters.ready.store(0, platform::memory_order_relaxed);
     io->poll(std::min({timers.next(), trimmer.next(), vote_on_deadlock()}));
     last_poll_ = platform::now();
     looked.vote.store(deadlock_look::ballot::absent, platform::memory_order_release);
@@ -168,7 +169,7 @@ void offer_running(worker* w) noexcept {
                        self};
   run_node* const next = w->queue.leave_to_scheduler();
   if (w->exceptions->any()) {
-    switch_with_exceptions(w, self, next, &publish);
+    switch_watched(w, self, next, &publish, nullptr);
   } else {
     switch_nodes(w, self, next, &publish);
   }

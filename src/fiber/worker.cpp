@@ -15,12 +15,18 @@ namespace {
 // How long a worker may switch between fibers before it looks at inbox, timers and engine, and how many switches that
 // may be at most: fibers that only yield need few looks, fibers that compute need one after nearly every switch.
 constexpr auto look_interval = std::chrono::microseconds(50);
+// How often it counts the fibers that are ready: that takes less than 10 ns for each, so a thousandth of the time.
+constexpr auto count_interval = std::chrono::milliseconds(10);
+constexpr auto count_interval_for_each = std::chrono::microseconds(10);
 constexpr std::uint64_t ids_at_a_time = 1024;
 platform::atomic<std::uint64_t> ids_reserved{0};
 
 /// How many idle stacks a worker keeps: of a pool with a limit, all workers together at most half, since what idles
 /// with one is out of reach for the others.
 std::size_t stacks_at_hand(const runtime_state& state) noexcept {
+  if (state.options.trace) {
+    return 0;  // then no spawn is a fast one
+  }
   constexpr std::size_t most = 1024;
   const guarded_pool_options& how = state.pool.how();
   const std::size_t limit =
@@ -36,7 +42,8 @@ worker::worker(runtime_state& state, unsigned number)
       io(state.options.make_engine()),
       idle(state.idle),
       owner(state),
-      index(number) {
+      index(number),
+      traced(state.options.trace ? fiber_control::traced_bit : 0) {
   idle->introduce(index, io);
 }
 
@@ -87,8 +94,17 @@ void worker::resume_next() noexcept {
   run_node* const scheduler = queue.scheduler();
   run_node* const next = queue.leave();
   if (next != scheduler) {
+    if (traced != 0) {
+      trace_resumed(this, next);
+    }
     switch_nodes(this, scheduler, next, nullptr);
   }
+}
+
+void worker::count_ready(platform::time_point now) noexcept {
+  const std::size_t count = queue.count_ready() + stealable.size();
+  counters.ready.store(count, platform::memory_order_relaxed);
+  next_count_ = now + count_interval + count * count_interval_for_each;
 }
 
 namespace {
@@ -99,7 +115,8 @@ worker* driven_worker() noexcept { return driven; }
 
 void worker::begin() noexcept {
   queue.scheduler()->sanitizer.adopt_thread();
-  obstacles = exceptions = static_cast<exceptions_in_flight*>(cxa_get_globals());
+  thread_exceptions = static_cast<exceptions_in_flight*>(cxa_get_globals());
+  obstacles = exceptions = traced != 0 ? &watched : thread_exceptions;
   enter_dumps(*this);
   last_poll_ = last_look_ = platform::now();
 }
@@ -140,11 +157,11 @@ void worker::release_thread() noexcept {
 
 void worker::drive(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept {
   looked.thread_waits.store(true, platform::memory_order_relaxed);
-  const exceptions_in_flight of_thread = std::exchange(*exceptions, {});
+  const exceptions_in_flight of_thread = std::exchange(*thread_exceptions, {});
   platform::set_current_worker(this);
   loop(word, before);
   platform::set_current_worker(nullptr);
-  *exceptions = of_thread;
+  *thread_exceptions = of_thread;
 }
 
 void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept {
@@ -181,8 +198,14 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
       }
       adapt(now);
       last_look_ = now;
-      switches_left = static_cast<unsigned>(switches_per_look_);
+      if (now >= next_count_) {
+        count_ready(now);
+      }
+      switches_left = switches_given_ = static_cast<unsigned>(switches_per_look_);
       resume_next();
+      counters.switches.store(
+          counters.switches.load(platform::memory_order_relaxed) + (switches_given_ - switches_left),
+          platform::memory_order_relaxed);
       continue;
     }
     if (owner.finished()) {
@@ -201,12 +224,19 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
 
 void provide_stack_slow(worker* w, run_node* node) noexcept { provide_stack(w, node); }
 
-worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, commit* pending) noexcept {
-  const exceptions_in_flight own = *w->exceptions;
-  *w->exceptions = {};
+worker* switch_watched(worker* w, run_node* self, run_node* next, commit* pending, const wait_options* wait) noexcept {
+  const exceptions_in_flight own = std::exchange(*w->thread_exceptions, {});
+  if (w->traced != 0) {
+    trace_suspended(w, self, wait);
+    trace_resumed(w, next);
+  }
   w = switch_nodes(w, self, next, pending);
-  *w->exceptions = own;
+  *w->thread_exceptions = own;
   return w;
+}
+
+worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, commit* pending) noexcept {
+  return switch_watched(w, self, next, pending, self->waits);
 }
 
 void yield_slow(worker* w) noexcept {
@@ -220,7 +250,7 @@ void yield_slow(worker* w) noexcept {
     return;
   }
   if (w->exceptions->any()) {
-    switch_with_exceptions(w, self, next, nullptr);
+    switch_watched(w, self, next, nullptr, nullptr);
   } else {
     switch_nodes(w, self, next, nullptr);
   }

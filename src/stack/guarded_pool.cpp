@@ -321,7 +321,7 @@ detail::stack_class* class_or_throw(detail::stack_pool_state& state, std::size_t
 }  // namespace
 
 guarded_pool::cache::cache(guarded_pool& pool, std::size_t size, std::size_t capacity)
-    : capacity_(static_cast<std::uint32_t>(std::clamp<std::size_t>(capacity, 2, UINT32_MAX))),
+    : capacity_(capacity == 0 ? 0 : static_cast<std::uint32_t>(std::clamp<std::size_t>(capacity, 2, UINT32_MAX))),
       class_(class_or_throw(*pool.state_, size)),
       items_(std::make_unique<stack[]>(capacity_)),
       pool_(pool) {

@@ -69,9 +69,9 @@ void launch_slow(worker* here, worker* to, fiber_control* f) noexcept;
 void stop_fiber(fiber_control* f, wake_reason why) noexcept;
 void follow_token(fiber_control* f, const stop_token& token) noexcept;
 
-/// For a fiber that ends by an exception: if nobody will take it, tells the handler, while the fiber still runs.
-/// Returns the join_state to end with.
-std::uintptr_t report_if_detached(fiber_control* self) noexcept;
+/// For a fiber that ends and has a cold part, while it still runs: destroys what is in there; if it ends by an
+/// exception that nobody will take, tells the handler. Returns the join_state to end with.
+std::uintptr_t end_described(worker* w, fiber_control* self, std::uintptr_t outcome) noexcept;
 /// Tells the handler of an exception that nobody will take; `whose` it was.
 void report_unhandled(const agent& whose, std::exception_ptr what) noexcept;
 /// For an ended fiber that is switched out: marks it as such and wakes its joiner, or frees it if it has no handle.
@@ -126,8 +126,7 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
   worker* const w = current_worker();
   fiber_control* const self = running_fiber(w);
   if (self->described()) [[unlikely]] {
-    self->end_cold();
-    outcome = outcome == join_failed ? report_if_detached(self) : join_ended_cold;
+    outcome = end_described(w, self, outcome);
   }
   w->count(w->ended);
   arch::word pending = 0;
@@ -300,8 +299,11 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, 
   const mobility moves = how.migratable                                     ? mobility::migratable
                          : how.worker == spawn_options::any_worker && !high ? mobility::floating
                                                                             : mobility::pinned;
-  f->settle_in(to, moves);
+  f->settle_in(to, moves, to->traced);
   f->set_high_priority(high);
+  if (to->traced != 0) [[unlikely]] {
+    trace_spawned(f);
+  }
   if (to == here && moves == mobility::pinned && !high) {
     launch_here(here, f);
   } else {

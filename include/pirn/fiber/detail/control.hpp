@@ -87,7 +87,8 @@ struct alignas(16) fiber_cold_part {
   fiber_stop_link stop;
   stop_list scopes;  ///< the outermost of those that it has open
   local_table* locals = nullptr;
-  surroundings around;  ///< of a fiber that is no child
+  surroundings around;               ///< of a fiber that is no child
+  platform::time_point ready_since;  ///< of one that is traced; by who makes it ready
 };
 
 struct fiber_control : run_node, agent {
@@ -159,8 +160,8 @@ struct fiber_control : run_node, agent {
   /// Whether a fiber that has a home has not ended. Its own worker's thread only, where it may interrupt anything.
   [[nodiscard]] bool lives() const noexcept { return ended_here() == join_possible; }
   /// From here on who lists the fibers of `on` finds it.
-  PIRN_ALWAYS_INLINE void settle_in(worker* on, mobility how = mobility::pinned) noexcept {
-    set_home(reinterpret_cast<std::uintptr_t>(on) | static_cast<std::uintptr_t>(how));
+  PIRN_ALWAYS_INLINE void settle_in(worker* on, mobility how = mobility::pinned, std::uintptr_t traced = 0) noexcept {
+    set_home(reinterpret_cast<std::uintptr_t>(on) | static_cast<std::uintptr_t>(how) | traced);
   }
   [[nodiscard]] PIRN_ALWAYS_INLINE bool has_high_priority() const noexcept { return (home_word() & high_bit) != 0; }
   /// By whoever has made the fiber, before it is ready, or by itself.
@@ -170,7 +171,7 @@ struct fiber_control : run_node, agent {
   /// Its worker is about to run it for the first time, or again: unless it is migratable it stays.
   void begin_here() noexcept {
     if (!migratable()) {
-      settle_in(home());
+      set_home(home_word() & ~static_cast<std::uintptr_t>(mobility::floating));
     }
   }
   /// Whether any worker may run it next, once it is ready: not while it is of high priority, which is a matter between
@@ -181,6 +182,12 @@ struct fiber_control : run_node, agent {
   }
   [[nodiscard]] bool migratable() const noexcept { return mobility_is(mobility::migratable); }
   [[nodiscard]] bool tied() const noexcept { return (home_word() & tied_bit) != 0; }
+  /// Whether its runtime wants to hear of it: then no fast path is taken for it.
+  [[nodiscard]] bool traced() const noexcept { return (home_word() & traced_bit) != 0; }
+  /// Whether it has not begun to run.
+  [[nodiscard]] bool fresh() const noexcept {
+    return state.pc == nullptr || state.pc == arch::detail::eight_into(&arch::start_frame);
+  }
   /// Keeps the running fiber on its worker until `untie`, while that has timers of it. False if it stays anyway.
   [[nodiscard]] bool tie() noexcept {
     if (!migratable() || tied()) {
@@ -225,10 +232,12 @@ struct fiber_control : run_node, agent {
   /// Destroys the part. Only if `described`.
   void destroy_cold() noexcept;
 
+  static constexpr std::uintptr_t traced_bit = 8;
+
  private:
   static constexpr std::uintptr_t tied_bit = 4;
-  static constexpr std::uintptr_t high_bit = 8;
-  static constexpr std::uintptr_t home_bits = 15;  ///< mobility and these
+  static constexpr std::uintptr_t high_bit = 16;
+  static constexpr std::uintptr_t home_bits = 31;  ///< mobility and these
   [[nodiscard]] bool mobility_is(mobility how) const noexcept {
     return (home_word() & static_cast<std::uintptr_t>(how)) == static_cast<std::uintptr_t>(how);
   }

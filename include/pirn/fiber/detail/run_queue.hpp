@@ -110,6 +110,17 @@ class run_queue {
     replace(running_, &scheduler_);
     return run(&scheduler_);
   }
+  /// How many besides the running node are ready. O(n).
+  [[nodiscard]] std::size_t count_ready() const noexcept {
+    std::size_t count = 0;
+    for (const run_node* node = next_; node != running_; node = node->next) {
+      ++count;
+    }
+    for (const run_node* node = woken_; node != nullptr; node = node->next) {
+      ++count;
+    }
+    return count;
+  }
 
  private:
   static PIRN_ALWAYS_INLINE void link_before(run_node* position, run_node* node) noexcept {

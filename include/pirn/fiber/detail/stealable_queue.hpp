@@ -55,6 +55,8 @@ class stealable_queue {
   [[nodiscard]] bool empty() const noexcept {
     return size_.load(platform::memory_order_relaxed) == 0 && outside_.empty();
   }
+  /// How many there are, without those that others have just pushed. A hint.
+  [[nodiscard]] std::size_t size() const noexcept { return size_.load(platform::memory_order_relaxed); }
   /// Whether it is worth a thief's fence. A hint.
   [[nodiscard]] bool worth_a_look() const noexcept {
     return !empty() && owner_.load(platform::memory_order_relaxed) != held;

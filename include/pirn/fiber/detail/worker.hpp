@@ -41,6 +41,9 @@ struct worker_counters {
   platform::atomic<std::uint64_t> parks{0};
   platform::atomic<std::uint64_t> wakes{0};
   platform::atomic<std::uint64_t> trimmed{0};
+  platform::atomic<std::uint64_t> switches{0};
+  platform::atomic<std::size_t> ready{0};
+  platform::atomic<platform::duration::rep> longest_wait{0};
 };
 
 /// What a worker knows of its own fibers for the search for deadlocks; see deadlock.cpp.
@@ -62,8 +65,9 @@ struct deadlock_look {
   platform::atomic<std::uint64_t> fingerprint{0};  ///< of the waits that it has seen
 };
 
-/// Looks like some.
+/// They look like some.
 inline constexpr exceptions_in_flight fibers_to_start{nullptr, 1};
+inline constexpr exceptions_in_flight watched{nullptr, 1};
 
 class alignas(64) worker {
  public:
@@ -77,7 +81,8 @@ class alignas(64) worker {
   unsigned switches_left = 0;  ///< until the scheduler has a look at inbox, timers and engine; wraps when used up
   /// What keeps a yield off its fast path: `exceptions`, or `fibers_to_start` while there are any without a stack.
   const exceptions_in_flight* obstacles = &fibers_to_start;
-  exceptions_in_flight* exceptions = nullptr;
+  /// What keeps a suspension off its fast path: `thread_exceptions`, or what looks like some while it is `watched`.
+  const exceptions_in_flight* exceptions = nullptr;
   timer_queue timers;
   std::uint64_t next_id = 0;
   std::uint64_t last_id = 0;
@@ -86,6 +91,7 @@ class alignas(64) worker {
   frame_cache frames;
   std::unique_ptr<coroutine_runner> coroutines;  ///< null until there are some
   stack_trimmer trimmer;
+  exceptions_in_flight* thread_exceptions = nullptr;  ///< of its OS thread
   // -- written by this worker, read by others to find out whether all fibers have ended
   platform::atomic<std::uint64_t> spawned{0};
   platform::atomic<std::uint64_t> ended{0};
@@ -100,6 +106,7 @@ class alignas(64) worker {
   std::shared_ptr<idle_workers> idle;  ///< of the runtime; shared with threads that wake fibers
   runtime_state& owner;
   unsigned index;
+  std::uintptr_t traced;  ///< the bit of its fibers that says so
   platform::thread thread;
 
   /// The body of the worker's OS thread.
@@ -156,7 +163,10 @@ class alignas(64) worker {
   }
   [[nodiscard]] bool switches_spent() const noexcept { return static_cast<int>(switches_left) < 0; }
   /// The next switch is to the scheduler.
-  void look_soon() noexcept { switches_left = 0; }
+  void look_soon() noexcept {
+    switches_given_ -= switches_left;
+    switches_left = 0;
+  }
   [[nodiscard]] PIRN_ALWAYS_INLINE std::uint64_t make_id() noexcept {
     if (next_id == last_id) [[unlikely]] {
       reserve_ids();
@@ -178,6 +188,8 @@ class alignas(64) worker {
   void take_incoming() noexcept;
   void adapt(platform::time_point now) noexcept;
   void resume_next() noexcept;
+  /// Counts the fibers that are ready.
+  void count_ready(platform::time_point now) noexcept;
   /// Takes some of its own fibers that float.
   void take_share() noexcept;
   bool take_floating() noexcept;
@@ -202,9 +214,11 @@ class alignas(64) worker {
   std::unique_ptr<fiber_control*[]> ended_ = std::make_unique<fiber_control*[]>(2 * most_switches_per_look);
   fiber_control** last_ended_ = ended_.get();
   int switches_per_look_ = 64;
-  bool searching_ = false;  ///< whether it counts as one of `idle_workers` that search
+  unsigned switches_given_ = 0;  ///< until the next look; what is missing of them in `switches_left` was made
+  bool searching_ = false;       ///< whether it counts as one of `idle_workers` that search
   platform::time_point last_look_;
   platform::time_point last_poll_;
+  platform::time_point next_count_;
   platform::random random_{platform::random_seed()};
   std::optional<overflow_thread> overflow_of_caller_;
 };
@@ -262,8 +276,17 @@ PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* nex
   return switch_started(w, self, next, pending);
 }
 
-/// The same where exceptions are in flight: they stay with `self`.
+/// The same where exceptions are in flight, which stay with `self`, or the worker is watched.
+worker* switch_watched(worker* w, run_node* self, run_node* next, commit* pending, const wait_options* wait) noexcept;
+/// The same for one that waits.
 worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, commit* pending) noexcept;
+
+// What a runtime tells its tracer, if it has one. `wait` is null for a yield.
+void trace_spawned(fiber_control* f) noexcept;
+void trace_woken(fiber_control* f) noexcept;
+void trace_suspended(worker* w, run_node* self, const wait_options* wait) noexcept;
+void trace_resumed(worker* w, run_node* next) noexcept;
+void trace_ended(worker* w, fiber_control* f) noexcept;
 
 /// Takes the running fiber off the run queue; returns who is next. If it is pinned it may be made ready from here on,
 /// since only this worker resumes it, and that is still here.
