@@ -13,6 +13,7 @@
 #include <cerrno>
 
 #include "fiber/dump_print.hpp"
+#include "fiber/monitor.hpp"
 #include "fiber/runtime_state.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -76,10 +77,28 @@ constinit platform::signal_atomic<const worker*> asked{nullptr};  ///< who shall
 constinit platform::signal_atomic<std::uint32_t> answers{0};
 constinit int asked_descriptor = 2;
 
+/// What the one that is asked shall do.
+using service = void(worker& w, const void* signal_context) noexcept;
+
 void print(worker& w, const void* signal_context) noexcept {
   message out(asked_descriptor);
   print_fibers(w, out, signal_context);
   out.flush();
+}
+constinit service* asked_for = &print;
+
+constinit turn last_turn = {};
+constinit turn found_turn = {};
+constinit platform::duration turn_lasts = {};
+
+void look_at_turn(worker& w, const void* signal_context) noexcept {
+  const bool in_fiber = w.queue.running() != w.queue.scheduler();
+  found_turn = {in_fiber ? running_fiber(&w)->number() : 0, w.switches_left};
+  if (in_fiber && found_turn == last_turn) {
+    message out(STDERR_FILENO);
+    print_turn(w, turn_lasts, out, signal_context);
+    out.flush();
+  }
 }
 
 /// Sends the interrupt with a mark by which the handler knows it as ours. False if there is no such thread any more.
@@ -171,7 +190,7 @@ void on_interrupt(int signal, siginfo_t* info, void* context) {
   const worker* expected = w;
   if (w != nullptr && asked.compare_exchange_strong(expected, nullptr, platform::memory_order_acq_rel,
                                                     platform::memory_order_relaxed)) {
-    print(*w, context);
+    asked_for(*w, context);
     answers.fetch_add(1, platform::memory_order_release);
     platform::futex_wake(&answers, 1);
   }
@@ -302,6 +321,18 @@ void enter_dumps(worker& w) noexcept {
 }
 
 void leave_dumps(worker& w) noexcept { w.thread_id.store(0, platform::memory_order_release); }
+
+turn find_turn(const worker& w, const turn& last, platform::duration lasts) noexcept {
+  const guard held;
+  begin_dump();
+  last_turn = last;
+  turn_lasts = lasts;
+  found_turn = {};
+  asked_for = &look_at_turn;
+  static_cast<void>(ask(w));
+  asked_for = &print;
+  return found_turn;
+}
 
 void dump_fibers(runtime_state& state, int descriptor) noexcept {
   const guard held;

@@ -273,4 +273,13 @@ void print_fibers(worker& w, message& out, const void* signal_context) noexcept 
   }
 }
 
+void print_turn(const worker& w, platform::duration lasts, message& out, const void* signal_context) noexcept {
+  const fiber_control& f = *running_fiber(&w);
+  walk_interrupted(*static_cast<const ucontext_t*>(signal_context));
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(lasts).count();
+  out.text("pirn: fiber ").number(f.number()).text(" \"").text(f.name()).text("\" has kept worker ").number(w.index);
+  out.text(" for ").number(static_cast<std::uintptr_t>(milliseconds)).text(" ms\n");
+  print_trace(out, live);
+}
+
 }  // namespace pirn::inline PIRN_ABI::detail

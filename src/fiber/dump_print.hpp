@@ -18,4 +18,7 @@ void begin_dump() noexcept;
 /// argument. One call at a time in a process.
 void print_fibers(worker& w, message& out, const void* signal_context) noexcept;
 
+/// Prints that the running fiber of `w` has kept it for so long, in the same circumstances.
+void print_turn(const worker& w, platform::duration lasts, message& out, const void* signal_context) noexcept;
+
 }  // namespace pirn::inline PIRN_ABI::detail

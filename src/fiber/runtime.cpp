@@ -221,6 +221,9 @@ runtime::runtime(const runtime_options& options) : state_(std::make_unique<detai
   if (!error) {
     error = std::make_error_code(static_cast<std::errc>(state_->start_error.load(platform::memory_order_acquire)));
   }
+  if (!error && options.longest_turn != platform::duration::zero()) {
+    error = state_->monitor.emplace(*state_, options.longest_turn).start();
+  }
   if (error) {
     state_->stopping.store(true, platform::memory_order_release);
     state_->notify_all();
@@ -255,6 +258,9 @@ runtime::~runtime() {
     state_->workers[i]->thread.join();
   }
   detail::waiting_threads.remove();
+  if (state_->monitor) {
+    state_->monitor->stop();
+  }
   detail::release_calling_thread(*state_);
   detail::unregister_for_dump(*state_);
 }

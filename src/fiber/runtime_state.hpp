@@ -7,6 +7,7 @@
 
 #include "fiber/blocking_pool.hpp"
 #include "fiber/deadlock_watch.hpp"
+#include "fiber/monitor.hpp"
 #include "pirn/fiber/runtime.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
@@ -42,6 +43,7 @@ class runtime_state {
   platform::atomic<std::uint32_t> started{0};
   platform::atomic<int> start_error{0};  ///< why a worker could not set itself up
   std::optional<overflow_handler> overflow;
+  std::optional<turn_monitor> monitor;
 };
 
 /// Aborts with a message in a process that was forked since the runtime began.

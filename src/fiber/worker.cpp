@@ -226,12 +226,16 @@ void provide_stack_slow(worker* w, run_node* node) noexcept { provide_stack(w, n
 
 worker* switch_watched(worker* w, run_node* self, run_node* next, commit* pending, const wait_options* wait) noexcept {
   const exceptions_in_flight own = std::exchange(*w->thread_exceptions, {});
+  const unsigned mutexes = w->leave_mutexes(*static_cast<fiber_control*>(self));
   if (w->traced != 0) {
     trace_suspended(w, self, wait);
     trace_resumed(w, next);
   }
   w = switch_nodes(w, self, next, pending);
   *w->thread_exceptions = own;
+  if (mutexes != 0) {
+    w->hold_mutexes(mutexes);
+  }
   return w;
 }
 

@@ -48,6 +48,10 @@ struct runtime_options {
   std::function<std::unique_ptr<engine>()> make_engine = make_epoll_engine;
   /// A signal that prints all fibers to standard error, as `dump` does, for instance SIGUSR1; 0 for none.
   int dump_signal = 0;
+  /// How long a fiber may keep its worker before that is reported on standard error, with the fiber's backtrace, once
+  /// for each such turn, after at most twice the time; 0 for any time. Else there is a thread more, which looks twice
+  /// in that time and interrupts workers that seem to be kept (SIGURG, as for a dump).
+  platform::duration longest_turn{};
   /// What is told of all that happens to its fibers; see pirn/fiber/trace.hpp. Null costs nothing; with one each switch
   /// takes about 0.1 us more, and a fiber keeps its stack until it is joined.
   tracer trace = {};

@@ -92,6 +92,7 @@ class alignas(64) worker {
   std::unique_ptr<coroutine_runner> coroutines;  ///< null until there are some
   stack_trimmer trimmer;
   exceptions_in_flight* thread_exceptions = nullptr;  ///< of its OS thread
+  unsigned mutexes_held = 0;                          ///< of pthread, by the running fiber; see held_mutexes.cpp
   // -- written by this worker, read by others to find out whether all fibers have ended
   platform::atomic<std::uint64_t> spawned{0};
   platform::atomic<std::uint64_t> ended{0};
@@ -131,6 +132,11 @@ class alignas(64) worker {
       kept->notify();
     }
   }
+
+  /// The running fiber holds so many pthread mutexes.
+  void hold_mutexes(unsigned count) noexcept;
+  /// The running fiber suspends: the next one holds none. Returns how many it held; tells of it if there were any.
+  unsigned leave_mutexes(const fiber_control& self) noexcept;
 
   /// Makes one of its fibers that float ready for any worker. Its own thread only.
   void offer(fiber_control* f) noexcept;
@@ -215,6 +221,7 @@ class alignas(64) worker {
   fiber_control** last_ended_ = ended_.get();
   int switches_per_look_ = 64;
   unsigned switches_given_ = 0;  ///< until the next look; what is missing of them in `switches_left` was made
+  std::uint64_t last_told_ = 0;  ///< fiber that has suspended with a mutex
   bool searching_ = false;       ///< whether it counts as one of `idle_workers` that search
   platform::time_point last_look_;
   platform::time_point last_poll_;

@@ -1,0 +1,110 @@
+// Finds fibers that suspend while they hold a pthread mutex, std::mutex included: whoever wants it next blocks a whole
+// worker, perhaps the one that would have run the fiber again. Only in builds without NDEBUG, on glibc and without
+// sanitizers, which have such functions of their own.
+//
+// The functions below take the place of the C library's in the whole program, and call those. A worker whose fiber has
+// taken a mutex is `watched`: then its next suspension goes by the slow paths, which look here, and no other does.
+#include <cerrno>
+#include <utility>
+
+#include "fiber/runtime_state.hpp"
+#include "stack/backtrace.hpp"
+
+#if !defined(NDEBUG) && defined(__GLIBC__) && !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
+#include <dlfcn.h>
+#include <pthread.h>
+#define PIRN_SEES_MUTEXES 1
+#else
+#define PIRN_SEES_MUTEXES 0
+#endif
+
+namespace pirn::inline PIRN_ABI::detail {
+
+void worker::hold_mutexes(unsigned count) noexcept {
+  mutexes_held = count;
+  exceptions = count != 0 || traced != 0 ? &watched : thread_exceptions;
+  obstacles = stacks.reserved() != 0 ? &fibers_to_start : exceptions;
+}
+
+unsigned worker::leave_mutexes(const fiber_control& self) noexcept {
+  const unsigned held = mutexes_held;
+  if (held == 0) {
+    return 0;
+  }
+  hold_mutexes(0);
+  if (std::exchange(last_told_, self.number()) != self.number()) {
+    static platform::spinlock lock;
+    static backtrace trace;  // too large for a fiber's stack
+    const platform::spin_guard guard(lock);
+    message out(2);
+    out.text("pirn: fiber ").number(self.number()).text(" \"").text(self.name());
+    out.text("\" suspends while it holds a pthread mutex\n");
+    trace.collect(reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)));
+    trace.resolve();
+    trace.print(out);
+    out.flush();
+  }
+  return held;
+}
+
+#if PIRN_SEES_MUTEXES
+
+namespace {
+
+template <class Function>
+Function* next_one(platform::signal_atomic<Function*>& known, const char* name) noexcept {
+  Function* found = known.load(platform::memory_order_acquire);
+  if (found == nullptr) {
+    found = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+    known.store(found, platform::memory_order_release);
+  }
+  return found;
+}
+
+int locked(int result) noexcept {
+  if (worker* const w = current_worker(); w != nullptr && (result == 0 || result == EOWNERDEAD)) {
+    w->hold_mutexes(w->mutexes_held + 1);
+  }
+  return result;
+}
+
+void unlocked() noexcept {
+  if (worker* const w = current_worker(); w != nullptr && w->mutexes_held != 0) {
+    w->hold_mutexes(w->mutexes_held - 1);
+  }
+}
+
+using one_argument = int(pthread_mutex_t*);
+using with_deadline = int(pthread_mutex_t*, const timespec*);
+constinit platform::signal_atomic<one_argument*> next_lock{nullptr};
+constinit platform::signal_atomic<one_argument*> next_try_lock{nullptr};
+constinit platform::signal_atomic<one_argument*> next_unlock{nullptr};
+constinit platform::signal_atomic<with_deadline*> next_timed_lock{nullptr};
+
+}  // namespace
+
+#endif
+
+}  // namespace pirn::inline PIRN_ABI::detail
+
+#if PIRN_SEES_MUTEXES
+
+// Weak, so that a program that is linked statically has those of the C library.
+extern "C" {
+[[gnu::weak]] int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+  return pirn::detail::locked(pirn::detail::next_one(pirn::detail::next_lock, "pthread_mutex_lock")(mutex));
+}
+[[gnu::weak]] int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
+  return pirn::detail::locked(pirn::detail::next_one(pirn::detail::next_try_lock, "pthread_mutex_trylock")(mutex));
+}
+[[gnu::weak]] int pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* deadline) noexcept {
+  return pirn::detail::locked(
+      pirn::detail::next_one(pirn::detail::next_timed_lock, "pthread_mutex_timedlock")(mutex, deadline));
+}
+[[gnu::weak]] int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
+  pirn::detail::unlocked();
+  return pirn::detail::next_one(pirn::detail::next_unlock, "pthread_mutex_unlock")(mutex);
+}
+}
+
+#endif

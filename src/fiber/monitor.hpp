@@ -1,0 +1,51 @@
+// Fibers that keep their workers, and those that suspend while they hold what other threads may want.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "pirn/fiber/detail/worker.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// Where a worker was found by an interrupt: the same again means that no switch was made in between, if it has not
+/// looked around either.
+struct turn {
+  std::uint64_t fiber = 0;  ///< its number; 0 for none
+  unsigned switches_left = 0;
+  friend bool operator==(const turn&, const turn&) = default;
+};
+/// Interrupts the thread of `w` to find out; if what it finds is `last`, which began `lasts` ago, the thread says so on
+/// standard error, with a backtrace. Nothing if it does not answer.
+turn find_turn(const worker& w, const turn& last, platform::duration lasts) noexcept;
+
+/// A thread that looks twice in each `longest_turn` whether the workers have switched. Only of those that have not does
+/// it ask more.
+class turn_monitor {
+ public:
+  turn_monitor(runtime_state& owner, platform::duration longest_turn) noexcept;
+  turn_monitor(const turn_monitor&) = delete;
+  turn_monitor& operator=(const turn_monitor&) = delete;
+
+  [[nodiscard]] std::error_code start() noexcept;
+  /// Only if it was started.
+  void stop() noexcept;
+
+ private:
+  struct record {
+    std::uint64_t progress = 0;  ///< what the worker has counted
+    turn last = {};
+    platform::time_point since = {};
+    bool told = false;
+  };
+  void run() noexcept;
+  void look_at(const worker& w, record& before) noexcept;
+
+  runtime_state& owner_;
+  const platform::duration longest_turn_;
+  std::vector<record> records_;
+  platform::signal_atomic<std::uint32_t> stopping_{0};
+  platform::thread thread_;
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail
