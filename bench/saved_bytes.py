@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
-"""The saved-bytes workload: how many bytes a fiber of threadring keeps at each point where it switches.
-
-    saved_bytes.py IMPLEMENTATION
+"""The saved-bytes workload: how many bytes a fiber of threadring/pirn keeps at each point where it switches.
 
 Kept is what the fiber needs once it is resumed and has in memory: the words of its saved context, and each byte of its
 stack that it will read before anybody writes it: values that the compiler has spilled there, wherever that was done and
@@ -57,42 +55,41 @@ def accesses(log: Path) -> list[tuple[str, int, int, int]]:
 def kept(trace, fibers) -> dict[int, tuple[int, int]]:
     """For each instruction at which fibers switch the most bytes that one has kept there, and that others have read."""
     contexts = {context: (low, high) for low, high, context in fibers}
-    # Who runs at each access, if it is one of them: a switch stores the context of one and loads that of the next.
-    runs, running = [], None
-    for kind, address, _, _ in trace:
+    # Who runs at each access, if it is one of them: a switch stores pc, sp and fp of one and loads those of the next.
+    runs, switches, running = [], set(), None
+    for index, (kind, address, _, _) in enumerate(trace):
         if kind == "L" and address in contexts:
             running = address
         runs.append(running)
-        if kind == "S" and address == running:
+        if address == running and all(other[:2] == ("S", address + 8 * word)
+                                      for word, other in enumerate(trace[index:index + 3])):
+            switches.add(index)
             running = None
+
     most = {}
-    needed = {context: set() for context in contexts}
-    read = {context: set() for context in contexts}
-    spans = sorted((low, high, context) for context, (low, high) in contexts.items())
-
-    def owner(address):
-        return next((context for low, high, context in spans if low <= address < high), None)
-
-    for (kind, address, size, instruction), by in zip(reversed(trace), reversed(runs)):
-        if kind == "S" and address in contexts and address == by:
-            stack, strangers = most.get(instruction, (0, 0))
-            most[instruction] = (max(stack, len(needed[address])), max(strangers, len(read[address] - needed[address])))
+    needed = {context: set() for context in contexts}  # bytes of its stack that the fiber will read
+    read = {context: set() for context in contexts}  # and that others will
+    for index in range(len(trace) - 1, -1, -1):
+        kind, address, size, instruction = trace[index]
+        if index in switches:
+            before = most.get(instruction, (0, 0))
+            now = (len(needed[address]), len(read[address] - needed[address]))
+            most[instruction] = tuple(map(max, before, now))
             continue
-        context = owner(address)
-        if context is None:
+        owner = next((context for context, (low, high) in contexts.items() if low <= address < high), None)
+        if owner is None:
             continue
         span = range(address, address + size)
         if kind in ("S", "M"):
-            needed[context].difference_update(span)
-            read[context].difference_update(span)
+            needed[owner].difference_update(span)
+            read[owner].difference_update(span)
         if kind in ("L", "M"):
-            (needed if by == context else read)[context].update(span)
+            (needed if runs[index] == owner else read)[owner].update(span)
     return most
 
 
 def main() -> int:
-    implementation = sys.argv[1]
-    program = Path(os.environ["PIRN_BENCH_BUILD"]) / "rivals" / "threadring" / implementation
+    program = Path(os.environ["PIRN_BENCH_BUILD"]) / "rivals" / "traced"
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "trace"
         fibers = run(program, log)
@@ -103,7 +100,7 @@ def main() -> int:
         raise RuntimeError("no fiber has switched")
     for number, (instruction, (stack, strangers)) in enumerate(sorted(points.items()), 1):
         print(f"point {number} at {instruction:#x}: {stack} bytes of stack, {strangers} that others read", file=sys.stderr)
-        print(json.dumps({"workload": "saved-bytes", "impl": implementation, "params": {"point": number}, "unit": "B",
+        print(json.dumps({"workload": "saved-bytes", "impl": "pirn", "params": {"point": number}, "unit": "B",
                           "value": CONTEXT_BYTES + stack, "note": "pc, sp, fp and what of the stack is read later"}))
     return 0
 
