@@ -12,6 +12,7 @@
 #include "pirn/fiber/engine.hpp"
 #include "pirn/fiber/scope.hpp"
 #include "pirn/sync/barrier.hpp"
+#include "pirn/sync/biased_mutex.hpp"
 #include "pirn/sync/channel.hpp"
 #include "pirn/sync/latch.hpp"
 #include "pirn/sync/recursive_mutex.hpp"
@@ -123,6 +124,12 @@ TEST(deadlock, of_other_locks) {
                 pirn::runtime rt(looking_soon(1));
                 lock_in_a_ring<pirn::shared_mutex>(rt, 2, 1);
               }).says("cycle of 2\n"));
+  for (const int workers : {1, 2}) {
+    EXPECT_TRUE(in_child([&] {
+                  pirn::runtime rt(looking_soon(static_cast<unsigned>(workers)));
+                  lock_in_a_ring<pirn::biased_mutex>(rt, 3, workers);
+                }).says("cycle of 3\n"));
+  }
   // A writer that wants to read what it has locked.
   EXPECT_TRUE(in_child([] {
                 pirn::runtime rt(looking_soon(1));

@@ -1,7 +1,7 @@
 // A lock that costs the fibers of one worker no atomic operation.
 #pragma once
 
-#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/fiber/detail/owner_mark.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -14,7 +14,7 @@ namespace pirn::inline PIRN_ABI {
 /// context switching", 6.3; the revocation by others is an asymmetric Dekker (Dice, Huang and Yang 2001).
 ///
 /// Unlike a `mutex` it must outlive the return of every unlock. docs/sync.md has its states.
-class biased_mutex {
+class biased_mutex : detail::owner_mark {
  public:
   biased_mutex() noexcept = default;
   biased_mutex(const biased_mutex&) = delete;
@@ -24,21 +24,35 @@ class biased_mutex {
   /// std::lock_guard could not tell.
   PIRN_ALWAYS_INLINE void lock() noexcept {
     if (!lock_at_once()) [[unlikely]] {
-      static_cast<void>(lock_slow({.stoppable = false, .what = "biased mutex", .object = this}));
+      static_cast<void>(
+          lock_slow({.stoppable = false, .from = awaited::holder, .what = "biased mutex", .object = mark()}));
     }
+    mark_owner();
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free one is locked in any case. With
   /// a deadline nobody moves.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
-    if (lock_at_once()) [[likely]] {
-      return {};
+    if (!lock_at_once()) [[unlikely]] {
+      if (const auto locked =
+              lock_slow({.deadline = deadline, .from = awaited::holder, .what = "biased mutex", .object = mark()});
+          !locked) {
+        return locked;
+      }
     }
-    return lock_slow({.deadline = deadline, .what = "biased mutex", .object = this});
+    mark_owner();
+    return {};
   }
   /// Never suspends.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept { return lock_at_once() || try_lock_slow(); }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept {
+    const bool locked = lock_at_once() || try_lock_slow();
+    if (locked) {
+      mark_owner();
+    }
+    return locked;
+  }
   /// The owner only (aborts when nobody owns it), on whatever worker it is now. Does not suspend.
   PIRN_ALWAYS_INLINE void unlock() noexcept {
+    forget_owner();
     const std::uintptr_t here = this_worker();
     const std::uintptr_t bias = bias_.load(platform::memory_order_acquire);
     if (bias == here && flag_.load(platform::memory_order_relaxed) == taken) [[likely]] {
