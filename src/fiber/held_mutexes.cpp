@@ -51,11 +51,14 @@ unsigned worker::leave_mutexes(const fiber_control& self) noexcept {
 
 namespace {
 
-template <class Function>
-Function* next_one(platform::signal_atomic<Function*>& known, const char* name) noexcept {
-  Function* found = known.load(platform::memory_order_acquire);
+using operation = int(pthread_mutex_t*);
+
+/// The C library's function of that name: `linked` in a program that is linked statically, else the next one in the
+/// order in which the loader searches.
+operation* original(platform::signal_atomic<operation*>& known, operation* linked, const char* name) noexcept {
+  operation* found = known.load(platform::memory_order_acquire);
   if (found == nullptr) {
-    found = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+    found = linked != nullptr ? linked : reinterpret_cast<operation*>(dlsym(RTLD_NEXT, name));
     known.store(found, platform::memory_order_release);
   }
   return found;
@@ -74,12 +77,9 @@ void unlocked() noexcept {
   }
 }
 
-using one_argument = int(pthread_mutex_t*);
-using with_deadline = int(pthread_mutex_t*, const timespec*);
-constinit platform::signal_atomic<one_argument*> next_lock{nullptr};
-constinit platform::signal_atomic<one_argument*> next_try_lock{nullptr};
-constinit platform::signal_atomic<one_argument*> next_unlock{nullptr};
-constinit platform::signal_atomic<with_deadline*> next_timed_lock{nullptr};
+constinit platform::signal_atomic<operation*> known_lock{nullptr};
+constinit platform::signal_atomic<operation*> known_try_lock{nullptr};
+constinit platform::signal_atomic<operation*> known_unlock{nullptr};
 
 }  // namespace
 
@@ -89,21 +89,26 @@ constinit platform::signal_atomic<with_deadline*> next_timed_lock{nullptr};
 
 #if PIRN_SEES_MUTEXES
 
-// Weak, so that a program that is linked statically has those of the C library.
 extern "C" {
+
+// The same functions by the names that they have in a static C library.
+[[gnu::weak]] int __pthread_mutex_lock(pthread_mutex_t* mutex) noexcept;
+[[gnu::weak]] int __pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept;
+[[gnu::weak]] int __pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept;
+
+// Weak, since a static C library may bring its own.
 [[gnu::weak]] int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-  return pirn::detail::locked(pirn::detail::next_one(pirn::detail::next_lock, "pthread_mutex_lock")(mutex));
+  using namespace pirn::detail;
+  return locked(original(known_lock, &__pthread_mutex_lock, "pthread_mutex_lock")(mutex));
 }
 [[gnu::weak]] int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
-  return pirn::detail::locked(pirn::detail::next_one(pirn::detail::next_try_lock, "pthread_mutex_trylock")(mutex));
-}
-[[gnu::weak]] int pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* deadline) noexcept {
-  return pirn::detail::locked(
-      pirn::detail::next_one(pirn::detail::next_timed_lock, "pthread_mutex_timedlock")(mutex, deadline));
+  using namespace pirn::detail;
+  return locked(original(known_try_lock, &__pthread_mutex_trylock, "pthread_mutex_trylock")(mutex));
 }
 [[gnu::weak]] int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
-  pirn::detail::unlocked();
-  return pirn::detail::next_one(pirn::detail::next_unlock, "pthread_mutex_unlock")(mutex);
+  using namespace pirn::detail;
+  unlocked();
+  return original(known_unlock, &__pthread_mutex_unlock, "pthread_mutex_unlock")(mutex);
 }
 }
 
