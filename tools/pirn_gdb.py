@@ -25,7 +25,7 @@ SPELLED_ABI = re.compile(r"\b(?:%s)::" % "|".join(ABIS))
 # As in include/pirn/fiber/detail/agent.hpp.
 WAITING_BIT = 1
 DESCRIBED_BIT = 4
-NUMBER_SHIFT = 7
+NUMBER_SHIFT = 8
 JOIN_ENDED, JOIN_FAILED = 3, 5  # of the join word, in control.hpp
 HOME_BITS = 31  # of the word that has a fiber's home, in control.hpp
 FRESH_OFFSET = 8  # of a fresh context's pc in start_frame

@@ -55,6 +55,7 @@ void coroutine_runner::ready(coroutine_agent& who) noexcept {
   } else {
     // Its fibers may be held up, and its worker asleep. Once the lock is free it may end its runtime.
     called_ = true;
+    home_.looked.coroutine_ready.store(true, platform::memory_order_release);
     const std::shared_ptr<engine> kept = home_.io;
     idle_.unlock();
     kept->notify();
@@ -72,6 +73,7 @@ bool coroutine_runner::all_held_up() const noexcept {
 void coroutine_runner::look() noexcept {
   idle_.lock();
   called_ = false;
+  home_.looked.coroutine_ready.store(false, platform::memory_order_relaxed);
   if (first_ == nullptr) {
     if (home_.owner.stopping.load(platform::memory_order_acquire)) {
       idle_.notify_all_and_unlock();  // each that finds nothing ends; who begins a task later gets a new one
@@ -88,6 +90,7 @@ void coroutine_runner::look() noexcept {
 }
 
 void coroutine_runner::resume_all() noexcept {
+  running_fiber(current_worker())->set_serves_coroutines();
   resumer me{running_fiber(current_worker()), nullptr};
   idle_.lock();
   for (unsigned turn = 1;; ++turn) {

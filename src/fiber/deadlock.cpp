@@ -80,7 +80,7 @@ void note_facts(const fiber_control& f, std::uint64_t wait, const wait_options& 
   if (how.from == awaited::children) {
     to = how.object;
   } else if (const fiber_control* const owner = awaited_by(how)) {
-    to_wait = owner->present_wait();
+    to_wait = owner->serves_coroutines() && how.from == awaited::holder ? 0 : owner->present_wait();
     // If it is still the owner, it has been since before its wait; and if `f` still waits, all that was for this wait.
     if (to_wait != 0 && awaited_by(how) == owner && f.present_wait() == wait) {
       to = owner;
@@ -390,7 +390,8 @@ bool deadlock_watch::all_looked(const worker& by) const noexcept {
 deadlock_watch::sleepers deadlock_watch::ask_others(const worker& by) const noexcept {
   sleepers result{verdict::standstill, 0};
   for (const auto& each : owner_.workers) {
-    if (!each->stealable.empty() || !each->looked.thread_waits.load(platform::memory_order_acquire)) {
+    if (!each->stealable.empty() || !each->looked.thread_waits.load(platform::memory_order_acquire) ||
+        each->looked.coroutine_ready.load(platform::memory_order_acquire)) {
       return {verdict::moving, 0};
     }
     if (each.get() == &by) {

@@ -44,7 +44,8 @@ enum class wait_kind : std::uint8_t {
 ///   bit 3     expired: the same as `stopped`, since the deadline of the scope that it is a child of has passed
 ///   bits 4-5  stopped and expired as long as a scope that it opened itself is
 ///   bit 6     child: constant; of a coroutine too
-///   bits 7-   the number of a fiber: constant
+///   bit 7     serves: set once, by itself
+///   bits 8-   the number of a fiber: constant
 class agent {
  public:
   enum class kind : std::uint8_t {
@@ -158,6 +159,12 @@ class agent {
     return identity_.load(platform::memory_order_relaxed) >> number_shift;
   }
 
+  /// It runs coroutines from now on: what one of them holds, another such fiber may let go of.
+  void set_serves_coroutines() noexcept { identity_.fetch_or(serves_bit, platform::memory_order_release); }
+  [[nodiscard]] bool serves_coroutines() const noexcept {
+    return (identity_.load(platform::memory_order_acquire) & serves_bit) != 0;
+  }
+
   /// Whether the cold part of a fiber's block has been written.
   [[nodiscard]] bool described() const noexcept {
     return (identity_.load(platform::memory_order_acquire) & described_bit) != 0;
@@ -192,7 +199,8 @@ class agent {
   static constexpr std::uint64_t scope_expired_bit = 32;
   static constexpr std::uint64_t child_bit = 64;
   static constexpr std::uint64_t stop_bits = stopped_bit | expired_bit | scope_stopped_bit | scope_expired_bit;
-  static constexpr int number_shift = 7;
+  static constexpr std::uint64_t serves_bit = 128;
+  static constexpr int number_shift = 8;
 
   platform::atomic<std::uint64_t> word_{0};
   platform::atomic<std::uint64_t> identity_;

@@ -62,6 +62,8 @@ struct deadlock_look {
   platform::atomic<ballot> vote{ballot::absent};
   /// False once the thread that it runs on in a wait of that was woken.
   platform::atomic<bool> thread_waits{true};
+  /// Whether it was told to look at its coroutines, and has not yet.
+  platform::atomic<bool> coroutine_ready{false};
   platform::atomic<std::uint64_t> fingerprint{0};  ///< of the waits that it has seen
 };
 
