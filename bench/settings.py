@@ -100,7 +100,7 @@ def workers(scale: str) -> list[Setting]:
 
 
 def two_workers(scale: str) -> list[Setting]:
-    """For what costs nothing in a process with one thread."""
+    """For what needs two, or costs nothing in a process with one thread."""
     return [Setting({"WORKERS": 2}, cores=2)]
 
 
@@ -110,10 +110,17 @@ def queue(scale: str) -> list[Setting]:
     return [Setting({"PAIRS": count, "WORKERS": workers}, cores=workers) for workers in (1, 2) for count in pairs]
 
 
+def joined(scale: str) -> list[Setting]:
+    """How many workers share the units; libraries whose units stay on their thread are left out with two."""
+    return [Setting({"WORKERS": count}, cores=count, without=() if count == 1 else ("st", "pth", "boost-fiber"))
+            for count in (1, 2)]
+
+
 SWEEPS = {"ring": ring, "threadring": threadring, "chan": chan, "mutex": workers, "threads": workers,
-          "condvar": workers, "biased": two_workers, "queue": queue, "trim": workers, "aco": aco, "memory": memory}
+          "condvar": workers, "biased": two_workers, "queue": queue, "fib": joined, "sort": joined, "idle": workers,
+          "wake-latency": two_workers, "trim": workers, "aco": aco, "memory": memory}
 # Where --rounds does not say: of those in SWEEPS, and of the others. Memory and state are the same every time.
-SWEPT_ROUNDS, ROUNDS = {"ring": 3, "threadring": 3, "aco": 3, "memory": 1, "saved-bytes": 1, "trim": 3}, 9
+SWEPT_ROUNDS, ROUNDS = {"ring": 3, "threadring": 3, "aco": 3, "memory": 1, "saved-bytes": 1, "trim": 3, "idle": 3}, 9
 
 
 def rounds_text() -> str:

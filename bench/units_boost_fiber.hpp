@@ -43,6 +43,14 @@ struct units {
     }
     work(0);
   }
+
+  template <typename Other, typename Mine>
+  static void both(Other other, Mine mine) {
+    static boost::fibers::pooled_fixedsize_stack stacks(input("STACK"));
+    boost::fibers::fiber unit(std::allocator_arg, stacks, other);
+    mine();
+    unit.join();
+  }
 };
 
 }  // namespace bench

@@ -30,4 +30,16 @@ void together_in_c(std::uint64_t count, Body body, Start start, Join join) {
   }
 }
 
+/// Runs `other()` in what `start` makes and `mine()` here, until `join` has come back.
+template <typename Other, typename Mine, typename Start, typename Join>
+void both_in_c(Other& other, Mine& mine, Start start, Join join) {
+  void* (*const begin)(void*) = [](void* argument) -> void* {
+    (*static_cast<Other*>(argument))();
+    return nullptr;
+  };
+  const auto unit = start(begin, &other);
+  mine();
+  join(unit);
+}
+
 }  // namespace bench

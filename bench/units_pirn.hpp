@@ -51,6 +51,15 @@ struct units {
       each.join();
     }
   }
+
+  /// Runs `other` in a unit of its own, which any worker may run, and `mine` in the caller's, until both have ended.
+  template <typename Other, typename Mine>
+  static void both(Other other, Mine mine) {
+    pirn::fiber unit =
+        input("WORKERS") == 1 ? pirn::spawn(other) : pirn::spawn(other, {.worker = pirn::spawn_options::any_worker});
+    mine();
+    unit.join();
+  }
 };
 
 }  // namespace bench

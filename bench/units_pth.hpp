@@ -57,6 +57,13 @@ struct units {
         count, body, [](auto begin, void* argument) { return pth_spawn(PTH_ATTR_DEFAULT, begin, argument); },
         [](pth_t each) { pth_join(each, nullptr); });
   }
+
+  template <typename Other, typename Mine>
+  static void both(Other other, Mine mine) {
+    both_in_c(
+        other, mine, [](auto begin, void* argument) { return pth_spawn(PTH_ATTR_DEFAULT, begin, argument); },
+        [](pth_t each) { pth_join(each, nullptr); });
+  }
 };
 
 }  // namespace bench

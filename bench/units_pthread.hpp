@@ -31,6 +31,12 @@ struct units {
       all.emplace_back([&body, i] { body(i); });
     }
   }
+
+  template <typename Other, typename Mine>
+  static void both(Other other, Mine mine) {
+    const std::jthread unit(other);
+    mine();
+  }
 };
 
 }  // namespace bench

@@ -63,6 +63,16 @@ struct units {
         },
         [](st_thread_t each) { st_thread_join(each, nullptr); });
   }
+
+  template <typename Other, typename Mine>
+  static void both(Other other, Mine mine) {
+    both_in_c(
+        other, mine,
+        [](auto begin, void* argument) {
+          return st_thread_create(begin, argument, 1, static_cast<int>(input("STACK")));
+        },
+        [](st_thread_t each) { st_thread_join(each, nullptr); });
+  }
 };
 
 }  // namespace bench
