@@ -116,11 +116,24 @@ def joined(scale: str) -> list[Setting]:
             for count in (1, 2)]
 
 
+def forks(name: str = "", quick: int = 0, full: int = 0):
+    """How many workers share the work, and the input that says how much it is."""
+
+    def of_scale(scale: str) -> list[Setting]:
+        work = {name: quick if scale == "quick" else full} if name else {}
+        return [Setting({"WORKERS": count, **work}, cores=count, without=("serial",) if count != 1 else ())
+                for count in (1, 2)]
+
+    return of_scale
+
+
 SWEEPS = {"ring": ring, "threadring": threadring, "chan": chan, "mutex": workers, "threads": workers,
           "condvar": workers, "biased": two_workers, "queue": queue, "fib": joined, "sort": joined, "idle": workers,
-          "wake-latency": two_workers, "trim": workers, "aco": aco, "memory": memory}
+          "wake-latency": two_workers, "trim": workers, "fib40": forks("FIB", 27, 40), "skynet": forks(),
+          "nqueens": forks("QUEENS", 9, 12), "matmul": forks("MATRIX", 256, 1024), "aco": aco, "memory": memory}
 # Where --rounds does not say: of those in SWEEPS, and of the others. Memory and state are the same every time.
-SWEPT_ROUNDS, ROUNDS = {"ring": 3, "threadring": 3, "aco": 3, "memory": 1, "saved-bytes": 1, "trim": 3, "idle": 3}, 9
+SWEPT_ROUNDS, ROUNDS = {"ring": 3, "threadring": 3, "aco": 3, "memory": 1, "saved-bytes": 1, "trim": 3, "idle": 3,
+                        "fib40": 1, "matmul": 3}, 9
 
 
 def rounds_text() -> str:

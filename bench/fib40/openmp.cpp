@@ -1,0 +1,5 @@
+// OpenMP's tasks.
+#include "../forks_openmp.hpp"
+#include "fib40.hpp"
+
+int main() { bench::forks::run(bench::fib_row<bench::forks>); }
