@@ -85,7 +85,10 @@ class Fiber:
         self.name = ""
         if identity & DESCRIBED_BIT:
             cold = gdb.lookup_type(worker.namespace + "::fiber_cold_part")
-            self.name = text_at(gdb.Value(self.top - cold.sizeof).cast(cold.pointer())["name"].address)
+            part = gdb.Value(self.top - cold.sizeof).cast(cold.pointer()).dereference()
+            self.name = text_at(part["name"].address)
+            if address_of(part["base"]):  # it runs on another stack than its own, because of a fork2
+                self.limit, self.top = (address_of(part["base"][name]) for name in ("limit_", "top_"))
         self.thread = None  # the one that runs it now
 
     def holds(self, address):

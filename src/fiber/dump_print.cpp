@@ -179,8 +179,8 @@ void print_fiber(message& out, const fiber_control& f, bool on_cpu) noexcept {
     out.text(f.fresh() ? "not started" : "ready");
   }
   if (f.memory) {
-    out.text(", stack ").number(f.memory.size()).text(" bytes, ");
-    out.number(high_water(f.memory)).text(" touched\n");
+    out.text(", stack ").number(f.runs_on().size()).text(" bytes, ");
+    out.number(high_water(f.runs_on())).text(" touched\n");
   } else {
     out.text(", no stack yet\n");
   }
@@ -237,10 +237,13 @@ void print_fibers_held(const worker& w, bool alone, message& out, const void* si
   // What others may take away, and run, while it is looked at.
   const auto may_go = [&](const fiber_control& f) { return !alone && f.floats(); };
   block_chunk::for_each(w, [&](const fiber_control& f) {
-    if (!may_go(f) && f.memory.contains(reinterpret_cast<const void*>(at))) {
+    if (!may_go(f) && f.runs_on().contains(reinterpret_cast<const void*>(at))) {
       on_cpu = &f;
     }
   });
+  if (on_cpu == nullptr && w.forks.open.on_stack(reinterpret_cast<const void*>(at))) {
+    on_cpu = w.forks.open.caller();
+  }
   if (on_cpu == nullptr && w.queue.running() != w.queue.scheduler()) {
     // Its sp is nowhere: it has run off its stack, or is about to be resumed. Either way what is saved may be old.
     on_cpu = running_fiber(&w);
@@ -266,6 +269,7 @@ void print_fibers_held(const worker& w, bool alone, message& out, const void* si
 void print_fibers(worker& w, message& out, const void* signal_context) noexcept {
   {
     const stealable_queue::hold held(w.stealable);
+    const fork_deque::hold open_held(w.forks.open);
     print_fibers_held(w, held.alone(), out, signal_context);
   }
   if (!w.stealable.empty()) {  // thieves have left it alone meanwhile

@@ -84,6 +84,10 @@ void settle(arch::word pending) noexcept {
 
 std::uintptr_t end_described(worker* w, fiber_control* self, std::uintptr_t outcome) noexcept {
   self->end_cold();
+  w = current_worker();  // it may have suspended
+  if (w->forking()) {
+    w->stop_forking();
+  }
   if (w->traced != 0) {
     trace_ended(w, self);
   }

@@ -22,8 +22,7 @@ namespace pirn::inline PIRN_ABI::detail {
 
 void worker::hold_mutexes(unsigned count) noexcept {
   mutexes_held = count;
-  exceptions = count != 0 || traced != 0 ? &watched : thread_exceptions;
-  obstacles = stacks.reserved() != 0 ? &fibers_to_start : exceptions;
+  watch();
 }
 
 unsigned worker::leave_mutexes(const fiber_control& self) noexcept {

@@ -49,6 +49,7 @@ bool idle_workers::wake_one() noexcept {
 bool idle_workers::wake_sleeper() noexcept {
   for (unsigned who = sleeper(); who != nobody; who = sleeper()) {
     if ((asleep_[who / bits].fetch_and(~bit(who), platform::memory_order_seq_cst) & bit(who)) != 0) {
+      sleepers_.fetch_sub(1, platform::memory_order_seq_cst);
       engines_[who]->notify();
       return true;
     }
@@ -65,6 +66,7 @@ bool idle_workers::try_search() noexcept {
 }
 
 void idle_workers::announce(unsigned worker, bool searching) noexcept {
+  sleepers_.fetch_add(1, platform::memory_order_seq_cst);
   asleep_[worker / bits].fetch_or(bit(worker), platform::memory_order_seq_cst);
   if (searching) {
     end_search();
@@ -72,7 +74,11 @@ void idle_workers::announce(unsigned worker, bool searching) noexcept {
 }
 
 bool idle_workers::retract(unsigned worker) noexcept {
-  return (asleep_[worker / bits].fetch_and(~bit(worker), platform::memory_order_seq_cst) & bit(worker)) == 0;
+  if ((asleep_[worker / bits].fetch_and(~bit(worker), platform::memory_order_seq_cst) & bit(worker)) == 0) {
+    return true;
+  }
+  sleepers_.fetch_sub(1, platform::memory_order_seq_cst);
+  return false;
 }
 
 }  // namespace pirn::inline PIRN_ABI::detail

@@ -40,10 +40,13 @@ std::size_t describe_fiber(const void* limit, const void* /*top*/, const void* /
     return 0;
   }
   const run_node* const node = w->queue.running();
-  if (node == w->queue.scheduler() || static_cast<const fiber_control*>(node)->memory.limit() != limit) {
+  if (node == w->queue.scheduler()) {
     return 0;
   }
   const auto* const f = static_cast<const fiber_control*>(node);
+  if (f->runs_on().limit() != limit && !w->forks.open.on_stack(limit)) {
+    return 0;
+  }
   const int length =
       std::snprintf(buffer, size, "fiber %llu \"%s\"", static_cast<unsigned long long>(f->number()), f->name());
   return length < 0 ? 0 : std::min(static_cast<std::size_t>(length), size);

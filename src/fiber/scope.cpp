@@ -37,6 +37,11 @@ detail::runtime_state* runtime_of_caller() {
   return &here->owner;
 }
 
+/// Never the caller's own for those that begin at once: `spawn` looks at that first.
+int worker_for_children(const scope_options& how) noexcept {
+  return how.migratable ? spawn_options::any_worker : how.worker;
+}
+
 }  // namespace
 
 std::vector<std::exception_ptr> attached_failures() { return attached_to(std::current_exception()); }
@@ -97,12 +102,18 @@ void child_control::body_ended() noexcept {
 }  // namespace detail
 
 scope::scope(const scope_options& how)
-    : opener_(detail::current_agent()), runtime_(runtime_of_caller()), worker_(how.worker) {
+    : opener_(detail::current_agent()),
+      runtime_(runtime_of_caller()),
+      worker_(worker_for_children(how)),
+      migratable_(how.migratable) {
   open(how);
 }
 
 scope::scope(runtime& where, const scope_options& how)
-    : opener_(detail::current_agent()), runtime_(where.state_.get()), worker_(how.worker) {
+    : opener_(detail::current_agent()),
+      runtime_(where.state_.get()),
+      worker_(worker_for_children(how)),
+      migratable_(how.migratable) {
   open(how);
   if (opener_.what() == detail::agent::kind::thread && how.deadline == deadline_ && deadline_ != platform::never) {
     try {
@@ -121,12 +132,23 @@ scope::scope(runtime& where, const scope_options& how)
 }
 
 scope::scope(scope& outer, std::size_t wake_at)
-    : opener_(outer.opener_), runtime_(outer.runtime_), worker_(outer.worker_), wake_at_(wake_at) {
+    : opener_(outer.opener_),
+      runtime_(outer.runtime_),
+      worker_(outer.worker_),
+      migratable_(outer.migratable_),
+      wake_at_(wake_at) {
   outer.check_opener();
   open({});
 }
 
 void scope::open(const scope_options& how) {
+  if (how.migratable) {
+    const detail::worker* const here = detail::current_worker();
+    if (here == nullptr || &here->owner != runtime_ || !detail::running_fiber(here)->migratable()) {
+      throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
+                              "pirn: a migratable scope of a fiber that is not");
+    }
+  }
   detail::surroundings& here = detail::surroundings_of(opener_);
   outer_ = here.innermost;
   nested_ = outer_ != nullptr && &outer_->opener_ == &opener_;

@@ -49,7 +49,7 @@ void worker::take_share() noexcept {
 
 bool runtime_state::has_stealable() const noexcept {
   for (const auto& each : workers) {
-    if (each->stealable.worth_a_look()) {
+    if (each->stealable.worth_a_look() || each->forks.open.worth_a_look()) {
       return true;
     }
   }
@@ -109,7 +109,8 @@ bool worker::find_work() noexcept {
     const std::size_t start = random_.next() % all;
     for (std::size_t i = 0; i < all; ++i) {
       worker& victim = *owner.workers[(start + i) % all];
-      if (&victim != this && victim.stealable.worth_a_look() && steal_from(victim)) {
+      if (&victim != this && ((victim.forks.open.worth_a_look() && steal_continuation(victim)) ||
+                              (victim.stealable.worth_a_look() && steal_from(victim)))) {
         return true;
       }
     }
@@ -124,6 +125,7 @@ bool worker::find_work() noexcept {
 }
 
 void worker::park() noexcept {
+  give_fork_stacks_back();
   idle->announce(index, searching_);
   searching_ = false;
   bool found = false;

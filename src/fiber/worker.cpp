@@ -44,10 +44,19 @@ worker::worker(runtime_state& state, unsigned number)
       owner(state),
       index(number),
       traced(state.options.trace ? fiber_control::traced_bit : 0) {
+  forks.wake = &idle->sleepers();
   idle->introduce(index, io);
 }
 
-worker::~worker() { io->retire(); }
+worker::~worker() {
+  give_fork_stacks_back();
+  io->retire();
+}
+
+void worker::watch() noexcept {
+  exceptions = mutexes_held != 0 || traced != 0 || forking() ? &watched : thread_exceptions;
+  obstacles = stacks.reserved() != 0 ? &fibers_to_start : exceptions;
+}
 
 void worker::reserve_ids() noexcept {
   next_id = ids_reserved.fetch_add(ids_at_a_time, platform::memory_order_relaxed);
@@ -225,6 +234,9 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
 void provide_stack_slow(worker* w, run_node* node) noexcept { provide_stack(w, node); }
 
 worker* switch_watched(worker* w, run_node* self, run_node* next, commit* pending, const wait_options* wait) noexcept {
+  if (w->forking()) {
+    w->stop_forking();
+  }
   const exceptions_in_flight own = std::exchange(*w->thread_exceptions, {});
   const unsigned mutexes = w->leave_mutexes(*static_cast<fiber_control*>(self));
   if (w->traced != 0) {

@@ -66,10 +66,10 @@ class sanitizer_state {
     }
   }
   void destroy() noexcept {
+    forget_fake_stack();
     if (size_ == 0) {
       return;
     }
-    forget_fake_stack();
     __lsan_unregister_root_region(limit_, size_);
     if (!adopted_) {
       free_fake_stack();

@@ -123,10 +123,11 @@ PIRN_ALWAYS_INLINE std::uintptr_t await_neighbour(worker* here, fiber_control* f
 /// The last switch of a fiber; does not return. Inlined into its entry function, so that no call is left without its
 /// return: the processor predicts the returns of whoever runs next.
 PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
-  worker* const w = current_worker();
+  worker* w = current_worker();
   fiber_control* const self = running_fiber(w);
   if (self->described()) [[unlikely]] {
     outcome = end_described(w, self, outcome);
+    w = current_worker();  // it may have suspended
   }
   w->count(w->ended);
   arch::word pending = 0;
@@ -166,6 +167,14 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
   arch::switch_last(next->state, by, pending);
 }
 
+/// Whether the calling fiber of `here` may leave its continuation to others while a child runs.
+bool may_begin_early_child(const worker* here) noexcept;
+/// Runs the child in place of the calling fiber, whose continuation anybody may take meanwhile; returns, perhaps on
+/// another worker, when it was taken, or the child has ended or suspended.
+void begin_early_child(worker* here, early_child_control* child) noexcept;
+/// As `finish` for such a child: goes on with its parent if nobody has taken that.
+[[noreturn]] void finish_early_child() noexcept;
+
 /// A callable that is too large for a control block, on the heap.
 template <class F>
 struct boxed {
@@ -185,7 +194,12 @@ struct fiber_block : Control {
     run_node* const self = reinterpret_cast<worker*>(by)->queue.running();
     self->sanitizer.arrive();
     arrive(by, pending);
-    finish(static_cast<fiber_block*>(self)->execute());
+    const std::uintptr_t outcome = static_cast<fiber_block*>(self)->execute();
+    if constexpr (std::is_same_v<Control, early_child_control>) {
+      finish_early_child();
+    } else {
+      finish(outcome);
+    }
   }
 
  private:
@@ -212,6 +226,7 @@ inline constexpr std::size_t least_stack_bytes = sizeof(fiber_cold_part) + 2048;
 /// What is special about the fibers of a scope is done by another one of these.
 struct by_itself {
   using control = fiber_control;
+  static constexpr bool begins_at_once = false;
   /// Runs before the fiber is made ready.
   PIRN_ALWAYS_INLINE void adopt(fiber_control*) const noexcept {}
 };
@@ -304,7 +319,9 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, 
   if (to->traced != 0) [[unlikely]] {
     trace_spawned(f);
   }
-  if (to == here && moves == mobility::pinned && !high) {
+  if constexpr (Kind::begins_at_once) {
+    begin_early_child(here, f);
+  } else if (to == here && moves == mobility::pinned && !high) {
     launch_here(here, f);
   } else {
     launch_slow(here, to, f);

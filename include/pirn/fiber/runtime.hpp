@@ -74,8 +74,8 @@ struct runtime_statistics {
 struct worker_statistics {
   std::uint64_t spawned = 0;   ///< fibers that its fibers have spawned
   std::uint64_t ended = 0;     ///< fibers that have ended on it
-  std::uint64_t thefts = 0;    ///< times that it took fibers from another worker
-  std::uint64_t stolen = 0;    ///< fibers that it took so
+  std::uint64_t thefts = 0;    ///< times that it took fibers or a continuation from another worker
+  std::uint64_t stolen = 0;    ///< fibers that it took so, and continuations
   std::uint64_t parks = 0;     ///< times that it had nothing to do and slept
   std::uint64_t wakes = 0;     ///< times that it woke another worker to steal
   std::uint64_t trimmed = 0;   ///< stacks of suspended fibers that it has trimmed

@@ -23,8 +23,14 @@ struct scope_options {
   platform::time_point deadline = platform::never;
   /// A stop that is requested through this token stops the scope.
   stop_token stop = {};
-  /// Where children run that are not spawned otherwise; as in `spawn_options`.
+  /// Where children run that are not spawned otherwise; as in `spawn_options`. With `any_worker` they are queued, and
+  /// other workers may take them before they have begun.
   int worker = spawn_options::current_worker;
+  /// Children begin at once, in place of who spawns them, whose continuation others may take meanwhile: `spawn` is a
+  /// suspension point then. They are migratable, and so must be who opens the scope, a fiber of the runtime that they
+  /// belong to; `worker` is not used. Spawned by a fiber that is not migratable, or that has a scope with a deadline
+  /// open, they are queued instead, as with `any_worker`.
+  bool migratable = false;
 };
 
 /// The results of `scope::all` and others: void counts as std::monostate, a reference as a reference.
@@ -148,7 +154,8 @@ class contest {
 /// scope's fibers may spawn; any thread or fiber may request a stop.
 class scope : detail::stop_link {
  public:
-  /// On a fiber: children belong to its runtime. Throws std::system_error (operation_not_permitted) on a plain thread.
+  /// On a fiber: children belong to its runtime. Throws std::system_error (operation_not_permitted) on a plain thread,
+  /// and if it is to be migratable on a fiber that is not.
   explicit scope(const scope_options& how = {});
   /// On a plain thread, or on a fiber of any runtime: children belong to `where`, which outlives the scope. For a plain
   /// thread a scope with a deadline spawns a fiber that keeps it; throws std::system_error if that fails.
@@ -165,6 +172,8 @@ class scope : detail::stop_link {
     detail::worker* const here = detail::current_worker();
     if (here != nullptr && &here->owner == runtime_ && worker_ == spawn_options::current_worker) [[likely]] {
       detail::launch_plain(here, std::forward<F>(body), adoption{this});
+    } else if (migratable_) {
+      spawn_early(std::forward<F>(body));
     } else {
       spawn(std::forward<F>(body), {.worker = worker_});
     }
@@ -261,13 +270,19 @@ class scope : detail::stop_link {
 
  private:
   friend detail::child_control;
+  friend detail::branch_control;
   enum class decided_by : bool { end, success };
 
   /// How the fibers of a scope are made.
   struct adoption {
     using control = detail::child_control;
+    static constexpr bool begins_at_once = false;
     scope* to;
     void adopt(control* child) const noexcept { to->adopt(*child); }
+  };
+  struct early_adoption : adoption {
+    using control = detail::early_child_control;
+    static constexpr bool begins_at_once = true;
   };
   struct stopper {
     scope* target;
@@ -291,6 +306,19 @@ class scope : detail::stop_link {
   void wait_for(std::size_t left) noexcept;
   void check_opener() const noexcept;
 
+  template <class F>
+  void spawn_early(F&& body) {
+    const spawn_options how{.worker = spawn_options::any_worker, .migratable = true};
+    const detail::worker* const here = detail::current_worker();
+    if (here == nullptr || &here->owner != runtime_ || !detail::may_begin_early_child(here)) {
+      spawn(std::forward<F>(body), how);
+      return;
+    }
+    std::error_code error;
+    if (detail::launch(*runtime_, std::forward<F>(body), how, error, early_adoption{{this}}) == nullptr) {
+      detail::throw_no_fiber(error);
+    }
+  }
   template <class Place, class F>
   void spawn_into(Place& place, F&& f) {
     spawn([&place, given = std::addressof(f)] { place.fill(std::forward<F>(*given)); });
@@ -332,6 +360,7 @@ class scope : detail::stop_link {
   scope* outer_ = nullptr;
   bool nested_ = false;  ///< the opener has opened the outer one too
   int worker_;
+  bool migratable_;
   std::size_t wake_at_ = 0;
   platform::time_point deadline_;
   detail::stop_list stops_;

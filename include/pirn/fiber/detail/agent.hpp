@@ -142,6 +142,10 @@ class agent {
   [[nodiscard]] std::uint64_t epoch() const noexcept {
     return word_.load(platform::memory_order_relaxed) >> epoch_shift;
   }
+  /// The same as far as it is for good.
+  [[nodiscard]] wake_reason own_stop_reason() const noexcept {
+    return reason_of(identity_.load(platform::memory_order_acquire) & (stopped_bit | expired_bit));
+  }
   /// Why the last wait ended.
   [[nodiscard]] wake_reason reason() const noexcept {
     return static_cast<wake_reason>((word_.load(platform::memory_order_acquire) >> reason_shift) & 3);

@@ -50,6 +50,7 @@ enum join_state : std::uintptr_t {
   join_ended = 3,       ///< has ended and is switched out; the handle frees the stack
   join_ended_cold = 4,  ///< the same, and there is a cold part to destroy
   join_failed = 5,      ///< the same, and its exception is kept there
+  join_branch = 6,      ///< is a `branch_control`, for good
 };
 PIRN_ALWAYS_INLINE bool has_ended(std::uintptr_t join_word) noexcept {
   return join_word >= join_ended && join_word <= join_failed;
@@ -85,10 +86,13 @@ struct alignas(16) fiber_cold_part {
   char name[name_capacity] = {};  ///< zero-terminated; longer names are cut
   std::exception_ptr failure;
   fiber_stop_link stop;
-  stop_list scopes;  ///< the outermost of those that it has open
+  stop_list scopes;  ///< the outermost of those that it has open, and branches
   local_table* locals = nullptr;
   surroundings around;               ///< of a fiber that is no child
   platform::time_point ready_since;  ///< of one that is traced; by who makes it ready
+  /// Where it runs if that is not its own stack: that of the innermost fork2 whose continuation was taken, or, of a
+  /// branch, the one that it was taken on. Further in are only stacks of forks that are open on its worker.
+  const stack* base = nullptr;
 };
 
 struct fiber_control : run_node, agent {
@@ -208,6 +212,11 @@ struct fiber_control : run_node, agent {
       set_described();
     }
     return *cold_place();
+  }
+  /// The stack that it runs on, or one further in.
+  [[nodiscard]] const stack& runs_on() const noexcept {
+    const stack* const elsewhere = described() ? cold_place()->base : nullptr;
+    return elsewhere != nullptr ? *elsewhere : memory;
   }
   /// The name, empty if it has none.
   [[nodiscard]] const char* name() const noexcept { return described() ? cold_place()->name : ""; }

@@ -32,6 +32,10 @@ class idle_workers {
   [[nodiscard]] bool work_expected() const noexcept { return expected_.load(platform::memory_order_seq_cst); }
   /// After work was queued that any worker may take: wakes one that sleeps unless one is searching. True if it did.
   bool wake_one() noexcept;
+  /// A word that is zero only if no worker sleeps, to whom a light fence costs nothing.
+  [[nodiscard]] const platform::atomic<std::uint32_t>& sleepers() const noexcept {
+    return platform::fences_are_asymmetric() ? sleepers_ : some_;
+  }
   /// Whether some worker sleeps or searches. A hint.
   [[nodiscard]] bool any() const noexcept;
 
@@ -60,6 +64,9 @@ class idle_workers {
   /// Workers that look for work of others, and those that are being woken to do so.
   alignas(64) platform::atomic<std::uint32_t> searching_{0};
   platform::atomic<bool> expected_{false};
+  /// How many bits of `asleep_` are set, or are about to be: read by every fork, written when workers fall asleep.
+  alignas(64) platform::atomic<std::uint32_t> sleepers_{0};
+  static constexpr platform::atomic<std::uint32_t> some_{1};
   std::vector<platform::atomic<std::uint64_t>> asleep_;  ///< a bit for each worker; cleared by who wakes it, or itself
   std::vector<std::shared_ptr<engine>> engines_;
 };

@@ -105,6 +105,11 @@ class run_queue {
     }
     return leave_slow();
   }
+  /// The running node leaves the ring and `node` runs in its place.
+  void become(run_node* node) noexcept {
+    replace(running_, node);
+    run_marked(node);
+  }
   /// The running node leaves the ring and the scheduler runs.
   run_node* leave_to_scheduler() noexcept {
     replace(running_, &scheduler_);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "pirn/fiber/detail/block_cache.hpp"
+#include "pirn/fiber/detail/fork_deque.hpp"
 #include "pirn/fiber/detail/frame_cache.hpp"
 #include "pirn/fiber/detail/idle_workers.hpp"
 #include "pirn/fiber/detail/stack_trimmer.hpp"
@@ -101,6 +102,8 @@ class alignas(64) worker {
   platform::atomic<int> thread_id{0};  ///< the kernel's, while the thread runs; for dumps and debuggers
   worker_counters counters;
   deadlock_look looked;
+  // -- written and read by this worker's thread, but for the thieves' part
+  fork_state forks;
   // -- shared
   alignas(64) inbox incoming;
   alignas(64) stealable_queue stealable;
@@ -135,6 +138,8 @@ class alignas(64) worker {
     }
   }
 
+  /// Makes the running fiber's suspensions go by the slow paths, or no longer, as it is to be.
+  void watch() noexcept;
   /// The running fiber holds so many pthread mutexes.
   void hold_mutexes(unsigned count) noexcept;
   /// The running fiber suspends: the next one holds none. Returns how many it held; tells of it if there were any.
@@ -164,6 +169,20 @@ class alignas(64) worker {
       obstacles = exceptions;
     }
   }
+
+  /// Whether the running fiber may have continuations open.
+  [[nodiscard]] bool forking() const noexcept { return forks.around != nullptr; }
+  /// From here on the running fiber may: makes it ready to, and room for one more.
+  void start_forking(fiber_control& self) noexcept;
+  /// No more: `self` is about to leave. Makes what it has open ready for any worker.
+  void stop_forking() noexcept;
+  /// Makes branches of all continuations that are open, ready for any worker.
+  void give_continuations_away() noexcept;
+  /// After a continuation was laid open while others sleep.
+  void wake_for_continuation() noexcept;
+  /// Those that are kept for first halves.
+  void give_fork_stacks_back() noexcept;
+
   /// Counts a switch. True when it is time for the scheduler to have a look. (This form is one instruction on memory
   /// and a jump on its carry.)
   [[nodiscard]] PIRN_ALWAYS_INLINE bool spend_switch() noexcept {
@@ -204,6 +223,7 @@ class alignas(64) worker {
   /// Takes fibers that float from other workers. True if it may have something to do now.
   bool find_work() noexcept;
   bool steal_from(worker& victim) noexcept;
+  bool steal_continuation(worker& victim) noexcept;
   void stop_searching() noexcept;
   /// Sleeps until there may be something to do.
   void park() noexcept;

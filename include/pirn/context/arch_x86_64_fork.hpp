@@ -1,0 +1,110 @@
+// A call on another stack whose continuation somebody else may resume: x86-64 only, as fibers are. The contract and the
+// stack pictures are in arch.hpp, the facts that shape the code in arch_x86_64.hpp.
+//
+//   fork_root   prepares a stack, for any number of times
+//   fork_into   suspends the caller into memory and enters a constant function on such a stack; the caller may be
+//               resumed by `switch_to`, or by
+//   fork_back   the last switch of that function, with the caller's sp from the register in which it came
+//
+// The sp goes both ways, since each of the two is the better one for somebody: who takes the continuation finds it in
+// memory. The function on the other stack keeps it in a register, which survives its calls; read from memory it would
+// be known only after two loads, the first of which gives their address, and all that is on the stack waits for sp.
+#pragma once
+
+#include "pirn/context/arch.hpp"
+
+// Where the entry function finds what it receives, in the registers of the two conventions.
+#if defined(PIRN_HAS_NONE)
+#define PIRN_FORK_SP "%%r14"
+#define PIRN_FORK_WORDS "=&r"(message0), "=&r"(message1), "+r"(argument0), "+r"(argument1)
+#define PIRN_FORK_CLOBBERS "rdx",
+#else
+#define PIRN_FORK_SP "%%rdx"
+#define PIRN_FORK_WORDS "+r"(message0), "+r"(message1)
+#define PIRN_FORK_CLOBBERS "rdx", "r12", "r13",
+#endif
+
+namespace pirn::inline PIRN_ABI::arch {
+
+/// An entry function for `fork_into`: receives the two words and the caller's sp; must not return. PIRN_NONE is part of
+/// its type, so that it need not save registers for nobody.
+typedef void(PIRN_NONE* fork_entry)(word first, word second, void* sp);
+
+namespace detail {
+/// As `land` of arch_common.hpp.
+template <fork_entry entry>
+__attribute__((visibility("hidden"))) PIRN_NONE void land_fork(word first, word second, void* sp) {
+  entry(first, second, sp);
+}
+}  // namespace detail
+
+/// Puts the root frame onto a stack; returns what `fork_into` wants.
+PIRN_ALWAYS_INLINE void* fork_root(void* top) noexcept { return detail::plant_root(top); }
+
+/// Suspends the caller into `from` and enters the function on a stack that was prepared. On return the words are what
+/// the side that resumed us sent.
+template <fork_entry entry>
+PIRN_SWITCH_INLINE void fork_into(context& from, void* root, word& first, word& second) noexcept {
+  const detail::fp_words fp_control;
+  context* const out = &from;
+  const word sent0 = first, sent1 = second;
+#if defined(PIRN_HAS_NONE)
+  register word message0 asm("rdi");
+  register word message1 asm("rsi");
+  register word argument0 asm("r12") = sent0;
+  register word argument1 asm("r13") = sent1;
+#else
+  register word message0 asm("rdi") = sent0;
+  register word message1 asm("rsi") = sent1;
+#endif
+  register context* state asm("r9") = out;
+  register void* fresh asm("r10") = root;
+  asm volatile(
+      "leaq 1f(%%rip), %%rax\n\t"
+      "movq %%rsp, " PIRN_FORK_SP "\n\t"
+      "movq %%rax, " PIRN_CONTEXT_PC "(%%r9)\n\t"
+      "movq %%rsp, " PIRN_CONTEXT_SP "(%%r9)\n\t"
+      "movq %%rbp, " PIRN_CONTEXT_FP "(%%r9)\n\t"
+      // From here to the jump the caller is the root frame, to which the word at r10 returns.
+      PIRN_CFI(".cfi_remember_state")
+      PIRN_CFI(".cfi_def_cfa r10, 8")
+      PIRN_CFI(".cfi_offset rip, -8")
+      "movq %%r10, %%rsp\n\t"
+      "xorl %%ebp, %%ebp\n\t"
+      "jmp %P[landing]\n\t"
+      PIRN_CFI(".cfi_restore_state")
+      "nop\n"
+      "1:\n\t" PIRN_LANDING
+      : PIRN_FORK_WORDS, "+r"(state), "+r"(fresh)
+      : [landing] "i"(&detail::land_fork<entry>)
+      : "rax", "rbx", "rcx", "r8", "r11", PIRN_FORK_CLOBBERS "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
+  const word received0 = message0, received1 = message1;
+  first = received0;
+  second = received1;
+  fp_control.restore();
+}
+
+/// The last switch of a context that was entered by `fork_into`, to the caller, which was suspended into `to` with this
+/// sp: its stack is free as soon as the caller runs.
+[[noreturn]] PIRN_ALWAYS_INLINE void fork_back(const context& to, void* to_sp, word first, word second) noexcept {
+  register word message0 asm("rdi") = first;
+  register word message1 asm("rsi") = second;
+  register const context* in asm("rcx") = &to;
+  register void* sp asm("r9") = to_sp;
+  asm volatile(
+      // From here to the jump the caller's frame is that of `to`: CFA = r9, return address at rcx + 0, rbp at rcx + 16.
+      PIRN_CFI(".cfi_remember_state")
+      PIRN_CFI(".cfi_def_cfa r9, 0")
+      PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x72, 0x00")
+      PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x72, 0x10")
+      "movq %%r9, %%rsp\n\t"
+      "movq " PIRN_CONTEXT_FP "(%%rcx), %%rbp\n\t"
+      "jmpq *" PIRN_CONTEXT_PC "(%%rcx)\n\t"
+      PIRN_CFI(".cfi_restore_state")
+      :
+      : "r"(message0), "r"(message1), "r"(in), "r"(sp)
+      : "memory");
+  __builtin_unreachable();
+}
+
+}  // namespace pirn::inline PIRN_ABI::arch

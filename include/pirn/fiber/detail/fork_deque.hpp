@@ -1,0 +1,225 @@
+// What a worker knows of the calls of `fork2` that are under way on it: whose continuation anybody may take.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "pirn/context/arch_x86_64_fork.hpp"
+#include "pirn/fiber/detail/control.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+struct fork_point;
+struct branch_control;
+
+/// A stack that is ready for the first half of a `fork2`. Lies on it, below the place of a cold part.
+struct alignas(16) fork_stack {
+  /// Of a stack that is large enough for a fiber.
+  static fork_stack* make(const stack& memory) noexcept {
+    char* const below_cold = static_cast<char*>(memory.top()) - sizeof(fiber_cold_part);
+    auto* const made = ::new (static_cast<void*>(below_cold - sizeof(fork_stack))) fork_stack{memory};
+    arch::fork_root(made);
+    return made;
+  }
+  /// For `arch::fork_into`.
+  [[nodiscard]] PIRN_ALWAYS_INLINE void* root() noexcept { return reinterpret_cast<char*>(this) - arch::root_size; }
+
+  stack memory;
+};
+
+/// A call of `fork2`, from the moment when its first half begins; on the stack of the caller. Also a child of a scope
+/// that was begun at once: then the continuation needs no branch, for the child is a fiber of its own.
+struct fork_point {
+  PIRN_ALWAYS_INLINE fork_point(fiber_control* who, const surroundings& what) noexcept : caller(who), around(what) {}
+  union {
+    arch::context state;  ///< the continuation: where the second half begins; not written twice
+  };
+  fork_stack* on;          ///< where the first half runs; null for a child
+  fiber_control* caller;   ///< who called, and who runs the first half
+  surroundings around;     ///< what the caller had around itself
+  branch_control* branch;  ///< who runs the second half; set by who takes the continuation, as the next three
+  std::uintptr_t progress;
+  std::uint64_t epoch;     ///< of the caller's wait for the branch
+  std::uintptr_t outcome;  ///< of the first half
+  [[no_unique_address]] sanitizer_state continuation;
+  [[no_unique_address]] sanitizer_state first;
+};
+
+/// The fiber that goes on with a continuation which was taken: it runs the second half and ends there. Its `memory` is
+/// the stack of the first half, of which it has the place for a cold part.
+struct branch_control : child_control {
+  explicit branch_control(std::uint64_t number) noexcept : child_control(number) {
+    join_word.store(join_branch, platform::memory_order_relaxed);
+  }
+  /// From here on what stops the caller, or a scope that it had opened, stops the branch.
+  void follow(fiber_control& caller) noexcept;
+  fork_point* point = nullptr;
+};
+
+/// A place for a continuation.
+struct fork_place {
+  fork_point* point;
+  fork_stack* on;  ///< for the first half; null in the places before the first and behind the last. The owner only
+};
+
+/// A child of a scope that was begun at once, in place of its parent, whose continuation lies open in `place`.
+struct early_child_control : child_control {
+  using child_control::child_control;
+  fork_place* place = nullptr;
+};
+
+/// The continuations that lie open on one worker, from that of the outermost call to that of the innermost: all of the
+/// running fiber, and of those that have begun it, and one another, as early children. The protocol is that of Cilk-5
+/// (Frigo, Leiserson and Randall 1998): thieves take the outermost under a lock, the owner takes the innermost back
+/// without one unless it may be the same; and the owner's fence is left to the thief (Ladan-Mozes, Lee and Vyukov
+/// 2011). Each place has the stack for the call whose continuation it will hold, so that a fork which finds its place
+/// has its stack.
+class fork_deque {
+ public:
+  static constexpr std::size_t capacity = 1024;
+  using place = fork_place;
+
+  fork_deque() = default;
+  fork_deque(const fork_deque&) = delete;
+  fork_deque& operator=(const fork_deque&) = delete;
+
+  // -- the owner only
+  /// The next place; one without a stack if the running fiber must be made ready first, there is none yet, or no room.
+  [[nodiscard]] PIRN_ALWAYS_INLINE place* next() const noexcept { return tail_.load(platform::memory_order_relaxed); }
+  /// Takes the stack of the next place, null if it has none, for a continuation that needs none.
+  [[nodiscard]] fork_stack* strip() noexcept { return std::exchange(next()->on, nullptr); }
+  /// Lays the continuation open, which must be complete. Then somebody must be woken for it, behind a light fence.
+  PIRN_ALWAYS_INLINE void push(place* at, fork_point* point) noexcept {
+    at->point = point;
+    tail_.store(at + 1, platform::memory_order_release);
+  }
+  /// Takes the innermost back, which was pushed to that place. False if it was taken, and then nothing is left.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool pop(place* at) noexcept {
+    if (tail_.load(platform::memory_order_relaxed) != at + 1) [[unlikely]] {  // compared, so that nothing waits for it
+      return false;
+    }
+    tail_.store(at, platform::memory_order_release);
+    if (asymmetric_) [[likely]] {
+      platform::signal_fence();
+    } else {
+      platform::light_fence();
+    }
+    return head_.load(platform::memory_order_acquire) <= at || pop_contended(at);
+  }
+  /// Begins and ends the time in which there are places with stacks; nothing is open then.
+  void open() noexcept { tail_.store(first(), platform::memory_order_release); }
+  void close() noexcept { tail_.store(places_.get(), platform::memory_order_release); }
+  [[nodiscard]] bool full() const noexcept { return next() == end(); }
+  /// Takes all back, calls `take` with each, the outermost first. Thieves wait meanwhile.
+  template <class Take>
+  void drain(Take take) noexcept {
+    if (next() <= first()) {
+      return;
+    }
+    const platform::spin_guard guard(lock_);
+    place* const tail = next();
+    for (place* each = head_.load(platform::memory_order_relaxed); each != tail; ++each) {
+      take(each->point);
+    }
+    reset(tail);
+  }
+  /// Whether an address lies on one of the stacks. Its own thread may ask wherever it was interrupted.
+  [[nodiscard]] bool on_stack(const void* address) const noexcept {
+    return std::any_of(first(), deepest_, [address](const place& each) noexcept {
+      return each.on != nullptr && each.on->memory.contains(address);
+    });
+  }
+  /// Whose continuations are open, null if none is. The same.
+  [[nodiscard]] const fiber_control* caller() const noexcept {
+    return next() > first() && head_.load(platform::memory_order_relaxed) < next() ? (next() - 1)->point->caller
+                                                                                   : nullptr;
+  }
+  /// Keeps thieves out while the owner's thread prints its fibers, where it may have interrupted anything: also itself
+  /// while it did the same.
+  class hold {
+   public:
+    explicit hold(fork_deque& open) noexcept : open_(open) {
+      for (int tries = 0; (held_ = open_.lock_.try_lock()) == false && tries < most_tries; ++tries) {
+        platform::yield_thread();
+      }
+    }
+    ~hold() {
+      if (held_) {
+        open_.lock_.unlock();
+      }
+    }
+    hold(const hold&) = delete;
+    hold& operator=(const hold&) = delete;
+
+   private:
+    static constexpr int most_tries = 10'000;
+    fork_deque& open_;
+    bool held_ = false;
+  };
+  /// Calls `take` with each stack, and has none then. Nothing may be open.
+  template <class Take>
+  void give_stacks(Take take) noexcept {
+    for (; deepest_ != first();) {
+      if (fork_stack* const each = std::exchange((--deepest_)->on, nullptr)) {
+        take(each);
+      }
+    }
+  }
+  void provide(fork_stack* on) noexcept {
+    next()->on = on;
+    deepest_ = std::max(deepest_, next() + 1);
+  }
+
+  // -- any thread
+  /// Whether it is worth a thief's fence. A hint.
+  [[nodiscard]] bool worth_a_look() const noexcept {
+    return head_.load(platform::memory_order_relaxed) < tail_.load(platform::memory_order_relaxed);
+  }
+  /// Calls `take` with the outermost; the owner cannot end that call meanwhile. False if there is none, or another
+  /// thief is there. One fence of all threads.
+  template <class Take>
+  [[nodiscard]] bool steal(Take take) noexcept {
+    if (!lock_.try_lock()) {
+      return false;
+    }
+    place* const head = head_.load(platform::memory_order_relaxed);
+    head_.store(head + 1, platform::memory_order_release);
+    platform::heavy_fence();  // orders the store above before the load below, and in `pop` the same the other way
+    const bool found = head < tail_.load(platform::memory_order_acquire);
+    if (found) {
+      take(head->point);
+    } else {
+      head_.store(head, platform::memory_order_release);
+    }
+    lock_.unlock();
+    return found;
+  }
+
+ private:
+  [[nodiscard]] PIRN_ALWAYS_INLINE place* first() const noexcept { return places_.get() + 1; }
+  [[nodiscard]] place* end() const noexcept { return first() + capacity; }
+  /// All places before `end` have lost their stacks, with what was open there; those behind move up.
+  void reset(place* end) noexcept;
+  /// As `pop`, where a thief may be after the same one.
+  PIRN_NOINLINE bool pop_contended(place* at) noexcept;
+
+  const std::unique_ptr<place[]> places_ = std::make_unique<place[]>(capacity + 2);
+  platform::atomic<place*> tail_{places_.get()};  ///< behind the innermost; written by the owner
+  place* deepest_ = first();                      ///< behind the last that has a stack
+  const bool asymmetric_ = platform::fences_are_asymmetric();
+  alignas(64) platform::atomic<place*> head_{first()};  ///< the outermost; written under the lock
+  platform::spinlock lock_;
+};
+
+/// What a worker needs to fork: kept by its own thread.
+struct fork_state {
+  const surroundings* around = nullptr;  ///< of the running fiber, if it may fork at once
+  /// Not zero if somebody may have to be woken for a continuation, or a fence is needed to know.
+  const platform::atomic<std::uint32_t>* wake = nullptr;
+  fork_deque open;
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,195 @@
+// Fork-join: two calls that may run at the same time, at about the price of two calls.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/context/arch_x86_64_fork.hpp"
+#include "pirn/fiber/scope.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+namespace detail {
+
+/// What the first half says to the continuation as it ends, if nobody has taken that; other words are those of a switch
+/// between fibers.
+inline constexpr arch::word first_half_returned = 2;
+inline constexpr arch::word first_half_failed = 4;
+
+/// The slow parts of what follows.
+/// Makes the caller ready to fork, or refuses: throws std::system_error. Returns the next place, which has a stack.
+fork_place* begin_fork();
+/// What a continuation does first, resumed with these words. True if it was taken: then it is a branch.
+bool begin_second_half(fork_point& point, arch::word by, arch::word pending, exceptions_in_flight kept) noexcept;
+/// Ends the branch, and returns as the caller once the first half has ended; returns how it did.
+arch::word end_branch(fork_point& point) noexcept;
+/// Ends a first half whose continuation was taken.
+[[noreturn]] void end_first_half_apart(fork_point& point, arch::word outcome) noexcept;
+
+/// The first half of a `fork2`. What it returns is not flagged as there, since who takes it knows.
+template <class F>
+class fork_call : public fork_point {
+ public:
+  using result = child_result<F>;
+  PIRN_ALWAYS_INLINE fork_call(F& f, fiber_control* who, const surroundings& what) noexcept
+      : fork_point(who, what), f_(f) {}
+  // NOLINTNEXTLINE(modernize-use-equals-default): what the union holds is taken before
+  PIRN_ALWAYS_INLINE ~fork_call() {}
+  fork_call(const fork_call&) = delete;
+  fork_call& operator=(const fork_call&) = delete;
+
+  PIRN_NONE static void entry(arch::word raw, arch::word at, void* caller_sp) {
+    fork_call& self = *reinterpret_cast<fork_call*>(raw);
+    auto* const place = reinterpret_cast<fork_place*>(at);
+    worker* const begun_on = current_worker();
+    self.first.arrive();
+    begun_on->forks.open.push(place, &self);
+    platform::signal_fence();
+    if (begun_on->forks.wake->load(platform::memory_order_relaxed) != 0) [[unlikely]] {
+      begun_on->wake_for_continuation();
+    }
+    const arch::word outcome = self.execute();
+    worker* const here = current_worker();
+    if (!here->forks.open.pop(place)) [[unlikely]] {
+      end_first_half_apart(self, outcome);
+    }
+    self.first.leave_for_good(self.continuation);
+    arch::fork_back(self.state, caller_sp, reinterpret_cast<arch::word>(here), outcome);
+  }
+
+  /// Switches to it; the words are those with which the continuation is resumed.
+  PIRN_ALWAYS_INLINE void run(fork_place* at, arch::word& by, arch::word& pending) noexcept {
+    on = at->on;
+    first.create(on->memory.limit(), on->memory.size(), "");
+    by = reinterpret_cast<arch::word>(static_cast<fork_call*>(this));
+    pending = reinterpret_cast<arch::word>(at);
+    continuation.leave(first);
+    arch::fork_into<&entry>(state, on->root(), by, pending);
+  }
+
+  /// Once each, if it has returned or has failed.
+  PIRN_ALWAYS_INLINE result take() {
+    if constexpr (std::is_reference_v<result>) {
+      return static_cast<result>(*value_);
+    } else {
+      result taken = std::move(value_);
+      std::destroy_at(&value_);
+      return taken;
+    }
+  }
+  [[nodiscard]] std::exception_ptr take_failure() noexcept {
+    std::exception_ptr taken = std::move(failure_);
+    std::destroy_at(&failure_);
+    return taken;
+  }
+
+ private:
+  using kept = std::conditional_t<std::is_reference_v<result>, std::remove_reference_t<result>*, result>;
+
+  PIRN_ALWAYS_INLINE arch::word execute() noexcept {
+    try {
+      if constexpr (std::is_reference_v<result>) {
+        value_ = std::addressof(call_child(std::forward<F>(f_)));
+      } else {
+        ::new (static_cast<void*>(std::addressof(value_))) result(call_child(std::forward<F>(f_)));
+      }
+      return first_half_returned;
+    } catch (...) {
+      ::new (static_cast<void*>(&failure_)) std::exception_ptr(std::current_exception());
+      return first_half_failed;
+    }
+  }
+
+  std::remove_reference_t<F>& f_;
+  union {
+    kept value_;
+    std::exception_ptr failure_;
+  };
+};
+
+template <class F, class G>
+using fork_results = std::pair<child_result<F>, child_result<G>>;
+
+/// The continuation where it was taken, the first half failed, or exceptions are in flight.
+template <class F, class G>
+PIRN_NOINLINE fork_results<F, G> end_fork(fork_call<F>& call, std::remove_reference_t<G>& g, arch::word by,
+                                          arch::word pending, exceptions_in_flight kept) {
+  const bool taken = begin_second_half(call, by, pending, kept);
+  result_place<child_result<G>> second;
+  std::exception_ptr failure;
+  try {
+    second.fill(std::forward<G>(g));
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const arch::word outcome = taken ? end_branch(call) : pending;
+  if (outcome == first_half_failed) {
+    std::vector<std::exception_ptr> others;
+    if (failure != nullptr) {
+      others.push_back(std::move(failure));
+    }
+    rethrow_with(call.take_failure(), std::move(others));
+  }
+  child_result<F> first = call.take();
+  if (failure != nullptr) {
+    std::rethrow_exception(std::move(failure));
+  }
+  return {std::forward<child_result<F>>(first), second.take()};
+}
+
+/// As `fork2`, where something is to be made first.
+template <class F, class G>
+PIRN_NOINLINE fork_results<F, G> fork2_prepared(std::remove_reference_t<F>& f, std::remove_reference_t<G>& g) {
+  fork_place* const at = begin_fork();
+  worker* const here = current_worker();
+  fork_call<F> call(f, running_fiber(here), *here->forks.around);
+  const exceptions_in_flight kept = std::exchange(*here->thread_exceptions, {});
+  arch::word by = 0;
+  arch::word pending = 0;
+  call.run(at, by, pending);
+  return end_fork<F, G>(call, g, by, pending, kept);
+}
+
+}  // namespace detail
+
+/// Calls `f` and `g`, perhaps at the same time, and returns what they return once both have: a pair, for
+/// `auto [a, b] = fork2(f, g)`; void counts as std::monostate. `f` begins at once, on a stack of the runtime's default
+/// size; meanwhile the continuation of the caller, which begins with the call of `g`, may be taken by a worker that has
+/// nothing else to do, or, if `f` suspends, by any. If nobody has taken it when `f` ends, `g` is called as a function
+/// is. Both are always called. If one throws, that is rethrown; if both do, that of `f`, and `attached_failures` has
+/// the other.
+///
+/// The caller must be migratable: throws std::system_error (operation_not_permitted) in any other fiber and on a plain
+/// thread, and that of the pool if there is no stack, before either is called. What `spawn_options::migratable` says of
+/// thread-local addresses goes for the caller across this call: it may return on another worker.
+///
+/// `f` runs as the calling fiber. `g` does too, or as a branch, a fiber of its own that ends with it: so neither may
+/// join, or call `all` and the like of, a scope that the caller has opened, nor wait for what the caller holds, and the
+/// fiber_locals of the caller are there in `f` only for certain. Context values, deadlines and stops of the caller and
+/// of its scopes reach both. Suspension point. Papers: the work-first principle and the protocol are those of Cilk-5
+/// (Frigo, Leiserson and Randall 1998); continuations of ordinary functions are taken as by Fibril (Yang and
+/// Mellor-Crummey 2016), with a stack for each first half.
+template <class F, class G>
+PIRN_ALWAYS_INLINE std::pair<child_result<F>, child_result<G>> fork2(F&& f, G&& g) {
+  detail::worker* const here = detail::current_worker();
+  if (here == nullptr || here->forks.open.next()->on == nullptr || here->thread_exceptions->any()) [[unlikely]] {
+    return detail::fork2_prepared<F, G>(f, g);
+  }
+  detail::fork_call<F> call(f, detail::running_fiber(here), *here->forks.around);
+  arch::word by = 0;
+  arch::word pending = 0;
+  call.run(here->forks.open.next(), by, pending);
+  if (pending != detail::first_half_returned) [[unlikely]] {
+    return detail::end_fork<F, G>(call, g, by, pending, {});
+  }
+  call.continuation.arrive();
+  call.first.destroy();
+  call.continuation.destroy();
+  child_result<F> first = call.take();
+  return {std::forward<child_result<F>>(first), detail::call_child(std::forward<G>(g))};
+}
+
+}  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,354 @@
+// The slow half of fork2: what happens when a continuation is taken. docs/scheduler.md has the states.
+#include "pirn/fiber/fork_join.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "fiber/runtime_state.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+namespace {
+
+/// `fork_point::progress`: what of the two has ended first.
+enum fork_progress : std::uintptr_t {
+  both_under_way,
+  branch_ended,  ///< its stack is switched out: the caller may go on there
+  caller_waits,  ///< for that
+};
+
+platform::atomic_ref<std::uintptr_t> progress_of(fork_point& point) noexcept {
+  return platform::atomic_ref<std::uintptr_t>(point.progress);
+}
+
+[[noreturn]] void refuse(const char* why) {
+  throw std::system_error(std::make_error_code(std::errc::operation_not_permitted), why);
+}
+
+/// Makes the fiber that goes on with a continuation which was taken for `by`, in a block of its. Of those of one caller
+/// that of the outermost comes first.
+branch_control* make_branch(worker* by, void* block, fork_point& point) noexcept {
+  auto* const branch = ::new (block) branch_control(by->make_id());
+  branch->state = point.state;
+  branch->memory = point.on->memory;
+  branch->around = point.around;
+  branch->point = &point;
+  branch->cold().base = &point.caller->runs_on();
+  point.caller->cold().base = &point.on->memory;
+  branch->sanitizer = point.continuation;
+  point.continuation = {};
+  point.branch = branch;
+  progress_of(point).store(both_under_way, platform::memory_order_relaxed);
+  branch->settle_in(by, mobility::migratable, by->traced);
+  if (by->traced != 0) {
+    trace_spawned(branch);
+  }
+  return branch;
+}
+
+struct branch_commit : commit {
+  fork_point* point;
+};
+
+/// The branch is switched out for good. Once its end is told, the caller may free all of it.
+void tell_end(commit* c) noexcept {
+  fork_point& point = *static_cast<branch_commit*>(c)->point;
+  fiber_control* const caller = point.caller;
+  point.branch->leave_block();
+  if (progress_of(point).exchange(branch_ended, platform::memory_order_acq_rel) == caller_waits) {
+    caller->claim(point.epoch, wake_reason::notified);
+    make_runnable(caller);
+  }
+}
+
+void tell_wait(commit* c) noexcept {
+  fork_point& point = *static_cast<branch_commit*>(c)->point;
+  fiber_control* const caller = point.caller;
+  const std::uint64_t epoch = point.epoch;
+  if (progress_of(point).exchange(caller_waits, platform::memory_order_acq_rel) == branch_ended) {
+    caller->claim(epoch, wake_reason::notified);
+    make_runnable(caller);
+  }
+}
+
+void free_branch(worker* here, branch_control* branch) noexcept {
+  branch->detach();
+  if (here->traced != 0) {
+    trace_ended(here, branch);
+  }
+  branch->sanitizer.destroy();
+  branch->destroy_cold();
+  give_stack_back(here, branch->memory);
+  give_block_back(here, branch);
+}
+
+}  // namespace
+
+fork_place* begin_fork() {
+  worker* const here = current_worker();
+  if (here == nullptr) {
+    refuse("pirn: fork2 outside a fiber");
+  }
+  fiber_control* const self = running_fiber(here);
+  if (!self->migratable()) {
+    refuse("pirn: fork2 by a fiber that is not migratable");
+  }
+  here->start_forking(*self);
+  fork_deque& open = here->forks.open;
+  if (open.next()->on == nullptr) {
+    const stack_result found = stack_for_fiber(here, here->owner, 0);
+    if (!found) {
+      throw_no_fiber(make_error_code(found.error));
+    }
+    open.provide(fork_stack::make(found.value));
+  }
+  return open.next();
+}
+
+bool begin_second_half(fork_point& point, arch::word by, arch::word pending, exceptions_in_flight kept) noexcept {
+  const bool taken = pending != first_half_returned && pending != first_half_failed;
+  if (taken) {
+    point.branch->sanitizer.arrive();
+    arrive(by, pending);
+  } else {
+    point.continuation.arrive();
+    point.first.destroy();
+    point.continuation.destroy();
+  }
+  if (kept.any()) {
+    *current_worker()->thread_exceptions = kept;
+  }
+  return taken;
+}
+
+arch::word end_branch(fork_point& point) noexcept {
+  branch_control* const branch = point.branch;
+  branch->end_cold();
+  branch_commit publish{{&tell_end}, &point};
+  const wait_options what{.stoppable = false, .what = "its end", .object = &point};
+  // From here on this is the caller again.
+  worker* const here = suspend(current_worker(), what, &publish);
+  point.first.destroy();
+  free_branch(here, branch);
+  return point.outcome;
+}
+
+void end_first_half_apart(fork_point& point, arch::word outcome) noexcept {
+  worker* here = current_worker();
+  point.outcome = outcome;
+  if (progress_of(point).load(platform::memory_order_acquire) != branch_ended) {
+    const wait_options what{.stoppable = false, .what = "second half of fork2", .object = &point};
+    static_cast<void>(point.caller->begin(wait_kind::sole, point.epoch));
+    branch_commit publish{{&tell_wait}, &point};
+    here = suspend(here, what, &publish);
+  }
+  point.caller->cold().base = &point.branch->runs_on();
+  point.first.leave_for_good(point.branch->sanitizer);
+  arch::switch_last(point.branch->state, reinterpret_cast<arch::word>(here), 0);
+}
+
+namespace {
+struct open_commit : commit {
+  worker* here;
+  fork_place* place;
+  fork_point* point;
+};
+}  // namespace
+
+bool may_begin_early_child(const worker* here) noexcept {
+  const fiber_control* const self = running_fiber(here);
+  return self->migratable() && !self->tied();
+}
+
+void begin_early_child(worker* here, early_child_control* child) noexcept {
+  fiber_control* const self = running_fiber(here);
+  here->count(here->spawned);
+  here->start_forking(*self);
+  fork_deque& open = here->forks.open;
+  if (fork_stack* const unused = open.strip()) {
+    here->stacks.deallocate(stack(unused->memory));
+  }
+  fork_point point(self, {});
+  point.on = nullptr;
+  child->place = open.next();
+  child->cold();
+  here->forks.around = &child->around;
+  const exceptions_in_flight kept = std::exchange(*here->thread_exceptions, {});
+  const unsigned mutexes = here->leave_mutexes(*self);
+  open_commit publish{{[](commit* c) noexcept {
+                        const open_commit request = *static_cast<open_commit*>(c);
+                        request.here->forks.open.push(request.place, request.point);
+                        platform::signal_fence();
+                        if (request.here->forks.wake->load(platform::memory_order_relaxed) != 0) {
+                          request.here->wake_for_continuation();
+                        }
+                      }},
+                      here,
+                      child->place,
+                      &point};
+  here->queue.become(child);
+  if (here->traced != 0) {
+    trace_suspended(here, self, nullptr);
+    trace_resumed(here, child);
+  }
+  here = switch_started(here, self, child, &publish);
+  if (kept.any()) {
+    *here->thread_exceptions = kept;
+  }
+  if (mutexes != 0) {
+    here->hold_mutexes(mutexes);
+  }
+}
+
+void finish_early_child() noexcept {
+  worker* const here = current_worker();
+  auto* const self = static_cast<early_child_control*>(running_fiber(here));
+  here->count(here->ended);
+  if (here->traced != 0) {
+    trace_ended(here, self);
+  }
+  self->leave_block();
+  run_node* next = nullptr;
+  if (here->forks.open.pop(self->place)) {
+    fiber_control* const parent = self->place->point->caller;
+    here->forks.around = &surroundings_of(*parent);
+    here->queue.become(parent);
+    if (here->traced != 0) {
+      trace_resumed(here, parent);
+    }
+    next = parent;
+  } else {
+    if (here->forking()) {
+      here->stop_forking();
+    }
+    next = here->spend_switch() ? here->queue.leave_to_scheduler() : here->queue.leave();
+    if (next->state.pc == nullptr) {
+      provide_stack(here, next);
+    }
+  }
+  self->sanitizer.leave_for_good(next->sanitizer);
+  arch::switch_last(next->state, reinterpret_cast<arch::word>(here), pending_end(self, join_ended_cold));
+}
+
+void branch_control::follow(fiber_control& caller) noexcept {
+  scope* const innermost = around.innermost;
+  stop_list& list = innermost != nullptr && &innermost->opener_ == &caller ? innermost->stops_ : caller.cold().scopes;
+  attach(list, [](stop_link& link) noexcept { stop_fiber(static_cast<branch_control*>(&link), link.why()); });
+  // A stop that came before the caller had a list is only to be seen in its flags.
+  if (const wake_reason why = caller.own_stop_reason(); why != wake_reason::notified) {
+    stop_fiber(this, why);
+  }
+}
+
+bool fork_deque::pop_contended(place* at) noexcept {
+  const platform::spin_guard guard(lock_);
+  if (head_.load(platform::memory_order_relaxed) <= at) {
+    return true;
+  }
+  reset(at + 1);
+  return false;
+}
+
+void fork_deque::reset(place* end) noexcept {
+  const std::ptrdiff_t gone = end - first();
+  for (place* each = first(); each != deepest_; ++each) {
+    each->on = deepest_ - each > gone ? each[gone].on : nullptr;
+  }
+  tail_.store(first(), platform::memory_order_release);
+  head_.store(first(), platform::memory_order_release);
+}
+
+void worker::start_forking(fiber_control& self) noexcept {
+  if (forking()) {
+    if (forks.open.full()) {
+      give_continuations_away();
+    }
+    return;
+  }
+  check_not_forked(owner);
+  idle->expect_work();
+  self.cold();
+  forks.around = &surroundings_of(self);
+  forks.open.open();
+  watch();
+}
+
+void worker::stop_forking() noexcept {
+  give_continuations_away();
+  forks.open.close();
+  forks.around = nullptr;
+  watch();
+}
+
+void worker::give_continuations_away() noexcept {
+  run_node* innermost = nullptr;
+  forks.open.drain([&](fork_point* point) noexcept {
+    if (point->on == nullptr) {
+      point->caller->next = std::exchange(innermost, point->caller);
+      return;
+    }
+    void* const block = blocks.allocate();
+    if (block == nullptr) {
+      std::fputs("pirn: no memory for the fiber that goes on with a fork2\n", stderr);
+      std::abort();
+    }
+    branch_control* const branch = make_branch(this, block, *point);
+    branch->follow(*point->caller);
+    branch->next = std::exchange(innermost, branch);
+  });
+  // What would have come next goes first.
+  while (innermost != nullptr) {
+    auto* const each = static_cast<fiber_control*>(innermost);
+    innermost = innermost->next;
+    offer(each);
+  }
+}
+
+void worker::wake_for_continuation() noexcept {
+  if (idle->wake_one()) {
+    count(counters.wakes);
+  }
+}
+
+bool worker::steal_continuation(worker& victim) noexcept {
+  void* const block = blocks.allocate();
+  if (block == nullptr) {
+    return false;
+  }
+  searching_ = false;
+  const bool last = idle->end_search();
+  branch_control* branch = nullptr;
+  fiber_control* taken = nullptr;
+  const auto take = [&](fork_point* point) noexcept {
+    if (point->on != nullptr) {
+      taken = branch = make_branch(this, block, *point);
+    } else {
+      taken = point->caller;
+      taken->move_to(this);
+    }
+  };
+  if (!victim.forks.open.steal(take)) {
+    blocks.deallocate(block);
+    idle->search();
+    searching_ = true;
+    return false;
+  }
+  count(counters.thefts);
+  count(counters.stolen);
+  if (branch != nullptr) {
+    branch->follow(*branch->point->caller);
+  } else {
+    blocks.deallocate(block);
+  }
+  queue.push_back(taken);
+  if (last && owner.has_stealable() && idle->wake_one()) {
+    count(counters.wakes);
+  }
+  return true;
+}
+
+void worker::give_fork_stacks_back() noexcept {
+  forks.open.give_stacks([this](fork_stack* each) noexcept { stacks.deallocate(stack(each->memory)); });
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail
