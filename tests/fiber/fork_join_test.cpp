@@ -102,32 +102,6 @@ TEST(fork_join, a_worker_that_sleeps_is_woken_for_a_continuation) {
   });
 }
 
-TEST(fork_join, who_ends_last_goes_on) {
-  on_migratable(2, [&] {
-    for (int i = 0; i < scaled(50); ++i) {
-      std::atomic<int> step = 0;
-      const bool first_is_last = i % 2 == 0;
-      pirn::fork2(
-          [&] {
-            compute_until([&] { return step >= 1; });
-            if (first_is_last) {
-              static_cast<void>(pirn::this_fiber::sleep_for(1ms));
-            }
-            ++step;
-          },
-          [&] {
-            ++step;
-            if (!first_is_last) {
-              compute_until([&] { return step >= 2; });
-              static_cast<void>(pirn::this_fiber::sleep_for(1ms));
-            }
-            ++step;
-          });
-      EXPECT_EQ(step, 3);
-    }
-  });
-}
-
 TEST(fork_join, either_may_wait_for_the_other) {
   for (const unsigned workers : {1u, 2u}) {
     on_migratable(workers, [] {
@@ -153,6 +127,8 @@ TEST(fork_join, either_may_wait_for_the_other) {
   }
 }
 
+constexpr int tree_depth = slowdown == 1 ? 10 : 5;
+
 /// The leaves of a binary tree, of which each suspends in one of several ways.
 PIRN_NOINLINE long suspending_leaves(int depth, long path) {
   if (depth == 0) {
@@ -176,8 +152,7 @@ PIRN_NOINLINE long suspending_leaves(int depth, long path) {
 
 TEST(fork_join, every_leaf_may_suspend) {
   for (const unsigned workers : {1u, 2u, 4u}) {
-    const int depth = slowdown == 1 ? 10 : 5;
-    on_migratable(workers, [&] { EXPECT_EQ(suspending_leaves(depth, 1), 1L << depth); });
+    on_migratable(workers, [] { EXPECT_EQ(suspending_leaves(tree_depth, 1), 1L << tree_depth); });
   }
 }
 
@@ -190,9 +165,7 @@ TEST(fork_join, the_first_half_nests_deeper_than_a_worker_can_keep_open) {
   };
   on_migratable(1, [] {
     EXPECT_EQ(nested::go(depth), depth);
-    EXPECT_EQ(nested::go(depth), depth);
   });
-  on_migratable(2, [] { EXPECT_EQ(nested::go(depth), depth); });
 }
 
 TEST(fork_join, what_either_throws_is_rethrown_when_both_have_ended) {
@@ -534,9 +507,7 @@ TEST(fork_join, a_backtrace_of_either_ends) {
     };
     for (int i = 0; i < 2; ++i) {  // the second time by the fast path
       auto [first, second] = pirn::fork2(frames, frames);
-      EXPECT_GE(first, 2);
       EXPECT_LT(first, 100);
-      EXPECT_GE(second, 2);
       EXPECT_LT(second, 100);
     }
   });
