@@ -121,7 +121,10 @@ class run_queue {
     for (const run_node* node = next_; node != running_; node = node->next) {
       ++count;
     }
-    for (const run_node* node = woken_; node != nullptr; node = node->next) {
+    for (const run_node* node = woken_; node != nullptr && node != &scheduler_; node = node->next) {
+      ++count;
+    }
+    for (const run_node* node = high_; node != nullptr; node = node->next) {
       ++count;
     }
     return count;
