@@ -163,9 +163,7 @@ TEST(fork_join, the_first_half_nests_deeper_than_a_worker_can_keep_open) {
       return left == 0 ? 0 : std::get<0>(pirn::fork2([=] { return go(left - 1) + 1; }, [] {}));
     }
   };
-  on_migratable(1, [] {
-    EXPECT_EQ(nested::go(depth), depth);
-  });
+  on_migratable(1, [] { EXPECT_EQ(nested::go(depth), depth); });
 }
 
 TEST(fork_join, what_either_throws_is_rethrown_when_both_have_ended) {

@@ -123,7 +123,8 @@ static_assert(stack_allocator<guarded_pool>);
 /// Last in, first out: what was used last is still in the processor's cache.
 class guarded_pool::cache {
  public:
-  /// Keeps up to `capacity` stacks of `size` bytes; none if that is 0, then `reserve` always fails. Throws std::bad_alloc, or std::system_error for an invalid size.
+  /// Keeps up to `capacity` stacks of `size` bytes; none if that is 0, then `reserve` always fails. Throws
+  /// std::bad_alloc, or std::system_error for an invalid size.
   cache(guarded_pool& pool, std::size_t size = default_stack_size, std::size_t capacity = 1024);
   /// Hands everything back to the pool.
   ~cache();

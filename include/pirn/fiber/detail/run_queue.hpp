@@ -269,7 +269,7 @@ class run_queue {
   run_node* running_;
   /// Always running_->next: kept here so that a yield need not find the running node before it can find the next.
   run_node* next_;
-  run_node scheduler_;  ///< not where a fiber's block could lie: see owner_mark
+  run_node scheduler_;        ///< not where a fiber's block could lie: see owner_mark
   run_node* high_ = nullptr;  ///< the oldest ready one of high priority, linked by `next`
   run_node* last_high_ = nullptr;
   unsigned high_streak_ = 0;  ///< turns of high priority since another one
