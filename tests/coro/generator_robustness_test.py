@@ -17,7 +17,8 @@ LEVELS = ("-O0", "-O1", "-O2 -fno-omit-frame-pointer -fcf-protection=full", "-O3
 
 def build_and_run(folder, compiler, level):
     program = str(Path(folder) / f"{compiler}{level.replace(' ', '')}")
-    sources = [str(HERE / "generator_robustness.cpp"), str(ROOT / "src/stack/stack.cpp")]
+    sources = [str(HERE / "generator_robustness.cpp"), *(str(ROOT / "src/stack" / name)
+                                                         for name in ("stack.cpp", "address_space.cpp"))]
     command = [compiler, "-std=c++20", *level.split(), f"-I{ROOT}/include", f"-I{ROOT}/tests", f"-I{ROOT}/src", *sources]
     made = subprocess.run([*command, "-o", program, "-pthread"], capture_output=True, text=True)
     if made.returncode:
