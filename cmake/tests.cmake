@@ -21,11 +21,15 @@ foreach(layer context stack fiber)
   if(layer IN_LIST PIRN_LAYERS)
     add_executable(pirn_${layer}_test_headers EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/test_headers.cpp")
     target_link_libraries(pirn_${layer}_test_headers PRIVATE pirn::${layer} pirn_gtest)
+    set(of_layer "")
+    if(layer STREQUAL "fiber")
+      set(of_layer <atomic> <pirn/fiber/runtime.hpp> <pirn/fiber/scope.hpp>)
+    endif()
     target_precompile_headers(
       pirn_${layer}_test_headers
       PRIVATE <gtest/gtest.h> <algorithm> <chrono> <cstddef> <cstdint> <cstdio> <cstdlib> <cstring> <exception>
               <functional> <memory> <mutex> <new> <optional> <random> <stdexcept> <string> <string_view>
-              <system_error> <thread> <tuple> <type_traits> <utility> <vector>)
+              <system_error> <thread> <tuple> <type_traits> <utility> <vector> ${of_layer})
     pirn_warnings(pirn_${layer}_test_headers)
     target_compile_options(pirn_${layer}_test_headers PRIVATE ${PIRN_TEST_FLAGS})
   endif()

@@ -4,11 +4,16 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "pirn/detail/abi.hpp"
+
 namespace pirn_test {
 
 /// How long a program lasts: as many seconds as PIRN_STRESS_SECONDS says (`./dev test --all` and `--soak` do), else as
-/// long as every run of the tests can afford.
+/// long as every run of the tests can afford, which is less where no sanitizer watches.
 inline std::chrono::milliseconds stress_time(std::chrono::milliseconds usual) {
+#if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
+  usual /= 2;
+#endif
   const char* const seconds = std::getenv("PIRN_STRESS_SECONDS");
   return seconds != nullptr ? std::chrono::seconds(std::strtoul(seconds, nullptr, 10)) : usual;
 }
