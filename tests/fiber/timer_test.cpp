@@ -115,8 +115,8 @@ INSTANTIATE_TEST_SUITE_P(cases, timer_queue_against_a_model,
 struct noting_timer : pirn::call_timer {
   explicit noting_timer(int due, int number, std::vector<int>& order) : self(number), fired(order) {
     when = at(due);
-    call = [](pirn::call_timer& due) noexcept {
-      auto& mine = static_cast<noting_timer&>(due);
+    call = [](pirn::call_timer& now_due) noexcept {
+      auto& mine = static_cast<noting_timer&>(now_due);
       mine.fired.push_back(mine.self);
       if (mine.also) {
         mine.also();

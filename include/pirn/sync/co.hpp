@@ -103,8 +103,8 @@ class receive_awaiter : case_value<std::optional<T>>, public case_awaiter<receiv
 template <class T>
 class send_awaiter : case_value<T>, public case_awaiter<send_case<T, T&>> {
  public:
-  send_awaiter(channel<T>& to, T&& value, platform::time_point deadline)
-      : case_value<T>{std::move(value)}, send_awaiter::case_awaiter(to, this->value, deadline) {}
+  send_awaiter(channel<T>& to, T&& given, platform::time_point deadline)
+      : case_value<T>{std::move(given)}, send_awaiter::case_awaiter(to, this->value, deadline) {}
   std::expected<void, wait_error> await_resume() { return this->outcome(); }
 };
 
