@@ -50,6 +50,13 @@ foreach(layer IN LISTS PIRN_ALL_LAYERS)
   elseif(PIRN_KEEP_FP_WORDS)
     target_compile_definitions(${target} ${scope} PIRN_KEEP_FP_WORDS=1)
   endif()
+  if(PIRN_PRECOMPILE AND layer STREQUAL "fiber")
+    target_precompile_headers(${target} PRIVATE <algorithm> <cstdio> <cstdlib> <optional> <system_error>
+                              "${PROJECT_SOURCE_DIR}/src/fiber/runtime_state.hpp")
+  elseif(PIRN_PRECOMPILE AND layer MATCHES "^(sync|io|net|http)$")
+    target_precompile_headers(${target} PRIVATE <algorithm> <string> <vector> <pirn/fiber/runtime.hpp>
+                              <pirn/fiber/scope.hpp>)
+  endif()
   if(layer STREQUAL "stack")
     # A local array larger than the guard would step over it; with probes it cannot.
     target_compile_options(${target} ${scope} -fstack-clash-protection)
