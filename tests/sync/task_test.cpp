@@ -300,21 +300,29 @@ TEST(task, may_call_what_suspends_a_fiber) {
     go.signal();
     b.join();
     a.join();
-
-    // Held up on one worker while what is ready there is made so by another one.
-    channel<int> far;
-    m.lock();
-    const auto receives = [&]() -> task<> {
-      EXPECT_EQ(co_await co::receive(far), 1);
-      m.unlock();
-    };
-    pirn::fiber c = pirn::spawn([&] { await(receives()); });
-    pirn::fiber d = pirn::spawn([&] { await(blocked()); });
-    static_cast<void>(pirn::this_fiber::sleep_for(1ms));
-    pirn::spawn([&] { EXPECT_TRUE(far.send(1).has_value()); }, {.worker = 1}).join();
-    c.join();
-    d.join();
   });
+}
+
+TEST(task, made_ready_by_a_thread_goes_on_where_the_worker_sleeps_and_is_held_up) {
+  rig r(1, {.deadlock_delay = 1h});  // nothing else that wakes it
+  pirn::mutex m;
+  channel<int> far;
+  m.lock();
+  const auto receives = [&]() -> task<> {
+    EXPECT_EQ(co_await co::receive(far), 1);
+    m.unlock();
+  };
+  const auto blocked = [&]() -> task<> {
+    co_await co::yield();
+    m.lock();
+    m.unlock();
+  };
+  pirn::fiber c = r.rt.spawn([&] { await(receives()); });
+  pirn::fiber d = r.rt.spawn([&] { await(blocked()); });
+  std::this_thread::sleep_for(5ms);
+  EXPECT_TRUE(far.send(1).has_value());
+  c.join();
+  d.join();
 }
 
 /// Of another library: resumes on a thread of its own, or at once.
