@@ -75,16 +75,9 @@ wake_reason block_thread(thread_agent& self, std::uint64_t epoch, const wait_opt
   publish.run(&publish);
   if (self.drives != nullptr) {
     timer limit;
-    limit.when = options.deadline;
-    limit.wake = waker(self, epoch);
-    const bool timed = options.deadline != platform::never;
-    if (timed) {
-      self.drives->timers.insert(limit);
-    }
+    self.drives->timers.arm(limit, options.deadline, waker(self, epoch));
     self.drives->drive(&self.wakeups, before);
-    if (timed) {
-      self.drives->timers.cancel(limit);
-    }
+    self.drives->timers.cancel(limit);
     return self.reason();
   }
   // Being claimed is not enough to go on: until it makes the waiter runnable, the claimer reads the waiter's node.
@@ -237,34 +230,25 @@ wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options,
   auto& f = static_cast<fiber_control&>(self);
   worker* const w = f.home();
   const bool timed = options.deadline != platform::never;
+  timer limit;
   if (f.is_pinned_to(w)) {
-    timer limit;
-    if (timed) {
-      limit.when = options.deadline;
-      limit.wake = waker(self, epoch);
-      w->timers.insert(limit);
-    }
+    w->timers.arm(limit, options.deadline, waker(self, epoch));
     suspend_pinned(w, f, epoch, options, [&publish] { publish.run(&publish); });
-    if (timed) {
-      w->timers.cancel(limit);
-    }
+    w->timers.cancel(limit);
     return self.reason();
   }
   const bool tied = f.tie();
   stoppable_commit open{{&open_to_stop}, &f, epoch, &publish, options.stoppable, tied && !timed};
   commit* const last_wish = options.stoppable || tied ? &open : &publish;
   if (!timed) {
-    suspend(w, options, last_wish);
-  } else {
-    timer limit;
-    limit.when = options.deadline;
-    limit.wake = waker(self, epoch);
-    w->timers.insert(limit);
-    suspend(w, options, last_wish);
-    w->timers.cancel(limit);
-    if (tied) {
-      f.untie();
-    }
+    suspend(w, options, last_wish);  // and may go on with another worker, whose timers are not to be touched
+    return self.reason();
+  }
+  w->timers.arm(limit, options.deadline, waker(self, epoch));
+  suspend(w, options, last_wish);
+  w->timers.cancel(limit);
+  if (tied) {
+    f.untie();
   }
   return self.reason();
 }

@@ -1,7 +1,5 @@
 #include "pirn/fiber/detail/coroutine_runner.hpp"
 
-#include <new>
-
 #include "fiber/runtime_state.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
@@ -35,7 +33,7 @@ bool coroutine_runner::add_fiber() noexcept {
       made->detach();
       return true;
     }
-  } catch (const std::exception&) {  // of the thread-local kind of lack: tried again at the next look
+  } catch (const std::exception&) {  // no memory: tried again at the next look
   }
   idle_.lock();
   --fibers_;
@@ -50,11 +48,10 @@ void coroutine_runner::ready(coroutine_agent& who) noexcept {
   last_ = &who;
   if (idle_.front() != nullptr) {
     idle_.notify_one_and_unlock();
-  } else if (called_ || current_worker() == &home_) {
+  } else if (current_worker() == &home_ || home_.looked.coroutine_ready.load(platform::memory_order_relaxed)) {
     idle_.unlock();
   } else {
     // Its fibers may be held up, and its worker asleep. Once the lock is free it may end its runtime.
-    called_ = true;
     home_.looked.coroutine_ready.store(true, platform::memory_order_release);
     const std::shared_ptr<engine> kept = home_.io;
     idle_.unlock();
@@ -72,7 +69,6 @@ bool coroutine_runner::all_held_up() const noexcept {
 
 void coroutine_runner::look() noexcept {
   idle_.lock();
-  called_ = false;
   home_.looked.coroutine_ready.store(false, platform::memory_order_relaxed);
   if (first_ == nullptr) {
     if (home_.owner.stopping.load(platform::memory_order_acquire)) {
@@ -124,43 +120,6 @@ void coroutine_runner::resume_all() noexcept {
   }
   --fibers_;
   idle_.unlock();
-}
-
-frame_cache::~frame_cache() {
-  for (unused* list : free_) {
-    while (list != nullptr) {
-      unused* const frame = list;
-      list = frame->next;
-      ::operator delete(frame);
-    }
-  }
-}
-
-void* frame_cache::allocate(std::size_t size) {
-  const std::size_t list = (size - 1) / step;
-  worker* const here = current_worker();
-  if (here == nullptr || list >= lists || !std::is_empty_v<sanitizer_state>) {
-    return ::operator new((list + 1) * step);
-  }
-  frame_cache& cache = here->frames;
-  if (unused* const frame = cache.free_[list]) {
-    cache.free_[list] = frame->next;
-    --cache.kept_[list];
-    return frame;
-  }
-  return ::operator new((list + 1) * step);
-}
-
-void frame_cache::deallocate(void* frame, std::size_t size) noexcept {
-  const std::size_t list = (size - 1) / step;
-  worker* const here = current_worker();
-  if (here == nullptr || list >= lists || !std::is_empty_v<sanitizer_state> || here->frames.kept_[list] == most_kept) {
-    ::operator delete(frame);
-    return;
-  }
-  frame_cache& cache = here->frames;
-  cache.free_[list] = ::new (frame) unused{cache.free_[list]};
-  ++cache.kept_[list];
 }
 
 }  // namespace pirn::inline PIRN_ABI::detail

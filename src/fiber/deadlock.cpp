@@ -21,21 +21,13 @@
 
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/detail/owner_mark.hpp"
+#include "stack/backtrace.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
 namespace {
 
-/// Writes all of it, as far as that is possible.
-void write_text(int file, std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t done = ::write(file, text.data(), text.size());
-    if (done <= 0) {
-      return;
-    }
-    text.remove_prefix(static_cast<std::size_t>(done));
-  }
-}
+void print(const std::string& text) noexcept { detail::message(STDERR_FILENO).text(text.c_str()).flush(); }
 
 [[noreturn]] void end_process() noexcept {
   std::fflush(nullptr);
@@ -45,7 +37,7 @@ void write_text(int file, std::string_view text) noexcept {
 }  // namespace
 
 void exit_on_deadlock(const deadlock& found) {
-  write_text(STDERR_FILENO, found.report);
+  print(found.report);
   end_process();
 }
 
@@ -463,7 +455,7 @@ void deadlock_watch::report(worker& by, deadlock::kind what, const std::vector<w
                            ? describe(cycle)
                            : "pirn: deadlock: all fibers wait, and nothing is left that could wake one\n";
     if (!owner_.options.on_deadlock) {
-      write_text(STDERR_FILENO, text);
+      print(text);
       dump_fibers(owner_, STDERR_FILENO);
       end_process();
     }

@@ -183,10 +183,15 @@ void hand_on(int signal, siginfo_t* info, void* context) noexcept {
   }
 }
 
+/// The one that runs here or, between two waits of a thread that made its runtime, stands still here; else null.
+worker* worker_of_thread() noexcept {
+  worker* const running = current_worker();
+  return running != nullptr ? running : driven_worker();
+}
+
 void on_interrupt(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
-  worker* const running = current_worker();
-  worker* const w = running != nullptr ? running : driven_worker();
+  worker* const w = worker_of_thread();
   const worker* expected = w;
   if (w != nullptr && asked.compare_exchange_strong(expected, nullptr, platform::memory_order_acq_rel,
                                                     platform::memory_order_relaxed)) {
@@ -205,8 +210,7 @@ void on_dump_signal(int signal, siginfo_t* info, void* context) {
   noted.store(true, platform::memory_order_seq_cst);
   if (try_lock()) {
     if (noted.exchange(false, platform::memory_order_seq_cst)) {
-      worker* const running = current_worker();
-      dump_all(running != nullptr ? running : driven_worker(), context);
+      dump_all(worker_of_thread(), context);
     }
     unlock();
   }

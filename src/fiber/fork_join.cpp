@@ -50,26 +50,24 @@ struct branch_commit : commit {
   fork_point* point;
 };
 
-/// The branch is switched out for good. Once its end is told, the caller may free all of it.
-void tell_end(commit* c) noexcept {
-  fork_point& point = *static_cast<branch_commit*>(c)->point;
-  fiber_control* const caller = point.caller;
-  point.branch->leave_block();
-  if (progress_of(point).exchange(branch_ended, platform::memory_order_acq_rel) == caller_waits) {
+/// Says how far this side has come, and wakes the caller if the other one was there before. Else the point may be gone
+/// at once: it is the caller's.
+void tell(fork_point& point, fork_progress mine, fork_progress other) noexcept {
+  if (progress_of(point).exchange(mine, platform::memory_order_acq_rel) == other) {
+    fiber_control* const caller = point.caller;
     caller->claim(point.epoch, wake_reason::notified);
     make_runnable(caller);
   }
 }
 
-void tell_wait(commit* c) noexcept {
+/// The branch is switched out for good. Once its end is told, the caller may free all of it.
+void tell_end(commit* c) noexcept {
   fork_point& point = *static_cast<branch_commit*>(c)->point;
-  fiber_control* const caller = point.caller;
-  const std::uint64_t epoch = point.epoch;
-  if (progress_of(point).exchange(caller_waits, platform::memory_order_acq_rel) == branch_ended) {
-    caller->claim(epoch, wake_reason::notified);
-    make_runnable(caller);
-  }
+  point.branch->leave_block();
+  tell(point, branch_ended, caller_waits);
 }
+
+void tell_wait(commit* c) noexcept { tell(*static_cast<branch_commit*>(c)->point, caller_waits, branch_ended); }
 
 void free_branch(worker* here, branch_control* branch) noexcept {
   branch->detach();
@@ -173,15 +171,10 @@ void begin_early_child(worker* here, early_child_control* child) noexcept {
   child->place = open.next();
   child->cold();
   here->forks.around = &child->around;
-  const exceptions_in_flight kept = std::exchange(*here->thread_exceptions, {});
-  const unsigned mutexes = here->leave_mutexes(*self);
+  const worker::fiber_belongings own = here->leave_belongings(*self);
   open_commit publish{{[](commit* c) noexcept {
                         const open_commit request = *static_cast<open_commit*>(c);
-                        request.here->forks.open.push(request.place, request.point);
-                        platform::signal_fence();
-                        if (request.here->forks.wake->load(platform::memory_order_relaxed) != 0) {
-                          request.here->wake_for_continuation();
-                        }
+                        request.here->open_continuation(request.place, request.point);
                       }},
                       here,
                       child->place,
@@ -192,12 +185,7 @@ void begin_early_child(worker* here, early_child_control* child) noexcept {
     trace_resumed(here, child);
   }
   here = switch_started(here, self, child, &publish);
-  if (kept.any()) {
-    *here->thread_exceptions = kept;
-  }
-  if (mutexes != 0) {
-    here->hold_mutexes(mutexes);
-  }
+  here->take_belongings(own);
 }
 
 void finish_early_child() noexcept {
@@ -304,19 +292,12 @@ void worker::give_continuations_away() noexcept {
   }
 }
 
-void worker::wake_for_continuation() noexcept {
-  if (idle->wake_one()) {
-    count(counters.wakes);
-  }
-}
-
 bool worker::steal_continuation(worker& victim) noexcept {
   void* const block = blocks.allocate();
   if (block == nullptr) {
     return false;
   }
-  searching_ = false;
-  const bool last = idle->end_search();
+  const bool last = begin_theft();
   branch_control* branch = nullptr;
   fiber_control* taken = nullptr;
   const auto take = [&](fork_point* point) noexcept {
@@ -329,8 +310,7 @@ bool worker::steal_continuation(worker& victim) noexcept {
   };
   if (!victim.forks.open.steal(take)) {
     blocks.deallocate(block);
-    idle->search();
-    searching_ = true;
+    theft_failed();
     return false;
   }
   count(counters.thefts);
@@ -341,9 +321,7 @@ bool worker::steal_continuation(worker& victim) noexcept {
     blocks.deallocate(block);
   }
   queue.push_back(taken);
-  if (last && owner.has_stealable() && idle->wake_one()) {
-    count(counters.wakes);
-  }
+  theft_done(last);
   return true;
 }
 

@@ -197,7 +197,7 @@ runtime::runtime(const runtime_options& options) : state_(std::make_unique<detai
     detail::unregister_for_dump(*state_);
     throw;
   }
-  std::size_t running = options.calling_thread ? 1 : 0;
+  std::size_t running = state_->first_with_thread();
   std::error_code error;
   for (std::size_t i = running; i < workers.size(); ++i) {
     const auto& w = workers[i];
@@ -230,7 +230,7 @@ runtime::runtime(const runtime_options& options) : state_(std::make_unique<detai
   if (error) {
     state_->stopping.store(true, platform::memory_order_release);
     state_->notify_all();
-    for (std::size_t i = options.calling_thread ? 1 : 0; i < running; ++i) {
+    for (std::size_t i = state_->first_with_thread(); i < running; ++i) {
       workers[i]->thread.join();
     }
     detail::release_calling_thread(*state_);
@@ -257,7 +257,7 @@ runtime::~runtime() {
     state_->notify_all();
   }
   detail::waiting_threads.add();
-  for (std::size_t i = here ? 1 : 0; i < state_->workers.size(); ++i) {
+  for (std::size_t i = state_->first_with_thread(); i < state_->workers.size(); ++i) {
     state_->workers[i]->thread.join();
   }
   detail::waiting_threads.remove();

@@ -26,6 +26,8 @@ class runtime_state {
   [[nodiscard]] runtime_statistics statistics() const noexcept;
   [[nodiscard]] worker_statistics statistics(const worker& of) const noexcept;
   void notify_all() noexcept;
+  /// The index of the first worker with a thread of its own.
+  [[nodiscard]] std::size_t first_with_thread() const noexcept { return options.calling_thread ? 1 : 0; }
   /// Whether some worker has fibers ready that others may take. A hint, but behind a heavy fence none is missed.
   [[nodiscard]] bool has_stealable() const noexcept;
 

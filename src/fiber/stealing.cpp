@@ -18,8 +18,28 @@ constexpr int turns_per_floating = 64;
 void worker::offer(fiber_control* f) noexcept {
   idle->expect_work();
   stealable.push(f);
+  wake_another();
+}
+
+void worker::wake_another() noexcept {
   if (idle->wake_one()) {
     count(counters.wakes);
+  }
+}
+
+bool worker::begin_theft() noexcept {
+  searching_ = false;
+  return idle->end_search();
+}
+
+void worker::theft_failed() noexcept {
+  idle->search();
+  searching_ = true;
+}
+
+void worker::theft_done(bool last) noexcept {
+  if (last && owner.has_stealable()) {
+    wake_another();
   }
 }
 
@@ -60,20 +80,17 @@ void worker::stop_searching() noexcept {
   searching_ = false;
   if (idle->end_search()) {
     platform::heavy_fence();
-    if (owner.has_stealable() && idle->wake_one()) {
-      count(counters.wakes);
+    if (owner.has_stealable()) {
+      wake_another();
     }
   }
 }
 
 bool worker::steal_from(worker& victim) noexcept {
-  // It ends to search first: then the fence of the theft also serves the look at what was queued meanwhile.
-  searching_ = false;
-  const bool last = idle->end_search();
+  const bool last = begin_theft();
   run_node* node = victim.stealable.steal(this);
   if (node == nullptr) {
-    idle->search();
-    searching_ = true;
+    theft_failed();
     return false;
   }
   count(counters.thefts);
@@ -88,9 +105,7 @@ bool worker::steal_from(worker& victim) noexcept {
       stealable.push(f);
     }
   }
-  if (last && owner.has_stealable() && idle->wake_one()) {
-    count(counters.wakes);
-  }
+  theft_done(last);
   return true;
 }
 

@@ -237,17 +237,13 @@ worker* switch_watched(worker* w, run_node* self, run_node* next, commit* pendin
   if (w->forking()) {
     w->stop_forking();
   }
-  const exceptions_in_flight own = std::exchange(*w->thread_exceptions, {});
-  const unsigned mutexes = w->leave_mutexes(*static_cast<fiber_control*>(self));
+  const worker::fiber_belongings own = w->leave_belongings(*static_cast<fiber_control*>(self));
   if (w->traced != 0) {
     trace_suspended(w, self, wait);
     trace_resumed(w, next);
   }
   w = switch_nodes(w, self, next, pending);
-  *w->thread_exceptions = own;
-  if (mutexes != 0) {
-    w->hold_mutexes(mutexes);
-  }
+  w->take_belongings(own);
   return w;
 }
 

@@ -17,20 +17,6 @@ int value_of(const std::exception_ptr& e) {
   }
 }
 
-/// Ways to give up the processor in the middle of something.
-void pause(int how) {
-  switch (how % 3) {
-    case 0:
-      pirn::this_fiber::yield();
-      break;
-    case 1:
-      static_cast<void>(pirn::this_fiber::sleep_for(10us));
-      break;
-    default:
-      pirn::spawn([] { EXPECT_EQ(std::current_exception(), nullptr); }).join();
-  }
-}
-
 struct pauses_when_destroyed {
   int id;
   int in_flight;

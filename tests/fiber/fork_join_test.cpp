@@ -132,17 +132,7 @@ constexpr int tree_depth = slowdown == 1 ? 10 : 5;
 /// The leaves of a binary tree, of which each suspends in one of several ways.
 PIRN_NOINLINE long suspending_leaves(int depth, long path) {
   if (depth == 0) {
-    switch (path % 3) {
-      case 0:
-        pirn::this_fiber::yield();
-        break;
-      case 1:
-        static_cast<void>(pirn::this_fiber::sleep_for(10us));
-        break;
-      default:
-        pirn::spawn([] {}).join();
-        break;
-    }
+    pause(static_cast<int>(path % 3));
     return 1;
   }
   auto [a, b] = pirn::fork2([=] { return suspending_leaves(depth - 1, 2 * path); },
@@ -190,7 +180,7 @@ TEST(fork_join, what_either_throws_is_rethrown_when_both_have_ended) {
       EXPECT_TRUE(second_ended);
 
       begun = 0;
-      const auto result = std::make_shared<int>(1);
+      auto result = std::make_shared<int>(1);
       EXPECT_THROW(pirn::fork2(
                        [&] {
                          meet(begun);

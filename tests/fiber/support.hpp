@@ -71,6 +71,20 @@ inline void join_all(std::vector<pirn::fiber>& fibers) {
   }
 }
 
+/// Gives up the processor in one of three ways, in the middle of something. Another fiber sees no exception in flight.
+inline void pause(int how) {
+  switch (how % 3) {
+    case 0:
+      pirn::this_fiber::yield();
+      break;
+    case 1:
+      static_cast<void>(pirn::this_fiber::sleep_for(10us));
+      break;
+    default:
+      pirn::spawn([] { EXPECT_EQ(std::current_exception(), nullptr); }).join();
+  }
+}
+
 /// Passes one waiter per signal, on nothing but wait_queue: the smallest primitive that loses a wake-up if the queue
 /// does.
 class event {

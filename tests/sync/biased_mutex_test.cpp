@@ -9,6 +9,7 @@
 #include <string>
 
 #include "fiber/support.hpp"
+#include "sync/locks.hpp"
 
 namespace {
 
@@ -37,25 +38,7 @@ void bias(rig& r, biased_mutex& m, int worker = 0) {
 TEST(biased_mutex, stays_with_its_worker_though_its_fibers_wait_for_each_other) {
   rig r(1);
   biased_mutex m;
-  std::string order;
-  r.rt.run([&] {
-    m.lock();
-    std::vector<pirn::fiber> all;
-    for (const char who : {'a', 'b', 'c', 'd'}) {
-      all.push_back(pirn::spawn([&, who] {
-        for (int i = 0; i < 3; ++i) {
-          const std::lock_guard guard(m);
-          order += who;
-          pirn::this_fiber::yield();
-        }
-      }));
-    }
-    pirn::this_fiber::yield();
-    m.unlock();
-    EXPECT_FALSE(m.try_lock());  // it was handed over already
-    join_all(all);
-  });
-  EXPECT_EQ(order, "abcdabcdabcd");
+  expect_first_come_first_served(r, m);
   bias(r, m);
 }
 

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "fiber/support.hpp"
+#include "sync/locks.hpp"
 
 namespace {
 
@@ -136,25 +137,7 @@ INSTANTIATE_TEST_SUITE_P(policies, both_policies, testing::Values(mutex_policy::
 TEST(mutex, fair_is_first_come_first_served) {
   rig r(1);
   mutex m;
-  std::string order;
-  r.rt.run([&] {
-    std::vector<pirn::fiber> all;
-    m.lock();
-    for (const char who : {'a', 'b', 'c', 'd'}) {
-      all.push_back(pirn::spawn([&, who] {
-        for (int i = 0; i < 3; ++i) {
-          const std::lock_guard guard(m);
-          order += who;
-          pirn::this_fiber::yield();
-        }
-      }));
-    }
-    pirn::this_fiber::yield();
-    m.unlock();
-    EXPECT_FALSE(m.try_lock());  // it was handed over already
-    join_all(all);
-  });
-  EXPECT_EQ(order, "abcdabcdabcd");
+  expect_first_come_first_served(r, m);
 }
 
 TEST(mutex, barging_lets_the_running_fiber_go_on) {

@@ -46,11 +46,7 @@ class fork_call : public fork_point {
     auto* const place = reinterpret_cast<fork_place*>(at);
     worker* const begun_on = current_worker();
     self.first.arrive();
-    begun_on->forks.open.push(place, &self);
-    platform::signal_fence();
-    if (begun_on->forks.wake->load(platform::memory_order_relaxed) != 0) [[unlikely]] {
-      begun_on->wake_for_continuation();
-    }
+    begun_on->open_continuation(place, &self);
     const arch::word outcome = self.execute();
     worker* const here = current_worker();
     if (!here->forks.open.pop(place)) [[unlikely]] {
@@ -129,7 +125,7 @@ PIRN_NOINLINE fork_results<F, G> end_fork(fork_call<F>& call, std::remove_refere
   if (outcome == first_half_failed) {
     std::vector<std::exception_ptr> others;
     if (failure != nullptr) {
-      others.push_back(std::move(failure));
+      others.push_back(failure);
     }
     rethrow_with(call.take_failure(), std::move(others));
   }

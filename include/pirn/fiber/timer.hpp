@@ -49,6 +49,14 @@ class timer_queue {
   [[nodiscard]] bool empty() const noexcept { return live_ == 0 && list_ == nullptr; }
   /// When the next timer is due, or `never`. Amortised O(log n) for each that was inserted or has fired since.
   [[nodiscard]] platform::time_point next() noexcept;
+  /// Inserts the timer of a wait, unless that has no deadline. O(1).
+  PIRN_ALWAYS_INLINE void arm(timer& t, platform::time_point deadline, const waker& who) noexcept {
+    if (deadline != platform::never) {
+      t.when = deadline;
+      t.wake = who;
+      insert(t);
+    }
+  }
   /// O(1).
   PIRN_ALWAYS_INLINE void insert(timer& t) noexcept {
     if (size_ == capacity_) [[unlikely]] {

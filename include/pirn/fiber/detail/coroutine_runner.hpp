@@ -56,7 +56,6 @@ class coroutine_runner {
   coroutine_agent* last_ = nullptr;
   unsigned fibers_ = 0;
   resumer* resuming_ = nullptr;  ///< those that are inside of a coroutine
-  bool called_ = false;          ///< the worker was told to have a look
 };
 
 }  // namespace pirn::inline PIRN_ABI::detail

@@ -21,11 +21,7 @@ class coroutine_wait {
     }
     who_ = &who;
     who.goes_on = at;
-    if (how.deadline != platform::never) {
-      limit_.when = how.deadline;
-      limit_.wake = waker(who, epoch);
-      who.home().timers.insert(limit_);
-    }
+    who.home().timers.arm(limit_, how.deadline, waker(who, epoch));
     if (how.stoppable && who.open_to_stop(epoch)) {
       who.home().coroutines->ready(who);
     }
@@ -65,7 +61,7 @@ class completion {
     }
     return queue_.wait(how);
   }
-  /// For a coroutine, which is not stopped in it: whether it has to be suspended. Then `end_wait` follows.
+  /// For a coroutine, which is not stopped in it: whether it has to be suspended.
   bool begin_wait(coroutine_agent& who, std::coroutine_handle<> at) noexcept {
     queue_.lock();
     if (done_) {
@@ -130,6 +126,7 @@ class fiber_awaiter : public own_awaiter {
 /// The same as `join()`: nothing but the end ends it.
 struct plain_fiber_awaiter : fiber_awaiter {
   explicit plain_fiber_awaiter(fiber& what) noexcept : fiber_awaiter(what, platform::never, false) {}
+  // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method): who calls it knows which of the two it has
   void await_resume() { static_cast<void>(fiber_awaiter::await_resume()); }
 };
 

@@ -28,6 +28,10 @@ class frame_cache {
   static constexpr std::size_t lists = 16;  ///< larger frames come from the heap
   static constexpr unsigned most_kept = 256;
 
+  static constexpr std::size_t list_of(std::size_t size) noexcept { return (size - 1) / step; }
+  /// The cache of the caller's worker; null if there is none, or if frames of that list are not kept.
+  [[nodiscard]] static frame_cache* here_for(std::size_t list) noexcept;
+
   unused* free_[lists] = {};
   unsigned kept_[lists] = {};
 };

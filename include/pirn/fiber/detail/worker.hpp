@@ -124,6 +124,8 @@ class alignas(64) worker {
   /// Runs its fibers on that thread, from a wait of it, until `word` is no longer `before`; without a word, until all
   /// fibers of the runtime have ended.
   void drive(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
+  /// Wakes a sleeping worker, if there is none that searches, for what others may take now.
+  void wake_another() noexcept;
   /// Takes a ready fiber from a fiber of the same runtime.
   void hand_over(run_node* node) noexcept {
     if (incoming.push(node)) {
@@ -144,6 +146,22 @@ class alignas(64) worker {
   void hold_mutexes(unsigned count) noexcept;
   /// The running fiber suspends: the next one holds none. Returns how many it held; tells of it if there were any.
   unsigned leave_mutexes(const fiber_control& self) noexcept;
+  /// What belongs to a fiber and is kept for each OS thread or worker.
+  struct fiber_belongings {
+    exceptions_in_flight exceptions;
+    unsigned mutexes;
+  };
+  /// Around a switch of the running fiber. To take is for the worker that resumes it.
+  [[nodiscard]] fiber_belongings leave_belongings(const fiber_control& self) noexcept {
+    const exceptions_in_flight own = std::exchange(*thread_exceptions, {});
+    return {own, leave_mutexes(self)};
+  }
+  void take_belongings(const fiber_belongings& of) noexcept {
+    *thread_exceptions = of.exceptions;
+    if (of.mutexes != 0) {
+      hold_mutexes(of.mutexes);
+    }
+  }
 
   /// Makes one of its fibers that float ready for any worker. Its own thread only.
   void offer(fiber_control* f) noexcept;
@@ -178,8 +196,14 @@ class alignas(64) worker {
   void stop_forking() noexcept;
   /// Makes branches of all continuations that are open, ready for any worker.
   void give_continuations_away() noexcept;
-  /// After a continuation was laid open while others sleep.
-  void wake_for_continuation() noexcept;
+  /// Lays open a continuation of the running fiber.
+  PIRN_ALWAYS_INLINE void open_continuation(fork_place* at, fork_point* point) noexcept {
+    forks.open.push(at, point);
+    platform::signal_fence();
+    if (forks.wake->load(platform::memory_order_relaxed) != 0) [[unlikely]] {
+      wake_another();
+    }
+  }
   /// Those that are kept for first halves.
   void give_fork_stacks_back() noexcept;
 
@@ -225,6 +249,11 @@ class alignas(64) worker {
   bool steal_from(worker& victim) noexcept;
   bool steal_continuation(worker& victim) noexcept;
   void stop_searching() noexcept;
+  /// It ends to search before it steals: then the fence of the theft also serves the look at what was queued meanwhile.
+  /// Returns whether it was the last to search, for `theft_done`.
+  [[nodiscard]] bool begin_theft() noexcept;
+  void theft_failed() noexcept;
+  void theft_done(bool last) noexcept;
   /// Sleeps until there may be something to do.
   void park() noexcept;
   /// When it is time, or another worker has begun a round.
