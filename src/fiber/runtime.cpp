@@ -81,6 +81,8 @@ void release_calling_thread(runtime_state& state) noexcept {
 runtime_state::runtime_state(const runtime_options& how)
     : options(completed(how)),
       knows_engine(knows(options.make_engine)),
+      may_spin(options.idle_spin > platform::duration::zero() && platform::available_cpus() > 1 &&
+               platform::available_cpus() >= options.workers),
       pool(how.stacks != nullptr ? *how.stacks : default_stack_pool()),
       idle(std::make_shared<idle_workers>(options.workers)),
       deadlocks(*this),

@@ -173,6 +173,34 @@ void worker::drive(const platform::atomic<std::uint32_t>* word, std::uint32_t be
   *thread_exceptions = of_thread;
 }
 
+void worker::run_turn(platform::time_point now) noexcept {
+  if (looked.still) {
+    end_stillness(now);
+  }
+  if (searching_) {
+    stop_searching();
+  }
+  spin_until_ = {};
+  if (now - last_poll_ >= look_interval) {
+    io->poll(now);
+    last_poll_ = now;
+  }
+  trimmer.fibers_have_run(now);
+  if (trimmer.due(now)) [[unlikely]] {
+    trimmer.step(*this, now, true);
+  }
+  adapt(now);
+  last_look_ = now;
+  if (now >= next_count_) {
+    count_ready(now);
+  }
+  switches_left = switches_given_ = static_cast<unsigned>(switches_per_look_);
+  resume_next();
+  counters.switches.store(
+      counters.switches.load(platform::memory_order_relaxed) + (switches_given_ - switches_left),
+      platform::memory_order_relaxed);
+}
+
 void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept {
   for (;;) {
     check_not_forked(owner);
@@ -191,30 +219,7 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
       look_for_deadlocks(now);
     }
     if (queue.has_ready()) {
-      if (looked.still) {
-        end_stillness(now);
-      }
-      if (searching_) {
-        stop_searching();
-      }
-      if (now - last_poll_ >= look_interval) {
-        io->poll(now);
-        last_poll_ = now;
-      }
-      trimmer.fibers_have_run(now);
-      if (trimmer.due(now)) [[unlikely]] {
-        trimmer.step(*this, now, true);
-      }
-      adapt(now);
-      last_look_ = now;
-      if (now >= next_count_) {
-        count_ready(now);
-      }
-      switches_left = switches_given_ = static_cast<unsigned>(switches_per_look_);
-      resume_next();
-      counters.switches.store(
-          counters.switches.load(platform::memory_order_relaxed) + (switches_given_ - switches_left),
-          platform::memory_order_relaxed);
+      run_turn(now);
       continue;
     }
     if (owner.finished()) {
@@ -227,7 +232,11 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
       trimmer.step(*this, now, false);
       continue;
     }
-    park();
+    if (!spin(now, word, before)) {
+      park();
+    } else if (take_incoming(); queue.has_ready()) {
+      run_turn(now);  // without a look at all the rest, which has just been looked at
+    }
   }
 }
 

@@ -106,6 +106,7 @@ class alignas(64) worker {
   fork_state forks;
   // -- shared
   alignas(64) inbox incoming;
+  platform::atomic<platform::time_point> handed_over_at{platform::time_point{}};  ///< by a worker, while this one slept
   alignas(64) stealable_queue stealable;
   // -- constant after start
   std::shared_ptr<engine> io;          ///< shared with descriptors that may outlive the runtime
@@ -129,6 +130,7 @@ class alignas(64) worker {
   /// Takes a ready fiber from a fiber of the same runtime.
   void hand_over(run_node* node) noexcept {
     if (incoming.push(node)) {
+      handed_over_at.store(platform::now(), platform::memory_order_relaxed);
       io->notify();
     }
   }
@@ -238,6 +240,8 @@ class alignas(64) worker {
   void announce_ended() noexcept;
   void take_incoming() noexcept;
   void adapt(platform::time_point now) noexcept;
+  /// Runs fibers that are ready until it is time to look again.
+  void run_turn(platform::time_point now) noexcept;
   void resume_next() noexcept;
   /// Counts the fibers that are ready.
   void count_ready(platform::time_point now) noexcept;
@@ -254,6 +258,14 @@ class alignas(64) worker {
   [[nodiscard]] bool begin_theft() noexcept;
   void theft_failed() noexcept;
   void theft_done(bool last) noexcept;
+  /// Waits awake for what others may hand over, if it is worth that, until the word is no longer `before`, or for some
+  /// microseconds. False if it is time to sleep.
+  bool spin(platform::time_point now, const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
+  /// It has slept since `began`: whether it would better have waited awake.
+  void learn_from_sleep(platform::time_point began) noexcept;
+  /// How long to.
+  [[nodiscard]] platform::duration patience() const noexcept;
+  [[nodiscard]] bool spinning() const noexcept { return spin_until_ != platform::time_point{}; }
   /// Sleeps until there may be something to do.
   void park() noexcept;
   /// When it is time, or another worker has begun a round.
@@ -274,6 +286,10 @@ class alignas(64) worker {
   unsigned switches_given_ = 0;  ///< until the next look; what is missing of them in `switches_left` was made
   std::uint64_t last_told_ = 0;  ///< fiber that has suspended with a mutex
   bool searching_ = false;       ///< whether it counts as one of `idle_workers` that search
+  platform::time_point spin_until_{};
+  unsigned sleeps_to_spin_ = 1;       ///< how many it goes to before it tries to `spin` again
+  unsigned sleeps_between_ = 0;       ///< how many that will be after the next vain try
+  platform::duration wake_takes_{};  ///< about, from the hand-over until it runs again
   platform::time_point last_look_;
   platform::time_point last_poll_;
   platform::time_point next_count_;
