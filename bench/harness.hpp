@@ -137,17 +137,20 @@ double ns_per_operation(Run&& run, std::uint64_t granule = 10, double (*now)() =
     return 0;
   }
   const double block_ns = static_cast<double>(input("BLOCK_MS")) * 1e6;
-  std::uint64_t n = granule;
-  for (int long_enough = 0;;) {
+  const auto time_of = [&](std::uint64_t n) {
     const double start = now();
     run(n);
-    const double took = now() - start;
+    return now() - start;
+  };
+  std::uint64_t n = granule;
+  for (;;) {
+    double took = time_of(n);
     if (took >= block_ns) {
-      // Once may have been threads that slept deeply: blocks as short as that would measure their own beginning.
-      if (++long_enough == 2) {
-        break;
-      }
-      continue;
+      // Once may be a machine that had to wake up first.
+      took = std::min(took, time_of(n));
+    }
+    if (took >= block_ns) {
+      break;
     }
     const double factor = took > 0 ? block_ns / took * 1.2 : 10;
     n = static_cast<std::uint64_t>(static_cast<double>(n) * std::min(factor, 10.0));
@@ -155,9 +158,7 @@ double ns_per_operation(Run&& run, std::uint64_t granule = 10, double (*now)() =
   }
   std::vector<double> blocks(input("BLOCKS"));
   for (double& block : blocks) {
-    const double start = now();
-    run(n);
-    block = (now() - start) / static_cast<double>(n);
+    block = time_of(n) / static_cast<double>(n);
   }
   std::nth_element(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(blocks.size() / 2), blocks.end());
   return blocks[blocks.size() / 2];

@@ -81,7 +81,11 @@ pub fn ns_per_operation_by(now: fn() -> f64, granule: u64, mut run: impl FnMut(u
     let block_ns = input("BLOCK_MS") as f64 * 1e6;
     let mut n = granule;
     loop {
-        let took = time(now, &mut run, n);
+        let mut took = time(now, &mut run, n);
+        if took >= block_ns {
+            // Once may be a machine that had to wake up first.
+            took = took.min(time(now, &mut run, n));
+        }
         if took >= block_ns {
             break;
         }

@@ -3,6 +3,7 @@ package harness
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"sort"
 	"strconv"
@@ -68,6 +69,10 @@ func NsPerOperationBy(now func() float64, granule int, run func(n int)) float64 
 	n := granule
 	for {
 		took := timed(now, run, n)
+		if took >= blockNs {
+			// Once may be a machine that had to wake up first.
+			took = math.Min(took, timed(now, run, n))
+		}
 		if took >= blockNs {
 			break
 		}

@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -118,6 +119,11 @@ unsigned available_cpus() noexcept {
   }
   const int count = CPU_COUNT(&set);
   return count > 0 ? static_cast<unsigned>(count) : 1;
+}
+
+long times_preempted() noexcept {
+  rusage used{};
+  return getrusage(RUSAGE_THREAD, &used) == 0 ? used.ru_nivcsw : 0;
 }
 
 int thread_id() noexcept { return static_cast<int>(syscall(SYS_gettid)); }

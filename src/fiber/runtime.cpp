@@ -16,6 +16,9 @@ runtime_options completed(runtime_options options) {
   if (options.workers == 0) {
     options.workers = platform::available_cpus();
   }
+  if (const unsigned cpus = platform::available_cpus(); cpus == 1 || cpus < options.workers) {
+    options.idle_spin = {};  // whoever is waited for may need this very CPU
+  }
   if (!options.make_engine) {
     options.make_engine = make_epoll_engine;
   }
@@ -81,8 +84,6 @@ void release_calling_thread(runtime_state& state) noexcept {
 runtime_state::runtime_state(const runtime_options& how)
     : options(completed(how)),
       knows_engine(knows(options.make_engine)),
-      may_spin(options.idle_spin > platform::duration::zero() && platform::available_cpus() > 1 &&
-               platform::available_cpus() >= options.workers),
       pool(how.stacks != nullptr ? *how.stacks : default_stack_pool()),
       idle(std::make_shared<idle_workers>(options.workers)),
       deadlocks(*this),

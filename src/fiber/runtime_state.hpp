@@ -33,7 +33,6 @@ class runtime_state {
 
   runtime_options options;
   const bool knows_engine;  ///< whether only descriptors and timers wake by it
-  const bool may_spin;      ///< whether workers with nothing to do may keep their CPUs for a while
   const unsigned generation = generation_of_process();
   guarded_pool& pool;
   std::shared_ptr<idle_workers> idle;

@@ -10,13 +10,10 @@ namespace {
 // How long a worker looks for work of others before it sleeps: a few microseconds, about what sleeping and waking cost.
 constexpr int search_rounds = 16;
 constexpr int relaxes_per_round = 32;
-// A worker waits awake for twice as long as it takes to wake it, as far as it knows, but for that long at least.
-constexpr platform::duration least_patience = std::chrono::microseconds(100);
-// Meanwhile it asks its engine for events that often.
+// A worker that waits awake asks its engine for events that often.
 constexpr platform::duration spin_poll_interval = std::chrono::microseconds(10);
-// If that long passes between two looks at the clock, somebody else wants the CPU.
-constexpr platform::duration preempted = std::chrono::microseconds(40);
-constexpr unsigned most_sleeps_between_spins = 255;
+// If that long passes between two looks at the clock, the kernel may have run somebody else there.
+constexpr platform::duration suspicious_gap = std::chrono::microseconds(40);
 // Of the turns of a busy worker at least one in so many goes to a fiber that floats.
 constexpr int turns_per_floating = 64;
 
@@ -146,66 +143,47 @@ bool worker::find_work() noexcept {
   return false;
 }
 
+platform::time_point worker::look_for_preemption(platform::time_point before) noexcept {
+  const platform::time_point now = platform::now();
+  if (now - before >= suspicious_gap &&
+      times_preempted_ != std::exchange(times_preempted_, platform::times_preempted())) {
+    awake_.was_preempted(before, now);
+  }
+  return now;
+}
+
 bool worker::spin(platform::time_point now, const platform::atomic<std::uint32_t>* word,
                   std::uint32_t before) noexcept {
-  if (!owner.may_spin) {
-    return false;
-  }
-  if (!spinning()) {
-    if (sleeps_to_spin_ != 0) {
-      --sleeps_to_spin_;
+  const bool floating = owner.workers.size() > 1 && idle->work_expected();
+  const platform::time_point next_poll = std::min({now + spin_poll_interval, timers.next(), trimmer.next()});
+  while (now < next_poll) {
+    if (!awake_.wait(now)) {
       return false;
     }
-    spin_until_ = now + patience();
-  }
-  const bool floating = owner.workers.size() > 1 && idle->work_expected();
-  const platform::time_point limit = std::min({now + spin_poll_interval, timers.next(), trimmer.next()});
-  while (now < limit) {
     for (int i = 0; i < relaxes_per_round; ++i) {
       if (!incoming.empty()) {
-        sleeps_between_ = 0;
+        awake_.was_right();
         return true;
       }
       platform::relax();
     }
     if (floating && owner.has_stealable()) {
-      sleeps_between_ = 0;
+      awake_.was_right();
       return true;
     }
     if (word != nullptr && word->load(platform::memory_order_acquire) != before) {
+      awake_.was_right();
       return true;
     }
-    const platform::time_point last = std::exchange(now, platform::now());
-    if (now >= spin_until_ || now - last >= preempted) {
-      spin_until_ = {};
-      sleeps_between_ = std::min(2 * sleeps_between_ + 1, most_sleeps_between_spins);
-      sleeps_to_spin_ = sleeps_between_;
-      return false;
-    }
+    now = look_for_preemption(now);
   }
+  // To a thread that waits for this very CPU, maybe the one that is waited for.
+  platform::yield_thread();
+  now = look_for_preemption(now);
   // The engine may tell that the runtime ends, or anything else: the caller looks at everything again.
   io->poll(now);
   last_poll_ = now;
   return true;
-}
-
-platform::duration worker::patience() const noexcept {
-  return std::min(std::max(2 * wake_takes_, least_patience), owner.options.idle_spin);
-}
-
-void worker::learn_from_sleep(platform::time_point began) noexcept {
-  if (incoming.empty()) {
-    return;
-  }
-  platform::time_point arrived = handed_over_at.load(platform::memory_order_relaxed);
-  if (arrived < began) {  // from a plain thread, which leaves no trace here: some time before this
-    arrived = last_poll_;
-  } else {
-    wake_takes_ += (last_poll_ - arrived - wake_takes_) / 4;
-  }
-  if (arrived - began < patience()) {
-    sleeps_to_spin_ = sleeps_between_ = 0;
-  }
 }
 
 void worker::park() noexcept {
@@ -223,7 +201,9 @@ void worker::park() noexcept {
     const platform::time_point began = platform::now();
     io->poll(std::min({timers.next(), trimmer.next(), vote_on_deadlock()}));
     last_poll_ = platform::now();
-    learn_from_sleep(began);
+    if (!incoming.empty()) {
+      awake_.slept(began, handed_over_at.load(platform::memory_order_relaxed), last_poll_);
+    }
     looked.vote.store(deadlock_look::ballot::absent, platform::memory_order_release);
     // Whoever hands something over now need not notify: this worker looks before it sleeps again.
     incoming.unpark();

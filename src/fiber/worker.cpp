@@ -43,7 +43,8 @@ worker::worker(runtime_state& state, unsigned number)
       idle(state.idle),
       owner(state),
       index(number),
-      traced(state.options.trace ? fiber_control::traced_bit : 0) {
+      traced(state.options.trace ? fiber_control::traced_bit : 0),
+      awake_(state.options.idle_spin) {
   forks.wake = &idle->sleepers();
   idle->introduce(index, io);
 }
@@ -180,7 +181,7 @@ void worker::run_turn(platform::time_point now) noexcept {
   if (searching_) {
     stop_searching();
   }
-  spin_until_ = {};
+  awake_.end_wait();
   if (now - last_poll_ >= look_interval) {
     io->poll(now);
     last_poll_ = now;
@@ -196,9 +197,8 @@ void worker::run_turn(platform::time_point now) noexcept {
   }
   switches_left = switches_given_ = static_cast<unsigned>(switches_per_look_);
   resume_next();
-  counters.switches.store(
-      counters.switches.load(platform::memory_order_relaxed) + (switches_given_ - switches_left),
-      platform::memory_order_relaxed);
+  counters.switches.store(counters.switches.load(platform::memory_order_relaxed) + (switches_given_ - switches_left),
+                          platform::memory_order_relaxed);
 }
 
 void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept {

@@ -97,6 +97,53 @@ TEST(parking, an_earlier_timer_from_a_fiber_handed_over_counts) {
   EXPECT_LT(clock::now() - begin, 30s);
 }
 
+/// Two fibers of two workers in turn.
+void ping_pong(pirn::runtime& rt, int rounds) {
+  event there;
+  event back;
+  pirn::fiber other = rt.spawn(
+      [&] {
+        for (int i = 0; i < rounds; ++i) {
+          static_cast<void>(there.wait());
+          back.signal();
+        }
+      },
+      {.worker = 1});
+  rt.spawn(
+        [&] {
+          for (int i = 0; i < rounds; ++i) {
+            there.signal();
+            static_cast<void>(back.wait());
+          }
+        },
+        {.worker = 0})
+      .join();
+}
+
+TEST(parking, a_worker_that_waits_awake_notices_that_its_runtime_ends) {
+  for (int i = scaled(200); i > 0; --i) {
+    pirn::runtime rt({.workers = 2, .idle_spin = i % 2 == 0 ? 10ms : 0ms});
+    ping_pong(rt, 20);
+  }
+}
+
+TEST(parking, workers_that_answer_each_other_do_not_sleep) {
+  if (pirn::platform::available_cpus() < 2) {
+    GTEST_SKIP() << "needs two CPUs";
+  }
+  const auto slept = [](pirn::platform::duration idle_spin) {
+    pirn::runtime rt({.workers = 2, .idle_spin = idle_spin});
+    ping_pong(rt, 2000);
+    return rt.statistics(0).parks + rt.statistics(1).parks;
+  };
+  EXPECT_GT(slept(0s), 1000u);
+  std::uint64_t fewest = 1000;
+  for (int i = 0; i < 20 && fewest >= 1000; ++i) {  // others may want the CPUs
+    fewest = std::min(fewest, slept(10ms));
+  }
+  EXPECT_LT(fewest, 1000u);
+}
+
 TEST(parking, no_wake_up_is_lost_while_going_to_sleep) {
   // This thread does not sleep: it spawns the next fiber after gaps around the time in which the worker, whose fiber
   // has just ended, goes to sleep.

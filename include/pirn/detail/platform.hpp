@@ -189,6 +189,8 @@ class thread {
 
 /// The number of CPUs that this process may run on, at least 1.
 unsigned available_cpus() noexcept;
+/// How often the kernel has taken the CPU from the calling thread to give it to another.
+long times_preempted() noexcept;
 /// The kernel's id of the calling thread.
 int thread_id() noexcept;
 /// Lets another OS thread run.

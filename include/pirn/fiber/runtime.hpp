@@ -40,9 +40,9 @@ struct runtime_options {
   platform::duration trim_after{};
   /// How long at most a worker with nothing to do waits awake for a fiber that another thread or worker makes ready,
   /// before it sleeps in its engine: then neither side pays for a wake-up, some microseconds of an idle CPU and tens or
-  /// hundreds of a virtual one. It waits about as long as its wake-ups have taken; after each time that this was in vain
-  /// it goes to sleep at once twice as often as before, up to 255 times, or until it was woken so soon that it should
-  /// not have slept. Where there are more workers than CPUs they never wait awake. 0 for never.
+  /// hundreds of a virtual one. It waits about as long as its wake-ups have taken; after each time that this was in
+  /// vain it goes to sleep at once twice as often as before, up to 255 times, or until it was woken so soon that it
+  /// should not have slept. Where there are more workers than CPUs they never wait awake. 0 for never.
   platform::duration idle_spin = std::chrono::microseconds(500);
   /// How many OS threads there may be for `blocking` at a time; 0 for none, then it throws.
   unsigned most_blocking_threads = 512;

@@ -9,6 +9,7 @@
 #include "pirn/fiber/detail/fork_deque.hpp"
 #include "pirn/fiber/detail/frame_cache.hpp"
 #include "pirn/fiber/detail/idle_workers.hpp"
+#include "pirn/fiber/detail/spin_policy.hpp"
 #include "pirn/fiber/detail/stack_trimmer.hpp"
 #include "pirn/fiber/detail/stealable_queue.hpp"
 #include "pirn/fiber/engine.hpp"
@@ -106,7 +107,8 @@ class alignas(64) worker {
   fork_state forks;
   // -- shared
   alignas(64) inbox incoming;
-  platform::atomic<platform::time_point> handed_over_at{platform::time_point{}};  ///< by a worker, while this one slept
+  platform::atomic<platform::time_point> handed_over_at{
+      platform::time_point{}};  ///< the last time that a worker woke this one
   alignas(64) stealable_queue stealable;
   // -- constant after start
   std::shared_ptr<engine> io;          ///< shared with descriptors that may outlive the runtime
@@ -261,11 +263,8 @@ class alignas(64) worker {
   /// Waits awake for what others may hand over, if it is worth that, until the word is no longer `before`, or for some
   /// microseconds. False if it is time to sleep.
   bool spin(platform::time_point now, const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
-  /// It has slept since `began`: whether it would better have waited awake.
-  void learn_from_sleep(platform::time_point began) noexcept;
-  /// How long to.
-  [[nodiscard]] platform::duration patience() const noexcept;
-  [[nodiscard]] bool spinning() const noexcept { return spin_until_ != platform::time_point{}; }
+  /// Whether the kernel has run somebody else since `before`, while it spins. Returns the time.
+  platform::time_point look_for_preemption(platform::time_point before) noexcept;
   /// Sleeps until there may be something to do.
   void park() noexcept;
   /// When it is time, or another worker has begun a round.
@@ -286,10 +285,8 @@ class alignas(64) worker {
   unsigned switches_given_ = 0;  ///< until the next look; what is missing of them in `switches_left` was made
   std::uint64_t last_told_ = 0;  ///< fiber that has suspended with a mutex
   bool searching_ = false;       ///< whether it counts as one of `idle_workers` that search
-  platform::time_point spin_until_{};
-  unsigned sleeps_to_spin_ = 1;       ///< how many it goes to before it tries to `spin` again
-  unsigned sleeps_between_ = 0;       ///< how many that will be after the next vain try
-  platform::duration wake_takes_{};  ///< about, from the hand-over until it runs again
+  spin_policy awake_;
+  long times_preempted_ = 0;
   platform::time_point last_look_;
   platform::time_point last_poll_;
   platform::time_point next_count_;

@@ -1,0 +1,86 @@
+// Whether a worker with nothing to do waits awake, and for how long.
+#pragma once
+
+#include <algorithm>
+
+#include "pirn/detail/platform.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// To sleep and to be woken takes some microseconds on an idle CPU, tens or hundreds on a virtual one. Who waits awake
+/// for about as long before it sleeps never loses more than twice what the better of the two had cost (Karlin, Li,
+/// Manasse and Owicki 1991); and it does so only where that has been of use of late. One worker's; not shared.
+class spin_policy {
+ public:
+  /// Sleeps between two tries.
+  static constexpr unsigned most_sleeps_between = 255;
+  /// After somebody else had the CPU meanwhile it does not for that many times as long.
+  static constexpr int rests_per_preemption = 16;
+  /// It waits twice as long as it takes to wake it, as far as it knows, but for that long at least.
+  static constexpr platform::duration least_patience = std::chrono::microseconds(100);
+
+  /// Never waits awake for longer than `most` in a row.
+  explicit spin_policy(platform::duration most) noexcept : most_(most) {}
+
+  /// There is nothing to do: whether to go on waiting for it. If false, to sleep is next.
+  [[nodiscard]] bool wait(platform::time_point now) noexcept {
+    if (!waiting()) {
+      if (most_ <= platform::duration::zero() || now < contended_until_) {
+        return false;
+      }
+      if (sleeps_left_ != 0) {
+        --sleeps_left_;
+        return false;
+      }
+      until_ = now + patience();
+      return true;
+    }
+    if (now < until_) {
+      return true;
+    }
+    end_wait();
+    sleeps_between_ = std::min(2 * sleeps_between_ + 1, most_sleeps_between);
+    sleeps_left_ = sleeps_between_;
+    return false;
+  }
+  /// It had something to do before that.
+  void end_wait() noexcept { until_ = {}; }
+  /// The same, and that was what it waited for.
+  void was_right() noexcept {
+    end_wait();
+    sleeps_between_ = 0;
+  }
+  /// Somebody else has had the CPU from `before` until now, and may want it again: who waits awake uses up the time
+  /// that the kernel gives it, and comes late when it is woken.
+  void was_preempted(platform::time_point before, platform::time_point now) noexcept {
+    end_wait();
+    contended_until_ = now + rests_per_preemption * (now - before);
+  }
+  /// It has slept since `began` until now, and was woken because of what had arrived at `arrived`; `began` or earlier
+  /// if nobody knows when.
+  void slept(platform::time_point began, platform::time_point arrived, platform::time_point now) noexcept {
+    if (arrived <= began) {
+      arrived = now;
+    } else {
+      wake_takes_ += (now - arrived - wake_takes_) / 4;
+    }
+    if (arrived - began < patience()) {
+      sleeps_left_ = sleeps_between_ = 0;
+    }
+  }
+
+  [[nodiscard]] bool waiting() const noexcept { return until_ != platform::time_point{}; }
+  [[nodiscard]] platform::duration patience() const noexcept {
+    return std::min(std::max(2 * wake_takes_, least_patience), most_);
+  }
+
+ private:
+  platform::duration most_;
+  platform::duration wake_takes_{};  ///< about, from when something has arrived until it runs again
+  platform::time_point until_{};
+  unsigned sleeps_left_ = 1;
+  unsigned sleeps_between_ = 0;
+  platform::time_point contended_until_{};
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail
