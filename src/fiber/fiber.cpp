@@ -215,9 +215,40 @@ wait_options end_of(const detail::fiber_control* f) noexcept {
 }
 }  // namespace
 
-std::uintptr_t fiber::await_stranger() noexcept {
+void fiber::join_neighbour(detail::worker* here) {
+  detail::fiber_control* const f = control_;
+  detail::fiber_control* const self = detail::running_fiber(here);
+  if (self == f) [[unlikely]] {
+    detail::throw_joins_itself();
+  }
+  // Nobody else looks at the join word meanwhile, so a plain store does, and nothing needs to wait until the caller is
+  // switched out.
+  detail::joiner me{self, 0};
+  static_cast<void>(self->begin(detail::wait_kind::sole, me.epoch));
+  f->join_word.store(reinterpret_cast<std::uintptr_t>(&me) | detail::joiner::neighbour_bit,
+                     platform::memory_order_relaxed);
+  const wait_options how = end_of(f);
+  detail::suspend(here, how, nullptr);
+  end_join(f->join_word.load(platform::memory_order_acquire));
+}
+
+void fiber::join_slow() {
+  if (control_ == nullptr) {
+    detail::throw_not_joinable();
+  }
+  if (&detail::current_agent() == control_) {
+    detail::throw_joins_itself();
+  }
   wake_reason ignored{};
-  return detail::await_end(control_, end_of(control_), ignored);
+  end_join(detail::await_end(control_, end_of(control_), ignored));
+}
+
+PIRN_ALWAYS_INLINE void fiber::end_join(std::uintptr_t outcome) {
+  detail::fiber_control* const f = std::exchange(control_, nullptr);
+  if (outcome == detail::join_failed) [[unlikely]] {
+    detail::rethrow_failure(f);
+  }
+  detail::free_block(detail::current_worker(), f, outcome);
 }
 
 std::expected<void, wait_error> fiber::join(platform::time_point deadline) {
@@ -237,11 +268,7 @@ std::expected<void, wait_error> fiber::end_join(std::uintptr_t outcome, wake_rea
   if (outcome == detail::join_possible) {
     return std::unexpected(detail::error_of(reason));
   }
-  detail::fiber_control* const f = std::exchange(control_, nullptr);
-  if (outcome == detail::join_failed) {
-    detail::rethrow_failure(f);
-  }
-  detail::free_block(detail::current_worker(), f, outcome);
+  end_join(outcome);
   return {};
 }
 

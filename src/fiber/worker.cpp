@@ -59,6 +59,17 @@ void worker::watch() noexcept {
   obstacles = stacks.reserved() != 0 ? &fibers_to_start : exceptions;
 }
 
+bool worker::get_ready_to_spawn() noexcept {
+  if (stacks.reserve() != stack_error::none) {
+    return false;
+  }
+  stacks.unreserve();
+  if (next_id == last_id) {
+    reserve_ids();
+  }
+  return blocks.get_one();
+}
+
 void worker::reserve_ids() noexcept {
   next_id = ids_reserved.fetch_add(ids_at_a_time, platform::memory_order_relaxed);
   last_id = next_id + ids_at_a_time;
@@ -69,13 +80,15 @@ std::uint64_t make_foreign_id() noexcept {
   return ids_reserved.fetch_add(ids_at_a_time, platform::memory_order_relaxed) + 1;
 }
 
-void worker::announce_ended() noexcept {
-  for (fiber_control** each = ended_.get(); each != last_ended_; ++each) {
+bool worker::announce_ended() noexcept {
+  for (fiber_control** each = ended_before_.get(); each != last_ended_before_; ++each) {
     if (fiber_control* const f = *each) {
       retire(f, f->ended_here());
     }
   }
-  last_ended_ = ended_.get();
+  ended_.swap(ended_before_);
+  last_ended_before_ = std::exchange(last_ended_, ended_.get());
+  return last_ended_before_ != ended_before_.get();
 }
 
 void worker::take_incoming() noexcept {
@@ -204,7 +217,7 @@ void worker::run_turn(platform::time_point now) noexcept {
 void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept {
   for (;;) {
     check_not_forked(owner);
-    announce_ended();
+    const bool more_to_announce = announce_ended();
     take_incoming();
     const platform::time_point now = platform::now();
     timers.fire(now);
@@ -220,6 +233,9 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
     }
     if (queue.has_ready()) {
       run_turn(now);
+      continue;
+    }
+    if (more_to_announce) {
       continue;
     }
     if (owner.finished()) {

@@ -66,6 +66,7 @@ TEST(fork, a_thread_that_uses_the_runtime_in_the_child_is_found_out) {
   rig r(1);
   pirn::stop_source source;
   pirn::fiber waiting = r.rt.spawn([] { EXPECT_FALSE(pirn::this_fiber::sleep_for(1h)); }, {.stop = source.get_token()});
+  r.rt.run([] {});  // after this it waits
   expect_found_out(fork_and([&] { r.rt.run([] {}); }));
   expect_found_out(fork_and([&] { source.request_stop(); }));
   expect_found_out(fork_and([&] { r.rt.~runtime(); }));

@@ -105,21 +105,6 @@ PIRN_ALWAYS_INLINE void free_block(worker* here, fiber_control* f, std::uintptr_
   give_block_back(here, f);
 }
 
-/// `await_end` for a fiber of the caller's own worker, without a deadline: nobody else looks at the join word
-/// meanwhile, so plain stores do, and nothing needs to wait until the caller is switched out.
-PIRN_ALWAYS_INLINE std::uintptr_t await_neighbour(worker* here, fiber_control* f) {
-  fiber_control* const self = running_fiber(here);
-  if (self == f) [[unlikely]] {
-    throw_joins_itself();
-  }
-  joiner me{self, 0};
-  static_cast<void>(self->begin(wait_kind::sole, me.epoch));
-  f->join_word.store(reinterpret_cast<std::uintptr_t>(&me) | joiner::neighbour_bit, platform::memory_order_relaxed);
-  const wait_options what{.stoppable = false, .from = awaited::fiber, .what = "end of fiber", .object = f};
-  suspend(here, what, nullptr);
-  return f->join_word.load(platform::memory_order_acquire);
-}
-
 /// The last switch of a fiber; does not return. Inlined into its entry function, so that no call is left without its
 /// return: the processor predicts the returns of whoever runs next.
 PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
@@ -152,8 +137,12 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
   const bool give_now = std::is_empty_v<sanitizer_state> && outcome == join_ended;
   if (next->state.pc == nullptr) {
     if (give_now && w->stacks.keeps(self->memory)) [[likely]] {
+      // It begins on this very stack, from the same first frame: what is in use here from now on is in registers.
       auto* const f = static_cast<fiber_control*>(next);
-      w->stacks.exchange_reserved(self->memory, f->memory);
+      __builtin_prefetch(next->next, 1);
+      __builtin_prefetch(reinterpret_cast<const char*>(next->next) + 64, 1);
+      w->stacks.reuse_reserved(self->memory);
+      f->memory = self->memory;
       w->has_started_one();
       self->memory.forget();
       arch::enter_last(f->first_frame(), f->entry_without_stack(), by, pending);
@@ -339,12 +328,10 @@ PIRN_NOINLINE fiber_control* launch_or_throw(runtime_state& owner, F&& body, con
   return f;
 }
 
-/// A fiber with nothing special about it, on the caller's worker: its stack is reserved now and chosen when it starts.
-template <class F, class Kind = by_itself>
-PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, const Kind& kind = {}) {
-  if (here->stacks.reserve() != stack_error::none) [[unlikely]] {
-    return launch_or_throw(here->owner, std::forward<F>(body), kind);
-  }
+/// Makes a fiber with nothing special about it, on the caller's worker, out of what that has at hand.
+template <class F, class Kind>
+PIRN_ALWAYS_INLINE fiber_control* launch_at_hand(worker* here, F&& body, const Kind& kind) {
+  here->stacks.reserve_at_hand();
   typename Kind::control* f = nullptr;
   try {
     f = make_block<typename Kind::control>(here, here->make_id(), std::forward<F>(body));
@@ -352,16 +339,28 @@ PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, const Kin
     here->stacks.unreserve();
     throw;
   }
-  if (f == nullptr) [[unlikely]] {
-    here->stacks.unreserve();
-    throw_no_fiber(make_error_code(stack_error::out_of_memory));
-  }
   kind.adopt(f);
   f->settle_in(here);
   here->has_fiber_to_start();
   launch_here(here, f);
   here->blocks.prefetch(2);
   return f;
+}
+
+template <class F, class Kind>
+PIRN_NOINLINE fiber_control* launch_refilled(worker* here, F&& body, const Kind& kind) {
+  if (!here->get_ready_to_spawn()) {
+    return launch_or_throw(here->owner, std::forward<F>(body), kind);
+  }
+  return launch_at_hand(here, std::forward<F>(body), kind);
+}
+
+/// A fiber with nothing special about it, on the caller's worker: its stack is reserved now and chosen when it starts.
+/// All that may call a function is behind one test, so that what is left needs no registers saved.
+template <class F, class Kind = by_itself>
+PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, const Kind& kind = {}) {
+  return here->ready_to_spawn() ? launch_at_hand(here, std::forward<F>(body), kind)
+                                : launch_refilled(here, std::forward<F>(body), kind);
 }
 
 }  // namespace detail
@@ -390,25 +389,22 @@ class [[nodiscard]] fiber {
   /// Throws std::system_error (no_such_process) if there is no fiber, (resource_deadlock_would_occur) for oneself.
   PIRN_ALWAYS_INLINE void join() {
     detail::fiber_control* const f = control_;
-    if (f == nullptr) [[unlikely]] {
-      detail::throw_not_joinable();
-    }
-    std::uintptr_t outcome = f->join_word.load(platform::memory_order_acquire);
-    if (!detail::has_ended(outcome)) {
-      detail::worker* const here = detail::current_worker();
-      if (here == nullptr || !f->is_pinned_to(here)) {
-        outcome = await_stranger();
-      } else if (f->ended_here() != detail::join_possible) {
-        outcome = here->take_ended(f);
-      } else {
-        outcome = detail::await_neighbour(here, f);
+    detail::worker* const here = detail::current_worker();
+    if (f != nullptr && here != nullptr && f->is_pinned_to(here) &&
+        f->join_word.load(platform::memory_order_acquire) == detail::join_possible) [[likely]] {
+      if (f->ended_here() == detail::join_possible) {
+        join_neighbour(here);
+        return;
+      }
+      if (f->ended_here() == detail::join_ended && !f->memory && here->blocks.has_room()) [[likely]] {
+        here->take_ended(f);
+        f->sanitizer.destroy();
+        here->blocks.deallocate(f);
+        control_ = nullptr;
+        return;
       }
     }
-    control_ = nullptr;
-    if (outcome == detail::join_failed) [[unlikely]] {
-      detail::rethrow_failure(f);
-    }
-    detail::free_block(detail::current_worker(), f, outcome);
+    join_slow();
   }
   /// As `join`, unless the deadline passes or the caller is asked to stop first: then the handle stays joinable.
   [[nodiscard]] std::expected<void, wait_error> join(platform::time_point deadline);
@@ -431,7 +427,10 @@ class [[nodiscard]] fiber {
   friend std::expected<fiber, std::error_code> try_spawn(F&& body, const spawn_options& how);
 
   PIRN_ALWAYS_INLINE explicit fiber(detail::fiber_control* control) noexcept : control_(control) {}
-  std::uintptr_t await_stranger() noexcept;
+  /// The parts of `join`: of a fiber of `here` that runs still, and of any.
+  void join_neighbour(detail::worker* here);
+  void join_slow();
+  void end_join(std::uintptr_t outcome);
   std::expected<void, wait_error> end_join(std::uintptr_t outcome, wake_reason reason);
   void reset() noexcept;
 

@@ -143,14 +143,20 @@ class guarded_pool::cache {
   /// used last serves. The errors are those of `allocate`.
   [[nodiscard]] PIRN_ALWAYS_INLINE stack_error reserve() noexcept {
     // The slow path only fills items_: were it to return a stack, compilers would send it through memory always.
-    if (count_.load(platform::memory_order_relaxed) == reserved_) [[unlikely]] {
+    if (!has_one_at_hand()) [[unlikely]] {
       if (const stack_error error = refill(); error != stack_error::none) {
         return error;
       }
     }
-    ++reserved_;
+    reserve_at_hand();
     return stack_error::none;
   }
+  /// Whether `reserve` needs nothing from the pool.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool has_one_at_hand() const noexcept {
+    return count_.load(platform::memory_order_relaxed) != reserved_;
+  }
+  /// The same then.
+  PIRN_ALWAYS_INLINE void reserve_at_hand() noexcept { ++reserved_; }
   /// Takes one `reserve` back.
   PIRN_ALWAYS_INLINE void unreserve() noexcept { --reserved_; }
   /// A stack for one earlier `reserve`; cannot fail.
@@ -162,14 +168,11 @@ class guarded_pool::cache {
     detail::stack_handed_out(value);
     return value;
   }
-  /// The same, and takes `value` back, which the cache `keeps`: as `deallocate` afterwards, in fewer steps.
-  PIRN_ALWAYS_INLINE void exchange_reserved(const stack& value, stack& out) noexcept {
+  /// As `deallocate(value)` and then `allocate_reserved`, which gives the same: for a stack that the cache `keeps`.
+  PIRN_ALWAYS_INLINE void reuse_reserved(const stack& value) noexcept {
     --reserved_;
-    stack& last = items_[count_.load(platform::memory_order_relaxed) - 1];
-    out = last;
-    last = value;
-    detail::stack_handed_out(out);
     detail::stack_taken_back(value);
+    detail::stack_handed_out(value);
   }
   /// How many stacks are set aside.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::size_t reserved() const noexcept { return reserved_; }

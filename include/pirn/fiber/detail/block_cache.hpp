@@ -53,12 +53,13 @@ class block_cache {
   block_cache& operator=(const block_cache&) = delete;
   ~block_cache() { block_chunk::give(blocks_.get(), count_); }
 
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool has_one() const noexcept { return count_ != 0; }
+  /// Fetches some if there is none. False if there is no memory.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool get_one() noexcept { return count_ != 0 || refill(); }
   /// Null if there is no memory.
   [[nodiscard]] PIRN_ALWAYS_INLINE void* allocate() noexcept {
-    if (count_ == 0) [[unlikely]] {
-      if (!refill()) {
-        return nullptr;
-      }
+    if (!get_one()) [[unlikely]] {
+      return nullptr;
     }
     return blocks_[--count_];
   }
@@ -70,8 +71,9 @@ class block_cache {
       __builtin_prefetch(later + 64, 1);
     }
   }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool has_room() const noexcept { return count_ != capacity; }
   PIRN_ALWAYS_INLINE void deallocate(void* block) noexcept {
-    if (count_ == capacity) [[unlikely]] {
+    if (!has_room()) [[unlikely]] {
       spill();
     }
     blocks_[count_++] = block;

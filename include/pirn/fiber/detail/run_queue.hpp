@@ -94,8 +94,11 @@ class run_queue {
   /// The running node leaves the ring; returns the next to run: the scheduler if nothing is ready.
   PIRN_ALWAYS_INLINE run_node* leave() noexcept {
     run_node* const self = running_;
-    run_node* next = self->next;
-    if (woken_ == nullptr && next != self) [[likely]] {
+    run_node* const next = self->next;
+    if (woken_ != nullptr) [[unlikely]] {
+      return leave_slow();
+    }
+    if (next != self) [[likely]] {
       next->previous = self->previous;
       self->previous->next = next;
       if (streak_ != 0) [[unlikely]] {

@@ -173,7 +173,8 @@ class alignas(64) worker {
   void offer_from_outside(fiber_control* f) noexcept;
 
   /// Keeps a fiber that has ended while nobody waited for it: a handle on this worker finds it so without an atomic
-  /// operation, and the scheduler's next look announces it to all others.
+  /// operation, and the scheduler's next look but one, or the next one with nothing else to do, announces it to all
+  /// others.
   PIRN_ALWAYS_INLINE void keep_ended(fiber_control* f, std::uintptr_t outcome) noexcept {
     f->set_ended_here(outcome, last_ended_);
     *last_ended_++ = f;
@@ -222,6 +223,12 @@ class alignas(64) worker {
     switches_given_ -= switches_left;
     switches_left = 0;
   }
+  /// Whether stack, block and number for one more fiber are at hand.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool ready_to_spawn() const noexcept {
+    return stacks.has_one_at_hand() && blocks.has_one() && next_id != last_id;
+  }
+  /// Fetches them. False if there are no stacks or there is no memory.
+  [[nodiscard]] bool get_ready_to_spawn() noexcept;
   [[nodiscard]] PIRN_ALWAYS_INLINE std::uint64_t make_id() noexcept {
     if (next_id == last_id) [[unlikely]] {
       reserve_ids();
@@ -239,7 +246,9 @@ class alignas(64) worker {
   /// Runs fibers until all of the runtime have ended, or the word is no longer `before`.
   void loop(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
   void reserve_ids() noexcept;
-  void announce_ended() noexcept;
+  /// Announces the fibers that had ended by the last look but one, as far as their handles have not taken them. True if
+  /// there are more.
+  bool announce_ended() noexcept;
   void take_incoming() noexcept;
   void adapt(platform::time_point now) noexcept;
   /// Runs fibers that are ready until it is time to look again.
@@ -277,10 +286,13 @@ class alignas(64) worker {
   static constexpr int most_switches_per_look = 1024;
   static_assert(timer_queue::room >= most_switches_per_look);
 
-  /// Fibers that only this worker knows to have ended since the last look, or null for those that were taken; there is
-  /// one switch to each, and never so many between two looks.
-  std::unique_ptr<fiber_control*[]> ended_ = std::make_unique<fiber_control*[]>(2 * most_switches_per_look);
+  /// Fibers that only this worker knows to have ended, or null for those that were taken: since the last look, and
+  /// between that and the one before. There is one switch to each, and never so many between two looks.
+  static constexpr std::size_t most_ended = 2 * most_switches_per_look;
+  std::unique_ptr<fiber_control*[]> ended_ = std::make_unique<fiber_control*[]>(most_ended);
+  std::unique_ptr<fiber_control*[]> ended_before_ = std::make_unique<fiber_control*[]>(most_ended);
   fiber_control** last_ended_ = ended_.get();
+  fiber_control** last_ended_before_ = ended_before_.get();
   int switches_per_look_ = 64;
   unsigned switches_given_ = 0;  ///< until the next look; what is missing of them in `switches_left` was made
   std::uint64_t last_told_ = 0;  ///< fiber that has suspended with a mutex
