@@ -76,6 +76,14 @@ inline std::string param(const char* name, std::uint64_t value) {
   return "{\"" + std::string(name) + "\":" + std::to_string(value) + "}";
 }
 
+/// Says so in `params` where there is more than one.
+inline std::string with_workers(std::string params, std::uint64_t workers) {
+  if (workers > 1) {
+    params.insert(params.size() - 1, ",\"workers\":" + std::to_string(workers));
+  }
+  return params;
+}
+
 inline std::string mode(const char* value) { return std::string(R"({"mode":")") + value + "\"}"; }
 
 /// Time that this process has spent on its core, in nanoseconds, the kernel's work for it included. On an idle core

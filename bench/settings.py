@@ -99,6 +99,13 @@ def workers(scale: str) -> list[Setting]:
     return [Setting({"WORKERS": count}, cores=count, without=left_out[count]) for count in (1, 2)]
 
 
+def configured(scale: str) -> list[Setting]:
+    """How many workers the runtime has; with two only those whose one program can."""
+    one_thread = ("clock", "boost-context", "boost-fcontext", "boost-fiber", "corosensei", "pirn-co", "pth", "pthread", "st",
+                  "tokio")
+    return [Setting({"WORKERS": 1}), Setting({"WORKERS": 2}, cores=2, without=one_thread)]
+
+
 def two_workers(scale: str) -> list[Setting]:
     """For what needs two, or costs nothing in a process with one thread."""
     return [Setting({"WORKERS": 2}, cores=2)]
@@ -127,7 +134,8 @@ def forks(name: str = "", quick: int = 0, full: int = 0):
     return of_scale
 
 
-SWEEPS = {"ring": ring, "threadring": threadring, "chan": chan, "mutex": workers, "threads": workers,
+SWEEPS = {"yield": configured, "spawn": configured,
+          "ring": ring, "threadring": threadring, "chan": chan, "mutex": workers, "threads": workers,
           "condvar": workers, "biased": two_workers, "queue": queue, "fib": joined, "sort": joined, "idle": workers,
           "wake-latency": two_workers, "trim": workers, "fib40": forks("FIB", 27, 40), "skynet": forks(),
           "nqueens": forks("QUEENS", 9, 12), "matmul": forks("MATRIX", 256, 1024), "aco": aco, "memory": memory}

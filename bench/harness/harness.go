@@ -58,6 +58,14 @@ func Row(workload, params, unit string, value float64, note string) {
 		workload, params, unit, value, note)
 }
 
+// WithWorkers says so in params where there is more than one.
+func WithWorkers(params string, workers int) string {
+	if workers == 1 {
+		return params
+	}
+	return fmt.Sprintf(`%s,"workers":%d}`, strings.TrimSuffix(params, "}"), workers)
+}
+
 // NsPerOperation is the median cost in nanoseconds of one of the n operations that run(n) does, as in harness.hpp.
 func NsPerOperation(granule int, run func(n int)) float64 {
 	return NsPerOperationBy(Now, granule, run)

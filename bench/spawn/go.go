@@ -1,7 +1,8 @@
-// Goroutines on one core, joined by a WaitGroup.
+// Goroutines on one thread or two, joined by a WaitGroup.
 package main
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -18,7 +19,9 @@ func body() {
 
 func main() {
 	batch := harness.Input("BATCH")
-	ns := harness.NsPerOperation(batch, func(n int) {
+	workers := harness.Input("WORKERS")
+	runtime.GOMAXPROCS(workers)
+	ns := harness.NsPerOperationBy(harness.ClockFor(workers), batch, func(n int) {
 		before := atomic.LoadInt64(&ran)
 		for done := 0; done < n; done += batch {
 			all.Add(batch)
@@ -29,8 +32,8 @@ func main() {
 		}
 		harness.Check(atomic.LoadInt64(&ran)-before == int64(n), "every goroutine of a batch runs once")
 	})
-	harness.Row("spawn", `{"mode":"batch"}`, "ns", ns, "joined by a WaitGroup")
-	ns = harness.NsPerOperation(10, func(n int) {
+	harness.Row("spawn", harness.WithWorkers(`{"mode":"batch"}`, workers), "ns", ns, "joined by a WaitGroup")
+	ns = harness.NsPerOperationBy(harness.ClockFor(workers), 10, func(n int) {
 		before := atomic.LoadInt64(&ran)
 		for i := 0; i < n; i++ {
 			all.Add(1)
@@ -39,5 +42,5 @@ func main() {
 		}
 		harness.Check(atomic.LoadInt64(&ran)-before == int64(n), "every single goroutine runs once")
 	})
-	harness.Row("spawn", `{"mode":"single"}`, "ns", ns, "joined by a WaitGroup")
+	harness.Row("spawn", harness.WithWorkers(`{"mode":"single"}`, workers), "ns", ns, "joined by a WaitGroup")
 }

@@ -1,9 +1,10 @@
-// pirn's fibers on one worker.
+// pirn's fibers on one worker, of one or two that the runtime has.
 #include "pirn/fiber/runtime.hpp"
 #include "spawn.hpp"
 
 int main() {
-  pirn::runtime runtime({.workers = 1, .stack_size = bench::input("STACK")});
+  pirn::runtime runtime(
+      {.workers = static_cast<unsigned>(bench::input("WORKERS")), .stack_size = bench::input("STACK")});
   runtime.run([] {
     std::uint64_t ran = 0;
     bench::spawn_rows(

@@ -9,6 +9,7 @@ namespace bench {
 template <typename Create, typename Join>
 void spawn_rows(const char* impl, const std::uint64_t& ran, Create create, Join join, const char* note = nullptr) {
   const std::uint64_t batch = input("BATCH");
+  const std::uint64_t workers = input("WORKERS");
   std::vector<decltype(create())> all;
   all.reserve(batch);
   const double in_batch = ns_per_operation(
@@ -25,17 +26,19 @@ void spawn_rows(const char* impl, const std::uint64_t& ran, Create create, Join 
         }
         check(ran - before == n, "every unit of a batch runs once");
       },
-      batch);
-  row("spawn", impl, mode("batch"), "ns", in_batch, note);
-  const double single = ns_per_operation([&](std::uint64_t n) {
-    const std::uint64_t before = ran;
-    for (std::uint64_t i = 0; i < n; ++i) {
-      auto one = create();
-      join(one);
-    }
-    check(ran - before == n, "every single unit runs once");
-  });
-  row("spawn", impl, mode("single"), "ns", single, note);
+      batch, clock_for(workers));
+  row("spawn", impl, with_workers(mode("batch"), workers), "ns", in_batch, note);
+  const double single = ns_per_operation(
+      [&](std::uint64_t n) {
+        const std::uint64_t before = ran;
+        for (std::uint64_t i = 0; i < n; ++i) {
+          auto one = create();
+          join(one);
+        }
+        check(ran - before == n, "every single unit runs once");
+      },
+      10, clock_for(workers));
+  row("spawn", impl, with_workers(mode("single"), workers), "ns", single, note);
 }
 
 }  // namespace bench

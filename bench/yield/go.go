@@ -1,4 +1,4 @@
-// Goroutines on one core and runtime.Gosched.
+// Goroutines on one thread or two and runtime.Gosched.
 package main
 
 import (
@@ -11,7 +11,9 @@ import (
 
 func main() {
 	fibers := harness.Input("FIBERS")
-	ns := harness.NsPerOperation(fibers, func(n int) {
+	workers := harness.Input("WORKERS")
+	runtime.GOMAXPROCS(workers)
+	ns := harness.NsPerOperationBy(harness.ClockFor(workers), fibers, func(n int) {
 		yields := make([]int, fibers)
 		var all sync.WaitGroup
 		all.Add(fibers)
@@ -31,5 +33,5 @@ func main() {
 		}
 		harness.Check(sum == n, "every goroutine yields as often as asked")
 	})
-	harness.Row("yield", fmt.Sprintf(`{"fibers":%d}`, fibers), "ns", ns, "runtime.Gosched")
+	harness.Row("yield", harness.WithWorkers(fmt.Sprintf(`{"fibers":%d}`, fibers), workers), "ns", ns, "runtime.Gosched")
 }

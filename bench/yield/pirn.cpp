@@ -1,4 +1,4 @@
-// pirn's fibers on one worker.
+// pirn's fibers on one worker, of one or two that the runtime has.
 #include <vector>
 
 #include "../harness.hpp"
@@ -29,9 +29,10 @@ void run(std::uint64_t n) {
 }  // namespace
 
 int main() {
-  pirn::runtime runtime({.workers = 1, .stack_size = bench::input("STACK")});
-  runtime.run([] {
-    bench::row("yield", "pirn", bench::param("fibers", bench::input("FIBERS")), "ns",
-               bench::ns_per_operation(run, bench::input("FIBERS")));
+  const auto workers = static_cast<unsigned>(bench::input("WORKERS"));
+  pirn::runtime runtime({.workers = workers, .stack_size = bench::input("STACK")});
+  runtime.run([workers] {
+    bench::row("yield", "pirn", bench::with_workers(bench::param("fibers", bench::input("FIBERS")), workers), "ns",
+               bench::ns_per_operation(run, bench::input("FIBERS"), bench::clock_for(workers)));
   });
 }
