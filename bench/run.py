@@ -143,7 +143,7 @@ class Bench:
                 for setting in settings.of(workload, self.scale):
                     # Back and forth, so that no program always runs after the same one.
                     for program in running if turn % 2 == 0 else reversed(running):
-                        if not program.skipped and program.impl not in setting.without:
+                        if not program.skipped and setting.suits(program.impl):
                             self.run(program, setting)
 
     def count(self) -> None:

@@ -14,6 +14,10 @@ class Setting:
     own_words: bool = False  # whether pirn is built so that every context has its own control words
     skipped: str = ""  # the reason, when nothing can be measured here
     without: tuple = ()  # implementations that are left out, because they would take too long
+    only: tuple = ()  # those that can, where most cannot
+
+    def suits(self, impl: str) -> bool:
+        return impl not in self.without and (not self.only or impl in self.only)
 
     @property
     def name(self) -> str:
@@ -100,10 +104,8 @@ def workers(scale: str) -> list[Setting]:
 
 
 def configured(scale: str) -> list[Setting]:
-    """How many workers the runtime has; with two only those whose one program can."""
-    one_thread = ("clock", "boost-context", "boost-fcontext", "boost-fiber", "corosensei", "pirn-co", "pth", "pthread", "st",
-                  "tokio")
-    return [Setting({"WORKERS": 1}), Setting({"WORKERS": 2}, cores=2, without=one_thread)]
+    """How many workers the runtime has."""
+    return [Setting({"WORKERS": 1}), Setting({"WORKERS": 2}, cores=2, only=("pirn", "go"))]
 
 
 def two_workers(scale: str) -> list[Setting]:
