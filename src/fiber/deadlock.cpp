@@ -47,8 +47,9 @@ constinit thread_census waiting_threads;
 
 namespace {
 
-// A look costs about 10 ns for each fiber of the process, and each worker looks: together a thousandth of the time.
-constexpr auto delay_for_each_fiber = std::chrono::microseconds(10);
+// A look costs up to 100 ns for each fiber of the process, whose blocks are cold, and each worker looks: together a
+// thousandth of the time.
+constexpr auto delay_for_each_fiber = std::chrono::microseconds(100);
 constexpr auto between_trials = std::chrono::milliseconds(20);
 constexpr unsigned most_trials = 50;
 constexpr int longest_pause = 64;  // delays
