@@ -60,6 +60,28 @@ TEST(fiber, is_joined_after_it_has_ended) {
   f.join();
 }
 
+TEST(fiber, is_joined_from_elsewhere_long_after_it_has_ended) {
+  rig r(2, {.idle_spin = 0ms, .deadlock_delay = 0ms});
+  for (const int joined_by : {-1, 1}) {
+    std::vector<pirn::fiber> all;
+    for (int i = 0; i < 100; ++i) {
+      all.push_back(r.rt.spawn([] {}, {.worker = 0}));
+    }
+    ASSERT_TRUE(eventually([&] { return r.rt.statistics().live_fibers == 0; }));
+    std::this_thread::sleep_for(5ms);  // its worker sleeps, or will soon
+    const auto join_all = [&] {
+      for (pirn::fiber& each : all) {
+        ASSERT_TRUE(each.join(clock::now() + 20s).has_value());
+      }
+    };
+    if (joined_by < 0) {
+      join_all();
+    } else {
+      r.rt.spawn(join_all, {.worker = joined_by}).join();
+    }
+  }
+}
+
 TEST(fiber, detached_runs_on) {
   rig r;
   std::atomic<int> ended = 0;
