@@ -62,8 +62,16 @@ void rethrow_failure(fiber_control* f) {
 
 void report_unhandled(const agent& whose, std::exception_ptr what) noexcept {
   const bool is_fiber = whose.what() == agent::kind::fiber;
+  worker* const w = current_worker();
+  const bool in_scheduler = w != nullptr && w->queue.running() == w->queue.scheduler();
+  if (in_scheduler) {
+    platform::set_current_worker(nullptr);  // the handler finds itself on a plain thread, for there is no fiber
+  }
   unhandled.load(platform::memory_order_acquire)(
       whose.number(), is_fiber ? static_cast<const fiber_control&>(whose).name() : "a plain thread", std::move(what));
+  if (in_scheduler) {
+    platform::set_current_worker(w);
+  }
 }
 
 void fiber_control::end_cold() noexcept {
@@ -103,6 +111,11 @@ std::uintptr_t end_described(worker* w, fiber_control* self, std::uintptr_t outc
 
 void retire(fiber_control* f, std::uintptr_t outcome) noexcept {
   f->leave_block();
+  // One that its worker had no place for as it ended. A sanitizer keeps it with the block.
+  if (std::is_empty_v<sanitizer_state> && outcome == join_ended && f->memory) {
+    give_stack_back(current_worker(), f->memory);
+    f->memory.forget();
+  }
   std::uintptr_t state = join_possible;
   // Once the word says ended, another thread may free the block and the stack.
   while (!f->join_word.compare_exchange_weak(state, state == join_possible ? outcome : join_waking,

@@ -145,9 +145,12 @@ bool worker::find_work() noexcept {
 
 platform::time_point worker::look_for_preemption(platform::time_point before) noexcept {
   const platform::time_point now = platform::now();
-  if (now - before >= suspicious_gap &&
-      times_preempted_ != std::exchange(times_preempted_, platform::times_preempted())) {
-    awake_.was_preempted(before, now);
+  if (now - before >= suspicious_gap) {
+    const long known = times_preempted_;
+    times_preempted_ = platform::times_preempted();
+    if (times_preempted_ != known) {
+      awake_.was_preempted(before, now);
+    }
   }
   return now;
 }

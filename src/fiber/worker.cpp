@@ -222,6 +222,7 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
     const platform::time_point now = platform::now();
     timers.fire(now);
     if (word != nullptr && word->load(platform::memory_order_acquire) != before) {
+      announce_ended();  // the others too: nobody knows when it looks again
       return;
     }
     take_share();

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "fiber/support.hpp"
+#include "pirn/fiber/fiber_local.hpp"
 
 namespace {
 
@@ -60,6 +61,16 @@ TEST(fiber, is_joined_after_it_has_ended) {
   f.join();
 }
 
+TEST(fiber, of_a_calling_thread_is_joined_from_elsewhere_while_that_does_something_else) {
+  pirn::runtime rt({.workers = 1, .calling_thread = true});
+  pirn::fiber f = rt.spawn([] {});
+  rt.run([] { pirn::this_fiber::yield(); });
+  ASSERT_EQ(rt.statistics().live_fibers, 0u);
+  bool joined = false;
+  std::thread([&] { joined = f.join(clock::now() + 20s).has_value(); }).join();
+  EXPECT_TRUE(joined);
+}
+
 TEST(fiber, is_joined_from_elsewhere_long_after_it_has_ended) {
   rig r(2, {.idle_spin = 0ms, .deadlock_delay = 0ms});
   for (const int joined_by : {-1, 1}) {
@@ -80,6 +91,46 @@ TEST(fiber, is_joined_from_elsewhere_long_after_it_has_ended) {
       r.rt.spawn(join_all, {.worker = joined_by}).join();
     }
   }
+}
+
+TEST(fiber, gives_its_stack_back_unjoined_also_where_the_pool_has_a_limit) {
+#if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
+  pirn::guarded_pool pool({.max_stacks = 8});
+  pirn::runtime rt({.workers = 1, .stacks = &pool});
+  rt.run([&] {
+    std::vector<pirn::fiber> all;
+    for (int round = 0; round < 3; ++round) {
+      for (int i = 0; i < 7; ++i) {
+        auto made = pirn::try_spawn([] { pirn::this_fiber::yield(); });
+        ASSERT_TRUE(made.has_value()) << made.error().message();
+        all.push_back(std::move(*made));
+      }
+      ASSERT_TRUE(eventually([&] { return rt.statistics().live_fibers == 1; }));
+      static_cast<void>(pirn::this_fiber::sleep_for(5ms));
+    }
+  });
+#else
+  GTEST_SKIP() << "a sanitizer keeps the stack with the handle";
+#endif
+}
+
+TEST(fiber, a_handler_of_failures_in_the_scheduler_is_on_a_plain_thread) {
+  static pirn::fiber_local<int> counter;
+  static std::atomic<int> told = 0;
+  const auto before =
+      pirn::set_unhandled_exception_handler([](std::uint64_t, std::string_view, std::exception_ptr) noexcept {
+        ++*counter;
+        ++told;
+      });
+  rig r(1);
+  r.rt.run([] {
+    pirn::fiber failed = pirn::spawn([] { throw 1; });
+    pirn::this_fiber::yield();
+    failed.detach();  // it has ended: its worker takes the exception when it next looks
+    EXPECT_TRUE(eventually([] { return told == 1; }));
+    EXPECT_EQ(*counter, 0);
+  });
+  pirn::set_unhandled_exception_handler(before);
 }
 
 TEST(fiber, detached_runs_on) {

@@ -479,7 +479,7 @@ PIRN_ALWAYS_INLINE fiber spawn(F&& body) {
 /// What is told of a fiber whose exception nobody takes: it was detached, or its handle was destroyed.
 using unhandled_exception_handler = void (*)(std::uint64_t id, std::string_view name, std::exception_ptr what) noexcept;
 /// Replaces the handler of the process and returns the old one; the first one writes a line to standard error. It must
-/// not suspend, and it may run on any fiber's stack.
+/// not suspend, and it may run on any fiber's stack, or on a worker's thread as if that were a plain one.
 unhandled_exception_handler set_unhandled_exception_handler(unhandled_exception_handler handler) noexcept;
 
 }  // namespace pirn::inline PIRN_ABI
