@@ -218,6 +218,7 @@ def compat_programs(name):
 
 
 def main():
+    os.environ["PIRN_TEST_IS_CROSS"] = "1"  # its programs cannot start themselves: nothing else knows how they are run
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", action="append", choices=list(TARGETS), default=[])
     parser.add_argument("--compiler", action="append", choices=["gcc", "clang"], default=[])
