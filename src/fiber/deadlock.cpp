@@ -265,8 +265,22 @@ platform::time_point worker::vote_on_deadlock() noexcept {
                     : looked.hopeless ? deadlock_look::ballot::hopeless
                                       : deadlock_look::ballot::still,
                     platform::memory_order_release);
-  return looked.trials != 0 || (looked.next != platform::never && idle->others_asleep(index)) ? looked.next
-                                                                                              : platform::never;
+  if (looked.trials != 0) {
+    return looked.next;
+  }
+  // The last to sleep looks. It may be one of which nothing has run, so that it would not by itself: Dekker, with what
+  // is announced on one side and the duty on the other.
+  platform::atomic<bool>& duty = owner.deadlocks.duty;
+  if (looked.next != platform::never) {
+    duty.store(true, platform::memory_order_seq_cst);
+  }
+  if (!idle->others_asleep(index)) {
+    return platform::never;
+  }
+  if (duty.exchange(false, platform::memory_order_seq_cst) && looked.next == platform::never) {
+    looked.next = platform::now() + owner.deadlocks.delay();
+  }
+  return looked.next;
 }
 
 // ---- all together -------------------------------------------------------------------------------------------------

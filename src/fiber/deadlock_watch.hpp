@@ -74,6 +74,9 @@ class deadlock_watch {
   [[nodiscard]] bool all_looked(const worker& by) const noexcept;
   void report_standstill(worker& by) noexcept;
 
+  /// Whether a worker sleeps that would have looked, had it been the last: who is, looks in its place.
+  platform::atomic<bool> duty{false};
+
  private:
   struct sleepers {
     verdict what;

@@ -137,11 +137,18 @@ TEST(parking, workers_that_answer_each_other_do_not_sleep) {
     return rt.statistics(0).parks + rt.statistics(1).parks;
   };
   EXPECT_GT(slept(0s), 1000u);
-  std::uint64_t fewest = 1000;
-  for (int i = 0; i < 20 && fewest >= 1000; ++i) {  // others may want the CPUs
-    fewest = std::min(fewest, slept(10ms));
+  for (int i = 0; i < 20; ++i) {
+    rusage before{};
+    rusage after{};
+    getrusage(RUSAGE_SELF, &before);
+    const std::uint64_t count = slept(10ms);
+    getrusage(RUSAGE_SELF, &after);
+    if (count < 1000 || after.ru_nivcsw == before.ru_nivcsw) {
+      EXPECT_LT(count, 1000u);
+      return;
+    }
   }
-  EXPECT_LT(fewest, 1000u);
+  GTEST_SKIP() << "others want the CPUs";
 }
 
 TEST(parking, no_wake_up_is_lost_while_going_to_sleep) {
