@@ -107,8 +107,8 @@ class alignas(64) worker {
   fork_state forks;
   // -- shared
   alignas(64) inbox incoming;
-  platform::atomic<platform::time_point> handed_over_at{
-      platform::time_point{}};  ///< the last time that a worker woke this one
+  /// The last time that a worker woke this one.
+  platform::atomic<platform::time_point> handed_over_at{platform::time_point{}};
   alignas(64) stealable_queue stealable;
   // -- constant after start
   std::shared_ptr<engine> io;          ///< shared with descriptors that may outlive the runtime
