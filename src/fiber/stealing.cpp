@@ -157,12 +157,12 @@ platform::time_point worker::look_for_preemption(platform::time_point before) no
 
 bool worker::spin(platform::time_point now, const platform::atomic<std::uint32_t>* word,
                   std::uint32_t before) noexcept {
+  if (!awake_.wait(now)) {
+    return false;
+  }
   const bool floating = owner.workers.size() > 1 && idle->work_expected();
   const platform::time_point next_poll = std::min({now + spin_poll_interval, timers.next(), trimmer.next()});
   while (now < next_poll) {
-    if (!awake_.wait(now)) {
-      return false;
-    }
     for (int i = 0; i < relaxes_per_round; ++i) {
       if (!incoming.empty()) {
         awake_.was_right();
@@ -179,6 +179,9 @@ bool worker::spin(platform::time_point now, const platform::atomic<std::uint32_t
       return true;
     }
     now = look_for_preemption(now);
+    if (!awake_.wait(now)) {
+      return false;
+    }
   }
   // To a thread that waits for this very CPU, maybe the one that is waited for.
   platform::yield_thread();
