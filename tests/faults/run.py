@@ -11,13 +11,17 @@ The same test is first seen green without any patch.
 """
 
 import argparse
+import itertools
 import json
 import os
+import queue
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,7 +55,8 @@ class Fault:
 
 
 class Workshop:
-    """A copy of the sources, built once per preset and then only as far as a patch reaches."""
+    """A copy of the sources, built once per preset and then only as far as a patch reaches. Each worker has its own, since
+    most of a patch's time is one compiler at work on one file."""
 
     def __init__(self, folder: Path, jobs: int):
         self.folder, self.jobs = folder, jobs
@@ -144,6 +149,24 @@ def try_fault(shop: Workshop, fault: Fault) -> str:
     return ""
 
 
+def try_group(shop: Workshop, group: list[Fault]) -> Iterator[tuple[Fault, str | None, float]]:
+    """Each fault of one test, what is wrong with it (None where this machine cannot run the test), and the seconds."""
+    begin = time.monotonic()
+    first = group[0]
+    verdict, output = shop.run(first, 10 * first.timeout) if shop.build(first) else ("not built", shop.log.read_text())
+    unsound = {"green": "", "skipped": None}.get(
+        verdict, f"{first.test} without any patch is {verdict}\n{output[-2000:]}")
+    for fault in group:
+        problem = unsound
+        if problem == "":
+            try:
+                problem = try_fault(shop, fault)
+            finally:
+                shop.unpatch(fault)
+        yield fault, problem, time.monotonic() - begin
+        begin = time.monotonic()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev test --mutants")
     parser.add_argument("--build", type=Path, required=True)
@@ -153,32 +176,33 @@ def main() -> int:
 
     faults = [Fault.read(p) for p in sorted(HERE.glob("*.patch"))]
     faults = [f for f in faults if not options.names or any(re.search(n, f.path.stem) for n in options.names)]
-    faults.sort(key=lambda f: (f.preset, f.test))
-    options.build.mkdir(parents=True, exist_ok=True)
-    shop = Workshop(options.build, options.jobs)
-    passed, failed, skipped, sound = 0, 0, [], {}
+    groups: queue.SimpleQueue[list[Fault]] = queue.SimpleQueue()
+    for _, group in itertools.groupby(sorted(faults, key=lambda f: (f.preset, f.test)), key=lambda f: (f.preset, f.test)):
+        groups.put(list(group))
+    passed, failed, skipped, printing = 0, 0, [], threading.Lock()
 
-    for fault in faults:
-        begin = time.monotonic()
-        key = (fault.preset, fault.test)
-        if key not in sound:
-            built = shop.build(fault)
-            verdict, output = shop.run(fault, 10 * fault.timeout) if built else ("not built", shop.log.read_text())
-            sound[key] = {"green": "", "skipped": None}.get(
-                verdict, f"{fault.test} without any patch is {verdict}\n{output[-2000:]}")
-        problem = sound[key]
-        if problem is None:  # this machine cannot run the test
-            skipped.append(f"{fault.path.stem}: {fault.test} ({fault.preset})")
-            continue
-        if not problem:
+    def work(shop: Workshop) -> None:
+        nonlocal passed, failed
+        while True:
             try:
-                problem = try_fault(shop, fault)
-            finally:
-                shop.unpatch(fault)
-        failed, passed = failed + bool(problem), passed + (not problem)
-        print(f"{'FAILED' if problem else 'caught':7}{fault.path.stem:36} by {fault.test} ({fault.preset})"
-              f" {time.monotonic() - begin:5.0f} s", flush=True)
-        print(f"       {fault.why}" + (f"\n  {problem}" if problem else ""), flush=True)
+                group = groups.get_nowait()
+            except queue.Empty:
+                return
+            for fault, problem, seconds in try_group(shop, group):
+                with printing:
+                    if problem is None:
+                        skipped.append(f"{fault.path.stem}: {fault.test} ({fault.preset})")
+                        continue
+                    failed, passed = failed + bool(problem), passed + (not problem)
+                    print(f"{'FAILED' if problem else 'caught':7}{fault.path.stem:36} by {fault.test} ({fault.preset})"
+                          f" {seconds:5.0f} s", flush=True)
+                    print(f"       {fault.why}" + (f"\n  {problem}" if problem else ""), flush=True)
+
+    workers = [threading.Thread(target=work, args=(Workshop(options.build / str(i), 1),)) for i in range(options.jobs)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
     for name in skipped:
         print(f"skipped: {name} cannot be run here")
     print(f"{passed} passed, {failed} failed")
