@@ -31,6 +31,7 @@ struct agent_of_thread {
   agent_of_thread& operator=(const agent_of_thread&) = delete;
   ~agent_of_thread() {
     if (held != nullptr) {
+      const platform::quiet one_step;
       const platform::spin_guard guard(free_lock);
       held->next_free = free_agents;
       free_agents = held;
@@ -39,26 +40,28 @@ struct agent_of_thread {
   }
 };
 
-thread_local agent_of_thread mine;
+agent_of_thread& mine() noexcept { return platform::per_thread<agent_of_thread>::here(); }
 
 thread_agent& agent_of_this_thread() noexcept {
-  if (mine.held == nullptr) {
+  agent_of_thread& here = mine();
+  if (here.held == nullptr) {
+    const platform::quiet one_step;  // what it does depends on what earlier threads have left
     {
       const platform::spin_guard guard(free_lock);
-      mine.held = free_agents;
+      here.held = free_agents;
       if (free_agents != nullptr) {
         free_agents = free_agents->next_free;
       }
     }
-    if (mine.held == nullptr) {
-      mine.held = new thread_agent;  // without memory for one word there is no way to wait; bad_alloc ends the process
+    if (here.held == nullptr) {
+      here.held = new thread_agent;  // without memory for one word there is no way to wait; bad_alloc ends the process
     }
   }
-  return *mine.held;
+  return *here.held;
 }
 
 /// Of this thread, null if it has never waited.
-const agent* agent_if_known() noexcept { return mine.held; }
+const agent* agent_if_known() noexcept { return mine().held; }
 
 wake_reason block_thread(thread_agent& self, std::uint64_t epoch, const wait_options& options,
                          commit& publish) noexcept {
@@ -136,7 +139,7 @@ const surroundings* surroundings_here() noexcept {
     fiber_control& f = *running_fiber(w);
     return f.is_child() || f.described() ? &surroundings_of(f) : nullptr;
   }
-  return mine.held != nullptr ? &mine.held->around : nullptr;
+  return mine().held != nullptr ? &mine().held->around : nullptr;
 }
 
 namespace {

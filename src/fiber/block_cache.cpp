@@ -67,6 +67,7 @@ void* take_one() noexcept {
 block_chunk* block_chunk::newest() noexcept { return newest_chunk.load(platform::memory_order_acquire); }
 
 std::uint32_t block_chunk::take(void** out, std::uint32_t wanted) noexcept {
+  const platform::quiet one_step;  // what it does depends on what earlier programs have left
   const platform::spin_guard held(lock);
   std::uint32_t taken = 0;
   while (taken != wanted && (out[taken] = take_one()) != nullptr) {
@@ -76,6 +77,7 @@ std::uint32_t block_chunk::take(void** out, std::uint32_t wanted) noexcept {
 }
 
 void block_chunk::give(void* const* blocks, std::uint32_t number) noexcept {
+  const platform::quiet one_step;  // what it does depends on what earlier programs have left
   const platform::spin_guard held(lock);
   for (std::uint32_t i = 0; i < number; ++i) {
     link_of(blocks[i]) = free_blocks;

@@ -37,6 +37,7 @@ void print(const std::string& text) noexcept { detail::message(STDERR_FILENO).te
 }  // namespace
 
 void exit_on_deadlock(const deadlock& found) {
+  platform::end_exploration("deadlock", found.report.c_str());
   print(found.report);
   end_process();
 }
@@ -470,6 +471,7 @@ void deadlock_watch::report(worker& by, deadlock::kind what, const std::vector<w
                            ? describe(cycle)
                            : "pirn: deadlock: all fibers wait, and nothing is left that could wake one\n";
     if (!owner_.options.on_deadlock) {
+      platform::end_exploration("deadlock", text.c_str());
       print(text);
       dump_fibers(owner_, STDERR_FILENO);
       end_process();

@@ -20,17 +20,6 @@ namespace pirn::inline PIRN_ABI {
 
 namespace detail {
 
-/// One runtime in the list of all, in plain words: tools/pirn_gdb.py reads it.
-struct registered_runtime {
-  registered_runtime* next;
-  runtime_state* state;
-  worker** workers;
-  unsigned worker_count;
-  unsigned number;  ///< 1 for the first of the process
-};
-
-/// All runtimes, newest first. Under the dump lock; a debugger finds it by its symbol.
-extern registered_runtime* registered_runtimes asm("pirn_runtimes_" PIRN_ABI_NAME);
 constinit registered_runtime* registered_runtimes = nullptr;
 
 namespace {
@@ -149,7 +138,7 @@ void dump_runtime(const registered_runtime& r, int descriptor, worker* own, cons
   asked_descriptor = descriptor;
   for (unsigned i = 0; i < r.worker_count; ++i) {
     worker& w = *r.workers[i];
-    if (&w == own) {
+    if (&w == own || platform::exploring) {
       print(w, own_context);
     } else if (!ask(w)) {
       message out(descriptor);

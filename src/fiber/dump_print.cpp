@@ -232,7 +232,8 @@ void begin_dump() noexcept { names.clear(); }
 namespace {
 
 void print_fibers_held(const worker& w, bool alone, message& out, const void* signal_context) noexcept {
-  const std::uintptr_t at = walk_interrupted(*static_cast<const ucontext_t*>(signal_context));
+  const std::uintptr_t at =
+      signal_context != nullptr ? walk_interrupted(*static_cast<const ucontext_t*>(signal_context)) : 0;
   const fiber_control* on_cpu = nullptr;
   // What others may take away, and run, while it is looked at.
   const auto may_go = [&](const fiber_control& f) { return !alone && f.floats(); };

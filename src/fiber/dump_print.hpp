@@ -8,6 +8,18 @@
 
 namespace pirn::inline PIRN_ABI::detail {
 
+/// One runtime in the list of all, in plain words: tools/pirn_gdb.py reads it.
+struct registered_runtime {
+  registered_runtime* next;
+  runtime_state* state;
+  worker** workers;
+  unsigned worker_count;
+  unsigned number;  ///< 1 for the first of the process
+};
+
+/// All runtimes, newest first. Under the dump lock; a debugger finds it by its symbol.
+extern registered_runtime* registered_runtimes asm("pirn_runtimes_" PIRN_ABI_NAME);
+
 /// Looks up what a handler cannot, once. Before any handler can run, one call at a time.
 void prepare_dumps() noexcept;
 /// Forgets the names of functions found for an earlier dump: modules may have come and gone.
@@ -15,7 +27,7 @@ void begin_dump() noexcept;
 
 /// Prints all fibers of `w`. Runs on the thread of `w`, in a signal handler that interrupted it: only there does nobody
 /// change the list, and no fiber but one is in the middle of anything. `signal_context` is the handler's third
-/// argument. One call at a time in a process.
+/// argument, or null where all fibers are suspended. One call at a time in a process.
 void print_fibers(worker& w, message& out, const void* signal_context) noexcept;
 
 /// Prints that the running fiber of `w` has kept it for so long, in the same circumstances.

@@ -15,7 +15,6 @@ struct locals_of_thread {
   locals_of_thread& operator=(const locals_of_thread&) = delete;
   ~locals_of_thread() { end_locals(table); }
 };
-thread_local locals_of_thread of_thread;
 
 /// Where the caller keeps its table; null if there is no such place yet.
 local_table** place_if_any() noexcept {
@@ -23,7 +22,7 @@ local_table** place_if_any() noexcept {
     fiber_control* const f = running_fiber(w);
     return f->described() ? &f->cold().locals : nullptr;
   }
-  return &of_thread.table;
+  return &platform::per_thread<locals_of_thread>::here().table;
 }
 
 }  // namespace

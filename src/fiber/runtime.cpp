@@ -16,7 +16,8 @@ runtime_options completed(runtime_options options) {
   if (options.workers == 0) {
     options.workers = platform::available_cpus();
   }
-  if (const unsigned cpus = platform::available_cpus(); cpus == 1 || cpus < options.workers) {
+  if (const unsigned cpus = platform::available_cpus();
+      platform::exploring || cpus == 1 || cpus < options.workers) {
     options.idle_spin = {};  // whoever is waited for may need this very CPU
   }
   if (!options.make_engine) {
@@ -88,7 +89,7 @@ runtime_state::runtime_state(const runtime_options& how)
       idle(std::make_shared<idle_workers>(options.workers)),
       deadlocks(*this),
       blocking(options.most_blocking_threads, options.blocking_idle_time) {
-  if (options.report_overflow) {
+  if (options.report_overflow && !platform::exploring) {
     overflow.emplace();
     set_stack_describer(&describe_fiber);
   }
@@ -149,6 +150,9 @@ stack_result stack_for_fiber(worker* here, runtime_state& owner, std::size_t sta
   }
   if (stack_size < least_stack_bytes) {
     return {stack{}, stack_error::too_small};
+  }
+  if (platform::spawn_fails()) {
+    return {stack{}, stack_error::out_of_memory};
   }
   if (here != nullptr && stack_size == owner.options.stack_size) {
     if (const stack_result found = here->stacks.allocate()) {

@@ -8,8 +8,8 @@ namespace pirn::inline PIRN_ABI::detail {
 namespace {
 
 // How long a worker looks for work of others before it sleeps: a few microseconds, about what sleeping and waking cost.
-constexpr int search_rounds = 16;
-constexpr int relaxes_per_round = 32;
+constexpr int search_rounds = platform::exploring ? 1 : 16;
+constexpr int relaxes_per_round = platform::exploring ? 1 : 32;
 // A worker that waits awake asks its engine for events that often.
 constexpr platform::duration spin_poll_interval = std::chrono::microseconds(10);
 // If that long passes between two looks at the clock, the kernel may have run somebody else there.

@@ -131,10 +131,14 @@ void worker::count_ready(platform::time_point now) noexcept {
 }
 
 namespace {
-constinit thread_local worker* driven = nullptr;
+/// The worker that runs on this thread while it waits.
+struct driven_here {
+  worker* which = nullptr;
+};
+worker*& driven() noexcept { return platform::per_thread<driven_here>::here().which; }
 }  // namespace
 
-worker* driven_worker() noexcept { return driven; }
+worker* driven_worker() noexcept { return driven(); }
 
 void worker::begin() noexcept {
   queue.scheduler()->sanitizer.adopt_thread();
@@ -153,7 +157,9 @@ void worker::run() noexcept {
   platform::set_current_worker(this);
   std::optional<overflow_thread> overflow;
   try {
-    overflow.emplace();
+    if (!platform::exploring) {  // there the thread is not its own
+      overflow.emplace();
+    }
   } catch (const std::system_error& refused) {
     owner.start_error.store(refused.code().value(), platform::memory_order_release);
   }
@@ -168,13 +174,13 @@ void worker::run() noexcept {
 
 void worker::adopt_thread() {
   overflow_of_caller_.emplace();
-  driven = this;
+  driven() = this;
   begin();
 }
 
 void worker::release_thread() noexcept {
   end();
-  driven = nullptr;
+  driven() = nullptr;
   overflow_of_caller_.reset();
 }
 

@@ -84,6 +84,7 @@ class stack_pool_state {
 
   /// The class for stacks of `size` bytes, made at first use.
   stack_class* class_for(std::size_t size, stack_error& error) noexcept {
+    const platform::quiet one_step;
     const std::size_t index = class_index(size);
     if (index == class_count) {
       error = stack_error::invalid_size;
@@ -94,6 +95,7 @@ class stack_pool_state {
   }
 
   void attach(guarded_pool::cache& added) noexcept {
+    const platform::quiet one_step;
     const platform::spin_guard guard(lock_);
     added.next_ = caches_;
     if (caches_ != nullptr) {
@@ -103,6 +105,7 @@ class stack_pool_state {
   }
 
   void detach(guarded_pool::cache& removed) noexcept {
+    const platform::quiet one_step;
     const platform::spin_guard guard(lock_);
     (removed.previous_ != nullptr ? removed.previous_->next_ : caches_) = removed.next_;
     if (removed.next_ != nullptr) {
@@ -260,6 +263,7 @@ guarded_pool::guarded_pool(const options& how) {
 guarded_pool::~guarded_pool() = default;
 
 stack_result guarded_pool::allocate(std::size_t size) noexcept {
+  const platform::quiet one_step;
   if (this == detail::the_default_pool.load(platform::memory_order_relaxed)) {
     cache* const mine = detail::cache_of_thread();
     if (mine != nullptr && size <= mine->stack_size() && size > mine->stack_size() / 2) {
@@ -276,6 +280,7 @@ stack_result guarded_pool::allocate(std::size_t size) noexcept {
 }
 
 void guarded_pool::deallocate(stack value) noexcept {
+  const platform::quiet one_step;
   if (this == detail::the_default_pool.load(platform::memory_order_relaxed)) {
     if (cache* const mine = detail::cache_of_thread()) {
       mine->deallocate(value);

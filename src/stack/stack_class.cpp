@@ -212,6 +212,7 @@ stack_error stack_class::make(stack& out) noexcept {
 // ---- handing out and taking back ----------------------------------------------------------------------------------
 
 std::uint32_t stack_class::take(stack* out, std::uint32_t wanted, stack_error& error) noexcept {
+  const platform::quiet one_step;
   std::uint32_t taken = 0;
   {
     const platform::spin_guard guard(lock_);
@@ -237,6 +238,7 @@ void stack_class::give(const stack* stacks, std::uint32_t count) noexcept {
   if (count == 0) {
     return;
   }
+  const platform::quiet one_step;
   const std::uint32_t before = gives_.fetch_add(count, platform::memory_order_relaxed);
   if (before < sample_every / 4 || before % sample_every + count >= sample_every) {
     note_depth(stacks[count - 1]);
@@ -278,6 +280,7 @@ void stack_class::note_depth(const stack& value) noexcept {
 }
 
 void stack_class::cool(std::size_t keep) noexcept {
+  const platform::quiet one_step;
   constexpr std::size_t batch = 16;  // the caller may be running on a small stack
   std::uint32_t ids[batch];
   stack stacks[batch];
@@ -316,16 +319,19 @@ void stack_class::trim() noexcept { cool(0); }
 // ---- statistics ---------------------------------------------------------------------------------------------------
 
 std::size_t stack_class::idle() noexcept {
+  const platform::quiet one_step;
   const platform::spin_guard guard(lock_);
   return warm_.count + cold_.count + cooling_;
 }
 
 std::size_t stack_class::handed_out() noexcept {
+  const platform::quiet one_step;
   const platform::spin_guard guard(lock_);
   return live_ - warm_.count - cold_.count - cooling_;
 }
 
 stack_class_statistics stack_class::stats(stack_sampling sampling) noexcept {
+  const platform::quiet one_step;
   stack_class_statistics result;
   if (sampling == stack_sampling::memory) {
     for (std::size_t i = 0;; ++i) {

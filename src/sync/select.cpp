@@ -4,10 +4,13 @@ namespace pirn::inline PIRN_ABI::detail {
 
 namespace {
 
+struct numbers_of_thread : platform::random {
+  numbers_of_thread() noexcept : random(platform::random_seed()) {}
+};
+
 /// Not inlined: the address of a thread-local variable must not be kept across a suspension.
 [[gnu::noinline]] std::size_t random_below(std::size_t count) noexcept {
-  thread_local platform::random numbers(platform::random_seed());
-  return static_cast<std::size_t>(numbers.next() % count);
+  return static_cast<std::size_t>(platform::per_thread<numbers_of_thread>::here().next() % count);
 }
 
 void make_runnable_after_unlocking(waiter* woken) noexcept {

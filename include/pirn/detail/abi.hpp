@@ -52,13 +52,18 @@
 #define PIRN_ABI_LIBRARY libstdcxx
 #endif
 
+#if defined(PIRN_SIM)
+#define PIRN_ABI_JOIN2(a, b, c, d) v1_##a##_##b##_##c##_##d##_sim
+#else
 #define PIRN_ABI_JOIN2(a, b, c, d) v1_##a##_##b##_##c##_##d
+#endif
 #define PIRN_ABI_JOIN(a, b, c, d) PIRN_ABI_JOIN2(a, b, c, d)
 #define PIRN_ABI_TEXT2(x) #x
 #define PIRN_ABI_TEXT(x) PIRN_ABI_TEXT2(x)
 
 /// The inline namespace of this build, for example v1_none_nosan_fpshared_libstdcxx: calling convention of
-/// switching functions, sanitizer, floating-point control words (shared or kept per context), standard library.
+/// switching functions, sanitizer, floating-point control words (shared or kept per context), standard library,
+/// and whether it explores interleavings.
 #define PIRN_ABI PIRN_ABI_JOIN(PIRN_ABI_CONVENTION, PIRN_ABI_SANITIZER, PIRN_ABI_FP, PIRN_ABI_LIBRARY)
 /// PIRN_ABI as a string literal; it becomes part of the names of symbols that are not mangled.
 #define PIRN_ABI_NAME PIRN_ABI_TEXT(PIRN_ABI)

@@ -6,13 +6,6 @@
 #include <pthread.h>
 #include <sched.h>
 
-#if __has_include(<sys/single_threaded.h>) && !defined(PIRN_TSAN)
-#include <sys/single_threaded.h>
-#define PIRN_KNOWS_ONLY_THREAD 1
-#else
-#define PIRN_KNOWS_ONLY_THREAD 0
-#endif
-
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -20,6 +13,11 @@
 #include <system_error>
 
 #include "pirn/detail/abi.hpp"
+#if defined(PIRN_SIM)
+#include "pirn/detail/platform_checked.hpp"  // IWYU pragma: export
+#else
+#include "pirn/detail/platform_plain.hpp"  // IWYU pragma: export
+#endif
 
 namespace pirn::inline PIRN_ABI::platform {
 
@@ -30,104 +28,17 @@ using std::memory_order_acquire;
 using std::memory_order_relaxed;
 using std::memory_order_release;
 using std::memory_order_seq_cst;
-template <class T>
-using atomic_ref = std::atomic_ref<T>;
 
 /// Orders memory operations of this thread against a handler that interrupts it (a compiler barrier).
 PIRN_ALWAYS_INLINE void signal_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
-/// Whether the caller is the only thread of the process, and has always been: then nobody can come between a load and a
-/// store. False where the C library does not say so.
-PIRN_ALWAYS_INLINE bool only_thread() noexcept {
-#if PIRN_KNOWS_ONLY_THREAD
-  return __libc_single_threaded != 0;
-#else
-  return false;
-#endif
-}
-
-/// std::atomic whose exchanges, about 20 cycles each, are plain loads and stores while there is only one thread.
-template <class T>
-class atomic : public std::atomic<T> {
- public:
-  using std::atomic<T>::atomic;
-
-  // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method): nobody looks at it as a std::atomic
-  PIRN_ALWAYS_INLINE T exchange(T value, std::memory_order order = std::memory_order_seq_cst) noexcept {
-    if (only_thread()) {
-      const T before = this->load(std::memory_order_relaxed);
-      this->store(value, std::memory_order_relaxed);
-      return before;
-    }
-    return std::atomic<T>::exchange(value, order);
-  }
-  template <class... Orders>
-  PIRN_ALWAYS_INLINE bool compare_exchange_strong(T& expected, T value, Orders... orders) noexcept {
-    return only_thread() ? replace(expected, value)
-                         : std::atomic<T>::compare_exchange_strong(expected, value, orders...);
-  }
-  template <class... Orders>
-  PIRN_ALWAYS_INLINE bool compare_exchange_weak(T& expected, T value, Orders... orders) noexcept {
-    return only_thread() ? replace(expected, value) : std::atomic<T>::compare_exchange_weak(expected, value, orders...);
-  }
-  // NOLINTEND(bugprone-derived-method-shadowing-base-method)
-
- private:
-  PIRN_ALWAYS_INLINE bool replace(T& expected, T value) noexcept {
-    const T before = this->load(std::memory_order_relaxed);
-    if (before != expected) {
-      expected = before;
-      return false;
-    }
-    this->store(value, std::memory_order_relaxed);
-    return true;
-  }
-};
-/// For words that a signal handler exchanges too.
+/// For words that a signal handler exchanges too; never a scheduling point of an exploration.
 template <class T>
 using signal_atomic = std::atomic<T>;
-namespace detail {
-extern const bool asymmetric;
-void full_fence() noexcept;
-}  // namespace detail
-
-/// The frequent side of an asymmetric Dekker pair: free where the kernel has private expedited membarrier, else a
-/// full fence. Store own flag; light_fence(); load the other's flag.
-PIRN_ALWAYS_INLINE void light_fence() noexcept {
-  if (detail::asymmetric) [[likely]] {
-    signal_fence();
-  } else {
-    detail::full_fence();
-  }
-}
 /// The rare side of the pair: a full fence on every thread of the process (a system call, about 0.3 us).
 void heavy_fence() noexcept;
 /// Whether the pair is backed by membarrier. False under ThreadSanitizer, which does not understand it.
 bool fences_are_asymmetric() noexcept;
-
-/// Tells the processor that the caller spins.
-PIRN_ALWAYS_INLINE void relax() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#endif
-}
-
-/// A lock for critical sections of a few instructions that never suspend. Spins, then yields the OS thread, since
-/// its holder may have been preempted.
-class spinlock {
- public:
-  PIRN_ALWAYS_INLINE void lock() noexcept {
-    if (held_.exchange(true, std::memory_order_acquire)) [[unlikely]] {
-      lock_contended();
-    }
-  }
-  PIRN_ALWAYS_INLINE bool try_lock() noexcept { return !held_.exchange(true, std::memory_order_acquire); }
-  PIRN_ALWAYS_INLINE void unlock() noexcept { held_.store(false, std::memory_order_release); }
-
- private:
-  void lock_contended() noexcept;
-  atomic<bool> held_{false};
-};
 
 /// Holds a spinlock, or anything that locks like one, for the duration of a scope.
 template <class Lock>

@@ -1,0 +1,30 @@
+# pirn::sim: all layers up to sync in one library, built so that an exploration decides about every atomic operation. A
+# program links it in the place of pirn::pirn.
+
+if(NOT TARGET pirn_sync OR PIRN_SANITIZE)
+  return()  # an exploration runs threads on one: no sanitizer would follow
+endif()
+set(sources "")
+foreach(layer stack fiber sync sim)
+  file(GLOB of_layer CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cpp")
+  list(APPEND sources ${of_layer})
+endforeach()
+list(FILTER sources EXCLUDE REGEX "/epoll_engine\\.cpp$")  # src/sim has its own
+
+add_library(pirn_sim EXCLUDE_FROM_ALL ${sources})
+add_library(pirn::sim ALIAS pirn_sim)
+set_target_properties(pirn_sim PROPERTIES EXPORT_NAME sim VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+pirn_warnings(pirn_sim)
+target_compile_features(pirn_sim PUBLIC cxx_std_23)
+target_compile_definitions(pirn_sim PUBLIC PIRN_SIM=1)
+target_compile_options(pirn_sim PUBLIC -fstack-clash-protection)
+target_include_directories(
+  pirn_sim
+  PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+  PRIVATE "${PROJECT_SOURCE_DIR}/src")
+target_link_libraries(pirn_sim PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+if(PIRN_KEEP_FP_WORDS)
+  target_compile_definitions(pirn_sim PUBLIC PIRN_KEEP_FP_WORDS=1)
+endif()
+target_precompile_headers(pirn_sim PRIVATE <algorithm> <cstdio> <cstdlib> <optional> <string> <system_error> <vector>
+                          "${PROJECT_SOURCE_DIR}/src/fiber/runtime_state.hpp" <pirn/fiber/scope.hpp>)

@@ -1,0 +1,281 @@
+// What platform.hpp has of atomics, fences, locks and the state of threads in a program that is linked with pirn::sim:
+// the same names, each operation a scheduling point while an exploration runs (pirn/sim/explore.hpp), and an ordinary
+// one otherwise. Included by that file only.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <type_traits>
+
+#include "pirn/detail/abi.hpp"
+
+namespace pirn::inline PIRN_ABI::platform {
+
+inline constexpr bool exploring = true;
+
+namespace checked {
+
+/// Whether the caller runs in an exploration, and not inside of it or in a `quiet` scope.
+extern constinit bool watching asm("pirn_sim_watching_" PIRN_ABI_NAME);
+
+// Each of them is a scheduling point: others may run before it, and it happens before anything else does. Those that
+// end in _done are not: they say what the operation before them has left behind.
+
+/// What a load of `size` bytes sees.
+[[nodiscard]] std::uint64_t load(const void* at, std::size_t size, std::memory_order order) noexcept;
+/// Before a store of `value`.
+void store(const void* at, std::uint64_t value, std::memory_order order) noexcept;
+void read_modify_write(const void* at) noexcept;
+void read_modify_write_done(const void* at, std::uint64_t before, std::uint64_t after, std::memory_order order) noexcept;
+void compare_failed(const void* at, std::uint64_t found, std::memory_order order) noexcept;
+/// A new object begins its life there.
+void construct(const void* at, std::uint64_t value) noexcept;
+
+void lock(const void* at, std::atomic<bool>& held) noexcept;
+[[nodiscard]] bool try_lock(const void* at, std::atomic<bool>& held) noexcept;
+void unlock(const void* at, std::atomic<bool>& held) noexcept;
+
+void fence(std::memory_order order) noexcept;
+/// A full fence on every thread.
+void fence_everywhere() noexcept;
+/// The caller waits for another thread without blocking: the others come first.
+void pause() noexcept;
+
+/// An access to memory that is not atomic. Ends the execution if it races. `value` is what is there, for reports.
+void plain_read(const void* at, std::uint64_t value) noexcept;
+void plain_write(const void* at) noexcept;
+
+/// Where the calling virtual thread keeps its object of the kind that `key` stands for.
+[[nodiscard]] void* find_object(const void* key) noexcept;
+void keep_object(const void* key, void* object, void (*destroy)(void*)) noexcept;
+
+/// Whether a stack that is asked for shall not be had.
+[[nodiscard]] bool spawn_fails() noexcept;
+
+/// The execution cannot go on: it ends here and now. Outside of one it prints and aborts.
+[[noreturn]] void fail(const char* what, const char* text) noexcept;
+
+template <class T>
+[[nodiscard]] inline std::uint64_t to_bits(const T& value) noexcept {
+  static_assert(sizeof(T) <= sizeof(std::uint64_t) && std::is_trivially_copyable_v<T>);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof value);
+  return bits;
+}
+template <class T>
+[[nodiscard]] inline T from_bits(std::uint64_t bits) noexcept {
+  alignas(T) unsigned char bytes[sizeof(T)];
+  std::memcpy(bytes, &bits, sizeof bytes);
+  return std::bit_cast<T>(bytes);
+}
+
+/// What is alike in `atomic` and `atomic_ref`: `Self` has `raw()`, the std:: object, and `at()`, the address.
+template <class Self, class T>
+class operations {
+ public:
+  // NOLINTBEGIN(bugprone-crtp-constructor-accessibility)
+  [[nodiscard]] T load(std::memory_order order = std::memory_order_seq_cst) const noexcept {
+    return watching ? from_bits<T>(checked::load(self().at(), sizeof(T), order)) : self().raw().load(order);
+  }
+  void store(T value, std::memory_order order = std::memory_order_seq_cst) const noexcept {
+    if (watching) {
+      checked::store(self().at(), to_bits(value), order);
+    }
+    self().raw().store(value, order);
+  }
+  T exchange(T value, std::memory_order order = std::memory_order_seq_cst) const noexcept {
+    return modify(order, [&](auto&& raw) { return raw.exchange(value, order); }, [&](T) { return value; });
+  }
+  bool compare_exchange_strong(T& expected, T value, std::memory_order success,
+                               std::memory_order failure) const noexcept {
+    if (!watching) {
+      return self().raw().compare_exchange_strong(expected, value, success, failure);
+    }
+    read_modify_write(self().at());
+    const bool done = self().raw().compare_exchange_strong(expected, value, success, failure);
+    if (done) {
+      read_modify_write_done(self().at(), to_bits(expected), to_bits(value), success);
+    } else {
+      compare_failed(self().at(), to_bits(expected), failure);
+    }
+    return done;
+  }
+  bool compare_exchange_strong(T& expected, T value,
+                               std::memory_order order = std::memory_order_seq_cst) const noexcept {
+    return compare_exchange_strong(expected, value, order, of_failure(order));
+  }
+  template <class... Orders>
+  bool compare_exchange_weak(T& expected, T value, Orders... orders) const noexcept {
+    return compare_exchange_strong(expected, value, orders...);
+  }
+  template <class D>
+  T fetch_add(D by, std::memory_order order = std::memory_order_seq_cst) const noexcept {
+    return modify(order, [&](auto&& raw) { return raw.fetch_add(by, order); }, [&](T t) { return static_cast<T>(t + by); });
+  }
+  template <class D>
+  T fetch_sub(D by, std::memory_order order = std::memory_order_seq_cst) const noexcept {
+    return modify(order, [&](auto&& raw) { return raw.fetch_sub(by, order); }, [&](T t) { return static_cast<T>(t - by); });
+  }
+  T fetch_and(T with, std::memory_order order = std::memory_order_seq_cst) const noexcept {
+    return modify(order, [&](auto&& raw) { return raw.fetch_and(with, order); }, [&](T t) { return static_cast<T>(t & with); });
+  }
+  T fetch_or(T with, std::memory_order order = std::memory_order_seq_cst) const noexcept {
+    return modify(order, [&](auto&& raw) { return raw.fetch_or(with, order); }, [&](T t) { return static_cast<T>(t | with); });
+  }
+  T fetch_xor(T with, std::memory_order order = std::memory_order_seq_cst) const noexcept {
+    return modify(order, [&](auto&& raw) { return raw.fetch_xor(with, order); }, [&](T t) { return static_cast<T>(t ^ with); });
+  }
+  // NOLINTNEXTLINE(google-explicit-constructor): as std::atomic's
+  operator T() const noexcept { return load(); }
+
+ private:
+  [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
+  static constexpr std::memory_order of_failure(std::memory_order order) noexcept {
+    return order == std::memory_order_acq_rel   ? std::memory_order_acquire
+           : order == std::memory_order_release ? std::memory_order_relaxed
+                                                : order;
+  }
+  template <class Step, class After>
+  T modify(std::memory_order order, Step&& step, After&& after) const noexcept {
+    if (!watching) {
+      return step(self().raw());
+    }
+    read_modify_write(self().at());
+    const T before = step(self().raw());
+    read_modify_write_done(self().at(), to_bits(before), to_bits(after(before)), order);
+    return before;
+  }
+  // NOLINTEND(bugprone-crtp-constructor-accessibility)
+};
+
+}  // namespace checked
+
+/// Only for layouts: in an exploration nobody is alone.
+inline bool only_thread() noexcept { return false; }
+
+/// As std::atomic, for types of up to 8 bytes.
+template <class T>
+class atomic : public std::atomic<T>, public checked::operations<atomic<T>, T> {
+  using base = std::atomic<T>;
+  using operations = checked::operations<atomic<T>, T>;
+  friend operations;
+
+ public:
+  constexpr atomic() noexcept(std::is_nothrow_default_constructible_v<T>) : atomic(T()) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): as std::atomic's
+  constexpr atomic(T value) noexcept : base(value) {
+    if (!std::is_constant_evaluated() && checked::watching) {
+      checked::construct(this, checked::to_bits(value));
+    }
+  }
+  atomic(const atomic&) = delete;
+  atomic& operator=(const atomic&) = delete;
+
+  // Those of the base are not wanted.
+  using operations::compare_exchange_strong;
+  using operations::compare_exchange_weak;
+  using operations::exchange;
+  using operations::fetch_add;
+  using operations::fetch_and;
+  using operations::fetch_or;
+  using operations::fetch_sub;
+  using operations::fetch_xor;
+  using operations::load;
+  using operations::store;
+  using operations::operator T;
+  // NOLINTNEXTLINE(misc-unconventional-assign-operator): as std::atomic's
+  T operator=(T value) noexcept {
+    store(value);
+    return value;
+  }
+
+ private:
+  [[nodiscard]] base& raw() const noexcept { return const_cast<atomic&>(*this); }
+  [[nodiscard]] const void* at() const noexcept { return this; }
+};
+
+template <class T>
+class atomic_ref : public checked::operations<atomic_ref<T>, T> {
+  friend checked::operations<atomic_ref<T>, T>;
+
+ public:
+  explicit atomic_ref(T& value) noexcept : at_(&value) {}
+
+ private:
+  [[nodiscard]] std::atomic_ref<T> raw() const noexcept { return std::atomic_ref<T>(*at_); }
+  [[nodiscard]] const void* at() const noexcept { return at_; }
+  T* at_;
+};
+
+/// What stands at a place where an exploration may let something fail.
+[[nodiscard]] inline bool spawn_fails() noexcept { return checked::spawn_fails(); }
+
+/// An exploration ends here, as failed; anywhere else it goes on.
+inline void end_exploration(const char* what, const char* text) noexcept {
+  if (checked::watching) {
+    checked::fail(what, text);
+  }
+}
+
+inline void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
+inline void relax() noexcept { checked::pause(); }
+
+class spinlock {
+ public:
+  void lock() noexcept {
+    if (checked::watching) {
+      checked::lock(this, held_);
+    } else {
+      held_.store(true, std::memory_order_relaxed);  // in a quiet scope nobody can hold it
+    }
+  }
+  bool try_lock() noexcept {
+    return checked::watching ? checked::try_lock(this, held_) : !held_.exchange(true, std::memory_order_relaxed);
+  }
+  void unlock() noexcept {
+    if (checked::watching) {
+      checked::unlock(this, held_);
+    } else {
+      held_.store(false, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  std::atomic<bool> held_{false};
+};
+
+/// What happens while it lives is one step: nobody else runs, and nothing is remembered of it. For what is checked by
+/// itself, and needs no other thread to go on.
+class quiet {
+ public:
+  quiet() noexcept : before_(checked::watching) { checked::watching = false; }
+  ~quiet() { checked::watching = before_; }
+  quiet(const quiet&) = delete;
+  quiet& operator=(const quiet&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// An object of which each thread has its own. `T` is made at the thread's first look and destroyed with the thread.
+template <class T>
+class per_thread {
+ public:
+  [[nodiscard]] static T& here() {
+    if (void* const found = checked::find_object(&key)) {
+      return *static_cast<T*>(found);
+    }
+    auto* const made = new T();
+    checked::keep_object(&key, made, [](void* object) { delete static_cast<T*>(object); });
+    return *made;
+  }
+
+ private:
+  static inline char key = 0;
+};
+
+}  // namespace pirn::inline PIRN_ABI::platform

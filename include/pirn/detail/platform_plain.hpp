@@ -1,0 +1,135 @@
+// What platform.hpp has of atomics, fences, locks and the state of threads in every program but one that explores:
+// platform_checked.hpp has the same names for that. Included by that file only.
+#pragma once
+
+#if __has_include(<sys/single_threaded.h>) && !defined(PIRN_TSAN)
+#include <sys/single_threaded.h>
+#define PIRN_KNOWS_ONLY_THREAD 1
+#else
+#define PIRN_KNOWS_ONLY_THREAD 0
+#endif
+
+#include <atomic>
+#include <type_traits>
+
+#include "pirn/detail/abi.hpp"
+
+namespace pirn::inline PIRN_ABI::platform {
+
+/// Whether this is a build that explores interleavings.
+inline constexpr bool exploring = false;
+
+template <class T>
+using atomic_ref = std::atomic_ref<T>;
+
+/// Whether the caller is the only thread of the process, and has always been: then nobody can come between a load and a
+/// store. False where the C library does not say so.
+PIRN_ALWAYS_INLINE bool only_thread() noexcept {
+#if PIRN_KNOWS_ONLY_THREAD
+  return __libc_single_threaded != 0;
+#else
+  return false;
+#endif
+}
+
+/// std::atomic whose exchanges, about 20 cycles each, are plain loads and stores while there is only one thread.
+template <class T>
+class atomic : public std::atomic<T> {
+ public:
+  using std::atomic<T>::atomic;
+
+  // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method): nobody looks at it as a std::atomic
+  PIRN_ALWAYS_INLINE T exchange(T value, std::memory_order order = std::memory_order_seq_cst) noexcept {
+    if (only_thread()) {
+      const T before = this->load(std::memory_order_relaxed);
+      this->store(value, std::memory_order_relaxed);
+      return before;
+    }
+    return std::atomic<T>::exchange(value, order);
+  }
+  template <class... Orders>
+  PIRN_ALWAYS_INLINE bool compare_exchange_strong(T& expected, T value, Orders... orders) noexcept {
+    return only_thread() ? replace(expected, value)
+                         : std::atomic<T>::compare_exchange_strong(expected, value, orders...);
+  }
+  template <class... Orders>
+  PIRN_ALWAYS_INLINE bool compare_exchange_weak(T& expected, T value, Orders... orders) noexcept {
+    return only_thread() ? replace(expected, value) : std::atomic<T>::compare_exchange_weak(expected, value, orders...);
+  }
+  // NOLINTEND(bugprone-derived-method-shadowing-base-method)
+
+ private:
+  PIRN_ALWAYS_INLINE bool replace(T& expected, T value) noexcept {
+    const T before = this->load(std::memory_order_relaxed);
+    if (before != expected) {
+      expected = before;
+      return false;
+    }
+    this->store(value, std::memory_order_relaxed);
+    return true;
+  }
+};
+namespace detail {
+extern const bool asymmetric;
+void full_fence() noexcept;
+}  // namespace detail
+
+/// The frequent side of an asymmetric Dekker pair: free where the kernel has private expedited membarrier, else a
+/// full fence. Store own flag; light_fence(); load the other's flag.
+PIRN_ALWAYS_INLINE void light_fence() noexcept {
+  if (detail::asymmetric) [[likely]] {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  } else {
+    detail::full_fence();
+  }
+}
+/// Tells the processor that the caller spins.
+PIRN_ALWAYS_INLINE void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// A lock for critical sections of a few instructions that never suspend. Spins, then yields the OS thread, since
+/// its holder may have been preempted.
+class spinlock {
+ public:
+  PIRN_ALWAYS_INLINE void lock() noexcept {
+    if (held_.exchange(true, std::memory_order_acquire)) [[unlikely]] {
+      lock_contended();
+    }
+  }
+  PIRN_ALWAYS_INLINE bool try_lock() noexcept { return !held_.exchange(true, std::memory_order_acquire); }
+  PIRN_ALWAYS_INLINE void unlock() noexcept { held_.store(false, std::memory_order_release); }
+
+ private:
+  void lock_contended() noexcept;
+  atomic<bool> held_{false};
+};
+
+/// What stands at a place where an exploration may let something fail.
+[[nodiscard]] PIRN_ALWAYS_INLINE constexpr bool spawn_fails() noexcept { return false; }
+
+/// An exploration ends here, as failed; anywhere else it goes on.
+inline void end_exploration(const char* /*what*/, const char* /*text*/) noexcept {}
+
+/// What happens while it lives is one step for an exploring build (platform_checked.hpp); nothing here.
+class quiet {
+ public:
+  quiet() noexcept {}
+  ~quiet() {}
+  quiet(const quiet&) = delete;
+  quiet& operator=(const quiet&) = delete;
+};
+
+/// An object of which each thread has its own. `T` is made at the thread's first look and destroyed with the thread.
+template <class T>
+class per_thread {
+ public:
+  [[nodiscard]] static T& here() noexcept(std::is_nothrow_default_constructible_v<T>) {
+    thread_local T mine;
+    return mine;
+  }
+};
+
+}  // namespace pirn::inline PIRN_ABI::platform

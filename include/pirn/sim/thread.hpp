@@ -1,0 +1,32 @@
+// Plain threads in an exploration.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "pirn/sim/explore.hpp"
+
+namespace pirn::inline PIRN_ABI::sim {
+
+/// As std::jthread, but for the stop: a thread that is none of a runtime's workers, for programs in which such threads
+/// use pirn too. Must be made in an exploration; the real ones of std::thread are unknown to it.
+class thread {
+ public:
+  thread() noexcept = default;
+  /// Throws std::system_error where there can be no further one: sixteen at a time, workers included.
+  explicit thread(std::function<void()> body);
+  ~thread();
+  thread(thread&&) noexcept;
+  thread& operator=(thread&& other) noexcept;
+
+  /// Waits for its end. An exception that comes out of `body` ends the execution as failed.
+  void join() noexcept;
+  [[nodiscard]] bool joinable() const noexcept { return state_ != nullptr; }
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace pirn::inline PIRN_ABI::sim

@@ -1,0 +1,69 @@
+// Variables that an exploration watches.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "pirn/detail/platform.hpp"
+#include "pirn/sim/explore.hpp"
+
+namespace pirn::inline PIRN_ABI::sim {
+
+/// As std::atomic, for types of up to 8 bytes, with a scheduling point at each operation and the memory model that
+/// `options::stale_reads` asks for.
+template <class T>
+using atomic = platform::atomic<T>;
+
+/// A plain variable. Two accesses of which one is a write, and neither happens before the other, end the execution as a
+/// data race. An access is a scheduling point.
+template <class T>
+class var {
+ public:
+  var() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): takes the place of a T
+  var(T value) : value_(std::move(value)) {}
+  var(const var&) = delete;
+  var& operator=(const var&) = delete;
+
+  [[nodiscard]] const T& get() const noexcept {
+    if constexpr (std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uint64_t)) {
+      platform::checked::plain_read(&value_, platform::checked::to_bits(value_));
+    } else {
+      platform::checked::plain_read(&value_, 0);
+    }
+    return value_;
+  }
+  // NOLINTNEXTLINE(google-explicit-constructor): takes the place of a T
+  operator const T&() const noexcept { return get(); }
+  /// For reading and changing: counts as a write.
+  [[nodiscard]] T& edit() noexcept {
+    platform::checked::plain_write(&value_);
+    return value_;
+  }
+  void set(T value) { edit() = std::move(value); }
+  var& operator=(T value) {
+    set(std::move(value));
+    return *this;
+  }
+  /// A read and then a write, between which another thread may run.
+  template <class D>
+  var& operator+=(const D& by) {
+    T sum = get() + by;
+    set(std::move(sum));
+    return *this;
+  }
+  template <class D>
+  var& operator-=(const D& by) {
+    T difference = get() - by;
+    set(std::move(difference));
+    return *this;
+  }
+  var& operator++() { return *this += 1; }
+  var& operator--() { return *this -= 1; }
+
+ private:
+  T value_{};
+};
+
+}  // namespace pirn::inline PIRN_ABI::sim

@@ -1,0 +1,607 @@
+#include "sim/execution.hpp"
+
+#include <unwind.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstring>
+#include <tuple>
+
+#include "pirn/detail/platform.hpp"
+#include "pirn/stack/guarded_pool.hpp"
+
+namespace pirn::inline PIRN_ABI::sim::detail {
+
+constinit execution* current = nullptr;
+
+namespace {
+
+constexpr std::size_t thread_stack = std::size_t{512} << 10;
+// Virtual time does not begin at zero, so that a program may look back.
+constexpr platform::time_point beginning{std::chrono::hours(1)};
+// After so many steps that change nothing whoever still spins waits for time to pass.
+constexpr unsigned most_futile_steps = 2000;
+
+guarded_pool& stacks_of_threads() {
+  static auto* const pool = new guarded_pool({.name = "threads of pirn::sim"});
+  return *pool;
+}
+
+bool excluded(access a, access b) noexcept { return a == access::read && b == access::read; }
+
+}  // namespace
+
+const char* to_string(step_kind kind) noexcept {
+  static constexpr const char* names[] = {"load",  "store", "change", "lock", "try to lock", "unlock", "fence",       "read",
+                                          "write", "wait",  "wake",   "start", "end",        "join",   "time passes", "fault"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+execution::execution(const options& how) : how_(how) {}
+
+execution::~execution() {
+  for (const auto& each : threads_) {
+    if (each->runs_on) {
+      stacks_of_threads().deallocate(each->runs_on);
+    }
+  }
+}
+
+// ---- one run ------------------------------------------------------------------------------------------------------
+
+void execution::run(const std::function<void()>& program, schedule& by, std::vector<recorded_step>* record) {
+  memory_.begin_execution();
+  used_ = 0;
+  ready_ = spinning_ = 0;
+  schedule_ = &by;
+  record_ = record;
+  now_ = beginning;
+  steps_ = 0;
+  futile_ = faults_ = 0;
+  held_schedules_ = 0;
+  found_ = {};
+  program_ = &program;
+  const std::size_t stacks_before = stacks_in_use();
+
+  const auto main = [](void* raw) {
+    auto* const self = static_cast<execution*>(raw);
+    (*self->program_)();
+  };
+  virtual_thread& first = new_thread(main, this, "main");
+  running_ = &first;
+  const exception_globals kept = std::exchange(exception_globals::of_thread(), {});
+  void* const worker = platform::current_worker();
+  platform::set_current_worker(nullptr);
+  current = this;
+  arch::word none = 0, nothing = 0;
+  platform::checked::watching = true;
+  arch::switch_to(root_, first.context, none, nothing);
+  current = nullptr;
+  running_ = nullptr;
+  platform::set_current_worker(worker);
+  exception_globals::of_thread() = kept;
+  for (const auto& [at, held] : held_) {
+    held->store(false, std::memory_order_relaxed);
+  }
+  held_.clear();
+  forget_runtimes();
+  if (found_.what == outcome::passed && stacks_in_use() != stacks_before) {
+    found_ = {outcome::leak,
+              std::to_string(static_cast<long>(stacks_in_use() - stacks_before)) + " stacks more are in use than before", {}};
+  }
+  by.ended(steps_);
+}
+
+virtual_thread& execution::new_thread(void (*entry)(void*), void* argument, const char* name) {
+  if (used_ == threads_.size()) {
+    threads_.push_back(std::make_unique<virtual_thread>());
+  }
+  virtual_thread& made = *threads_[used_];
+  stack kept = made.runs_on;
+  if (!kept) {
+    kept = stacks_of_threads().allocate(thread_stack).value;
+  }
+  made = virtual_thread();
+  made.runs_on = kept;
+  made.index = used_;
+  made.now = virtual_thread::state::ready;
+  static_cast<void>(std::snprintf(made.name, sizeof made.name, "%s", name));
+  made.entry = entry;
+  made.argument = argument;
+  made.clocks.last_choice = no_choice;
+  made.context = arch::prepare(kept.top(), &begin_thread);
+  ready_ |= only(used_);
+  ++used_;
+  return made;
+}
+
+void execution::begin_thread(arch::word /*first*/, arch::word /*second*/) noexcept {
+  execution& here = *current;
+  virtual_thread& self = *here.running_;
+  try {
+    self.entry(self.argument);
+  } catch (const std::exception& thrown) {
+    here.fail(outcome::exception, thrown.what());
+  } catch (...) {
+    here.fail(outcome::exception, "something that is no std::exception");
+  }
+  here.end_thread();
+}
+
+void execution::end_thread() {
+  virtual_thread& self = *running_;
+  while (!self.objects.empty()) {
+    const virtual_thread::object last = self.objects.back();
+    self.objects.pop_back();
+    last.destroy(last.value);
+  }
+  note(step_kind::end, nullptr, 0);
+  if (self.index == 0) {
+    for (unsigned i = 1; i < used_; ++i) {
+      if (threads_[i]->now != virtual_thread::state::finished) {
+        fail(outcome::leak, std::string("the program has ended, and its ") + name_of(i) + " has not");
+      }
+    }
+    leave();
+  }
+  self.now = virtual_thread::state::finished;
+  ready_ &= ~only(self.index);
+  for (unsigned i = 0; i < used_; ++i) {
+    if (threads_[i]->now == virtual_thread::state::blocked && threads_[i]->waits_on == &self) {
+      make_ready(*threads_[i]);
+    }
+  }
+  decide();
+  __builtin_unreachable();
+}
+
+void execution::leave() {
+  platform::checked::watching = false;
+  arch::word none = 0, nothing = 0;
+  arch::switch_to(running_->context, root_, none, nothing);
+  __builtin_unreachable();
+}
+
+void execution::fail(outcome what, std::string message) {
+  platform::checked::watching = false;
+  found_ = {what, std::move(message), what == outcome::deadlock ? state() : std::string()};
+  leave();
+}
+
+void execution::fail(const char* what, const char* message) {
+  for (int each = 0; each <= static_cast<int>(outcome::nondeterministic); ++each) {
+    if (std::strcmp(what, sim::to_string(static_cast<outcome>(each))) == 0) {
+      fail(static_cast<outcome>(each), message);
+    }
+  }
+  fail(outcome::aborted, message);
+}
+
+// ---- who runs -----------------------------------------------------------------------------------------------------
+
+void execution::switch_to(virtual_thread& next) {
+  virtual_thread& before = *running_;
+  const auto worker = platform::current_worker();
+  exception_globals& exceptions = exception_globals::of_thread();
+  before.worker = worker;
+  before.exceptions = exceptions;
+  running_ = &next;
+  platform::set_current_worker(next.worker);
+  exceptions = next.exceptions;
+  arch::word none = 0, nothing = 0;
+  arch::switch_to(before.context, next.context, none, nothing);
+}
+
+void execution::decide() {
+  for (;;) {
+    thread_set enabled = ready_ & ~spinning_;
+    unsigned next = no_thread;
+    std::uint32_t choice = no_choice;
+    if (enabled == 0 || futile_ > most_futile_steps) {
+      const bool timed = std::any_of(threads_.begin(), threads_.begin() + used_, [](const auto& each) {
+        return each->now == virtual_thread::state::blocked && each->deadline != platform::never;
+      });
+      if (timed && (ready_ == 0 || futile_ > most_futile_steps)) {
+        let_time_pass();
+        continue;
+      }
+      if (ready_ == 0) {
+        fail(outcome::deadlock, "nothing can run, and no time that could pass would change that");
+      }
+    }
+    if (enabled == 0) {  // all of them spin: each in its turn
+      spinning_ = 0;
+      const thread_set above = ready_ & ~(2 * only(running_->index) - 1);
+      next = static_cast<unsigned>(std::countr_zero(above != 0 ? above : ready_));
+    } else if (std::has_single_bit(enabled)) {
+      next = static_cast<unsigned>(std::countr_zero(enabled));
+    } else if (held_schedules_ != 0) {
+      next = default_thread(enabled, running_->index);
+    } else {
+      choice = schedule_->choices();
+      next = schedule_->pick(enabled, running_->index);
+    }
+    virtual_thread& chosen = *threads_[next];
+    chosen.clocks.last_choice = choice;
+    if (&chosen != running_) {
+      switch_to(chosen);
+    }
+    return;
+  }
+}
+
+void execution::point(access what, location* at) {
+  if (++steps_ > how_.steps) [[unlikely]] {
+    fail(outcome::no_end, "no end after " + std::to_string(how_.steps) + " steps: a livelock, or somebody starves");
+  }
+  virtual_thread& self = *running_;
+  self.pending = what;
+  self.pending_at = at;
+  if (self.spins) {
+    self.spins = false;
+    spinning_ |= only(self.index);
+    schedule_->yielded(self.index);
+  }
+  if (what == access::lock && at->holder >= 0) {
+    if (at->holder == static_cast<int>(self.index)) {
+      fail(outcome::deadlock, "a thread takes a spinlock that it holds already");
+    }
+    ready_ &= ~only(self.index);
+  }
+  decide();
+}
+
+void execution::take_step(location& of, access what) {
+  virtual_thread& self = *running_;
+  if (thread_set* const asleep = schedule_->asleep(); asleep != nullptr && *asleep != 0) {
+    for (thread_set left = *asleep; left != 0; left &= left - 1) {
+      const auto each = static_cast<unsigned>(std::countr_zero(left));
+      const virtual_thread& other = *threads_[each];
+      if (each == self.index || (other.pending_at == &of && !excluded(other.pending, what))) {
+        *asleep &= ~only(each);
+      }
+    }
+  }
+  const earlier_step earlier = memory_.order(of, what, self.index, self.clocks);
+  if (earlier.found) {
+    schedule_->race(earlier.choice, self.index);
+  }
+  self.pending = access::none;
+  self.pending_at = nullptr;
+  spinning_ &= only(self.index);
+  futile_ = what == access::read ? futile_ + 1 : 0;
+}
+
+void execution::block(const void* on, platform::time_point deadline) {
+  virtual_thread& self = *running_;
+  self.now = virtual_thread::state::blocked;
+  self.waits_on = on;
+  self.deadline = deadline;
+  self.timed_out = false;
+  self.pending = access::none;
+  self.pending_at = nullptr;
+  ready_ &= ~only(self.index);
+  decide();
+}
+
+void execution::make_ready(virtual_thread& who) {
+  who.now = virtual_thread::state::ready;
+  who.waits_on = nullptr;
+  who.deadline = platform::never;
+  who.clocks.order.join(running_->clocks.order);
+  ready_ |= only(who.index);
+  if (thread_set* const asleep = schedule_->asleep()) {
+    *asleep &= ~only(who.index);
+  }
+}
+
+void execution::let_time_pass() {
+  platform::time_point nearest = platform::never;
+  vector_clock all;
+  for (unsigned i = 0; i < used_; ++i) {
+    if (threads_[i]->now == virtual_thread::state::blocked) {
+      nearest = std::min(nearest, threads_[i]->deadline);
+    }
+    all.join(threads_[i]->clocks.order);
+  }
+  now_ = std::max(now_, nearest);
+  note(step_kind::time_passes, nullptr, static_cast<std::uint64_t>((now_ - beginning).count()));
+  futile_ = 0;
+  spinning_ = 0;
+  for (unsigned i = 0; i < used_; ++i) {
+    virtual_thread& each = *threads_[i];
+    each.clocks.order = all;  // what came before could not have come after
+    if (each.now == virtual_thread::state::blocked && each.deadline <= now_) {
+      each.timed_out = true;
+      make_ready(each);
+    }
+  }
+}
+
+void execution::yield() {
+  running_->spins = true;
+  point(access::none, nullptr);
+}
+
+// ---- steps --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+std::uint64_t bits_at(const void* at, std::size_t size) noexcept {
+  std::uint64_t value = 0;
+  std::memcpy(&value, at, size);
+  return value;
+}
+
+}  // namespace
+
+void execution::note_old(location& of, const void* at, std::size_t size) {
+  if (of.history.empty()) {
+    of.history.push_back({bits_at(at, size), {}, 0, 0, true});
+  }
+}
+
+std::uint64_t execution::load(const void* at, std::size_t size, std::memory_order order) {
+  location& of = memory_.find(at);
+  point(access::read, &of);
+  take_step(of, access::read);
+  std::uint64_t value = bits_at(at, size);
+  virtual_thread& self = *running_;
+  if (how_.stale_reads && !of.history.empty()) {
+    const unsigned count = memory_.visible(of, self.index, self.clocks, order);
+    value = memory_.see(of, self.index, self.clocks, order, count > 1 ? schedule_->choose(count) : 0);
+  } else {
+    memory_.acquire(of, self.clocks, order);
+  }
+  note(step_kind::load, &of, value);
+  return value;
+}
+
+void execution::store(const void* at, std::uint64_t value, std::memory_order order) {
+  location& of = memory_.find(at);
+  point(access::write, &of);
+  take_step(of, access::write);
+  virtual_thread& self = *running_;
+  if (how_.stale_reads) {
+    note_old(of, at, sizeof(std::uint8_t));
+    memory_.remember(of, self.index, self.clocks, order, value, false);
+  } else {
+    memory_.release(of, self.index, self.clocks, order, false);
+  }
+  note(step_kind::store, &of, value);
+}
+
+void execution::modify(const void* at) {
+  location& of = memory_.find(at);
+  point(access::write, &of);
+  take_step(of, access::write);
+}
+
+void execution::modified(const void* at, std::uint64_t before, std::uint64_t after, std::memory_order order) {
+  location& of = memory_.find(at);
+  virtual_thread& self = *running_;
+  memory_.acquire(of, self.clocks, order);
+  if (how_.stale_reads) {
+    if (of.history.empty()) {
+      of.history.push_back({before, {}, 0, 0, true});
+    }
+    memory_.remember(of, self.index, self.clocks, order, after, true);
+  } else {
+    memory_.release(of, self.index, self.clocks, order, true);
+  }
+  note(step_kind::change, &of, after);
+}
+
+void execution::compare_failed(const void* at, std::uint64_t found, std::memory_order order) {
+  location& of = memory_.find(at);
+  memory_.acquire(of, running_->clocks, order);
+  note(step_kind::load, &of, found);
+}
+
+void execution::construct(const void* at, std::uint64_t value) { memory_.construct(at, value); }
+
+void execution::lock(const void* at, std::atomic<bool>& held) {
+  location& of = memory_.find(at);
+  point(access::lock, &of);
+  take_step(of, access::lock);
+  virtual_thread& self = *running_;
+  of.holder = static_cast<int>(self.index);
+  held.store(true, std::memory_order_relaxed);
+  held_.emplace_back(at, &held);
+  memory_.acquire(of, self.clocks, std::memory_order_acquire);
+  for (thread_set left = ready_ & ~only(self.index); left != 0; left &= left - 1) {
+    const auto each = static_cast<unsigned>(std::countr_zero(left));
+    if (threads_[each]->pending == access::lock && threads_[each]->pending_at == &of) {
+      ready_ &= ~only(each);
+    }
+  }
+  note(step_kind::lock, &of, 1);
+}
+
+bool execution::try_lock(const void* at, std::atomic<bool>& held) {
+  location& of = memory_.find(at);
+  point(access::read, &of);
+  virtual_thread& self = *running_;
+  const bool free = of.holder < 0;
+  take_step(of, free ? access::write : access::read);
+  if (free) {
+    of.holder = static_cast<int>(self.index);
+    held.store(true, std::memory_order_relaxed);
+    held_.emplace_back(at, &held);
+    memory_.acquire(of, self.clocks, std::memory_order_acquire);
+    for (unsigned each = 0; each < used_; ++each) {
+      if (threads_[each]->pending == access::lock && threads_[each]->pending_at == &of) {
+        ready_ &= ~only(each);
+      }
+    }
+  }
+  note(step_kind::try_lock, &of, free ? 1 : 0);
+  return free;
+}
+
+void execution::unlock(const void* at, std::atomic<bool>& held) {
+  location& of = memory_.find(at);
+  point(access::unlock, &of);
+  take_step(of, access::unlock);
+  virtual_thread& self = *running_;
+  of.holder = -1;
+  held.store(false, std::memory_order_relaxed);
+  std::erase_if(held_, [&](const auto& each) { return each.first == at; });
+  memory_.release(of, self.index, self.clocks, std::memory_order_release, false);
+  for (unsigned i = 0; i < used_; ++i) {
+    virtual_thread& each = *threads_[i];
+    if (each.pending == access::lock && each.pending_at == &of) {
+      ready_ |= only(i);
+    }
+  }
+  note(step_kind::unlock, &of, 0);
+}
+
+void execution::fence(std::memory_order order, bool everywhere) {
+  for (int round = 0; round < (everywhere ? 2 : 1); ++round) {
+    for (unsigned i = 0; i < used_; ++i) {
+      if (everywhere || i == running_->index) {
+        memory_.fence(threads_[i]->clocks, order);
+      }
+    }
+  }
+  note(step_kind::fence, nullptr, 0);
+}
+
+void execution::plain(const void* at, bool write, std::uint64_t value) {
+  location& of = memory_.find(at);
+  point(write ? access::write : access::read, &of);
+  take_step(of, write ? access::write : access::read);
+  virtual_thread& self = *running_;
+  note(write ? step_kind::write : step_kind::read, &of, value);
+  if (const int other = memory_.race(of, write, self.index, self.clocks); other >= 0) {
+    fail(outcome::data_race, std::string("a ") + (write ? "write" : "read") + " by " + name_of(self.index) +
+                                 " and an access by " + name_of(static_cast<unsigned>(other)) +
+                                 " to the same variable, and neither happens before the other");
+  }
+}
+
+bool execution::fault(bool possible) {
+  if (!possible || faults_ >= how_.faults.most || schedule_->choose(2) == 0) {
+    return false;
+  }
+  ++faults_;
+  note(step_kind::fault, nullptr, 0);
+  return true;
+}
+
+bool execution::wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected, platform::time_point deadline) {
+  location& of = memory_.find(&word);
+  point(access::read, &of);
+  take_step(of, access::read);
+  virtual_thread& self = *running_;
+  memory_.acquire(of, self.clocks, std::memory_order_relaxed);
+  note(step_kind::wait, &of, expected);
+  if (word.load(std::memory_order_relaxed) != expected || fault(how_.faults.spurious)) {
+    return true;
+  }
+  if (deadline <= now_) {
+    return false;
+  }
+  block(&word, deadline);
+  return !self.timed_out;
+}
+
+void execution::wake(const void* word, int count) {
+  location& of = memory_.find(word);
+  point(access::write, &of);
+  take_step(of, access::write);
+  note(step_kind::wake, &of, static_cast<std::uint64_t>(count));
+  for (unsigned i = 0; i < used_ && count > 0; ++i) {
+    virtual_thread& each = *threads_[i];
+    if (each.now == virtual_thread::state::blocked && each.waits_on == word) {
+      make_ready(each);
+      --count;
+    }
+  }
+}
+
+unsigned execution::start(void (*entry)(void*), void* argument, const char* name) {
+  if (used_ == most_threads) {
+    return no_thread;
+  }
+  virtual_thread& made = new_thread(entry, argument, name);
+  running_->clocks.seen.advance(running_->index);
+  made.clocks.seen = running_->clocks.seen;
+  made.clocks.order = running_->clocks.order;
+  note(step_kind::start, nullptr, made.index);
+  return made.index;
+}
+
+void execution::join(unsigned thread) {
+  virtual_thread& other = *threads_[thread];
+  note(step_kind::join, nullptr, thread);
+  while (other.now != virtual_thread::state::finished) {
+    block(&other, platform::never);
+  }
+  running_->clocks.seen.join(other.clocks.seen);
+  running_->clocks.order.join(other.clocks.order);
+}
+
+// ---- reports ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct unwinding {
+  recorded_step* into;
+};
+
+_Unwind_Reason_Code keep_frame(_Unwind_Context* context, void* raw) {
+  recorded_step& step = *static_cast<unwinding*>(raw)->into;
+  if (step.frame_count == recorded_step::most_frames) {
+    return _URC_END_OF_STACK;
+  }
+  step.frames[step.frame_count++] = _Unwind_GetIP(context);
+  return _URC_NO_REASON;
+}
+
+}  // namespace
+
+void execution::note(step_kind kind, const location* of, std::uint64_t value) {
+  if (record_ == nullptr) [[likely]] {
+    return;
+  }
+  const platform::quiet unseen;
+  recorded_step& made = record_->emplace_back();
+  made.kind = kind;
+  made.thread_name = name_of(running_->index);
+  std::tie(made.fiber, made.fiber_name) = fiber_of(platform::current_worker());
+  made.word = of != nullptr ? of->name : 0;
+  made.value = value;
+  made.when = now_;
+  unwinding request{&made};
+  _Unwind_Backtrace(&keep_frame, &request);
+}
+
+std::string execution::name_of(unsigned thread) const {
+  const std::string name = threads_[thread]->name;
+  return thread == 0 ? name : name.starts_with("pirn-") ? "worker " + name.substr(5) : name + " " + std::to_string(thread);
+}
+
+std::string execution::state() const {
+  std::string text;
+  for (unsigned i = 0; i < used_; ++i) {
+    const virtual_thread& each = *threads_[i];
+    if (each.now == virtual_thread::state::finished) {
+      continue;
+    }
+    text += name_of(i) + ": ";
+    if (&each == running_) {
+      text += "runs";
+    } else if (each.now == virtual_thread::state::blocked) {
+      text += each.deadline == platform::never ? "blocked" : "blocked until a deadline";
+    } else {
+      text += each.pending == access::lock ? "waits for a spinlock" : "could run";
+    }
+    text += "\n";
+  }
+  return text + describe_fibers();
+}
+
+}  // namespace pirn::inline PIRN_ABI::sim::detail

@@ -1,0 +1,192 @@
+// One run of a program under one schedule: virtual threads, which are contexts that take turns on the calling OS thread.
+#pragma once
+
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pirn/context/arch.hpp"
+#include "pirn/context/forced_unwind.hpp"
+#include "pirn/stack/stack.hpp"
+#include "sim/memory.hpp"
+#include "sim/schedule.hpp"
+
+namespace pirn::inline PIRN_ABI::sim::detail {
+
+/// What a step of a thread is, for reports.
+enum class step_kind : std::uint8_t {
+  load,
+  store,
+  change,
+  lock,
+  try_lock,
+  unlock,
+  fence,
+  read,
+  write,
+  wait,
+  wake,
+  start,
+  end,
+  join,
+  time_passes,
+  fault,
+};
+[[nodiscard]] const char* to_string(step_kind kind) noexcept;
+
+/// What a recorded execution keeps of each step.
+struct recorded_step {
+  static constexpr std::size_t most_frames = 24;
+  step_kind kind;
+  std::string thread_name;
+  std::uint64_t fiber = 0;  ///< the number of the one that runs there, 0 for none
+  std::string fiber_name;
+  std::uint32_t word = 0;
+  std::uint64_t value = 0;
+  platform::time_point when;
+  std::uintptr_t frames[most_frames];
+  std::size_t frame_count = 0;
+};
+
+/// A thread of the program.
+class virtual_thread {
+ public:
+  enum class state : std::uint8_t { unused, ready, blocked, finished };
+
+  arch::context context;
+  stack runs_on;
+  state now = state::unused;
+  unsigned index = 0;
+  char name[16] = "";
+  void (*entry)(void*) = nullptr;
+  void* argument = nullptr;
+
+  // The step that it takes next.
+  access pending = access::none;
+  location* pending_at = nullptr;
+
+  // While it is blocked.
+  const void* waits_on = nullptr;
+  platform::time_point deadline = platform::never;
+  bool timed_out = false;
+  bool spins = false;  ///< others come first
+
+  thread_clocks clocks;
+  // What belongs to an OS thread.
+  void* worker = nullptr;
+  exception_globals exceptions;
+  struct object {
+    const void* key;
+    void* value;
+    void (*destroy)(void*);
+  };
+  std::vector<object> objects;
+};
+
+struct failure {
+  outcome what = outcome::passed;
+  std::string message;
+  std::string state;
+};
+
+class execution {
+ public:
+  explicit execution(const options& how);
+  ~execution();
+  execution(const execution&) = delete;
+  execution& operator=(const execution&) = delete;
+
+  /// Runs the program once. With `record`, every step is kept.
+  void run(const std::function<void()>& program, schedule& by, std::vector<recorded_step>* record = nullptr);
+  [[nodiscard]] const failure& found() const noexcept { return found_; }
+  [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+  [[nodiscard]] unsigned threads() const noexcept { return used_; }
+
+  // What virtual threads do; see platform_checked.hpp.
+  std::uint64_t load(const void* at, std::size_t size, std::memory_order order);
+  void store(const void* at, std::uint64_t value, std::memory_order order);
+  void modify(const void* at);
+  void modified(const void* at, std::uint64_t before, std::uint64_t after, std::memory_order order);
+  void compare_failed(const void* at, std::uint64_t found, std::memory_order order);
+  void construct(const void* at, std::uint64_t value);
+  void lock(const void* at, std::atomic<bool>& held);
+  bool try_lock(const void* at, std::atomic<bool>& held);
+  void unlock(const void* at, std::atomic<bool>& held);
+  void fence(std::memory_order order, bool everywhere);
+  void pause() noexcept { running_->spins = true; }
+  void plain(const void* at, bool write, std::uint64_t value);
+  bool wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected, platform::time_point deadline);
+  void wake(const void* word, int count);
+  /// Its index, or no_thread where there can be no further one.
+  unsigned start(void (*entry)(void*), void* argument, const char* name);
+  void join(unsigned thread);
+  void yield();
+  /// Whether something shall go wrong here.
+  bool fault(bool possible);
+  [[nodiscard]] virtual_thread& self() noexcept { return *running_; }
+  [[nodiscard]] platform::time_point now() const noexcept { return now_; }
+  /// From here on, or no longer, the next thread is the one that comes by itself.
+  void hold_schedule(bool hold) noexcept { held_schedules_ += hold ? 1 : -1; }
+  [[nodiscard]] const sim::faults& wants() const noexcept { return how_.faults; }
+  [[nodiscard]] unsigned wants_cpus() const noexcept { return how_.cpus; }
+  [[noreturn]] void fail(outcome what, std::string message);
+  /// `what` as `to_string` has it.
+  [[noreturn]] void fail(const char* what, const char* message);
+
+ private:
+  /// One of them decides; returns when the caller's turn has come.
+  void point(access what, location* at);
+  void take_step(location& of, access what);
+  void decide();
+  void switch_to(virtual_thread& next);
+  void block(const void* on, platform::time_point deadline);
+  void make_ready(virtual_thread& who);
+  void let_time_pass();
+  [[nodiscard]] thread_set ready() const noexcept;
+  void note(step_kind kind, const location* of, std::uint64_t value);
+  void note_old(location& of, const void* at, std::size_t size);
+  [[noreturn]] static void begin_thread(arch::word first, arch::word second) noexcept;
+  [[noreturn]] void end_thread();
+  [[noreturn]] void leave();
+  [[nodiscard]] std::string state() const;
+  [[nodiscard]] std::string name_of(unsigned thread) const;
+  virtual_thread& new_thread(void (*entry)(void*), void* argument, const char* name);
+  const options& how_;
+  memory memory_;
+  std::vector<std::unique_ptr<virtual_thread>> threads_;
+  std::vector<std::pair<const void*, std::atomic<bool>*>> held_;  ///< locks
+  unsigned used_ = 0;
+  virtual_thread* running_ = nullptr;
+  thread_set ready_ = 0;     ///< without those whose lock is held
+  thread_set spinning_ = 0;  ///< of these
+  schedule* schedule_ = nullptr;
+  std::vector<recorded_step>* record_ = nullptr;
+  arch::context root_;
+  platform::time_point now_;
+  std::uint64_t steps_ = 0;
+  unsigned futile_ = 0;  ///< how often in a row there was nobody but who spins
+  unsigned faults_ = 0;
+  int held_schedules_ = 0;
+  failure found_;
+  const std::function<void()>* program_ = nullptr;
+};
+
+/// The one that runs, if any.
+extern constinit execution* current;
+
+/// What all fibers wait for, as text.
+[[nodiscard]] std::string describe_fibers();
+/// An execution was left in the middle: what remains of its runtimes is forgotten.
+void forget_runtimes() noexcept;
+/// How many stacks are in use of the default pool.
+[[nodiscard]] std::size_t stacks_in_use();
+/// The fiber that runs on the thread of this worker: its number and name.
+[[nodiscard]] std::pair<std::uint64_t, std::string> fiber_of(const void* worker);
+
+/// The steps of an execution, to be read.
+[[nodiscard]] std::string trace_text(const std::vector<recorded_step>& steps);
+
+}  // namespace pirn::inline PIRN_ABI::sim::detail

@@ -1,0 +1,114 @@
+#include "sim/exhaustive.hpp"
+
+#include <bit>
+
+#include "pirn/detail/platform.hpp"
+
+namespace pirn::inline PIRN_ABI::sim::detail {
+
+unsigned exhaustive_schedule::pick_thread(thread_set enabled, unsigned running) noexcept {
+  if (redundant_) {
+    return default_thread(enabled, running);
+  }
+  if (depth_ == trail_.size()) {
+    node& made = trail_.emplace_back();
+    made.enabled = enabled;
+    made.running = running;
+    made.preemptions = preemptions_;
+    made.asleep = asleep_;
+    const thread_set awake = enabled & ~asleep_;
+    if (awake == 0) {
+      trail_.pop_back();
+      redundant_ = true;
+      return default_thread(enabled, running);
+    }
+    made.chosen = default_thread(awake, running);
+    made.wanted = reduce_ ? only(made.chosen) : enabled;
+    made.block = depth_;
+    if (depth_ != 0) {
+      const node& before = trail_[depth_ - 1];
+      if (before.ran() == running) {
+        made.block = before.running == running ? before.block : depth_ - 1;
+      }
+    }
+  }
+  node& at = trail_[depth_++];
+  if (at.enabled != enabled || at.running != running) {
+    const std::string text = "at choice " + std::to_string(depth_ - 1) +
+                             " the program did something else than in an earlier execution with the same choices; it must "
+                             "depend on nothing but them: no clock, address, random number or state that stays";
+    platform::checked::fail("nondeterministic", text.c_str());
+  }
+  if (preempts(at, at.chosen)) {
+    ++preemptions_;
+  }
+  asleep_ = sleeps() ? (at.asleep | at.done) & ~only(at.chosen) : 0;
+  return at.chosen;
+}
+
+unsigned exhaustive_schedule::choose_value(unsigned count) noexcept {
+  if (redundant_) {
+    return 0;
+  }
+  if (depth_ == trail_.size()) {
+    node& made = trail_.emplace_back();
+    made.count = count;
+    made.preemptions = preemptions_;
+    if (depth_ != 0) {
+      made.block = trail_[depth_ - 1].block;
+      made.running = trail_[depth_ - 1].ran();
+    }
+  }
+  return trail_[depth_++].chosen;
+}
+
+void exhaustive_schedule::race(std::uint32_t at, unsigned thread) noexcept {
+  if (!reduce_ || redundant_ || at >= trail_.size()) {
+    return;
+  }
+  want(trail_[at], thread);
+  if (bound_ != no_bound) {
+    // There the other order may cost a preemption too many; at the beginning of the block it costs none.
+    node& begin = trail_[trail_[at].block];
+    if (begin.enabled != 0) {
+      want(begin, thread);
+    }
+  }
+}
+
+bool exhaustive_schedule::take_next(node& at) const noexcept {
+  if (at.enabled == 0) {
+    return ++at.chosen < at.count;
+  }
+  at.done |= only(at.chosen);
+  for (thread_set left = at.wanted & at.enabled & ~at.done & ~at.asleep; left != 0; left &= left - 1) {
+    const auto thread = static_cast<unsigned>(std::countr_zero(left));
+    if (bound_ == no_bound || !preempts(at, thread) || at.preemptions < bound_) {
+      at.chosen = thread;
+      return true;
+    }
+    at.done |= only(thread);
+  }
+  return false;
+}
+
+bool exhaustive_schedule::advance() {
+  depth_ = 0;
+  preemptions_ = 0;
+  asleep_ = 0;
+  redundant_ = false;
+  if (!begun_) {
+    begun_ = true;
+    return true;
+  }
+  while (!trail_.empty()) {
+    if (take_next(trail_.back())) {
+      return true;
+    }
+    trail_.pop_back();
+  }
+  exhausted_ = true;
+  return false;
+}
+
+}  // namespace pirn::inline PIRN_ABI::sim::detail

@@ -1,0 +1,60 @@
+// All executions there are, up to a number of preemptions, depth first. An order of two steps that could not matter is
+// tried once only (dynamic partial-order reduction: Flanagan and Godefroid 2005; under a bound, with their conservative
+// points: Coons, Musuvathi and McKinley 2013; without one, with sleep sets: Godefroid 1996).
+#pragma once
+
+#include "sim/schedule.hpp"
+
+namespace pirn::inline PIRN_ABI::sim::detail {
+
+class exhaustive_schedule final : public schedule {
+ public:
+  exhaustive_schedule(unsigned preemptions, bool reduce) noexcept : bound_(preemptions), reduce_(reduce) {}
+
+  void race(std::uint32_t at, unsigned thread) noexcept override;
+  [[nodiscard]] thread_set* asleep() noexcept override { return sleeps() ? &asleep_ : nullptr; }
+  [[nodiscard]] bool redundant() const noexcept override { return redundant_; }
+  [[nodiscard]] bool exhausted() const noexcept override { return exhausted_; }
+
+ protected:
+  unsigned pick_thread(thread_set enabled, unsigned running) noexcept override;
+  unsigned choose_value(unsigned count) noexcept override;
+  bool advance() override;
+
+ private:
+  /// A choice of the present execution.
+  struct node {
+    thread_set enabled = 0;  ///< 0 for the choice of a value
+    thread_set wanted = 0;   ///< who shall run here in some execution
+    thread_set done = 0;     ///< who has
+    thread_set asleep = 0;   ///< who need not, whatever comes
+    unsigned running = no_thread;
+    unsigned chosen = 0;
+    unsigned count = 0;            ///< of values
+    std::uint32_t preemptions = 0;  ///< before this choice
+    std::uint32_t block = 0;         ///< where the thread that ran until here had begun to
+
+    [[nodiscard]] unsigned ran() const noexcept { return enabled != 0 ? chosen : running; }
+  };
+
+  [[nodiscard]] bool sleeps() const noexcept { return reduce_ && bound_ == no_bound; }
+  [[nodiscard]] static bool preempts(const node& at, unsigned thread) noexcept {
+    return thread != at.running && at.running != no_thread && (at.enabled & only(at.running)) != 0;
+  }
+  static void want(node& at, unsigned thread) noexcept {
+    at.wanted |= (at.enabled & only(thread)) != 0 ? only(thread) : at.enabled;
+  }
+  bool take_next(node& at) const noexcept;
+
+  unsigned bound_;
+  bool reduce_;
+  bool exhausted_ = false;
+  bool begun_ = false;
+  bool redundant_ = false;  ///< the rest of this execution was seen before
+  std::uint32_t depth_ = 0;
+  std::uint32_t preemptions_ = 0;
+  thread_set asleep_ = 0;
+  std::vector<node> trail_;
+};
+
+}  // namespace pirn::inline PIRN_ABI::sim::detail

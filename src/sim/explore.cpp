@@ -1,0 +1,305 @@
+#include "pirn/sim/explore.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "pirn/sim/thread.hpp"
+#include "sim/execution.hpp"
+
+namespace pirn::inline PIRN_ABI::sim {
+
+namespace {
+
+using namespace detail;
+
+constexpr std::uint64_t default_executions = 10'000;
+// How many executions the search for a shorter failing one may take.
+constexpr unsigned most_attempts = 2000;
+
+/// While it lives std::abort ends the execution in which it is called, and not the process.
+class abort_ends_execution {
+ public:
+  abort_ends_execution() {
+    struct sigaction ours = {};
+    ours.sa_handler = [](int) {
+      if (current != nullptr) {
+        current->fail(outcome::aborted, "std::abort was called; what it said is on standard error");
+      }
+    };
+    ours.sa_flags = SA_NODEFER;
+    sigemptyset(&ours.sa_mask);
+    sigaction(SIGABRT, &ours, &before_);
+  }
+  ~abort_ends_execution() { sigaction(SIGABRT, &before_, nullptr); }
+  abort_ends_execution(const abort_ends_execution&) = delete;
+  abort_ends_execution& operator=(const abort_ends_execution&) = delete;
+
+ private:
+  struct sigaction before_;
+};
+
+/// While it lives nothing is printed on standard error: it would be the same as before, a thousand times.
+class silence {
+ public:
+  silence() : kept_(dup(STDERR_FILENO)), nowhere_(open("/dev/null", O_WRONLY | O_CLOEXEC)) {
+    std::fflush(stderr);
+    if (kept_ >= 0 && nowhere_ >= 0) {
+      dup2(nowhere_, STDERR_FILENO);
+    }
+  }
+  ~silence() {
+    std::fflush(stderr);
+    if (kept_ >= 0) {
+      dup2(kept_, STDERR_FILENO);
+      close(kept_);
+    }
+    if (nowhere_ >= 0) {
+      close(nowhere_);
+    }
+  }
+  silence(const silence&) = delete;
+  silence& operator=(const silence&) = delete;
+
+ private:
+  int kept_, nowhere_;
+};
+
+class exploration {
+ public:
+  exploration(const std::function<void()>& program, const options& how)
+      : program_(program), how_(how), runs_(how_), began_(std::chrono::steady_clock::now()) {
+    if (current != nullptr) {
+      throw std::logic_error("pirn: an exploration inside of another");
+    }
+  }
+
+  result search() {
+    const auto by = make_schedule(how_);
+    std::uint64_t most = how_.executions;
+    if (most == 0) {
+      most = how_.how == strategy::exhaustive ? ~std::uint64_t{0} : default_executions;
+    }
+    std::uint64_t longest = 0;
+    deviations failing;
+    while (found_.executions < most && !out_of_time() && by->begin()) {
+      const failure what = run(*by);
+      found_.redundant += by->redundant() ? 1 : 0;
+      longest = std::max(longest, runs_.steps());
+      if (what.what != outcome::passed) {
+        failing = by->path();
+        take(what);
+        break;
+      }
+    }
+    found_.complete = by->exhausted();
+    if (found_.what != outcome::passed && found_.what != outcome::nondeterministic) {
+      shorten(failing);
+    } else if (how_.how == strategy::pct && found_.what == outcome::passed) {
+      const double chance = 1 / (found_.threads * std::pow(static_cast<double>(std::max<std::uint64_t>(longest, 1)), how_.depth - 1));
+      found_.missed = std::pow(1 - chance, static_cast<double>(found_.executions));
+    }
+    return finish();
+  }
+
+  result once(const deviations& path, bool record) {
+    const auto by = make_replay(path);
+    static_cast<void>(by->begin());
+    std::vector<recorded_step> steps;
+    take(run(*by, record ? &steps : nullptr));
+    found_.seed = to_seed(by->path());
+    if (record && found_.what != outcome::passed) {
+      found_.trace = trace_text(steps);
+    }
+    return finish();
+  }
+
+ private:
+  failure run(schedule& by, std::vector<recorded_step>* record = nullptr) {
+    runs_.run(program_, by, record);
+    ++found_.executions;
+    found_.steps += runs_.steps();
+    found_.threads = std::max(found_.threads, runs_.threads());
+    failure what = runs_.found();
+    if (what.what == outcome::passed && how_.failed && how_.failed()) {
+      what = {outcome::assertion, "the test framework has seen a failure", {}};
+    }
+    return what;
+  }
+
+  void take(const failure& what) {
+    found_.what = what.what;
+    found_.message = what.message;
+    found_.state = what.state;
+  }
+
+  /// Leaves out of a failing execution what is not needed for it to fail in the same way.
+  void shorten(deviations best) {
+    const outcome wanted = found_.what;
+    if (!how_.failed) {  // a test framework remembers its failures
+      const silence unsaid;
+      unsigned attempts = 0;
+      for (std::size_t chunk = std::max<std::size_t>(best.size() / 2, 1); chunk != 0; chunk /= 2) {
+        for (std::size_t at = 0; at < best.size() && attempts < most_attempts && !out_of_time();) {
+          deviations fewer = best;
+          fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(at),
+                      fewer.begin() + static_cast<std::ptrdiff_t>(std::min(at + chunk, best.size())));
+          ++attempts;
+          const auto by = make_replay(fewer);
+          static_cast<void>(by->begin());
+          runs_.run(program_, *by);
+          if (runs_.found().what == wanted && by->path().size() < best.size()) {
+            best = by->path();
+          } else {
+            at += chunk;
+          }
+        }
+      }
+    }
+    std::vector<recorded_step> steps;
+    const auto by = make_replay(best);
+    static_cast<void>(by->begin());
+    const silence unsaid;
+    runs_.run(program_, *by, &steps);
+    if (runs_.found().what != outcome::passed) {
+      take(runs_.found());
+    }
+    found_.seed = to_seed(best);
+    found_.trace = trace_text(steps);
+  }
+
+  [[nodiscard]] double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  }
+  [[nodiscard]] bool out_of_time() const {
+    return (found_.executions & 15) == 15 && seconds() > std::chrono::duration<double>(how_.budget).count();
+  }
+  result finish() {
+    found_.seconds = seconds();
+    return std::move(found_);
+  }
+
+  const std::function<void()>& program_;
+  const options how_;
+  execution runs_;
+  const abort_ends_execution aborts_;
+  std::chrono::steady_clock::time_point began_;
+  result found_;
+};
+
+}  // namespace
+
+const char* to_string(outcome what) noexcept {
+  static constexpr const char* names[] = {"passed",   "assertion", "exception", "aborted",         "deadlock",
+                                          "no end",   "data race", "leak",      "nondeterministic"};
+  return names[static_cast<std::size_t>(what)];
+}
+
+result explore(const std::function<void()>& program, const options& how) {
+  if (const char* const seed = std::getenv("PIRN_SIM_REPLAY"); seed != nullptr && *seed != '\0') {
+    return replay(program, seed, how);
+  }
+  return exploration(program, how).search();
+}
+
+result replay(const std::function<void()>& program, std::string_view seed, const options& how) {
+  deviations path;
+  if (!from_seed(seed, path)) {
+    throw std::invalid_argument("pirn: no seed of an exploration: " + std::string(seed));
+  }
+  return exploration(program, how).once(path, true);
+}
+
+void check(bool holds, std::string_view what, const std::source_location& where) noexcept {
+  if (!holds) {
+    const std::string text =
+        std::string(where.file_name()) + ":" + std::to_string(where.line()) + ": " + std::string(what);
+    platform::checked::fail("assertion", text.c_str());
+  }
+}
+
+one_schedule::one_schedule() noexcept {
+  if (current != nullptr) {
+    current->hold_schedule(true);
+  }
+}
+one_schedule::~one_schedule() {
+  if (current != nullptr) {
+    current->hold_schedule(false);
+  }
+}
+
+std::chrono::nanoseconds elapsed() noexcept {
+  return platform::now() - platform::time_point(std::chrono::hours(1));
+}
+
+std::string result::text() const {
+  std::string text = std::string(to_string(what));
+  if (what != outcome::passed) {
+    text += ": " + message + "\n";
+    if (!trace.empty()) {
+      text += "what happened:\n" + trace;
+    }
+    if (!state.empty()) {
+      text += "in the end:\n" + state;
+    }
+    text += "replay: PIRN_SIM_REPLAY=" + seed + "\n";
+  } else {
+    text += complete ? ", everything was tried\n" : "\n";
+  }
+  char line[200];
+  static_cast<void>(std::snprintf(line, sizeof line,
+                                  "%llu executions (%llu redundant), %llu steps, %.3f s: %.0f executions and %.2f million "
+                                  "steps a second\n",
+                                  static_cast<unsigned long long>(executions), static_cast<unsigned long long>(redundant),
+                                  static_cast<unsigned long long>(steps), seconds,
+                                  seconds > 0 ? static_cast<double>(executions) / seconds : 0,
+                                  seconds > 0 ? static_cast<double>(steps) / seconds / 1e6 : 0));
+  text += line;
+  if (missed < 1) {
+    static_cast<void>(std::snprintf(line, sizeof line, "a bug of the depth looked for was missed with a probability of at "
+                                                       "most %.3g\n", missed));
+    text += line;
+  }
+  return text;
+}
+
+// ---- plain threads ------------------------------------------------------------------------------------------------
+
+struct thread::state {
+  std::function<void()> body;
+  platform::thread handle;
+};
+
+thread::thread(std::function<void()> body) : state_(std::make_unique<state>()) {
+  state_->body = std::move(body);
+  const auto run = [](void* raw) { static_cast<state*>(raw)->body(); };
+  if (const std::error_code error = state_->handle.start(run, state_.get(), "thread")) {
+    throw std::system_error(error, "pirn: cannot start a thread of an exploration");
+  }
+}
+
+thread::thread(thread&&) noexcept = default;
+
+thread& thread::operator=(thread&& other) noexcept {
+  join();
+  state_ = std::move(other.state_);
+  return *this;
+}
+
+thread::~thread() { join(); }
+
+void thread::join() noexcept {
+  if (state_) {
+    state_->handle.join();
+    state_.reset();
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI::sim

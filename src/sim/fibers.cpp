@@ -1,0 +1,49 @@
+// What a report tells of fibers; the only part of the exploration that knows them.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fiber/dump_print.hpp"
+#include "pirn/stack/guarded_pool.hpp"
+#include "sim/execution.hpp"
+
+namespace pirn::inline PIRN_ABI::sim::detail {
+
+std::string describe_fibers() {
+  const int file = memfd_create("pirn-sim", MFD_CLOEXEC);
+  if (file < 0) {
+    return {};
+  }
+  {
+    pirn::detail::message out(file);
+    pirn::detail::begin_dump();
+    for (const auto* each = pirn::detail::registered_runtimes; each != nullptr; each = each->next) {
+      for (unsigned i = 0; i < each->worker_count; ++i) {
+        pirn::detail::print_fibers(*each->workers[i], out, nullptr);
+      }
+    }
+    out.flush();
+  }
+  std::string text(static_cast<std::size_t>(lseek(file, 0, SEEK_CUR)), '\0');
+  const ssize_t length = pread(file, text.data(), text.size(), 0);
+  text.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+  close(file);
+  return text;
+}
+
+void forget_runtimes() noexcept { pirn::detail::registered_runtimes = nullptr; }
+
+std::size_t stacks_in_use() {
+  const platform::quiet unseen;
+  return default_stack_pool().stats().in_use;
+}
+
+std::pair<std::uint64_t, std::string> fiber_of(const void* worker) {
+  const auto* const w = static_cast<const pirn::detail::worker*>(worker);
+  if (w == nullptr || w->queue.running() == w->queue.scheduler()) {
+    return {};
+  }
+  const auto* const f = static_cast<const pirn::detail::fiber_control*>(w->queue.running());
+  return {f->number(), f->name()};
+}
+
+}  // namespace pirn::inline PIRN_ABI::sim::detail

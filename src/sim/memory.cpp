@@ -1,0 +1,226 @@
+#include "sim/memory.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "sim/schedule.hpp"
+
+namespace pirn::inline PIRN_ABI::sim::detail {
+
+namespace {
+
+constexpr std::size_t first_table_size = 1024;
+// A load may see one of so many of the newest values.
+constexpr std::size_t most_visible = 7;
+
+bool acquires(std::memory_order order) noexcept {
+  return order != std::memory_order_relaxed && order != std::memory_order_release;
+}
+bool releases(std::memory_order order) noexcept {
+  return order == std::memory_order_release || order == std::memory_order_acq_rel ||
+         order == std::memory_order_seq_cst;
+}
+
+}  // namespace
+
+void location::begin(const void* address, std::uint32_t number) noexcept {
+  std::vector<stored> kept = std::move(history);
+  kept.clear();
+  *this = location();
+  history = std::move(kept);
+  at = address;
+  name = number;
+}
+
+memory::memory() : table_(first_table_size) {}
+
+void memory::begin_execution() noexcept {
+  ++execution_;
+  used_ = 0;
+  strict_ = {};
+}
+
+memory::entry& memory::slot(const void* at) noexcept {
+  const std::size_t mask = table_.size() - 1;
+  auto place = static_cast<std::size_t>((reinterpret_cast<std::uintptr_t>(at) * 0x9e3779b97f4a7c15u) >> 32) & mask;
+  while (table_[place].execution == execution_ && table_[place].where->at != at) {
+    place = (place + 1) & mask;
+  }
+  return table_[place];
+}
+
+location& memory::find(const void* at) noexcept {
+  entry& found = slot(at);
+  if (found.execution == execution_) [[likely]] {
+    return *found.where;
+  }
+  if (2 * (used_ + 1) > table_.size()) {
+    grow();
+    return find(at);
+  }
+  if (used_ == locations_.size()) {
+    locations_.emplace_back();
+  }
+  location& made = locations_[used_];
+  made.begin(at, used_++);
+  found = {execution_, &made};
+  return made;
+}
+
+void memory::grow() {
+  table_.assign(2 * table_.size(), {});
+  for (std::uint32_t i = 0; i < used_; ++i) {
+    slot(locations_[i].at) = {execution_, &locations_[i]};
+  }
+}
+
+void memory::construct(const void* at, std::uint64_t value) noexcept {
+  entry& found = slot(at);
+  if (found.execution != execution_) {
+    return;
+  }
+  location& old = *found.where;
+  // The steps stay in order: whoever touched the old object had to be done.
+  old.released = {};
+  old.holder = -1;
+  old.plain_write = 0;
+  std::ranges::fill(old.plain_read, 0);
+  old.history.clear();
+  std::ranges::fill(old.oldest, 0);
+  static_cast<void>(value);
+}
+
+earlier_step memory::order(location& of, access what, unsigned thread, thread_clocks& clocks) noexcept {
+  earlier_step latest{no_choice, false};
+  std::uint32_t newest = 0;
+  const auto consider = [&](unsigned other, const location::mark& step) {
+    if (step.time == 0 || other == thread || clocks.order.covers(other, step.time) || step.choice == no_choice) {
+      return;
+    }
+    if (!latest.found || step.choice > newest) {
+      newest = step.choice;
+      latest = {step.choice, true};
+    }
+  };
+  const auto consider_readers = [&] {
+    for (std::uint32_t left = of.readers; left != 0; left &= left - 1) {
+      const auto reader = static_cast<unsigned>(std::countr_zero(left));
+      consider(reader, of.last_read[reader]);
+    }
+  };
+  // An unlock and a lock cannot change places, but two locks can, and an unlock and a try that failed.
+  if (what != access::unlock) {
+    consider(of.writer, of.last_write);
+    if (what == access::read) {
+      consider(of.unlocker, of.last_unlock);
+    }
+  }
+  if (what != access::read) {
+    consider_readers();
+  }
+
+  const std::uint32_t now = clocks.order.advance(thread);
+  clocks.order.join(of.written_order);
+  if (what == access::read) {
+    of.last_read[thread] = {now, clocks.last_choice};
+    of.readers |= only(thread);
+    of.read_order.join(clocks.order);
+    return latest;
+  }
+  clocks.order.join(of.read_order);
+  of.written_order = clocks.order;
+  of.read_order = clocks.order;
+  of.readers = 0;
+  if (what == access::unlock) {
+    of.unlocker = thread;
+    of.last_unlock = {now, clocks.last_choice};
+  } else {
+    of.writer = thread;
+    of.last_write = {now, clocks.last_choice};
+    of.last_unlock = {};
+  }
+  return latest;
+}
+
+void memory::acquire(location& of, thread_clocks& clocks, std::memory_order order) noexcept {
+  (acquires(order) ? clocks.seen : clocks.to_acquire).join(of.released);
+}
+
+void memory::release(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order,
+                     bool modify) noexcept {
+  clocks.seen.advance(thread);
+  const vector_clock& given = releases(order) ? clocks.seen : clocks.released;
+  if (modify) {
+    of.released.join(given);  // a release sequence goes on
+  } else {
+    of.released = given;
+  }
+}
+
+void memory::fence(thread_clocks& clocks, std::memory_order order) noexcept {
+  if (acquires(order)) {
+    clocks.seen.join(clocks.to_acquire);
+  }
+  if (order == std::memory_order_seq_cst) {
+    clocks.seen.join(strict_);
+    strict_.join(clocks.seen);
+  }
+  if (releases(order)) {
+    clocks.released = clocks.seen;
+  }
+}
+
+unsigned memory::visible(location& of, unsigned thread, const thread_clocks& clocks,
+                         std::memory_order order) noexcept {
+  if (of.history.empty()) {
+    return 0;
+  }
+  // Nothing older than what this thread has seen, or what happened before it.
+  std::size_t oldest = of.oldest[thread];
+  for (std::size_t i = of.history.size() - 1; i > oldest; --i) {
+    const location::stored& each = of.history[i];
+    if (clocks.seen.covers(each.thread, each.time) || (each.strict && order == std::memory_order_seq_cst)) {
+      oldest = i;
+      break;
+    }
+  }
+  return static_cast<unsigned>(std::min(of.history.size() - oldest, most_visible));
+}
+
+std::uint64_t memory::see(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order,
+                          unsigned age) noexcept {
+  const std::size_t index = of.history.size() - 1 - age;
+  of.oldest[thread] = static_cast<std::uint32_t>(index);
+  const location::stored& found = of.history[index];
+  (acquires(order) ? clocks.seen : clocks.to_acquire).join(found.released);
+  return found.value;
+}
+
+void memory::remember(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order,
+                      std::uint64_t value, bool modify) noexcept {
+  release(of, thread, clocks, order, modify);
+  of.oldest[thread] = static_cast<std::uint32_t>(of.history.size());
+  of.history.push_back({value, of.released, thread, clocks.seen.of(thread), order == std::memory_order_seq_cst});
+}
+
+int memory::race(location& of, bool write, unsigned thread, thread_clocks& clocks) noexcept {
+  if (of.plain_write != 0 && of.plain_writer != thread && !clocks.seen.covers(of.plain_writer, of.plain_write)) {
+    return static_cast<int>(of.plain_writer);
+  }
+  const std::uint32_t now = clocks.seen.advance(thread);
+  if (!write) {
+    of.plain_read[thread] = now;
+    return -1;
+  }
+  for (unsigned other = 0; other < most_threads; ++other) {
+    if (other != thread && of.plain_read[other] != 0 && !clocks.seen.covers(other, of.plain_read[other])) {
+      return static_cast<int>(other);
+    }
+  }
+  of.plain_writer = thread;
+  of.plain_write = now;
+  std::ranges::fill(of.plain_read, 0);
+  return -1;
+}
+
+}  // namespace pirn::inline PIRN_ABI::sim::detail

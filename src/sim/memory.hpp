@@ -1,0 +1,120 @@
+// What an execution remembers of the words that its threads share.
+//
+// Two orders are kept apart. The order of steps joins whatever touched one word, one of them writing, and tells which
+// steps could have come the other way round: the reduction asks for it. Happens-before is C++'s, by what acquire sees of
+// release, and tells data races and which values a load may see.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "pirn/detail/platform.hpp"
+#include "sim/vector_clock.hpp"
+
+namespace pirn::inline PIRN_ABI::sim::detail {
+
+/// What a step does to a word, as far as others are concerned.
+enum class access : std::uint8_t {
+  none,  ///< no word
+  read,
+  write,   ///< also reads and then writes
+  lock,    ///< can happen only while the word is not locked
+  unlock,
+};
+
+/// The clocks of one thread.
+struct thread_clocks {
+  vector_clock order;
+  vector_clock seen;             ///< happens-before
+  vector_clock to_acquire;       ///< what an acquire fence would add
+  vector_clock released;         ///< what a relaxed store hands on since the last release fence
+  std::uint32_t last_choice = 0;  ///< the choice at which its present step was decided; no_choice if there was none
+};
+
+/// One word.
+struct location {
+  struct mark {
+    std::uint32_t time = 0;  ///< of the thread in the order of steps; 0 for never
+    std::uint32_t choice = 0;
+  };
+  /// A value that was stored, for loads that may see older ones.
+  struct stored {
+    std::uint64_t value;
+    vector_clock released;
+    unsigned thread;
+    std::uint32_t time;  ///< in `seen` of that thread
+    bool strict;         ///< sequentially consistent
+  };
+
+  void begin(const void* address, std::uint32_t number) noexcept;
+
+  const void* at = nullptr;
+  std::uint32_t name = 0;  ///< the how manieth of this execution it is
+  int holder = -1;         ///< the thread that has it locked
+
+  vector_clock written_order, read_order;
+  unsigned writer = 0, unlocker = 0;
+  mark last_write, last_unlock;
+  std::uint32_t readers = 0;  ///< since the last write
+  mark last_read[most_threads];
+
+  vector_clock released;
+  unsigned plain_writer = 0;
+  std::uint32_t plain_write = 0;
+  std::uint32_t plain_read[most_threads] = {};
+
+  std::vector<stored> history;
+  std::uint32_t oldest[most_threads] = {};  ///< of the history: what each thread may still see
+};
+
+/// A step that came before and could have come after.
+struct earlier_step {
+  std::uint32_t choice;
+  bool found;
+};
+
+class memory {
+ public:
+  memory();
+  /// Forgets everything.
+  void begin_execution() noexcept;
+  [[nodiscard]] location& find(const void* at) noexcept;
+  /// A new object begins there: what was known of an old one is void.
+  void construct(const void* at, std::uint64_t value) noexcept;
+
+  /// Puts the step of `thread` in order, and says with which earlier one it could change places.
+  earlier_step order(location& of, access what, unsigned thread, thread_clocks& clocks) noexcept;
+
+  // Happens-before, for operations on atomics.
+  void acquire(location& of, thread_clocks& clocks, std::memory_order order) noexcept;
+  void release(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order, bool modify) noexcept;
+  void fence(thread_clocks& clocks, std::memory_order order) noexcept;
+
+  // With stale reads.
+  /// How many values a load may see; 0 if nothing is known of the word.
+  unsigned visible(location& of, unsigned thread, const thread_clocks& clocks, std::memory_order order) noexcept;
+  /// The one that is so many older than the newest.
+  std::uint64_t see(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order, unsigned age) noexcept;
+  void remember(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order, std::uint64_t value,
+                bool modify) noexcept;
+
+  /// Whether the access of a thread to memory that is no atomic races with an earlier one; then of whom.
+  [[nodiscard]] int race(location& of, bool write, unsigned thread, thread_clocks& clocks) noexcept;
+
+ private:
+  struct entry {
+    std::uint64_t execution = 0;
+    location* where = nullptr;
+  };
+  void grow();
+  [[nodiscard]] entry& slot(const void* at) noexcept;
+
+  std::uint64_t execution_ = 0;
+  std::vector<entry> table_;
+  std::deque<location> locations_;
+  std::uint32_t used_ = 0;
+  vector_clock strict_;  ///< what fences that are sequentially consistent have seen
+};
+
+}  // namespace pirn::inline PIRN_ABI::sim::detail

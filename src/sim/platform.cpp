@@ -1,0 +1,156 @@
+// What is behind pirn/detail/platform.hpp in an exploration: everything asks the execution that runs.
+#include "pirn/detail/platform.hpp"
+
+#include <sched.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "sim/execution.hpp"
+
+namespace pirn::inline PIRN_ABI::platform {
+
+namespace {
+sim::detail::execution& here() noexcept { return *sim::detail::current; }
+}  // namespace
+
+namespace checked {
+
+constinit bool watching = false;
+
+std::uint64_t load(const void* at, std::size_t size, std::memory_order order) noexcept {
+  return here().load(at, size, order);
+}
+void store(const void* at, std::uint64_t value, std::memory_order order) noexcept { here().store(at, value, order); }
+void read_modify_write(const void* at) noexcept { here().modify(at); }
+void read_modify_write_done(const void* at, std::uint64_t before, std::uint64_t after,
+                            std::memory_order order) noexcept {
+  here().modified(at, before, after, order);
+}
+void compare_failed(const void* at, std::uint64_t found, std::memory_order order) noexcept {
+  here().compare_failed(at, found, order);
+}
+void construct(const void* at, std::uint64_t value) noexcept { here().construct(at, value); }
+void lock(const void* at, std::atomic<bool>& held) noexcept { here().lock(at, held); }
+bool try_lock(const void* at, std::atomic<bool>& held) noexcept { return here().try_lock(at, held); }
+void unlock(const void* at, std::atomic<bool>& held) noexcept { here().unlock(at, held); }
+void fence(std::memory_order order) noexcept {
+  if (watching) {
+    here().fence(order, false);
+  }
+}
+void pause() noexcept {
+  if (watching) {
+    here().pause();
+  }
+}
+void plain_read(const void* at, std::uint64_t value) noexcept {
+  if (watching) {
+    here().plain(at, false, value);
+  }
+}
+void plain_write(const void* at) noexcept {
+  if (watching) {
+    here().plain(at, true, 0);
+  }
+}
+
+namespace {
+/// Of the real thread, where no virtual one runs.
+std::vector<sim::detail::virtual_thread::object>& objects_here() noexcept {
+  static std::vector<sim::detail::virtual_thread::object> of_thread;
+  return sim::detail::current != nullptr ? here().self().objects : of_thread;
+}
+}  // namespace
+
+void* find_object(const void* key) noexcept {
+  for (const auto& each : objects_here()) {
+    if (each.key == key) {
+      return each.value;
+    }
+  }
+  return nullptr;
+}
+
+void keep_object(const void* key, void* object, void (*destroy)(void*)) noexcept {
+  objects_here().push_back({key, object, destroy});
+}
+
+bool spawn_fails() noexcept { return watching && here().fault(here().wants().spawn); }
+
+void fail(const char* what, const char* text) noexcept {
+  if (sim::detail::current != nullptr) {
+    here().fail(what, text);
+  }
+  std::fprintf(stderr, "pirn: %s\n", text);
+  std::abort();
+}
+
+}  // namespace checked
+
+void heavy_fence() noexcept {
+  if (checked::watching) {
+    here().fence(std::memory_order_seq_cst, true);
+  }
+}
+
+bool fences_are_asymmetric() noexcept { return true; }
+
+time_point now() noexcept { return sim::detail::current != nullptr ? here().now() : time_point(std::chrono::hours(1)); }
+
+std::uint64_t random_seed() noexcept { return 1; }
+
+std::error_code thread::start(void (*entry)(void*), void* argument, const char* name) noexcept {
+  if (!checked::watching) {
+    return std::make_error_code(std::errc::operation_not_permitted);  // pirn::sim runs nothing outside of an exploration
+  }
+  const unsigned index = here().start(entry, argument, name);
+  if (index == sim::detail::no_thread) {
+    return std::make_error_code(std::errc::resource_unavailable_try_again);
+  }
+  handle_ = index;
+  return {};
+}
+
+void thread::join() noexcept { here().join(static_cast<unsigned>(handle_)); }
+
+std::error_code thread::pin(unsigned /*cpu*/) noexcept { return {}; }
+
+unsigned available_cpus() noexcept { return sim::detail::current != nullptr ? here().wants_cpus() : 1; }
+
+long times_preempted() noexcept { return 0; }
+
+int thread_id() noexcept { return sim::detail::current != nullptr ? static_cast<int>(here().self().index) + 1 : 0; }
+
+void yield_thread() noexcept {
+  if (checked::watching) {
+    here().yield();
+  }
+}
+
+/// As if the kernel did not tell: whether everything stands still is seen without it.
+unsigned thread_count() noexcept { return 0; }
+
+bool futex_wait(const signal_atomic<std::uint32_t>& word, std::uint32_t expected, time_point deadline) noexcept {
+  return !checked::watching || here().wait(word, expected, deadline);
+}
+
+void futex_wake(const signal_atomic<std::uint32_t>* word, int count) noexcept {
+  if (checked::watching) {
+    here().wake(word, count);
+  }
+}
+
+namespace detail {
+// Read by an asm, which link-time optimization does not see.
+__attribute__((used)) __thread void* current_worker_slot = nullptr;
+}  // namespace detail
+
+PIRN_NOINLINE void* current_worker_out_of_line() noexcept {
+  asm volatile("");  // keeps callers from treating this as a pure function
+  return detail::current_worker_slot;
+}
+
+void set_current_worker(void* worker) noexcept { detail::current_worker_slot = worker; }
+
+}  // namespace pirn::inline PIRN_ABI::platform

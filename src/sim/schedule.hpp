@@ -1,0 +1,102 @@
+// Who runs next: the strategies. A schedule is asked at each point where there is a choice, once execution after
+// execution, and an execution that makes the same choices is the same execution.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pirn/detail/platform.hpp"
+#include "pirn/sim/explore.hpp"
+
+namespace pirn::inline PIRN_ABI::sim::detail {
+
+/// A set of threads, one bit each.
+using thread_set = std::uint32_t;
+[[nodiscard]] constexpr thread_set only(unsigned thread) noexcept { return thread_set{1} << thread; }
+
+inline constexpr unsigned no_thread = ~0u;
+inline constexpr std::uint32_t no_choice = ~0u;
+
+/// What was chosen at one point, where that is not what is chosen by default.
+struct deviation {
+  std::uint32_t at;  ///< of the points where there was a choice, which one
+  std::uint32_t chosen;
+};
+using deviations = std::vector<deviation>;
+
+/// As text, for `sim::replay`, and back. False for what is no such text.
+[[nodiscard]] std::string to_seed(const deviations& path);
+[[nodiscard]] bool from_seed(std::string_view seed, deviations& path);
+
+/// Who runs if nobody says otherwise: the one that runs already, else the next one.
+[[nodiscard]] unsigned default_thread(thread_set enabled, unsigned running) noexcept;
+
+class schedule {
+ public:
+  schedule() = default;
+  schedule(const schedule&) = delete;
+  schedule& operator=(const schedule&) = delete;
+  virtual ~schedule() = default;
+
+  /// Who of `enabled`, two or more, runs next; `running` has run so far and may be one of them.
+  unsigned pick(thread_set enabled, unsigned running) noexcept {
+    const unsigned chosen = pick_thread(enabled, running);
+    note(chosen, default_thread(enabled, running));
+    return chosen;
+  }
+  /// Which of `count`, two or more, possibilities is the case: 0 is what would be expected.
+  unsigned choose(unsigned count) noexcept {
+    const unsigned chosen = choose_value(count);
+    note(chosen, 0);
+    return chosen;
+  }
+  /// How many choices there were in this execution.
+  [[nodiscard]] std::uint32_t choices() const noexcept { return choices_; }
+  [[nodiscard]] const deviations& path() const noexcept { return path_; }
+
+  /// Begins the next execution; false if there is none.
+  bool begin() {
+    choices_ = 0;
+    path_.clear();
+    return advance();
+  }
+
+  /// What `thread` is about to do and what was done after choice `at` could have happened in the other order.
+  virtual void race(std::uint32_t /*at*/, unsigned /*thread*/) noexcept {}
+  /// Threads that were here before, in an execution that differs in nothing but the order of what does not matter: they
+  /// need not run before something happens that matters to them.
+  [[nodiscard]] virtual thread_set* asleep() noexcept { return nullptr; }
+  /// All executions there are have been made.
+  [[nodiscard]] virtual bool exhausted() const noexcept { return false; }
+  /// The execution has turned out to be like an earlier one.
+  [[nodiscard]] virtual bool redundant() const noexcept { return false; }
+  /// The execution has come to its end after so many steps.
+  virtual void ended(std::uint64_t /*steps*/) noexcept {}
+  /// The running thread spins: it should not run before others have.
+  virtual void yielded(unsigned /*thread*/) noexcept {}
+
+ protected:
+  virtual unsigned pick_thread(thread_set enabled, unsigned running) noexcept = 0;
+  virtual unsigned choose_value(unsigned count) noexcept = 0;
+  virtual bool advance() = 0;
+
+ private:
+  void note(unsigned chosen, unsigned by_default) noexcept {
+    if (chosen != by_default) {
+      path_.push_back({choices_, chosen});
+    }
+    ++choices_;
+  }
+  std::uint32_t choices_ = 0;
+  deviations path_;
+};
+
+/// The one that `how` asks for.
+[[nodiscard]] std::unique_ptr<schedule> make_schedule(const options& how);
+/// One execution, the one of `path`.
+[[nodiscard]] std::unique_ptr<schedule> make_replay(deviations path);
+
+}  // namespace pirn::inline PIRN_ABI::sim::detail

@@ -1,0 +1,123 @@
+// Turns the recorded steps of an execution into lines that a person can follow.
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "sim/execution.hpp"
+#include "sim/symbols.hpp"
+
+namespace pirn::inline PIRN_ABI::sim::detail {
+
+namespace {
+
+/// Where a step was asked for.
+struct place {
+  std::string where;      ///< function and line of the innermost frame that is neither pirn's nor the standard library's
+  std::string operation;  ///< what that called of pirn
+};
+
+place place_of(const recorded_step& step, const symbols& known) {
+  place found;
+  for (std::size_t i = 0; i < step.frame_count; ++i) {
+    for (const frame& each : known.at(step.frames[i])) {
+      if (each.ours) {
+        if (!each.inside) {
+          found.operation = each.function;
+        }
+      } else if (!each.library) {
+        found.where = each.line.empty() ? each.function : each.line + " (" + each.function + ")";
+        return found;
+      }
+    }
+  }
+  return found;
+}
+
+/// Who does it: fibers are numbered as they appear, as their own numbers differ from execution to execution.
+std::string who_does(const recorded_step& step, std::map<std::uint64_t, std::size_t>& fibers) {
+  if (step.fiber == 0) {
+    return step.thread_name;
+  }
+  const std::size_t number = fibers.try_emplace(step.fiber, fibers.size() + 1).first->second;
+  return "fiber " + std::to_string(number) + (step.fiber_name.empty() ? "" : " \"" + step.fiber_name + "\"") + " on " +
+         step.thread_name;
+}
+
+/// What it does; the same text for steps that shall share a line.
+std::string what_it_does(const recorded_step& step, const place& at) {
+  switch (step.kind) {
+    case step_kind::start:
+      return "starts thread " + std::to_string(step.value);
+    case step_kind::end:
+      return "ends";
+    case step_kind::join:
+      return "joins thread " + std::to_string(step.value);
+    case step_kind::fault:
+      return "what it asks for fails, as `options::faults` has it";
+    default:
+      break;
+  }
+  if (at.where.empty()) {
+    return step.fiber == 0 ? "schedules" : "begins or ends";
+  }
+  std::string text = at.operation;
+  if (text.empty()) {  // a variable or an atomic of the program's own
+    text = std::string(to_string(step.kind)) + " of word " + std::to_string(step.word);
+    if (step.kind != step_kind::write && step.kind != step_kind::fence) {
+      text += step.kind == step_kind::store || step.kind == step_kind::change ? ", to " : ", which is ";
+      text += std::to_string(step.value);
+    }
+  }
+  return text + ", at " + at.where;
+}
+
+std::string time_text(platform::time_point when, platform::time_point first) {
+  char text[32];
+  static_cast<void>(std::snprintf(text, sizeof text, "%.3f ms",
+                                  std::chrono::duration<double, std::milli>(when - first).count()));
+  return text;
+}
+
+}  // namespace
+
+std::string trace_text(const std::vector<recorded_step>& steps) {
+  std::vector<std::uintptr_t> addresses;
+  for (const recorded_step& each : steps) {
+    addresses.insert(addresses.end(), each.frames, each.frames + each.frame_count);
+  }
+  const symbols known(addresses);
+
+  std::string text;
+  std::string last;
+  unsigned operations = 0;
+  std::map<std::uint64_t, std::size_t> fibers;
+  const auto end_line = [&] {
+    if (operations > 1) {
+      text += " (" + std::to_string(operations) + " steps)";
+    }
+    if (!text.empty()) {
+      text += "\n";
+    }
+    operations = 0;
+  };
+  for (const recorded_step& each : steps) {
+    std::string line;
+    if (each.kind == step_kind::time_passes) {
+      line = "  time passes, to " + time_text(each.when, platform::time_point(std::chrono::hours(1)));
+    } else {
+      line = "  " + who_does(each, fibers) + ": " + what_it_does(each, place_of(each, known));
+    }
+    if (line == last) {
+      ++operations;
+      continue;
+    }
+    end_line();
+    text += line;
+    last = line;
+    operations = 1;
+  }
+  end_line();
+  return text;
+}
+
+}  // namespace pirn::inline PIRN_ABI::sim::detail

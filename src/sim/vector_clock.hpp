@@ -1,0 +1,31 @@
+// What has happened before what, for up to sixteen threads (Mattern 1989, Fidge 1988).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "pirn/detail/abi.hpp"
+
+namespace pirn::inline PIRN_ABI::sim::detail {
+
+inline constexpr unsigned most_threads = 16;
+
+/// For each thread how far it had come.
+class vector_clock {
+ public:
+  void join(const vector_clock& other) noexcept {
+    for (std::size_t i = 0; i < most_threads; ++i) {
+      times_[i] = times_[i] < other.times_[i] ? other.times_[i] : times_[i];
+    }
+  }
+  [[nodiscard]] std::uint32_t of(unsigned thread) const noexcept { return times_[thread]; }
+  std::uint32_t advance(unsigned thread) noexcept { return ++times_[thread]; }
+  /// Whether what `thread` did at `time` happened before.
+  [[nodiscard]] bool covers(unsigned thread, std::uint32_t time) const noexcept { return time <= times_[thread]; }
+
+ private:
+  std::array<std::uint32_t, most_threads> times_{};
+};
+
+}  // namespace pirn::inline PIRN_ABI::sim::detail
