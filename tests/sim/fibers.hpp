@@ -1,0 +1,41 @@
+// Small programs of a few fibers, for explorations that look at one thing.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <pirn/fiber/runtime.hpp>
+#include <pirn/sim/explore.hpp>
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace pirn_test {
+
+/// Runs each of `bodies` as a fiber, the first on worker 0, the next on the next, and joins them. Everything may be
+/// interrupted but the beginning and the end of the runtime.
+inline void run_fibers(unsigned workers, const std::vector<std::function<void()>>& bodies, bool migratable = false) {
+  std::optional<pirn::sim::one_schedule> apart(std::in_place);
+  pirn::runtime runtime{{.workers = workers}};
+  std::vector<pirn::fiber> fibers;
+  for (std::size_t i = 0; i < bodies.size(); ++i) {
+    fibers.push_back(
+        runtime.spawn(bodies[i], {.worker = static_cast<int>(i % workers), .migratable = migratable}));
+  }
+  apart.reset();
+  for (auto& each : fibers) {
+    each.join();
+  }
+  apart.emplace();
+}
+
+/// Explores and fails the test with the whole report unless nothing was found. Prints what it took.
+inline void expect_passes(const std::function<void()>& program, pirn::sim::options how = {}) {
+  how.budget = std::chrono::minutes(2);
+  const pirn::sim::result found = pirn::sim::explore(program, how);
+  EXPECT_TRUE(found) << found.text();
+  EXPECT_TRUE(how.how != pirn::sim::strategy::exhaustive || found.complete || !found) << "out of time: " << found.text();
+  std::printf("  %llu executions, %.1f million steps, %.2f s\n", static_cast<unsigned long long>(found.executions),
+              static_cast<double>(found.steps) / 1e6, found.seconds);
+}
+
+}  // namespace pirn_test
