@@ -358,13 +358,13 @@ std::uint64_t execution::load(const void* at, std::size_t size, std::memory_orde
   return value;
 }
 
-void execution::store(const void* at, std::uint64_t value, std::memory_order order) {
+void execution::store(const void* at, std::size_t size, std::uint64_t value, std::memory_order order) {
   location& of = memory_.find(at);
   point(access::write, &of);
   take_step(of, access::write);
   virtual_thread& self = *running_;
   if (how_.stale_reads) {
-    note_old(of, at, sizeof(std::uint8_t));
+    note_old(of, at, size);
     memory_.remember(of, self.index, self.clocks, order, value, false);
   } else {
     memory_.release(of, self.index, self.clocks, order, false);

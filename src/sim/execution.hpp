@@ -107,7 +107,7 @@ class execution {
 
   // What virtual threads do; see platform_checked.hpp.
   std::uint64_t load(const void* at, std::size_t size, std::memory_order order);
-  void store(const void* at, std::uint64_t value, std::memory_order order);
+  void store(const void* at, std::size_t size, std::uint64_t value, std::memory_order order);
   void modify(const void* at);
   void modified(const void* at, std::uint64_t before, std::uint64_t after, std::memory_order order);
   void compare_failed(const void* at, std::uint64_t found, std::memory_order order);

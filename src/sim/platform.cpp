@@ -21,7 +21,9 @@ constinit bool watching = false;
 std::uint64_t load(const void* at, std::size_t size, std::memory_order order) noexcept {
   return here().load(at, size, order);
 }
-void store(const void* at, std::uint64_t value, std::memory_order order) noexcept { here().store(at, value, order); }
+void store(const void* at, std::size_t size, std::uint64_t value, std::memory_order order) noexcept {
+  here().store(at, size, value, order);
+}
 void read_modify_write(const void* at) noexcept { here().modify(at); }
 void read_modify_write_done(const void* at, std::uint64_t before, std::uint64_t after,
                             std::memory_order order) noexcept {

@@ -27,8 +27,8 @@ extern constinit bool watching asm("pirn_sim_watching_" PIRN_ABI_NAME);
 
 /// What a load of `size` bytes sees.
 [[nodiscard]] std::uint64_t load(const void* at, std::size_t size, std::memory_order order) noexcept;
-/// Before a store of `value`.
-void store(const void* at, std::uint64_t value, std::memory_order order) noexcept;
+/// Before a store of `value` to `size` bytes.
+void store(const void* at, std::size_t size, std::uint64_t value, std::memory_order order) noexcept;
 void read_modify_write(const void* at) noexcept;
 void read_modify_write_done(const void* at, std::uint64_t before, std::uint64_t after, std::memory_order order) noexcept;
 void compare_failed(const void* at, std::uint64_t found, std::memory_order order) noexcept;
@@ -83,7 +83,7 @@ class operations {
   }
   void store(T value, std::memory_order order = std::memory_order_seq_cst) const noexcept {
     if (watching) {
-      checked::store(self().at(), to_bits(value), order);
+      checked::store(self().at(), sizeof(T), to_bits(value), order);
     }
     self().raw().store(value, order);
   }
