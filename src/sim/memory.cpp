@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t first_table_size = 1024;
 // A load may see one of so many of the newest values.
 constexpr std::size_t most_visible = 7;
+// And the same old one so often.
+constexpr std::uint8_t most_looks = 2;
 
 bool acquires(std::memory_order order) noexcept {
   return order != std::memory_order_relaxed && order != std::memory_order_release;
@@ -87,6 +89,7 @@ void memory::construct(const void* at, std::uint64_t value) noexcept {
   std::ranges::fill(old.plain_read, 0);
   old.history.clear();
   std::ranges::fill(old.oldest, 0);
+  std::ranges::fill(old.looks, 0);
   static_cast<void>(value);
 }
 
@@ -177,6 +180,9 @@ unsigned memory::visible(location& of, unsigned thread, const thread_clocks& clo
   }
   // Nothing older than what this thread has seen, or what happened before it.
   std::size_t oldest = of.oldest[thread];
+  if (of.looks[thread] >= most_looks && oldest + 1 < of.history.size()) {
+    ++oldest;
+  }
   for (std::size_t i = of.history.size() - 1; i > oldest; --i) {
     const location::stored& each = of.history[i];
     if (clocks.seen.covers(each.thread, each.time) || (each.strict && order == std::memory_order_seq_cst)) {
@@ -190,6 +196,10 @@ unsigned memory::visible(location& of, unsigned thread, const thread_clocks& clo
 std::uint64_t memory::see(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order,
                           unsigned age) noexcept {
   const std::size_t index = of.history.size() - 1 - age;
+  if (age == 0 || of.oldest[thread] != index) {
+    of.looks[thread] = 0;
+  }
+  of.looks[thread] += age != 0 ? 1 : 0;
   of.oldest[thread] = static_cast<std::uint32_t>(index);
   const location::stored& found = of.history[index];
   (acquires(order) ? clocks.seen : clocks.to_acquire).join(found.released);
@@ -200,6 +210,7 @@ void memory::remember(location& of, unsigned thread, thread_clocks& clocks, std:
                       std::uint64_t value, bool modify) noexcept {
   release(of, thread, clocks, order, modify);
   of.oldest[thread] = static_cast<std::uint32_t>(of.history.size());
+  of.looks[thread] = 0;
   of.history.push_back({value, of.released, thread, clocks.seen.of(thread), order == std::memory_order_seq_cst});
 }
 

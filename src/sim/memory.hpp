@@ -66,6 +66,7 @@ struct location {
 
   std::vector<stored> history;
   std::uint32_t oldest[most_threads] = {};  ///< of the history: what each thread may still see
+  std::uint8_t looks[most_threads] = {};    ///< how often it has seen that, although there was something newer
 };
 
 /// A step that came before and could have come after.
@@ -92,7 +93,8 @@ class memory {
   void fence(thread_clocks& clocks, std::memory_order order) noexcept;
 
   // With stale reads.
-  /// How many values a load may see; 0 if nothing is known of the word.
+  /// How many values a load may see; 0 if nothing is known of the word. Each old one twice at most, since a store becomes
+  /// visible in finite time: else there would be no end of executions in which somebody waits for one.
   unsigned visible(location& of, unsigned thread, const thread_clocks& clocks, std::memory_order order) noexcept;
   /// The one that is so many older than the newest.
   std::uint64_t see(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order, unsigned age) noexcept;
