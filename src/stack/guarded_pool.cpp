@@ -350,7 +350,8 @@ void guarded_pool::cache::give_oldest(std::uint32_t number) noexcept {
 }
 
 stack_error guarded_pool::cache::refill() noexcept {
-  constexpr std::uint32_t batch = 64;
+  // How many there are to take depends on what earlier programs have left, which an exploration must not see.
+  constexpr std::uint32_t batch = platform::exploring ? 1 : 64;
   const std::uint32_t count = count_.load(platform::memory_order_relaxed);
   if (count == capacity_) {
     return stack_error::pool_limit;
