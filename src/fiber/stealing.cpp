@@ -133,7 +133,12 @@ bool worker::find_work() noexcept {
         return true;
       }
     }
-    if (!incoming.empty() || !stealable.empty()) {
+    if (!incoming.empty()) {
+      return true;
+    }
+    if (!stealable.empty()) {
+      platform::yield_thread();  // to a thief that was preempted inside of the queue: until it leaves nothing can be
+                                 // taken
       return true;
     }
     for (int i = 0; i < relaxes_per_round; ++i) {
