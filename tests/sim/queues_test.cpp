@@ -1,0 +1,340 @@
+// The queues between workers by themselves, without a runtime: every item arrives exactly once, in the order that is
+// promised, with all that was written before it was handed over.
+#include <pirn/fiber/detail/fork_deque.hpp>
+#include <pirn/fiber/detail/idle_workers.hpp>
+#include <pirn/fiber/detail/stealable_queue.hpp>
+
+#include <array>
+
+#include "pirn/sim/thread.hpp"
+#include "pirn/sim/var.hpp"
+#include "sim/fibers.hpp"
+
+using namespace pirn;
+using pirn_test::expect_passes;
+
+namespace {
+
+using detail::fiber_control;
+using detail::fork_deque;
+using detail::fork_point;
+using detail::run_node;
+
+/// What the workers have in common: they are only told apart.
+alignas(64) std::array<std::byte, 3 * 64> places;
+detail::worker* worker(std::size_t number) { return reinterpret_cast<detail::worker*>(places.data() + 64 * number); }
+
+/// A fiber that never runs, with something that its maker wrote and whoever takes it changes.
+struct item : fiber_control {
+  explicit item(std::uint64_t number) : fiber_control(number) { settle_in(worker(0), detail::mobility::floating); }
+  sim::var<int> taken = 0;
+  unsigned by = 0;
+};
+item* as_item(run_node* node) { return static_cast<item*>(static_cast<fiber_control*>(node)); }
+
+/// Takes all of a chain; what comes later has a higher number.
+std::uint64_t take(run_node* chain, unsigned who, std::uint64_t newest = 0) {
+  while (chain != nullptr) {
+    item* const each = as_item(chain);
+    chain = chain->next;
+    sim::check(each->number() > newest, "the oldest comes first");
+    newest = each->number();
+    each->taken += 1;
+    each->by = who;
+  }
+  return newest;
+}
+
+// ---- the inbox ----------------------------------------------------------------------------------------------------
+
+void inbox_of_two_senders() {
+  detail::inbox box;
+  std::array<item, 4> items{item(1), item(2), item(11), item(12)};
+  const auto send = [&](std::size_t from) {
+    static_cast<void>(box.push(&items[from]));
+    static_cast<void>(box.push(&items[from + 1]));
+  };
+  sim::thread one([&] { send(0); });
+  sim::thread two([&] { send(2); });
+  std::uint64_t newest[2] = {0, 0};
+  const auto look = [&] {
+    for (run_node* node = box.take_all(); node != nullptr; node = node->next) {
+      std::uint64_t& before = newest[as_item(node)->number() / 10];
+      sim::check(as_item(node)->number() > before, "those of one sender come in its order");
+      before = as_item(node)->number();
+      as_item(node)->taken += 1;
+    }
+  };
+  look();
+  look();
+  one.join();
+  two.join();
+  look();
+  for (const item& each : items) {
+    sim::check(each.taken == 1, "each comes once");
+  }
+}
+
+TEST(inbox, takes_each_once_and_in_order) { expect_passes(inbox_of_two_senders); }
+TEST(inbox, hands_over_what_was_written) { expect_passes(inbox_of_two_senders, {.stale_reads = true}); }
+
+/// As a worker and its engine have it: who sleeps is told once, and never sleeps while there is something.
+void inbox_of_a_sleeper() {
+  detail::inbox box;
+  const std::unique_ptr<engine> io = make_epoll_engine();
+  std::array<item, 2> items{item(1), item(2)};
+  sim::atomic<int> told{0};
+  const auto send = [&](std::size_t which) {
+    if (box.push(&items[which])) {
+      told.fetch_add(1, std::memory_order_relaxed);
+      io->notify();
+    }
+  };
+  sim::thread one([&] { send(0); });
+  sim::thread two([&] { send(1); });
+  int sleeps = 0;
+  for (int taken = 0; taken < 2;) {
+    for (run_node* node = box.take_all(); node != nullptr; node = node->next) {
+      as_item(node)->taken += 1;
+      ++taken;
+    }
+    if (taken < 2 && box.park()) {
+      ++sleeps;
+      io->poll(platform::never);
+      box.unpark();
+    }
+  }
+  one.join();
+  two.join();
+  sim::check(told.load() <= sleeps, "a sleep is ended by one");
+}
+
+TEST(inbox, never_lets_its_owner_sleep_on_something) { expect_passes(inbox_of_a_sleeper); }
+TEST(inbox, never_lets_its_owner_sleep_where_words_are_old) {
+  expect_passes(inbox_of_a_sleeper, {.stale_reads = true});
+}
+
+// ---- the stealable queue ------------------------------------------------------------------------------------------
+
+void check_all_taken(detail::stealable_queue& queue, std::span<item> items) {
+  while (run_node* const left = queue.take()) {
+    left->next = nullptr;
+    take(left, 0);
+  }
+  for (const item& each : items) {
+    sim::check(each.taken == 1, "each is taken once");
+    sim::check(each.home() == worker(each.by), "and belongs to who has it");
+  }
+}
+
+/// The owner pushes and takes; thieves come whenever they like.
+void owner_and_two_thieves() {
+  detail::stealable_queue queue;
+  std::array<item, 3> items{item(1), item(2), item(3)};
+  queue.push(&items[0]);
+  const auto steal = [&](unsigned who) { take(queue.steal(worker(who)), who); };
+  sim::thread one([&] { steal(1); });
+  sim::thread two([&] { steal(2); });
+  std::uint64_t newest = 0;
+  for (item* const next : {&items[1], &items[2]}) {
+    queue.push(next);
+    if (run_node* const mine = queue.take()) {
+      mine->next = nullptr;
+      newest = take(mine, 0, newest);
+    }
+  }
+  one.join();
+  two.join();
+  check_all_taken(queue, items);
+}
+
+TEST(stealable_queue, owner_and_two_thieves_take_each_once) { expect_passes(owner_and_two_thieves); }
+
+void owner_and_a_thief() {
+  detail::stealable_queue queue;
+  std::array<item, 2> items{item(1), item(2)};
+  sim::thread thief([&] { take(queue.steal(worker(1)), 1); });
+  queue.push(&items[0]);
+  queue.push(&items[1]);
+  if (run_node* const mine = queue.take()) {
+    mine->next = nullptr;
+    take(mine, 0);
+  }
+  thief.join();
+  check_all_taken(queue, items);
+}
+
+TEST(stealable_queue, fences_are_enough) { expect_passes(owner_and_a_thief, {.stale_reads = true}); }
+
+/// What other threads push is taken in by whoever is inside next.
+void pushes_from_outside() {
+  detail::stealable_queue queue;
+  std::array<item, 3> items{item(1), item(2), item(3)};
+  sim::thread outside([&] {
+    queue.push_from_outside(&items[1]);
+    queue.push_from_outside(&items[2]);
+  });
+  sim::thread thief([&] { take(queue.steal(worker(1)), 1); });
+  queue.push(&items[0]);
+  if (run_node* const mine = queue.take()) {
+    mine->next = nullptr;
+    take(mine, 0);
+  }
+  outside.join();
+  thief.join();
+  check_all_taken(queue, items);
+}
+
+TEST(stealable_queue, takes_in_what_others_push) { expect_passes(pushes_from_outside); }
+
+// ---- the open continuations of fork2 ------------------------------------------------------------------------------
+
+struct open_fork {
+  explicit open_fork() : point(nullptr, {}) {}
+  fork_point point;
+  sim::var<int> taken = 0;
+};
+
+void steal_one(fork_deque& open, std::array<open_fork, 2>& forks, std::vector<fork_point*>& stolen) {
+  static_cast<void>(open.steal([&](fork_point* point) noexcept {
+    for (open_fork& each : forks) {
+      if (&each.point == point) {
+        each.taken += 1;
+      }
+    }
+    stolen.push_back(point);
+  }));
+}
+
+/// Two calls within each other. The outermost is what thieves take.
+void forks_and_thieves(unsigned thieves) {
+  fork_deque open;
+  std::array<open_fork, 2> forks;
+  std::vector<fork_point*> stolen;
+  open.open();
+  std::vector<sim::thread> all;
+  for (unsigned i = 0; i < thieves; ++i) {
+    all.emplace_back([&] { steal_one(open, forks, stolen); });
+  }
+  fork_deque::place* const outer = open.next();
+  open.push(outer, &forks[0].point);
+  fork_deque::place* const inner = open.next();
+  open.push(inner, &forks[1].point);
+  const bool inner_kept = open.pop(inner);
+  if (inner_kept) {
+    forks[1].taken += 1;
+  }
+  // As the owner knows it: what has lost an inner one has lost all around it.
+  const bool outer_kept = open.pop(outer);
+  if (outer_kept) {
+    forks[0].taken += 1;
+  }
+  for (sim::thread& each : all) {
+    each.join();
+  }
+  sim::check(inner_kept || !outer_kept, "the outermost goes first");
+  sim::check(stolen.size() + inner_kept + outer_kept == 2, "each is either kept or stolen");
+  sim::check(stolen.empty() || stolen[0] == &forks[0].point, "the outermost goes first");
+  sim::check(forks[0].taken == 1 && forks[1].taken == 1, "each is taken once");
+  open.close();
+}
+
+TEST(fork_deque, owner_and_thief_take_each_once) {
+  expect_passes([] { forks_and_thieves(1); });
+}
+TEST(fork_deque, owner_and_two_thieves_take_each_once) {
+  expect_passes([] { forks_and_thieves(2); });
+}
+TEST(fork_deque, fences_are_enough) {
+  expect_passes([] { forks_and_thieves(1); }, {.stale_reads = true});
+}
+
+// ---- who sleeps and who is woken ----------------------------------------------------------------------------------
+
+/// One worker that looks, announces that it sleeps, looks again and sleeps, and others that queue something and wake
+/// it.
+void work_and_a_sleeper() {
+  detail::idle_workers idle(2);
+  std::shared_ptr<engine> io = make_epoll_engine();
+  idle.introduce(0, io);
+  idle.introduce(1, make_epoll_engine());
+  sim::atomic<int> queued{0};
+  const auto queue_one = [&] {
+    queued.fetch_add(1, std::memory_order_relaxed);
+    static_cast<void>(idle.wake_one());
+  };
+  sim::thread one(queue_one);
+  sim::thread two(queue_one);
+  int done = 0;
+  bool searching = false;
+  while (done < 2) {
+    if (queued.load(std::memory_order_relaxed) > done) {
+      ++done;
+      if (std::exchange(searching, false)) {
+        static_cast<void>(idle.end_search());
+      }
+      continue;
+    }
+    idle.announce(0, searching);
+    platform::heavy_fence();
+    if (queued.load(std::memory_order_relaxed) == done) {
+      io->poll(platform::never);
+    }
+    searching = idle.retract(0);
+  }
+  one.join();
+  two.join();
+}
+
+TEST(idle_workers, never_sleep_on_work) { expect_passes(work_and_a_sleeper); }
+TEST(idle_workers, never_sleep_on_work_where_words_are_old) {
+  expect_passes(work_and_a_sleeper, {.stale_reads = true});
+}
+
+// ---- the word behind every wait -----------------------------------------------------------------------------------
+
+/// Two waits of one agent. In each a waker and a stop compete to end it, and the waker of the first comes late.
+void claims_of_two_waits() {
+  detail::agent waiting(detail::agent::kind::thread);
+  sim::atomic<int> ended{0};
+  std::uint64_t first = 0;
+  sim::check(waiting.begin(detail::wait_kind::timed, first), "nobody has stopped it");
+  const auto end = [&](wake_reason why) {
+    if (waiting.claim(first, why)) {
+      ended.fetch_add(1);
+    }
+  };
+  sim::thread one([&] { end(wake_reason::notified); });
+  sim::thread two([&] { end(wake_reason::timed_out); });
+  while (ended.load() == 0) {
+    platform::yield_thread();
+  }
+  std::uint64_t second = 0;
+  sim::check(waiting.begin(detail::wait_kind::timed, second), "nobody has stopped it");
+  one.join();
+  two.join();
+  sim::check(ended.load() == 1, "one has ended the first wait");
+  sim::check(waiting.present_wait() == second, "and nobody the second");
+}
+
+TEST(agent, ends_a_wait_once_and_no_later_one) { expect_passes(claims_of_two_waits); }
+
+/// A stop that comes while a wait begins ends it, whoever of the two was first.
+void a_stop_at_the_beginning_of_a_wait() {
+  detail::agent waiting(detail::agent::kind::thread);
+  bool stopper_ended = false;
+  sim::thread stopper([&] { stopper_ended = waiting.request_stop(wake_reason::stopped); });
+  std::uint64_t epoch = 0;
+  const bool begun = waiting.begin(detail::wait_kind::stoppable, epoch);
+  const bool ended_itself = begun && waiting.open_to_stop(epoch);
+  stopper.join();
+  sim::check((begun ? 0 : 1) + (ended_itself ? 1 : 0) + (stopper_ended ? 1 : 0) == 1, "one of them sees the stop");
+  sim::check(!begun || waiting.reason() == wake_reason::stopped, "and says so");
+}
+
+TEST(agent, loses_no_stop) { expect_passes(a_stop_at_the_beginning_of_a_wait); }
+TEST(agent, loses_no_stop_where_words_are_old) {
+  expect_passes(a_stop_at_the_beginning_of_a_wait, {.stale_reads = true});
+}
+
+}  // namespace

@@ -1,0 +1,229 @@
+// Virtual time: who sleeps wakes in order and at the moment that was asked for, and a deadline that passes while
+// somebody ends the wait leaves either the one or the other.
+#include <pirn/fiber/runtime.hpp>
+#include <pirn/fiber/scope.hpp>
+#include <pirn/sync/channel.hpp>
+#include <pirn/sync/event.hpp>
+#include <pirn/sync/mutex.hpp>
+#include <pirn/sync/semaphore.hpp>
+
+#include <chrono>
+
+#include "pirn/sim/thread.hpp"
+#include "pirn/sim/var.hpp"
+#include "sim/fibers.hpp"
+#include "sim/watched_runtime.hpp"
+
+using namespace pirn;
+using namespace std::chrono_literals;
+using pirn_test::expect_passes;
+using pirn_test::watched_runtime;
+
+namespace {
+
+void sleep(std::chrono::milliseconds how_long) {
+  sim::check(this_fiber::sleep_for(how_long).has_value(), "nothing ends a sleep early");
+}
+
+TEST(sleep, of_several_ends_in_order) {
+  expect_passes([] {
+    watched_runtime all(2);
+    sim::var<int> newest(0);
+    const auto sleeps = [&](int how_long) {
+      return [&newest, how_long] {
+        const auto start = platform::now();
+        sleep(std::chrono::milliseconds(how_long));
+        sim::check(platform::now() == start + std::chrono::milliseconds(how_long), "so long and no longer");
+        sim::check(newest < how_long, "who sleeps longer comes later");
+        newest = how_long;
+      };
+    };
+    fiber three = all->spawn(sleeps(3), {.worker = 0});
+    fiber one = all->spawn(sleeps(1), {.worker = 0});
+    fiber two = all->spawn(sleeps(2), {.worker = 0});
+    fiber comes = all->spawn([] { spawn([] {}, {.worker = 0}).join(); }, {.worker = 1});
+    all.watch();
+    three.join();
+    one.join();
+    two.join();
+    comes.join();
+    all.done();
+    sim::check(newest == 3, "all have slept");
+  });
+}
+
+TEST(sleep, of_many_ends_in_order) {
+  expect_passes([] {
+    watched_runtime all(1);
+    std::vector<fiber> fibers;
+    int newest = 0;
+    for (int i = 0; i < 40; ++i) {
+      const int how_long = 1 + i * 7 % 10;
+      fibers.push_back(all->spawn([&newest, how_long] {
+        sleep(std::chrono::milliseconds(how_long));
+        sim::check(newest <= how_long, "who sleeps longer comes later");
+        newest = how_long;
+      }));
+    }
+    for (fiber& each : fibers) {
+      each.join();
+    }
+    sim::check(newest == 10, "all have slept");
+  });
+}
+
+TEST(sleep, does_not_keep_others_waiting) {
+  expect_passes([] {
+    watched_runtime all(2);
+    fiber sleeps = all->spawn([] { sleep(5ms); }, {.worker = 0});
+    fiber hands_over = all->spawn(
+        [] {
+          sleep(1ms);
+          spawn([] {}, {.worker = 0}).join();
+          sim::check(sim::elapsed() == 1ms, "its worker wakes for it");
+        },
+        {.worker = 1});
+    all.watch();
+    sleeps.join();
+    hands_over.join();
+    all.done();
+  });
+}
+
+// ---- deadlines that pass at the moment of the wake-up -------------------------------------------------------------
+
+/// A fiber waits until a deadline; when that passes, a fiber of another worker notifies.
+template <class Wait, class Notify>
+void deadline_against(const Wait& wait, const Notify& notify) {
+  watched_runtime all(2);
+  const auto deadline = platform::now() + 1ms;
+  fiber waits = all->spawn([&] { wait(deadline); }, {.worker = 0});
+  fiber notifies = all->spawn(
+      [&] {
+        sim::check(this_fiber::sleep_until(deadline).has_value(), "nothing ends a sleep early");
+        notify();
+      },
+      {.worker = 1});
+  all.watch();
+  waits.join();
+  notifies.join();
+  all.done();
+}
+
+template <class Result>
+bool in_time(const Result& result) {
+  sim::check(result.has_value() || result.error() == wait_error::timed_out, "it is ended by the two only");
+  return result.has_value();
+}
+
+TEST(deadline, of_an_event) {
+  expect_passes([] {
+    event happened(event_reset::automatic);
+    bool seen = false;
+    deadline_against([&](auto deadline) { seen = in_time(happened.wait(deadline)); }, [&] { happened.set(); });
+    sim::check(happened.try_wait() != seen, "it is seen once");
+  });
+}
+
+TEST(deadline, of_a_lock) {
+  expect_passes([] {
+    mutex lock;
+    lock.lock();
+    deadline_against(
+        [&](auto deadline) {
+          if (in_time(lock.lock(deadline))) {
+            lock.unlock();
+          }
+        },
+        [&] { lock.unlock(); });
+    sim::check(lock.try_lock(), "nobody has it");
+    lock.unlock();
+  });
+}
+
+TEST(deadline, of_a_permit) {
+  expect_passes([] {
+    counting_semaphore permits(0);
+    bool taken = false;
+    deadline_against([&](auto deadline) { taken = in_time(permits.acquire(deadline)); }, [&] { permits.release(); });
+    sim::check(permits.try_acquire() != taken, "it is taken once");
+  });
+}
+
+TEST(deadline, of_a_receiver) {
+  expect_passes([] {
+    channel<int> values(0);
+    bool received = false;
+    bool sent = false;
+    deadline_against([&](auto deadline) { received = in_time(values.receive(deadline)); },
+                     [&] { sent = values.try_send(7).has_value(); });
+    sim::check(sent == received, "both have met, or neither has");
+  });
+}
+
+TEST(deadline, of_a_child) {
+  expect_passes([] {
+    event happened(event_reset::automatic);
+    bool seen = false;
+    deadline_against(
+        [&](auto deadline) {
+          scope children({.deadline = deadline});
+          children.spawn([&] {
+            const auto result = happened.wait();
+            sim::check(result.has_value() || result.error() == wait_error::expired, "it is ended by the two only");
+            seen = result.has_value();
+          });
+          children.join();
+        },
+        [&] { happened.set(); });
+    sim::check(happened.try_wait() != seen, "it is seen once");
+  });
+}
+
+TEST(deadline, of_an_earlier_wait_ends_no_later_one) {
+  expect_passes([] {
+    watched_runtime all(2);
+    counting_semaphore permits(0);
+    const auto start = platform::now();
+    fiber waits = all->spawn(
+        [&] {
+          if (!in_time(permits.acquire(start + 1ms))) {
+            sim::check(platform::now() == start + 1ms, "at its moment");
+            sim::check(in_time(permits.acquire(start + 3ms)), "which comes with the first");
+          }
+          sim::check(in_time(permits.acquire(start + 3ms)), "which comes with the second");
+        },
+        {.worker = 0});
+    fiber notifies = all->spawn(
+        [&] {
+          sim::check(this_fiber::sleep_until(start + 1ms).has_value(), "nothing ends a sleep early");
+          permits.release();
+          sleep(1ms);
+          permits.release();
+        },
+        {.worker = 1});
+    all.watch();
+    waits.join();
+    notifies.join();
+    all.done();
+  });
+}
+
+TEST(deadline, of_a_plain_thread) {
+  expect_passes([] {
+    event happened(event_reset::automatic);
+    watched_runtime all(1);
+    const auto deadline = platform::now() + 1ms;
+    fiber sets = all->spawn([&] {
+      sim::check(this_fiber::sleep_until(deadline).has_value(), "nothing ends a sleep early");
+      happened.set();
+    });
+    all.watch();
+    const bool seen = in_time(happened.wait(deadline));
+    sets.join();
+    all.done();
+    sim::check(happened.try_wait() != seen, "it is seen once");
+  });
+}
+
+}  // namespace
