@@ -25,59 +25,67 @@ TEST(runtime, begins_and_ends) {
 }
 
 TEST(runtime, ends_after_its_fibers) {
-  expect_passes([] {
-    sim::var<int> ran(0);
-    {
-      runtime all{{.workers = 1}};
-      all.spawn([&] { ran += 1; }).detach();
-    }
-    sim::check(ran == 1, "the fiber has run");
-  });
+  expect_passes(
+      [] {
+        sim::var<int> ran(0);
+        {
+          runtime all{{.workers = 1}};
+          all.spawn([&] { ran += 1; }).detach();
+        }
+        sim::check(ran == 1, "the fiber has run");
+      },
+      {.preemptions = 3});
 }
 
 TEST(runtime, ends_after_fibers_of_all_its_workers) {
-  expect_passes([] {
-    sim::atomic<int> ran{0};
-    {
-      std::optional<sim::one_schedule> unseen(std::in_place);
-      runtime all{{.workers = 2}};
-      all.spawn([&] { ran.fetch_add(1, std::memory_order_relaxed); }, {.worker = 0}).detach();
-      all.spawn([&] { ran.fetch_add(1, std::memory_order_relaxed); }, {.worker = 1}).detach();
-      unseen.reset();
-    }
-    sim::check(ran.load() == 2, "both have run");
-  });
+  expect_passes(
+      [] {
+        sim::atomic<int> ran{0};
+        {
+          std::optional<sim::one_schedule> unseen(std::in_place);
+          runtime all{{.workers = 2}};
+          all.spawn([&] { ran.fetch_add(1, std::memory_order_relaxed); }, {.worker = 0}).detach();
+          all.spawn([&] { ran.fetch_add(1, std::memory_order_relaxed); }, {.worker = 1}).detach();
+          unseen.reset();
+        }
+        sim::check(ran.load() == 2, "both have run");
+      },
+      {.preemptions = 3});
 }
 
 TEST(runtime, two_at_a_time) {
-  expect_passes([] {
-    watched_runtime one(1);
-    watched_runtime two(1);
-    sim::var<int> sum(0);
-    fiber first = one->spawn([&] { two->run([&] { sum += 1; }); });
-    one.watch();
-    two.watch();
-    first.join();
-    one.done();
-    two.done();
-    sim::check(sum == 1, "a fiber of the one has run one of the other");
-  });
+  expect_passes(
+      [] {
+        watched_runtime one(1);
+        watched_runtime two(1);
+        sim::var<int> sum(0);
+        fiber first = one->spawn([&] { two->run([&] { sum += 1; }); });
+        one.watch();
+        two.watch();
+        first.join();
+        one.done();
+        two.done();
+        sim::check(sum == 1, "a fiber of the one has run one of the other");
+      },
+      {.preemptions = 3});
 }
 
 // ---- hand-over, sleep and wake-up ---------------------------------------------------------------------------------
 
 TEST(spawn, from_plain_threads) {
-  expect_passes([] {
-    watched_runtime all(1);
-    sim::atomic<int> ran{0};
-    const auto spawn_one = [&] { all->spawn([&] { ran.fetch_add(1, std::memory_order_relaxed); }).join(); };
-    sim::thread other(spawn_one);
-    all.watch();
-    spawn_one();
-    other.join();
-    all.done();
-    sim::check(ran.load() == 2, "both have run");
-  });
+  expect_passes(
+      [] {
+        watched_runtime all(1);
+        sim::atomic<int> ran{0};
+        const auto spawn_one = [&] { all->spawn([&] { ran.fetch_add(1, std::memory_order_relaxed); }).join(); };
+        sim::thread other(spawn_one);
+        all.watch();
+        spawn_one();
+        other.join();
+        all.done();
+        sim::check(ran.load() == 2, "both have run");
+      },
+      {.preemptions = 3});
 }
 
 TEST(spawn, to_each_other_s_worker) {
@@ -92,80 +100,88 @@ TEST(spawn, to_each_other_s_worker) {
 }
 
 TEST(spawn, by_one_sender_in_order) {
-  expect_passes([] {
-    std::vector<int> order;
-    watched_runtime all(1);
-    all.watch();
-    fiber first = all->spawn([&] { order.push_back(1); });
-    fiber second = all->spawn([&] { order.push_back(2); });
-    first.join();
-    second.join();
-    all.done();
-    sim::check(order == std::vector{1, 2}, "the first is first");
-  });
+  expect_passes(
+      [] {
+        std::vector<int> order;
+        watched_runtime all(1);
+        all.watch();
+        fiber first = all->spawn([&] { order.push_back(1); });
+        fiber second = all->spawn([&] { order.push_back(2); });
+        first.join();
+        second.join();
+        all.done();
+        sim::check(order == std::vector{1, 2}, "the first is first");
+      },
+      {.preemptions = 3});
 }
 
 // ---- ends ---------------------------------------------------------------------------------------------------------
 
 TEST(join, sees_what_the_fiber_did) {
-  expect_passes([] {
-    watched_runtime all(2);
-    sim::var<int> result(0);
-    fiber works = all->spawn([&] { result = 7; }, {.worker = 0});
-    fiber waits = all->spawn(
-        [&] {
-          works.join();
-          sim::check(result == 7, "it has run");
-        },
-        {.worker = 1});
-    all.watch();
-    waits.join();
-    all.done();
-  });
+  expect_passes(
+      [] {
+        watched_runtime all(2);
+        sim::var<int> result(0);
+        fiber works = all->spawn([&] { result = 7; }, {.worker = 0});
+        fiber waits = all->spawn(
+            [&] {
+              works.join();
+              sim::check(result == 7, "it has run");
+            },
+            {.worker = 1});
+        all.watch();
+        waits.join();
+        all.done();
+      },
+      {.preemptions = 3});
 }
 
 TEST(join, by_its_deadline_or_the_end) {
-  expect_passes([] {
-    watched_runtime all(2);
-    sim::var<int> result(0);
-    fiber works = all->spawn(
-        [&] {
-          static_cast<void>(this_fiber::sleep_for(1ms));
-          result = 7;
-        },
-        {.worker = 0});
-    fiber waits = all->spawn(
-        [&] {
-          if (!works.join(platform::now() + 1ms)) {
-            works.join();
-          }
-          sim::check(result == 7, "it has ended, sooner or later");
-        },
-        {.worker = 1});
-    all.watch();
-    waits.join();
-    all.done();
-  });
+  expect_passes(
+      [] {
+        watched_runtime all(2);
+        sim::var<int> result(0);
+        fiber works = all->spawn(
+            [&] {
+              static_cast<void>(this_fiber::sleep_for(1ms));
+              result = 7;
+            },
+            {.worker = 0});
+        fiber waits = all->spawn(
+            [&] {
+              if (!works.join(platform::now() + 1ms)) {
+                works.join();
+              }
+              sim::check(result == 7, "it has ended, sooner or later");
+            },
+            {.worker = 1});
+        all.watch();
+        waits.join();
+        all.done();
+      },
+      {.preemptions = 3});
 }
 
 TEST(detach, at_the_end) {
-  expect_passes([] {
-    watched_runtime all(2);
-    sim::var<int> ran(0);
-    event done;
-    fiber works = all->spawn(
-        [&] {
-          ran += 1;
-          done.set();
-        },
-        {.worker = 0});
-    fiber leaves = all->spawn([mine = std::move(works)]() mutable { mine.detach(); }, {.worker = 1});
-    all.watch();
-    static_cast<void>(done.wait());
-    leaves.join();
-    all.done();
-    sim::check(ran == 1, "it has run all the same");
-  });
+  expect_passes(
+      [] {
+        watched_runtime all(2);
+        sim::var<int> ran(0);
+        event done;
+        fiber works = all->spawn(
+            [&] {
+              ran += 1;
+              done.set();
+            },
+            {.worker = 0});
+        fiber leaves = all->spawn([mine = std::move(works)]() mutable { mine.detach(); }, {.worker = 1});
+        all.watch();
+        static_cast<void>(done.wait());
+        leaves.join();
+        all.done();
+        sim::check(ran == 1, "it has run all the same");
+      },
+      {.preemptions = 3});
 }
 
 // ---- turns and places ---------------------------------------------------------------------------------------------
@@ -195,22 +211,24 @@ TEST(yield, takes_turns) {
 }
 
 TEST(migrate_to, goes_on_there_once) {
-  expect_passes([] {
-    watched_runtime all(2);
-    sim::var<int> steps(0);
-    const auto wanders = [&] {
-      steps += 1;
-      sim::check(this_fiber::migrate_to(1).has_value(), "there is such a worker");
-      steps += 1;
-      sim::check(this_fiber::migrate_to(0).has_value(), "there is such a worker");
-      steps += 1;
-    };
-    fiber one = all->spawn(wanders, {.worker = 0, .migratable = true});
-    all.watch();
-    one.join();
-    all.done();
-    sim::check(steps == 3, "each step once");
-  });
+  expect_passes(
+      [] {
+        watched_runtime all(2);
+        sim::var<int> steps(0);
+        const auto wanders = [&] {
+          steps += 1;
+          sim::check(this_fiber::migrate_to(1).has_value(), "there is such a worker");
+          steps += 1;
+          sim::check(this_fiber::migrate_to(0).has_value(), "there is such a worker");
+          steps += 1;
+        };
+        fiber one = all->spawn(wanders, {.worker = 0, .migratable = true});
+        all.watch();
+        one.join();
+        all.done();
+        sim::check(steps == 3, "each step once");
+      },
+      {.preemptions = 3});
 }
 
 TEST(floating, are_stolen_once) {
@@ -237,66 +255,74 @@ TEST(floating, are_stolen_once) {
 }
 
 TEST(floating, do_not_wait_for_who_made_them) {
-  expect_passes([] {
-    watched_runtime all(2);
-    sim::atomic<bool> told{false};
-    fiber makes = all->spawn(
-        [&] {
-          fiber made =
-              spawn([&] { told.store(true, std::memory_order_release); }, {.worker = spawn_options::any_worker});
-          while (!told.load(std::memory_order_acquire)) {
-            platform::yield_thread();  // and keeps its worker
-          }
-          made.join();
-        },
-        {.worker = 0});
-    all.watch();
-    makes.join();
-    all.done();
-  });
+  expect_passes(
+      [] {
+        watched_runtime all(2);
+        sim::atomic<bool> told{false};
+        fiber makes = all->spawn(
+            [&] {
+              fiber made =
+                  spawn([&] { told.store(true, std::memory_order_release); }, {.worker = spawn_options::any_worker});
+              while (!told.load(std::memory_order_acquire)) {
+                platform::yield_thread();  // and keeps its worker
+              }
+              made.join();
+            },
+            {.worker = 0});
+        all.watch();
+        makes.join();
+        all.done();
+      },
+      {.preemptions = 3});
 }
 
 TEST(floating, from_a_plain_thread) {
-  expect_passes([] {
-    watched_runtime all(2);
-    sim::var<int> ran(0);
-    all.watch();
-    all->spawn([&] { ran += 1; }, {.worker = spawn_options::any_worker}).join();
-    all.done();
-    sim::check(ran == 1, "it has run once");
-  });
+  expect_passes(
+      [] {
+        watched_runtime all(2);
+        sim::var<int> ran(0);
+        all.watch();
+        all->spawn([&] { ran += 1; }, {.worker = spawn_options::any_worker}).join();
+        all.done();
+        sim::check(ran == 1, "it has run once");
+      },
+      {.preemptions = 3});
 }
 
 TEST(fork2, both_halves_once) {
-  expect_passes([] {
-    watched_runtime all(2);
-    sim::var<int> first(0), second(0);
-    fiber forks = all->spawn(
-        [&] {
-          fork2([&] { first += 1; }, [&] { second += 1; });
-          sim::check(first == 1 && second == 1, "each half has run once");
-        },
-        {.worker = 0, .migratable = true});
-    all.watch();
-    forks.join();
-    all.done();
-  });
+  expect_passes(
+      [] {
+        watched_runtime all(2);
+        sim::var<int> first(0), second(0);
+        fiber forks = all->spawn(
+            [&] {
+              fork2([&] { first += 1; }, [&] { second += 1; });
+              sim::check(first == 1 && second == 1, "each half has run once");
+            },
+            {.worker = 0, .migratable = true});
+        all.watch();
+        forks.join();
+        all.done();
+      },
+      {.preemptions = 3});
 }
 
 TEST(fork2, within_each_other) {
-  expect_passes([] {
-    watched_runtime all(2);
-    sim::var<int> ran[3] = {0, 0, 0};
-    fiber forks = all->spawn(
-        [&] {
-          fork2([&] { fork2([&] { ran[0] += 1; }, [&] { ran[1] += 1; }); }, [&] { ran[2] += 1; });
-          sim::check(ran[0] == 1 && ran[1] == 1 && ran[2] == 1, "each has run once");
-        },
-        {.worker = 0, .migratable = true});
-    all.watch();
-    forks.join();
-    all.done();
-  });
+  expect_passes(
+      [] {
+        watched_runtime all(2);
+        sim::var<int> ran[3] = {0, 0, 0};
+        fiber forks = all->spawn(
+            [&] {
+              fork2([&] { fork2([&] { ran[0] += 1; }, [&] { ran[1] += 1; }); }, [&] { ran[2] += 1; });
+              sim::check(ran[0] == 1 && ran[1] == 1 && ran[2] == 1, "each has run once");
+            },
+            {.worker = 0, .migratable = true});
+        all.watch();
+        forks.join();
+        all.done();
+      },
+      {.preemptions = 3});
 }
 
 }  // namespace

@@ -35,17 +35,32 @@ void stop_against(const Wait& wait, const Notify& notify) {
   all.done();
 }
 
+/// How the waits of an exploration have ended.
+struct {
+  long notified = 0;
+  long otherwise = 0;
+} seen_to_end;
+
 /// What a wait says that a stop may end.
 template <class Result>
 bool ended_well(const Result& result) {
   sim::check(result.has_value() || result.error() == wait_error::stopped, "it is ended by the two only");
+  ++(result.has_value() ? seen_to_end.notified : seen_to_end.otherwise);
   return result.has_value();
+}
+
+/// As `expect_passes`, for a program that must be seen to end in both ways.
+void expect_both(const std::function<void()>& program, unsigned preemptions = 2) {
+  seen_to_end = {};
+  expect_passes(program, {.preemptions = preemptions});
+  EXPECT_GT(seen_to_end.notified, 0);
+  EXPECT_GT(seen_to_end.otherwise, 0);
 }
 
 // ---- each primitive -----------------------------------------------------------------------------------------------
 
 TEST(stop, of_a_wait_for_a_mutex) {
-  expect_passes([] {
+  expect_both([] {
     mutex lock;
     sim::var<int> inside(0);
     lock.lock();
@@ -66,7 +81,7 @@ TEST(stop, of_a_wait_for_a_mutex) {
 }
 
 TEST(stop, of_a_wait_for_an_event) {
-  expect_passes([] {
+  expect_both([] {
     event happened(event_reset::automatic);
     bool seen = false;
     stop_against([&] { seen = ended_well(happened.wait()); }, [&] { happened.set(); });
@@ -75,7 +90,7 @@ TEST(stop, of_a_wait_for_an_event) {
 }
 
 TEST(stop, of_a_wait_for_a_permit) {
-  expect_passes([] {
+  expect_both([] {
     counting_semaphore permits(0);
     bool taken = false;
     stop_against([&] { taken = ended_well(permits.acquire()); }, [&] { permits.release(); });
@@ -85,7 +100,7 @@ TEST(stop, of_a_wait_for_a_permit) {
 }
 
 TEST(stop, of_one_who_waits_before_another) {
-  expect_passes([] {
+  expect_both([] {
     counting_semaphore permits(0);
     watched_runtime all(2);
     bool taken = false;
@@ -106,7 +121,7 @@ TEST(stop, of_one_who_waits_before_another) {
 }
 
 TEST(stop, of_a_receiver) {
-  expect_passes([] {
+  expect_both([] {
     channel<int> values(1);
     int received = 0;
     stop_against(
@@ -121,7 +136,7 @@ TEST(stop, of_a_receiver) {
 }
 
 TEST(stop, of_a_sender) {
-  expect_passes([] {
+  expect_both([] {
     channel<int> values(1);
     static_cast<void>(values.try_send(1));
     bool sent = false;
@@ -133,7 +148,7 @@ TEST(stop, of_a_sender) {
 }
 
 TEST(stop, of_a_receiver_whom_a_sender_meets) {
-  expect_passes([] {
+  expect_both([] {
     channel<int> values(0);
     bool received = false;
     bool sent = false;
@@ -144,18 +159,30 @@ TEST(stop, of_a_receiver_whom_a_sender_meets) {
 }
 
 TEST(stop, of_a_sleep) {
-  expect_passes([] {
-    stop_against(
-        [] {
-          const bool slept = ended_well(this_fiber::sleep_for(1ms));
-          sim::check(!slept || sim::elapsed() >= 1ms, "as long as it should");
+  expect_both([] {
+    watched_runtime all(2);
+    const auto end = platform::now() + 1ms;
+    fiber sleeps = all->spawn(
+        [&] {
+          const bool slept = ended_well(this_fiber::sleep_until(end));
+          sim::check(!slept || platform::now() == end, "as long as it should");
         },
-        [] {});
+        {.worker = 0});
+    fiber stops = all->spawn(
+        [&] {
+          sim::check(this_fiber::sleep_until(end).has_value(), "nobody stops this one");
+          sleeps.request_stop();
+        },
+        {.worker = 1});
+    all.watch();
+    stops.join();
+    sleeps.join();
+    all.done();
   });
 }
 
 TEST(stop, of_a_join) {
-  expect_passes([] {
+  expect_both([] {
     watched_runtime all(2);
     sim::var<int> ran(0);
     fiber works = all->spawn([&] { ran = 1; }, {.worker = 1});

@@ -110,14 +110,30 @@ void deadline_against(const Wait& wait, const Notify& notify) {
   all.done();
 }
 
+/// How the waits of an exploration have ended.
+struct {
+  long notified = 0;
+  long otherwise = 0;
+} seen_to_end;
+
+/// What a wait says that a deadline may end.
 template <class Result>
 bool in_time(const Result& result) {
   sim::check(result.has_value() || result.error() == wait_error::timed_out, "it is ended by the two only");
+  ++(result.has_value() ? seen_to_end.notified : seen_to_end.otherwise);
   return result.has_value();
 }
 
+/// As `expect_passes`, for a program that must be seen to end in both ways.
+void expect_both(const std::function<void()>& program, unsigned preemptions = 2) {
+  seen_to_end = {};
+  expect_passes(program, {.preemptions = preemptions});
+  EXPECT_GT(seen_to_end.notified, 0);
+  EXPECT_GT(seen_to_end.otherwise, 0);
+}
+
 TEST(deadline, of_an_event) {
-  expect_passes([] {
+  expect_both([] {
     event happened(event_reset::automatic);
     bool seen = false;
     deadline_against([&](auto deadline) { seen = in_time(happened.wait(deadline)); }, [&] { happened.set(); });
@@ -126,7 +142,7 @@ TEST(deadline, of_an_event) {
 }
 
 TEST(deadline, of_a_lock) {
-  expect_passes([] {
+  expect_both([] {
     mutex lock;
     lock.lock();
     deadline_against(
@@ -142,7 +158,7 @@ TEST(deadline, of_a_lock) {
 }
 
 TEST(deadline, of_a_permit) {
-  expect_passes([] {
+  expect_both([] {
     counting_semaphore permits(0);
     bool taken = false;
     deadline_against([&](auto deadline) { taken = in_time(permits.acquire(deadline)); }, [&] { permits.release(); });
@@ -151,7 +167,7 @@ TEST(deadline, of_a_permit) {
 }
 
 TEST(deadline, of_a_receiver) {
-  expect_passes([] {
+  expect_both([] {
     channel<int> values(0);
     bool received = false;
     bool sent = false;
@@ -181,7 +197,7 @@ TEST(deadline, of_a_child) {
 }
 
 TEST(deadline, of_an_earlier_wait_ends_no_later_one) {
-  expect_passes([] {
+  expect_both([] {
     watched_runtime all(2);
     counting_semaphore permits(0);
     const auto start = platform::now();
@@ -210,7 +226,7 @@ TEST(deadline, of_an_earlier_wait_ends_no_later_one) {
 }
 
 TEST(deadline, of_a_plain_thread) {
-  expect_passes([] {
+  expect_both([] {
     event happened(event_reset::automatic);
     watched_runtime all(1);
     const auto deadline = platform::now() + 1ms;
