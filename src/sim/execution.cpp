@@ -165,7 +165,7 @@ void execution::leave() {
 
 void execution::fail(outcome what, std::string message) {
   platform::checked::watching = false;
-  found_ = {what, std::move(message), what == outcome::deadlock ? state() : std::string()};
+  found_ = {what, std::move(message), what != outcome::nondeterministic ? state() : std::string()};
   leave();
 }
 
@@ -421,10 +421,10 @@ void execution::lock(const void* at, std::atomic<bool>& held) {
 
 bool execution::try_lock(const void* at, std::atomic<bool>& held) {
   location& of = memory_.find(at);
-  point(access::read, &of);
+  point(access::try_lock, &of);
   virtual_thread& self = *running_;
   const bool free = of.holder < 0;
-  take_step(of, free ? access::write : access::read);
+  take_step(of, free ? access::try_lock : access::read);
   if (free) {
     of.holder = static_cast<int>(self.index);
     held.store(true, std::memory_order_relaxed);

@@ -111,10 +111,10 @@ earlier_step memory::order(location& of, access what, unsigned thread, thread_cl
       consider(reader, of.last_read[reader]);
     }
   };
-  // An unlock and a lock cannot change places, but two locks can, and an unlock and a try that failed.
+  // An unlock and a lock that waits for it cannot change places, but two locks can, and an unlock and a try.
   if (what != access::unlock) {
     consider(of.writer, of.last_write);
-    if (what == access::read) {
+    if (what != access::lock) {
       consider(of.unlocker, of.last_unlock);
     }
   }

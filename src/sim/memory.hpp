@@ -16,10 +16,11 @@ namespace pirn::inline PIRN_ABI::sim::detail {
 
 /// What a step does to a word, as far as others are concerned.
 enum class access : std::uint8_t {
-  none,  ///< no word
+  none,      ///< no word
   read,
-  write,   ///< also reads and then writes
-  lock,    ///< can happen only while the word is not locked
+  write,     ///< also reads and then writes
+  lock,      ///< can happen only while the word is not locked
+  try_lock,  ///< one that has locked it; one that has not has read
   unlock,
 };
 

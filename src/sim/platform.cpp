@@ -78,6 +78,7 @@ void keep_object(const void* key, void* object, void (*destroy)(void*)) noexcept
   objects_here().push_back({key, object, destroy});
 }
 
+bool spawn_may_fail() noexcept { return watching && here().wants().spawn; }
 bool spawn_fails() noexcept { return watching && here().fault(here().wants().spawn); }
 
 void fail(const char* what, const char* text) noexcept {

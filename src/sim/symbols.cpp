@@ -71,14 +71,19 @@ std::string shortened(std::string name) {
 frame frame_of(const std::string& function, const std::string& line) {
   frame made;
   const std::string full = readable(function.c_str());
-  made.ours = full.find("pirn::" PIRN_ABI_NAME) != std::string::npos &&
-              (full.starts_with("pirn::") || full.substr(0, full.find('(')).find(" pirn::") != std::string::npos);
+  // Without all debug information an inlined function has a short name only; its file tells whose it is.
+  const bool header = line.find("/include/pirn/") != std::string::npos;
+  made.ours = header || (full.find("pirn::" PIRN_ABI_NAME) != std::string::npos &&
+                         (full.starts_with("pirn::") ||
+                          full.substr(0, full.find('(')).find(" pirn::") != std::string::npos));
   made.library = full.starts_with("std::") || full.starts_with("__") || full.starts_with("_Unwind") ||
                  line.find("/include/c++/") != std::string::npos || full.starts_with("decltype") ||
                  full.substr(0, full.find('(')).find(" std::") != std::string::npos;
   made.function = shortened(full);
   made.inside = made.function.starts_with("pirn::platform::") || made.function.starts_with("pirn::sim::var") ||
-                made.function.starts_with("pirn::sim::detail::") || made.function.starts_with("pirn::arch::");
+                made.function.starts_with("pirn::sim::detail::") || made.function.starts_with("pirn::arch::") ||
+                (header && (line.find("/pirn/detail/") != std::string::npos ||
+                            line.find("/pirn/sim/") != std::string::npos));
   const std::size_t slash = line.rfind('/');
   made.line = slash == std::string::npos ? line : line.substr(slash + 1);
   if (made.line.starts_with("??")) {

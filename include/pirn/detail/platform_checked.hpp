@@ -53,7 +53,7 @@ void plain_write(const void* at) noexcept;
 [[nodiscard]] void* find_object(const void* key) noexcept;
 void keep_object(const void* key, void* object, void (*destroy)(void*)) noexcept;
 
-/// Whether a stack that is asked for shall not be had.
+[[nodiscard]] bool spawn_may_fail() noexcept;
 [[nodiscard]] bool spawn_fails() noexcept;
 
 /// The execution cannot go on: it ends here and now. Outside of one it prints and aborts.
@@ -211,7 +211,8 @@ class atomic_ref : public checked::operations<atomic_ref<T>, T> {
   T* at_;
 };
 
-/// What stands at a place where an exploration may let something fail.
+/// Whether an exploration lets stacks be refused, and whether it refuses this one.
+[[nodiscard]] inline bool spawn_may_fail() noexcept { return checked::spawn_may_fail(); }
 [[nodiscard]] inline bool spawn_fails() noexcept { return checked::spawn_fails(); }
 
 /// An exploration ends here, as failed; anywhere else it goes on.

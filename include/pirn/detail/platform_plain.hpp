@@ -107,7 +107,8 @@ class spinlock {
   atomic<bool> held_{false};
 };
 
-/// What stands at a place where an exploration may let something fail.
+/// Whether an exploration lets stacks be refused, and whether it refuses this one.
+[[nodiscard]] PIRN_ALWAYS_INLINE constexpr bool spawn_may_fail() noexcept { return false; }
 [[nodiscard]] PIRN_ALWAYS_INLINE constexpr bool spawn_fails() noexcept { return false; }
 
 /// An exploration ends here, as failed; anywhere else it goes on.

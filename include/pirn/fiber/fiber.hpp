@@ -349,7 +349,7 @@ PIRN_ALWAYS_INLINE fiber_control* launch_at_hand(worker* here, F&& body, const K
 
 template <class F, class Kind>
 PIRN_NOINLINE fiber_control* launch_refilled(worker* here, F&& body, const Kind& kind) {
-  if (!here->get_ready_to_spawn()) {
+  if (!here->get_ready_to_spawn() || platform::spawn_may_fail()) {
     return launch_or_throw(here->owner, std::forward<F>(body), kind);
   }
   return launch_at_hand(here, std::forward<F>(body), kind);
@@ -359,7 +359,7 @@ PIRN_NOINLINE fiber_control* launch_refilled(worker* here, F&& body, const Kind&
 /// All that may call a function is behind one test, so that what is left needs no registers saved.
 template <class F, class Kind = by_itself>
 PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, const Kind& kind = {}) {
-  return here->ready_to_spawn() ? launch_at_hand(here, std::forward<F>(body), kind)
+  return here->ready_to_spawn() && !platform::spawn_may_fail() ? launch_at_hand(here, std::forward<F>(body), kind)
                                 : launch_refilled(here, std::forward<F>(body), kind);
 }
 

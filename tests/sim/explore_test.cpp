@@ -1,0 +1,321 @@
+// What an exploration finds, what it tells of it, and that leaving executions out leaves no outcome out.
+#include "pirn/sim/explore.hpp"
+
+#include <gtest/gtest.h>
+#include <pirn/fiber/runtime.hpp>
+#include <pirn/fiber/this_fiber.hpp>
+#include <pirn/sync/condition_variable.hpp>
+#include <pirn/sync/event.hpp>
+#include <pirn/sync/mutex.hpp>
+
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "pirn/sim/thread.hpp"
+#include "pirn/sim/var.hpp"
+#include "sim/fibers.hpp"
+
+using namespace pirn;
+using sim::outcome;
+
+namespace {
+
+void lose_an_update() {
+  sim::atomic<int> count(0);
+  {
+    const auto add = [&] { count.store(count.load() + 1); };
+    const sim::thread a(add);
+    const sim::thread b(add);
+  }
+  sim::check(count.load() == 2, "an update is lost");
+}
+
+TEST(explore, finds_a_lost_update_by_every_strategy) {
+  for (const auto how : {sim::strategy::exhaustive, sim::strategy::random, sim::strategy::pct}) {
+    const sim::result found = sim::explore(lose_an_update, {.how = how});
+    EXPECT_EQ(found.what, outcome::assertion);
+    EXPECT_NE(found.message.find("an update is lost"), std::string::npos) << found.text();
+    EXPECT_NE(found.message.find("explore_test.cpp:"), std::string::npos) << found.text();
+    EXPECT_NE(found.trace.find("thread 1: load of word 0, which is 0"), std::string::npos) << found.text();
+    EXPECT_NE(found.text().find("PIRN_SIM_REPLAY=" + found.seed), std::string::npos);
+    // One switch at the wrong moment is all that it takes, however it was found.
+    EXPECT_LE(std::count(found.seed.begin(), found.seed.end(), '-'), 2) << found.text();
+  }
+}
+
+TEST(explore, replays_what_failed) {
+  const sim::result found = sim::explore(lose_an_update);
+  const sim::result again = sim::replay(lose_an_update, found.seed);
+  EXPECT_EQ(again.what, found.what);
+  EXPECT_EQ(again.message, found.message);
+  EXPECT_EQ(again.trace, found.trace);
+  EXPECT_EQ(again.executions, 1U);
+  EXPECT_EQ(sim::replay(lose_an_update, "1").what, outcome::passed);
+  EXPECT_THROW(static_cast<void>(sim::replay(lose_an_update, "1-7")), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(sim::replay(lose_an_update, "1-7.1-5.1")), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(sim::replay(lose_an_update, "")), std::invalid_argument);
+}
+
+TEST(explore, replays_the_seed_of_the_environment_only) {
+  const sim::result found = sim::explore(lose_an_update);
+  setenv("PIRN_SIM_REPLAY", found.seed.c_str(), 1);
+  const sim::result again = sim::explore(lose_an_update);
+  unsetenv("PIRN_SIM_REPLAY");
+  EXPECT_EQ(again.what, outcome::assertion);
+  EXPECT_EQ(again.executions, 1U);
+}
+
+TEST(explore, tells_of_every_kind_of_failure) {
+  const auto kind = [](auto program, sim::options how = {}) {
+    const sim::result found = sim::explore(program, how);
+    EXPECT_FALSE(found.text().empty());
+    return found.what;
+  };
+  EXPECT_EQ(kind([] {}), outcome::passed);
+  EXPECT_EQ(kind([] { sim::check(false); }), outcome::assertion);
+  EXPECT_EQ(kind([] { throw std::runtime_error("of the program"); }), outcome::exception);
+  EXPECT_EQ(kind([] { sim::thread([] { throw 7; }).join(); }), outcome::exception);
+  EXPECT_EQ(kind([] { std::abort(); }), outcome::aborted);
+  EXPECT_EQ(kind([] {
+              sim::atomic<int> never(0);
+              while (never.load() == 0) {
+              }
+            }),
+            outcome::no_end);
+  EXPECT_EQ(kind([] {
+              const runtime fibers({.workers = 1});
+              event never;
+              never.wait().value();
+            }),
+            outcome::deadlock);
+  EXPECT_EQ(kind([] { static_cast<void>(default_stack_pool().allocate(default_stack_size)); }), outcome::leak);
+  EXPECT_EQ(kind([] { new sim::thread([] {}); }), outcome::leak);
+}
+
+TEST(explore, goes_on_after_a_failure_as_if_there_had_been_none) {
+  for (int i = 0; i < 3; ++i) {
+    const auto stuck = [] {
+      mutex first;
+      mutex second;
+      pirn_test::run_fibers(2, {[&] {
+                                  const std::lock_guard one(first);
+                                  const std::lock_guard other(second);
+                                },
+                                [&] {
+                                  const std::lock_guard one(second);
+                                  const std::lock_guard other(first);
+                                }});
+    };
+    const sim::result found = sim::explore(stuck);
+    EXPECT_EQ(found.what, outcome::deadlock) << found.text();
+    EXPECT_NE(found.state.find("waiting for mutex at"), std::string::npos) << found.text();
+    EXPECT_NE(found.state.find("held by fiber"), std::string::npos) << found.text();
+    EXPECT_TRUE(sim::explore([] { pirn_test::run_fibers(1, {[] {}}); }));
+  }
+}
+
+TEST(explore, asks_the_test_framework) {
+  int asked = 0;
+  const sim::result found = sim::explore([] {}, {.failed = [&] { return ++asked == 1; }});
+  EXPECT_EQ(found.what, outcome::assertion);
+}
+
+TEST(explore, finds_a_program_that_depends_on_something_else) {
+  int run = 0;
+  const sim::result found = sim::explore([&] {
+    sim::atomic<int> word(0);
+    const int steps = ++run;
+    const sim::thread a([&] { word.fetch_add(1); });
+    const sim::thread b([&] {
+      for (int i = 0; i < 3 - steps % 3; ++i) {
+        word.fetch_add(1);
+      }
+    });
+    for (int i = 0; i < steps % 3; ++i) {
+      word.fetch_add(1);
+    }
+  });
+  EXPECT_EQ(found.what, outcome::nondeterministic) << found.text();
+}
+
+TEST(explore, time_is_virtual) {
+  const auto began = std::chrono::steady_clock::now();
+  const sim::result found = sim::explore([] {
+    std::vector<int> order;
+    const auto sleep = [&](int hours) {
+      return [&order, hours] {
+        this_fiber::sleep_for(std::chrono::hours(hours)).value();
+        order.push_back(hours);
+      };
+    };
+    pirn_test::run_fibers(1, {sleep(3), sleep(1), sleep(2)});
+    sim::check(order == std::vector{1, 2, 3});
+    sim::check(sim::elapsed() >= std::chrono::hours(3));
+  });
+  EXPECT_TRUE(found) << found.text();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::minutes(1));
+}
+
+TEST(explore, a_budget_ends_it) {
+  const sim::result found = sim::explore(
+      [] {
+        mutex lock;
+        const auto go_in = [&] {
+          lock.lock();
+          lock.unlock();
+        };
+        pirn_test::run_fibers(3, {go_in, go_in, go_in});
+      },
+      {.preemptions = sim::no_bound, .budget = std::chrono::milliseconds(300)});
+  EXPECT_TRUE(found) << found.text();
+  EXPECT_FALSE(found.complete);
+  EXPECT_LT(found.seconds, 30);
+}
+
+TEST(explore, lets_spawns_fail) {
+  int refused = 0;
+  const sim::result found = sim::explore(
+      [&] {
+        pirn_test::run_fibers(1, {[&] {
+                                auto made = try_spawn([] {});
+                                refused += made ? 0 : 1;
+                              }});
+      },
+      {.faults = {.spawn = true}, .failed = [] { return false; }});
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(found.what, outcome::exception) << "the first spawn is not checked: " << found.text();
+}
+
+TEST(explore, wakes_for_nothing_where_that_is_wanted) {
+  const auto once = [] {
+    sim::atomic<std::uint32_t> ready(0);
+    const sim::thread setter([&] {
+      ready.store(1);
+      platform::futex_wake(&ready, 1);
+    });
+    if (ready.load() == 0) {
+      platform::futex_wait(ready, 0);
+    }
+    sim::check(ready.load() == 1, "woken without a reason");
+  };
+  EXPECT_TRUE(sim::explore(once));
+  EXPECT_EQ(sim::explore(once, {.faults = {.spurious = true}}).what, outcome::assertion);
+}
+
+TEST(explore, pct_says_how_much_it_may_have_missed) {
+  const sim::result found = sim::explore([] { pirn_test::run_fibers(2, {[] {}, [] {}}); },
+                                         {.how = sim::strategy::pct, .depth = 2, .executions = 500});
+  EXPECT_TRUE(found) << found.text();
+  EXPECT_EQ(found.executions, 500U);
+  EXPECT_LT(found.missed, 1);
+  EXPECT_GT(found.missed, 0);
+}
+
+TEST(explore, no_exploration_inside_of_another) {
+  EXPECT_EQ(sim::explore([] { static_cast<void>(sim::explore([] {})); }).what, outcome::exception);
+}
+
+TEST(explore, outside_of_one_no_runtime_begins) { EXPECT_THROW(runtime({.workers = 1}), std::system_error); }
+
+// ---- what may be left out -----------------------------------------------------------------------------------------
+
+/// All that threads of random operations on few words and a lock can come to: a text for each end.
+template <class Lock>
+std::set<std::string> outcomes(std::uint64_t seed, int threads, int operations, sim::options how,
+                               std::uint64_t& executions) {
+  std::set<std::string> all;
+  how.budget = std::chrono::minutes(1);
+  const sim::result found = sim::explore(
+      [&] {
+        platform::random numbers(seed);
+        constexpr int words = 2;
+        sim::atomic<int> word[words];
+        Lock lock;
+        std::vector<std::string> seen(static_cast<std::size_t>(threads));
+        {
+          std::vector<sim::thread> running;
+          for (int self = 0; self < threads; ++self) {
+            running.emplace_back([&, self, first = numbers.next()] {
+              platform::random mine(first);
+              std::string& saw = seen[static_cast<std::size_t>(self)];
+              for (int i = 0; i < operations; ++i) {
+                const std::uint64_t what = mine.next();
+                auto& at = word[what / 16 % words];
+                int expected = 0;
+                switch (what % 6) {
+                  case 0:
+                    saw += std::to_string(at.load());
+                    break;
+                  case 1:
+                    at.store(10 * self + i);
+                    break;
+                  case 2:
+                    saw += std::to_string(at.fetch_add(1));
+                    break;
+                  case 3:
+                    saw += at.compare_exchange_strong(expected, 7) ? "y" : "n";
+                    break;
+                  case 4:
+                    lock.lock();
+                    saw += std::to_string(at.load());
+                    lock.unlock();
+                    break;
+                  default:
+                    if (lock.try_lock()) {
+                      at.store(5);
+                      lock.unlock();
+                    } else {
+                      saw += "l";
+                    }
+                }
+              }
+            });
+          }
+        }
+        std::string end;
+        for (const std::string& each : seen) {
+          end += each + "|";
+        }
+        for (auto& each : word) {
+          end += std::to_string(each.load()) + ",";
+        }
+        all.insert(end);
+      },
+      how);
+  EXPECT_TRUE(found) << found.text();
+  EXPECT_TRUE(found.complete) << found.text();
+  executions += found.executions;
+  return all;
+}
+
+TEST(reduction, leaves_no_outcome_out) {
+  std::uint64_t with = 0;
+  std::uint64_t without = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const int threads = seed % 2 == 0 ? 2 : 3;
+    const int operations = threads == 2 ? 3 : 1;
+    const auto everything = outcomes<platform::spinlock>(
+        seed, threads, operations, {.preemptions = sim::no_bound, .reduce = false}, without);
+    EXPECT_EQ(outcomes<platform::spinlock>(seed, threads, operations, {.preemptions = sim::no_bound}, with), everything)
+        << "seed " << seed;
+  }
+  EXPECT_LT(with, without / 4) << "it leaves nothing out";
+}
+
+TEST(reduction, leaves_no_outcome_out_under_a_bound) {
+  std::uint64_t with = 0;
+  std::uint64_t without = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    for (unsigned bound = 0; bound <= 2; ++bound) {
+      const auto everything = outcomes<mutex>(seed, 3, 2, {.preemptions = bound, .reduce = false}, without);
+      EXPECT_EQ(outcomes<mutex>(seed, 3, 2, {.preemptions = bound}, with), everything)
+          << "seed " << seed << ", bound " << bound;
+    }
+  }
+  EXPECT_LT(with, without / 4) << "it leaves nothing out";
+}
+
+}  // namespace
