@@ -459,6 +459,13 @@ void execution::unlock(const void* at, std::atomic<bool>& held) {
 }
 
 void execution::fence(std::memory_order order, bool everywhere) {
+  if (!how_.stale_reads) {
+    return;
+  }
+  // Which of two fences comes first matters.
+  location& fences = memory_.find(&memory_);
+  point(access::write, &fences);
+  take_step(fences, access::write);
   for (int round = 0; round < (everywhere ? 2 : 1); ++round) {
     for (unsigned i = 0; i < used_; ++i) {
       if (everywhere || i == running_->index) {
@@ -466,7 +473,7 @@ void execution::fence(std::memory_order order, bool everywhere) {
       }
     }
   }
-  note(step_kind::fence, nullptr, 0);
+  note(step_kind::fence, &fences, 0);
 }
 
 void execution::plain(const void* at, bool write, std::uint64_t value) {

@@ -1,0 +1,218 @@
+// The litmus tests of the C++ memory model: which values loads may see, and which not, with `stale_reads` and without.
+// A load never sees a store that comes later (no load buffering), as in loom.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "pirn/detail/platform.hpp"
+#include "pirn/sim/explore.hpp"
+#include "pirn/sim/thread.hpp"
+#include "pirn/sim/var.hpp"
+
+using namespace pirn;
+using platform::memory_order_acquire;
+using platform::memory_order_relaxed;
+using platform::memory_order_release;
+using platform::memory_order_seq_cst;
+using order = std::memory_order;
+using sim::outcome;
+
+namespace {
+
+using outcomes = std::set<std::string>;
+
+/// Two words, as many threads as there are functions, and what they say they have seen.
+template <class... Bodies>
+outcomes all_of(bool stale, Bodies... bodies) {
+  outcomes seen;
+  const sim::result found = sim::explore(
+      [&] {
+        sim::atomic<int> x(0);
+        sim::atomic<int> y(0);
+        std::string saw[sizeof...(Bodies)];
+        std::size_t next = 0;
+        {
+          const sim::thread threads[] = {sim::thread([&x, &y, &bodies, place = &saw[next++]] { bodies(x, y, *place); })...};
+        }
+        std::string end;
+        for (const std::string& each : saw) {
+          end += each;
+        }
+        seen.insert(end);
+      },
+      {.preemptions = sim::no_bound, .stale_reads = stale});
+  EXPECT_TRUE(found) << found.text();
+  EXPECT_TRUE(found.complete);
+  return seen;
+}
+
+using word = sim::atomic<int>;
+std::string text(int value) { return std::to_string(value); }
+
+/// Each stores to one word and then looks at the other.
+outcomes store_buffering(bool stale, order store, order load, void (*first)(), void (*second)()) {
+  return all_of(
+      stale,
+      [=](word& x, word& y, std::string& saw) {
+        x.store(1, store);
+        first();
+        saw = text(y.load(load));
+      },
+      [=](word& x, word& y, std::string& saw) {
+        y.store(1, store);
+        second();
+        saw = text(x.load(load));
+      });
+}
+void nothing() {}
+
+TEST(store_buffering, is_seen_unless_the_order_is_total) {
+  const outcomes all = {"00", "01", "10", "11"};
+  const outcomes ordered = {"01", "10", "11"};
+  EXPECT_EQ(store_buffering(true, memory_order_relaxed, memory_order_relaxed, nothing, nothing), all);
+  EXPECT_EQ(store_buffering(true, memory_order_release, memory_order_acquire, nothing, nothing), all);
+  EXPECT_EQ(store_buffering(true, memory_order_seq_cst, memory_order_seq_cst, nothing, nothing), ordered);
+  EXPECT_EQ(store_buffering(false, memory_order_relaxed, memory_order_relaxed, nothing, nothing), ordered);
+}
+
+TEST(store_buffering, the_asymmetric_fences_order_it_in_a_pair) {
+  const auto light = [] { platform::light_fence(); };
+  const auto heavy = [] { platform::heavy_fence(); };
+  const auto run = [](void (*first)(), void (*second)()) {
+    return store_buffering(true, memory_order_relaxed, memory_order_relaxed, first, second);
+  };
+  EXPECT_EQ(run(light, heavy), (outcomes{"01", "10", "11"}));
+  EXPECT_EQ(run(heavy, heavy), (outcomes{"01", "10", "11"}));
+  EXPECT_EQ(run(light, light), (outcomes{"00", "01", "10", "11"}));
+}
+
+outcomes message_passing(bool stale, order store, order load) {
+  return all_of(
+      stale,
+      [=](word& x, word& y, std::string&) {
+        x.store(1, memory_order_relaxed);
+        y.store(1, store);
+      },
+      [=](word& x, word& y, std::string& saw) {
+        saw = text(y.load(load));
+        saw += text(x.load(memory_order_relaxed));
+      });
+}
+
+TEST(message_passing, needs_release_and_acquire) {
+  const outcomes all = {"00", "01", "10", "11"};
+  const outcomes ordered = {"00", "01", "11"};
+  EXPECT_EQ(message_passing(true, memory_order_relaxed, memory_order_relaxed), all);
+  EXPECT_EQ(message_passing(true, memory_order_release, memory_order_relaxed), all);
+  EXPECT_EQ(message_passing(true, memory_order_relaxed, memory_order_acquire), all);
+  EXPECT_EQ(message_passing(true, memory_order_release, memory_order_acquire), ordered);
+  EXPECT_EQ(message_passing(false, memory_order_relaxed, memory_order_relaxed), ordered);
+}
+
+TEST(message_passing, a_change_in_between_hands_on) {
+  const auto pass_on = [](order last) {
+    return all_of(
+        true,
+        [](word& x, word& y, std::string&) {
+          x.store(1, memory_order_relaxed);
+          y.store(1, memory_order_release);
+        },
+        [](word&, word& y, std::string&) {
+          int expected = 1;
+          y.compare_exchange_strong(expected, 2, memory_order_relaxed, memory_order_relaxed);
+        },
+        [=](word& x, word& y, std::string& saw) {
+          saw = y.load(last) == 2 ? text(x.load(memory_order_relaxed)) : "-";
+        });
+  };
+  EXPECT_EQ(pass_on(memory_order_acquire), (outcomes{"-", "1"}));
+  EXPECT_EQ(pass_on(memory_order_relaxed), (outcomes{"-", "0", "1"}));
+}
+
+TEST(coherence, nobody_sees_an_older_value_after_a_newer_one) {
+  const outcomes seen = all_of(
+      true,
+      [](word& x, word&, std::string&) {
+        x.store(1, memory_order_relaxed);
+        x.store(2, memory_order_relaxed);
+      },
+      [](word& x, word&, std::string& saw) {
+        saw = text(x.load(memory_order_relaxed));
+        saw += text(x.load(memory_order_relaxed));
+      });
+  EXPECT_EQ(seen, (outcomes{"00", "01", "02", "11", "12", "22"}));
+}
+
+TEST(coherence, changes_see_the_newest) {
+  const auto add = [](word& x, word&, std::string& saw) { saw = text(x.fetch_add(1, memory_order_relaxed)); };
+  EXPECT_EQ(all_of(true, add, add), (outcomes{"01", "10"}));
+}
+
+TEST(independent_reads, may_disagree_unless_the_order_is_total) {
+  const auto readers = [](order store, order load) {
+    return all_of(
+               true, [=](word& x, word&, std::string&) { x.store(1, store); },
+               [=](word&, word& y, std::string&) { y.store(1, store); },
+               [=](word& x, word& y, std::string& saw) {
+                 saw = text(x.load(load));
+                 saw += text(y.load(load));
+               },
+               [=](word& x, word& y, std::string& saw) {
+                 saw = text(y.load(load));
+                 saw += text(x.load(load));
+               })
+        .contains("1010");
+  };
+  EXPECT_TRUE(readers(memory_order_release, memory_order_acquire));
+  EXPECT_FALSE(readers(memory_order_seq_cst, memory_order_seq_cst));
+}
+
+outcome race_of(std::function<void(sim::var<int>&, sim::atomic<int>&)> first,
+                std::function<void(sim::var<int>&, sim::atomic<int>&)> second) {
+  const auto both = [&] {
+    sim::var<int> data(0);
+    sim::atomic<int> flag(0);
+    const sim::thread a([&] { first(data, flag); });
+    const sim::thread b([&] { second(data, flag); });
+  };
+  const sim::result found = sim::explore(both, {.preemptions = sim::no_bound});
+  const sim::result stale = sim::explore(both, {.preemptions = sim::no_bound, .stale_reads = true});
+  EXPECT_EQ(found.what, stale.what) << found.text() << stale.text();
+  return found.what;
+}
+
+TEST(race, is_what_happens_before_does_not_order) {
+  const auto write = [](order how) {
+    return [how](sim::var<int>& data, sim::atomic<int>& flag) {
+      data = 1;
+      flag.store(1, how);
+    };
+  };
+  const auto read = [](order how) {
+    return [how](sim::var<int>& data, sim::atomic<int>& flag) {
+      if (flag.load(how) == 1) {
+        sim::check(data == 1);
+      }
+    };
+  };
+  const auto only_read = [](sim::var<int>& data, sim::atomic<int>&) { sim::check(data == 0); };
+  EXPECT_EQ(race_of(write(memory_order_release), read(memory_order_acquire)), outcome::passed);
+  EXPECT_EQ(race_of(write(memory_order_relaxed), read(memory_order_acquire)), outcome::data_race);
+  EXPECT_EQ(race_of(write(memory_order_release), read(memory_order_relaxed)), outcome::data_race);
+  EXPECT_EQ(race_of(write(memory_order_release), write(memory_order_release)), outcome::data_race);
+  EXPECT_EQ(race_of(only_read, only_read), outcome::passed);
+}
+
+TEST(race, is_none_where_a_thread_begins_or_is_joined) {
+  const sim::result found = sim::explore([] {
+    sim::var<int> data(1);
+    sim::thread other([&] { data += 1; });
+    other.join();
+    data += 1;
+    sim::check(data == 3);
+  });
+  EXPECT_TRUE(found) << found.text();
+}
+
+}  // namespace
