@@ -28,3 +28,15 @@ if(PIRN_KEEP_FP_WORDS)
 endif()
 target_precompile_headers(pirn_sim PRIVATE <algorithm> <cstdio> <cstdlib> <optional> <string> <system_error> <vector>
                           "${PROJECT_SOURCE_DIR}/src/fiber/runtime_state.hpp" <pirn/fiber/scope.hpp>)
+
+if(PIRN_EXAMPLES)
+  file(GLOB examples CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/examples/sim/*.cpp")
+  foreach(source IN LISTS examples)
+    cmake_path(GET source STEM stem)
+    add_executable(example_sim_${stem} "${source}")
+    target_link_libraries(example_sim_${stem} PRIVATE pirn::sim)
+    pirn_warnings(example_sim_${stem})
+    set_target_properties(example_sim_${stem} PROPERTIES OUTPUT_NAME ${stem} RUNTIME_OUTPUT_DIRECTORY
+                                                                             "${PROJECT_BINARY_DIR}/examples/sim")
+  endforeach()
+endif()

@@ -13,6 +13,7 @@ namespace {
 
 void write_unhandled(std::uint64_t id, std::string_view name, std::exception_ptr what) noexcept {
   const auto report = [&](const char* text) {
+    platform::end_exploration("exception", text);
     std::fprintf(stderr, "pirn: fiber %llu \"%.*s\" ended with an exception that nobody took: %s\n",
                  static_cast<unsigned long long>(id), static_cast<int>(name.size()), name.data(), text);
   };

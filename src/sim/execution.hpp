@@ -186,6 +186,8 @@ void forget_runtimes() noexcept;
 /// The fiber that runs on the thread of this worker: its number and name.
 [[nodiscard]] std::pair<std::uint64_t, std::string> fiber_of(const void* worker);
 
+/// The text of `describe_fibers` with functions and lines in its backtraces.
+[[nodiscard]] std::string with_lines(const std::string& state);
 /// The steps of an execution, to be read.
 [[nodiscard]] std::string trace_text(const std::vector<recorded_step>& steps);
 

@@ -116,6 +116,7 @@ class exploration {
     found_.seed = to_seed(by->path());
     if (record && found_.what != outcome::passed) {
       found_.trace = trace_text(steps);
+      found_.state = with_lines(found_.state);
     }
     return finish();
   }
@@ -172,6 +173,7 @@ class exploration {
     }
     found_.seed = to_seed(best);
     found_.trace = trace_text(steps);
+    found_.state = with_lines(found_.state);
   }
 
   [[nodiscard]] double seconds() const {

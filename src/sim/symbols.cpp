@@ -15,10 +15,29 @@ namespace pirn::inline PIRN_ABI::sim::detail {
 
 namespace {
 
+/// The names that a mangled one is made of, up to the first template argument: for what the runtime of an older compiler
+/// cannot read.
+std::string names_in(const char* mangled) {
+  std::string text;
+  const char* at = mangled + std::strspn(mangled, "_ZNK");
+  for (;;) {
+    char* end = nullptr;
+    const unsigned long length = std::strtoul(at, &end, 10);
+    if (end == at || length == 0 || length > std::strlen(end)) {
+      return text;
+    }
+    text += (text.empty() ? "" : "::") + std::string(end, length);
+    at = end + length;
+  }
+}
+
 std::string readable(const char* name) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
-  return text ? text.get() : name;
+  if (text) {
+    return text.get();
+  }
+  return std::strncmp(name, "_Z", 2) == 0 ? names_in(name) : name;
 }
 
 /// Without template arguments, parameters and the names of inline namespaces.
@@ -149,7 +168,7 @@ symbols::symbols(std::vector<std::uintptr_t> addresses) {
     for (std::size_t begin = 0; begin < places.size(); begin += 500) {
       const std::size_t end = std::min(begin + 500, places.size());
       const bool llvm = tool.starts_with("llvm");
-      std::string command = tool + (llvm ? " --inlines --functions=linkage --no-demangle --output-style=GNU -e '" : " -i -f -a -e '") + file + "'";
+      std::string command = tool + (llvm ? " --inlines --functions=linkage --demangle --output-style=GNU -e '" : " -i -f -a -e '") + file + "'";
       if (llvm) {
         command += " --print-address";
       }

@@ -1,6 +1,8 @@
 // Turns the recorded steps of an execution into lines that a person can follow.
 #include <cstdio>
+#include <cstdlib>
 #include <map>
+#include <sstream>
 #include <string>
 
 #include "sim/execution.hpp"
@@ -79,6 +81,44 @@ std::string time_text(platform::time_point when, platform::time_point first) {
 }
 
 }  // namespace
+
+namespace {
+
+/// The address in a line of a backtrace, "    #1 0x5566 ...", 0 if it is none; `begin` is where it stands.
+std::uintptr_t address_in(const std::string& line, std::size_t& begin) {
+  const std::size_t number = line.find_first_not_of(' ');
+  begin = line.find("0x");
+  return number != std::string::npos && line[number] == '#' && begin != std::string::npos
+             ? std::strtoull(line.c_str() + begin, nullptr, 16)
+             : 0;
+}
+
+}  // namespace
+
+std::string with_lines(const std::string& state) {
+  std::vector<std::string> lines;
+  std::vector<std::uintptr_t> addresses;
+  std::istringstream in(state);
+  std::size_t begin = 0;
+  for (std::string line; std::getline(in, line);) {
+    addresses.push_back(address_in(line, begin));
+    lines.push_back(std::move(line));
+  }
+  const symbols known(addresses);
+  std::string text;
+  for (const std::string& line : lines) {
+    const std::vector<frame>& found = known.at(address_in(line, begin));
+    if (found.empty()) {
+      text += line + "\n";
+    }
+    for (const frame& each : found) {
+      if (!each.inside && !each.library) {
+        text += line.substr(0, begin) + each.function + (each.line.empty() ? "" : " at " + each.line) + "\n";
+      }
+    }
+  }
+  return text;
+}
 
 std::string trace_text(const std::vector<recorded_step>& steps) {
   std::vector<std::uintptr_t> addresses;
