@@ -4,6 +4,7 @@
 option(PIRN_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(PIRN_SLOW_TESTS "Build the tests that take minutes too" OFF)
 option(PIRN_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
+option(PIRN_EXPLORE "Build pirn::sim, for programs that explore interleavings" ON)
 option(PIRN_BENCH "Build what bench/run.py runs" OFF)
 option(PIRN_PRECOMPILE "Precompile what the sources of fiber and of what lies on it include: faster to build from scratch" OFF)
 option(PIRN_KEEP_FP_WORDS "Give every context its own mxcsr and x87 control word" OFF)

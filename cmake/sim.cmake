@@ -1,7 +1,7 @@
 # pirn::sim: all layers up to sync in one library, built so that an exploration decides about every atomic operation. A
 # program links it in the place of pirn::pirn.
 
-if(NOT TARGET pirn_sync OR PIRN_SANITIZE)
+if(NOT PIRN_EXPLORE OR NOT TARGET pirn_sync OR PIRN_SANITIZE)
   return()  # an exploration runs threads on one: no sanitizer would follow
 endif()
 set(sources "")
@@ -11,7 +11,7 @@ foreach(layer stack fiber sync sim)
 endforeach()
 list(FILTER sources EXCLUDE REGEX "/epoll_engine\\.cpp$")  # src/sim has its own
 
-add_library(pirn_sim EXCLUDE_FROM_ALL ${sources})
+add_library(pirn_sim ${sources})
 add_library(pirn::sim ALIAS pirn_sim)
 set_target_properties(pirn_sim PROPERTIES EXPORT_NAME sim VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 pirn_warnings(pirn_sim)

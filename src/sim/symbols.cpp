@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 namespace pirn::inline PIRN_ABI::sim::detail {
 
@@ -68,14 +69,14 @@ std::string shortened(std::string name) {
       result += c;
     }
   }
-  const std::string abi = std::string(PIRN_ABI_NAME) + "::";
+  constexpr std::string_view abi = PIRN_ABI_NAME "::";
   for (std::size_t at; (at = result.find(abi)) != std::string::npos;) {
     result.erase(at, abi.size());
   }
   // What it returns, what stands behind its parameters, and the operator of a lambda.
   for (const char* suffix : {" const", " noexcept"}) {
     if (result.ends_with(suffix)) {
-      result.resize(result.size() - std::strlen(suffix));
+      result.erase(result.size() - std::strlen(suffix));
     }
   }
   for (std::size_t at; (at = result.find("::operator")) != std::string::npos;) {

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tree import Tree, layer_of, standard_of
+from tree import Tree, defines_of, layer_of, standard_of
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 GTEST = "/usr/src/googletest/googletest/include"
@@ -28,7 +28,7 @@ def headers(tree: Tree) -> list[str]:
         for compiler, flags in compilers:
             language = "c" if path.endswith(".h") else "c++"
             command = [compiler.replace("++", "").replace("g-12", "gcc-12") if language == "c" else compiler,
-                       "-fsyntax-only", "-Iinclude", *WARNINGS, *flags]
+                       "-fsyntax-only", "-Iinclude", *defines_of(path), *WARNINGS, *flags]
             command += ["-std=c17"] if language == "c" else [standard_of(path)]
             # gcc warns of #pragma once in a main file and has no switch for it, so it sees an #include.
             if compiler.startswith("g"):
@@ -77,7 +77,7 @@ def as_unit(tree: Tree, code: str) -> str:
     wanted = [line for line in code.split("\n") if line.startswith("#include")]
     rest = [line for line in code.split("\n") if not line.startswith("#include")]
     wanted += [f'#include "{p.removeprefix("include/")}"' for p in tree.cxx("include")
-               if p.endswith(".hpp") and "/arch_" not in p and "boost/" not in tree.text(p)]
+               if p.endswith(".hpp") and "/arch_" not in p and not defines_of(p) and "boost/" not in tree.text(p)]
     return "\n".join([*wanted, "void shown_in_the_docs();", "void shown_in_the_docs() {", *rest, "}", ""])
 
 
@@ -113,7 +113,7 @@ def tidy(tree: Tree) -> list[str]:
         if path.endswith(".h"):
             continue
         commands.append((f"{path}: clang-tidy", [
-            "clang-tidy-22", "--quiet", f"--config-file={config}", path, "--", "-x", "c++", standard_of(path), "-Iinclude",
+            "clang-tidy-22", "--quiet", f"--config-file={config}", path, "--", "-x", "c++", standard_of(path), *defines_of(path), "-Iinclude",
             "-Icompat", "-Isrc", "-Itests", "-isystem", GTEST, "-Wno-pragma-once-outside-header"]))
     return tree.run_each(commands)
 

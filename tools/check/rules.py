@@ -11,7 +11,7 @@ MAX_LINES = 600
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 # Only the platform seam may name these: an exploring build replaces what is behind it.
-SEAM = re.compile(r"^(include/pirn/detail/platform[^/]*\.hpp|src/detail/.*)$")
+SEAM = re.compile(r"^(include/pirn/detail/platform[^/]*\.hpp|src/detail/.*|src/sim/.*)$")
 NONDETERMINISTIC = [
     re.compile(r"\bstd::(atomic|jthread|thread|mutex|recursive_mutex|timed_mutex|shared_mutex|condition_variable|"
                r"random_device|mt19937|this_thread|atomic_thread_fence|atomic_signal_fence|async|barrier|latch|"

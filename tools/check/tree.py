@@ -85,6 +85,11 @@ def standard_of(path: str) -> str:
     return "-std=c++20" if layer_of(path) in CXX20_LAYERS else "-std=c++23"
 
 
+def defines_of(path: str) -> list[str]:
+    """What a file of an exploring build is compiled with."""
+    return ["-DPIRN_SIM=1"] if "/sim/" in path or path.endswith("/platform_checked.hpp") else []
+
+
 def without_comments(text: str, keep_strings: bool = False) -> str:
     """Blanks comments (and string contents), so that a rule about code does not fire on prose. Lines stay in place."""
     pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
