@@ -578,7 +578,13 @@ void execution::note(step_kind kind, const location* of, std::uint64_t value) {
   recorded_step& made = record_->emplace_back();
   made.kind = kind;
   made.thread_name = name_of(running_->index);
-  std::tie(made.fiber, made.fiber_name) = fiber_of(platform::current_worker());
+  const void* const here = __builtin_frame_address(0);
+  if (!running_->runs_on.contains(here)) {
+    if (auto found = fiber_of(platform::current_worker(), here); found.first != 0) {
+      running_->last_fiber = std::move(found);
+    }  // else it has left the run queue already
+    std::tie(made.fiber, made.fiber_name) = running_->last_fiber;
+  }
   made.word = of != nullptr ? of->name : 0;
   made.value = value;
   made.when = now_;

@@ -84,6 +84,8 @@ class virtual_thread {
     void (*destroy)(void*);
   };
   std::vector<object> objects;
+  /// The number and name of the fiber that ran there last, where steps are recorded.
+  std::pair<std::uint64_t, std::string> last_fiber;
 };
 
 struct failure {
@@ -183,8 +185,8 @@ extern constinit execution* current;
 void forget_runtimes() noexcept;
 /// How many stacks are in use of the default pool.
 [[nodiscard]] std::size_t stacks_in_use();
-/// The fiber that runs on the thread of this worker: its number and name.
-[[nodiscard]] std::pair<std::uint64_t, std::string> fiber_of(const void* worker);
+/// The fiber that runs on the thread of this worker, if `at` lies in its stack: its number and name.
+[[nodiscard]] std::pair<std::uint64_t, std::string> fiber_of(const void* worker, const void* at);
 
 /// The text of `describe_fibers` with functions and lines in its backtraces.
 [[nodiscard]] std::string with_lines(const std::string& state);

@@ -37,13 +37,13 @@ std::size_t stacks_in_use() {
   return default_stack_pool().stats().in_use;
 }
 
-std::pair<std::uint64_t, std::string> fiber_of(const void* worker) {
+std::pair<std::uint64_t, std::string> fiber_of(const void* worker, const void* at) {
   const auto* const w = static_cast<const pirn::detail::worker*>(worker);
   if (w == nullptr || w->queue.running() == w->queue.scheduler()) {
     return {};
   }
   const auto* const f = static_cast<const pirn::detail::fiber_control*>(w->queue.running());
-  return {f->number(), f->name()};
+  return f->runs_on().contains(at) ? std::pair(f->number(), std::string(f->name())) : std::pair<std::uint64_t, std::string>();
 }
 
 }  // namespace pirn::inline PIRN_ABI::sim::detail
