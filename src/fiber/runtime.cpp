@@ -16,8 +16,7 @@ runtime_options completed(runtime_options options) {
   if (options.workers == 0) {
     options.workers = platform::available_cpus();
   }
-  if (const unsigned cpus = platform::available_cpus();
-      platform::exploring || cpus == 1 || cpus < options.workers) {
+  if (const unsigned cpus = platform::available_cpus(); platform::exploring || cpus == 1 || cpus < options.workers) {
     options.idle_spin = {};  // whoever is waited for may need this very CPU
   }
   if (!options.make_engine) {

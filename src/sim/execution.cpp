@@ -33,8 +33,9 @@ bool excluded(access a, access b) noexcept { return a == access::read && b == ac
 }  // namespace
 
 const char* to_string(step_kind kind) noexcept {
-  static constexpr const char* names[] = {"load",  "store", "change", "lock", "try to lock", "unlock", "fence",       "read",
-                                          "write", "wait",  "wake",   "start", "end",        "join",   "time passes", "fault"};
+  static constexpr const char* names[] = {"load",  "store", "change",      "lock", "try to lock", "unlock",
+                                          "fence", "read",  "write",       "wait", "wake",        "start",
+                                          "end",   "join",  "time passes", "fault"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -87,8 +88,10 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   held_.clear();
   forget_runtimes();
   if (found_.what == outcome::passed && stacks_in_use() != stacks_before) {
-    found_ = {outcome::leak,
-              std::to_string(static_cast<long>(stacks_in_use() - stacks_before)) + " stacks more are in use than before", {}};
+    found_ = {
+        outcome::leak,
+        std::to_string(static_cast<long>(stacks_in_use() - stacks_before)) + " stacks more are in use than before",
+        {}};
   }
   by.ended(steps_);
 }
@@ -594,7 +597,9 @@ void execution::note(step_kind kind, const location* of, std::uint64_t value) {
 
 std::string execution::name_of(unsigned thread) const {
   const std::string name = threads_[thread]->name;
-  return thread == 0 ? name : name.starts_with("pirn-") ? "worker " + name.substr(5) : name + " " + std::to_string(thread);
+  return thread == 0                 ? name
+         : name.starts_with("pirn-") ? "worker " + name.substr(5)
+                                     : name + " " + std::to_string(thread);
 }
 
 std::string execution::state() const {

@@ -1,4 +1,5 @@
-// One run of a program under one schedule: virtual threads, which are contexts that take turns on the calling OS thread.
+// One run of a program under one schedule: virtual threads, which are contexts that take turns on the calling OS
+// thread.
 #pragma once
 
 #include <csignal>

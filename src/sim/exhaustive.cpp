@@ -34,9 +34,10 @@ unsigned exhaustive_schedule::pick_thread(thread_set enabled, unsigned running) 
   }
   node& at = trail_[depth_++];
   if (at.enabled != enabled || at.running != running) {
-    const std::string text = "at choice " + std::to_string(depth_ - 1) +
-                             " the program did something else than in an earlier execution with the same choices; it must "
-                             "depend on nothing but them: no clock, address, random number or state that stays";
+    const std::string text =
+        "at choice " + std::to_string(depth_ - 1) +
+        " the program did something else than in an earlier execution with the same choices; it must "
+        "depend on nothing but them: no clock, address, random number or state that stays";
     platform::checked::fail("nondeterministic", text.c_str());
   }
   if (preempts(at, at.chosen)) {

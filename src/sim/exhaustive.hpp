@@ -30,9 +30,9 @@ class exhaustive_schedule final : public schedule {
     thread_set asleep = 0;   ///< who need not, whatever comes
     unsigned running = no_thread;
     unsigned chosen = 0;
-    unsigned count = 0;            ///< of values
+    unsigned count = 0;             ///< of values
     std::uint32_t preemptions = 0;  ///< before this choice
-    std::uint32_t block = 0;         ///< where the thread that ran until here had begun to
+    std::uint32_t block = 0;        ///< where the thread that ran until here had begun to
 
     [[nodiscard]] unsigned ran() const noexcept { return enabled != 0 ? chosen : running; }
   };

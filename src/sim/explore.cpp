@@ -102,7 +102,8 @@ class exploration {
     if (found_.what != outcome::passed && found_.what != outcome::nondeterministic) {
       shorten(failing);
     } else if (how_.how == strategy::pct && found_.what == outcome::passed) {
-      const double chance = 1 / (found_.threads * std::pow(static_cast<double>(std::max<std::uint64_t>(longest, 1)), how_.depth - 1));
+      const double chance =
+          1 / (found_.threads * std::pow(static_cast<double>(std::max<std::uint64_t>(longest, 1)), how_.depth - 1));
       found_.missed = std::pow(1 - chance, static_cast<double>(found_.executions));
     }
     return finish();
@@ -198,8 +199,8 @@ class exploration {
 }  // namespace
 
 const char* to_string(outcome what) noexcept {
-  static constexpr const char* names[] = {"passed",   "assertion", "exception", "aborted",         "deadlock",
-                                          "no end",   "data race", "leak",      "nondeterministic"};
+  static constexpr const char* names[] = {"passed", "assertion", "exception", "aborted",         "deadlock",
+                                          "no end", "data race", "leak",      "nondeterministic"};
   return names[static_cast<std::size_t>(what)];
 }
 
@@ -237,9 +238,7 @@ one_schedule::~one_schedule() {
   }
 }
 
-std::chrono::nanoseconds elapsed() noexcept {
-  return platform::now() - platform::time_point(std::chrono::hours(1));
-}
+std::chrono::nanoseconds elapsed() noexcept { return platform::now() - platform::time_point(std::chrono::hours(1)); }
 
 std::string result::text() const {
   std::string text = std::string(to_string(what));
@@ -256,17 +255,19 @@ std::string result::text() const {
     text += complete ? ", everything was tried\n" : "\n";
   }
   char line[200];
-  static_cast<void>(std::snprintf(line, sizeof line,
-                                  "%llu executions (%llu redundant), %llu steps, %.3f s: %.0f executions and %.2f million "
-                                  "steps a second\n",
-                                  static_cast<unsigned long long>(executions), static_cast<unsigned long long>(redundant),
-                                  static_cast<unsigned long long>(steps), seconds,
-                                  seconds > 0 ? static_cast<double>(executions) / seconds : 0,
-                                  seconds > 0 ? static_cast<double>(steps) / seconds / 1e6 : 0));
+  static_cast<void>(std::snprintf(
+      line, sizeof line,
+      "%llu executions (%llu redundant), %llu steps, %.3f s: %.0f executions and %.2f million "
+      "steps a second\n",
+      static_cast<unsigned long long>(executions), static_cast<unsigned long long>(redundant),
+      static_cast<unsigned long long>(steps), seconds, seconds > 0 ? static_cast<double>(executions) / seconds : 0,
+      seconds > 0 ? static_cast<double>(steps) / seconds / 1e6 : 0));
   text += line;
   if (missed < 1) {
-    static_cast<void>(std::snprintf(line, sizeof line, "a bug of the depth looked for was missed with a probability of at "
-                                                       "most %.3g\n", missed));
+    static_cast<void>(std::snprintf(line, sizeof line,
+                                    "a bug of the depth looked for was missed with a probability of at "
+                                    "most %.3g\n",
+                                    missed));
     text += line;
   }
   return text;

@@ -43,7 +43,8 @@ std::pair<std::uint64_t, std::string> fiber_of(const void* worker, const void* a
     return {};
   }
   const auto* const f = static_cast<const pirn::detail::fiber_control*>(w->queue.running());
-  return f->runs_on().contains(at) ? std::pair(f->number(), std::string(f->name())) : std::pair<std::uint64_t, std::string>();
+  return f->runs_on().contains(at) ? std::pair(f->number(), std::string(f->name()))
+                                   : std::pair<std::uint64_t, std::string>();
 }
 
 }  // namespace pirn::inline PIRN_ABI::sim::detail

@@ -19,8 +19,7 @@ bool acquires(std::memory_order order) noexcept {
   return order != std::memory_order_relaxed && order != std::memory_order_release;
 }
 bool releases(std::memory_order order) noexcept {
-  return order == std::memory_order_release || order == std::memory_order_acq_rel ||
-         order == std::memory_order_seq_cst;
+  return order == std::memory_order_release || order == std::memory_order_acq_rel || order == std::memory_order_seq_cst;
 }
 
 }  // namespace
@@ -173,8 +172,7 @@ void memory::fence(thread_clocks& clocks, std::memory_order order) noexcept {
   }
 }
 
-unsigned memory::visible(location& of, unsigned thread, const thread_clocks& clocks,
-                         std::memory_order order) noexcept {
+unsigned memory::visible(location& of, unsigned thread, const thread_clocks& clocks, std::memory_order order) noexcept {
   if (of.history.empty()) {
     return 0;
   }

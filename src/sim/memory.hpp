@@ -1,8 +1,8 @@
 // What an execution remembers of the words that its threads share.
 //
 // Two orders are kept apart. The order of steps joins whatever touched one word, one of them writing, and tells which
-// steps could have come the other way round: the reduction asks for it. Happens-before is C++'s, by what acquire sees of
-// release, and tells data races and which values a load may see.
+// steps could have come the other way round: the reduction asks for it. Happens-before is C++'s, by what acquire sees
+// of release, and tells data races and which values a load may see.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace pirn::inline PIRN_ABI::sim::detail {
 
 /// What a step does to a word, as far as others are concerned.
 enum class access : std::uint8_t {
-  none,      ///< no word
+  none,  ///< no word
   read,
   write,     ///< also reads and then writes
   lock,      ///< can happen only while the word is not locked
@@ -27,9 +27,9 @@ enum class access : std::uint8_t {
 /// The clocks of one thread.
 struct thread_clocks {
   vector_clock order;
-  vector_clock seen;             ///< happens-before
-  vector_clock to_acquire;       ///< what an acquire fence would add
-  vector_clock released;         ///< what a relaxed store hands on since the last release fence
+  vector_clock seen;              ///< happens-before
+  vector_clock to_acquire;        ///< what an acquire fence would add
+  vector_clock released;          ///< what a relaxed store hands on since the last release fence
   std::uint32_t last_choice = 0;  ///< the choice at which its present step was decided; no_choice if there was none
 };
 
@@ -94,11 +94,12 @@ class memory {
   void fence(thread_clocks& clocks, std::memory_order order) noexcept;
 
   // With stale reads.
-  /// How many values a load may see; 0 if nothing is known of the word. Each old one twice at most, since a store becomes
-  /// visible in finite time: else there would be no end of executions in which somebody waits for one.
+  /// How many values a load may see; 0 if nothing is known of the word. Each old one twice at most, since a store
+  /// becomes visible in finite time: else there would be no end of executions in which somebody waits for one.
   unsigned visible(location& of, unsigned thread, const thread_clocks& clocks, std::memory_order order) noexcept;
   /// The one that is so many older than the newest.
-  std::uint64_t see(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order, unsigned age) noexcept;
+  std::uint64_t see(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order,
+                    unsigned age) noexcept;
   void remember(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order, std::uint64_t value,
                 bool modify) noexcept;
 

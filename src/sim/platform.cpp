@@ -105,7 +105,8 @@ std::uint64_t random_seed() noexcept { return 1; }
 
 std::error_code thread::start(void (*entry)(void*), void* argument, const char* name) noexcept {
   if (!checked::watching) {
-    return std::make_error_code(std::errc::operation_not_permitted);  // pirn::sim runs nothing outside of an exploration
+    return std::make_error_code(
+        std::errc::operation_not_permitted);  // pirn::sim runs nothing outside of an exploration
   }
   const unsigned index = here().start(entry, argument, name);
   if (index == sim::detail::no_thread) {

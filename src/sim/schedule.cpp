@@ -41,7 +41,9 @@ class pct_schedule final : public schedule {
  public:
   pct_schedule(std::uint64_t seed, unsigned depth) noexcept : numbers_(seed), depth_(depth) {}
 
-  void ended(std::uint64_t steps) noexcept override { longest_ = std::max({longest_, steps, std::uint64_t{choices()}}); }
+  void ended(std::uint64_t steps) noexcept override {
+    longest_ = std::max({longest_, steps, std::uint64_t{choices()}});
+  }
   void yielded(unsigned thread) noexcept override { priorities_[thread] = lowest_--; }
 
  protected:
@@ -134,7 +136,8 @@ bool from_seed(std::string_view seed, deviations& path) {
   };
   while (at != end) {
     deviation& each = path.emplace_back();
-    if (!number('-', each.at) || !number('.', each.chosen) || (path.size() > 1 && each.at <= path[path.size() - 2].at)) {
+    if (!number('-', each.at) || !number('.', each.chosen) ||
+        (path.size() > 1 && each.at <= path[path.size() - 2].at)) {
       return false;
     }
   }

@@ -16,8 +16,8 @@ namespace pirn::inline PIRN_ABI::sim::detail {
 
 namespace {
 
-/// The names that a mangled one is made of, up to the first template argument: for what the runtime of an older compiler
-/// cannot read.
+/// The names that a mangled one is made of, up to the first template argument: for what the runtime of an older
+/// compiler cannot read.
 std::string names_in(const char* mangled) {
   std::string text;
   const char* at = mangled + std::strspn(mangled, "_ZNK");
@@ -93,17 +93,17 @@ frame frame_of(const std::string& function, const std::string& line) {
   const std::string full = readable(function.c_str());
   // Without all debug information an inlined function has a short name only; its file tells whose it is.
   const bool header = line.find("/include/pirn/") != std::string::npos;
-  made.ours = header || (full.find("pirn::" PIRN_ABI_NAME) != std::string::npos &&
-                         (full.starts_with("pirn::") ||
-                          full.substr(0, full.find('(')).find(" pirn::") != std::string::npos));
+  made.ours =
+      header || (full.find("pirn::" PIRN_ABI_NAME) != std::string::npos &&
+                 (full.starts_with("pirn::") || full.substr(0, full.find('(')).find(" pirn::") != std::string::npos));
   made.library = full.starts_with("std::") || full.starts_with("__") || full.starts_with("_Unwind") ||
                  line.find("/include/c++/") != std::string::npos || full.starts_with("decltype") ||
                  full.substr(0, full.find('(')).find(" std::") != std::string::npos;
   made.function = shortened(full);
-  made.inside = made.function.starts_with("pirn::platform::") || made.function.starts_with("pirn::sim::var") ||
-                made.function.starts_with("pirn::sim::detail::") || made.function.starts_with("pirn::arch::") ||
-                (header && (line.find("/pirn/detail/") != std::string::npos ||
-                            line.find("/pirn/sim/") != std::string::npos));
+  made.inside =
+      made.function.starts_with("pirn::platform::") || made.function.starts_with("pirn::sim::var") ||
+      made.function.starts_with("pirn::sim::detail::") || made.function.starts_with("pirn::arch::") ||
+      (header && (line.find("/pirn/detail/") != std::string::npos || line.find("/pirn/sim/") != std::string::npos));
   const std::size_t slash = line.rfind('/');
   made.line = slash == std::string::npos ? line : line.substr(slash + 1);
   if (made.line.starts_with("??")) {
@@ -169,7 +169,9 @@ symbols::symbols(std::vector<std::uintptr_t> addresses) {
     for (std::size_t begin = 0; begin < places.size(); begin += 500) {
       const std::size_t end = std::min(begin + 500, places.size());
       const bool llvm = tool.starts_with("llvm");
-      std::string command = tool + (llvm ? " --inlines --functions=linkage --demangle --output-style=GNU -e '" : " -i -f -a -e '") + file + "'";
+      std::string command =
+          tool + (llvm ? " --inlines --functions=linkage --demangle --output-style=GNU -e '" : " -i -f -a -e '") +
+          file + "'";
       if (llvm) {
         command += " --print-address";
       }

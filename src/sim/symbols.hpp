@@ -12,9 +12,9 @@ namespace pirn::inline PIRN_ABI::sim::detail {
 
 struct frame {
   std::string function;
-  std::string line;  ///< file:line, empty where no symbolizer is installed or the code has no debug information
-  bool ours = false;    ///< pirn's
-  bool inside = false;  ///< and of the exploration itself, or below what a user would know
+  std::string line;      ///< file:line, empty where no symbolizer is installed or the code has no debug information
+  bool ours = false;     ///< pirn's
+  bool inside = false;   ///< and of the exploration itself, or below what a user would know
   bool library = false;  ///< of the C++ library or the C library
 };
 

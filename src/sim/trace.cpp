@@ -14,7 +14,7 @@ namespace {
 
 /// Where a step was asked for.
 struct place {
-  std::string where;      ///< function and line of the innermost frame that is neither pirn's nor the standard library's
+  std::string where;  ///< function and line of the innermost frame that is neither pirn's nor the standard library's
   std::string operation;  ///< what that called of pirn
 };
 
@@ -75,8 +75,8 @@ std::string what_it_does(const recorded_step& step, const place& at) {
 
 std::string time_text(platform::time_point when, platform::time_point first) {
   char text[32];
-  static_cast<void>(std::snprintf(text, sizeof text, "%.3f ms",
-                                  std::chrono::duration<double, std::milli>(when - first).count()));
+  static_cast<void>(
+      std::snprintf(text, sizeof text, "%.3f ms", std::chrono::duration<double, std::milli>(when - first).count()));
   return text;
 }
 
@@ -129,6 +129,7 @@ std::string trace_text(const std::vector<recorded_step>& steps) {
 
   std::string text;
   std::string last;
+  place before;
   unsigned operations = 0;
   std::map<std::uint64_t, std::size_t> fibers;
   const auto end_line = [&] {
@@ -145,7 +146,12 @@ std::string trace_text(const std::vector<recorded_step>& steps) {
     if (each.kind == step_kind::time_passes) {
       line = "  time passes, to " + time_text(each.when, platform::time_point(std::chrono::hours(1)));
     } else {
-      line = "  " + who_does(each, fibers) + ": " + what_it_does(each, place_of(each, known));
+      place at = place_of(each, known);
+      if (at.operation.empty() && at.where == before.where) {
+        at.operation = before.operation;  // the compiler has left no trace of it in this part
+      }
+      line = "  " + who_does(each, fibers) + ": " + what_it_does(each, at);
+      before = std::move(at);
     }
     if (line == last) {
       ++operations;

@@ -297,8 +297,8 @@ TEST(reduction, leaves_no_outcome_out) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     const int threads = seed % 2 == 0 ? 2 : 3;
     const int operations = threads == 2 ? 3 : 1;
-    const auto everything = outcomes<platform::spinlock>(
-        seed, threads, operations, {.preemptions = sim::no_bound, .reduce = false}, without);
+    const auto everything = outcomes<platform::spinlock>(seed, threads, operations,
+                                                         {.preemptions = sim::no_bound, .reduce = false}, without);
     EXPECT_EQ(outcomes<platform::spinlock>(seed, threads, operations, {.preemptions = sim::no_bound}, with), everything)
         << "seed " << seed;
   }

@@ -18,8 +18,7 @@ inline void run_fibers(unsigned workers, const std::vector<std::function<void()>
   pirn::runtime runtime{{.workers = workers}};
   std::vector<pirn::fiber> fibers;
   for (std::size_t i = 0; i < bodies.size(); ++i) {
-    fibers.push_back(
-        runtime.spawn(bodies[i], {.worker = static_cast<int>(i % workers), .migratable = migratable}));
+    fibers.push_back(runtime.spawn(bodies[i], {.worker = static_cast<int>(i % workers), .migratable = migratable}));
   }
   apart.reset();
   for (auto& each : fibers) {
@@ -33,7 +32,8 @@ inline void expect_passes(const std::function<void()>& program, pirn::sim::optio
   how.budget = std::chrono::minutes(2);
   const pirn::sim::result found = pirn::sim::explore(program, how);
   EXPECT_TRUE(found) << found.text();
-  EXPECT_TRUE(how.how != pirn::sim::strategy::exhaustive || found.complete || !found) << "out of time: " << found.text();
+  EXPECT_TRUE(how.how != pirn::sim::strategy::exhaustive || found.complete || !found)
+      << "out of time: " << found.text();
   std::printf("  %llu executions, %.1f million steps, %.2f s\n", static_cast<unsigned long long>(found.executions),
               static_cast<double>(found.steps) / 1e6, found.seconds);
 }

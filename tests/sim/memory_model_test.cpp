@@ -33,7 +33,8 @@ outcomes all_of(bool stale, Bodies... bodies) {
         std::string saw[sizeof...(Bodies)];
         std::size_t next = 0;
         {
-          const sim::thread threads[] = {sim::thread([&x, &y, &bodies, place = &saw[next++]] { bodies(x, y, *place); })...};
+          const sim::thread threads[] = {
+              sim::thread([&x, &y, &bodies, place = &saw[next++]] { bodies(x, y, *place); })...};
         }
         std::string end;
         for (const std::string& each : saw) {

@@ -30,7 +30,8 @@ extern constinit bool watching asm("pirn_sim_watching_" PIRN_ABI_NAME);
 /// Before a store of `value` to `size` bytes.
 void store(const void* at, std::size_t size, std::uint64_t value, std::memory_order order) noexcept;
 void read_modify_write(const void* at) noexcept;
-void read_modify_write_done(const void* at, std::uint64_t before, std::uint64_t after, std::memory_order order) noexcept;
+void read_modify_write_done(const void* at, std::uint64_t before, std::uint64_t after,
+                            std::memory_order order) noexcept;
 void compare_failed(const void* at, std::uint64_t found, std::memory_order order) noexcept;
 /// A new object begins its life there.
 void construct(const void* at, std::uint64_t value) noexcept;
@@ -114,20 +115,25 @@ class operations {
   }
   template <class D>
   T fetch_add(D by, std::memory_order order = std::memory_order_seq_cst) const noexcept {
-    return modify(order, [&](auto&& raw) { return raw.fetch_add(by, order); }, [&](T t) { return static_cast<T>(t + by); });
+    return modify(
+        order, [&](auto&& raw) { return raw.fetch_add(by, order); }, [&](T t) { return static_cast<T>(t + by); });
   }
   template <class D>
   T fetch_sub(D by, std::memory_order order = std::memory_order_seq_cst) const noexcept {
-    return modify(order, [&](auto&& raw) { return raw.fetch_sub(by, order); }, [&](T t) { return static_cast<T>(t - by); });
+    return modify(
+        order, [&](auto&& raw) { return raw.fetch_sub(by, order); }, [&](T t) { return static_cast<T>(t - by); });
   }
   T fetch_and(T with, std::memory_order order = std::memory_order_seq_cst) const noexcept {
-    return modify(order, [&](auto&& raw) { return raw.fetch_and(with, order); }, [&](T t) { return static_cast<T>(t & with); });
+    return modify(
+        order, [&](auto&& raw) { return raw.fetch_and(with, order); }, [&](T t) { return static_cast<T>(t & with); });
   }
   T fetch_or(T with, std::memory_order order = std::memory_order_seq_cst) const noexcept {
-    return modify(order, [&](auto&& raw) { return raw.fetch_or(with, order); }, [&](T t) { return static_cast<T>(t | with); });
+    return modify(
+        order, [&](auto&& raw) { return raw.fetch_or(with, order); }, [&](T t) { return static_cast<T>(t | with); });
   }
   T fetch_xor(T with, std::memory_order order = std::memory_order_seq_cst) const noexcept {
-    return modify(order, [&](auto&& raw) { return raw.fetch_xor(with, order); }, [&](T t) { return static_cast<T>(t ^ with); });
+    return modify(
+        order, [&](auto&& raw) { return raw.fetch_xor(with, order); }, [&](T t) { return static_cast<T>(t ^ with); });
   }
   // NOLINTNEXTLINE(google-explicit-constructor): as std::atomic's
   operator T() const noexcept { return load(); }

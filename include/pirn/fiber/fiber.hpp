@@ -360,7 +360,7 @@ PIRN_NOINLINE fiber_control* launch_refilled(worker* here, F&& body, const Kind&
 template <class F, class Kind = by_itself>
 PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, const Kind& kind = {}) {
   return here->ready_to_spawn() && !platform::spawn_may_fail() ? launch_at_hand(here, std::forward<F>(body), kind)
-                                : launch_refilled(here, std::forward<F>(body), kind);
+                                                               : launch_refilled(here, std::forward<F>(body), kind);
 }
 
 }  // namespace detail

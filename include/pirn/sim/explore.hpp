@@ -1,8 +1,8 @@
 // Runs a concurrent program again and again, each time under another schedule, until it fails or there is no other.
 //
-// In a program that is linked with pirn::sim (instead of pirn::pirn), all of pirn runs on one OS thread: its workers are
-// contexts, every atomic operation of its sources is a point where another worker may go on, and its clock is a number.
-// After tokio's loom, relacy and CHESS; see docs/testing.md.
+// In a program that is linked with pirn::sim (instead of pirn::pirn), all of pirn runs on one OS thread: its workers
+// are contexts, every atomic operation of its sources is a point where another worker may go on, and its clock is a
+// number. After tokio's loom, relacy and CHESS; see docs/testing.md.
 #pragma once
 
 #if !defined(PIRN_SIM)
@@ -49,7 +49,8 @@ struct options {
   std::uint64_t seed = 1;
   /// `pct`: how many events must happen in one order for the bug that is looked for.
   unsigned depth = 3;
-  /// Loads may see older values where C++'s memory model lets them. Otherwise all operations are sequentially consistent.
+  /// Loads may see older values where C++'s memory model lets them. Otherwise all operations are sequentially
+  /// consistent.
   bool stale_reads = false;
   /// The most executions; 0 for as many as there are (`exhaustive`) or 10,000 (`random`, `pct`).
   std::uint64_t executions = 0;
@@ -98,8 +99,8 @@ struct result {
   double seconds = 0;           ///< on the real clock
   bool complete = false;        ///< `exhaustive`: everything was tried
   unsigned threads = 0;         ///< the most at a time: workers, and what else has a thread
-  /// `pct`: a bug of the depth asked for, in a program of so many threads and steps, has stayed unseen with no more than
-  /// this probability.
+  /// `pct`: a bug of the depth asked for, in a program of so many threads and steps, has stayed unseen with no more
+  /// than this probability.
   double missed = 1;
 
   explicit operator bool() const noexcept { return what == outcome::passed; }
