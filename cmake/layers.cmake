@@ -83,14 +83,17 @@ foreach(layer IN LISTS PIRN_LAYERS)
   endif()
 endforeach()
 add_custom_target(pirn_libraries DEPENDS ${PIRN_LIBRARY_TARGETS})
-string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
-file(
-  GENERATE
-  OUTPUT "${PROJECT_BINARY_DIR}/run.ninja"
-  CONTENT
-    "cxx = ${CMAKE_CXX_COMPILER}
-flags = -std=c++23 ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build_type}} $<JOIN:$<TARGET_PROPERTY:pirn_pirn,INTERFACE_COMPILE_OPTIONS>, > -I${PROJECT_SOURCE_DIR}/include
-defines = $<$<BOOL:$<TARGET_PROPERTY:pirn_pirn,INTERFACE_COMPILE_DEFINITIONS>>:-D$<JOIN:$<TARGET_PROPERTY:pirn_pirn,INTERFACE_COMPILE_DEFINITIONS>, -D>>
+function(pirn_run_flags name target libraries)
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
+  file(
+    GENERATE
+    OUTPUT "${PROJECT_BINARY_DIR}/${name}.ninja"
+    CONTENT
+      "cxx = ${CMAKE_CXX_COMPILER}
+flags = -std=c++23 ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build_type}} $<JOIN:$<TARGET_PROPERTY:${target},INTERFACE_COMPILE_OPTIONS>, > -I${PROJECT_SOURCE_DIR}/include
+defines = $<$<BOOL:$<TARGET_PROPERTY:${target},INTERFACE_COMPILE_DEFINITIONS>>:-D$<JOIN:$<TARGET_PROPERTY:${target},INTERFACE_COMPILE_DEFINITIONS>, -D>>
 libraries = $<JOIN:${libraries}, >
 links = ${CMAKE_EXE_LINKER_FLAGS} -pthread
 ")
+endfunction()
+pirn_run_flags(run pirn_pirn "${libraries}")

@@ -28,6 +28,7 @@ if(PIRN_KEEP_FP_WORDS)
 endif()
 target_precompile_headers(pirn_sim PRIVATE <algorithm> <cstdio> <cstdlib> <optional> <string> <system_error> <vector>
                           "${PROJECT_SOURCE_DIR}/src/fiber/runtime_state.hpp" <pirn/fiber/scope.hpp>)
+pirn_run_flags(run_sim pirn_sim $<TARGET_FILE:pirn_sim>)
 
 if(PIRN_EXAMPLES)
   file(GLOB examples CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/examples/sim/*.cpp")

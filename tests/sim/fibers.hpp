@@ -5,6 +5,8 @@
 #include <pirn/fiber/runtime.hpp>
 #include <pirn/sim/explore.hpp>
 
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -27,15 +29,39 @@ inline void run_fibers(unsigned workers, const std::vector<std::function<void()>
   apart.emplace();
 }
 
-/// Explores and fails the test with the whole report unless nothing was found. Prints what it took.
-inline void expect_passes(const std::function<void()>& program, pirn::sim::options how = {}) {
-  how.budget = std::chrono::minutes(2);
+/// Fails the test with the whole report unless nothing is found. Prints what it took.
+inline pirn::sim::result explore_and_print(const std::function<void()>& program, const pirn::sim::options& how) {
   const pirn::sim::result found = pirn::sim::explore(program, how);
   EXPECT_TRUE(found) << found.text();
-  EXPECT_TRUE(how.how != pirn::sim::strategy::exhaustive || found.complete || !found)
-      << "out of time: " << found.text();
   std::printf("  %llu executions, %.1f million steps, %.2f s\n", static_cast<unsigned long long>(found.executions),
               static_cast<double>(found.steps) / 1e6, found.seconds);
+  return found;
+}
+
+/// Explores the whole program as `how` says. With PIRN_SIM_SOAK, for so many seconds, also what takes too long for every
+/// day: one preemption more, the memory model, and a million schedules of either random kind.
+inline void expect_passes(const std::function<void()>& program, pirn::sim::options how = {}) {
+  using pirn::sim::strategy;
+  how.budget = std::chrono::minutes(2);
+  const pirn::sim::result found = explore_and_print(program, how);
+  EXPECT_TRUE(how.how != strategy::exhaustive || found.complete || !found) << "out of time: " << found.text();
+  if (const char* const seconds = std::getenv("PIRN_SIM_SOAK"); seconds != nullptr && found) {
+    how.budget = std::chrono::milliseconds(1000L * std::atol(seconds) / 4);
+    how.stale_reads = true;
+    how.executions = 0;
+    how.preemptions = 3;
+    how.how = strategy::exhaustive;
+    explore_and_print(program, how);
+    how.executions = 1'000'000;
+    for (const strategy each : {strategy::random, strategy::pct}) {
+      how.how = each;
+      explore_and_print(program, how);
+    }
+    how.stale_reads = false;
+    how.executions = 0;
+    how.how = strategy::exhaustive;
+    explore_and_print(program, how);
+  }
 }
 
 }  // namespace pirn_test
