@@ -53,6 +53,7 @@ WORKLOADS = {
     "skynet": "one leaf of a tree of a million, ten children to a node, that return their numbers",
     "nqueens": "one queen placed in the search for all solutions on a board",
     "matmul": "one multiplication and addition in the recursive product of two matrices",
+    "explore": "scheduling points and whole executions that an exploration of two fibers at a mutex makes in a second",
     "aco": "libaco's benchmark: many coroutines on one stack created, resumed and destroyed, and the peak of memory",
     "memory": "bytes of memory per suspended unit, a million and ten million at once",
     "clock": "the clock frequency, and an empty loop that clobbers what a switch clobbers",
