@@ -22,6 +22,7 @@ constexpr std::size_t thread_stack = std::size_t{512} << 10;
 constexpr platform::time_point beginning{std::chrono::hours(1)};
 // After so many steps that change nothing whoever still spins waits for time to pass.
 constexpr unsigned most_futile_steps = 2000;
+constexpr std::uint64_t steps_between_fairness = 64;
 
 guarded_pool& stacks_of_threads() {
   static auto* const pool = new guarded_pool({.name = "threads of pirn::sim"});
@@ -221,12 +222,15 @@ void execution::decide() {
       next = static_cast<unsigned>(std::countr_zero(enabled));
     } else if (held_schedules_ != 0) {
       next = default_thread(enabled, running_->index);
+    } else if (steps_ % steps_between_fairness == 0 && overdue(enabled) != no_thread) {
+      next = overdue(enabled);
     } else {
       choice = schedule_->choices();
       next = schedule_->pick(enabled, running_->index);
     }
     virtual_thread& chosen = *threads_[next];
     chosen.clocks.last_choice = choice;
+    chosen.since = steps_;
     if (&chosen != running_) {
       switch_to(chosen);
     }
@@ -234,9 +238,19 @@ void execution::decide() {
   }
 }
 
+unsigned execution::overdue(thread_set enabled) const noexcept {
+  for (; enabled != 0; enabled &= enabled - 1) {
+    const auto each = static_cast<unsigned>(std::countr_zero(enabled));
+    if (steps_ - threads_[each]->since > how_.fairness) {
+      return each;
+    }
+  }
+  return no_thread;
+}
+
 void execution::point(access what, location* at) {
   if (++steps_ > how_.steps) [[unlikely]] {
-    fail(outcome::no_end, "no end after " + std::to_string(how_.steps) + " steps: a livelock, or somebody starves");
+    fail(outcome::no_end, "no end after " + std::to_string(how_.steps) + " steps, though everybody has had turns: a livelock, or somebody starves");
   }
   virtual_thread& self = *running_;
   self.pending = what;
@@ -279,6 +293,7 @@ void execution::take_step(location& of, access what) {
 void execution::block(const void* on, platform::time_point deadline) {
   virtual_thread& self = *running_;
   self.now = virtual_thread::state::blocked;
+  self.since = steps_;
   self.waits_on = on;
   self.deadline = deadline;
   self.timed_out = false;
@@ -290,6 +305,7 @@ void execution::block(const void* on, platform::time_point deadline) {
 
 void execution::make_ready(virtual_thread& who) {
   who.now = virtual_thread::state::ready;
+  who.since = steps_;
   who.waits_on = nullptr;
   who.deadline = platform::never;
   who.clocks.order.join(running_->clocks.order);
@@ -616,6 +632,9 @@ std::string execution::state() const {
       text += each.deadline == platform::never ? "blocked" : "blocked until a deadline";
     } else {
       text += each.pending == access::lock ? "waits for a spinlock" : "could run";
+    }
+    if (&each != running_) {
+      text += ", since " + std::to_string(steps_ - each.since) + " steps";
     }
     text += "\n";
   }

@@ -74,6 +74,7 @@ class virtual_thread {
   platform::time_point deadline = platform::never;
   bool timed_out = false;
   bool spins = false;  ///< others come first
+  std::uint64_t since = 0;  ///< the step at which it was made ready, blocked, or had its last turn
 
   thread_clocks clocks;
   // What belongs to an OS thread.
@@ -148,7 +149,7 @@ class execution {
   void block(const void* on, platform::time_point deadline);
   void make_ready(virtual_thread& who);
   void let_time_pass();
-  [[nodiscard]] thread_set ready() const noexcept;
+  [[nodiscard]] unsigned overdue(thread_set enabled) const noexcept;
   void note(step_kind kind, const location* of, std::uint64_t value);
   void note_old(location& of, const void* at, std::size_t size);
   [[noreturn]] static void begin_thread(arch::word first, arch::word second) noexcept;

@@ -95,6 +95,20 @@ TEST(explore, tells_of_every_kind_of_failure) {
   EXPECT_EQ(kind([] { new sim::thread([] {}); }), outcome::leak);
 }
 
+TEST(explore, everybody_has_turns) {
+  const auto spin = [](bool ends) {
+    return [ends] {
+      sim::atomic<int> flag(0);
+      const sim::thread setter([&] { flag.store(ends ? 1 : 2); });
+      while (flag.load() != 1) {
+      }
+    };
+  };
+  EXPECT_TRUE(sim::explore(spin(true), {.preemptions = 0, .fairness = 100}));
+  const sim::result found = sim::explore(spin(false), {.preemptions = 0, .steps = 10'000, .fairness = 100});
+  EXPECT_EQ(found.what, outcome::no_end) << found.text();
+}
+
 TEST(explore, goes_on_after_a_failure_as_if_there_had_been_none) {
   for (int i = 0; i < 3; ++i) {
     const auto stuck = [] {

@@ -56,6 +56,9 @@ struct options {
   std::uint64_t executions = 0;
   /// The most scheduling points of one execution: one that is longer does not end, as far as anybody can tell.
   std::uint64_t steps = 100'000;
+  /// A thread that can run does so at least once in so many points, whatever the strategy: what does not end then is no
+  /// fault of the schedule's.
+  std::uint64_t fairness = 5'000;
   /// The most time on the real clock. What was not tried by then is left untried, and `result::complete` is false.
   std::chrono::milliseconds budget = std::chrono::hours(24);
   /// How many CPUs pirn finds: the workers of a runtime that is not told how many.
