@@ -250,7 +250,8 @@ unsigned execution::overdue(thread_set enabled) const noexcept {
 
 void execution::point(access what, location* at) {
   if (++steps_ > how_.steps) [[unlikely]] {
-    fail(outcome::no_end, "no end after " + std::to_string(how_.steps) + " steps, though everybody has had turns: a livelock, or somebody starves");
+    fail(outcome::no_end, "no end after " + std::to_string(how_.steps) +
+                              " steps, though everybody has had turns: a livelock, or somebody starves");
   }
   virtual_thread& self = *running_;
   self.pending = what;

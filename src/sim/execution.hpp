@@ -73,7 +73,7 @@ class virtual_thread {
   const void* waits_on = nullptr;
   platform::time_point deadline = platform::never;
   bool timed_out = false;
-  bool spins = false;  ///< others come first
+  bool spins = false;       ///< others come first
   std::uint64_t since = 0;  ///< the step at which it was made ready, blocked, or had its last turn
 
   thread_clocks clocks;

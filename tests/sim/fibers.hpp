@@ -38,8 +38,8 @@ inline pirn::sim::result explore_and_print(const std::function<void()>& program,
   return found;
 }
 
-/// Explores the whole program as `how` says. With PIRN_SIM_SOAK, for so many seconds, also what takes too long for every
-/// day: one preemption more, the memory model, and a million schedules of either random kind.
+/// Explores the whole program as `how` says. With PIRN_SIM_SOAK, for so many seconds, also what takes too long for
+/// every day: one preemption more, the memory model, and a million schedules of either random kind.
 inline void expect_passes(const std::function<void()>& program, pirn::sim::options how = {}) {
   using pirn::sim::strategy;
   how.budget = std::chrono::minutes(2);
