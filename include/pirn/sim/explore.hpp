@@ -60,10 +60,10 @@ struct options {
   /// How many CPUs pirn finds: the workers of a runtime that is not told how many.
   unsigned cpus = 2;
   /// What may go wrong.
-  sim::faults faults;
+  sim::faults faults = {};
   /// Asked after each execution whether the test framework has seen a failure, for instance
   /// `[] { return ::testing::Test::HasFailure(); }`.
-  std::function<bool()> failed;
+  std::function<bool()> failed = {};
 };
 
 /// How an exploration ended.
