@@ -1,6 +1,7 @@
-// Mutual exclusion, no lost wake-up and order, of every lock, with three fibers that go for it at the same time.
+// Mutual exclusion, no lost wake-up and order, of every lock, with three fibers that go for it at the same time; and that
+// a lock whose waiter gives up, by a deadline or a stop, is as if that had never come.
 #include <pirn/sync/biased_mutex.hpp>
-#include <pirn/sync/condition_variable.hpp>
+#include <pirn/sync/latch.hpp>
 #include <pirn/sync/mutex.hpp>
 #include <pirn/sync/recursive_mutex.hpp>
 #include <pirn/sync/shared_mutex.hpp>
@@ -8,33 +9,290 @@
 #include <mutex>
 #include <shared_mutex>
 
-#include "sim/fibers.hpp"
 #include "pirn/sim/var.hpp"
+#include "sim/together.hpp"
 
 using namespace pirn;
 using pirn_test::expect_passes;
-using pirn_test::run_fibers;
+using pirn_test::run_together;
+using pirn_test::soon;
 
 namespace {
 
-template <class Mutex, class... Arguments>
-void three_go_in(Arguments... arguments) {
-  Mutex lock(arguments...);
+template <class Mutex>
+void three_go_in(Mutex& lock, unsigned threads = 0) {
   sim::var<int> entered(0);
   const auto go_in = [&] {
     const std::lock_guard guard(lock);
     entered += 1;
   };
-  run_fibers(3, {go_in, go_in, go_in});
-  sim::check(entered == 3, "each went in once");
+  const auto go_in_twice = [&] {
+    go_in();
+    go_in();
+  };
+  run_together({go_in_twice, go_in, go_in}, {.threads = threads});
+  sim::check(entered == 4, "each went in as often as it wanted");
+  sim::check(lock.try_lock(), "nobody holds it in the end");
+  lock.unlock();
 }
 
-TEST(mutex, excludes_and_loses_no_wake_up) { expect_passes([] { three_go_in<mutex>(); }); }
-TEST(mutex, excludes_where_the_next_is_not_the_oldest) {
-  expect_passes([] { three_go_in<mutex>(mutex_policy::barging); });
+/// One that only tries, beside two that wait: it goes in alone or not at all.
+template <class Mutex>
+void one_tries() {
+  Mutex lock;
+  sim::var<int> entered(0);
+  int wanted = 2;
+  const auto go_in = [&] {
+    const std::lock_guard guard(lock);
+    entered += 1;
+  };
+  run_together({go_in, go_in, [&] {
+                  if (lock.try_lock()) {
+                    entered += 1;
+                    lock.unlock();
+                    ++wanted;
+                  }
+                }});
+  sim::check(entered == wanted);
 }
-TEST(recursive_mutex, excludes) { expect_passes([] { three_go_in<recursive_mutex>(); }); }
-TEST(shared_mutex, excludes_writers) { expect_passes([] { three_go_in<shared_mutex>(); }); }
-TEST(biased_mutex, excludes) { expect_passes([] { three_go_in<biased_mutex>(); }); }
+
+/// Both of one worker, the second of which asks when the first one waits or has it: they get it in that order.
+template <class Mutex>
+void nobody_overtakes() {
+  Mutex lock;
+  sim::var<int> next(0);
+  const auto ask_as = [&](int number) {
+    return [&, number] {
+      const std::lock_guard guard(lock);
+      sim::check(next == number, "who asked first is first");
+      next += 1;
+    };
+  };
+  run_together({[&] {
+                  const std::lock_guard guard(lock);
+                },
+                [&] {
+                  fiber first = spawn(ask_as(0));
+                  fiber second = spawn(ask_as(1));
+                  first.join();
+                  second.join();
+                }});
+}
+
+/// One unlocks when the deadline of another passes; a third one waits for as long as it takes.
+template <class Mutex>
+void deadline_passes() {
+  Mutex lock;
+  sim::var<int> entered(0);
+  int wanted = 2;
+  const platform::time_point when = soon();
+  run_together({[&] {
+                  const std::lock_guard guard(lock);
+                  entered += 1;
+                  static_cast<void>(this_fiber::sleep_until(when));
+                },
+                [&] {
+                  if (const auto got = lock.lock(when)) {
+                    entered += 1;
+                    ++wanted;
+                    lock.unlock();
+                  } else {
+                    sim::check(got.error() == wait_error::timed_out);
+                    sim::check(platform::now() >= when, "not before its time");
+                  }
+                },
+                [&] {
+                  const std::lock_guard guard(lock);
+                  entered += 1;
+                }});
+  sim::check(entered == wanted);
+  sim::check(lock.try_lock(), "nobody holds it in the end");
+  lock.unlock();
+}
+
+/// One asks another to stop and unlocks; a third one waits for as long as it takes.
+template <class Mutex>
+void stop_comes() {
+  Mutex lock;
+  sim::var<int> entered(0);
+  int wanted = 2;
+  std::vector<fiber> fibers;
+  run_together({[&] {
+                  const std::lock_guard guard(lock);
+                  entered += 1;
+                  fibers[1].request_stop();
+                },
+                [&] {
+                  if (const auto got = lock.lock(platform::never)) {
+                    entered += 1;
+                    ++wanted;
+                    lock.unlock();
+                  } else {
+                    sim::check(got.error() == wait_error::stopped);
+                  }
+                },
+                [&] {
+                  const std::lock_guard guard(lock);
+                  entered += 1;
+                }},
+               {.fibers = &fibers});
+  sim::check(entered == wanted);
+  sim::check(lock.try_lock(), "nobody holds it in the end");
+  lock.unlock();
+}
+
+TEST(mutex, excludes_and_loses_no_wake_up) {
+  expect_passes([] {
+    mutex lock;
+    three_go_in(lock);
+  });
+}
+TEST(mutex, excludes_where_the_next_is_not_the_oldest) {
+  expect_passes([] {
+    mutex lock(mutex_policy::barging);
+    three_go_in(lock);
+  });
+}
+TEST(mutex, excludes_plain_threads) {
+  expect_passes([] {
+    mutex lock;
+    three_go_in(lock, 2);
+  });
+}
+TEST(mutex, shows_what_was_done_by_the_owners_before) {
+  expect_passes(
+      [] {
+        mutex lock;
+        three_go_in(lock);
+      },
+      {.how = sim::strategy::random, .stale_reads = true, .executions = 5000});
+}
+TEST(mutex, is_tried) { expect_passes([] { one_tries<mutex>(); }); }
+TEST(mutex, hands_over_in_order) { expect_passes([] { nobody_overtakes<mutex>(); }); }
+TEST(mutex, is_unlocked_as_a_deadline_passes) { expect_passes([] { deadline_passes<mutex>(); }); }
+TEST(mutex, is_unlocked_as_a_stop_comes) { expect_passes([] { stop_comes<mutex>(); }); }
+
+TEST(recursive_mutex, excludes) {
+  expect_passes([] {
+    recursive_mutex lock;
+    sim::var<int> entered(0);
+    const auto go_in = [&] {
+      const std::lock_guard once(lock);
+      const std::lock_guard twice(lock);
+      entered += 1;
+    };
+    run_together({go_in, go_in, go_in});
+    sim::check(entered == 3);
+  });
+}
+TEST(recursive_mutex, is_unlocked_as_a_deadline_passes) { expect_passes([] { deadline_passes<recursive_mutex>(); }); }
+
+TEST(biased_mutex, excludes) {
+  expect_passes([] {
+    biased_mutex lock;
+    three_go_in(lock);
+  });
+}
+TEST(biased_mutex, excludes_where_loads_are_old) {
+  expect_passes(
+      [] {
+        biased_mutex lock;
+        three_go_in(lock);
+      },
+      {.how = sim::strategy::random, .stale_reads = true, .executions = 5000});
+}
+TEST(biased_mutex, is_tried) { expect_passes([] { one_tries<biased_mutex>(); }); }
+TEST(biased_mutex, is_unlocked_as_a_deadline_passes) { expect_passes([] { deadline_passes<biased_mutex>(); }); }
+TEST(biased_mutex, is_unlocked_as_a_stop_comes) { expect_passes([] { stop_comes<biased_mutex>(); }); }
+
+TEST(shared_mutex, excludes_writers) {
+  expect_passes([] {
+    shared_mutex lock;
+    three_go_in(lock);
+  });
+}
+TEST(shared_mutex, excludes_readers_while_it_is_written) {
+  expect_passes([] {
+    shared_mutex lock;
+    sim::var<int> value(0);
+    const auto read = [&] {
+      const std::shared_lock guard(lock);
+      return value.get();
+    };
+    const auto write = [&] {
+      const std::lock_guard guard(lock);
+      value += 1;
+    };
+    run_together({write,
+                  [&] {
+                    const int before = read();
+                    sim::check(read() >= before);
+                  },
+                  [&] {
+                    write();
+                    sim::check(read() >= 1);
+                  }});
+    sim::check(read() == 2);
+  });
+}
+TEST(shared_mutex, lets_readers_in_together) {
+  expect_passes([] {
+    shared_mutex lock;
+    latch met(2);
+    const auto read = [&] {
+      const std::shared_lock guard(lock);
+      static_cast<void>(met.arrive_and_wait());  // for ever, if only one of them is let in
+    };
+    run_together({[&] { lock.unlock(); }, read, read}, {.before = [&] { lock.lock(); }});
+    sim::check(lock.try_lock());
+    lock.unlock();
+  });
+}
+TEST(shared_mutex, lets_no_reader_pass_a_writer) {
+  expect_passes([] {
+    shared_mutex lock;
+    sim::var<bool> written(false);
+    run_together({[&] { lock.unlock_shared(); },
+                  [&] {
+                    fiber writer = spawn([&] {
+                      const std::lock_guard guard(lock);
+                      written = true;
+                    });
+                    fiber reader = spawn([&] {
+                      const std::shared_lock guard(lock);
+                      sim::check(written, "the writer had waited for longer");
+                    });
+                    writer.join();
+                    reader.join();
+                  }},
+                 {.before = [&] { lock.lock_shared(); }});
+  });
+}
+TEST(shared_mutex, lets_readers_in_when_a_writer_gives_up) {
+  expect_passes([] {
+    shared_mutex lock;
+    latch met(2);
+    const platform::time_point when = soon();
+    run_together({[&] {
+                    static_cast<void>(met.arrive_and_wait());
+                    lock.unlock_shared();
+                  },
+                  [&] {
+                    if (lock.lock(when)) {
+                      sim::check(met.try_wait(), "the readers were both in before");
+                      lock.unlock();
+                    }
+                  },
+                  [&] {
+                    const std::shared_lock guard(lock);
+                    static_cast<void>(met.arrive_and_wait());
+                  }},
+                 {.before = [&] { lock.lock_shared(); }});
+    sim::check(lock.try_lock());
+    lock.unlock();
+  });
+}
+TEST(shared_mutex, is_unlocked_as_a_deadline_passes) { expect_passes([] { deadline_passes<shared_mutex>(); }); }
+TEST(shared_mutex, is_unlocked_as_a_stop_comes) { expect_passes([] { stop_comes<shared_mutex>(); }); }
 
 }  // namespace
