@@ -210,8 +210,9 @@ class guarded_pool::cache {
   PIRN_NOINLINE void deallocate_slow(const stack& value) noexcept;
   void give_oldest(std::uint32_t number) noexcept;
 
-  // Only the owner writes; atomic because the pool's statistics read it.
-  platform::atomic<std::uint32_t> count_{0};
+  // Only the owner writes; atomic because the pool's statistics read it. No step of an exploration: how often it is
+  // filled depends on how many stacks earlier programs have left in the pool.
+  platform::signal_atomic<std::uint32_t> count_{0};
   std::uint32_t reserved_ = 0;  ///< of them
   std::uint32_t capacity_;
   detail::stack_class* class_;
