@@ -22,7 +22,7 @@ class gate {
   }
 
  private:
-  pirn::platform::signal_atomic<std::uint32_t> open_{0};
+  pirn::platform::atomic<std::uint32_t> open_{0};
 };
 
 using bodies = std::vector<std::function<void()>>;
