@@ -42,8 +42,7 @@ TEST(condition_variable, notifies_one_for_each) {
   expect_passes([] {
     tokens all;
     const auto take = [&] { sim::check(all.take().has_value()); };
-    run_together({take, take,
-                  [&] {
+    run_together({take, take, [&] {
                     all.put();
                     all.put();
                   }});

@@ -1,5 +1,5 @@
-// Mutual exclusion, no lost wake-up and order, of every lock, with three fibers that go for it at the same time; and that
-// a lock whose waiter gives up, by a deadline or a stop, is as if that had never come.
+// Mutual exclusion, no lost wake-up and order, of every lock, with three fibers that go for it at the same time; and
+// that a lock whose waiter gives up, by a deadline or a stop, is as if that had never come.
 #include <pirn/sync/biased_mutex.hpp>
 #include <pirn/sync/latch.hpp>
 #include <pirn/sync/mutex.hpp>
@@ -68,9 +68,7 @@ void nobody_overtakes() {
       next += 1;
     };
   };
-  run_together({[&] {
-                  const std::lock_guard guard(lock);
-                },
+  run_together({[&] { const std::lock_guard guard(lock); },
                 [&] {
                   fiber first = spawn(ask_as(0));
                   fiber second = spawn(ask_as(1));
@@ -167,10 +165,18 @@ TEST(mutex, shows_what_was_done_by_the_owners_before) {
       },
       {.how = sim::strategy::random, .stale_reads = true, .executions = 5000});
 }
-TEST(mutex, is_tried) { expect_passes([] { one_tries<mutex>(); }); }
-TEST(mutex, hands_over_in_order) { expect_passes([] { nobody_overtakes<mutex>(); }); }
-TEST(mutex, is_unlocked_as_a_deadline_passes) { expect_passes([] { deadline_passes<mutex>(); }); }
-TEST(mutex, is_unlocked_as_a_stop_comes) { expect_passes([] { stop_comes<mutex>(); }); }
+TEST(mutex, is_tried) {
+  expect_passes([] { one_tries<mutex>(); });
+}
+TEST(mutex, hands_over_in_order) {
+  expect_passes([] { nobody_overtakes<mutex>(); });
+}
+TEST(mutex, is_unlocked_as_a_deadline_passes) {
+  expect_passes([] { deadline_passes<mutex>(); });
+}
+TEST(mutex, is_unlocked_as_a_stop_comes) {
+  expect_passes([] { stop_comes<mutex>(); });
+}
 
 TEST(recursive_mutex, excludes) {
   expect_passes([] {
@@ -185,7 +191,9 @@ TEST(recursive_mutex, excludes) {
     sim::check(entered == 3);
   });
 }
-TEST(recursive_mutex, is_unlocked_as_a_deadline_passes) { expect_passes([] { deadline_passes<recursive_mutex>(); }); }
+TEST(recursive_mutex, is_unlocked_as_a_deadline_passes) {
+  expect_passes([] { deadline_passes<recursive_mutex>(); });
+}
 
 TEST(biased_mutex, excludes) {
   expect_passes([] {
@@ -201,9 +209,15 @@ TEST(biased_mutex, excludes_where_loads_are_old) {
       },
       {.how = sim::strategy::random, .stale_reads = true, .executions = 5000});
 }
-TEST(biased_mutex, is_tried) { expect_passes([] { one_tries<biased_mutex>(); }); }
-TEST(biased_mutex, is_unlocked_as_a_deadline_passes) { expect_passes([] { deadline_passes<biased_mutex>(); }); }
-TEST(biased_mutex, is_unlocked_as_a_stop_comes) { expect_passes([] { stop_comes<biased_mutex>(); }); }
+TEST(biased_mutex, is_tried) {
+  expect_passes([] { one_tries<biased_mutex>(); });
+}
+TEST(biased_mutex, is_unlocked_as_a_deadline_passes) {
+  expect_passes([] { deadline_passes<biased_mutex>(); });
+}
+TEST(biased_mutex, is_unlocked_as_a_stop_comes) {
+  expect_passes([] { stop_comes<biased_mutex>(); });
+}
 
 TEST(shared_mutex, excludes_writers) {
   expect_passes([] {
@@ -292,7 +306,11 @@ TEST(shared_mutex, lets_readers_in_when_a_writer_gives_up) {
     lock.unlock();
   });
 }
-TEST(shared_mutex, is_unlocked_as_a_deadline_passes) { expect_passes([] { deadline_passes<shared_mutex>(); }); }
-TEST(shared_mutex, is_unlocked_as_a_stop_comes) { expect_passes([] { stop_comes<shared_mutex>(); }); }
+TEST(shared_mutex, is_unlocked_as_a_deadline_passes) {
+  expect_passes([] { deadline_passes<shared_mutex>(); });
+}
+TEST(shared_mutex, is_unlocked_as_a_stop_comes) {
+  expect_passes([] { stop_comes<shared_mutex>(); });
+}
 
 }  // namespace

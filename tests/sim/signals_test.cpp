@@ -71,8 +71,7 @@ TEST(event, lets_one_at_a_time_pass_that_takes_it_back) {
       free.set();
     };
     free.set();
-    run_together({pass, pass,
-                  [&] {
+    run_together({pass, pass, [&] {
                     pass();
                     pass();
                   }});
@@ -293,8 +292,7 @@ TEST(counting_semaphore, excludes_with_one_permit) {
       entered += 1;
       place.release();
     };
-    run_together({go_in, go_in,
-                  [&] {
+    run_together({go_in, go_in, [&] {
                     go_in();
                     if (place.try_acquire()) {
                       entered += 1;
