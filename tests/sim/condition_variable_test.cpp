@@ -33,6 +33,8 @@ struct tokens {
     const auto got = changed.wait(guard, [&] { return left > 0; }, deadline);
     if (got) {
       left -= 1;
+    } else {
+      sim::check(left == 0, "whoever gives up leaves nothing behind that it could have had");
     }
     return got;
   }
