@@ -258,22 +258,24 @@ class history {
 };
 
 TEST(channel, is_linearisable) {
-  expect_passes([] {
-    history calls(1);
-    run_together({[&] {
-                    calls.send(1);
-                    calls.send(2);
-                  },
-                  [&] {
-                    calls.receive();
-                    calls.send(3);
-                  },
-                  [&] {
-                    calls.receive();
-                    calls.receive();
-                  }});
-    sim::check(calls.explained(), "no order of the calls explains their answers");
-  });
+  expect_passes(
+      [] {
+        history calls(1);
+        run_together({[&] {
+                        calls.send(1);
+                        calls.send(2);
+                      },
+                      [&] {
+                        calls.receive();
+                        calls.send(3);
+                      },
+                      [&] {
+                        calls.receive();
+                        calls.receive();
+                      }});
+        sim::check(calls.explained(), "no order of the calls explains their answers");
+      },
+      {.preemptions = 3});
 }
 
 }  // namespace
