@@ -133,7 +133,11 @@ bool worker::find_work() noexcept {
         return true;
       }
     }
-    if (!incoming.empty() || !stealable.empty()) {
+    if (!incoming.empty()) {
+      return true;
+    }
+    if (!stealable.empty()) {
+      platform::relax();  // a thief may be inside, and preempted there: until it goes on there is nothing to take
       return true;
     }
     for (int i = 0; i < relaxes_per_round; ++i) {
