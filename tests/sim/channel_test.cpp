@@ -109,6 +109,18 @@ TEST(channel, gives_all_that_was_sent_before_it_was_closed) {
   }
 }
 
+TEST(channel, lets_all_go_that_wait_when_it_is_closed) {
+  expect_passes([] {
+    channel<int> values(1);
+    const auto send = [&] {
+      const auto sent = values.send(2);
+      sim::check(!sent && sent.error() == wait_error::closed);
+    };
+    run_together({send, send, [&] { values.close(); }}, {.before = [&] { values.send(1).value(); }});
+    sim::check(*values.try_receive() == 1 && values.try_receive().error() == wait_error::closed);
+  });
+}
+
 TEST(channel, receives_as_a_deadline_passes) {
   for (const std::size_t capacity : {std::size_t{0}, std::size_t{1}}) {
     expect_passes([capacity] {
@@ -246,22 +258,24 @@ class history {
 };
 
 TEST(channel, is_linearisable) {
-  expect_passes([] {
-    history calls(1);
-    run_together({[&] {
-                    calls.send(1);
-                    calls.send(2);
-                  },
-                  [&] {
-                    calls.receive();
-                    calls.send(3);
-                  },
-                  [&] {
-                    calls.receive();
-                    calls.receive();
-                  }});
-    sim::check(calls.explained(), "no order of the calls explains their answers");
-  });
+  expect_passes(
+      [] {
+        history calls(1);
+        run_together({[&] {
+                        calls.send(1);
+                        calls.send(2);
+                      },
+                      [&] {
+                        calls.receive();
+                        calls.send(3);
+                      },
+                      [&] {
+                        calls.receive();
+                        calls.receive();
+                      }});
+        sim::check(calls.explained(), "no order of the calls explains their answers");
+      },
+      {.preemptions = 3});
 }
 
 }  // namespace

@@ -33,6 +33,8 @@ struct tokens {
     const auto got = changed.wait(guard, [&] { return left > 0; }, deadline);
     if (got) {
       left -= 1;
+    } else {
+      sim::check(left == 0, "whoever gives up leaves nothing behind that it could have had");
     }
     return got;
   }
@@ -105,6 +107,27 @@ TEST(condition_variable, notifies_as_a_stop_comes) {
                   }},
                  {.fibers = &fibers});
     sim::check(all.left == 0);
+  });
+}
+
+// A stop that was meant for the wait must not end the locking that follows.
+TEST(condition_variable, locks_again_whatever_comes_late) {
+  expect_passes([] {
+    tokens all;
+    std::vector<fiber> fibers;
+    int taken = 0;
+    run_together({[&] { taken = all.take() ? 1 : 0; },
+                  [&] {
+                    const std::lock_guard guard(all.lock);
+                    all.left += 1;
+                    all.changed.notify_one();
+                    sim::check(all.left == 1, "nobody else is in the lock");
+                  },
+                  [&] { fibers[0].request_stop(); }},
+                 {.fibers = &fibers});
+    sim::check(all.left == 1 - taken);
+    sim::check(all.lock.try_lock());
+    all.lock.unlock();
   });
 }
 

@@ -157,6 +157,18 @@ TEST(mutex, excludes_plain_threads) {
     three_go_in(lock, 2);
   });
 }
+TEST(mutex, excludes_fibers_that_migrate) {
+  expect_passes([] {
+    mutex lock;
+    sim::var<int> entered(0);
+    const auto go_in = [&] {
+      const std::lock_guard guard(lock);
+      entered += 1;
+    };
+    run_together({go_in, go_in, go_in}, {.migratable = true});
+    sim::check(entered == 3);
+  });
+}
 TEST(mutex, shows_what_was_done_by_the_owners_before) {
   expect_passes(
       [] {

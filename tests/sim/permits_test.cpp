@@ -60,6 +60,28 @@ TEST(counting_semaphore, gives_several_at_once) {
   });
 }
 
+TEST(counting_semaphore, serves_who_came_first) {
+  expect_passes([] {
+    counting_semaphore<1> place(0);
+    sim::var<int> next(0);
+    const auto ask_as = [&](int number) {
+      return [&, number] {
+        sim::check(place.acquire().has_value());
+        sim::check(next == number, "who asked first is first");
+        next += 1;
+        place.release();
+      };
+    };
+    run_together({[&] { place.release(); },
+                  [&] {
+                    fiber first = spawn(ask_as(0));
+                    fiber second = spawn(ask_as(1));
+                    first.join();
+                    second.join();
+                  }});
+  });
+}
+
 TEST(counting_semaphore, is_released_as_a_deadline_passes) {
   expect_passes([] {
     counting_semaphore<2> places(0);

@@ -32,6 +32,8 @@ struct together_options {
   std::function<void()> before = [] {};
   /// The last so many bodies run on plain threads instead.
   unsigned threads = 0;
+  /// Whether any worker may go on with a fiber.
+  bool migratable = false;
   /// Gets the fibers before any body begins, for those that stop each other.
   std::vector<pirn::fiber>* fibers = nullptr;
 };
@@ -66,7 +68,8 @@ inline void run_together(const bodies& all, const together_options& how = {}) {
   std::vector<pirn::sim::thread> threads;
   for (unsigned i = 0; i < count; ++i) {
     if (i < count - how.threads) {
-      fibers.push_back(runtime.spawn([&run, i] { run(i); }, {.worker = static_cast<int>(i)}));
+      fibers.push_back(
+          runtime.spawn([&run, i] { run(i); }, {.worker = static_cast<int>(i), .migratable = how.migratable}));
     } else {
       threads.emplace_back([&run, i] { run(i); });
     }
