@@ -5,6 +5,10 @@
 #include <pirn/fiber/detail/stealable_queue.hpp>
 
 #include <array>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "pirn/sim/thread.hpp"
 #include "pirn/sim/var.hpp"

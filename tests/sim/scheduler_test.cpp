@@ -3,7 +3,11 @@
 #include <pirn/fiber/runtime.hpp>
 #include <pirn/sync/event.hpp>
 
+#include <atomic>
 #include <chrono>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "pirn/sim/thread.hpp"
 #include "pirn/sim/var.hpp"

@@ -8,6 +8,8 @@
 #include <pirn/sync/semaphore.hpp>
 
 #include <chrono>
+#include <functional>
+#include <optional>
 #include <stdexcept>
 
 #include "pirn/sim/thread.hpp"

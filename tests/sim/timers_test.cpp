@@ -8,6 +8,8 @@
 #include <pirn/sync/semaphore.hpp>
 
 #include <chrono>
+#include <functional>
+#include <vector>
 
 #include "pirn/sim/thread.hpp"
 #include "pirn/sim/var.hpp"
