@@ -137,8 +137,8 @@ bool worker::find_work() noexcept {
       return true;
     }
     if (!stealable.empty()) {
-      platform::yield_thread();  // to a thief that was preempted inside of the queue: until it leaves nothing can be
-                                 // taken
+      // To a thief that was preempted inside of the queue: until it leaves, nothing can be taken.
+      platform::yield_thread();
       return true;
     }
     for (int i = 0; i < relaxes_per_round; ++i) {

@@ -5,6 +5,10 @@
 #include <pirn/fiber/detail/stealable_queue.hpp>
 
 #include <array>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "pirn/sim/thread.hpp"
 #include "pirn/sim/var.hpp"
@@ -30,6 +34,12 @@ detail::worker* worker(std::size_t number) { return reinterpret_cast<detail::wor
 /// A fiber that never runs, with something that its maker wrote and whoever takes it changes.
 struct item : fiber_control {
   explicit item(std::uint64_t number) : fiber_control(number) { settle_in(worker(0), detail::mobility::floating); }
+  /// The last that its sender does before it lets go.
+  run_node* ready() {
+    written = 1;
+    return this;
+  }
+  sim::var<int> written = 0;
   sim::var<int> taken = 0;
   unsigned by = 0;
 };
@@ -45,7 +55,7 @@ void take(run_node* chain, unsigned who) {
       sim::check(each->number() > newest, "the oldest comes first");
       newest = each->number();
     }
-    each->taken += 1;
+    each->taken += each->written;
     each->by = who;
   }
 }
@@ -56,8 +66,8 @@ void inbox_of_two_senders() {
   detail::inbox box;
   std::array<item, 4> items{item(1), item(2), item(11), item(12)};
   const auto send = [&](std::size_t from) {
-    static_cast<void>(box.push(&items[from]));
-    static_cast<void>(box.push(&items[from + 1]));
+    static_cast<void>(box.push(items[from].ready()));
+    static_cast<void>(box.push(items[from + 1].ready()));
   };
   sim::thread one([&] { send(0); });
   sim::thread two([&] { send(2); });
@@ -67,7 +77,7 @@ void inbox_of_two_senders() {
       std::uint64_t& before = newest[as_item(node)->number() / 10];
       sim::check(as_item(node)->number() > before, "those of one sender come in its order");
       before = as_item(node)->number();
-      as_item(node)->taken += 1;
+      as_item(node)->taken += as_item(node)->written;
     }
   };
   look();
@@ -90,7 +100,7 @@ void inbox_of_a_sleeper() {
   std::array<item, 2> items{item(1), item(2)};
   sim::atomic<int> told{0};
   const auto send = [&](std::size_t which) {
-    if (box.push(&items[which])) {
+    if (box.push(items[which].ready())) {
       told.fetch_add(1, std::memory_order_relaxed);
       io->notify();
     }
@@ -100,7 +110,7 @@ void inbox_of_a_sleeper() {
   int sleeps = 0;
   for (int taken = 0; taken < 2;) {
     for (run_node* node = box.take_all(); node != nullptr; node = node->next) {
-      as_item(node)->taken += 1;
+      as_item(node)->taken += as_item(node)->written;
       ++taken;
     }
     if (taken < 2 && box.park()) {
@@ -136,12 +146,12 @@ void check_all_taken(detail::stealable_queue& queue, std::span<item> items) {
 void owner_and_two_thieves() {
   detail::stealable_queue queue;
   std::array<item, 3> items{item(11), item(12), item(13)};
-  queue.push(&items[0]);
+  queue.push(items[0].ready());
   const auto steal = [&](unsigned who) { take(queue.steal(worker(who)), who); };
   sim::thread one([&] { steal(1); });
   sim::thread two([&] { steal(2); });
   for (item* const next : {&items[1], &items[2]}) {
-    queue.push(next);
+    queue.push(next->ready());
     if (run_node* const mine = queue.take()) {
       mine->next = nullptr;
       take(mine, 0);
@@ -158,8 +168,8 @@ void owner_and_a_thief() {
   detail::stealable_queue queue;
   std::array<item, 2> items{item(1), item(2)};
   sim::thread thief([&] { take(queue.steal(worker(1)), 1); });
-  queue.push(&items[0]);
-  queue.push(&items[1]);
+  queue.push(items[0].ready());
+  queue.push(items[1].ready());
   if (run_node* const mine = queue.take()) {
     mine->next = nullptr;
     take(mine, 0);
@@ -175,11 +185,11 @@ void pushes_from_outside() {
   detail::stealable_queue queue;
   std::array<item, 3> items{item(11), item(1), item(2)};
   sim::thread outside([&] {
-    queue.push_from_outside(&items[1]);
-    queue.push_from_outside(&items[2]);
+    queue.push_from_outside(items[1].ready());
+    queue.push_from_outside(items[2].ready());
   });
   sim::thread thief([&] { take(queue.steal(worker(1)), 1); });
-  queue.push(&items[0]);
+  queue.push(items[0].ready());
   if (run_node* const mine = queue.take()) {
     mine->next = nullptr;
     take(mine, 0);

@@ -3,7 +3,11 @@
 #include <pirn/fiber/runtime.hpp>
 #include <pirn/sync/event.hpp>
 
+#include <atomic>
 #include <chrono>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "pirn/sim/thread.hpp"
 #include "pirn/sim/var.hpp"
@@ -21,7 +25,7 @@ namespace {
 // ---- the runtime itself -------------------------------------------------------------------------------------------
 
 TEST(runtime, begins_and_ends) {
-  expect_passes([] { const runtime empty{{.workers = 2}}; });
+  expect_passes([] { const runtime empty{{.workers = 2, .deadlock_delay = {}}}; });
 }
 
 TEST(runtime, ends_after_its_fibers) {
@@ -29,7 +33,7 @@ TEST(runtime, ends_after_its_fibers) {
       [] {
         sim::var<int> ran(0);
         {
-          runtime all{{.workers = 1}};
+          runtime all{{.workers = 1, .deadlock_delay = {}}};
           all.spawn([&] { ran += 1; }).detach();
         }
         sim::check(ran == 1, "the fiber has run");
@@ -43,7 +47,7 @@ TEST(runtime, ends_after_fibers_of_all_its_workers) {
         sim::atomic<int> ran{0};
         {
           std::optional<sim::one_schedule> unseen(std::in_place);
-          runtime all{{.workers = 2}};
+          runtime all{{.workers = 2, .deadlock_delay = {}}};
           all.spawn([&] { ran.fetch_add(1, std::memory_order_relaxed); }, {.worker = 0}).detach();
           all.spawn([&] { ran.fetch_add(1, std::memory_order_relaxed); }, {.worker = 1}).detach();
           unseen.reset();
@@ -255,25 +259,26 @@ TEST(floating, are_stolen_once) {
 }
 
 TEST(floating, do_not_wait_for_who_made_them) {
-  expect_passes(
-      [] {
-        watched_runtime all(2);
-        sim::atomic<bool> told{false};
-        fiber makes = all->spawn(
-            [&] {
-              fiber made =
-                  spawn([&] { told.store(true, std::memory_order_release); }, {.worker = spawn_options::any_worker});
-              while (!told.load(std::memory_order_acquire)) {
-                platform::yield_thread();  // and keeps its worker
-              }
-              made.join();
-            },
-            {.worker = 0});
-        all.watch();
-        makes.join();
-        all.done();
-      },
-      {.preemptions = 3});
+  expect_passes([] {
+    watched_runtime all(2);
+    sim::atomic<bool> told{false};
+    fiber makes = all->spawn(
+        [&] {
+          fiber made =
+              spawn([&] { told.store(true, std::memory_order_release); }, {.worker = spawn_options::any_worker});
+          while (!told.load(std::memory_order_acquire)) {
+            platform::yield_thread();  // and keeps its worker
+          }
+          made.join();
+        },
+        {.worker = 0});
+    // The other worker falls asleep at the same time.
+    fiber passes = all->spawn([] {}, {.worker = 1});
+    all.watch();
+    makes.join();
+    passes.join();
+    all.done();
+  });
 }
 
 TEST(floating, from_a_plain_thread) {

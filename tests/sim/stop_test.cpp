@@ -8,6 +8,8 @@
 #include <pirn/sync/semaphore.hpp>
 
 #include <chrono>
+#include <functional>
+#include <optional>
 #include <stdexcept>
 
 #include "pirn/sim/thread.hpp"
@@ -99,24 +101,36 @@ TEST(stop, of_a_wait_for_a_permit) {
   });
 }
 
-TEST(stop, of_one_who_waits_before_another) {
+/// Two wait, and the first is stopped: what was meant for it goes to the second.
+template <class Wait, class Notify>
+void stop_of_the_first(const Wait& wait, const Notify& notify) {
+  watched_runtime all(2);
+  bool notified = false;
+  fiber first = all->spawn([&] { notified = ended_well(wait()); }, {.worker = 0});
+  fiber second = all->spawn([&] { sim::check(wait().has_value(), "nobody stops this one"); }, {.worker = 0});
+  fiber stops = all->spawn([&] { first.request_stop(); }, {.worker = 1});
+  all.watch();
+  notify();
+  first.join();
+  if (notified) {
+    notify();
+  }
+  second.join();
+  stops.join();
+  all.done();
+}
+
+TEST(stop, of_one_who_waits_for_a_permit_before_another) {
   expect_both([] {
     counting_semaphore permits(0);
-    watched_runtime all(2);
-    bool taken = false;
-    fiber first = all->spawn([&] { taken = ended_well(permits.acquire()); }, {.worker = 0});
-    fiber second =
-        all->spawn([&] { sim::check(permits.acquire().has_value(), "nobody stops this one"); }, {.worker = 0});
-    fiber stops = all->spawn([&] { first.request_stop(); }, {.worker = 1});
-    all.watch();
-    permits.release();
-    first.join();
-    if (taken) {
-      permits.release();
-    }
-    second.join();
-    stops.join();
-    all.done();
+    stop_of_the_first([&] { return permits.acquire(); }, [&] { permits.release(); });
+  });
+}
+
+TEST(stop, of_one_who_waits_for_an_event_before_another) {
+  expect_both([] {
+    event happened(event_reset::automatic);
+    stop_of_the_first([&] { return happened.wait(); }, [&] { happened.set(); });
   });
 }
 
