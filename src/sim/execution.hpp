@@ -137,6 +137,8 @@ class execution {
   [[nodiscard]] const sim::faults& wants() const noexcept { return how_.faults; }
   [[nodiscard]] unsigned wants_cpus() const noexcept { return how_.cpus; }
   [[noreturn]] void fail(outcome what, std::string message);
+  /// From a handler: nothing is looked at that may be broken.
+  [[noreturn]] void crash(std::string message);
   /// `what` as `to_string` has it.
   [[noreturn]] void fail(const char* what, const char* message);
 

@@ -8,6 +8,9 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <memory>
 #include <stdexcept>
 
 #include "pirn/sim/thread.hpp"
@@ -23,26 +26,52 @@ constexpr std::uint64_t default_executions = 10'000;
 // How many executions the search for a shorter failing one may take.
 constexpr unsigned most_attempts = 2000;
 
-/// While it lives std::abort ends the execution in which it is called, and not the process.
-class abort_ends_execution {
+/// While it lives std::abort, and an access to memory that is not there, end the execution in which they happen and not
+/// the process.
+class crash_ends_execution {
  public:
-  abort_ends_execution() {
-    struct sigaction ours = {};
-    ours.sa_handler = [](int) {
-      if (current != nullptr) {
-        current->fail(outcome::aborted, "std::abort was called; what it said is on standard error");
-      }
-    };
-    ours.sa_flags = SA_NODEFER;
-    sigemptyset(&ours.sa_mask);
-    sigaction(SIGABRT, &ours, &before_);
+  crash_ends_execution() : stack_(std::make_unique<char[]>(handler_stack)) {
+    stack_t ours = {};
+    ours.ss_sp = stack_.get();
+    ours.ss_size = handler_stack;
+    sigaltstack(&ours, &stack_before_);
+    struct sigaction action = {};
+    action.sa_handler = &end_execution;
+    action.sa_flags = SA_NODEFER | SA_ONSTACK;  // it is left for another context, and no return unblocks the signal
+    sigemptyset(&action.sa_mask);
+    for (std::size_t i = 0; i < std::size(signals); ++i) {
+      sigaction(signals[i], &action, &before_[i]);
+    }
   }
-  ~abort_ends_execution() { sigaction(SIGABRT, &before_, nullptr); }
-  abort_ends_execution(const abort_ends_execution&) = delete;
-  abort_ends_execution& operator=(const abort_ends_execution&) = delete;
+  ~crash_ends_execution() {
+    for (std::size_t i = 0; i < std::size(signals); ++i) {
+      sigaction(signals[i], &before_[i], nullptr);
+    }
+    sigaltstack(&stack_before_, nullptr);
+  }
+  crash_ends_execution(const crash_ends_execution&) = delete;
+  crash_ends_execution& operator=(const crash_ends_execution&) = delete;
 
  private:
-  struct sigaction before_;
+  static constexpr int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+  static constexpr std::size_t handler_stack = std::size_t{256} << 10;
+
+  static void end_execution(int signal) {
+    if (current == nullptr) {
+      struct sigaction standard = {};
+      standard.sa_handler = SIG_DFL;
+      sigaction(signal, &standard, nullptr);  // a crash happens again on return, and an abort goes on
+      return;
+    }
+    if (signal == SIGABRT) {
+      current->fail(outcome::aborted, "std::abort was called; what it said is on standard error");
+    }
+    current->crash(std::string("it crashed: ") + sigdescr_np(signal));
+  }
+
+  std::unique_ptr<char[]> stack_;
+  stack_t stack_before_ = {};
+  struct sigaction before_[std::size(signals)] = {};
 };
 
 /// While it lives nothing is printed on standard error: it would be the same as before, a thousand times.
@@ -191,7 +220,7 @@ class exploration {
   const std::function<void()>& program_;
   const options how_;
   execution runs_;
-  const abort_ends_execution aborts_;
+  const crash_ends_execution crashes_;
   std::chrono::steady_clock::time_point began_;
   result found_;
 };

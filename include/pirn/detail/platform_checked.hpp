@@ -64,7 +64,7 @@ template <class T>
 [[nodiscard]] inline std::uint64_t to_bits(const T& value) noexcept {
   static_assert(sizeof(T) <= sizeof(std::uint64_t) && std::is_trivially_copyable_v<T>);
   std::uint64_t bits = 0;
-  std::memcpy(&bits, &value, sizeof value);
+  std::memcpy(&bits, &value, sizeof(T));
   return bits;
 }
 template <class T>
@@ -78,7 +78,6 @@ template <class T>
 template <class Self, class T>
 class operations {
  public:
-  // NOLINTBEGIN(bugprone-crtp-constructor-accessibility)
   [[nodiscard]] T load(std::memory_order order = std::memory_order_seq_cst) const noexcept {
     return watching ? from_bits<T>(checked::load(self().at(), sizeof(T), order)) : self().raw().load(order);
   }
@@ -139,6 +138,8 @@ class operations {
   operator T() const noexcept { return load(); }
 
  private:
+  friend Self;
+  constexpr operations() noexcept = default;
   [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
   static constexpr std::memory_order of_failure(std::memory_order order) noexcept {
     return order == std::memory_order_acq_rel   ? std::memory_order_acquire
@@ -155,7 +156,6 @@ class operations {
     read_modify_write_done(self().at(), to_bits(before), to_bits(after(before)), order);
     return before;
   }
-  // NOLINTEND(bugprone-crtp-constructor-accessibility)
 };
 
 }  // namespace checked

@@ -1,0 +1,87 @@
+// What an execution keeps of its steps, and what it says of its threads.
+#include <unwind.h>
+
+#include <tuple>
+
+#include "pirn/detail/platform.hpp"
+#include "sim/execution.hpp"
+
+namespace pirn::inline PIRN_ABI::sim::detail {
+
+const char* to_string(step_kind kind) noexcept {
+  static constexpr const char* names[] = {"load",  "store", "change",      "lock", "try to lock", "unlock",
+                                          "fence", "read",  "write",       "wait", "wake",        "start",
+                                          "end",   "join",  "time passes", "fault"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+namespace {
+
+struct unwinding {
+  recorded_step* into;
+};
+
+_Unwind_Reason_Code keep_frame(_Unwind_Context* context, void* raw) {
+  recorded_step& step = *static_cast<unwinding*>(raw)->into;
+  if (step.frame_count == recorded_step::most_frames) {
+    return _URC_END_OF_STACK;
+  }
+  step.frames[step.frame_count++] = _Unwind_GetIP(context);
+  return _URC_NO_REASON;
+}
+
+}  // namespace
+
+void execution::note(step_kind kind, const location* of, std::uint64_t value) {
+  if (record_ == nullptr) [[likely]] {
+    return;
+  }
+  const platform::quiet unseen;
+  recorded_step& made = record_->emplace_back();
+  made.kind = kind;
+  made.thread_name = name_of(running_->index);
+  const void* const here = __builtin_frame_address(0);
+  if (!running_->runs_on.contains(here)) {
+    if (auto found = fiber_of(platform::current_worker(), here); found.first != 0) {
+      running_->last_fiber = std::move(found);
+    }  // else it has left the run queue already
+    std::tie(made.fiber, made.fiber_name) = running_->last_fiber;
+  }
+  made.word = of != nullptr ? of->name : 0;
+  made.value = value;
+  made.when = now_;
+  unwinding request{&made};
+  _Unwind_Backtrace(&keep_frame, &request);
+}
+
+std::string execution::name_of(unsigned thread) const {
+  const std::string name = threads_[thread]->name;
+  return thread == 0                 ? name
+         : name.starts_with("pirn-") ? "worker " + name.substr(5)
+                                     : name + " " + std::to_string(thread);
+}
+
+std::string execution::state() const {
+  std::string text;
+  for (unsigned i = 0; i < used_; ++i) {
+    const virtual_thread& each = *threads_[i];
+    if (each.now == virtual_thread::state::finished) {
+      continue;
+    }
+    text += name_of(i) + ": ";
+    if (&each == running_) {
+      text += "runs";
+    } else if (each.now == virtual_thread::state::blocked) {
+      text += each.deadline == platform::never ? "blocked" : "blocked until a deadline";
+    } else {
+      text += each.pending == access::lock ? "waits for a spinlock" : "could run";
+    }
+    if (&each != running_) {
+      text += ", since " + std::to_string(steps_ - each.since) + " steps";
+    }
+    text += "\n";
+  }
+  return text + describe_fibers();
+}
+
+}  // namespace pirn::inline PIRN_ABI::sim::detail
