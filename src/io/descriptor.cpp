@@ -1,15 +1,11 @@
 #include "pirn/io/descriptor.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <utility>
 
+#include "detail/system.hpp"
 #include "pirn/fiber/this_fiber.hpp"
 #include "pirn/stack/overflow.hpp"
 
@@ -48,7 +44,7 @@ std::error_code poll_on_thread(int native, io_direction direction, platform::tim
   interest.fd = native;
   interest.events = direction == io_direction::read ? POLLIN : POLLOUT;
   const auto left_ms = std::clamp<std::int64_t>(left.count(), 0, 1'000'000);
-  const int ready = ::poll(&interest, 1, static_cast<int>(left_ms));
+  const int ready = platform::system::poll(&interest, 1, static_cast<int>(left_ms));
   if (ready < 0 && errno != EINTR && errno != EAGAIN) {
     return system_error_of(errno);
   }
@@ -96,8 +92,8 @@ void descriptor::take(descriptor& other) noexcept {
 
 result<descriptor> descriptor::adopt(int native) noexcept {
   descriptor owned(native);
-  const int flags = ::fcntl(native, F_GETFL);
-  if (flags < 0 || ::fcntl(native, F_SETFL, flags | O_NONBLOCK) < 0) {
+  const int flags = platform::system::fcntl(native, F_GETFL);
+  if (flags < 0 || platform::system::fcntl(native, F_SETFL, flags | O_NONBLOCK) < 0) {
     return fail(system_error_of(errno));
   }
   return owned;
@@ -116,7 +112,7 @@ void descriptor::close() noexcept {
   }
   const int native = release();
   if (native >= 0) {
-    ::close(native);
+    platform::system::close(native);
   }
 }
 
@@ -299,7 +295,7 @@ result<std::size_t> descriptor::read(void* buffer, std::size_t size, platform::t
   ::iovec memory{buffer, size};
   const attempt call = [](int native, void* argument) noexcept {
     const auto& into = *static_cast<const ::iovec*>(argument);
-    return outcome_of(::read(native, into.iov_base, into.iov_len));
+    return outcome_of(platform::system::read(native, into.iov_base, into.iov_len));
   };
   return counted(perform(io_direction::read, deadline, call, &memory, {&memory, 1}));
 }
@@ -312,7 +308,7 @@ result<std::size_t> descriptor::receive(void* buffer, std::size_t size, platform
   const attempt call = [](int native, void* argument) noexcept {
     auto& [of, into] = *static_cast<request*>(argument);
     const std::uint32_t mark = of.present_mark();
-    const std::int64_t got = outcome_of(::recv(native, into.iov_base, into.iov_len, 0));
+    const std::int64_t got = outcome_of(platform::system::recv(native, into.iov_base, into.iov_len, 0));
     const bool took_all = got > 0 && static_cast<std::size_t>(got) < into.iov_len;
     of.drained_at_.store(took_all && mark != unknown_mark ? mark : no_mark, platform::memory_order_relaxed);
     return got;
@@ -324,7 +320,7 @@ result<std::size_t> descriptor::write(const void* buffer, std::size_t size, plat
   ::iovec memory{const_cast<void*>(buffer), size};
   const attempt call = [](int native, void* argument) noexcept {
     const auto& from = *static_cast<const ::iovec*>(argument);
-    return outcome_of(::write(native, from.iov_base, from.iov_len));
+    return outcome_of(platform::system::write(native, from.iov_base, from.iov_len));
   };
   return counted(perform(io_direction::write, deadline, call, &memory, {&memory, 1}));
 }

@@ -1,11 +1,10 @@
 // What stream and listener share.
 #pragma once
 
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <cstdint>
 
+#include "detail/system.hpp"
 #include "pirn/io/descriptor.hpp"
 #include "pirn/net/address.hpp"
 
@@ -20,7 +19,8 @@ PIRN_NOINLINE inline std::int64_t outcome_of(std::int64_t returned) noexcept {
 
 /// A non-blocking TCP socket of the address's family.
 inline result<descriptor> open_socket(const ip_address& address) noexcept {
-  descriptor made(::socket(address.is_v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  descriptor made(
+      platform::system::socket(address.is_v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!made.is_open()) {
     return fail(last_error());
   }
@@ -28,7 +28,7 @@ inline result<descriptor> open_socket(const ip_address& address) noexcept {
 }
 
 inline result<> set_option(const descriptor& socket, int level, int name, int value) noexcept {
-  if (::setsockopt(socket.native(), level, name, &value, sizeof value) != 0) {
+  if (platform::system::setsockopt(socket.native(), level, name, &value, sizeof value) != 0) {
     return fail(last_error());
   }
   return {};

@@ -36,8 +36,8 @@ result<tcp_listener> tcp_listener::listen(const endpoint& at, const listen_optio
   }
   ::sockaddr_storage native;
   const ::socklen_t size = detail::to_native(at, native);
-  if (::bind(socket->native(), reinterpret_cast<const ::sockaddr*>(&native), size) != 0 ||
-      ::listen(socket->native(), options.backlog) != 0) {
+  if (platform::system::bind(socket->native(), reinterpret_cast<const ::sockaddr*>(&native), size) != 0 ||
+      platform::system::listen(socket->native(), options.backlog) != 0) {
     return fail(last_error());
   }
   return tcp_listener(std::move(*socket));
@@ -46,7 +46,8 @@ result<tcp_listener> tcp_listener::listen(const endpoint& at, const listen_optio
 result<tcp_stream> tcp_listener::accept(platform::time_point deadline) noexcept {
   const descriptor::attempt call = [](int native, void*) noexcept -> std::int64_t {
     for (;;) {
-      const std::int64_t outcome = outcome_of(::accept4(native, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      const std::int64_t outcome =
+          outcome_of(platform::system::accept4(native, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       switch (-outcome) {
         // Linux hands on what befell the queued connection before it was accepted (accept(2)).
         case ECONNABORTED:
@@ -70,6 +71,8 @@ result<tcp_stream> tcp_listener::accept(platform::time_point deadline) noexcept 
   return tcp_stream(descriptor(static_cast<int>(*accepted)));
 }
 
-result<endpoint> tcp_listener::local_endpoint() const noexcept { return detail::name_of(socket_, ::getsockname); }
+result<endpoint> tcp_listener::local_endpoint() const noexcept {
+  return detail::name_of(socket_, platform::system::getsockname);
+}
 
 }  // namespace pirn::inline PIRN_ABI

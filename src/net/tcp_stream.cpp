@@ -2,10 +2,8 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/sendfile.h>
 
 #include <algorithm>
 
@@ -24,7 +22,7 @@ constexpr std::size_t most_parts = 16;
 std::int64_t look_whether_connected(int native, void*) noexcept {
   // Readiness alone does not tell: the socket may have been reported before the attempt began.
   pollfd interest{native, POLLOUT, 0};
-  const int ready = ::poll(&interest, 1, 0);
+  const int ready = platform::system::poll(&interest, 1, 0);
   return ready == 0 ? -EAGAIN : outcome_of(ready);
 }
 
@@ -84,7 +82,7 @@ result<tcp_stream> tcp_stream::connect(const endpoint& to, platform::time_point 
     }
     wanted.begun = true;
     const std::int64_t outcome =
-        outcome_of(::connect(native, reinterpret_cast<const ::sockaddr*>(&wanted.native), wanted.size));
+        outcome_of(platform::system::connect(native, reinterpret_cast<const ::sockaddr*>(&wanted.native), wanted.size));
     return outcome == -EINPROGRESS || outcome == -EINTR ? -EAGAIN : outcome == -EAGAIN ? -EADDRNOTAVAIL : outcome;
   };
   if (const auto done = socket->perform(io_direction::write, deadline, call, &request); !done) {
@@ -92,7 +90,7 @@ result<tcp_stream> tcp_stream::connect(const endpoint& to, platform::time_point 
   }
   int failure = 0;
   ::socklen_t size = sizeof failure;
-  if (::getsockopt(socket->native(), SOL_SOCKET, SO_ERROR, &failure, &size) != 0) {
+  if (platform::system::getsockopt(socket->native(), SOL_SOCKET, SO_ERROR, &failure, &size) != 0) {
     return fail(last_error());
   }
   if (failure != 0) {
@@ -122,7 +120,7 @@ result<std::size_t> tcp_stream::write_some(const void* buffer, std::size_t size,
   ::iovec memory{const_cast<void*>(buffer), size};
   const descriptor::attempt call = [](int native, void* argument) noexcept {
     const auto& from = *static_cast<const ::iovec*>(argument);
-    return outcome_of(::send(native, from.iov_base, from.iov_len, MSG_NOSIGNAL));
+    return outcome_of(platform::system::send(native, from.iov_base, from.iov_len, MSG_NOSIGNAL));
   };
   return counted(socket_.perform(io_direction::write, deadline, call, &memory, {&memory, 1}));
 }
@@ -142,7 +140,7 @@ result<> tcp_stream::write(const void* buffer, std::size_t size, platform::time_
 
 result<> tcp_stream::write(std::span<const const_buffer> parts, platform::time_point deadline) noexcept {
   const descriptor::attempt call = [](int native, void* argument) noexcept {
-    return outcome_of(::sendmsg(native, static_cast<const ::msghdr*>(argument), MSG_NOSIGNAL));
+    return outcome_of(platform::system::sendmsg(native, static_cast<const ::msghdr*>(argument), MSG_NOSIGNAL));
   };
   std::size_t skip = 0;  // bytes of the first part that have been sent
   while (!parts.empty()) {
@@ -179,7 +177,7 @@ result<std::size_t> tcp_stream::send_file(int file, std::uint64_t offset, std::s
     const auto& from = *static_cast<const source*>(argument);
     const no_sigpipe quiet;
     ::off_t position = from.offset;
-    return outcome_of(::sendfile(native, from.file, &position, from.size));
+    return outcome_of(platform::system::sendfile(native, from.file, &position, from.size));
   };
   return counted(socket_.perform(io_direction::write, deadline, call, &request));
 }
@@ -187,7 +185,7 @@ result<std::size_t> tcp_stream::send_file(int file, std::uint64_t offset, std::s
 result<> tcp_stream::shutdown(shutdown_half which) noexcept {
   int how = which == shutdown_half::read ? SHUT_RD : which == shutdown_half::write ? SHUT_WR : SHUT_RDWR;
   const descriptor::attempt call = [](int native, void* argument) noexcept {
-    return outcome_of(::shutdown(native, *static_cast<int*>(argument)));
+    return outcome_of(platform::system::shutdown(native, *static_cast<int*>(argument)));
   };
   if (const auto done = socket_.apply(call, &how); !done) {
     return fail(done.error());
@@ -202,7 +200,11 @@ result<> tcp_stream::set_delay(delay what) noexcept {
   return detail::set_option(socket_, IPPROTO_TCP, TCP_NODELAY, what == delay::none ? 1 : 0);
 }
 
-result<endpoint> tcp_stream::local_endpoint() const noexcept { return detail::name_of(socket_, ::getsockname); }
-result<endpoint> tcp_stream::remote_endpoint() const noexcept { return detail::name_of(socket_, ::getpeername); }
+result<endpoint> tcp_stream::local_endpoint() const noexcept {
+  return detail::name_of(socket_, platform::system::getsockname);
+}
+result<endpoint> tcp_stream::remote_endpoint() const noexcept {
+  return detail::name_of(socket_, platform::system::getpeername);
+}
 
 }  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,59 @@
+// The system calls that a descriptor or a socket is used by. In an exploration (pirn/sim/explore.hpp) they are those of
+// src/sim/system.cpp, which has a network in memory; anywhere else these are other names of the kernel's.
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstddef>
+
+#include "pirn/detail/abi.hpp"
+
+namespace pirn::inline PIRN_ABI::platform::system {
+
+#if defined(PIRN_SIM)
+int socket(int domain, int type, int protocol) noexcept;
+int bind(int descriptor, const ::sockaddr* to, ::socklen_t size) noexcept;
+int listen(int descriptor, int backlog) noexcept;
+int accept4(int descriptor, ::sockaddr* from, ::socklen_t* size, int flags) noexcept;
+int connect(int descriptor, const ::sockaddr* to, ::socklen_t size) noexcept;
+int getsockname(int descriptor, ::sockaddr* name, ::socklen_t* size) noexcept;
+int getpeername(int descriptor, ::sockaddr* name, ::socklen_t* size) noexcept;
+int getsockopt(int descriptor, int level, int name, void* value, ::socklen_t* size) noexcept;
+int setsockopt(int descriptor, int level, int name, const void* value, ::socklen_t size) noexcept;
+ssize_t read(int descriptor, void* into, std::size_t size) noexcept;
+ssize_t recv(int descriptor, void* into, std::size_t size, int flags) noexcept;
+ssize_t write(int descriptor, const void* from, std::size_t size) noexcept;
+ssize_t send(int descriptor, const void* from, std::size_t size, int flags) noexcept;
+ssize_t sendmsg(int descriptor, const ::msghdr* message, int flags) noexcept;
+ssize_t sendfile(int descriptor, int file, ::off_t* offset, std::size_t size) noexcept;
+int shutdown(int descriptor, int how) noexcept;
+int close(int descriptor) noexcept;
+int poll(::pollfd* interests, ::nfds_t count, int milliseconds) noexcept;
+int fcntl(int descriptor, int command, int argument = 0) noexcept;
+#else
+using ::accept4;
+using ::bind;
+using ::close;
+using ::connect;
+using ::fcntl;
+using ::getpeername;
+using ::getsockname;
+using ::getsockopt;
+using ::listen;
+using ::poll;
+using ::read;
+using ::recv;
+using ::send;
+using ::sendfile;
+using ::sendmsg;
+using ::setsockopt;
+using ::shutdown;
+using ::socket;
+using ::write;
+#endif
+
+}  // namespace pirn::inline PIRN_ABI::platform::system
