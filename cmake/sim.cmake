@@ -1,15 +1,16 @@
-# pirn::sim: all layers up to sync in one library, built so that an exploration decides about every atomic operation. A
+# pirn::sim: all layers up to net in one library, built so that an exploration decides about every atomic operation. A
 # program links it in the place of pirn::pirn.
 
 if(NOT PIRN_EXPLORE OR NOT TARGET pirn_sync OR PIRN_SANITIZE)
   return()  # an exploration runs threads on one: no sanitizer would follow
 endif()
 set(sources "")
-foreach(layer stack fiber sync sim)
+foreach(layer stack fiber sync io net sim)
   file(GLOB of_layer CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cpp")
   list(APPEND sources ${of_layer})
 endforeach()
 list(FILTER sources EXCLUDE REGEX "/epoll_engine\\.cpp$")  # src/sim has its own
+list(FILTER sources EXCLUDE REGEX "/signal_set\\.cpp$")  # signals are the kernel's
 
 add_library(pirn_sim ${sources})
 add_library(pirn::sim ALIAS pirn_sim)

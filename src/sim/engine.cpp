@@ -1,7 +1,11 @@
-// The engine of a worker in an exploration: no descriptors, only the wake-up.
+// The engine of a worker in an exploration: the sockets of the network in memory, and the wake-up.
 #include "pirn/fiber/engine.hpp"
 
+#include <algorithm>
+#include <deque>
 #include <system_error>
+
+#include "sim/execution.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -9,25 +13,60 @@ namespace {
 
 class sim_engine final : public engine {
  public:
-  readiness* attach(int /*descriptor*/, std::error_code& error) noexcept override {
-    error = std::make_error_code(std::errc::not_supported);
-    return nullptr;
+  readiness* attach(int descriptor, std::error_code& error) noexcept override {
+    sim::detail::socket* const found =
+        sim::detail::current != nullptr ? sim::detail::current->net().find(descriptor) : nullptr;
+    if (found == nullptr) {
+      error = std::make_error_code(std::errc::not_supported);
+      return nullptr;
+    }
+    attached& made = all_.emplace_back();
+    made.to = found;
+    error.clear();
+    sim::detail::current->net().watch(*found, {queue_, &made.handle});
+    return &made.handle;
   }
-  void detach(readiness* /*handle*/) noexcept override {}
+
+  void detach(readiness* handle) noexcept override {
+    const auto found = std::ranges::find(all_, handle, [](attached& each) { return &each.handle; });
+    sim::detail::current->net().unwatch(*found->to, queue_.get(), handle);
+  }
+
   void poll(platform::time_point deadline) noexcept override {
+    platform::atomic<std::uint32_t>& told = queue_->told;
     if (deadline > platform::now()) {
-      while (told_.load(platform::memory_order_acquire) == 0 && platform::futex_wait(told_, 0, deadline)) {
+      while (told.load(platform::memory_order_acquire) == 0 && platform::futex_wait(told, 0, deadline)) {
       }
     }
-    told_.store(0, platform::memory_order_release);
+    told.store(0, platform::memory_order_release);
+    const std::vector<sim::detail::event> events = std::exchange(queue_->events, {});  // in the same step
+    for (const sim::detail::event& each : events) {
+      auto* const handle = static_cast<readiness*>(each.of);
+      if (each.irregular) {
+        handle->signal_irregular();
+      }
+      if (each.readable) {
+        handle->signal(io_direction::read);
+      }
+      if (each.writable) {
+        handle->signal(io_direction::write);
+      }
+    }
   }
+
   void notify() noexcept override {
-    told_.store(1, platform::memory_order_release);
-    platform::futex_wake(&told_, 1);
+    queue_->told.store(1, platform::memory_order_release);
+    platform::futex_wake(&queue_->told, 1);
   }
 
  private:
-  platform::atomic<std::uint32_t> told_{0};
+  /// Never used again: an event that comes late must find it.
+  struct attached {
+    readiness handle;
+    sim::detail::socket* to = nullptr;
+  };
+  const std::shared_ptr<sim::detail::event_queue> queue_ = std::make_shared<sim::detail::event_queue>();
+  std::deque<attached> all_;
 };
 
 }  // namespace

@@ -53,6 +53,7 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   futile_ = faults_ = 0;
   held_schedules_ = 0;
   found_ = {};
+  network_.begin_execution();
   program_ = &program;
   const std::size_t stacks_before = stacks_in_use();
 
@@ -83,6 +84,9 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
         outcome::leak,
         std::to_string(static_cast<long>(stacks_in_use() - stacks_before)) + " stacks more are in use than before",
         {}};
+  }
+  if (const std::string open = network_.open_sockets(); found_.what == outcome::passed && !open.empty()) {
+    found_ = {outcome::leak, "the program has ended, and there is still open: " + open, {}};
   }
   by.ended(steps_);
 }
@@ -133,7 +137,7 @@ void execution::end_thread() {
   note(step_kind::end, nullptr, 0);
   if (self.index == 0) {
     for (unsigned i = 1; i < used_; ++i) {
-      if (threads_[i]->now != virtual_thread::state::finished) {
+      if (threads_[i]->now != virtual_thread::state::finished && !threads_[i]->daemon) {
         fail(outcome::leak, std::string("the program has ended, and its ") + name_of(i) + " has not");
       }
     }
@@ -505,6 +509,16 @@ void execution::plain(const void* at, bool write, std::uint64_t value) {
   }
 }
 
+void execution::touch(const void* at) {
+  location& of = memory_.find(at);
+  point(access::write, &of);
+  take_step(of, access::write);
+  virtual_thread& self = *running_;
+  memory_.acquire(of, self.clocks, std::memory_order_acq_rel);
+  memory_.release(of, self.index, self.clocks, std::memory_order_acq_rel, true);
+  note(step_kind::socket, &of, 0);
+}
+
 bool execution::fault(bool possible) {
   if (!possible || faults_ >= how_.faults.most || schedule_->choose(2) == 0) {
     return false;
@@ -555,6 +569,14 @@ unsigned execution::start(void (*entry)(void*), void* argument, const char* name
   made.clocks.order = running_->clocks.order;
   note(step_kind::start, nullptr, made.index);
   return made.index;
+}
+
+void execution::start_daemon(void (*entry)(void*), void* argument, const char* name) {
+  const unsigned made = start(entry, argument, name);
+  if (made == no_thread) {
+    fail(outcome::aborted, "too many threads for the network to have one");
+  }
+  threads_[made]->daemon = true;
 }
 
 void execution::join(unsigned thread) {

@@ -13,6 +13,7 @@
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/stack/stack.hpp"
 #include "sim/memory.hpp"
+#include "sim/network.hpp"
 #include "sim/schedule.hpp"
 
 namespace pirn::inline PIRN_ABI::sim::detail {
@@ -35,6 +36,7 @@ enum class step_kind : std::uint8_t {
   join,
   time_passes,
   fault,
+  socket,
 };
 [[nodiscard]] const char* to_string(step_kind kind) noexcept;
 
@@ -75,6 +77,7 @@ class virtual_thread {
   bool timed_out = false;
   bool spins = false;       ///< others come first
   std::uint64_t since = 0;  ///< the step at which it was made ready, blocked, or had its last turn
+  bool daemon = false;
 
   thread_clocks clocks;
   // What belongs to an OS thread.
@@ -128,8 +131,13 @@ class execution {
   unsigned start(void (*entry)(void*), void* argument, const char* name);
   void join(unsigned thread);
   void yield();
+  /// A step that changes something at this address that is no atomic, and that other threads see as if it were one.
+  void touch(const void* at);
+  /// A thread that need not have ended when the program does.
+  void start_daemon(void (*entry)(void*), void* argument, const char* name);
   /// Whether something shall go wrong here.
   bool fault(bool possible);
+  [[nodiscard]] network& net() noexcept { return network_; }
   [[nodiscard]] virtual_thread& self() noexcept { return *running_; }
   [[nodiscard]] platform::time_point now() const noexcept { return now_; }
   /// From here on, or no longer, the next thread is the one that comes by itself.
@@ -162,6 +170,7 @@ class execution {
   virtual_thread& new_thread(void (*entry)(void*), void* argument, const char* name);
   const options& how_;
   memory memory_;
+  network network_;
   std::vector<std::unique_ptr<virtual_thread>> threads_;
   std::vector<std::pair<const void*, std::atomic<bool>*>> held_;  ///< locks
   unsigned used_ = 0;

@@ -33,9 +33,11 @@ inline constexpr unsigned no_bound = std::numeric_limits<unsigned>::max();
 
 /// What may go wrong besides the order of things. Each is tried both ways wherever it can happen, as a schedule is.
 struct faults {
-  bool spawn = false;     ///< a stack that is asked for cannot be had
-  bool spurious = false;  ///< a thread that waits wakes for nothing
-  unsigned most = 1;      ///< in one execution
+  bool spawn = false;            ///< a stack that is asked for cannot be had
+  bool spurious = false;         ///< a thread that waits wakes for nothing
+  bool short_transfers = false;  ///< a socket is read or written, and one byte is moved where more could be
+  bool reset = false;            ///< a connection is reset when it is read or written
+  unsigned most = 1;             ///< in one execution
 };
 
 /// How to explore.
@@ -79,7 +81,7 @@ enum class outcome : std::uint8_t {
   deadlock,          ///< nothing can run, and no time that could pass would change that
   no_end,            ///< more steps than `options::steps`: a livelock, or somebody starves
   data_race,         ///< two accesses to a `var`, one of them a write, and neither happens before the other
-  leak,              ///< the program has ended, and its threads, fibers or stacks have not
+  leak,              ///< the program has ended, and its threads, fibers, stacks or sockets have not
   nondeterministic,  ///< the same choices did not lead to the same execution
 };
 [[nodiscard]] const char* to_string(outcome what) noexcept;

@@ -1,0 +1,616 @@
+#include "sim/network.hpp"
+
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "pirn/sim/network.hpp"
+#include "sim/execution.hpp"
+
+namespace pirn::inline PIRN_ABI::sim::detail {
+
+namespace {
+
+constexpr std::uint16_t first_free_port = 49152;
+
+/// From here until the next one, whoever runs is alone.
+void step(const void* at) {
+  if (platform::checked::watching) {
+    current->touch(at);
+  }
+}
+
+bool fault(bool wanted) { return wanted && platform::checked::watching && current->fault(true); }
+
+/// At the same place in both families.
+std::uint16_t port_in(const ::sockaddr_storage& name) noexcept {
+  return ntohs(reinterpret_cast<const ::sockaddr_in&>(name).sin_port);
+}
+
+::sockaddr_storage local_name(int family, std::uint16_t port) noexcept {
+  ::sockaddr_storage made{};
+  made.ss_family = static_cast<::sa_family_t>(family);
+  reinterpret_cast<::sockaddr_in&>(made).sin_port = htons(port);
+  if (family == AF_INET6) {
+    reinterpret_cast<::sockaddr_in6&>(made).sin6_addr = IN6ADDR_LOOPBACK_INIT;
+  } else {
+    reinterpret_cast<::sockaddr_in&>(made).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  }
+  return made;
+}
+
+}  // namespace
+
+void network::begin_execution() noexcept {
+  sockets_.clear();
+  connections_.clear();
+  ports_.clear();
+  next_port_ = first_free_port;
+  latency = {};
+  has_thread_ = false;
+  scheduled_.store(0, platform::memory_order_relaxed);
+  deliveries_.clear();
+}
+
+std::string network::open_sockets() const {
+  std::string text;
+  for (const socket& each : sockets_) {
+    if (!each.open) {
+      continue;
+    }
+    text += text.empty() ? "" : ", ";
+    if (each.listens) {
+      text += "a listener at port " + std::to_string(each.at->number);
+    } else if (each.link != nullptr) {
+      text += std::string("the ") + (each.server ? "server's" : "client's") + " end of a connection to port " +
+              std::to_string(each.link->to->number);
+    } else {
+      text += "a socket that is not connected";
+    }
+  }
+  return text;
+}
+
+socket* network::find(int number) noexcept {
+  const auto index = static_cast<std::size_t>(number - first);
+  return number >= first && index < sockets_.size() && sockets_[index].open ? &sockets_[index] : nullptr;
+}
+
+port& network::port_of(std::uint16_t number) {
+  port& found = ports_[number];
+  found.number = number;
+  return found;
+}
+
+// ---- who is told --------------------------------------------------------------------------------------------------
+
+void network::tell(const watches& whom, event what, news& into) {
+  for (const detail::watch& each : whom) {
+    what.of = each.of;
+    into.emplace_back(each.queue, what);
+  }
+}
+
+void network::publish(const news& what) {
+  for (const auto& [queue, happened] : what) {
+    queue->told.store(1, platform::memory_order_release);
+    queue->events.push_back(happened);  // in the same step
+    platform::futex_wake(&queue->told, 1);
+  }
+}
+
+void network::watch(socket& of, const detail::watch& by) {
+  news told;
+  if (of.listens) {
+    step(of.at);
+    of.at->listeners.push_back(by);
+    if (!of.at->queue.empty()) {
+      told.emplace_back(by.queue, event{.of = by.of, .readable = true});
+    }
+  } else if (of.link != nullptr) {
+    step(&of.in());
+    of.in().readers.push_back(by);
+    if (of.in().readable()) {
+      told.emplace_back(by.queue, event{.of = by.of, .readable = true, .irregular = of.in().at_end});
+    }
+    step(&of.out());
+    of.out().writers.push_back(by);
+    if (of.writable()) {
+      told.emplace_back(by.queue, event{.of = by.of, .writable = true});
+    }
+  }
+  publish(told);
+}
+
+void network::unwatch(socket& of, const event_queue* by, const void* as) {
+  const auto end_in = [&](const void* at, watches& list) {
+    step(at);
+    std::erase_if(list, [&](const detail::watch& each) { return each.queue.get() == by && each.of == as; });
+  };
+  if (of.listens) {
+    end_in(of.at, of.at->listeners);
+  } else if (of.link != nullptr) {
+    end_in(&of.in(), of.in().readers);
+    end_in(&of.out(), of.out().writers);
+  }
+}
+
+event network::look(const socket& of, bool read, bool write) {
+  event found;
+  if (of.listens) {
+    step(of.at);
+    found.readable = read && !of.at->queue.empty();
+  } else if (of.link != nullptr) {
+    if (read) {
+      step(&of.in());
+      found.readable = of.in().readable();
+    }
+    if (write) {
+      step(&of.out());
+      found.writable = of.writable();
+    }
+  }
+  return found;
+}
+
+// ---- connections --------------------------------------------------------------------------------------------------
+
+int network::open(int family) {
+  sockets_.emplace_back().name = local_name(family, 0);
+  return first + static_cast<int>(sockets_.size()) - 1;
+}
+
+int network::bind(socket& of, const ::sockaddr_storage& to) {
+  if (of.at != nullptr || of.link != nullptr) {
+    return -EINVAL;
+  }
+  const std::uint16_t wanted = port_in(to);
+  port& at = port_of(wanted != 0 ? wanted : next_port_++);
+  step(&at);
+  if (at.bound) {
+    return -EADDRINUSE;
+  }
+  at.bound = true;
+  of.at = &at;
+  of.name = to;
+  reinterpret_cast<::sockaddr_in&>(of.name).sin_port = htons(at.number);
+  return 0;
+}
+
+int network::listen(socket& of, int backlog) {
+  if (of.link != nullptr) {
+    return -EINVAL;
+  }
+  if (of.at == nullptr) {
+    if (const int bound = bind(of, local_name(of.name.ss_family, 0)); bound < 0) {
+      return bound;
+    }
+  }
+  step(of.at);
+  of.listens = true;
+  of.at->listening = true;
+  of.at->backlog = static_cast<std::size_t>(std::max(backlog, 0)) + 1;  // as Linux counts
+  return 0;
+}
+
+int network::settle(connection& link, news& into) {
+  port& at = *link.to;
+  if (at.partitions != 0 || (at.listening && at.queue.size() >= at.backlog)) {
+    link.now = connection::stage::waiting;
+    at.waiting.push_back(&link);
+    return -EINPROGRESS;
+  }
+  if (!at.listening) {
+    link.now = connection::stage::over;
+    return -ECONNREFUSED;
+  }
+  link.now = connection::stage::queued;
+  at.queue.push_back(&link);
+  tell(at.listeners, {.readable = true}, into);
+  return 0;
+}
+
+int network::connect(socket& of, const ::sockaddr_storage& to) {
+  if (of.listens || of.link != nullptr) {
+    return of.listens ? -EINVAL : -EISCONN;
+  }
+  connection& link = connections_.emplace_back();
+  link.to = &port_of(port_in(to));
+  link.server = to;
+  of.name = link.client = of.at != nullptr ? of.name : local_name(to.ss_family, next_port_++);
+  news told;
+  step(link.to);
+  link.to->connections.push_back(&link);
+  link.to_server.partitions = link.to_client.partitions = link.to->partitions;
+  if (latency == latency.zero()) {
+    const int settled = settle(link, told);
+    if (settled != -ECONNREFUSED) {
+      of.link = &link;
+      of.slow = settled != 0;
+      link.established = settled == 0;
+    }
+    publish(told);
+    return settled;
+  }
+  of.link = &link;
+  of.slow = true;
+  later(current->now() + latency, link, nullptr);
+  return -EINPROGRESS;
+}
+
+void network::arrive(connection& link) {
+  news told;
+  step(link.to);
+  if (link.now == connection::stage::over) {
+    return;  // given up
+  }
+  const int settled = settle(link, told);
+  publish(told);
+  if (settled != -EINPROGRESS) {
+    conclude(link, -settled);
+  }
+}
+
+void network::conclude(connection& link, int error) {
+  news told;
+  step(&link.to_server);
+  link.established = error == 0;
+  link.error = error;
+  tell(link.to_server.writers, {.writable = true, .irregular = error != 0}, told);
+  publish(told);
+}
+
+int network::accept(socket& of) {
+  if (!of.listens) {
+    return -EINVAL;
+  }
+  port& at = *of.at;
+  step(&at);
+  if (at.queue.empty()) {
+    return -EAGAIN;
+  }
+  connection& link = *at.queue.front();
+  at.queue.pop_front();
+  link.now = connection::stage::over;
+  connection* next = nullptr;
+  if (at.partitions == 0 && !at.waiting.empty()) {
+    next = at.waiting.front();
+    at.waiting.pop_front();
+    next->now = connection::stage::travelling;
+  }
+  socket& made = sockets_.emplace_back();
+  const int number = first + static_cast<int>(sockets_.size()) - 1;
+  made.link = &link;
+  made.server = true;
+  made.name = link.server;
+  if (next != nullptr) {
+    arrive(*next);
+  }
+  return number;
+}
+
+int network::take_error(socket& of) {
+  if (of.link == nullptr) {
+    return 0;
+  }
+  step(&of.out());
+  return std::exchange(of.link->error, 0);
+}
+
+// ---- data ---------------------------------------------------------------------------------------------------------
+
+void network::arrive(pipe& at, news& into) {
+  bool something = false, irregular = false;
+  while (at.partitions == 0 && !at.flying.empty() && at.flying.front().arrives <= current->now()) {
+    const pipe::packet next = std::move(at.flying.front());
+    at.flying.pop_front();
+    if (at.reader_gone) {
+      at.used -= next.bytes.size();
+      if (next.what == pipe::packet::kind::data && !at.broken) {
+        at.broken = true;
+        tell(at.writers, {.writable = true, .irregular = true}, into);
+      }
+      continue;
+    }
+    something = true;
+    at.arrived += next.bytes;
+    if (next.what != pipe::packet::kind::data) {
+      at.at_end = irregular = true;
+      at.read_error = next.what == pipe::packet::kind::reset ? ECONNRESET : at.read_error;
+    }
+  }
+  if (something) {
+    tell(at.readers, {.readable = true, .irregular = irregular}, into);
+  }
+}
+
+std::optional<platform::time_point> network::put(pipe& to, pipe::packet::kind what, std::string bytes,
+                                                 news& into) const {
+  platform::time_point arrives = current->now() + latency;
+  if (!to.flying.empty()) {
+    arrives = std::max(arrives, to.flying.back().arrives);
+  }
+  to.used += bytes.size();
+  to.flying.push_back({arrives, what, std::move(bytes)});
+  arrive(to, into);
+  return arrives > current->now() ? std::optional(arrives) : std::nullopt;
+}
+
+void network::cut(pipe& which, news& into) {
+  which.flying.clear();
+  which.used = which.arrived.size();
+  which.broken = which.at_end = true;
+  which.read_error = which.write_error = ECONNRESET;
+  tell(which.readers, {.readable = true, .irregular = true}, into);
+  tell(which.writers, {.writable = true, .irregular = true}, into);
+}
+
+bool network::reset(socket& of, pipe& by) {
+  if (by.broken || !fault(current->wants().reset)) {
+    return false;
+  }
+  news told;
+  cut(by, told);
+  (&by == &of.in() ? by.read_error : by.write_error) = 0;  // the caller tells
+  pipe& other = &by == &of.in() ? of.out() : of.in();
+  step(&other);
+  cut(other, told);
+  publish(told);
+  return true;
+}
+
+std::int64_t network::receive(socket& of, void* into, std::size_t size) {
+  if (of.link == nullptr) {
+    return -ENOTCONN;
+  }
+  pipe& from = of.in();
+  step(&from);
+  if (reset(of, from)) {
+    return -ECONNRESET;
+  }
+  std::size_t count = std::min(size, from.arrived.size());
+  if (count == 0) {
+    if (size != 0 && from.read_error != 0) {
+      return -std::exchange(from.read_error, 0);
+    }
+    return size == 0 || from.at_end || from.not_read ? 0 : -EAGAIN;
+  }
+  news told;
+  if (count > 1 && fault(current->wants().short_transfers)) {
+    // A reader of a stream may take less than it wanted to mean that there was no more: the rest comes just now.
+    count = 1;
+    tell(from.readers, {.readable = true}, told);
+  }
+  std::memcpy(into, from.arrived.data(), count);
+  from.arrived.erase(0, count);
+  from.used -= count;
+  if (std::exchange(from.wants_room, false)) {
+    tell(from.writers, {.writable = true}, told);
+  }
+  publish(told);
+  return static_cast<std::int64_t>(count);
+}
+
+std::int64_t network::send(socket& of, const void* from, std::size_t size) {
+  if (of.link == nullptr) {
+    return -ENOTCONN;
+  }
+  pipe& to = of.out();
+  step(&to);
+  if (reset(of, to)) {
+    return -ECONNRESET;
+  }
+  if (to.write_error != 0) {
+    return -std::exchange(to.write_error, 0);
+  }
+  if (to.broken || to.ended) {
+    return -EPIPE;
+  }
+  std::size_t count = std::min(size, pipe::capacity - to.used);
+  to.wants_room = to.wants_room || count < size;
+  if (count == 0) {
+    return size == 0 ? 0 : -EAGAIN;
+  }
+  if (count > 1 && fault(current->wants().short_transfers)) {
+    count = 1;
+  }
+  news told;
+  const auto arrives = put(to, pipe::packet::kind::data, {static_cast<const char*>(from), count}, told);
+  publish(told);
+  if (arrives) {
+    later(*arrives, *of.link, &to);
+  }
+  return static_cast<std::int64_t>(count);
+}
+
+int network::shutdown(socket& of, int how) {
+  if (of.link == nullptr) {
+    return -ENOTCONN;
+  }
+  if (how != SHUT_RD) {
+    pipe& to = of.out();
+    news told;
+    step(&to);
+    if (to.broken) {
+      return -ENOTCONN;
+    }
+    std::optional<platform::time_point> arrives;
+    if (!std::exchange(to.ended, true)) {
+      arrives = put(to, pipe::packet::kind::end, {}, told);
+    }
+    publish(told);
+    if (arrives) {
+      later(*arrives, *of.link, &to);
+    }
+  }
+  if (how != SHUT_WR) {
+    news told;
+    step(&of.in());
+    of.in().not_read = true;
+    tell(of.in().readers, {.readable = true, .irregular = true}, told);
+    publish(told);
+  }
+  return 0;
+}
+
+void network::close(socket& of) {
+  of.open = false;
+  news told;
+  if (of.at != nullptr) {
+    port& at = *of.at;
+    step(&at);
+    at.bound = false;
+    if (of.listens) {
+      at.listening = false;
+      for (connection* const each : std::exchange(at.queue, {})) {
+        for (pipe* const side : {&each->to_server, &each->to_client}) {
+          step(side);
+          cut(*side, told);
+        }
+      }
+      if (at.partitions == 0) {
+        for (connection* const each : std::exchange(at.waiting, {})) {
+          arrive(*each);
+        }
+      }
+    }
+  }
+  if (of.link == nullptr) {
+    publish(told);
+    return;
+  }
+  if (of.slow) {
+    step(of.link->to);
+    auto& stage = of.link->now;
+    if (stage == connection::stage::travelling || stage == connection::stage::waiting) {
+      stage = connection::stage::over;
+      std::erase(of.link->to->waiting, of.link);
+      return;
+    }
+  }
+  pipe& from = of.in();
+  step(&from);
+  from.reader_gone = true;
+  const bool unread = !from.arrived.empty();
+  if (unread) {
+    from.used -= from.arrived.size();
+    from.arrived.clear();
+    from.broken = true;
+    from.write_error = ECONNRESET;
+    tell(from.writers, {.writable = true, .irregular = true}, told);
+  }
+  pipe& to = of.out();
+  step(&to);
+  std::optional<platform::time_point> arrives;
+  if (!to.broken && (unread || !to.ended)) {
+    arrives = put(to, unread ? pipe::packet::kind::reset : pipe::packet::kind::end, {}, told);
+  }
+  to.ended = true;
+  publish(told);
+  if (arrives) {
+    later(*arrives, *of.link, &to);
+  }
+}
+
+// ---- on the way ---------------------------------------------------------------------------------------------------
+
+void network::later(platform::time_point when, connection& link, pipe* data) {
+  if (!std::exchange(has_thread_, true)) {
+    current->start_daemon([](void* self) { static_cast<network*>(self)->deliver(); }, this, "network");
+  }
+  scheduled_.fetch_add(1, platform::memory_order_acq_rel);
+  deliveries_.push_back({when, &link, data});  // in the same step
+  platform::futex_wake(&scheduled_, 1);
+}
+
+void network::deliver() {
+  for (;;) {
+    const std::uint32_t seen = scheduled_.load(platform::memory_order_acquire);
+    const auto nearest = std::ranges::min_element(deliveries_, {}, &delivery::when);
+    if (nearest == deliveries_.end() || nearest->when > current->now()) {
+      platform::futex_wait(scheduled_, seen, nearest == deliveries_.end() ? platform::never : nearest->when);
+      continue;
+    }
+    const delivery due = *nearest;
+    deliveries_.erase(nearest);
+    if (due.data == nullptr) {
+      arrive(*due.link);
+      continue;
+    }
+    news told;
+    step(due.data);
+    arrive(*due.data, told);
+    publish(told);
+  }
+}
+
+void network::begin_partition(std::uint16_t number) {
+  port& at = port_of(number);
+  step(&at);
+  ++at.partitions;
+  const std::vector<connection*> all = at.connections;
+  for (connection* const each : all) {
+    for (pipe* const side : {&each->to_server, &each->to_client}) {
+      step(side);
+      ++side->partitions;
+    }
+  }
+}
+
+void network::end_partition(std::uint16_t number) {
+  port& at = port_of(number);
+  news told;
+  step(&at);
+  --at.partitions;
+  const std::vector<connection*> all = at.connections;
+  std::deque<connection*> held;
+  if (at.partitions == 0) {
+    held = std::exchange(at.waiting, {});
+    for (connection* const each : held) {
+      each->now = connection::stage::travelling;
+    }
+  }
+  for (connection* const each : all) {
+    for (pipe* const side : {&each->to_server, &each->to_client}) {
+      step(side);
+      --side->partitions;
+      arrive(*side, told);
+    }
+  }
+  publish(told);
+  for (connection* const each : held) {
+    arrive(*each);
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI::sim::detail
+
+namespace pirn::inline PIRN_ABI::sim {
+
+latency::latency(std::chrono::nanoseconds each_way) noexcept {
+  if (detail::current != nullptr) {
+    before_ = std::exchange(detail::current->net().latency, each_way);
+  }
+}
+
+latency::~latency() {
+  if (detail::current != nullptr) {
+    detail::current->net().latency = before_;
+  }
+}
+
+partition::partition(std::uint16_t port) noexcept : port_(port) {
+  if (detail::current != nullptr) {
+    detail::current->net().begin_partition(port_);
+  }
+}
+
+partition::~partition() {
+  if (detail::current != nullptr) {
+    detail::current->net().end_partition(port_);
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI::sim
