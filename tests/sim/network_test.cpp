@@ -45,13 +45,256 @@ bool ask(std::string_view text, platform::time_point deadline = platform::never)
          answer == text;
 }
 
+sim::options bound(unsigned preemptions) { return {.preemptions = preemptions}; }
+
+sim::options with(sim::faults what, unsigned preemptions = 0) { return {.preemptions = preemptions, .faults = what}; }
+
 TEST(network, an_echo_from_another_worker) {
   expect_passes(
       [] {
         tcp_listener listener = listening();
         run_fibers(2, {[&] { echo(*listener.accept()); }, [] { sim::check(ask("hello")); }});
       },
-      {.preemptions = 1});
+      bound(2));
+}
+
+TEST(network, an_echo_on_the_same_worker) {
+  expect_passes(
+      [] {
+        tcp_listener listener = listening();
+        run_fibers(1, {[&] { echo(*listener.accept()); }, [] { sim::check(ask("hello")); }});
+      },
+      bound(2));
+}
+
+TEST(network, two_clients_of_one_listener) {
+  expect_passes(
+      [] {
+        tcp_listener listener = listening();
+        const auto serve = [&] {
+          for (int i = 0; i < 2; ++i) {
+            echo(*listener.accept());
+          }
+        };
+        run_fibers(2, {serve, [] { sim::check(ask("one")); }, [] { sim::check(ask("other")); }});
+      },
+      bound(1));
+}
+
+TEST(network, plain_threads) {
+  expect_passes(
+      [] {
+        tcp_listener listener = listening();
+        const sim::thread server([&] { echo(*listener.accept()); });
+        sim::check(ask("hello"));
+      },
+      bound(1));
+}
+
+TEST(network, what_was_done_before_a_write_is_seen_after_the_read) {
+  expect_passes(
+      [] {
+        tcp_listener listener = listening();
+        sim::var<int> shared = 0;
+        run_fibers(2, {[&] {
+                         auto stream = listener.accept().value();
+                         char byte;
+                         static_cast<void>(stream.read(&byte, 1));
+                         sim::check(shared.get() == 7);
+                       },
+                       [&] {
+                         auto stream = tcp_stream::connect(here).value();
+                         shared = 7;
+                         stream.write("x").value();
+                       }});
+      },
+      bound(1));
+}
+
+TEST(network, a_writer_waits_for_room) {
+  expect_passes(
+      [] {
+        tcp_listener listener = listening();
+        const std::string all(9000, 'x');
+        run_fibers(2, {[&] {
+                         auto stream = listener.accept().value();
+                         std::string got(all.size(), ' ');
+                         sim::check(stream.read_exactly(got.data(), got.size()).has_value() && got == all);
+                         sim::check(stream.read(got.data(), 1).value() == 0, "the end of the stream");
+                       },
+                       [&] { sim::check(tcp_stream::connect(here).value().write(all).has_value()); }});
+      },
+      bound(1));
+}
+
+TEST(network, endpoints_are_those_of_the_connection) {
+  expect_passes([] {
+    auto listener = tcp_listener::listen({ip_address::loopback_v6(), 0}).value();
+    const endpoint at = listener.local_endpoint().value();
+    sim::check(at.port != 0);
+    run_fibers(1, {[&] {
+                 auto client = tcp_stream::connect(at).value();
+                 auto server = listener.accept().value();
+                 sim::check(client.remote_endpoint().value() == at && server.local_endpoint().value() == at);
+                 sim::check(client.local_endpoint().value() == server.remote_endpoint().value());
+                 sim::check(tcp_listener::listen(at).error() == std::errc::address_in_use);
+               }});
+  });
+}
+
+// ---- what goes wrong ----------------------------------------------------------------------------------------------
+
+TEST(network, short_transfers_are_continued) {
+  const auto program = [](bool whole) {
+    return [whole] {
+      tcp_listener listener = listening();
+      run_fibers(2, {[&, whole] {
+                       auto stream = listener.accept().value();
+                       char got[6] = "";
+                       sim::check(
+                           (whole ? stream.read_exactly(got, 5).has_value() : stream.read(got, 5).value() == 5) &&
+                               std::string_view(got) == "hello",
+                           "part of a message is taken for all of it");
+                     },
+                     [] { tcp_stream::connect(here).value().write("hello").value(); }});
+    };
+  };
+  expect_passes(program(true), with({.short_transfers = true, .most = 3}, 1));
+  EXPECT_TRUE(sim::explore(program(false), bound(1)));
+  EXPECT_EQ(sim::explore(program(false), with({.short_transfers = true})).what, outcome::assertion);
+}
+
+TEST(network, a_reset_is_an_error_at_both_ends_and_no_hang) {
+  int failed = 0;
+  int succeeded = 0;
+  expect_passes(
+      [&] {
+        tcp_listener listener = listening();
+        run_fibers(2, {[&] { echo(*listener.accept()); }, [&] { ++(ask("hello") ? succeeded : failed); }});
+      },
+      with({.reset = true}, 1));
+  EXPECT_GT(failed, 0);
+  EXPECT_GT(succeeded, 0);
+}
+
+TEST(network, a_close_with_unread_data_resets) {
+  expect_passes([] {
+    tcp_listener listener = listening();
+    run_fibers(1, {[&] {
+                 auto client = tcp_stream::connect(here).value();
+                 auto server = listener.accept().value();
+                 client.write("unread").value();
+                 server.close();
+                 char byte;
+                 sim::check(client.read(&byte, 1).error() == std::errc::connection_reset);
+                 sim::check(client.read(&byte, 1).value() == 0);
+                 sim::check(!client.write("x") && client.write("x").error() == std::errc::broken_pipe);
+               }});
+  });
+}
+
+TEST(network, a_write_to_a_closed_peer_fails_after_the_first) {
+  expect_passes([] {
+    tcp_listener listener = listening();
+    run_fibers(1, {[&] {
+                 auto client = tcp_stream::connect(here).value();
+                 listener.accept().value().close();
+                 client.write("x").value();
+                 sim::check(client.write("x").error() == std::errc::broken_pipe);
+               }});
+  });
+}
+
+TEST(network, nobody_listens) {
+  expect_passes([] {
+    run_fibers(1, {[] {
+                 sim::check(tcp_stream::connect(here).error() == std::errc::connection_refused);
+                 const sim::latency slow(1ms);
+                 sim::check(tcp_stream::connect(here).error() == std::errc::connection_refused);
+                 sim::check(sim::elapsed() >= 1ms);
+               }});
+  });
+}
+
+TEST(network, an_accept_is_stopped) {
+  expect_passes(
+      [] {
+        tcp_listener listener = listening();
+        run_fibers(2, {[&] {
+                     fiber waits =
+                         spawn([&] { sim::check(listener.accept().error() == io_error::stopped); }, {.worker = 1});
+                     waits.request_stop();
+                     waits.join();
+                   }});
+        sim::check(listener.is_open());
+      },
+      bound(2));
+}
+
+TEST(network, a_close_ends_what_others_wait_for) {
+  expect_passes(
+      [] {
+        tcp_listener listener = listening();
+        run_fibers(2, {[&] { sim::check(listener.accept().error() == io_error::closed); }, [&] { listener.close(); }});
+      },
+      bound(2));
+}
+
+TEST(network, a_socket_that_stays_open_is_a_leak) {
+  const sim::result found = sim::explore([] { static_cast<void>(new tcp_listener(listening())); });
+  EXPECT_EQ(found.what, outcome::leak) << found.text();
+  EXPECT_NE(found.message.find("a listener at port 80"), std::string::npos) << found.text();
+}
+
+// ---- time ---------------------------------------------------------------------------------------------------------
+
+TEST(network, latency_is_virtual_time) {
+  expect_passes(
+      [] {
+        const sim::latency slow(1h);
+        tcp_listener listener = listening();
+        run_fibers(2, {[&] { echo(*listener.accept()); }, [] { sim::check(ask("hello")); }});
+        // The connection, the question and its answer; the end of the stream is on its way when the client has ended.
+        sim::check(sim::elapsed() >= 3h && sim::elapsed() <= 4h);
+      },
+      bound(1));
+}
+
+TEST(network, a_deadline_passes_while_a_partition_lasts) {
+  expect_passes(
+      [] {
+        tcp_listener listener = listening();
+        run_fibers(2, {[&] { echo(*listener.accept()); },
+                       [] {
+                         auto stream = tcp_stream::connect(here).value();
+                         char buffer[5];
+                         {
+                           const sim::partition apart(port);
+                           stream.write("hello").value();
+                           const auto deadline = platform::now() + 1s;
+                           sim::check(stream.read(buffer, sizeof buffer, deadline).error() == io_error::timed_out);
+                           sim::check(tcp_stream::connect(here, deadline + 1s).error() == io_error::timed_out);
+                         }
+                         sim::check(stream.read_exactly(buffer, sizeof buffer).has_value(), "nothing gets lost");
+                         sim::check(sim::elapsed() >= 2s && sim::elapsed() < 3s);
+                       }});
+      },
+      bound(1));
+}
+
+TEST(network, a_connection_waits_for_the_end_of_a_partition) {
+  expect_passes(
+      [] {
+        tcp_listener listener = listening();
+        std::optional<sim::partition> apart(port);
+        run_fibers(2, {[&] { echo(*listener.accept()); }, [] { sim::check(ask("hello")); },
+                       [&] {
+                         this_fiber::sleep_for(1s).value();
+                         apart.reset();
+                       }});
+        sim::check(sim::elapsed() >= 1s);
+      },
+      bound(1));
 }
 
 }  // namespace
