@@ -108,6 +108,7 @@ void descriptor::close() noexcept {
       handle->signal(io_direction::read);
       handle->signal(io_direction::write);
     }
+    platform::relax();  // who leaves may be on another worker
     this_fiber::yield();
   }
   const int native = release();

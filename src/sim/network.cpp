@@ -44,14 +44,15 @@ std::uint16_t port_in(const ::sockaddr_storage& name) noexcept {
 }  // namespace
 
 void network::begin_execution() noexcept {
-  sockets_.clear();
-  connections_.clear();
-  ports_.clear();
+  // Not cleared but made anew: what memory an execution asks for must not depend on those before.
+  sockets_ = std::deque<socket>();
+  connections_ = std::deque<connection>();
+  ports_ = std::map<std::uint16_t, port>();
+  deliveries_ = std::vector<delivery>();
   next_port_ = first_free_port;
   latency = {};
   has_thread_ = false;
   scheduled_.store(0, platform::memory_order_relaxed);
-  deliveries_.clear();
 }
 
 std::string network::open_sockets() const {
