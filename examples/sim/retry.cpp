@@ -1,8 +1,7 @@
 // A client that tries again after a deadline takes the late answer to its first question for that to the second.
 #include <pirn/fiber/runtime.hpp>
-#include <pirn/fiber/this_fiber.hpp>
-#include <pirn/sim/explore.hpp>
-#include <pirn/sync/channel.hpp>
+#include <pirn/net/tcp_listener.hpp>
+#include <pirn/sim/network.hpp>
 
 #include <cstdio>
 
@@ -10,43 +9,47 @@ namespace {
 
 using namespace std::chrono_literals;
 
+const pirn::endpoint server{pirn::ip_address::loopback_v4(), 80};
+
 struct message {
   int id;
   int value;
 };
 
-/// Answers each question with its square, and takes ten milliseconds for it.
-void serve(pirn::channel<message>& questions, pirn::channel<message>& answers) {
-  for (const message& question : questions) {
-    pirn::this_fiber::sleep_for(10ms).value();
-    static_cast<void>(answers.send({question.id, question.value * question.value}));
+/// Answers each question with its square.
+void serve(pirn::tcp_listener& listener) {
+  auto stream = listener.accept().value();
+  for (message about; stream.read_exactly(&about, sizeof about);) {
+    about.value *= about.value;
+    static_cast<void>(stream.write(&about, sizeof about));  // the client may have gone
   }
 }
 
 template <bool Fixed>
-void ask(pirn::channel<message>& questions, pirn::channel<message>& answers) {
+void ask() {
+  auto stream = pirn::tcp_stream::connect(server).value();
   for (int id = 1; id <= 2; ++id) {  // the first question may be given up, and then another one is asked
-    const int value = 10 * id;
-    questions.send({id, value}).value();
+    const message question{.id = id, .value = 10 * id};
+    stream.write(&question, sizeof question).value();
     const auto deadline = pirn::platform::now() + 10ms;
-    for (auto answer = answers.receive(deadline); answer; answer = answers.receive(deadline)) {
-      if (Fixed && answer->id != id) {
+    for (message answer{}; stream.read_exactly(&answer, sizeof answer, deadline);) {
+      if (Fixed && answer.id != id) {
         continue;  // to an earlier question
       }
-      pirn::sim::check(answer->value == value * value, "an answer to another question");
+      pirn::sim::check(answer.value == question.value * question.value, "an answer to another question");
       break;
     }
   }
-  questions.close();
 }
 
 template <bool Fixed>
 void client_and_server() {
+  const pirn::sim::latency each_way(5ms);
+  pirn::tcp_listener listener = pirn::tcp_listener::listen(server).value();
   pirn::runtime fibers{{.workers = 1}};
-  pirn::channel<message> questions(2), answers(2);
-  pirn::fiber server = fibers.spawn([&] { serve(questions, answers); }, {.name = "server"});
-  pirn::fiber client = fibers.spawn([&] { ask<Fixed>(questions, answers); }, {.name = "client"});
-  client.join();
+  pirn::fiber answers = fibers.spawn([&] { serve(listener); }, {.name = "server"});
+  pirn::fiber asks = fibers.spawn(ask<Fixed>, {.name = "client"});
+  asks.join();
 }
 
 }  // namespace

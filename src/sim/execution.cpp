@@ -572,7 +572,9 @@ unsigned execution::start(void (*entry)(void*), void* argument, const char* name
 }
 
 void execution::start_daemon(void (*entry)(void*), void* argument, const char* name) {
+  std::vector<recorded_step>* const record = std::exchange(record_, nullptr);  // the program has not asked for it
   const unsigned made = start(entry, argument, name);
+  record_ = record;
   if (made == no_thread) {
     fail(outcome::aborted, "too many threads for the network to have one");
   }

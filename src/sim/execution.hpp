@@ -45,6 +45,7 @@ struct recorded_step {
   static constexpr std::size_t most_frames = 24;
   step_kind kind;
   std::string thread_name;
+  bool by_daemon = false;
   std::uint64_t fiber = 0;  ///< the number of the one that runs there, 0 for none
   std::string fiber_name;
   std::uint32_t word = 0;

@@ -40,6 +40,7 @@ void execution::note(step_kind kind, const location* of, std::uint64_t value) {
   recorded_step& made = record_->emplace_back();
   made.kind = kind;
   made.thread_name = name_of(running_->index);
+  made.by_daemon = running_->daemon && kind != step_kind::time_passes;
   const void* const here = __builtin_frame_address(0);
   if (!running_->runs_on.contains(here)) {
     if (auto found = fiber_of(platform::current_worker(), here); found.first != 0) {
@@ -56,9 +57,9 @@ void execution::note(step_kind kind, const location* of, std::uint64_t value) {
 
 std::string execution::name_of(unsigned thread) const {
   const std::string name = threads_[thread]->name;
-  return thread == 0                 ? name
-         : name.starts_with("pirn-") ? "worker " + name.substr(5)
-                                     : name + " " + std::to_string(thread);
+  return thread == 0 || threads_[thread]->daemon ? name
+         : name.starts_with("pirn-")             ? "worker " + name.substr(5)
+                                                 : name + " " + std::to_string(thread);
 }
 
 std::string execution::state() const {

@@ -59,6 +59,9 @@ std::string what_it_does(const recorded_step& step, const place& at) {
     default:
       break;
   }
+  if (step.by_daemon) {
+    return "delivers what was sent";
+  }
   if (at.where.empty()) {
     return step.fiber == 0 ? "schedules" : "begins or ends";
   }
@@ -142,6 +145,9 @@ std::string trace_text(const std::vector<recorded_step>& steps) {
     operations = 0;
   };
   for (const recorded_step& each : steps) {
+    if (each.by_daemon && each.kind != step_kind::socket) {
+      continue;  // what is told there matters only to whoever is told
+    }
     std::string line;
     if (each.kind == step_kind::time_passes) {
       line = "  time passes, to " + time_text(each.when, platform::time_point(std::chrono::hours(1)));
