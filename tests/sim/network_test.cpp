@@ -81,6 +81,20 @@ TEST(network, two_clients_of_one_listener) {
       bound(1));
 }
 
+TEST(network, two_accept_at_one_listener) {
+  expect_passes(
+      [] {
+        tcp_listener listener = listening();
+        const auto serve = [&] { sim::check(listener.accept().has_value()); };
+        run_fibers(3, {serve, serve, [] {
+                         for (int i = 0; i < 2; ++i) {
+                           sim::check(tcp_stream::connect(here).has_value());
+                         }
+                       }});
+      },
+      bound(1));
+}
+
 TEST(network, plain_threads) {
   expect_passes(
       [] {
@@ -123,6 +137,28 @@ TEST(network, a_writer_waits_for_room) {
                          sim::check(stream.read(got.data(), 1).value() == 0, "the end of the stream");
                        },
                        [&] { sim::check(tcp_stream::connect(here).value().write(all).has_value()); }});
+      },
+      bound(1));
+}
+
+TEST(network, a_read_leaves_what_does_not_fit) {
+  expect_passes(
+      [] {
+        tcp_listener listener = listening();
+        run_fibers(2, {[&] {
+                         auto stream = listener.accept().value();
+                         char part[2];
+                         for (std::size_t left = 5; left != 0;) {
+                           left -= stream.read(part, sizeof part).value();
+                         }
+                         stream.write("x").value();
+                       },
+                       [] {
+                         auto stream = tcp_stream::connect(here).value();
+                         stream.write("hello").value();
+                         char answer;
+                         sim::check(stream.read(&answer, 1).value() == 1);
+                       }});
       },
       bound(1));
 }
