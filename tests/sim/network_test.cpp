@@ -7,8 +7,10 @@
 #include <pirn/net/tcp_stream.hpp>
 
 #include <optional>
+#include <set>
 #include <string>
 
+#include "detail/system.hpp"
 #include "pirn/sim/thread.hpp"
 #include "pirn/sim/var.hpp"
 #include "sim/fibers.hpp"
@@ -281,6 +283,42 @@ TEST(network, a_socket_that_stays_open_is_a_leak) {
   EXPECT_EQ(found.what, outcome::leak) << found.text();
   EXPECT_NE(found.message.find("a listener at port 80"), std::string::npos) << found.text();
 }
+
+// ---- what may be left out -----------------------------------------------------------------------------------------
+
+/// All that can come of two clients, each of which goes away at once, and a server that waits for nothing.
+std::set<std::string> outcomes(bool reduce) {
+  std::set<std::string> all;
+  const sim::result found = sim::explore(
+      [&] {
+        std::string saw[3];
+        {
+          tcp_listener listener = listening();
+          const auto send = [](char what, std::string& told) {
+            return [what, &told] {
+              auto stream = tcp_stream::connect(here);
+              told = !stream ? "refused" : stream->write({&what, 1}) ? "sent" : "failed";
+            };
+          };
+          const sim::thread one(send('1', saw[1]));
+          const sim::thread other(send('2', saw[2]));
+          for (int i = 0; i < 3; ++i) {
+            const descriptor stream(platform::system::accept4(listener.native(), nullptr, nullptr, 0));
+            char what = '?';
+            const auto got = platform::system::recv(stream.native(), &what, 1, 0);
+            saw[0] += !stream.is_open() ? '-' : got < 0 ? 'n' : got == 0 ? 'e' : what;
+          }
+          listener.close();
+        }
+        all.insert(saw[0] + " " + saw[1] + " " + saw[2]);
+      },
+      {.preemptions = 2, .reduce = reduce, .budget = std::chrono::minutes(1)});
+  EXPECT_TRUE(found && found.complete) << found.text();
+  std::printf("  %llu executions, %zu outcomes\n", static_cast<unsigned long long>(found.executions), all.size());
+  return all;
+}
+
+TEST(network, leaving_executions_out_leaves_no_outcome_out) { EXPECT_EQ(outcomes(true), outcomes(false)); }
 
 // ---- time ---------------------------------------------------------------------------------------------------------
 
