@@ -161,7 +161,12 @@ class execution {
   void make_ready(virtual_thread& who);
   void let_time_pass();
   [[nodiscard]] unsigned overdue(thread_set enabled) const noexcept;
-  void note(step_kind kind, const location* of, std::uint64_t value);
+  void note(step_kind kind, const location* of, std::uint64_t value) {
+    if (record_ != nullptr) [[unlikely]] {
+      record(kind, of, value);
+    }
+  }
+  PIRN_NOINLINE void record(step_kind kind, const location* of, std::uint64_t value);
   void note_old(location& of, const void* at, std::size_t size);
   [[noreturn]] static void begin_thread(arch::word first, arch::word second) noexcept;
   [[noreturn]] void end_thread();

@@ -151,6 +151,8 @@ class network {
     connection* link;
     pipe* data;  ///< null for the beginning of the connection
   };
+  /// From here until the next one, whoever runs is alone.
+  static void step(const void* at);
   port& port_of(std::uint16_t number);
   static void tell(const watches& whom, event what, news& into);
   static void publish(const news& what);

@@ -32,10 +32,7 @@ _Unwind_Reason_Code keep_frame(_Unwind_Context* context, void* raw) {
 
 }  // namespace
 
-void execution::note(step_kind kind, const location* of, std::uint64_t value) {
-  if (record_ == nullptr) [[likely]] {
-    return;
-  }
+void execution::record(step_kind kind, const location* of, std::uint64_t value) {
   const platform::quiet unseen;
   recorded_step& made = record_->emplace_back();
   made.kind = kind;
