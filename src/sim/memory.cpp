@@ -197,7 +197,9 @@ std::uint64_t memory::see(location& of, unsigned thread, thread_clocks& clocks, 
   if (age == 0 || of.oldest[thread] != index) {
     of.looks[thread] = 0;
   }
-  of.looks[thread] += age != 0 ? 1 : 0;
+  if (age != 0) {
+    ++of.looks[thread];
+  }
   of.oldest[thread] = static_cast<std::uint32_t>(index);
   const location::stored& found = of.history[index];
   (acquires(order) ? clocks.seen : clocks.to_acquire).join(found.released);

@@ -62,8 +62,8 @@ std::string network::open_sockets() const {
     if (each.listens) {
       text += "a listener at port " + std::to_string(each.at->number);
     } else if (each.link != nullptr) {
-      text += std::string("the ") + (each.server ? "server's" : "client's") + " end of a connection to port " +
-              std::to_string(each.link->to->number);
+      text += each.server ? "the server's" : "the client's";
+      text += " end of a connection to port " + std::to_string(each.link->to->number);
     } else {
       text += "a socket that is not connected";
     }

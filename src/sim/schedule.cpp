@@ -127,9 +127,10 @@ bool from_seed(std::string_view seed, deviations& path) {
   const char* at = seed.data() + seed_version.size();
   const char* const end = seed.data() + seed.size();
   const auto number = [&](char before, std::uint32_t& value) {
-    if (at == end || *at++ != before) {
+    if (at == end || *at != before) {
       return false;
     }
+    ++at;
     const auto [next, error] = std::from_chars(at, end, value);
     at = next;
     return error == std::errc();

@@ -142,7 +142,8 @@ bool find_module(std::uintptr_t address, module_place& into) {
 std::string symbolizer() {
   for (const char* const name : {"llvm-symbolizer", "llvm-symbolizer-22", "llvm-symbolizer-19", "addr2line"}) {
     const std::string probe = "command -v " + std::string(name) + " >/dev/null 2>&1";
-    if (std::system(probe.c_str()) == 0) {  // NOLINT(cert-env33-c, concurrency-mt-unsafe): of a test, about itself
+    // NOLINTNEXTLINE(cert-env33-c, concurrency-mt-unsafe, bugprone-command-processor): a test asks about itself
+    if (std::system(probe.c_str()) == 0) {
       return name;
     }
   }
@@ -169,9 +170,10 @@ symbols::symbols(std::vector<std::uintptr_t> addresses) {
     for (std::size_t begin = 0; begin < places.size(); begin += 500) {
       const std::size_t end = std::min(begin + 500, places.size());
       const bool llvm = tool.starts_with("llvm");
-      std::string command =
-          tool + (llvm ? " --inlines --functions=linkage --demangle --output-style=GNU -e '" : " -i -f -a -e '") +
-          file + "'";
+      std::string command = tool;
+      command += llvm ? " --inlines --functions=linkage --demangle --output-style=GNU -e '" : " -i -f -a -e '";
+      command += file;
+      command += "'";
       if (llvm) {
         command += " --print-address";
       }
@@ -181,6 +183,7 @@ symbols::symbols(std::vector<std::uintptr_t> addresses) {
         command += number;
       }
       command += " 2>/dev/null";
+      // NOLINTNEXTLINE(bugprone-command-processor): the same
       const std::unique_ptr<FILE, int (*)(FILE*)> out(popen(command.c_str(), "r"), &pclose);
       if (!out) {
         continue;

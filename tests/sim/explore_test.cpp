@@ -69,7 +69,7 @@ TEST(explore, replays_the_seed_of_the_environment_only) {
 }
 
 TEST(explore, tells_of_every_kind_of_failure) {
-  const auto kind = [](auto program, sim::options how = {}) {
+  const auto kind = [](auto program, const sim::options& how = {}) {
     const sim::result found = sim::explore(program, how);
     EXPECT_FALSE(found.text().empty());
     return found.what;

@@ -36,7 +36,10 @@ struct of_lock {
   outcome wait(platform::time_point deadline) { return lock.lock(deadline); }
   void let() { lock.unlock(); }
 };
-struct of_reader : of_lock<shared_mutex> {
+struct of_reader {
+  shared_mutex lock;
+  void hold() { lock.lock(); }
+  void let() { lock.unlock(); }
   outcome wait(platform::time_point deadline) { return lock.lock_shared(deadline); }
 };
 struct nothing_held {

@@ -26,7 +26,7 @@ TEST(future, gives_the_result_to_all_who_share_it) {
     auto owner = std::make_unique<promise<int>>();
     sim::var<int> done(0);
     const shared_future<int> one = owner->get_future();
-    const shared_future<int> other = one;
+    const shared_future<int> other = one;  // NOLINT(performance-unnecessary-copy-initialization): two share it
     run_together({[&] {
                     done = 1;
                     owner->set_value(7);

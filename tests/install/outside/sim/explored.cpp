@@ -1,4 +1,4 @@
-// Explores the program of fibers.cpp, whose main function has another name here.
+// Explores the program of ../fibers.cpp, whose main function has another name here.
 #include <pirn/sim/explore.hpp>
 
 #include <cstdio>
