@@ -26,7 +26,7 @@ guarded_pool& stacks_of_threads() {
   return *pool;
 }
 
-bool excluded(access a, access b) noexcept { return a == access::read && b == access::read; }
+bool both_read(access a, access b) noexcept { return a == access::read && b == access::read; }
 
 }  // namespace
 
@@ -98,7 +98,11 @@ virtual_thread& execution::new_thread(void (*entry)(void*), void* argument, cons
   virtual_thread& made = *threads_[used_];
   stack kept = made.runs_on;
   if (!kept) {
-    kept = stacks_of_threads().allocate(thread_stack).value;
+    const stack_result found = stacks_of_threads().allocate(thread_stack);
+    if (!found) {
+      throw std::system_error(found.error, "pirn: no stack for a thread of an exploration");
+    }
+    kept = found.value;
   }
   made = virtual_thread();
   made.runs_on = kept;
@@ -276,7 +280,7 @@ void execution::take_step(location& of, access what) {
     for (thread_set left = *asleep; left != 0; left &= left - 1) {
       const auto each = static_cast<unsigned>(std::countr_zero(left));
       const virtual_thread& other = *threads_[each];
-      if (each == self.index || (other.pending_at == &of && !excluded(other.pending, what))) {
+      if (each == self.index || (other.pending_at == &of && !both_read(other.pending, what))) {
         *asleep &= ~only(each);
       }
     }

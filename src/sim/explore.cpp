@@ -25,6 +25,7 @@ using namespace detail;
 constexpr std::uint64_t default_executions = 10'000;
 // How many executions the search for a shorter failing one may take.
 constexpr unsigned most_attempts = 2000;
+constexpr double most_seconds = 60;
 
 /// While it lives std::abort, and an access to memory that is not there, end the execution in which they happen and not
 /// the process.
@@ -176,8 +177,9 @@ class exploration {
     if (!how_.failed) {  // a test framework remembers its failures
       const silence unsaid;
       unsigned attempts = 0;
+      const double limit = seconds() + most_seconds;
       for (std::size_t chunk = std::max<std::size_t>(best.size() / 2, 1); chunk != 0; chunk /= 2) {
-        for (std::size_t at = 0; at < best.size() && attempts < most_attempts && !out_of_time();) {
+        for (std::size_t at = 0; at < best.size() && attempts < most_attempts && seconds() < limit;) {
           deviations fewer = best;
           fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(at),
                       fewer.begin() + static_cast<std::ptrdiff_t>(std::min(at + chunk, best.size())));

@@ -79,6 +79,7 @@ void keep_object(const void* key, void* object, void (*destroy)(void*)) noexcept
 }
 
 bool spawn_may_fail() noexcept { return watching && here().wants().spawn; }
+bool stops_here() noexcept { return watching && here().fault(here().wants().stop); }
 bool spawn_fails() noexcept { return watching && here().fault(here().wants().spawn); }
 
 void fail(const char* what, const char* text) noexcept {

@@ -7,6 +7,7 @@ A patch of this folder begins with lines that say what it shows:
     Target: pirn_libraries          optional: what to build before the test, by default the target named like it
     Shows: regular expression       optional: what the failing test must print
     Timeout: 60                     optional: seconds after which a hang counts as red
+    Alone: yes                      optional: only on a machine that does nothing else is the test sure to notice
 The same test is first seen green without any patch.
 """
 
@@ -37,6 +38,7 @@ class Fault:
     preset: str = "dev"
     target: str = ""
     shows: str = ""
+    alone: str = ""
     timeout: int = 60
     files: list[str] = field(default_factory=list)
 
@@ -45,7 +47,7 @@ class Fault:
         fault = Fault(path)
         text = path.read_text()
         header = re.split(r"^(?:---|diff) ", text, maxsplit=1, flags=re.M)[0]
-        for key, value in re.findall(r"^(Test|Why|Preset|Target|Shows|Timeout): *(.+)$", header, re.M):
+        for key, value in re.findall(r"^(Test|Why|Preset|Target|Shows|Timeout|Alone): *(.+)$", header, re.M):
             setattr(fault, key.lower(), int(value) if key == "Timeout" else value.strip())
         if not fault.test or not fault.why:
             sys.exit(f"{path.name}: lacks a line Test: or Why:")
@@ -176,10 +178,9 @@ def main() -> int:
 
     faults = [Fault.read(p) for p in sorted(HERE.glob("*.patch"))]
     faults = [f for f in faults if not options.names or any(re.search(n, f.path.stem) for n in options.names)]
-    groups: queue.SimpleQueue[list[Fault]] = queue.SimpleQueue()
-    for _, group in itertools.groupby(sorted(faults, key=lambda f: (f.preset, f.test)), key=lambda f: (f.preset, f.test)):
-        groups.put(list(group))
+    shops = [Workshop(options.build / str(i), 1) for i in range(options.jobs)]
     passed, failed, skipped, printing = 0, 0, [], threading.Lock()
+    groups: queue.SimpleQueue[list[Fault]] = queue.SimpleQueue()
 
     def work(shop: Workshop) -> None:
         nonlocal passed, failed
@@ -198,11 +199,17 @@ def main() -> int:
                           f" {seconds:5.0f} s", flush=True)
                     print(f"       {fault.why}" + (f"\n  {problem}" if problem else ""), flush=True)
 
-    workers = [threading.Thread(target=work, args=(Workshop(options.build / str(i), 1),)) for i in range(options.jobs)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    def by_test(fault: Fault) -> tuple[str, str]:
+        return fault.preset, fault.test
+
+    for alone in (False, True):
+        for _, group in itertools.groupby(sorted((f for f in faults if bool(f.alone) == alone), key=by_test), key=by_test):
+            groups.put(list(group))
+        workers = [threading.Thread(target=work, args=(shop,)) for shop in (shops[:1] if alone else shops)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
     for name in skipped:
         print(f"skipped: {name} cannot be run here")
     print(f"{passed} passed, {failed} failed")

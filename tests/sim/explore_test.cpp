@@ -220,6 +220,43 @@ TEST(explore, wakes_for_nothing_where_that_is_wanted) {
   EXPECT_EQ(sim::explore(once, {.faults = {.spurious = true}}).what, outcome::assertion);
 }
 
+TEST(explore, stops_at_every_wait) {
+  std::set<std::string> ends;
+  const sim::result found = sim::explore(
+      [&] {
+        std::string how;
+        event first;
+        event second;
+        pirn_test::run_fibers(1, {[&] {
+                                    how += first.wait() ? "1" : "-";
+                                    how += second.wait() ? "2" : "-";
+                                  },
+                                  [&] {
+                                    first.set();
+                                    static_cast<void>(this_fiber::sleep_for(std::chrono::seconds(1)));
+                                    second.set();
+                                  }});
+        ends.insert(how);
+      },
+      {.faults = {.stop = true}});
+  EXPECT_TRUE(found) << found.text();
+  EXPECT_EQ(ends, (std::set<std::string>{"12", "1-", "--"}));
+}
+
+TEST(explore, finds_who_waits_for_ever_while_others_run) {
+  const sim::result found = sim::explore([] {
+    event never;
+    pirn_test::run_fibers(2, {[&] { never.wait().value(); },
+                              [] {
+                                for (int i = 0; i < 3; ++i) {
+                                  this_fiber::sleep_for(std::chrono::seconds(1)).value();
+                                }
+                              }});
+  });
+  EXPECT_EQ(found.what, outcome::deadlock) << found.text();
+  EXPECT_NE(found.state.find("waiting for event"), std::string::npos) << found.text();
+}
+
 TEST(explore, pct_says_how_much_it_may_have_missed) {
   const sim::result found = sim::explore([] { pirn_test::run_fibers(2, {[] {}, [] {}}); },
                                          {.how = sim::strategy::pct, .depth = 2, .executions = 500});

@@ -56,6 +56,7 @@ void keep_object(const void* key, void* object, void (*destroy)(void*)) noexcept
 
 [[nodiscard]] bool spawn_may_fail() noexcept;
 [[nodiscard]] bool spawn_fails() noexcept;
+[[nodiscard]] bool stops_here() noexcept;
 
 /// The execution cannot go on: it ends here and now. Outside of one it prints and aborts.
 [[noreturn]] void fail(const char* what, const char* text) noexcept;
@@ -220,6 +221,9 @@ class atomic_ref : public checked::operations<atomic_ref<T>, T> {
 /// Whether an exploration lets stacks be refused, and whether it refuses this one.
 [[nodiscard]] inline bool spawn_may_fail() noexcept { return checked::spawn_may_fail(); }
 [[nodiscard]] inline bool spawn_fails() noexcept { return checked::spawn_fails(); }
+
+/// Whether an exploration asks whoever is about to wait to stop.
+[[nodiscard]] inline bool stops_here() noexcept { return checked::stops_here(); }
 
 /// An exploration ends here, as failed; anywhere else it goes on.
 inline void end_exploration(const char* what, const char* text) noexcept {

@@ -111,6 +111,9 @@ class spinlock {
 [[nodiscard]] PIRN_ALWAYS_INLINE constexpr bool spawn_may_fail() noexcept { return false; }
 [[nodiscard]] PIRN_ALWAYS_INLINE constexpr bool spawn_fails() noexcept { return false; }
 
+/// Whether an exploration asks whoever is about to wait to stop.
+[[nodiscard]] PIRN_ALWAYS_INLINE constexpr bool stops_here() noexcept { return false; }
+
 /// An exploration ends here, as failed; anywhere else it goes on.
 inline void end_exploration(const char* /*what*/, const char* /*text*/) noexcept {}
 

@@ -35,6 +35,7 @@ inline constexpr unsigned no_bound = std::numeric_limits<unsigned>::max();
 struct faults {
   bool spawn = false;            ///< a stack that is asked for cannot be had
   bool spurious = false;         ///< a thread that waits wakes for nothing
+  bool stop = false;             ///< a fiber that is about to wait where a stop ends it is asked to stop
   bool short_transfers = false;  ///< a socket is read or written, and one byte is moved where more could be
   bool reset = false;            ///< a connection is reset when it is read or written
   unsigned most = 1;             ///< in one execution

@@ -40,6 +40,15 @@ extern "C" [[gnu::noinline]] void ready_to_be_looked_at(bool die) {
   asm volatile("");
 }
 
+/// Its switch is inlined here: this frame is found by what the switch has saved.
+[[gnu::noinline]] void yields(int step) {
+  int kept = step + 1;
+  while (!released.load(std::memory_order_relaxed)) {
+    pirn::this_fiber::yield();
+  }
+  asm volatile("" : : "r"(kept));
+}
+
 [[gnu::noinline]] void waits_deep(int depth) {
   int below = depth - 1;
   if (below > 0) {
@@ -79,6 +88,7 @@ int main(int count, char** arguments) {
       {.guard = wish == "protected" ? pirn::guard_kind::protected_pages : pirn::guard_kind::automatic});
   pirn::runtime runtime({.workers = 2, .stacks = &pool});
   {
+    auto yielder = runtime.spawn([] { yields(6); }, {.name = "yielder", .worker = 0});
     auto spinner = runtime.spawn([] { spins(); }, {.name = "spinner", .worker = 0});
     auto sleeper = runtime.spawn([] { sleeps(); }, {.name = "sleeper", .worker = 1});
     auto waiter = runtime.spawn([] { waits_deep(3); }, {.name = "waiter", .worker = 1});

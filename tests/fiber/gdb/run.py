@@ -20,7 +20,8 @@ FIBERS = [
     r"\d+  waiter +1\.1 +waiting +a letter at 0x[0-9a-f]+ +waits_deep\S* \(fibers\.cpp:\d+\)",
     r"\d+  joiner +1\.1 +waiting +end of fiber at 0x[0-9a-f]+ +\S*operator\(\).* \(fibers\.cpp:\d+\)",
     r"\d+  inner +1\.1 +waiting +a letter at 0x[0-9a-f]+ +waits_deep\S* \(fibers\.cpp:\d+\)",
-    r"6 fibers",
+    r"\d+  yielder +1\.0 +ready .*\byields\S* \(fibers\.cpp:\d+\)",
+    r"7 fibers",
 ]
 
 
@@ -61,6 +62,10 @@ def check_view(what: str, text: str) -> None:
     expect(what, deep, r"waiting for a letter at .*\n#0 .*" + r"^#\d+ .*\bwaits_deep \(depth=.*" * 3 + whole)
     if "O0" in what:
         expect(what, deep, r"depth=1\).*below = 0.*depth=2\).*below = 1.*depth=3\).*below = 2")
+    inlined = backtrace(text, "yielder")
+    expect(what, inlined, r"\n#0 .*\byields \(step=.*" + whole)
+    if "O0" in what:
+        expect(what, inlined, r"yields \(step=6\).*kept = 7")
     expect(what, backtrace(text, "joiner"), r"end of fiber at .*\n#0 .*pirn::fiber::join \(this=" + whole)
     # The debugger's own view is as it was.
     expect(what, text, r"selected before: 1\n.*selected after: 1\n#0 .*\bready_to_be_looked_at \(")

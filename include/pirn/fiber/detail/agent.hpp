@@ -66,8 +66,13 @@ class agent {
   /// Opens a wait. False if it is stoppable and a stop was requested: the agent must not suspend then, and
   /// `stop_reason` says why.
   PIRN_ALWAYS_INLINE bool begin(wait_kind how, std::uint64_t& epoch) noexcept {
-    if (how == wait_kind::stoppable && stop_requested()) {
-      return false;
+    if (how == wait_kind::stoppable) {
+      if (platform::stops_here()) {
+        identity_.fetch_or(stopped_bit, platform::memory_order_seq_cst);
+      }
+      if (stop_requested()) {
+        return false;
+      }
     }
     epoch = (word_.load(platform::memory_order_relaxed) >> epoch_shift) + 1;
     // Who may claim it learns of it later, through the lock or the word that publishes the waiter.
