@@ -17,8 +17,7 @@ namespace pirn_test {
 /// interrupted but the beginning and the end of the runtime.
 inline void run_fibers(unsigned workers, const std::vector<std::function<void()>>& bodies, bool migratable = false) {
   std::optional<pirn::sim::one_schedule> apart(std::in_place);
-  // Who looks for deadlocks wakes every second, and would end a sleep from which nobody else wakes the worker.
-  pirn::runtime runtime{{.workers = workers, .deadlock_delay = {}}};
+  pirn::runtime runtime{{.workers = workers}};
   std::vector<pirn::fiber> fibers;
   for (std::size_t i = 0; i < bodies.size(); ++i) {
     fibers.push_back(runtime.spawn(bodies[i], {.worker = static_cast<int>(i % workers), .migratable = migratable}));

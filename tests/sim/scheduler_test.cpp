@@ -25,7 +25,7 @@ namespace {
 // ---- the runtime itself -------------------------------------------------------------------------------------------
 
 TEST(runtime, begins_and_ends) {
-  expect_passes([] { const runtime empty{{.workers = 2, .deadlock_delay = {}}}; });
+  expect_passes([] { const runtime empty{{.workers = 2}}; });
 }
 
 TEST(runtime, ends_after_its_fibers) {
@@ -33,7 +33,7 @@ TEST(runtime, ends_after_its_fibers) {
       [] {
         sim::var<int> ran(0);
         {
-          runtime all{{.workers = 1, .deadlock_delay = {}}};
+          runtime all{{.workers = 1}};
           all.spawn([&] { ran += 1; }).detach();
         }
         sim::check(ran == 1, "the fiber has run");
@@ -47,7 +47,7 @@ TEST(runtime, ends_after_fibers_of_all_its_workers) {
         sim::atomic<int> ran{0};
         {
           std::optional<sim::one_schedule> unseen(std::in_place);
-          runtime all{{.workers = 2, .deadlock_delay = {}}};
+          runtime all{{.workers = 2}};
           all.spawn([&] { ran.fetch_add(1, std::memory_order_relaxed); }, {.worker = 0}).detach();
           all.spawn([&] { ran.fetch_add(1, std::memory_order_relaxed); }, {.worker = 1}).detach();
           unseen.reset();

@@ -44,8 +44,7 @@ struct together_options {
 inline void run_together(const bodies& all, const together_options& how = {}) {
   std::optional<pirn::sim::one_schedule> apart(std::in_place);
   const auto count = static_cast<unsigned>(all.size());
-  // The runtime shall not look for deadlocks: an exploration sees them at once.
-  pirn::runtime runtime{{.workers = count - how.threads, .deadlock_delay = {}}};
+  pirn::runtime runtime{{.workers = count - how.threads}};
   gate begin;
   gate end;
   unsigned begun = 0;

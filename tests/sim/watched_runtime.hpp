@@ -11,7 +11,7 @@ namespace pirn_test {
 /// Its beginning and its end have one schedule each; what happens between `watch` and `done` has all of them.
 class watched_runtime {
  public:
-  explicit watched_runtime(unsigned workers) : unseen_(std::in_place), inside_(options_for(workers)) {}
+  explicit watched_runtime(unsigned workers) : unseen_(std::in_place), inside_({.workers = workers}) {}
   ~watched_runtime() { done(); }
   watched_runtime(const watched_runtime&) = delete;
   watched_runtime& operator=(const watched_runtime&) = delete;
@@ -25,9 +25,6 @@ class watched_runtime {
   }
 
  private:
-  /// Who looks for deadlocks wakes every second, and would end a sleep from which nobody else wakes the worker.
-  static pirn::runtime_options options_for(unsigned workers) { return {.workers = workers, .deadlock_delay = {}}; }
-
   // Before the runtime, so that it goes after it.
   std::optional<pirn::sim::one_schedule> unseen_;
   pirn::runtime inside_;
