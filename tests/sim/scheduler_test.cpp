@@ -236,7 +236,9 @@ TEST(migrate_to, goes_on_there_once) {
 }
 
 TEST(floating, are_stolen_once) {
-  expect_passes([] {
+  // Four times as many steps as it needs, and fewer than fairness gives to who spins: nobody may do that.
+  const sim::options how{.steps = 2'000};
+  const auto program = [] {
     watched_runtime all(2);
     sim::atomic<int> ran[2] = {0, 0};
     fiber makes = all->spawn(
@@ -255,7 +257,8 @@ TEST(floating, are_stolen_once) {
     makes.join();
     all.done();
     sim::check(ran[0].load() == 1 && ran[1].load() == 1, "each has run once");
-  });
+  };
+  expect_passes(program, how);
 }
 
 TEST(floating, do_not_wait_for_who_made_them) {
