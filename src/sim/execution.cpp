@@ -15,8 +15,6 @@ constinit execution* current = nullptr;
 namespace {
 
 constexpr std::size_t thread_stack = std::size_t{512} << 10;
-// Virtual time does not begin at zero, so that a program may look back.
-constexpr platform::time_point beginning{std::chrono::hours(1)};
 // After so many steps that change nothing whoever still spins waits for time to pass.
 constexpr unsigned most_futile_steps = 2000;
 constexpr std::uint64_t steps_between_fairness = 64;
@@ -423,42 +421,36 @@ void execution::compare_failed(const void* at, std::uint64_t found, std::memory_
   note(step_kind::load, &of, found);
 }
 
-void execution::construct(const void* at, std::uint64_t value) { memory_.construct(at, value); }
+void execution::construct(const void* at) { memory_.construct(at); }
+
+void execution::hold(location& of, std::atomic<bool>& held) {
+  virtual_thread& self = *running_;
+  of.holder = static_cast<int>(self.index);
+  held.store(true, std::memory_order_relaxed);
+  held_.emplace_back(of.at, &held);
+  memory_.acquire(of, self.clocks, std::memory_order_acquire);
+  for (unsigned each = 0; each < used_; ++each) {
+    if (threads_[each]->pending == access::lock && threads_[each]->pending_at == &of) {
+      ready_ &= ~only(each);
+    }
+  }
+}
 
 void execution::lock(const void* at, std::atomic<bool>& held) {
   location& of = memory_.find(at);
   point(access::lock, &of);
   take_step(of, access::lock);
-  virtual_thread& self = *running_;
-  of.holder = static_cast<int>(self.index);
-  held.store(true, std::memory_order_relaxed);
-  held_.emplace_back(at, &held);
-  memory_.acquire(of, self.clocks, std::memory_order_acquire);
-  for (thread_set left = ready_ & ~only(self.index); left != 0; left &= left - 1) {
-    const auto each = static_cast<unsigned>(std::countr_zero(left));
-    if (threads_[each]->pending == access::lock && threads_[each]->pending_at == &of) {
-      ready_ &= ~only(each);
-    }
-  }
+  hold(of, held);
   note(step_kind::lock, &of, 1);
 }
 
 bool execution::try_lock(const void* at, std::atomic<bool>& held) {
   location& of = memory_.find(at);
   point(access::try_lock, &of);
-  virtual_thread& self = *running_;
   const bool free = of.holder < 0;
   take_step(of, free ? access::try_lock : access::read);
   if (free) {
-    of.holder = static_cast<int>(self.index);
-    held.store(true, std::memory_order_relaxed);
-    held_.emplace_back(at, &held);
-    memory_.acquire(of, self.clocks, std::memory_order_acquire);
-    for (unsigned each = 0; each < used_; ++each) {
-      if (threads_[each]->pending == access::lock && threads_[each]->pending_at == &of) {
-        ready_ &= ~only(each);
-      }
-    }
+    hold(of, held);
   }
   note(step_kind::try_lock, &of, free ? 1 : 0);
   return free;

@@ -18,6 +18,9 @@
 
 namespace pirn::inline PIRN_ABI::sim::detail {
 
+/// When every execution begins. Not at zero, so that a program may look back.
+inline constexpr platform::time_point beginning{std::chrono::hours(1)};
+
 /// What a step of a thread is, for reports.
 enum class step_kind : std::uint8_t {
   load,
@@ -119,7 +122,7 @@ class execution {
   void modify(const void* at);
   void modified(const void* at, std::uint64_t before, std::uint64_t after, std::memory_order order);
   void compare_failed(const void* at, std::uint64_t found, std::memory_order order);
-  void construct(const void* at, std::uint64_t value);
+  void construct(const void* at);
   void lock(const void* at, std::atomic<bool>& held);
   bool try_lock(const void* at, std::atomic<bool>& held);
   void unlock(const void* at, std::atomic<bool>& held);
@@ -155,6 +158,8 @@ class execution {
   /// One of them decides; returns when the caller's turn has come.
   void point(access what, location* at);
   void take_step(location& of, access what);
+  /// From now on the running thread has it locked, and who waits to lock it cannot run.
+  void hold(location& of, std::atomic<bool>& held);
   void decide();
   void switch_to(virtual_thread& next);
   void block(const void* on, platform::time_point deadline);

@@ -269,7 +269,7 @@ one_schedule::~one_schedule() {
   }
 }
 
-std::chrono::nanoseconds elapsed() noexcept { return platform::now() - platform::time_point(std::chrono::hours(1)); }
+std::chrono::nanoseconds elapsed() noexcept { return platform::now() - beginning; }
 
 std::string result::text() const {
   std::string text = std::string(to_string(what));

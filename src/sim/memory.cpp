@@ -75,7 +75,7 @@ void memory::grow() {
   }
 }
 
-void memory::construct(const void* at, std::uint64_t value) noexcept {
+void memory::construct(const void* at) noexcept {
   entry& found = slot(at);
   if (found.execution != execution_) {
     return;
@@ -89,7 +89,6 @@ void memory::construct(const void* at, std::uint64_t value) noexcept {
   old.history.clear();
   std::ranges::fill(old.oldest, 0);
   std::ranges::fill(old.looks, 0);
-  static_cast<void>(value);
 }
 
 earlier_step memory::order(location& of, access what, unsigned thread, thread_clocks& clocks) noexcept {

@@ -83,7 +83,7 @@ class memory {
   void begin_execution() noexcept;
   [[nodiscard]] location& find(const void* at) noexcept;
   /// A new object begins there: what was known of an old one is void.
-  void construct(const void* at, std::uint64_t value) noexcept;
+  void construct(const void* at) noexcept;
 
   /// Puts the step of `thread` in order, and says with which earlier one it could change places.
   earlier_step order(location& of, access what, unsigned thread, thread_clocks& clocks) noexcept;

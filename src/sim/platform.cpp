@@ -32,7 +32,7 @@ void read_modify_write_done(const void* at, std::uint64_t before, std::uint64_t 
 void compare_failed(const void* at, std::uint64_t found, std::memory_order order) noexcept {
   here().compare_failed(at, found, order);
 }
-void construct(const void* at, std::uint64_t value) noexcept { here().construct(at, value); }
+void construct(const void* at) noexcept { here().construct(at); }
 void lock(const void* at, std::atomic<bool>& held) noexcept { here().lock(at, held); }
 bool try_lock(const void* at, std::atomic<bool>& held) noexcept { return here().try_lock(at, held); }
 void unlock(const void* at, std::atomic<bool>& held) noexcept { here().unlock(at, held); }
@@ -100,7 +100,7 @@ void heavy_fence() noexcept {
 
 bool fences_are_asymmetric() noexcept { return true; }
 
-time_point now() noexcept { return sim::detail::current != nullptr ? here().now() : time_point(std::chrono::hours(1)); }
+time_point now() noexcept { return sim::detail::current != nullptr ? here().now() : sim::detail::beginning; }
 
 std::uint64_t random_seed() noexcept { return 1; }
 

@@ -150,7 +150,7 @@ std::string trace_text(const std::vector<recorded_step>& steps) {
     }
     std::string line;
     if (each.kind == step_kind::time_passes) {
-      line = "  time passes, to " + time_text(each.when, platform::time_point(std::chrono::hours(1)));
+      line = "  time passes, to " + time_text(each.when, beginning);
     } else {
       place at = place_of(each, known);
       if (at.operation.empty() && at.where == before.where) {

@@ -14,11 +14,13 @@
 
 #include "pirn/sim/thread.hpp"
 #include "pirn/sim/var.hpp"
+#include "sim/both_ways.hpp"
 #include "sim/fibers.hpp"
 #include "sim/watched_runtime.hpp"
 
 using namespace pirn;
 using namespace std::chrono_literals;
+using pirn_test::expect_both;
 using pirn_test::expect_passes;
 using pirn_test::watched_runtime;
 
@@ -37,26 +39,10 @@ void stop_against(const Wait& wait, const Notify& notify) {
   all.done();
 }
 
-/// How the waits of an exploration have ended.
-struct {
-  long notified = 0;
-  long otherwise = 0;
-} seen_to_end;
-
 /// What a wait says that a stop may end.
 template <class Result>
-bool ended_well(const Result& result) {
-  sim::check(result.has_value() || result.error() == wait_error::stopped, "it is ended by the two only");
-  ++(result.has_value() ? seen_to_end.notified : seen_to_end.otherwise);
-  return result.has_value();
-}
-
-/// As `expect_passes`, for a program that must be seen to end in both ways.
-void expect_both(const std::function<void()>& program, unsigned preemptions = 2) {
-  seen_to_end = {};
-  expect_passes(program, {.preemptions = preemptions});
-  EXPECT_GT(seen_to_end.notified, 0);
-  EXPECT_GT(seen_to_end.otherwise, 0);
+bool unless_stopped(const Result& result) {
+  return pirn_test::ended_well(result, wait_error::stopped);
 }
 
 // ---- each primitive -----------------------------------------------------------------------------------------------
@@ -68,7 +54,7 @@ TEST(stop, of_a_wait_for_a_mutex) {
     lock.lock();
     stop_against(
         [&] {
-          if (ended_well(lock.lock(platform::never))) {
+          if (unless_stopped(lock.lock(platform::never))) {
             inside += 1;
             lock.unlock();
           }
@@ -86,7 +72,7 @@ TEST(stop, of_a_wait_for_an_event) {
   expect_both([] {
     event happened(event_reset::automatic);
     bool seen = false;
-    stop_against([&] { seen = ended_well(happened.wait()); }, [&] { happened.set(); });
+    stop_against([&] { seen = unless_stopped(happened.wait()); }, [&] { happened.set(); });
     sim::check(happened.try_wait() != seen, "it is seen once");
   });
 }
@@ -95,7 +81,7 @@ TEST(stop, of_a_wait_for_a_permit) {
   expect_both([] {
     counting_semaphore permits(0);
     bool taken = false;
-    stop_against([&] { taken = ended_well(permits.acquire()); }, [&] { permits.release(); });
+    stop_against([&] { taken = unless_stopped(permits.acquire()); }, [&] { permits.release(); });
     sim::check(permits.try_acquire() != taken, "it is taken once");
     sim::check(!permits.try_acquire(), "there was but one");
   });
@@ -106,7 +92,7 @@ template <class Wait, class Notify>
 void stop_of_the_first(const Wait& wait, const Notify& notify) {
   watched_runtime all(2);
   bool notified = false;
-  fiber first = all->spawn([&] { notified = ended_well(wait()); }, {.worker = 0});
+  fiber first = all->spawn([&] { notified = unless_stopped(wait()); }, {.worker = 0});
   fiber second = all->spawn([&] { sim::check(wait().has_value(), "nobody stops this one"); }, {.worker = 0});
   fiber stops = all->spawn([&] { first.request_stop(); }, {.worker = 1});
   all.watch();
@@ -141,7 +127,7 @@ TEST(stop, of_a_receiver) {
     stop_against(
         [&] {
           const auto result = values.receive();
-          received = ended_well(result) ? *result : 0;
+          received = unless_stopped(result) ? *result : 0;
         },
         [&] { sim::check(values.try_send(7).has_value(), "there is room"); });
     const auto left = values.try_receive();
@@ -154,7 +140,7 @@ TEST(stop, of_a_sender) {
     channel<int> values(1);
     static_cast<void>(values.try_send(1));
     bool sent = false;
-    stop_against([&] { sent = ended_well(values.send(2)); },
+    stop_against([&] { sent = unless_stopped(values.send(2)); },
                  [&] { sim::check(values.try_receive().value_or(0) == 1, "the first is there"); });
     const auto left = values.try_receive();
     sim::check(left.has_value() == sent && left.value_or(2) == 2, "it was sent, or it was not");
@@ -166,7 +152,7 @@ TEST(stop, of_a_receiver_whom_a_sender_meets) {
     channel<int> values(0);
     bool received = false;
     bool sent = false;
-    stop_against([&] { received = ended_well(values.receive()); },
+    stop_against([&] { received = unless_stopped(values.receive()); },
                  [&] { sent = values.send(7, platform::now() + 1ms).has_value(); });
     sim::check(sent == received, "both have met, or neither has");
   });
@@ -178,7 +164,7 @@ TEST(stop, of_a_sleep) {
     const auto end = platform::now() + 1ms;
     fiber sleeps = all->spawn(
         [&] {
-          const bool slept = ended_well(this_fiber::sleep_until(end));
+          const bool slept = unless_stopped(this_fiber::sleep_until(end));
           sim::check(!slept || platform::now() == end, "as long as it should");
         },
         {.worker = 0});
@@ -202,7 +188,7 @@ TEST(stop, of_a_join) {
     fiber works = all->spawn([&] { ran = 1; }, {.worker = 1});
     fiber waits = all->spawn(
         [&] {
-          if (!ended_well(works.join(platform::never))) {
+          if (!unless_stopped(works.join(platform::never))) {
             works.join();
           }
           sim::check(ran == 1, "it has ended");
@@ -220,7 +206,7 @@ TEST(stop, by_a_token) {
     watched_runtime all(2);
     stop_source source;
     event never;
-    const auto waits = [&] { sim::check(!ended_well(never.wait()), "only a stop ends it"); };
+    const auto waits = [&] { sim::check(!unless_stopped(never.wait()), "only a stop ends it"); };
     fiber one = all->spawn(waits, {.worker = 0, .stop = source.get_token()});
     fiber two = all->spawn(waits, {.worker = 1, .stop = source.get_token()});
     all.watch();
@@ -306,7 +292,7 @@ TEST(scope, stops_the_others_when_one_fails) {
     fiber opens = all->spawn(
         [&] {
           scope children;
-          children.spawn([&] { stopped += ended_well(never.wait()) ? 0 : 1; }, {.worker = 0});
+          children.spawn([&] { stopped += unless_stopped(never.wait()) ? 0 : 1; }, {.worker = 0});
           children.spawn([] { throw failure("the first"); }, {.worker = 1});
           bool thrown = false;
           try {

@@ -13,11 +13,13 @@
 
 #include "pirn/sim/thread.hpp"
 #include "pirn/sim/var.hpp"
+#include "sim/both_ways.hpp"
 #include "sim/fibers.hpp"
 #include "sim/watched_runtime.hpp"
 
 using namespace pirn;
 using namespace std::chrono_literals;
+using pirn_test::expect_both;
 using pirn_test::expect_passes;
 using pirn_test::watched_runtime;
 
@@ -112,26 +114,10 @@ void deadline_against(const Wait& wait, const Notify& notify) {
   all.done();
 }
 
-/// How the waits of an exploration have ended.
-struct {
-  long notified = 0;
-  long otherwise = 0;
-} seen_to_end;
-
 /// What a wait says that a deadline may end.
 template <class Result>
 bool in_time(const Result& result) {
-  sim::check(result.has_value() || result.error() == wait_error::timed_out, "it is ended by the two only");
-  ++(result.has_value() ? seen_to_end.notified : seen_to_end.otherwise);
-  return result.has_value();
-}
-
-/// As `expect_passes`, for a program that must be seen to end in both ways.
-void expect_both(const std::function<void()>& program, unsigned preemptions = 2) {
-  seen_to_end = {};
-  expect_passes(program, {.preemptions = preemptions});
-  EXPECT_GT(seen_to_end.notified, 0);
-  EXPECT_GT(seen_to_end.otherwise, 0);
+  return pirn_test::ended_well(result, wait_error::timed_out);
 }
 
 TEST(deadline, of_an_event) {

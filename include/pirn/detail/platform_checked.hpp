@@ -34,7 +34,7 @@ void read_modify_write_done(const void* at, std::uint64_t before, std::uint64_t 
                             std::memory_order order) noexcept;
 void compare_failed(const void* at, std::uint64_t found, std::memory_order order) noexcept;
 /// A new object begins its life there.
-void construct(const void* at, std::uint64_t value) noexcept;
+void construct(const void* at) noexcept;
 
 void lock(const void* at, std::atomic<bool>& held) noexcept;
 [[nodiscard]] bool try_lock(const void* at, std::atomic<bool>& held) noexcept;
@@ -176,7 +176,7 @@ class atomic : public std::atomic<T>, public checked::operations<atomic<T>, T> {
   // NOLINTNEXTLINE(google-explicit-constructor): as std::atomic's
   constexpr atomic(T value) noexcept : base(value) {
     if (!std::is_constant_evaluated() && checked::watching) {
-      checked::construct(this, checked::to_bits(value));
+      checked::construct(this);
     }
   }
   atomic(const atomic&) = delete;
