@@ -74,22 +74,26 @@ void note_facts(const fiber_control& f, std::uint64_t wait, const wait_options& 
   if (how.from == awaited::children) {
     to = how.object;
   } else if (const fiber_control* const owner = awaited_by(how)) {
+    const std::uint64_t number = owner->number();
     to_wait = owner->serves_coroutines() && how.from == awaited::holder ? 0 : owner->present_wait();
     // If it is still the owner, it has been since before its wait; and if `f` still waits, all that was for this wait.
-    if (to_wait != 0 && awaited_by(how) == owner && f.present_wait() == wait) {
+    if (to_wait != 0 && awaited_by(how) == owner && f.present_wait() == wait && owner->number() == number) {
       to = owner;
     }
   }
   if (to == nullptr) {
     return;
   }
-  facts.push_back({&f, to, to_wait, &f, wait, how});
+  facts.push_back({&f, to, to_wait, &f, f.number(), wait, how});
   if (f.is_child()) {
     if (const stop_list* const scope = static_cast<const child_control&>(f).list()) {
-      facts.push_back({scope, &f, wait, &f, wait, how});
+      facts.push_back({scope, &f, wait, &f, f.number(), wait, how});
     }
   }
 }
+
+/// Another fiber in the same block numbers its waits from one again.
+bool goes_on(const wait_edge& e) noexcept { return e.who->present_wait() == e.wait && e.who->number() == e.number; }
 
 bool by_origin(const wait_edge& a, const wait_edge& b) noexcept { return std::less<>()(a.from, b.from); }
 bool follows(const wait_edge& next, const wait_edge& edge) noexcept {
@@ -103,7 +107,7 @@ std::vector<wait_edge> cycle_in(const std::vector<wait_edge>& facts) {
   std::vector<std::size_t> path;   // edges
   std::vector<std::size_t> tried;  // for each of them, where to go on among those that may follow it
   const auto first_from = [&](const void* origin) {
-    const wait_edge wanted{origin, nullptr, 0, nullptr, 0, {}};
+    const wait_edge wanted{origin, nullptr, 0, nullptr, 0, 0, {}};
     return static_cast<std::size_t>(std::lower_bound(facts.begin(), facts.end(), wanted, by_origin) - facts.begin());
   };
   for (std::size_t start = 0; start < facts.size(); ++start) {
@@ -370,25 +374,22 @@ std::vector<wait_edge> deadlock_watch::find_cycle() {
     const platform::spin_guard guard(lock_);
     for (const std::vector<wait_edge>& each : edges_) {
       // Those whose wait has ended would hide what the same fiber waits for now.
-      std::copy_if(each.begin(), each.end(), std::back_inserter(all),
-                   [](const wait_edge& e) { return e.who->present_wait() == e.wait; });
+      std::copy_if(each.begin(), each.end(), std::back_inserter(all), goes_on);
     }
   }
   std::sort(all.begin(), all.end(), by_origin);
   std::vector<wait_edge> cycle = cycle_in(all);
-  const bool goes_on =
-      std::all_of(cycle.begin(), cycle.end(), [](const wait_edge& e) { return e.who->present_wait() == e.wait; });
-  return goes_on ? cycle : std::vector<wait_edge>();
+  return std::all_of(cycle.begin(), cycle.end(), goes_on) ? cycle : std::vector<wait_edge>();
 }
 
 bool deadlock_watch::is_new(const std::vector<wait_edge>& cycle) {
   const platform::spin_guard guard(lock_);
   for (const wait_edge& each : cycle) {
-    if (std::find(reported_.begin(), reported_.end(), std::pair(each.who->number(), each.wait)) != reported_.end()) {
+    if (std::find(reported_.begin(), reported_.end(), std::pair(each.number, each.wait)) != reported_.end()) {
       return false;
     }
   }
-  reported_.emplace_back(cycle.front().who->number(), cycle.front().wait);
+  reported_.emplace_back(cycle.front().number, cycle.front().wait);
   return true;
 }
 
@@ -482,7 +483,7 @@ void deadlock_watch::report(worker& by, deadlock::kind what, const std::vector<w
     deadlock found{what, {}, std::move(text) + text_of_dump(owner_)};
     for (const wait_edge& each : cycle) {
       if (each.from == each.who) {
-        found.fibers.push_back(each.who->number());
+        found.fibers.push_back(each.number);
       }
     }
     std::error_code error;

@@ -38,6 +38,7 @@ struct wait_edge {
   const void* to;
   std::uint64_t to_wait;  ///< of the fiber at the other end; 0 for a scope
   const fiber_control* who;
+  std::uint64_t number;  ///< of `who`
   std::uint64_t wait;
   wait_options how;  ///< of `who`
 };

@@ -341,6 +341,47 @@ TEST(deadlock, is_none_where_time_a_descriptor_a_call_a_thread_or_a_signal_may_w
 }
 
 /// Much that waits for much else, but never in a circle, while the runtime looks all the time.
+// What a worker has found is kept until it looks again. By then other fibers may be in the same blocks, in waits of the
+// same numbers: here the one that waited is followed by one that holds what its follower waits for.
+TEST(deadlock, is_none_with_fibers_that_have_ended) {
+  expect_not_told([] {
+    pirn::runtime rt(looking_soon(2));
+    rt.run([] {
+      const auto wait_for_each_other = [](int owner, bool no_more_looks) {
+        pirn::mutex lock;
+        pirn::latch held(1);
+        pirn::latch enough(1);
+        std::atomic<bool> end{!no_more_looks};
+        pirn::fiber holds = pirn::spawn(
+            [&] {
+              const std::lock_guard own(lock);
+              held.count_down();
+              static_cast<void>(enough.wait());
+            },
+            {.worker = owner});
+        static_cast<void>(held.wait());
+        pirn::fiber waits = pirn::spawn([&] { const std::lock_guard other(lock); }, {.worker = 1 - owner});
+        pirn::fiber spins = pirn::spawn(
+            [&] {
+              while (!end) {
+              }
+            },
+            {.worker = 1});
+        static_cast<void>(pirn::this_fiber::sleep_for(30ms));
+        end = true;
+        enough.count_down();
+        spins.join();
+        holds.join();
+        waits.join();  // so that its block is the first to be used again
+      };
+      for (int i = 0; i < 20; ++i) {
+        wait_for_each_other(0, false);
+        wait_for_each_other(1, true);
+      }
+    });
+  });
+}
+
 TEST(deadlock, is_never_told_without_one) {
   std::atomic<int> reports{0};
   for (const unsigned workers : {1U, 2U}) {

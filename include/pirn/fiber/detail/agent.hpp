@@ -6,6 +6,7 @@
 #endif
 
 #include <cstdint>
+#include <new>
 
 #include "pirn/detail/platform.hpp"
 
@@ -26,6 +27,18 @@ enum class wait_kind : std::uint8_t {
   sole,       ///< not at all: no deadline, no stop; there is one waker, so claiming needs no read-modify-write
   timed,      ///< by a deadline
   stoppable,  ///< by a stop, and by a deadline
+};
+
+/// A word in memory that others may still read as that of the fiber which had it before: it begins by a store.
+union lasting_word {
+  PIRN_ALWAYS_INLINE explicit lasting_word(std::uint64_t first) noexcept {
+    if constexpr (platform::exploring) {
+      ::new (static_cast<void*>(&now)) platform::atomic<std::uint64_t>(first);
+    } else {
+      now.store(first, platform::memory_order_relaxed);
+    }
+  }
+  platform::atomic<std::uint64_t> now;
 };
 
 /// Two words.
@@ -68,16 +81,16 @@ class agent {
   PIRN_ALWAYS_INLINE bool begin(wait_kind how, std::uint64_t& epoch) noexcept {
     if (how == wait_kind::stoppable) {
       if (platform::stops_here()) {
-        identity_.fetch_or(stopped_bit, platform::memory_order_seq_cst);
+        identity_.now.fetch_or(stopped_bit, platform::memory_order_seq_cst);
       }
       if (stop_requested()) {
         return false;
       }
     }
-    epoch = (word_.load(platform::memory_order_relaxed) >> epoch_shift) + 1;
+    epoch = (word_.now.load(platform::memory_order_relaxed) >> epoch_shift) + 1;
     // Who may claim it learns of it later, through the lock or the word that publishes the waiter.
-    word_.store((epoch << epoch_shift) | waiting_bit | (how == wait_kind::sole ? sole_bit : 0),
-                platform::memory_order_release);
+    word_.now.store((epoch << epoch_shift) | waiting_bit | (how == wait_kind::sole ? sole_bit : 0),
+                    platform::memory_order_release);
     return true;
   }
 
@@ -86,24 +99,25 @@ class agent {
   /// caller must make the agent runnable.
   bool open_to_stop(std::uint64_t epoch) noexcept {
     // Dekker with request_stop: here the word is written and then the flag read, there the other way round.
-    word_.exchange((epoch << epoch_shift) | waiting_bit | stoppable_bit, platform::memory_order_seq_cst);
-    const std::uint64_t stops = identity_.load(platform::memory_order_seq_cst) & stop_bits;
+    word_.now.exchange((epoch << epoch_shift) | waiting_bit | stoppable_bit, platform::memory_order_seq_cst);
+    const std::uint64_t stops = identity_.now.load(platform::memory_order_seq_cst) & stop_bits;
     return stops != 0 && claim(epoch, reason_of(stops));
   }
 
   /// Ends the wait of `epoch` for `reason`; exactly one claim of a wait succeeds, and its caller must make the
   /// agent runnable.
   PIRN_ALWAYS_INLINE bool claim(std::uint64_t epoch, wake_reason reason) noexcept {
-    std::uint64_t old = word_.load(platform::memory_order_relaxed);
+    std::uint64_t old = word_.now.load(platform::memory_order_relaxed);
     if ((old >> epoch_shift) != epoch || (old & waiting_bit) == 0) {
       return false;
     }
     const std::uint64_t closed = (epoch << epoch_shift) | (static_cast<std::uint64_t>(reason) << reason_shift);
     if ((old & sole_bit) != 0) {
-      word_.store(closed, platform::memory_order_release);
+      word_.now.store(closed, platform::memory_order_release);
       return true;
     }
-    return word_.compare_exchange_strong(old, closed, platform::memory_order_acq_rel, platform::memory_order_relaxed);
+    return word_.now.compare_exchange_strong(old, closed, platform::memory_order_acq_rel,
+                                             platform::memory_order_relaxed);
   }
 
   /// Marks the agent as asked to stop, for good. True if that ended a stoppable wait: the caller must make the
@@ -119,73 +133,73 @@ class agent {
   /// agent itself.
   template <class Outer>
   void end_interruption(Outer outer) noexcept {
-    if ((identity_.load(platform::memory_order_relaxed) & (scope_stopped_bit | scope_expired_bit)) == 0) {
+    if ((identity_.now.load(platform::memory_order_relaxed) & (scope_stopped_bit | scope_expired_bit)) == 0) {
       return;
     }
     // Who stops the outer scope says so there first and sets the bit here second.
-    identity_.fetch_and(~(scope_stopped_bit | scope_expired_bit), platform::memory_order_seq_cst);
+    identity_.now.fetch_and(~(scope_stopped_bit | scope_expired_bit), platform::memory_order_seq_cst);
     if (const wake_reason why = outer(); why != wake_reason::notified) {
-      identity_.fetch_or(why == wake_reason::stopped ? scope_stopped_bit : scope_expired_bit,
-                         platform::memory_order_seq_cst);
+      identity_.now.fetch_or(why == wake_reason::stopped ? scope_stopped_bit : scope_expired_bit,
+                             platform::memory_order_seq_cst);
     }
   }
 
   [[nodiscard]] bool waiting() const noexcept { return present_wait() != 0; }
   /// The epoch of the wait that has begun and was not claimed yet, or 0. While it is the same, that wait goes on.
   [[nodiscard]] std::uint64_t present_wait() const noexcept {
-    const std::uint64_t word = word_.load(platform::memory_order_acquire);
+    const std::uint64_t word = word_.now.load(platform::memory_order_acquire);
     return (word & waiting_bit) != 0 ? word >> epoch_shift : 0;
   }
   [[nodiscard]] bool stop_requested() const noexcept {
-    return (identity_.load(platform::memory_order_acquire) & stop_bits) != 0;
+    return (identity_.now.load(platform::memory_order_acquire) & stop_bits) != 0;
   }
   /// `stopped` or `expired` if a stop was requested, else `notified`.
   [[nodiscard]] wake_reason stop_reason() const noexcept {
-    return reason_of(identity_.load(platform::memory_order_acquire) & stop_bits);
+    return reason_of(identity_.now.load(platform::memory_order_acquire) & stop_bits);
   }
   /// The number of its last wait. Of a fiber, by its own worker.
   [[nodiscard]] std::uint64_t epoch() const noexcept {
-    return word_.load(platform::memory_order_relaxed) >> epoch_shift;
+    return word_.now.load(platform::memory_order_relaxed) >> epoch_shift;
   }
   /// The same as far as it is for good.
   [[nodiscard]] wake_reason own_stop_reason() const noexcept {
-    return reason_of(identity_.load(platform::memory_order_acquire) & (stopped_bit | expired_bit));
+    return reason_of(identity_.now.load(platform::memory_order_acquire) & (stopped_bit | expired_bit));
   }
   /// Why the last wait ended.
   [[nodiscard]] wake_reason reason() const noexcept {
-    return static_cast<wake_reason>((word_.load(platform::memory_order_acquire) >> reason_shift) & 3);
+    return static_cast<wake_reason>((word_.now.load(platform::memory_order_acquire) >> reason_shift) & 3);
   }
   /// A child is a fiber here.
   [[nodiscard]] PIRN_ALWAYS_INLINE kind what() const noexcept {
-    const std::uint64_t identity = identity_.load(platform::memory_order_relaxed);
+    const std::uint64_t identity = identity_.now.load(platform::memory_order_relaxed);
     return (identity & thread_bit) == 0 ? kind::fiber : (identity & child_bit) == 0 ? kind::thread : kind::coroutine;
   }
   /// Whether it is a fiber of a scope.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool is_child() const noexcept {
-    return (identity_.load(platform::memory_order_relaxed) & child_bit) != 0;
+    return (identity_.now.load(platform::memory_order_relaxed) & child_bit) != 0;
   }
   [[nodiscard]] std::uint64_t number() const noexcept {
-    return identity_.load(platform::memory_order_relaxed) >> number_shift;
+    return identity_.now.load(platform::memory_order_relaxed) >> number_shift;
   }
 
   /// It runs coroutines from now on: what one of them holds, another such fiber may let go of.
-  void set_serves_coroutines() noexcept { identity_.fetch_or(serves_bit, platform::memory_order_release); }
+  void set_serves_coroutines() noexcept { identity_.now.fetch_or(serves_bit, platform::memory_order_release); }
   [[nodiscard]] bool serves_coroutines() const noexcept {
-    return (identity_.load(platform::memory_order_acquire) & serves_bit) != 0;
+    return (identity_.now.load(platform::memory_order_acquire) & serves_bit) != 0;
   }
 
   /// Whether the cold part of a fiber's block has been written.
   [[nodiscard]] bool described() const noexcept {
-    return (identity_.load(platform::memory_order_acquire) & described_bit) != 0;
+    return (identity_.now.load(platform::memory_order_acquire) & described_bit) != 0;
   }
 
  protected:
-  void set_described() noexcept { identity_.fetch_or(described_bit, platform::memory_order_release); }
+  void set_described() noexcept { identity_.now.fetch_or(described_bit, platform::memory_order_release); }
 
  private:
   bool end_wait(std::uint64_t bit, wake_reason why) noexcept {
-    identity_.fetch_or(bit, platform::memory_order_seq_cst);
-    const std::uint64_t wait = word_.load(platform::memory_order_seq_cst);
+    identity_.now.fetch_or(bit, platform::memory_order_seq_cst);
+    const std::uint64_t wait = word_.now.load(platform::memory_order_seq_cst);
     return (wait & stoppable_bit) != 0 && claim(wait >> epoch_shift, why);
   }
   static constexpr wake_reason reason_of(std::uint64_t stops) noexcept {
@@ -211,8 +225,8 @@ class agent {
   static constexpr std::uint64_t serves_bit = 128;
   static constexpr int number_shift = 8;
 
-  platform::atomic<std::uint64_t> word_{0};
-  platform::atomic<std::uint64_t> identity_;
+  lasting_word word_{0};
+  lasting_word identity_;
 };
 
 }  // namespace detail
