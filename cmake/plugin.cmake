@@ -1,0 +1,34 @@
+# pirn-plugin.so, the compiler plugin, for each LLVM whose headers are here; and what turns it on for a target.
+
+option(PIRN_PLUGIN "Build the compiler plugin for each of PIRN_PLUGIN_LLVM whose headers are here" ${PROJECT_IS_TOP_LEVEL})
+set(PIRN_PLUGIN_LLVM "22;19" CACHE STRING "Versions of LLVM to build the compiler plugin for")
+include("${CMAKE_CURRENT_LIST_DIR}/pirn-enable-plugin.cmake")
+
+set(PIRN_PLUGIN_VERSIONS "")  # of those that are built
+if(NOT PIRN_PLUGIN)
+  return()
+endif()
+file(GLOB plugin_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/compiler/*.cpp")
+foreach(version IN LISTS PIRN_PLUGIN_LLVM)
+  find_program(PIRN_LLVM_CONFIG_${version} NAMES llvm-config-${version})
+  if(NOT PIRN_LLVM_CONFIG_${version})
+    continue()
+  endif()
+  execute_process(COMMAND ${PIRN_LLVM_CONFIG_${version}} --includedir OUTPUT_VARIABLE headers OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT EXISTS "${headers}/llvm/IR/PassManager.h")
+    continue()
+  endif()
+  list(APPEND PIRN_PLUGIN_VERSIONS ${version})
+  # What it refers to of LLVM is in the compiler, or the linker, that loads it.
+  add_library(pirn_plugin_${version} MODULE EXCLUDE_FROM_ALL ${plugin_sources})
+  target_include_directories(pirn_plugin_${version} SYSTEM PRIVATE "${headers}")
+  target_compile_features(pirn_plugin_${version} PRIVATE cxx_std_20)
+  target_compile_definitions(pirn_plugin_${version} PRIVATE _GNU_SOURCE __STDC_CONSTANT_MACROS __STDC_FORMAT_MACROS
+                                                            __STDC_LIMIT_MACROS)
+  target_compile_options(pirn_plugin_${version} PRIVATE -fno-rtti -fno-exceptions -fvisibility=hidden -g0)
+  pirn_warnings(pirn_plugin_${version})
+  set_target_properties(
+    pirn_plugin_${version}
+    PROPERTIES PREFIX "" OUTPUT_NAME pirn-plugin LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/compiler/llvm-${version}")
+  set(PIRN_PLUGIN_FILE_${version} "${PROJECT_BINARY_DIR}/compiler/llvm-${version}/pirn-plugin.so")
+endforeach()

@@ -1,0 +1,7 @@
+#include "passes.hpp"
+
+namespace pirn::plugin {
+
+void register_stack_bounds(llvm::PassBuilder& /*builder*/) {}
+
+}  // namespace pirn::plugin
