@@ -105,7 +105,9 @@ class frame_reader : public MachineFunctionPass {
       const std::optional<std::uint64_t> bytes =
           stack_of_asm(instruction.getOperand(InlineAsm::MIOp_AsmString).getSymbolName());
       if (bytes) {
-        frame.calls.push_back({("asm " + Twine(*bytes)).str(), false});
+        if (*bytes != 0) {
+          frame.calls.push_back({("asm " + Twine(*bytes)).str(), false});
+        }
       } else if (frame.why_none.empty()) {
         frame.why_none =
             "it has inline asm that uses the stack and does not say how much (by a comment pirn-stack: BYTES)";
