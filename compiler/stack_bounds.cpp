@@ -63,7 +63,7 @@ std::vector<question_asked> questions_in(Module& module) {
   return found;
 }
 
-/// What functions say of themselves in the source: [[clang::annotate("pirn-stack: BYTES")]].
+/// What functions say of themselves in the source: [[clang::annotate("pirn-stack: BYTES")]], or `ends`.
 void read_annotations(const Module& module, stack_book& book) {
   const GlobalVariable* const all = module.getGlobalVariable("llvm.global.annotations");
   const auto* const entries = all != nullptr ? dyn_cast<ConstantArray>(all->getInitializer()) : nullptr;
@@ -80,8 +80,12 @@ void read_annotations(const Module& module, stack_book& book) {
     }
     StringRef what = data->getAsCString();
     std::uint64_t bytes = 0;
-    if (what.consume_front("pirn-stack:") && !what.ltrim().getAsInteger(10, bytes)) {
-      book.say(function->getName(), {false, bytes});
+    if (!what.consume_front("pirn-stack:")) {
+      continue;
+    }
+    const bool ends = what.ltrim() == "ends";
+    if (ends || !what.ltrim().getAsInteger(10, bytes)) {
+      book.say(function->getName(), {ends, bytes});
     }
   }
 }
@@ -259,17 +263,14 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
     call.getContext().diagnose(text);
   }
 
-  /// Where the user wrote it: the outermost of the functions that this call was inlined into.
+  /// Where the user wrote it: where the functions of pirn that it is inlined from were called.
   static DiagnosticLocation place_of(const CallInst& call) {
-    DebugLoc where = call.getDebugLoc();
-    if (where && where.getInlinedAt() != nullptr) {
-      const DILocation* outer = where.get();
-      while (outer->getInlinedAt() != nullptr) {
-        outer = outer->getInlinedAt();
-      }
-      where = DebugLoc(outer);
+    const DILocation* where = call.getDebugLoc().get();
+    while (where != nullptr && where->getInlinedAt() != nullptr &&
+           where->getFilename().ends_with("pirn/fiber/bounded.hpp")) {
+      where = where->getInlinedAt();
     }
-    return where;
+    return DebugLoc(where);
   }
 
   static void write_summary(const std::string& folder, const Module& module, const std::string& text) {
