@@ -27,6 +27,8 @@ foreach(version IN LISTS PIRN_PLUGIN_LLVM)
                                                             __STDC_LIMIT_MACROS)
   target_compile_options(pirn_plugin_${version} PRIVATE -fno-rtti -fno-exceptions -fvisibility=hidden -g0)
   pirn_warnings(pirn_plugin_${version})
+  target_precompile_headers(pirn_plugin_${version} PRIVATE <llvm/IR/Instructions.h> <llvm/IR/Module.h>
+                            <llvm/Passes/PassBuilder.h>)
   set_target_properties(
     pirn_plugin_${version}
     PROPERTIES PREFIX "" OUTPUT_NAME pirn-plugin LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/compiler/llvm-${version}")
