@@ -7,6 +7,7 @@
 #include "passes.hpp"
 #include "spread_convention.hpp"
 #include "spread_decision.hpp"
+#include "spread_list.hpp"
 #include "spread_report.hpp"
 #include "spread_settings.hpp"
 
@@ -21,7 +22,11 @@ class spread_pass : public llvm::PassInfoMixin<spread_pass> {
 
   llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) const {
     const spread_settings settings = settings_of(module);
-    if (!settings.automatic || !has_convention(module) || (unless_linked_ && will_be_linked(module))) {
+    if (!has_convention(module) || (unless_linked_ && will_be_linked(module))) {
+      return llvm::PreservedAnalyses::all();
+    }
+    check_listed_calls(module);
+    if (!settings.automatic) {
       return llvm::PreservedAnalyses::all();
     }
     const std::vector<decision> decisions = decide(module, analyses);
@@ -48,10 +53,20 @@ class spread_pass : public llvm::PassInfoMixin<spread_pass> {
   bool unless_linked_;
 };
 
-struct remember_pass : llvm::PassInfoMixin<remember_pass> {
+// Before everything else, so that what files agree about does not depend on what is inlined.
+struct list_pass : llvm::PassInfoMixin<list_pass> {
   static llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& /*analyses*/) {
-    remember(module, settings_of_command());
-    return llvm::PreservedAnalyses::all();
+    const spread_settings settings = settings_of_command();
+    remember(module, settings);
+    if (settings.list.empty() || !has_convention(module) || sanitizes_addresses(module)) {
+      return llvm::PreservedAnalyses::all();
+    }
+    llvm::Expected<name_list> list = name_list::read(settings.list);
+    if (!list) {
+      module.getContext().emitError(llvm::toString(list.takeError()));
+      return llvm::PreservedAnalyses::all();
+    }
+    return apply_list(module, *list) ? llvm::PreservedAnalyses::none() : llvm::PreservedAnalyses::all();
   }
   static bool isRequired() { return true; }
 };
@@ -65,14 +80,14 @@ void register_spread(llvm::PassBuilder& builder) {
       passes.addPass(spread_pass());
       return true;
     }
-    if (name == "pirn-remember") {
-      passes.addPass(remember_pass());
+    if (name == "pirn-list") {
+      passes.addPass(list_pass());
       return true;
     }
     return false;
   });
   builder.registerPipelineStartEPCallback(
-      [](llvm::ModulePassManager& passes, llvm::OptimizationLevel /*level*/) { passes.addPass(remember_pass()); });
+      [](llvm::ModulePassManager& passes, llvm::OptimizationLevel /*level*/) { passes.addPass(list_pass()); });
 #if LLVM_VERSION_MAJOR >= 20
   builder.registerOptimizerLastEPCallback(
       [](llvm::ModulePassManager& passes, llvm::OptimizationLevel level, llvm::ThinOrFullLTOPhase phase) {

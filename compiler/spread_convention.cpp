@@ -119,6 +119,13 @@ bool may_use_base_pointer(const llvm::Function& function) {
   return moves && (any || realigned);
 }
 
+// They realign the frame and hold it by a register that such a call overwrites.
+bool sanitizes_addresses(const llvm::Function& function) {
+  return function.hasFnAttribute(llvm::Attribute::SanitizeAddress) ||
+         function.hasFnAttribute(llvm::Attribute::SanitizeHWAddress) ||
+         function.hasFnAttribute(llvm::Attribute::SanitizeMemTag);
+}
+
 }  // namespace
 
 bool has_convention(const llvm::Module& module) {
@@ -253,6 +260,10 @@ std::string caller_refusal(const llvm::Function& function) {
     return "its frame has a variable size and may be addressed through a register that such a call overwrites";
   }
   return "";
+}
+
+bool sanitizes_addresses(const llvm::Module& module) {
+  return llvm::any_of(module, [](const llvm::Function& each) { return sanitizes_addresses(each); });
 }
 
 void set_convention(llvm::Function& function) {

@@ -24,6 +24,9 @@ std::string body_refusal(const llvm::Function& function);
 /// Why this function, whatever its own convention, must not call one that preserves no register, or an empty string.
 std::string caller_refusal(const llvm::Function& function);
 
+/// Whether the module is built with a sanitizer of addresses, under which nothing has the convention.
+bool sanitizes_addresses(const llvm::Module& module);
+
 /// Gives the convention to a function and to every direct call of it.
 void set_convention(llvm::Function& function);
 
