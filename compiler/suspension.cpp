@@ -40,6 +40,17 @@ llvm::SmallPtrSet<const llvm::Function*, 8> annotated(const llvm::Module& module
   return found;
 }
 
+/// Whether a function, which is pirn's by its name, may suspend: what lies below the contexts does not, nor who reports
+/// a mistake.
+bool of_pirn_may_suspend(const llvm::Function& function) {
+  for (const char* part : {"8platform", "12guarded_pool", "18default_stack_pool", "10find_guard", "5trace"}) {
+    if (function.getName().contains(part)) {
+      return false;
+    }
+  }
+  return !function.doesNotReturn();
+}
+
 bool is_of_pirn(llvm::StringRef symbol) {
   return symbol.starts_with("_ZN4pirn") || symbol.starts_with("_ZNK4pirn") || symbol.starts_with("pirn_");
 }
@@ -99,7 +110,7 @@ suspension::suspension(llvm::Module& module, llvm::ModuleAnalysisManager& analys
       return false;  // who suspends lets others run: it calls back, and it writes
     }
     if (is_of_pirn(name)) {
-      return !function.doesNotReturn() && !name.contains("8platform");
+      return of_pirn_may_suspend(function);
     }
     return unknown == unknown_calls::may_suspend && !is_of_language_runtime(name) &&
            !functions.getResult<llvm::TargetLibraryAnalysis>(function).getLibFunc(function, known);
