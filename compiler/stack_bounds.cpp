@@ -1,7 +1,331 @@
+// Worst-case stack bounds. A program asks for one by a call of `pirn_spawn_bounded_needs_the_compiler_plugin`, with the
+// function that runs first on the stack as its argument: the call is replaced by the bound, or refused with the reason
+// why there is none. For separate compilation the plugin writes summaries, which it reads with the files of
+// assumptions.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
 #include "passes.hpp"
+#include "stack_book.hpp"
+#include "stack_copies.hpp"
+#include "stack_frames.hpp"
+#include "stack_graph.hpp"
+#include "stack_options.hpp"
+#include "stack_report.hpp"
 
 namespace pirn::plugin {
 
-void register_stack_bounds(llvm::PassBuilder& /*builder*/) {}
+namespace {
+
+using namespace llvm;
+
+constexpr StringRef question = "pirn_spawn_bounded_needs_the_compiler_plugin";
+
+/// Modules whose compilation has begun in this process: all but those that a linker reads.
+DenseSet<const Module*>& being_compiled() {
+  static DenseSet<const Module*> all;
+  return all;
+}
+
+/// Whether the module goes to a linker as bitcode, where all of it is known that is not known here.
+bool is_for_later(const Module& module, bool post_link) {
+  return !post_link && being_compiled().contains(&module) &&
+         (module.getModuleFlag("ThinLTO") != nullptr || module.getModuleFlag("EnableSplitLTOUnit") != nullptr);
+}
+
+struct question_asked {
+  CallInst* call;
+  Function* entry;  ///< null where it is no constant
+};
+
+std::vector<question_asked> questions_in(Module& module) {
+  std::vector<question_asked> found;
+  const Function* const asked = module.getFunction(question);
+  if (asked == nullptr) {
+    return found;
+  }
+  for (const User* const user : asked->users()) {
+    if (auto* const call = const_cast<CallInst*>(dyn_cast<CallInst>(user)); call != nullptr && call->arg_size() == 1) {
+      found.push_back({call, dyn_cast<Function>(call->getArgOperand(0)->stripPointerCasts())});
+    }
+  }
+  return found;
+}
+
+/// What functions say of themselves in the source: [[clang::annotate("pirn-stack: BYTES")]].
+void read_annotations(const Module& module, stack_book& book) {
+  const GlobalVariable* const all = module.getGlobalVariable("llvm.global.annotations");
+  const auto* const entries = all != nullptr ? dyn_cast<ConstantArray>(all->getInitializer()) : nullptr;
+  if (entries == nullptr) {
+    return;
+  }
+  for (const Use& each : entries->operands()) {
+    const auto* const entry = cast<ConstantStruct>(each.get());
+    const auto* const function = dyn_cast<Function>(entry->getOperand(0)->stripPointerCasts());
+    const auto* const text = dyn_cast<GlobalVariable>(entry->getOperand(1)->stripPointerCasts());
+    const auto* const data = text != nullptr ? dyn_cast<ConstantDataArray>(text->getInitializer()) : nullptr;
+    if (function == nullptr || data == nullptr || !data->isCString()) {
+      continue;
+    }
+    StringRef what = data->getAsCString();
+    std::uint64_t bytes = 0;
+    if (what.consume_front("pirn-stack:") && !what.ltrim().getAsInteger(10, bytes)) {
+      book.say(function->getName(), {false, bytes});
+    }
+  }
+}
+
+/// Whether the linker or the loader may put other code in its place.
+bool may_be_replaced(const Function& function) {
+  return function.isInterposable() || (!function.hasLocalLinkage() && !function.isDSOLocal());
+}
+
+/// Resolves the calls through pointers that the IR knows the targets of, and refuses what may be replaced.
+void refine(const Module& module, stack_frames& frames) {
+  for (const Function& function : module) {
+    const auto at = frames.find(function.getName().str());
+    if (at == frames.end()) {
+      continue;
+    }
+    stack_frame& frame = at->second;
+    if (frame.why_none.empty() && may_be_replaced(function)) {
+      frame.why_none =
+          "other code may take its place when the program is linked or loaded (weak, or in a shared library)";
+    }
+    if (!frame.indirect) {
+      continue;
+    }
+    std::vector<stack_call> targets;
+    bool all = true;
+    bool any = false;
+    for (const BasicBlock& block : function) {
+      for (const Instruction& each : block) {
+        const auto* const call = dyn_cast<CallBase>(&each);
+        if (call == nullptr || !call->isIndirectCall()) {
+          continue;
+        }
+        any = true;
+        const MDNode* const known = call->getMetadata(LLVMContext::MD_callees);
+        all = all && known != nullptr;
+        for (unsigned i = 0; known != nullptr && i < known->getNumOperands(); ++i) {
+          targets.push_back(
+              {mdconst::extract<Function>(known->getOperand(i))->getName().str(), frame.indirect_is_last});
+        }
+      }
+    }
+    if (any && all) {
+      frame.indirect = false;
+      frame.calls.insert(frame.calls.end(), targets.begin(), targets.end());
+    }
+  }
+}
+
+/// For the summary: names that mean the same in every file, and calls through pointers as what they are.
+stack_frames for_others(const Module& module, const stack_frames& frames, const stack_book& book) {
+  const auto name = [&](const std::string& of) {
+    const Function* const function = module.getFunction(of);
+    return function != nullptr && function->hasLocalLinkage() ? of + "@" + module.getSourceFileName() : of;
+  };
+  stack_frames found;
+  for (const auto& [function, frame] : frames) {
+    stack_frame& copy = found[name(function)] = frame;
+    if (const stack_book::fact* const said = book.said_of(function)) {
+      copy = {};
+      copy.bytes = said->bytes;
+      continue;
+    }
+    for (stack_call& call : copy.calls) {
+      call.callee = name(call.callee);
+    }
+    if (copy.indirect) {
+      const std::vector<std::string>* const targets = book.targets_in(function);
+      if (targets == nullptr) {
+        copy.why_none = "it calls through a pointer, and nothing says what that may point to";
+        continue;
+      }
+      for (const std::string& each : *targets) {
+        copy.calls.push_back({name(each), copy.indirect_is_last});
+      }
+    }
+  }
+  return found;
+}
+
+class stack_bounds : public PassInfoMixin<stack_bounds> {
+ public:
+  stack_bounds(OptimizationLevel level, bool post_link) : level_(level), post_link_(post_link) {}
+  static bool isRequired() { return true; }
+
+  PreservedAnalyses run(Module& module, ModuleAnalysisManager& /*analyses*/) {
+    const bool later = is_for_later(module, post_link_);
+    being_compiled().erase(&module);
+    const std::vector<question_asked> asked = questions_in(module);
+    const stack_options options = stack_options::given();
+    if (later || (asked.empty() && options.report.empty() && options.summaries.empty())) {
+      return PreservedAnalyses::all();
+    }
+    stack_book book;
+    std::string error;
+    for (const std::string& each : options.assumptions) {
+      if (!book.read(each, error)) {
+        module.getContext().emitError("pirn: " + error);
+        return PreservedAnalyses::all();
+      }
+    }
+    std::vector<Function*> roots;
+    for (const question_asked& each : asked) {
+      if (each.entry != nullptr) {
+        roots.push_back(each.entry);
+      }
+    }
+    if (!options.summaries.empty()) {
+      for (Function& each : module) {
+        if (!each.isDeclaration() && each.hasExternalLinkage()) {
+          roots.push_back(&each);
+        }
+      }
+    }
+    const bool copied = keep_to_own_copies(roots);
+    read_annotations(module, book);
+    book.say(question, {});  // no call is left of it
+    stack_frames frames = frames_of(module, level_, error);
+    if (!error.empty()) {
+      module.getContext().emitError("pirn: no stack bounds: " + error);
+      return PreservedAnalyses::all();
+    }
+    refine(module, frames);
+    stack_graph graph(frames, book, options.otherwise);
+    stack_report report;
+    for (const question_asked& each : questions_in(module)) {
+      answer(each, graph, report);
+    }
+    if (!options.report.empty()) {
+      for (const auto& [function, frame] : frames) {
+        report.add(function, frame, graph.of(function));
+      }
+      report.append_to(options.report, module);
+    }
+    if (!options.summaries.empty()) {
+      write_summary(options.summaries, module, summary_text(for_others(module, frames, book)));
+    }
+    return asked.empty() && !copied ? PreservedAnalyses::all() : PreservedAnalyses::none();
+  }
+
+ private:
+  static void answer(const question_asked& asked, stack_graph& graph, stack_report& report) {
+    Value* value = ConstantInt::get(asked.call->getType(), 0);
+    if (asked.entry == nullptr) {
+      refuse(*asked.call, "pirn: no bound of the stack: the function that is to run on it is not known here");
+    } else {
+      const std::string name = asked.entry->getName().str();
+      const stack_bound& bound = graph.of(name);
+      report.add_entry(name);
+      if (bound.bytes) {
+        value = ConstantInt::get(asked.call->getType(), *bound.bytes);
+        remark(*asked.call, *asked.entry, bound);
+      } else {
+        refuse(*asked.call,
+               "pirn: a fiber with this body cannot have a bounded stack: " + shown(bound.path.back().function) + ": " +
+                   bound.why_none + "; on the path " + shown(bound.path));
+      }
+    }
+    asked.call->replaceAllUsesWith(value);
+    asked.call->eraseFromParent();
+  }
+
+  static void refuse(const CallInst& call, const std::string& why) {
+    const DiagnosticLocation where = place_of(call);
+    call.getContext().diagnose(DiagnosticInfoUnsupported(*call.getFunction(), why, where));
+  }
+
+  static void remark(const CallInst& call, const Function& entry, const stack_bound& bound) {
+    OptimizationRemark text("pirn-stack-bounds", "StackBound", place_of(call), call.getParent());
+    text << "at most "
+         << DiagnosticInfoOptimizationBase::Argument("Bytes", static_cast<unsigned long long>(*bound.bytes))
+         << " bytes of stack for " << DiagnosticInfoOptimizationBase::Argument("Entry", shown(entry.getName().str()))
+         << ", on the path " << DiagnosticInfoOptimizationBase::Argument("Path", shown(bound.path));
+    call.getContext().diagnose(text);
+  }
+
+  /// Where the user wrote it: the outermost of the functions that this call was inlined into.
+  static DiagnosticLocation place_of(const CallInst& call) {
+    DebugLoc where = call.getDebugLoc();
+    if (where && where.getInlinedAt() != nullptr) {
+      const DILocation* outer = where.get();
+      while (outer->getInlinedAt() != nullptr) {
+        outer = outer->getInlinedAt();
+      }
+      where = DebugLoc(outer);
+    }
+    return where;
+  }
+
+  static void write_summary(const std::string& folder, const Module& module, const std::string& text) {
+    std::string name = module.getSourceFileName();
+    for (char& each : name) {
+      each = each == '/' || each == ' ' ? '_' : each;
+    }
+    SmallString<256> path(folder);
+    sys::path::append(path, name + ".stack");
+    std::error_code failure = sys::fs::create_directories(folder);
+    if (!failure) {
+      raw_fd_ostream out(path, failure);
+      if (!failure) {
+        out << text;
+        return;
+      }
+    }
+    module.getContext().emitError("pirn: cannot write " + path + ": " + failure.message());
+  }
+
+  OptimizationLevel level_;
+  bool post_link_;
+};
+
+/// Notes which modules are compiled from source in this process.
+class note_compilation : public PassInfoMixin<note_compilation> {
+ public:
+  static bool isRequired() { return true; }
+  PreservedAnalyses run(Module& module, ModuleAnalysisManager& /*analyses*/) {
+    being_compiled().insert(&module);
+    return PreservedAnalyses::all();
+  }
+};
+
+}  // namespace
+
+void register_stack_bounds(llvm::PassBuilder& builder) {
+  builder.registerPipelineStartEPCallback(
+      [](ModulePassManager& passes, OptimizationLevel) { passes.addPass(note_compilation()); });
+#if LLVM_VERSION_MAJOR >= 20
+  builder.registerOptimizerLastEPCallback([](ModulePassManager& passes, OptimizationLevel level, ThinOrFullLTOPhase) {
+    passes.addPass(stack_bounds(level, false));
+  });
+#else
+  builder.registerOptimizerLastEPCallback(
+      [](ModulePassManager& passes, OptimizationLevel level) { passes.addPass(stack_bounds(level, false)); });
+#endif
+  builder.registerFullLinkTimeOptimizationLastEPCallback(
+      [](ModulePassManager& passes, OptimizationLevel level) { passes.addPass(stack_bounds(level, true)); });
+  builder.registerPipelineParsingCallback(
+      [](StringRef name, ModulePassManager& passes, ArrayRef<PassBuilder::PipelineElement>) {
+        if (name != "pirn-stack-bounds") {
+          return false;
+        }
+        passes.addPass(stack_bounds(OptimizationLevel::O2, true));
+        return true;
+      });
+}
 
 }  // namespace pirn::plugin

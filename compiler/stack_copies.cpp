@@ -1,0 +1,66 @@
+#include "stack_copies.hpp"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/InstrTypes.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/ValueMapper.h"
+
+namespace pirn::plugin {
+
+namespace {
+
+using namespace llvm;
+
+bool is_one_of_several(const Function& function) {
+  return !function.isDeclaration() && (function.hasLinkOnceODRLinkage() || function.hasWeakODRLinkage());
+}
+
+}  // namespace
+
+bool keep_to_own_copies(std::vector<Function*>& roots) {
+  DenseMap<Function*, Function*> own;
+  const auto own_of = [&](Function* function) {
+    if (!is_one_of_several(*function)) {
+      return function;
+    }
+    Function*& copy = own[function];
+    if (copy == nullptr) {
+      ValueToValueMapTy map;
+      copy = CloneFunction(function, map);
+      copy->setName(function->getName() + ".own");
+      copy->setLinkage(GlobalValue::InternalLinkage);
+      copy->setVisibility(GlobalValue::DefaultVisibility);
+      copy->setComdat(nullptr);
+      copy->setDSOLocal(true);
+    }
+    return copy;
+  };
+  SetVector<Function*> reached;
+  for (Function*& root : roots) {
+    if (Function* const copy = own_of(root); copy != root) {
+      root->replaceAllUsesWith(copy);
+      root = copy;
+    }
+    reached.insert(root);
+  }
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    if (reached[i]->isDeclaration()) {
+      continue;
+    }
+    for (Instruction& each : instructions(*reached[i])) {
+      auto* const call = dyn_cast<CallBase>(&each);
+      auto* const callee = call != nullptr ? dyn_cast<Function>(call->getCalledOperand()) : nullptr;
+      if (callee == nullptr || callee->isIntrinsic()) {
+        continue;
+      }
+      Function* const copy = own_of(callee);
+      call->setCalledOperand(copy);
+      reached.insert(copy);
+    }
+  }
+  return !own.empty();
+}
+
+}  // namespace pirn::plugin

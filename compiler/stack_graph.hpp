@@ -1,0 +1,51 @@
+// How much stack a call of a function uses at most, with all that it calls.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stack_book.hpp"
+#include "stack_frames.hpp"
+
+namespace pirn::plugin {
+
+/// One function on the deepest path, or on the path to what has no bound.
+struct stack_step {
+  std::string function;
+  std::uint64_t bytes = 0;  ///< of its own
+};
+
+struct stack_bound {
+  std::optional<std::uint64_t> bytes;
+  std::string why_none;  ///< a clause about the last function of `path`
+  std::vector<stack_step> path;
+};
+
+class stack_graph {
+ public:
+  /// All must outlive it. Of `otherwise`, if there is one, are functions that nothing is known of.
+  stack_graph(const stack_frames& here, const stack_book& book, std::optional<std::uint64_t> otherwise)
+      : here_(here), book_(book), otherwise_(otherwise) {}
+
+  const stack_bound& of(const std::string& function);
+
+ private:
+  stack_bound work_out(const std::string& function);
+  stack_bound of_frame(const std::string& function, const stack_frame& frame);
+
+  const stack_frames& here_;
+  const stack_book& book_;
+  const std::optional<std::uint64_t> otherwise_;
+  std::map<std::string, stack_bound> known_;
+  std::vector<std::string> under_way_;
+};
+
+/// `f` as in the source, in a form for messages.
+std::string shown(const std::string& function);
+/// "a (96) > b (48)".
+std::string shown(const std::vector<stack_step>& path);
+
+}  // namespace pirn::plugin

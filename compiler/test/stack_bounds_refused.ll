@@ -1,0 +1,81 @@
+; What has no bound is an error that says why, by name.
+; RUN: for each in recursive cycle grows outside by_pointer pushes weak unknown exported; do sed "s/@QUESTION/@$each/" %s > %t.ll; ! opt -load-pass-plugin=%plugin -passes=pirn-stack-bounds -S %t.ll -o /dev/null 2>> %t || exit 1; done
+; RUN: FileCheck %s < %t
+
+target triple = "x86_64-pc-linux-gnu"
+
+declare i64 @pirn_spawn_bounded_needs_the_compiler_plugin(ptr)
+declare void @somewhere()
+
+define dso_local void @ask() {
+  %bytes = call i64 @pirn_spawn_bounded_needs_the_compiler_plugin(ptr @QUESTION)
+  ret void
+}
+@unknown = external global i8
+
+; CHECK: cannot have a bounded stack: recursive: it is recursive: recursive > recursive; on the path recursive (16) > recursive (16)
+; CHECK: cannot have a bounded stack: ping: it is recursive: ping > pong > ping; on the path cycle (16) > ping (16) > pong (16) > ping (16)
+; CHECK: cannot have a bounded stack: grows: it allocates on the stack as much as it finds out when it runs (alloca)
+; CHECK: cannot have a bounded stack: somewhere: its code is not in this file, and neither a summary nor an assumption says what it uses; on the path outside (16) > somewhere (0)
+; CHECK: cannot have a bounded stack: by_pointer: it calls through a pointer, and nothing says what that may point to
+; CHECK: cannot have a bounded stack: pushes: it has inline asm that uses the stack and does not say how much
+; CHECK: cannot have a bounded stack: replaceable: other code may take its place
+; CHECK: no bound of the stack: the function that is to run on it is not known here
+; CHECK: cannot have a bounded stack: exported: other code may take its place
+
+define dso_local void @recursive() {
+  call void @recursive()
+  call void asm sideeffect "", ""()
+  ret void
+}
+
+define dso_local void @cycle() {
+  call void @ping()
+  call void asm sideeffect "", ""()
+  ret void
+}
+define dso_local void @ping() {
+  call void @pong()
+  call void asm sideeffect "", ""()
+  ret void
+}
+define dso_local void @pong() {
+  call void @ping()
+  call void asm sideeffect "", ""()
+  ret void
+}
+
+define dso_local void @grows(i64 %n) {
+  %room = alloca i8, i64 %n
+  store volatile i8 0, ptr %room
+  ret void
+}
+
+define dso_local void @outside() {
+  call void @somewhere()
+  call void asm sideeffect "", ""()
+  ret void
+}
+
+define dso_local void @by_pointer(ptr %f) {
+  call void %f()
+  ret void
+}
+
+define dso_local void @pushes() {
+  call void asm sideeffect "pushq %rax; popq %rax", ""()
+  ret void
+}
+
+define dso_local void @weak() {
+  call void @replaceable()
+  call void asm sideeffect "", ""()
+  ret void
+}
+define weak dso_local void @replaceable() {
+  ret void
+}
+
+define void @exported() {
+  ret void
+}
