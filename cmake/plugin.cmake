@@ -33,8 +33,6 @@ foreach(version IN LISTS PIRN_PLUGIN_LLVM)
             <llvm/Demangle/Demangle.h> <llvm/IR/IRBuilder.h> <llvm/IR/InstIterator.h> <llvm/IR/IntrinsicInst.h>
             <llvm/IR/Module.h> <llvm/Passes/PassBuilder.h> <llvm/Support/CommandLine.h>)
   pirn_warnings(pirn_plugin_${version})
-  target_precompile_headers(pirn_plugin_${version} PRIVATE <llvm/IR/Instructions.h> <llvm/IR/Module.h>
-                            <llvm/Passes/PassBuilder.h>)
   set_target_properties(
     pirn_plugin_${version}
     PROPERTIES PREFIX "" OUTPUT_NAME pirn-plugin LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/compiler/llvm-${version}")
