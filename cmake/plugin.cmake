@@ -4,6 +4,8 @@ option(PIRN_PLUGIN "Build the compiler plugin for each of PIRN_PLUGIN_LLVM whose
 set(PIRN_PLUGIN_LLVM "22;19" CACHE STRING "Versions of LLVM to build the compiler plugin for")
 include("${CMAKE_CURRENT_LIST_DIR}/pirn-enable-plugin.cmake")
 
+option(PIRN_USE_PLUGIN "Compile the layers and their tests with the plugin" OFF)
+
 set(PIRN_PLUGIN_VERSIONS "")  # of those that are built
 if(NOT PIRN_PLUGIN)
   return()
@@ -41,3 +43,10 @@ foreach(version IN LISTS PIRN_PLUGIN_LLVM)
           DESTINATION "${CMAKE_INSTALL_LIBDIR}/pirn/llvm-${version}" OPTIONAL)
   set(PIRN_PLUGIN_FILE_${version} "${PROJECT_BINARY_DIR}/compiler/llvm-${version}/pirn-plugin.so")
 endforeach()
+
+# What is compiled with it says so here, in the end, and tests in cmake/tests.cmake.
+if(PIRN_USE_PLUGIN)
+  foreach(target IN LISTS PIRN_LIBRARY_TARGETS)
+    pirn_enable_plugin(${target} REPORT "${PROJECT_BINARY_DIR}/spread")
+  endforeach()
+endif()
