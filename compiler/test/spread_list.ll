@@ -1,6 +1,9 @@
 ; Listed functions have the convention under another name, wherever they are defined.
 ; RUN: printf '# what switches\napp::*\n!app::pure*  # but this\n_Z8by_namesi\nint app::number[3]*\nplain_?\noperator*(app::number, app::number)\n' > %t.list
 ; RUN: opt -load=%plugin -load-pass-plugin=%plugin -passes=pirn-list -pirn-list=%t.list -S %s | FileCheck %s
+; Under AddressSanitizer nothing has it.
+; RUN: sed 's/@main()/@main() sanitize_address/' %s | opt -load=%plugin -load-pass-plugin=%plugin -passes=pirn-list -pirn-list=%t.list -S | FileCheck --check-prefix=ASAN --implicit-check-not=.preserve_none %s
+; ASAN: define void @_ZN3app4usedEv()
 target triple = "x86_64-unknown-linux-gnu"
 
 $_ZN3app6inlineEv = comdat any
