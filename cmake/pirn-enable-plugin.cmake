@@ -1,15 +1,23 @@
-# pirn_enable_plugin(TARGET [LIST FILE] [REPORT FOLDER]): compiles TARGET, and where it is linked from bitcode (a build
-# with link-time optimization) links it too, with the compiler plugin. LIST names a file of functions that have the
-# convention in all files that are compiled with it; REPORT a folder, in which one named after TARGET gets a JSON file a module of what was decided.
-# Where there is no plugin for the compiler in use nothing changes but speed, and a status message says so.
+# pirn_enable_plugin(TARGET [LIST FILE] [REPORT FOLDER] [THREAD_LOCALS warn|safe]): compiles TARGET, and where it is
+# linked from bitcode (a build with link-time optimization) links it too, with the compiler plugin. LIST names a file of
+# functions that have the convention in all files that are compiled with it; REPORT a folder, in which one named after
+# TARGET gets a JSON file a module of what was decided. THREAD_LOCALS says that migratable fibers may run its code: addresses of thread-local variables that are kept over
+# suspensions are reported, or with `safe` asked for anew. Where there is no plugin for the compiler in use nothing
+# changes but speed, and a status message says so; THREAD_LOCALS safe is an error there, since what relies on it is wrong.
 function(pirn_enable_plugin target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LIST;REPORT" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LIST;REPORT;THREAD_LOCALS" "")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "pirn_enable_plugin(${target}): not understood: ${arg_UNPARSED_ARGUMENTS} ${arg_KEYWORDS_MISSING_VALUES}")
+  endif()
+  if(DEFINED arg_THREAD_LOCALS AND NOT arg_THREAD_LOCALS MATCHES "^(warn|safe)$")
+    message(FATAL_ERROR "pirn_enable_plugin(${target}): THREAD_LOCALS is warn or safe, not ${arg_THREAD_LOCALS}")
   endif()
   string(REGEX MATCH "^[0-9]+" version "${CMAKE_CXX_COMPILER_VERSION}")
   get_property(plugin GLOBAL PROPERTY pirn_plugin_${version})
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR NOT plugin)
+    if(arg_THREAD_LOCALS STREQUAL "safe")
+      message(FATAL_ERROR "pirn: no plugin for ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}, which ${target} needs: THREAD_LOCALS safe")
+    endif()
     message(STATUS "pirn: no plugin for ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}: ${target} is compiled without")
     return()
   endif()
@@ -26,6 +34,10 @@ function(pirn_enable_plugin target)
   if(arg_REPORT)
     get_filename_component(report "${arg_REPORT}/${target}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
     list(APPEND options "SHELL:-mllvm -pirn-report=${report}")
+  endif()
+  if(arg_THREAD_LOCALS)
+    # The second option has the compiler keep track of lines without debug information.
+    list(APPEND options "SHELL:-mllvm -pirn-thread-locals=${arg_THREAD_LOCALS}" -Rpass-missed=pirn-thread-locals)
   endif()
   foreach(option IN LISTS options)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C,CXX>:${option}>)

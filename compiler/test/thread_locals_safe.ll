@@ -35,6 +35,21 @@ define void @after_inlining() {
   ret void
 }
 
+; Nor is anything concluded from the accessor of a variable of this module, of which the body is known for sure.
+; CHECK-LABEL: define void @own_twice(
+; CHECK: @pirn.thread_local.own()
+; CHECK: call preserve_nonecc void @suspend()
+; CHECK: @pirn.thread_local.own()
+; CHECK: ret void
+define void @own_twice() {
+  %a = call ptr @llvm.threadlocal.address.p0(ptr @own)
+  call void @use(ptr %a)
+  call preserve_nonecc void @suspend()
+  %b = call ptr @llvm.threadlocal.address.p0(ptr @own)
+  call void @use(ptr %b)
+  ret void
+}
+
 ; CHECK-LABEL: define void @loop(
 ; CHECK: call preserve_nonecc void @suspend()
 ; CHECK: call {{.*}}ptr @pirn.thread_local.own()
