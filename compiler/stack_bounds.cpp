@@ -86,9 +86,10 @@ void read_annotations(const Module& module, stack_book& book) {
   }
 }
 
-/// Whether the linker or the loader may put other code in its place.
+/// Whether the linker or the loader may put other code in its place. As clang does where it inlines, this takes it that
+/// a program has one definition of what is neither weak nor inline.
 bool may_be_replaced(const Function& function) {
-  return function.isInterposable() || (!function.hasLocalLinkage() && !function.isDSOLocal());
+  return function.isInterposable() || function.hasLinkOnceODRLinkage() || function.hasWeakODRLinkage();
 }
 
 /// Resolves the calls through pointers that the IR knows the targets of, and refuses what may be replaced.
@@ -100,8 +101,7 @@ void refine(const Module& module, stack_frames& frames) {
     }
     stack_frame& frame = at->second;
     if (frame.why_none.empty() && may_be_replaced(function)) {
-      frame.why_none =
-          "other code may take its place when the program is linked or loaded (weak, or in a shared library)";
+      frame.why_none = "other code may take its place when the program is linked or loaded (it is weak)";
     }
     if (!frame.indirect) {
       continue;
@@ -196,8 +196,9 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
         }
       }
     }
-    const bool copied = keep_to_own_copies(roots);
     read_annotations(module, book);
+    const bool copied = keep_to_own_copies(
+        roots, [&](const Function& function) { return book.said_of(function.getName()) != nullptr; });
     book.say(question, {});  // no call is left of it
     stack_frames frames = frames_of(module, level_, error);
     if (!error.empty()) {

@@ -19,7 +19,7 @@ bool is_one_of_several(const Function& function) {
 
 }  // namespace
 
-bool keep_to_own_copies(std::vector<Function*>& roots) {
+bool keep_to_own_copies(std::vector<Function*>& roots, function_ref<bool(const Function&)> needs_none) {
   DenseMap<Function*, Function*> own;
   const auto own_of = [&](Function* function) {
     if (!is_one_of_several(*function)) {
@@ -52,7 +52,7 @@ bool keep_to_own_copies(std::vector<Function*>& roots) {
     for (Instruction& each : instructions(*reached[i])) {
       auto* const call = dyn_cast<CallBase>(&each);
       auto* const callee = call != nullptr ? dyn_cast<Function>(call->getCalledOperand()) : nullptr;
-      if (callee == nullptr || callee->isIntrinsic()) {
+      if (callee == nullptr || callee->isIntrinsic() || needs_none(*callee)) {
         continue;
       }
       Function* const copy = own_of(callee);

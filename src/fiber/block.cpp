@@ -3,6 +3,7 @@
 
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/detail/coroutine_runner.hpp"
+#include "pirn/fiber/detail/worker_stack.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -165,8 +166,8 @@ void wake_thread(thread_agent& who) noexcept {
   }
 }
 
-/// A fiber that is not of the caller's worker, or not pinned, or no fiber.
-PIRN_NOINLINE void make_stranger_runnable(agent* who, bool back) noexcept {
+/// A fiber that is not of the caller's worker, or not pinned, or no fiber. On the worker's stack for bounded fibers.
+PIRN_NEVER_BOUNDED void make_stranger_runnable(agent* who, bool back) noexcept {
   if (who->what() == agent::kind::thread) {
     wake_thread(static_cast<thread_agent&>(*who));
     return;
@@ -211,6 +212,10 @@ void make_runnable(agent* who, bool back) noexcept {
       here->queue.push(f, back);
       return;
     }
+  }
+  if (here != nullptr && here->bounded == worker::bounded_fiber::runs) {
+    on_worker_stack(here, [=]() noexcept { make_stranger_runnable(who, back); });
+    return;
   }
   make_stranger_runnable(who, back);
 }

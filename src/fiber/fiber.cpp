@@ -80,7 +80,13 @@ void fiber_control::end_cold() noexcept {
   end_locals(part.locals);
   part.stop.detach();
 }
-void fiber_control::destroy_cold() noexcept { cold_place()->~fiber_cold_part(); }
+void fiber_control::destroy_cold() noexcept {
+  if (small_stacks::has(memory)) {
+    delete cold_place();
+  } else {
+    cold_place()->~fiber_cold_part();
+  }
+}
 
 void settle(arch::word pending) noexcept {
   if ((pending & 1) != 0) {

@@ -89,11 +89,33 @@ wake_reason wait_list::wait_with(detail::worker* here, Lock& lock, const wait_op
       detail::suspend_pinned(here, self, epoch, options, [&lock] { lock.unlock(); });
     });
   }
+  return here != nullptr && detail::running_fiber(here)->bounded() ? wait_bounded(here, lock, options, value)
+                                                                   : wait_anywhere(lock, options, value);
+}
+
+// Only fibers without a bounded stack and threads get here.
+template <class Lock>
+PIRN_NEVER_BOUNDED wake_reason wait_list::wait_anywhere(Lock& lock, const wait_options& options, void* value) noexcept {
   detail::agent& self = detail::current_agent();
   return wait_by(self, lock, options, value, [&](std::uint64_t epoch) {
     unlock_commit<Lock> publish{
         {[](detail::commit* c) noexcept { static_cast<unlock_commit<Lock>*>(c)->lock->unlock(); }}, &lock};
     static_cast<void>(detail::block(self, epoch, options, publish));
+  });
+}
+
+// With few frames, and those small: a fiber with a bounded stack has this much less for itself.
+template <class Lock>
+PIRN_NOINLINE wake_reason wait_list::wait_bounded(detail::worker* here, Lock& lock, const wait_options& options,
+                                                  void* value) noexcept {
+  detail::fiber_control& self = *detail::running_fiber(here);
+  return wait_by(self, lock, options, value, [&](std::uint64_t epoch) __attribute__((always_inline)) {
+    // On the heap: on the stack it would count for waits without a deadline too.
+    timer* const limit = options.deadline != platform::never ? detail::arm_limit(here, self, epoch, options) : nullptr;
+    detail::suspend_bounded(here, self, epoch, options, [&lock] { lock.unlock(); });
+    if (limit != nullptr) {
+      detail::cancel_limit(here, limit);
+    }
   });
 }
 

@@ -55,7 +55,8 @@ worker::~worker() {
 }
 
 void worker::watch() noexcept {
-  exceptions = mutexes_held != 0 || traced != 0 || forking() ? &watched : thread_exceptions;
+  exceptions =
+      mutexes_held != 0 || traced != 0 || forking() || bounded != bounded_fiber::none ? &watched : thread_exceptions;
   obstacles = stacks.reserved() != 0 ? &fibers_to_start : exceptions;
 }
 
@@ -265,7 +266,9 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
 
 void provide_stack_slow(worker* w, run_node* node) noexcept { provide_stack(w, node); }
 
-worker* switch_watched(worker* w, run_node* self, run_node* next, commit* pending, const wait_options* wait) noexcept {
+namespace {
+PIRN_NEVER_BOUNDED worker* switch_watched_plain(worker* w, run_node* self, run_node* next, commit* pending,
+                                                const wait_options* wait) noexcept {
   if (w->forking()) {
     w->stop_forking();
   }
@@ -277,6 +280,12 @@ worker* switch_watched(worker* w, run_node* self, run_node* next, commit* pendin
   w = switch_nodes(w, self, next, pending);
   w->take_belongings(own);
   return w;
+}
+}  // namespace
+
+worker* switch_watched(worker* w, run_node* self, run_node* next, commit* pending, const wait_options* wait) noexcept {
+  return w->bounded == worker::bounded_fiber::none ? switch_watched_plain(w, self, next, pending, wait)
+                                                   : switch_bounded(w, self, next, pending, wait);
 }
 
 worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, commit* pending) noexcept {

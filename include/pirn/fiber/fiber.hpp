@@ -426,6 +426,8 @@ class [[nodiscard]] fiber {
   friend fiber spawn(F&& body);
   template <class F>
   friend std::expected<fiber, std::error_code> try_spawn(F&& body, const spawn_options& how);
+  template <class F>
+  friend std::expected<fiber, std::error_code> try_spawn_bounded(F&& body, const spawn_options& how);
 
   PIRN_ALWAYS_INLINE explicit fiber(detail::fiber_control* control) noexcept : control_(control) {}
   /// The parts of `join`: of a fiber of `here` that runs still, and of any.

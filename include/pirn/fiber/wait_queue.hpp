@@ -154,6 +154,11 @@ class wait_list {
   template <class Lock>
   [[nodiscard]] wake_reason wait_with(detail::worker* here, Lock& lock, const wait_options& options,
                                       void* value) noexcept;
+  template <class Lock>
+  [[nodiscard]] wake_reason wait_bounded(detail::worker* here, Lock& lock, const wait_options& options,
+                                         void* value) noexcept;
+  template <class Lock>
+  [[nodiscard]] wake_reason wait_anywhere(Lock& lock, const wait_options& options, void* value) noexcept;
   /// `suspend(epoch)` releases the lock, and returns once the wait is over.
   template <class Lock, class Suspend>
   [[nodiscard]] wake_reason wait_by(detail::agent& self, Lock& lock, const wait_options& options, void* value,

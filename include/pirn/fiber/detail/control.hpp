@@ -14,6 +14,7 @@
 #include "pirn/context/sanitizer.hpp"
 #include "pirn/fiber/detail/agent.hpp"
 #include "pirn/fiber/stop.hpp"
+#include "pirn/stack/small_stacks.hpp"
 #include "pirn/stack/stack.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -138,12 +139,20 @@ struct fiber_control : run_node, agent {
     platform::signal_fence();
     state.pc = begin.pc;
   }
+  /// The same for a fiber with a bounded stack, which has nothing else on it.
+  void begin_on_small(const stack& where) noexcept {
+    const auto entry = reinterpret_cast<arch::switch_entry>(state.sp);
+    memory = where;
+    state = arch::prepare(where.top(), entry);
+  }
   /// Its entry function while it has no stack, else null.
   [[nodiscard]] PIRN_ALWAYS_INLINE arch::switch_entry entry_without_stack() const noexcept {
     return state.pc == nullptr ? reinterpret_cast<arch::switch_entry>(state.sp) : nullptr;
   }
   /// Where its first frame begins, once it has a stack.
-  [[nodiscard]] PIRN_ALWAYS_INLINE void* first_frame() const noexcept { return cold_place(); }
+  [[nodiscard]] PIRN_ALWAYS_INLINE void* first_frame() const noexcept {
+    return static_cast<char*>(memory.top()) - sizeof(fiber_cold_part);
+  }
 
   /// The end as its own worker knows it before it is announced in the join word: kept in the state, which has no
   /// other use then; a live fiber has a pc.
@@ -204,11 +213,15 @@ struct fiber_control : run_node, agent {
   /// It has ended, and is about to be known to others, who may put another into the block.
   PIRN_ALWAYS_INLINE void leave_block() noexcept { set_home(0); }
 
-  /// The part that is made when first needed, on the fiber's stack: by the spawner before the fiber runs, else by the
-  /// fiber. From then on the stack stays until the fiber is joined.
+  /// The part that is made when first needed, by the spawner before the fiber runs, else by the fiber: on the fiber's
+  /// stack, which from then on stays until the fiber is joined, or if that is a small one on the heap.
   fiber_cold_part& cold() noexcept {
     if (!described()) {
-      ::new (static_cast<void*>(cold_place())) fiber_cold_part;
+      if (small_stacks::has(memory)) [[unlikely]] {
+        make_cold_elsewhere();
+      } else {
+        ::new (static_cast<void*>(cold_place())) fiber_cold_part;
+      }
       set_described();
     }
     return *cold_place();
@@ -241,22 +254,29 @@ struct fiber_control : run_node, agent {
   /// Destroys the part. Only if `described`.
   void destroy_cold() noexcept;
 
+  /// Whether its stack is a small one. While it lives.
+  [[nodiscard]] bool bounded() const noexcept { return (home_word() & bounded_bit) != 0; }
+
   static constexpr std::uintptr_t traced_bit = 8;
+  static constexpr std::uintptr_t bounded_bit = 32;
 
  private:
   static constexpr std::uintptr_t tied_bit = 4;
   static constexpr std::uintptr_t high_bit = 16;
-  static constexpr std::uintptr_t home_bits = 31;  ///< mobility and these
+  static constexpr std::uintptr_t home_bits = 63;  ///< mobility and these
   [[nodiscard]] bool mobility_is(mobility how) const noexcept {
     return (home_word() & static_cast<std::uintptr_t>(how)) == static_cast<std::uintptr_t>(how);
   }
   PIRN_ALWAYS_INLINE void set_home(std::uintptr_t value) noexcept {
     platform::atomic_ref<std::uintptr_t>(home_).store(value, platform::memory_order_release);
   }
-  /// At the very top of the stack, above the first frame.
+  /// At the very top of the stack, above the first frame; of a small stack, which has no room for it, where the fourth
+  /// word of the stack says.
   [[nodiscard]] PIRN_ALWAYS_INLINE fiber_cold_part* cold_place() const noexcept {
-    return reinterpret_cast<fiber_cold_part*>(static_cast<char*>(memory.top()) - sizeof(fiber_cold_part));
+    return small_stacks::has(memory) ? reinterpret_cast<fiber_cold_part*>(memory.slot())
+                                     : reinterpret_cast<fiber_cold_part*>(first_frame());
   }
+  void make_cold_elsewhere() noexcept;
   static_assert(sizeof(fiber_cold_part) % 16 == 0 && alignof(fiber_cold_part) <= 16,
                 "the top of a stack is aligned so");
 };

@@ -97,6 +97,8 @@ class alignas(64) worker {
   stack_trimmer trimmer;
   exceptions_in_flight* thread_exceptions = nullptr;  ///< of its OS thread
   unsigned mutexes_held = 0;                          ///< of pthread, by the running fiber; see held_mutexes.cpp
+  /// Whether the running fiber has a small stack, and whether it is the worker's that it uses just now.
+  enum class bounded_fiber : std::uint8_t { none, runs, borrows } bounded = bounded_fiber::none;
   // -- written by this worker, read by others to find out whether all fibers have ended
   platform::atomic<std::uint64_t> spawned{0};
   platform::atomic<std::uint64_t> ended{0};
@@ -321,7 +323,7 @@ PIRN_ALWAYS_INLINE arch::word pending_end(fiber_control* f, std::uintptr_t outco
   static_assert(alignof(worker) >= 64);  // and so are blocks
   return reinterpret_cast<arch::word>(f) | (outcome << 1) | 1;
 }
-void settle(arch::word pending) noexcept;
+PIRN_NEVER_BOUNDED void settle(arch::word pending) noexcept;
 
 /// What every context does first when it is resumed.
 PIRN_ALWAYS_INLINE worker* arrive(arch::word by, arch::word pending) noexcept {
@@ -338,7 +340,7 @@ PIRN_ALWAYS_INLINE void provide_stack(worker* w, run_node* node) noexcept {
   w->has_started_one();
   f->sanitizer.create(f->memory.limit(), f->memory.size(), "");
 }
-void provide_stack_slow(worker* w, run_node* node) noexcept;
+PIRN_NEVER_BOUNDED void provide_stack_slow(worker* w, run_node* node) noexcept;
 
 /// Switches from `self` to `next`, which the run queue has just made the running one and which has started; returns on
 /// the worker that resumes `self`. The worker travels in a register.
@@ -361,6 +363,8 @@ PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* nex
 
 /// The same where exceptions are in flight, which stay with `self`, or the worker is watched.
 worker* switch_watched(worker* w, run_node* self, run_node* next, commit* pending, const wait_options* wait) noexcept;
+/// The same for one with a bounded stack.
+worker* switch_bounded(worker* w, run_node* self, run_node* next, commit* pending, const wait_options* wait) noexcept;
 /// The same for one that waits.
 worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, commit* pending) noexcept;
 
@@ -404,11 +408,26 @@ PIRN_ALWAYS_INLINE void suspend_pinned(worker* w, fiber_control& self, std::uint
   static_cast<void>(switch_away(w, &self, next, nullptr));
 }
 
+/// The same for a fiber with a bounded stack.
+template <class Publish>
+PIRN_ALWAYS_INLINE void suspend_bounded(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what,
+                                        const Publish& publish) noexcept {
+  run_node* const next = leave_queue(w, what);
+  if (what.stoppable && self.open_to_stop(epoch)) [[unlikely]] {
+    w->queue.push_woken(&self);
+  }
+  publish();
+  static_cast<void>(switch_bounded(w, &self, next, nullptr, &what));
+}
+/// The deadline of its wait, which has begun as `epoch`. Both work on the worker's stack.
+timer* arm_limit(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what) noexcept;
+void cancel_limit(worker* w, timer* limit) noexcept;
+
 /// The parts of a yield that are not its fast path: fibers woken or not started, a look at the outside, exceptions in
 /// flight.
 void yield_slow(worker* w) noexcept;
 /// Takes the running fiber, which floats, off the worker and makes it ready for any.
-void offer_running(worker* w) noexcept;
+PIRN_NEVER_BOUNDED void offer_running(worker* w) noexcept;
 
 }  // namespace detail
 }  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,19 @@
+# What the compiler plugin needs to bound the stacks of fibers: summaries of those of pirn's functions that a fiber may
+# call on a small stack, written as the libraries are compiled.
+
+set(PIRN_STACK_SUMMARIES "${PROJECT_BINARY_DIR}/compiler/stack")
+set(PIRN_STACK_ASSUMPTIONS "${PROJECT_SOURCE_DIR}/compiler/debian-12-amd64.stack.txt")
+include("${CMAKE_CURRENT_LIST_DIR}/pirn-enable-stack-bounds.cmake")
+string(REGEX MATCH "^[0-9]+" version "${CMAKE_CXX_COMPILER_VERSION}")
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR NOT DEFINED PIRN_PLUGIN_FILE_${version} OR PIRN_SANITIZE)
+  return()
+endif()
+set(plugin "${PIRN_PLUGIN_FILE_${version}}")
+set(PIRN_STACK_BOUNDS ON)
+file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/sync/*.cpp")
+foreach(name detail/platform stack/small_stacks fiber/block fiber/bounded fiber/bounded_start fiber/fiber fiber/worker fiber/wait_queue)
+  list(APPEND sources "${PROJECT_SOURCE_DIR}/src/${name}.cpp")
+endforeach()
+set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS -fplugin=${plugin} -fpass-plugin=${plugin}
+             -mllvm "-pirn-stack-summaries=${PIRN_STACK_SUMMARIES}")
+set_property(SOURCE ${sources} APPEND PROPERTY OBJECT_DEPENDS "${plugin}")

@@ -1,0 +1,162 @@
+// Fibers on stacks that are as large as they must be: from 256 bytes on, without a guard.
+//
+// How large that is, the compiler plugin proves when the spawn is compiled, or the compilation fails and says what has
+// no bound. Without the plugin the program does not link. docs/compiler.md says what can have a bound.
+#pragma once
+
+#include <csignal>
+#include <utility>
+
+#include "pirn/fiber/detail/worker_stack.hpp"
+#include "pirn/fiber/fiber.hpp"
+#include "pirn/stack/small_stacks.hpp"
+
+/// The compiler plugin replaces calls of this by the bytes that `entry` uses of its stack at most, its return address
+/// included. There is no such function.
+extern "C" std::size_t pirn_spawn_bounded_needs_the_compiler_plugin(pirn::arch::switch_entry entry) noexcept;
+
+namespace pirn::inline PIRN_ABI {
+
+namespace detail {
+
+/// Once for each kind of body, before the first of them is spawned: ends the process with a message where something
+/// might use more of a small stack than is known: an object with `entry` in it that binds its symbols lazily, or a
+/// handler of a signal that runs on the stack that it interrupts.
+void check_before_bounded(const void* entry) noexcept;
+/// A stack for an entry that uses so much; looks for such handlers again every now and then.
+stack_result small_stack_for(std::size_t bytes) noexcept;
+/// What such a fiber does first and last.
+void begin_bounded(worker* w, arch::word pending) noexcept;
+[[noreturn]] void finish_bounded() noexcept;
+
+/// A control block with the callable behind it, for a fiber with a bounded stack.
+template <class F>
+struct bounded_block : fiber_control {
+  template <class G>
+  bounded_block(std::uint64_t number, G&& callable) : fiber_control(number) {
+    ::new (static_cast<void*>(body)) F(std::forward<G>(callable));
+  }
+
+  static void entry(arch::word by, arch::word pending) noexcept {
+    auto* const w = reinterpret_cast<worker*>(by);
+    begin_bounded(w, pending);
+    F* const callable = std::launder(reinterpret_cast<F*>(static_cast<bounded_block*>(w->queue.running())->body));
+    static_cast<F&&>(*callable)();
+    callable->~F();
+    finish_bounded();
+  }
+
+  alignas(F) std::byte body[sizeof(F)];
+};
+
+template <class F>
+fiber_control* launch_bounded(worker* here, F&& body, const spawn_options& how, std::error_code& error) {
+  using callable = std::decay_t<F>;
+  using block = bounded_block<callable>;
+  static_assert(std::is_nothrow_invocable_v<callable> && std::is_nothrow_destructible_v<callable>,
+                "the body of a bounded fiber is noexcept: nobody could say how deep the exception would go");
+  static_assert(sizeof(block) <= block_chunk::block_bytes && alignof(block) <= block_chunk::alignment,
+                "the body of a bounded fiber holds at most eleven words: capture a pointer to the rest");
+  static_assert(std::is_empty_v<sanitizer_state> && !platform::exploring,
+                "there are no bounded stacks in builds with a sanitizer or of an exploration");
+  worker* const to = choose_worker(here, here->owner, how.worker);
+  if (to == nullptr || how.migratable || how.worker == spawn_options::any_worker || how.stack_size != 0) {
+    error = std::make_error_code(std::errc::invalid_argument);
+    return nullptr;
+  }
+  // Asked for here, so that each copy of this function, of which the linker keeps one, brings its own entry and bound.
+  const std::size_t bound = pirn_spawn_bounded_needs_the_compiler_plugin(&block::entry);
+  static const bool checked = (check_before_bounded(reinterpret_cast<const void*>(&block::entry)), true);
+  static_cast<void>(checked);
+  const stack_result found = small_stack_for(bound);
+  if (!found) {
+    error = make_error_code(found.error);
+    return nullptr;
+  }
+  void* const place = here->blocks.allocate();
+  if (place == nullptr) {
+    small_stacks::give_back(found.value);
+    error = make_error_code(stack_error::out_of_memory);
+    return nullptr;
+  }
+  block* f;
+  try {
+    f = ::new (place) block(here->make_id(), std::forward<F>(body));
+  } catch (...) {
+    give_block_back(here, place);
+    small_stacks::give_back(found.value);
+    throw;
+  }
+  f->begin_in(&block::entry);
+  f->begin_on_small(found.value);
+  if (!how.name.empty()) {
+    f->set_name(how.name);
+  }
+  if (how.stop.stop_possible()) {
+    follow_token(f, how.stop);
+  }
+  f->settle_in(to, mobility::pinned, to->traced | fiber_control::bounded_bit);
+  f->set_high_priority(how.priority == fiber_priority::high);
+  if (to->traced != 0) [[unlikely]] {
+    trace_spawned(f);
+  }
+  if (to == here && how.priority == fiber_priority::normal) {
+    launch_here(here, f);
+  } else {
+    launch_slow(here, to, f);
+  }
+  return f;
+}
+
+}  // namespace detail
+
+/// As `try_spawn`, on a small stack. The body, which is noexcept and holds at most eleven words, is refused by the
+/// compiler plugin unless its need of stack has a bound. Of `how`, the fiber cannot be `migratable`, have `any_worker`
+/// or a `stack_size`: then the error is invalid_argument.
+template <class F>
+[[nodiscard]] std::expected<fiber, std::error_code> try_spawn_bounded(F&& body, const spawn_options& how) {
+  detail::worker* const here = detail::current_worker();
+  if (here == nullptr) {
+    detail::throw_no_runtime();
+  }
+  std::error_code error;
+  if (auto* const f = detail::launch_bounded(here, std::forward<F>(body), how, error)) {
+    return fiber(f);
+  }
+  return std::unexpected(error);
+}
+template <class F>
+[[nodiscard]] std::expected<fiber, std::error_code> try_spawn_bounded(F&& body) {
+  return try_spawn_bounded(std::forward<F>(body), spawn_options{});
+}
+
+/// As `try_spawn_bounded`, but throws std::system_error where that returns an error.
+template <class F>
+fiber spawn_bounded(F&& body, const spawn_options& how = {}) {
+  auto made = try_spawn_bounded(std::forward<F>(body), how);
+  if (!made) [[unlikely]] {
+    detail::throw_no_fiber(made.error());
+  }
+  return std::move(*made);
+}
+
+namespace this_fiber {
+
+/// Calls `body` where there is room: on the worker's stack in a bounded fiber, whose bound does not count it; anywhere
+/// else it is just called. For what nobody knows the depth of, such as malloc and printf. It is noexcept, and must not
+/// suspend: in a bounded fiber that ends the process with a message.
+template <class F>
+PIRN_ALWAYS_INLINE void on_worker_stack(F&& body) noexcept {
+  static_assert(std::is_nothrow_invocable_v<F&>, "no exception can leave the worker's stack");
+  if (detail::worker* const w = detail::current_worker()) {
+    detail::on_worker_stack(w, body);
+  } else {
+    detail::call_on(
+        nullptr, [](void* argument) noexcept { (*static_cast<std::remove_reference_t<F>*>(argument))(); },
+        const_cast<void*>(static_cast<const void*>(std::addressof(body))));
+  }
+}
+
+}  // namespace this_fiber
+
+}  // namespace pirn::inline PIRN_ABI

@@ -1,0 +1,57 @@
+// Running something on the worker's stack instead of the fiber's.
+//
+// While a fiber runs, its worker's scheduler is suspended, and what lies below its sp is free. A function that does not
+// suspend may run there as well as on the fiber's stack; for a fiber whose stack is as large as it must be, what
+// nobody knows the depth of runs there.
+#pragma once
+
+#include <memory>
+
+#include "pirn/fiber/detail/worker.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// Calls `run(argument)` with its stack below `top`, or where it is if that is null.
+PIRN_NAKED inline void call_on(void* /*top*/, void (* /*run*/)(void*), void* /*argument*/) {
+  // clang-format off
+  asm volatile(
+      "# pirn-stack: 8\n\t"  // for the compiler plugin, which counts the return address by itself
+      "pushq %rbp\n\t"
+      PIRN_CFI(".cfi_adjust_cfa_offset 8")
+      PIRN_CFI(".cfi_rel_offset rbp, 0")
+      "movq %rsp, %rbp\n\t"
+      PIRN_CFI(".cfi_def_cfa_register rbp")
+      "testq %rdi, %rdi\n\t"
+      "cmovneq %rdi, %rsp\n\t"
+      "movq %rdx, %rdi\n\t"
+      "callq *%rsi\n\t"
+      "movq %rbp, %rsp\n\t"
+      PIRN_CFI(".cfi_def_cfa_register rsp")
+      "popq %rbp\n\t"
+      PIRN_CFI(".cfi_adjust_cfa_offset -8")
+      PIRN_CFI(".cfi_restore rbp")
+      "retq");
+  // clang-format on
+}
+
+/// Where the free part of the worker's stack begins, while one of its fibers runs.
+PIRN_ALWAYS_INLINE void* free_worker_stack(worker* w) noexcept {
+  const auto sp = reinterpret_cast<std::uintptr_t>(w->queue.scheduler()->state.sp);
+  return reinterpret_cast<void*>((sp - arch::red_zone) & ~std::uintptr_t{15});
+}
+
+/// Calls `body` on the worker's stack if the running fiber's is a small one, else where it is. It must not suspend.
+template <class F>
+PIRN_ALWAYS_INLINE void on_worker_stack(worker* w, F&& body) noexcept {
+  void* const top = w->bounded == worker::bounded_fiber::runs ? free_worker_stack(w) : nullptr;
+  const worker::bounded_fiber before = w->bounded;
+  if (top != nullptr) {
+    w->bounded = worker::bounded_fiber::borrows;
+  }
+  call_on(
+      top, [](void* argument) noexcept { (*static_cast<std::remove_reference_t<F>*>(argument))(); },
+      const_cast<void*>(static_cast<const void*>(std::addressof(body))));
+  w->bounded = before;
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,42 @@
+// Stacks without guards, packed side by side: for contexts whose need was proven when they were compiled.
+//
+//        +-----------------------+ top      16-byte aligned; the next stack begins here
+//        | usable, size() bytes  |
+//        +-----------------------+ limit
+//        | canary, 8 bytes       |  of a value that only this stack has
+//        +-----------------------+
+#pragma once
+
+#include <cstddef>
+
+#include "pirn/stack/stack.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// The small stacks of the whole process, in classes of multiples of 64 bytes. Their memory is never given back to the
+/// kernel, so a debugger may look at any of them. Any thread.
+struct small_stacks {
+  static constexpr std::size_t least = 256;
+  static constexpr std::size_t most = std::size_t{32} << 10;
+  static constexpr std::size_t step = 64;
+
+  /// A stack of at least `size` usable bytes. The error is invalid_size for more than there are in the largest.
+  [[nodiscard]] static stack_result allocate(std::size_t size) noexcept;
+  /// Nobody may be running on it. Its canary must be whole.
+  static void give_back(const stack& value) noexcept;
+  /// Whether `value` is one of these.
+  [[nodiscard]] PIRN_ALWAYS_INLINE static bool has(const stack& value) noexcept { return value.owner() == &mark; }
+  /// Whether nobody has written below its limit.
+  [[nodiscard]] PIRN_ALWAYS_INLINE static bool whole(const stack& value) noexcept {
+    const auto* const canary = static_cast<const std::uintptr_t*>(value.limit()) - 1;
+    return *canary == canary_at(canary);
+  }
+
+ private:
+  [[nodiscard]] PIRN_ALWAYS_INLINE static std::uintptr_t canary_at(const void* where) noexcept {
+    return reinterpret_cast<std::uintptr_t>(where) ^ 0x9e3779b97f4a7c15U;
+  }
+  static char mark;
+};
+
+}  // namespace pirn::inline PIRN_ABI

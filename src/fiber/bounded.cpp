@@ -1,0 +1,181 @@
+// The life of a fiber on a small stack. What runs on that stack here is known to the last byte: each function that the
+// fiber calls there is either compiled with the plugin, which adds it up, or called on the worker's stack.
+//
+// Its home word has a bit which no pinned fiber has, so that nobody takes a fast path for it, and while it runs its
+// worker is `watched`: so each of its suspensions comes by `switch_bounded`.
+#include "pirn/fiber/bounded.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "fiber/runtime_state.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+namespace {
+
+[[noreturn]] PIRN_NOINLINE void tell_overrun(const fiber_control& self) noexcept {
+  std::fprintf(
+      stderr,
+      "pirn: fiber %llu \"%s\" has left its stack at %p, of %zu bytes: it used more than the bound that it was "
+      "spawned with; an assumption about a function that it calls is wrong, or it writes past an array\n",
+      static_cast<unsigned long long>(self.number()), self.name(), self.memory.limit(), self.memory.size());
+  std::abort();
+}
+
+[[noreturn]] PIRN_NOINLINE void tell_suspends_elsewhere(const fiber_control& self) noexcept {
+  std::fprintf(stderr,
+               "pirn: fiber %llu \"%s\" suspends inside of this_fiber::on_worker_stack, where all fibers of the worker "
+               "would find its frames\n",
+               static_cast<unsigned long long>(self.number()), self.name());
+  std::abort();
+}
+
+/// Its stack must be whole, or another one is not.
+PIRN_ALWAYS_INLINE void check(worker* w, const fiber_control& self) noexcept {
+  if (!small_stacks::whole(self.memory)) [[unlikely]] {
+    on_worker_stack(w, [&]() noexcept { tell_overrun(self); });
+  }
+  if (w->bounded == worker::bounded_fiber::borrows) [[unlikely]] {
+    on_worker_stack(w, [&]() noexcept { tell_suspends_elsewhere(self); });
+  }
+}
+
+/// Goes on with `run()` on the worker's stack for good.
+[[noreturn]] PIRN_NAKED void leave_for(void* /*top*/, void (* /*run*/)()) {
+  asm volatile(
+      "# pirn-stack: 0\n\t" PIRN_CFI(".cfi_undefined rip") "movq %rdi, %rsp\n\txorl %ebp, %ebp\n\tcallq *%rsi\n\tud2");
+}
+
+void end_on_worker_stack() noexcept {
+  worker* w = current_worker();
+  fiber_control* const self = running_fiber(w);
+  w->bounded = worker::bounded_fiber::borrows;
+  std::uintptr_t outcome = join_ended;
+  if (self->described()) {
+    outcome = end_described(w, self, outcome);
+  }
+  w->bounded = worker::bounded_fiber::none;
+  w->watch();
+  small_stacks::give_back(self->memory);
+  self->memory.forget();
+  w->count(w->ended);
+  self->leave_block();
+  run_node* const next = w->spend_switch() ? w->queue.leave_to_scheduler() : w->queue.leave();
+  if (next->state.pc == nullptr) {
+    provide_stack(w, next);
+  }
+  arch::switch_last(next->state, reinterpret_cast<arch::word>(w), pending_end(self, outcome));
+}
+
+}  // namespace
+
+void fiber_control::make_cold_elsewhere() noexcept {
+  const auto make = [this]() noexcept {
+    auto* const part = new fiber_cold_part;  // without memory for it bad_alloc ends the process
+    memory = stack(memory.limit(), memory.top(), memory.owner(), reinterpret_cast<std::uintptr_t>(part));
+  };
+  if (worker* const w = current_worker()) {
+    on_worker_stack(w, make);
+  } else {
+    make();
+  }
+}
+
+stack_result small_stack_for(std::size_t bytes) noexcept {
+  // The return address counts as the entry's, and the root frame, which it is part of, lies above.
+  return small_stacks::allocate(bytes + arch::root_size - sizeof(void*));
+}
+
+namespace {
+void settle_elsewhere(worker* w, arch::word pending) noexcept {
+  w->bounded = worker::bounded_fiber::borrows;
+  call_on(
+      free_worker_stack(w), [](void* what) noexcept { settle(reinterpret_cast<arch::word>(what)); },
+      reinterpret_cast<void*>(pending));
+  w->bounded = worker::bounded_fiber::runs;
+}
+}  // namespace
+
+void begin_bounded(worker* w, arch::word pending) noexcept {
+  w->bounded = worker::bounded_fiber::runs;
+  w->watch();
+  if (pending != 0) {
+    settle_elsewhere(w, pending);
+  }
+}
+
+void finish_bounded() noexcept {
+  worker* const w = current_worker();
+  check(w, *running_fiber(w));
+  leave_for(free_worker_stack(w), &end_on_worker_stack);
+}
+
+timer* arm_limit(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what) noexcept {
+  timer* limit = nullptr;
+  on_worker_stack(w, [&]() noexcept {
+    limit = new timer;  // without memory for it bad_alloc ends the process
+    w->timers.arm(*limit, what.deadline, waker(self, epoch));
+  });
+  return limit;
+}
+
+void cancel_limit(worker* w, timer* limit) noexcept {
+  on_worker_stack(w, [&]() noexcept {
+    w->timers.cancel(*limit);
+    delete limit;
+  });
+}
+
+namespace {
+
+/// What is left aside while such a fiber is suspended, and what is needed for that.
+struct left_aside {
+  exceptions_in_flight exceptions;
+  unsigned mutexes;
+  worker* w;
+  fiber_control* self;
+  const wait_options* wait;
+
+  /// Tells of mutexes, traces and gives the next one a stack, as far as there is a reason.
+  static void leave(void* argument) noexcept {
+    auto& own = *static_cast<left_aside*>(argument);
+    run_node* const next = own.w->queue.running();
+    own.mutexes = own.w->leave_mutexes(*own.self);
+    if (own.w->traced != 0) {
+      trace_suspended(own.w, own.self, own.wait);
+      trace_resumed(own.w, next);
+    }
+    if (next->state.pc == nullptr) {
+      provide_stack(own.w, next);
+    }
+  }
+};
+
+}  // namespace
+
+worker* switch_bounded(worker* w, run_node* node, run_node* next, commit* pending, const wait_options* wait) noexcept {
+  auto* const self = static_cast<fiber_control*>(node);
+  check(w, *self);
+  left_aside own{std::exchange(*w->thread_exceptions, {}), 0, w, self, wait};
+  if ((w->mutexes_held | w->traced) != 0 || next->state.pc == nullptr) [[unlikely]] {
+    w->bounded = worker::bounded_fiber::borrows;
+    call_on(free_worker_stack(w), &left_aside::leave, &own);
+  }
+  w->bounded = worker::bounded_fiber::none;
+  w->watch();
+  auto by = reinterpret_cast<arch::word>(w);
+  auto what = reinterpret_cast<arch::word>(pending);
+  arch::switch_to(self->state, next->state, by, what);
+  w = reinterpret_cast<worker*>(by);
+  w->bounded = worker::bounded_fiber::runs;
+  *w->thread_exceptions = own.exceptions;
+  w->mutexes_held = own.mutexes;
+  w->watch();
+  if (what != 0) {
+    settle_elsewhere(w, what);
+  }
+  return w;
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail
