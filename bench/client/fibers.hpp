@@ -18,7 +18,7 @@ namespace bench {
 // Unnamed, here and in the other headers: what the plugin is to change must be known to be called in one file alone.
 namespace {
 
-struct fiber {
+struct alignas(64) fiber {
   saved state;
   fiber* next = nullptr;  ///< in the queue that it is in
   std::function<void()> body;

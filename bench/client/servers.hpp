@@ -47,10 +47,10 @@ class http_server final : public peer {
     header_ = "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(of.whole().size()) + "\r\n\r\n";
   }
 
-  bool take(bytes part) override {
+  std::size_t take(bytes part) override {
     const std::string_view request(reinterpret_cast<const char*>(part.data()), part.size());
     check(request.starts_with("GET /") && request.ends_with("\r\n\r\n"), "a request comes whole");
-    return true;
+    return 1;
   }
   void answer(connection& to) override {
     to.answer(std::as_bytes(std::span(header_)));
@@ -68,7 +68,7 @@ class rpc_server final : public peer {
  public:
   explicit rpc_server(const content& of) : content_(of) {}
 
-  bool take(bytes part) override {
+  std::size_t take(bytes part) override {
     if (argument_left_ == 0) {
       check(part.size() == sizeof asked_ && waiting_.size() < headers_.size() / 2, "a header comes whole");
       std::memcpy(&asked_, part.data(), sizeof asked_);
@@ -78,10 +78,10 @@ class rpc_server final : public peer {
       argument_left_ -= part.size();
     }
     if (argument_left_ != 0) {
-      return false;
+      return 0;
     }
     waiting_.push_back(asked_);
-    return true;
+    return 1;
   }
   void answer(connection& to) override {
     const bool first = ++answers_ % 2 == 0;

@@ -22,9 +22,9 @@ class connection;
 /// Who is at the other end.
 class peer {
  public:
-  /// Some bytes, which are there until this returns; whether they end a request.
-  virtual bool take(bytes part) = 0;
-  /// Answers one of the requests, by `connection::answer`, when what it answered before is on its way.
+  /// Some bytes, which are there until this returns. How many times more it is to be asked for an answer.
+  virtual std::size_t take(bytes part) = 0;
+  /// Answers by `connection::answer`, when what it answered before has arrived.
   virtual void answer(connection& to) = 0;
 
  protected:
@@ -47,8 +47,8 @@ class connection {
       return false;
     }
     for (const bytes part : {head, rest}) {
-      if (!part.empty() && peer_.take(part)) {
-        ++unanswered_;
+      if (!part.empty()) {
+        unanswered_ += peer_.take(part);
       }
     }
     return true;
@@ -91,7 +91,7 @@ class connection {
   peer& peer_;
   std::size_t unanswered_ = 0;
   bool closed_ = false;
-  ring<bytes, 8> in_flight_;
+  ring<bytes, 4> in_flight_;
 };
 
 /// What a client reads from: the connection, and what is left of the segment that came last.
