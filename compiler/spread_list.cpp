@@ -83,7 +83,7 @@ listing::listing(llvm::Module& module, const name_list& list) : module_(module),
 
 bool listing::check_call(const llvm::CallBase& call, const llvm::GlobalValue& callee) const {
   const llvm::Function& caller = *call.getFunction();
-  std::string why = listed_.contains(&caller) && call.isMustTailCall() ? "" : call_refusal(call);
+  std::string why = call_refusal(call);
   if (const std::string here = caller_refusal(caller); why.empty() && !here.empty()) {
     why = "'" + llvm::demangle(caller.getName().str()) + "' calls it, and cannot: " + here;
   }
