@@ -88,7 +88,7 @@ void client_row(const char* impl, const char* protocol, std::size_t size, std::s
     for (std::size_t i = 0; i < fibers; ++i) {
       bodies.emplace_back([&, i] { ask(*sides[i / sharers], i, expected, each, how); });
     }
-    loop.run(std::move(bodies));
+    loop.run(std::move(bodies), input("STACK"));
   };
   run(1, looks::at_bytes);
   const double ns = ns_per_operation([&](std::uint64_t n) { run(n / fibers, looks::at_places); }, fibers);

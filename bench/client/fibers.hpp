@@ -44,12 +44,12 @@ class fiber_queue {
 /// Which fiber runs, and which are ready to.
 class run_loop {
  public:
-  /// Runs one fiber for each of the bodies until all have ended.
-  void run(std::vector<std::function<void()>> bodies) {
+  /// Runs one fiber for each of the bodies until all have ended, on stacks of that size.
+  void run(std::vector<std::function<void()>> bodies, std::size_t stack_size) {
     left_ = bodies.size();
     std::vector<fiber> fibers(bodies.size());
     for (std::size_t i = 0; i < bodies.size(); ++i) {
-      const pirn::stack_result stack = stacks_.allocate(input("STACK"));
+      const pirn::stack_result stack = stacks_.allocate(stack_size);
       check(stack.error == pirn::stack_error::none, "there is a stack for each fiber");
       fibers[i] = {fresh(stack.value.top(), begin), nullptr, std::move(bodies[i]), stack.value};
       wake(fibers[i]);

@@ -16,10 +16,10 @@ using bench::client_error;
 using bench::connection;
 using bench::frame_header;
 
-constexpr std::string_view text_of(bytes of) { return {reinterpret_cast<const char*>(of.data()), of.size()}; }
+std::string_view text_of(bytes of) { return {reinterpret_cast<const char*>(of.data()), of.size()}; }
 bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 
-void run(std::vector<std::function<void()>> bodies) { bench::loop.run(std::move(bodies)); }
+void run(std::vector<std::function<void()>> bodies) { bench::loop.run(std::move(bodies), 65536); }
 
 /// Sends pieces one by one.
 class sender : public bench::peer {
@@ -36,6 +36,7 @@ class sender : public bench::peer {
   bool closes = false;  ///< with the last piece
 
  protected:
+  ~sender() = default;
   std::size_t send(const std::vector<std::string>& pieces) {
     pieces_.insert(pieces_.end(), pieces.begin(), pieces.end());
     return pieces.size();
@@ -47,7 +48,7 @@ class sender : public bench::peer {
 };
 
 /// Answers each request with the next of its scripts. Closes where there is none.
-class scripted : public sender {
+class scripted final : public sender {
  public:
   explicit scripted(std::vector<std::vector<std::string>> scripts) : scripts_(std::move(scripts)) {}
 
@@ -147,7 +148,7 @@ TEST(client_http, two_answers_may_come_in_one_segment) {
 }
 
 TEST(client_http, a_body_may_end_with_the_stream) {
-  scripted peer({{"HTTP/1.1 200 OK\r\n\r\nall", " of it"}});
+  scripted peer({std::vector<std::string>{"HTTP/1.1 200 OK\r\n\r\nall", " of it"}});
   peer.closes = true;
   const got answer = get(peer)[0];
   ASSERT_TRUE(answer.response);
@@ -192,7 +193,7 @@ TEST(client_transport, hands_over_pages_of_the_peers_memory) {
 }
 
 /// Answers so many calls at once, each with its own argument, in an order and in pieces of one size.
-class rpc_peer : public sender {
+class rpc_peer final : public sender {
  public:
   rpc_peer(std::vector<std::size_t> order, std::size_t piece) : order_(std::move(order)), piece_(piece) {}
 
