@@ -42,6 +42,10 @@ CASES = [
     Case("tree-walk", {"mode": "walk"}, "element", (20_000, 60_000), 0, {"NODES": 20_000}),
     Case("write_fully", {"part": "total"}, "step", (12_500, 62_500), 0, {"SEND_MB": 1}),
     Case("callbacks", {"phase": "steady"}, "request", (50_000, 150_000)),
+    Case("client", {"protocol": "http", "bytes": 2**20}, "request", (320, 960), 0),
+    Case("client", {"protocol": "rpc", "bytes": 2**20}, "request", (320, 960), 1),
+    Case("client", {"protocol": "http", "bytes": 100}, "request", (6400, 32_000), 2),
+    Case("client", {"protocol": "rpc", "bytes": 100}, "request", (6400, 32_000), 3),
     Case("coro-spawn", {}, "coroutine", (1000, 6000)),
 ]
 

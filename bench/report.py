@@ -10,10 +10,11 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import gains
 from rivals import ROOT, WORKLOADS
 
 # The implementation that a workload's others are divided by, where it is not pirn.
-BASES = {"hanoi": "callback", "ring": "pirn-swap", "aco": "pirn-copy"}
+BASES = {"hanoi": "callback", "client": "classic", "ring": "pirn-swap", "aco": "pirn-copy"}
 # Workloads measured at many values of a parameter: their tables have a column for a value.
 SERIES = {"hanoi": "disks"}
 
@@ -190,6 +191,8 @@ def tables(results: Results, workloads) -> list[tuple[str, list[str], list[list[
             if rows[0]["params"].get(SERIES[workload]) != largest[workload]:
                 continue
             made.append(series_table(results.rows([workload]), workload))
+        if workload == "client" and not any(title.startswith("client") for title, _, _ in made):
+            made += gains.tables(results.rows([workload]))
         rate = unit.endswith("/s")
         reference = base(workload, [row["impl"] for row in rows])
         ours = next((row["median"] for row in rows if row["impl"] == reference), None)
@@ -215,10 +218,11 @@ def count_tables(counts: list[dict]) -> list[tuple[str, list[str], list[list[str
         groups.setdefault((row["workload"], label(row["params"]), row["per"]), []).append(row)
     names = {"instructions": "instructions", "branches": "branches", "mispredicted": "mispredicted",
              "d1_misses": "D1 misses"}
-    return [(f"{workload}{' ' + params if params else ''} (count per {per})", ["implementation", *names.values()],
+    made = [(f"{workload}{' ' + params if params else ''} (count per {per})", ["implementation", *names.values()],
              [[row["impl"]] + [f"{row[name]:.2f}" for name in names]
               for row in sorted(rows, key=lambda row: row["instructions"])])
             for (workload, params, per), rows in groups.items()]
+    return made + gains.count_tables(counts)
 
 
 def text(results: Results, workloads, counts=()) -> str:

@@ -56,6 +56,7 @@ WORKLOADS = {
     "explore": "scheduling points and whole executions that an exploration of two fibers at a mutex makes in a second",
     "aco": "libaco's benchmark: many coroutines on one stack created, resumed and destroyed, and the peak of memory",
     "memory": "bytes of memory per suspended unit, a million and ten million at once",
+    "client": "one request of an HTTP or an RPC client, many fibers on one core over a network in memory",
     "clock": "the clock frequency, and an empty loop that clobbers what a switch clobbers",
 }
 SCRIPTS = (".sh", ".escript")

@@ -25,7 +25,7 @@ from rivals import WORKLOADS
 # Inputs that all languages share; a program finds them in its environment as PIRN_BENCH_<name>.
 INPUTS = {"FIBERS": 10, "BATCH": 1000, "STACK": 65536, "BLOCK_MS": 5, "BLOCKS": 15, "MILLION": 1_000_000, "SECONDS": 3,
           "DISKS_FIRST": 1, "DISKS_LAST": 20, "NODES": 1_000_000, "SEND_MB": 100, "KEYS": 10_000, "UNDER_WAY": 16,
-          "IDLE_SECONDS": 10}
+          "IDLE_SECONDS": 10, "CLIENTS": 32}
 QUICK = {"BLOCK_MS": 2, "BLOCKS": 7, "MILLION": 100_000, "SECONDS": 1, "IDLE_SECONDS": 1, "SEND_MB": 10, "NODES": 100_000}
 LIMIT_S = 300  # for one program in one round, or for one setting of it
 BEYOND = 77  # how a program ends that cannot do what a setting asks of it

@@ -1,8 +1,10 @@
 # pirn-plugin.so, the compiler plugin, for each LLVM whose headers are here; and what turns it on for a target.
 
-option(PIRN_PLUGIN "Build the compiler plugin for each of PIRN_PLUGIN_LLVM whose headers are here" ${PROJECT_IS_TOP_LEVEL})
+option(PIRN_PLUGIN "Build the compiler plugin for each of PIRN_PLUGIN_LLVM whose headers are here" ON)
 set(PIRN_PLUGIN_LLVM "22;19" CACHE STRING "Versions of LLVM to build the compiler plugin for")
 include("${CMAKE_CURRENT_LIST_DIR}/pirn-enable-plugin.cmake")
+
+option(PIRN_USE_PLUGIN "Compile the layers and their tests with the plugin" OFF)
 
 set(PIRN_PLUGIN_VERSIONS "")  # of those that are built
 if(NOT PIRN_PLUGIN)
@@ -25,10 +27,27 @@ foreach(version IN LISTS PIRN_PLUGIN_LLVM)
   target_compile_features(pirn_plugin_${version} PRIVATE cxx_std_20)
   target_compile_definitions(pirn_plugin_${version} PRIVATE _GNU_SOURCE __STDC_CONSTANT_MACROS __STDC_FORMAT_MACROS
                                                             __STDC_LIMIT_MACROS)
-  target_compile_options(pirn_plugin_${version} PRIVATE -fno-rtti -fno-exceptions -fvisibility=hidden -g0)
+  target_compile_options(pirn_plugin_${version} PRIVATE -fno-rtti -fno-exceptions -fvisibility=hidden -g0 -O1)
+  # A third of the time to build: nearly all of it goes into these.
+  target_precompile_headers(
+    pirn_plugin_${version}
+    PRIVATE <memory> <string> <vector> <llvm/ADT/DenseMap.h> <llvm/Analysis/BlockFrequencyInfo.h>
+            <llvm/Demangle/Demangle.h> <llvm/IR/IRBuilder.h> <llvm/IR/InstIterator.h> <llvm/IR/IntrinsicInst.h>
+            <llvm/IR/Module.h> <llvm/Passes/PassBuilder.h> <llvm/Support/CommandLine.h>)
   pirn_warnings(pirn_plugin_${version})
   set_target_properties(
     pirn_plugin_${version}
     PROPERTIES PREFIX "" OUTPUT_NAME pirn-plugin LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/compiler/llvm-${version}")
+  # A linker that loads it brings no headers along, so it is installed by version; where it is not built it is left out.
+  install(PROGRAMS "${PROJECT_BINARY_DIR}/compiler/llvm-${version}/pirn-plugin.so"
+          DESTINATION "${CMAKE_INSTALL_LIBDIR}/pirn/llvm-${version}" OPTIONAL)
   set(PIRN_PLUGIN_FILE_${version} "${PROJECT_BINARY_DIR}/compiler/llvm-${version}/pirn-plugin.so")
+  set_property(GLOBAL PROPERTY pirn_plugin_${version} "${PIRN_PLUGIN_FILE_${version}}")
 endforeach()
+
+# What is compiled with it says so here, in the end, and tests in cmake/tests.cmake.
+if(PIRN_USE_PLUGIN)
+  foreach(target IN LISTS PIRN_LIBRARY_TARGETS)
+    pirn_enable_plugin(${target} REPORT "${PROJECT_BINARY_DIR}/spread")
+  endforeach()
+endif()

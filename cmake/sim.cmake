@@ -19,6 +19,10 @@ pirn_warnings(pirn_sim)
 target_compile_features(pirn_sim PUBLIC cxx_std_23)
 target_compile_definitions(pirn_sim PUBLIC PIRN_SIM=1)
 target_compile_options(pirn_sim PUBLIC -fstack-clash-protection)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # A quarter of the time to build; traces need lines only.
+  target_compile_options(pirn_sim PRIVATE $<$<CONFIG:RelWithDebInfo>:-g1>)
+endif()
 target_include_directories(
   pirn_sim
   PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>

@@ -15,7 +15,7 @@ foreach(name detail/platform stack/small_stacks fiber/block fiber/bounded fiber/
   list(APPEND sources "${PROJECT_SOURCE_DIR}/src/${name}.cpp")
 endforeach()
 set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS -fplugin=${plugin} -fpass-plugin=${plugin}
-             -mllvm "-pirn-stack-summaries=${PIRN_STACK_SUMMARIES}")
+             -mllvm "-pirn-stack-summaries=${PIRN_STACK_SUMMARIES}" -mllvm -pirn-spread=false)
 set_property(SOURCE ${sources} APPEND PROPERTY OBJECT_DEPENDS "${plugin}")
 
 set(libraries pirn_detail pirn_stack pirn_fiber pirn_sync)

@@ -1,7 +1,118 @@
+// Functions that switch preserve no register for their callers (preserve_none). This gives the same convention to who
+// calls them, and to who calls those: they need not save what their own callers do not keep in registers either.
+#include <memory>
+
+#include "llvm/Config/llvm-config.h"
+#include "llvm/IR/Module.h"
 #include "passes.hpp"
+#include "spread_convention.hpp"
+#include "spread_decision.hpp"
+#include "spread_list.hpp"
+#include "spread_report.hpp"
+#include "spread_settings.hpp"
 
 namespace pirn::plugin {
+namespace {
 
-void register_spread(llvm::PassBuilder& /*builder*/) {}
+// After everything else, when what could be inlined is.
+class spread_pass : public llvm::PassInfoMixin<spread_pass> {
+ public:
+  /// `unless_linked`: to do nothing where the module will be optimized again, by a linker.
+  explicit spread_pass(bool unless_linked = false) : unless_linked_(unless_linked) {}
+
+  llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) const {
+    const spread_settings settings = settings_of(module);
+    if (!has_convention(module) || (unless_linked_ && will_be_linked(module))) {
+      return llvm::PreservedAnalyses::all();
+    }
+    check_listed_calls(module);
+    if (!settings.automatic) {
+      return llvm::PreservedAnalyses::all();
+    }
+    const std::vector<decision> decisions = decide(module, analyses);
+    bool changed = false;
+    emit_remarks(decisions);
+    for (const decision& each : decisions) {
+      if (each.spread) {
+        set_convention(*each.function);
+        changed = true;
+      }
+    }
+    if (!settings.report.empty()) {
+      write_report(module, decisions, settings.report);
+    }
+    return changed ? llvm::PreservedAnalyses::none() : llvm::PreservedAnalyses::all();
+  }
+
+ private:
+  // What clang writes into bitcode that a linker is to optimize.
+  static bool will_be_linked(const llvm::Module& module) {
+    return module.getModuleFlag("ThinLTO") != nullptr || module.getModuleFlag("EnableSplitLTOUnit") != nullptr;
+  }
+
+  bool unless_linked_;
+};
+
+// Before everything else, so that what files agree about does not depend on what is inlined.
+struct list_pass : llvm::PassInfoMixin<list_pass> {
+  static llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& /*analyses*/) {
+    const spread_settings settings = settings_of_command();
+    remember(module, settings);
+    if (settings.list.empty() || !has_convention(module) || sanitizes_addresses(module)) {
+      return llvm::PreservedAnalyses::all();
+    }
+    llvm::Expected<name_list> list = name_list::read(settings.list);
+    if (!list) {
+      module.getContext().emitError(llvm::toString(list.takeError()));
+      return llvm::PreservedAnalyses::all();
+    }
+    return apply_list(module, *list) ? llvm::PreservedAnalyses::none() : llvm::PreservedAnalyses::all();
+  }
+  static bool isRequired() { return true; }
+};
+
+}  // namespace
+
+void register_spread(llvm::PassBuilder& builder) {
+  builder.registerPipelineParsingCallback([](llvm::StringRef name, llvm::ModulePassManager& passes,
+                                             llvm::ArrayRef<llvm::PassBuilder::PipelineElement> /*inner*/) {
+    if (name == "pirn-spread") {
+      passes.addPass(spread_pass());
+      return true;
+    }
+    if (name == "pirn-list") {
+      passes.addPass(list_pass());
+      return true;
+    }
+    return false;
+  });
+  builder.registerPipelineStartEPCallback(
+      [](llvm::ModulePassManager& passes, llvm::OptimizationLevel /*level*/) { passes.addPass(list_pass()); });
+#if LLVM_VERSION_MAJOR >= 20
+  builder.registerOptimizerLastEPCallback(
+      [](llvm::ModulePassManager& passes, llvm::OptimizationLevel level, llvm::ThinOrFullLTOPhase phase) {
+        const bool last = phase == llvm::ThinOrFullLTOPhase::None || phase == llvm::ThinOrFullLTOPhase::ThinLTOPostLink;
+        if (last && level != llvm::OptimizationLevel::O0) {
+          passes.addPass(spread_pass());
+        }
+      });
+#else
+  // The phase is not told. Only a compiler starts a pipeline from the beginning.
+  const auto compiles = std::make_shared<bool>(false);
+  builder.registerPipelineStartEPCallback(
+      [compiles](llvm::ModulePassManager& /*passes*/, llvm::OptimizationLevel /*level*/) { *compiles = true; });
+  builder.registerOptimizerLastEPCallback([compiles](llvm::ModulePassManager& passes, llvm::OptimizationLevel level) {
+    if (level != llvm::OptimizationLevel::O0) {
+      passes.addPass(spread_pass(*compiles));
+    }
+  });
+#endif
+  builder.registerFullLinkTimeOptimizationLastEPCallback(
+      [](llvm::ModulePassManager& passes, llvm::OptimizationLevel level) {
+        if (level != llvm::OptimizationLevel::O0) {
+          passes.addPass(spread_pass());
+        }
+      });
+}
 
 }  // namespace pirn::plugin

@@ -12,6 +12,7 @@
  *
  * A result below 0 is a negated errno value; errno itself is left alone. Any thread may resume a coroutine, one at a
  * time. Addresses of thread-local variables, errno's too, must not be kept over a yield of one that changes threads.
+ * It must yield on the thread that has resumed it: no fiber that carries both may move to another one in between.
  */
 #pragma once
 

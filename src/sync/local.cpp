@@ -10,6 +10,16 @@ std::expected<void, wait_error> local_queue::wait(const wait_options& options) n
   return {};
 }
 
+std::size_t local_queue::wake_all() noexcept {
+  waiter* const all = waiters_.claim_all();
+  std::size_t count = 0;
+  for (const waiter* each = all; each != nullptr; each = each->next) {
+    ++count;
+  }
+  wait_list::make_all_runnable(all);
+  return count;
+}
+
 bool local_queue::wake_first_slow(bool back) noexcept {
   waiter* const first = waiters_.claim_first();
   if (first == nullptr) {
@@ -17,6 +27,87 @@ bool local_queue::wake_first_slow(bool back) noexcept {
   }
   make_runnable(first->wake.who(), back);
   return true;
+}
+
+local_barrier_core::local_barrier_core(std::ptrdiff_t expected) noexcept : expected_(expected), left_(expected) {
+  if (expected < 0) {
+    waiters_.refuse("a local barrier expects a negative number of arrivals");
+  }
+}
+
+local_barrier_core::arrival local_barrier_core::arrive(std::ptrdiff_t count, std::ptrdiff_t leaving) noexcept {
+  waiters_.enter();
+  if (count <= 0 || count > left_) {
+    waiters_.refuse("more arrive at a local barrier than it expects");
+  }
+  left_ -= count;
+  expected_ -= leaving;
+  return {phase_, left_ == 0};
+}
+
+void local_barrier_core::next_phase() noexcept {
+  waiters_.enter();
+  left_ = expected_;
+  ++phase_;
+  waiters_.wake_all();
+}
+
+bool local_barrier_core::leave(std::uint64_t phase) noexcept {
+  waiters_.enter();
+  --expected_;
+  if (phase == phase_) {
+    return false;
+  }
+  if (left_ == 0) {
+    waiters_.refuse("who leaves a local barrier has not arrived in this or the last phase");
+  }
+  return --left_ == 0;
+}
+
+std::expected<void, wait_error> local_barrier_core::wait(std::uint64_t phase, platform::time_point deadline) noexcept {
+  waiters_.enter();
+  if (phase != phase_) {
+    return {};
+  }
+  return waiters_.wait({.deadline = deadline, .what = "local barrier", .object = this});
+}
+
+void local_future_state::begin() {
+  waiters_.enter();
+  if (stage_ != stage::empty) {
+    throw_future_error(future_errc::promise_already_satisfied);
+  }
+  stage_ = stage::provided;
+}
+
+void local_future_state::publish() noexcept {
+  stage_ = stage::ready;
+  waiters_.wake_all();
+}
+
+void local_future_state::fail(std::exception_ptr why) {
+  begin();
+  failure_ = std::move(why);
+  publish();
+}
+
+void local_future_state::abandon() noexcept {
+  if (stage_ == stage::empty && retrieved_) {
+    fail(std::make_exception_ptr(future_error(future_errc::broken_promise)));
+  }
+}
+
+void local_future_state::take_future() {
+  if (std::exchange(retrieved_, true)) {
+    throw_future_error(future_errc::future_already_retrieved);
+  }
+}
+
+std::expected<void, wait_error> local_future_state::wait(const wait_options& how) noexcept {
+  if (ready()) {
+    return {};
+  }
+  return waiters_.wait(how);
 }
 
 }  // namespace pirn::inline PIRN_ABI::detail

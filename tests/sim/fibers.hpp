@@ -15,18 +15,22 @@ namespace pirn_test {
 
 /// Runs each of `bodies` as a fiber, the first on worker 0, the next on the next, and joins them. Everything may be
 /// interrupted but the beginning and the end of the runtime.
-inline void run_fibers(unsigned workers, const std::vector<std::function<void()>>& bodies, bool migratable = false) {
+inline void run_fibers(const pirn::runtime_options& how, const std::vector<std::function<void()>>& bodies,
+                       bool migratable = false) {
   std::optional<pirn::sim::one_schedule> apart(std::in_place);
-  pirn::runtime runtime{{.workers = workers}};
+  pirn::runtime runtime{how};
   std::vector<pirn::fiber> fibers;
   for (std::size_t i = 0; i < bodies.size(); ++i) {
-    fibers.push_back(runtime.spawn(bodies[i], {.worker = static_cast<int>(i % workers), .migratable = migratable}));
+    fibers.push_back(runtime.spawn(bodies[i], {.worker = static_cast<int>(i % how.workers), .migratable = migratable}));
   }
   apart.reset();
   for (auto& each : fibers) {
     each.join();
   }
   apart.emplace();
+}
+inline void run_fibers(unsigned workers, const std::vector<std::function<void()>>& bodies, bool migratable = false) {
+  run_fibers(pirn::runtime_options{.workers = workers}, bodies, migratable);
 }
 
 /// Fails the test with the whole report unless nothing is found. Prints what it took.

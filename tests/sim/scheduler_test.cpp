@@ -1,6 +1,7 @@
 // Workers: fibers that come from other threads and workers, ends and joins, sleep and wake-up, and fibers that move.
 #include <pirn/fiber/fork_join.hpp>
 #include <pirn/fiber/runtime.hpp>
+#include <pirn/fiber/this_fiber.hpp>
 #include <pirn/sync/event.hpp>
 
 #include <atomic>
@@ -331,6 +332,21 @@ TEST(fork2, within_each_other) {
         all.done();
       },
       {.preemptions = 3});
+}
+
+// ---- priorities ---------------------------------------------------------------------------------------------------
+
+TEST(priority, of_one_that_never_waits_leaves_others_their_turns) {
+  expect_passes([] {
+    bool other_ran = false;
+    run_fibers({.workers = 1, .high_priority_bound = 2}, {[&] {
+                                                            this_fiber::set_priority(fiber_priority::high);
+                                                            while (!other_ran) {
+                                                              this_fiber::yield();
+                                                            }
+                                                          },
+                                                          [&] { other_ran = true; }});
+  });
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // A stop, or a deadline, ends the wait at every primitive in which nothing else would, however close it comes to the
 // beginning of the wait; afterwards the primitive is as before.
+#include <pirn/fiber/this_fiber.hpp>
 #include <pirn/sync/barrier.hpp>
 #include <pirn/sync/biased_mutex.hpp>
 #include <pirn/sync/channel.hpp>
@@ -167,6 +168,31 @@ TYPED_TEST(stops, and_deadlines_end_the_wait_once) {
                   }},
                  {.before = [&] { kind.hold(); }, .fibers = &fibers});
   });
+}
+
+// Who wakes a plain thread is not done with it once the wait has ended: a deadline that comes then must not let it go.
+TEST(waits, of_a_plain_thread_end_when_their_waker_is_done_with_it) {
+  expect_passes(
+      [] {
+        counting_semaphore<> first{0};
+        counting_semaphore<> second{0};
+        platform::atomic<std::uint32_t> never_told{0};
+        const platform::time_point when = soon();
+        run_together({[] {},
+                      [&] {
+                        while (platform::futex_wait(never_told, 0, when)) {
+                        }
+                        first.release();
+                        second.release();
+                      },
+                      [&] {
+                        static_cast<void>(first.acquire(when));
+                        sim::check(second.acquire().has_value());
+                      }},
+                     {.threads = 2});
+        sim::check(!second.try_acquire(), "the second wait was ended by its own permit");
+      },
+      {.preemptions = 3});
 }
 
 }  // namespace

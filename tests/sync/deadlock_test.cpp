@@ -258,6 +258,34 @@ TEST(deadlock, of_a_runtime_in_which_nothing_happens_any_more) {
   }
 }
 
+TEST(deadlock, of_a_runtime_on_the_calling_thread) {
+  SKIP_UNDER_TSAN();
+  for (const unsigned workers : {1U, 2U}) {
+    const auto all_wait = [workers](bool one_sleeps) {
+      pirn::runtime rt({.workers = workers, .calling_thread = true, .on_deadlock = &tell, .deadlock_delay = 5ms});
+      rt.run([&] {
+        pirn::counting_semaphore<> permits(0);
+        pirn::fiber sleeper;
+        if (one_sleeps) {
+          sleeper = pirn::spawn([&] {
+            static_cast<void>(pirn::this_fiber::sleep_for(100ms));
+            permits.release();
+          });
+        }
+        static_cast<void>(permits.acquire());
+        if (one_sleeps) {
+          sleeper.join();
+        }
+      });
+    };
+    const child_result of = in_child([&] { all_wait(false); });
+    EXPECT_TRUE(of.exited_with(told)) << workers << ": " << of.status << of.error_output;
+    EXPECT_TRUE(of.says("standstill of 0\n")) << of.error_output;
+    EXPECT_TRUE(of.says("waiting for semaphore at 0x")) << of.error_output;
+    expect_not_told([&] { all_wait(true); });
+  }
+}
+
 TEST(deadlock, is_seen_while_a_runtime_is_destroyed) {
   SKIP_UNDER_TSAN();
   for (int i = 0; i < 10; ++i) {  // now and then the last worker to sleep is the one that has run nothing

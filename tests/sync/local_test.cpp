@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <stdexcept>
 #include <string>
 
 #include "fiber/support.hpp"
@@ -292,6 +293,84 @@ TEST(local, stops_from_elsewhere_lose_no_permit) {
       .join();
 }
 
+TEST(local_barrier, ends_a_phase_when_all_have_arrived) {
+  on_one_worker([] {
+    int phases = 0;
+    const auto completion = [&]() noexcept { ++phases; };
+    local::barrier<decltype(completion)> all(3, completion);
+    std::vector<pirn::fiber> fibers;
+    for (int i = 0; i < 3; ++i) {
+      fibers.push_back(pirn::spawn([&, i] {
+        for (int phase = 0; phase < 5 * (i + 1); ++phase) {
+          EXPECT_EQ(phases, phase);
+          if (phase == 5 * (i + 1) - 1) {
+            all.arrive_and_drop();
+          } else {
+            EXPECT_TRUE(all.arrive_and_wait().has_value());
+          }
+        }
+      }));
+    }
+    join_all(fibers);
+    EXPECT_EQ(phases, 15);
+  });
+}
+
+TEST(local_barrier, who_gives_up_is_not_expected_again) {
+  on_one_worker([] {
+    local::barrier<> two(2);
+    EXPECT_EQ(two.arrive_and_wait(clock::now() + 1ms).error(), wait_error::timed_out);
+    EXPECT_TRUE(two.arrive_and_wait().has_value());  // the one that gave up had arrived
+    EXPECT_TRUE(two.arrive_and_wait().has_value());  // and now one is enough
+  });
+}
+
+TEST(local_future, gives_the_result_to_those_that_wait) {
+  on_one_worker([] {
+    local::promise<std::unique_ptr<int>> promised;
+    local::future<std::unique_ptr<int>> result = promised.get_future();
+    EXPECT_FALSE(result.is_ready());
+    EXPECT_EQ(result.get(clock::now() + 1ms).error(), wait_error::timed_out);
+    pirn::fiber gives = pirn::spawn([&] { promised.set_value(std::make_unique<int>(5)); });
+    EXPECT_EQ(*result.get(), 5);
+    EXPECT_FALSE(result.valid());
+    gives.join();
+
+    local::packaged_task<int(int)> twice([](int n) { return n < 0 ? throw std::runtime_error("x") : 2 * n; });
+    local::shared_future<int> answer = twice.get_future().share();
+    int sum = 0;
+    std::vector<pirn::fiber> all;
+    for (int i = 0; i < 3; ++i) {
+      all.push_back(pirn::spawn([&sum, answer] { sum += answer.get(); }));
+    }
+    pirn::this_fiber::yield();
+    twice(4);
+    join_all(all);
+    EXPECT_EQ(sum, 24);
+    EXPECT_THROW(twice(4), pirn::future_error);
+    twice.reset();
+    answer = twice.get_future().share();
+    twice(-1);
+    EXPECT_THROW(static_cast<void>(answer.get()), std::runtime_error);
+  });
+}
+
+TEST(local_future, says_that_nobody_will_provide) {
+  on_one_worker([] {
+    local::future<void> result;
+    pirn::fiber waits;
+    {
+      local::promise<void> promised;
+      result = promised.get_future();
+      EXPECT_THROW(static_cast<void>(promised.get_future()), pirn::future_error);
+      waits = pirn::spawn([&] { EXPECT_TRUE(result.wait().has_value()); });
+      pirn::this_fiber::yield();
+    }
+    waits.join();
+    EXPECT_THROW(result.get(), pirn::future_error);
+  });
+}
+
 class local_death : public testing::Test {
  protected:
   void SetUp() override { testing::FLAGS_gtest_death_test_style = "threadsafe"; }
@@ -331,6 +410,8 @@ TEST_F(local_death, misuse_is_named) {
   EXPECT_DEATH(local::binary_semaphore(2), "begins with fewer permits than none or more");
   const auto counts = [] { on_one_worker([] { local::latch(1).count_down(2); }); };
   EXPECT_DEATH(counts(), "a local latch is counted down below zero");
+  const auto arrives = [] { on_one_worker([] { static_cast<void>(local::barrier<>(1).arrive(2)); }); };
+  EXPECT_DEATH(arrives(), "more arrive at a local barrier than it expects");
   const auto does = [] { on_one_worker([] { local::wait_group().done(); }); };
   EXPECT_DEATH(does(), "a local wait_group has more done than was added");
 }

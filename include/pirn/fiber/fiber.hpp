@@ -31,8 +31,9 @@ struct spawn_options {
   /// address early and keep it, also across calls, without a word of it in the source. So use them only in functions
   /// that contain no suspension point and are not inlined into one that does, and hold no std::mutex while suspended.
   bool migratable = false;
-  /// With `high` it runs before the fibers of its worker that are not, whenever it is ready. It stays on that worker
-  /// then, also with `any_worker` and `migratable`. Its children are `normal` unless they are spawned otherwise.
+  /// With `high` it runs before the fibers of its worker that are not, whenever that knows that it is ready (if another
+  /// worker or thread has made it so, within 50 us or the turn that then runs). It stays on that worker then, also with
+  /// `any_worker` and `migratable`. Its children are `normal` unless they are spawned otherwise.
   fiber_priority priority = fiber_priority::normal;
 
   /// The calling fiber's own worker; from a plain thread each worker of the runtime in turn.

@@ -46,7 +46,7 @@ struct no_completion {
 /// As std::barrier: phases that end when all have arrived. The last to arrive calls `Completion`, which may suspend,
 /// then all go on. Fibers of any worker and plain threads share it. It may be destroyed when nobody will call any more,
 /// even while the last arrival has not returned yet.
-template <class Completion = detail::no_completion>
+template <class Completion = detail::no_completion, class Core = detail::barrier_core>
 class barrier {
   static_assert(std::is_nothrow_invocable_v<Completion&>,
                 "the completion of a barrier is called without parameters "
@@ -73,7 +73,7 @@ class barrier {
   /// Arrives `count` times, without waiting. Aborts when the phase does not expect that many. Suspends only if it is
   /// the last and the completion does.
   [[nodiscard]] arrival_token arrive(std::ptrdiff_t count = 1) noexcept {
-    const detail::barrier_core::arrival mine = core_.arrive(count, 0);
+    const auto mine = core_.arrive(count, 0);
     end_phase_if(mine.last);
     return arrival_token(mine.phase);
   }
@@ -106,7 +106,7 @@ class barrier {
     }
   }
 
-  detail::barrier_core core_;
+  Core core_;
   [[no_unique_address]] Completion completion_;
 };
 

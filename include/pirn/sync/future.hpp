@@ -103,19 +103,19 @@ template <class T>
 using kept = std::conditional_t<std::is_void_v<T>, unit,
                                 std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>>;
 
-template <class T>
-class future_state_of final : public future_state {
+template <class T, class State>
+class future_state_of final : public State {
  public:
   template <class... Arguments>
   void provide(Arguments&&... arguments) {
-    begin();
+    this->begin();
     try {
       value_.emplace(std::forward<Arguments>(arguments)...);
     } catch (...) {
-      withdraw();
+      this->withdraw();
       throw;
     }
-    publish();
+    this->publish();
   }
   /// Once ready.
   [[nodiscard]] kept<T>& value() noexcept { return *value_; }
@@ -125,11 +125,11 @@ class future_state_of final : public future_state {
 };
 
 /// A counted reference to a state, or none.
-template <class T>
+template <class T, class State>
 class state_pointer {
  public:
   state_pointer() noexcept = default;
-  explicit state_pointer(future_state_of<T>* owned) noexcept : state_(owned) {}
+  explicit state_pointer(future_state_of<T, State>* owned) noexcept : state_(owned) {}
   state_pointer(const state_pointer& other) noexcept : state_(other.state_) {
     if (state_ != nullptr) {
       state_->acquire();
@@ -148,7 +148,7 @@ class state_pointer {
 
   explicit operator bool() const noexcept { return state_ != nullptr; }
   /// Throws no_state if there is none.
-  future_state_of<T>* operator->() const {
+  future_state_of<T, State>* operator->() const {
     if (state_ == nullptr) {
       throw_future_error(future_errc::no_state);
     }
@@ -156,11 +156,11 @@ class state_pointer {
   }
 
  private:
-  future_state_of<T>* state_ = nullptr;
+  future_state_of<T, State>* state_ = nullptr;
 };
 
 /// What both kinds of future have.
-template <class T>
+template <class T, class State>
 class future_base {
  public:
   /// Whether there is anything to wait for. The other members throw future_error (no_state) if not.
@@ -174,7 +174,7 @@ class future_base {
 
  protected:
   future_base() noexcept = default;
-  explicit future_base(state_pointer<T> state) noexcept : state_(std::move(state)) {}
+  explicit future_base(state_pointer<T, State> state) noexcept : state_(std::move(state)) {}
 
   /// Not ended by a stop.
   void await() const {
@@ -182,17 +182,17 @@ class future_base {
     state_->check();
   }
 
-  state_pointer<T> state_;
+  state_pointer<T, State> state_;
 };
 
 }  // namespace detail
 
-template <class T>
+template <class T, class State = detail::future_state>
 class shared_future;
 
 /// As std::future: the one that takes the result. Move-only; not itself thread-safe.
-template <class T>
-class [[nodiscard]] future : public detail::future_base<T> {
+template <class T, class State = detail::future_state>
+class [[nodiscard]] future : public detail::future_base<T, State> {
  public:
   future() noexcept = default;
 
@@ -222,21 +222,21 @@ class [[nodiscard]] future : public detail::future_base<T> {
     }
   }
   /// Gives the result to many; this one is not valid afterwards.
-  [[nodiscard]] shared_future<T> share() noexcept { return shared_future<T>(std::move(*this)); }
+  [[nodiscard]] shared_future<T, State> share() noexcept { return shared_future<T, State>(std::move(*this)); }
 
  private:
-  template <class U>
+  template <class U, class S>
   friend class promise;
-  friend class shared_future<T>;
-  explicit future(detail::state_pointer<T> state) noexcept : detail::future_base<T>(std::move(state)) {}
+  friend class shared_future<T, State>;
+  explicit future(detail::state_pointer<T, State> state) noexcept : detail::future_base<T, State>(std::move(state)) {}
 };
 
 /// As std::shared_future: copies wait for the same result. Each copy is for one fiber or thread at a time.
-template <class T>
-class [[nodiscard]] shared_future : public detail::future_base<T> {
+template <class T, class State>
+class [[nodiscard]] shared_future : public detail::future_base<T, State> {
  public:
   shared_future() noexcept = default;
-  shared_future(future<T>&& from) noexcept : detail::future_base<T>(std::move(from.state_)) {}
+  shared_future(future<T, State>&& from) noexcept : detail::future_base<T, State>(std::move(from.state_)) {}
 
   /// Suspends until the result is there, then returns it or throws what was provided instead. Not ended by a stop.
   [[nodiscard]] std::conditional_t<std::is_object_v<T>, std::add_lvalue_reference_t<const T>, T> get() const {
@@ -251,10 +251,10 @@ class [[nodiscard]] shared_future : public detail::future_base<T> {
 
 /// As std::promise: provides the result. Move-only; destroying it without a result provides future_error
 /// (broken_promise). All that it throws is future_error, what moving or copying the value throws, and std::bad_alloc.
-template <class T>
+template <class T, class State = detail::future_state>
 class promise {
  public:
-  promise() : state_(new detail::future_state_of<T>) {}
+  promise() : state_(new detail::future_state_of<T, State>) {}
   promise(promise&&) noexcept = default;
   promise& operator=(promise&& other) noexcept {
     promise(std::move(other)).swap(*this);
@@ -268,9 +268,9 @@ class promise {
   void swap(promise& other) noexcept { std::swap(state_, other.state_); }
 
   /// Once.
-  future<T> get_future() {
+  future<T, State> get_future() {
     state_->take_future();
-    return future<T>(state_);
+    return future<T, State>(state_);
   }
 
   /// Provides the value, and wakes all that wait for it. Does not suspend. Misuse: a second result.
@@ -293,15 +293,15 @@ class promise {
   void set_exception(std::exception_ptr why) { state_->fail(std::move(why)); }
 
  private:
-  detail::state_pointer<T> state_;
+  detail::state_pointer<T, State> state_;
 };
 
-template <class Signature>
+template <class Signature, class State = detail::future_state>
 class packaged_task;
 
 /// As std::packaged_task: a call whose result goes to a future. Move-only, so that it can be given to `spawn`.
-template <class Result, class... Parameters>
-class packaged_task<Result(Parameters...)> {
+template <class Result, class... Parameters, class State>
+class packaged_task<Result(Parameters...), State> {
  public:
   packaged_task() noexcept = default;
   /// Allocates; throws std::bad_alloc and what moving `body` throws.
@@ -325,10 +325,10 @@ class packaged_task<Result(Parameters...)> {
   /// Whether there is something to call; the rest throws future_error (no_state) if not.
   [[nodiscard]] bool valid() const noexcept { return body_ != nullptr; }
   /// Once.
-  future<Result> get_future() { return promised().get_future(); }
+  future<Result, State> get_future() { return promised().get_future(); }
   /// Calls, once (promise_already_satisfied), and provides what that returns or throws.
   void operator()(Parameters... arguments) {
-    promise<Result>& result = promised();
+    promise<Result, State>& result = promised();
     if (std::exchange(called_, true)) {
       detail::throw_future_error(future_errc::promise_already_satisfied);
     }
@@ -345,7 +345,7 @@ class packaged_task<Result(Parameters...)> {
   }
   /// Makes it as new: to be called again, for another future.
   void reset() {
-    promised() = promise<Result>();
+    promised() = promise<Result, State>();
     called_ = false;
   }
 
@@ -364,7 +364,7 @@ class packaged_task<Result(Parameters...)> {
     F body;
   };
 
-  promise<Result>& promised() {
+  promise<Result, State>& promised() {
     if (!result_) {
       detail::throw_future_error(future_errc::no_state);
     }
@@ -372,7 +372,7 @@ class packaged_task<Result(Parameters...)> {
   }
 
   std::unique_ptr<body_base> body_;
-  std::optional<promise<Result>> result_;
+  std::optional<promise<Result, State>> result_;
   bool called_ = false;
 };
 

@@ -12,38 +12,15 @@
 #include <limits>
 #include <utility>
 
-#include "pirn/fiber/wait_queue.hpp"
 #include "pirn/sync/channel.hpp"
 #include "pirn/sync/condition_variable.hpp"
+#include "pirn/sync/detail/local_queue.hpp"
 #include "pirn/sync/event.hpp"
+#include "pirn/sync/local_barrier.hpp"
+#include "pirn/sync/local_future.hpp"
+#include "pirn/sync/local_locks.hpp"
 
 namespace pirn::inline PIRN_ABI {
-
-namespace detail {
-
-/// The waiters of something local, and whose it is.
-class local_queue {
- public:
-  /// First in every call.
-  PIRN_ALWAYS_INLINE void enter() const noexcept { home_.lock(); }
-  [[noreturn]] void refuse(const char* what) const noexcept { home_.refuse(what); }
-
-  /// Suspends the caller until it is woken, stopped or its deadline passes.
-  [[nodiscard]] std::expected<void, wait_error> wait(const wait_options& options) noexcept;
-  /// Wakes the one that has waited longest, to whom the caller hands what it waited for. False if nobody waits. `back`
-  /// puts it behind all that are ready.
-  PIRN_ALWAYS_INLINE bool wake_first(bool back = false) noexcept { return !waiters_.empty() && wake_first_slow(back); }
-  /// O(n).
-  void wake_all() noexcept { wait_list::make_all_runnable(waiters_.claim_all()); }
-
- private:
-  bool wake_first_slow(bool back) noexcept;
-
-  one_worker home_;
-  wait_list waiters_;
-};
-
-}  // namespace detail
 
 namespace local {
 

@@ -1,0 +1,282 @@
+#include "spread_convention.hpp"
+
+#include "llvm/Demangle/Demangle.h"
+#include "llvm/IR/CallingConv.h"
+#include "llvm/IR/EHPersonalities.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/TargetParser/Triple.h"
+
+namespace pirn::plugin {
+namespace {
+
+// There are twelve on x86-64, but the eleventh is r11, which the stub of a lazily bound symbol overwrites, as does a
+// prologue that probes the stack; the twelfth is rax.
+constexpr unsigned most_argument_words = 10;
+constexpr unsigned most_result_parts = 2;
+constexpr unsigned widest_vector = 128;  // in bits: for wider ones it depends on the features of the caller
+
+llvm::Triple target_of(const llvm::Module& module) { return llvm::Triple(module.getTargetTriple()); }
+
+// Adds up what of the type lies in general registers and in how many values it falls; false if it has no place here.
+bool measure(llvm::Type* type, const llvm::DataLayout& layout, unsigned& words, unsigned& parts) {
+  if (type->isVoidTy()) {
+    return true;
+  }
+  if (auto* const record = llvm::dyn_cast<llvm::StructType>(type)) {
+    for (llvm::Type* each : record->elements()) {
+      if (!measure(each, layout, words, parts)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  if (auto* const array = llvm::dyn_cast<llvm::ArrayType>(type)) {
+    for (std::uint64_t i = 0; i != array->getNumElements() && words <= 64 && parts <= 64; ++i) {
+      if (!measure(array->getElementType(), layout, words, parts)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  ++parts;
+  if (type->isIntegerTy() || type->isPointerTy()) {
+    const auto here = static_cast<unsigned>((layout.getTypeSizeInBits(type).getFixedValue() + 63) / 64);
+    words += here;
+    parts += here - 1;
+    return true;
+  }
+  if (type->isVectorTy()) {
+    auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+    return vector != nullptr && !vector->getElementType()->isIntegerTy(1) &&
+           layout.getTypeSizeInBits(vector).getFixedValue() <= widest_vector;
+  }
+  return type->isFloatingPointTy();
+}
+
+// What a convention passes in a way of its own, which this one does not have.
+std::string attribute_refusal(const llvm::AttributeList& attributes, std::size_t arguments) {
+  constexpr std::pair<llvm::Attribute::AttrKind, const char*> refused[] = {
+      {llvm::Attribute::ByVal, "a copy on the stack (byval)"},
+      {llvm::Attribute::InAlloca, "a caller's frame (inalloca)"},
+      {llvm::Attribute::Preallocated, "a caller's frame (preallocated)"},
+      {llvm::Attribute::ByRef, "a caller's copy (byref)"},
+      {llvm::Attribute::Nest, "a static chain (nest)"},
+      {llvm::Attribute::InReg, "a register of its own (inreg)"},
+      {llvm::Attribute::SwiftSelf, "a register of Swift's"},
+      {llvm::Attribute::SwiftError, "a register of Swift's"},
+      {llvm::Attribute::SwiftAsync, "a register of Swift's"},
+  };
+  for (unsigned i = 0; i < arguments; ++i) {
+    for (const auto& [kind, what] : refused) {
+      if (attributes.hasParamAttr(i, kind)) {
+        return std::string("an argument is passed in ") + what;
+      }
+    }
+  }
+  return attributes.hasRetAttr(llvm::Attribute::InReg) ? "the result is passed in a register of its own (inreg)" : "";
+}
+
+bool moves_the_stack_pointer(const llvm::Instruction& instruction) {
+  if (const auto* const local = llvm::dyn_cast<llvm::AllocaInst>(&instruction)) {
+    return !local->isStaticAlloca();
+  }
+  const auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+  if (call == nullptr) {
+    return false;
+  }
+  const auto* const code = llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand());
+  return code != nullptr && (llvm::StringRef(code->getConstraintString()).contains("sp}") || code->isAlignStack());
+}
+
+// Whether a value of the type may be put into a frame at more than the alignment of a stack.
+bool is_wide(const llvm::Type* type, const llvm::DataLayout& layout) {
+  return type->isVectorTy() || (type->isSized() && !type->isAggregateType() &&
+                                layout.getPrefTypeAlign(const_cast<llvm::Type*>(type)) > llvm::Align(16));
+}
+
+// Whether the code generator may address the frame through a register that neither is the frame pointer nor survives a
+// call with this convention. On AArch64 a large frame of variable size is enough; on x86-64 it has to be realigned too.
+bool may_use_base_pointer(const llvm::Function& function) {
+  const llvm::Module& module = *function.getParent();
+  const bool any = target_of(module).isAArch64();
+  bool moves = false;
+  bool realigned = function.hasFnAttribute("stackrealign") || function.hasFnAttribute(llvm::Attribute::StackAlignment);
+  for (const llvm::Argument& argument : function.args()) {
+    realigned |= is_wide(argument.getType(), module.getDataLayout());
+  }
+  for (const llvm::Instruction& instruction : llvm::instructions(function)) {
+    moves |= moves_the_stack_pointer(instruction);
+    realigned |= is_wide(instruction.getType(), module.getDataLayout());
+    if (const auto* const local = llvm::dyn_cast<llvm::AllocaInst>(&instruction)) {
+      realigned |= local->getAlign() > llvm::Align(16);
+    }
+    if (const auto* const store = llvm::dyn_cast<llvm::StoreInst>(&instruction)) {
+      realigned |= is_wide(store->getValueOperand()->getType(), module.getDataLayout());
+    }
+  }
+  return moves && (any || realigned);
+}
+
+// They realign the frame and hold it by a register that such a call overwrites.
+bool sanitizes_addresses(const llvm::Function& function) {
+  return function.hasFnAttribute(llvm::Attribute::SanitizeAddress) ||
+         function.hasFnAttribute(llvm::Attribute::SanitizeHWAddress) ||
+         function.hasFnAttribute(llvm::Attribute::SanitizeMemTag);
+}
+
+}  // namespace
+
+std::string readable(const llvm::GlobalValue& function) { return llvm::demangle(function.getName().str()); }
+
+bool has_convention(const llvm::Module& module) {
+  const llvm::Triple target = target_of(module);
+  return target.isOSBinFormatELF() &&
+         ((target.getArch() == llvm::Triple::x86_64 && !target.isX32()) ||
+          (target.getArch() == llvm::Triple::aarch64 && target.getEnvironment() != llvm::Triple::GNUILP32));
+}
+
+std::string signature_refusal(const llvm::Function& function) {
+  if (function.isIntrinsic()) {
+    return "it is an intrinsic of the compiler";
+  }
+  if (function.isVarArg()) {
+    return "it takes a variable number of arguments";
+  }
+  if (function.getName() == "main") {
+    return "the program begins in it";
+  }
+  if (std::string why = attribute_refusal(function.getAttributes(), function.arg_size()); !why.empty()) {
+    return why;
+  }
+  const llvm::DataLayout& layout = function.getParent()->getDataLayout();
+  unsigned words = 0;
+  unsigned parts = 0;
+  for (llvm::Type* type : function.getFunctionType()->params()) {
+    if (!measure(type, layout, words, parts)) {
+      return "the place of an argument depends on features of the target";
+    }
+  }
+  if (words > most_argument_words) {
+    return "its arguments take " + std::to_string(words) + " general registers, and there are " +
+           std::to_string(most_argument_words);
+  }
+  words = parts = 0;
+  if (!measure(function.getReturnType(), layout, words, parts)) {
+    return "the place of its result depends on features of the target";
+  }
+  return parts > most_result_parts ? "its result takes more than two registers" : "";
+}
+
+std::string call_refusal(const llvm::CallBase& call) {
+  const llvm::Function& caller = *call.getFunction();
+  const std::string where = "a call in '" + readable(caller) + "' ";
+  if (call.isMustTailCall()) {
+    return where + "must be a tail call (musttail)";
+  }
+  if (llvm::isa<llvm::CallBrInst>(call)) {
+    return where + "is an asm goto";
+  }
+  if (call.hasOperandBundles()) {
+    return where + "carries more than its arguments (" + call.getOperandBundleAt(0).getTagName().str() + ")";
+  }
+  if (const auto* const callee = llvm::dyn_cast<llvm::Function>(call.getCalledOperand())) {
+    if (call.getFunctionType() != callee->getFunctionType()) {
+      return where + "has other types";
+    }
+    if (call.getCallingConv() != callee->getCallingConv()) {
+      return where + "has another convention";
+    }
+  }
+  if (std::string why = attribute_refusal(call.getAttributes(), call.arg_size()); !why.empty()) {
+    return where + "differs: " + why;
+  }
+  return "";
+}
+
+std::string body_refusal(const llvm::Function& function) {
+  if (function.hasFnAttribute(llvm::Attribute::Naked)) {
+    return "it is naked: its assembly counts on the ordinary convention";
+  }
+  if (function.isPresplitCoroutine()) {
+    return "it is a coroutine that is not split yet";
+  }
+  if (function.callsFunctionThatReturnsTwice()) {
+    return "it calls a function that returns twice, as setjmp does";
+  }
+  if (function.hasGC()) {
+    return "it is garbage-collected";
+  }
+  if (function.hasPrefixData() || function.hasPrologueData()) {
+    return "there is data at its beginning";
+  }
+  for (const char* attribute : {"interrupt", "no_caller_saved_registers", "no_callee_saved_registers", "split-stack",
+                                "thunk", "aarch64_pstate_sm_enabled", "aarch64_pstate_sm_compatible",
+                                "aarch64_pstate_sm_body", "aarch64_inout_za", "aarch64_new_za"}) {
+    if (function.hasFnAttribute(attribute)) {
+      return std::string("it has the attribute ") + attribute;
+    }
+  }
+  for (const llvm::Instruction& instruction : llvm::instructions(function)) {
+    const auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+    if (call == nullptr) {
+      continue;
+    }
+    if (call->isMustTailCall()) {
+      return "it contains a call that must be a tail call (musttail)";
+    }
+    switch (call->getIntrinsicID()) {
+      case llvm::Intrinsic::localescape:
+      case llvm::Intrinsic::eh_sjlj_setjmp:
+      case llvm::Intrinsic::eh_sjlj_longjmp:
+      case llvm::Intrinsic::eh_unwind_init:
+      case llvm::Intrinsic::eh_return_i32:
+      case llvm::Intrinsic::eh_return_i64:
+      case llvm::Intrinsic::experimental_stackmap:
+      case llvm::Intrinsic::experimental_patchpoint_void:
+      case llvm::Intrinsic::experimental_gc_statepoint:
+        return "it uses " + call->getCalledFunction()->getName().str();
+      default:
+        break;
+    }
+  }
+  return caller_refusal(function);
+}
+
+std::string caller_refusal(const llvm::Function& function) {
+  for (const auto kind :
+       {llvm::Attribute::SanitizeAddress, llvm::Attribute::SanitizeHWAddress, llvm::Attribute::SanitizeMemTag}) {
+    if (function.hasFnAttribute(kind)) {
+      return "it is built with a sanitizer of addresses";
+    }
+  }
+  if (function.hasFnAttribute(llvm::Attribute::Naked)) {
+    return "it is naked";
+  }
+  if (function.hasPersonalityFn() &&
+      llvm::isFuncletEHPersonality(llvm::classifyEHPersonality(function.getPersonalityFn()))) {
+    return "its exceptions are handled in functions of their own";
+  }
+  if (may_use_base_pointer(function)) {
+    return "its frame has a variable size and may be addressed through a register that such a call overwrites";
+  }
+  return "";
+}
+
+bool sanitizes_addresses(const llvm::Module& module) {
+  return llvm::any_of(module, [](const llvm::Function& each) { return sanitizes_addresses(each); });
+}
+
+void set_convention(llvm::Function& function) {
+  function.setCallingConv(llvm::CallingConv::PreserveNone);
+  for (llvm::User* user : function.users()) {
+    if (auto* const call = llvm::dyn_cast<llvm::CallBase>(user);
+        call != nullptr && call->getCalledOperand() == &function) {
+      call->setCallingConv(llvm::CallingConv::PreserveNone);
+    }
+  }
+}
+
+}  // namespace pirn::plugin

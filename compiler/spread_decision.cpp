@@ -1,0 +1,271 @@
+// Three questions are asked about every function that may switch. May it have the convention? Does a call of it usually
+// switch? And do its callers that keep their own convention gain? Such a caller saves all registers on entry, once, and
+// spares the function's own saves at each call: it loses where it calls the function on a rare path only.
+#include "spread_decision.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Analysis/BlockFrequencyInfo.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
+#include "spread_convention.hpp"
+#include "switches.hpp"
+
+namespace pirn::plugin {
+namespace {
+
+constexpr double usually = 0.5;  // switches in a call
+
+struct call_of {
+  std::size_t callee;  // an index into `candidates`
+  double rate;
+};
+
+struct candidate {
+  decision what;
+  std::string refusal;
+  double by_itself = 0;         // calls that preserve no register, whatever is decided about others
+  double called_by_others = 0;  // that preserve no register themselves
+  std::vector<call_of> calls;
+  bool banned = false;  // its callers would lose
+};
+
+std::string percent(double rate) {
+  char text[32];
+  std::snprintf(text, sizeof text, rate < 0.01 ? "%.2g %%" : "%.0f %%", 100 * rate);
+  return text;
+}
+
+bool is_convention(llvm::CallingConv::ID convention) { return convention == llvm::CallingConv::PreserveNone; }
+
+bool preserves_nothing(const llvm::CallBase& call) { return is_convention(call.getCallingConv()) || is_switch(call); }
+
+std::string linkage_refusal(const llvm::Function& function, const llvm::SmallPtrSetImpl<llvm::GlobalValue*>& used) {
+  for (const llvm::User* user : function.users()) {
+    if (llvm::isa<llvm::GlobalAlias>(user)) {
+      return "it has another name (alias '" + readable(*llvm::cast<llvm::GlobalValue>(user)) + "')";
+    }
+    if (llvm::isa<llvm::GlobalIFunc>(user)) {
+      return "the dynamic linker calls it (ifunc '" + readable(*llvm::cast<llvm::GlobalValue>(user)) + "')";
+    }
+  }
+  if (!function.hasLocalLinkage()) {
+    return "other files may call it";
+  }
+  if (used.contains(const_cast<llvm::Function*>(&function))) {
+    return "it is marked as used by what the compiler does not see";
+  }
+  return function.hasAddressTaken(nullptr, false, true, true) ? "its address is taken" : "";
+}
+
+class judge {
+ public:
+  judge(llvm::Module& module, llvm::ModuleAnalysisManager& analyses);
+  std::vector<decision> decide();
+
+ private:
+  std::size_t index_of(llvm::Function& function);
+  void look_at(std::size_t index, llvm::FunctionAnalysisManager& analyses);
+  std::string refusal(const llvm::Function& function);
+  const std::string& refusal_as_caller(const llvm::Function& function);
+  void grow();
+  bool ban_where_callers_lose();
+  double rate_of(const candidate& of) const;
+
+  llvm::Module& module_;
+  llvm::SmallPtrSet<llvm::GlobalValue*, 8> used_;
+  llvm::DenseMap<llvm::Function*, std::size_t> index_;
+  llvm::DenseMap<const llvm::Function*, std::string> as_callers_;
+  std::vector<candidate> candidates_;
+};
+
+std::size_t judge::index_of(llvm::Function& function) {
+  const auto [place, is_new] = index_.try_emplace(&function, candidates_.size());
+  if (is_new) {
+    candidates_.emplace_back();
+    candidates_.back().what.function = &function;
+    candidates_.back().refusal = refusal(function);
+  }
+  return place->second;
+}
+
+const std::string& judge::refusal_as_caller(const llvm::Function& function) {
+  const auto [place, is_new] = as_callers_.try_emplace(&function);
+  if (is_new) {
+    place->second = caller_refusal(function);
+  }
+  return place->second;
+}
+
+std::string judge::refusal(const llvm::Function& function) {
+  if (function.getCallingConv() != llvm::CallingConv::C && function.getCallingConv() != llvm::CallingConv::Fast) {
+    return "it has a convention of its own";
+  }
+  if (function.hasOptNone()) {
+    return "it is not optimized";
+  }
+  for (std::string why : {linkage_refusal(function, used_), signature_refusal(function), body_refusal(function)}) {
+    if (!why.empty()) {
+      return why;
+    }
+  }
+  for (const llvm::User* user : function.users()) {
+    if (const auto* const call = llvm::dyn_cast<llvm::CallBase>(user)) {
+      if (std::string why = call_refusal(*call); !why.empty()) {
+        return why;
+      }
+      if (const std::string& why = refusal_as_caller(*call->getFunction()); !why.empty()) {
+        return "its caller '" + readable(*call->getFunction()) + "' cannot call such a function: " + why;
+      }
+    }
+  }
+  return "";
+}
+
+judge::judge(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) : module_(module) {
+  llvm::SmallVector<llvm::GlobalValue*, 8> used;
+  llvm::collectUsedGlobalVariables(module, used, false);
+  llvm::collectUsedGlobalVariables(module, used, true);
+  used_.insert(used.begin(), used.end());
+  for (llvm::Function& function : module) {
+    if (function.isDeclaration() || is_convention(function.getCallingConv())) {
+      continue;
+    }
+    for (const llvm::Instruction& instruction : llvm::instructions(function)) {
+      if (const auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+          call != nullptr && preserves_nothing(*call)) {
+        index_of(function);
+        break;
+      }
+    }
+  }
+  auto& of_functions = analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
+  for (std::size_t i = 0; i != candidates_.size(); ++i) {  // grows in it
+    look_at(i, of_functions);
+  }
+}
+
+void judge::look_at(std::size_t index, llvm::FunctionAnalysisManager& analyses) {
+  llvm::Function& function = *candidates_[index].what.function;
+  const llvm::BlockFrequencyInfo& frequencies = analyses.getResult<llvm::BlockFrequencyAnalysis>(function);
+  const auto entry = static_cast<double>(frequencies.getEntryFreq().getFrequency());
+  double by_itself = 0;
+  for (const llvm::Instruction& instruction : llvm::instructions(function)) {
+    if (const auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+        call != nullptr && preserves_nothing(*call)) {
+      by_itself += static_cast<double>(frequencies.getBlockFreq(call->getParent()).getFrequency()) / entry;
+    }
+  }
+  candidates_[index].by_itself = by_itself;
+  if (!candidates_[index].refusal.empty()) {
+    return;  // so its calls preserve registers
+  }
+  for (llvm::User* user : function.users()) {
+    auto* const call = llvm::dyn_cast<llvm::CallBase>(user);
+    if (call == nullptr || call->getCalledOperand() != &function) {
+      continue;
+    }
+    llvm::Function& caller = *call->getFunction();
+    const llvm::BlockFrequencyInfo& around = analyses.getResult<llvm::BlockFrequencyAnalysis>(caller);
+    const double rate = static_cast<double>(around.getBlockFreq(call->getParent()).getFrequency()) /
+                        static_cast<double>(around.getEntryFreq().getFrequency());
+    if (is_convention(caller.getCallingConv())) {
+      candidates_[index].called_by_others += rate;
+    } else {
+      const std::size_t which = index_of(caller);
+      candidates_[which].calls.push_back({index, rate});
+    }
+  }
+}
+
+double judge::rate_of(const candidate& of) const {
+  double rate = of.by_itself;
+  for (const auto& [callee, often] : of.calls) {
+    rate += candidates_[callee].what.spread && candidates_[callee].what.function != of.what.function ? often : 0;
+  }
+  return rate;
+}
+
+// The least set that holds every function which usually calls what switches or is in the set.
+void judge::grow() {
+  for (candidate& each : candidates_) {
+    each.what.spread = false;
+  }
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (candidate& each : candidates_) {
+      if (!each.what.spread && !each.banned && each.refusal.empty() && rate_of(each) >= usually) {
+        each.what.spread = grown = true;
+      }
+    }
+  }
+  for (candidate& each : candidates_) {
+    each.what.switches = rate_of(each);
+  }
+}
+
+// What a function gains is its own saves, at every call; what it costs is the saves of a caller that keeps its
+// convention, once in a call of that one, for all such functions that it calls.
+bool judge::ban_where_callers_lose() {
+  struct account {
+    double gain = 0;
+    double loss = 0;
+    const candidate* loser = nullptr;
+  };
+  std::vector<account> accounts(candidates_.size());
+  for (const candidate& caller : candidates_) {
+    const bool pays = !caller.what.spread && caller.by_itself == 0;
+    for (const auto& [callee, often] : caller.calls) {
+      account& of = accounts[callee];
+      of.gain += often;
+      if (pays && caller.what.switches > 0) {
+        of.loss += often / caller.what.switches;
+        of.loser = of.loser == nullptr || caller.what.switches < of.loser->what.switches ? &caller : of.loser;
+      }
+    }
+  }
+  bool banned = false;
+  for (std::size_t i = 0; i != candidates_.size(); ++i) {
+    candidate& each = candidates_[i];
+    if (each.what.spread && each.called_by_others + accounts[i].gain < usually * accounts[i].loss) {
+      each.banned = banned = true;
+      each.what.reason = "'" + readable(*accounts[i].loser->what.function) + "' would save all registers for it " +
+                         "and switches in " + percent(accounts[i].loser->what.switches) + " of its calls";
+    }
+  }
+  return banned;
+}
+
+std::vector<decision> judge::decide() {
+  do {
+    grow();
+  } while (ban_where_callers_lose());
+  std::vector<decision> decisions;
+  for (llvm::Function& function : module_) {
+    const auto found = index_.find(&function);
+    if (found == index_.end()) {
+      continue;
+    }
+    candidate& each = candidates_[found->second];
+    if (!each.refusal.empty()) {
+      each.what.reason = each.refusal;
+    } else if (!each.what.spread && !each.banned) {
+      each.what.reason = "it switches in " + percent(each.what.switches) + " of its calls";
+    }
+    decisions.push_back(each.what);
+  }
+  return decisions;
+}
+
+}  // namespace
+
+std::vector<decision> decide(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) {
+  return judge(module, analyses).decide();
+}
+
+}  // namespace pirn::plugin

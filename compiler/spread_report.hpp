@@ -1,0 +1,20 @@
+// How decisions are told: as remarks of the compiler, and as a file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "llvm/IR/Module.h"
+#include "spread_decision.hpp"
+
+namespace pirn::plugin {
+
+/// Emits a remark for each decision: -Rpass=pirn shows the functions that got the convention, -Rpass-missed=pirn those
+/// that did not.
+void emit_remarks(const std::vector<decision>& decisions);
+
+/// Writes the decisions as JSON to `path`, or, where that does not end in .json, to a file in the folder `path` that is
+/// named after the module. Failures are errors of the compilation.
+void write_report(const llvm::Module& module, const std::vector<decision>& decisions, llvm::StringRef path);
+
+}  // namespace pirn::plugin

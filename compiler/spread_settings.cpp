@@ -1,0 +1,46 @@
+#include "spread_settings.hpp"
+
+#include "llvm/IR/Metadata.h"
+#include "llvm/Support/CommandLine.h"
+
+namespace pirn::plugin {
+namespace {
+
+// A linker has parsed its command line when it loads the plugin, so options do not reach it: it reads them here.
+constexpr const char* remembered_as = "pirn.spread";
+
+llvm::cl::opt<bool> automatic("pirn-spread", llvm::cl::init(true),
+                              llvm::cl::desc("spread the convention that preserves no register to callers"));
+llvm::cl::opt<std::string> list("pirn-list", llvm::cl::value_desc("file"),
+                                llvm::cl::desc("functions that have the convention in all files"));
+llvm::cl::opt<std::string> report("pirn-report", llvm::cl::value_desc("folder or file.json"),
+                                  llvm::cl::desc("where to write what was decided about each function"));
+
+}  // namespace
+
+spread_settings settings_of_command() { return {automatic, list, report}; }
+
+void remember(llvm::Module& module, const spread_settings& settings) {
+  llvm::LLVMContext& context = module.getContext();
+  module.getOrInsertNamedMetadata(remembered_as)
+      ->addOperand(llvm::MDNode::get(context, {llvm::MDString::get(context, settings.automatic ? "automatic" : "off"),
+                                               llvm::MDString::get(context, settings.report)}));
+}
+
+spread_settings settings_of(const llvm::Module& module) {
+  spread_settings settings = settings_of_command();
+  const llvm::NamedMDNode* const remembered = module.getNamedMetadata(remembered_as);
+  if (remembered == nullptr) {
+    return settings;
+  }
+  // A linked module has those of all its files: one that says "off" speaks for all, since calls cross files.
+  for (const llvm::MDNode* each : remembered->operands()) {
+    settings.automatic &= llvm::cast<llvm::MDString>(each->getOperand(0))->getString() == "automatic";
+    if (settings.report.empty()) {
+      settings.report = llvm::cast<llvm::MDString>(each->getOperand(1))->getString();
+    }
+  }
+  return settings;
+}
+
+}  // namespace pirn::plugin

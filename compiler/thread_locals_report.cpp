@@ -1,0 +1,120 @@
+#include <set>
+#include <tuple>
+
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Module.h"
+#include "shared_bases.hpp"
+#include "stale_uses.hpp"
+#include "suspension.hpp"
+#include "thread_address.hpp"
+#include "thread_locals.hpp"
+
+namespace pirn::plugin {
+namespace {
+
+/// Where in the function itself, and not in what is inlined into it, an instruction comes from.
+const llvm::DILocation* outermost(const llvm::Instruction& at) {
+  const llvm::DILocation* place = at.getDebugLoc().get();
+  while (place != nullptr && place->getInlinedAt() != nullptr) {
+    place = place->getInlinedAt();
+  }
+  return place;
+}
+
+std::string in_line(const llvm::DILocation* place) {
+  return place == nullptr || place->getLine() == 0 ? "" : " in line " + std::to_string(place->getLine());
+}
+
+/// What a programmer sees suspend: the function that the code calls, be it inlined by now or not.
+std::string suspending_call(const llvm::CallBase& call) {
+  std::string name;
+  for (const llvm::DILocation* place = call.getDebugLoc().get(); place != nullptr; place = place->getInlinedAt()) {
+    if (place->getInlinedAt() != nullptr) {
+      const llvm::DISubprogram* const inlined = place->getScope()->getSubprogram();
+      name = readable_name(inlined->getLinkageName().empty() ? inlined->getName() : inlined->getLinkageName());
+    }
+  }
+  if (name.empty()) {
+    const llvm::Function* const callee = named_callee(call);
+    if (callee == nullptr) {
+      return (call.isInlineAsm() ? "the switch" : "the call through a pointer") + in_line(outermost(call));
+    }
+    name = readable_name(callee->getName());
+  }
+  return "'" + name + "'" + in_line(outermost(call));
+}
+
+class reporter {
+ public:
+  explicit reporter(const llvm::Function& function) : function_(function) {}
+
+  /// `used` relies on `taken`, the address of `what`; if that is computed from another variable's, `other` says of
+  /// which.
+  void report(const llvm::Instruction& used, const llvm::Instruction& taken, const llvm::CallBase& between,
+              const std::string& what, const std::string& other) {
+    const llvm::DILocation* const origin = outermost(taken);
+    const bool is_result = llvm::StringRef(what).ends_with("()");
+    std::string fact = is_result ? "'" + what + "': its result" : "thread-local '" + what + "': its address";
+    if (!other.empty()) {
+      fact += ", computed from that of '" + other + "'";
+    }
+    fact +=
+        origin == nullptr || origin->getLine() == 0 ? ", taken earlier, is " : ", taken" + in_line(origin) + ", is ";
+    if (&used == &between) {
+      fact += "passed to " + suspending_call(between) +
+              ", which uses it after it may have moved the fiber to another thread";
+    } else {
+      fact += "used here after " + suspending_call(between) + " may have moved the fiber to another thread";
+    }
+    const llvm::DebugLoc& place = used.getDebugLoc();
+    if (!said_
+             .insert({place ? place->getFilename().str() : "", place ? place.getLine() : 0, place ? place.getCol() : 0,
+                      fact})
+             .second) {
+      return;
+    }
+    llvm::DiagnosticInfoOptimizationFailure warning("pirn-thread-locals", "StaleAddress",
+                                                    llvm::DiagnosticLocation(place), used.getParent());
+    warning << fact;
+    if (!place) {
+      warning << " (in '" + readable_name(function_.getName()) + "', compiled without line numbers)";
+    }
+    function_.getContext().diagnose(warning);
+  }
+
+ private:
+  const llvm::Function& function_;
+  std::set<std::tuple<std::string, unsigned, unsigned, std::string>> said_;
+};
+
+}  // namespace
+
+llvm::PreservedAnalyses report_stale_addresses::run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) {
+  const suspension suspends(module, analyses, presumed_of_unknown_calls());
+  for (llvm::Function& each : module) {
+    if (each.isDeclaration() || each.hasAvailableExternallyLinkage() || !suspends.may_suspend(each)) {
+      continue;
+    }
+    reporter reporter(each);
+    for (llvm::Instruction& instruction : llvm::instructions(each)) {
+      auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+      const std::optional<std::string> what = call == nullptr ? std::nullopt : thread_value(*call);
+      if (!what) {
+        continue;
+      }
+      for (const auto& [used, between] : find_stale_uses(*call, suspends)) {
+        reporter.report(*used, *call, *between, *what, "");
+      }
+    }
+    for (const shared_base& shared : find_shared_bases(each, suspends)) {
+      const std::string what = *thread_value(*shared.later);
+      const std::string other = *thread_value(*shared.earlier);
+      reporter.report(*shared.later, *shared.earlier, *shared.between, what, what == other ? "" : other);
+    }
+  }
+  return llvm::PreservedAnalyses::all();
+}
+
+}  // namespace pirn::plugin

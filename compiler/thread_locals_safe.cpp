@@ -1,0 +1,155 @@
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/ReplaceConstant.h"
+#include "suspension.hpp"
+#include "thread_address.hpp"
+#include "thread_locals.hpp"
+
+namespace pirn::plugin {
+namespace {
+
+const llvm::MemoryEffects asks_the_thread = llvm::MemoryEffects::inaccessibleMemOnly(llvm::ModRefInfo::Ref);
+
+/// What `function` is said not to do it does if it asks the thread.
+bool weaken(llvm::Function& function) {
+  bool changed = false;
+  if ((function.getMemoryEffects() | asks_the_thread) != function.getMemoryEffects()) {
+    function.setMemoryEffects(function.getMemoryEffects() | asks_the_thread);
+    function.removeFnAttr(llvm::Attribute::Speculatable);
+    changed = true;
+  }
+  for (llvm::User* user : function.users()) {
+    auto* const call = llvm::dyn_cast<llvm::CallBase>(user);
+    if (call == nullptr || call->getCalledOperand() != &function || !call->hasFnAttr(llvm::Attribute::Memory)) {
+      continue;
+    }
+    const llvm::MemoryEffects said = call->getAttributes().getMemoryEffects();
+    if ((said | asks_the_thread) != said) {
+      call->setMemoryEffects(said | asks_the_thread);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+/// The same for those that call it, and so on.
+void weaken_callers(llvm::SmallVector<llvm::Function*, 32> work) {
+  llvm::SmallPtrSet<llvm::Function*, 32> seen(work.begin(), work.end());
+  while (!work.empty()) {
+    llvm::Function* const each = work.pop_back_val();
+    weaken(*each);
+    for (llvm::User* user : each->users()) {
+      auto* const call = llvm::dyn_cast<llvm::CallBase>(user);
+      if (call != nullptr && call->getCalledOperand() == each && seen.insert(call->getFunction()).second) {
+        work.push_back(call->getFunction());
+      }
+    }
+  }
+}
+
+/// Where an instruction can be put so that the operand is computed before its use.
+llvm::Instruction* before(llvm::Use& use) {
+  auto* const user = llvm::cast<llvm::Instruction>(use.getUser());
+  if (auto* const phi = llvm::dyn_cast<llvm::PHINode>(user)) {
+    return phi->getIncomingBlock(use)->getTerminator();
+  }
+  return user;
+}
+
+bool ask_for(llvm::GlobalVariable& variable, llvm::SmallVectorImpl<llvm::Function*>& asking) {
+  const bool changed = llvm::convertUsersOfConstantsToInstructions({&variable});
+  llvm::SmallVector<llvm::Use*, 16> uses;
+  for (llvm::Use& each : variable.uses()) {
+    if (const auto* const user = llvm::dyn_cast<llvm::Instruction>(each.getUser())) {
+      if (!is_accessor(*user->getFunction())) {
+        uses.push_back(&each);
+      }
+    }
+  }
+  if (uses.empty()) {
+    return changed;
+  }
+  llvm::Function* const accessor =
+      accessor_of(variable, *llvm::cast<llvm::Instruction>(uses.front()->getUser())->getFunction());
+  asking.push_back(accessor);
+  llvm::DenseMap<std::pair<llvm::PHINode*, llvm::BasicBlock*>, llvm::Value*> of_edges;
+  for (llvm::Use* use : uses) {
+    auto* const user = llvm::cast<llvm::Instruction>(use->getUser());
+    auto* const intrinsic = llvm::dyn_cast<llvm::CallBase>(user);
+    const bool is_intrinsic = intrinsic != nullptr && variable_of(*intrinsic) == &variable;
+    // A phi has one value for all edges from a block.
+    llvm::Value* fresh = nullptr;
+    auto* const phi = llvm::dyn_cast<llvm::PHINode>(user);
+    llvm::Value*& of_edge = of_edges[{phi, phi == nullptr ? nullptr : phi->getIncomingBlock(*use)}];
+    if (phi != nullptr && of_edge != nullptr) {
+      fresh = of_edge;
+    } else {
+      llvm::IRBuilder<> builder(before(*use));
+      builder.SetCurrentDebugLocation(user->getDebugLoc());
+      fresh = builder.CreateCall(accessor);
+      of_edge = fresh;
+    }
+    if (is_intrinsic) {
+      intrinsic->replaceAllUsesWith(fresh);
+      intrinsic->eraseFromParent();
+    } else {
+      use->set(fresh);
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+llvm::PreservedAnalyses ask_for_addresses::run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) {
+  auto& functions = analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
+  bool changed = false;
+  llvm::SmallVector<llvm::Function*, 32> asking;
+  for (llvm::Function& each : module) {
+    llvm::LibFunc known;
+    if (is_presumed_constant(each) && !functions.getResult<llvm::TargetLibraryAnalysis>(each).getLibFunc(each, known)) {
+      asking.push_back(&each);
+      changed = true;
+    }
+  }
+  for (llvm::GlobalVariable& each : module.globals()) {
+    if (each.isThreadLocal()) {
+      changed |= ask_for(each, asking);
+    }
+  }
+  weaken_callers(std::move(asking));
+  return changed ? llvm::PreservedAnalyses::none() : llvm::PreservedAnalyses::all();
+}
+
+llvm::PreservedAnalyses stop_asking::run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) {
+  llvm::SmallVector<llvm::Function*, 16> accessors;
+  for (llvm::Function& each : module) {
+    if (variable_of(each) != nullptr) {
+      accessors.push_back(&each);
+    }
+  }
+  if (accessors.empty()) {
+    return llvm::PreservedAnalyses::all();
+  }
+  const suspension suspends(module, analyses, unknown_calls::may_suspend);
+  for (llvm::Function* accessor : accessors) {
+    for (llvm::User* user : llvm::make_early_inc_range(accessor->users())) {
+      auto* const call = llvm::dyn_cast<llvm::CallInst>(user);
+      if (call != nullptr && call->getCalledOperand() == accessor && !suspends.may_suspend(*call->getFunction())) {
+        llvm::IRBuilder<> builder(call);
+        call->replaceAllUsesWith(builder.CreateThreadLocalAddress(variable_of(*accessor)));
+        call->eraseFromParent();
+      }
+    }
+    // Other modules of a ThinLTO link may call one that is not discardable.
+    if (accessor->use_empty() && accessor->isDiscardableIfUnused()) {
+      accessor->eraseFromParent();
+    }
+  }
+  return llvm::PreservedAnalyses::none();
+}
+
+}  // namespace pirn::plugin

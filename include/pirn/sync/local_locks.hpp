@@ -1,0 +1,215 @@
+// Locks of the fibers of one worker that know more than one state: see pirn/sync/local.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "pirn/sync/detail/local_queue.hpp"
+
+namespace pirn::inline PIRN_ABI::local {
+
+/// As `pirn::recursive_mutex` with mutex_policy::fair.
+class recursive_mutex {
+ public:
+  recursive_mutex() noexcept = default;
+  recursive_mutex(const recursive_mutex&) = delete;
+  recursive_mutex& operator=(const recursive_mutex&) = delete;
+
+  /// Suspension point unless the caller is the owner. Not ended by a stop, since std::lock_guard could not tell.
+  void lock() noexcept {
+    if (!try_lock()) {
+      static_cast<void>(wait({.stoppable = false, .what = "local recursive_mutex", .object = this}));
+    }
+  }
+  /// As `lock`, unless the deadline passes or the caller is asked to stop first. One that is free or its own is locked
+  /// in any case.
+  [[nodiscard]] std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
+    if (try_lock()) {
+      return {};
+    }
+    return wait({.deadline = deadline, .what = "local recursive_mutex", .object = this});
+  }
+  /// Never suspends.
+  [[nodiscard]] bool try_lock() noexcept {
+    waiters_.enter();
+    const detail::agent& self = detail::current_agent();
+    if (depth_ != 0 && owner_ != &self) {
+      return false;
+    }
+    owner_ = &self;
+    ++depth_;
+    return true;
+  }
+  /// The owner only; aborts for anybody else. Hands it to the one that has waited longest. Does not suspend.
+  void unlock() noexcept {
+    waiters_.enter();
+    if (depth_ == 0 || owner_ != &detail::current_agent()) {
+      waiters_.refuse("unlock of a local recursive_mutex that the caller has not locked");
+    }
+    if (--depth_ == 0) {
+      owner_ = nullptr;  // until the one that is woken runs, nobody's, and yet locked
+      depth_ = waiters_.wake_first() ? 1 : 0;
+    }
+  }
+
+ private:
+  std::expected<void, wait_error> wait(const wait_options& how) noexcept {
+    auto result = waiters_.wait(how);
+    if (result) {
+      owner_ = &detail::current_agent();
+    }
+    return result;
+  }
+
+  const detail::agent* owner_ = nullptr;
+  std::uint64_t depth_ = 0;
+  detail::local_queue waiters_;
+};
+
+/// As `pirn::shared_mutex`: neither side starves the other.
+class shared_mutex {
+ public:
+  shared_mutex() noexcept = default;
+  shared_mutex(const shared_mutex&) = delete;
+  shared_mutex& operator=(const shared_mutex&) = delete;
+
+  /// Suspension point. Not ended by a stop, since std::lock_guard could not tell.
+  void lock() noexcept {
+    if (!try_lock()) {
+      static_cast<void>(writers_.wait({.stoppable = false, .what = "local shared_mutex, to write", .object = this}));
+    }
+  }
+  /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free one is locked in any case.
+  [[nodiscard]] std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
+    if (try_lock()) {
+      return {};
+    }
+    auto result = writers_.wait({.deadline = deadline, .what = "local shared_mutex, to write", .object = this});
+    if (!result && !written_ && writers_.empty()) {
+      read_by_ += readers_.wake_all();  // they may have waited because of this caller
+    }
+    return result;
+  }
+  /// Never suspends.
+  [[nodiscard]] bool try_lock() noexcept {
+    writers_.enter();
+    if (written_ || read_by_ != 0) {
+      return false;
+    }
+    return written_ = true;
+  }
+  /// The writer only (aborts when there is none). Does not suspend.
+  void unlock() noexcept {
+    writers_.enter();
+    if (!written_) {
+      writers_.refuse("unlock of a local shared_mutex that nobody has locked to write");
+    }
+    read_by_ = readers_.wake_all();
+    written_ = read_by_ == 0 && writers_.wake_first();
+  }
+
+  /// Suspends while a writer owns the lock or waits for it. Not ended by a stop.
+  void lock_shared() noexcept {
+    if (!try_lock_shared()) {
+      static_cast<void>(readers_.wait({.stoppable = false, .what = "local shared_mutex, to read", .object = this}));
+    }
+  }
+  /// As `lock_shared`, unless the deadline passes or the caller is asked to stop first. One that no writer owns or
+  /// waits for is locked in any case.
+  [[nodiscard]] std::expected<void, wait_error> lock_shared(platform::time_point deadline) noexcept {
+    if (try_lock_shared()) {
+      return {};
+    }
+    return readers_.wait({.deadline = deadline, .what = "local shared_mutex, to read", .object = this});
+  }
+  /// False while a writer owns the lock or waits for it. Never suspends.
+  [[nodiscard]] bool try_lock_shared() noexcept {
+    writers_.enter();
+    if (written_ || !writers_.empty()) {
+      return false;
+    }
+    ++read_by_;
+    return true;
+  }
+  /// A reader only (aborts when there is none). Does not suspend.
+  void unlock_shared() noexcept {
+    writers_.enter();
+    if (read_by_ == 0) {
+      writers_.refuse("unlock of a local shared_mutex that nobody has locked to read");
+    }
+    if (--read_by_ == 0) {
+      written_ = writers_.wake_first();
+      if (!written_) {
+        read_by_ = readers_.wake_all();
+      }
+    }
+  }
+
+ private:
+  bool written_ = false;
+  std::size_t read_by_ = 0;
+  detail::local_queue writers_;
+  detail::local_queue readers_;  ///< wait only while a writer owns the lock or waits
+};
+
+/// As `pirn::once_flag`.
+class once_flag {
+ public:
+  constexpr once_flag() noexcept = default;
+  once_flag(const once_flag&) = delete;
+  once_flag& operator=(const once_flag&) = delete;
+
+  /// Runs `body` unless that was done before, and returns once it is done. One at a time tries: the others suspend, and
+  /// if it throws, its caller gets the exception and the next one tries. The deadline, or a stop of the caller, ends
+  /// the wait for another one, not the body.
+  template <class F>
+  [[nodiscard]] std::expected<void, wait_error> call(F&& body, platform::time_point deadline) {
+    return run(std::forward<F>(body), {.deadline = deadline, .what = "local call_once", .object = this});
+  }
+
+ private:
+  template <class F, class... Arguments>
+  friend void call_once(once_flag& flag, F&& body, Arguments&&... arguments);
+
+  enum class state : std::uint8_t { fresh, running, done };
+  struct attempt {
+    once_flag& flag;
+    state outcome = state::fresh;
+    ~attempt() {
+      flag.state_ = outcome;
+      flag.waiters_.wake_all();  // they look for themselves: after a failure one of them tries
+    }
+  };
+
+  template <class F>
+  std::expected<void, wait_error> run(F&& body, const wait_options& how) {
+    waiters_.enter();
+    while (state_ == state::running) {
+      if (auto waited = waiters_.wait(how); !waited) {
+        return waited;
+      }
+    }
+    if (state_ == state::fresh) {
+      state_ = state::running;
+      attempt here{*this};
+      std::forward<F>(body)();
+      here.outcome = state::done;
+    }
+    return {};
+  }
+
+  state state_ = state::fresh;
+  detail::local_queue waiters_;
+};
+
+/// As `pirn::call_once`.
+template <class F, class... Arguments>
+void call_once(once_flag& flag, F&& body, Arguments&&... arguments) {
+  static_cast<void>(
+      flag.run([&] { static_cast<void>(std::invoke(std::forward<F>(body), std::forward<Arguments>(arguments)...)); },
+               {.stoppable = false, .what = "local call_once", .object = &flag}));
+}
+
+}  // namespace pirn::inline PIRN_ABI::local
