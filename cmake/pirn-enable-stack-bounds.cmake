@@ -31,6 +31,8 @@ function(pirn_enable_stack_bounds target)
     get_filename_component(report "${arg_REPORT}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
     target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:C,CXX>:SHELL:-mllvm -pirn-stack-report=${report}>")
   endif()
+  # Has the compiler keep track of lines without debug information.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C,CXX>:-Rpass-missed=pirn-stack-bounds>)
   target_link_options(${target} PRIVATE LINKER:-z,now)
   # Compiled after the summaries were written, and again when they were.
   add_dependencies(${target} pirn_stack_summaries)

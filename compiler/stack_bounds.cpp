@@ -2,6 +2,7 @@
 // function that runs first on the stack as its argument: the call is replaced by the bound, or refused with the reason
 // why there is none. For separate compilation the plugin writes summaries, which it reads with the files of
 // assumptions.
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,15 +33,32 @@ using namespace llvm;
 
 constexpr StringRef question = "pirn_spawn_bounded_needs_the_compiler_plugin";
 
-/// Modules whose compilation has begun in this process: all but those that a linker reads.
-DenseSet<const Module*>& being_compiled() {
-  static DenseSet<const Module*> all;
+/// Modules whose compilation has begun in this process: all but those that a linker reads, which it may do in many
+/// threads.
+class compilations {
+ public:
+  void begin(const Module& module) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    all_.insert(&module);
+  }
+  /// Whether it has begun; forgets it.
+  bool end(const Module& module) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return all_.erase(&module);
+  }
+
+ private:
+  std::mutex mutex_;
+  DenseSet<const Module*> all_;
+};
+compilations& being_compiled() {
+  static compilations all;
   return all;
 }
 
 /// Whether the module goes to a linker as bitcode, where all of it is known that is not known here.
 bool is_for_later(const Module& module, bool post_link) {
-  return !post_link && being_compiled().contains(&module) &&
+  return being_compiled().end(module) && !post_link &&
          (module.getModuleFlag("ThinLTO") != nullptr || module.getModuleFlag("EnableSplitLTOUnit") != nullptr);
 }
 
@@ -173,7 +191,6 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
 
   PreservedAnalyses run(Module& module, ModuleAnalysisManager& /*analyses*/) {
     const bool later = is_for_later(module, post_link_);
-    being_compiled().erase(&module);
     const std::vector<question_asked> asked = questions_in(module);
     const stack_options options = stack_options::given();
     if (later || (asked.empty() && options.report.empty() && options.summaries.empty())) {
@@ -300,7 +317,7 @@ class note_compilation : public PassInfoMixin<note_compilation> {
  public:
   static bool isRequired() { return true; }
   PreservedAnalyses run(Module& module, ModuleAnalysisManager& /*analyses*/) {
-    being_compiled().insert(&module);
+    being_compiled().begin(module);
     return PreservedAnalyses::all();
   }
 };

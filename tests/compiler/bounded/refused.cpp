@@ -16,7 +16,7 @@ void spawns(int n, int (*chosen)(int) noexcept) {
   static_cast<void>(pirn::try_spawn_bounded([n]() noexcept { hanoi(n); }));
   // expect: cannot have a bounded stack: outside\(int\): its code is not in this file, and neither a summary nor
   static_cast<void>(pirn::try_spawn_bounded([n]() noexcept { outside(n); }));
-  // expect: operator\(\)\(\) const: it calls through a pointer, and nothing says what that may point to
+  // expect: it calls through a pointer, and nothing says what that may point to
   static_cast<void>(pirn::try_spawn_bounded([n, chosen]() noexcept { chosen(n); }));
   // expect: it allocates on the stack as much as it finds out when it runs \(alloca\)
   static_cast<void>(pirn::try_spawn_bounded([n]() noexcept {
