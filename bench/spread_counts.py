@@ -3,7 +3,8 @@
 of that chain is and how much a fiber keeps at the yield: spread_counts.py IMPL.
 
 Instructions are counted by callgrind, in two runs with different numbers of yields, so that what a program does before
-and after cancels out; which of them push and pop is read in the disassembly. What is kept is found as saved_bytes.py says.
+and after cancels out; those that less than every other yield executes, of other threads and of a runtime's rare paths, are
+left out, since time decides how many they are. Which of them push and pop is read in the disassembly. What is kept is found as saved_bytes.py says.
 """
 
 import json
@@ -77,6 +78,7 @@ def main() -> int:
     bottom = next(place for name, place in chain.items() if f"level<1, {live}>" in name)
     fewer, more = executed(program, FEWER), executed(program, MORE)
     counts = {address: count - fewer.get(address, 0) for address, count in more.items()}
+    counts = {address: count for address, count in counts.items() if count >= (MORE - FEWER) / 2}
 
     def row(what: str, unit: str, value: float) -> None:
         print(json.dumps({"workload": "spread-counts", "impl": impl, "params": {"of": what, "depth": depth, "live": live},
