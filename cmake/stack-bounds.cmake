@@ -11,9 +11,14 @@ endif()
 set(plugin "${PIRN_PLUGIN_FILE_${version}}")
 set(PIRN_STACK_BOUNDS ON)
 file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/sync/*.cpp")
-foreach(name detail/platform stack/small_stacks fiber/block fiber/bounded fiber/bounded_start fiber/fiber fiber/worker fiber/wait_queue)
+foreach(name detail/platform stack/small_stacks fiber/block fiber/bounded fiber/bounded_start fiber/fiber fiber/idle_workers fiber/stealing fiber/worker fiber/wait_queue)
   list(APPEND sources "${PROJECT_SOURCE_DIR}/src/${name}.cpp")
 endforeach()
 set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS -fplugin=${plugin} -fpass-plugin=${plugin}
-             -mllvm "-pirn-stack-summaries=${PIRN_STACK_SUMMARIES}")
+             -mllvm "-pirn-stack-summaries=${PIRN_STACK_SUMMARIES}" -mllvm -pirn-spread=false)
 set_property(SOURCE ${sources} APPEND PROPERTY OBJECT_DEPENDS "${plugin}")
+
+set(libraries pirn_detail pirn_stack pirn_fiber pirn_sync)
+add_custom_command(OUTPUT "${PIRN_STACK_SUMMARIES}.stamp" COMMAND ${CMAKE_COMMAND} -E touch "${PIRN_STACK_SUMMARIES}.stamp"
+                   DEPENDS ${libraries})
+add_custom_target(pirn_stack_summaries DEPENDS "${PIRN_STACK_SUMMARIES}.stamp")

@@ -2,6 +2,7 @@
 // function that runs first on the stack as its argument: the call is replaced by the bound, or refused with the reason
 // why there is none. For separate compilation the plugin writes summaries, which it reads with the files of
 // assumptions.
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,15 +33,32 @@ using namespace llvm;
 
 constexpr StringRef question = "pirn_spawn_bounded_needs_the_compiler_plugin";
 
-/// Modules whose compilation has begun in this process: all but those that a linker reads.
-DenseSet<const Module*>& being_compiled() {
-  static DenseSet<const Module*> all;
+/// Modules whose compilation has begun in this process: all but those that a linker reads, which it may do in many
+/// threads.
+class compilations {
+ public:
+  void begin(const Module& module) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    all_.insert(&module);
+  }
+  /// Whether it has begun; forgets it.
+  bool end(const Module& module) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return all_.erase(&module);
+  }
+
+ private:
+  std::mutex mutex_;
+  DenseSet<const Module*> all_;
+};
+compilations& being_compiled() {
+  static compilations all;
   return all;
 }
 
 /// Whether the module goes to a linker as bitcode, where all of it is known that is not known here.
 bool is_for_later(const Module& module, bool post_link) {
-  return !post_link && being_compiled().contains(&module) &&
+  return being_compiled().end(module) && !post_link &&
          (module.getModuleFlag("ThinLTO") != nullptr || module.getModuleFlag("EnableSplitLTOUnit") != nullptr);
 }
 
@@ -63,7 +81,7 @@ std::vector<question_asked> questions_in(Module& module) {
   return found;
 }
 
-/// What functions say of themselves in the source: [[clang::annotate("pirn-stack: BYTES")]].
+/// What functions say of themselves in the source: [[clang::annotate("pirn-stack: BYTES")]], or `ends`.
 void read_annotations(const Module& module, stack_book& book) {
   const GlobalVariable* const all = module.getGlobalVariable("llvm.global.annotations");
   const auto* const entries = all != nullptr ? dyn_cast<ConstantArray>(all->getInitializer()) : nullptr;
@@ -80,8 +98,12 @@ void read_annotations(const Module& module, stack_book& book) {
     }
     StringRef what = data->getAsCString();
     std::uint64_t bytes = 0;
-    if (what.consume_front("pirn-stack:") && !what.ltrim().getAsInteger(10, bytes)) {
-      book.say(function->getName(), {false, bytes});
+    if (!what.consume_front("pirn-stack:")) {
+      continue;
+    }
+    const bool ends = what.ltrim() == "ends";
+    if (ends || !what.ltrim().getAsInteger(10, bytes)) {
+      book.say(function->getName(), {ends, bytes});
     }
   }
 }
@@ -169,7 +191,6 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
 
   PreservedAnalyses run(Module& module, ModuleAnalysisManager& /*analyses*/) {
     const bool later = is_for_later(module, post_link_);
-    being_compiled().erase(&module);
     const std::vector<question_asked> asked = questions_in(module);
     const stack_options options = stack_options::given();
     if (later || (asked.empty() && options.report.empty() && options.summaries.empty())) {
@@ -259,17 +280,14 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
     call.getContext().diagnose(text);
   }
 
-  /// Where the user wrote it: the outermost of the functions that this call was inlined into.
+  /// Where the user wrote it: where the functions of pirn that it is inlined from were called.
   static DiagnosticLocation place_of(const CallInst& call) {
-    DebugLoc where = call.getDebugLoc();
-    if (where && where.getInlinedAt() != nullptr) {
-      const DILocation* outer = where.get();
-      while (outer->getInlinedAt() != nullptr) {
-        outer = outer->getInlinedAt();
-      }
-      where = DebugLoc(outer);
+    const DILocation* where = call.getDebugLoc().get();
+    while (where != nullptr && where->getInlinedAt() != nullptr &&
+           where->getFilename().ends_with("pirn/fiber/bounded.hpp")) {
+      where = where->getInlinedAt();
     }
-    return where;
+    return DebugLoc(where);
   }
 
   static void write_summary(const std::string& folder, const Module& module, const std::string& text) {
@@ -299,7 +317,7 @@ class note_compilation : public PassInfoMixin<note_compilation> {
  public:
   static bool isRequired() { return true; }
   PreservedAnalyses run(Module& module, ModuleAnalysisManager& /*analyses*/) {
-    being_compiled().insert(&module);
+    being_compiled().begin(module);
     return PreservedAnalyses::all();
   }
 };

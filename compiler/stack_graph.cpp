@@ -85,7 +85,20 @@ stack_bound stack_graph::of_frame(const std::string& function, const stack_frame
   return result;
 }
 
-std::string shown(const std::string& function) { return llvm::demangle(llvm::StringRef(function).split('@').first); }
+std::string shown(const std::string& function) {
+  std::string text = llvm::demangle(llvm::StringRef(function).split('@').first);
+  // The inline namespace of pirn's binary interface, which nobody writes.
+  for (std::size_t at = 0; (at = text.find("pirn::v1_", at)) != std::string::npos;) {
+    const std::size_t begin = at + 6;
+    const std::size_t end = text.find("::", begin);
+    at = begin;
+    if (end == std::string::npos) {
+      break;
+    }
+    text.erase(begin, end + 2 - begin);
+  }
+  return text;
+}
 
 std::string shown(const std::vector<stack_step>& path) {
   std::string text;

@@ -14,6 +14,8 @@ constexpr std::size_t canary_bytes = sizeof(std::uintptr_t);
 constexpr std::size_t classes = small_stacks::most / small_stacks::step;
 // So much address space is taken at a time. Pages are touched one after the other, as stacks are handed out.
 constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
+// Below the first stack of a chunk, and never touched but by who ends the process with a message.
+constexpr std::size_t for_last_words = std::size_t{16} << 10;
 
 /// The stacks of one size.
 struct size_class {
@@ -37,8 +39,8 @@ void* take_from(size_class& kind, std::size_t bytes) noexcept {
     if (chunk == MAP_FAILED) {
       return nullptr;
     }
-    kind.fresh = static_cast<char*>(chunk);
-    kind.end = kind.fresh + chunk_bytes;
+    kind.fresh = static_cast<char*>(chunk) + for_last_words;
+    kind.end = static_cast<char*>(chunk) + chunk_bytes;
   }
   char* const found = kind.fresh;
   kind.fresh += bytes;

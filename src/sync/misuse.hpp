@@ -4,10 +4,12 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "pirn/detail/abi.hpp"
+
 namespace pirn::inline PIRN_ABI::detail {
 
 /// Says on standard error what was done wrong and to which object, and aborts.
-[[noreturn]] inline void misuse(const char* what, const void* object) noexcept {
+[[noreturn]] PIRN_ENDS_PROCESS inline void misuse(const char* what, const void* object) noexcept {
   std::fprintf(stderr, "pirn: %s (%p)\n", what, object);
   std::abort();
 }

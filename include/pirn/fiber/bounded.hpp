@@ -49,10 +49,16 @@ struct bounded_block : fiber_control {
   alignas(F) std::byte body[sizeof(F)];
 };
 
+/// `entry` is that of its block, and needs `bound`.
 template <class F>
-fiber_control* launch_bounded(worker* here, F&& body, const spawn_options& how, std::error_code& error) {
+fiber_control* launch_bounded(F&& body, const spawn_options& how, arch::switch_entry entry, std::size_t bound,
+                              std::error_code& error) {
   using callable = std::decay_t<F>;
   using block = bounded_block<callable>;
+  worker* const here = current_worker();
+  if (here == nullptr) {
+    throw_no_runtime();
+  }
   static_assert(std::is_nothrow_invocable_v<callable> && std::is_nothrow_destructible_v<callable>,
                 "the body of a bounded fiber is noexcept: nobody could say how deep the exception would go");
   static_assert(sizeof(block) <= block_chunk::block_bytes && alignof(block) <= block_chunk::alignment,
@@ -64,9 +70,7 @@ fiber_control* launch_bounded(worker* here, F&& body, const spawn_options& how, 
     error = std::make_error_code(std::errc::invalid_argument);
     return nullptr;
   }
-  // Asked for here, so that each copy of this function, of which the linker keeps one, brings its own entry and bound.
-  const std::size_t bound = pirn_spawn_bounded_needs_the_compiler_plugin(&block::entry);
-  static const bool checked = (check_before_bounded(reinterpret_cast<const void*>(&block::entry)), true);
+  static const bool checked = (check_before_bounded(reinterpret_cast<const void*>(entry)), true);
   static_cast<void>(checked);
   const stack_result found = small_stack_for(bound);
   if (!found) {
@@ -87,7 +91,7 @@ fiber_control* launch_bounded(worker* here, F&& body, const spawn_options& how, 
     small_stacks::give_back(found.value);
     throw;
   }
-  f->begin_in(&block::entry);
+  f->begin_in(entry);
   f->begin_on_small(found.value);
   if (!how.name.empty()) {
     f->set_name(how.name);
@@ -114,25 +118,25 @@ fiber_control* launch_bounded(worker* here, F&& body, const spawn_options& how, 
 /// compiler plugin unless its need of stack has a bound. Of `how`, the fiber cannot be `migratable`, have `any_worker`
 /// or a `stack_size`: then the error is invalid_argument.
 template <class F>
-[[nodiscard]] std::expected<fiber, std::error_code> try_spawn_bounded(F&& body, const spawn_options& how) {
-  detail::worker* const here = detail::current_worker();
-  if (here == nullptr) {
-    detail::throw_no_runtime();
-  }
+[[nodiscard]] PIRN_ALWAYS_INLINE std::expected<fiber, std::error_code> try_spawn_bounded(F&& body,
+                                                                                         const spawn_options& how) {
+  // Inlined, so that what the plugin says of it is said of the caller's line.
+  constexpr auto entry = &detail::bounded_block<std::decay_t<F>>::entry;
+  const std::size_t bound = pirn_spawn_bounded_needs_the_compiler_plugin(entry);
   std::error_code error;
-  if (auto* const f = detail::launch_bounded(here, std::forward<F>(body), how, error)) {
+  if (auto* const f = detail::launch_bounded(std::forward<F>(body), how, entry, bound, error)) {
     return fiber(f);
   }
   return std::unexpected(error);
 }
 template <class F>
-[[nodiscard]] std::expected<fiber, std::error_code> try_spawn_bounded(F&& body) {
+[[nodiscard]] PIRN_ALWAYS_INLINE std::expected<fiber, std::error_code> try_spawn_bounded(F&& body) {
   return try_spawn_bounded(std::forward<F>(body), spawn_options{});
 }
 
 /// As `try_spawn_bounded`, but throws std::system_error where that returns an error.
 template <class F>
-fiber spawn_bounded(F&& body, const spawn_options& how = {}) {
+PIRN_ALWAYS_INLINE fiber spawn_bounded(F&& body, const spawn_options& how = {}) {
   auto made = try_spawn_bounded(std::forward<F>(body), how);
   if (!made) [[unlikely]] {
     detail::throw_no_fiber(made.error());

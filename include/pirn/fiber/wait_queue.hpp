@@ -99,7 +99,7 @@ void make_runnable(agent* who, wake_policy how) noexcept;
 /// out. The deadline claims it through a timer of its worker.
 wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options, commit& publish) noexcept;
 /// Says so and aborts.
-[[noreturn]] void destroyed_with_waiters(const void* list) noexcept;
+[[noreturn]] PIRN_ENDS_PROCESS void destroyed_with_waiters(const void* list) noexcept;
 
 }  // namespace detail
 

@@ -17,7 +17,7 @@ class one_worker {
   PIRN_ALWAYS_INLINE void unlock() const noexcept {}
 
   /// Says what was done wrong with the object that this is in, and aborts.
-  [[noreturn]] void refuse(const char* what) const noexcept;
+  [[noreturn]] PIRN_ENDS_PROCESS void refuse(const char* what) const noexcept;
 
  private:
   void settle() const noexcept;

@@ -1,0 +1,8 @@
+// Linked without -z now: says so and ends.
+#include "pirn/fiber/bounded.hpp"
+#include "pirn/fiber/runtime.hpp"
+
+int main() {
+  pirn::runtime runtime({.workers = 1});
+  runtime.run([] { pirn::spawn_bounded([]() noexcept {}).join(); });
+}
