@@ -34,7 +34,7 @@ if(http_targets)
 endif()
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/pirn-config.cmake.in" "${PROJECT_BINARY_DIR}/pirn-config.cmake"
-                              INSTALL_DESTINATION "${package_dir}")
+                              INSTALL_DESTINATION "${package_dir}" PATH_VARS CMAKE_INSTALL_LIBDIR)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/pirn-config-version.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/pirn-config.cmake" "${PROJECT_BINARY_DIR}/pirn-config-version.cmake"
-        DESTINATION "${package_dir}")
+              "${PROJECT_SOURCE_DIR}/cmake/pirn-enable-plugin.cmake" DESTINATION "${package_dir}")

@@ -1,8 +1,10 @@
 # pirn-plugin.so, the compiler plugin, for each LLVM whose headers are here; and what turns it on for a target.
 
-option(PIRN_PLUGIN "Build the compiler plugin for each of PIRN_PLUGIN_LLVM whose headers are here" ${PROJECT_IS_TOP_LEVEL})
+option(PIRN_PLUGIN "Build the compiler plugin for each of PIRN_PLUGIN_LLVM whose headers are here" ON)
 set(PIRN_PLUGIN_LLVM "22;19" CACHE STRING "Versions of LLVM to build the compiler plugin for")
 include("${CMAKE_CURRENT_LIST_DIR}/pirn-enable-plugin.cmake")
+
+option(PIRN_USE_PLUGIN "Compile the layers and their tests with the plugin" OFF)
 
 set(PIRN_PLUGIN_VERSIONS "")  # of those that are built
 if(NOT PIRN_PLUGIN)
@@ -37,7 +39,15 @@ foreach(version IN LISTS PIRN_PLUGIN_LLVM)
     pirn_plugin_${version}
     PROPERTIES PREFIX "" OUTPUT_NAME pirn-plugin LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/compiler/llvm-${version}")
   # A linker that loads it brings no headers along, so it is installed by version; where it is not built it is left out.
-  install(FILES "${PROJECT_BINARY_DIR}/compiler/llvm-${version}/pirn-plugin.so"
+  install(PROGRAMS "${PROJECT_BINARY_DIR}/compiler/llvm-${version}/pirn-plugin.so"
           DESTINATION "${CMAKE_INSTALL_LIBDIR}/pirn/llvm-${version}" OPTIONAL)
   set(PIRN_PLUGIN_FILE_${version} "${PROJECT_BINARY_DIR}/compiler/llvm-${version}/pirn-plugin.so")
+  set_property(GLOBAL PROPERTY pirn_plugin_${version} "${PIRN_PLUGIN_FILE_${version}}")
 endforeach()
+
+# What is compiled with it says so here, in the end, and tests in cmake/tests.cmake.
+if(PIRN_USE_PLUGIN)
+  foreach(target IN LISTS PIRN_LIBRARY_TARGETS)
+    pirn_enable_plugin(${target} REPORT "${PROJECT_BINARY_DIR}/spread")
+  endforeach()
+endif()

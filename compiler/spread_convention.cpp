@@ -1,5 +1,6 @@
 #include "spread_convention.hpp"
 
+#include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/CallingConv.h"
 #include "llvm/IR/EHPersonalities.h"
 #include "llvm/IR/InlineAsm.h"
@@ -128,6 +129,8 @@ bool sanitizes_addresses(const llvm::Function& function) {
 
 }  // namespace
 
+std::string readable(const llvm::GlobalValue& function) { return llvm::demangle(function.getName().str()); }
+
 bool has_convention(const llvm::Module& module) {
   const llvm::Triple target = target_of(module);
   return target.isOSBinFormatELF() &&
@@ -169,7 +172,7 @@ std::string signature_refusal(const llvm::Function& function) {
 
 std::string call_refusal(const llvm::CallBase& call) {
   const llvm::Function& caller = *call.getFunction();
-  const std::string where = "a call in '" + caller.getName().str() + "' ";
+  const std::string where = "a call in '" + readable(caller) + "' ";
   if (call.isMustTailCall()) {
     return where + "must be a tail call (musttail)";
   }
@@ -243,11 +246,8 @@ std::string body_refusal(const llvm::Function& function) {
 }
 
 std::string caller_refusal(const llvm::Function& function) {
-  for (const auto kind :
-       {llvm::Attribute::SanitizeAddress, llvm::Attribute::SanitizeHWAddress, llvm::Attribute::SanitizeMemTag}) {
-    if (function.hasFnAttribute(kind)) {
-      return "it is built with a sanitizer of addresses";
-    }
+  if (sanitizes_addresses(function)) {
+    return "it is built with a sanitizer of addresses";
   }
   if (function.hasFnAttribute(llvm::Attribute::Naked)) {
     return "it is naked";

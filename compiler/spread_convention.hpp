@@ -8,6 +8,9 @@
 
 namespace pirn::plugin {
 
+/// The name of a function as a person writes it.
+std::string readable(const llvm::GlobalValue& function);
+
 /// Whether code for this module's target can be generated with a convention that preserves no register.
 bool has_convention(const llvm::Module& module);
 

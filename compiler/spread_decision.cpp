@@ -48,10 +48,10 @@ bool preserves_nothing(const llvm::CallBase& call) { return is_convention(call.g
 std::string linkage_refusal(const llvm::Function& function, const llvm::SmallPtrSetImpl<llvm::GlobalValue*>& used) {
   for (const llvm::User* user : function.users()) {
     if (llvm::isa<llvm::GlobalAlias>(user)) {
-      return "it has another name (alias '" + user->getName().str() + "')";
+      return "it has another name (alias '" + readable(*llvm::cast<llvm::GlobalValue>(user)) + "')";
     }
     if (llvm::isa<llvm::GlobalIFunc>(user)) {
-      return "the dynamic linker calls it (ifunc '" + user->getName().str() + "')";
+      return "the dynamic linker calls it (ifunc '" + readable(*llvm::cast<llvm::GlobalValue>(user)) + "')";
     }
   }
   if (!function.hasLocalLinkage()) {
@@ -120,7 +120,7 @@ std::string judge::refusal(const llvm::Function& function) {
         return why;
       }
       if (const std::string& why = refusal_as_caller(*call->getFunction()); !why.empty()) {
-        return "its caller '" + call->getFunction()->getName().str() + "' cannot call such a function: " + why;
+        return "its caller '" + readable(*call->getFunction()) + "' cannot call such a function: " + why;
       }
     }
   }
@@ -234,9 +234,8 @@ bool judge::ban_where_callers_lose() {
     candidate& each = candidates_[i];
     if (each.what.spread && each.called_by_others + accounts[i].gain < usually * accounts[i].loss) {
       each.banned = banned = true;
-      each.what.reason = "'" + accounts[i].loser->what.function->getName().str() +
-                         "' would save all registers for it " + "and switches in " +
-                         percent(accounts[i].loser->what.switches) + " of its calls";
+      each.what.reason = "'" + readable(*accounts[i].loser->what.function) + "' would save all registers for it " +
+                         "and switches in " + percent(accounts[i].loser->what.switches) + " of its calls";
     }
   }
   return banned;

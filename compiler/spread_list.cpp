@@ -27,7 +27,7 @@ std::string without_parameters(const std::string& symbol) {
 }
 
 void report(const llvm::GlobalValue& function, const std::string& why) {
-  function.getContext().emitError("pirn: '" + llvm::demangle(function.getName().str()) +
+  function.getContext().emitError("pirn: '" + readable(function) +
                                   "' is listed and cannot have the convention: " + why);
 }
 
@@ -85,7 +85,7 @@ bool listing::check_call(const llvm::CallBase& call, const llvm::GlobalValue& ca
   const llvm::Function& caller = *call.getFunction();
   std::string why = call_refusal(call);
   if (const std::string here = caller_refusal(caller); why.empty() && !here.empty()) {
-    why = "'" + llvm::demangle(caller.getName().str()) + "' calls it, and cannot: " + here;
+    why = "'" + readable(caller) + "' calls it, and cannot: " + here;
   }
   if (!why.empty()) {
     report(callee, why);
@@ -102,7 +102,7 @@ bool listing::check(llvm::Function& function) const {
     if (llvm::isa<llvm::GlobalIFunc>(user)) {
       why = "the dynamic linker calls it (ifunc)";
     } else if (llvm::isa<llvm::GlobalAlias>(user) && !listed_.contains(llvm::cast<llvm::GlobalAlias>(user))) {
-      why = "its other name '" + llvm::demangle(user->getName().str()) + "' is not listed";
+      why = "its other name '" + readable(*llvm::cast<llvm::GlobalValue>(user)) + "' is not listed";
     }
   }
   if (!why.empty()) {
@@ -204,7 +204,7 @@ bool listing::apply() {
   for (llvm::GlobalAlias* alias : aliases_) {
     auto& function = *llvm::cast<llvm::Function>(alias->getAliaseeObject());
     if (!listed_.contains(&function)) {
-      report(*alias, "'" + llvm::demangle(function.getName().str()) + "', of which it is another name, is not listed");
+      report(*alias, "'" + readable(function) + "', of which it is another name, is not listed");
       good = false;
     }
     for_each_call(*alias, [&](const llvm::CallBase& call) { good &= check_call(call, *alias); });
@@ -280,7 +280,7 @@ void check_listed_calls(const llvm::Module& module) {
       if (const auto* const call = llvm::dyn_cast<llvm::CallBase>(user)) {
         const llvm::Function& caller = *call->getFunction();
         if (const std::string why = caller_refusal(caller); !why.empty()) {
-          report(function, "'" + llvm::demangle(caller.getName().str()) + "' calls it, and cannot: " + why);
+          report(function, "'" + readable(caller) + "' calls it, and cannot: " + why);
         }
       }
     }

@@ -2,7 +2,6 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Analysis/OptimizationRemarkEmitter.h"
-#include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/Support/FileSystem.h"
@@ -10,13 +9,12 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include "spread_convention.hpp"
 
 namespace pirn::plugin {
 namespace {
 
 constexpr const char* remark_pass = "pirn";
-
-std::string readable(const llvm::Function& function) { return llvm::demangle(function.getName().str()); }
 
 std::string rounded(double number) {
   std::string text;
@@ -43,8 +41,8 @@ void emit_remarks(const std::vector<decision>& decisions) {
     if (each.spread) {
       remarks.emit([&] {
         return llvm::OptimizationRemark(remark_pass, "Spread", where, block)
-               << "'" << readable(*each.function) << "' preserves no register any more: it switches "
-               << llvm::ore::NV("Switches", rounded(each.switches)) << " times a call";
+               << "'" << readable(*each.function) << "' preserves no register any more; switches in a call of it: "
+               << llvm::ore::NV("Switches", rounded(each.switches));
       });
     } else {
       remarks.emit([&] {
