@@ -417,7 +417,11 @@ void execution::modified(const void* at, std::uint64_t before, std::uint64_t aft
 
 void execution::compare_failed(const void* at, std::uint64_t found, std::memory_order order) {
   location& of = memory_.find(at);
-  memory_.acquire(of, running_->clocks, order);
+  if (how_.stale_reads && !of.history.empty()) {
+    static_cast<void>(memory_.see(of, running_->index, running_->clocks, order, 0));  // it sees nothing older from now on
+  } else {
+    memory_.acquire(of, running_->clocks, order);
+  }
   note(step_kind::load, &of, found);
 }
 

@@ -145,6 +145,18 @@ TEST(coherence, nobody_sees_an_older_value_after_a_newer_one) {
   EXPECT_EQ(seen, (outcomes{"00", "01", "02", "11", "12", "22"}));
 }
 
+TEST(coherence, a_compare_exchange_that_fails_has_seen_a_value_too) {
+  const outcomes seen = all_of(
+      true, [](word& x, word&, std::string&) { x.store(1, memory_order_relaxed); },
+      [](word& x, word&, std::string& saw) {
+        int expected = 7;
+        x.compare_exchange_strong(expected, 8, memory_order_relaxed);
+        saw = text(expected);
+        saw += text(x.load(memory_order_relaxed));
+      });
+  EXPECT_EQ(seen, (outcomes{"00", "01", "11"}));
+}
+
 TEST(coherence, changes_see_the_newest) {
   const auto add = [](word& x, word&, std::string& saw) { saw = text(x.fetch_add(1, memory_order_relaxed)); };
   EXPECT_EQ(all_of(true, add, add), (outcomes{"01", "10"}));
