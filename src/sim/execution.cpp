@@ -418,7 +418,8 @@ void execution::modified(const void* at, std::uint64_t before, std::uint64_t aft
 void execution::compare_failed(const void* at, std::uint64_t found, std::memory_order order) {
   location& of = memory_.find(at);
   if (how_.stale_reads && !of.history.empty()) {
-    static_cast<void>(memory_.see(of, running_->index, running_->clocks, order, 0));  // it sees nothing older from now on
+    // From now on it sees nothing older.
+    static_cast<void>(memory_.see(of, running_->index, running_->clocks, order, 0));
   } else {
     memory_.acquire(of, running_->clocks, order);
   }
@@ -496,12 +497,25 @@ void execution::fence(std::memory_order order, bool everywhere) {
   note(step_kind::fence, &fences, 0);
 }
 
-void execution::plain(const void* at, bool write, std::uint64_t value) {
+void execution::plain(const void* at, bool write, std::size_t size) {
   location& of = memory_.find(at);
   point(write ? access::write : access::read, &of);
   take_step(of, write ? access::write : access::read);
+  note(write       ? step_kind::write
+       : size != 0 ? step_kind::read
+                   : step_kind::look,
+       &of, size != 0 ? bits_at(at, size) : 0);
+  look_for_race(of, write);
+}
+
+void execution::plain_now(const void* at) {
+  location& of = memory_.find(at);
+  note(step_kind::write, &of, 0);
+  look_for_race(of, true);
+}
+
+void execution::look_for_race(location& of, bool write) {
   virtual_thread& self = *running_;
-  note(write ? step_kind::write : step_kind::read, &of, value);
   if (const int other = memory_.race(of, write, self.index, self.clocks); other >= 0) {
     fail(outcome::data_race, std::string("a ") + (write ? "write" : "read") + " by " + name_of(self.index) +
                                  " and an access by " + name_of(static_cast<unsigned>(other)) +

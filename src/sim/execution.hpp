@@ -31,6 +31,7 @@ enum class step_kind : std::uint8_t {
   unlock,
   fence,
   read,
+  look,  ///< a read of what is no number
   write,
   wait,
   wake,
@@ -128,7 +129,9 @@ class execution {
   void unlock(const void* at, std::atomic<bool>& held);
   void fence(std::memory_order order, bool everywhere);
   void pause() noexcept { running_->spins = true; }
-  void plain(const void* at, bool write, std::uint64_t value);
+  void plain(const void* at, bool write, std::size_t size);
+  /// A write that is no scheduling point.
+  void plain_now(const void* at);
   bool wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected, platform::time_point deadline);
   void wake(const void* word, int count);
   /// Its index, or no_thread where there can be no further one.
@@ -173,6 +176,7 @@ class execution {
   }
   PIRN_NOINLINE void record(step_kind kind, const location* of, std::uint64_t value);
   void note_old(location& of, const void* at, std::size_t size);
+  void look_for_race(location& of, bool write);
   [[noreturn]] static void begin_thread(arch::word first, arch::word second) noexcept;
   [[noreturn]] void end_thread();
   [[noreturn]] void leave();

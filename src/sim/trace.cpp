@@ -68,7 +68,7 @@ std::string what_it_does(const recorded_step& step, const place& at) {
   std::string text = at.operation;
   if (text.empty()) {  // a variable or an atomic of the program's own
     text = std::string(to_string(step.kind)) + " of word " + std::to_string(step.word);
-    if (step.kind != step_kind::write && step.kind != step_kind::fence) {
+    if (step.kind != step_kind::write && step.kind != step_kind::look && step.kind != step_kind::fence) {
       text += step.kind == step_kind::store || step.kind == step_kind::change ? ", to " : ", which is ";
       text += std::to_string(step.value);
     }

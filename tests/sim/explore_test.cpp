@@ -46,6 +46,25 @@ TEST(explore, finds_a_lost_update_by_every_strategy) {
   }
 }
 
+TEST(explore, tells_the_value_that_was_read) {
+  const sim::result found = sim::explore([] {
+    sim::var<int> number(0);
+    sim::var<std::string> text("a");
+    sim::atomic<bool> done(false);
+    const sim::thread writer([&] {
+      number = 5;
+      text = "b";
+      done.store(true);
+    });
+    while (!done.load()) {
+    }
+    static_cast<void>(text.get());
+    sim::check(number == 0);
+  });
+  EXPECT_NE(found.trace.find("read of word 0, which is 5"), std::string::npos) << found.text();
+  EXPECT_NE(found.trace.find("read of word 1, at"), std::string::npos) << found.text();
+}
+
 TEST(explore, replays_what_failed) {
   const sim::result found = sim::explore(lose_an_update);
   const sim::result again = sim::replay(lose_an_update, found.seed);
