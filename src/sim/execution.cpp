@@ -52,6 +52,7 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   held_schedules_ = 0;
   found_ = {};
   network_.begin_execution();
+  sort_heap();
   program_ = &program;
   const std::size_t stacks_before = stacks_in_use();
 
@@ -90,6 +91,7 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
 }
 
 virtual_thread& execution::new_thread(void (*entry)(void*), void* argument, const char* name) {
+  const platform::quiet unseen;
   if (used_ == threads_.size()) {
     threads_.push_back(std::make_unique<virtual_thread>());
   }
@@ -360,6 +362,7 @@ std::uint64_t bits_at(const void* at, std::size_t size) noexcept {
 
 void execution::note_old(location& of, const void* at, std::size_t size) {
   if (of.history.empty()) {
+    const platform::quiet unseen;
     of.history.push_back({bits_at(at, size), {}, 0, 0, true});
   }
 }
@@ -406,6 +409,7 @@ void execution::modified(const void* at, std::uint64_t before, std::uint64_t aft
   memory_.acquire(of, self.clocks, order);
   if (how_.stale_reads) {
     if (of.history.empty()) {
+      const platform::quiet unseen;
       of.history.push_back({before, {}, 0, 0, true});
     }
     memory_.remember(of, self.index, self.clocks, order, after, true);
@@ -432,7 +436,10 @@ void execution::hold(location& of, std::atomic<bool>& held) {
   virtual_thread& self = *running_;
   of.holder = static_cast<int>(self.index);
   held.store(true, std::memory_order_relaxed);
-  held_.emplace_back(of.at, &held);
+  {
+    const platform::quiet unseen;
+    held_.emplace_back(of.at, &held);
+  }
   memory_.acquire(of, self.clocks, std::memory_order_acquire);
   for (unsigned each = 0; each < used_; ++each) {
     if (threads_[each]->pending == access::lock && threads_[each]->pending_at == &of) {

@@ -207,6 +207,8 @@ class execution {
 /// The one that runs, if any.
 extern constinit execution* current;
 
+/// From here on the program gets memory in the order of addresses.
+void sort_heap();
 /// What all fibers wait for, as text.
 [[nodiscard]] std::string describe_fibers();
 /// An execution was left in the middle: what remains of its runtimes is forgotten.

@@ -86,6 +86,7 @@ class schedule {
  private:
   void note(unsigned chosen, unsigned by_default) noexcept {
     if (chosen != by_default) {
+      const platform::quiet unseen;
       path_.push_back({choices_, chosen});
     }
     ++choices_;

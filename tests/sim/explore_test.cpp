@@ -8,6 +8,8 @@
 #include <pirn/sync/event.hpp>
 #include <pirn/sync/mutex.hpp>
 
+#include <algorithm>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -173,6 +175,48 @@ TEST(explore, finds_a_program_that_depends_on_something_else) {
     }
   });
   EXPECT_EQ(found.what, outcome::nondeterministic) << found.text();
+}
+
+TEST(explore, addresses_depend_on_the_schedule_only) {
+  const sim::result found = sim::explore([] {
+    std::vector<std::unique_ptr<mutex>> all;  // destroyed in this order too
+    for (int i = 0; i < 3; ++i) {
+      all.push_back(std::make_unique<mutex>());
+    }
+    const auto lock_both = [](mutex& a, mutex& b) {
+      const std::lock_guard first(&a < &b ? a : b);
+      const std::lock_guard second(&a < &b ? b : a);
+    };
+    const sim::thread one([&] { lock_both(*all[0], *all[1]); });
+    const sim::thread other([&] { lock_both(*all[2], *all[1]); });
+  });
+  EXPECT_TRUE(found) << found.text();
+}
+
+TEST(explore, what_it_keeps_itself_does_not_change_addresses) {
+  const auto reuse = [] {
+    sim::atomic<int> steps(0);
+    std::unique_ptr<int> mine;
+    std::uintptr_t former = 0;
+    const sim::thread one([&] {
+      {
+        const auto gone = std::make_unique<int>(1);
+        former = reinterpret_cast<std::uintptr_t>(gone.get());
+      }
+      steps.fetch_add(1);
+    });
+    const sim::thread other([&] {
+      mine = std::make_unique<int>(2);
+      sim::check(former != reinterpret_cast<std::uintptr_t>(mine.get()) || steps.load() != 0,
+                 "in the same place, and in the middle of the other");
+      steps.fetch_add(1);
+    });
+  };
+  for (const auto how : {sim::strategy::exhaustive, sim::strategy::random}) {
+    const sim::result found = sim::explore(reuse, {.how = how});
+    EXPECT_EQ(found.what, outcome::assertion) << found.text();
+    EXPECT_EQ(sim::replay(reuse, found.seed).what, outcome::assertion);
+  }
 }
 
 TEST(explore, time_is_virtual) {
