@@ -60,7 +60,7 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
     auto* const self = static_cast<execution*>(raw);
     (*self->program_)();
   };
-  virtual_thread& first = new_thread(main, this, "main");
+  virtual_thread& first = new_thread(0, main, this, "main");
   running_ = &first;
   const exception_globals kept = std::exchange(exception_globals::of_thread(), {});
   void* const worker = platform::current_worker();
@@ -90,12 +90,12 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   by.ended(steps_);
 }
 
-virtual_thread& execution::new_thread(void (*entry)(void*), void* argument, const char* name) {
+virtual_thread& execution::new_thread(unsigned index, void (*entry)(void*), void* argument, const char* name) {
   const platform::quiet unseen;
-  if (used_ == threads_.size()) {
+  if (index == threads_.size()) {
     threads_.push_back(std::make_unique<virtual_thread>());
   }
-  virtual_thread& made = *threads_[used_];
+  virtual_thread& made = *threads_[index];
   stack kept = made.runs_on;
   if (!kept) {
     const stack_result found = stacks_of_threads().allocate(thread_stack);
@@ -106,15 +106,15 @@ virtual_thread& execution::new_thread(void (*entry)(void*), void* argument, cons
   }
   made = virtual_thread();
   made.runs_on = kept;
-  made.index = used_;
+  made.index = index;
   made.now = virtual_thread::state::ready;
   static_cast<void>(std::snprintf(made.name, sizeof made.name, "%s", name));
   made.entry = entry;
   made.argument = argument;
   made.clocks.last_choice = no_choice;
   made.context = arch::prepare(kept.top(), &begin_thread);
-  ready_ |= only(used_);
-  ++used_;
+  ready_ |= only(index);
+  used_ = std::max(used_, index + 1);
   return made;
 }
 
@@ -580,11 +580,28 @@ void execution::wake(const void* word, int count) {
   }
 }
 
+unsigned execution::free_index() const noexcept {
+  if (used_ < most_threads) {
+    return used_;
+  }
+  for (unsigned i = 1; i < used_; ++i) {
+    const virtual_thread& former = *threads_[i];
+    const thread_clocks& here = running_->clocks;
+    // All that it did happened before, so that its times go on with those of another.
+    if (former.joined && here.seen.covers(i, former.clocks.seen.of(i)) &&
+        here.order.covers(i, former.clocks.order.of(i))) {
+      return i;
+    }
+  }
+  return no_thread;
+}
+
 unsigned execution::start(void (*entry)(void*), void* argument, const char* name) {
-  if (used_ == most_threads) {
+  const unsigned index = free_index();
+  if (index == no_thread) {
     return no_thread;
   }
-  virtual_thread& made = new_thread(entry, argument, name);
+  virtual_thread& made = new_thread(index, entry, argument, name);
   running_->clocks.seen.advance(running_->index);
   made.clocks.seen = running_->clocks.seen;
   made.clocks.order = running_->clocks.order;
@@ -608,6 +625,7 @@ void execution::join(unsigned thread) {
   while (other.now != virtual_thread::state::finished) {
     block(&other, platform::never);
   }
+  other.joined = true;
   running_->clocks.seen.join(other.clocks.seen);
   running_->clocks.order.join(other.clocks.order);
 }

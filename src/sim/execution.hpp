@@ -83,6 +83,7 @@ class virtual_thread {
   bool spins = false;       ///< others come first
   std::uint64_t since = 0;  ///< the step at which it was made ready, blocked, or had its last turn
   bool daemon = false;
+  bool joined = false;
 
   thread_clocks clocks;
   // What belongs to an OS thread.
@@ -182,7 +183,9 @@ class execution {
   [[noreturn]] void leave();
   [[nodiscard]] std::string state() const;
   [[nodiscard]] std::string name_of(unsigned thread) const;
-  virtual_thread& new_thread(void (*entry)(void*), void* argument, const char* name);
+  virtual_thread& new_thread(unsigned index, void (*entry)(void*), void* argument, const char* name);
+  /// Where a new one can be: where none was yet, else where one was that the caller has joined; else no_thread.
+  [[nodiscard]] unsigned free_index() const noexcept;
   const options& how_;
   memory memory_;
   network network_;

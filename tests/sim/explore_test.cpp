@@ -329,6 +329,36 @@ TEST(explore, pct_says_how_much_it_may_have_missed) {
   EXPECT_GT(found.missed, 0);
 }
 
+TEST(explore, sixteen_threads_at_a_time) {
+  EXPECT_TRUE(sim::explore(
+      [] {
+        sim::var<int> sum(0);
+        for (int i = 0; i < 40; ++i) {
+          sim::thread([&] { sum += 1; }).join();
+        }
+        sim::check(sum == 40);
+        for (int i = 0; i < 9; ++i) {
+          runtime fibers({.workers = 2});
+          fibers.spawn([&] { sum += 1; }).join();
+        }
+      },
+      {.executions = 20}));
+  const auto several = [](std::size_t count) {
+    return [count] {
+      std::vector<sim::thread> all;
+      while (all.size() < count) {
+        all.emplace_back([] {});
+      }
+      all.clear();
+      sim::var<int> shared(0);
+      sim::thread one([&] { shared = 1; });
+      sim::thread other([&] { shared = 2; });
+    };
+  };
+  EXPECT_EQ(sim::explore(several(15)).what, outcome::data_race);
+  EXPECT_EQ(sim::explore(several(16)).what, outcome::exception);
+}
+
 TEST(explore, no_exploration_inside_of_another) {
   EXPECT_EQ(sim::explore([] { static_cast<void>(sim::explore([] {})); }).what, outcome::exception);
 }
