@@ -144,7 +144,12 @@ class exploration {
     static_cast<void>(by->begin());
     std::vector<recorded_step> steps;
     take(run(*by, record ? &steps : nullptr));
-    found_.seed = to_seed(by->path());
+    found_.seed = to_seed(path);
+    if (found_.what == outcome::passed && by->path() != path) {
+      take({outcome::nondeterministic,
+            "the seed is of no execution of this program with these options, as it is built now",
+            {}});
+    }
     if (record && found_.what != outcome::passed) {
       found_.trace = trace_text(steps);
       found_.state = with_lines(found_.state);
@@ -281,7 +286,9 @@ std::string result::text() const {
     if (!state.empty()) {
       text += "in the end:\n" + state;
     }
-    text += "replay: PIRN_SIM_REPLAY=" + seed + "\n";
+    if (!seed.empty()) {
+      text += "replay: PIRN_SIM_REPLAY=" + seed + "\n";
+    }
   } else {
     text += complete ? ", everything was tried\n" : "\n";
   }

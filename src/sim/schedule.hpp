@@ -24,6 +24,7 @@ inline constexpr std::uint32_t no_choice = ~0u;
 struct deviation {
   std::uint32_t at;  ///< of the points where there was a choice, which one
   std::uint32_t chosen;
+  bool operator==(const deviation&) const = default;
 };
 using deviations = std::vector<deviation>;
 

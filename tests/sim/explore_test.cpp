@@ -75,6 +75,9 @@ TEST(explore, replays_what_failed) {
   EXPECT_EQ(again.trace, found.trace);
   EXPECT_EQ(again.executions, 1U);
   EXPECT_EQ(sim::replay(lose_an_update, "1").what, outcome::passed);
+  const sim::result other = sim::replay(lose_an_update, "1-500.1");
+  EXPECT_EQ(other.what, outcome::nondeterministic) << other.text();
+  EXPECT_NE(other.message.find("seed"), std::string::npos) << other.text();
   EXPECT_THROW(static_cast<void>(sim::replay(lose_an_update, "1-7")), std::invalid_argument);
   EXPECT_THROW(static_cast<void>(sim::replay(lose_an_update, "1-7.1-5.1")), std::invalid_argument);
   EXPECT_THROW(static_cast<void>(sim::replay(lose_an_update, "")), std::invalid_argument);
