@@ -131,9 +131,9 @@ class exploration {
     found_.complete = by->exhausted();
     if (found_.what != outcome::passed && found_.what != outcome::nondeterministic) {
       shorten(failing);
-    } else if (how_.how == strategy::pct && found_.what == outcome::passed) {
-      const double chance =
-          1 / (found_.threads * std::pow(static_cast<double>(std::max<std::uint64_t>(longest, 1)), how_.depth - 1));
+    } else if (how_.how == strategy::pct && found_.what == outcome::passed && !chooses_values()) {
+      const double chance = 1 / (found_.threads * std::pow(static_cast<double>(std::max<std::uint64_t>(longest, 1)),
+                                                           std::max(how_.depth, 1U) - 1));
       found_.missed = std::pow(1 - chance, static_cast<double>(found_.executions));
     }
     return finish();
@@ -213,6 +213,12 @@ class exploration {
     found_.state = with_lines(found_.state);
   }
 
+  /// Whether there is more to choose than who runs.
+  [[nodiscard]] bool chooses_values() const {
+    const faults& what = how_.faults;
+    return how_.stale_reads ||
+           (what.most != 0 && (what.spawn || what.spurious || what.stop || what.short_transfers || what.reset));
+  }
   [[nodiscard]] double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   }

@@ -330,6 +330,20 @@ TEST(explore, pct_says_how_much_it_may_have_missed) {
   EXPECT_EQ(found.executions, 500U);
   EXPECT_LT(found.missed, 1);
   EXPECT_GT(found.missed, 0);
+  const auto two_words = [] {
+    sim::atomic<int> word(0);
+    const sim::thread other([&] { word = 1; });
+    word = 2;
+  };
+  const auto missed = [&](sim::options how) {
+    how.how = sim::strategy::pct;
+    how.executions = 1;
+    return sim::explore(two_words, how).missed;
+  };
+  EXPECT_LT(missed({.depth = 1}), 1);
+  EXPECT_EQ(missed({.depth = 0}), missed({.depth = 1}));
+  EXPECT_EQ(missed({.depth = 1, .stale_reads = true}), 1);
+  EXPECT_EQ(missed({.depth = 1, .faults = {.spurious = true}}), 1);
 }
 
 TEST(explore, sixteen_threads_at_a_time) {
