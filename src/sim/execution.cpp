@@ -255,7 +255,8 @@ unsigned execution::overdue(thread_set enabled) const noexcept {
 void execution::point(access what, location* at) {
   if (++steps_ > how_.steps) [[unlikely]] {
     fail(outcome::no_end, "no end after " + std::to_string(how_.steps) +
-                              " steps, though everybody has had turns: a livelock, or somebody starves");
+                              " steps, though everybody has had turns: a livelock, or somebody starves, or waits for "
+                              "ever while others go on");
   }
   virtual_thread& self = *running_;
   self.pending = what;

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -223,7 +224,13 @@ void forget_runtimes() noexcept;
 
 /// The text of `describe_fibers` with functions and lines in its backtraces.
 [[nodiscard]] std::string with_lines(const std::string& state);
-/// The steps of an execution, to be read.
-[[nodiscard]] std::string trace_text(const std::vector<recorded_step>& steps);
+/// What fibers are called in reports: they are numbered as they appear, as their own numbers differ from execution to
+/// execution.
+using fiber_names = std::map<std::uint64_t, std::size_t>;
+/// The steps of an execution, to be read. Without the middle, where there are more than so many lines.
+[[nodiscard]] std::string trace_text(const std::vector<recorded_step>& steps, fiber_names& fibers,
+                                     std::size_t most_lines);
+/// `text` with those numbers in the place of the fibers' own. Only fibers that have one, or else all.
+[[nodiscard]] std::string with_names(const std::string& text, fiber_names& fibers, bool all);
 
 }  // namespace pirn::inline PIRN_ABI::sim::detail

@@ -26,6 +26,8 @@ constexpr std::uint64_t default_executions = 10'000;
 // How many executions the search for a shorter failing one may take.
 constexpr unsigned most_attempts = 2000;
 constexpr double most_seconds = 60;
+// Of the trace of an execution without an end.
+constexpr std::size_t most_lines = 200;
 
 /// While it lives std::abort, and an access to memory that is not there, end the execution in which they happen and not
 /// the process.
@@ -151,8 +153,7 @@ class exploration {
             {}});
     }
     if (record && found_.what != outcome::passed) {
-      found_.trace = trace_text(steps);
-      found_.state = with_lines(found_.state);
+      tell(steps);
     }
     return finish();
   }
@@ -209,8 +210,15 @@ class exploration {
       take(runs_.found());
     }
     found_.seed = to_seed(best);
-    found_.trace = trace_text(steps);
-    found_.state = with_lines(found_.state);
+    tell(steps);
+  }
+
+  void tell(const std::vector<recorded_step>& steps) {
+    fiber_names fibers;
+    // What does not end repeats itself.
+    found_.trace = trace_text(steps, fibers, found_.what == outcome::no_end ? most_lines : steps.size());
+    found_.state = with_names(with_lines(found_.state), fibers, true);
+    found_.message = with_names(found_.message, fibers, false);
   }
 
   /// Whether there is more to choose than who runs.

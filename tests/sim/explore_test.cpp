@@ -134,6 +134,21 @@ TEST(explore, everybody_has_turns) {
   EXPECT_EQ(found.what, outcome::no_end) << found.text();
 }
 
+TEST(explore, a_trace_without_an_end_is_cut_short) {
+  const sim::result found = sim::explore(
+      [] {
+        pirn_test::run_fibers(1, {[] {
+                                for (;;) {
+                                  this_fiber::sleep_for(std::chrono::seconds(1)).value();
+                                }
+                              }});
+      },
+      {.steps = 20'000});
+  EXPECT_EQ(found.what, outcome::no_end) << found.text();
+  EXPECT_NE(found.trace.find("more lines ..."), std::string::npos) << found.text();
+  EXPECT_LT(std::count(found.trace.begin(), found.trace.end(), '\n'), 250);
+}
+
 TEST(explore, goes_on_after_a_failure_as_if_there_had_been_none) {
   for (int i = 0; i < 3; ++i) {
     const auto stuck = [] {
@@ -151,7 +166,8 @@ TEST(explore, goes_on_after_a_failure_as_if_there_had_been_none) {
     const sim::result found = sim::explore(stuck);
     EXPECT_EQ(found.what, outcome::deadlock) << found.text();
     EXPECT_NE(found.state.find("waiting for mutex at"), std::string::npos) << found.text();
-    EXPECT_NE(found.state.find("held by fiber"), std::string::npos) << found.text();
+    EXPECT_NE(found.state.find("held by fiber 1, "), std::string::npos) << found.text();
+    EXPECT_NE(found.state.find("held by fiber 2, "), std::string::npos) << found.text();
     EXPECT_TRUE(sim::explore([] { pirn_test::run_fibers(1, {[] {}}); }));
   }
 }
