@@ -26,7 +26,7 @@ def _table(title: str, rows: list[dict], gain, decimals: int) -> list[tuple[str,
             line += [f"{gain(impls[BASE], impls[impl]):+.{decimals}f} %" if impl in impls else "-",
                      f"{PAPER[protocol, impl]:+} %"]
         lines.append(line)
-    heading = ["answers"] + [cell for impl in IMPLS for cell in (impl, "the paper's")]
+    heading = ["answers"] + [cell for impl in IMPLS for cell in (impl, "the paper's, 1 MB")]
     return [(title, heading, lines)] if lines else []
 
 

@@ -39,7 +39,7 @@ GRIDS = {
 }
 
 KEYS = ("workload", "impl", "params", "unit", "median", "min", "max", "rounds")
-UNITS = ("ns", "B", "MiB", "%")
+UNITS = ("ns", "B", "MiB", "%", "per yield")
 
 
 class Results:

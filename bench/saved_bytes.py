@@ -22,12 +22,11 @@ PROCESSES, HOPS = 3, 30
 CONTEXT_BYTES = 24  # pc, sp, fp: arch_x86_64.hpp
 
 
-def run(program: Path, log: Path) -> list[tuple[int, int, int]]:
+def run(program: Path, log: Path, workload: str, inputs: dict) -> list[tuple[int, int, int]]:
     """Traces a program into `log`; of each fiber where its stack begins, where it ends and where its context is."""
-    inputs = {"PROCESSES": PROCESSES, "COUNT": HOPS, "COUNT_LOOP": 0}
     environment = os.environ | {f"PIRN_BENCH_{name}": str(value) for name, value in inputs.items()}
     done = subprocess.run(["valgrind", "--tool=lackey", "--trace-mem=yes", "--basic-counts=no", f"--log-file={log}",
-                           str(program), "threadring"], env=environment | {"PIRN_BENCH_TELL": "1"}, capture_output=True,
+                           str(program), workload], env=environment | {"PIRN_BENCH_TELL": "1"}, capture_output=True,
                           text=True, timeout=120)
     if done.returncode != 0:
         raise RuntimeError(f"{program} under valgrind ended with {done.returncode}: {done.stderr.strip()[-200:]}")
@@ -92,7 +91,7 @@ def main() -> int:
     program = Path(os.environ["PIRN_BENCH_BUILD"]) / "rivals" / "traced"
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "trace"
-        fibers = run(program, log)
+        fibers = run(program, log, "threadring", {"PROCESSES": PROCESSES, "COUNT": HOPS, "COUNT_LOOP": 0})
         if len(fibers) != PROCESSES:
             raise RuntimeError(f"{len(fibers)} of {PROCESSES} fibers have said where they are")
         points = kept(accesses(log), fibers)

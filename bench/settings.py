@@ -91,6 +91,13 @@ def threadring(scale: str) -> list[Setting]:
     return [Setting({"PROCESSES": count}) for count in counts]
 
 
+def spread(scale: str) -> list[Setting]:
+    """How many functions deep the yield is, and how many values each of them keeps."""
+    depths, lives = {"quick": ((3,), (0, 3)), "normal": ((1, 3, 5, 8), (0, 1, 3, 5)),
+                     "sweep": (range(1, 9), range(6))}[scale]
+    return [Setting({"DEPTH": depth, "LIVE": live}) for depth in depths for live in lives]
+
+
 def chan(scale: str) -> list[Setting]:
     """Who sends to whom, and how many workers do it."""
     return [Setting({"SHAPE": shape, "WORKERS": workers}, cores=workers)
@@ -137,12 +144,12 @@ def forks(name: str = "", quick: int = 0, full: int = 0):
 
 
 SWEEPS = {"yield": configured, "spawn": configured,
-          "ring": ring, "threadring": threadring, "chan": chan, "mutex": workers, "threads": workers,
+          "spread": spread, "spread-counts": spread, "ring": ring, "threadring": threadring, "chan": chan, "mutex": workers, "threads": workers,
           "condvar": workers, "biased": two_workers, "queue": queue, "fib": joined, "sort": joined, "idle": workers,
           "wake-latency": two_workers, "trim": workers, "fib40": forks("FIB", 27, 40), "skynet": forks(),
           "nqueens": forks("QUEENS", 9, 12), "matmul": forks("MATRIX", 256, 1024), "aco": aco, "memory": memory}
 # Where --rounds does not say: of those in SWEEPS, and of the others. Memory and state are the same every time.
-SWEPT_ROUNDS, ROUNDS = {"ring": 3, "threadring": 3, "aco": 3, "memory": 1, "saved-bytes": 1, "trim": 3, "idle": 3,
+SWEPT_ROUNDS, ROUNDS = {"ring": 3, "threadring": 3, "aco": 3, "memory": 1, "saved-bytes": 1, "spread-counts": 1, "trim": 3, "idle": 3,
                         "fib40": 1, "matmul": 3}, 9
 
 

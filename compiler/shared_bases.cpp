@@ -20,7 +20,7 @@ enum class base : std::uint8_t {
   variable,  // a call for this variable, once in a block
 };
 
-base base_of(const llvm::GlobalVariable& variable) {
+base base_of(const llvm::GlobalValue& variable) {
   const llvm::Module& module = *variable.getParent();
   const bool shared_library =
       module.getPICLevel() != llvm::PICLevel::NotPIC && module.getPIELevel() == llvm::PIELevel::Default;
@@ -56,8 +56,8 @@ bool needs_no_address(const llvm::CallBase& address) {
 }
 
 bool may_share(const llvm::CallBase& earlier, const llvm::CallBase& later, const llvm::DominatorTree& tree) {
-  const llvm::GlobalVariable& first = *variable_of(earlier);
-  const llvm::GlobalVariable& second = *variable_of(later);
+  const llvm::GlobalValue& first = *variable_of(earlier);
+  const llvm::GlobalValue& second = *variable_of(later);
   const base from = base_of(second);
   if (base_of(first) != from) {
     return false;

@@ -246,11 +246,8 @@ std::string body_refusal(const llvm::Function& function) {
 }
 
 std::string caller_refusal(const llvm::Function& function) {
-  for (const auto kind :
-       {llvm::Attribute::SanitizeAddress, llvm::Attribute::SanitizeHWAddress, llvm::Attribute::SanitizeMemTag}) {
-    if (function.hasFnAttribute(kind)) {
-      return "it is built with a sanitizer of addresses";
-    }
+  if (sanitizes_addresses(function)) {
+    return "it is built with a sanitizer of addresses";
   }
   if (function.hasFnAttribute(llvm::Attribute::Naked)) {
     return "it is naked";

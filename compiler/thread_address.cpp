@@ -13,9 +13,11 @@ namespace {
 
 constexpr const char* accessor_mark = "pirn-thread-local";
 
-std::string name_of(const llvm::GlobalVariable& variable) {
+std::string name_of(const llvm::GlobalValue& variable) {
   llvm::SmallVector<llvm::DIGlobalVariableExpression*, 1> described;
-  variable.getDebugInfo(described);
+  if (const auto* const itself = llvm::dyn_cast<llvm::GlobalVariable>(&variable)) {  // and no alias of one
+    itself->getDebugInfo(described);
+  }
   if (!described.empty() && !described.front()->getVariable()->getName().empty()) {
     return described.front()->getVariable()->getName().str();
   }
@@ -52,7 +54,7 @@ bool returns_thread_address(const llvm::Function& function, int depth) {
 }
 
 std::optional<std::string> thread_value(const llvm::CallBase& call, int depth) {
-  if (const llvm::GlobalVariable* const variable = variable_of(call)) {
+  if (const llvm::GlobalValue* const variable = variable_of(call)) {
     return name_of(*variable);
   }
   const llvm::Function* const callee = named_callee(call);
@@ -84,14 +86,14 @@ std::optional<std::string> thread_value(const llvm::CallBase& call, int depth) {
 
 bool is_accessor(const llvm::Function& function) { return function.hasFnAttribute(accessor_mark); }
 
-llvm::GlobalVariable* variable_of(const llvm::CallBase& intrinsic) {
+llvm::GlobalValue* variable_of(const llvm::CallBase& intrinsic) {
   if (intrinsic.getIntrinsicID() != llvm::Intrinsic::threadlocal_address) {
     return nullptr;
   }
-  return llvm::dyn_cast<llvm::GlobalVariable>(intrinsic.getArgOperand(0)->stripPointerCasts());
+  return llvm::dyn_cast<llvm::GlobalValue>(intrinsic.getArgOperand(0)->stripPointerCasts());
 }
 
-llvm::GlobalVariable* variable_of(const llvm::Function& accessor) {
+llvm::GlobalValue* variable_of(const llvm::Function& accessor) {
   if (is_accessor(accessor)) {
     for (const llvm::Instruction& each : llvm::instructions(accessor)) {
       if (const auto* const call = llvm::dyn_cast<llvm::CallBase>(&each)) {
@@ -102,7 +104,7 @@ llvm::GlobalVariable* variable_of(const llvm::Function& accessor) {
   return nullptr;
 }
 
-llvm::Function* accessor_of(llvm::GlobalVariable& variable, const llvm::Function& user) {
+llvm::Function* accessor_of(llvm::GlobalValue& variable, const llvm::Function& user) {
   llvm::Module& module = *variable.getParent();
   const std::string name = ("pirn.thread_local." + variable.getName()).str();
   llvm::Function* const present = module.getFunction(name);
@@ -131,8 +133,8 @@ llvm::Function* accessor_of(llvm::GlobalVariable& variable, const llvm::Function
   if (!variable.hasExternalWeakLinkage()) {
     made->addRetAttr(llvm::Attribute::NonNull);
   }
-  if (variable.getAlign()) {
-    made->addRetAttr(llvm::Attribute::getWithAlignment(module.getContext(), *variable.getAlign()));
+  if (const llvm::MaybeAlign align = variable.getPointerAlignment(module.getDataLayout()); align) {
+    made->addRetAttr(llvm::Attribute::getWithAlignment(module.getContext(), *align));
   }
   // Which thread it is, is state that only unknown code changes.
   made->setMemoryEffects(llvm::MemoryEffects::inaccessibleMemOnly(llvm::ModRefInfo::Ref));

@@ -59,7 +59,7 @@ llvm::Instruction* before(llvm::Use& use) {
   return user;
 }
 
-bool ask_for(llvm::GlobalVariable& variable, llvm::SmallVectorImpl<llvm::Function*>& asking) {
+bool ask_for(llvm::GlobalValue& variable, llvm::SmallVectorImpl<llvm::Function*>& asking) {
   const bool changed = llvm::convertUsersOfConstantsToInstructions({&variable});
   llvm::SmallVector<llvm::Use*, 16> uses;
   for (llvm::Use& each : variable.uses()) {
@@ -115,7 +115,7 @@ llvm::PreservedAnalyses ask_for_addresses::run(llvm::Module& module, llvm::Modul
       changed = true;
     }
   }
-  for (llvm::GlobalVariable& each : module.globals()) {
+  for (llvm::GlobalValue& each : module.global_values()) {
     if (each.isThreadLocal()) {
       changed |= ask_for(each, asking);
     }

@@ -1,8 +1,9 @@
 // What the programs of `client` share: the clients, their network and servers, the checks and the rows.
 //
-// Fibers of one core ask for answers, one after the other each, by HTTP over a connection of their own or by RPC over
-// connections that some share. They check each answer by where its parts lie, which touches none of it, and before the
-// time starts by its checksum too. After Li and others, "Stackful Coroutine Made Fast", whose answers are of 1 MB.
+// Fibers of one core, some to a connection, each ask for one answer after the other: by HTTP, where a connection is
+// used by one of them at a time, or by RPC, where requests of all are under way. They check each answer by where its
+// parts lie, which touches none of it, and before the time starts by its checksum too. After Li and others, "Stackful
+// Coroutine Made Fast", whose answers are of 1 MB.
 #pragma once
 
 #include "http_client.hpp"
@@ -74,9 +75,11 @@ struct rpc_side {
   rpc_client client;
 };
 
+/// How many fibers share a connection.
+constexpr std::size_t sharers = 8;
+
 template <typename Side, typename Ask>
-void client_row(const char* impl, const char* protocol, std::size_t size, std::size_t sharers, Ask&& ask,
-                const char* note) {
+void client_row(const char* impl, const char* protocol, std::size_t size, Ask&& ask, const char* note) {
   const std::uint64_t fibers = input("CLIENTS");
   const content expected(size);
   std::vector<std::unique_ptr<Side>> sides;
@@ -98,16 +101,15 @@ void client_row(const char* impl, const char* protocol, std::size_t size, std::s
 
 /// Prints the rows of one implementation: one request.
 void client_rows(const char* impl, const char* note = nullptr) {
-  constexpr std::size_t rpc_sharers = 8;
   for (const std::size_t size : {std::size_t{1} << 20, std::size_t{100}}) {
     client_row<http_side>(
-        impl, "http", size, 1,
+        impl, "http", size,
         [](http_side& side, std::size_t, const content& expected, std::uint64_t requests, looks how) {
           ask_http(side.client, expected, requests, how);
         },
         note);
     client_row<rpc_side>(
-        impl, "rpc", size, rpc_sharers,
+        impl, "rpc", size,
         [](rpc_side& side, std::size_t i, const content& expected, std::uint64_t requests, looks how) {
           ask_rpc(side.client, static_cast<std::uint16_t>(i), expected, requests, how);
         },

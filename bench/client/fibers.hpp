@@ -141,5 +141,17 @@ class turns {
   fiber_queue waiting_;
 };
 
+/// Holds such a lock.
+class turn {
+ public:
+  explicit turn(turns& of) : of_(of) { of_.enter(); }
+  turn(const turn&) = delete;
+  turn& operator=(const turn&) = delete;
+  ~turn() { of_.leave(); }
+
+ private:
+  turns& of_;
+};
+
 }  // namespace
 }  // namespace bench

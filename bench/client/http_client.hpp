@@ -1,4 +1,5 @@
-// An HTTP/1.1 client for one connection. The parser is Boost.Beast's; bodies are not copied.
+// An HTTP/1.1 client for one connection, which fibers share by turns. The parser is Boost.Beast's; bodies are not
+// copied.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -65,9 +66,17 @@ class http_client {
 
   explicit http_client(connection& to) : to_(to), from_(to) {}
 
-  /// Asks for a target; `take(part)` gets each part of the body where it lies, until it returns.
+  /// Asks for a target when those who asked before have their answers; `take(part)` gets each part of the body where it
+  /// lies, until it returns.
   template <typename Take>
   [[nodiscard]] BENCH_INTERFACE std::expected<http_response, client_error> get(std::string_view target, Take&& take) {
+    const turn mine(use_);
+    return ask(target, take);
+  }
+
+ private:
+  template <typename Take>
+  std::expected<http_response, client_error> ask(std::string_view target, Take& take) {
     if (const auto sent = send_request(target); !sent) {
       return std::unexpected(sent.error());
     }
@@ -85,7 +94,6 @@ class http_client {
     return response;
   }
 
- private:
   using result = std::expected<void, client_error>;
   using size_result = std::expected<std::uint64_t, client_error>;
 
@@ -190,6 +198,7 @@ class http_client {
 
   connection& to_;
   reader from_;
+  turns use_;
   std::size_t kept_ = 0;
   std::array<char, longest_request> request_ = {};
   std::array<std::byte, longest_copy> copy_ = {};

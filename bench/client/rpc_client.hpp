@@ -80,13 +80,15 @@ class rpc_client {
       return *error_;
     }
     const frame_header header = {.method = method, .id = mine.id, .size = argument.size()};
-    sending_.enter();
-    const bool sent = to_.send(std::as_bytes(std::span(&header, 1)), argument);
-    sending_.leave();
-    if (!sent) {
+    if (!send(header, argument)) {
       return std::unexpected(client_error::closed);
     }
     return await_answer(mine);
+  }
+
+  bool send(const frame_header& header, bytes argument) {
+    const turn mine(sending_);
+    return to_.send(std::as_bytes(std::span(&header, 1)), argument);
   }
 
   result await_answer(pending& mine) {

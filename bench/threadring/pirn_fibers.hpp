@@ -3,19 +3,11 @@
 
 #include <vector>
 
+#include "../tell_of_fiber.hpp"
 #include "pirn/fiber/runtime.hpp"
 #include "threadring.hpp"
 
 namespace bench {
-
-/// Says where the stack and the context of the calling fiber are, if saved_bytes.py asks.
-inline void tell_of_fiber() {
-  if (std::getenv("PIRN_BENCH_TELL") != nullptr) {
-    const pirn::detail::fiber_control& self = *pirn::detail::running_fiber(pirn::detail::current_worker());
-    std::fprintf(stderr, "fiber %p %p %p\n", self.memory.limit(), self.memory.top(),
-                 static_cast<const void*>(&self.state));
-  }
-}
 
 /// The program of `impl`; a `Place` has put(token) and take(), which waits for it.
 template <class Place>

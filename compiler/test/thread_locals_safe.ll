@@ -9,6 +9,7 @@ target triple = "x86_64-pc-linux-gnu"
 
 @x = thread_local global i32 0, align 4
 @own = internal thread_local global i32 0
+@also = internal thread_local alias i32, ptr @own
 
 declare ptr @llvm.threadlocal.address.p0(ptr)
 declare preserve_nonecc void @suspend()
@@ -111,6 +112,13 @@ define void @through_function() {
   ret void
 }
 
+; ASK-LABEL: define ptr @by_another_name(
+; ASK: call ptr @pirn.thread_local.also()
+define ptr @by_another_name() {
+  %a = call ptr @llvm.threadlocal.address.p0(ptr @also)
+  ret ptr %a
+}
+
 ; A use without the intrinsic, on an edge.
 ; ASK-LABEL: define ptr @on_an_edge(
 ; ASK: right:
@@ -136,5 +144,5 @@ end:
 
 ; ASK-LABEL: define linkonce_odr hidden nonnull align 4 ptr @pirn.thread_local.x()
 ; ASK-SAME: [[ATTRIBUTES:#[0-9]+]] comdat
-; ASK: define internal nonnull ptr @pirn.thread_local.own()
+; ASK: define internal nonnull align 4 ptr @pirn.thread_local.own()
 ; ASK: attributes [[ATTRIBUTES]] = { {{.*}}noinline {{.*}}memory(inaccessiblemem: read)

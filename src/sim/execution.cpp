@@ -52,6 +52,7 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   held_schedules_ = 0;
   found_ = {};
   network_.begin_execution();
+  sort_heap();
   program_ = &program;
   const std::size_t stacks_before = stacks_in_use();
 
@@ -59,7 +60,7 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
     auto* const self = static_cast<execution*>(raw);
     (*self->program_)();
   };
-  virtual_thread& first = new_thread(main, this, "main");
+  virtual_thread& first = new_thread(0, main, this, "main");
   running_ = &first;
   const exception_globals kept = std::exchange(exception_globals::of_thread(), {});
   void* const worker = platform::current_worker();
@@ -89,11 +90,12 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   by.ended(steps_);
 }
 
-virtual_thread& execution::new_thread(void (*entry)(void*), void* argument, const char* name) {
-  if (used_ == threads_.size()) {
+virtual_thread& execution::new_thread(unsigned index, void (*entry)(void*), void* argument, const char* name) {
+  const platform::quiet unseen;
+  if (index == threads_.size()) {
     threads_.push_back(std::make_unique<virtual_thread>());
   }
-  virtual_thread& made = *threads_[used_];
+  virtual_thread& made = *threads_[index];
   stack kept = made.runs_on;
   if (!kept) {
     const stack_result found = stacks_of_threads().allocate(thread_stack);
@@ -104,15 +106,15 @@ virtual_thread& execution::new_thread(void (*entry)(void*), void* argument, cons
   }
   made = virtual_thread();
   made.runs_on = kept;
-  made.index = used_;
+  made.index = index;
   made.now = virtual_thread::state::ready;
   static_cast<void>(std::snprintf(made.name, sizeof made.name, "%s", name));
   made.entry = entry;
   made.argument = argument;
   made.clocks.last_choice = no_choice;
   made.context = arch::prepare(kept.top(), &begin_thread);
-  ready_ |= only(used_);
-  ++used_;
+  ready_ |= only(index);
+  used_ = std::max(used_, index + 1);
   return made;
 }
 
@@ -253,7 +255,8 @@ unsigned execution::overdue(thread_set enabled) const noexcept {
 void execution::point(access what, location* at) {
   if (++steps_ > how_.steps) [[unlikely]] {
     fail(outcome::no_end, "no end after " + std::to_string(how_.steps) +
-                              " steps, though everybody has had turns: a livelock, or somebody starves");
+                              " steps, though everybody has had turns: a livelock, or somebody starves, or waits for "
+                              "ever while others go on");
   }
   virtual_thread& self = *running_;
   self.pending = what;
@@ -360,6 +363,7 @@ std::uint64_t bits_at(const void* at, std::size_t size) noexcept {
 
 void execution::note_old(location& of, const void* at, std::size_t size) {
   if (of.history.empty()) {
+    const platform::quiet unseen;
     of.history.push_back({bits_at(at, size), {}, 0, 0, true});
   }
 }
@@ -406,6 +410,7 @@ void execution::modified(const void* at, std::uint64_t before, std::uint64_t aft
   memory_.acquire(of, self.clocks, order);
   if (how_.stale_reads) {
     if (of.history.empty()) {
+      const platform::quiet unseen;
       of.history.push_back({before, {}, 0, 0, true});
     }
     memory_.remember(of, self.index, self.clocks, order, after, true);
@@ -417,7 +422,12 @@ void execution::modified(const void* at, std::uint64_t before, std::uint64_t aft
 
 void execution::compare_failed(const void* at, std::uint64_t found, std::memory_order order) {
   location& of = memory_.find(at);
-  memory_.acquire(of, running_->clocks, order);
+  if (how_.stale_reads && !of.history.empty()) {
+    // From now on it sees nothing older.
+    static_cast<void>(memory_.see(of, running_->index, running_->clocks, order, 0));
+  } else {
+    memory_.acquire(of, running_->clocks, order);
+  }
   note(step_kind::load, &of, found);
 }
 
@@ -427,7 +437,10 @@ void execution::hold(location& of, std::atomic<bool>& held) {
   virtual_thread& self = *running_;
   of.holder = static_cast<int>(self.index);
   held.store(true, std::memory_order_relaxed);
-  held_.emplace_back(of.at, &held);
+  {
+    const platform::quiet unseen;
+    held_.emplace_back(of.at, &held);
+  }
   memory_.acquire(of, self.clocks, std::memory_order_acquire);
   for (unsigned each = 0; each < used_; ++each) {
     if (threads_[each]->pending == access::lock && threads_[each]->pending_at == &of) {
@@ -492,12 +505,25 @@ void execution::fence(std::memory_order order, bool everywhere) {
   note(step_kind::fence, &fences, 0);
 }
 
-void execution::plain(const void* at, bool write, std::uint64_t value) {
+void execution::plain(const void* at, bool write, std::size_t size) {
   location& of = memory_.find(at);
   point(write ? access::write : access::read, &of);
   take_step(of, write ? access::write : access::read);
+  note(write       ? step_kind::write
+       : size != 0 ? step_kind::read
+                   : step_kind::look,
+       &of, size != 0 ? bits_at(at, size) : 0);
+  look_for_race(of, write);
+}
+
+void execution::plain_now(const void* at) {
+  location& of = memory_.find(at);
+  note(step_kind::write, &of, 0);
+  look_for_race(of, true);
+}
+
+void execution::look_for_race(location& of, bool write) {
   virtual_thread& self = *running_;
-  note(write ? step_kind::write : step_kind::read, &of, value);
   if (const int other = memory_.race(of, write, self.index, self.clocks); other >= 0) {
     fail(outcome::data_race, std::string("a ") + (write ? "write" : "read") + " by " + name_of(self.index) +
                                  " and an access by " + name_of(static_cast<unsigned>(other)) +
@@ -555,11 +581,28 @@ void execution::wake(const void* word, int count) {
   }
 }
 
+unsigned execution::free_index() const noexcept {
+  if (used_ < most_threads) {
+    return used_;
+  }
+  for (unsigned i = 1; i < used_; ++i) {
+    const virtual_thread& former = *threads_[i];
+    const thread_clocks& here = running_->clocks;
+    // All that it did happened before, so that its times go on with those of another.
+    if (former.joined && here.seen.covers(i, former.clocks.seen.of(i)) &&
+        here.order.covers(i, former.clocks.order.of(i))) {
+      return i;
+    }
+  }
+  return no_thread;
+}
+
 unsigned execution::start(void (*entry)(void*), void* argument, const char* name) {
-  if (used_ == most_threads) {
+  const unsigned index = free_index();
+  if (index == no_thread) {
     return no_thread;
   }
-  virtual_thread& made = new_thread(entry, argument, name);
+  virtual_thread& made = new_thread(index, entry, argument, name);
   running_->clocks.seen.advance(running_->index);
   made.clocks.seen = running_->clocks.seen;
   made.clocks.order = running_->clocks.order;
@@ -583,6 +626,7 @@ void execution::join(unsigned thread) {
   while (other.now != virtual_thread::state::finished) {
     block(&other, platform::never);
   }
+  other.joined = true;
   running_->clocks.seen.join(other.clocks.seen);
   running_->clocks.order.join(other.clocks.order);
 }

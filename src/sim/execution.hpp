@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,6 +32,7 @@ enum class step_kind : std::uint8_t {
   unlock,
   fence,
   read,
+  look,  ///< a read of what is no number
   write,
   wait,
   wake,
@@ -82,6 +84,7 @@ class virtual_thread {
   bool spins = false;       ///< others come first
   std::uint64_t since = 0;  ///< the step at which it was made ready, blocked, or had its last turn
   bool daemon = false;
+  bool joined = false;
 
   thread_clocks clocks;
   // What belongs to an OS thread.
@@ -128,7 +131,9 @@ class execution {
   void unlock(const void* at, std::atomic<bool>& held);
   void fence(std::memory_order order, bool everywhere);
   void pause() noexcept { running_->spins = true; }
-  void plain(const void* at, bool write, std::uint64_t value);
+  void plain(const void* at, bool write, std::size_t size);
+  /// A write that is no scheduling point.
+  void plain_now(const void* at);
   bool wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected, platform::time_point deadline);
   void wake(const void* word, int count);
   /// Its index, or no_thread where there can be no further one.
@@ -173,12 +178,15 @@ class execution {
   }
   PIRN_NOINLINE void record(step_kind kind, const location* of, std::uint64_t value);
   void note_old(location& of, const void* at, std::size_t size);
+  void look_for_race(location& of, bool write);
   [[noreturn]] static void begin_thread(arch::word first, arch::word second) noexcept;
   [[noreturn]] void end_thread();
   [[noreturn]] void leave();
   [[nodiscard]] std::string state() const;
   [[nodiscard]] std::string name_of(unsigned thread) const;
-  virtual_thread& new_thread(void (*entry)(void*), void* argument, const char* name);
+  virtual_thread& new_thread(unsigned index, void (*entry)(void*), void* argument, const char* name);
+  /// Where a new one can be: where none was yet, else where one was that the caller has joined; else no_thread.
+  [[nodiscard]] unsigned free_index() const noexcept;
   const options& how_;
   memory memory_;
   network network_;
@@ -203,6 +211,8 @@ class execution {
 /// The one that runs, if any.
 extern constinit execution* current;
 
+/// From here on the program gets memory in the order of addresses.
+void sort_heap();
 /// What all fibers wait for, as text.
 [[nodiscard]] std::string describe_fibers();
 /// An execution was left in the middle: what remains of its runtimes is forgotten.
@@ -214,7 +224,13 @@ void forget_runtimes() noexcept;
 
 /// The text of `describe_fibers` with functions and lines in its backtraces.
 [[nodiscard]] std::string with_lines(const std::string& state);
-/// The steps of an execution, to be read.
-[[nodiscard]] std::string trace_text(const std::vector<recorded_step>& steps);
+/// What fibers are called in reports: they are numbered as they appear, as their own numbers differ from execution to
+/// execution.
+using fiber_names = std::map<std::uint64_t, std::size_t>;
+/// The steps of an execution, to be read. Without the middle, where there are more than so many lines.
+[[nodiscard]] std::string trace_text(const std::vector<recorded_step>& steps, fiber_names& fibers,
+                                     std::size_t most_lines);
+/// `text` with those numbers in the place of the fibers' own. Only fibers that have one, or else all.
+[[nodiscard]] std::string with_names(const std::string& text, fiber_names& fibers, bool all);
 
 }  // namespace pirn::inline PIRN_ABI::sim::detail

@@ -11,7 +11,7 @@ unsigned exhaustive_schedule::pick_thread(thread_set enabled, unsigned running) 
     return default_thread(enabled, running);
   }
   if (depth_ == trail_.size()) {
-    node& made = trail_.emplace_back();
+    node& made = new_node();
     made.enabled = enabled;
     made.running = running;
     made.preemptions = preemptions_;
@@ -52,7 +52,7 @@ unsigned exhaustive_schedule::choose_value(unsigned count) noexcept {
     return 0;
   }
   if (depth_ == trail_.size()) {
-    node& made = trail_.emplace_back();
+    node& made = new_node();
     made.count = count;
     made.preemptions = preemptions_;
     if (depth_ != 0) {

@@ -45,6 +45,10 @@ class exhaustive_schedule final : public schedule {
     at.wanted |= (at.enabled & only(thread)) != 0 ? only(thread) : at.enabled;
   }
   bool take_next(node& at) const noexcept;
+  node& new_node() {
+    const platform::quiet unseen;
+    return trail_.emplace_back();
+  }
 
   unsigned bound_;
   bool reduce_;

@@ -26,6 +26,8 @@ constexpr std::uint64_t default_executions = 10'000;
 // How many executions the search for a shorter failing one may take.
 constexpr unsigned most_attempts = 2000;
 constexpr double most_seconds = 60;
+// Of the trace of an execution without an end.
+constexpr std::size_t most_lines = 200;
 
 /// While it lives std::abort, and an access to memory that is not there, end the execution in which they happen and not
 /// the process.
@@ -131,9 +133,9 @@ class exploration {
     found_.complete = by->exhausted();
     if (found_.what != outcome::passed && found_.what != outcome::nondeterministic) {
       shorten(failing);
-    } else if (how_.how == strategy::pct && found_.what == outcome::passed) {
-      const double chance =
-          1 / (found_.threads * std::pow(static_cast<double>(std::max<std::uint64_t>(longest, 1)), how_.depth - 1));
+    } else if (how_.how == strategy::pct && found_.what == outcome::passed && !chooses_values()) {
+      const double chance = 1 / (found_.threads * std::pow(static_cast<double>(std::max<std::uint64_t>(longest, 1)),
+                                                           std::max(how_.depth, 1U) - 1));
       found_.missed = std::pow(1 - chance, static_cast<double>(found_.executions));
     }
     return finish();
@@ -144,10 +146,14 @@ class exploration {
     static_cast<void>(by->begin());
     std::vector<recorded_step> steps;
     take(run(*by, record ? &steps : nullptr));
-    found_.seed = to_seed(by->path());
+    found_.seed = to_seed(path);
+    if (found_.what == outcome::passed && by->path() != path) {
+      take({outcome::nondeterministic,
+            "the seed is of no execution of this program with these options, as it is built now",
+            {}});
+    }
     if (record && found_.what != outcome::passed) {
-      found_.trace = trace_text(steps);
-      found_.state = with_lines(found_.state);
+      tell(steps);
     }
     return finish();
   }
@@ -204,10 +210,23 @@ class exploration {
       take(runs_.found());
     }
     found_.seed = to_seed(best);
-    found_.trace = trace_text(steps);
-    found_.state = with_lines(found_.state);
+    tell(steps);
   }
 
+  void tell(const std::vector<recorded_step>& steps) {
+    fiber_names fibers;
+    // What does not end repeats itself.
+    found_.trace = trace_text(steps, fibers, found_.what == outcome::no_end ? most_lines : steps.size());
+    found_.state = with_names(with_lines(found_.state), fibers, true);
+    found_.message = with_names(found_.message, fibers, false);
+  }
+
+  /// Whether there is more to choose than who runs.
+  [[nodiscard]] bool chooses_values() const {
+    const faults& what = how_.faults;
+    return how_.stale_reads ||
+           (what.most != 0 && (what.spawn || what.spurious || what.stop || what.short_transfers || what.reset));
+  }
   [[nodiscard]] double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   }
@@ -281,7 +300,9 @@ std::string result::text() const {
     if (!state.empty()) {
       text += "in the end:\n" + state;
     }
-    text += "replay: PIRN_SIM_REPLAY=" + seed + "\n";
+    if (!seed.empty()) {
+      text += "replay: PIRN_SIM_REPLAY=" + seed + "\n";
+    }
   } else {
     text += complete ? ", everything was tried\n" : "\n";
   }

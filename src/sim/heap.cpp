@@ -1,28 +1,47 @@
 // operator new for programs that are explored. Addresses decide what happens where they are compared, for instance in a
-// list whose head somebody exchanges: so whether a new object is where a former one was must depend on nothing but the
-// schedule. Here what was freed last is given out next, within each size, and that is so in every execution, whatever
-// the earlier ones have left. It also makes such reuse, which others rarely see, the rule.
+// list whose head somebody exchanges, or by who locks two things in the order of their addresses: so they must depend
+// on nothing but the schedule. Here what was freed last is given out next, within each size, and what an execution has
+// not had yet in the order of addresses, whatever the earlier ones have left. The former also makes reuse, which others
+// rarely see, the rule. What the exploration itself needs comes from elsewhere.
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <atomic>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <new>
+#include <utility>
+
+#include "sim/execution.hpp"
 
 namespace {
 
 constexpr std::size_t unit = 16;
 constexpr std::size_t largest = 4096;
+constexpr std::size_t room = std::size_t{4} << 30;  // of addresses
 
 /// In front of each block.
 struct alignas(unit) header {
-  std::size_t units;  ///< 0: of malloc alone
+  std::uint32_t units;  ///< 0: of malloc alone
+  bool of_program;
 };
 struct free_block {
   free_block* next;
 };
 
-constinit free_block* free_blocks[largest / unit + 1] = {};
+struct heap {
+  free_block* free[largest / unit + 1] = {};
+};
+constinit heap programs = {}, others = {};
+constinit std::bitset<largest / unit + 1> unsorted;  ///< lists of `programs`
 constinit std::atomic_flag busy;  // there may be threads of the operating system that have nothing to do with it
+
+// What the program has not had yet of its room, which never goes back.
+constinit char* fresh = nullptr;
+constinit char* fresh_end = nullptr;
 
 struct guard {
   guard() noexcept {
@@ -34,20 +53,49 @@ struct guard {
   guard& operator=(const guard&) = delete;
 };
 
-void* take(std::size_t units) noexcept {
-  const guard held;
-  free_block* const block = free_blocks[units];
-  if (block != nullptr) {
-    free_blocks[units] = block->next;
+/// A block of that many units for a program, in the order of addresses; null where the room is full.
+header* make_fresh(std::size_t units) noexcept {
+  static constinit bool tried = false;
+  if (!tried) {
+    tried = true;
+    void* const found = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (found != MAP_FAILED) {
+      fresh = static_cast<char*>(found);
+      fresh_end = fresh + room;
+    }
   }
-  return block;
+  const std::size_t size = sizeof(header) + units * unit;
+  if (static_cast<std::size_t>(fresh_end - fresh) < size) {
+    return nullptr;
+  }
+  char* const made = fresh;
+  fresh += size;
+  return reinterpret_cast<header*>(made);
+}
+
+/// A block of that many units, null where there is none yet.
+void* take(bool for_program, std::size_t units) noexcept {
+  const guard held;
+  free_block*& first = (for_program ? programs : others).free[units];
+  if (first != nullptr) {
+    if (for_program) {
+      unsorted.set(units);
+    }
+    return std::exchange(first, first->next);
+  }
+  if (header* const made = for_program ? make_fresh(units) : nullptr) {
+    *made = {static_cast<std::uint32_t>(units), true};
+    return made + 1;
+  }
+  return nullptr;
 }
 
 void* allocate(std::size_t size) noexcept {
+  const bool for_program = pirn::platform::checked::watching;
   const std::size_t rounded = (size + unit - 1) / unit;
   const std::size_t units = size == 0 ? 1 : size <= largest ? rounded : 0;
   if (units != 0) {
-    if (void* const block = take(units)) {
+    if (void* const block = take(for_program, units)) {
       return block;
     }
   }
@@ -58,7 +106,7 @@ void* allocate(std::size_t size) noexcept {
   if (made == nullptr) {
     return nullptr;
   }
-  made->units = units;
+  *made = {static_cast<std::uint32_t>(units), for_program};
   return made + 1;
 }
 
@@ -73,11 +121,45 @@ void deallocate(void* memory) noexcept {
   }
   const guard held;
   auto* const block = static_cast<free_block*>(memory);
-  block->next = free_blocks[of->units];
-  free_blocks[of->units] = block;
+  free_block*& first = (of->of_program ? programs : others).free[of->units];
+  block->next = std::exchange(first, block);
+  if (of->of_program) {
+    unsorted.set(of->units);
+  }
 }
 
 }  // namespace
+
+void pirn::sim::detail::sort_heap() {
+  const guard held;
+  static constinit free_block** all = nullptr;
+  static constinit std::size_t most = 0;
+  for (std::size_t units = 1; unsorted.any() && units <= largest / unit; ++units) {
+    if (!unsorted.test(units)) {
+      continue;
+    }
+    unsorted.reset(units);
+    std::size_t count = 0;
+    for (free_block* each = programs.free[units]; each != nullptr; each = each->next) {
+      if (count == most) {
+        most = std::max<std::size_t>(2 * most, 1024);
+        all = static_cast<free_block**>(std::realloc(all, most * sizeof *all));
+        if (all == nullptr) {
+          std::abort();
+        }
+      }
+      all[count++] = each;
+    }
+    std::sort(all, all + count, std::less<>());
+    free_block* next = nullptr;
+    while (count != 0) {
+      free_block* const last = all[--count];
+      last->next = next;
+      next = last;
+    }
+    programs.free[units] = next;
+  }
+}
 
 // The other forms call these.
 // NOLINTBEGIN(misc-new-delete-overloads)

@@ -56,10 +56,12 @@ location& memory::find(const void* at) noexcept {
     return *found.where;
   }
   if (2 * (used_ + 1) > table_.size()) {
+    const platform::quiet unseen;
     grow();
     return find(at);
   }
   if (used_ == locations_.size()) {
+    const platform::quiet unseen;
     locations_.emplace_back();
   }
   location& made = locations_[used_];
@@ -210,6 +212,7 @@ void memory::remember(location& of, unsigned thread, thread_clocks& clocks, std:
   release(of, thread, clocks, order, modify);
   of.oldest[thread] = static_cast<std::uint32_t>(of.history.size());
   of.looks[thread] = 0;
+  const platform::quiet unseen;
   of.history.push_back({value, of.released, thread, clocks.seen.of(thread), order == std::memory_order_seq_cst});
 }
 

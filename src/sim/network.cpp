@@ -153,6 +153,13 @@ event network::look(const socket& of, bool read, bool write) {
   return found;
 }
 
+std::uint16_t network::free_port() {
+  while (ports_.contains(next_port_) && ports_.at(next_port_).bound) {
+    ++next_port_;
+  }
+  return next_port_++;
+}
+
 // ---- connections --------------------------------------------------------------------------------------------------
 
 int network::open(int family) {
@@ -165,7 +172,7 @@ int network::bind(socket& of, const ::sockaddr_storage& to) {
     return -EINVAL;
   }
   const std::uint16_t wanted = port_in(to);
-  port& at = port_of(wanted != 0 ? wanted : next_port_++);
+  port& at = port_of(wanted != 0 ? wanted : free_port());
   step(&at);
   if (at.bound) {
     return -EADDRINUSE;
@@ -217,7 +224,7 @@ int network::connect(socket& of, const ::sockaddr_storage& to) {
   connection& link = connections_.emplace_back();
   link.to = &port_of(port_in(to));
   link.server = to;
-  of.name = link.client = of.at != nullptr ? of.name : local_name(to.ss_family, next_port_++);
+  of.name = link.client = of.at != nullptr ? of.name : local_name(to.ss_family, free_port());
   news told;
   step(link.to);
   link.to->connections.push_back(&link);

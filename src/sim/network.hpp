@@ -154,6 +154,8 @@ class network {
   /// From here until the next one, whoever runs is alone.
   static void step(const void* at);
   port& port_of(std::uint16_t number);
+  /// One for whoever does not say which, of those that nobody has bound.
+  std::uint16_t free_port();
   static void tell(const watches& whom, event what, news& into);
   static void publish(const news& what);
   /// Whether the connection is reset by an injected fault, here at `by` and then at its other pipe.

@@ -46,14 +46,25 @@ void pause() noexcept {
     here().pause();
   }
 }
-void plain_read(const void* at, std::uint64_t value) noexcept {
+void plain_read(const void* at, std::size_t size) noexcept {
   if (watching) {
-    here().plain(at, false, value);
+    here().plain(at, false, size);
   }
 }
 void plain_write(const void* at) noexcept {
   if (watching) {
     here().plain(at, true, 0);
+  }
+}
+void plain_begin(const void* at) noexcept {
+  if (watching) {
+    here().construct(at);
+    here().plain_now(at);
+  }
+}
+void plain_end(const void* at) noexcept {
+  if (watching) {
+    here().plain_now(at);
   }
 }
 

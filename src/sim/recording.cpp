@@ -9,9 +9,9 @@
 namespace pirn::inline PIRN_ABI::sim::detail {
 
 const char* to_string(step_kind kind) noexcept {
-  static constexpr const char* names[] = {"load",  "store", "change",      "lock",  "try to lock", "unlock",
-                                          "fence", "read",  "write",       "wait",  "wake",        "start",
-                                          "end",   "join",  "time passes", "fault", "socket"};
+  static constexpr const char* names[] = {"load",  "store", "change", "lock",        "try to lock", "unlock",
+                                          "fence", "read",  "read",   "write",       "wait",        "wake",
+                                          "start", "end",   "join",   "time passes", "fault",       "socket"};
   return names[static_cast<std::size_t>(kind)];
 }
 

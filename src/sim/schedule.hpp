@@ -24,6 +24,7 @@ inline constexpr std::uint32_t no_choice = ~0u;
 struct deviation {
   std::uint32_t at;  ///< of the points where there was a choice, which one
   std::uint32_t chosen;
+  bool operator==(const deviation&) const = default;
 };
 using deviations = std::vector<deviation>;
 
@@ -86,6 +87,7 @@ class schedule {
  private:
   void note(unsigned chosen, unsigned by_default) noexcept {
     if (chosen != by_default) {
+      const platform::quiet unseen;
       path_.push_back({choices_, chosen});
     }
     ++choices_;

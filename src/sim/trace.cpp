@@ -35,14 +35,16 @@ place place_of(const recorded_step& step, const symbols& known) {
   return found;
 }
 
-/// Who does it: fibers are numbered as they appear, as their own numbers differ from execution to execution.
-std::string who_does(const recorded_step& step, std::map<std::uint64_t, std::size_t>& fibers) {
+std::size_t name_of(std::uint64_t fiber, fiber_names& fibers) {
+  return fibers.try_emplace(fiber, fibers.size() + 1).first->second;
+}
+
+std::string who_does(const recorded_step& step, fiber_names& fibers) {
   if (step.fiber == 0) {
     return step.thread_name;
   }
-  const std::size_t number = fibers.try_emplace(step.fiber, fibers.size() + 1).first->second;
-  return "fiber " + std::to_string(number) + (step.fiber_name.empty() ? "" : " \"" + step.fiber_name + "\"") + " on " +
-         step.thread_name;
+  return "fiber " + std::to_string(name_of(step.fiber, fibers)) +
+         (step.fiber_name.empty() ? "" : " \"" + step.fiber_name + "\"") + " on " + step.thread_name;
 }
 
 /// What it does; the same text for steps that shall share a line.
@@ -68,7 +70,7 @@ std::string what_it_does(const recorded_step& step, const place& at) {
   std::string text = at.operation;
   if (text.empty()) {  // a variable or an atomic of the program's own
     text = std::string(to_string(step.kind)) + " of word " + std::to_string(step.word);
-    if (step.kind != step_kind::write && step.kind != step_kind::fence) {
+    if (step.kind != step_kind::write && step.kind != step_kind::look && step.kind != step_kind::fence) {
       text += step.kind == step_kind::store || step.kind == step_kind::change ? ", to " : ", which is ";
       text += std::to_string(step.value);
     }
@@ -123,24 +125,36 @@ std::string with_lines(const std::string& state) {
   return text;
 }
 
-std::string trace_text(const std::vector<recorded_step>& steps) {
+std::string with_names(const std::string& text, fiber_names& fibers, bool all) {
+  constexpr std::string_view before = "fiber ";
+  std::string named;
+  std::size_t done = 0;
+  for (std::size_t at; (at = text.find(before, done)) != std::string::npos;) {
+    at += before.size();
+    named += text.substr(done, at - done);
+    char* end = nullptr;
+    const std::uint64_t number = std::strtoull(text.c_str() + at, &end, 10);
+    const auto after = static_cast<std::size_t>(end - text.c_str());
+    done = after > at && (all || fibers.contains(number)) ? after : at;
+    named += done != at ? std::to_string(name_of(number, fibers)) : "";
+  }
+  return named + text.substr(done);
+}
+
+std::string trace_text(const std::vector<recorded_step>& steps, fiber_names& fibers, std::size_t most_lines) {
   std::vector<std::uintptr_t> addresses;
   for (const recorded_step& each : steps) {
     addresses.insert(addresses.end(), each.frames, each.frames + each.frame_count);
   }
   const symbols known(addresses);
 
-  std::string text;
+  std::vector<std::string> lines;
   std::string last;
   place before;
   unsigned operations = 0;
-  std::map<std::uint64_t, std::size_t> fibers;
   const auto end_line = [&] {
     if (operations > 1) {
-      text += " (" + std::to_string(operations) + " steps)";
-    }
-    if (!text.empty()) {
-      text += "\n";
+      lines.back() += " (" + std::to_string(operations) + " steps)";
     }
     operations = 0;
   };
@@ -164,11 +178,20 @@ std::string trace_text(const std::vector<recorded_step>& steps) {
       continue;
     }
     end_line();
-    text += line;
-    last = line;
+    lines.push_back(line);
+    last = std::move(line);
     operations = 1;
   }
   end_line();
+  std::string text;
+  const std::size_t left_out = lines.size() > most_lines ? lines.size() - most_lines : 0;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (left_out != 0 && i == most_lines / 2) {
+      text += "  ... " + std::to_string(left_out) + " more lines ...\n";
+      i += left_out;
+    }
+    text += lines[i] + "\n";
+  }
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -161,7 +162,7 @@ TEST(client_http, says_why_there_is_no_answer) {
     scripted peer({pieces});
     peer.closes = true;
     const got answer = get(peer)[0];
-    return answer.response ? client_error{} : answer.response.error();
+    return answer.response ? std::nullopt : std::optional(answer.response.error());
   };
   EXPECT_EQ(error_of({"HTTP/1.1 2x0 OK\r\n\r\n"}), client_error::malformed);
   EXPECT_EQ(error_of({"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"}), client_error::malformed);
@@ -281,13 +282,13 @@ TEST(client_rpc, a_stream_that_makes_no_sense_fails_every_call) {
     rpc_peer peer({0, 1, 2}, 30);
     peer.spoil = spoil;
     peer.closes = closes;
-    std::vector<client_error> all;
+    std::vector<std::optional<client_error>> all;
     for (const auto& each : call(peer, 3, 2)) {
-      all.push_back(each ? client_error{} : each.error());
+      all.push_back(each ? std::nullopt : std::optional(each.error()));
     }
     return all;
   };
-  const auto everybody = [](client_error why) { return std::vector<client_error>(3, why); };
+  const auto everybody = [](client_error why) { return std::vector<std::optional<client_error>>(3, why); };
   EXPECT_EQ(errors_of([](frame_header& of) { of.magic = 0; }), everybody(client_error::malformed));
   EXPECT_EQ(errors_of([](frame_header& of) { of.id += 64; }), everybody(client_error::unknown_id));
   EXPECT_EQ(errors_of([](frame_header& of) { of.id = 1'000'007; }), everybody(client_error::unknown_id));

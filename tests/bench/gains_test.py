@@ -18,7 +18,7 @@ class GainsTest(unittest.TestCase):
     def test_a_gain_is_in_requests_per_second(self):
         ((title, heading, lines),) = gains.tables(rows("median", **{"classic": 150, "pirn-attribute": 160, "pirn-plugin": 100}))
         self.assertIn("classic", title)
-        self.assertEqual(heading, ["answers", "pirn-attribute", "the paper's", "pirn-plugin", "the paper's"])
+        self.assertEqual(heading, ["answers", "pirn-attribute", "the paper's, 1 MB", "pirn-plugin", "the paper's, 1 MB"])
         self.assertEqual(lines, [["rpc, 100 bytes", "-6.2 %", "+26.2 %", "+50.0 %", "+45.2 %"]])
 
     def test_counts_are_of_instructions_and_fewer_are_below_zero(self):

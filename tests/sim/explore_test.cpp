@@ -8,6 +8,8 @@
 #include <pirn/sync/event.hpp>
 #include <pirn/sync/mutex.hpp>
 
+#include <algorithm>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -46,6 +48,25 @@ TEST(explore, finds_a_lost_update_by_every_strategy) {
   }
 }
 
+TEST(explore, tells_the_value_that_was_read) {
+  const sim::result found = sim::explore([] {
+    sim::var<int> number(0);
+    sim::var<std::string> text("a");
+    sim::atomic<bool> done(false);
+    const sim::thread writer([&] {
+      number = 5;
+      text = "b";
+      done.store(true);
+    });
+    while (!done.load()) {
+    }
+    static_cast<void>(text.get());
+    sim::check(number == 0);
+  });
+  EXPECT_NE(found.trace.find("read of word 0, which is 5"), std::string::npos) << found.text();
+  EXPECT_NE(found.trace.find("read of word 1, at"), std::string::npos) << found.text();
+}
+
 TEST(explore, replays_what_failed) {
   const sim::result found = sim::explore(lose_an_update);
   const sim::result again = sim::replay(lose_an_update, found.seed);
@@ -54,6 +75,9 @@ TEST(explore, replays_what_failed) {
   EXPECT_EQ(again.trace, found.trace);
   EXPECT_EQ(again.executions, 1U);
   EXPECT_EQ(sim::replay(lose_an_update, "1").what, outcome::passed);
+  const sim::result other = sim::replay(lose_an_update, "1-500.1");
+  EXPECT_EQ(other.what, outcome::nondeterministic) << other.text();
+  EXPECT_NE(other.message.find("seed"), std::string::npos) << other.text();
   EXPECT_THROW(static_cast<void>(sim::replay(lose_an_update, "1-7")), std::invalid_argument);
   EXPECT_THROW(static_cast<void>(sim::replay(lose_an_update, "1-7.1-5.1")), std::invalid_argument);
   EXPECT_THROW(static_cast<void>(sim::replay(lose_an_update, "")), std::invalid_argument);
@@ -110,6 +134,21 @@ TEST(explore, everybody_has_turns) {
   EXPECT_EQ(found.what, outcome::no_end) << found.text();
 }
 
+TEST(explore, a_trace_without_an_end_is_cut_short) {
+  const sim::result found = sim::explore(
+      [] {
+        pirn_test::run_fibers(1, {[] {
+                                for (;;) {
+                                  this_fiber::sleep_for(std::chrono::seconds(1)).value();
+                                }
+                              }});
+      },
+      {.steps = 20'000});
+  EXPECT_EQ(found.what, outcome::no_end) << found.text();
+  EXPECT_NE(found.trace.find("more lines ..."), std::string::npos) << found.text();
+  EXPECT_LT(std::count(found.trace.begin(), found.trace.end(), '\n'), 250);
+}
+
 TEST(explore, goes_on_after_a_failure_as_if_there_had_been_none) {
   for (int i = 0; i < 3; ++i) {
     const auto stuck = [] {
@@ -127,7 +166,8 @@ TEST(explore, goes_on_after_a_failure_as_if_there_had_been_none) {
     const sim::result found = sim::explore(stuck);
     EXPECT_EQ(found.what, outcome::deadlock) << found.text();
     EXPECT_NE(found.state.find("waiting for mutex at"), std::string::npos) << found.text();
-    EXPECT_NE(found.state.find("held by fiber"), std::string::npos) << found.text();
+    EXPECT_NE(found.state.find("held by fiber 1, "), std::string::npos) << found.text();
+    EXPECT_NE(found.state.find("held by fiber 2, "), std::string::npos) << found.text();
     EXPECT_TRUE(sim::explore([] { pirn_test::run_fibers(1, {[] {}}); }));
   }
 }
@@ -154,6 +194,48 @@ TEST(explore, finds_a_program_that_depends_on_something_else) {
     }
   });
   EXPECT_EQ(found.what, outcome::nondeterministic) << found.text();
+}
+
+TEST(explore, addresses_depend_on_the_schedule_only) {
+  const sim::result found = sim::explore([] {
+    std::vector<std::unique_ptr<mutex>> all;  // destroyed in this order too
+    for (int i = 0; i < 3; ++i) {
+      all.push_back(std::make_unique<mutex>());
+    }
+    const auto lock_both = [](mutex& a, mutex& b) {
+      const std::lock_guard first(&a < &b ? a : b);
+      const std::lock_guard second(&a < &b ? b : a);
+    };
+    const sim::thread one([&] { lock_both(*all[0], *all[1]); });
+    const sim::thread other([&] { lock_both(*all[2], *all[1]); });
+  });
+  EXPECT_TRUE(found) << found.text();
+}
+
+TEST(explore, what_it_keeps_itself_does_not_change_addresses) {
+  const auto reuse = [] {
+    sim::atomic<int> steps(0);
+    std::unique_ptr<int> mine;
+    std::uintptr_t former = 0;
+    const sim::thread one([&] {
+      {
+        const auto gone = std::make_unique<int>(1);
+        former = reinterpret_cast<std::uintptr_t>(gone.get());
+      }
+      steps.fetch_add(1);
+    });
+    const sim::thread other([&] {
+      mine = std::make_unique<int>(2);
+      sim::check(former != reinterpret_cast<std::uintptr_t>(mine.get()) || steps.load() != 0,
+                 "in the same place, and in the middle of the other");
+      steps.fetch_add(1);
+    });
+  };
+  for (const auto how : {sim::strategy::exhaustive, sim::strategy::random}) {
+    const sim::result found = sim::explore(reuse, {.how = how});
+    EXPECT_EQ(found.what, outcome::assertion) << found.text();
+    EXPECT_EQ(sim::replay(reuse, found.seed).what, outcome::assertion);
+  }
 }
 
 TEST(explore, time_is_virtual) {
@@ -264,6 +346,50 @@ TEST(explore, pct_says_how_much_it_may_have_missed) {
   EXPECT_EQ(found.executions, 500U);
   EXPECT_LT(found.missed, 1);
   EXPECT_GT(found.missed, 0);
+  const auto two_words = [] {
+    sim::atomic<int> word(0);
+    const sim::thread other([&] { word = 1; });
+    word = 2;
+  };
+  const auto missed = [&](sim::options how) {
+    how.how = sim::strategy::pct;
+    how.executions = 1;
+    return sim::explore(two_words, how).missed;
+  };
+  EXPECT_LT(missed({.depth = 1}), 1);
+  EXPECT_EQ(missed({.depth = 0}), missed({.depth = 1}));
+  EXPECT_EQ(missed({.depth = 1, .stale_reads = true}), 1);
+  EXPECT_EQ(missed({.depth = 1, .faults = {.spurious = true}}), 1);
+}
+
+TEST(explore, sixteen_threads_at_a_time) {
+  EXPECT_TRUE(sim::explore(
+      [] {
+        sim::var<int> sum(0);
+        for (int i = 0; i < 40; ++i) {
+          sim::thread([&] { sum += 1; }).join();
+        }
+        sim::check(sum == 40);
+        for (int i = 0; i < 9; ++i) {
+          runtime fibers({.workers = 2});
+          fibers.spawn([&] { sum += 1; }).join();
+        }
+      },
+      {.executions = 20}));
+  const auto several = [](std::size_t count) {
+    return [count] {
+      std::vector<sim::thread> all;
+      while (all.size() < count) {
+        all.emplace_back([] {});
+      }
+      all.clear();
+      sim::var<int> shared(0);
+      sim::thread one([&] { shared = 1; });
+      sim::thread other([&] { shared = 2; });
+    };
+  };
+  EXPECT_EQ(sim::explore(several(15)).what, outcome::data_race);
+  EXPECT_EQ(sim::explore(several(16)).what, outcome::exception);
 }
 
 TEST(explore, no_exploration_inside_of_another) {

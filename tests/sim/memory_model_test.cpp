@@ -2,6 +2,7 @@
 // A load never sees a store that comes later (no load buffering), as in loom.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
 #include <string>
 
@@ -145,6 +146,18 @@ TEST(coherence, nobody_sees_an_older_value_after_a_newer_one) {
   EXPECT_EQ(seen, (outcomes{"00", "01", "02", "11", "12", "22"}));
 }
 
+TEST(coherence, a_compare_exchange_that_fails_has_seen_a_value_too) {
+  const outcomes seen = all_of(
+      true, [](word& x, word&, std::string&) { x.store(1, memory_order_relaxed); },
+      [](word& x, word&, std::string& saw) {
+        int expected = 7;
+        x.compare_exchange_strong(expected, 8, memory_order_relaxed);
+        saw = text(expected);
+        saw += text(x.load(memory_order_relaxed));
+      });
+  EXPECT_EQ(seen, (outcomes{"00", "01", "11"}));
+}
+
 TEST(coherence, changes_see_the_newest) {
   const auto add = [](word& x, word&, std::string& saw) { saw = text(x.fetch_add(1, memory_order_relaxed)); };
   EXPECT_EQ(all_of(true, add, add), (outcomes{"01", "10"}));
@@ -203,6 +216,44 @@ TEST(race, is_what_happens_before_does_not_order) {
   EXPECT_EQ(race_of(write(memory_order_release), read(memory_order_relaxed)), outcome::data_race);
   EXPECT_EQ(race_of(write(memory_order_release), write(memory_order_release)), outcome::data_race);
   EXPECT_EQ(race_of(only_read, only_read), outcome::passed);
+}
+
+TEST(race, is_one_with_the_beginning_and_with_the_end_of_a_variable) {
+  const auto publish = [](order how) {
+    return sim::explore([how] {
+             sim::atomic<sim::var<int>*> place(nullptr);
+             sim::thread maker([&] { place.store(new sim::var<int>(7), how); });
+             sim::thread reader([&] {
+               if (const sim::var<int>* const made = place.load(how)) {
+                 sim::check(made->get() == 7);
+               }
+             });
+             maker.join();
+             reader.join();
+             delete place.load();
+           })
+        .what;
+  };
+  EXPECT_EQ(publish(memory_order_relaxed), outcome::data_race);
+  EXPECT_EQ(publish(memory_order_seq_cst), outcome::passed);
+  EXPECT_EQ(sim::explore([] {
+              auto shared = std::make_unique<sim::var<int>>(7);
+              const sim::thread reader([at = shared.get()] { sim::check(*at == 7); });
+              const sim::thread owner([&] { shared.reset(); });
+            }).what,
+            outcome::data_race);
+}
+
+TEST(race, is_none_with_what_lay_there_before) {
+  const sim::result found = sim::explore([] {
+    const auto use_one = [] {
+      const auto own = std::make_unique<sim::var<int>>(1);
+      own->set(2);
+    };
+    const sim::thread a(use_one);
+    const sim::thread b(use_one);
+  });
+  EXPECT_TRUE(found) << found.text();
 }
 
 TEST(race, is_none_where_a_thread_begins_or_is_joined) {

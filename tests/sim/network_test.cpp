@@ -182,6 +182,16 @@ TEST(network, endpoints_are_those_of_the_connection) {
 
 // ---- what goes wrong ----------------------------------------------------------------------------------------------
 
+TEST(network, a_port_that_is_taken_is_not_given_out) {
+  expect_passes(
+      [] {
+        tcp_listener first = std::move(tcp_listener::listen({ip_address::loopback_v4(), 49152}).value());
+        tcp_listener second = std::move(tcp_listener::listen({ip_address::loopback_v4(), 0}).value());
+        sim::check(second.local_endpoint().value().port == 49153);
+      },
+      bound(0));
+}
+
 TEST(network, short_transfers_are_continued) {
   const auto program = [](bool whole) {
     return [whole] {

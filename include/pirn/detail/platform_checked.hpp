@@ -46,9 +46,13 @@ void fence_everywhere() noexcept;
 /// The caller waits for another thread without blocking: the others come first.
 void pause() noexcept;
 
-/// An access to memory that is not atomic. Ends the execution if it races. `value` is what is there, for reports.
-void plain_read(const void* at, std::uint64_t value) noexcept;
+/// An access to memory that is not atomic. Ends the execution if it races. `size` is that of a value that reports can
+/// tell, else 0.
+void plain_read(const void* at, std::size_t size) noexcept;
 void plain_write(const void* at) noexcept;
+/// The beginning and the end of an object there, which are writes too; no scheduling points.
+void plain_begin(const void* at) noexcept;
+void plain_end(const void* at) noexcept;
 
 /// Where the calling virtual thread keeps its object of the kind that `key` stands for.
 [[nodiscard]] void* find_object(const void* key) noexcept;

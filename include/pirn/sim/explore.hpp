@@ -50,7 +50,7 @@ struct options {
   bool reduce = true;
   /// `random` and `pct`: the same seed gives the same executions.
   std::uint64_t seed = 1;
-  /// `pct`: how many events must happen in one order for the bug that is looked for.
+  /// `pct`: how many events must happen in one order for the bug that is looked for, at least one.
   unsigned depth = 3;
   /// Loads may see older values where C++'s memory model lets them. Otherwise all operations are sequentially
   /// consistent.
@@ -59,10 +59,11 @@ struct options {
   std::uint64_t executions = 0;
   /// The most scheduling points of one execution: one that is longer does not end, as far as anybody can tell.
   std::uint64_t steps = 100'000;
-  /// A thread that can run does so at least once in so many points, whatever the strategy: what does not end then is no
-  /// fault of the schedule's.
+  /// A thread that can run does so at least once in so many points (in some more: it is looked at in every 64th),
+  /// whatever the strategy: what does not end then is no fault of the schedule's.
   std::uint64_t fairness = 5'000;
-  /// The most time on the real clock. What was not tried by then is left untried, and `result::complete` is false.
+  /// The most time of the search on the real clock. What was not tried by then is left untried, and `result::complete`
+  /// is false. To shorten a failing execution may take a minute more.
   std::chrono::milliseconds budget = std::chrono::hours(24);
   /// How many CPUs pirn finds: the workers of a runtime that is not told how many.
   unsigned cpus = 2;
@@ -106,7 +107,7 @@ struct result {
   bool complete = false;        ///< `exhaustive`: everything was tried
   unsigned threads = 0;         ///< the most at a time: workers, and what else has a thread
   /// `pct`: a bug of the depth asked for, in a program of so many threads and steps, has stayed unseen with no more
-  /// than this probability.
+  /// than this probability. 1 with stale reads and with faults, of which nothing like it is known.
   double missed = 1;
 
   explicit operator bool() const noexcept { return what == outcome::passed; }

@@ -16,22 +16,20 @@ template <class T>
 using atomic = platform::atomic<T>;
 
 /// A plain variable. Two accesses of which one is a write, and neither happens before the other, end the execution as a
-/// data race. An access is a scheduling point.
+/// data race; its beginning and its end are writes. An access is a scheduling point.
 template <class T>
 class var {
  public:
-  var() = default;
+  var() : var(T()) {}
   // NOLINTNEXTLINE(google-explicit-constructor): takes the place of a T
-  var(T value) : value_(std::move(value)) {}
+  var(T value) : value_(std::move(value)) { platform::checked::plain_begin(&value_); }
+  ~var() { platform::checked::plain_end(&value_); }
   var(const var&) = delete;
   var& operator=(const var&) = delete;
 
   [[nodiscard]] const T& get() const noexcept {
-    if constexpr (std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uint64_t)) {
-      platform::checked::plain_read(&value_, platform::checked::to_bits(value_));
-    } else {
-      platform::checked::plain_read(&value_, 0);
-    }
+    constexpr bool number = std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uint64_t);
+    platform::checked::plain_read(&value_, number ? sizeof(T) : 0);
     return value_;
   }
   // NOLINTNEXTLINE(google-explicit-constructor): takes the place of a T
@@ -63,7 +61,7 @@ class var {
   var& operator--() { return *this -= 1; }
 
  private:
-  T value_{};
+  T value_;
 };
 
 }  // namespace pirn::inline PIRN_ABI::sim
