@@ -3,6 +3,7 @@
 //
 // Its home word has a bit which no pinned fiber has, so that nobody takes a fast path for it, and while it runs its
 // worker is `watched`: so each of its suspensions comes by `switch_bounded`.
+#define PIRN_LEAVES_HANDLERS 1
 #include "pirn/fiber/bounded.hpp"
 
 #include <cstdio>

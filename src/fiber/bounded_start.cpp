@@ -3,8 +3,8 @@
 //   * A first call of a function of another object that is bound lazily runs the loader on the caller's stack, which
 //     takes 3 KiB with AVX-512. Objects that are linked with -z now, or loaded with LD_BIND_NOW set, do not do that.
 //   * A handler of a signal without SA_ONSTACK runs on whatever stack it interrupts. Those that are there are found by
-//     asking, and later ones are refused by the functions at the end, which take the place of the C library's in
-//     programs that have bounded fibers, and call those.
+//     asking, and later ones are refused by the functions at the end of bounded.hpp, which take the place of the C
+//     library's in programs that include it.
 #include <dlfcn.h>
 #include <link.h>
 #include <signal.h>
@@ -14,6 +14,7 @@
 #include <cstdlib>
 
 #include "fiber/runtime_state.hpp"
+#define PIRN_LEAVES_HANDLERS 1
 #include "pirn/fiber/bounded.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
@@ -108,6 +109,7 @@ void check_before_bounded(const void* entry) noexcept {
   });
 }
 
+namespace {
 /// Whether this one must not be installed. Says so.
 bool handler_refused(int signal, const struct sigaction* action) noexcept {
   if (action == nullptr || !refuses_handlers.load(platform::memory_order_acquire) ||
@@ -118,25 +120,14 @@ bool handler_refused(int signal, const struct sigaction* action) noexcept {
   errno = EINVAL;
   return true;
 }
+}  // namespace
 
-}  // namespace pirn::inline PIRN_ABI::detail
+#if defined(__GLIBC__)
+extern "C" int __sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept;
 
-#if defined(__GLIBC__) && !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
-extern "C" {
-
-int __sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept;
-
-int sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept {
-  return pirn::detail::handler_refused(signal, action) ? -1 : __sigaction(signal, action, before);
-}
-
-// The C library's own would not come by here.
-__sighandler_t signal(int number, __sighandler_t handler) noexcept {
-  struct sigaction action = {};
-  struct sigaction before = {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
-  return sigaction(number, &action, &before) == 0 ? before.sa_handler : SIG_ERR;
-}
+int install_handler(int number, const struct sigaction* action, struct sigaction* before) noexcept {
+  return handler_refused(number, action) ? -1 : __sigaction(number, action, before);
 }
 #endif
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -4,7 +4,8 @@
 // no bound. Without the plugin the program does not link. docs/compiler.md says what can have a bound.
 #pragma once
 
-#include <csignal>
+#include <signal.h>
+
 #include <utility>
 
 #include "pirn/fiber/detail/worker_stack.hpp"
@@ -23,6 +24,8 @@ namespace detail {
 /// might use more of a small stack than is known: an object with `entry` in it that binds its symbols lazily, or a
 /// handler of a signal that runs on the stack that it interrupts.
 void check_before_bounded(const void* entry) noexcept;
+/// As sigaction, but refuses handlers that would run on small stacks, once there are some.
+int install_handler(int number, const struct sigaction* action, struct sigaction* before) noexcept;
 /// A stack for an entry that uses so much; looks for such handlers again every now and then.
 stack_result small_stack_for(std::size_t bytes) noexcept;
 /// What such a fiber does first and last.
@@ -164,3 +167,24 @@ PIRN_ALWAYS_INLINE void on_worker_stack(F&& body) noexcept {
 }  // namespace this_fiber
 
 }  // namespace pirn::inline PIRN_ABI
+
+// In place of the C library's, in the whole program; of several copies the linker keeps one. Not in pirn's library,
+// from where every program would get them.
+#if defined(__GLIBC__) && !defined(PIRN_ASAN) && !defined(PIRN_TSAN) && !defined(PIRN_SIM) && \
+    !defined(PIRN_LEAVES_HANDLERS)
+extern "C" {
+
+__attribute__((weak)) int sigaction(int number, const struct sigaction* action, struct sigaction* before) noexcept {
+  return pirn::detail::install_handler(number, action, before);
+}
+
+// The C library's own would not come by there.
+__attribute__((weak)) __sighandler_t signal(int number, __sighandler_t handler) noexcept {
+  struct sigaction action = {};
+  struct sigaction before = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  return pirn::detail::install_handler(number, &action, &before) == 0 ? before.sa_handler : SIG_ERR;
+}
+}
+#endif
