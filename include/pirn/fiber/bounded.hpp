@@ -26,7 +26,7 @@ namespace detail {
 void check_before_bounded(const void* entry) noexcept;
 /// As sigaction, but refuses handlers that would run on small stacks, once there are some.
 int install_handler(int number, const struct sigaction* action, struct sigaction* before) noexcept;
-/// A stack for an entry that uses so much; looks for such handlers again every now and then.
+/// A stack for an entry that uses so much.
 stack_result small_stack_for(std::size_t bytes) noexcept;
 /// What such a fiber does first and last.
 void begin_bounded(worker* w, arch::word pending) noexcept;
