@@ -37,4 +37,9 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/pirn-config.cmake.in"
                               INSTALL_DESTINATION "${package_dir}" PATH_VARS CMAKE_INSTALL_LIBDIR)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/pirn-config-version.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/pirn-config.cmake" "${PROJECT_BINARY_DIR}/pirn-config-version.cmake"
-              "${PROJECT_SOURCE_DIR}/cmake/pirn-enable-plugin.cmake" DESTINATION "${package_dir}")
+              "${PROJECT_SOURCE_DIR}/cmake/pirn-enable-plugin.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/pirn-enable-stack-bounds.cmake" DESTINATION "${package_dir}")
+if(PIRN_STACK_BOUNDS)
+  install(DIRECTORY "${PIRN_STACK_SUMMARIES}/" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pirn/stack" FILES_MATCHING PATTERN "*.stack")
+  install(FILES "${PIRN_STACK_ASSUMPTIONS}" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pirn")
+endif()

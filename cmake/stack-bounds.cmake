@@ -14,8 +14,12 @@ file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/sync/*.cpp")
 foreach(name detail/platform stack/small_stacks fiber/block fiber/bounded fiber/bounded_start fiber/fiber fiber/idle_workers fiber/stealing fiber/worker fiber/wait_queue)
   list(APPEND sources "${PROJECT_SOURCE_DIR}/src/${name}.cpp")
 endforeach()
-set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS -fplugin=${plugin} -fpass-plugin=${plugin}
-             -mllvm "-pirn-stack-summaries=${PIRN_STACK_SUMMARIES}" -mllvm -pirn-spread=false)
+# Not where they are compiled again for something else, pirn::sim for instance.
+set(here $<IN_LIST:$<TARGET_PROPERTY:NAME>,pirn_detail$<SEMICOLON>pirn_stack$<SEMICOLON>pirn_fiber$<SEMICOLON>pirn_sync>)
+foreach(option -fplugin=${plugin} -fpass-plugin=${plugin} -mllvm "-pirn-stack-summaries=${PIRN_STACK_SUMMARIES}" -mllvm
+        -pirn-spread=false)
+  set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS "$<${here}:${option}>")
+endforeach()
 set_property(SOURCE ${sources} APPEND PROPERTY OBJECT_DEPENDS "${plugin}")
 
 set(libraries pirn_detail pirn_stack pirn_fiber pirn_sync)
