@@ -70,8 +70,8 @@
 
 #define PIRN_ALWAYS_INLINE inline __attribute__((always_inline))
 #define PIRN_NOINLINE __attribute__((noinline))
-// A function that no fiber with a bounded stack calls on that stack, whatever the code around the call looks like to the
-// compiler plugin, which adds up what such a fiber uses: the comment at the call, or at the function, says why.
+// A function that no fiber with a bounded stack calls on that stack, whatever the code around the call looks like to
+// the compiler plugin, which adds up what such a fiber uses: the comment at the call, or at the function, says why.
 #if defined(__clang__)
 #define PIRN_NEVER_BOUNDED __attribute__((noinline, annotate("pirn-stack: 0")))
 // A function that ends the process with a message: the stacks that it overwrites below a small one no longer matter.
