@@ -28,7 +28,7 @@ template <int depth, int live>
     pirn::this_fiber::yield();
     x = 1;
   } else {
-    x = level<depth - 1, live>(x + 1);
+    x = bench::opaque(level<depth - 1, live>(x + 1));  // no tail call
   }
   std::uint64_t mixed = 0;
   for (const std::uint64_t value : kept) {
