@@ -109,10 +109,14 @@ std::string judge::refusal(const llvm::Function& function) {
   if (function.hasOptNone()) {
     return "it is not optimized";
   }
-  for (std::string why : {linkage_refusal(function, used_), signature_refusal(function), body_refusal(function)}) {
-    if (!why.empty()) {
-      return why;
-    }
+  if (std::string why = linkage_refusal(function, used_); !why.empty()) {
+    return why;
+  }
+  if (std::string why = signature_refusal(function); !why.empty()) {
+    return why;
+  }
+  if (std::string why = body_refusal(function); !why.empty()) {
+    return why;
   }
   for (const llvm::User* user : function.users()) {
     if (const auto* const call = llvm::dyn_cast<llvm::CallBase>(user)) {

@@ -26,9 +26,9 @@ template <int depth, int live>
   }
   if constexpr (depth == 1) {
     pirn::this_fiber::yield();
-    x += 1;
+    x = 1;
   } else {
-    x = level<depth - 1, live>(x + 1);
+    x = bench::opaque(level<depth - 1, live>(x + 1));  // no tail call
   }
   std::uint64_t mixed = 0;
   for (const std::uint64_t value : kept) {
@@ -40,7 +40,7 @@ template <int depth, int live>
 /// What `level` returns, without the yield.
 std::uint64_t expected(int depth, int live, std::uint64_t x) {
   const std::uint64_t given = x;
-  x = depth == 1 ? x + 1 : expected(depth - 1, live, x + 1);
+  x = depth == 1 ? 1 : expected(depth - 1, live, x + 1);
   std::uint64_t mixed = 0;
   for (int i = 0; i < live; ++i) {
     mixed ^= kept_value(given, static_cast<std::uint64_t>(i));

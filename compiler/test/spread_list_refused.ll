@@ -1,10 +1,11 @@
 ; What is listed and cannot have the convention is an error: other files count on it.
 ; RUN: for name in variable two_names other last called; do printf "app::$name\n" > %t.list; ! opt -load=%plugin -load-pass-plugin=%plugin -passes=pirn-list -pirn-list=%t.list -S %s 2>> %t.errors || exit 1; done
 ; RUN: FileCheck %s < %t.errors
-; RUN: ! opt -load=%plugin -load-pass-plugin=%plugin -passes=pirn-list -pirn-list=%t.none -S %s 2>&1 | FileCheck --check-prefix=NONE %s
+; RUN: ! opt -load=%plugin -load-pass-plugin=%plugin -passes=pirn-list -pirn-list=%t.none -S %s 2> %t.errors
+; RUN: FileCheck --check-prefix=NONE %s < %t.errors
 ; NONE: pirn: cannot read the list {{.*}}: No such file or directory
-; RUN: printf 'good\n[z\n' > %t.broken
-; RUN: ! opt -load=%plugin -load-pass-plugin=%plugin -passes=pirn-list -pirn-list=%t.broken -S %s 2>&1 | FileCheck --check-prefix=BROKEN %s
+; RUN: printf 'good\n[z\n' > %t.broken; ! opt -load=%plugin -load-pass-plugin=%plugin -passes=pirn-list -pirn-list=%t.broken -S %s 2> %t.errors
+; RUN: FileCheck --check-prefix=BROKEN %s < %t.errors
 ; BROKEN: pirn: {{.*}}broken:2: invalid glob pattern
 target triple = "x86_64-unknown-linux-gnu"
 

@@ -101,7 +101,12 @@ runtime_state::runtime_state(const runtime_options& how)
 runtime_state::~runtime_state() = default;
 
 bool runtime_state::finished() const noexcept {
-  return stopping.load(platform::memory_order_acquire) && statistics().live_fibers == 0;
+  if (!stopping.load(platform::memory_order_acquire)) {
+    return false;
+  }
+  // Of two workers whose last fibers end at the same time one must see that both have: each has counted its own before.
+  platform::heavy_fence();
+  return statistics().live_fibers == 0;
 }
 
 runtime_statistics runtime_state::statistics() const noexcept {

@@ -38,7 +38,8 @@ class sim_engine final : public engine {
       while (told.load(platform::memory_order_acquire) == 0 && platform::futex_wait(told, 0, deadline)) {
       }
     }
-    told.store(0, platform::memory_order_release);
+    // As the kernel does: whoever is told now sees what all who told did before. A load could have seen an older word.
+    told.exchange(0, platform::memory_order_acq_rel);
     const std::vector<sim::detail::event> events = std::exchange(queue_->events, {});  // in the same step
     for (const sim::detail::event& each : events) {
       auto* const handle = static_cast<readiness*>(each.of);
@@ -55,7 +56,7 @@ class sim_engine final : public engine {
   }
 
   void notify() noexcept override {
-    queue_->told.store(1, platform::memory_order_release);
+    queue_->told.exchange(1, platform::memory_order_acq_rel);
     platform::futex_wake(&queue_->told, 1);
   }
 

@@ -93,7 +93,7 @@ void network::tell(const watches& whom, event what, news& into) {
 
 void network::publish(const news& what) {
   for (const auto& [queue, happened] : what) {
-    queue->told.store(1, platform::memory_order_release);
+    queue->told.exchange(1, platform::memory_order_acq_rel);
     queue->events.push_back(happened);  // in the same step
     platform::futex_wake(&queue->told, 1);
   }

@@ -21,6 +21,10 @@ def main() -> int:
         return 1
     with tempfile.TemporaryDirectory() as folder:
         for line in lines:
+            if re.match(r"! [^|;]*\|(?!\|)", line):
+                print(f"{source}: the ! stands for the whole pipe, so that FileCheck is not heard: {line}")
+                return 1
+
             def tool(match: re.Match[str]) -> str:
                 return match[1] + match[2] + "-" + version
 

@@ -362,6 +362,16 @@ TEST(explore, pct_says_how_much_it_may_have_missed) {
   EXPECT_EQ(missed({.depth = 1, .faults = {.spurious = true}}), 1);
 }
 
+TEST(explore, a_sleeping_worker_is_woken_with_stale_reads_too) {
+  const sim::result found = sim::explore(
+      [] {
+        runtime fibers({.workers = 2});
+        fibers.spawn([] {}, {.worker = spawn_options::any_worker}).detach();
+      },
+      {.preemptions = 1, .stale_reads = true, .executions = 1000});
+  EXPECT_TRUE(found) << found.text();
+}
+
 TEST(explore, sixteen_threads_at_a_time) {
   EXPECT_TRUE(sim::explore(
       [] {

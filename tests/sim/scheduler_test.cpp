@@ -58,6 +58,17 @@ TEST(runtime, ends_after_fibers_of_all_its_workers) {
       {.preemptions = 3});
 }
 
+TEST(runtime, ends_where_the_last_fibers_of_two_workers_end_at_the_same_time) {
+  const sim::result found = sim::explore(
+      [] {
+        runtime all{{.workers = 2}};
+        all.spawn([] {}, {.worker = 0}).detach();
+        all.spawn([] {}, {.worker = 1}).detach();
+      },
+      {.preemptions = 1, .stale_reads = true, .executions = 2000});
+  EXPECT_TRUE(found) << found.text();
+}
+
 TEST(runtime, two_at_a_time) {
   expect_passes(
       [] {
