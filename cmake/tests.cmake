@@ -58,7 +58,7 @@ foreach(source IN LISTS sources)
   elseif(folder IN_LIST PIRN_LAYERS_LEFT_OUT)
     continue()
   elseif(folder STREQUAL "sim")
-    if(NOT TARGET pirn_sim OR NOT (PIRN_SLOW_TESTS OR stem MATCHES "^(explore|memory_model)_test$"))
+    if(NOT TARGET pirn_sim OR NOT PIRN_SLOW_TESTS)
       continue()  # what pirn's own sources do in an exploration is the same in every build
     endif()
     set(layer sim)
