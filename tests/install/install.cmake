@@ -2,7 +2,7 @@
 file(REMOVE_RECURSE "${dir}")
 foreach(command IN ITEMS
     "--install;${build};--prefix;${dir}/prefix"
-    "-S;${source};-B;${dir}/build;-G;${generator};-DCMAKE_PREFIX_PATH=${dir}/prefix;-DCMAKE_CXX_COMPILER=${compiler}"
+    "-S;${source};-B;${dir}/build;-G;${generator};-DCMAKE_PREFIX_PATH=${dir}/prefix;-DCMAKE_CXX_COMPILER=${compiler};-DWITH_SIM=${sim}"
     "--build;${dir}/build"
     "--build;${dir}/build;--target;test")
   execute_process(COMMAND "${CMAKE_COMMAND}" ${command} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
