@@ -13,12 +13,12 @@
 
 namespace pirn::inline PIRN_ABI {
 
-/// The small stacks of the whole process, in classes of multiples of 64 bytes. Their memory is never given back to the
+/// The small stacks of the whole process, in classes of multiples of 16 bytes. Their memory is never given back to the
 /// kernel, so a debugger may look at any of them. Any thread.
 struct small_stacks {
   static constexpr std::size_t least = 256;
   static constexpr std::size_t most = std::size_t{32} << 10;
-  static constexpr std::size_t step = 64;
+  static constexpr std::size_t step = 16;
 
   /// A stack of at least `size` usable bytes. The error is invalid_size for more than there are in the largest.
   [[nodiscard]] static stack_result allocate(std::size_t size) noexcept;
