@@ -1,7 +1,6 @@
 // The clock frequency, by additions that wait for each other, and the cost of loops that do nothing but count and
 // clobber what a switch clobbers: the part of a switch's or yield's figure that is the loop around it.
-#include "pirn/context/arch.hpp"
-
+#include "../empty_loop.hpp"
 #include "../harness.hpp"
 
 namespace {
@@ -20,21 +19,9 @@ void add(std::uint64_t n) {
   bench::check(sum == n, "every addition is done");
 }
 
-void empty(std::uint64_t n) {
-  std::uint64_t turns = 0;
-  for (; turns < n; ++turns) {
-    asm volatile(""
-                 :
-                 :
-                 : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
-                   PIRN_CLOBBER_FLOAT, "memory", "cc");
-  }
-  bench::check(turns == n, "every turn is counted");
-}
-
 }  // namespace
 
 int main() {
   bench::row("clock", "pirn", R"({"measure":"frequency"})", "cycles/s", 1e9 / bench::ns_per_operation(add));
-  bench::row("clock", "pirn", R"({"measure":"empty-loop"})", "ns", bench::ns_per_operation(empty));
+  bench::row("clock", "pirn", R"({"measure":"empty-loop"})", "ns", bench::ns_per_operation(bench::empty_loop));
 }

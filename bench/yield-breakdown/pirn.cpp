@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "../empty_loop.hpp"
 #include "../harness.hpp"
 #include "pirn/context/arch.hpp"
 
@@ -118,22 +119,10 @@ double cost(std::size_t distance) {
       units);
 }
 
-void empty(std::uint64_t n) {
-  std::uint64_t turns = 0;
-  for (; turns < n; ++turns) {
-    asm volatile(""
-                 :
-                 :
-                 : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
-                   PIRN_CLOBBER_FLOAT, "memory", "cc");
-  }
-  bench::check(turns == n, "every turn is counted");
-}
-
 }  // namespace
 
 int main() {
-  const double loop = bench::ns_per_operation(empty, units);
+  const double loop = bench::ns_per_operation(bench::empty_loop, units);
   const auto row = [&](const char* step, double gross) {
     const auto params = [&](const char* what) {
       return std::string(R"({"step":")") + step + R"(","cost":")" + what + "\"}";
