@@ -39,6 +39,13 @@ struct rig {
   }
 };
 
+/// Runs `body` in a fiber of a runtime with one worker.
+template <class Body>
+void on_one_worker(Body body) {
+  rig r(1);
+  r.rt.run(body);
+}
+
 /// Waits, on a fiber or a thread, until `ready()`; false if that takes far longer than any machine needs.
 template <class Predicate>
 bool eventually(Predicate ready) {

@@ -13,12 +13,6 @@ using namespace pirn_test;
 using pirn::wait_error;
 namespace local = pirn::local;
 
-template <class Body>
-void on_one_worker(Body body) {
-  rig r(1);
-  r.rt.run(body);
-}
-
 TEST(local_recursive_mutex, is_its_owners_until_the_last_unlock) {
   on_one_worker([] {
     local::recursive_mutex m;

@@ -17,12 +17,6 @@ using namespace pirn_test;
 using pirn::wait_error;
 namespace local = pirn::local;
 
-template <class Body>
-void on_one_worker(Body body) {
-  rig r(1);
-  r.rt.run(body);
-}
-
 TEST(local_mutex, excludes_and_hands_over_in_order) {
   on_one_worker([] {
     local::mutex m;
