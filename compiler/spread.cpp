@@ -2,6 +2,7 @@
 // calls them, and to who calls those: they need not save what their own callers do not keep in registers either.
 #include <memory>
 
+#include "bitcode.hpp"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Module.h"
 #include "passes.hpp"
@@ -22,7 +23,7 @@ class spread_pass : public llvm::PassInfoMixin<spread_pass> {
 
   llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) const {
     const spread_settings settings = settings_of(module);
-    if (!has_convention(module) || (unless_linked_ && will_be_linked(module))) {
+    if (!has_convention(module) || (unless_linked_ && is_for_linker(module))) {
       return llvm::PreservedAnalyses::all();
     }
     check_listed_calls(module);
@@ -45,11 +46,6 @@ class spread_pass : public llvm::PassInfoMixin<spread_pass> {
   }
 
  private:
-  // What clang writes into bitcode that a linker is to optimize.
-  static bool will_be_linked(const llvm::Module& module) {
-    return module.getModuleFlag("ThinLTO") != nullptr || module.getModuleFlag("EnableSplitLTOUnit") != nullptr;
-  }
-
   bool unless_linked_;
 };
 

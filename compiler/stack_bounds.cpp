@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bitcode.hpp"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -58,8 +59,7 @@ compilations& being_compiled() {
 
 /// Whether the module goes to a linker as bitcode, where all of it is known that is not known here.
 bool is_for_later(const Module& module, bool post_link) {
-  return being_compiled().end(module) && !post_link &&
-         (module.getModuleFlag("ThinLTO") != nullptr || module.getModuleFlag("EnableSplitLTOUnit") != nullptr);
+  return being_compiled().end(module) && !post_link && is_for_linker(module);
 }
 
 struct question_asked {
