@@ -17,6 +17,7 @@ import json
 import os
 import queue
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +29,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+# Taking a patch back would otherwise compile anew all that it had reached, and so would the next run.
+CACHED = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache", "-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
 
 
 @dataclass
@@ -55,6 +58,14 @@ class Fault:
         fault.files = re.findall(r"^\+\+\+ b/(\S+)", text, re.M)
         return fault
 
+    @property
+    def plugin(self) -> bool:
+        return self.test.startswith("compiler_")
+
+    @property
+    def binary(self) -> str:
+        return self.preset + ("-plugin" if self.plugin else "")
+
 
 class Workshop:
     """A copy of the sources, built once per preset and then only as far as a patch reaches. Each worker has its own, since
@@ -65,6 +76,8 @@ class Workshop:
         self.source = folder / "src"
         self.configured: set[str] = set()
         self.log = folder / "last.log"
+        self.environment = dict(os.environ, CCACHE_DIR=str(folder.parent / "ccache"), CCACHE_BASEDIR=str(folder),
+                                CCACHE_NOHASHDIR="1", CCACHE_MAXSIZE="20G")
         self.refresh()
 
     def refresh(self) -> None:
@@ -94,14 +107,17 @@ class Workshop:
 
     def call(self, *command: str) -> bool:
         with self.log.open("w") as log:
-            return subprocess.run(command, cwd=self.source, stdin=subprocess.DEVNULL, stdout=log, stderr=log).returncode == 0
+            return subprocess.run(command, cwd=self.source, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                  env=self.environment).returncode == 0
 
     def build(self, fault: Fault) -> bool:
-        binary = str(self.folder / fault.preset)
-        if fault.preset not in self.configured:
-            if not self.call("cmake", "--preset", fault.preset, "-S", str(self.source), "-B", binary):
+        binary = str(self.folder / fault.binary)
+        if fault.binary not in self.configured:
+            # What the plugin writes beside an object is not kept by a cache: so the one or the other.
+            options = [] if fault.plugin else ["-DPIRN_PLUGIN=OFF", *CACHED]
+            if not self.call("cmake", "--preset", fault.preset, "-S", str(self.source), "-B", binary, *options):
                 return False
-            self.configured.add(fault.preset)
+            self.configured.add(fault.binary)
         return self.call("cmake", "--build", binary, "-j", str(self.jobs), "--target", fault.target)
 
     def patch(self, fault: Fault) -> bool:
@@ -115,7 +131,7 @@ class Workshop:
 
     def run(self, fault: Fault, timeout: int) -> tuple[str, str]:
         """('green' | 'red' | 'absent' | 'skipped', output). Run without ctest, which would wait as long as for any test."""
-        listing = subprocess.run(["ctest", "--test-dir", str(self.folder / fault.preset), "--show-only=json-v1",
+        listing = subprocess.run(["ctest", "--test-dir", str(self.folder / fault.binary), "--show-only=json-v1",
                                   "-R", f"^{re.escape(fault.test)}$"], capture_output=True, text=True)
         entries = json.loads(listing.stdout)["tests"] if listing.returncode == 0 else []
         if not entries or "command" not in entries[0]:
