@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "fiber/dump_print.hpp"
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/detail/owner_mark.hpp"
 #include "stack/backtrace.hpp"
@@ -100,8 +101,9 @@ bool follows(const wait_edge& next, const wait_edge& edge) noexcept {
   return edge.to == next.from && (edge.to_wait == 0 || edge.to_wait == next.wait);
 }
 
-/// A cycle of facts in a depth-first search, empty if there is none. Sorted by origin.
-std::vector<wait_edge> cycle_in(const std::vector<wait_edge>& facts) {
+/// A cycle of facts in a depth-first search, empty if there is none.
+std::vector<wait_edge> cycle_in(std::vector<wait_edge> facts) {
+  std::sort(facts.begin(), facts.end(), by_origin);
   enum class state : std::uint8_t { unseen, on_path, done };
   std::vector<state> states(facts.size(), state::unseen);
   std::vector<std::size_t> path;   // edges
@@ -194,6 +196,25 @@ std::string text_of_dump(runtime_state& state) {
 
 const fiber_control* holder_of(const wait_options& wait) noexcept {
   return wait.from == awaited::holder ? awaited_by(wait) : nullptr;
+}
+
+std::string describe_present_cycle() {
+  std::vector<wait_edge> facts;
+  for (const registered_runtime* each = registered_runtimes; each != nullptr; each = each->next) {
+    for (unsigned i = 0; i < each->worker_count; ++i) {
+      worker& w = *each->workers[i];
+      block_chunk::for_each(w, [&](const fiber_control& f) {
+        // One that is still on its worker may have begun a wait without having said of what.
+        if (const std::uint64_t wait = f.present_wait(); wait != 0 && f.home()->queue.running() != &f) {
+          if (const wait_options& how = *f.waits; how.deadline == platform::never && !how.stoppable) {
+            note_facts(f, wait, how, facts);
+          }
+        }
+      });
+    }
+  }
+  const std::vector<wait_edge> cycle = cycle_in(std::move(facts));
+  return cycle.empty() ? std::string() : describe(cycle);
 }
 
 // ---- one worker ---------------------------------------------------------------------------------------------------
@@ -377,8 +398,7 @@ std::vector<wait_edge> deadlock_watch::find_cycle() {
       std::copy_if(each.begin(), each.end(), std::back_inserter(all), goes_on);
     }
   }
-  std::sort(all.begin(), all.end(), by_origin);
-  std::vector<wait_edge> cycle = cycle_in(all);
+  std::vector<wait_edge> cycle = cycle_in(std::move(all));
   return std::all_of(cycle.begin(), cycle.end(), goes_on) ? cycle : std::vector<wait_edge>();
 }
 

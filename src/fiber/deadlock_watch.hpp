@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,10 @@ struct wait_edge {
   std::uint64_t wait;
   wait_options how;  ///< of `who`
 };
+
+/// A cycle of the waits of this moment among the fibers of all runtimes, described; empty if there is none. Only where
+/// nobody runs meanwhile, so in an exploration. Throws std::bad_alloc.
+[[nodiscard]] std::string describe_present_cycle();
 
 class deadlock_watch {
  public:

@@ -177,6 +177,12 @@ void execution::crash(std::string message) {
   leave();
 }
 
+void execution::fail_if_cycle() {
+  if (std::string cycle = describe_cycle(); !cycle.empty()) {
+    fail(outcome::deadlock, std::move(cycle));
+  }
+}
+
 void execution::fail(const char* what, const char* message) {
   for (int each = 0; each <= static_cast<int>(outcome::nondeterministic); ++each) {
     if (std::strcmp(what, sim::to_string(static_cast<outcome>(each))) == 0) {
@@ -254,6 +260,7 @@ unsigned execution::overdue(thread_set enabled) const noexcept {
 
 void execution::point(access what, location* at) {
   if (++steps_ > how_.steps) [[unlikely]] {
+    fail_if_cycle();
     fail(outcome::no_end, "no end after " + std::to_string(how_.steps) +
                               " steps, though everybody has had turns: a livelock, or somebody starves, or waits for "
                               "ever while others go on");
@@ -322,6 +329,7 @@ void execution::make_ready(virtual_thread& who) {
 }
 
 void execution::let_time_pass() {
+  fail_if_cycle();  // others may go on for ever
   platform::time_point nearest = platform::never;
   vector_clock all;
   for (unsigned i = 0; i < used_; ++i) {

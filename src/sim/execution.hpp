@@ -154,6 +154,8 @@ class execution {
   [[nodiscard]] const sim::faults& wants() const noexcept { return how_.faults; }
   [[nodiscard]] unsigned wants_cpus() const noexcept { return how_.cpus; }
   [[noreturn]] void fail(outcome what, std::string message);
+  /// A deadlock, where fibers wait for each other in a cycle.
+  void fail_if_cycle();
   /// From a handler: nothing is looked at that may be broken.
   [[noreturn]] void crash(std::string message);
   /// `what` as `to_string` has it.
@@ -215,6 +217,8 @@ extern constinit execution* current;
 void sort_heap();
 /// What all fibers wait for, as text.
 [[nodiscard]] std::string describe_fibers();
+/// A cycle of fibers that wait for each other, described; empty if there is none.
+[[nodiscard]] std::string describe_cycle();
 /// An execution was left in the middle: what remains of its runtimes is forgotten.
 void forget_runtimes() noexcept;
 /// How many stacks are in use of the default pool.

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fiber/deadlock_watch.hpp"
 #include "fiber/dump_print.hpp"
 #include "pirn/stack/guarded_pool.hpp"
 #include "sim/execution.hpp"
@@ -28,6 +29,11 @@ std::string describe_fibers() {
   text.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
   close(file);
   return text;
+}
+
+std::string describe_cycle() {
+  const platform::quiet unseen;
+  return pirn::detail::describe_present_cycle();
 }
 
 void forget_runtimes() noexcept { pirn::detail::registered_runtimes = nullptr; }

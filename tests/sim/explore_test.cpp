@@ -149,6 +149,34 @@ TEST(explore, a_trace_without_an_end_is_cut_short) {
   EXPECT_LT(std::count(found.trace.begin(), found.trace.end(), '\n'), 250);
 }
 
+TEST(explore, sees_fibers_that_wait_for_each_other_while_others_go_on) {
+  for (const bool sleeps : {true, false}) {
+    const auto stuck_beside_another = [sleeps] {
+      mutex first;
+      mutex second;
+      event both_held;
+      const auto take = [&](mutex& mine, mutex& other) {
+        const std::lock_guard one(mine);
+        if (&mine == &second) {
+          both_held.set();
+        }
+        both_held.wait().value();
+        const std::lock_guard two(other);
+      };
+      const auto go_on = [sleeps] {
+        for (;;) {
+          sleeps ? static_cast<void>(this_fiber::sleep_for(std::chrono::seconds(1))) : this_fiber::yield();
+        }
+      };
+      pirn_test::run_fibers(2, {[&] { take(first, second); }, [&] { take(second, first); }, go_on});
+    };
+    const sim::result found = sim::explore(stuck_beside_another, {.preemptions = 0, .steps = 20'000});
+    EXPECT_EQ(found.what, outcome::deadlock) << found.text();
+    EXPECT_NE(found.message.find("each of which waits for the next one"), std::string::npos) << found.text();
+    EXPECT_EQ(found.steps < 2'000, sleeps) << found.steps << " steps: before time passes, that is, or at the end of them";
+  }
+}
+
 TEST(explore, goes_on_after_a_failure_as_if_there_had_been_none) {
   for (int i = 0; i < 3; ++i) {
     const auto stuck = [] {
