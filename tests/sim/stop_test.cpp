@@ -28,9 +28,9 @@ namespace {
 
 /// A fiber waits, another one stops it, and a plain thread notifies.
 template <class Wait, class Notify>
-void stop_against(const Wait& wait, const Notify& notify) {
+void stop_against(const Wait& wait, const Notify& notify, bool migratable = false) {
   watched_runtime all(2);
-  fiber waits = all->spawn(wait, {.worker = 0});
+  fiber waits = all->spawn(wait, {.worker = 0, .migratable = migratable});
   fiber stops = all->spawn([&] { waits.request_stop(); }, {.worker = 1});
   all.watch();
   notify();
@@ -75,6 +75,18 @@ TEST(stop, of_a_wait_for_an_event) {
     stop_against([&] { seen = unless_stopped(happened.wait()); }, [&] { happened.set(); });
     sim::check(happened.try_wait() != seen, "it is seen once");
   });
+}
+
+TEST(stop, of_a_fiber_that_any_worker_may_resume) {
+  for (const bool limited : {false, true}) {
+    expect_both([limited] {
+      const platform::time_point deadline = limited ? platform::now() + 1h : platform::never;
+      event happened(event_reset::automatic);
+      bool seen = false;
+      stop_against([&] { seen = unless_stopped(happened.wait(deadline)); }, [&] { happened.set(); }, true);
+      sim::check(happened.try_wait() != seen, "it is seen once");
+    });
+  }
 }
 
 TEST(stop, of_a_wait_for_a_permit) {
