@@ -220,10 +220,10 @@ void make_runnable(agent* who, bool back) noexcept {
   make_stranger_runnable(who, back);
 }
 
-void make_runnable(agent* who, wake_policy how) noexcept {
+void switch_over_to(agent* who) noexcept {
   const worker* const here = current_worker();
   // Asked before, since it may be gone after.
-  const bool over = how == wake_policy::switch_over && here != nullptr && who->what() == agent::kind::fiber &&
+  const bool over = here != nullptr && who->what() == agent::kind::fiber &&
                     static_cast<const fiber_control*>(who)->is_pinned_to(here);
   make_runnable(who);
   if (over) {

@@ -85,7 +85,7 @@ template <class Lock>
 wake_reason wait_list::wait_with(detail::worker* here, Lock& lock, const wait_options& options, void* value) noexcept {
   if (here != nullptr && options.deadline == platform::never && detail::running_fiber(here)->is_pinned_to(here)) {
     detail::fiber_control& self = *detail::running_fiber(here);
-    return wait_by(self, lock, options, value, [&](std::uint64_t epoch) {
+    return wait_by(self, lock, options, value, [&](std::uint64_t epoch) __attribute__((always_inline)) {
       detail::suspend_pinned(here, self, epoch, options, [&lock] { lock.unlock(); });
     });
   }

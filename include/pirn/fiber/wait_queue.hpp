@@ -94,7 +94,11 @@ agent& current_agent() noexcept;
 /// Queues a claimed agent: a fiber on its worker, a thread by unblocking it. `back` puts a fiber behind those that
 /// are ready instead of in front.
 void make_runnable(agent* who, bool back = false) noexcept;
-void make_runnable(agent* who, wake_policy how) noexcept;
+/// `wake_policy::switch_over`.
+void switch_over_to(agent* who) noexcept;
+PIRN_ALWAYS_INLINE void make_runnable(agent* who, wake_policy how) noexcept {
+  how == wake_policy::enqueue ? make_runnable(who) : switch_over_to(who);
+}
 /// Suspends the caller, whose wait has begun as `epoch`, until it is claimed; `publish` runs once it is switched
 /// out. The deadline claims it through a timer of its worker.
 wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options, commit& publish) noexcept;

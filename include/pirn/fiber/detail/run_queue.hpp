@@ -95,8 +95,8 @@ class run_queue {
   PIRN_ALWAYS_INLINE run_node* leave() noexcept {
     run_node* const self = running_;
     run_node* const next = self->next;
-    if (woken_ != nullptr) [[unlikely]] {
-      return leave_slow();
+    if (woken_ != nullptr) {
+      return !marked_ && take_woken() ? leave_to(pop_woken()) : leave_slow();
     }
     if (next != self) [[likely]] {
       next->previous = self->previous;
@@ -114,10 +114,7 @@ class run_queue {
     run_marked(node);
   }
   /// The running node leaves the ring and the scheduler runs.
-  run_node* leave_to_scheduler() noexcept {
-    replace(running_, &scheduler_);
-    return run(&scheduler_);
-  }
+  run_node* leave_to_scheduler() noexcept { return leave_to(&scheduler_); }
   /// How many besides the running node are ready. O(n).
   [[nodiscard]] std::size_t count_ready() const noexcept {
     std::size_t count = 0;
@@ -158,6 +155,10 @@ class run_queue {
     node->next->previous = node;
     node->previous->next = node;
   }
+  PIRN_ALWAYS_INLINE run_node* leave_to(run_node* node) noexcept {
+    replace(running_, node);
+    return run(node);
+  }
   [[nodiscard]] bool has_woken() const noexcept { return woken_ != nullptr && woken_ != &scheduler_; }
   [[nodiscard]] bool take_woken() const noexcept {
     return woken_ != nullptr && (streak_ < woken_bound_ || next_ == running_);
@@ -172,12 +173,10 @@ class run_queue {
     if (marked_) [[unlikely]] {
       return leave_marked();
     }
-    run_node* const self = running_;
     if (take_woken()) {
-      run_node* const node = pop_woken();
-      replace(self, node);
-      return run(node);
+      return leave_to(pop_woken());
     }
+    run_node* const self = running_;
     streak_ = 0;
     if (self->next == self) {
       return self == &scheduler_ ? self : leave_to_scheduler();
