@@ -1,5 +1,5 @@
 ; What has no bound is an error that says why, by name.
-; RUN: for each in recursive cycle grows outside by_pointer pushes weak unknown; do sed "s/@QUESTION/@$each/" %s > %t.ll; ! opt -load-pass-plugin=%plugin -passes=pirn-stack-bounds -S %t.ll -o /dev/null 2>> %t || exit 1; done
+; RUN: for each in recursive cycle grows outside by_pointer pushes weak jumps unknown; do sed "s/@QUESTION/@$each/" %s > %t.ll; ! opt -load-pass-plugin=%plugin -passes=pirn-stack-bounds -S %t.ll -o /dev/null 2>> %t || exit 1; done
 ; RUN: FileCheck %s < %t
 
 target triple = "x86_64-pc-linux-gnu"
@@ -20,6 +20,7 @@ define dso_local void @ask() {
 ; CHECK: cannot have a bounded stack: by_pointer: it calls through a pointer, and nothing says what that may point to
 ; CHECK: cannot have a bounded stack: pushes: it has inline asm that uses the stack and does not say how much
 ; CHECK: cannot have a bounded stack: replaceable: other code may take its place
+; CHECK: cannot have a bounded stack: table_driven: other code may take its place
 ; CHECK: no bound of the stack: the function that is to run on it is not known here
 
 define dso_local void @recursive() {
@@ -72,5 +73,23 @@ define dso_local void @weak() {
   ret void
 }
 define weak dso_local void @replaceable() {
+  ret void
+}
+
+; An own copy of it would jump into the other one.
+define dso_local void @jumps(i64 %at) {
+  call void @table_driven(i64 %at)
+  call void asm sideeffect "", ""()
+  ret void
+}
+@labels = internal constant [2 x ptr] [ptr blockaddress(@table_driven, %one), ptr blockaddress(@table_driven, %two)]
+define linkonce_odr void @table_driven(i64 %at) noinline {
+  %place = getelementptr [2 x ptr], ptr @labels, i64 0, i64 %at
+  %label = load ptr, ptr %place
+  indirectbr ptr %label, [label %one, label %two]
+one:
+  call void asm sideeffect "# one", ""()
+  ret void
+two:
   ret void
 }
