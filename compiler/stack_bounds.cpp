@@ -108,12 +108,6 @@ void read_annotations(const Module& module, stack_book& book) {
   }
 }
 
-/// Whether the linker or the loader may put other code in its place. As clang does where it inlines, this takes it that
-/// a program has one definition of what is neither weak nor inline.
-bool may_be_replaced(const Function& function) {
-  return function.isInterposable() || function.hasLinkOnceODRLinkage() || function.hasWeakODRLinkage();
-}
-
 /// Resolves the calls through pointers that the IR knows the targets of, and refuses what may be replaced.
 void refine(const Module& module, stack_frames& frames) {
   for (const Function& function : module) {

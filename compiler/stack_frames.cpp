@@ -42,7 +42,7 @@ using namespace llvm;
 
 /// The name that a call of `value` goes to; empty for a pointer in memory.
 StringRef called(const GlobalValue& value) {
-  if (isa<GlobalIFunc>(value)) {
+  if (isa<GlobalIFunc>(value) || (isa<GlobalAlias>(value) && may_be_replaced(value))) {
     return value.getName();  // whatever it resolves to: nobody knows its stack unless it is said
   }
   if (const auto* const alias = dyn_cast<GlobalAlias>(&value)) {
@@ -193,6 +193,10 @@ std::unique_ptr<TargetMachine> target_for(const Module& module, OptimizationLeve
 }
 
 }  // namespace
+
+bool may_be_replaced(const GlobalValue& value) {
+  return value.isInterposable() || value.hasLinkOnceODRLinkage() || value.hasWeakODRLinkage();
+}
 
 stack_frames frames_of(const Module& module, OptimizationLevel level, std::string& why_none) {
   if (Triple(module.getTargetTriple()).getArch() != Triple::x86_64) {

@@ -1,5 +1,5 @@
 ; What has no bound is an error that says why, by name.
-; RUN: for each in recursive cycle grows outside by_pointer pushes weak jumps unknown; do sed "s/@QUESTION/@$each/" %s > %t.ll; ! opt -load-pass-plugin=%plugin -passes=pirn-stack-bounds -S %t.ll -o /dev/null 2>> %t || exit 1; done
+; RUN: for each in recursive cycle grows outside by_pointer pushes weak weak_alias jumps unknown; do sed "s/@QUESTION/@$each/" %s > %t.ll; ! opt -load-pass-plugin=%plugin -passes=pirn-stack-bounds -S %t.ll -o /dev/null 2>> %t || exit 1; done
 ; RUN: FileCheck %s < %t
 
 target triple = "x86_64-pc-linux-gnu"
@@ -20,6 +20,7 @@ define dso_local void @ask() {
 ; CHECK: cannot have a bounded stack: by_pointer: it calls through a pointer, and nothing says what that may point to
 ; CHECK: cannot have a bounded stack: pushes: it has inline asm that uses the stack and does not say how much
 ; CHECK: cannot have a bounded stack: replaceable: other code may take its place
+; CHECK: cannot have a bounded stack: other_name: its code is not in this file
 ; CHECK: cannot have a bounded stack: table_driven: other code may take its place
 ; CHECK: no bound of the stack: the function that is to run on it is not known here
 
@@ -73,6 +74,16 @@ define dso_local void @weak() {
   ret void
 }
 define weak dso_local void @replaceable() {
+  ret void
+}
+
+define dso_local void @weak_alias() {
+  call void @other_name()
+  call void asm sideeffect "", ""()
+  ret void
+}
+@other_name = weak dso_local alias void (), ptr @small
+define dso_local void @small() {
   ret void
 }
 
