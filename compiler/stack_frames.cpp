@@ -52,6 +52,12 @@ StringRef called(const GlobalValue& value) {
   return isa<Function>(value) ? value.getName() : StringRef();
 }
 
+/// Whether calls through a pointer go by way of it, for it jumps where a register says.
+bool is_thunk_of_pointers(StringRef name) {
+  return name.starts_with("__llvm_lvi_thunk_") || name.starts_with("__llvm_retpoline_") ||
+         name.starts_with("__llvm_external_retpoline_") || name.starts_with("__x86_indirect_thunk_");
+}
+
 class frame_reader : public MachineFunctionPass {
  public:
   explicit frame_reader(stack_frames& to) : MachineFunctionPass(id), to_(to) {}
@@ -128,6 +134,10 @@ class frame_reader : public MachineFunctionPass {
     }
     const bool last = instruction.isReturn();
     for (const MachineOperand& operand : instruction.operands()) {
+      if (operand.isSymbol() && is_thunk_of_pointers(operand.getSymbolName())) {
+        frame.calls.push_back({"asm 16", last});  // its own return address, and that which it replaces by the target
+        break;
+      }
       if (operand.isGlobal()) {
         if (const StringRef callee = called(*operand.getGlobal()); !callee.empty()) {
           frame.calls.push_back({callee.str(), last});

@@ -1,5 +1,5 @@
 ; What has no bound is an error that says why, by name.
-; RUN: for each in recursive cycle grows outside by_pointer pushes weak weak_alias jumps unknown; do sed "s/@QUESTION/@$each/" %s > %t.ll; ! opt -load-pass-plugin=%plugin -passes=pirn-stack-bounds -S %t.ll -o /dev/null 2>> %t || exit 1; done
+; RUN: for each in recursive cycle grows outside by_pointer by_thunk pushes weak weak_alias jumps unknown; do sed "s/@QUESTION/@$each/" %s > %t.ll; ! opt -load-pass-plugin=%plugin -passes=pirn-stack-bounds -S %t.ll -o /dev/null 2>> %t || exit 1; done
 ; RUN: FileCheck %s < %t
 
 target triple = "x86_64-pc-linux-gnu"
@@ -18,6 +18,7 @@ define dso_local void @ask() {
 ; CHECK: cannot have a bounded stack: grows: it allocates on the stack as much as it finds out when it runs (alloca)
 ; CHECK: cannot have a bounded stack: somewhere: its code is not in this file, and neither a summary nor an assumption says what it uses; on the path outside (16) > somewhere (0)
 ; CHECK: cannot have a bounded stack: by_pointer: it calls through a pointer, and nothing says what that may point to
+; CHECK: cannot have a bounded stack: by_thunk: it calls through a pointer, and nothing says what that may point to
 ; CHECK: cannot have a bounded stack: pushes: it has inline asm that uses the stack and does not say how much
 ; CHECK: cannot have a bounded stack: replaceable: other code may take its place
 ; CHECK: cannot have a bounded stack: other_name: its code is not in this file
@@ -65,6 +66,11 @@ define dso_local void @by_pointer(ptr %f) {
 
 define dso_local void @pushes() {
   call void asm sideeffect "pushq %rax; popq %rax", ""()
+  ret void
+}
+
+define dso_local void @by_thunk(ptr %f) "target-features"="+lvi-cfi" {
+  call void %f()
   ret void
 }
 
