@@ -17,6 +17,7 @@
 #include "llvm/CodeGen/MachineInstr.h"
 #include "llvm/CodeGen/TargetFrameLowering.h"
 #include "llvm/CodeGen/TargetInstrInfo.h"
+#include "llvm/CodeGen/TargetLowering.h"
 #include "llvm/CodeGen/TargetRegisterInfo.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -66,9 +67,11 @@ class frame_reader : public MachineFunctionPass {
   bool runOnMachineFunction(MachineFunction& function) override {
     stack_frame& frame = to_[function.getName().str()];
     measure(function, frame);
+    const TargetInstrInfo& names = *function.getSubtarget().getInstrInfo();
+    const Register sp = function.getSubtarget().getTargetLowering()->getStackPointerRegisterToSaveRestore();
     for (const MachineBasicBlock& block : function) {
       for (const MachineInstr& instruction : block) {
-        read(instruction, *function.getSubtarget().getInstrInfo(), frame);
+        read(instruction, names, sp, frame);
       }
     }
     std::sort(frame.calls.begin(), frame.calls.end());
@@ -106,10 +109,12 @@ class frame_reader : public MachineFunctionPass {
     }
   }
 
-  static void read(const MachineInstr& instruction, const TargetInstrInfo& names, stack_frame& frame) {
+  static void read(const MachineInstr& instruction, const TargetInstrInfo& names, Register sp, stack_frame& frame) {
     if (instruction.isInlineAsm()) {
       const std::optional<std::uint64_t> bytes =
-          stack_of_asm(instruction.getOperand(InlineAsm::MIOp_AsmString).getSymbolName());
+          stack_of_asm(instruction.getOperand(InlineAsm::MIOp_AsmString).getSymbolName(),
+                       {instruction.getInlineAsmDialect() == InlineAsm::AD_Intel,
+                        instruction.modifiesRegister(sp, /*TRI=*/nullptr)});
       if (bytes) {
         if (*bytes != 0) {
           frame.calls.push_back({("asm " + Twine(*bytes)).str(), false});
