@@ -70,8 +70,15 @@ class frame_reader : public MachineFunctionPass {
     const TargetInstrInfo& names = *function.getSubtarget().getInstrInfo();
     const Register sp = function.getSubtarget().getTargetLowering()->getStackPointerRegisterToSaveRestore();
     for (const MachineBasicBlock& block : function) {
+      bool pushed = false;
       for (const MachineInstr& instruction : block) {
         read(instruction, names, sp, frame);
+        const StringRef name = names.getName(instruction.getOpcode());
+        if (pushed && name.starts_with("POP")) {
+          frame.calls.push_back({"asm 8", false});  // a constant or the flags, on the way from one register to another
+        }
+        const bool is_push = name.starts_with("PUSH") && !instruction.getFlag(MachineInstr::FrameSetup);
+        pushed = is_push || (pushed && !instruction.isCall() && !name.starts_with("POP"));
       }
     }
     std::sort(frame.calls.begin(), frame.calls.end());
