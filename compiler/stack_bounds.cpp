@@ -2,9 +2,11 @@
 // function that runs first on the stack as its argument: the call is replaced by the bound, or refused with the reason
 // why there is none. For separate compilation the plugin writes summaries, which it reads with the files of
 // assumptions.
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bitcode.hpp"
@@ -319,16 +321,24 @@ class note_compilation : public PassInfoMixin<note_compilation> {
 }  // namespace
 
 void register_stack_bounds(llvm::PassBuilder& builder) {
-  builder.registerPipelineStartEPCallback(
-      [](ModulePassManager& passes, OptimizationLevel) { passes.addPass(note_compilation()); });
-#if LLVM_VERSION_MAJOR >= 20
-  builder.registerOptimizerLastEPCallback([](ModulePassManager& passes, OptimizationLevel level, ThinOrFullLTOPhase) {
+  const auto add = [](ModulePassManager& passes, OptimizationLevel level, auto... /*phase*/) {
     passes.addPass(stack_bounds(level, false));
+  };
+  // Behind what the compiler itself registers for the end after it has loaded plugins, which is what instruments code:
+  // by the start of the pipeline it has. A linker that goes on with a module in the middle has no such start.
+  const auto compiles = std::make_shared<bool>(false);
+  builder.registerPipelineStartEPCallback([compiles, add, &builder](ModulePassManager& passes, OptimizationLevel) {
+    passes.addPass(note_compilation());
+    if (!std::exchange(*compiles, true)) {
+      builder.registerOptimizerLastEPCallback(add);
+    }
   });
-#else
   builder.registerOptimizerLastEPCallback(
-      [](ModulePassManager& passes, OptimizationLevel level) { passes.addPass(stack_bounds(level, false)); });
-#endif
+      [compiles, add](ModulePassManager& passes, OptimizationLevel level, auto... /*phase*/) {
+        if (!*compiles) {
+          add(passes, level);
+        }
+      });
   builder.registerFullLinkTimeOptimizationLastEPCallback(
       [](ModulePassManager& passes, OptimizationLevel level) { passes.addPass(stack_bounds(level, true)); });
   builder.registerPipelineParsingCallback(
