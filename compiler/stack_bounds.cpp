@@ -20,6 +20,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include "module_file.hpp"
 #include "passes.hpp"
 #include "stack_book.hpp"
 #include "stack_copies.hpp"
@@ -287,12 +288,8 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
   }
 
   static void write_summary(const std::string& folder, const Module& module, const std::string& text) {
-    std::string name = module.getSourceFileName();
-    for (char& each : name) {
-      each = each == '/' || each == ' ' ? '_' : each;
-    }
     SmallString<256> path(folder);
-    sys::path::append(path, name + ".stack");
+    sys::path::append(path, file_name_for(module.getSourceFileName(), ".stack"));
     std::error_code failure = sys::fs::create_directories(folder);
     if (!failure) {
       raw_fd_ostream out(path, failure);
