@@ -15,7 +15,7 @@ namespace {
 
 /// What an address is computed from.
 enum class base : std::uint8_t {
-  thread,    // the thread pointer, which a block reads once
+  thread,    // the thread pointer, which a block reads once (on x86-64)
   module,    // the module's part of the thread, which a function asks for where one place dominates the others
   variable,  // a call for this variable, once in a block
 };
@@ -58,11 +58,15 @@ bool needs_no_address(const llvm::CallBase& address) {
 bool may_share(const llvm::CallBase& earlier, const llvm::CallBase& later, const llvm::DominatorTree& tree) {
   const llvm::GlobalValue& first = *variable_of(earlier);
   const llvm::GlobalValue& second = *variable_of(later);
+  const bool in_block = earlier.getParent() == later.getParent() && earlier.comesBefore(&later);
+  if (llvm::Triple(earlier.getModule()->getTargetTriple()).isAArch64()) {
+    // Whatever else is asked for, the thread pointer is added, and that is read where one place dominates the others.
+    return in_block || tree.dominates(&earlier, &later);
+  }
   const base from = base_of(second);
   if (base_of(first) != from) {
     return false;
   }
-  const bool in_block = earlier.getParent() == later.getParent() && earlier.comesBefore(&later);
   switch (from) {
     case base::thread:
       return in_block && !needs_no_address(earlier) && !needs_no_address(later);

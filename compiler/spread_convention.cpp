@@ -256,6 +256,10 @@ std::string caller_refusal(const llvm::Function& function) {
       llvm::isFuncletEHPersonality(llvm::classifyEHPersonality(function.getPersonalityFn()))) {
     return "its exceptions are handled in functions of their own";
   }
+  // As -ffixed-x20 says it. Arguments would be passed in them.
+  if (function.getFnAttribute("target-features").getValueAsString().contains("+reserve-x")) {
+    return "registers are reserved for the program (-ffixed-...)";
+  }
   if (may_use_base_pointer(function)) {
     return "its frame has a variable size and may be addressed through a register that such a call overwrites";
   }

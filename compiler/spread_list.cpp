@@ -5,6 +5,7 @@
 #include "spread_list.hpp"
 
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
@@ -24,6 +25,13 @@ std::string without_parameters(const std::string& symbol) {
   std::string name = text == nullptr ? symbol : text;
   std::free(text);
   return name;
+}
+
+// operator[] and operator new[] are names: no pattern asks for one character out of none.
+std::string without_empty_sets(llvm::StringRef name) {
+  llvm::SmallVector<llvm::StringRef, 2> parts;
+  name.split(parts, "[]");
+  return llvm::join(parts, R"(\[\])");
 }
 
 void report(const llvm::GlobalValue& function, const std::string& why) {
@@ -244,7 +252,8 @@ llvm::Expected<name_list> name_list::read(llvm::StringRef path) {
     if (name = name.trim(); name.empty()) {
       continue;
     }
-    llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(name);
+    llvm::Expected<llvm::GlobPattern> pattern =
+        llvm::GlobPattern::create(list.patterns_.emplace_back(without_empty_sets(name)));
     if (!pattern) {
       return llvm::createStringError(llvm::inconvertibleErrorCode(), "pirn: %s:%zu: %s", path.str().c_str(), number + 1,
                                      llvm::toString(pattern.takeError()).c_str());

@@ -1,7 +1,9 @@
 // Functions that are named in a file and have the convention in every file that is compiled with that list.
 #pragma once
 
+#include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "llvm/IR/Module.h"
@@ -25,7 +27,8 @@ class name_list {
     bool excludes = false;
     llvm::GlobPattern pattern;
   };
-  std::unique_ptr<llvm::MemoryBuffer> text_;  // into which lines and patterns point
+  std::unique_ptr<llvm::MemoryBuffer> text_;  // into which lines point
+  std::deque<std::string> patterns_;          // into which what is made of them points
   std::vector<line> lines_;
 };
 

@@ -1,6 +1,5 @@
 #include "spread_report.hpp"
 
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Analysis/OptimizationRemarkEmitter.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/DiagnosticInfo.h"
@@ -9,6 +8,7 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include "module_file.hpp"
 #include "spread_convention.hpp"
 
 namespace pirn::plugin {
@@ -20,15 +20,6 @@ std::string rounded(double number) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%.3g", number);
   return text;
-}
-
-// Modules of several folders may have the same file name, so the folders stay in it.
-std::string file_name(const llvm::Module& module) {
-  std::string name = module.getModuleIdentifier();
-  for (char& each : name) {
-    each = llvm::isAlnum(each) || each == '.' || each == '-' ? each : '_';
-  }
-  return name + ".json";
 }
 
 }  // namespace
@@ -59,7 +50,7 @@ void write_report(const llvm::Module& module, const std::vector<decision>& decis
   std::error_code error;
   if (!path.ends_with(".json")) {
     error = llvm::sys::fs::create_directories(path);
-    llvm::sys::path::append(file, file_name(module));
+    llvm::sys::path::append(file, file_name_for(module.getModuleIdentifier(), ".json"));
   }
   if (!error) {
     llvm::raw_fd_ostream out(file, error);

@@ -1,5 +1,9 @@
 #include "stack_asm.hpp"
 
+#include <string>
+#include <tuple>
+#include <utility>
+
 #include "llvm/ADT/SmallVector.h"
 
 namespace pirn::plugin {
@@ -24,13 +28,59 @@ bool moves_sp_implicitly(StringRef mnemonic) {
   return false;
 }
 
+/// What may stand before a mnemonic.
+bool is_prefix(StringRef word) {
+  for (const StringRef each : {"notrack", "bnd", "lock", "data16", "addr32", "cs", "ds", "es", "fs", "gs", "ss"}) {
+    if (word == each) {
+      return true;
+    }
+  }
+  return word.starts_with("rep") || word.starts_with("rex");
+}
+
+std::pair<StringRef, StringRef> first_word(StringRef statement) {
+  const auto end = statement.find_first_of(" \t");
+  return {statement.take_front(end), end == StringRef::npos ? StringRef() : statement.substr(end).trim()};
+}
+
+/// In lower case, with one of what is written for both syntaxes, {like|this}.
+std::string in_syntax(StringRef code, bool intel) {
+  std::string text;
+  int alternative = -1;
+  for (std::size_t at = 0; at < code.size(); ++at) {
+    const char next = code[at] == '$' && at + 1 < code.size() ? code[++at] : '\0';
+    if (next == '(') {
+      alternative = 0;
+    } else if (next == ')') {
+      alternative = -1;
+    } else if (next == '|') {
+      ++alternative;
+    } else if (alternative == -1 || alternative == (intel ? 1 : 0)) {
+      text += next == '\0' ? std::string(1, code[at]) : std::string{'$', next};
+    }
+  }
+  return llvm::StringRef(text).lower();
+}
+
+/// Whether one of the operands that the instruction writes is the sp: both if it swaps, else the destination.
+bool writes_sp(StringRef operands, bool intel, bool swaps) {
+  const StringRef first = operands.split(',').first;
+  const StringRef last = operands.contains(',') ? operands.rsplit(',').second : operands;
+  return swaps ? names_sp(first) || names_sp(last) : names_sp(intel ? first : last);
+}
+
 }  // namespace
 
-std::optional<std::uint64_t> stack_of_asm(StringRef code) {
+std::optional<std::uint64_t> stack_of_asm(StringRef written, asm_kind kind) {
+  const std::string text = in_syntax(written, kind.intel);
+  const StringRef code = text;
   if (const auto at = code.find(marker); at != StringRef::npos) {
     std::uint64_t bytes = 0;
     StringRef rest = code.substr(at + marker.size()).ltrim();
     return rest.consumeInteger(10, bytes) ? std::nullopt : std::optional(bytes);
+  }
+  if (kind.sets_sp) {
+    return std::nullopt;
   }
   llvm::SmallVector<StringRef, 16> lines;
   code.split(lines, '\n');
@@ -43,10 +93,16 @@ std::optional<std::uint64_t> stack_of_asm(StringRef code) {
       while (statement.contains(':') && statement.split(':').first.find_first_of(" \t") == StringRef::npos) {
         statement = statement.split(':').second.trim();  // a label
       }
+      if (statement.starts_with(".intel_syntax") || statement.starts_with(".att_syntax")) {
+        kind.intel = statement.starts_with(".intel");
+      }
       if (statement.empty() || statement.starts_with(".")) {
         continue;
       }
-      auto [mnemonic, operands] = statement.split(statement.contains('\t') && !statement.contains(' ') ? '\t' : ' ');
+      auto [mnemonic, operands] = first_word(statement);
+      while (is_prefix(mnemonic)) {
+        std::tie(mnemonic, operands) = first_word(operands);
+      }
       if (moves_sp_implicitly(mnemonic)) {
         return std::nullopt;
       }
@@ -54,8 +110,7 @@ std::optional<std::uint64_t> stack_of_asm(StringRef code) {
         left = false;
         continue;
       }
-      const StringRef last = operands.contains(',') ? operands.rsplit(',').second : operands;
-      if (!names_sp(last)) {
+      if (!writes_sp(operands, kind.intel, mnemonic.starts_with("xchg") || mnemonic.starts_with("xadd"))) {
         continue;
       }
       if (!mnemonic.starts_with("mov")) {

@@ -2,9 +2,11 @@
 // function that runs first on the stack as its argument: the call is replaced by the bound, or refused with the reason
 // why there is none. For separate compilation the plugin writes summaries, which it reads with the files of
 // assumptions.
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bitcode.hpp"
@@ -18,6 +20,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include "module_file.hpp"
 #include "passes.hpp"
 #include "stack_book.hpp"
 #include "stack_copies.hpp"
@@ -106,12 +109,6 @@ void read_annotations(const Module& module, stack_book& book) {
       book.say(function->getName(), {ends, bytes});
     }
   }
-}
-
-/// Whether the linker or the loader may put other code in its place. As clang does where it inlines, this takes it that
-/// a program has one definition of what is neither weak nor inline.
-bool may_be_replaced(const Function& function) {
-  return function.isInterposable() || function.hasLinkOnceODRLinkage() || function.hasWeakODRLinkage();
 }
 
 /// Resolves the calls through pointers that the IR knows the targets of, and refuses what may be replaced.
@@ -291,12 +288,8 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
   }
 
   static void write_summary(const std::string& folder, const Module& module, const std::string& text) {
-    std::string name = module.getSourceFileName();
-    for (char& each : name) {
-      each = each == '/' || each == ' ' ? '_' : each;
-    }
     SmallString<256> path(folder);
-    sys::path::append(path, name + ".stack");
+    sys::path::append(path, file_name_for(module.getSourceFileName(), ".stack"));
     std::error_code failure = sys::fs::create_directories(folder);
     if (!failure) {
       raw_fd_ostream out(path, failure);
@@ -325,16 +318,24 @@ class note_compilation : public PassInfoMixin<note_compilation> {
 }  // namespace
 
 void register_stack_bounds(llvm::PassBuilder& builder) {
-  builder.registerPipelineStartEPCallback(
-      [](ModulePassManager& passes, OptimizationLevel) { passes.addPass(note_compilation()); });
-#if LLVM_VERSION_MAJOR >= 20
-  builder.registerOptimizerLastEPCallback([](ModulePassManager& passes, OptimizationLevel level, ThinOrFullLTOPhase) {
+  const auto add = [](ModulePassManager& passes, OptimizationLevel level, auto... /*phase*/) {
     passes.addPass(stack_bounds(level, false));
+  };
+  // Behind what the compiler itself registers for the end after it has loaded plugins, which is what instruments code:
+  // by the start of the pipeline it has. A linker that goes on with a module in the middle has no such start.
+  const auto compiles = std::make_shared<bool>(false);
+  builder.registerPipelineStartEPCallback([compiles, add, &builder](ModulePassManager& passes, OptimizationLevel) {
+    passes.addPass(note_compilation());
+    if (!std::exchange(*compiles, true)) {
+      builder.registerOptimizerLastEPCallback(add);
+    }
   });
-#else
   builder.registerOptimizerLastEPCallback(
-      [](ModulePassManager& passes, OptimizationLevel level) { passes.addPass(stack_bounds(level, false)); });
-#endif
+      [compiles, add](ModulePassManager& passes, OptimizationLevel level, auto... /*phase*/) {
+        if (!*compiles) {
+          add(passes, level);
+        }
+      });
   builder.registerFullLinkTimeOptimizationLastEPCallback(
       [](ModulePassManager& passes, OptimizationLevel level) { passes.addPass(stack_bounds(level, true)); });
   builder.registerPipelineParsingCallback(

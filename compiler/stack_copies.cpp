@@ -1,5 +1,6 @@
 #include "stack_copies.hpp"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/InstrTypes.h"
@@ -17,12 +18,17 @@ bool is_one_of_several(const Function& function) {
   return !function.isDeclaration() && (function.hasLinkOnceODRLinkage() || function.hasWeakODRLinkage());
 }
 
+/// A table of labels, which is no part of a function, would lead from the copy into the original.
+bool can_be_copied(const Function& function) {
+  return none_of(function, [](const BasicBlock& block) { return block.hasAddressTaken(); });
+}
+
 }  // namespace
 
 bool keep_to_own_copies(std::vector<Function*>& roots, function_ref<bool(const Function&)> needs_none) {
   DenseMap<Function*, Function*> own;
   const auto own_of = [&](Function* function) {
-    if (!is_one_of_several(*function)) {
+    if (!is_one_of_several(*function) || !can_be_copied(*function)) {
       return function;
     }
     Function*& copy = own[function];

@@ -17,6 +17,7 @@
 #include "llvm/CodeGen/MachineInstr.h"
 #include "llvm/CodeGen/TargetFrameLowering.h"
 #include "llvm/CodeGen/TargetInstrInfo.h"
+#include "llvm/CodeGen/TargetLowering.h"
 #include "llvm/CodeGen/TargetRegisterInfo.h"
 #include "llvm/CodeGen/TargetSubtargetInfo.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -42,7 +43,7 @@ using namespace llvm;
 
 /// The name that a call of `value` goes to; empty for a pointer in memory.
 StringRef called(const GlobalValue& value) {
-  if (isa<GlobalIFunc>(value)) {
+  if (isa<GlobalIFunc>(value) || (isa<GlobalAlias>(value) && may_be_replaced(value))) {
     return value.getName();  // whatever it resolves to: nobody knows its stack unless it is said
   }
   if (const auto* const alias = dyn_cast<GlobalAlias>(&value)) {
@@ -50,6 +51,12 @@ StringRef called(const GlobalValue& value) {
     return behind != nullptr ? behind->getName() : StringRef();
   }
   return isa<Function>(value) ? value.getName() : StringRef();
+}
+
+/// Whether calls through a pointer go by way of it, for it jumps where a register says.
+bool is_thunk_of_pointers(StringRef name) {
+  return name.starts_with("__llvm_lvi_thunk_") || name.starts_with("__llvm_retpoline_") ||
+         name.starts_with("__llvm_external_retpoline_") || name.starts_with("__x86_indirect_thunk_");
 }
 
 class frame_reader : public MachineFunctionPass {
@@ -60,9 +67,18 @@ class frame_reader : public MachineFunctionPass {
   bool runOnMachineFunction(MachineFunction& function) override {
     stack_frame& frame = to_[function.getName().str()];
     measure(function, frame);
+    const TargetInstrInfo& names = *function.getSubtarget().getInstrInfo();
+    const Register sp = function.getSubtarget().getTargetLowering()->getStackPointerRegisterToSaveRestore();
     for (const MachineBasicBlock& block : function) {
+      bool pushed = false;
       for (const MachineInstr& instruction : block) {
-        read(instruction, *function.getSubtarget().getInstrInfo(), frame);
+        read(instruction, names, sp, frame);
+        const StringRef name = names.getName(instruction.getOpcode());
+        if (pushed && name.starts_with("POP")) {
+          frame.calls.push_back({"asm 8", false});  // a constant or the flags, on the way from one register to another
+        }
+        const bool is_push = name.starts_with("PUSH") && !instruction.getFlag(MachineInstr::FrameSetup);
+        pushed = is_push || (pushed && !instruction.isCall() && !name.starts_with("POP"));
       }
     }
     std::sort(frame.calls.begin(), frame.calls.end());
@@ -100,10 +116,12 @@ class frame_reader : public MachineFunctionPass {
     }
   }
 
-  static void read(const MachineInstr& instruction, const TargetInstrInfo& names, stack_frame& frame) {
+  static void read(const MachineInstr& instruction, const TargetInstrInfo& names, Register sp, stack_frame& frame) {
     if (instruction.isInlineAsm()) {
       const std::optional<std::uint64_t> bytes =
-          stack_of_asm(instruction.getOperand(InlineAsm::MIOp_AsmString).getSymbolName());
+          stack_of_asm(instruction.getOperand(InlineAsm::MIOp_AsmString).getSymbolName(),
+                       {instruction.getInlineAsmDialect() == InlineAsm::AD_Intel,
+                        instruction.modifiesRegister(sp, /*TRI=*/nullptr)});
       if (bytes) {
         if (*bytes != 0) {
           frame.calls.push_back({("asm " + Twine(*bytes)).str(), false});
@@ -128,6 +146,10 @@ class frame_reader : public MachineFunctionPass {
     }
     const bool last = instruction.isReturn();
     for (const MachineOperand& operand : instruction.operands()) {
+      if (operand.isSymbol() && is_thunk_of_pointers(operand.getSymbolName())) {
+        frame.calls.push_back({"asm 16", last});  // its own return address, and that which it replaces by the target
+        break;
+      }
       if (operand.isGlobal()) {
         if (const StringRef callee = called(*operand.getGlobal()); !callee.empty()) {
           frame.calls.push_back({callee.str(), last});
@@ -193,6 +215,10 @@ std::unique_ptr<TargetMachine> target_for(const Module& module, OptimizationLeve
 }
 
 }  // namespace
+
+bool may_be_replaced(const GlobalValue& value) {
+  return value.isInterposable() || value.hasLinkOnceODRLinkage() || value.hasWeakODRLinkage();
+}
 
 stack_frames frames_of(const Module& module, OptimizationLevel level, std::string& why_none) {
   if (Triple(module.getTargetTriple()).getArch() != Triple::x86_64) {

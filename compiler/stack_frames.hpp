@@ -30,6 +30,10 @@ struct stack_frame {
 
 using stack_frames = std::map<std::string, stack_frame>;
 
+/// Whether the linker or the loader may put other code in its place. As clang does where it inlines, this takes it that
+/// a program has one definition of what is neither weak nor inline.
+bool may_be_replaced(const llvm::GlobalValue& value);
+
 /// Generates code for a copy of `module`, which is thrown away, and looks at the frames. `why_none` is set, and nothing
 /// returned, where that cannot be done.
 stack_frames frames_of(const llvm::Module& module, llvm::OptimizationLevel level, std::string& why_none);

@@ -5,7 +5,9 @@
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/CFG.h"
+#include "llvm/IR/Constants.h"
 #include "llvm/IR/IntrinsicInst.h"
 
 namespace pirn::plugin {
@@ -18,6 +20,18 @@ bool passes_on(const llvm::Instruction& user, const llvm::Value& operand) {
   }
   if (const auto* const address = llvm::dyn_cast<llvm::GetElementPtrInst>(&user)) {
     return address->getPointerOperand() == &operand;
+  }
+  if (const auto* const call = llvm::dyn_cast<llvm::CallBase>(&user)) {
+    return call->getIntrinsicID() != llvm::Intrinsic::not_intrinsic &&
+           llvm::getArgumentAliasingToReturnedPointer(call, /*MustPreserveNullness=*/false) == &operand;
+  }
+  // As an integer. A difference of two is no address, nor are its low bits.
+  if (user.getOpcode() == llvm::Instruction::Add || user.getOpcode() == llvm::Instruction::Or) {
+    return true;
+  }
+  if (user.getOpcode() == llvm::Instruction::And) {
+    const auto* const mask = llvm::dyn_cast<llvm::ConstantInt>(user.getOperand(1));
+    return mask != nullptr && mask->isNegative();
   }
   return llvm::isa<llvm::CastInst, llvm::FreezeInst, llvm::PHINode>(user);
 }
@@ -76,6 +90,7 @@ class finder {
       ways.push_back({llvm::cast<llvm::Argument>(place).getParent()->getEntryBlock().begin(), since});
     } else if (first->isTerminator()) {
       for (llvm::BasicBlock* next : llvm::successors(first)) {
+        into_phis(*first->getParent(), *next, place, variable, since);
         ways.push_back({next->begin(), since});
       }
     } else {
@@ -93,14 +108,20 @@ class finder {
         continue;
       }
       for (llvm::BasicBlock* next : llvm::successors(&block)) {
-        for (llvm::PHINode& phi : next->phis()) {
-          if (variable == nullptr && phi.getIncomingValueForBlock(&block) == &place) {
-            reached(phi, stale);
-          }
-        }
+        into_phis(block, *next, place, variable, stale);
         if (entered.insert({next, stale != nullptr}).second) {
           ways.push_back({next->begin(), stale});
         }
+      }
+    }
+  }
+
+  /// From one block to the next.
+  void into_phis(llvm::BasicBlock& from, llvm::BasicBlock& to, llvm::Value& place, const llvm::AllocaInst* variable,
+                 llvm::CallBase* stale) {
+    for (llvm::PHINode& phi : to.phis()) {
+      if (variable == nullptr && phi.getIncomingValueForBlock(&from) == &place) {
+        reached(phi, stale);
       }
     }
   }
@@ -142,6 +163,9 @@ class finder {
       return;
     }
     auto* const call = llvm::dyn_cast<llvm::CallBase>(&at);
+    if (call != nullptr && call->getReturnedArgOperand() == &place) {
+      reached(at, stale);
+    }
     if (stale != nullptr) {
       found_.insert({&at, stale});
     } else if (call != nullptr && suspends_.may_suspend(*call) && callee_keeps(*call, place)) {

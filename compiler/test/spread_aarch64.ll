@@ -30,3 +30,12 @@ define internal void @by_base(i64 %n) {
   call preserve_nonecc void @yield()
   ret void
 }
+
+; An argument would be passed in the register that the program keeps to itself.
+; REMARK-DAG: 'reserved' {{.*}}: registers are reserved for the program (-ffixed-...)
+; CHECK: define internal void @reserved(
+define internal void @reserved(i64 %n) #0 {
+  call preserve_nonecc void @yield()
+  ret void
+}
+attributes #0 = { "target-features"="+neon,+reserve-x20" }

@@ -1,5 +1,5 @@
 ; Listed functions have the convention under another name, wherever they are defined.
-; RUN: printf '# what switches\napp::*\n!app::pure*  # but this\n_Z8by_namesi\nint app::number[3]*\nplain_?\noperator*(app::number, app::number)\n' > %t.list
+; RUN: printf '# what switches\napp::*\n!app::pure*  # but this\n_Z8by_namesi\nint app::number[3]*\nplain_?\noperator*(app::number, app::number)\ngrid::table::operator[]\ngrid::row::operator[](int)\n' > %t.list
 ; RUN: opt -load=%plugin -load-pass-plugin=%plugin -passes=pirn-list -pirn-list=%t.list -S %s | FileCheck %s
 ; Under AddressSanitizer nothing has it.
 ; RUN: sed 's/@main()/@main() sanitize_address/' %s | opt -load=%plugin -load-pass-plugin=%plugin -passes=pirn-list -pirn-list=%t.list -S | FileCheck --check-prefix=ASAN --implicit-check-not=.preserve_none %s
@@ -35,6 +35,12 @@ declare void @plain_1()
 declare void @plain_12()
 ; CHECK-DAG: declare preserve_nonecc void @_ZmlN3app6numberES0_.preserve_none(i64, i64)
 declare void @_ZmlN3app6numberES0_(i64, i64)
+; CHECK-DAG: declare preserve_nonecc void @_ZN4grid5tableixEi.preserve_none(ptr, i32)
+declare void @_ZN4grid5tableixEi(ptr, i32)
+; CHECK-DAG: declare preserve_nonecc void @_ZN4grid3rowixEi.preserve_none(ptr, i32)
+declare void @_ZN4grid3rowixEi(ptr, i32)
+; CHECK-DAG: declare void @_ZN4grid3rowixEl(ptr, i64)
+declare void @_ZN4grid3rowixEl(ptr, i64)
 ; Already so by its attribute: all files say it.
 ; CHECK-DAG: declare preserve_nonecc void @_ZN3app6markedEv()
 declare preserve_nonecc void @_ZN3app6markedEv()

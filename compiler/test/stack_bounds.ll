@@ -96,6 +96,18 @@ define dso_local void @by_known_pointer(ptr %f) {
 ; JSON-DAG: {"bound":116,"entry":false,{{.*}}"frame":16,"function":"by_known_pointer"
 !0 = !{ptr @shallow}
 
+; The shortest way to load a constant, and the only one to read the flags, is by the stack.
+define dso_local i32 @brief() minsize optsize noredzone {
+  ret i32 9
+}
+; JSON-DAG: {"bound":16,"entry":false,{{.*}}"function":"brief"
+declare i64 @llvm.x86.flags.read.u64()
+define dso_local i64 @flags() {
+  %flags = call i64 @llvm.x86.flags.read.u64()
+  ret i64 %flags
+}
+; JSON-DAG: {"bound":{{16|24}},"entry":false,{{.*}}"function":"flags"
+
 ; A switch uses nothing of the stack that it leaves.
 define dso_local void @switches(ptr %from, ptr %to) {
   call void asm sideeffect "leaq 1f(%rip), %rax\0A\09movq %rsp, 8(%rdx)\0A\09movq 8(%rcx), %rsp\0A\09movq 16(%rcx), %rbp\0A\09jmpq *(%rcx)\0A\09nop\0A1:\0A\09", "{rdx},{rcx},~{rax},~{memory}"(ptr %from, ptr %to)

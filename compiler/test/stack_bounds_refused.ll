@@ -1,5 +1,5 @@
 ; What has no bound is an error that says why, by name.
-; RUN: for each in recursive cycle grows outside by_pointer pushes weak unknown; do sed "s/@QUESTION/@$each/" %s > %t.ll; ! opt -load-pass-plugin=%plugin -passes=pirn-stack-bounds -S %t.ll -o /dev/null 2>> %t || exit 1; done
+; RUN: for each in recursive cycle grows outside by_pointer by_thunk pushes in_capitals behind_prefix intel intel_for_a_while swaps by_operand weak weak_alias jumps unknown; do sed "s/@QUESTION/@$each/" %s > %t.ll; ! opt -load-pass-plugin=%plugin -passes=pirn-stack-bounds -S %t.ll -o /dev/null 2>> %t || exit 1; done
 ; RUN: FileCheck %s < %t
 
 target triple = "x86_64-pc-linux-gnu"
@@ -18,8 +18,17 @@ define dso_local void @ask() {
 ; CHECK: cannot have a bounded stack: grows: it allocates on the stack as much as it finds out when it runs (alloca)
 ; CHECK: cannot have a bounded stack: somewhere: its code is not in this file, and neither a summary nor an assumption says what it uses; on the path outside (16) > somewhere (0)
 ; CHECK: cannot have a bounded stack: by_pointer: it calls through a pointer, and nothing says what that may point to
+; CHECK: cannot have a bounded stack: by_thunk: it calls through a pointer, and nothing says what that may point to
 ; CHECK: cannot have a bounded stack: pushes: it has inline asm that uses the stack and does not say how much
+; CHECK: cannot have a bounded stack: in_capitals: it has inline asm that uses the stack
+; CHECK: cannot have a bounded stack: behind_prefix: it has inline asm that uses the stack
+; CHECK: cannot have a bounded stack: intel: it has inline asm that uses the stack
+; CHECK: cannot have a bounded stack: intel_for_a_while: it has inline asm that uses the stack
+; CHECK: cannot have a bounded stack: swaps: it has inline asm that uses the stack
+; CHECK: cannot have a bounded stack: by_operand: it has inline asm that uses the stack
 ; CHECK: cannot have a bounded stack: replaceable: other code may take its place
+; CHECK: cannot have a bounded stack: other_name: its code is not in this file
+; CHECK: cannot have a bounded stack: table_driven: other code may take its place
 ; CHECK: no bound of the stack: the function that is to run on it is not known here
 
 define dso_local void @recursive() {
@@ -66,11 +75,69 @@ define dso_local void @pushes() {
   ret void
 }
 
+define dso_local void @by_thunk(ptr %f) "target-features"="+lvi-cfi" {
+  call void %f()
+  ret void
+}
+
+define dso_local void @in_capitals() {
+  call void asm sideeffect "PUSHQ %RAX\0A\09POPQ %RAX", ""()
+  ret void
+}
+define dso_local void @behind_prefix() {
+  call void asm sideeffect "notrack callq *${0:q}", "r"(ptr @somewhere)
+  ret void
+}
+define dso_local void @intel() {
+  call void asm sideeffect inteldialect "sub rsp, 4096\0A\09add rsp, 4096", ""()
+  ret void
+}
+define dso_local void @intel_for_a_while() {
+  call void asm sideeffect ".intel_syntax noprefix; sub rsp, 64; add rsp, 64; .att_syntax", ""()
+  ret void
+}
+define dso_local void @swaps() {
+  call void asm sideeffect "xchgq %rsp, %rax", "~{rax}"()
+  ret void
+}
+define dso_local void @by_operand(i64 %sp) {
+  %new = call i64 asm sideeffect "subq $$64, $0; addq $$64, $0", "={rsp},0"(i64 %sp)
+  ret void
+}
+
 define dso_local void @weak() {
   call void @replaceable()
   call void asm sideeffect "", ""()
   ret void
 }
 define weak dso_local void @replaceable() {
+  ret void
+}
+
+define dso_local void @weak_alias() {
+  call void @other_name()
+  call void asm sideeffect "", ""()
+  ret void
+}
+@other_name = weak dso_local alias void (), ptr @small
+define dso_local void @small() {
+  ret void
+}
+
+; An own copy of it would jump into the other one.
+define dso_local void @jumps(i64 %at) {
+  call void @table_driven(i64 %at)
+  call void asm sideeffect "", ""()
+  ret void
+}
+@labels = internal constant [2 x ptr] [ptr blockaddress(@table_driven, %one), ptr blockaddress(@table_driven, %two)]
+define linkonce_odr void @table_driven(i64 %at) noinline {
+  %place = getelementptr [2 x ptr], ptr @labels, i64 0, i64 %at
+  %label = load ptr, ptr %place
+  indirectbr ptr %label, [label %one, label %two]
+one:
+  call void asm sideeffect "# one", ""()
+  ret void
+two:
   ret void
 }

@@ -56,6 +56,58 @@ define void @convention() {
   ret void
 }
 
+; CHECK: used here after 'annotated' {{.*}}(in 'at_a_distance'
+define void @at_a_distance(i64 %n) {
+  %a = call ptr @llvm.threadlocal.address.p0(ptr @x)
+  %number = ptrtoint ptr %a to i64
+  %further = add i64 %n, %number
+  %aligned = and i64 %further, -4
+  %p = inttoptr i64 %aligned to ptr
+  call void @annotated()
+  store i32 1, ptr %p
+  ret void
+}
+
+; CHECK: used here after 'annotated' {{.*}}(in 'returned_again'
+declare ptr @same(ptr returned) nocallback
+define void @returned_again() {
+  %a = call ptr @llvm.threadlocal.address.p0(ptr @x)
+  %p = call ptr @same(ptr %a)
+  call void @annotated()
+  store i32 1, ptr %p
+  ret void
+}
+
+; No address: a difference, and what is not aligned of one.
+; CHECK-NOT: (in 'offset'
+define i64 @offset(ptr %begin) {
+  %a = call ptr @llvm.threadlocal.address.p0(ptr @x)
+  %number = ptrtoint ptr %a to i64
+  %other = ptrtoint ptr %begin to i64
+  %between = sub i64 %number, %other
+  %low = and i64 %number, 63
+  call void @annotated()
+  %sum = add i64 %between, %low
+  ret i64 %sum
+}
+
+; CHECK: 'w': its address, taken earlier, is used here after 'annotated' {{.*}}(in 'invoked'
+declare ptr @_ZTW1w() nocallback
+declare i32 @__gxx_personality_v0(...)
+define void @invoked(i1 %which, ptr %otherwise) personality ptr @__gxx_personality_v0 {
+  br i1 %which, label %ask, label %join
+ask:
+  %w = invoke ptr @_ZTW1w() to label %join unwind label %failed
+join:
+  %p = phi ptr [ %w, %ask ], [ %otherwise, %0 ]
+  call void @annotated()
+  store i32 1, ptr %p
+  ret void
+failed:
+  %e = landingpad { ptr, i32 } cleanup
+  resume { ptr, i32 } %e
+}
+
 ; CHECK: used here after the call through a pointer {{.*}}(in 'through_pointer'
 define void @through_pointer(ptr %f) {
   %a = call ptr @llvm.threadlocal.address.p0(ptr @x)

@@ -1,0 +1,20 @@
+#include "module_file.hpp"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/xxhash.h"
+
+namespace pirn::plugin {
+
+std::string file_name_for(llvm::StringRef module, llvm::StringRef ending) {
+  constexpr std::size_t longest = 200;  // of 255, since an ending is added, and by some file systems more
+  std::string name = module.str();
+  for (char& each : name) {
+    each = llvm::isAlnum(each) || each == '.' || each == '-' ? each : '_';
+  }
+  if (name.size() > longest) {
+    name = llvm::utohexstr(llvm::xxh3_64bits(module)) + name.substr(name.size() - longest);
+  }
+  return name + ending.str();
+}
+
+}  // namespace pirn::plugin

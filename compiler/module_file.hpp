@@ -1,0 +1,14 @@
+// Names of files that are written beside each other, one a module.
+#pragma once
+
+#include <string>
+
+#include "llvm/ADT/StringRef.h"
+
+namespace pirn::plugin {
+
+/// A name made of a module's path, all of it, since modules of several folders may have the same file name; what file
+/// systems would find too long is cut at its beginning.
+std::string file_name_for(llvm::StringRef module, llvm::StringRef ending);
+
+}  // namespace pirn::plugin
