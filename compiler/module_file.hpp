@@ -7,8 +7,8 @@
 
 namespace pirn::plugin {
 
-/// A name made of a module's path, all of it, since modules of several folders may have the same file name; what file
-/// systems would find too long is cut at its beginning.
+/// A name made of a module's path, another one for each; what file systems would find too long has a hash in the place
+/// of its beginning.
 std::string file_name_for(llvm::StringRef module, llvm::StringRef ending);
 
 }  // namespace pirn::plugin
