@@ -1,9 +1,10 @@
 # pirn_enable_plugin(TARGET [LIST FILE] [REPORT FOLDER] [THREAD_LOCALS warn|safe]): compiles TARGET, and where it is
 # linked from bitcode (a build with link-time optimization) links it too, with the compiler plugin. LIST names a file of
 # functions that have the convention in all files that are compiled with it; REPORT a folder, in which one named after
-# TARGET gets a JSON file a module of what was decided. THREAD_LOCALS says that migratable fibers may run its code: addresses of thread-local variables that are kept over
-# suspensions are reported, or with `safe` asked for anew. Where there is no plugin for the compiler in use nothing
-# changes but speed, and a status message says so; THREAD_LOCALS safe is an error there, since what relies on it is wrong.
+# TARGET gets a JSON file a module of what was decided. THREAD_LOCALS says that migratable fibers may run its code:
+# addresses of thread-local variables that are kept over suspensions are reported, or with `safe` asked for anew. Where
+# there is no plugin for the compiler in use nothing changes but speed, and a status message says so; THREAD_LOCALS safe
+# is an error there, since what relies on it is wrong.
 function(pirn_enable_plugin target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "LIST;REPORT;THREAD_LOCALS" "")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
