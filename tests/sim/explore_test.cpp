@@ -173,7 +173,8 @@ TEST(explore, sees_fibers_that_wait_for_each_other_while_others_go_on) {
     const sim::result found = sim::explore(stuck_beside_another, {.preemptions = 0, .steps = 20'000});
     EXPECT_EQ(found.what, outcome::deadlock) << found.text();
     EXPECT_NE(found.message.find("each of which waits for the next one"), std::string::npos) << found.text();
-    EXPECT_EQ(found.steps < 2'000, sleeps) << found.steps << " steps: before time passes, that is, or at the end of them";
+    EXPECT_EQ(found.steps < 2'000, sleeps)
+        << found.steps << " steps: before time passes, that is, or at the end of them";
   }
 }
 
