@@ -169,12 +169,10 @@ class run_queue {
     ++streak_;
     return node;
   }
+  /// Where no woken one may run, or there is a mark.
   PIRN_NOINLINE run_node* leave_slow() noexcept {
     if (marked_) [[unlikely]] {
       return leave_marked();
-    }
-    if (take_woken()) {
-      return leave_to(pop_woken());
     }
     run_node* const self = running_;
     streak_ = 0;
