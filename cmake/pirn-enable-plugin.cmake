@@ -1,3 +1,13 @@
+# Compiles the sources of TARGET anew when one of the files has changed.
+function(pirn_compile_after target)
+  get_target_property(sources ${target} SOURCES)
+  get_target_property(folder ${target} SOURCE_DIR)  # which may be another than that of the call
+  foreach(source IN LISTS sources)
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY "${folder}")
+    set_property(SOURCE "${source}" TARGET_DIRECTORY ${target} APPEND PROPERTY OBJECT_DEPENDS "${ARGN}")
+  endforeach()
+endfunction()
+
 # pirn_enable_plugin(TARGET [LIST FILE] [REPORT FOLDER] [THREAD_LOCALS warn|safe]): compiles TARGET, and where it is
 # linked from bitcode (a build with link-time optimization) links it too, with the compiler plugin. LIST names a file of
 # functions that have the convention in all files that are compiled with it; REPORT a folder, in which one named after
@@ -48,12 +58,7 @@ function(pirn_enable_plugin target)
   foreach(option IN LISTS options)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C,CXX>:${option}>)
   endforeach()
-  get_target_property(sources ${target} SOURCES)
-  get_target_property(folder ${target} SOURCE_DIR)
-  foreach(source IN LISTS sources)
-    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY "${folder}")
-    set_property(SOURCE "${source}" TARGET_DIRECTORY ${target} APPEND PROPERTY OBJECT_DEPENDS "${depends}")
-  endforeach()
+  pirn_compile_after(${target} ${depends})
   # The same for the linker, which has to be lld: another one says that it does not know the option.
   get_target_property(type ${target} TYPE)
   if(type MATCHES "^(EXECUTABLE|SHARED_LIBRARY|MODULE_LIBRARY)$")
