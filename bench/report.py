@@ -1,17 +1,12 @@
-"""What a run of the bench shows: tables for the terminal, rows for JSON, a page for the docs."""
+"""What a run of the bench shows: tables for the terminal, rows for JSON."""
 
-import itertools
 import json
-import os
-import platform
-import re
 import statistics
-import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import gains
-from rivals import ROOT, WORKLOADS
+from rivals import WORKLOADS
 
 # The implementation that a workload's others are divided by, where it is not pirn.
 BASES = {"hanoi": "callback", "client": "classic", "ring": "pirn-swap", "aco": "pirn-copy"}
@@ -45,9 +40,11 @@ UNITS = ("ns", "B", "MiB", "%", "per yield")
 class Results:
     """The values of every row over all rounds."""
 
-    def __init__(self):
+    def __init__(self, rows=(), notes=()):
+        """`rows` are finished ones, of an earlier run."""
+        self._finished = list(rows)
         self._samples = {}
-        self.notes = {}
+        self.notes = dict(notes)
 
     def add(self, row: dict, workload: str, impl: str) -> None:
         """Takes one row of one round; ValueError when it is not a row."""
@@ -72,7 +69,7 @@ class Results:
 
     def rows(self, workloads) -> list[dict]:
         """One object per implementation and parameters, with the keys of KEYS."""
-        found = []
+        found = [row for row in self._finished if row["workload"] in workloads]
         for (workload, impl, params, unit), samples in self._samples.items():
             if workload in workloads:
                 values = (workload, impl, json.loads(params), unit, statistics.median(value for value, _, _ in samples),
@@ -239,85 +236,3 @@ def text(results: Results, workloads, counts=()) -> str:
         parts.append(f"clock {cycles:.2f} GHz; an empty loop that clobbers as much as a switch: {empty:.2f} ns "
                      f"= {empty * cycles:.1f} cycles, which `net` leaves out")
     return "\n\n".join(parts)
-
-
-def machine() -> dict[str, str]:
-    """What the figures depend on."""
-    cpu = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    codes = [re.search(rf"^{name}\s*: (\d+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-             for name in ("cpu family", "model")]
-    release = re.search(r'^PRETTY_NAME="(.*)"$', Path("/etc/os-release").read_text(), re.MULTILINE)
-    memory = re.search(r"^MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    found = {
-        "processor": f"{cpu.group(1) if cpu else platform.machine()}"
-                     + (f" (family {codes[0].group(1)}, model {codes[1].group(1)})" if all(codes) else "")
-                     + f", {os.cpu_count()} cores",
-        "memory": f"{int(memory.group(1)) / 2**20:.0f} GiB" if memory else "unknown",
-        "system": f"{release.group(1) if release else 'Linux'}, kernel {platform.release()}",
-    }
-    versions = {"C++": ["clang++-22", "--version"], "Go": ["go", "version"], "Rust": ["rustc", "--version"],
-                "Haskell": ["ghc", "--version"],
-                "Erlang": ["erl", "-noshell", "-eval", "io:put_chars(erlang:system_info(system_version)), halt()."]}
-    for name, command in versions.items():
-        try:
-            shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0]
-        except (OSError, subprocess.CalledProcessError, IndexError):
-            continue
-        found[name] = shown + (", -O3 -DNDEBUG, static" if name == "C++" else "")
-    return found
-
-
-PAGE = """# Performance
-
-This page is made by `./dev bench --docs`; do not edit it. Rounds: {rounds}. Each program runs alone on one core, and the
-implementations take turns within a round. A program's figure for one round is the median of several timed blocks, in CPU
-time except for http-hello; a table shows the median, the smallest and the largest of the rounds. "of pirn" is the median
-divided by pirn's, and so for any other implementation that a column names: for times and sizes more than 1 means that
-pirn needs less, for rates that pirn does less. Trust ratios more than absolute figures: they come from one machine at one
-time.
-
-{machine}
-"""
-
-
-COUNTS = """Counted by cachegrind, per operation: start and end of the programs cancel out. Mispredicted branches and misses of
-the first-level data cache (32 KiB, 8 ways) are those of its simulated processor, and the same on every machine.
-"""
-
-
-def markdown(title: str, heading: list[str], lines: list[list[str]]) -> str:
-    rule = "|" + "|".join([" --- "] + [" ---: "] * (len(heading) - 1)) + "|"
-    rows = ["| " + " | ".join(line) + " |" for line in [heading, *lines]]
-    return f"{title}\n\n" + "\n".join([rows[0], rule, *rows[1:]]) + "\n"
-
-
-def page(results: Results, workloads, rounds: int | str, skipped: list[str], counts=(), plots=()) -> str:
-    """docs/performance.md; `plots` are the workloads that have a picture in plots/ beside it."""
-    parts = [PAGE.format(rounds=rounds, machine="\n".join(f"- {name}: {what}" for name, what in machine().items()))]
-    for workload, group in itertools.groupby(tables(results, workloads), lambda table: table[0].split()[0]):
-        parts.append(f"## {workload}\n\n{WORKLOADS[workload][0].upper()}{WORKLOADS[workload][1:]}.\n")
-        if workload in plots:
-            parts.append(f"![{workload}](plots/{workload}.svg)\n")
-        shown = {}  # an ordered set of what the tables name
-        for title, heading, lines in group:
-            parts.append(markdown(title, heading, lines))
-            shown |= dict.fromkeys(line[0] for line in lines)
-        if notes := [f"{impl}: {results.notes[workload, impl]}" for impl in shown if (workload, impl) in results.notes]:
-            parts.append("; ".join(notes) + ".\n")
-    if counts:
-        parts.append(f"## Counts\n\n{COUNTS}")
-        parts += [markdown(*table) for table in count_tables(counts)]
-    if skipped:
-        parts.append("## Not measured\n\n" + "\n".join(f"- {line}" for line in skipped) + "\n")
-    return "\n".join(parts)
-
-
-DOCS = ROOT / "docs"
-
-
-def write_page(*arguments) -> Path:
-    """Writes what `page` makes of the arguments."""
-    path = DOCS / "performance.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(page(*arguments))
-    return path

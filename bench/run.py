@@ -16,6 +16,7 @@ from pathlib import Path
 
 import counts
 import http_hello
+import page
 import plot
 import report
 import rivals
@@ -59,7 +60,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--plot", metavar="DIR", type=Path, nargs="?", const=rivals.BUILD / "plots",
                         help="draw each workload as DIR/<workload>.svg (default: plots in the build folder)")
     parser.add_argument("--docs", action="store_true",
-                        help="write docs/performance.md and its plots from this run, counts included")
+                        help="write docs/performance.md and its plots, counts included; of workloads that are not "
+                             "measured now it keeps what it has")
     options = parser.parse_args()
     if options.plot and str(options.plot) in WORKLOADS and not options.plot.is_dir():
         options.names.append(str(options.plot))  # `--plot NAME`: the folder was left out
@@ -231,11 +233,27 @@ class Bench:
         return rows
 
 
+def publish(record: page.Record, bench: Bench, names: list[str]) -> None:
+    """Puts a run into the page and beside it."""
+    bench.plots(page.DOCS / "plots")
+    for workload in [*names, *(["clock"] if bench.results.rows(["clock"]) else [])]:
+        record.take(workload, bench.results, bench.counted, bench.skipped)
+    record.write(page.KEPT)
+    pictures = [path.stem for path in (page.DOCS / "plots").glob("*.svg")]
+    (page.DOCS / "performance.md").write_text(page.page(record, pictures))
+    print(f"written: {page.DOCS / 'performance.md'}")
+
+
 def main() -> int:
     options = arguments()
     if options.list:
         show_list()
         return 0
+    try:
+        record = page.Record.read(page.KEPT, page.machine(), options.names) if options.docs else None
+    except page.OtherMachine as reason:
+        say(reason)
+        return 1
     say("building")
     wanted = options.names + (["clock"] if {"switch", "yield"} & set(options.names) else [])
     programs = rivals.build(dict.fromkeys(wanted))
@@ -251,17 +269,14 @@ def main() -> int:
     if options.plot:
         bench.plots(options.plot)
         print(f"drawn: {options.plot}")
-    pictures = bench.plots(report.DOCS / "plots") if options.docs else []
     for line in bench.skipped:
         print(f"not measured: {line}")
     if options.json:
         options.json.write_text(json.dumps(bench.results.rows(options.names), indent=2) + "\n")
         if options.counts:
             counts.write(bench.counted, counts.beside(options.json))
-    if options.docs:
-        rounds = settings.rounds_text() if options.rounds is None else str(options.rounds)
-        page = report.write_page(bench.results, options.names, rounds, bench.skipped, bench.counted, pictures)
-        print(f"written: {page}")
+    if record:
+        publish(record, bench, options.names)
     return 1 if bench.failed else 0
 
 

@@ -43,5 +43,5 @@ func main() {
 	took := now() - start
 	harness.Check(result == fibBySums(n), "the Fibonacci number")
 	// There is a call that forks for each addition.
-	harness.Row("fib40", fmt.Sprintf(`{"workers":%d}`, workers), "ns", took/float64(fibBySums(n+1)-1), "goroutines")
+	harness.Row("fib40", fmt.Sprintf(`{"workers":%d}`, workers), "ns", took/float64(fibBySums(n+1)-1), fmt.Sprintf("goroutines, fib(%d)", n))
 }

@@ -13,6 +13,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import counts  # noqa: E402
+import page  # noqa: E402
 import report  # noqa: E402
 import rivals  # noqa: E402
 import run  # noqa: E402
@@ -90,9 +91,10 @@ class CountsTest(unittest.TestCase):
         self.assertEqual(title, "hanoi disks=14 (count per move)")
         self.assertEqual(heading[1:3], ["instructions", "branches"])
         self.assertEqual(lines, [["pirn", "40.00", "3.00", "0.25", "0.00"], ["cpp20", "400.00", "3.00", "0.25", "0.00"]])
-        page = report.page(report.Results(), [], 9, [], made)
-        self.assertIn("## Counts", page)
-        self.assertIn("| pirn | 40.00 |", page)
+        record = page.Record({})
+        record.take("hanoi", report.Results(), made)
+        self.assertIn("## Counts", page.page(record))
+        self.assertIn("| pirn | 40.00 |", page.page(record))
 
     def test_without_the_tool_it_says_so(self):
         with mock.patch.object(counts.shutil, "which", return_value=None):

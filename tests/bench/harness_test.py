@@ -179,13 +179,6 @@ class HarnessTest(unittest.TestCase):
         self.assertEqual(dict(zip(heading, line))["cycles"], "8.0")
         self.assertEqual(dict(zip(heading, line))["net"], "6.0")
 
-    def test_the_page_names_the_machine_and_what_was_not_measured(self):
-        results = report.Results()
-        results.add({"unit": "ns", "params": {}, "value": 2.0, "note": "by hand"}, "switch", "pirn")
-        page = report.page(results, ["switch"], 9, ["switch/pth: its library is not installed"])
-        for expected in ("processor: ", "kernel ", "| pirn | 2.00 |", "pirn: by hand", "its library is not installed"):
-            self.assertIn(expected, page)
-
     def test_a_script_whose_command_is_missing_is_skipped(self):
         for suffix, mark in {".sh": "#", ".escript": "%%"}.items():
             path = self.folder / f"fake{suffix}"

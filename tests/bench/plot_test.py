@@ -8,6 +8,7 @@ from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+import page  # noqa: E402
 import plot  # noqa: E402
 import report  # noqa: E402
 
@@ -49,9 +50,10 @@ class SeriesTest(unittest.TestCase):
         self.assertEqual(report.base("sum", []), "pirn")
 
     def test_the_page_shows_the_pictures_that_there_are(self):
-        made = report.page(hanoi(), ["hanoi"], 9, [], [], ["hanoi"])
-        self.assertIn("![hanoi](plots/hanoi.svg)", made)
-        self.assertNotIn("![", report.page(hanoi(), ["hanoi"], 9, []))
+        record = page.Record({})
+        record.take("hanoi", hanoi())
+        self.assertIn("![hanoi](plots/hanoi.svg)", page.page(record, ["hanoi"]))
+        self.assertNotIn("![", page.page(record))
 
 
 def ring() -> report.Results:

@@ -1,0 +1,67 @@
+"""The page of figures and what is kept for it between runs: bench/page.py."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+import page  # noqa: E402
+import report  # noqa: E402
+
+HERE = {"processor": "this one", "memory": "24 GiB"}
+
+
+def results(workload, value) -> report.Results:
+    made = report.Results()
+    for _ in range(3):
+        made.add({"unit": "ns", "params": {}, "value": value, "note": f"{workload} by hand"}, workload, "pirn")
+    return made
+
+
+class PageTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = Path(folder.name) / "performance.json"
+
+    def test_names_the_machine_when_and_what_was_not_measured(self):
+        record = page.Record(page.machine())
+        record.take("switch", results("switch", 2.0), skipped=["switch/pth: its library is not installed"])
+        made = page.page(record)
+        for expected in ("processor: ", "kernel ", "| pirn | 2.00 |", "pirn: switch by hand", "its library is not installed",
+                         "3 rounds, 2"):
+            self.assertIn(expected, made)
+
+    def test_keeps_what_is_not_measured_anew(self):
+        first = page.Record.read(self.path, HERE, ["switch", "sum"])
+        first.take("switch", results("switch", 2.0), skipped=["switch/go: absent", "sum/go: absent too"])
+        first.take("sum", results("sum", 3.0), skipped=["switch/go: absent", "sum/go: absent too"])
+        first.write(self.path)
+        second = page.Record.read(self.path, HERE, ["sum"])
+        second.take("sum", results("sum", 4.0))
+        made = page.page(second)
+        for expected in ("| pirn | 2.00 |", "switch by hand", "switch/go: absent", "| pirn | 4.00 |"):
+            self.assertIn(expected, made)
+        for gone in ("| pirn | 3.00 |", "sum/go"):
+            self.assertNotIn(gone, made)
+
+    def test_does_not_mix_machines(self):
+        record = page.Record(HERE)
+        record.take("switch", results("switch", 2.0))
+        record.take("sum", results("sum", 3.0))
+        record.write(self.path)
+        elsewhere = HERE | {"processor": "another one"}
+        with self.assertRaisesRegex(page.OtherMachine, "processor"):
+            page.Record.read(self.path, elsewhere, ["sum"])
+        self.assertEqual(page.Record.read(self.path, elsewhere, ["sum", "switch"]).machine, elsewhere)
+
+    def test_tells_a_workload_from_one_whose_name_begins_with_its_name(self):
+        record = page.Record(HERE)
+        lines = ["spread/pirn: a", "spread-counts/pirn: b", "counts: of all"]
+        record.take("spread", results("spread", 2.0), skipped=lines)
+        self.assertEqual(record.all("skipped"), ["spread/pirn: a", "counts: of all"])
+
+
+if __name__ == "__main__":
+    unittest.main()
