@@ -1,12 +1,13 @@
 """Draws the rows of a run, one SVG for each workload: bars for medians, whiskers from the smallest to the largest round.
 
-Run as a program, with the folder as its argument and the rows of --json on its standard input, because the Debian
-package of matplotlib belongs to Debian's Python, which need not be the one that runs the bench.
+Run as a program, with the folder as its argument and the rows of --json on its standard input, because the Python that
+has matplotlib need not be the one that runs the bench.
 """
 
 import functools
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -201,8 +202,8 @@ def draw(folder: Path, rows: list[dict]) -> list[str]:
 @functools.cache
 def interpreter() -> str | None:
     """A Python that has matplotlib, or None."""
-    for python in dict.fromkeys((sys.executable, "/usr/bin/python3")):
-        found = Path(python).exists() and subprocess.run(
+    for python in dict.fromkeys((sys.executable, "/usr/bin/python3", os.environ.get("PIRN_PLOT_PYTHON", ""))):
+        found = python and Path(python).exists() and subprocess.run(
             [python, "-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('matplotlib') is None)"])
         if found and found.returncode == 0:
             return python

@@ -170,10 +170,10 @@ class Bench:
         self.skipped.append(f"{program.name}, counts: {reason}")
         say(f"failed: {program.name}, counts: {reason}")
 
-    def plots(self, folder: Path) -> list[str]:
-        """Draws the rows; the workloads that have a picture now."""
+    def draw(self, folder: Path, rows: list[dict]) -> list[str]:
+        """Draws rows; the workloads that have a picture now."""
         try:
-            return plot.draw_elsewhere(folder, self.results.rows(self.options.names))
+            return plot.draw_elsewhere(folder, rows)
         except (RuntimeError, OSError) as error:
             self.skipped.append(f"plots: {error}")
             say(f"not drawn: {error}")
@@ -235,11 +235,10 @@ class Bench:
 
 def publish(record: page.Record, bench: Bench, names: list[str]) -> None:
     """Puts a run into the page and beside it."""
-    bench.plots(page.DOCS / "plots")
     for workload in [*names, *(["clock"] if bench.results.rows(["clock"]) else [])]:
         record.take(workload, bench.results, bench.counted, bench.skipped)
     record.write(page.KEPT)
-    pictures = [path.stem for path in (page.DOCS / "plots").glob("*.svg")]
+    pictures = bench.draw(page.DOCS / "plots", record.results.rows(record.workloads))
     (page.DOCS / "performance.md").write_text(page.page(record, pictures))
     print(f"written: {page.DOCS / 'performance.md'}")
 
@@ -267,7 +266,7 @@ def main() -> int:
 
     print(report.text(bench.results, options.names, bench.counted))
     if options.plot:
-        bench.plots(options.plot)
+        bench.draw(options.plot, bench.results.rows(options.names))
         print(f"drawn: {options.plot}")
     for line in bench.skipped:
         print(f"not measured: {line}")
