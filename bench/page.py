@@ -129,7 +129,7 @@ def page(record: Record, plots=()) -> str:
     parts = [PAGE.format(machine="\n".join(f"- {name}: {what}" for name, what in record.machine.items()))]
     results = record.results
     for workload, group in itertools.groupby(report.tables(results, record.workloads),
-                                             lambda table: table[0].split()[0]):
+                                             lambda table: table[0].split()[0].rstrip(":")):
         what = WORKLOADS[workload]
         parts.append(f"## {workload}\n\n{what[0].upper()}{what[1:]}. {record.when(workload)}\n")
         if workload in plots:

@@ -56,6 +56,14 @@ class PageTest(unittest.TestCase):
             page.Record.read(self.path, elsewhere, ["sum"])
         self.assertEqual(page.Record.read(self.path, elsewhere, ["sum", "switch"]).machine, elsewhere)
 
+    def test_has_a_section_for_a_workload_with_tables_of_its_own(self):
+        record = page.Record(HERE)
+        made = report.Results()
+        for impl in ("classic", "pirn-plugin"):
+            made.add({"unit": "ns", "params": {"protocol": "http", "bytes": 100}, "value": 2.0}, "client", impl)
+        record.take("client", made)
+        self.assertEqual(page.page(record).count("## client"), 1)
+
     def test_tells_a_workload_from_one_whose_name_begins_with_its_name(self):
         record = page.Record(HERE)
         lines = ["spread/pirn: a", "spread-counts/pirn: b", "counts: of all"]
