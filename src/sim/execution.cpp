@@ -513,14 +513,14 @@ void execution::fence(std::memory_order order, bool everywhere) {
   note(step_kind::fence, &fences, 0);
 }
 
-void execution::plain(const void* at, bool write, std::size_t size) {
+void execution::plain(const void* at, bool write, platform::checked::shown_value value) {
   location& of = memory_.find(at);
   point(write ? access::write : access::read, &of);
   take_step(of, write ? access::write : access::read);
-  note(write       ? step_kind::write
-       : size != 0 ? step_kind::read
-                   : step_kind::look,
-       &of, size != 0 ? bits_at(at, size) : 0);
+  note(write ? step_kind::write : step_kind::read, &of, 0);
+  if (record_ != nullptr) {
+    record_->back().shown = text_of(value);
+  }
   look_for_race(of, write);
 }
 

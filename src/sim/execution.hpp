@@ -32,7 +32,6 @@ enum class step_kind : std::uint8_t {
   unlock,
   fence,
   read,
-  look,  ///< a read of what is no number
   write,
   wait,
   wake,
@@ -55,6 +54,7 @@ struct recorded_step {
   std::string fiber_name;
   std::uint32_t word = 0;
   std::uint64_t value = 0;
+  std::string shown;  ///< the value of a plain variable, where it can be told
   platform::time_point when;
   std::uintptr_t frames[most_frames];
   std::size_t frame_count = 0;
@@ -131,7 +131,7 @@ class execution {
   void unlock(const void* at, std::atomic<bool>& held);
   void fence(std::memory_order order, bool everywhere);
   void pause() noexcept { running_->spins = true; }
-  void plain(const void* at, bool write, std::size_t size);
+  void plain(const void* at, bool write, platform::checked::shown_value value);
   /// A write that is no scheduling point.
   void plain_now(const void* at);
   bool wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected, platform::time_point deadline);
@@ -179,6 +179,8 @@ class execution {
     }
   }
   PIRN_NOINLINE void record(step_kind kind, const location* of, std::uint64_t value);
+  /// Empty where it cannot be told.
+  [[nodiscard]] static std::string text_of(platform::checked::shown_value value);
   void note_old(location& of, const void* at, std::size_t size);
   void look_for_race(location& of, bool write);
   [[noreturn]] static void begin_thread(arch::word first, arch::word second) noexcept;

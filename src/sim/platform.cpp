@@ -46,14 +46,14 @@ void pause() noexcept {
     here().pause();
   }
 }
-void plain_read(const void* at, std::size_t size) noexcept {
+void plain_read(const void* at, shown_value value) noexcept {
   if (watching) {
-    here().plain(at, false, size);
+    here().plain(at, false, value);
   }
 }
-void plain_write(const void* at) noexcept {
+void plain_write(const void* at, shown_value value) noexcept {
   if (watching) {
-    here().plain(at, true, 0);
+    here().plain(at, true, value);
   }
 }
 void plain_begin(const void* at) noexcept {

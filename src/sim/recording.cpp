@@ -1,6 +1,9 @@
 // What an execution keeps of its steps, and what it says of its threads.
 #include <unwind.h>
 
+#include <bit>
+#include <cstring>
+#include <sstream>
 #include <tuple>
 
 #include "pirn/detail/platform.hpp"
@@ -9,9 +12,9 @@
 namespace pirn::inline PIRN_ABI::sim::detail {
 
 const char* to_string(step_kind kind) noexcept {
-  static constexpr const char* names[] = {"load",  "store", "change", "lock",        "try to lock", "unlock",
-                                          "fence", "read",  "read",   "write",       "wait",        "wake",
-                                          "start", "end",   "join",   "time passes", "fault",       "socket"};
+  static constexpr const char* names[] = {"load",  "store", "change",      "lock",  "try to lock", "unlock",
+                                          "fence", "read",  "write",       "wait",  "wake",        "start",
+                                          "end",   "join",  "time passes", "fault", "socket"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -50,6 +53,32 @@ void execution::record(step_kind kind, const location* of, std::uint64_t value) 
   made.when = now_;
   unwinding request{&made};
   _Unwind_Backtrace(&keep_frame, &request);
+}
+
+std::string execution::text_of(platform::checked::shown_value value) {
+  using enum platform::checked::value_type;
+  const platform::quiet unseen;
+  std::uint64_t bits = 0;
+  if (value.type != unknown) {
+    std::memcpy(&bits, value.at, value.size);
+  }
+  const auto unused = static_cast<unsigned>(8 * (sizeof bits - value.size));
+  std::ostringstream text;
+  switch (value.type) {
+    case unknown:
+      break;
+    case natural:
+      text << bits;
+      break;
+    case integer:
+      text << (static_cast<std::int64_t>(bits << unused) >> unused);
+      break;
+    case real:
+      value.size == sizeof(float) ? text << std::bit_cast<float>(static_cast<std::uint32_t>(bits))
+                                  : text << std::bit_cast<double>(bits);
+      break;
+  }
+  return std::move(text).str();
 }
 
 std::string execution::name_of(unsigned thread) const {

@@ -70,10 +70,11 @@ std::string what_it_does(const recorded_step& step, const place& at) {
   std::string text = at.operation;
   if (text.empty()) {  // a variable or an atomic of the program's own
     text = std::string(to_string(step.kind)) + " of word " + std::to_string(step.word);
-    if (step.kind != step_kind::write && step.kind != step_kind::look && step.kind != step_kind::fence) {
-      text += step.kind == step_kind::store || step.kind == step_kind::change ? ", to " : ", which is ";
-      text += std::to_string(step.value);
-    }
+    const bool plain = step.kind == step_kind::read || step.kind == step_kind::write;
+    const std::string value = plain ? step.shown : step.kind == step_kind::fence ? "" : std::to_string(step.value);
+    const bool changes =
+        step.kind == step_kind::store || step.kind == step_kind::change || step.kind == step_kind::write;
+    text += value.empty() ? "" : (changes ? ", to " : ", which is ") + value;
   }
   return text + ", at " + at.where;
 }

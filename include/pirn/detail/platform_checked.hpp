@@ -46,10 +46,17 @@ void fence_everywhere() noexcept;
 /// The caller waits for another thread without blocking: the others come first.
 void pause() noexcept;
 
-/// An access to memory that is not atomic. Ends the execution if it races. `size` is that of a value that reports can
-/// tell, else 0.
-void plain_read(const void* at, std::size_t size) noexcept;
-void plain_write(const void* at) noexcept;
+/// A value that a report can tell, if its type is one.
+enum class value_type : std::uint8_t { unknown, natural, integer, real };
+struct shown_value {
+  const void* at = nullptr;
+  std::size_t size = 0;  ///< at most 8
+  value_type type = value_type::unknown;
+};
+
+/// An access to memory that is not atomic, which reads or writes `value`. Ends the execution if it races.
+void plain_read(const void* at, shown_value value) noexcept;
+void plain_write(const void* at, shown_value value) noexcept;
 /// The beginning and the end of an object there, which are writes too; no scheduling points.
 void plain_begin(const void* at) noexcept;
 void plain_end(const void* at) noexcept;
