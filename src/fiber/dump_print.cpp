@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "pirn/context/unwind.hpp"
+#include "pirn/fiber/detail/coroutine_runner.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
 
@@ -163,7 +164,16 @@ void print_trace(message& out, const trace& from) noexcept {
   }
 }
 
-void print_fiber(message& out, const fiber_control& f, bool on_cpu) noexcept {
+/// The chain of tasks that the fiber awaits, where that waits and is one of the same worker `w`; else null.
+const coroutine_agent* awaited_task(const fiber_control& f, const worker& w) noexcept {
+  if (!f.waiting() || f.waits->from != awaited::task) {
+    return nullptr;
+  }
+  const auto* const chain = static_cast<const coroutine_agent*>(f.waits->object);
+  return chain->waiting() && &chain->home() == &w ? chain : nullptr;
+}
+
+void print_fiber(message& out, const worker& w, const fiber_control& f, bool on_cpu) noexcept {
   out.text("  fiber ").number(f.number()).text(" \"").text(f.name()).text("\": ");
   if (on_cpu) {
     out.text("running");
@@ -174,6 +184,12 @@ void print_fiber(message& out, const fiber_control& f, bool on_cpu) noexcept {
     }
     if (const fiber_control* const holder = holder_of(*f.waits)) {
       out.text(", held by fiber ").number(holder->number());
+    }
+    if (const coroutine_agent* const chain = awaited_task(f, w)) {
+      out.text(", which waits for ").text(chain->waits_for);
+      if (chain->waits_at != nullptr) {
+        out.text(" at ").address(reinterpret_cast<std::uintptr_t>(chain->waits_at));
+      }
     }
   } else {
     out.text(f.fresh() ? "not started" : "ready");
@@ -196,6 +212,15 @@ void print_fiber(message& out, const fiber_control& f, bool on_cpu) noexcept {
     out.text("    begins in:\n");
     print_trace(out, suspended);
     return;
+  }
+  if (const coroutine_agent* const chain = awaited_task(f, w)) {
+    // A frame begins with the function that resumes it.
+    const std::uintptr_t resumes = *static_cast<const std::uintptr_t*>(chain->goes_on.address());
+    suspended.places[0] = {resumes, resumes};
+    suspended.count = 1;
+    out.text("    the task goes on in:\n");
+    print_trace(out, suspended);
+    out.text("    and the fiber in:\n");
   }
   suspended.count = 0;
   suspended.cut = false;
@@ -260,7 +285,7 @@ void print_fibers_held(const worker& w, bool alone, message& out, const void* si
     if (may_go(f) && &f != on_cpu) {
       out.text("  fiber ").number(f.number()).text(": waiting, or ready for any worker\n");
     } else {
-      print_fiber(out, f, &f == on_cpu);
+      print_fiber(out, w, f, &f == on_cpu);
     }
   });
 }

@@ -23,14 +23,18 @@ void run_tasks(task_root& root, std::coroutine_handle<> from, platform::time_poi
   } else {
     from.resume();
   }
-  const wake_reason why = root.ended.wait({.deadline = deadline, .what = "end of task", .object = from.address()});
+  wait_options how{.deadline = deadline, .from = awaited::task, .what = "end of task"};
+  how.object = static_cast<const coroutine_agent*>(&root);
+  const wake_reason why = root.ended.wait(how);
   if (why == wake_reason::notified) {
     return;
   }
   if (root.request_stop(why == wake_reason::stopped ? wake_reason::stopped : wake_reason::expired)) {
     home.coroutines->ready(root);
   }
-  static_cast<void>(root.ended.wait({.stoppable = false, .what = "end of task", .object = from.address()}));
+  how.deadline = platform::never;
+  how.stoppable = false;
+  static_cast<void>(root.ended.wait(how));
 }
 
 }  // namespace pirn::inline PIRN_ABI::detail

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "pirn/fiber/co.hpp"
 #include "pirn/fiber/runtime.hpp"
 #include "pirn/fiber/wait_queue.hpp"
 
@@ -58,6 +59,7 @@ extern "C" {
   asm volatile("");
 }
 }
+pirn::task<> dump_test_task() { static_cast<void>(co_await pirn::co::sleep_for(1h)); }
 
 namespace {
 
@@ -195,6 +197,27 @@ TEST_F(dump, tells_names_states_waits_and_functions) {
     queue.notify_all();
   }
   EXPECT_TRUE(contains(dump_of(runtime), ": 2 workers, 0 fibers\n"));
+}
+
+TEST_F(dump, tells_where_a_task_waits) {
+  pirn::runtime runtime({.workers = 1});
+  auto awaiting = runtime.spawn(
+      [] {
+        const auto outer = []() -> pirn::task<> { co_await dump_test_task(); };
+        arrived.fetch_add(1);
+        pirn::await(outer());
+      },
+      {.name = "awaiting"});
+  wait_for_arrivals(1);
+  std::string part;
+  do {  // until the task has gone to sleep, on a worker that nobody waits for
+    part = part_of(dump_of(runtime), "awaiting");
+  } while (!contains(part, "waiting for end of task at 0x"));
+  EXPECT_TRUE(contains(part, ", which waits for time to pass, stack ")) << part;
+  EXPECT_TRUE(contains(part, "    the task goes on in:\n")) << part;
+  EXPECT_TRUE(contains(part, "dump_test_task")) << part;
+  EXPECT_TRUE(contains(part, "root_frame")) << part << "has no whole backtrace";
+  awaiting.request_stop();
 }
 
 TEST_F(dump, shows_a_fiber_that_never_yields_and_those_behind_it) {

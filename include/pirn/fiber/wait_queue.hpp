@@ -24,6 +24,7 @@ enum class awaited : std::uint8_t {
   anybody,   ///< any fiber or thread
   holder,    ///< who holds `wait_options::object`, which is a `detail::owner_mark`
   fiber,     ///< the fiber whose control block `object` is, by its end
+  task,      ///< the chain of tasks that the `detail::coroutine_agent` `object` is, by its end
   children,  ///< those of the scope whose list of stops `object` is, all of them, by their ends
   outside,   ///< not a fiber: the kernel, or a thread of the runtime that is no worker
 };

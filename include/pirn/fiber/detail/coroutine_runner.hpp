@@ -15,6 +15,9 @@ class coroutine_agent : public agent {
   [[nodiscard]] worker& home() const noexcept { return home_; }
 
   std::coroutine_handle<> goes_on;  ///< once it is runnable
+  // Of its last wait, for dumps.
+  const char* waits_for = "";
+  const void* waits_at = nullptr;
 
  private:
   friend class coroutine_runner;

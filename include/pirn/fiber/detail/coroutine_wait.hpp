@@ -14,13 +14,16 @@ class coroutine_wait {
   /// nothing is published and the coroutine goes on, with the reason.
   template <class Publish>
   bool begin(coroutine_agent& who, std::coroutine_handle<> at, const wait_options& how, Publish&& publish) noexcept {
+    // First, since a dump may be printed by a signal that comes in between.
+    who.goes_on = at;
+    who.waits_for = how.what;
+    who.waits_at = how.object;
     std::uint64_t epoch = 0;
     if (!who.begin(kind_of(how), epoch)) {
       reason_ = who.stop_reason();
       return false;
     }
     who_ = &who;
-    who.goes_on = at;
     who.home().timers.arm(limit_, how.deadline, waker(who, epoch));
     if (how.stoppable && who.open_to_stop(epoch)) {
       who.home().coroutines->ready(who);
