@@ -64,6 +64,69 @@ TEST_P(woken_bound, limits_the_wait_of_those_that_are_ready) {
 
 INSTANTIATE_TEST_SUITE_P(bounds, woken_bound, testing::Values(1u, 3u, 16u));
 
+/// One fiber is woken, and then buried under others that wake each other for as long as it has not run.
+class buried : public testing::TestWithParam<unsigned> {
+ protected:
+  struct options {
+    pirn::fiber_priority pair = pirn::fiber_priority::normal;
+    bool somebody_yields = false;
+  };
+  /// The turns that others had before it ran, or `most`.
+  std::uint64_t turns_before(const options& what) {
+    rig r(1, {.woken_bound = GetParam()});
+    std::uint64_t before = most;
+    r.rt.run([&] {
+      event patience, turn[2];
+      std::uint64_t turns = 0;
+      bool done = false;
+      std::vector<pirn::fiber> all;
+      all.push_back(pirn::spawn([&] {
+        static_cast<void>(patience.wait());
+        before = turns;
+        done = true;
+      }));
+      for (int i = 0; i < 2; ++i) {
+        all.push_back(pirn::spawn(
+            [&, i] {
+              static_cast<void>(turn[i].wait());
+              if (i == 0) {
+                patience.signal();
+              }
+              while (!done && turns < most) {
+                ++turns;
+                turn[1 - i].signal();
+                static_cast<void>(turn[i].wait());
+              }
+              turn[1 - i].signal();
+            },
+            {.priority = what.pair}));
+      }
+      if (what.somebody_yields) {
+        all.push_back(pirn::spawn([&] {
+          while (!done && turns < most) {
+            pirn::this_fiber::yield();
+          }
+        }));
+      }
+      pirn::this_fiber::yield();
+      turn[0].signal();
+      join_all(all);
+    });
+    return before;
+  }
+  static constexpr std::uint64_t most = 100'000;
+};
+
+TEST_P(buried, under_fibers_that_wake_each_other_it_has_its_turn) { EXPECT_LE(turns_before({}), GetParam() + 2); }
+TEST_P(buried, so_it_has_while_somebody_yields) {
+  EXPECT_LE(turns_before({.somebody_yields = true}), 2 * GetParam() + 4);
+}
+TEST_P(buried, so_it_has_under_those_of_high_priority) {
+  EXPECT_LE(turns_before({.pair = pirn::fiber_priority::high, .somebody_yields = true}), 3 * 32);
+}
+
+INSTANTIATE_TEST_SUITE_P(bounds, buried, testing::Values(0u, 1u, 3u, 16u));
+
 TEST(fairness, everyone_in_the_ring_gets_turns_beside_the_woken) {
   rig r(1);
   std::array<int, 5> turns = {};

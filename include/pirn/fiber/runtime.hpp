@@ -31,7 +31,8 @@ struct runtime_options {
   std::size_t stack_size = default_stack_size;
   /// Where stacks come from; null for the pool of the whole process. Must outlive the runtime and all its handles.
   guarded_pool* stacks = nullptr;
-  /// How many fibers just woken may run in a row while others are ready.
+  /// How many fibers just woken may run in a row, newest first, while others are ready. With 0 all run first in first
+  /// out.
   unsigned woken_bound = 16;
   /// How many turns of fibers of high priority there may be in a row while others are ready.
   unsigned high_priority_bound = 32;

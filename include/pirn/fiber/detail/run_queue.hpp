@@ -9,10 +9,10 @@ namespace pirn::inline PIRN_ABI::detail {
 
 /// A ring that holds the running node and, after it in order of age, the ready ones: a yield is one load and one
 /// store. Fibers just woken go to a stack beside the ring and run first, newest first, since their data is in the
-/// processor's cache; but at most `woken_bound` of them in a row while somebody waits in the ring, so that nobody
-/// starves. Fibers of high priority have a list of their own, first in first out, and run before all others, but at
-/// most `high_bound` of them in a row while another one is ready. The scheduler's own node is in the ring just while it
-/// runs.
+/// processor's cache; but at most `woken_bound` of them in a row while somebody else is ready. Then one of the ring has
+/// its turn, and all on the stack but the newest go into the ring, so that nobody starves. Fibers of high priority have
+/// a list of their own, first in first out, and run before all others, but at most `high_bound` of them in a row while
+/// another one is ready. The scheduler's own node is in the ring just while it runs.
 class run_queue {
  public:
   run_queue(unsigned woken_bound, unsigned high_bound) noexcept
@@ -73,7 +73,7 @@ class run_queue {
       return rotate_marked();
     }
     if (!take_woken()) {
-      streak_ = 0;
+      end_streak();
       return rotate();
     }
     run_node* const node = pop_woken();
@@ -160,8 +160,31 @@ class run_queue {
     return run(node);
   }
   [[nodiscard]] bool has_woken() const noexcept { return woken_ != nullptr && woken_ != &scheduler_; }
+  /// Whether nothing but the mark lies below the woken one.
+  [[nodiscard]] bool is_last_woken(const run_node* node) const noexcept {
+    return node->next == nullptr || node->next == &scheduler_;
+  }
   [[nodiscard]] bool take_woken() const noexcept {
-    return woken_ != nullptr && (streak_ < woken_bound_ || next_ == running_);
+    return woken_ != nullptr && (streak_ < woken_bound_ || (next_ == running_ && is_last_woken(woken_)));
+  }
+  /// One of the ring has its turn next: the woken ones go behind all in it, the oldest first, but the newest stays if
+  /// any of them may ever overtake.
+  void end_streak() noexcept {
+    streak_ = 0;
+    if (!has_woken()) {
+      return;
+    }
+    run_node** const first = woken_bound_ != 0 ? &woken_->next : &woken_;
+    run_node* position = running_;
+    run_node* node = *first;
+    while (node != nullptr && node != &scheduler_) {
+      run_node* const older = node->next;
+      link_before(position, node);
+      position = node;
+      node = older;
+    }
+    *first = node;
+    next_ = running_->next;
   }
   run_node* pop_woken() noexcept {
     run_node* const node = woken_;
@@ -175,7 +198,7 @@ class run_queue {
       return leave_marked();
     }
     run_node* const self = running_;
-    streak_ = 0;
+    end_streak();
     if (self->next == self) {
       return self == &scheduler_ ? self : leave_to_scheduler();
     }
@@ -222,7 +245,7 @@ class run_queue {
     if (has_woken() && take_woken()) {
       return pop_woken();
     }
-    streak_ = 0;
+    end_streak();
     return nullptr;
   }
   PIRN_NOINLINE run_node* rotate_marked() noexcept {
