@@ -1,35 +1,4 @@
 // pirn's fibers on one worker, with a wait queue each to wait in for the token.
-#include "pirn/fiber/inline_wait.hpp"
-#include "pirn_fibers.hpp"
+#include "pirn_queue.hpp"
 
-namespace {
-
-/// Where one gets the token; any fiber of any worker could put it there.
-class place {
- public:
-  void put(std::int64_t token) {
-    queue_.lock();
-    token_ = token;
-    full_ = true;
-    queue_.notify_one_and_unlock();
-  }
-  PIRN_ALWAYS_INLINE std::int64_t take() {
-    queue_.lock();
-    if (full_) {
-      queue_.unlock();
-    } else {
-      pirn::wait_inline(queue_, "the token");
-    }
-    full_ = false;
-    return token_;
-  }
-
- private:
-  pirn::wait_queue queue_;
-  bool full_ = false;  // for one who takes: nobody else puts before it has passed the token on
-  std::int64_t token_ = 0;
-};
-
-}  // namespace
-
-int main() { bench::threadring_of_fibers<place>("pirn", "fibers that wait in queues"); }
+int main() { bench::threadring_of_fibers<bench::queue_place>("pirn", "fibers that wait in queues"); }

@@ -9,11 +9,14 @@
 
 namespace bench {
 
-/// The program of `impl`; a `Place` has put(token) and take(), which waits for it.
+/// The program of `impl`; a `Place` has put(token) and take(), which waits for it. `woken_bound` is that of the
+/// runtime: a fiber that was woken goes first within that bound.
 template <class Place>
-void threadring_of_fibers(const char* impl, const char* note) {
+void threadring_of_fibers(const char* impl, const char* note,
+                          unsigned woken_bound = pirn::runtime_options{}.woken_bound) {
   need_memory(input("PROCESSES") * 5000);
-  pirn::runtime runtime({.workers = 1, .calling_thread = true, .stack_size = input("STACK")});
+  pirn::runtime runtime(
+      {.workers = 1, .calling_thread = true, .stack_size = input("STACK"), .woken_bound = woken_bound});
   runtime.run([&] {
     std::vector<Place> ring(input("PROCESSES"));
     Place finished;

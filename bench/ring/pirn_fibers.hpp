@@ -1,0 +1,49 @@
+// pirn's fibers in the ring workload, each with a place of its own for its messages; a cycle is on one worker.
+#pragma once
+
+#include <vector>
+
+#include "pirn/fiber/runtime.hpp"
+#include "pirn/sync/latch.hpp"
+#include "ring.hpp"
+
+namespace bench::ring {
+
+/// The program of `impl`; a `Place` has put(message) and take(), which waits for one.
+template <class Place>
+void of_fibers(const char* impl, const char* note) {
+  const shape what = checked_shape(5000);
+  const auto workers = static_cast<unsigned>(what.workers);
+  pirn::runtime runtime({.workers = workers, .calling_thread = workers == 1, .stack_size = input("STACK")});
+  runtime.run([&] {
+    std::vector<Place> places(what.coroutines);
+    std::vector<std::uint64_t> hops(what.coroutines);
+    std::vector<pirn::fiber> fibers;
+    fibers.reserve(what.coroutines);
+    const std::uint64_t cycles = what.coroutines / what.n;
+    pirn::latch start(1);
+    for (std::uint64_t i = 0; i < what.coroutines; ++i) {
+      const auto run = [&, i] {
+        if (what.workers != 1) {
+          start.wait().value();
+        }
+        with_extra(what.extra, [&, i] {
+          Place& right = places[what.right_of(i)];
+          hops[i] = make_rounds(
+              what, i, [&right](std::uint8_t message) { right.put(message); },
+              [&mine = places[i]] { return mine.take(); });
+        });
+      };
+      fibers.push_back(pirn::spawn(run, {.worker = static_cast<int>(i / what.n * what.workers / cycles)}));
+    }
+    const auto now = clock_for(what.workers);
+    const double began = now();
+    start.count_down();
+    for (pirn::fiber& fiber : fibers) {
+      fiber.join();
+    }
+    row(impl, what, now() - began, std::accumulate(hops.begin(), hops.end(), std::uint64_t{0}), note);
+  });
+}
+
+}  // namespace bench::ring
