@@ -33,7 +33,7 @@ struct runtime_options {
   guarded_pool* stacks = nullptr;
   /// How many fibers just woken may run in a row, newest first, while others are ready. With 0 all run first in first
   /// out.
-  unsigned woken_bound = 16;
+  unsigned woken_bound = 48;
   /// How many turns of fibers of high priority there may be in a row while others are ready.
   unsigned high_priority_bound = 32;
   /// How long a fiber must be suspended before the memory of its stack that it no longer uses is given back, or up to
