@@ -73,9 +73,16 @@ class Record:
                                "skipped": [line for line in skipped if of_this.match(line)]}
 
     def write(self, path: Path) -> None:
+        """A line for each row, so that a comparison of two such files can be read."""
+
+        def text(run: dict) -> str:
+            rows = ",\n   ".join(map(json.dumps, run["rows"]))
+            rest = json.dumps({key: value for key, value in run.items() if key != "rows"})
+            return f'{{"rows": [\n   {rows}],\n  {rest[1:]}'
+
         order = sorted(self.runs, key=list(WORKLOADS).index)
-        path.write_text(json.dumps({"machine": self.machine, "workloads": {name: self.runs[name] for name in order}},
-                                   indent=1) + "\n")
+        workloads = ",\n ".join(f"{json.dumps(name)}: {text(self.runs[name])}" for name in order)
+        path.write_text(f'{{"machine": {json.dumps(self.machine)},\n"workloads": {{\n {workloads}}}}}\n')
 
     @property
     def workloads(self) -> list[str]:
@@ -128,8 +135,12 @@ def page(record: Record, plots=()) -> str:
     """docs/performance.md; `plots` are the workloads that have a picture in plots/ beside it."""
     parts = [PAGE.format(machine="\n".join(f"- {name}: {what}" for name, what in record.machine.items()))]
     results = record.results
-    for workload, group in itertools.groupby(report.tables(results, record.workloads),
-                                             lambda table: table[0].split()[0].rstrip(":")):
+
+    def of(table) -> str:
+        return table[0].split()[0].rstrip(":")
+
+    tables = sorted(report.tables(results, record.workloads), key=lambda table: record.workloads.index(of(table)))
+    for workload, group in itertools.groupby(tables, of):
         what = WORKLOADS[workload]
         parts.append(f"## {workload}\n\n{what[0].upper()}{what[1:]}. {record.when(workload)}\n")
         if workload in plots:
