@@ -1,7 +1,6 @@
-"""docs/performance.md and what it is made of: of each workload its last run, in performance.json beside the page."""
+"""docs/performance.md, the pages below it, and what they are made of: each workload's last run, in performance.json."""
 
 import datetime
-import itertools
 import json
 import os
 import platform
@@ -94,11 +93,6 @@ class Record:
                               {(name, impl): note for name, run in self.runs.items()
                                for impl, note in run["notes"].items()})
 
-    def all(self, what: str) -> list:
-        """Of all workloads one list of those that a run has, each line once."""
-        lines = [line for name in self.workloads for line in self.runs[name][what]]
-        return [line for place, line in enumerate(lines) if line not in lines[:place]]
-
     def when(self, workload: str) -> str:
         """A sentence on the run."""
         run = self.runs[workload]
@@ -109,14 +103,16 @@ class Record:
 
 PAGE = """# Performance
 
-This page is made by `./dev bench --docs`; do not edit it. Each program runs alone on one core, and the implementations take
-turns within a round. A program's figure for one round is the median of several timed blocks, in CPU time except for
+These pages are made by `./dev bench --docs`; do not edit them. Each program runs alone on one core, and the implementations
+take turns within a round. A program's figure for one round is the median of several timed blocks, in CPU time except for
 http-hello; a table shows the median, the smallest and the largest of the rounds. "of pirn" is the median divided by pirn's,
 and so for any other implementation that a column names: for times and sizes more than 1 means that pirn needs less, for
 rates that pirn does less. Trust ratios more than absolute figures: they come from one machine at one time. The same
 figures are in performance.json beside this page.
 
 {machine}
+
+{workloads}
 """
 
 
@@ -131,29 +127,34 @@ def markdown(title: str, heading: list[str], lines: list[list[str]]) -> str:
     return f"{title}\n\n" + "\n".join([rows[0], rule, *rows[1:]]) + "\n"
 
 
-def page(record: Record, plots=()) -> str:
-    """docs/performance.md; `plots` are the workloads that have a picture in plots/ beside it."""
-    parts = [PAGE.format(machine="\n".join(f"- {name}: {what}" for name, what in record.machine.items()))]
-    results = record.results
-
-    def of(table) -> str:
-        return table[0].split()[0].rstrip(":")
-
-    tables = sorted(report.tables(results, record.workloads), key=lambda table: record.workloads.index(of(table)))
-    for workload, group in itertools.groupby(tables, of):
-        what = WORKLOADS[workload]
-        parts.append(f"## {workload}\n\n{what[0].upper()}{what[1:]}. {record.when(workload)}\n")
-        if workload in plots:
-            parts.append(f"![{workload}](plots/{workload}.svg)\n")
-        shown = {}  # an ordered set of what the tables name
-        for title, heading, lines in group:
-            parts.append(markdown(title, heading, lines))
-            shown |= dict.fromkeys(line[0] for line in lines)
-        if notes := [f"{impl}: {results.notes[workload, impl]}" for impl in shown if (workload, impl) in results.notes]:
-            parts.append("; ".join(notes) + ".\n")
-    if counts := record.all("counts"):
+def workload_page(record: Record, workload: str, plotted: bool) -> str:
+    what, results, run = WORKLOADS[workload], record.results, record.runs[workload]
+    parts = [f"# {workload}\n\n{what[0].upper()}{what[1:]}. {record.when(workload)} See [performance](../performance.md).\n"]
+    if plotted:
+        parts.append(f"![{workload}](../plots/{workload}.svg)\n")
+    tables = report.tables(results, [workload])
+    parts += [markdown(*table) for table in tables]
+    shown = dict.fromkeys(line[0] for _, _, lines in tables for line in lines)  # an ordered set of what the tables name
+    if notes := [f"{impl}: {results.notes[workload, impl]}" for impl in shown if (workload, impl) in results.notes]:
+        parts.append("; ".join(notes) + ".\n")
+    if run["counts"]:
         parts.append(f"## Counts\n\n{COUNTS}")
-        parts += [markdown(*table) for table in report.count_tables(counts)]
-    if skipped := record.all("skipped"):
-        parts.append("## Not measured\n\n" + "\n".join(f"- {line}" for line in skipped) + "\n")
+        parts += [markdown(*table) for table in report.count_tables(run["counts"])]
+    if run["skipped"]:
+        parts.append("## Not measured\n\n" + "\n".join(f"- {line}" for line in run["skipped"]) + "\n")
     return "\n".join(parts)
+
+
+def pages(record: Record, plots=()) -> dict[str, str]:
+    """What lies in docs/ by its path there: a page for each workload; `plots` are those that have a picture."""
+    found = {f"performance/{name}.md": workload_page(record, name, name in plots) for name in record.workloads}
+    machine = "\n".join(f"- {name}: {what}" for name, what in record.machine.items())
+    lines = [f"| [{name}](performance/{name}.md) | {WORKLOADS[name]} |" for name in record.workloads]
+    table = "\n".join(["| workload | what is measured |", "| --- | --- |", *lines])
+    return {"performance.md": PAGE.format(machine=machine, workloads=table)} | found
+
+
+def write_pages(record: Record, folder: Path, plots=()) -> None:
+    for name, text in pages(record, plots).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)

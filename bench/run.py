@@ -60,7 +60,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--plot", metavar="DIR", type=Path, nargs="?", const=rivals.BUILD / "plots",
                         help="draw each workload as DIR/<workload>.svg (default: plots in the build folder)")
     parser.add_argument("--docs", action="store_true",
-                        help="write docs/performance.md and its plots, counts included; of workloads that are not "
+                        help="write docs/performance.md, the pages below it and their plots, counts included; of workloads that are not "
                              "measured now it keeps what it has")
     options = parser.parse_args()
     if options.plot and str(options.plot) in WORKLOADS and not options.plot.is_dir():
@@ -239,7 +239,7 @@ def publish(record: page.Record, bench: Bench, names: list[str]) -> None:
         record.take(workload, bench.results, bench.counted, bench.skipped)
     record.write(page.KEPT)
     pictures = bench.draw(page.DOCS / "plots", record.results.rows(record.workloads))
-    (page.DOCS / "performance.md").write_text(page.page(record, pictures))
+    page.write_pages(record, page.DOCS, pictures)
     print(f"written: {page.DOCS / 'performance.md'}")
 
 

@@ -93,8 +93,9 @@ class CountsTest(unittest.TestCase):
         self.assertEqual(lines, [["pirn", "40.00", "3.00", "0.25", "0.00"], ["cpp20", "400.00", "3.00", "0.25", "0.00"]])
         record = page.Record({})
         record.take("hanoi", report.Results(), made)
-        self.assertIn("## Counts", page.page(record))
-        self.assertIn("| pirn | 40.00 |", page.page(record))
+        text = page.workload_page(record, "hanoi", False)
+        self.assertIn("## Counts", text)
+        self.assertIn("| pirn | 40.00 |", text)
 
     def test_without_the_tool_it_says_so(self):
         with mock.patch.object(counts.shutil, "which", return_value=None):

@@ -19,6 +19,10 @@ def results(workload, value) -> report.Results:
     return made
 
 
+def text(record) -> str:
+    return "\n".join(page.pages(record).values())
+
+
 class PageTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -28,7 +32,7 @@ class PageTest(unittest.TestCase):
     def test_names_the_machine_when_and_what_was_not_measured(self):
         record = page.Record(page.machine())
         record.take("switch", results("switch", 2.0), skipped=["switch/pth: its library is not installed"])
-        made = page.page(record)
+        made = text(record)
         for expected in ("processor: ", "kernel ", "| pirn | 2.00 |", "pirn: switch by hand", "its library is not installed",
                          "3 rounds, 2"):
             self.assertIn(expected, made)
@@ -40,7 +44,7 @@ class PageTest(unittest.TestCase):
         first.write(self.path)
         second = page.Record.read(self.path, HERE, ["sum"])
         second.take("sum", results("sum", 4.0))
-        made = page.page(second)
+        made = text(second)
         for expected in ("| pirn | 2.00 |", "switch by hand", "switch/go: absent", "| pirn | 4.00 |"):
             self.assertIn(expected, made)
         for gone in ("| pirn | 3.00 |", "sum/go"):
@@ -62,13 +66,13 @@ class PageTest(unittest.TestCase):
         for impl in ("classic", "pirn-plugin"):
             made.add({"unit": "ns", "params": {"protocol": "http", "bytes": 100}, "value": 2.0}, "client", impl)
         record.take("client", made)
-        self.assertEqual(page.page(record).count("## client"), 1)
+        self.assertEqual(text(record).count("client: requests per second more than classic"), 1)
 
     def test_tells_a_workload_from_one_whose_name_begins_with_its_name(self):
         record = page.Record(HERE)
         lines = ["spread/pirn: a", "spread-counts/pirn: b", "counts: of all"]
         record.take("spread", results("spread", 2.0), skipped=lines)
-        self.assertEqual(record.all("skipped"), ["spread/pirn: a", "counts: of all"])
+        self.assertEqual(record.runs["spread"]["skipped"], ["spread/pirn: a", "counts: of all"])
 
 
 if __name__ == "__main__":

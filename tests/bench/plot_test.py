@@ -52,8 +52,8 @@ class SeriesTest(unittest.TestCase):
     def test_the_page_shows_the_pictures_that_there_are(self):
         record = page.Record({})
         record.take("hanoi", hanoi())
-        self.assertIn("![hanoi](plots/hanoi.svg)", page.page(record, ["hanoi"]))
-        self.assertNotIn("![", page.page(record))
+        self.assertIn("![hanoi](../plots/hanoi.svg)", page.workload_page(record, "hanoi", True))
+        self.assertNotIn("![", page.workload_page(record, "hanoi", False))
 
 
 def ring() -> report.Results:
