@@ -4,6 +4,7 @@
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/detail/coroutine_runner.hpp"
 #include "pirn/fiber/detail/worker_stack.hpp"
+#include "pirn/fiber/scope.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -332,8 +333,18 @@ std::string_view name() noexcept {
 std::expected<void, wait_error> check_stop() noexcept {
   const detail::worker* const w = detail::current_worker();
   const detail::agent* const self = w != nullptr ? detail::running_fiber(w) : detail::agent_if_known();
-  const wake_reason why = self != nullptr ? self->stop_reason() : wake_reason::notified;
-  return why == wake_reason::notified ? std::expected<void, wait_error>{} : std::unexpected(detail::error_of(why));
+  if (self == nullptr) {
+    return {};
+  }
+  if (const wake_reason why = self->stop_reason(); why != wake_reason::notified) {
+    return std::unexpected(detail::error_of(why));
+  }
+  // The timer of a scope does not fire while a fiber of its worker computes, which is who asks here.
+  const platform::time_point limit = deadline();
+  if (limit != platform::never && limit <= platform::now()) {
+    return std::unexpected(wait_error::expired);
+  }
+  return {};
 }
 
 bool stop_requested() noexcept { return !check_stop(); }

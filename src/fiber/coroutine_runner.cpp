@@ -7,7 +7,6 @@ namespace pirn::inline PIRN_ABI::detail {
 namespace {
 // After so many coroutines the other fibers of the worker have a turn.
 constexpr unsigned coroutines_per_turn = 8;
-constexpr unsigned most_fibers = 64;
 }  // namespace
 
 coroutine_runner& coroutine_runner::of(worker& home) {
@@ -78,7 +77,7 @@ void coroutine_runner::look() noexcept {
     }
     return;
   }
-  const bool stuck = idle_.empty() && all_held_up() && fibers_ < most_fibers;
+  const bool stuck = idle_.empty() && all_held_up();
   idle_.unlock();
   if (stuck) {
     static_cast<void>(add_fiber());

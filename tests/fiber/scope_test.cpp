@@ -434,6 +434,30 @@ TEST(scope, deadlines_nest_and_the_nearer_wins) {
   });
 }
 
+TEST(scope, a_loop_that_computes_sees_the_deadline) {
+  on_both([](pirn::runtime& rt) {
+    {
+      scope s(rt, {.deadline = clock::now() + 1ms});
+      // Without a suspension: the worker never looks at its timers.
+      const auto compute = [] {
+        const auto give_up = clock::now() + 10s;
+        while (this_fiber::check_stop() && clock::now() < give_up) {
+        }
+        EXPECT_EQ(this_fiber::check_stop(), std::unexpected(wait_error::expired));
+        EXPECT_TRUE(this_fiber::stop_requested());
+      };
+      s.spawn(compute);
+      compute();
+      EXPECT_EQ(s.check_stop(), std::unexpected(wait_error::expired));
+      s.join();
+    }
+    EXPECT_TRUE(this_fiber::check_stop());
+    const scope late(rt, {.deadline = clock::now() - 1h});
+    EXPECT_EQ(late.check_stop(), std::unexpected(wait_error::expired));
+    EXPECT_EQ(this_fiber::check_stop(), std::unexpected(wait_error::expired));
+  });
+}
+
 TEST(scope, an_inner_stop_does_not_end_the_outer_scope) {
   on_both([](pirn::runtime& rt) {
     scope outer(rt);

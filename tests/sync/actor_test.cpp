@@ -1,5 +1,6 @@
 #include "pirn/sync/actor.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "fiber/support.hpp"
@@ -178,6 +179,33 @@ TEST(actor, one_that_sends_to_itself_for_ever_leaves_time_to_others) {
       pirn::this_fiber::yield();
     }
     a.call([](loop& state) { state.on = false; });
+  });
+}
+
+TEST(actor, one_whose_mailbox_is_flooded_leaves_time_to_others) {
+  rig r(1);
+  r.rt.run([] {
+    constexpr int flood = 10'000;
+    int done = 0;
+    int longest = 0;
+    pirn::fiber neighbour;
+    {
+      pirn::actor<account> a;
+      for (int i = 0; i < flood; ++i) {
+        EXPECT_TRUE(a.post([&](account&) { ++done; }));
+      }
+      neighbour = pirn::spawn([&] {
+        for (int before = 0; before < flood;) {
+          const int now = done;
+          longest = std::max(longest, now - before);
+          before = now;
+          pirn::this_fiber::yield();
+        }
+      });
+    }
+    neighbour.join();
+    EXPECT_EQ(done, flood);
+    EXPECT_LE(longest, 64);
   });
 }
 

@@ -202,6 +202,12 @@ TEST(packaged_task, can_be_called_once_until_it_is_reset) {
   expect_error(future_errc::promise_already_satisfied, [&] { count(); });
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(&count.get_future().get(), &calls);
+  packaged_task<int&()> moved(std::move(count));
+  expect_error(future_errc::promise_already_satisfied, [&] { moved(); });
+  EXPECT_EQ(calls, 1);
+  count = std::move(moved);
+  expect_error(future_errc::promise_already_satisfied, [&] { count(); });
+  EXPECT_EQ(calls, 1);
   count.reset();
   auto again = count.get_future();
   count();

@@ -6,6 +6,7 @@
 
 #include "fiber/support.hpp"
 #include "pirn/sync/co.hpp"
+#include "pirn/sync/latch.hpp"
 #include "pirn/sync/mutex.hpp"
 
 namespace {
@@ -300,6 +301,23 @@ TEST(task, may_call_what_suspends_a_fiber) {
     go.signal();
     b.join();
     a.join();
+  });
+}
+
+TEST(task, as_many_as_there_are_may_be_held_up) {
+  rig r(1);
+  r.rt.run([] {
+    constexpr int parties = 100;
+    pirn::latch all(parties);
+    const auto meets = [&]() -> task<> {
+      co_await co::yield();
+      EXPECT_TRUE(all.arrive_and_wait(1, clock::now() + 10s));
+    };
+    pirn::scope s;
+    for (int i = 0; i < parties; ++i) {
+      s.spawn([&] { await(meets()); });
+    }
+    s.join();
   });
 }
 

@@ -191,13 +191,21 @@ class actor {
     detail::actor_reply reply;
   };
 
+  /// After so many the other fibers of the worker have a turn.
+  static constexpr unsigned messages_per_turn = 64;
+
   void serve() noexcept {
     served_by_.store(this_fiber::id(), platform::memory_order_relaxed);
     while (detail::actor_message* message = mailbox_.take()) {
+      unsigned left = messages_per_turn;
       do {
         detail::actor_message* const next = message->next;
         message->run(message, &state_);
         message = next;
+        if (--left == 0 && message != nullptr) {
+          left = messages_per_turn;
+          this_fiber::yield();  // nor must a mailbox that was flooded
+        }
       } while (message != nullptr);
       this_fiber::yield();  // calls that send others must not keep the worker to themselves
     }

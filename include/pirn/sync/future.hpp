@@ -311,7 +311,9 @@ class packaged_task<Result(Parameters...), State> {
   explicit packaged_task(F&& body)
       : body_(new body_of<std::decay_t<F>>(std::forward<F>(body))), result_(std::in_place) {}
   packaged_task(packaged_task&& other) noexcept
-      : body_(std::move(other.body_)), result_(std::exchange(other.result_, std::nullopt)) {}
+      : body_(std::move(other.body_)),
+        result_(std::exchange(other.result_, std::nullopt)),
+        called_(std::exchange(other.called_, false)) {}
   packaged_task& operator=(packaged_task&& other) noexcept {
     packaged_task(std::move(other)).swap(*this);
     return *this;
