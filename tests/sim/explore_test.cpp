@@ -274,6 +274,28 @@ TEST(explore, what_it_keeps_itself_does_not_change_addresses) {
   }
 }
 
+TEST(explore, addresses_of_stacks_depend_on_the_schedule_only) {
+  const auto in_order = [] {
+    std::vector<const void*> at(3);
+    const auto look = [&at](std::size_t self) {
+      return [&at, self] {
+        const char local = 0;
+        at[self] = &local;
+        this_fiber::yield();
+        static_cast<void>(this_fiber::sleep_for(std::chrono::milliseconds(1)));
+      };
+    };
+    pirn_test::run_fibers(1, {look(0), look(1), look(2)});
+    sim::check(std::ranges::is_sorted(at, std::less<>()), "where the stacks of earlier executions were");
+  };
+  for (int i = 0; i < 2; ++i) {
+    const sim::result found = sim::explore(in_order);
+    EXPECT_TRUE(found) << found.text();
+    EXPECT_GT(found.executions, 1U);
+    EXPECT_EQ(sim::explore([] { new sim::thread([] {}); }).what, outcome::leak) << "and no failure changes it";
+  }
+}
+
 TEST(explore, time_is_virtual) {
   const auto began = std::chrono::steady_clock::now();
   const sim::result found = sim::explore([] {
