@@ -314,6 +314,27 @@ TEST(explore, time_is_virtual) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::minutes(1));
 }
 
+TEST(explore, time_passes_while_somebody_yields_and_looks) {
+  const sim::result found = sim::explore(
+      [] {
+        sim::atomic<bool> done(false);
+        pirn_test::run_fibers(2, {[&] {
+                                    while (!done.load()) {
+                                      this_fiber::yield();
+                                    }
+                                  },
+                                  [&] {
+                                    for (int i = 0; i < 3; ++i) {
+                                      this_fiber::sleep_for(std::chrono::seconds(1)).value();
+                                    }
+                                    done.store(true);
+                                  }});
+        sim::check(sim::elapsed() == std::chrono::seconds(3), "and no further than somebody waits for");
+      },
+      {.preemptions = 0, .executions = 100});
+  EXPECT_TRUE(found) << found.text();
+}
+
 TEST(explore, a_budget_ends_it) {
   const sim::result found = sim::explore(
       [] {
