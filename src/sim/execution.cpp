@@ -47,7 +47,7 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   schedule_ = &by;
   record_ = record;
   now_ = beginning;
-  steps_ = 0;
+  steps_ = time_passed_at_ = 0;
   futile_ = faults_ = 0;
   held_schedules_ = 0;
   found_ = {};
@@ -212,13 +212,18 @@ void execution::decide() {
     thread_set enabled = ready_ & ~spinning_;
     unsigned next = no_thread;
     std::uint32_t choice = no_choice;
-    if (enabled == 0 || futile_ > most_futile_steps) {
+    // Else who looks and yields until a sleeper has done something would look for ever.
+    const bool late = steps_ - time_passed_at_ > std::max<std::uint64_t>(how_.fairness, most_futile_steps);
+    if (enabled == 0 || futile_ > most_futile_steps || late) {
       const bool timed = std::any_of(threads_.begin(), threads_.begin() + used_, [](const auto& each) {
         return each->now == virtual_thread::state::blocked && each->deadline != platform::never;
       });
-      if (timed && (ready_ == 0 || futile_ > most_futile_steps)) {
+      if (timed && (ready_ == 0 || futile_ > most_futile_steps || late)) {
         let_time_pass();
         continue;
+      }
+      if (late) {
+        time_passed_at_ = steps_;
       }
       if (ready_ == 0) {
         fail(outcome::deadlock, "nothing can run, and no time that could pass would change that");
@@ -340,6 +345,7 @@ void execution::let_time_pass() {
   }
   now_ = std::max(now_, nearest);
   note(step_kind::time_passes, nullptr, static_cast<std::uint64_t>((now_ - beginning).count()));
+  time_passed_at_ = steps_;
   futile_ = 0;
   spinning_ = 0;
   for (unsigned i = 0; i < used_; ++i) {

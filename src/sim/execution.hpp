@@ -205,6 +205,7 @@ class execution {
   arch::context root_;
   platform::time_point now_;
   std::uint64_t steps_ = 0;
+  std::uint64_t time_passed_at_ = 0;  ///< the step at which it did last
   unsigned futile_ = 0;  ///< how often in a row there was nobody but who spins
   unsigned faults_ = 0;
   int held_schedules_ = 0;

@@ -239,8 +239,12 @@ class thread_cache {
   };
 };
 
-/// Out of line, so that no compiler keeps the thread-local address across a switch.
+/// Out of line, so that no compiler keeps the thread-local address across a switch. None in an exploration: it would
+/// outlive each of its executions, and which stack is next would depend on the earlier ones.
 PIRN_NOINLINE guarded_pool::cache* cache_of_thread() noexcept {
+  if (platform::exploring) {
+    return nullptr;
+  }
   static thread_local thread_cache mine;
   asm volatile("");
   return mine.get();

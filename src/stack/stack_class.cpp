@@ -65,6 +65,25 @@ std::uint32_t stack_class::pop_newest(list& from) noexcept {
   return id;
 }
 
+std::uint32_t stack_class::pop_lowest() noexcept {
+  list* from = nullptr;
+  std::uint32_t lowest = nobody;
+  for (list* const each : {&warm_, &cold_}) {
+    for (std::uint32_t id = each->newest; id != nobody; id = record_of(id).older) {
+      if (id < lowest) {
+        lowest = id;
+        from = each;
+      }
+    }
+  }
+  record& entry = record_of(lowest);
+  (entry.newer == nobody ? from->newest : record_of(entry.newer).older) = entry.older;
+  (entry.older == nobody ? from->oldest : record_of(entry.older).newer) = entry.newer;
+  --from->count;
+  entry.state = record::out;
+  return lowest;
+}
+
 std::uint32_t stack_class::pop_oldest(list& from) noexcept {
   const std::uint32_t id = from.oldest;
   from.oldest = record_of(id).newer;
@@ -218,7 +237,8 @@ std::uint32_t stack_class::take(stack* out, std::uint32_t wanted, stack_error& e
     const platform::spin_guard guard(lock_);
     for (list* from : {&warm_, &cold_}) {
       while (taken < wanted && from->count != 0) {
-        const std::uint32_t id = pop_newest(*from);
+        // In which order earlier programs have left them must not be seen in an exploration: addresses are compared.
+        const std::uint32_t id = platform::exploring ? pop_lowest() : pop_newest(*from);
         out[taken++] = stack_of(slab_of(id), id);
       }
     }

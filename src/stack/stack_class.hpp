@@ -78,6 +78,8 @@ class stack_class {
   [[nodiscard]] stack stack_of(const slab& in, std::uint32_t id) noexcept;
   void push(list& to, std::uint32_t id) noexcept;
   std::uint32_t pop_newest(list& from) noexcept;
+  /// Of all that are idle, and one is, the one that was made first.
+  std::uint32_t pop_lowest() noexcept;
   std::uint32_t pop_oldest(list& from) noexcept;
 
   // With lock_ held.

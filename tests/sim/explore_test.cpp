@@ -110,6 +110,7 @@ TEST(explore, tells_of_every_kind_of_failure) {
   EXPECT_EQ(kind([] { throw std::runtime_error("of the program"); }), outcome::exception);
   EXPECT_EQ(kind([] { sim::thread([] { throw 7; }).join(); }), outcome::exception);
   EXPECT_EQ(kind([] { std::abort(); }), outcome::aborted);
+  EXPECT_EQ(kind([] { std::exit(0); }), outcome::aborted);
   EXPECT_EQ(kind([] { *static_cast<volatile int*>(nullptr) = 1; }), outcome::aborted);
   EXPECT_EQ(kind([] {
               sim::atomic<int> never(0);
@@ -274,6 +275,28 @@ TEST(explore, what_it_keeps_itself_does_not_change_addresses) {
   }
 }
 
+TEST(explore, addresses_of_stacks_depend_on_the_schedule_only) {
+  const auto in_order = [] {
+    std::vector<const void*> at(3);
+    const auto look = [&at](std::size_t self) {
+      return [&at, self] {
+        const char local = 0;
+        at[self] = &local;
+        this_fiber::yield();
+        static_cast<void>(this_fiber::sleep_for(std::chrono::milliseconds(1)));
+      };
+    };
+    pirn_test::run_fibers(1, {look(0), look(1), look(2)});
+    sim::check(std::ranges::is_sorted(at, std::less<>()), "where the stacks of earlier executions were");
+  };
+  for (int i = 0; i < 2; ++i) {
+    const sim::result found = sim::explore(in_order);
+    EXPECT_TRUE(found) << found.text();
+    EXPECT_GT(found.executions, 1U);
+    EXPECT_EQ(sim::explore([] { new sim::thread([] {}); }).what, outcome::leak) << "and no failure changes it";
+  }
+}
+
 TEST(explore, time_is_virtual) {
   const auto began = std::chrono::steady_clock::now();
   const sim::result found = sim::explore([] {
@@ -290,6 +313,27 @@ TEST(explore, time_is_virtual) {
   });
   EXPECT_TRUE(found) << found.text();
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::minutes(1));
+}
+
+TEST(explore, time_passes_while_somebody_yields_and_looks) {
+  const sim::result found = sim::explore(
+      [] {
+        sim::atomic<bool> done(false);
+        pirn_test::run_fibers(2, {[&] {
+                                    while (!done.load()) {
+                                      this_fiber::yield();
+                                    }
+                                  },
+                                  [&] {
+                                    for (int i = 0; i < 3; ++i) {
+                                      this_fiber::sleep_for(std::chrono::seconds(1)).value();
+                                    }
+                                    done.store(true);
+                                  }});
+        sim::check(sim::elapsed() == std::chrono::seconds(3), "and no further than somebody waits for");
+      },
+      {.preemptions = 0, .executions = 100});
+  EXPECT_TRUE(found) << found.text();
 }
 
 TEST(explore, a_budget_ends_it) {

@@ -60,7 +60,8 @@ struct options {
   /// The most scheduling points of one execution: one that is longer does not end, as far as anybody can tell.
   std::uint64_t steps = 100'000;
   /// A thread that can run does so at least once in so many points (in some more: it is looked at in every 64th),
-  /// whatever the strategy: what does not end then is no fault of the schedule's.
+  /// whatever the strategy: what does not end then is no fault of the schedule's. Nor does the clock stand still for
+  /// longer (or for 2000, if that is more) while somebody waits for it.
   std::uint64_t fairness = 5'000;
   /// The most time of the search on the real clock. What was not tried by then is left untried, and `result::complete`
   /// is false. To shorten a failing execution may take a minute more.
@@ -79,7 +80,7 @@ enum class outcome : std::uint8_t {
   passed,
   assertion,         ///< `check` was given false, or `options::failed` answered true
   exception,         ///< one came out of the program
-  aborted,           ///< std::abort or std::terminate was called, or it crashed
+  aborted,           ///< std::abort, std::terminate or std::exit was called, or it crashed
   deadlock,          ///< nothing can run, and no time that could pass would change that
   no_end,            ///< more steps than `options::steps`: a livelock, or somebody starves
   data_race,         ///< two accesses to a `var`, one of them a write, and neither happens before the other
