@@ -152,7 +152,7 @@ class execution {
   /// From here on, or no longer, the next thread is the one that comes by itself.
   void hold_schedule(bool hold) noexcept { held_schedules_ += hold ? 1 : -1; }
   [[nodiscard]] const sim::faults& wants() const noexcept { return how_.faults; }
-  [[nodiscard]] unsigned wants_cpus() const noexcept { return how_.cpus; }
+  [[nodiscard]] unsigned wants_cpus() const noexcept { return how_.cpus != 0 ? how_.cpus : 1; }
   [[noreturn]] void fail(outcome what, std::string message);
   /// A deadlock, where fibers wait for each other in a cycle.
   void fail_if_cycle();
@@ -206,7 +206,7 @@ class execution {
   platform::time_point now_;
   std::uint64_t steps_ = 0;
   std::uint64_t time_passed_at_ = 0;  ///< the step at which it did last
-  unsigned futile_ = 0;  ///< how often in a row there was nobody but who spins
+  unsigned futile_ = 0;               ///< how often in a row there was nobody but who spins
   unsigned faults_ = 0;
   int held_schedules_ = 0;
   failure found_;
