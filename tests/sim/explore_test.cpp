@@ -110,7 +110,7 @@ TEST(explore, tells_of_every_kind_of_failure) {
   EXPECT_EQ(kind([] { throw std::runtime_error("of the program"); }), outcome::exception);
   EXPECT_EQ(kind([] { sim::thread([] { throw 7; }).join(); }), outcome::exception);
   EXPECT_EQ(kind([] { std::abort(); }), outcome::aborted);
-  EXPECT_EQ(kind([] { std::exit(0); }), outcome::aborted);
+  EXPECT_EQ(kind([] { std::exit(3); }), outcome::aborted);
   EXPECT_EQ(kind([] { *static_cast<volatile int*>(nullptr) = 1; }), outcome::aborted);
   EXPECT_EQ(kind([] {
               sim::atomic<int> never(0);
