@@ -149,9 +149,10 @@ class [[nodiscard]] task {
 };
 
 /// Runs a task and suspends the calling fiber until it has ended; returns what it returns and throws what it throws.
-/// A stop of the fiber, and the deadline, end what the task waits for by co_await with that error, as they would end the
-/// fiber's own waits, and `await` goes on to wait for the task's end. Throws std::system_error (operation_not_permitted
-/// on a plain thread, memory), before the task has begun. Cost: as two switches, if the task waits at all.
+/// A stop of the fiber, and the deadline, end what the task waits for by co_await with that error, as they would end
+/// the fiber's own waits, and `await` goes on to wait for the task's end. Throws std::system_error
+/// (operation_not_permitted on a plain thread, memory), before the task has begun. Cost: as two switches, if the task
+/// waits at all.
 template <class T>
 T await(task<T> what, platform::time_point deadline = platform::never) {
   detail::task_root root(detail::worker_for_tasks());
