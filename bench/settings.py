@@ -1,6 +1,6 @@
 """Workloads that are measured at many settings: each of their programs runs once for each, in a process of its own."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 
@@ -145,8 +145,7 @@ def forks(name: str = "", quick: int = 0, full: int = 0):
 
 def fib40(scale: str) -> list[Setting]:
     """go, for which fib(40) takes more than five minutes, computes a smaller one: the figure is for one call."""
-    all_but_go = [Setting(each.inputs, cores=each.cores, without=(*each.without, "go"))
-                  for each in forks("FIB", 27, 40)(scale)]
+    all_but_go = [replace(each, without=(*each.without, "go")) for each in forks("FIB", 27, 40)(scale)]
     return all_but_go + [Setting({"WORKERS": count, "FIB": 27 if scale == "quick" else 32}, cores=count, only=("go",))
                          for count in (1, 2)]
 

@@ -336,15 +336,7 @@ std::expected<void, wait_error> check_stop() noexcept {
   if (self == nullptr) {
     return {};
   }
-  if (const wake_reason why = self->stop_reason(); why != wake_reason::notified) {
-    return std::unexpected(detail::error_of(why));
-  }
-  // The timer of a scope does not fire while a fiber of its worker computes, which is who asks here.
-  const platform::time_point limit = deadline();
-  if (limit != platform::never && limit <= platform::now()) {
-    return std::unexpected(wait_error::expired);
-  }
-  return {};
+  return detail::unless_stopped(self->stop_reason(), deadline());
 }
 
 bool stop_requested() noexcept { return !check_stop(); }

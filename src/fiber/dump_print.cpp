@@ -174,6 +174,7 @@ const coroutine_agent* awaited_task(const fiber_control& f, const worker& w) noe
 }
 
 void print_fiber(message& out, const worker& w, const fiber_control& f, bool on_cpu) noexcept {
+  const coroutine_agent* const chain = on_cpu ? nullptr : awaited_task(f, w);
   out.text("  fiber ").number(f.number()).text(" \"").text(f.name()).text("\": ");
   if (on_cpu) {
     out.text("running");
@@ -185,7 +186,7 @@ void print_fiber(message& out, const worker& w, const fiber_control& f, bool on_
     if (const fiber_control* const holder = holder_of(*f.waits)) {
       out.text(", held by fiber ").number(holder->number());
     }
-    if (const coroutine_agent* const chain = awaited_task(f, w)) {
+    if (chain != nullptr) {
       out.text(", which waits for ").text(chain->waits_for);
       if (chain->waits_at != nullptr) {
         out.text(" at ").address(reinterpret_cast<std::uintptr_t>(chain->waits_at));
@@ -213,7 +214,7 @@ void print_fiber(message& out, const worker& w, const fiber_control& f, bool on_
     print_trace(out, suspended);
     return;
   }
-  if (const coroutine_agent* const chain = awaited_task(f, w)) {
+  if (chain != nullptr) {
     // A frame begins with the function that resumes it.
     const std::uintptr_t resumes = *static_cast<const std::uintptr_t*>(chain->goes_on.address());
     suspended.places[0] = {resumes, resumes};

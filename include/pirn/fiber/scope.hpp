@@ -195,13 +195,7 @@ class scope : detail::stop_link {
   /// Success as long as the scope goes on, else why its waits end. A deadline counts from when it has passed, also
   /// while its worker has not looked at its timers.
   [[nodiscard]] std::expected<void, wait_error> check_stop() const noexcept {
-    if (const wake_reason why = stops_.why(); why != wake_reason::notified) {
-      return std::unexpected(detail::error_of(why));
-    }
-    if (deadline_ != platform::never && deadline_ <= platform::now()) {
-      return std::unexpected(wait_error::expired);
-    }
-    return {};
+    return detail::unless_stopped(stops_.why(), deadline_);
   }
   /// The nearest of its own and those of the scopes around it.
   [[nodiscard]] platform::time_point deadline() const noexcept { return deadline_; }

@@ -75,6 +75,17 @@ constexpr wait_error error_of(wake_reason reason) noexcept {
          : reason == wake_reason::expired ? wait_error::expired
                                           : wait_error::timed_out;
 }
+/// Success, unless a stop was requested or the deadline has passed. That is asked of the clock, since no timer fires
+/// while a fiber of its worker computes.
+inline std::expected<void, wait_error> unless_stopped(wake_reason why, platform::time_point deadline) noexcept {
+  if (why != wake_reason::notified) {
+    return std::unexpected(error_of(why));
+  }
+  if (deadline != platform::never && deadline <= platform::now()) {
+    return std::unexpected(wait_error::expired);
+  }
+  return {};
+}
 
 class worker;
 
