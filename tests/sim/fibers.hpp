@@ -42,29 +42,38 @@ inline pirn::sim::result explore_and_print(const std::function<void()>& program,
   return found;
 }
 
-/// Explores the whole program as `how` says. With PIRN_SIM_SOAK, for so many seconds, also what takes too long for
-/// every day: one preemption more, the memory model, and a million schedules of either random kind.
-inline void expect_passes(const std::function<void()>& program, pirn::sim::options how = {}) {
+/// What takes too long for every day: a million schedules of either random kind, however long they take, and for at
+/// most so many seconds each one preemption more, with and without the memory model.
+inline void soak(const std::function<void()>& program, pirn::sim::options how, std::chrono::seconds exhaustive) {
   using pirn::sim::strategy;
+  how.preemptions = 3;
+  for (const strategy each : {strategy::random, strategy::pct}) {
+    how.how = each;
+    how.stale_reads = true;
+    how.executions = 1'000'000;
+    how.budget = std::chrono::hours(2);
+    const pirn::sim::result found = explore_and_print(program, how);
+    EXPECT_TRUE(!found || found.executions == how.executions) << "out of time";
+  }
+  for (const bool stale : {false, true}) {
+    how.how = strategy::exhaustive;
+    how.stale_reads = stale;
+    how.executions = 0;
+    how.budget = exhaustive;
+    const pirn::sim::result found = explore_and_print(program, how);
+    std::printf("  preemption bound 3, %s: %s\n", stale ? "stale reads" : "sequentially consistent",
+                found.complete ? "complete" : "not all of it");
+  }
+}
+
+/// Explores the whole program as `how` says; with PIRN_SIM_SOAK also as `soak` does, for so many seconds.
+inline void expect_passes(const std::function<void()>& program, pirn::sim::options how = {}) {
   how.budget = std::chrono::minutes(2);
   const pirn::sim::result found = explore_and_print(program, how);
-  EXPECT_TRUE(how.how != strategy::exhaustive || found.complete || !found) << "out of time: " << found.text();
+  EXPECT_TRUE(how.how != pirn::sim::strategy::exhaustive || found.complete || !found)
+      << "out of time: " << found.text();
   if (const char* const seconds = std::getenv("PIRN_SIM_SOAK"); seconds != nullptr && found) {
-    how.budget = std::chrono::milliseconds(1000L * std::atol(seconds) / 4);
-    how.stale_reads = true;
-    how.executions = 0;
-    how.preemptions = 3;
-    how.how = strategy::exhaustive;
-    explore_and_print(program, how);
-    how.executions = 1'000'000;
-    for (const strategy each : {strategy::random, strategy::pct}) {
-      how.how = each;
-      explore_and_print(program, how);
-    }
-    how.stale_reads = false;
-    how.executions = 0;
-    how.how = strategy::exhaustive;
-    explore_and_print(program, how);
+    soak(program, how, std::chrono::seconds(std::atol(seconds)));
   }
 }
 
