@@ -7,6 +7,7 @@
 
 #include "pirn/detail/platform.hpp"
 #include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/overflow.hpp"
 
 namespace pirn::inline PIRN_ABI::sim::detail {
 
@@ -51,6 +52,7 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   futile_ = faults_ = 0;
   held_schedules_ = 0;
   found_ = {};
+  ended_by_signal_ = false;
   network_.begin_execution();
   sort_heap();
   program_ = &program;
@@ -171,9 +173,30 @@ void execution::fail(outcome what, std::string message) {
   leave();
 }
 
-void execution::crash(std::string message) {
+void execution::abort(std::string message) {
+  note(step_kind::abort, nullptr, 0);
+  fail(outcome::aborted, std::move(message));
+}
+
+void execution::end_by_signal(int signal, const siginfo_t& info, const pirn::detail::registers& at) {
   platform::checked::watching = false;
-  found_ = {outcome::aborted, std::move(message), {}};
+  if (ended_by_signal_) {  // while it was told of: it is left at that
+    leave();
+  }
+  ended_by_signal_ = true;
+  if (signal == SIGABRT) {
+    found_ = {outcome::aborted, "std::abort was called; what it said is on standard error", {}};
+    record_end(step_kind::abort, at);
+    found_.state = state();
+  } else {
+    found_ = {outcome::aborted, std::string("it crashed: ") + sigdescr_np(signal), {}};
+    if (info.si_code > 0 && (signal == SIGSEGV || signal == SIGBUS)) {
+      char address[32];
+      static_cast<void>(std::snprintf(address, sizeof address, ", at address %p", info.si_addr));
+      found_.message += is_guard_address(info.si_addr) ? ", a stack overflow: in the guard of a stack" : address;
+    }
+    record_end(step_kind::crash, at);  // and no state: what it would be told from may be broken
+  }
   leave();
 }
 

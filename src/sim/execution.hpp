@@ -16,6 +16,7 @@
 #include "sim/memory.hpp"
 #include "sim/network.hpp"
 #include "sim/schedule.hpp"
+#include "stack/backtrace.hpp"
 
 namespace pirn::inline PIRN_ABI::sim::detail {
 
@@ -41,6 +42,8 @@ enum class step_kind : std::uint8_t {
   time_passes,
   fault,
   socket,
+  abort,
+  crash,
 };
 [[nodiscard]] const char* to_string(step_kind kind) noexcept;
 
@@ -154,10 +157,12 @@ class execution {
   [[nodiscard]] const sim::faults& wants() const noexcept { return how_.faults; }
   [[nodiscard]] unsigned wants_cpus() const noexcept { return how_.cpus != 0 ? how_.cpus : 1; }
   [[noreturn]] void fail(outcome what, std::string message);
+  /// What `std::abort` does, for what else a program must not do.
+  [[noreturn]] void abort(std::string message);
   /// A deadlock, where fibers wait for each other in a cycle.
   void fail_if_cycle();
-  /// From a handler: nothing is looked at that may be broken.
-  [[noreturn]] void crash(std::string message);
+  /// From the handler of a signal, with the registers that it found.
+  [[noreturn]] void end_by_signal(int signal, const siginfo_t& info, const pirn::detail::registers& at);
   /// `what` as `to_string` has it.
   [[noreturn]] void fail(const char* what, const char* message);
 
@@ -179,6 +184,9 @@ class execution {
     }
   }
   PIRN_NOINLINE void record(step_kind kind, const location* of, std::uint64_t value);
+  /// A step of the running thread, whose stack pointer is `here`, without its frames.
+  recorded_step& add_step(step_kind kind, const void* here);
+  void record_end(step_kind kind, const pirn::detail::registers& at);
   /// Empty where it cannot be told.
   [[nodiscard]] static std::string text_of(platform::checked::shown_value value);
   void note_old(location& of, const void* at, std::size_t size);
@@ -210,6 +218,7 @@ class execution {
   unsigned faults_ = 0;
   int held_schedules_ = 0;
   failure found_;
+  bool ended_by_signal_ = false;
   const std::function<void()>* program_ = nullptr;
 };
 

@@ -1,21 +1,19 @@
 #include "pirn/sim/explore.hpp"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 #include <memory>
 #include <stdexcept>
 
 #include "pirn/sim/thread.hpp"
 #include "sim/execution.hpp"
+#include "sim/process_guard.hpp"
 
 namespace pirn::inline PIRN_ABI::sim {
 
@@ -29,54 +27,6 @@ constexpr unsigned most_attempts = 2000;
 constexpr double most_seconds = 60;
 // Of the trace of an execution without an end.
 constexpr std::size_t most_lines = 200;
-
-/// While it lives std::abort, and an access to memory that is not there, end the execution in which they happen and not
-/// the process.
-class crash_ends_execution {
- public:
-  crash_ends_execution() : stack_(std::make_unique<char[]>(handler_stack)) {
-    stack_t ours = {};
-    ours.ss_sp = stack_.get();
-    ours.ss_size = handler_stack;
-    sigaltstack(&ours, &stack_before_);
-    struct sigaction action = {};
-    action.sa_handler = &end_execution;
-    action.sa_flags = SA_NODEFER | SA_ONSTACK;  // it is left for another context, and no return unblocks the signal
-    sigemptyset(&action.sa_mask);
-    for (std::size_t i = 0; i < std::size(signals); ++i) {
-      sigaction(signals[i], &action, &before_[i]);
-    }
-  }
-  ~crash_ends_execution() {
-    for (std::size_t i = 0; i < std::size(signals); ++i) {
-      sigaction(signals[i], &before_[i], nullptr);
-    }
-    sigaltstack(&stack_before_, nullptr);
-  }
-  crash_ends_execution(const crash_ends_execution&) = delete;
-  crash_ends_execution& operator=(const crash_ends_execution&) = delete;
-
- private:
-  static constexpr int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
-  static constexpr std::size_t handler_stack = std::size_t{256} << 10;
-
-  static void end_execution(int signal) {
-    if (current == nullptr) {
-      struct sigaction standard = {};
-      standard.sa_handler = SIG_DFL;
-      sigaction(signal, &standard, nullptr);  // a crash happens again on return, and an abort goes on
-      return;
-    }
-    if (signal == SIGABRT) {
-      current->fail(outcome::aborted, "std::abort was called; what it said is on standard error");
-    }
-    current->crash(std::string("it crashed: ") + sigdescr_np(signal));
-  }
-
-  std::unique_ptr<char[]> stack_;
-  stack_t stack_before_ = {};
-  struct sigaction before_[std::size(signals)] = {};
-};
 
 /// While it lives nothing is printed on standard error: it would be the same as before, a thousand times.
 class silence {
@@ -209,6 +159,10 @@ class exploration {
     runs_.run(program_, *by, &steps);
     if (runs_.found().what != outcome::passed) {
       take(runs_.found());
+    } else if (!how_.failed) {
+      found_.message +=
+          "; under the same schedule again it did not fail: something else decides as well, such as a "
+          "variable that keeps its value from execution to execution";
     }
     found_.seed = to_seed(best);
     tell(steps);
@@ -242,7 +196,7 @@ class exploration {
   const std::function<void()>& program_;
   const options how_;
   execution runs_;
-  const crash_ends_execution crashes_;
+  const process_guard process_;
   std::chrono::steady_clock::time_point began_;
   result found_;
 };
@@ -359,17 +313,3 @@ void thread::join() noexcept {
 }
 
 }  // namespace pirn::inline PIRN_ABI::sim
-
-// In place of the C library's in the whole program, which a static one overrides: with status 0 the test would end as
-// if it had passed, and with another nobody would know in which execution.
-extern "C" __attribute__((weak)) void exit(int status) noexcept {
-  using pirn::sim::outcome;
-  if (pirn::sim::detail::current != nullptr) {
-    pirn::sim::detail::current->fail(outcome::aborted, "std::exit(" + std::to_string(status) + ") was called");
-  }
-  using function = void (*)(int);
-  if (const auto next = reinterpret_cast<function>(dlsym(RTLD_NEXT, "exit"))) {
-    next(status);
-  }
-  std::abort();
-}

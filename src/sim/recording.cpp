@@ -1,6 +1,8 @@
 // What an execution keeps of its steps, and what it says of its threads.
+#include <dlfcn.h>
 #include <unwind.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <sstream>
@@ -12,9 +14,9 @@
 namespace pirn::inline PIRN_ABI::sim::detail {
 
 const char* to_string(step_kind kind) noexcept {
-  static constexpr const char* names[] = {"load",  "store", "change",      "lock",  "try to lock", "unlock",
-                                          "fence", "read",  "write",       "wait",  "wake",        "start",
-                                          "end",   "join",  "time passes", "fault", "socket"};
+  static constexpr const char* names[] = {"load",        "store", "change", "lock",  "try to lock", "unlock", "fence",
+                                          "read",        "write", "wait",   "wake",  "start",       "end",    "join",
+                                          "time passes", "fault", "socket", "abort", "crash"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -35,24 +37,45 @@ _Unwind_Reason_Code keep_frame(_Unwind_Context* context, void* raw) {
 
 }  // namespace
 
-void execution::record(step_kind kind, const location* of, std::uint64_t value) {
-  const platform::quiet unseen;
+recorded_step& execution::add_step(step_kind kind, const void* here) {
   recorded_step& made = record_->emplace_back();
   made.kind = kind;
   made.thread_name = name_of(running_->index);
   made.by_daemon = running_->daemon && kind != step_kind::time_passes;
-  const void* const here = __builtin_frame_address(0);
   if (!running_->runs_on.contains(here)) {
     if (auto found = fiber_of(platform::current_worker(), here); found.first != 0) {
       running_->last_fiber = std::move(found);
     }  // else it has left the run queue already
     std::tie(made.fiber, made.fiber_name) = running_->last_fiber;
   }
+  made.when = now_;
+  return made;
+}
+
+void execution::record(step_kind kind, const location* of, std::uint64_t value) {
+  const platform::quiet unseen;
+  recorded_step& made = add_step(kind, __builtin_frame_address(0));
   made.word = of != nullptr ? of->name : 0;
   made.value = value;
-  made.when = now_;
   unwinding request{&made};
   _Unwind_Backtrace(&keep_frame, &request);
+}
+
+void execution::record_end(step_kind kind, const pirn::detail::registers& at) {
+  if (record_ == nullptr) {
+    return;
+  }
+  const platform::quiet unseen;
+  recorded_step& made = add_step(kind, reinterpret_cast<const void*>(at.sp));
+  pirn::detail::backtrace calls;
+  calls.collect(at.pc);
+  made.frame_count = std::min<std::size_t>(calls.size(), pirn::detail::backtrace::innermost);
+  for (unsigned i = 0; i < made.frame_count; ++i) {
+    made.frames[i] = calls[i].lookup + 1;
+  }
+  if (Dl_info in; dladdr(reinterpret_cast<void*>(at.pc), &in) == 0) {  // it has called what is no code
+    made.frames[made.frame_count++] = *reinterpret_cast<const std::uintptr_t*>(at.sp);
+  }
 }
 
 std::string execution::text_of(platform::checked::shown_value value) {

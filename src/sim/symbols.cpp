@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <string_view>
 
@@ -99,6 +100,8 @@ frame frame_of(const std::string& function, const std::string& line) {
   made.library = full.starts_with("std::") || full.starts_with("__") || full.starts_with("_Unwind") ||
                  line.find("/include/c++/") != std::string::npos || full.starts_with("decltype") ||
                  full.substr(0, full.find('(')).find(" std::") != std::string::npos;
+  static constexpr std::string_view replaced[] = {"exit", "_exit", "_Exit", "quick_exit", "pthread_create"};
+  made.library |= std::ranges::find(replaced, full) != std::end(replaced);  // by process_guard.cpp
   made.function = shortened(full);
   made.inside =
       made.function.starts_with("pirn::platform::") || made.function.starts_with("pirn::sim::var") ||
@@ -113,6 +116,15 @@ frame frame_of(const std::string& function, const std::string& line) {
     made.line.resize(note);
   }
   return made;
+}
+
+/// Whether a shared library is one that a program has without asking: with debug information of it, whoever calls
+/// abort would else be said to be in raise.c.
+bool of_the_system(const std::string& file) {
+  const std::string name = file.substr(file.rfind('/') + 1);
+  return std::ranges::any_of(std::initializer_list<const char*>{"libc.", "libc-", "libm.", "libstdc++", "libc++",
+                                                                "libgcc_s", "libunwind", "ld-linux"},
+                             [&](const char* each) { return name.starts_with(each); });
 }
 
 struct module_place {
@@ -204,6 +216,7 @@ symbols::symbols(std::vector<std::uintptr_t> addresses) {
         } else {
           if (at < end && function != "??") {
             known_[places[at].first].push_back(frame_of(function, text));
+            known_[places[at].first].back().library |= of_the_system(file);
           }
           function.clear();
         }
@@ -215,6 +228,7 @@ symbols::symbols(std::vector<std::uintptr_t> addresses) {
     if (known_[each].empty() && each != 0 && dladdr(reinterpret_cast<void*>(each - 1), &info) != 0 &&
         info.dli_sname != nullptr) {
       known_[each].push_back(frame_of(info.dli_sname, ""));
+      known_[each].back().library |= info.dli_fname != nullptr && of_the_system(info.dli_fname);
     }
   }
 }

@@ -64,6 +64,10 @@ std::string what_it_does(const recorded_step& step, const place& at) {
   if (step.by_daemon) {
     return "delivers what was sent";
   }
+  if (step.kind == step_kind::abort || step.kind == step_kind::crash) {
+    return std::string(step.kind == step_kind::abort ? "aborts" : "crashes") +
+           (at.operation.empty() ? "" : " in " + at.operation) + (at.where.empty() ? "" : ", at " + at.where);
+  }
   if (at.where.empty()) {
     return step.fiber == 0 ? "schedules" : "begins or ends";
   }

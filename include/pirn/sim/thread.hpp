@@ -10,7 +10,7 @@
 namespace pirn::inline PIRN_ABI::sim {
 
 /// As std::jthread, but for the stop: a thread that is none of a runtime's workers, for programs in which such threads
-/// use pirn too. Must be made in an exploration; the real ones of std::thread are unknown to it.
+/// use pirn too. Must be made in an exploration, where the start of a std::thread ends the execution as `aborted`.
 class thread {
  public:
   thread() noexcept = default;

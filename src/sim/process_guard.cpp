@@ -1,0 +1,94 @@
+#include "sim/process_guard.hpp"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+
+#include "sim/execution.hpp"
+
+namespace pirn::inline PIRN_ABI::sim::detail {
+
+namespace {
+
+constexpr std::size_t handler_stack = std::size_t{256} << 10;
+
+void on_signal(int signal, siginfo_t* info, void* context) {
+  if (current == nullptr) {
+    struct sigaction standard = {};
+    standard.sa_handler = SIG_DFL;
+    sigaction(signal, &standard, nullptr);  // a crash happens again on return, and an abort goes on
+    return;
+  }
+  current->end_by_signal(signal, *info, pirn::detail::registers_of(context));
+}
+
+/// What the program would have called.
+template <class Function>
+Function* next_of(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+using leaving = void(int);
+
+[[noreturn]] void leave_process(const char* name, int status) {
+  if (current != nullptr) {
+    current->abort(std::string(name) + "(" + std::to_string(status) + ") was called");
+  }
+  if (leaving* const next = next_of<leaving>(name)) {
+    next(status);
+  }
+  std::abort();
+}
+
+}  // namespace
+
+process_guard::process_guard() : stack_(std::make_unique<char[]>(handler_stack)) {
+  stack_t ours = {};
+  ours.ss_sp = stack_.get();
+  ours.ss_size = handler_stack;
+  sigaltstack(&ours, &stack_before_);
+  struct sigaction action = {};
+  action.sa_sigaction = &on_signal;
+  // It is left for another context, and no return unblocks the signal.
+  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  for (std::size_t i = 0; i < std::size(signals); ++i) {
+    sigaction(signals[i], &action, &before_[i]);
+  }
+}
+
+process_guard::~process_guard() {
+  for (std::size_t i = 0; i < std::size(signals); ++i) {
+    sigaction(signals[i], &before_[i], nullptr);
+  }
+  sigaltstack(&stack_before_, nullptr);
+}
+
+}  // namespace pirn::inline PIRN_ABI::sim::detail
+
+// In place of the C library's in the whole program, which a static one overrides: with status 0 a test would end as if
+// it had passed, with another nobody would know in which execution, and what a thread of its own does no schedule says.
+extern "C" {
+
+__attribute__((weak)) void exit(int status) noexcept { pirn::sim::detail::leave_process("exit", status); }
+__attribute__((weak)) void _exit(int status) { pirn::sim::detail::leave_process("_exit", status); }
+__attribute__((weak)) void _Exit(int status) noexcept { pirn::sim::detail::leave_process("_Exit", status); }
+__attribute__((weak)) void quick_exit(int status) noexcept { pirn::sim::detail::leave_process("quick_exit", status); }
+
+__attribute__((weak)) int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
+                                         void* argument) noexcept {
+  using namespace pirn::sim::detail;
+  if (current != nullptr) {
+    current->abort("a thread was started that the exploration does not run: make it a sim::thread");
+  }
+  using creating = decltype(pthread_create);
+  // A sanitizer has its own in front of the C library's, in the program itself.
+  auto* next = reinterpret_cast<creating*>(dlsym(RTLD_DEFAULT, "__interceptor_pthread_create"));
+  next = next != nullptr ? next : next_of<creating>("pthread_create");
+  return next != nullptr ? next(thread, attributes, body, argument) : EAGAIN;
+}
+}

@@ -1,0 +1,30 @@
+// What would end the process, or leave the exploration's one thread.
+#pragma once
+
+#include <csignal>
+#include <iterator>
+#include <memory>
+
+#include "pirn/detail/abi.hpp"
+
+namespace pirn::inline PIRN_ABI::sim::detail {
+
+/// While it lives std::abort, and an access to memory that is not there, end the execution in which they happen and not
+/// the process. So do, for good, std::exit and its like and the start of a thread: these are defined in its source, in
+/// place of the C library's.
+class process_guard {
+ public:
+  process_guard();
+  ~process_guard();
+  process_guard(const process_guard&) = delete;
+  process_guard& operator=(const process_guard&) = delete;
+
+ private:
+  static constexpr int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+
+  std::unique_ptr<char[]> stack_;
+  stack_t stack_before_ = {};
+  struct sigaction before_[std::size(signals)] = {};
+};
+
+}  // namespace pirn::inline PIRN_ABI::sim::detail

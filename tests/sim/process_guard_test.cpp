@@ -1,0 +1,57 @@
+// What a program of an exploration must not do to the process ends the execution, and the report says where.
+#include "sim/process_guard.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <pirn/fiber/runtime.hpp>
+#include <pirn/sim/explore.hpp>
+
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+using namespace pirn;
+using sim::outcome;
+
+namespace {
+
+int deep(int calls) {
+  volatile char frame[512];
+  frame[0] = static_cast<char>(calls);
+  return calls == 0 ? frame[0] : deep(calls - 1) + frame[0];
+}
+
+TEST(process_guard, says_where_the_program_crashes_or_ends_the_process) {
+  const auto last_line = [](const std::function<void()>& what) {
+    const sim::result found = sim::explore([&] {
+      runtime fibers({.workers = 1});
+      fibers.spawn(what, {.name = "who"}).join();
+    });
+    EXPECT_EQ(found.what, outcome::aborted) << found.text();
+    EXPECT_NE(found.trace.find("\"who\" on worker 0: "), std::string::npos) << found.text();
+    const std::string trace = found.trace.substr(0, found.trace.size() - 1);
+    return found.message + trace.substr(trace.rfind(": "));
+  };
+  const auto here = [](int line) { return ", at process_guard_test.cpp:" + std::to_string(line) + " ("; };
+  const auto begins = [](const std::string& text, const std::string& with) {
+    EXPECT_EQ(text.substr(0, with.size()), with);
+  };
+  begins(last_line([] { *reinterpret_cast<volatile int*>(64) = 1; }),
+         "it crashed: Segmentation fault, at address 0x40: crashes" + here(__LINE__ - 1));
+  begins(last_line([] {
+           void (*volatile none)() = nullptr;
+           none();
+           sim::check(true);  // no tail call
+         }),
+         "it crashed: Segmentation fault, at address (nil): crashes" + here(__LINE__ - 3));
+  begins(last_line([] { deep(1 << 20); }), "it crashed: Segmentation fault, a stack overflow: in the guard of a stack");
+  begins(last_line([] { std::abort(); }),
+         "std::abort was called; what it said is on standard error: aborts" + here(__LINE__ - 1));
+  begins(last_line([] { std::exit(0); }), "exit(0) was called: aborts" + here(__LINE__));
+  begins(last_line([] { std::quick_exit(3); }), "quick_exit(3) was called: aborts" + here(__LINE__));
+  begins(last_line([] { _exit(1); }), "_exit(1) was called: aborts" + here(__LINE__));
+  begins(last_line([] { std::thread([] {}).join(); }),
+         "a thread was started that the exploration does not run: make it a sim::thread: aborts" + here(__LINE__ - 1));
+}
+
+}  // namespace
