@@ -46,6 +46,7 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   used_ = 0;
   ready_ = spinning_ = 0;
   schedule_ = &by;
+  reduces_ = by.reduces();
   record_ = record;
   now_ = beginning;
   steps_ = time_passed_at_ = 0;
@@ -321,9 +322,11 @@ void execution::take_step(location& of, access what) {
       }
     }
   }
-  const earlier_step earlier = memory_.order(of, what, self.index, self.clocks);
-  if (earlier.found) {
-    schedule_->race(earlier.choice, self.index);
+  if (reduces_) {
+    const earlier_step earlier = memory_.order(of, what, self.index, self.clocks);
+    if (earlier.found) {
+      schedule_->race(earlier.choice, self.index);
+    }
   }
   self.pending = access::none;
   self.pending_at = nullptr;

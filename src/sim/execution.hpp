@@ -209,6 +209,7 @@ class execution {
   thread_set ready_ = 0;     ///< without those whose lock is held
   thread_set spinning_ = 0;  ///< of these
   schedule* schedule_ = nullptr;
+  bool reduces_ = false;
   std::vector<recorded_step>* record_ = nullptr;
   arch::context root_;
   platform::time_point now_;

@@ -11,6 +11,7 @@ class exhaustive_schedule final : public schedule {
  public:
   exhaustive_schedule(unsigned preemptions, bool reduce) noexcept : bound_(preemptions), reduce_(reduce) {}
 
+  [[nodiscard]] bool reduces() const noexcept override { return reduce_; }
   void race(std::uint32_t at, unsigned thread) noexcept override;
   [[nodiscard]] thread_set* asleep() noexcept override { return sleeps() ? &asleep_ : nullptr; }
   [[nodiscard]] bool redundant() const noexcept override { return redundant_; }

@@ -65,6 +65,8 @@ class schedule {
     return advance();
   }
 
+  /// Whether it is told of races.
+  [[nodiscard]] virtual bool reduces() const noexcept { return false; }
   /// What `thread` is about to do and what was done after choice `at` could have happened in the other order.
   virtual void race(std::uint32_t /*at*/, unsigned /*thread*/) noexcept {}
   /// Threads that were here before, in an execution that differs in nothing but the order of what does not matter: they

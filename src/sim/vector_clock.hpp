@@ -19,13 +19,14 @@ class vector_clock {
       times_[i] = times_[i] < other.times_[i] ? other.times_[i] : times_[i];
     }
   }
-  [[nodiscard]] std::uint32_t of(unsigned thread) const noexcept { return times_[thread]; }
-  std::uint32_t advance(unsigned thread) noexcept { return ++times_[thread]; }
+  [[nodiscard]] std::uint32_t of(unsigned thread) const noexcept { return static_cast<std::uint32_t>(times_[thread]); }
+  std::uint32_t advance(unsigned thread) noexcept { return static_cast<std::uint32_t>(++times_[thread]); }
   /// Whether what `thread` did at `time` happened before.
-  [[nodiscard]] bool covers(unsigned thread, std::uint32_t time) const noexcept { return time <= times_[thread]; }
+  [[nodiscard]] bool covers(unsigned thread, std::uint32_t time) const noexcept { return time <= of(thread); }
 
  private:
-  std::array<std::uint32_t, most_threads> times_{};
+  // No execution has as many steps as one with a sign could not count, and the baseline of x86-64 compares only these.
+  std::array<std::int32_t, most_threads> times_{};
 };
 
 }  // namespace pirn::inline PIRN_ABI::sim::detail
