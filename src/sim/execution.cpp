@@ -42,7 +42,7 @@ execution::~execution() {
 // ---- one run ------------------------------------------------------------------------------------------------------
 
 void execution::run(const std::function<void()>& program, schedule& by, std::vector<recorded_step>* record) {
-  memory_.begin_execution();
+  memory_.begin_execution(how_.stale_reads);
   used_ = 0;
   ready_ = spinning_ = 0;
   schedule_ = &by;
@@ -55,7 +55,7 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   found_ = {};
   ended_by_signal_ = false;
   network_.begin_execution();
-  sort_heap();
+  static_cast<void>(sort_heap());  // what is broken now is told of already, or none of the program's
   program_ = &program;
   const std::size_t stacks_before = stacks_in_use();
 
@@ -81,6 +81,9 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   }
   held_.clear();
   forget_runtimes();
+  if (const char* const damage = sort_heap(); damage != nullptr && found_.what == outcome::passed) {
+    found_ = {outcome::aborted, damage, {}};
+  }
   if (found_.what == outcome::passed && stacks_in_use() != stacks_before) {
     found_ = {
         outcome::leak,
@@ -259,10 +262,10 @@ void execution::decide() {
       next = static_cast<unsigned>(std::countr_zero(above != 0 ? above : ready_));
     } else if (std::has_single_bit(enabled)) {
       next = static_cast<unsigned>(std::countr_zero(enabled));
-    } else if (held_schedules_ != 0) {
-      next = default_thread(enabled, running_->index);
     } else if (steps_ % steps_between_fairness == 0 && overdue(enabled) != no_thread) {
       next = overdue(enabled);
+    } else if (held_schedules_ != 0) {
+      next = default_thread(enabled, running_->index);
     } else {
       choice = schedule_->choices();
       next = schedule_->pick(enabled, running_->index);
@@ -334,6 +337,12 @@ void execution::take_step(location& of, access what) {
   futile_ = what == access::read ? futile_ + 1 : 0;
 }
 
+void execution::take_place(std::memory_order order) {
+  if (how_.stale_reads && order == std::memory_order_seq_cst) {
+    take_step(memory_.find(&memory_), access::read);
+  }
+}
+
 void execution::block(const void* on, platform::time_point deadline) {
   virtual_thread& self = *running_;
   self.now = virtual_thread::state::blocked;
@@ -403,15 +412,20 @@ std::uint64_t bits_at(const void* at, std::size_t size) noexcept {
 
 void execution::note_old(location& of, const void* at, std::size_t size) {
   if (of.history.empty()) {
-    const platform::quiet unseen;
-    of.history.push_back({bits_at(at, size), {}, 0, 0, true});
+    memory_.remember_old(of, bits_at(at, size));
   }
 }
 
 std::uint64_t execution::load(const void* at, std::size_t size, std::memory_order order) {
   location& of = memory_.find(at);
-  point(access::read, &of);
-  take_step(of, access::read);
+  // What one has seen another must not miss: which of two comes first matters.
+  const bool ordered = how_.stale_reads && order == std::memory_order_seq_cst;
+  const access what = ordered ? access::write : access::read;
+  point(what, &of);
+  const unsigned looks = futile_;
+  take_step(of, what);
+  take_place(order);
+  futile_ = looks + 1;
   std::uint64_t value = bits_at(at, size);
   virtual_thread& self = *running_;
   if (how_.stale_reads && !of.history.empty()) {
@@ -428,6 +442,7 @@ void execution::store(const void* at, std::size_t size, std::uint64_t value, std
   location& of = memory_.find(at);
   point(access::write, &of);
   take_step(of, access::write);
+  take_place(order);
   virtual_thread& self = *running_;
   if (how_.stale_reads) {
     note_old(of, at, size);
@@ -446,12 +461,12 @@ void execution::modify(const void* at) {
 
 void execution::modified(const void* at, std::uint64_t before, std::uint64_t after, std::memory_order order) {
   location& of = memory_.find(at);
+  take_place(order);
   virtual_thread& self = *running_;
   memory_.acquire(of, self.clocks, order);
   if (how_.stale_reads) {
     if (of.history.empty()) {
-      const platform::quiet unseen;
-      of.history.push_back({before, {}, 0, 0, true});
+      memory_.remember_old(of, before);
     }
     memory_.remember(of, self.index, self.clocks, order, after, true);
   } else {
@@ -529,12 +544,18 @@ void execution::unlock(const void* at, std::atomic<bool>& held) {
 
 void execution::fence(std::memory_order order, bool everywhere) {
   if (!how_.stale_reads) {
+    if (!everywhere) {
+      memory_.fence(running_->clocks, order);
+    }
     return;
   }
   // Which of two fences comes first matters.
   location& fences = memory_.find(&memory_);
   point(access::write, &fences);
   take_step(fences, access::write);
+  if (thread_set* const asleep = schedule_->asleep(); asleep != nullptr) {
+    *asleep = 0;  // who is about to do something sequentially consistent is to come before it as well as behind
+  }
   for (int round = 0; round < (everywhere ? 2 : 1); ++round) {
     for (unsigned i = 0; i < used_; ++i) {
       if (everywhere || i == running_->index) {

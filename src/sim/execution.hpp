@@ -170,6 +170,8 @@ class execution {
   /// One of them decides; returns when the caller's turn has come.
   void point(access what, location* at);
   void take_step(location& of, access what);
+  /// Of a sequentially consistent operation, in the order of these and of fences.
+  void take_place(std::memory_order order);
   /// From now on the running thread has it locked, and who waits to lock it cannot run.
   void hold(location& of, std::atomic<bool>& held);
   void decide();
@@ -226,8 +228,9 @@ class execution {
 /// The one that runs, if any.
 extern constinit execution* current;
 
-/// From here on the program gets memory in the order of addresses.
-void sort_heap();
+/// From here on the program gets memory in the order of addresses. What it has done to memory that it had given back;
+/// null if nothing.
+const char* sort_heap();
 /// What all fibers wait for, as text.
 [[nodiscard]] std::string describe_fibers();
 /// A cycle of fibers that wait for each other, described; empty if there is none.

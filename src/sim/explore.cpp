@@ -87,7 +87,7 @@ class exploration {
     } else if (how_.how == strategy::pct && found_.what == outcome::passed && !chooses_values()) {
       const double chance = 1 / (found_.threads * std::pow(static_cast<double>(std::max<std::uint64_t>(longest, 1)),
                                                            std::max(how_.depth, 1U) - 1));
-      found_.missed = std::pow(1 - chance, static_cast<double>(found_.executions));
+      found_.missed = std::pow(1 - chance, static_cast<double>(by->bounded()));
     }
     return finish();
   }
@@ -157,7 +157,7 @@ class exploration {
     static_cast<void>(by->begin());
     const silence unsaid;
     runs_.run(program_, *by, &steps);
-    if (runs_.found().what != outcome::passed) {
+    if (runs_.found().what == wanted) {
       take(runs_.found());
     } else if (!how_.failed) {
       found_.message +=

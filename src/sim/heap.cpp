@@ -10,9 +10,11 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "sim/execution.hpp"
@@ -27,10 +29,32 @@ constexpr std::size_t room = std::size_t{4} << 30;  // of addresses
 struct alignas(unit) header {
   std::uint32_t units;  ///< 0: of malloc alone
   bool of_program;
+  bool freed = false;
 };
+/// What lies in a block while it is free.
 struct free_block {
   free_block* next;
+  std::uintptr_t seal;  ///< tells whether somebody has written there meanwhile
+
+  void link(free_block* to) noexcept {
+    next = to;
+    seal = ~reinterpret_cast<std::uintptr_t>(to);
+  }
+  [[nodiscard]] bool sealed() const noexcept { return seal == ~reinterpret_cast<std::uintptr_t>(next); }
 };
+static_assert(sizeof(free_block) <= unit);
+
+constexpr const char* written = "memory was written after it was freed";
+constexpr const char* twice = "memory was freed twice";
+
+/// The program has broken the heap. What is known of it was put right before.
+[[noreturn]] void broken(const char* how) {
+  if (pirn::platform::checked::watching) {
+    pirn::sim::detail::current->abort(how);
+  }
+  static_cast<void>(std::fprintf(stderr, "pirn::sim: %s\n", how));
+  std::abort();
+}
 
 struct heap {
   free_block* free[largest / unit + 1] = {};
@@ -74,13 +98,19 @@ header* make_fresh(std::size_t units) noexcept {
 }
 
 /// A block of that many units, null where there is none yet.
-void* take(bool for_program, std::size_t units) noexcept {
-  const guard held;
+void* take(bool for_program, std::size_t units) {
+  std::optional<guard> held(std::in_place);
   free_block*& first = (for_program ? programs : others).free[units];
   if (first != nullptr) {
     if (for_program) {
       unsorted.set(units);
     }
+    if (!first->sealed()) {
+      first = nullptr;
+      held.reset();
+      broken(written);
+    }
+    (reinterpret_cast<header*>(first) - 1)->freed = false;
     return std::exchange(first, first->next);
   }
   if (header* const made = for_program ? make_fresh(units) : nullptr) {
@@ -90,7 +120,7 @@ void* take(bool for_program, std::size_t units) noexcept {
   return nullptr;
 }
 
-void* allocate(std::size_t size) noexcept {
+void* allocate(std::size_t size) {
   const bool for_program = pirn::platform::checked::watching;
   const std::size_t rounded = (size + unit - 1) / unit;
   const std::size_t units = size == 0 ? 1 : size <= largest ? rounded : 0;
@@ -110,7 +140,7 @@ void* allocate(std::size_t size) noexcept {
   return made + 1;
 }
 
-void deallocate(void* memory) noexcept {
+void deallocate(void* memory) {
   if (memory == nullptr) {
     return;
   }
@@ -119,10 +149,14 @@ void deallocate(void* memory) noexcept {
     std::free(of);
     return;
   }
+  if (of->freed) {
+    broken(twice);
+  }
   const guard held;
+  of->freed = true;
   auto* const block = static_cast<free_block*>(memory);
   free_block*& first = (of->of_program ? programs : others).free[of->units];
-  block->next = std::exchange(first, block);
+  block->link(std::exchange(first, block));
   if (of->of_program) {
     unsorted.set(of->units);
   }
@@ -130,8 +164,9 @@ void deallocate(void* memory) noexcept {
 
 }  // namespace
 
-void pirn::sim::detail::sort_heap() {
+const char* pirn::sim::detail::sort_heap() {
   const guard held;
+  const char* found = nullptr;
   static constinit free_block** all = nullptr;
   static constinit std::size_t most = 0;
   for (std::size_t units = 1; unsorted.any() && units <= largest / unit; ++units) {
@@ -149,16 +184,21 @@ void pirn::sim::detail::sort_heap() {
         }
       }
       all[count++] = each;
+      if (!each->sealed()) {
+        found = written;  // what came behind it is lost
+        break;
+      }
     }
     std::sort(all, all + count, std::less<>());
     free_block* next = nullptr;
     while (count != 0) {
       free_block* const last = all[--count];
-      last->next = next;
+      last->link(next);
       next = last;
     }
     programs.free[units] = next;
   }
+  return found;
 }
 
 // The other forms call these.

@@ -35,10 +35,12 @@ void location::begin(const void* address, std::uint32_t number) noexcept {
 
 memory::memory() : table_(first_table_size) {}
 
-void memory::begin_execution() noexcept {
+void memory::begin_execution(bool stale) noexcept {
   ++execution_;
   used_ = 0;
-  strict_ = {};
+  stale_ = stale;
+  fenced_ = {};
+  places_ = 0;
 }
 
 memory::entry& memory::slot(const void* at) noexcept {
@@ -146,27 +148,32 @@ earlier_step memory::order(location& of, access what, unsigned thread, thread_cl
 }
 
 void memory::acquire(location& of, thread_clocks& clocks, std::memory_order order) noexcept {
-  (acquires(order) ? clocks.seen : clocks.to_acquire).join(of.released);
+  (acquires(order) ? clocks.seen : clocks.to_acquire).join(of.released, stale_);
 }
 
 void memory::release(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order,
                      bool modify) noexcept {
-  clocks.seen.advance(thread);
-  const vector_clock& given = releases(order) ? clocks.seen : clocks.released;
+  clocks.seen.happened.advance(thread);
+  const knowledge& given = releases(order) ? clocks.seen : clocks.released;
   if (modify) {
-    of.released.join(given);  // a release sequence goes on
+    of.released.join(given, stale_);  // a release sequence goes on
   } else {
     of.released = given;
   }
 }
 
+// [atomics.order] in C++20: of two operations on one word, of which the one must come before the other, the fences or
+// sequentially consistent operations that stand before the one and behind the other must come in that order too. What
+// has been executed so far is the total order.
 void memory::fence(thread_clocks& clocks, std::memory_order order) noexcept {
   if (acquires(order)) {
-    clocks.seen.join(clocks.to_acquire);
+    clocks.seen.join(clocks.to_acquire, stale_);
   }
-  if (order == std::memory_order_seq_cst) {
-    clocks.seen.join(strict_);
-    strict_.join(clocks.seen);
+  if (order == std::memory_order_seq_cst && stale_) {
+    clocks.seen.fenced.join(fenced_);
+    fenced_ = clocks.seen.fenced;
+    fenced_.join(clocks.seen.happened);
+    clocks.seen.fence = ++places_;
   }
   if (releases(order)) {
     clocks.released = clocks.seen;
@@ -177,14 +184,16 @@ unsigned memory::visible(location& of, unsigned thread, const thread_clocks& clo
   if (of.history.empty()) {
     return 0;
   }
-  // Nothing older than what this thread has seen, or what happened before it.
   std::size_t oldest = of.oldest[thread];
   if (of.looks[thread] >= most_looks && oldest + 1 < of.history.size()) {
     ++oldest;
   }
+  const bool strict = order == std::memory_order_seq_cst;
+  const std::uint32_t until = strict ? location::no_place : clocks.seen.fence;
   for (std::size_t i = of.history.size() - 1; i > oldest; --i) {
     const location::stored& each = of.history[i];
-    if (clocks.seen.covers(each.thread, each.time) || (each.strict && order == std::memory_order_seq_cst)) {
+    if (clocks.seen.happened.covers_any(each.known) || clocks.seen.fenced.covers_any(each.known) ||
+        each.strict < until || (strict && fenced_.covers_any(each.known))) {
       oldest = i;
       break;
     }
@@ -202,9 +211,20 @@ std::uint64_t memory::see(location& of, unsigned thread, thread_clocks& clocks, 
     ++of.looks[thread];
   }
   of.oldest[thread] = static_cast<std::uint32_t>(index);
-  const location::stored& found = of.history[index];
-  (acquires(order) ? clocks.seen : clocks.to_acquire).join(found.released);
+  location::stored& found = of.history[index];
+  if (found.known.of(thread) == vector_clock::never().of(thread)) {
+    found.known.set(thread, clocks.seen.happened.advance(thread));
+  }
+  if (order == std::memory_order_seq_cst) {
+    found.strict = std::min(found.strict, ++places_);
+  }
+  (acquires(order) ? clocks.seen : clocks.to_acquire).join(found.released, stale_);
   return found.value;
+}
+
+void memory::remember_old(location& of, std::uint64_t value) {
+  const platform::quiet unseen;
+  of.history.push_back({value, {}, vector_clock::never(), location::no_place});
 }
 
 void memory::remember(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order,
@@ -213,20 +233,26 @@ void memory::remember(location& of, unsigned thread, thread_clocks& clocks, std:
   of.oldest[thread] = static_cast<std::uint32_t>(of.history.size());
   of.looks[thread] = 0;
   const platform::quiet unseen;
-  of.history.push_back({value, of.released, thread, clocks.seen.of(thread), order == std::memory_order_seq_cst});
+  location::stored& made = of.history.emplace_back();
+  made.value = value;
+  made.released = of.released;
+  made.known = vector_clock::never();
+  made.known.set(thread, clocks.seen.happened.of(thread));
+  made.strict = order == std::memory_order_seq_cst ? ++places_ : location::no_place;
 }
 
 int memory::race(location& of, bool write, unsigned thread, thread_clocks& clocks) noexcept {
-  if (of.plain_write != 0 && of.plain_writer != thread && !clocks.seen.covers(of.plain_writer, of.plain_write)) {
+  if (of.plain_write != 0 && of.plain_writer != thread &&
+      !clocks.seen.happened.covers(of.plain_writer, of.plain_write)) {
     return static_cast<int>(of.plain_writer);
   }
-  const std::uint32_t now = clocks.seen.advance(thread);
+  const std::uint32_t now = clocks.seen.happened.advance(thread);
   if (!write) {
     of.plain_read[thread] = now;
     return -1;
   }
   for (unsigned other = 0; other < most_threads; ++other) {
-    if (other != thread && of.plain_read[other] != 0 && !clocks.seen.covers(other, of.plain_read[other])) {
+    if (other != thread && of.plain_read[other] != 0 && !clocks.seen.happened.covers(other, of.plain_read[other])) {
       return static_cast<int>(other);
     }
   }

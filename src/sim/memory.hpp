@@ -5,6 +5,7 @@
 // of release, and tells data races and which values a load may see.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -24,12 +25,28 @@ enum class access : std::uint8_t {
   unlock,
 };
 
+/// What a thread at some point knows of the others, and hands on with a release.
+struct knowledge {
+  vector_clock happened;  ///< before: who has read it to race with nothing of it
+  // Only with stale reads: what fences that are sequentially consistent add to what may be seen, and to nothing else.
+  vector_clock fenced;
+  std::uint32_t fence = 0;  ///< the place of the last of these fences in the total order
+
+  void join(const knowledge& other, bool stale) noexcept {
+    happened.join(other.happened);
+    if (stale) {
+      fenced.join(other.fenced);
+      fence = std::max(fence, other.fence);
+    }
+  }
+};
+
 /// The clocks of one thread.
 struct thread_clocks {
   vector_clock order;
-  vector_clock seen;              ///< happens-before
-  vector_clock to_acquire;        ///< what an acquire fence would add
-  vector_clock released;          ///< what a relaxed store hands on since the last release fence
+  knowledge seen;
+  knowledge to_acquire;           ///< what an acquire fence would add
+  knowledge released;             ///< what a relaxed store hands on since the last release fence
   std::uint32_t last_choice = 0;  ///< the choice at which its present step was decided; no_choice if there was none
 };
 
@@ -42,11 +59,11 @@ struct location {
   /// A value that was stored, for loads that may see older ones.
   struct stored {
     std::uint64_t value;
-    vector_clock released;
-    unsigned thread;
-    std::uint32_t time;  ///< in `seen` of that thread
-    bool strict;         ///< sequentially consistent
+    knowledge released;
+    vector_clock known;    ///< since when each thread has: it has stored it, or loaded it
+    std::uint32_t strict;  ///< the place in the total order of the first operation there that has; no_place if none
   };
+  static constexpr std::uint32_t no_place = ~0U;
 
   void begin(const void* address, std::uint32_t number) noexcept;
 
@@ -60,7 +77,7 @@ struct location {
   std::uint32_t readers = 0;  ///< since the last write
   mark last_read[most_threads];
 
-  vector_clock released;
+  knowledge released;
   unsigned plain_writer = 0;
   std::uint32_t plain_write = 0;
   std::uint32_t plain_read[most_threads] = {};
@@ -79,8 +96,8 @@ struct earlier_step {
 class memory {
  public:
   memory();
-  /// Forgets everything.
-  void begin_execution() noexcept;
+  /// Forgets everything. With `stale`, values are remembered, and what fences say of them.
+  void begin_execution(bool stale) noexcept;
   [[nodiscard]] location& find(const void* at) noexcept;
   /// A new object begins there: what was known of an old one is void.
   void construct(const void* at) noexcept;
@@ -97,6 +114,8 @@ class memory {
   /// How many values a load may see; 0 if nothing is known of the word. Each old one twice at most, since a store
   /// becomes visible in finite time: else there would be no end of executions in which somebody waits for one.
   unsigned visible(location& of, unsigned thread, const thread_clocks& clocks, std::memory_order order) noexcept;
+  /// The value that was there before the first store of this execution.
+  void remember_old(location& of, std::uint64_t value);
   /// The one that is so many older than the newest.
   std::uint64_t see(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order,
                     unsigned age) noexcept;
@@ -118,7 +137,9 @@ class memory {
   std::vector<entry> table_;
   std::deque<location> locations_;
   std::uint32_t used_ = 0;
-  vector_clock strict_;  ///< what fences that are sequentially consistent have seen
+  bool stale_ = false;
+  vector_clock fenced_;       ///< what happened before a fence that is sequentially consistent
+  std::uint32_t places_ = 0;  ///< of sequentially consistent operations, in their total order
 };
 
 }  // namespace pirn::inline PIRN_ABI::sim::detail

@@ -42,8 +42,12 @@ class pct_schedule final : public schedule {
   pct_schedule(std::uint64_t seed, unsigned depth) noexcept : numbers_(seed), depth_(depth) {}
 
   void ended(std::uint64_t steps) noexcept override {
-    longest_ = std::max({longest_, steps, std::uint64_t{choices()}});
+    const std::uint64_t length = std::max(steps, std::uint64_t{choices()});
+    // In a longer one no change of priority could come near the end.
+    bounded_ += length <= longest_ ? 1 : 0;
+    longest_ = std::max(longest_, length);
   }
+  [[nodiscard]] std::uint64_t bounded() const noexcept override { return bounded_; }
   void yielded(unsigned thread) noexcept override { priorities_[thread] = lowest_--; }
 
  protected:
@@ -79,6 +83,7 @@ class pct_schedule final : public schedule {
   platform::random numbers_;
   unsigned depth_;
   std::uint64_t longest_ = 100;  ///< choices of an execution, as far as is known
+  std::uint64_t bounded_ = 0;
   std::uint64_t step_ = 0;
   std::int64_t lowest_ = -1;
   std::array<std::int64_t, most_threads> priorities_{};

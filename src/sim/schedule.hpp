@@ -78,6 +78,8 @@ class schedule {
   [[nodiscard]] virtual bool redundant() const noexcept { return false; }
   /// The execution has come to its end after so many steps.
   virtual void ended(std::uint64_t /*steps*/) noexcept {}
+  /// `pct`: for how many executions its bound holds.
+  [[nodiscard]] virtual std::uint64_t bounded() const noexcept { return 0; }
   /// The running thread spins: it should not run before others have.
   virtual void yielded(unsigned /*thread*/) noexcept {}
 

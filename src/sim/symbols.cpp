@@ -100,8 +100,10 @@ frame frame_of(const std::string& function, const std::string& line) {
   made.library = full.starts_with("std::") || full.starts_with("__") || full.starts_with("_Unwind") ||
                  line.find("/include/c++/") != std::string::npos || full.starts_with("decltype") ||
                  full.substr(0, full.find('(')).find(" std::") != std::string::npos;
+  // What stands in the place of the C library's.
   static constexpr std::string_view replaced[] = {"exit", "_exit", "_Exit", "quick_exit", "pthread_create"};
-  made.library |= std::ranges::find(replaced, full) != std::end(replaced);  // by process_guard.cpp
+  made.library |= std::ranges::find(replaced, full) != std::end(replaced) || full.starts_with("operator new") ||
+                  full.starts_with("operator delete") || line.find("/src/sim/") != std::string::npos;
   made.function = shortened(full);
   made.inside =
       made.function.starts_with("pirn::platform::") || made.function.starts_with("pirn::sim::var") ||

@@ -13,7 +13,7 @@ unsigned execution::free_index() const noexcept {
     const virtual_thread& former = *threads_[i];
     const thread_clocks& here = running_->clocks;
     // All that it did happened before, so that its times go on with those of another.
-    if (former.joined && here.seen.covers(i, former.clocks.seen.of(i)) &&
+    if (former.joined && here.seen.happened.covers(i, former.clocks.seen.happened.of(i)) &&
         here.order.covers(i, former.clocks.order.of(i))) {
       return i;
     }
@@ -27,7 +27,7 @@ unsigned execution::start(void (*entry)(void*), void* argument, const char* name
     return no_thread;
   }
   virtual_thread& made = new_thread(index, entry, argument, name);
-  running_->clocks.seen.advance(running_->index);
+  running_->clocks.seen.happened.advance(running_->index);
   made.clocks.seen = running_->clocks.seen;
   made.clocks.order = running_->clocks.order;
   note(step_kind::start, nullptr, made.index);
@@ -51,7 +51,7 @@ void execution::join(unsigned thread) {
     block(&other, platform::never);
   }
   other.joined = true;
-  running_->clocks.seen.join(other.clocks.seen);
+  running_->clocks.seen.join(other.clocks.seen, how_.stale_reads);
   running_->clocks.order.join(other.clocks.order);
 }
 

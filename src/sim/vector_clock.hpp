@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "pirn/detail/abi.hpp"
 
@@ -19,6 +20,21 @@ class vector_clock {
       times_[i] = times_[i] < other.times_[i] ? other.times_[i] : times_[i];
     }
   }
+  /// Whether anything of `times`, one of each thread, happened before.
+  [[nodiscard]] bool covers_any(const vector_clock& times) const noexcept {
+    bool any = false;
+    for (std::size_t i = 0; i < most_threads; ++i) {
+      any |= times.times_[i] <= times_[i];
+    }
+    return any;
+  }
+  /// Times that nothing covers.
+  [[nodiscard]] static vector_clock never() noexcept {
+    vector_clock made;
+    made.times_.fill(std::numeric_limits<std::int32_t>::max());
+    return made;
+  }
+  void set(unsigned thread, std::uint32_t time) noexcept { times_[thread] = static_cast<std::int32_t>(time); }
   [[nodiscard]] std::uint32_t of(unsigned thread) const noexcept { return static_cast<std::uint32_t>(times_[thread]); }
   std::uint32_t advance(unsigned thread) noexcept { return static_cast<std::uint32_t>(++times_[thread]); }
   /// Whether what `thread` did at `time` happened before.

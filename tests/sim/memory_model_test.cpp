@@ -89,6 +89,46 @@ TEST(store_buffering, the_asymmetric_fences_order_it_in_a_pair) {
   EXPECT_EQ(run(light, light), (outcomes{"00", "01", "10", "11"}));
 }
 
+TEST(store_buffering, a_fence_orders_it_with_what_is_sequentially_consistent) {
+  const auto run = [](order store, order load) {
+    return all_of(
+        true,
+        [=](word& x, word& y, std::string& saw) {
+          x.store(1, store);
+          saw = text(y.load(load));
+        },
+        [](word& x, word& y, std::string& saw) {
+          y.store(1, memory_order_relaxed);
+          sim::atomic_thread_fence(memory_order_seq_cst);
+          saw = text(x.load(memory_order_relaxed));
+        });
+  };
+  EXPECT_FALSE(run(memory_order_seq_cst, memory_order_seq_cst).contains("00"));
+  EXPECT_TRUE(run(memory_order_release, memory_order_seq_cst).contains("00"));
+  EXPECT_TRUE(run(memory_order_seq_cst, memory_order_acquire).contains("00"));
+}
+
+TEST(coherence, goes_on_where_one_thread_happens_before_another) {
+  const auto hand_on = [](order store, order load) {
+    return all_of(
+               true, [](word& x, word&, std::string&) { x.store(1, memory_order_relaxed); },
+               [=](word& x, word& y, std::string&) {
+                 if (x.load(memory_order_relaxed) == 1) {
+                   y.store(1, store);
+                 }
+               },
+               [=](word& x, word& y, std::string& saw) {
+                 if (y.load(load) == 1) {
+                   saw = text(x.load(memory_order_relaxed));
+                 }
+               })
+        .contains("0");
+  };
+  EXPECT_FALSE(hand_on(memory_order_release, memory_order_acquire))
+      << "the writer has handed nothing on, its reader has";
+  EXPECT_TRUE(hand_on(memory_order_relaxed, memory_order_acquire));
+}
+
 outcomes message_passing(bool stale, order store, order load) {
   return all_of(
       stale,
@@ -180,6 +220,8 @@ TEST(independent_reads, may_disagree_unless_the_order_is_total) {
   };
   EXPECT_TRUE(readers(memory_order_release, memory_order_acquire));
   EXPECT_FALSE(readers(memory_order_seq_cst, memory_order_seq_cst));
+  EXPECT_FALSE(readers(memory_order_relaxed, memory_order_seq_cst));
+  EXPECT_TRUE(readers(memory_order_seq_cst, memory_order_acquire));
 }
 
 outcome race_of(std::function<void(sim::var<int>&, sim::atomic<int>&)> first,
@@ -216,6 +258,62 @@ TEST(race, is_what_happens_before_does_not_order) {
   EXPECT_EQ(race_of(write(memory_order_release), read(memory_order_relaxed)), outcome::data_race);
   EXPECT_EQ(race_of(write(memory_order_release), write(memory_order_release)), outcome::data_race);
   EXPECT_EQ(race_of(only_read, only_read), outcome::passed);
+}
+
+TEST(race, is_what_fences_do_not_order) {
+  const auto write = [](order how) {
+    return [how](sim::var<int>& data, sim::atomic<int>& flag) {
+      data = 1;
+      sim::atomic_thread_fence(how);
+      flag.store(1, memory_order_relaxed);
+    };
+  };
+  const auto read = [](order how) {
+    return [how](sim::var<int>& data, sim::atomic<int>& flag) {
+      if (flag.load(memory_order_relaxed) == 1) {
+        sim::atomic_thread_fence(how);
+        sim::check(data == 1);
+      }
+    };
+  };
+  EXPECT_EQ(race_of(write(memory_order_release), read(memory_order_acquire)), outcome::passed);
+  EXPECT_EQ(race_of(write(memory_order_seq_cst), read(memory_order_seq_cst)), outcome::passed);
+  EXPECT_EQ(race_of(write(memory_order_acquire), read(memory_order_acquire)), outcome::data_race);
+  EXPECT_EQ(race_of(write(memory_order_release), read(memory_order_release)), outcome::data_race);
+  const auto fence_everywhere = [](sim::var<int>& data, sim::atomic<int>& flag) {
+    data = 1;
+    platform::heavy_fence();
+    flag.store(1, memory_order_relaxed);
+  };
+  const auto read_relaxed = [](sim::var<int>& data, sim::atomic<int>& flag) {
+    if (flag.load(memory_order_relaxed) == 1) {
+      sim::check(data == 1);
+    }
+  };
+  EXPECT_EQ(race_of(fence_everywhere, read_relaxed), outcome::data_race) << "a fence alone orders no accesses";
+}
+
+TEST(race, is_none_where_the_operators_of_an_atomic_order_it) {
+  const auto write = [](sim::var<int>& data, sim::atomic<int>& flag) {
+    data = 1;
+    flag++;
+  };
+  const auto read = [](sim::var<int>& data, sim::atomic<int>& flag) {
+    if ((flag |= 0) == 1) {
+      sim::check(data == 1);
+    }
+  };
+  EXPECT_EQ(race_of(write, read), outcome::passed);
+  EXPECT_EQ(sim::explore(
+                [] {
+                  sim::atomic<int> count(5);
+                  sim::check(count++ == 5 && ++count == 7 && (count += 3) == 10 && (count -= 1) == 9 && count-- == 9);
+                  sim::check(--count == 7 && (count &= 6) == 6 && (count ^= 3) == 5 && (count |= 2) == 7);
+                  sim::check(count.load() == 7);
+                },
+                {.stale_reads = true})
+                .what,
+            outcome::passed);
 }
 
 TEST(race, is_one_with_the_beginning_and_with_the_end_of_a_variable) {

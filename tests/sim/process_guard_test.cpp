@@ -54,4 +54,41 @@ TEST(process_guard, says_where_the_program_crashes_or_ends_the_process) {
          "a thread was started that the exploration does not run: make it a sim::thread: aborts" + here(__LINE__ - 1));
 }
 
+TEST(process_guard, sees_what_is_done_to_memory_that_was_given_back) {
+  struct two_words {
+    long first, second;
+  };
+  const auto twice = sim::explore([] {
+    auto* const made = new two_words;
+    for (int i = 0; i < 2; ++i) {
+      ::operator delete(static_cast<void*>(made));
+    }
+  });
+  EXPECT_EQ(twice.what, outcome::aborted) << twice.text();
+  EXPECT_EQ(twice.message, "memory was freed twice");
+  EXPECT_NE(twice.trace.find("aborts, at process_guard_test.cpp:"), std::string::npos) << twice.text();
+
+  const auto written_by = [](int what) {
+    return sim::explore([what] {
+      auto* const made = new two_words;
+      two_words* volatile same = made;
+      delete made;
+      if (what == 1) {
+        same->first = 7;
+      } else {
+        same->second = 7;
+      }
+      if (what == 2) {
+        delete new two_words;
+      }
+    });
+  };
+  for (const int what : {0, 1, 2}) {
+    const auto found = written_by(what);
+    EXPECT_EQ(found.what, outcome::aborted) << found.text();
+    EXPECT_EQ(found.message, "memory was written after it was freed");
+  }
+  EXPECT_TRUE(sim::explore([] { delete new two_words; }));
+}
+
 }  // namespace

@@ -148,6 +148,26 @@ class operations {
   }
   // NOLINTNEXTLINE(google-explicit-constructor): as std::atomic's
   operator T() const noexcept { return load(); }
+  template <class D>
+  T operator+=(D by) const noexcept {
+    return static_cast<T>(fetch_add(by) + by);
+  }
+  template <class D>
+  T operator-=(D by) const noexcept {
+    return static_cast<T>(fetch_sub(by) - by);
+  }
+  T operator&=(T with) const noexcept { return static_cast<T>(fetch_and(with) & with); }
+  T operator|=(T with) const noexcept { return static_cast<T>(fetch_or(with) | with); }
+  T operator^=(T with) const noexcept { return static_cast<T>(fetch_xor(with) ^ with); }
+  T operator++() const noexcept { return *this += 1; }
+  T operator--() const noexcept { return *this -= 1; }
+  T operator++(int) const noexcept { return fetch_add(1); }
+  T operator--(int) const noexcept { return fetch_sub(1); }
+  // A thread of an exploration must not be put to sleep by the kernel, and to look again and again would hide a
+  // notification that was forgotten.
+  void wait(T, std::memory_order = std::memory_order_seq_cst) const = delete;
+  void notify_one() const = delete;
+  void notify_all() const = delete;
 
  private:
   friend Self;
@@ -203,8 +223,18 @@ class atomic : public std::atomic<T>, public checked::operations<atomic<T>, T> {
   using operations::fetch_sub;
   using operations::fetch_xor;
   using operations::load;
+  using operations::notify_all;
+  using operations::notify_one;
   using operations::store;
+  using operations::wait;
   using operations::operator T;
+  using operations::operator+=;
+  using operations::operator-=;
+  using operations::operator&=;
+  using operations::operator|=;
+  using operations::operator^=;
+  using operations::operator++;
+  using operations::operator--;
   // NOLINTNEXTLINE(misc-unconventional-assign-operator): as std::atomic's
   T operator=(T value) noexcept {
     store(value);

@@ -78,13 +78,14 @@ struct options {
 /// How an exploration ended.
 enum class outcome : std::uint8_t {
   passed,
-  assertion,         ///< `check` was given false, or `options::failed` answered true
-  exception,         ///< one came out of the program
-  aborted,           ///< std::abort, std::terminate or std::exit was called, a std::thread started, or it crashed
-  deadlock,          ///< nothing can run, and no time that could pass would change that
-  no_end,            ///< more steps than `options::steps`: a livelock, or somebody starves
-  data_race,         ///< two accesses to a `var`, one of them a write, and neither happens before the other
-  leak,              ///< the program has ended, and its threads, fibers, stacks or sockets have not
+  assertion,  ///< `check` was given false, or `options::failed` answered true
+  exception,  ///< one came out of the program
+  aborted,    ///< std::abort, std::terminate or std::exit was called, a std::thread started, it crashed, or broke the
+              ///< heap
+  deadlock,   ///< nothing can run, and no time that could pass would change that
+  no_end,     ///< more steps than `options::steps`: a livelock, or somebody starves
+  data_race,  ///< two accesses to a `var`, one of them a write, and neither happens before the other
+  leak,       ///< the program has ended, and its threads, fibers, stacks or sockets have not
   nondeterministic,  ///< the same choices did not lead to the same execution
 };
 [[nodiscard]] const char* to_string(outcome what) noexcept;

@@ -1,6 +1,7 @@
 // Variables that an exploration watches.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -14,6 +15,12 @@ namespace pirn::inline PIRN_ABI::sim {
 /// `options::stale_reads` asks for.
 template <class T>
 using atomic = platform::atomic<T>;
+
+/// As std::atomic_thread_fence, which an exploration does not see.
+inline void atomic_thread_fence(std::memory_order order) noexcept {
+  platform::checked::fence(order);
+  std::atomic_thread_fence(order);
+}
 
 /// A plain variable. Two accesses of which one is a write, and neither happens before the other, end the execution as a
 /// data race; its beginning and its end are writes. An access is a scheduling point.

@@ -24,12 +24,15 @@ class idle_workers {
 
   /// From now on workers must look for work of others before they sleep. Before the first such work is queued.
   void expect_work() noexcept {
-    if (!expected_.load(platform::memory_order_acquire)) [[unlikely]] {
-      // Dekker with a worker that falls asleep: it announces that and then reads this.
-      expected_.exchange(true, platform::memory_order_seq_cst);
+    if (expected_.load(platform::memory_order_acquire) != (told | all_told)) [[unlikely]] {
+      // Dekker with a worker that falls asleep: it announces that and then reads this. One that was not told yet sleeps
+      // without a fence of its own, so this one shows it to all who queue work from now on.
+      expected_.fetch_or(told, platform::memory_order_seq_cst);
+      platform::heavy_fence();
+      expected_.fetch_or(all_told, platform::memory_order_release);
     }
   }
-  [[nodiscard]] bool work_expected() const noexcept { return expected_.load(platform::memory_order_seq_cst); }
+  [[nodiscard]] bool work_expected() const noexcept { return expected_.load(platform::memory_order_seq_cst) != 0; }
   /// After work was queued that any worker may take: wakes one that sleeps unless one is searching. True if it did.
   bool wake_one() noexcept;
   /// A word that is zero only if no worker sleeps, to whom a light fence costs nothing.
@@ -63,7 +66,8 @@ class idle_workers {
 
   /// Workers that look for work of others, and those that are being woken to do so.
   alignas(64) platform::atomic<std::uint32_t> searching_{0};
-  platform::atomic<bool> expected_{false};
+  static constexpr std::uint8_t told = 1, all_told = 2;
+  platform::atomic<std::uint8_t> expected_{0};
   /// How many bits of `asleep_` are set, or are about to be: read by every fork, written when workers fall asleep.
   alignas(64) platform::atomic<std::uint32_t> sleepers_{0};
   static constexpr platform::atomic<std::uint32_t> some_{1};
