@@ -1,0 +1,254 @@
+// What the threads of an execution do: each operation on a word that they share is a step.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <string>
+
+#include "pirn/detail/platform.hpp"
+#include "sim/execution.hpp"
+
+namespace pirn::inline PIRN_ABI::sim::detail {
+
+namespace {
+
+std::uint64_t bits_at(const void* at, std::size_t size) noexcept {
+  std::uint64_t value = 0;
+  std::memcpy(&value, at, size);
+  return value;
+}
+
+}  // namespace
+
+void execution::note_old(location& of, const void* at, std::size_t size) {
+  if (of.history.empty()) {
+    memory_.remember_old(of, bits_at(at, size));
+  }
+}
+
+std::uint64_t execution::load(const void* at, std::size_t size, std::memory_order order) {
+  location& of = memory_.find(at);
+  // What one has seen another must not miss: which of two comes first matters.
+  const bool ordered = how_.stale_reads && order == std::memory_order_seq_cst;
+  const access what = ordered ? access::write : access::read;
+  point(what, &of);
+  const unsigned looks = futile_;
+  take_step(of, what);
+  take_place(order);
+  futile_ = looks + 1;
+  std::uint64_t value = bits_at(at, size);
+  virtual_thread& self = *running_;
+  if (how_.stale_reads && !of.history.empty()) {
+    const unsigned count = memory_.visible(of, self.index, self.clocks, order);
+    value = memory_.see(of, self.index, self.clocks, order, count > 1 ? schedule_->choose(count) : 0);
+  } else {
+    memory_.acquire(of, self.clocks, order);
+  }
+  note(step_kind::load, &of, value);
+  return value;
+}
+
+void execution::store(const void* at, std::size_t size, std::uint64_t value, std::memory_order order) {
+  location& of = memory_.find(at);
+  point(access::write, &of);
+  take_step(of, access::write);
+  take_place(order);
+  virtual_thread& self = *running_;
+  if (how_.stale_reads) {
+    note_old(of, at, size);
+    memory_.remember(of, self.index, self.clocks, order, value, false);
+  } else {
+    memory_.release(of, self.index, self.clocks, order, false);
+  }
+  note(step_kind::store, &of, value);
+}
+
+void execution::modify(const void* at) {
+  location& of = memory_.find(at);
+  point(access::write, &of);
+  take_step(of, access::write);
+}
+
+void execution::modified(const void* at, std::uint64_t before, std::uint64_t after, std::memory_order order) {
+  location& of = memory_.find(at);
+  take_place(order);
+  virtual_thread& self = *running_;
+  memory_.acquire(of, self.clocks, order);
+  if (how_.stale_reads) {
+    if (of.history.empty()) {
+      memory_.remember_old(of, before);
+    }
+    memory_.remember(of, self.index, self.clocks, order, after, true);
+  } else {
+    memory_.release(of, self.index, self.clocks, order, true);
+  }
+  note(step_kind::change, &of, after);
+}
+
+void execution::compare_failed(const void* at, std::uint64_t found, std::memory_order order) {
+  location& of = memory_.find(at);
+  if (how_.stale_reads && !of.history.empty()) {
+    // From now on it sees nothing older.
+    static_cast<void>(memory_.see(of, running_->index, running_->clocks, order, 0));
+  } else {
+    memory_.acquire(of, running_->clocks, order);
+  }
+  note(step_kind::load, &of, found);
+}
+
+void execution::construct(const void* at) { memory_.construct(at); }
+
+void execution::hold(location& of, std::atomic<bool>& held) {
+  virtual_thread& self = *running_;
+  of.holder = static_cast<int>(self.index);
+  held.store(true, std::memory_order_relaxed);
+  {
+    const platform::quiet unseen;
+    held_.emplace_back(of.at, &held);
+  }
+  memory_.acquire(of, self.clocks, std::memory_order_acquire);
+  for (unsigned each = 0; each < used_; ++each) {
+    if (threads_[each]->pending == access::lock && threads_[each]->pending_at == &of) {
+      ready_ &= ~only(each);
+    }
+  }
+}
+
+void execution::lock(const void* at, std::atomic<bool>& held) {
+  location& of = memory_.find(at);
+  point(access::lock, &of);
+  take_step(of, access::lock);
+  hold(of, held);
+  note(step_kind::lock, &of, 1);
+}
+
+bool execution::try_lock(const void* at, std::atomic<bool>& held) {
+  location& of = memory_.find(at);
+  point(access::try_lock, &of);
+  const bool free = of.holder < 0;
+  take_step(of, free ? access::try_lock : access::read);
+  if (free) {
+    hold(of, held);
+  }
+  note(step_kind::try_lock, &of, free ? 1 : 0);
+  return free;
+}
+
+void execution::unlock(const void* at, std::atomic<bool>& held) {
+  location& of = memory_.find(at);
+  point(access::unlock, &of);
+  take_step(of, access::unlock);
+  virtual_thread& self = *running_;
+  of.holder = -1;
+  held.store(false, std::memory_order_relaxed);
+  std::erase_if(held_, [&](const auto& each) { return each.first == at; });
+  memory_.release(of, self.index, self.clocks, std::memory_order_release, false);
+  for (unsigned i = 0; i < used_; ++i) {
+    virtual_thread& each = *threads_[i];
+    if (each.pending == access::lock && each.pending_at == &of) {
+      ready_ |= only(i);
+    }
+  }
+  note(step_kind::unlock, &of, 0);
+}
+
+void execution::fence(std::memory_order order, bool everywhere) {
+  if (!how_.stale_reads) {
+    if (!everywhere) {
+      memory_.fence(running_->clocks, order);
+    }
+    return;
+  }
+  // Which of two fences comes first matters.
+  location& fences = memory_.find(&memory_);
+  point(access::write, &fences);
+  take_step(fences, access::write);
+  if (thread_set* const asleep = schedule_->asleep(); asleep != nullptr) {
+    *asleep = 0;  // who is about to do something sequentially consistent is to come before it as well as behind
+  }
+  for (int round = 0; round < (everywhere ? 2 : 1); ++round) {
+    for (unsigned i = 0; i < used_; ++i) {
+      if (everywhere || i == running_->index) {
+        memory_.fence(threads_[i]->clocks, order);
+      }
+    }
+  }
+  note(step_kind::fence, &fences, 0);
+}
+
+void execution::plain(const void* at, bool write, platform::checked::shown_value value) {
+  location& of = memory_.find(at);
+  point(write ? access::write : access::read, &of);
+  take_step(of, write ? access::write : access::read);
+  note(write ? step_kind::write : step_kind::read, &of, 0);
+  if (record_ != nullptr) {
+    record_->back().shown = text_of(value);
+  }
+  look_for_race(of, write);
+}
+
+void execution::plain_now(const void* at) {
+  location& of = memory_.find(at);
+  note(step_kind::write, &of, 0);
+  look_for_race(of, true);
+}
+
+void execution::look_for_race(location& of, bool write) {
+  virtual_thread& self = *running_;
+  if (const int other = memory_.race(of, write, self.index, self.clocks); other >= 0) {
+    fail(outcome::data_race, std::string("a ") + (write ? "write" : "read") + " by " + name_of(self.index) +
+                                 " and an access by " + name_of(static_cast<unsigned>(other)) +
+                                 " to the same variable, and neither happens before the other");
+  }
+}
+
+void execution::touch(const void* at) {
+  location& of = memory_.find(at);
+  point(access::write, &of);
+  take_step(of, access::write);
+  virtual_thread& self = *running_;
+  memory_.acquire(of, self.clocks, std::memory_order_acq_rel);
+  memory_.release(of, self.index, self.clocks, std::memory_order_acq_rel, true);
+  note(step_kind::socket, &of, 0);
+}
+
+bool execution::fault(bool possible) {
+  if (!possible || faults_ >= how_.faults.most || schedule_->choose(2) == 0) {
+    return false;
+  }
+  ++faults_;
+  note(step_kind::fault, nullptr, 0);
+  return true;
+}
+
+bool execution::wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected, platform::time_point deadline) {
+  location& of = memory_.find(&word);
+  point(access::read, &of);
+  take_step(of, access::read);
+  virtual_thread& self = *running_;
+  memory_.acquire(of, self.clocks, std::memory_order_relaxed);
+  note(step_kind::wait, &of, expected);
+  if (word.load(std::memory_order_relaxed) != expected || fault(how_.faults.spurious)) {
+    return true;
+  }
+  if (deadline <= now_) {
+    return false;
+  }
+  block(&word, deadline);
+  return !self.timed_out;
+}
+
+void execution::wake(const void* word, int count) {
+  location& of = memory_.find(word);
+  point(access::write, &of);
+  take_step(of, access::write);
+  note(step_kind::wake, &of, static_cast<std::uint64_t>(count));
+  for (unsigned i = 0; i < used_ && count > 0; ++i) {
+    virtual_thread& each = *threads_[i];
+    if (each.now == virtual_thread::state::blocked && each.waits_on == word) {
+      make_ready(each);
+      --count;
+    }
+  }
+}
+
+}  // namespace pirn::inline PIRN_ABI::sim::detail
