@@ -86,6 +86,7 @@ void execution::modified(const void* at, std::uint64_t before, std::uint64_t aft
 
 void execution::compare_failed(const void* at, std::uint64_t found, std::memory_order order) {
   location& of = memory_.find(at);
+  take_place(order);
   if (how_.stale_reads && !of.history.empty()) {
     // From now on it sees nothing older.
     static_cast<void>(memory_.see(of, running_->index, running_->clocks, order, 0));
