@@ -19,6 +19,8 @@
 
 #include "sim/execution.hpp"
 
+namespace pirn::inline PIRN_ABI::sim::detail {
+
 namespace {
 
 constexpr std::size_t unit = 16;
@@ -49,8 +51,8 @@ constexpr const char* twice = "memory was freed twice";
 
 /// The program has broken the heap. What is known of it was put right before.
 [[noreturn]] void broken(const char* how) {
-  if (pirn::platform::checked::watching) {
-    pirn::sim::detail::current->abort(how);
+  if (platform::checked::watching) {
+    current->abort(how);
   }
   static_cast<void>(std::fprintf(stderr, "pirn::sim: %s\n", how));
   std::abort();
@@ -121,7 +123,7 @@ void* take(bool for_program, std::size_t units) {
 }
 
 void* allocate(std::size_t size) {
-  const bool for_program = pirn::platform::checked::watching;
+  const bool for_program = platform::checked::watching;
   const std::size_t rounded = (size + unit - 1) / unit;
   const std::size_t units = size == 0 ? 1 : size <= largest ? rounded : 0;
   if (units != 0) {
@@ -164,7 +166,7 @@ void deallocate(void* memory) {
 
 }  // namespace
 
-const char* pirn::sim::detail::sort_heap() {
+const char* sort_heap() {
   const guard held;
   const char* found = nullptr;
   static constinit free_block** all = nullptr;
@@ -201,14 +203,16 @@ const char* pirn::sim::detail::sort_heap() {
   return found;
 }
 
+}  // namespace pirn::inline PIRN_ABI::sim::detail
+
 // The other forms call these.
 // NOLINTBEGIN(misc-new-delete-overloads)
 void* operator new(std::size_t size) {
-  if (void* const memory = allocate(size)) {
+  if (void* const memory = pirn::sim::detail::allocate(size)) {
     return memory;
   }
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { deallocate(memory); }
-void operator delete(void* memory, std::size_t) noexcept { deallocate(memory); }
+void operator delete(void* memory) noexcept { pirn::sim::detail::deallocate(memory); }
+void operator delete(void* memory, std::size_t) noexcept { pirn::sim::detail::deallocate(memory); }
 // NOLINTEND(misc-new-delete-overloads)

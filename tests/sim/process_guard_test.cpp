@@ -47,7 +47,7 @@ TEST(process_guard, says_where_the_program_crashes_or_ends_the_process) {
   begins(last_line([] { deep(1 << 20); }), "it crashed: Segmentation fault, a stack overflow: in the guard of a stack");
   begins(last_line([] { std::abort(); }),
          "std::abort was called; what it said is on standard error: aborts" + here(__LINE__ - 1));
-  begins(last_line([] { std::exit(0); }), "exit(0) was called: aborts" + here(__LINE__));
+  begins(last_line([] { std::exit(3); }), "exit(3) was called: aborts" + here(__LINE__));
   begins(last_line([] { std::quick_exit(3); }), "quick_exit(3) was called: aborts" + here(__LINE__));
   begins(last_line([] { _exit(1); }), "_exit(1) was called: aborts" + here(__LINE__));
   begins(last_line([] { std::thread([] {}).join(); }),
