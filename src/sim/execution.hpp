@@ -191,7 +191,6 @@ class execution {
   void record_end(step_kind kind, const pirn::detail::registers& at);
   /// Empty where it cannot be told.
   [[nodiscard]] static std::string text_of(platform::checked::shown_value value);
-  void note_old(location& of, const void* at, std::size_t size);
   void look_for_race(location& of, bool write);
   [[noreturn]] static void begin_thread(arch::word first, arch::word second) noexcept;
   [[noreturn]] void end_thread();

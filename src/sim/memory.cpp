@@ -212,7 +212,7 @@ std::uint64_t memory::see(location& of, unsigned thread, thread_clocks& clocks, 
   }
   of.oldest[thread] = static_cast<std::uint32_t>(index);
   location::stored& found = of.history[index];
-  if (found.known.of(thread) == vector_clock::never().of(thread)) {
+  if (found.known.of(thread) == vector_clock::no_time) {
     found.known.set(thread, clocks.seen.happened.advance(thread));
   }
   if (order == std::memory_order_seq_cst) {
@@ -223,8 +223,10 @@ std::uint64_t memory::see(location& of, unsigned thread, thread_clocks& clocks, 
 }
 
 void memory::remember_old(location& of, std::uint64_t value) {
-  const platform::quiet unseen;
-  of.history.push_back({value, {}, vector_clock::never(), location::no_place});
+  if (of.history.empty()) {
+    const platform::quiet unseen;
+    of.history.push_back({value, {}, vector_clock::never(), location::no_place});
+  }
 }
 
 void memory::remember(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order,

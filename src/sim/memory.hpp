@@ -114,7 +114,7 @@ class memory {
   /// How many values a load may see; 0 if nothing is known of the word. Each old one twice at most, since a store
   /// becomes visible in finite time: else there would be no end of executions in which somebody waits for one.
   unsigned visible(location& of, unsigned thread, const thread_clocks& clocks, std::memory_order order) noexcept;
-  /// The value that was there before the first store of this execution.
+  /// Before a store: the value that is there, if it is the first of this execution.
   void remember_old(location& of, std::uint64_t value);
   /// The one that is so many older than the newest.
   std::uint64_t see(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order,

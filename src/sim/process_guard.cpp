@@ -14,8 +14,6 @@ namespace pirn::inline PIRN_ABI::sim::detail {
 
 namespace {
 
-constexpr std::size_t handler_stack = std::size_t{256} << 10;
-
 void on_signal(int signal, siginfo_t* info, void* context) {
   if (current == nullptr) {
     struct sigaction standard = {};
@@ -46,11 +44,7 @@ using leaving = void(int);
 
 }  // namespace
 
-process_guard::process_guard() : stack_(std::make_unique<char[]>(handler_stack)) {
-  stack_t ours = {};
-  ours.ss_sp = stack_.get();
-  ours.ss_size = handler_stack;
-  sigaltstack(&ours, &stack_before_);
+process_guard::process_guard() {
   struct sigaction action = {};
   action.sa_sigaction = &on_signal;
   // It is left for another context, and no return unblocks the signal.
@@ -65,7 +59,6 @@ process_guard::~process_guard() {
   for (std::size_t i = 0; i < std::size(signals); ++i) {
     sigaction(signals[i], &before_[i], nullptr);
   }
-  sigaltstack(&stack_before_, nullptr);
 }
 
 }  // namespace pirn::inline PIRN_ABI::sim::detail

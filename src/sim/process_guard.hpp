@@ -3,9 +3,8 @@
 
 #include <csignal>
 #include <iterator>
-#include <memory>
 
-#include "pirn/detail/abi.hpp"
+#include "pirn/stack/overflow.hpp"
 
 namespace pirn::inline PIRN_ABI::sim::detail {
 
@@ -22,8 +21,7 @@ class process_guard {
  private:
   static constexpr int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
 
-  std::unique_ptr<char[]> stack_;
-  stack_t stack_before_ = {};
+  const overflow_thread stack_of_handler_;
   struct sigaction before_[std::size(signals)] = {};
 };
 

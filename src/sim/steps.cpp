@@ -19,12 +19,6 @@ std::uint64_t bits_at(const void* at, std::size_t size) noexcept {
 
 }  // namespace
 
-void execution::note_old(location& of, const void* at, std::size_t size) {
-  if (of.history.empty()) {
-    memory_.remember_old(of, bits_at(at, size));
-  }
-}
-
 std::uint64_t execution::load(const void* at, std::size_t size, std::memory_order order) {
   location& of = memory_.find(at);
   // What one has seen another must not miss: which of two comes first matters.
@@ -54,7 +48,7 @@ void execution::store(const void* at, std::size_t size, std::uint64_t value, std
   take_place(order);
   virtual_thread& self = *running_;
   if (how_.stale_reads) {
-    note_old(of, at, size);
+    memory_.remember_old(of, bits_at(at, size));
     memory_.remember(of, self.index, self.clocks, order, value, false);
   } else {
     memory_.release(of, self.index, self.clocks, order, false);
@@ -74,9 +68,7 @@ void execution::modified(const void* at, std::uint64_t before, std::uint64_t aft
   virtual_thread& self = *running_;
   memory_.acquire(of, self.clocks, order);
   if (how_.stale_reads) {
-    if (of.history.empty()) {
-      memory_.remember_old(of, before);
-    }
+    memory_.remember_old(of, before);
     memory_.remember(of, self.index, self.clocks, order, after, true);
   } else {
     memory_.release(of, self.index, self.clocks, order, true);

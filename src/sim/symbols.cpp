@@ -89,7 +89,16 @@ std::string shortened(std::string name) {
   return result.empty() ? name : result;
 }
 
-frame frame_of(const std::string& function, const std::string& line) {
+/// Whether a shared library is one that a program has without asking: with debug information of it, whoever calls
+/// abort would else be said to be in raise.c.
+bool of_the_system(const std::string& file) {
+  const std::string name = file.substr(file.rfind('/') + 1);
+  return std::ranges::any_of(std::initializer_list<const char*>{"libc.", "libc-", "libm.", "libstdc++", "libc++",
+                                                                "libgcc_s", "libunwind", "ld-linux"},
+                             [&](const char* each) { return name.starts_with(each); });
+}
+
+frame frame_of(const std::string& file, const std::string& function, const std::string& line) {
   frame made;
   const std::string full = readable(function.c_str());
   // Without all debug information an inlined function has a short name only; its file tells whose it is.
@@ -97,9 +106,9 @@ frame frame_of(const std::string& function, const std::string& line) {
   made.ours =
       header || (full.find("pirn::" PIRN_ABI_NAME) != std::string::npos &&
                  (full.starts_with("pirn::") || full.substr(0, full.find('(')).find(" pirn::") != std::string::npos));
-  made.library = full.starts_with("std::") || full.starts_with("__") || full.starts_with("_Unwind") ||
-                 line.find("/include/c++/") != std::string::npos || full.starts_with("decltype") ||
-                 full.substr(0, full.find('(')).find(" std::") != std::string::npos;
+  made.library = of_the_system(file) || full.starts_with("std::") || full.starts_with("__") ||
+                 full.starts_with("_Unwind") || line.find("/include/c++/") != std::string::npos ||
+                 full.starts_with("decltype") || full.substr(0, full.find('(')).find(" std::") != std::string::npos;
   // What stands in the place of the C library's.
   static constexpr std::string_view replaced[] = {"exit", "_exit", "_Exit", "quick_exit", "pthread_create"};
   made.library |= std::ranges::find(replaced, full) != std::end(replaced) || full.starts_with("operator new") ||
@@ -118,15 +127,6 @@ frame frame_of(const std::string& function, const std::string& line) {
     made.line.resize(note);
   }
   return made;
-}
-
-/// Whether a shared library is one that a program has without asking: with debug information of it, whoever calls
-/// abort would else be said to be in raise.c.
-bool of_the_system(const std::string& file) {
-  const std::string name = file.substr(file.rfind('/') + 1);
-  return std::ranges::any_of(std::initializer_list<const char*>{"libc.", "libc-", "libm.", "libstdc++", "libc++",
-                                                                "libgcc_s", "libunwind", "ld-linux"},
-                             [&](const char* each) { return name.starts_with(each); });
 }
 
 struct module_place {
@@ -217,8 +217,7 @@ symbols::symbols(std::vector<std::uintptr_t> addresses) {
           function = text;
         } else {
           if (at < end && function != "??") {
-            known_[places[at].first].push_back(frame_of(function, text));
-            known_[places[at].first].back().library |= of_the_system(file);
+            known_[places[at].first].push_back(frame_of(file, function, text));
           }
           function.clear();
         }
@@ -229,8 +228,7 @@ symbols::symbols(std::vector<std::uintptr_t> addresses) {
     Dl_info info;
     if (known_[each].empty() && each != 0 && dladdr(reinterpret_cast<void*>(each - 1), &info) != 0 &&
         info.dli_sname != nullptr) {
-      known_[each].push_back(frame_of(info.dli_sname, ""));
-      known_[each].back().library |= info.dli_fname != nullptr && of_the_system(info.dli_fname);
+      known_[each].push_back(frame_of(info.dli_fname, info.dli_sname, ""));
     }
   }
 }

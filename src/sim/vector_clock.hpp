@@ -28,10 +28,11 @@ class vector_clock {
     }
     return any;
   }
+  static constexpr std::uint32_t no_time = std::numeric_limits<std::int32_t>::max();
   /// Times that nothing covers.
   [[nodiscard]] static vector_clock never() noexcept {
     vector_clock made;
-    made.times_.fill(std::numeric_limits<std::int32_t>::max());
+    made.times_.fill(no_time);
     return made;
   }
   void set(unsigned thread, std::uint32_t time) noexcept { times_[thread] = static_cast<std::int32_t>(time); }
