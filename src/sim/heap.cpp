@@ -180,10 +180,11 @@ const char* sort_heap() {
     for (free_block* each = programs.free[units]; each != nullptr; each = each->next) {
       if (count == most) {
         most = std::max<std::size_t>(2 * most, 1024);
-        all = static_cast<free_block**>(std::realloc(all, most * sizeof *all));
-        if (all == nullptr) {
+        auto* const more = static_cast<free_block**>(std::realloc(all, most * sizeof *all));
+        if (more == nullptr) {
           std::abort();
         }
+        all = more;
       }
       all[count++] = each;
       if (!each->sealed()) {
