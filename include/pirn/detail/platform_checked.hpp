@@ -273,6 +273,10 @@ inline void end_exploration(const char* what, const char* text) noexcept {
   }
 }
 
+inline void atomic_thread_fence(std::memory_order order) noexcept {
+  checked::fence(order);
+  std::atomic_thread_fence(order);
+}
 inline void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
 inline void relax() noexcept { checked::pause(); }
 

@@ -1,7 +1,6 @@
 // Variables that an exploration watches.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -17,10 +16,7 @@ template <class T>
 using atomic = platform::atomic<T>;
 
 /// As std::atomic_thread_fence, which an exploration does not see.
-inline void atomic_thread_fence(std::memory_order order) noexcept {
-  platform::checked::fence(order);
-  std::atomic_thread_fence(order);
-}
+using platform::atomic_thread_fence;
 
 /// A plain variable. Two accesses of which one is a write, and neither happens before the other, end the execution as a
 /// data race; its beginning and its end are writes. An access is a scheduling point.
