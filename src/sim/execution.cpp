@@ -25,7 +25,10 @@ guarded_pool& stacks_of_threads() {
   return *pool;
 }
 
-bool both_read(access a, access b) noexcept { return a == access::read && b == access::read; }
+/// Whether it matters which of two steps comes first.
+bool depend(access a, const location* of_a, access b, const location* of_b) noexcept {
+  return a == access::heavy || b == access::heavy || (of_a == of_b && !(a == access::read && b == access::read));
+}
 
 }  // namespace
 
@@ -43,6 +46,7 @@ execution::~execution() {
 
 void execution::run(const std::function<void()>& program, schedule& by, std::vector<recorded_step>* record) {
   memory_.begin_execution(how_.stale_reads);
+  log_.clear();
   used_ = 0;
   ready_ = spinning_ = 0;
   schedule_ = &by;
@@ -320,21 +324,42 @@ void execution::take_step(location& of, access what) {
     for (thread_set left = *asleep; left != 0; left &= left - 1) {
       const auto each = static_cast<unsigned>(std::countr_zero(left));
       const virtual_thread& other = *threads_[each];
-      if (each == self.index || (other.pending_at == &of && !both_read(other.pending, what))) {
+      if (each == self.index || depend(other.pending, other.pending_at, what, &of)) {
         *asleep &= ~only(each);
       }
     }
   }
   if (reduces_) {
-    const earlier_step earlier = memory_.order(of, what, self.index, self.clocks);
-    if (earlier.found) {
-      schedule_->race(earlier.choice, self.index);
-    }
+    order_step(of, what);
   }
   self.pending = access::none;
   self.pending_at = nullptr;
   spinning_ &= only(self.index);
   futile_ = what == access::read ? futile_ + 1 : 0;
+}
+
+void execution::order_step(location& of, access what) {
+  virtual_thread& self = *running_;
+  earlier_steps races;
+  if (what == access::heavy) {
+    thread_clocks* all[most_threads];
+    for (unsigned i = 0; i < used_; ++i) {
+      all[i] = &threads_[i]->clocks;
+    }
+    memory_.order_heavy(self.index, {all, used_}, races);
+  } else {
+    memory_.order(of, what, self.index, self.clocks, races);
+  }
+  if (schedule_->asleep() != nullptr) {
+    log_.add(self.index, steps_, self.clocks.order);
+    for (const earlier_steps::step& each : races.all()) {
+      schedule_->race(each.taken.choice, log_.initials(each));
+    }
+  } else if (!races.all().empty()) {
+    // Those before the last come up again where the two have changed places.
+    const auto last = std::ranges::max(races.all(), {}, [](const auto& each) { return each.taken.choice; });
+    schedule_->race(last.taken.choice, only(self.index));
+  }
 }
 
 void execution::take_place(std::memory_order order) {

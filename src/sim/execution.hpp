@@ -16,6 +16,7 @@
 #include "sim/memory.hpp"
 #include "sim/network.hpp"
 #include "sim/schedule.hpp"
+#include "sim/step_log.hpp"
 #include "stack/backtrace.hpp"
 
 namespace pirn::inline PIRN_ABI::sim::detail {
@@ -170,6 +171,8 @@ class execution {
   /// One of them decides; returns when the caller's turn has come.
   void point(access what, location* at);
   void take_step(location& of, access what);
+  /// Tells the schedule with what it could change places.
+  void order_step(location& of, access what);
   /// Of a sequentially consistent operation, in the order of these and of fences.
   void take_place(std::memory_order order);
   /// From now on the running thread has it locked, and who waits to lock it cannot run.
@@ -202,6 +205,7 @@ class execution {
   [[nodiscard]] unsigned free_index() const noexcept;
   const options& how_;
   memory memory_;
+  step_log log_;
   network network_;
   std::vector<std::unique_ptr<virtual_thread>> threads_;
   std::vector<std::pair<const void*, std::atomic<bool>*>> held_;  ///< locks

@@ -63,16 +63,24 @@ unsigned exhaustive_schedule::choose_value(unsigned count) noexcept {
   return trail_[depth_++].chosen;
 }
 
-void exhaustive_schedule::race(std::uint32_t at, unsigned thread) noexcept {
+void exhaustive_schedule::want(node& at, thread_set first) noexcept {
+  // Who sleeps there has begun an execution that differs in nothing that matters.
+  if (((at.wanted | at.asleep) & first) == 0) {
+    const thread_set able = at.enabled & first;
+    at.wanted |= able != 0 ? able & -able : at.enabled;
+  }
+}
+
+void exhaustive_schedule::race(std::uint32_t at, thread_set first) noexcept {
   if (!reduce_ || redundant_ || at >= trail_.size()) {
     return;
   }
-  want(trail_[at], thread);
+  want(trail_[at], first);
   if (bound_ != no_bound) {
     // There the other order may cost a preemption too many; at the beginning of the block it costs none.
     node& begin = trail_[trail_[at].block];
     if (begin.enabled != 0) {
-      want(begin, thread);
+      want(begin, first);
     }
   }
 }

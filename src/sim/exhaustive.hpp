@@ -1,6 +1,7 @@
 // All executions there are, up to a number of preemptions, depth first. An order of two steps that could not matter is
 // tried once only (dynamic partial-order reduction: Flanagan and Godefroid 2005; under a bound, with their conservative
-// points: Coons, Musuvathi and McKinley 2013; without one, with sleep sets: Godefroid 1996).
+// points: Coons, Musuvathi and McKinley 2013; without one, with sleep sets: Godefroid 1996, and source sets: Abdulla,
+// Aronis, Jonsson and Sagonas 2014).
 #pragma once
 
 #include "sim/schedule.hpp"
@@ -12,7 +13,7 @@ class exhaustive_schedule final : public schedule {
   exhaustive_schedule(unsigned preemptions, bool reduce) noexcept : bound_(preemptions), reduce_(reduce) {}
 
   [[nodiscard]] bool reduces() const noexcept override { return reduce_; }
-  void race(std::uint32_t at, unsigned thread) noexcept override;
+  void race(std::uint32_t at, thread_set first) noexcept override;
   [[nodiscard]] thread_set* asleep() noexcept override { return sleeps() ? &asleep_ : nullptr; }
   [[nodiscard]] bool redundant() const noexcept override { return redundant_; }
   [[nodiscard]] bool exhausted() const noexcept override { return exhausted_; }
@@ -42,9 +43,7 @@ class exhaustive_schedule final : public schedule {
   [[nodiscard]] static bool preempts(const node& at, unsigned thread) noexcept {
     return thread != at.running && at.running != no_thread && (at.enabled & only(at.running)) != 0;
   }
-  static void want(node& at, unsigned thread) noexcept {
-    at.wanted |= (at.enabled & only(thread)) != 0 ? only(thread) : at.enabled;
-  }
+  static void want(node& at, thread_set first) noexcept;
   bool take_next(node& at) const noexcept;
   node& new_node() {
     const platform::quiet unseen;

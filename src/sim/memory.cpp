@@ -39,6 +39,7 @@ void memory::begin_execution(bool stale) noexcept {
   ++execution_;
   used_ = 0;
   stale_ = stale;
+  last_heavy_ = {};
   fenced_ = {};
   places_ = 0;
 }
@@ -95,22 +96,10 @@ void memory::construct(const void* at) noexcept {
   std::ranges::fill(old.looks, 0);
 }
 
-earlier_step memory::order(location& of, access what, unsigned thread, thread_clocks& clocks) noexcept {
-  earlier_step latest{no_choice, false};
-  std::uint32_t newest = 0;
-  const auto consider = [&](unsigned other, const location::mark& step) {
-    if (step.time == 0 || other == thread || clocks.order.covers(other, step.time) || step.choice == no_choice) {
-      return;
-    }
-    if (!latest.found || step.choice > newest) {
-      newest = step.choice;
-      latest = {step.choice, true};
-    }
-  };
-  const auto consider_readers = [&] {
-    for (std::uint32_t left = of.readers; left != 0; left &= left - 1) {
-      const auto reader = static_cast<unsigned>(std::countr_zero(left));
-      consider(reader, of.last_read[reader]);
+void memory::order(location& of, access what, unsigned thread, thread_clocks& clocks, earlier_steps& races) noexcept {
+  const auto consider = [&](unsigned other, const mark& step) {
+    if (other != thread && !clocks.order.covers(other, step.time)) {
+      races.add(other, step);
     }
   };
   // An unlock and a lock that waits for it cannot change places, but two locks can, and an unlock and a try.
@@ -121,16 +110,23 @@ earlier_step memory::order(location& of, access what, unsigned thread, thread_cl
     }
   }
   if (what != access::read) {
-    consider_readers();
+    for (std::uint32_t left = of.readers; left != 0; left &= left - 1) {
+      const auto reader = static_cast<unsigned>(std::countr_zero(left));
+      consider(reader, of.last_read[reader]);
+    }
   }
+  consider(heavy_thread_, last_heavy_);
 
-  const std::uint32_t now = clocks.order.advance(thread);
+  clocks.last_step = {clocks.order.advance(thread), clocks.last_choice};
   clocks.order.join(of.written_order);
+  if (last_heavy_.time != 0) {
+    clocks.order.join(heavy_order_);
+  }
   if (what == access::read) {
-    of.last_read[thread] = {now, clocks.last_choice};
+    of.last_read[thread] = clocks.last_step;
     of.readers |= only(thread);
     of.read_order.join(clocks.order);
-    return latest;
+    return;
   }
   clocks.order.join(of.read_order);
   of.written_order = clocks.order;
@@ -138,13 +134,28 @@ earlier_step memory::order(location& of, access what, unsigned thread, thread_cl
   of.readers = 0;
   if (what == access::unlock) {
     of.unlocker = thread;
-    of.last_unlock = {now, clocks.last_choice};
+    of.last_unlock = clocks.last_step;
   } else {
     of.writer = thread;
-    of.last_write = {now, clocks.last_choice};
+    of.last_write = clocks.last_step;
     of.last_unlock = {};
   }
-  return latest;
+}
+
+void memory::order_heavy(unsigned thread, std::span<thread_clocks* const> all, earlier_steps& races) noexcept {
+  thread_clocks& own = *all[thread];
+  const vector_clock before = own.order;
+  for (unsigned other = 0; other < all.size(); ++other) {
+    const thread_clocks& each = *all[other];
+    if (!before.covers(other, each.last_step.time)) {
+      races.add(other, each.last_step);
+    }
+    own.order.join(each.order);
+  }
+  own.last_step = {own.order.advance(thread), own.last_choice};
+  heavy_thread_ = thread;
+  last_heavy_ = own.last_step;
+  heavy_order_ = own.order;
 }
 
 void memory::acquire(location& of, thread_clocks& clocks, std::memory_order order) noexcept {

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "pirn/detail/platform.hpp"
+#include "sim/schedule.hpp"
 #include "sim/vector_clock.hpp"
 
 namespace pirn::inline PIRN_ABI::sim::detail {
@@ -23,6 +25,13 @@ enum class access : std::uint8_t {
   lock,      ///< can happen only while the word is not locked
   try_lock,  ///< one that has locked it; one that has not has read
   unlock,
+  heavy,  ///< a fence of all threads, before or behind whatever any of them does
+};
+
+/// A step that was taken.
+struct mark {
+  std::uint32_t time = 0;  ///< of the thread in the order of steps; 0 for never
+  std::uint32_t choice = 0;
 };
 
 /// What a thread at some point knows of the others, and hands on with a release.
@@ -48,14 +57,11 @@ struct thread_clocks {
   knowledge to_acquire;           ///< what an acquire fence would add
   knowledge released;             ///< what a relaxed store hands on since the last release fence
   std::uint32_t last_choice = 0;  ///< the choice at which its present step was decided; no_choice if there was none
+  mark last_step;
 };
 
 /// One word.
 struct location {
-  struct mark {
-    std::uint32_t time = 0;  ///< of the thread in the order of steps; 0 for never
-    std::uint32_t choice = 0;
-  };
   /// A value that was stored, for loads that may see older ones.
   struct stored {
     std::uint64_t value;
@@ -87,10 +93,24 @@ struct location {
   std::uint8_t looks[most_threads] = {};    ///< how often it has seen that, although there was something newer
 };
 
-/// A step that came before and could have come after.
-struct earlier_step {
-  std::uint32_t choice;
-  bool found;
+/// The steps that came before another one and could have come after.
+class earlier_steps {
+ public:
+  struct step {
+    unsigned thread;
+    mark taken;
+  };
+  void add(unsigned thread, const mark& taken) noexcept {
+    if (taken.time != 0 && taken.choice != no_choice) {
+      all_[count_++] = {thread, taken};
+    }
+  }
+  [[nodiscard]] std::span<const step> all() const noexcept { return {all_, count_}; }
+
+ private:
+  // All that can have read, the last that wrote, unlocked, and fenced all of them.
+  step all_[most_threads + 3];
+  std::size_t count_ = 0;
 };
 
 class memory {
@@ -102,8 +122,10 @@ class memory {
   /// A new object begins there: what was known of an old one is void.
   void construct(const void* at) noexcept;
 
-  /// Puts the step of `thread` in order, and says with which earlier one it could change places.
-  earlier_step order(location& of, access what, unsigned thread, thread_clocks& clocks) noexcept;
+  /// Puts the step of `thread` in order, and says with which earlier ones it could change places.
+  void order(location& of, access what, unsigned thread, thread_clocks& clocks, earlier_steps& races) noexcept;
+  /// The same of a fence of all threads, whose clocks are `all`.
+  void order_heavy(unsigned thread, std::span<thread_clocks* const> all, earlier_steps& races) noexcept;
 
   // Happens-before, for operations on atomics.
   void acquire(location& of, thread_clocks& clocks, std::memory_order order) noexcept;
@@ -138,6 +160,9 @@ class memory {
   std::deque<location> locations_;
   std::uint32_t used_ = 0;
   bool stale_ = false;
+  unsigned heavy_thread_ = 0;
+  mark last_heavy_;
+  vector_clock heavy_order_;
   vector_clock fenced_;       ///< what happened before a fence that is sequentially consistent
   std::uint32_t places_ = 0;  ///< of sequentially consistent operations, in their total order
 };

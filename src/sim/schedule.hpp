@@ -67,8 +67,9 @@ class schedule {
 
   /// Whether it is told of races.
   [[nodiscard]] virtual bool reduces() const noexcept { return false; }
-  /// What `thread` is about to do and what was done after choice `at` could have happened in the other order.
-  virtual void race(std::uint32_t /*at*/, unsigned /*thread*/) noexcept {}
+  /// What was done after choice `at` and what is done now could have happened in the other order, if one of `first` had
+  /// come there.
+  virtual void race(std::uint32_t /*at*/, thread_set /*first*/) noexcept {}
   /// Threads that were here before, in an execution that differs in nothing but the order of what does not matter: they
   /// need not run before something happens that matters to them.
   [[nodiscard]] virtual thread_set* asleep() noexcept { return nullptr; }

@@ -153,8 +153,9 @@ void execution::fence(std::memory_order order, bool everywhere) {
   }
   // Which of two fences comes first matters.
   location& fences = memory_.find(&memory_);
-  point(access::write, &fences);
-  take_step(fences, access::write);
+  const access what = everywhere ? access::heavy : access::write;
+  point(what, &fences);
+  take_step(fences, what);
   if (thread_set* const asleep = schedule_->asleep(); asleep != nullptr) {
     *asleep = 0;  // who is about to do something sequentially consistent is to come before it as well as behind
   }

@@ -1,4 +1,4 @@
-// What an exploration finds, what it tells of it, and that leaving executions out leaves no outcome out.
+// What an exploration finds, and what it tells of it.
 #include "pirn/sim/explore.hpp"
 
 #include <gtest/gtest.h>
@@ -493,103 +493,5 @@ TEST(explore, no_exploration_inside_of_another) {
 }
 
 TEST(explore, outside_of_one_no_runtime_begins) { EXPECT_THROW(runtime({.workers = 1}), std::system_error); }
-
-// ---- what may be left out -----------------------------------------------------------------------------------------
-
-/// All that threads of random operations on few words and a lock can come to: a text for each end.
-template <class Lock>
-std::set<std::string> outcomes(std::uint64_t seed, int threads, int operations, sim::options how,
-                               std::uint64_t& executions) {
-  std::set<std::string> all;
-  how.budget = std::chrono::minutes(1);
-  const sim::result found = sim::explore(
-      [&] {
-        platform::random numbers(seed);
-        constexpr int words = 2;
-        sim::atomic<int> word[words];
-        Lock lock;
-        std::vector<std::string> seen(static_cast<std::size_t>(threads));
-        {
-          std::vector<sim::thread> running;
-          for (int self = 0; self < threads; ++self) {
-            running.emplace_back([&, self, first = numbers.next()] {
-              platform::random mine(first);
-              std::string& saw = seen[static_cast<std::size_t>(self)];
-              for (int i = 0; i < operations; ++i) {
-                const std::uint64_t what = mine.next();
-                auto& at = word[what / 16 % words];
-                int expected = 0;
-                switch (what % 6) {
-                  case 0:
-                    saw += std::to_string(at.load());
-                    break;
-                  case 1:
-                    at.store(10 * self + i);
-                    break;
-                  case 2:
-                    saw += std::to_string(at.fetch_add(1));
-                    break;
-                  case 3:
-                    saw += at.compare_exchange_strong(expected, 7) ? "y" : "n";
-                    break;
-                  case 4:
-                    lock.lock();
-                    saw += std::to_string(at.load());
-                    lock.unlock();
-                    break;
-                  default:
-                    if (lock.try_lock()) {
-                      at.store(5);
-                      lock.unlock();
-                    } else {
-                      saw += "l";
-                    }
-                }
-              }
-            });
-          }
-        }
-        std::string end;
-        for (const std::string& each : seen) {
-          end += each + "|";
-        }
-        for (auto& each : word) {
-          end += std::to_string(each.load()) + ",";
-        }
-        all.insert(end);
-      },
-      how);
-  EXPECT_TRUE(found) << found.text();
-  EXPECT_TRUE(found.complete) << found.text();
-  executions += found.executions;
-  return all;
-}
-
-TEST(reduction, leaves_no_outcome_out) {
-  std::uint64_t with = 0;
-  std::uint64_t without = 0;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    const int threads = seed % 2 == 0 ? 2 : 3;
-    const int operations = threads == 2 ? 3 : 1;
-    const auto everything = outcomes<platform::spinlock>(seed, threads, operations,
-                                                         {.preemptions = sim::no_bound, .reduce = false}, without);
-    EXPECT_EQ(outcomes<platform::spinlock>(seed, threads, operations, {.preemptions = sim::no_bound}, with), everything)
-        << "seed " << seed;
-  }
-  EXPECT_LT(with, without / 4) << "it leaves nothing out";
-}
-
-TEST(reduction, leaves_no_outcome_out_under_a_bound) {
-  std::uint64_t with = 0;
-  std::uint64_t without = 0;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    for (unsigned bound = 0; bound <= 2; ++bound) {
-      const auto everything = outcomes<mutex>(seed, 3, 2, {.preemptions = bound, .reduce = false}, without);
-      EXPECT_EQ(outcomes<mutex>(seed, 3, 2, {.preemptions = bound}, with), everything)
-          << "seed " << seed << ", bound " << bound;
-    }
-  }
-  EXPECT_LT(with, without / 4) << "it leaves nothing out";
-}
 
 }  // namespace

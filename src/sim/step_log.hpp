@@ -1,0 +1,34 @@
+// The steps of an execution, in the order in which they were taken, for the reduction with source sets (Abdulla,
+// Aronis, Jonsson and Sagonas, POPL 2014).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "pirn/detail/platform.hpp"
+#include "sim/memory.hpp"
+#include "sim/schedule.hpp"
+#include "sim/vector_clock.hpp"
+
+namespace pirn::inline PIRN_ABI::sim::detail {
+
+class step_log {
+ public:
+  void clear() noexcept { steps_.clear(); }
+  /// What `thread` does, or did further, in the step of that number; `order` is its clock since.
+  void add(unsigned thread, std::uint64_t number, const vector_clock& order);
+  /// With which threads an execution can begin, where `earlier` was taken, in which the last step comes before it and
+  /// everything keeps its order that need not come behind it. One of them at least is right, not all are told.
+  [[nodiscard]] thread_set initials(const earlier_steps::step& earlier) const noexcept;
+
+ private:
+  struct step {
+    unsigned thread;
+    std::uint32_t time;  ///< of the thread, when it began
+    std::uint64_t number;
+    vector_clock order;
+  };
+  std::vector<step> steps_;
+};
+
+}  // namespace pirn::inline PIRN_ABI::sim::detail

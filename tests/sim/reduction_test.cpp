@@ -1,0 +1,259 @@
+// The reduction leaves executions out, and no outcome: random programs, explored with it and without.
+#include <gtest/gtest.h>
+#include <pirn/sync/mutex.hpp>
+
+#include <cstdlib>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "pirn/detail/platform.hpp"
+#include "pirn/sim/explore.hpp"
+#include "pirn/sim/thread.hpp"
+#include "pirn/sim/var.hpp"
+
+using namespace pirn;
+using platform::memory_order_acquire;
+using platform::memory_order_relaxed;
+using platform::memory_order_release;
+using platform::memory_order_seq_cst;
+
+namespace {
+
+constexpr int words = 2;
+using word = sim::atomic<int>;
+
+/// How many executions there were, all in all.
+struct effort {
+  std::uint64_t with = 0;
+  std::uint64_t without = 0;
+};
+
+struct random_program {
+  std::uint64_t seed;
+  int threads;
+  int operations;  ///< of each thread
+};
+
+/// All that threads of random operations on few words can come to: a text for each end. Each operation, of class
+/// `Operations`, gets a random number and says what it has seen.
+template <class Operations>
+std::set<std::string> outcomes(const random_program& of, sim::options how, std::uint64_t& executions) {
+  std::set<std::string> all;
+  how.budget = std::chrono::minutes(1);
+  const sim::result found = sim::explore(
+      [&] {
+        platform::random numbers(of.seed);
+        Operations shared;
+        std::vector<std::string> seen(static_cast<std::size_t>(of.threads));
+        {
+          std::vector<sim::thread> running;
+          for (int self = 0; self < of.threads; ++self) {
+            running.emplace_back([&, self, first = numbers.next()] {
+              platform::random mine(first);
+              for (int i = 0; i < of.operations; ++i) {
+                seen[static_cast<std::size_t>(self)] += shared.run(mine.next(), 10 * self + i);
+              }
+            });
+          }
+        }
+        std::string end;
+        for (const std::string& each : seen) {
+          end += each + "|";
+        }
+        for (word& each : shared.at) {
+          end += std::to_string(each.load()) + ",";
+        }
+        all.insert(end);
+      },
+      how);
+  EXPECT_TRUE(found) << found.text();
+  EXPECT_TRUE(found.complete) << found.text();
+  executions += found.executions;
+  return all;
+}
+
+template <class Operations>
+void expect_same_outcomes(const random_program& of, sim::options how, effort& took) {
+  how.reduce = false;
+  const std::set<std::string> everything = outcomes<Operations>(of, how, took.without);
+  how.reduce = true;
+  EXPECT_EQ(outcomes<Operations>(of, how, took.with), everything)
+      << "seed " << of.seed << ", bound " << static_cast<int>(how.preemptions);
+}
+
+/// How many random programs; more where PIRN_SIM_PROGRAMS says so.
+std::uint64_t programs() {
+  const char* const more = std::getenv("PIRN_SIM_PROGRAMS");
+  return more != nullptr ? std::strtoull(more, nullptr, 10) : 30;
+}
+random_program program_of(std::uint64_t seed) {
+  return seed % 2 == 0 ? random_program{.seed = seed, .threads = 2, .operations = 4}
+                       : random_program{.seed = seed, .threads = 3, .operations = 2};
+}
+
+/// On words, all of them sequentially consistent, and a lock.
+template <class Lock>
+struct locked_operations {
+  word at[words];
+  Lock lock;
+
+  std::string run(std::uint64_t what, int number) {
+    word& chosen = at[what / 16 % words];
+    int expected = 0;
+    switch (what % 6) {
+      case 0:
+        return std::to_string(chosen.load());
+      case 1:
+        chosen.store(number);
+        return {};
+      case 2:
+        return std::to_string(chosen.fetch_add(1));
+      case 3:
+        return chosen.compare_exchange_strong(expected, 7) ? "y" : "n";
+      case 4: {
+        lock.lock();
+        const int seen = chosen.load();
+        lock.unlock();
+        return std::to_string(seen);
+      }
+      default:
+        if (!lock.try_lock()) {
+          return "l";
+        }
+        chosen.store(5);
+        lock.unlock();
+        return {};
+    }
+  }
+};
+
+TEST(reduction, leaves_no_outcome_out) {
+  effort took;
+  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
+    expect_same_outcomes<locked_operations<platform::spinlock>>(program_of(seed), {.preemptions = sim::no_bound}, took);
+  }
+  EXPECT_LT(took.with, took.without / 4) << "it leaves nothing out";
+}
+
+TEST(reduction, leaves_no_outcome_out_under_a_bound) {
+  effort took;
+  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
+    for (unsigned bound = 0; bound <= 2; ++bound) {
+      expect_same_outcomes<locked_operations<mutex>>(program_of(seed), {.preemptions = bound}, took);
+    }
+  }
+  EXPECT_LT(took.with, took.without / 4) << "it leaves nothing out";
+}
+
+/// On words, in any memory order, with fences of both kinds between.
+struct ordered_operations {
+  word at[words];
+
+  std::string run(std::uint64_t what, int number) {
+    word& chosen = at[what / 16 % words];
+    const auto of = [what](auto... orders) {
+      const std::memory_order all[] = {orders...};
+      return all[what / 64 % sizeof...(orders)];
+    };
+    switch (what % 7) {
+      case 0:
+      case 1:
+        return std::to_string(chosen.load(of(memory_order_relaxed, memory_order_acquire, memory_order_seq_cst)));
+      case 2:
+      case 3:
+        chosen.store(number + 1, of(memory_order_relaxed, memory_order_release, memory_order_seq_cst));
+        return {};
+      case 4:
+        return std::to_string(chosen.fetch_add(100, of(memory_order_relaxed, memory_order_seq_cst)));
+      case 5:
+        sim::atomic_thread_fence(of(memory_order_acquire, memory_order_release, memory_order_seq_cst));
+        return {};
+      default:
+        platform::heavy_fence();
+        return {};
+    }
+  }
+};
+
+TEST(reduction, leaves_no_outcome_out_with_stale_reads) {
+  effort took;
+  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
+    expect_same_outcomes<ordered_operations>(program_of(seed), {.preemptions = sim::no_bound, .stale_reads = true},
+                                             took);
+  }
+  EXPECT_LT(took.with, took.without / 4) << "it leaves nothing out";
+}
+
+TEST(reduction, leaves_no_outcome_out_with_stale_reads_under_a_bound) {
+  effort took;
+  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
+    for (unsigned bound = 0; bound <= 2; ++bound) {
+      expect_same_outcomes<ordered_operations>(program_of(seed), {.preemptions = bound, .stale_reads = true}, took);
+    }
+  }
+  EXPECT_LT(took.with, took.without / 2) << "it leaves nothing out";
+}
+
+struct two_words {
+  word x{0};
+  word y{0};
+  std::string saw[3];
+};
+std::set<std::string> outcomes(const std::vector<std::function<void(two_words&, std::string&)>>& bodies,
+                               const sim::options& how) {
+  std::set<std::string> all;
+  const sim::result found = sim::explore(
+      [&] {
+        two_words shared;
+        {
+          std::vector<sim::thread> running;
+          for (std::size_t i = 0; i < bodies.size(); ++i) {
+            running.emplace_back([&, i] { bodies[i](shared, shared.saw[i]); });
+          }
+        }
+        all.insert(shared.saw[0] + "|" + shared.saw[1] + "|" + shared.saw[2]);
+      },
+      how);
+  EXPECT_TRUE(found) << found.text();
+  EXPECT_TRUE(found.complete) << found.text();
+  return all;
+}
+std::string text(int value) { return std::to_string(value); }
+
+TEST(reduction, begins_elsewhere_where_who_comes_later_sleeps) {
+  const auto seen = outcomes({[](auto& of, std::string& saw) {
+                                saw += text(of.x.load());
+                                of.y = 2;
+                              },
+                              [](auto& of, std::string& saw) {
+                                saw += text(of.y.fetch_add(1)) + ",";
+                                saw += text(of.y.load());
+                              },
+                              [](auto& of, std::string& saw) {
+                                saw += text(of.y.load()) + ",";
+                                saw += text(of.x.fetch_add(1));
+                              }},
+                             {.preemptions = sim::no_bound});
+  EXPECT_EQ(seen.size(), 14U);
+  EXPECT_TRUE(seen.contains("1|0,2|1,0"));
+}
+
+TEST(reduction, has_a_heavy_fence_before_and_behind_what_others_do) {
+  for (const unsigned bound : {2U, sim::no_bound}) {
+    const auto seen = outcomes({[](auto& of, std::string& saw) {
+                                  of.x.store(1, memory_order_relaxed);
+                                  saw += text(of.y.fetch_add(1, memory_order_relaxed));
+                                  platform::heavy_fence();
+                                },
+                                [](auto& of, std::string& saw) {
+                                  saw += text(of.y.fetch_add(1, memory_order_relaxed)) + ",";
+                                  saw += text(of.x.load(memory_order_relaxed));
+                                }},
+                               {.preemptions = bound, .stale_reads = true});
+    EXPECT_EQ(seen, (std::set<std::string>{"0|1,0|", "0|1,1|", "1|0,0|", "1|0,1|"}));
+  }
+}
+
+}  // namespace
