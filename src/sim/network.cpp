@@ -254,17 +254,9 @@ void network::arrive(connection& link) {
   const int settled = settle(link, told);
   publish(told);
   if (settled != -EINPROGRESS) {
-    conclude(link, -settled);
+    step(&link.to_client);
+    put(link, link.to_client, settled == 0 ? pipe::packet::kind::accepted : pipe::packet::kind::refused, {}, {});
   }
-}
-
-void network::conclude(connection& link, int error) {
-  news told;
-  step(&link.to_server);
-  link.established = error == 0;
-  link.error = error;
-  tell(link.to_server.writers, {.writable = true, .irregular = error != 0}, told);
-  publish(told);
 }
 
 int network::accept(socket& of) {
@@ -331,8 +323,9 @@ void network::deliver() {
     }
     news told;
     step(due.data);
-    arrive(*due.data, told);
+    const arrivals now = arrive(*due.data, told);
     publish(told);
+    follow(*due.link, *due.data, now);
   }
 }
 
@@ -351,7 +344,6 @@ void network::begin_partition(std::uint16_t number) {
 
 void network::end_partition(std::uint16_t number) {
   port& at = port_of(number);
-  news told;
   step(&at);
   --at.partitions;
   const std::vector<connection*> all = at.connections;
@@ -364,12 +356,14 @@ void network::end_partition(std::uint16_t number) {
   }
   for (connection* const each : all) {
     for (pipe* const side : {&each->to_server, &each->to_client}) {
+      news told;
       step(side);
       --side->partitions;
-      arrive(*side, told);
+      const arrivals now = arrive(*side, told);
+      publish(told);
+      follow(*each, *side, now);
     }
   }
-  publish(told);
   for (connection* const each : held) {
     arrive(*each);
   }

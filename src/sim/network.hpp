@@ -47,27 +47,31 @@ struct port;
 /// One direction of a connection.
 struct pipe {
   struct packet {
-    enum class kind : std::uint8_t { data, end, reset };
+    enum class kind : std::uint8_t { accepted, refused, data, end, reset };
     platform::time_point arrives;
     kind what;
     std::string bytes;
   };
+  /// What the reader has taken, of which its writer does not know yet.
+  struct taken {
+    platform::time_point arrives;
+    std::size_t bytes;
+  };
   std::deque<packet> flying;
+  std::deque<taken> returning;
   std::string arrived;
-  std::size_t used = 0;  ///< bytes in both
+  std::size_t used = 0;  ///< bytes that have been sent and, as far as the writer knows, not been taken
   unsigned partitions = 0;
-  bool ended = false;     ///< the writer has said its last
-  bool at_end = false;    ///< and that has arrived
-  bool not_read = false;  ///< the reader has shut down its half
-  bool reader_gone = false;
-  bool broken = false;  ///< nothing that is written arrives, and the writer knows
+  bool ended = false;        ///< the writer has said its last
+  bool at_end = false;       ///< and that has arrived
+  bool not_read = false;     ///< the reader has shut down its half
+  bool reader_gone = false;  ///< what arrives is answered with a reset
+  bool broken = false;       ///< nothing that is written arrives, and the writer knows
   bool wants_room = false;
   int read_error = 0, write_error = 0;  ///< told once
   watches readers, writers;
 
-  [[nodiscard]] bool readable() const noexcept {
-    return !arrived.empty() || at_end || not_read || broken || read_error != 0;
-  }
+  [[nodiscard]] bool readable() const noexcept { return !arrived.empty() || at_end || not_read || read_error != 0; }
   [[nodiscard]] bool writable() const noexcept { return used < capacity || ended || broken || write_error != 0; }
   static constexpr std::size_t capacity = 4096;
 };
@@ -158,16 +162,28 @@ class network {
   std::uint16_t free_port();
   static void tell(const watches& whom, event what, news& into);
   static void publish(const news& what);
-  /// Whether the connection is reset by an injected fault, here at `by` and then at its other pipe.
+  /// What has arrived at one pipe of a connection and matters to the other one.
+  struct arrivals {
+    bool answered = false;  ///< the attempt to connect
+    int error = 0;          ///< of that
+    bool reset = false;
+    bool reset_behind_the_end = false;
+    bool unwanted = false;  ///< data for a reader that is gone
+  };
+  /// Whether an injected fault resets the connection, in a step at `by`: this end knows at once, the other one is told.
   bool reset(socket& of, pipe& by);
-  static void cut(pipe& which, news& into);
-  /// Sends it. When it will arrive, if that is later.
-  std::optional<platform::time_point> put(pipe& to, pipe::packet::kind what, std::string bytes, news& into) const;
-  static void arrive(pipe& at, news& into);
+  /// Nothing can be read or written any more at this end; each in a step there.
+  static void end_reading(pipe& which, int error, news& into);
+  static void end_writing(pipe& which, int error, news& into);
+  /// In a step at `to`, which it ends: sends that, and tells of `told` besides.
+  void put(connection& link, pipe& to, pipe::packet::kind what, std::string bytes, news told);
+  /// In a step at the pipe: what has come there by now.
+  static arrivals arrive(pipe& at, news& into);
+  /// The steps at the other pipe that this leads to.
+  void follow(connection& link, pipe& at, const arrivals& what);
   /// In a step at its port: what becomes of a connection that has come there.
   static int settle(connection& link, news& into);
   void arrive(connection& link);
-  static void conclude(connection& link, int error);
   void later(platform::time_point when, connection& link, pipe* data);
   [[noreturn]] void deliver();
 

@@ -14,63 +14,124 @@ bool fault(bool wanted) { return wanted && platform::checked::watching && curren
 
 }  // namespace
 
-void network::arrive(pipe& at, news& into) {
+network::arrivals network::arrive(pipe& at, news& into) {
+  using kind = pipe::packet::kind;
+  arrivals found;
   bool something = false, irregular = false;
   while (at.partitions == 0 && !at.flying.empty() && at.flying.front().arrives <= current->now()) {
     const pipe::packet next = std::move(at.flying.front());
     at.flying.pop_front();
+    if (next.what == kind::accepted || next.what == kind::refused) {
+      found.answered = true;
+      found.error = next.what == kind::refused ? ECONNREFUSED : 0;
+      continue;
+    }
+    if (next.what == kind::reset) {
+      (at.at_end ? found.reset_behind_the_end : found.reset) = true;
+      at.read_error = at.at_end ? at.read_error : ECONNRESET;
+    }
     if (at.reader_gone) {
-      at.used -= next.bytes.size();
-      if (next.what == pipe::packet::kind::data && !at.broken) {
-        at.broken = true;
-        tell(at.writers, {.writable = true, .irregular = true}, into);
-      }
+      found.unwanted = found.unwanted || next.what == kind::data;
       continue;
     }
     something = true;
     at.arrived += next.bytes;
-    if (next.what != pipe::packet::kind::data) {
+    if (next.what != kind::data) {
       at.at_end = irregular = true;
-      at.read_error = next.what == pipe::packet::kind::reset ? ECONNRESET : at.read_error;
     }
   }
   if (something) {
     tell(at.readers, {.readable = true, .irregular = irregular}, into);
   }
+  bool room = false;
+  while (at.partitions == 0 && !at.returning.empty() && at.returning.front().arrives <= current->now()) {
+    at.used -= at.returning.front().bytes;
+    at.returning.pop_front();
+    room = true;
+  }
+  if (room && std::exchange(at.wants_room, false)) {
+    tell(at.writers, {.writable = true}, into);
+  }
+  return found;
 }
 
-std::optional<platform::time_point> network::put(pipe& to, pipe::packet::kind what, std::string bytes,
-                                                 news& into) const {
+void network::follow(connection& link, pipe& at, const arrivals& what) {
+  pipe& back = &at == &link.to_server ? link.to_client : link.to_server;
+  news told;
+  if (what.answered) {
+    step(&back);
+    link.established = what.error == 0;
+    link.error = what.error;
+    tell(back.writers, {.writable = true, .irregular = what.error != 0}, told);
+    publish(told);
+  }
+  if (what.reset || what.reset_behind_the_end) {
+    told.clear();
+    step(&back);
+    end_writing(back, what.reset ? ECONNRESET : 0, told);
+    publish(told);
+  }
+  if (what.unwanted) {
+    step(&back);
+    if (!std::exchange(back.broken, true)) {
+      put(link, back, pipe::packet::kind::reset, {}, {});
+    }
+  }
+}
+
+void network::put(connection& link, pipe& to, pipe::packet::kind what, std::string bytes, news told) {
   platform::time_point arrives = current->now() + latency;
   if (!to.flying.empty()) {
     arrives = std::max(arrives, to.flying.back().arrives);
   }
   to.used += bytes.size();
   to.flying.push_back({arrives, what, std::move(bytes)});
-  arrive(to, into);
-  return arrives > current->now() ? std::optional(arrives) : std::nullopt;
+  const arrivals now = arrive(to, told);
+  publish(told);
+  if (arrives > current->now()) {
+    later(arrives, link, &to);
+  }
+  follow(link, to, now);
 }
 
-void network::cut(pipe& which, news& into) {
-  which.flying.clear();
-  which.used = which.arrived.size();
-  which.broken = which.at_end = true;
-  which.read_error = which.write_error = ECONNRESET;
+void network::end_reading(pipe& which, int error, news& into) {
+  which.arrived.clear();
+  which.reader_gone = which.at_end = true;
+  which.read_error = error;
   tell(which.readers, {.readable = true, .irregular = true}, into);
+}
+
+void network::end_writing(pipe& which, int error, news& into) {
+  which.broken = true;
+  which.write_error = error;
   tell(which.writers, {.writable = true, .irregular = true}, into);
 }
 
 bool network::reset(socket& of, pipe& by) {
-  if (by.broken || !fault(current->wants().reset)) {
+  pipe& in = of.in();
+  pipe& out = of.out();
+  if ((&by == &in ? in.at_end : out.broken) || !fault(current->wants().reset)) {
     return false;
   }
+  // Who asked is told by what is returned.
   news told;
-  cut(by, told);
-  (&by == &of.in() ? by.read_error : by.write_error) = 0;  // the caller tells
-  pipe& other = &by == &of.in() ? of.out() : of.in();
-  step(&other);
-  cut(other, told);
-  publish(told);
+  if (&by == &in) {
+    end_reading(in, 0, told);
+    publish(told);
+    told.clear();
+    step(&out);
+    end_writing(out, ECONNRESET, told);
+  } else {
+    end_writing(out, 0, told);
+  }
+  out.flying.clear();
+  put(*of.link, out, pipe::packet::kind::reset, {}, std::move(told));
+  if (&by == &out) {
+    news others;
+    step(&in);
+    end_reading(in, ECONNRESET, others);
+    publish(others);
+  }
   return true;
 }
 
@@ -98,11 +159,13 @@ std::int64_t network::receive(socket& of, void* into, std::size_t size) {
   }
   std::memcpy(into, from.arrived.data(), count);
   from.arrived.erase(0, count);
-  from.used -= count;
-  if (std::exchange(from.wants_room, false)) {
-    tell(from.writers, {.writable = true}, told);
-  }
+  const platform::time_point known = current->now() + latency;
+  from.returning.push_back({known, count});
+  static_cast<void>(arrive(from, told));
   publish(told);
+  if (known > current->now()) {
+    later(known, *of.link, &from);
+  }
   return static_cast<std::int64_t>(count);
 }
 
@@ -129,12 +192,7 @@ std::int64_t network::send(socket& of, const void* from, std::size_t size) {
   if (count > 1 && fault(current->wants().short_transfers)) {
     count = 1;
   }
-  news told;
-  const auto arrives = put(to, pipe::packet::kind::data, {static_cast<const char*>(from), count}, told);
-  publish(told);
-  if (arrives) {
-    later(*arrives, *of.link, &to);
-  }
+  put(*of.link, to, pipe::packet::kind::data, {static_cast<const char*>(from), count}, {});
   return static_cast<std::int64_t>(count);
 }
 
@@ -144,18 +202,12 @@ int network::shutdown(socket& of, int how) {
   }
   if (how != SHUT_RD) {
     pipe& to = of.out();
-    news told;
     step(&to);
     if (to.broken) {
       return -ENOTCONN;
     }
-    std::optional<platform::time_point> arrives;
     if (!std::exchange(to.ended, true)) {
-      arrives = put(to, pipe::packet::kind::end, {}, told);
-    }
-    publish(told);
-    if (arrives) {
-      later(*arrives, *of.link, &to);
+      put(*of.link, to, pipe::packet::kind::end, {}, {});
     }
   }
   if (how != SHUT_WR) {
@@ -170,7 +222,6 @@ int network::shutdown(socket& of, int how) {
 
 void network::close(socket& of) {
   of.open = false;
-  news told;
   if (of.at != nullptr) {
     port& at = *of.at;
     step(&at);
@@ -178,10 +229,11 @@ void network::close(socket& of) {
     if (of.listens) {
       at.listening = false;
       for (connection* const each : std::exchange(at.queue, {})) {
-        for (pipe* const side : {&each->to_server, &each->to_client}) {
-          step(side);
-          cut(*side, told);
-        }
+        step(&each->to_server);
+        each->to_server.reader_gone = true;
+        step(&each->to_client);
+        each->to_client.broken = true;
+        put(*each, each->to_client, pipe::packet::kind::reset, {}, {});
       }
       if (at.partitions == 0) {
         for (connection* const each : std::exchange(at.waiting, {})) {
@@ -191,7 +243,6 @@ void network::close(socket& of) {
     }
   }
   if (of.link == nullptr) {
-    publish(told);
     return;
   }
   if (of.slow) {
@@ -207,24 +258,15 @@ void network::close(socket& of) {
   step(&from);
   from.reader_gone = true;
   const bool unread = !from.arrived.empty();
-  if (unread) {
-    from.used -= from.arrived.size();
-    from.arrived.clear();
-    from.broken = true;
-    from.write_error = ECONNRESET;
-    tell(from.writers, {.writable = true, .irregular = true}, told);
-  }
+  from.arrived.clear();
   pipe& to = of.out();
   step(&to);
-  std::optional<platform::time_point> arrives;
-  if (!to.broken && (unread || !to.ended)) {
-    arrives = put(to, unread ? pipe::packet::kind::reset : pipe::packet::kind::end, {}, told);
+  const bool ended = std::exchange(to.ended, true);
+  if (to.broken || (ended && !unread)) {
+    return;
   }
-  to.ended = true;
-  publish(told);
-  if (arrives) {
-    later(*arrives, *of.link, &to);
-  }
+  to.broken = unread;
+  put(*of.link, to, unread ? pipe::packet::kind::reset : pipe::packet::kind::end, {}, {});
 }
 
 }  // namespace pirn::inline PIRN_ABI::sim::detail

@@ -259,7 +259,7 @@ TEST(network, nobody_listens) {
                  sim::check(tcp_stream::connect(here).error() == std::errc::connection_refused);
                  const sim::latency slow(1ms);
                  sim::check(tcp_stream::connect(here).error() == std::errc::connection_refused);
-                 sim::check(sim::elapsed() >= 1ms);
+                 sim::check(sim::elapsed() >= 2ms, "the answer travels too");
                }});
   });
 }
@@ -338,8 +338,8 @@ TEST(network, latency_is_virtual_time) {
         const sim::latency slow(1h);
         tcp_listener listener = listening();
         run_fibers(2, {[&] { echo(*listener.accept()); }, [] { sim::check(ask("hello")); }});
-        // The connection, the question and its answer; the end of the stream is on its way when the client has ended.
-        sim::check(sim::elapsed() >= 3h && sim::elapsed() <= 4h);
+        // The connection there and back, the question, its answer, and the end of the stream.
+        sim::check(sim::elapsed() >= 4h && sim::elapsed() <= 5h);
       },
       bound(1));
 }
@@ -379,6 +379,108 @@ TEST(network, a_connection_waits_for_the_end_of_a_partition) {
         sim::check(sim::elapsed() >= 1s);
       },
       bound(1));
+}
+
+constexpr auto while_it_lasts = 1s;
+std::optional<std::error_code> read_error(tcp_stream& stream) {
+  char byte;
+  const auto got = stream.read(&byte, 1, platform::now() + while_it_lasts);
+  return got ? std::nullopt : std::optional<std::error_code>(got.error());
+}
+
+TEST(network, a_reset_does_not_pass_a_partition) {
+  expect_passes([] {
+    tcp_listener listener = listening();
+    run_fibers(1, {[&] {
+                 auto client = tcp_stream::connect(here).value();
+                 client.write("unread").value();
+                 auto server = listener.accept().value();
+                 {
+                   const sim::partition apart(port);
+                   server.close();
+                   sim::check(read_error(client) == io_error::timed_out);
+                   client.write("x").value();
+                 }
+                 sim::check(read_error(client) == std::errc::connection_reset);
+                 sim::check(!client.write("x"));
+               }});
+  });
+}
+
+TEST(network, an_injected_reset_does_not_pass_a_partition) {
+  static bool injected;
+  injected = false;
+  expect_passes(
+      [] {
+        tcp_listener listener = listening();
+        run_fibers(1, {[&] {
+                     auto client = tcp_stream::connect(here).value();
+                     auto server = listener.accept().value();
+                     bool reset = false;
+                     {
+                       const sim::partition apart(port);
+                       reset = !server.write("x");
+                       sim::check(!reset || read_error(client) == io_error::timed_out);
+                     }
+                     injected = injected || reset;
+                     sim::check(!reset || read_error(client) == std::errc::connection_reset);
+                   }});
+      },
+      with({.reset = true}));
+  EXPECT_TRUE(injected);
+}
+
+TEST(network, the_end_of_a_listener_does_not_pass_a_partition) {
+  expect_passes([] {
+    tcp_listener listener = listening();
+    run_fibers(1, {[&] {
+                 auto client = tcp_stream::connect(here).value();
+                 {
+                   const sim::partition apart(port);
+                   listener.close();
+                   client.write("x").value();
+                   sim::check(read_error(client) == io_error::timed_out);
+                 }
+                 sim::check(read_error(client) == std::errc::connection_reset);
+               }});
+  });
+}
+
+TEST(network, a_reader_of_the_other_side_makes_no_room) {
+  expect_passes([] {
+    tcp_listener listener = listening();
+    run_fibers(1, {[&] {
+                 auto client = tcp_stream::connect(here).value();
+                 auto server = listener.accept().value();
+                 std::string much(4096, 'x');
+                 client.write(much).value();
+                 {
+                   const sim::partition apart(port);
+                   server.read_exactly(much.data(), much.size()).value();
+                   sim::check(client.write("x", platform::now() + while_it_lasts).error() == io_error::timed_out);
+                 }
+                 client.write("x", platform::now() + while_it_lasts).value();
+                 sim::check(sim::elapsed() < 2 * while_it_lasts);
+               }});
+  });
+}
+
+TEST(network, that_nobody_reads_any_more_is_known_after_a_round_trip) {
+  expect_passes([] {
+    const sim::latency slow(1ms);
+    tcp_listener listener = listening();
+    run_fibers(1, {[&] {
+                 auto client = tcp_stream::connect(here).value();
+                 listener.accept().value().close();
+                 this_fiber::sleep_for(5ms).value();
+                 const auto before = sim::elapsed();
+                 while (client.write("x")) {
+                   this_fiber::sleep_for(100us).value();
+                 }
+                 const auto took = sim::elapsed() - before;
+                 sim::check(took >= 2ms && took < 3ms);
+               }});
+  });
 }
 
 }  // namespace

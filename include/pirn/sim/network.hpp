@@ -26,7 +26,7 @@ class latency {
 };
 
 /// While it lives, nothing passes between the listener at a port and its clients: neither data, in either direction,
-/// nor ends of streams nor connections, present and new ones. All of that arrives when it ends.
+/// nor ends of streams, resets or connections, present and new ones. All of that arrives when it ends.
 class partition {
  public:
   explicit partition(std::uint16_t port) noexcept;
