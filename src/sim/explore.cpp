@@ -61,6 +61,11 @@ class exploration {
     if (current != nullptr) {
       throw std::logic_error("pirn: an exploration inside of another");
     }
+    if (how_.failed && how_.failed()) {
+      throw std::logic_error(
+          "pirn: options::failed says so before the exploration begins, and could say nothing of it: end the test at "
+          "its first failure");
+    }
   }
 
   result search() {
@@ -160,9 +165,13 @@ class exploration {
     if (runs_.found().what == wanted) {
       take(runs_.found());
     } else if (!how_.failed) {
-      found_.message +=
-          "; under the same schedule again it did not fail: something else decides as well, such as a "
-          "variable that keeps its value from execution to execution";
+      const failure& again = runs_.found();
+      found_.message += "; under the same schedule again it " +
+                        (again.what == outcome::passed
+                             ? "did not fail"
+                             : "failed otherwise (" + std::string(to_string(again.what)) + ": " + again.message + ")") +
+                        ": something else decides as well, such as a variable that keeps its value from execution to "
+                        "execution";
     }
     found_.seed = to_seed(best);
     tell(steps);

@@ -104,6 +104,15 @@ TEST(explore, says_that_a_failure_does_not_come_again) {
   const sim::result found = sim::explore([&] { sim::check(++executions != 3); }, {.how = sim::strategy::random});
   EXPECT_EQ(found.what, outcome::assertion);
   EXPECT_NE(found.message.find("under the same schedule again it did not fail"), std::string::npos) << found.text();
+  executions = 0;
+  const sim::result other = sim::explore(
+      [&] {
+        sim::check(++executions != 3);
+        executions < 3 ? void() : throw std::runtime_error("what came instead");
+      },
+      {.how = sim::strategy::random});
+  EXPECT_NE(other.message.find("it failed otherwise (exception: what came instead)"), std::string::npos)
+      << other.text();
 }
 
 TEST(explore, tells_of_every_kind_of_failure) {
@@ -217,8 +226,9 @@ TEST(explore, goes_on_after_a_failure_as_if_there_had_been_none) {
 
 TEST(explore, asks_the_test_framework) {
   int asked = 0;
-  const sim::result found = sim::explore([] {}, {.failed = [&] { return ++asked == 1; }});
+  const sim::result found = sim::explore([] {}, {.failed = [&] { return ++asked == 2; }});
   EXPECT_EQ(found.what, outcome::assertion);
+  EXPECT_THROW(static_cast<void>(sim::explore([] {}, {.failed = [] { return true; }})), std::logic_error);
 }
 
 TEST(explore, finds_a_program_that_depends_on_something_else) {

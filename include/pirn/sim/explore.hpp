@@ -71,7 +71,7 @@ struct options {
   /// What may go wrong.
   sim::faults faults = {};
   /// Asked after each execution whether the test framework has seen a failure, for instance
-  /// `[] { return ::testing::Test::HasFailure(); }`.
+  /// `[] { return ::testing::Test::HasFailure(); }`. Before the first one the answer must be no: std::logic_error else.
   std::function<bool()> failed = {};
 };
 
