@@ -34,11 +34,7 @@ unsigned exhaustive_schedule::pick_thread(thread_set enabled, unsigned running) 
   }
   node& at = trail_[depth_++];
   if (at.enabled != enabled || at.running != running) {
-    const std::string text =
-        "at choice " + std::to_string(depth_ - 1) +
-        " the program did something else than in an earlier execution with the same choices; it must "
-        "depend on nothing but them: no clock, address, random number or state that stays";
-    platform::checked::fail("nondeterministic", text.c_str());
+    refuse();
   }
   if (preempts(at, at.chosen)) {
     ++preemptions_;
@@ -60,7 +56,19 @@ unsigned exhaustive_schedule::choose_value(unsigned count) noexcept {
       made.running = trail_[depth_ - 1].ran();
     }
   }
-  return trail_[depth_++].chosen;
+  const node& at = trail_[depth_++];
+  if (at.enabled != 0 || at.count != count) {
+    refuse();
+  }
+  return at.chosen;
+}
+
+void exhaustive_schedule::refuse() const noexcept {
+  const std::string text =
+      "at choice " + std::to_string(depth_ - 1) +
+      " the program did something else than in an earlier execution with the same choices; it must "
+      "depend on nothing but them: no clock, address, random number or state that stays";
+  platform::checked::fail("nondeterministic", text.c_str());
 }
 
 void exhaustive_schedule::want(node& at, thread_set first) noexcept {

@@ -45,6 +45,7 @@ class exhaustive_schedule final : public schedule {
   }
   static void want(node& at, thread_set first) noexcept;
   bool take_next(node& at) const noexcept;
+  [[noreturn]] void refuse() const noexcept;
   node& new_node() {
     const platform::quiet unseen;
     return trail_.emplace_back();

@@ -1,6 +1,7 @@
 // What the threads of an execution do: each operation on a word that they share is a step.
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <string>
 
@@ -236,12 +237,20 @@ void execution::wake(const void* word, int count) {
   point(access::write, &of);
   take_step(of, access::write);
   note(step_kind::wake, &of, static_cast<std::uint64_t>(count));
-  for (unsigned i = 0; i < used_ && count > 0; ++i) {
-    virtual_thread& each = *threads_[i];
-    if (each.now == virtual_thread::state::blocked && each.waits_on == word) {
-      make_ready(each);
-      --count;
+  thread_set sleepers = 0;
+  for (unsigned i = 0; i < used_; ++i) {
+    const virtual_thread& each = *threads_[i];
+    sleepers |= each.now == virtual_thread::state::blocked && each.waits_on == word ? only(i) : 0;
+  }
+  for (; sleepers != 0 && count > 0; --count) {
+    const int left = std::popcount(sleepers);
+    thread_set from = sleepers;
+    for (unsigned skip = left > count ? schedule_->choose(static_cast<unsigned>(left)) : 0; skip != 0; --skip) {
+      from &= from - 1;
     }
+    const auto woken = static_cast<unsigned>(std::countr_zero(from));
+    sleepers &= ~only(woken);
+    make_ready(*threads_[woken]);
   }
 }
 

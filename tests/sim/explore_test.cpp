@@ -249,6 +249,52 @@ TEST(explore, finds_a_program_that_depends_on_something_else) {
   EXPECT_EQ(found.what, outcome::nondeterministic) << found.text();
 }
 
+TEST(explore, finds_a_value_that_depends_on_something_else) {
+  int run = 0;
+  const sim::result found = sim::explore(
+      [&] {
+        sim::atomic<int> word(0);
+        const int stores = ++run;
+        const sim::thread a([&] {
+          const sim::one_schedule apart;
+          for (int i = 1; i <= stores; ++i) {
+            word.store(i, platform::memory_order_relaxed);
+          }
+        });
+        const sim::thread b([&] { static_cast<void>(word.load(platform::memory_order_relaxed)); });
+      },
+      {.stale_reads = true});
+  EXPECT_EQ(found.what, outcome::nondeterministic) << found.text();
+}
+
+TEST(explore, any_sleeper_may_be_the_one_that_is_woken) {
+  std::set<std::string> seen;
+  const sim::result found = sim::explore([&] {
+    platform::atomic<std::uint32_t> word(0);
+    sim::atomic<int> asleep(0);
+    std::string order;
+    {
+      const auto sleep = [&](char name) {
+        asleep.fetch_add(1);
+        while (word.load() == 0 && platform::futex_wait(word, 0, platform::never)) {
+        }
+        order += name;
+        platform::futex_wake(&word, 1);
+      };
+      const sim::thread a([&] { sleep('a'); });
+      const sim::thread b([&] { sleep('b'); });
+      const sim::thread c([&] { sleep('c'); });
+      this_fiber::sleep_for(std::chrono::seconds(1)).value();
+      const sim::one_schedule apart;
+      word.store(1);
+      platform::futex_wake(&word, 1);
+    }
+    seen.insert(order);
+  });
+  EXPECT_TRUE(found && found.complete) << found.text();
+  EXPECT_EQ(seen, (std::set<std::string>{"abc", "acb", "bac", "bca", "cab", "cba"}));
+}
+
 TEST(explore, addresses_depend_on_the_schedule_only) {
   const sim::result found = sim::explore([] {
     std::vector<std::unique_ptr<mutex>> all;  // destroyed in this order too
