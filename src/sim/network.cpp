@@ -111,7 +111,7 @@ void network::watch(socket& of, const detail::watch& by) {
     step(&of.in());
     of.in().readers.push_back(by);
     if (of.in().readable()) {
-      told.emplace_back(by.queue, event{.of = by.of, .readable = true, .irregular = of.in().at_end});
+      told.emplace_back(by.queue, event{.of = by.of, .readable = true, .irregular = of.in().at_end || of.in().cut});
     }
     step(&of.out());
     of.out().writers.push_back(by);
@@ -292,8 +292,16 @@ int network::take_error(socket& of) {
   if (of.link == nullptr) {
     return 0;
   }
-  step(&of.out());
-  return std::exchange(of.link->error, 0);
+  pipe& in = of.in();
+  pipe& out = of.out();
+  step(&out);
+  int error = std::exchange(out.write_error, 0);
+  if (!of.server && error == 0) {
+    error = std::exchange(of.link->error, 0);
+  }
+  step(&in);
+  const int other = std::exchange(in.read_error, 0);
+  return error != 0 ? error : in.at_end ? 0 : other;
 }
 
 // ---- on the way ---------------------------------------------------------------------------------------------------

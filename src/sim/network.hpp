@@ -65,14 +65,15 @@ struct pipe {
   bool ended = false;        ///< the writer has said its last
   bool at_end = false;       ///< and that has arrived
   bool not_read = false;     ///< the reader has shut down its half
-  bool reader_gone = false;  ///< what arrives is answered with a reset
-  bool broken = false;       ///< nothing that is written arrives, and the writer knows
+  bool reader_gone = false;  ///< or both halves: data that arrives is answered with a reset
+  bool cut = false;          ///< a reset has arrived: nothing else will
+  bool broken = false;       ///< the same, for the writer
   bool wants_room = false;
-  int read_error = 0, write_error = 0;  ///< told once
+  int read_error = 0, write_error = 0;  ///< of the socket at that end: told by one of its pipes, once
   watches readers, writers;
 
-  [[nodiscard]] bool readable() const noexcept { return !arrived.empty() || at_end || not_read || read_error != 0; }
-  [[nodiscard]] bool writable() const noexcept { return used < capacity || ended || broken || write_error != 0; }
+  [[nodiscard]] bool readable() const noexcept { return !arrived.empty() || at_end || not_read || cut; }
+  [[nodiscard]] bool writable() const noexcept { return used < capacity || ended || broken; }
   static constexpr std::size_t capacity = 4096;
 };
 
@@ -167,8 +168,8 @@ class network {
     bool answered = false;  ///< the attempt to connect
     int error = 0;          ///< of that
     bool reset = false;
-    bool reset_behind_the_end = false;
-    bool unwanted = false;  ///< data for a reader that is gone
+    bool behind_the_end = false;  ///< of the stream
+    bool unwanted = false;        ///< data for a reader that is gone
   };
   /// Whether an injected fault resets the connection, in a step at `by`: this end knows at once, the other one is told.
   bool reset(socket& of, pipe& by);

@@ -26,18 +26,19 @@ network::arrivals network::arrive(pipe& at, news& into) {
       found.error = next.what == kind::refused ? ECONNREFUSED : 0;
       continue;
     }
-    if (next.what == kind::reset) {
-      (at.at_end ? found.reset_behind_the_end : found.reset) = true;
-      at.read_error = at.at_end ? at.read_error : ECONNRESET;
-    }
-    if (at.reader_gone) {
-      found.unwanted = found.unwanted || next.what == kind::data;
+    if (at.cut) {
       continue;
     }
     something = true;
-    at.arrived += next.bytes;
-    if (next.what != kind::data) {
+    if (next.what == kind::data && !at.reader_gone) {
+      at.arrived += next.bytes;
+    } else if (next.what == kind::end) {
       at.at_end = irregular = true;
+    } else {
+      at.cut = irregular = true;
+      at.read_error = ECONNRESET;
+      (next.what == kind::data ? found.unwanted : found.reset) = true;
+      found.behind_the_end = at.at_end;
     }
   }
   if (something) {
@@ -65,16 +66,20 @@ void network::follow(connection& link, pipe& at, const arrivals& what) {
     tell(back.writers, {.writable = true, .irregular = what.error != 0}, told);
     publish(told);
   }
-  if (what.reset || what.reset_behind_the_end) {
+  if (what.reset) {
     told.clear();
     step(&back);
-    end_writing(back, what.reset ? ECONNRESET : 0, told);
+    if (!back.broken && !(what.behind_the_end && back.ended)) {  // else it is closed already
+      end_writing(back, what.behind_the_end ? EPIPE : ECONNRESET, told);
+    }
     publish(told);
   }
   if (what.unwanted) {
+    told.clear();
     step(&back);
-    if (!std::exchange(back.broken, true)) {
-      put(link, back, pipe::packet::kind::reset, {}, {});
+    if (!back.broken) {
+      end_writing(back, ECONNRESET, told);
+      put(link, back, pipe::packet::kind::reset, {}, std::move(told));
     }
   }
 }
@@ -96,7 +101,7 @@ void network::put(connection& link, pipe& to, pipe::packet::kind what, std::stri
 
 void network::end_reading(pipe& which, int error, news& into) {
   which.arrived.clear();
-  which.reader_gone = which.at_end = true;
+  which.cut = true;
   which.read_error = error;
   tell(which.readers, {.readable = true, .irregular = true}, into);
 }
@@ -110,7 +115,7 @@ void network::end_writing(pipe& which, int error, news& into) {
 bool network::reset(socket& of, pipe& by) {
   pipe& in = of.in();
   pipe& out = of.out();
-  if ((&by == &in ? in.at_end : out.broken) || !fault(current->wants().reset)) {
+  if ((&by == &in ? in.at_end || in.cut : out.broken) || !fault(current->wants().reset)) {
     return false;
   }
   // Who asked is told by what is returned.
@@ -146,10 +151,15 @@ std::int64_t network::receive(socket& of, void* into, std::size_t size) {
   }
   std::size_t count = std::min(size, from.arrived.size());
   if (count == 0) {
-    if (size != 0 && from.read_error != 0) {
-      return -std::exchange(from.read_error, 0);
+    if (size == 0 || from.at_end) {
+      return 0;
     }
-    return size == 0 || from.at_end || from.not_read ? 0 : -EAGAIN;
+    if (const int error = std::exchange(from.read_error, 0); error != 0) {
+      step(&of.out());
+      of.out().write_error = 0;
+      return -error;
+    }
+    return from.cut || from.not_read ? 0 : -EAGAIN;
   }
   news told;
   if (count > 1 && fault(current->wants().short_transfers)) {
@@ -178,8 +188,13 @@ std::int64_t network::send(socket& of, const void* from, std::size_t size) {
   if (reset(of, to)) {
     return -ECONNRESET;
   }
-  if (to.write_error != 0) {
-    return -std::exchange(to.write_error, 0);
+  if (!of.server && !of.link->established) {
+    return of.link->error != 0 ? -std::exchange(of.link->error, 0) : -EAGAIN;
+  }
+  if (const int error = std::exchange(to.write_error, 0); error != 0) {
+    step(&of.in());
+    of.in().read_error = 0;
+    return -error;
   }
   if (to.broken || to.ended) {
     return -EPIPE;
@@ -200,22 +215,26 @@ int network::shutdown(socket& of, int how) {
   if (of.link == nullptr) {
     return -ENOTCONN;
   }
-  if (how != SHUT_RD) {
-    pipe& to = of.out();
-    step(&to);
-    if (to.broken) {
-      return -ENOTCONN;
-    }
-    if (!std::exchange(to.ended, true)) {
-      put(*of.link, to, pipe::packet::kind::end, {}, {});
-    }
-  }
+  pipe& in = of.in();
+  pipe& out = of.out();
+  news told;
+  step(&in);
+  const bool over = in.at_end;
   if (how != SHUT_WR) {
-    news told;
-    step(&of.in());
-    of.in().not_read = true;
-    tell(of.in().readers, {.readable = true, .irregular = true}, told);
-    publish(told);
+    in.not_read = true;
+    tell(in.readers, {.readable = true, .irregular = true}, told);
+  }
+  publish(told);
+  step(&out);
+  if (out.broken || (over && out.ended)) {
+    return -ENOTCONN;
+  }
+  if (how != SHUT_RD && !std::exchange(out.ended, true)) {
+    put(*of.link, out, pipe::packet::kind::end, {}, {});
+  }
+  if (out.ended) {
+    step(&in);
+    in.reader_gone = in.not_read;
   }
   return 0;
 }
@@ -258,11 +277,12 @@ void network::close(socket& of) {
   step(&from);
   from.reader_gone = true;
   const bool unread = !from.arrived.empty();
+  const bool over = from.at_end;
   from.arrived.clear();
   pipe& to = of.out();
   step(&to);
   const bool ended = std::exchange(to.ended, true);
-  if (to.broken || (ended && !unread)) {
+  if (to.broken || (ended && (over || !unread))) {
     return;
   }
   to.broken = unread;
