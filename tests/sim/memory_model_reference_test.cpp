@@ -25,7 +25,7 @@ constexpr int words = 2;
 constexpr int added = 100;
 
 struct operation {
-  enum class kind : std::uint8_t { load, store, add, fence };
+  enum class kind : std::uint8_t { load, store, add, fence, plain_read, plain_write };
   kind what;
   int word;
   order in;
@@ -36,10 +36,12 @@ struct operation {
   [[nodiscard]] bool acquires() const { return in == order::acquire || in == order::acq_rel || in == order::seq_cst; }
   [[nodiscard]] bool releases() const { return in == order::release || in == order::acq_rel || in == order::seq_cst; }
   [[nodiscard]] bool strict() const { return in == order::seq_cst; }
+  [[nodiscard]] bool plain() const { return what == kind::plain_read || what == kind::plain_write; }
 };
 using program = std::vector<std::vector<operation>>;
 
-program random_program(std::uint64_t seed) {
+/// With `plain`, half of its operations are on a variable that is no atomic.
+program random_program(std::uint64_t seed, bool plain) {
   pirn::platform::random numbers(seed);
   const int threads = seed % 2 == 0 ? 2 : 3;
   const int operations = threads == 2 ? 4 : 2;
@@ -54,6 +56,11 @@ program random_program(std::uint64_t seed) {
         number = numbers.next();
       }
       loads[number / 16 % words] += number % 7 < 2 ? 1 : 0;
+      if (plain && number / 1024 % 2 != 0) {
+        const bool write = number / 2048 % 2 != 0;
+        thread.push_back({write ? operation::kind::plain_write : operation::kind::plain_read, 0, order::relaxed, 0});
+        continue;
+      }
       const auto in = [number](auto... all) {
         const order orders[] = {all...};
         return orders[number / 64 % sizeof...(all)];
@@ -83,7 +90,7 @@ program random_program(std::uint64_t seed) {
 
 std::string text(const program& of) {
   static constexpr const char* orders[] = {"relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst"};
-  static constexpr const char* kinds[] = {"load", "store", "add", "fence"};
+  static constexpr const char* kinds[] = {"load", "store", "add", "fence", "read", "write"};
   std::string all;
   for (std::size_t thread = 0; thread < of.size(); ++thread) {
     all += "thread " + std::to_string(thread) + ":";
@@ -98,11 +105,11 @@ std::string text(const program& of) {
 
 // ---- what an exploration sees ---------------------------------------------------------------------------------------
 
-outcomes explored(const program& of) {
-  outcomes all;
-  const sim::result found = sim::explore(
+sim::result explore(const program& of, bool stale, outcomes& all) {
+  return sim::explore(
       [&] {
         std::array<sim::atomic<int>, words> word{};
+        sim::var<int> variable(0);
         std::vector<std::string> seen(of.size());
         {
           std::vector<sim::thread> threads;
@@ -122,6 +129,12 @@ outcomes explored(const program& of) {
                     break;
                   case operation::kind::fence:
                     sim::atomic_thread_fence(each.in);
+                    break;
+                  case operation::kind::plain_read:
+                    static_cast<void>(variable.get());
+                    break;
+                  case operation::kind::plain_write:
+                    variable = 1;
                 }
               }
             });
@@ -136,9 +149,7 @@ outcomes explored(const program& of) {
         }
         all.insert(end);
       },
-      {.preemptions = sim::no_bound, .stale_reads = true});
-  EXPECT_TRUE(found && found.complete) << found.text();
-  return all;
+      {.preemptions = sim::no_bound, .stale_reads = stale});
 }
 
 // ---- what the standard allows ---------------------------------------------------------------------------------------
@@ -215,6 +226,8 @@ class allowed_outcomes {
     order_changes(0);
   }
   [[nodiscard]] const outcomes& all() const { return all_; }
+  /// Whether an execution has a data race.
+  [[nodiscard]] bool race() const { return race_; }
 
  private:
   static constexpr std::size_t none = ~std::size_t{0};
@@ -297,6 +310,7 @@ class allowed_outcomes {
     executed.close();
     if (!happens.then(coherence).reflexive() && !happens.reflexive() && !executed.reflexive()) {
       all_.insert(outcome());
+      race_ = race_ || races(happens);
     }
   }
 
@@ -371,6 +385,19 @@ class allowed_outcomes {
     return total;
   }
 
+  [[nodiscard]] bool races(const relation& happens) const {
+    for (std::size_t a = words; a < events_.size(); ++a) {
+      for (std::size_t b = words; b < a; ++b) {
+        const bool written =
+            events_[a].what == operation::kind::plain_write || events_[b].what == operation::kind::plain_write;
+        if (events_[a].plain() && events_[b].plain() && written && !happens.has(a, b) && !happens.has(b, a)) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
   int value_of(std::size_t write) const {
     return events_[write].what == operation::kind::add ? value_of(from_[write]) + added : events_[write].value;
   }
@@ -397,15 +424,38 @@ class allowed_outcomes {
   std::array<std::vector<std::size_t>, words> changes_;
   relation sequenced_, modified_;
   outcomes all_;
+  bool race_ = false;
 };
 
-TEST(memory_model, is_that_of_the_standard) {
+std::uint64_t programs() {
   const char* const more = std::getenv("PIRN_SIM_PROGRAMS");
-  const std::uint64_t programs = more != nullptr ? std::strtoull(more, nullptr, 10) : 1000;
-  for (std::uint64_t seed = 1; seed <= programs; ++seed) {
-    const program of = random_program(seed);
-    EXPECT_EQ(explored(of), allowed_outcomes(of).all()) << "seed " << seed << "\n" << text(of);
+  return more != nullptr ? std::strtoull(more, nullptr, 10) : 1000;
+}
+
+TEST(memory_model, is_that_of_the_standard) {
+  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
+    const program of = random_program(seed, false);
+    outcomes all;
+    const sim::result found = explore(of, true, all);
+    EXPECT_TRUE(found && found.complete) << found.text();
+    EXPECT_EQ(all, allowed_outcomes(of).all()) << "seed " << seed << "\n" << text(of);
   }
+}
+
+TEST(memory_model, has_the_data_races_of_the_standard) {
+  std::uint64_t races = 0;
+  const std::uint64_t most = programs() / 25;  // to tell of one takes long
+  for (std::uint64_t seed = 1; seed <= most; ++seed) {
+    const program of = random_program(seed, true);
+    const bool race = allowed_outcomes(of).race();
+    races += race ? 1 : 0;
+    outcomes all;
+    const sim::result found = explore(of, true, all);
+    EXPECT_EQ(found.what, race ? sim::outcome::data_race : sim::outcome::passed) << "seed " << seed << "\n" << text(of);
+    EXPECT_TRUE(race || explore(of, false, all)) << "seed " << seed << "\n" << text(of);
+  }
+  EXPECT_GT(races, most / 10);
+  EXPECT_LT(races, most - most / 10);
 }
 
 }  // namespace
