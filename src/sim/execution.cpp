@@ -353,12 +353,12 @@ void execution::order_step(location& of, access what) {
   if (schedule_->asleep() != nullptr) {
     log_.add(self.index, steps_, self.clocks.order);
     for (const earlier_steps::step& each : races.all()) {
-      schedule_->race(each.taken.choice, log_.initials(each));
+      schedule_->race(each.choice, log_.initials(each));
     }
   } else if (!races.all().empty()) {
     // Those before the last come up again where the two have changed places.
-    const auto last = std::ranges::max(races.all(), {}, [](const auto& each) { return each.taken.choice; });
-    schedule_->race(last.taken.choice, only(self.index));
+    const auto last = std::ranges::max(races.all(), {}, [](const auto& each) { return each.choice; });
+    schedule_->race(last.choice, only(self.index));
   }
 }
 

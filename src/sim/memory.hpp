@@ -98,18 +98,18 @@ class earlier_steps {
  public:
   struct step {
     unsigned thread;
-    mark taken;
+    std::uint32_t time, choice;
   };
   void add(unsigned thread, const mark& taken) noexcept {
     if (taken.time != 0 && taken.choice != no_choice) {
-      all_[count_++] = {thread, taken};
+      all_[count_++] = {thread, taken.time, taken.choice};
     }
   }
   [[nodiscard]] std::span<const step> all() const noexcept { return {all_, count_}; }
 
  private:
   // All that can have read, the last that wrote, unlocked, and fenced all of them.
-  step all_[most_threads + 3];
+  step all_[most_threads + 3];  // not initialised, for that takes longer than what is done with it
   std::size_t count_ = 0;
 };
 

@@ -2,13 +2,26 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <threads.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <string>
 
 #include "sim/execution.hpp"
+
+// What a static C library calls them itself: there is no next one to look up.
+extern "C" {
+// NOLINTBEGIN(bugprone-reserved-identifier)
+__attribute__((weak)) int __pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
+                                           void* argument) noexcept;
+__attribute__((weak)) void __run_exit_handlers(int status, void** handlers, bool, bool);
+__attribute__((weak)) extern void* __quick_exit_funcs;
+// NOLINTEND(bugprone-reserved-identifier)
+}
+// It is of the same object there, which is linked in only where somebody asks for it.
+[[gnu::used]] static const auto ask_for_thread_creation = &thrd_create;
 
 namespace pirn::inline PIRN_ABI::sim::detail {
 
@@ -31,6 +44,7 @@ Function* next_of(const char* name) {
 }
 
 using leaving = void(int);
+constexpr const char* quick = "quick_exit";
 
 [[noreturn]] void leave_process(const char* name, int status) {
   if (current != nullptr) {
@@ -39,7 +53,12 @@ using leaving = void(int);
   if (leaving* const next = next_of<leaving>(name)) {
     next(status);
   }
-  std::abort();
+  // A static C library, whose `exit` is its own all the same.
+  if (name == quick && __run_exit_handlers != nullptr && &__quick_exit_funcs != nullptr) {
+    __run_exit_handlers(status, &__quick_exit_funcs, false, false);
+  }
+  syscall(SYS_exit_group, status);
+  __builtin_unreachable();
 }
 
 }  // namespace
@@ -70,7 +89,9 @@ extern "C" {
 __attribute__((weak)) void exit(int status) noexcept { pirn::sim::detail::leave_process("exit", status); }
 __attribute__((weak)) void _exit(int status) { pirn::sim::detail::leave_process("_exit", status); }
 __attribute__((weak)) void _Exit(int status) noexcept { pirn::sim::detail::leave_process("_Exit", status); }
-__attribute__((weak)) void quick_exit(int status) noexcept { pirn::sim::detail::leave_process("quick_exit", status); }
+__attribute__((weak)) void quick_exit(int status) noexcept {
+  pirn::sim::detail::leave_process(pirn::sim::detail::quick, status);
+}
 
 __attribute__((weak)) int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
                                          void* argument) noexcept {
@@ -82,6 +103,7 @@ __attribute__((weak)) int pthread_create(pthread_t* thread, const pthread_attr_t
   // A sanitizer has its own in front of the C library's, in the program itself.
   auto* next = reinterpret_cast<creating*>(dlsym(RTLD_DEFAULT, "__interceptor_pthread_create"));
   next = next != nullptr ? next : next_of<creating>("pthread_create");
-  return next != nullptr ? next(thread, attributes, body, argument) : EAGAIN;
+  next = next != nullptr ? next : &__pthread_create;
+  return next(thread, attributes, body, argument);
 }
 }

@@ -17,7 +17,7 @@ thread_set step_log::initials(const earlier_steps::step& earlier) const noexcept
   std::array<const step*, most_threads> first{};
   const step* const last = &steps_.back();
   const step* at = last;
-  for (; at->thread != earlier.thread || at->time > earlier.taken.time; --at) {
+  for (; at->thread != earlier.thread || at->time > earlier.time; --at) {
     first[at->thread] = at;
   }
   for (const step*& each : first) {
