@@ -45,6 +45,7 @@ execution::~execution() {
 // ---- one run ------------------------------------------------------------------------------------------------------
 
 void execution::run(const std::function<void()>& program, schedule& by, std::vector<recorded_step>* record) {
+  vector_clock::use(1);
   memory_.begin_execution(how_.stale_reads);
   log_.clear();
   used_ = 0;
@@ -125,6 +126,7 @@ virtual_thread& execution::new_thread(unsigned index, void (*entry)(void*), void
   made.context = arch::prepare(kept.top(), &begin_thread);
   ready_ |= only(index);
   used_ = std::max(used_, index + 1);
+  vector_clock::use(used_);
   return made;
 }
 
@@ -239,6 +241,7 @@ void execution::switch_to(virtual_thread& next) {
 }
 
 void execution::decide() {
+  unsigned before = running_->index;
   for (;;) {
     thread_set enabled = ready_ & ~spinning_;
     unsigned next = no_thread;
@@ -251,6 +254,7 @@ void execution::decide() {
       });
       if (timed && (ready_ == 0 || futile_ > most_futile_steps || late)) {
         let_time_pass();
+        before = no_thread;  // who runs next, the same thread or another, begins anew
         continue;
       }
       if (late) {
@@ -269,10 +273,10 @@ void execution::decide() {
     } else if (steps_ % steps_between_fairness == 0 && overdue(enabled) != no_thread) {
       next = overdue(enabled);
     } else if (held_schedules_ != 0) {
-      next = default_thread(enabled, running_->index);
+      next = default_thread(enabled, before);
     } else {
       choice = schedule_->choices();
-      next = schedule_->pick(enabled, running_->index);
+      next = schedule_->pick(enabled, before);
     }
     virtual_thread& chosen = *threads_[next];
     chosen.clocks.last_choice = choice;
@@ -341,6 +345,7 @@ void execution::take_step(location& of, access what) {
 void execution::order_step(location& of, access what) {
   virtual_thread& self = *running_;
   earlier_steps races;
+  const bool bounded = schedule_->asleep() == nullptr;
   if (what == access::heavy) {
     thread_clocks* all[most_threads];
     for (unsigned i = 0; i < used_; ++i) {
@@ -348,17 +353,18 @@ void execution::order_step(location& of, access what) {
     }
     memory_.order_heavy(self.index, {all, used_}, races);
   } else {
-    memory_.order(of, what, self.index, self.clocks, races);
+    memory_.order(of, what, self.index, self.clocks, bounded, races);
   }
-  if (schedule_->asleep() != nullptr) {
-    log_.add(self.index, steps_, self.clocks.order);
+  if (bounded) {
+    // In between are orders that may cost a preemption too many: each race is one to begin with.
     for (const earlier_steps::step& each : races.all()) {
-      schedule_->race(each.choice, log_.initials(each));
+      schedule_->race(each.choice, only(self.index));
     }
-  } else if (!races.all().empty()) {
-    // Those before the last come up again where the two have changed places.
-    const auto last = std::ranges::max(races.all(), {}, [](const auto& each) { return each.choice; });
-    schedule_->race(last.choice, only(self.index));
+    return;
+  }
+  log_.add(self.index, steps_, self.clocks.order);
+  for (const earlier_steps::step& each : races.all()) {
+    schedule_->race(each.choice, log_.initials(each));
   }
 }
 

@@ -96,7 +96,8 @@ void memory::construct(const void* at) noexcept {
   std::ranges::fill(old.looks, 0);
 }
 
-void memory::order(location& of, access what, unsigned thread, thread_clocks& clocks, earlier_steps& races) noexcept {
+void memory::order(location& of, access what, unsigned thread, thread_clocks& clocks, bool bounded,
+                   earlier_steps& races) noexcept {
   const auto consider = [&](unsigned other, const mark& step) {
     if (other != thread && !clocks.order.covers(other, step.time)) {
       races.add(other, step);
@@ -105,7 +106,7 @@ void memory::order(location& of, access what, unsigned thread, thread_clocks& cl
   // An unlock and a lock that waits for it cannot change places, but two locks can, and an unlock and a try.
   if (what != access::unlock) {
     consider(of.writer, of.last_write);
-    if (what != access::lock) {
+    if (what != access::lock || bounded) {
       consider(of.unlocker, of.last_unlock);
     }
   }

@@ -122,8 +122,10 @@ class memory {
   /// A new object begins there: what was known of an old one is void.
   void construct(const void* at) noexcept;
 
-  /// Puts the step of `thread` in order, and says with which earlier ones it could change places.
-  void order(location& of, access what, unsigned thread, thread_clocks& clocks, earlier_steps& races) noexcept;
+  /// Puts the step of `thread` in order, and says with which earlier ones it could change places. `bounded`: to wait
+  /// for a lock or not makes a difference, for whoever waits is not interrupted.
+  void order(location& of, access what, unsigned thread, thread_clocks& clocks, bool bounded,
+             earlier_steps& races) noexcept;
   /// The same of a fence of all threads, whose clocks are `all`.
   void order_heavy(unsigned thread, std::span<thread_clocks* const> all, earlier_steps& races) noexcept;
 

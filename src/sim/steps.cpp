@@ -147,9 +147,7 @@ void execution::unlock(const void* at, std::atomic<bool>& held) {
 
 void execution::fence(std::memory_order order, bool everywhere) {
   if (!how_.stale_reads) {
-    if (!everywhere) {
-      memory_.fence(running_->clocks, order);
-    }
+    memory_.fence(running_->clocks, order);
     return;
   }
   // Which of two fences comes first matters.

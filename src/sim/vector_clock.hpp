@@ -15,16 +15,23 @@ inline constexpr unsigned most_threads = 16;
 /// For each thread how far it had come.
 class vector_clock {
  public:
+  /// From here on there are so many threads at most; of the others nothing has a time.
+  static void use(unsigned threads) noexcept { used_ = (threads + lanes - 1) / lanes * lanes; }
+
   void join(const vector_clock& other) noexcept {
-    for (std::size_t i = 0; i < most_threads; ++i) {
-      times_[i] = times_[i] < other.times_[i] ? other.times_[i] : times_[i];
+    for (std::size_t first = 0; first < used_; first += lanes) {
+      for (std::size_t i = first; i < first + lanes; ++i) {
+        times_[i] = times_[i] < other.times_[i] ? other.times_[i] : times_[i];
+      }
     }
   }
   /// Whether anything of `times`, one of each thread, happened before.
   [[nodiscard]] bool covers_any(const vector_clock& times) const noexcept {
     bool any = false;
-    for (std::size_t i = 0; i < most_threads; ++i) {
-      any |= times.times_[i] <= times_[i];
+    for (std::size_t first = 0; first < used_; first += lanes) {
+      for (std::size_t i = first; i < first + lanes; ++i) {
+        any |= times.times_[i] <= times_[i];
+      }
     }
     return any;
   }
@@ -42,6 +49,9 @@ class vector_clock {
   [[nodiscard]] bool covers(unsigned thread, std::uint32_t time) const noexcept { return time <= of(thread); }
 
  private:
+  static constexpr std::size_t lanes = 4;  ///< of one vector of the baseline
+  static inline constinit std::size_t used_ = most_threads;
+
   // No execution has as many steps as one with a sign could not count, and the baseline of x86-64 compares only these.
   std::array<std::int32_t, most_threads> times_{};
 };
