@@ -294,6 +294,29 @@ TEST(race, is_what_fences_do_not_order) {
   EXPECT_EQ(race_of(fence_everywhere, read_relaxed), outcome::data_race) << "a fence alone orders no accesses";
 }
 
+TEST(race, is_none_behind_a_heavy_fence) {
+  for (const bool stale : {false, true}) {
+    const sim::result found = sim::explore(
+        [] {
+          sim::var<int> data(0);
+          sim::atomic<int> flag(0);
+          const sim::thread writer([&] {
+            data = 1;
+            platform::heavy_fence();
+            flag.store(1, memory_order_relaxed);
+          });
+          const sim::thread reader([&] {
+            if (flag.load(memory_order_relaxed) == 1) {
+              platform::heavy_fence();
+              sim::check(data == 1);
+            }
+          });
+        },
+        {.stale_reads = stale});
+    EXPECT_TRUE(found) << found.text();
+  }
+}
+
 TEST(race, is_none_where_the_operators_of_an_atomic_order_it) {
   const auto write = [](sim::var<int>& data, sim::atomic<int>& flag) {
     data = 1;

@@ -256,4 +256,81 @@ TEST(reduction, has_a_heavy_fence_before_and_behind_what_others_do) {
   }
 }
 
+/// That `program` fails is found with the reduction and without, with so many preemptions at most.
+void expect_found(const std::function<void()>& program, unsigned preemptions) {
+  for (const bool reduce : {false, true}) {
+    const sim::result found = sim::explore(program, {.preemptions = preemptions, .reduce = reduce});
+    EXPECT_EQ(found.what, sim::outcome::assertion) << "reduce: " << reduce << ": " << found.text();
+  }
+}
+
+TEST(reduction, tries_each_race_under_a_bound) {
+  expect_found(
+      [] {
+        word x(0), y(0);
+        int first = -1, second = -1;
+        {
+          const sim::thread a([&] {
+            const sim::thread child([&] { y = 1; });
+            first = x;
+          });
+          const sim::thread b([&] {
+            const sim::thread child([&] { x = 1; });
+            second = x;
+          });
+        }
+        sim::check(first != 1 || second != 0);
+      },
+      0);
+}
+
+TEST(reduction, has_an_unlock_behind_a_wait_for_the_lock_under_a_bound) {
+  expect_found(
+      [] {
+        word x(0), y(0);
+        platform::spinlock lock;
+        int a1 = -1, b1 = -1, c1 = -1, c2 = -1;
+        {
+          const sim::thread a([&] {
+            x = 1;
+            lock.lock();
+            a1 = y;
+            lock.unlock();
+          });
+          const sim::thread b([&] {
+            b1 = x;
+            y = 1;
+          });
+          const sim::thread c([&] {
+            lock.lock();
+            c1 = x;
+            lock.unlock();
+            c2 = x;
+          });
+        }
+        sim::check(c1 != 0 || c2 != 1 || b1 != 1 || a1 != 1);
+      },
+      1);
+}
+
+TEST(reduction, lets_anybody_be_the_first_when_time_has_passed) {
+  expect_found(
+      [] {
+        word x(0);
+        const auto sleep = [] {
+          const platform::atomic<std::uint32_t> own(0);
+          platform::futex_wait(own, 0, platform::now() + std::chrono::milliseconds(1));
+        };
+        const sim::thread a([&] {
+          sleep();
+          x = 1;
+        });
+        const sim::thread b([&] {
+          sleep();
+          sim::check(x == 0);
+        });
+      },
+      0);
+}
+
 }  // namespace

@@ -132,7 +132,8 @@ void check(bool holds, std::string_view what = "a check does not hold",
 
 /// While one of them lives, the choices that the schedule has are not made: whoever runs goes on until it cannot. For
 /// parts of a program that are not what is looked at, the beginning and the end of a runtime for instance, so that the
-/// executions differ in the others.
+/// executions differ in the others. What other threads do is not tried before as well as behind such a part either, not
+/// even where that matters to what is in it, and `result::complete` does not speak of it.
 class one_schedule {
  public:
   one_schedule() noexcept;
