@@ -1,10 +1,11 @@
 // Linked statically: what explorations put in the place of the C library's functions still leads to these.
-#include <pirn/sim/explore.hpp>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
+
+#include "pirn/sim/explore.hpp"
 
 namespace {
 
