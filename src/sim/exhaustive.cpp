@@ -15,6 +15,7 @@ unsigned exhaustive_schedule::pick_thread(thread_set enabled, unsigned running) 
     made.enabled = enabled;
     made.running = running;
     made.preemptions = preemptions_;
+    made.spent = spent_;
     made.asleep = asleep_;
     const thread_set awake = enabled & ~asleep_;
     if (awake == 0) {
@@ -38,6 +39,7 @@ unsigned exhaustive_schedule::pick_thread(thread_set enabled, unsigned running) 
   }
   if (preempts(at, at.chosen)) {
     ++preemptions_;
+    ++spent_;
   }
   asleep_ = sleeps() ? (at.asleep | at.done) & ~only(at.chosen) : 0;
   return at.chosen;
@@ -51,6 +53,7 @@ unsigned exhaustive_schedule::choose_value(unsigned count) noexcept {
     node& made = new_node();
     made.count = count;
     made.preemptions = preemptions_;
+    made.spent = spent_;
     if (depth_ != 0) {
       made.block = trail_[depth_ - 1].block;
       made.running = trail_[depth_ - 1].ran();
@@ -60,6 +63,7 @@ unsigned exhaustive_schedule::choose_value(unsigned count) noexcept {
   if (at.enabled != 0 || at.count != count) {
     refuse();
   }
+  spent_ += at.chosen != 0 ? 1 : 0;
   return at.chosen;
 }
 
@@ -93,25 +97,42 @@ void exhaustive_schedule::race(std::uint32_t at, thread_set first) noexcept {
   }
 }
 
-bool exhaustive_schedule::take_next(node& at) const noexcept {
+bool exhaustive_schedule::take_next(node& at) noexcept {
+  const bool allowed = at.spent < allowance_;
   if (at.enabled == 0) {
-    return ++at.chosen < at.count;
+    const bool another = at.chosen + 1 < at.count;
+    left_out_ |= another && !allowed;
+    at.chosen += another && allowed ? 1 : 0;
+    return another && allowed;
   }
   at.done |= only(at.chosen);
   for (thread_set left = at.wanted & at.enabled & ~at.done & ~at.asleep; left != 0; left &= left - 1) {
     const auto thread = static_cast<unsigned>(std::countr_zero(left));
-    if (bound_ == no_bound || !preempts(at, thread) || at.preemptions < bound_) {
+    const bool preemption = preempts(at, thread);
+    if (!preemption || ((bound_ == no_bound || at.preemptions < bound_) && allowed)) {
       at.chosen = thread;
       return true;
     }
+    left_out_ |= at.preemptions < bound_;
     at.done |= only(thread);
   }
   return false;
 }
 
+bool exhaustive_schedule::allow_more() noexcept {
+  if (!left_out_) {
+    return false;
+  }
+  left_out_ = false;
+  // One choice of a value more than the preemptions, and then as many as there are: nearly every execution has them.
+  allowance_ = allowance_ > bound_ ? no_bound : allowance_ + 1;
+  return true;
+}
+
 bool exhaustive_schedule::advance() {
   depth_ = 0;
   preemptions_ = 0;
+  spent_ = 0;
   asleep_ = 0;
   redundant_ = false;
   if (!begun_) {
@@ -124,8 +145,8 @@ bool exhaustive_schedule::advance() {
     }
     trail_.pop_back();
   }
-  exhausted_ = true;
-  return false;
+  exhausted_ = !allow_more();
+  return !exhausted_;
 }
 
 }  // namespace pirn::inline PIRN_ABI::sim::detail

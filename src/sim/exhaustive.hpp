@@ -2,6 +2,10 @@
 // tried once only (dynamic partial-order reduction: Flanagan and Godefroid 2005; under a bound, with their conservative
 // points: Coons, Musuvathi and McKinley 2013; without one, with sleep sets: Godefroid 1996, and source sets: Abdulla,
 // Aronis, Jonsson and Sagonas 2014).
+//
+// Under a bound those that leave the default in few choices come first, since most bugs need few: the whole search is
+// made with none, with one and so on (iterative context bounding: Musuvathi and Qadeer 2007), where the value of a load
+// and a fault count as a preemption does. The last search has the bound only, and finds what the reduction promises.
 #pragma once
 
 #include "sim/schedule.hpp"
@@ -10,7 +14,8 @@ namespace pirn::inline PIRN_ABI::sim::detail {
 
 class exhaustive_schedule final : public schedule {
  public:
-  exhaustive_schedule(unsigned preemptions, bool reduce) noexcept : bound_(preemptions), reduce_(reduce) {}
+  exhaustive_schedule(unsigned preemptions, bool reduce) noexcept
+      : bound_(preemptions), reduce_(reduce), allowance_(preemptions == no_bound ? no_bound : 0) {}
 
   [[nodiscard]] bool reduces() const noexcept override { return reduce_; }
   void race(std::uint32_t at, thread_set first) noexcept override;
@@ -34,6 +39,7 @@ class exhaustive_schedule final : public schedule {
     unsigned chosen = 0;
     unsigned count = 0;             ///< of values
     std::uint32_t preemptions = 0;  ///< before this choice
+    std::uint32_t spent = 0;        ///< of the allowance, before this choice
     std::uint32_t block = 0;        ///< where the thread that ran until here had begun to
 
     [[nodiscard]] unsigned ran() const noexcept { return enabled != 0 ? chosen : running; }
@@ -44,7 +50,8 @@ class exhaustive_schedule final : public schedule {
     return thread != at.running && at.running != no_thread && (at.enabled & only(at.running)) != 0;
   }
   static void want(node& at, thread_set first) noexcept;
-  bool take_next(node& at) const noexcept;
+  bool take_next(node& at) noexcept;
+  bool allow_more() noexcept;
   [[noreturn]] void refuse() const noexcept;
   node& new_node() {
     const platform::quiet unseen;
@@ -56,8 +63,11 @@ class exhaustive_schedule final : public schedule {
   bool exhausted_ = false;
   bool begun_ = false;
   bool redundant_ = false;  ///< the rest of this execution was seen before
+  bool left_out_ = false;   ///< a choice, since it was not allowed yet
+  unsigned allowance_;      ///< how many choices may be others than by default, in this search
   std::uint32_t depth_ = 0;
   std::uint32_t preemptions_ = 0;
+  std::uint32_t spent_ = 0;
   thread_set asleep_ = 0;
   std::vector<node> trail_;
 };
