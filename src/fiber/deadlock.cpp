@@ -213,7 +213,8 @@ std::string describe_present_cycle() {
       });
     }
   }
-  const std::vector<wait_edge> cycle = cycle_in(std::move(facts));
+  std::vector<wait_edge> cycle = cycle_in(std::move(facts));
+  std::ranges::rotate(cycle, std::ranges::min_element(cycle, {}, &wait_edge::number));
   return cycle.empty() ? std::string() : describe(cycle);
 }
 

@@ -195,7 +195,9 @@ void print_fiber(message& out, const worker& w, const fiber_control& f, bool on_
   } else {
     out.text(f.fresh() ? "not started" : "ready");
   }
-  if (f.memory) {
+  if (platform::exploring) {
+    out.text("\n");  // how long a stack is depends on what ran before
+  } else if (f.memory) {
     out.text(", stack ").number(f.runs_on().size()).text(" bytes, ");
     out.number(high_water(f.runs_on())).text(" touched\n");
   } else {

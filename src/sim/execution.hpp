@@ -48,6 +48,19 @@ enum class step_kind : std::uint8_t {
 };
 [[nodiscard]] const char* to_string(step_kind kind) noexcept;
 
+/// What may go wrong, and how a trace says that it has.
+struct fault_kind {
+  bool sim::faults::* wanted;
+  const char* text;
+};
+inline constexpr fault_kind fault_kinds[] = {
+    {&sim::faults::spawn, "is told that no stack can be had (`faults::spawn`)"},
+    {&sim::faults::spurious, "wakes for nothing (`faults::spurious`)"},
+    {&sim::faults::stop, "is asked to stop (`faults::stop`)"},
+    {&sim::faults::short_transfers, "moves one byte only (`faults::short_transfers`)"},
+    {&sim::faults::reset, "finds the connection reset (`faults::reset`)"},
+};
+
 /// What a recorded execution keeps of each step.
 struct recorded_step {
   static constexpr std::size_t most_frames = 24;
@@ -148,11 +161,13 @@ class execution {
   void touch(const void* at);
   /// A thread that need not have ended when the program does.
   void start_daemon(void (*entry)(void*), void* argument, const char* name);
-  /// Whether something shall go wrong here.
-  bool fault(bool possible);
+  /// Whether that shall go wrong here.
+  bool fault(bool sim::faults::* what);
   [[nodiscard]] network& net() noexcept { return network_; }
   [[nodiscard]] virtual_thread& self() noexcept { return *running_; }
   [[nodiscard]] platform::time_point now() const noexcept { return now_; }
+  /// The same for the program, which sleeps a little where it looks again and again.
+  platform::time_point look_at_clock();
   /// From here on, or no longer, the next thread is the one that comes by itself.
   void hold_schedule(bool hold) noexcept { held_schedules_ += hold ? 1 : -1; }
   [[nodiscard]] const sim::faults& wants() const noexcept { return how_.faults; }
@@ -220,6 +235,9 @@ class execution {
   platform::time_point now_;
   std::uint64_t steps_ = 0;
   std::uint64_t time_passed_at_ = 0;  ///< the step at which it did last
+  platform::time_point looked_at_;    ///< what the program saw when it last looked at the clock
+  platform::time_point loop_began_;   ///< when it began to look again and again
+  unsigned looks_ = 0;                ///< at this moment
   unsigned futile_ = 0;               ///< how often in a row there was nobody but who spins
   unsigned faults_ = 0;
   int held_schedules_ = 0;

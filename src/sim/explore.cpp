@@ -75,13 +75,13 @@ class exploration {
       most = how_.how == strategy::exhaustive ? ~std::uint64_t{0} : default_executions;
     }
     std::uint64_t longest = 0;
-    deviations failing;
+    recipe failing;
     while (found_.executions < most && !out_of_time() && by->begin()) {
       const failure what = run(*by);
       found_.redundant += by->redundant() ? 1 : 0;
       longest = std::max(longest, runs_.steps());
       if (what.what != outcome::passed) {
-        failing = by->path();
+        failing = by->taken();
         take(what);
         break;
       }
@@ -97,18 +97,18 @@ class exploration {
     return finish();
   }
 
-  result once(const deviations& path, bool record) {
-    const auto by = make_replay(path);
+  result once(const recipe& wanted) {
+    const auto by = make_replay(wanted.path);
     static_cast<void>(by->begin());
     std::vector<recorded_step> steps;
-    take(run(*by, record ? &steps : nullptr));
-    found_.seed = to_seed(path);
-    if (found_.what == outcome::passed && by->path() != path) {
+    take(run(*by, &steps));
+    found_.seed = to_seed(wanted);
+    if (found_.what == outcome::passed && by->taken() != wanted) {
       take({outcome::nondeterministic,
             "the seed is of no execution of this program with these options, as it is built now",
             {}});
     }
-    if (record && found_.what != outcome::passed) {
+    if (found_.what != outcome::passed) {
       tell(steps);
     }
     return finish();
@@ -134,23 +134,23 @@ class exploration {
   }
 
   /// Leaves out of a failing execution what is not needed for it to fail in the same way.
-  void shorten(deviations best) {
+  void shorten(recipe best) {
     const outcome wanted = found_.what;
     if (!how_.failed) {  // a test framework remembers its failures
       const silence unsaid;
       unsigned attempts = 0;
       const double limit = seconds() + most_seconds;
-      for (std::size_t chunk = std::max<std::size_t>(best.size() / 2, 1); chunk != 0; chunk /= 2) {
-        for (std::size_t at = 0; at < best.size() && attempts < most_attempts && seconds() < limit;) {
-          deviations fewer = best;
+      for (std::size_t chunk = std::max<std::size_t>(best.path.size() / 2, 1); chunk != 0; chunk /= 2) {
+        for (std::size_t at = 0; at < best.path.size() && attempts < most_attempts && seconds() < limit;) {
+          deviations fewer = best.path;
           fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(at),
-                      fewer.begin() + static_cast<std::ptrdiff_t>(std::min(at + chunk, best.size())));
+                      fewer.begin() + static_cast<std::ptrdiff_t>(std::min(at + chunk, best.path.size())));
           ++attempts;
           const auto by = make_replay(fewer);
           static_cast<void>(by->begin());
           runs_.run(program_, *by);
-          if (runs_.found().what == wanted && by->path().size() < best.size()) {
-            best = by->path();
+          if (runs_.found().what == wanted && by->taken().path.size() < best.path.size()) {
+            best = by->taken();
           } else {
             at += chunk;
           }
@@ -158,7 +158,7 @@ class exploration {
       }
     }
     std::vector<recorded_step> steps;
-    const auto by = make_replay(best);
+    const auto by = make_replay(best.path);
     static_cast<void>(by->begin());
     const silence unsaid;
     runs_.run(program_, *by, &steps);
@@ -187,9 +187,9 @@ class exploration {
 
   /// Whether there is more to choose than who runs.
   [[nodiscard]] bool chooses_values() const {
-    const faults& what = how_.faults;
-    return how_.stale_reads ||
-           (what.most != 0 && (what.spawn || what.spurious || what.stop || what.short_transfers || what.reset));
+    return how_.stale_reads || (how_.faults.most != 0 && std::ranges::any_of(fault_kinds, [&](const fault_kind& each) {
+                                  return how_.faults.*each.wanted;
+                                }));
   }
   [[nodiscard]] double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
@@ -210,6 +210,15 @@ class exploration {
   result found_;
 };
 
+result replay_by(const std::function<void()>& program, std::string_view seed, const options& how, const char* whose) {
+  recipe wanted;
+  if (!from_seed(seed, wanted)) {
+    throw std::invalid_argument("pirn: " + std::string(whose) +
+                                "no seed of an exploration by this version: " + std::string(seed));
+  }
+  return exploration(program, how).once(wanted);
+}
+
 }  // namespace
 
 const char* to_string(outcome what) noexcept {
@@ -220,17 +229,13 @@ const char* to_string(outcome what) noexcept {
 
 result explore(const std::function<void()>& program, const options& how) {
   if (const char* const seed = std::getenv("PIRN_SIM_REPLAY"); seed != nullptr && *seed != '\0') {
-    return replay(program, seed, how);
+    return replay_by(program, seed, how, "PIRN_SIM_REPLAY is ");
   }
   return exploration(program, how).search();
 }
 
 result replay(const std::function<void()>& program, std::string_view seed, const options& how) {
-  deviations path;
-  if (!from_seed(seed, path)) {
-    throw std::invalid_argument("pirn: no seed of an exploration: " + std::string(seed));
-  }
-  return exploration(program, how).once(path, true);
+  return replay_by(program, seed, how, "");
 }
 
 void check(bool holds, std::string_view what, const std::source_location& where) noexcept {
@@ -268,7 +273,7 @@ std::string result::text() const {
       text += "replay: PIRN_SIM_REPLAY=" + seed + "\n";
     }
   } else {
-    text += complete ? ", everything was tried\n" : "\n";
+    text += complete ? ", everything was tried\n" : ", not everything was tried\n";
   }
   char line[200];
   static_cast<void>(std::snprintf(

@@ -2,12 +2,45 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
 #include "fiber/deadlock_watch.hpp"
 #include "fiber/dump_print.hpp"
 #include "pirn/stack/guarded_pool.hpp"
 #include "sim/execution.hpp"
 
 namespace pirn::inline PIRN_ABI::sim::detail {
+
+namespace {
+
+/// The fibers of each worker by their numbers: they come in the order of memory, which is another one in each process.
+std::string sorted(const std::string& text) {
+  struct part {
+    std::uint64_t worker, fiber;
+    std::string lines;
+  };
+  std::vector<part> parts;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    constexpr std::string_view fiber = "  fiber ";
+    if (line.starts_with("  worker ") || parts.empty()) {
+      parts.push_back({parts.empty() ? 0 : parts.back().worker + 1, 0, {}});
+    } else if (line.starts_with(fiber)) {
+      parts.push_back({parts.back().worker, std::strtoull(line.c_str() + fiber.size(), nullptr, 10), {}});
+    }
+    parts.back().lines += line + "\n";
+  }
+  std::ranges::sort(parts, {}, [](const part& each) { return std::pair(each.worker, each.fiber); });
+  std::string all;
+  for (const part& each : parts) {
+    all += each.lines;
+  }
+  return all;
+}
+
+}  // namespace
 
 std::string describe_fibers() {
   const int file = memfd_create("pirn-sim", MFD_CLOEXEC);
@@ -28,7 +61,7 @@ std::string describe_fibers() {
   const ssize_t length = pread(file, text.data(), text.size(), 0);
   text.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
   close(file);
-  return text;
+  return sorted(text);
 }
 
 std::string describe_cycle() {

@@ -90,8 +90,8 @@ void keep_object(const void* key, void* object, void (*destroy)(void*)) noexcept
 }
 
 bool spawn_may_fail() noexcept { return watching && here().wants().spawn; }
-bool stops_here() noexcept { return watching && here().fault(here().wants().stop); }
-bool spawn_fails() noexcept { return watching && here().fault(here().wants().spawn); }
+bool stops_here() noexcept { return watching && here().fault(&sim::faults::stop); }
+bool spawn_fails() noexcept { return watching && here().fault(&sim::faults::spawn); }
 
 void fail(const char* what, const char* text) noexcept {
   if (sim::detail::current != nullptr) {
@@ -115,10 +115,22 @@ time_point now() noexcept { return sim::detail::current != nullptr ? here().now(
 
 std::uint64_t random_seed() noexcept { return 1; }
 
+namespace {
+/// Why no thread starts where there is no exploration to run it.
+class no_exploration final : public std::error_category {
+ public:
+  [[nodiscard]] const char* name() const noexcept override { return "pirn::sim"; }
+  [[nodiscard]] std::string message(int /*value*/) const override {
+    return "this program is linked with pirn::sim, by which fibers run inside of sim::explore only; elsewhere link it "
+           "with pirn::pirn";
+  }
+};
+}  // namespace
+
 std::error_code thread::start(void (*entry)(void*), void* argument, const char* name) noexcept {
   if (!checked::watching) {
-    return std::make_error_code(
-        std::errc::operation_not_permitted);  // pirn::sim runs nothing outside of an exploration
+    static const no_exploration category;
+    return {1, category};
   }
   const unsigned index = here().start(entry, argument, name);
   if (index == sim::detail::no_thread) {

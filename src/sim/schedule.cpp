@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cstdio>
 #include <utility>
 
 #include "sim/exhaustive.hpp"
@@ -13,7 +14,7 @@ namespace pirn::inline PIRN_ABI::sim::detail {
 
 namespace {
 
-constexpr std::string_view seed_version = "1";
+constexpr std::string_view seed_version = "2";
 
 /// Each of those that may run is as likely as any other, at every point.
 class random_schedule final : public schedule {
@@ -116,34 +117,39 @@ class replay_schedule final : public schedule {
 
 }  // namespace
 
-std::string to_seed(const deviations& path) {
-  std::string seed(seed_version);
-  for (const deviation& each : path) {
+std::string to_seed(const recipe& of) {
+  char print[8];
+  static_cast<void>(std::snprintf(print, sizeof print, "-%04x", static_cast<unsigned>(of.print)));
+  std::string seed = std::string(seed_version) + print;
+  for (const deviation& each : of.path) {
     seed += "-" + std::to_string(each.at) + "." + std::to_string(each.chosen);
   }
   return seed;
 }
 
-bool from_seed(std::string_view seed, deviations& path) {
-  path.clear();
+bool from_seed(std::string_view seed, recipe& into) {
+  into = {};
   if (!seed.starts_with(seed_version)) {
     return false;
   }
   const char* at = seed.data() + seed_version.size();
   const char* const end = seed.data() + seed.size();
-  const auto number = [&](char before, std::uint32_t& value) {
+  const auto number = [&](char before, auto& value, int base) {
     if (at == end || *at != before) {
       return false;
     }
     ++at;
-    const auto [next, error] = std::from_chars(at, end, value);
+    const auto [next, error] = std::from_chars(at, end, value, base);
     at = next;
     return error == std::errc();
   };
+  if (!number('-', into.print, 16)) {
+    return false;
+  }
   while (at != end) {
-    deviation& each = path.emplace_back();
-    if (!number('-', each.at) || !number('.', each.chosen) ||
-        (path.size() > 1 && each.at <= path[path.size() - 2].at)) {
+    deviation& each = into.path.emplace_back();
+    if (!number('-', each.at, 10) || !number('.', each.chosen, 10) ||
+        (into.path.size() > 1 && each.at <= into.path[into.path.size() - 2].at)) {
       return false;
     }
   }

@@ -28,9 +28,15 @@ struct deviation {
 };
 using deviations = std::vector<deviation>;
 
+/// What names one execution of one program.
+struct recipe {
+  deviations path;
+  std::uint16_t print = 0;  ///< between what it had to choose, so that it is not taken for one of another program
+  bool operator==(const recipe&) const = default;
+};
 /// As text, for `sim::replay`, and back. False for what is no such text.
-[[nodiscard]] std::string to_seed(const deviations& path);
-[[nodiscard]] bool from_seed(std::string_view seed, deviations& path);
+[[nodiscard]] std::string to_seed(const recipe& of);
+[[nodiscard]] bool from_seed(std::string_view seed, recipe& into);
 
 /// Who runs if nobody says otherwise: the one that runs already, else the next one.
 [[nodiscard]] unsigned default_thread(thread_set enabled, unsigned running) noexcept;
@@ -45,22 +51,24 @@ class schedule {
   /// Who of `enabled`, two or more, runs next; `running` has run so far and may be one of them.
   unsigned pick(thread_set enabled, unsigned running) noexcept {
     const unsigned chosen = pick_thread(enabled, running);
-    note(chosen, default_thread(enabled, running));
+    note(chosen, default_thread(enabled, running), enabled);
     return chosen;
   }
   /// Which of `count`, two or more, possibilities is the case: 0 is what would be expected.
   unsigned choose(unsigned count) noexcept {
     const unsigned chosen = choose_value(count);
-    note(chosen, 0);
+    note(chosen, 0, count);
     return chosen;
   }
   /// How many choices there were in this execution.
   [[nodiscard]] std::uint32_t choices() const noexcept { return choices_; }
-  [[nodiscard]] const deviations& path() const noexcept { return path_; }
+  /// This execution, so far.
+  [[nodiscard]] recipe taken() const { return {path_, static_cast<std::uint16_t>(print_ >> 48)}; }
 
   /// Begins the next execution; false if there is none.
   bool begin() {
     choices_ = 0;
+    print_ = 0;
     path_.clear();
     return advance();
   }
@@ -90,14 +98,16 @@ class schedule {
   virtual bool advance() = 0;
 
  private:
-  void note(unsigned chosen, unsigned by_default) noexcept {
+  void note(unsigned chosen, unsigned by_default, std::uint32_t among) noexcept {
     if (chosen != by_default) {
       const platform::quiet unseen;
       path_.push_back({choices_, chosen});
     }
+    print_ = (print_ ^ among) * 0x9e3779b97f4a7c15u + chosen;
     ++choices_;
   }
   std::uint32_t choices_ = 0;
+  std::uint64_t print_ = 0;
   deviations path_;
 };
 

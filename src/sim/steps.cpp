@@ -204,12 +204,13 @@ void execution::touch(const void* at) {
   note(step_kind::socket, &of, 0);
 }
 
-bool execution::fault(bool possible) {
-  if (!possible || faults_ >= how_.faults.most || schedule_->choose(2) == 0) {
+bool execution::fault(bool sim::faults::* what) {
+  if (!(how_.faults.*what) || faults_ >= how_.faults.most || schedule_->choose(2) == 0) {
     return false;
   }
   ++faults_;
-  note(step_kind::fault, nullptr, 0);
+  const auto* const kind = std::ranges::find(fault_kinds, what, &fault_kind::wanted);
+  note(step_kind::fault, nullptr, static_cast<std::uint64_t>(kind - std::begin(fault_kinds)));
   return true;
 }
 
@@ -220,7 +221,7 @@ bool execution::wait(const std::atomic<std::uint32_t>& word, std::uint32_t expec
   virtual_thread& self = *running_;
   memory_.acquire(of, self.clocks, std::memory_order_relaxed);
   note(step_kind::wait, &of, expected);
-  if (word.load(std::memory_order_relaxed) != expected || fault(how_.faults.spurious)) {
+  if (word.load(std::memory_order_relaxed) != expected || fault(&sim::faults::spurious)) {
     return true;
   }
   if (deadline <= now_) {

@@ -57,7 +57,7 @@ std::string what_it_does(const recorded_step& step, const place& at) {
     case step_kind::join:
       return "joins thread " + std::to_string(step.value);
     case step_kind::fault:
-      return "what it asks for fails, as `options::faults` has it";
+      return std::string(fault_kinds[step.value].text) + (at.where.empty() ? "" : ", at " + at.where);
     default:
       break;
   }
@@ -94,12 +94,13 @@ std::string time_text(platform::time_point when, platform::time_point first) {
 
 namespace {
 
-/// The address in a line of a backtrace, "    #1 0x5566 ...", 0 if it is none; `begin` is where it stands.
+/// The address in a line of a backtrace, "    #1 0x5566 ...", 0 if it is none; `begin` is where it stands. It is one
+/// behind the call, or behind the beginning of a function.
 std::uintptr_t address_in(const std::string& line, std::size_t& begin) {
   const std::size_t number = line.find_first_not_of(' ');
   begin = line.find("0x");
   return number != std::string::npos && line[number] == '#' && begin != std::string::npos
-             ? std::strtoull(line.c_str() + begin, nullptr, 16)
+             ? std::strtoull(line.c_str() + begin, nullptr, 16) + (line.find("+0x0 (") != std::string::npos ? 1 : 0)
              : 0;
 }
 

@@ -10,7 +10,7 @@ namespace pirn::inline PIRN_ABI::sim::detail {
 
 namespace {
 
-bool fault(bool wanted) { return wanted && platform::checked::watching && current->fault(true); }
+bool fault(bool sim::faults::* what) { return platform::checked::watching && current->fault(what); }
 
 }  // namespace
 
@@ -115,7 +115,7 @@ void network::end_writing(pipe& which, int error, news& into) {
 bool network::reset(socket& of, pipe& by) {
   pipe& in = of.in();
   pipe& out = of.out();
-  if ((&by == &in ? in.at_end || in.cut : out.broken) || !fault(current->wants().reset)) {
+  if ((&by == &in ? in.at_end || in.cut : out.broken) || !fault(&sim::faults::reset)) {
     return false;
   }
   // Who asked is told by what is returned.
@@ -162,7 +162,7 @@ std::int64_t network::receive(socket& of, void* into, std::size_t size) {
     return from.cut || from.not_read ? 0 : -EAGAIN;
   }
   news told;
-  if (count > 1 && fault(current->wants().short_transfers)) {
+  if (count > 1 && fault(&sim::faults::short_transfers)) {
     // A reader of a stream may take less than it wanted to mean that there was no more: the rest comes just now.
     count = 1;
     tell(from.readers, {.readable = true}, told);
@@ -204,7 +204,7 @@ std::int64_t network::send(socket& of, const void* from, std::size_t size) {
   if (count == 0) {
     return size == 0 ? 0 : -EAGAIN;
   }
-  if (count > 1 && fault(current->wants().short_transfers)) {
+  if (count > 1 && fault(&sim::faults::short_transfers)) {
     count = 1;
   }
   put(*of.link, to, pipe::packet::kind::data, {static_cast<const char*>(from), count}, {});

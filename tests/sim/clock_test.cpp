@@ -1,0 +1,142 @@
+// The clocks of the standard library and of the C library have an exploration's time, and threads sleep in it.
+#include <gtest/gtest.h>
+#include <sys/time.h>
+#include <unistd.h>
+#include <pirn/fiber/blocking.hpp>
+#include <pirn/fiber/runtime.hpp>
+#include <pirn/fiber/scope.hpp>
+#include <pirn/fiber/this_fiber.hpp>
+#include <pirn/sim/explore.hpp>
+#include <pirn/sim/thread.hpp>
+
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <thread>
+
+using namespace pirn;
+using namespace std::chrono_literals;
+using sim::outcome;
+
+namespace {
+
+template <class Clock>
+void an_hour_and_a_little_less() {
+  runtime fibers({.workers = 2});
+  bool done = false;
+  fiber slow = fibers.spawn([&] {
+    static_cast<void>(this_fiber::sleep_for(1h));
+    done = true;
+  });
+  fibers.spawn([&] { static_cast<void>(this_fiber::sleep_until(Clock::now() + 59min)); }).join();
+  sim::check(!done, "59 minutes take longer than an hour");
+  slow.join();
+  sim::check(sim::elapsed() == 1h);
+}
+
+TEST(clock, is_the_one_of_deadlines) {
+  for (const auto& program :
+       {an_hour_and_a_little_less<std::chrono::steady_clock>, an_hour_and_a_little_less<platform::clock>}) {
+    const sim::result found = sim::explore(program, {.preemptions = 1});
+    EXPECT_TRUE(found && found.complete) << found.text();
+  }
+}
+
+TEST(clock, of_the_calendar_is_the_same_in_each_execution) {
+  const sim::result found = sim::explore([] {
+    runtime fibers({.workers = 1});
+    fibers
+        .spawn([] {
+          using namespace std::chrono;
+          sim::check(system_clock::now() == sys_days(2000y / January / 1));
+          sim::check(time(nullptr) == 946'684'800);
+          const time_point before = system_clock::now();
+          static_cast<void>(this_fiber::sleep_for(90min));
+          sim::check(system_clock::now() - before == 90min);
+          timeval now{};
+          sim::check(gettimeofday(&now, nullptr) == 0 && now.tv_sec == 946'684'800 + 90 * 60 && now.tv_usec == 0);
+          timespec spent{};
+          sim::check(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent) == 0 && spent.tv_nsec != 0,
+                     "what the CPU has spent");
+        })
+        .join();
+  });
+  EXPECT_TRUE(found) << found.text();
+}
+
+TEST(clock, lets_blocked_threads_sleep) {
+  const auto began = std::chrono::steady_clock::now();
+  const sim::result found = sim::explore(
+      [] {
+        runtime fibers({.workers = 1});
+        fibers.run([] {
+          scope both;
+          for (int i = 0; i < 2; ++i) {
+            both.spawn([] { blocking([] { std::this_thread::sleep_for(24h); }); });
+          }
+          both.join();
+          sim::check(sim::elapsed() == 24h, "they sleep at the same time");
+          errno = 0;
+          usleep(250'000);
+          sim::check(sleep(3600) == 0 && errno == 0);
+          sim::check(sim::elapsed() == 25h + 250ms);
+          timespec given = {.tv_sec = 1, .tv_nsec = 1'000'000'000};
+          sim::check(nanosleep(&given, nullptr) == -1 && errno == EINVAL);
+          given = {.tv_sec = 1, .tv_nsec = 5};
+          sim::check(clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &given, nullptr) == 0, "that has passed");
+          std::this_thread::sleep_until(std::chrono::system_clock::now() + 1h);
+          std::this_thread::sleep_until(std::chrono::steady_clock::now() + 1h);
+          sim::check(sim::elapsed() == 27h + 250ms);
+        });
+      },
+      {.preemptions = 0});
+  EXPECT_TRUE(found && found.complete) << found.text();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 1h);
+}
+
+TEST(clock, passes_for_a_loop_that_looks_at_it) {
+  for (const std::chrono::nanoseconds wait : {std::chrono::nanoseconds(2ms), std::chrono::nanoseconds(1h)}) {
+    const sim::result found = sim::explore([&] {
+      const auto begin = std::chrono::steady_clock::now();
+      bool other = false;
+      sim::thread sleeper([&] {
+        std::this_thread::sleep_for(wait / 2);
+        other = true;
+      });
+      while (std::chrono::steady_clock::now() < begin + wait) {
+      }
+      sim::check(other, "time has stood still for the others");
+      sim::check(sim::elapsed() < wait + wait / 4, "it went on without looking");
+    });
+    EXPECT_TRUE(found && found.complete) << found.text();
+  }
+  const sim::result yields = sim::explore(
+      [] {
+        runtime fibers({.workers = 1});
+        fibers.run([] {
+          const auto until = std::chrono::steady_clock::now() + 1s;
+          while (std::chrono::steady_clock::now() < until) {
+            this_fiber::yield();
+          }
+        });
+      },
+      {.preemptions = 0});
+  EXPECT_TRUE(yields) << yields.text();
+}
+
+TEST(clock, is_the_real_one_outside_of_explorations) {
+  const auto steady = std::chrono::steady_clock::now();
+  const auto calendar = std::chrono::system_clock::now();
+  EXPECT_GT(calendar.time_since_epoch(), std::chrono::hours(24 * 365 * 50));
+  std::this_thread::sleep_for(2ms);
+  EXPECT_GE(std::chrono::steady_clock::now() - steady, 2ms);
+  EXPECT_GE(std::chrono::system_clock::now() - calendar, 1ms);
+  EXPECT_LT(std::chrono::system_clock::now() - calendar, 1h);
+  timeval now{};
+  EXPECT_EQ(gettimeofday(&now, nullptr), 0);
+  EXPECT_NEAR(static_cast<double>(now.tv_sec), static_cast<double>(time(nullptr)), 2);
+  const timespec bad = {.tv_sec = -1, .tv_nsec = 0};
+  EXPECT_EQ(clock_nanosleep(CLOCK_MONOTONIC, 0, &bad, nullptr), EINVAL);
+}
+
+}  // namespace

@@ -1,0 +1,130 @@
+// A seed stands for one execution of one program, and the report of it is the same each time.
+#include <gtest/gtest.h>
+#include <pirn/fiber/runtime.hpp>
+#include <pirn/fiber/this_fiber.hpp>
+#include <pirn/sim/explore.hpp>
+#include <pirn/sync/mutex.hpp>
+
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+#include "pirn/sim/thread.hpp"
+#include "pirn/sim/var.hpp"
+
+using namespace pirn;
+using sim::outcome;
+
+namespace {
+
+void lose_an_update() {
+  sim::atomic<int> count(0);
+  {
+    const auto add = [&] { count.store(count.load() + 1); };
+    const sim::thread a(add);
+    const sim::thread b(add);
+  }
+  sim::check(count.load() == 2, "an update is lost");
+}
+
+TEST(replay, is_of_what_failed) {
+  const sim::result found = sim::explore(lose_an_update);
+  const sim::result again = sim::replay(lose_an_update, found.seed);
+  EXPECT_EQ(again.what, found.what);
+  EXPECT_EQ(again.message, found.message);
+  EXPECT_EQ(again.trace, found.trace);
+  EXPECT_EQ(again.executions, 1U);
+  const sim::result other = sim::replay(lose_an_update, "2-0000-500.1");
+  EXPECT_EQ(other.what, outcome::nondeterministic) << other.text();
+  EXPECT_NE(other.message.find("seed"), std::string::npos) << other.text();
+  // Of a program with one step less the choices are enough, and are not the same.
+  const auto mended = [] {
+    sim::atomic<int> count = 0;
+    sim::thread other([&] { count.fetch_add(1); });
+    count.fetch_add(1);
+    other.join();
+    static_cast<void>(count.load());
+    static_cast<void>(count.load());
+  };
+  EXPECT_TRUE(sim::explore(mended));
+  EXPECT_EQ(sim::replay(mended, found.seed).what, outcome::nondeterministic);
+  EXPECT_THROW(static_cast<void>(sim::replay(lose_an_update, "1-7.1")), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(sim::replay(lose_an_update, "2-0000-7")), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(sim::replay(lose_an_update, "2-0000-7.1-5.1")), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(sim::replay(lose_an_update, "")), std::invalid_argument);
+}
+
+TEST(replay, is_of_the_seed_of_the_environment_only) {
+  const sim::result found = sim::explore(lose_an_update);
+  setenv("PIRN_SIM_REPLAY", found.seed.c_str(), 1);
+  const sim::result again = sim::explore(lose_an_update);
+  setenv("PIRN_SIM_REPLAY", "nonsense", 1);
+  try {
+    static_cast<void>(sim::explore(lose_an_update));
+    ADD_FAILURE() << "nonsense is taken for a seed";
+  } catch (const std::invalid_argument& refused) {
+    EXPECT_NE(std::string(refused.what()).find("PIRN_SIM_REPLAY"), std::string::npos) << refused.what();
+  }
+  unsetenv("PIRN_SIM_REPLAY");
+  EXPECT_EQ(again.what, outcome::assertion);
+  EXPECT_EQ(again.executions, 1U);
+}
+
+TEST(replay, of_a_deadlock_is_the_same_to_the_letter) {
+  const auto program = [] {
+    runtime fibers({.workers = 2});
+    mutex a, b;
+    sim::atomic<bool> done = false;
+    const auto both = [](mutex& first, mutex& second) {
+      const std::lock_guard outer(first);
+      const std::lock_guard inner(second);
+    };
+    fiber one = fibers.spawn([&] { both(a, b); }, {.worker = 0});
+    fiber two = fibers.spawn([&] { both(b, a); }, {.worker = 1});
+    fiber third = fibers.spawn(
+        [&] {
+          while (!done.load()) {
+            static_cast<void>(this_fiber::sleep_for(std::chrono::seconds(1)));
+          }
+        },
+        {.worker = 0});
+    one.join();
+    two.join();
+    done = true;
+    third.join();
+  };
+  const sim::result found = sim::explore(program);
+  EXPECT_EQ(found.what, outcome::deadlock);
+  const sim::result again = sim::replay(program, found.seed);
+  EXPECT_EQ(again.what, found.what);
+  EXPECT_EQ(again.message, found.message);
+  EXPECT_EQ(again.trace, found.trace);
+  EXPECT_EQ(again.state, found.state);
+}
+
+TEST(report, says_which_fault_there_was) {
+  const auto waits = [] {
+    runtime fibers({.workers = 1});
+    fibers.spawn([] { sim::check(this_fiber::sleep_for(std::chrono::seconds(1)).has_value()); }).join();
+  };
+  const sim::result stopped = sim::explore(waits, {.faults = {.stop = true}});
+  EXPECT_NE(stopped.trace.find("is asked to stop (`faults::stop`), at replay_test.cpp"), std::string::npos)
+      << stopped.text();
+  const sim::result no_stack = sim::explore(waits, {.faults = {.spawn = true}});
+  EXPECT_NE(no_stack.trace.find("no stack can be had (`faults::spawn`), at replay_test.cpp"), std::string::npos)
+      << no_stack.text();
+}
+
+TEST(report, says_that_there_is_no_exploration) {
+  try {
+    const runtime fibers({.workers = 1});
+    ADD_FAILURE() << "it runs";
+  } catch (const std::system_error& refused) {
+    EXPECT_NE(std::string(refused.what()).find("sim::explore"), std::string::npos) << refused.what();
+  }
+}
+
+}  // namespace
