@@ -16,7 +16,6 @@ namespace pirn::inline PIRN_ABI::sim::detail {
 
 namespace {
 
-using std::chrono::duration_cast;
 using std::chrono::nanoseconds;
 
 /// What the calendar says as an execution begins: the first of January 2000.

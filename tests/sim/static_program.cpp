@@ -1,6 +1,7 @@
 // Linked statically: what explorations put in the place of the C library's functions still leads to these.
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -20,6 +21,17 @@ int main() {
   const pirn::sim::result found = pirn::sim::explore([] { std::thread([] {}).join(); });
   if (found.what != pirn::sim::outcome::aborted) {
     return said("a thread starts unseen");
+  }
+  const pirn::sim::result slept = pirn::sim::explore([] {
+    const auto began = std::chrono::steady_clock::now();
+    std::this_thread::sleep_for(std::chrono::hours(1));
+    pirn::sim::check(std::chrono::steady_clock::now() - began == std::chrono::hours(1));
+  });
+  if (!slept || slept.seconds > 600) {
+    return said("the clock is not the exploration's");
+  }
+  if (std::chrono::system_clock::now().time_since_epoch() < std::chrono::years(50)) {
+    return said("the clock is none outside of an exploration");
   }
   int ran = 0;
   std::thread([&] { ran = 1; }).join();

@@ -23,7 +23,7 @@ namespace pirn::inline PIRN_ABI::sim {
 
 /// Which schedules are tried.
 enum class strategy : std::uint8_t {
-  exhaustive,  ///< all, up to a number of preemptions; orders that cannot matter once only
+  exhaustive,  ///< all, up to a number of preemptions, few first; orders that cannot matter once only
   random,      ///< at each point anyone who can run, with the same probability
   pct,         ///< random priorities that change at a few random steps (Burckhardt and others, ASPLOS 2010)
 };
@@ -122,8 +122,8 @@ struct result {
 /// that execution only. One exploration at a time in a process, on one OS thread; not from inside of another.
 result explore(const std::function<void()>& program, const options& how = {});
 
-/// Runs the one execution that `seed` names, for a debugger: with the same program and the same `how`. Throws
-/// std::invalid_argument for what is no seed.
+/// Runs the one execution that `seed` names, for a debugger: with the same program and the same `how`; passes for no
+/// other. Throws std::invalid_argument for what is no seed.
 result replay(const std::function<void()>& program, std::string_view seed, const options& how = {});
 
 /// Ends the execution as failed unless `holds`. Anywhere in an exploration; outside of one it prints and aborts.
@@ -142,7 +142,8 @@ class one_schedule {
   one_schedule& operator=(const one_schedule&) = delete;
 };
 
-/// The virtual time at which every execution begins is the same; this is how far it has come.
+/// The virtual time at which every execution begins is the same; this is how far it has come. The clocks of the
+/// standard library and of the C library show it as well.
 [[nodiscard]] std::chrono::nanoseconds elapsed() noexcept;
 
 }  // namespace pirn::inline PIRN_ABI::sim
