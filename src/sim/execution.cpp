@@ -53,8 +53,7 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   schedule_ = &by;
   reduces_ = by.reduces();
   record_ = record;
-  now_ = looked_at_ = loop_began_ = beginning;
-  looks_ = 0;
+  begin_clock();
   steps_ = time_passed_at_ = 0;
   futile_ = faults_ = 0;
   held_schedules_ = 0;

@@ -166,6 +166,8 @@ class execution {
   [[nodiscard]] network& net() noexcept { return network_; }
   [[nodiscard]] virtual_thread& self() noexcept { return *running_; }
   [[nodiscard]] platform::time_point now() const noexcept { return now_; }
+  /// As it is when an execution begins.
+  void begin_clock() noexcept;
   /// The same for the program, which sleeps a little where it looks again and again.
   platform::time_point look_at_clock();
   /// From here on, or no longer, the next thread is the one that comes by itself.
