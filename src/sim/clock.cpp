@@ -19,7 +19,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 /// What the calendar says as an execution begins: the first of January 2000.
-constexpr nanoseconds calendar = std::chrono::seconds(946'684'800);
+constexpr nanoseconds first_day = std::chrono::seconds(946'684'800);
 constexpr nanoseconds second = std::chrono::seconds(1);
 
 enum class clock_kind : std::uint8_t { elapsed, calendar, other };
@@ -42,7 +42,7 @@ constexpr clock_kind kind_of(clockid_t clock) noexcept {
 
 /// What has to be added to the time of the exploration.
 constexpr nanoseconds origin_of(clock_kind kind) noexcept {
-  return kind == clock_kind::calendar ? calendar - beginning.time_since_epoch() : nanoseconds(0);
+  return kind == clock_kind::calendar ? first_day - beginning.time_since_epoch() : nanoseconds(0);
 }
 
 nanoseconds read(clock_kind kind) noexcept { return current->look_at_clock().time_since_epoch() + origin_of(kind); }
