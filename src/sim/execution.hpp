@@ -273,6 +273,9 @@ using fiber_names = std::map<std::uint64_t, std::size_t>;
 /// The steps of an execution, to be read. Without the middle, where there are more than so many lines.
 [[nodiscard]] std::string trace_text(const std::vector<recorded_step>& steps, fiber_names& fibers,
                                      std::size_t most_lines);
+/// The two accesses of a data race, of which the last one is the last of the steps. Empty where the steps do not have
+/// them.
+[[nodiscard]] std::string race_text(const std::vector<recorded_step>& steps, fiber_names& fibers);
 /// `text` with those numbers in the place of the fibers' own. Only fibers that have one, or else all.
 [[nodiscard]] std::string with_names(const std::string& text, fiber_names& fibers, bool all);
 

@@ -183,6 +183,9 @@ class exploration {
     found_.trace = trace_text(steps, fibers, found_.what == outcome::no_end ? most_lines : steps.size());
     found_.state = with_names(with_lines(found_.state), fibers, true);
     found_.message = with_names(found_.message, fibers, false);
+    if (const std::string race = found_.what == outcome::data_race ? race_text(steps, fibers) : ""; !race.empty()) {
+      found_.message = race + " to the same variable, and neither happens before the other";
+    }
   }
 
   /// Whether there is more to choose than who runs.

@@ -1,4 +1,5 @@
 // Turns the recorded steps of an execution into lines that a person can follow.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -145,6 +146,28 @@ std::string with_names(const std::string& text, fiber_names& fibers, bool all) {
     named += done != at ? std::to_string(name_of(number, fibers)) : "";
   }
   return named + text.substr(done);
+}
+
+std::string race_text(const std::vector<recorded_step>& steps, fiber_names& fibers) {
+  const auto plain = [](const recorded_step& each) {
+    return each.kind == step_kind::read || each.kind == step_kind::write;
+  };
+  const auto last = std::ranges::find_if(steps.rbegin(), steps.rend(), plain);
+  const auto first = std::find_if(last, steps.rend(), [&](const recorded_step& each) {
+    return plain(each) && each.word == last->word && each.thread_name != last->thread_name &&
+           (each.kind == step_kind::write || last->kind == step_kind::write);
+  });
+  if (first == steps.rend()) {
+    return {};
+  }
+  std::string text;
+  for (const recorded_step* each : {&*first, &*last}) {
+    const symbols known({each->frames, each->frames + each->frame_count});
+    const std::string where = place_of(*each, known).where;
+    text += std::string(text.empty() ? "" : " and ") + "a " + to_string(each->kind) + " by " + who_does(*each, fibers) +
+            (where.empty() ? "" : ", at " + where + ",");
+  }
+  return text;
 }
 
 std::string trace_text(const std::vector<recorded_step>& steps, fiber_names& fibers, std::size_t most_lines) {

@@ -132,6 +132,25 @@ TEST(report, says_which_fault_there_was) {
       << no_stack.text();
 }
 
+TEST(report, says_where_both_accesses_of_a_race_are) {
+  const auto program = [] {
+    runtime fibers({.workers = 2});
+    sim::var<int> shared(0);
+    fiber one = fibers.spawn([&] { shared = 1; }, {.name = "writer", .worker = 0});
+    fiber two = fibers.spawn([&] { static_cast<void>(static_cast<int>(shared)); }, {.name = "reader", .worker = 1});
+    one.join();
+    two.join();
+  };
+  const sim::result found = sim::explore(program);
+  EXPECT_EQ(found.what, outcome::data_race);
+  for (const char* expected :
+       {"a write by fiber 1 \"writer\" on worker 0, at replay_test.cpp:",
+        "a read by fiber 2 \"reader\" on worker 1, at replay_test.cpp:", "to the same variable"}) {
+    EXPECT_NE(found.message.find(expected), std::string::npos) << expected << "\n" << found.text();
+  }
+  EXPECT_EQ(sim::replay(program, found.seed).message, found.message);
+}
+
 TEST(report, says_that_there_is_no_exploration) {
   try {
     const runtime fibers({.workers = 1});
