@@ -11,7 +11,7 @@
 
 namespace pirn::inline PIRN_ABI::sim::detail {
 
-constinit execution* current = nullptr;
+constinit thread_local execution* current = nullptr;
 
 namespace {
 

@@ -248,8 +248,8 @@ class execution {
   const std::function<void()>* program_ = nullptr;
 };
 
-/// The one that runs, if any.
-extern constinit execution* current;
+/// The one that runs on this thread, if any. On others there is none: whoever reads a clock there reads the machine's.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local execution* current;
 
 /// From here on the program gets memory in the order of addresses. What it has done to memory that it had given back;
 /// null if nothing.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -54,13 +55,27 @@ class silence {
   int kept_, nowhere_;
 };
 
+/// What there is once in a process.
+class only_exploration {
+ public:
+  only_exploration() {
+    if (taken.exchange(true)) {
+      throw std::logic_error("pirn: an exploration inside of another, or beside it on another thread");
+    }
+  }
+  ~only_exploration() { taken.store(false); }
+  only_exploration(const only_exploration&) = delete;
+  only_exploration& operator=(const only_exploration&) = delete;
+
+ private:
+  static constinit std::atomic<bool> taken;
+};
+constinit std::atomic<bool> only_exploration::taken = false;
+
 class exploration {
  public:
   exploration(const std::function<void()>& program, const options& how)
       : program_(program), how_(how), runs_(how_), began_(std::chrono::steady_clock::now()) {
-    if (current != nullptr) {
-      throw std::logic_error("pirn: an exploration inside of another");
-    }
     if (how_.failed && how_.failed()) {
       throw std::logic_error(
           "pirn: options::failed says so before the exploration begins, and could say nothing of it: end the test at "
@@ -205,6 +220,7 @@ class exploration {
     return std::move(found_);
   }
 
+  const only_exploration in_process_;
   const std::function<void()>& program_;
   const options how_;
   execution runs_;

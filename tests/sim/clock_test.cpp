@@ -8,6 +8,7 @@
 #include <pirn/sim/explore.hpp>
 #include <pirn/sim/thread.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -111,6 +112,28 @@ TEST(clock, passes_for_a_loop_that_looks_at_it) {
       },
       {.preemptions = 0});
   EXPECT_TRUE(yields) << yields.text();
+}
+
+TEST(clock, of_another_thread_is_the_real_one) {
+  std::atomic<bool> end = false;
+  std::atomic<unsigned> looks = 0, wrong = 0;
+  std::thread beside([&] {  // as a framework's own may be, from before the exploration
+    const auto began = std::chrono::steady_clock::now();
+    while (!end.load()) {
+      const auto before = std::chrono::steady_clock::now();
+      std::this_thread::sleep_for(1ms);
+      const auto slept = std::chrono::steady_clock::now() - before;
+      wrong += slept < 1ms || slept > 1h || before < began ? 1 : 0;
+      ++looks;
+    }
+  });
+  while (looks.load() < 20) {
+    EXPECT_TRUE(sim::explore(an_hour_and_a_little_less<std::chrono::steady_clock>,
+                             {.how = sim::strategy::random, .executions = 200}));
+  }
+  end = true;
+  beside.join();
+  EXPECT_EQ(wrong.load(), 0U);
 }
 
 TEST(clock, is_the_real_one_outside_of_explorations) {

@@ -14,6 +14,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "pirn/sim/thread.hpp"
@@ -71,6 +72,27 @@ TEST(explore, tells_the_values_that_were_read_and_written) {
        {"write of word 0, to 5", "read of word 0, which is 5", "write of word 0, to -4", "write of word 1, at",
         "read of word 1, at", "write of word 2, at", "read of word 2, which is 1.5", "write of word 2, to 1.75"}) {
     EXPECT_NE(found.trace.find(expected), std::string::npos) << expected << "\n" << found.text();
+  }
+}
+
+TEST(explore, is_alone_in_the_process) {
+  const auto refused = [] {
+    try {
+      static_cast<void>(sim::explore([] {}));
+    } catch (const std::logic_error& why) {
+      return std::string(why.what());
+    }
+    return std::string();
+  };
+  std::string inside, beside;
+  const auto start_beside = [&] {
+    std::thread([&] { beside = refused(); }).join();
+    return false;
+  };
+  const sim::result found = sim::explore([&] { inside = refused(); }, {.failed = start_beside});
+  EXPECT_TRUE(found) << found.text();
+  for (const std::string& each : {inside, beside}) {
+    EXPECT_EQ(each, "pirn: an exploration inside of another, or beside it on another thread");
   }
 }
 
