@@ -221,6 +221,9 @@ std::string describe_present_cycle() {
 // ---- one worker ---------------------------------------------------------------------------------------------------
 
 void worker::end_stillness(platform::time_point now) noexcept {
+  if constexpr (platform::exploring) {
+    return;
+  }
   looked.still = false;
   looked.trials = 0;
   if (const platform::duration delay = owner.deadlocks.delay(); delay != platform::duration::zero()) {
@@ -231,6 +234,10 @@ void worker::end_stillness(platform::time_point now) noexcept {
 }
 
 void worker::look_for_deadlocks(platform::time_point now) noexcept {
+  if constexpr (platform::exploring) {  // it has its own search, which is no steps of the program
+    looked.next = platform::never;
+    return;
+  }
   deadlock_watch& watch = owner.deadlocks;
   if (watch.in_new_round(looked)) {
     watch.look(*this);

@@ -106,7 +106,9 @@ void worker::take_incoming() noexcept {
 void worker::adapt(platform::time_point now) noexcept {
   if (switches_spent()) {
     const auto spent = now - last_look_;
-    if (spent < look_interval && switches_per_look_ < most_switches_per_look) {
+    if (platform::exploring) {
+      switches_per_look_ = 16;  // there time stands still, and looks as if the switches took none
+    } else if (spent < look_interval && switches_per_look_ < most_switches_per_look) {
       switches_per_look_ *= 2;
     } else if (spent > 2 * look_interval && switches_per_look_ > 1) {
       switches_per_look_ /= 2;

@@ -19,6 +19,7 @@ constexpr std::size_t thread_stack = std::size_t{512} << 10;
 // After so many steps that change nothing whoever still spins waits for time to pass.
 constexpr unsigned most_futile_steps = 2000;
 constexpr std::uint64_t steps_between_fairness = 64;
+constexpr platform::duration first_leap = std::chrono::milliseconds(1);
 
 guarded_pool& stacks_of_threads() {
   static auto* const pool = new guarded_pool({.name = "threads of pirn::sim"});
@@ -54,6 +55,7 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   reduces_ = by.reduces();
   record_ = record;
   begin_clock();
+  leap_ = first_leap;
   steps_ = time_passed_at_ = 0;
   futile_ = faults_ = 0;
   held_schedules_ = 0;
@@ -249,11 +251,7 @@ void execution::decide() {
     // Else who looks and yields until a sleeper has done something would look for ever.
     const bool late = steps_ - time_passed_at_ > std::max<std::uint64_t>(how_.fairness, most_futile_steps);
     if (enabled == 0 || futile_ > most_futile_steps || late) {
-      const bool timed = std::any_of(threads_.begin(), threads_.begin() + used_, [](const auto& each) {
-        return each->now == virtual_thread::state::blocked && each->deadline != platform::never;
-      });
-      if (timed && (ready_ == 0 || futile_ > most_futile_steps || late)) {
-        let_time_pass();
+      if ((ready_ == 0 || futile_ > most_futile_steps || late) && let_time_pass(late)) {
         before = no_thread;  // who runs next, the same thread or another, begins anew
         continue;
       }
@@ -303,7 +301,7 @@ void execution::point(access what, location* at) {
     fail_if_cycle();
     fail(outcome::no_end, "no end after " + std::to_string(how_.steps) +
                               " steps, though everybody has had turns: a livelock, or somebody starves, or waits for "
-                              "ever while others go on");
+                              "ever while others go on (or it needs more of them: `options::steps`)");
   }
   virtual_thread& self = *running_;
   self.pending = what;
@@ -399,15 +397,26 @@ void execution::make_ready(virtual_thread& who) {
   }
 }
 
-void execution::let_time_pass() {
+bool execution::let_time_pass(bool late) {
   fail_if_cycle();  // others may go on for ever
-  platform::time_point nearest = platform::never;
+  platform::time_point nearest = ready_ == 0 ? platform::never : next_timer(now_);
   vector_clock all;
   for (unsigned i = 0; i < used_; ++i) {
     if (threads_[i]->now == virtual_thread::state::blocked) {
       nearest = std::min(nearest, threads_[i]->deadline);
     }
     all.join(threads_[i]->clocks.order);
+  }
+  const bool leaps = ready_ != 0 && late && (futile_ <= most_futile_steps || nearest == platform::never);
+  if (leaps && nearest - now_ > leap_) {
+    // What takes so many steps takes time, but not as much as somebody may have given it.
+    nearest = now_ + leap_;
+    leap_ *= 4;
+  } else {
+    leap_ = first_leap;
+  }
+  if (nearest == platform::never) {
+    return false;
   }
   now_ = std::max(now_, nearest);
   note(step_kind::time_passes, nullptr, static_cast<std::uint64_t>((now_ - beginning).count()));
@@ -422,6 +431,7 @@ void execution::let_time_pass() {
       make_ready(each);
     }
   }
+  return true;
 }
 
 void execution::yield() {

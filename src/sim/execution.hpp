@@ -161,6 +161,8 @@ class execution {
   void touch(const void* at);
   /// A thread that need not have ended when the program does.
   void start_daemon(void (*entry)(void*), void* argument, const char* name);
+  /// What chance decides elsewhere.
+  std::size_t choose(std::size_t count) { return schedule_->choose(static_cast<unsigned>(count)); }
   /// Whether that shall go wrong here.
   bool fault(bool sim::faults::* what);
   [[nodiscard]] network& net() noexcept { return network_; }
@@ -198,7 +200,8 @@ class execution {
   void switch_to(virtual_thread& next);
   void block(const void* on, platform::time_point deadline);
   void make_ready(virtual_thread& who);
-  void let_time_pass();
+  /// False if there is nothing that it could pass to. With `late`, where others than who only looks can run, a little.
+  bool let_time_pass(bool late);
   [[nodiscard]] unsigned overdue(thread_set enabled) const noexcept;
   void note(step_kind kind, const location* of, std::uint64_t value) {
     if (record_ != nullptr) [[unlikely]] {
@@ -240,6 +243,7 @@ class execution {
   platform::time_point looked_at_;    ///< what the program saw when it last looked at the clock
   platform::time_point loop_began_;   ///< when it began to look again and again
   unsigned looks_ = 0;                ///< at this moment
+  platform::duration leap_{};         ///< of the clock, where it has stood still for too long
   unsigned futile_ = 0;               ///< how often in a row there was nobody but who spins
   unsigned faults_ = 0;
   int held_schedules_ = 0;
@@ -256,6 +260,8 @@ class execution {
 const char* sort_heap();
 /// What all fibers wait for, as text.
 [[nodiscard]] std::string describe_fibers();
+/// The next time that a worker has to do something, which may be running; what is due already does not count.
+[[nodiscard]] platform::time_point next_timer(platform::time_point now);
 /// A cycle of fibers that wait for each other, described; empty if there is none.
 [[nodiscard]] std::string describe_cycle();
 /// An execution was left in the middle: what remains of its runtimes is forgotten.

@@ -138,6 +138,7 @@ class exploration {
     failure what = runs_.found();
     if (what.what == outcome::passed && how_.failed && how_.failed()) {
       what = {outcome::assertion, "the test framework has seen a failure", {}};
+      seen_by_framework_ = true;
     }
     return what;
   }
@@ -151,7 +152,7 @@ class exploration {
   /// Leaves out of a failing execution what is not needed for it to fail in the same way.
   void shorten(recipe best) {
     const outcome wanted = found_.what;
-    if (!how_.failed) {  // a test framework remembers its failures
+    if (!seen_by_framework_) {  // which remembers its failures
       const silence unsaid;
       unsigned attempts = 0;
       const double limit = seconds() + most_seconds;
@@ -179,7 +180,7 @@ class exploration {
     runs_.run(program_, *by, &steps);
     if (runs_.found().what == wanted) {
       take(runs_.found());
-    } else if (!how_.failed) {
+    } else if (!seen_by_framework_) {
       const failure& again = runs_.found();
       found_.message += "; under the same schedule again it " +
                         (again.what == outcome::passed
@@ -227,6 +228,7 @@ class exploration {
   const process_guard process_;
   std::chrono::steady_clock::time_point began_;
   result found_;
+  bool seen_by_framework_ = false;
 };
 
 result replay_by(const std::function<void()>& program, std::string_view seed, const options& how, const char* whose) {

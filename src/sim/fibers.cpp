@@ -64,6 +64,18 @@ std::string describe_fibers() {
   return sorted(text);
 }
 
+platform::time_point next_timer(platform::time_point now) {
+  const platform::quiet unseen;
+  platform::time_point nearest = platform::never;
+  for (const auto* each = pirn::detail::registered_runtimes; each != nullptr; each = each->next) {
+    for (unsigned i = 0; i < each->worker_count; ++i) {
+      const platform::time_point next = each->workers[i]->timers.next();
+      nearest = next > now ? std::min(nearest, next) : nearest;
+    }
+  }
+  return nearest;
+}
+
 std::string describe_cycle() {
   const platform::quiet unseen;
   return pirn::detail::describe_present_cycle();

@@ -383,7 +383,8 @@ namespace pirn::inline PIRN_ABI::sim {
 
 latency::latency(std::chrono::nanoseconds each_way) noexcept {
   if (detail::current != nullptr) {
-    before_ = std::exchange(detail::current->net().latency, each_way);
+    constexpr std::chrono::nanoseconds most = std::chrono::hours(24) * 36'500;  // a sum of some is a time still
+    before_ = std::exchange(detail::current->net().latency, std::min(each_way, most));
   }
 }
 

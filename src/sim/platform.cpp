@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "detail/chance.hpp"
 #include "sim/execution.hpp"
 
 namespace pirn::inline PIRN_ABI::platform {
@@ -114,6 +115,8 @@ bool fences_are_asymmetric() noexcept { return true; }
 time_point now() noexcept { return sim::detail::current != nullptr ? here().now() : sim::detail::beginning; }
 
 std::uint64_t random_seed() noexcept { return 1; }
+
+std::size_t chance(std::size_t count) noexcept { return checked::watching ? here().choose(count) : 0; }
 
 namespace {
 /// Why no thread starts where there is no exploration to run it.

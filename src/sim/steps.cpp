@@ -177,6 +177,7 @@ void execution::plain(const void* at, bool write, platform::checked::shown_value
     record_->back().shown = text_of(value);
   }
   look_for_race(of, write);
+  futile_ = 0;  // who waits for somebody does not look at a variable
 }
 
 void execution::plain_now(const void* at) {

@@ -196,7 +196,8 @@ std::string trace_text(const std::vector<recorded_step>& steps, fiber_names& fib
       line = "  time passes, to " + time_text(each.when, beginning);
     } else {
       place at = place_of(each, known);
-      if (at.operation.empty() && at.where == before.where) {
+      const bool plain = each.kind == step_kind::read || each.kind == step_kind::write;
+      if (at.operation.empty() && at.where == before.where && !plain) {
         at.operation = before.operation;  // the compiler has left no trace of it in this part
       }
       line = "  " + who_does(each, fibers) + ": " + what_it_does(each, at);

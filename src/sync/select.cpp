@@ -1,17 +1,10 @@
 #include "pirn/sync/detail/selecting.hpp"
 
+#include "detail/chance.hpp"
+
 namespace pirn::inline PIRN_ABI::detail {
 
 namespace {
-
-struct numbers_of_thread : platform::random {
-  numbers_of_thread() noexcept : random(platform::random_seed()) {}
-};
-
-/// Not inlined: the address of a thread-local variable must not be kept across a suspension.
-[[gnu::noinline]] std::size_t random_below(std::size_t count) noexcept {
-  return static_cast<std::size_t>(platform::per_thread<numbers_of_thread>::here().next() % count);
-}
 
 void make_runnable_after_unlocking(waiter* woken) noexcept {
   if (woken != nullptr && woken->next == nullptr) {
@@ -37,7 +30,7 @@ selecting::selecting(std::span<select_case* const> cases, platform::time_point d
 
 std::optional<selection> selecting::look() {
   places_.lock();
-  const std::size_t first = cases_.size() == 1 ? 0 : random_below(cases_.size());
+  const std::size_t first = cases_.size() == 1 ? 0 : platform::chance(cases_.size());
   for (std::size_t k = 0; k < cases_.size(); ++k) {
     const std::size_t i = (first + k) % cases_.size();
     waiter* woken = nullptr;

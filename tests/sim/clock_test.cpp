@@ -7,9 +7,12 @@
 #include <pirn/fiber/this_fiber.hpp>
 #include <pirn/sim/explore.hpp>
 #include <pirn/sim/thread.hpp>
+#include <pirn/sim/var.hpp>
+#include <pirn/sync/event.hpp>
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 using namespace pirn;
@@ -112,6 +115,71 @@ TEST(clock, passes_for_a_loop_that_looks_at_it) {
       },
       {.preemptions = 0});
   EXPECT_TRUE(yields) << yields.text();
+}
+
+TEST(clock, passes_to_each_deadline_in_its_turn) {
+  // The timers of a worker that has something to run are timers too.
+  const auto beside_one_who_yields = [](auto waits, int workers) {
+    return [=] {
+      runtime fibers({.workers = static_cast<unsigned>(workers)});
+      sim::atomic<bool> done = false;
+      fiber yields = fibers.spawn(
+          [&] {
+            while (!done.load()) {
+              this_fiber::yield();
+            }
+          },
+          {.worker = 0});
+      fiber waiting = fibers.spawn(
+          [&] {
+            waits();
+            done = true;
+          },
+          {.worker = 0});
+      fiber late = fibers.spawn([] { static_cast<void>(this_fiber::sleep_for(10s)); }, {.worker = workers - 1});
+      waiting.join();
+      late.join();
+      yields.join();
+      sim::check(sim::elapsed() >= 10s && sim::elapsed() < 11s);
+    };
+  };
+  const auto sleeps = [] {
+    static_cast<void>(this_fiber::sleep_for(1ms));
+    sim::check(sim::elapsed() < 1s, "a sleep of a millisecond has taken the time of another one");
+  };
+  const auto has_a_deadline = [] {
+    event never_set;
+    sim::check(!never_set.wait(platform::now() + 1ms));
+    sim::check(sim::elapsed() < 1s);
+  };
+  for (const int workers : {1, 2}) {
+    for (const auto& program : {std::function<void()>(beside_one_who_yields(sleeps, workers)),
+                                std::function<void()>(beside_one_who_yields(has_a_deadline, workers))}) {
+      const sim::result found = sim::explore(program, {.executions = 50});
+      EXPECT_TRUE(found) << found.text();
+    }
+  }
+}
+
+TEST(clock, does_not_leap_over_work) {
+  const sim::result found = sim::explore(
+      [] {
+        runtime fibers({.workers = 2});
+        sim::var<int> count(0);
+        event done;
+        fiber works = fibers.spawn(
+            [&] {
+              for (int i = 0; i < 6000; ++i) {
+                count = count + 1;
+              }
+              done.set();
+            },
+            {.worker = 0});
+        sim::check(done.wait(platform::now() + 1h).has_value(), "an hour has passed");
+        works.join();
+      },
+      {.executions = 20});
+  EXPECT_TRUE(found) << found.text();
 }
 
 TEST(clock, of_another_thread_is_the_real_one) {

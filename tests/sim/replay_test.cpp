@@ -5,7 +5,9 @@
 #include <pirn/sim/explore.hpp>
 #include <pirn/sync/mutex.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <stdexcept>
@@ -119,6 +121,38 @@ TEST(replay, of_a_deadlock_is_the_same_to_the_letter) {
   EXPECT_EQ(again.state, found.state);
 }
 
+TEST(replay, of_what_takes_seconds_is_exact) {
+  // A runtime that lives for more than a second looks for deadlocks.
+  const auto program = [] {
+    runtime fibers({.workers = 2});
+    sim::atomic<int> count = 0;
+    const auto add = [&] {
+      static_cast<void>(this_fiber::sleep_for(std::chrono::seconds(2)));
+      count.store(count.load() + 1);
+    };
+    fiber one = fibers.spawn(add, {.worker = 0});
+    fiber two = fibers.spawn(add, {.worker = 1});
+    one.join();
+    two.join();
+    sim::check(count.load() == 2, "an update is lost");
+  };
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    const sim::result found = sim::explore(program, {.how = sim::strategy::random, .seed = seed});
+    EXPECT_EQ(found.what, outcome::assertion);
+    EXPECT_EQ(found.message.find("again"), std::string::npos) << found.text();
+    const sim::result again = sim::replay(program, found.seed);
+    EXPECT_EQ(again.message, found.message);
+    EXPECT_EQ(again.trace, found.trace);
+  }
+}
+
+TEST(report, is_of_a_short_execution_also_where_a_framework_is_asked) {
+  const sim::options how = {.how = sim::strategy::random, .failed = [] { return false; }};
+  const sim::result found = sim::explore(lose_an_update, how);
+  EXPECT_EQ(found.what, outcome::assertion);
+  EXPECT_LE(std::count(found.seed.begin(), found.seed.end(), '.'), 2) << found.text();
+}
+
 TEST(report, says_which_fault_there_was) {
   const auto waits = [] {
     runtime fibers({.workers = 1});
@@ -130,6 +164,16 @@ TEST(report, says_which_fault_there_was) {
   const sim::result no_stack = sim::explore(waits, {.faults = {.spawn = true}});
   EXPECT_NE(no_stack.trace.find("no stack can be had (`faults::spawn`), at replay_test.cpp"), std::string::npos)
       << no_stack.text();
+}
+
+TEST(report, has_each_access_to_a_variable) {
+  const sim::result found = sim::explore([] {
+    sim::var<int> shared(0);
+    mutex lock;
+    sim::check((lock.lock(), shared = 7, lock.unlock(), static_cast<int>(shared)) != 7);
+  });
+  EXPECT_NE(found.trace.find("write of word"), std::string::npos) << found.text();
+  EXPECT_NE(found.trace.find("which is 7"), std::string::npos) << found.text();
 }
 
 TEST(report, says_where_both_accesses_of_a_race_are) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "pirn/sim/var.hpp"
 #include "sim/together.hpp"
@@ -100,6 +101,27 @@ TEST(future, comes_as_a_deadline_passes) {
 }
 
 // ---- select --------------------------------------------------------------------------------------------------------
+
+TEST(select, takes_each_of_those_that_are_ready) {
+  for (const auto how : {sim::strategy::exhaustive, sim::strategy::random, sim::strategy::pct}) {
+    std::set<std::size_t> taken;
+    const sim::result found = sim::explore(
+        [&] {
+          channel<int> first(1), second(1);
+          event third;
+          pirn_test::run_fibers(
+              1, {[&] {
+                sim::check(first.send(1) && second.send(2));
+                third.set();
+                int value = 0;
+                taken.insert(select(receive(first, value), receive(second, value), wait(third)).index);
+              }});
+        },
+        {.how = how, .executions = 200});
+    EXPECT_TRUE(found) << found.text();
+    EXPECT_EQ(taken.size(), 3U);
+  }
+}
 
 /// One selects from two channels and a timer, to each of which somebody else sends as the time comes.
 void two_channels_and_a_timer(std::size_t capacity) {

@@ -1,0 +1,19 @@
+#include "detail/chance.hpp"
+
+#include "pirn/detail/platform.hpp"
+
+namespace pirn::inline PIRN_ABI::platform {
+
+namespace {
+
+struct numbers_of_thread : random {
+  numbers_of_thread() noexcept : random(random_seed()) {}
+};
+
+}  // namespace
+
+std::size_t chance(std::size_t count) noexcept {
+  return static_cast<std::size_t>(per_thread<numbers_of_thread>::here().next() % count);
+}
+
+}  // namespace pirn::inline PIRN_ABI::platform
