@@ -221,7 +221,7 @@ std::string describe_present_cycle() {
 // ---- one worker ---------------------------------------------------------------------------------------------------
 
 void worker::end_stillness(platform::time_point now) noexcept {
-  if constexpr (platform::exploring) {
+  if constexpr (platform::exploring) {  // which has a search of its own, in no steps of the program
     return;
   }
   looked.still = false;
@@ -234,10 +234,6 @@ void worker::end_stillness(platform::time_point now) noexcept {
 }
 
 void worker::look_for_deadlocks(platform::time_point now) noexcept {
-  if constexpr (platform::exploring) {  // it has its own search, which is no steps of the program
-    looked.next = platform::never;
-    return;
-  }
   deadlock_watch& watch = owner.deadlocks;
   if (watch.in_new_round(looked)) {
     watch.look(*this);

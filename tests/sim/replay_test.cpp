@@ -1,6 +1,7 @@
 // A seed stands for one execution of one program, and the report of it is the same each time.
 #include <gtest/gtest.h>
 #include <pirn/fiber/runtime.hpp>
+#include <pirn/fiber/scope.hpp>
 #include <pirn/fiber/this_fiber.hpp>
 #include <pirn/sim/explore.hpp>
 #include <pirn/sync/mutex.hpp>
@@ -136,6 +137,17 @@ TEST(replay, of_what_takes_seconds_is_exact) {
     two.join();
     sim::check(count.load() == 2, "an update is lost");
   };
+  const sim::result expires = sim::explore(
+      [] {
+        runtime fibers({.workers = 2});
+        fibers.run([] {
+          scope within({.deadline = platform::now() + std::chrono::seconds(1)});
+          within.spawn([] { static_cast<void>(this_fiber::sleep_for(std::chrono::hours(1))); }, {.worker = 1});
+          within.join();
+        });
+      },
+      {.executions = 6000});
+  EXPECT_TRUE(expires) << expires.text();
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     const sim::result found = sim::explore(program, {.how = sim::strategy::random, .seed = seed});
     EXPECT_EQ(found.what, outcome::assertion);
