@@ -12,7 +12,9 @@ struct numbers_of_thread : random {
 
 }  // namespace
 
-std::size_t chance(std::size_t count) noexcept {
+// Not inlined, by link-time optimization either: the address of a thread-local variable must not be kept across a
+// suspension.
+[[gnu::noinline]] std::size_t chance(std::size_t count) noexcept {
   return static_cast<std::size_t>(per_thread<numbers_of_thread>::here().next() % count);
 }
 

@@ -86,7 +86,7 @@ int sleep(clock_kind kind, bool absolute, const timespec& time, timespec* left) 
   return 0;
 }
 
-/// What the program would have called; looked up once, since it would be as fast as ever. Null in a static one.
+/// What the program would have called. Null in a static one.
 template <class Function>
 Function* next_of(const char* name) noexcept {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
