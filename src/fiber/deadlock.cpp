@@ -200,19 +200,16 @@ const fiber_control* holder_of(const wait_options& wait) noexcept {
 
 std::string describe_present_cycle() {
   std::vector<wait_edge> facts;
-  for (const registered_runtime* each = registered_runtimes; each != nullptr; each = each->next) {
-    for (unsigned i = 0; i < each->worker_count; ++i) {
-      worker& w = *each->workers[i];
-      block_chunk::for_each(w, [&](const fiber_control& f) {
-        // One that is still on its worker may have begun a wait without having said of what.
-        if (const std::uint64_t wait = f.present_wait(); wait != 0 && f.home()->queue.running() != &f) {
-          if (const wait_options& how = *f.waits; how.deadline == platform::never && !how.stoppable) {
-            note_facts(f, wait, how, facts);
-          }
+  for_each_worker([&](worker& w) {
+    block_chunk::for_each(w, [&](const fiber_control& f) {
+      // One that is still on its worker may have begun a wait without having said of what.
+      if (const std::uint64_t wait = f.present_wait(); wait != 0 && f.home()->queue.running() != &f) {
+        if (const wait_options& how = *f.waits; how.deadline == platform::never && !how.stoppable) {
+          note_facts(f, wait, how, facts);
         }
-      });
-    }
-  }
+      }
+    });
+  });
   std::vector<wait_edge> cycle = cycle_in(std::move(facts));
   std::ranges::rotate(cycle, std::ranges::min_element(cycle, {}, &wait_edge::number));
   return cycle.empty() ? std::string() : describe(cycle);

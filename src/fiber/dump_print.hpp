@@ -19,6 +19,15 @@ struct registered_runtime {
 
 /// All runtimes, newest first. Under the dump lock; a debugger finds it by its symbol.
 extern registered_runtime* registered_runtimes asm("pirn_runtimes_" PIRN_ABI_NAME);
+/// Calls `body` with every worker of them.
+template <class Body>
+void for_each_worker(Body body) {
+  for (const registered_runtime* each = registered_runtimes; each != nullptr; each = each->next) {
+    for (unsigned i = 0; i < each->worker_count; ++i) {
+      body(*each->workers[i]);
+    }
+  }
+}
 
 /// Looks up what a handler cannot, once. Before any handler can run, one call at a time.
 void prepare_dumps() noexcept;

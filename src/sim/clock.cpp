@@ -1,6 +1,5 @@
 // The C library's clocks in an exploration, where they have its time: std::chrono's clocks read them, and a thread that
 // sleeps, in `blocking` for instance, sleeps there.
-#include <dlfcn.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <ctime>
 
 #include "sim/execution.hpp"
+#include "sim/process_guard.hpp"
 
 namespace pirn::inline PIRN_ABI::sim::detail {
 
@@ -84,12 +84,6 @@ int sleep(clock_kind kind, bool absolute, const timespec& time, timespec* left) 
     *left = {};
   }
   return 0;
-}
-
-/// What the program would have called. Null in a static one.
-template <class Function>
-Function* next_of(const char* name) noexcept {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
 }  // namespace

@@ -250,17 +250,15 @@ void execution::decide() {
     std::uint32_t choice = no_choice;
     // Else who looks and yields until a sleeper has done something would look for ever.
     const bool late = steps_ - time_passed_at_ > std::max<std::uint64_t>(how_.fairness, most_futile_steps);
-    if (enabled == 0 || futile_ > most_futile_steps || late) {
-      if ((ready_ == 0 || futile_ > most_futile_steps || late) && let_time_pass(late)) {
+    if (ready_ == 0 || futile_ > most_futile_steps || late) {
+      if (let_time_pass(late)) {
         before = no_thread;  // who runs next, the same thread or another, begins anew
         continue;
-      }
-      if (late) {
-        time_passed_at_ = steps_;
       }
       if (ready_ == 0) {
         fail(outcome::deadlock, "nothing can run, and no time that could pass would change that");
       }
+      futile_ = 0;  // not to look again at every step
     }
     if (enabled == 0) {  // all of them spin: each in its turn
       spinning_ = 0;

@@ -21,6 +21,8 @@
 
 namespace pirn::inline PIRN_ABI::sim::detail {
 
+class symbols;
+
 /// When every execution begins. Not at zero, so that a program may look back.
 inline constexpr platform::time_point beginning{std::chrono::hours(1)};
 
@@ -276,12 +278,14 @@ void forget_runtimes() noexcept;
 /// What fibers are called in reports: they are numbered as they appear, as their own numbers differ from execution to
 /// execution.
 using fiber_names = std::map<std::uint64_t, std::size_t>;
+/// The functions and lines of all their frames.
+[[nodiscard]] symbols symbols_of(const std::vector<recorded_step>& steps);
 /// The steps of an execution, to be read. Without the middle, where there are more than so many lines.
-[[nodiscard]] std::string trace_text(const std::vector<recorded_step>& steps, fiber_names& fibers,
+[[nodiscard]] std::string trace_text(const std::vector<recorded_step>& steps, const symbols& known, fiber_names& fibers,
                                      std::size_t most_lines);
 /// The two accesses of a data race, of which the last one is the last of the steps. Empty where the steps do not have
 /// them.
-[[nodiscard]] std::string race_text(const std::vector<recorded_step>& steps, fiber_names& fibers);
+[[nodiscard]] std::string race_text(const std::vector<recorded_step>& steps, const symbols& known, fiber_names& fibers);
 /// `text` with those numbers in the place of the fibers' own. Only fibers that have one, or else all.
 [[nodiscard]] std::string with_names(const std::string& text, fiber_names& fibers, bool all);
 

@@ -100,20 +100,22 @@ void exhaustive_schedule::race(std::uint32_t at, thread_set first) noexcept {
 bool exhaustive_schedule::take_next(node& at) noexcept {
   const bool allowed = at.spent < allowance_;
   if (at.enabled == 0) {
-    const bool another = at.chosen + 1 < at.count;
-    left_out_ |= another && !allowed;
-    at.chosen += another && allowed ? 1 : 0;
-    return another && allowed;
+    if (at.chosen + 1 == at.count) {
+      return false;
+    }
+    left_out_ |= !allowed;
+    at.chosen += allowed ? 1 : 0;
+    return allowed;
   }
   at.done |= only(at.chosen);
   for (thread_set left = at.wanted & at.enabled & ~at.done & ~at.asleep; left != 0; left &= left - 1) {
     const auto thread = static_cast<unsigned>(std::countr_zero(left));
-    const bool preemption = preempts(at, thread);
-    if (!preemption || ((bound_ == no_bound || at.preemptions < bound_) && allowed)) {
+    const bool bounded = at.preemptions < bound_;
+    if (!preempts(at, thread) || (bounded && allowed)) {
       at.chosen = thread;
       return true;
     }
-    left_out_ |= at.preemptions < bound_;
+    left_out_ |= bounded;
     at.done |= only(thread);
   }
   return false;

@@ -15,6 +15,7 @@
 #include "pirn/sim/thread.hpp"
 #include "sim/execution.hpp"
 #include "sim/process_guard.hpp"
+#include "sim/symbols.hpp"
 
 namespace pirn::inline PIRN_ABI::sim {
 
@@ -165,8 +166,8 @@ class exploration {
           const auto by = make_replay(fewer);
           static_cast<void>(by->begin());
           runs_.run(program_, *by);
-          if (runs_.found().what == wanted && by->taken().path.size() < best.path.size()) {
-            best = by->taken();
+          if (recipe taken = by->taken(); runs_.found().what == wanted && taken.path.size() < best.path.size()) {
+            best = std::move(taken);
           } else {
             at += chunk;
           }
@@ -195,11 +196,13 @@ class exploration {
 
   void tell(const std::vector<recorded_step>& steps) {
     fiber_names fibers;
+    const symbols known = symbols_of(steps);
     // What does not end repeats itself.
-    found_.trace = trace_text(steps, fibers, found_.what == outcome::no_end ? most_lines : steps.size());
+    found_.trace = trace_text(steps, known, fibers, found_.what == outcome::no_end ? most_lines : steps.size());
     found_.state = with_names(with_lines(found_.state), fibers, true);
     found_.message = with_names(found_.message, fibers, false);
-    if (const std::string race = found_.what == outcome::data_race ? race_text(steps, fibers) : ""; !race.empty()) {
+    if (const std::string race = found_.what == outcome::data_race ? race_text(steps, known, fibers) : "";
+        !race.empty()) {
       found_.message = race + " to the same variable, and neither happens before the other";
     }
   }

@@ -50,11 +50,7 @@ std::string describe_fibers() {
   {
     pirn::detail::message out(file);
     pirn::detail::begin_dump();
-    for (const auto* each = pirn::detail::registered_runtimes; each != nullptr; each = each->next) {
-      for (unsigned i = 0; i < each->worker_count; ++i) {
-        pirn::detail::print_fibers(*each->workers[i], out, nullptr);
-      }
-    }
+    pirn::detail::for_each_worker([&](pirn::detail::worker& each) { pirn::detail::print_fibers(each, out, nullptr); });
     out.flush();
   }
   std::string text(static_cast<std::size_t>(lseek(file, 0, SEEK_CUR)), '\0');
@@ -67,12 +63,10 @@ std::string describe_fibers() {
 platform::time_point next_timer(platform::time_point now) {
   const platform::quiet unseen;
   platform::time_point nearest = platform::never;
-  for (const auto* each = pirn::detail::registered_runtimes; each != nullptr; each = each->next) {
-    for (unsigned i = 0; i < each->worker_count; ++i) {
-      const platform::time_point next = each->workers[i]->timers.next();
-      nearest = next > now ? std::min(nearest, next) : nearest;
-    }
-  }
+  pirn::detail::for_each_worker([&](pirn::detail::worker& each) {
+    const platform::time_point next = each.timers.next();
+    nearest = next > now ? std::min(nearest, next) : nearest;
+  });
   return nearest;
 }
 

@@ -37,12 +37,6 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   current->end_by_signal(signal, *info, pirn::detail::registers_of(context));
 }
 
-/// What the program would have called.
-template <class Function>
-Function* next_of(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
-}
-
 using leaving = void(int);
 constexpr const char* quick = "quick_exit";
 

@@ -1,12 +1,20 @@
 // What would end the process, or leave the exploration's one thread.
 #pragma once
 
+#include <dlfcn.h>
+
 #include <csignal>
 #include <iterator>
 
 #include "pirn/stack/overflow.hpp"
 
 namespace pirn::inline PIRN_ABI::sim::detail {
+
+/// The C library's function for which one of the exploration stands in. Null in a static program.
+template <class Function>
+Function* next_of(const char* name) noexcept {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
 
 /// While it lives std::abort, and an access to memory that is not there, end the execution in which they happen and not
 /// the process. So do, for good, std::exit and its like and the start of a thread: these are defined in its source, in

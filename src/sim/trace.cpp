@@ -13,6 +13,9 @@ namespace pirn::inline PIRN_ABI::sim::detail {
 
 namespace {
 
+/// Whether it is at a variable that is no atomic.
+bool plain(const recorded_step& step) { return step.kind == step_kind::read || step.kind == step_kind::write; }
+
 /// Where a step was asked for.
 struct place {
   std::string where;  ///< function and line of the innermost frame that is neither pirn's nor the standard library's
@@ -75,8 +78,9 @@ std::string what_it_does(const recorded_step& step, const place& at) {
   std::string text = at.operation;
   if (text.empty()) {  // a variable or an atomic of the program's own
     text = std::string(to_string(step.kind)) + " of word " + std::to_string(step.word);
-    const bool plain = step.kind == step_kind::read || step.kind == step_kind::write;
-    const std::string value = plain ? step.shown : step.kind == step_kind::fence ? "" : std::to_string(step.value);
+    const std::string value = plain(step)                     ? step.shown
+                              : step.kind == step_kind::fence ? ""
+                                                              : std::to_string(step.value);
     const bool changes =
         step.kind == step_kind::store || step.kind == step_kind::change || step.kind == step_kind::write;
     text += value.empty() ? "" : (changes ? ", to " : ", which is ") + value;
@@ -148,10 +152,15 @@ std::string with_names(const std::string& text, fiber_names& fibers, bool all) {
   return named + text.substr(done);
 }
 
-std::string race_text(const std::vector<recorded_step>& steps, fiber_names& fibers) {
-  const auto plain = [](const recorded_step& each) {
-    return each.kind == step_kind::read || each.kind == step_kind::write;
-  };
+symbols symbols_of(const std::vector<recorded_step>& steps) {
+  std::vector<std::uintptr_t> addresses;
+  for (const recorded_step& each : steps) {
+    addresses.insert(addresses.end(), each.frames, each.frames + each.frame_count);
+  }
+  return symbols(std::move(addresses));
+}
+
+std::string race_text(const std::vector<recorded_step>& steps, const symbols& known, fiber_names& fibers) {
   const auto last = std::ranges::find_if(steps.rbegin(), steps.rend(), plain);
   const auto first = std::find_if(last, steps.rend(), [&](const recorded_step& each) {
     return plain(each) && each.word == last->word && each.thread_name != last->thread_name &&
@@ -162,7 +171,6 @@ std::string race_text(const std::vector<recorded_step>& steps, fiber_names& fibe
   }
   std::string text;
   for (const recorded_step* each : {&*first, &*last}) {
-    const symbols known({each->frames, each->frames + each->frame_count});
     const std::string where = place_of(*each, known).where;
     text += std::string(text.empty() ? "" : " and ") + "a " + to_string(each->kind) + " by " + who_does(*each, fibers) +
             (where.empty() ? "" : ", at " + where + ",");
@@ -170,13 +178,8 @@ std::string race_text(const std::vector<recorded_step>& steps, fiber_names& fibe
   return text;
 }
 
-std::string trace_text(const std::vector<recorded_step>& steps, fiber_names& fibers, std::size_t most_lines) {
-  std::vector<std::uintptr_t> addresses;
-  for (const recorded_step& each : steps) {
-    addresses.insert(addresses.end(), each.frames, each.frames + each.frame_count);
-  }
-  const symbols known(addresses);
-
+std::string trace_text(const std::vector<recorded_step>& steps, const symbols& known, fiber_names& fibers,
+                       std::size_t most_lines) {
   std::vector<std::string> lines;
   std::string last;
   place before;
@@ -196,8 +199,7 @@ std::string trace_text(const std::vector<recorded_step>& steps, fiber_names& fib
       line = "  time passes, to " + time_text(each.when, beginning);
     } else {
       place at = place_of(each, known);
-      const bool plain = each.kind == step_kind::read || each.kind == step_kind::write;
-      if (at.operation.empty() && at.where == before.where && !plain) {
+      if (at.operation.empty() && at.where == before.where && !plain(each)) {
         at.operation = before.operation;  // the compiler has left no trace of it in this part
       }
       line = "  " + who_does(each, fibers) + ": " + what_it_does(each, at);

@@ -26,15 +26,7 @@ using sim::outcome;
 
 namespace {
 
-void lose_an_update() {
-  sim::atomic<int> count(0);
-  {
-    const auto add = [&] { count.store(count.load() + 1); };
-    const sim::thread a(add);
-    const sim::thread b(add);
-  }
-  sim::check(count.load() == 2, "an update is lost");
-}
+void lose_an_update() { pirn_test::lose_an_update(); }
 
 TEST(explore, finds_a_lost_update_by_every_strategy) {
   for (const auto how : {sim::strategy::exhaustive, sim::strategy::random, sim::strategy::pct}) {

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 #include <pirn/fiber/runtime.hpp>
 #include <pirn/sim/explore.hpp>
+#include <pirn/sim/thread.hpp>
+#include <pirn/sim/var.hpp>
 
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <optional>
+#include <source_location>
 #include <vector>
 
 namespace pirn_test {
@@ -31,6 +34,18 @@ inline void run_fibers(const pirn::runtime_options& how, const std::vector<std::
 }
 inline void run_fibers(unsigned workers, const std::vector<std::function<void()>>& bodies, bool migratable = false) {
   run_fibers(pirn::runtime_options{.workers = workers}, bodies, migratable);
+}
+
+/// Two threads add one each by a load and a store, and the check, which is at `where`, fails if one comes between
+/// those.
+inline void lose_an_update(const std::source_location& where = std::source_location::current()) {
+  pirn::sim::atomic<int> count(0);
+  {
+    const auto add = [&] { count.store(count.load() + 1); };
+    const pirn::sim::thread a(add);
+    const pirn::sim::thread b(add);
+  }
+  pirn::sim::check(count.load() == 2, "an update is lost", where);
 }
 
 /// Fails the test with the whole report unless nothing is found. Prints what it took.

@@ -17,21 +17,14 @@
 
 #include "pirn/sim/thread.hpp"
 #include "pirn/sim/var.hpp"
+#include "sim/fibers.hpp"
 
 using namespace pirn;
 using sim::outcome;
 
 namespace {
 
-void lose_an_update() {
-  sim::atomic<int> count(0);
-  {
-    const auto add = [&] { count.store(count.load() + 1); };
-    const sim::thread a(add);
-    const sim::thread b(add);
-  }
-  sim::check(count.load() == 2, "an update is lost");
-}
+void lose_an_update() { pirn_test::lose_an_update(); }
 
 TEST(replay, is_of_what_failed) {
   const sim::result found = sim::explore(lose_an_update);
