@@ -53,9 +53,11 @@ foreach(layer IN LISTS PIRN_ALL_LAYERS)
   if(PIRN_PRECOMPILE AND layer STREQUAL "fiber")
     target_precompile_headers(${target} PRIVATE <algorithm> <cstdio> <cstdlib> <optional> <system_error>
                               "${PROJECT_SOURCE_DIR}/src/fiber/runtime_state.hpp")
-  elseif(PIRN_PRECOMPILE AND layer MATCHES "^(sync|io|net|http)$")
+  elseif(PIRN_PRECOMPILE AND layer STREQUAL "sync")
     target_precompile_headers(${target} PRIVATE <algorithm> <string> <vector> <pirn/fiber/runtime.hpp>
                               <pirn/fiber/scope.hpp>)
+  elseif(PIRN_PRECOMPILE AND layer MATCHES "^(io|net|http)$")
+    target_precompile_headers(${target} REUSE_FROM pirn_sync)
   endif()
   if(layer STREQUAL "stack")
     # A local array larger than the guard would step over it; with probes it cannot.

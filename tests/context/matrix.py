@@ -3,6 +3,7 @@
 
     matrix.py                    each option once, then every pair of options
     matrix.py --once             each option once
+    matrix.py --cover            each option in one of few builds, beside others
     matrix.py --triples          every three options together
     matrix.py --product          every combination of all options, but not of an option's second form
     matrix.py --product --part 3/20    the third of twenty parts of it
@@ -117,6 +118,11 @@ def pairs():
     return builds
 
 
+def cover():
+    vector = NAMES.index("vector")  # alone, as a processor without it runs no such build
+    return covering([USUAL, USUAL[:vector] + ("avx512",) + USUAL[vector + 1 :]], 1)
+
+
 def triples():
     return covering(list(each_once()), 3)
 
@@ -163,6 +169,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     extent = parser.add_mutually_exclusive_group()
     extent.add_argument("--once", dest="extent", action="store_const", const=each_once, help="each option once")
+    extent.add_argument("--cover", dest="extent", action="store_const", const=cover, help="each option in one of few builds")
     extent.add_argument("--triples", dest="extent", action="store_const", const=triples, help="every three options together")
     extent.add_argument("--product", dest="extent", action="store_const", const=product, help="every combination of all options")
     parser.set_defaults(extent=pairs)
