@@ -22,6 +22,7 @@
 namespace pirn::inline PIRN_ABI::sim::detail {
 
 class symbols;
+using platform::checked::value_type;
 
 /// When every execution begins. Not at zero, so that a program may look back.
 inline constexpr platform::time_point beginning{std::chrono::hours(1)};
@@ -73,7 +74,7 @@ struct recorded_step {
   std::string fiber_name;
   std::uint32_t word = 0;
   std::uint64_t value = 0;
-  std::string shown;  ///< the value of a plain variable, where it can be told
+  value_type type;  ///< of `value`, where it is a variable's
   platform::time_point when;
   std::uintptr_t frames[most_frames];
   std::size_t frame_count = 0;
@@ -139,18 +140,18 @@ class execution {
   [[nodiscard]] unsigned threads() const noexcept { return used_; }
 
   // What virtual threads do; see platform_checked.hpp.
-  std::uint64_t load(const void* at, std::size_t size, std::memory_order order);
-  void store(const void* at, std::size_t size, std::uint64_t value, std::memory_order order);
+  std::uint64_t load(const void* at, value_type type, std::memory_order order);
+  void store(const void* at, value_type type, std::uint64_t value, std::memory_order order);
   void modify(const void* at);
-  void modified(const void* at, std::uint64_t before, std::uint64_t after, std::memory_order order);
-  void compare_failed(const void* at, std::uint64_t found, std::memory_order order);
+  void modified(const void* at, value_type type, std::uint64_t before, std::uint64_t after, std::memory_order order);
+  void compare_failed(const void* at, value_type type, std::uint64_t found, std::memory_order order);
   void construct(const void* at);
   void lock(const void* at, std::atomic<bool>& held);
   bool try_lock(const void* at, std::atomic<bool>& held);
   void unlock(const void* at, std::atomic<bool>& held);
   void fence(std::memory_order order, bool everywhere);
   void pause() noexcept { running_->spins = true; }
-  void plain(const void* at, bool write, platform::checked::shown_value value);
+  void plain(const void* at, bool write, value_type type, const void* value);
   /// A write that is no scheduling point.
   void plain_now(const void* at);
   bool wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected, platform::time_point deadline);
@@ -205,17 +206,15 @@ class execution {
   /// False if there is nothing that it could pass to. With `late`, where others than who only looks can run, a little.
   bool let_time_pass(bool late);
   [[nodiscard]] unsigned overdue(thread_set enabled) const noexcept;
-  void note(step_kind kind, const location* of, std::uint64_t value) {
+  void note(step_kind kind, const location* of, std::uint64_t value, value_type type = {}) {
     if (record_ != nullptr) [[unlikely]] {
-      record(kind, of, value);
+      record(kind, of, value, type);
     }
   }
-  PIRN_NOINLINE void record(step_kind kind, const location* of, std::uint64_t value);
+  PIRN_NOINLINE void record(step_kind kind, const location* of, std::uint64_t value, value_type type);
   /// A step of the running thread, whose stack pointer is `here`, without its frames.
   recorded_step& add_step(step_kind kind, const void* here);
   void record_end(step_kind kind, const pirn::detail::registers& at);
-  /// Empty where it cannot be told.
-  [[nodiscard]] static std::string text_of(platform::checked::shown_value value);
   void look_for_race(location& of, bool write);
   [[noreturn]] static void begin_thread(arch::word first, arch::word second) noexcept;
   [[noreturn]] void end_thread();

@@ -19,19 +19,19 @@ namespace checked {
 
 constinit bool watching = false;
 
-std::uint64_t load(const void* at, std::size_t size, std::memory_order order) noexcept {
-  return here().load(at, size, order);
+std::uint64_t load(const void* at, value_type type, std::memory_order order) noexcept {
+  return here().load(at, type, order);
 }
-void store(const void* at, std::size_t size, std::uint64_t value, std::memory_order order) noexcept {
-  here().store(at, size, value, order);
+void store(const void* at, value_type type, std::uint64_t value, std::memory_order order) noexcept {
+  here().store(at, type, value, order);
 }
 void read_modify_write(const void* at) noexcept { here().modify(at); }
-void read_modify_write_done(const void* at, std::uint64_t before, std::uint64_t after,
+void read_modify_write_done(const void* at, value_type type, std::uint64_t before, std::uint64_t after,
                             std::memory_order order) noexcept {
-  here().modified(at, before, after, order);
+  here().modified(at, type, before, after, order);
 }
-void compare_failed(const void* at, std::uint64_t found, std::memory_order order) noexcept {
-  here().compare_failed(at, found, order);
+void compare_failed(const void* at, value_type type, std::uint64_t found, std::memory_order order) noexcept {
+  here().compare_failed(at, type, found, order);
 }
 void construct(const void* at) noexcept { here().construct(at); }
 void lock(const void* at, std::atomic<bool>& held) noexcept { here().lock(at, held); }
@@ -47,14 +47,14 @@ void pause() noexcept {
     here().pause();
   }
 }
-void plain_read(const void* at, shown_value value) noexcept {
+void plain_read(const void* at, value_type type, const void* value) noexcept {
   if (watching) {
-    here().plain(at, false, value);
+    here().plain(at, false, type, value);
   }
 }
-void plain_write(const void* at, shown_value value) noexcept {
+void plain_write(const void* at, value_type type, const void* value) noexcept {
   if (watching) {
-    here().plain(at, true, value);
+    here().plain(at, true, type, value);
   }
 }
 void plain_begin(const void* at) noexcept {

@@ -3,9 +3,6 @@
 #include <unwind.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
-#include <sstream>
 #include <tuple>
 
 #include "pirn/detail/platform.hpp"
@@ -52,11 +49,12 @@ recorded_step& execution::add_step(step_kind kind, const void* here) {
   return made;
 }
 
-void execution::record(step_kind kind, const location* of, std::uint64_t value) {
+void execution::record(step_kind kind, const location* of, std::uint64_t value, value_type type) {
   const platform::quiet unseen;
   recorded_step& made = add_step(kind, __builtin_frame_address(0));
   made.word = of != nullptr ? of->name : 0;
   made.value = value;
+  made.type = type;
   unwinding request{&made};
   _Unwind_Backtrace(&keep_frame, &request);
 }
@@ -76,32 +74,6 @@ void execution::record_end(step_kind kind, const pirn::detail::registers& at) {
   if (Dl_info in; dladdr(reinterpret_cast<void*>(at.pc), &in) == 0) {  // it has called what is no code
     made.frames[made.frame_count++] = *reinterpret_cast<const std::uintptr_t*>(at.sp);
   }
-}
-
-std::string execution::text_of(platform::checked::shown_value value) {
-  using enum platform::checked::value_type;
-  const platform::quiet unseen;
-  std::uint64_t bits = 0;
-  if (value.type != unknown) {
-    std::memcpy(&bits, value.at, value.size);
-  }
-  const auto unused = static_cast<unsigned>(8 * (sizeof bits - value.size));
-  std::ostringstream text;
-  switch (value.type) {
-    case unknown:
-      break;
-    case natural:
-      text << bits;
-      break;
-    case integer:
-      text << (static_cast<std::int64_t>(bits << unused) >> unused);
-      break;
-    case real:
-      value.size == sizeof(float) ? text << std::bit_cast<float>(static_cast<std::uint32_t>(bits))
-                                  : text << std::bit_cast<double>(bits);
-      break;
-  }
-  return std::move(text).str();
 }
 
 std::string execution::name_of(unsigned thread) const {

@@ -20,7 +20,7 @@ std::uint64_t bits_at(const void* at, std::size_t size) noexcept {
 
 }  // namespace
 
-std::uint64_t execution::load(const void* at, std::size_t size, std::memory_order order) {
+std::uint64_t execution::load(const void* at, value_type type, std::memory_order order) {
   location& of = memory_.find(at);
   // What one has seen another must not miss: which of two comes first matters.
   const bool ordered = how_.stale_reads && order == std::memory_order_seq_cst;
@@ -30,7 +30,7 @@ std::uint64_t execution::load(const void* at, std::size_t size, std::memory_orde
   take_step(of, what);
   take_place(order);
   futile_ = looks + 1;
-  std::uint64_t value = bits_at(at, size);
+  std::uint64_t value = bits_at(at, type.size);
   virtual_thread& self = *running_;
   if (how_.stale_reads && !of.history.empty()) {
     const unsigned count = memory_.visible(of, self.index, self.clocks, order);
@@ -38,23 +38,23 @@ std::uint64_t execution::load(const void* at, std::size_t size, std::memory_orde
   } else {
     memory_.acquire(of, self.clocks, order);
   }
-  note(step_kind::load, &of, value);
+  note(step_kind::load, &of, value, type);
   return value;
 }
 
-void execution::store(const void* at, std::size_t size, std::uint64_t value, std::memory_order order) {
+void execution::store(const void* at, value_type type, std::uint64_t value, std::memory_order order) {
   location& of = memory_.find(at);
   point(access::write, &of);
   take_step(of, access::write);
   take_place(order);
   virtual_thread& self = *running_;
   if (how_.stale_reads) {
-    memory_.remember_old(of, bits_at(at, size));
+    memory_.remember_old(of, bits_at(at, type.size));
     memory_.remember(of, self.index, self.clocks, order, value, false);
   } else {
     memory_.release(of, self.index, self.clocks, order, false);
   }
-  note(step_kind::store, &of, value);
+  note(step_kind::store, &of, value, type);
 }
 
 void execution::modify(const void* at) {
@@ -63,7 +63,8 @@ void execution::modify(const void* at) {
   take_step(of, access::write);
 }
 
-void execution::modified(const void* at, std::uint64_t before, std::uint64_t after, std::memory_order order) {
+void execution::modified(const void* at, value_type type, std::uint64_t before, std::uint64_t after,
+                         std::memory_order order) {
   location& of = memory_.find(at);
   take_place(order);
   virtual_thread& self = *running_;
@@ -74,10 +75,10 @@ void execution::modified(const void* at, std::uint64_t before, std::uint64_t aft
   } else {
     memory_.release(of, self.index, self.clocks, order, true);
   }
-  note(step_kind::change, &of, after);
+  note(step_kind::change, &of, after, type);
 }
 
-void execution::compare_failed(const void* at, std::uint64_t found, std::memory_order order) {
+void execution::compare_failed(const void* at, value_type type, std::uint64_t found, std::memory_order order) {
   location& of = memory_.find(at);
   take_place(order);
   if (how_.stale_reads && !of.history.empty()) {
@@ -86,7 +87,7 @@ void execution::compare_failed(const void* at, std::uint64_t found, std::memory_
   } else {
     memory_.acquire(of, running_->clocks, order);
   }
-  note(step_kind::load, &of, found);
+  note(step_kind::load, &of, found, type);
 }
 
 void execution::construct(const void* at) { memory_.construct(at); }
@@ -168,14 +169,11 @@ void execution::fence(std::memory_order order, bool everywhere) {
   note(step_kind::fence, &fences, 0);
 }
 
-void execution::plain(const void* at, bool write, platform::checked::shown_value value) {
+void execution::plain(const void* at, bool write, value_type type, const void* value) {
   location& of = memory_.find(at);
   point(write ? access::write : access::read, &of);
   take_step(of, write ? access::write : access::read);
-  note(write ? step_kind::write : step_kind::read, &of, 0);
-  if (record_ != nullptr) {
-    record_->back().shown = text_of(value);
-  }
+  note(write ? step_kind::write : step_kind::read, &of, type.size != 0 ? bits_at(value, type.size) : 0, type);
   look_for_race(of, write);
   futile_ = 0;  // who waits for somebody does not look at a variable
 }

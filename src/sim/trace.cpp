@@ -1,5 +1,6 @@
 // Turns the recorded steps of an execution into lines that a person can follow.
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -52,6 +53,40 @@ std::string who_does(const recorded_step& step, fiber_names& fibers) {
 }
 
 /// What it does; the same text for steps that shall share a line.
+/// Empty where it cannot be told.
+std::string value_text(std::uint64_t bits, value_type type) {
+  using enum platform::checked::value_kind;
+  if (type.size == 0) {
+    return {};
+  }
+  const unsigned unused = 8 * (sizeof bits - type.size);
+  std::ostringstream text;
+  switch (type.kind) {
+    case truth:
+      text << (bits != 0 ? "true" : "false");
+      break;
+    case natural:
+      text << bits;
+      break;
+    case integer:
+      text << (static_cast<std::int64_t>(bits << unused) >> unused);
+      break;
+    case real:
+      type.size == sizeof(float) ? text << std::bit_cast<float>(static_cast<std::uint32_t>(bits))
+                                 : text << std::bit_cast<double>(bits);
+      break;
+    case address:
+      if (bits == 0) {
+        return "null";
+      }
+      [[fallthrough]];
+    case raw:
+      text << "0x" << std::hex << bits;
+      break;
+  }
+  return std::move(text).str();
+}
+
 std::string what_it_does(const recorded_step& step, const place& at) {
   switch (step.kind) {
     case step_kind::start:
@@ -78,9 +113,7 @@ std::string what_it_does(const recorded_step& step, const place& at) {
   std::string text = at.operation;
   if (text.empty()) {  // a variable or an atomic of the program's own
     text = std::string(to_string(step.kind)) + " of word " + std::to_string(step.word);
-    const std::string value = plain(step)                     ? step.shown
-                              : step.kind == step_kind::fence ? ""
-                                                              : std::to_string(step.value);
+    const std::string value = value_text(step.value, step.type);
     const bool changes =
         step.kind == step_kind::store || step.kind == step_kind::change || step.kind == step_kind::write;
     text += value.empty() ? "" : (changes ? ", to " : ", which is ") + value;

@@ -41,32 +41,6 @@ TEST(explore, finds_a_lost_update_by_every_strategy) {
   }
 }
 
-TEST(explore, tells_the_values_that_were_read_and_written) {
-  const sim::result found = sim::explore([] {
-    sim::var<int> number(0);
-    sim::var<std::string> text("a");
-    sim::var<float> share(0.5F);
-    sim::atomic<bool> done(false);
-    const sim::thread writer([&] {
-      number = 5;
-      text = "b";
-      done.store(true);
-    });
-    while (!done.load()) {
-    }
-    static_cast<void>(text.get());
-    number -= 9;
-    share.edit() += 1;
-    share = share + 0.25F;
-    sim::check(number == 0);
-  });
-  for (const char* expected :
-       {"write of word 0, to 5", "read of word 0, which is 5", "write of word 0, to -4", "write of word 1, at",
-        "read of word 1, at", "write of word 2, at", "read of word 2, which is 1.5", "write of word 2, to 1.75"}) {
-    EXPECT_NE(found.trace.find(expected), std::string::npos) << expected << "\n" << found.text();
-  }
-}
-
 TEST(explore, is_alone_in_the_process) {
   const auto refused = [] {
     try {

@@ -171,6 +171,61 @@ TEST(report, says_which_fault_there_was) {
       << no_stack.text();
 }
 
+TEST(report, tells_the_values_that_were_read_and_written) {
+  const sim::result found = sim::explore([] {
+    sim::var<int> number(0);
+    sim::var<std::string> text("a");
+    sim::var<float> share(0.5F);
+    sim::atomic<bool> done(false);
+    const sim::thread writer([&] {
+      number = 5;
+      text = "b";
+      done.store(true);
+    });
+    while (!done.load()) {
+    }
+    static_cast<void>(text.get());
+    number -= 9;
+    share.edit() += 1;
+    share = share + 0.25F;
+    sim::check(number == 0);
+  });
+  for (const char* expected :
+       {"write of word 0, to 5", "read of word 0, which is 5", "write of word 0, to -4", "write of word 1, at",
+        "read of word 1, at", "write of word 2, at", "read of word 2, which is 1.5", "write of word 2, to 1.75"}) {
+    EXPECT_NE(found.trace.find(expected), std::string::npos) << expected << "\n" << found.text();
+  }
+}
+
+TEST(report, tells_the_values_of_atomics_by_their_types) {
+  enum class phase : std::uint8_t { first = 200 };
+  struct tagged {
+    std::uint16_t index, tag;
+  };
+  const sim::result found = sim::explore([] {
+    sim::atomic<double> share(0.5);
+    share.store(1.25);
+    sim::atomic<short> count(0);
+    count.fetch_sub(3);
+    short expected = 7;
+    count.compare_exchange_strong(expected, 1);
+    sim::atomic<phase> now{};
+    now.store(phase::first);
+    sim::atomic<const int*> at(nullptr);
+    at.store(at.load());
+    sim::atomic<bool> done(false);
+    done.exchange(true);
+    sim::atomic<tagged> head{};
+    head.store({0x12, 0xab});
+    sim::check(false);
+  });
+  for (const char* expected : {"store of word 0, to 1.25", "change of word 1, to -3", "load of word 1, which is -3",
+                               "store of word 2, to 200", "load of word 3, which is null", "store of word 3, to null",
+                               "change of word 4, to true", "store of word 5, to 0xab0012"}) {
+    EXPECT_NE(found.trace.find(expected), std::string::npos) << expected << "\n" << found.text();
+  }
+}
+
 TEST(report, has_each_access_to_a_variable) {
   const sim::result found = sim::explore([] {
     sim::var<int> shared(0);

@@ -25,14 +25,37 @@ extern constinit bool watching asm("pirn_sim_watching_" PIRN_ABI_NAME);
 // Each of them is a scheduling point: others may run before it, and it happens before anything else does. Those that
 // end in _done are not: they say what the operation before them has left behind.
 
-/// What a load of `size` bytes sees.
-[[nodiscard]] std::uint64_t load(const void* at, std::size_t size, std::memory_order order) noexcept;
-/// Before a store of `value` to `size` bytes.
-void store(const void* at, std::size_t size, std::uint64_t value, std::memory_order order) noexcept;
+/// How a report tells the value of a variable.
+enum class value_kind : std::uint8_t { raw, truth, natural, integer, real, address };
+struct value_type {
+  std::uint8_t size = 0;  ///< in bytes, at most 8; 0 for one that it cannot tell
+  value_kind kind = value_kind::raw;
+};
+template <class T>
+[[nodiscard]] constexpr value_type type_of() noexcept {
+  using enum value_kind;
+  if constexpr (sizeof(T) > sizeof(std::uint64_t) || !std::is_trivially_copyable_v<T>) {
+    return {};
+  } else if constexpr (std::is_enum_v<T>) {
+    return type_of<std::underlying_type_t<T>>();
+  } else {
+    return {sizeof(T), std::is_same_v<T, bool>       ? truth
+                       : std::is_pointer_v<T>        ? address
+                       : std::is_floating_point_v<T> ? real
+                       : std::is_signed_v<T>         ? integer
+                       : std::is_unsigned_v<T>       ? natural
+                                                     : raw};
+  }
+}
+
+/// What a load sees.
+[[nodiscard]] std::uint64_t load(const void* at, value_type type, std::memory_order order) noexcept;
+/// Before a store of `value`.
+void store(const void* at, value_type type, std::uint64_t value, std::memory_order order) noexcept;
 void read_modify_write(const void* at) noexcept;
-void read_modify_write_done(const void* at, std::uint64_t before, std::uint64_t after,
+void read_modify_write_done(const void* at, value_type type, std::uint64_t before, std::uint64_t after,
                             std::memory_order order) noexcept;
-void compare_failed(const void* at, std::uint64_t found, std::memory_order order) noexcept;
+void compare_failed(const void* at, value_type type, std::uint64_t found, std::memory_order order) noexcept;
 /// A new object begins its life there.
 void construct(const void* at) noexcept;
 
@@ -46,17 +69,9 @@ void fence_everywhere() noexcept;
 /// The caller waits for another thread without blocking: the others come first.
 void pause() noexcept;
 
-/// A value that a report can tell, if its type is one.
-enum class value_type : std::uint8_t { unknown, natural, integer, real };
-struct shown_value {
-  const void* at = nullptr;
-  std::size_t size = 0;  ///< at most 8
-  value_type type = value_type::unknown;
-};
-
-/// An access to memory that is not atomic, which reads or writes `value`. Ends the execution if it races.
-void plain_read(const void* at, shown_value value) noexcept;
-void plain_write(const void* at, shown_value value) noexcept;
+/// An access to memory that is not atomic, which reads or writes what lies at `value`. Ends the execution if it races.
+void plain_read(const void* at, value_type type, const void* value) noexcept;
+void plain_write(const void* at, value_type type, const void* value) noexcept;
 /// The beginning and the end of an object there, which are writes too; no scheduling points.
 void plain_begin(const void* at) noexcept;
 void plain_end(const void* at) noexcept;
@@ -91,11 +106,11 @@ template <class Self, class T>
 class operations {
  public:
   [[nodiscard]] T load(std::memory_order order = std::memory_order_seq_cst) const noexcept {
-    return watching ? from_bits<T>(checked::load(self().at(), sizeof(T), order)) : self().raw().load(order);
+    return watching ? from_bits<T>(checked::load(self().at(), type_of<T>(), order)) : self().raw().load(order);
   }
   void store(T value, std::memory_order order = std::memory_order_seq_cst) const noexcept {
     if (watching) {
-      checked::store(self().at(), sizeof(T), to_bits(value), order);
+      checked::store(self().at(), type_of<T>(), to_bits(value), order);
     }
     self().raw().store(value, order);
   }
@@ -110,9 +125,9 @@ class operations {
     read_modify_write(self().at());
     const bool done = self().raw().compare_exchange_strong(expected, value, success, failure);
     if (done) {
-      read_modify_write_done(self().at(), to_bits(expected), to_bits(value), success);
+      read_modify_write_done(self().at(), type_of<T>(), to_bits(expected), to_bits(value), success);
     } else {
-      compare_failed(self().at(), to_bits(expected), failure);
+      compare_failed(self().at(), type_of<T>(), to_bits(expected), failure);
     }
     return done;
   }
@@ -185,7 +200,7 @@ class operations {
     }
     read_modify_write(self().at());
     const T before = step(self().raw());
-    read_modify_write_done(self().at(), to_bits(before), to_bits(after(before)), order);
+    read_modify_write_done(self().at(), type_of<T>(), to_bits(before), to_bits(after(before)), order);
     return before;
   }
 };

@@ -1,8 +1,6 @@
 // Variables that an exploration watches.
 #pragma once
 
-#include <cstdint>
-#include <type_traits>
 #include <utility>
 
 #include "pirn/detail/platform.hpp"
@@ -31,18 +29,18 @@ class var {
   var& operator=(const var&) = delete;
 
   [[nodiscard]] const T& get() const noexcept {
-    platform::checked::plain_read(&value_, shown(value_));
+    platform::checked::plain_read(&value_, platform::checked::type_of<T>(), &value_);
     return value_;
   }
   // NOLINTNEXTLINE(google-explicit-constructor): takes the place of a T
   operator const T&() const noexcept { return get(); }
   /// For reading and changing: counts as a write.
   [[nodiscard]] T& edit() noexcept {
-    platform::checked::plain_write(&value_, {});
+    platform::checked::plain_write(&value_, {}, nullptr);
     return value_;
   }
   void set(T value) {
-    platform::checked::plain_write(&value_, shown(value));
+    platform::checked::plain_write(&value_, platform::checked::type_of<T>(), &value);
     value_ = std::move(value);
   }
   var& operator=(T value) {
@@ -66,16 +64,6 @@ class var {
   var& operator--() { return *this -= 1; }
 
  private:
-  static platform::checked::shown_value shown(const T& value) noexcept {
-    using enum platform::checked::value_type;
-    if constexpr (sizeof(T) > sizeof(std::uint64_t) ||
-                  !(std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_pointer_v<T>)) {
-      return {};
-    } else {
-      return {&value, sizeof(T), std::is_floating_point_v<T> ? real : std::is_signed_v<T> ? integer : natural};
-    }
-  }
-
   T value_;
 };
 
