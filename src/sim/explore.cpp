@@ -92,7 +92,7 @@ class exploration {
     }
     std::uint64_t longest = 0;
     recipe failing;
-    while (found_.executions < most && !out_of_time() && by->begin()) {
+    while (!out_of_time() && by->begin() && found_.executions < most) {
       const failure what = run(*by);
       found_.redundant += by->redundant() ? 1 : 0;
       longest = std::max(longest, runs_.steps());
@@ -217,7 +217,7 @@ class exploration {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   }
   [[nodiscard]] bool out_of_time() const {
-    return (found_.executions & 15) == 15 && seconds() > std::chrono::duration<double>(how_.budget).count();
+    return found_.executions != 0 && seconds() > std::chrono::duration<double>(how_.budget).count();
   }
   result finish() {
     found_.seconds = seconds();

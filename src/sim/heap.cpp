@@ -164,6 +164,25 @@ void deallocate(void* memory) {
   }
 }
 
+/// Of a block that is large enough, whose address stands in front of what it gives out, behind what a free one has.
+void* allocate(std::size_t size, std::size_t alignment) {
+  if (alignment <= unit) {
+    return allocate(size);
+  }
+  void* const whole = size <= SIZE_MAX - unit - alignment ? allocate(size + unit + alignment) : nullptr;
+  if (whole == nullptr) {
+    return nullptr;
+  }
+  const auto aligned = (reinterpret_cast<std::uintptr_t>(whole) + unit + alignment) / alignment * alignment;
+  auto* const given = reinterpret_cast<void**>(aligned);
+  given[-1] = whole;
+  return given;
+}
+
+void deallocate(void* memory, std::size_t alignment) {
+  deallocate(memory == nullptr || alignment <= unit ? memory : static_cast<void**>(memory)[-1]);
+}
+
 }  // namespace
 
 const char* sort_heap() {
@@ -213,6 +232,18 @@ void* operator new(std::size_t size) {
     return memory;
   }
   throw std::bad_alloc();
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  if (void* const memory = pirn::sim::detail::allocate(size, static_cast<std::size_t>(alignment))) {
+    return memory;
+  }
+  throw std::bad_alloc();
+}
+void operator delete(void* memory, std::align_val_t alignment) noexcept {
+  pirn::sim::detail::deallocate(memory, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory, std::size_t, std::align_val_t alignment) noexcept {
+  pirn::sim::detail::deallocate(memory, static_cast<std::size_t>(alignment));
 }
 void operator delete(void* memory) noexcept { pirn::sim::detail::deallocate(memory); }
 void operator delete(void* memory, std::size_t) noexcept { pirn::sim::detail::deallocate(memory); }

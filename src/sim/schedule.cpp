@@ -74,7 +74,7 @@ class pct_schedule final : public schedule {
       each = static_cast<std::int64_t>(numbers_.next() >> 8);
     }
     changes_.clear();
-    for (unsigned i = 1; i < depth_; ++i) {
+    for (unsigned i = 1; i < std::min<std::uint64_t>(depth_, longest_); ++i) {
       changes_.push_back(1 + numbers_.next() % longest_);
     }
     return true;

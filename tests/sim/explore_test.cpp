@@ -287,20 +287,31 @@ TEST(explore, any_sleeper_may_be_the_one_that_is_woken) {
   EXPECT_EQ(seen, (std::set<std::string>{"abc", "acb", "bac", "bca", "cab", "cba"}));
 }
 
-TEST(explore, addresses_depend_on_the_schedule_only) {
-  const sim::result found = sim::explore([] {
-    std::vector<std::unique_ptr<mutex>> all;  // destroyed in this order too
+template <class Lock>
+sim::result locks_by_addresses() {
+  return sim::explore([] {
+    std::vector<std::unique_ptr<Lock>> all;  // destroyed in this order too
     for (int i = 0; i < 3; ++i) {
-      all.push_back(std::make_unique<mutex>());
+      all.push_back(std::make_unique<Lock>());
     }
-    const auto lock_both = [](mutex& a, mutex& b) {
+    const auto lock_both = [](Lock& a, Lock& b) {
       const std::lock_guard first(&a < &b ? a : b);
       const std::lock_guard second(&a < &b ? b : a);
     };
-    const sim::thread one([&] { lock_both(*all[0], *all[1]); });
-    const sim::thread other([&] { lock_both(*all[2], *all[1]); });
+    const auto use = [&](int mine) {
+      lock_both(*all[mine], *all[1]);
+      all[mine].reset();  // in an order that the schedule decides
+    };
+    const sim::thread one([&] { use(0); });
+    const sim::thread other([&] { use(2); });
   });
-  EXPECT_TRUE(found) << found.text();
+}
+
+TEST(explore, addresses_depend_on_the_schedule_only) {
+  struct alignas(64) aligned : mutex {};
+  for (const sim::result& found : {locks_by_addresses<mutex>(), locks_by_addresses<aligned>()}) {
+    EXPECT_TRUE(found) << found.text();
+  }
 }
 
 TEST(explore, what_it_keeps_itself_does_not_change_addresses) {
@@ -405,6 +416,30 @@ TEST(explore, a_budget_ends_it) {
   EXPECT_TRUE(found) << found.text();
   EXPECT_FALSE(found.complete);
   EXPECT_LT(found.seconds, 30);
+}
+
+TEST(explore, a_budget_ends_it_after_the_first_that_takes_longer) {
+  const sim::result found = sim::explore(
+      [] {
+        sim::atomic<int> word(0);
+        const sim::thread other([&] { word.store(1); });
+        word.store(2);
+        for (volatile int i = 0; i < 5'000'000; i = i + 1) {
+        }
+      },
+      {.budget = std::chrono::milliseconds(1)});
+  EXPECT_EQ(found.executions, 1) << found.text();
+}
+
+TEST(explore, knows_that_the_last_execution_allowed_was_the_last) {
+  const auto program = [] {
+    sim::atomic<int> word(0);
+    const sim::thread one([&] { word.fetch_add(1); });
+    const sim::thread other([&] { word.fetch_add(2); });
+  };
+  const std::uint64_t all = sim::explore(program).executions;
+  EXPECT_TRUE(sim::explore(program, {.executions = all}).complete);
+  EXPECT_FALSE(sim::explore(program, {.executions = all - 1}).complete);
 }
 
 TEST(explore, lets_spawns_fail) {
