@@ -1,11 +1,13 @@
-# pirn::sim: all layers up to net in one library, built so that an exploration decides about every atomic operation. A
+# pirn::sim: all layers up to http in one library, built so that an exploration decides about every atomic operation. A
 # program links it in the place of pirn::pirn.
 
 if(NOT PIRN_EXPLORE OR NOT TARGET pirn_sync OR PIRN_SANITIZE)
   return()  # an exploration runs threads on one: no sanitizer would follow
 endif()
 set(sources "")
-foreach(layer stack fiber sync io net sim)
+set(of_sim ${PIRN_LAYERS} sim)
+list(REMOVE_ITEM of_sim detail)  # src/sim has the other side of that seam
+foreach(layer IN LISTS of_sim)
   file(GLOB of_layer CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cpp")
   list(APPEND sources ${of_layer})
 endforeach()
@@ -27,6 +29,9 @@ target_include_directories(
   pirn_sim
   PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
   PRIVATE "${PROJECT_SOURCE_DIR}/src")
+if(http IN_LIST PIRN_LAYERS)
+  target_include_directories(pirn_sim SYSTEM PRIVATE ${Boost_INCLUDE_DIRS})
+endif()
 target_link_libraries(pirn_sim PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
 if(PIRN_KEEP_FP_WORDS)
   target_compile_definitions(pirn_sim PUBLIC PIRN_KEEP_FP_WORDS=1)

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "detail/system.hpp"
+
 namespace pirn::inline PIRN_ABI::http {
 
 namespace {
@@ -78,7 +80,7 @@ bool is_host(std::string_view text) noexcept {
 /// Whether a read would not wait.
 bool has_arrived(const tcp_stream& stream) noexcept {
   pollfd interest{stream.native(), POLLIN, 0};
-  return ::poll(&interest, 1, 0) > 0;
+  return platform::system::poll(&interest, 1, 0) > 0;
 }
 
 /// The deadline of a response: a client that takes less than `file_step` bytes within the time limit is cut off,

@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "detail/system.hpp"
 #include "http/connection.hpp"
 #include "pirn/fiber/this_fiber.hpp"
 
@@ -65,7 +66,7 @@ void accept_queued(server_state& state, tcp_listener& listener, platform::time_p
   static_cast<void>(accept_each(state, listener, [&]() -> std::optional<platform::time_point> {
     pollfd interest{listener.native(), POLLIN, 0};
     const platform::time_point now = platform::now();
-    if (now >= deadline || ::poll(&interest, 1, 0) <= 0) {
+    if (now >= deadline || platform::system::poll(&interest, 1, 0) <= 0) {
       return std::nullopt;
     }
     return now + longest_pause;  // it may have been taken, or have died, meanwhile

@@ -132,6 +132,10 @@ __attribute__((weak)) int gettimeofday(timeval* __restrict into, void* __restric
   return outcome;
 }
 
+__attribute__((weak)) int timespec_get(timespec* into, int base) noexcept {
+  return base == TIME_UTC && clock_gettime(CLOCK_REALTIME, into) == 0 ? base : 0;
+}
+
 __attribute__((weak)) time_t time(time_t* into) noexcept {
   timespec now;
   clock_gettime(CLOCK_REALTIME_COARSE, &now);

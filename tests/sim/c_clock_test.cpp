@@ -24,6 +24,8 @@ TEST(c_clock, shows_virtual_time) {
     time_t also = 0;
     sim::check(time(&also) == now.tv_sec && also == now.tv_sec);
     timespec first{}, second{};
+    sim::check(timespec_get(&first, TIME_UTC) == TIME_UTC && first.tv_sec == also && first.tv_nsec == 0);
+    sim::check(timespec_get(&first, 0) == 0);
     for (const clockid_t each : {CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_MONOTONIC_COARSE, CLOCK_BOOTTIME}) {
       sim::check(clock_gettime(CLOCK_MONOTONIC, &first) == 0 && clock_gettime(each, &second) == 0);
       sim::check(first.tv_sec == second.tv_sec && first.tv_nsec == second.tv_nsec);

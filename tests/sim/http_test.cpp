@@ -1,0 +1,140 @@
+// pirn::http on the network of an exploration.
+#include <gtest/gtest.h>
+#include <pirn/http/server.hpp>
+#include <pirn/net/tcp_listener.hpp>
+#include <pirn/net/tcp_stream.hpp>
+
+#include <string>
+
+#include "pirn/sim/network.hpp"
+#include "pirn/sim/var.hpp"
+#include "sim/fibers.hpp"
+
+using namespace pirn;
+using namespace std::chrono_literals;
+using pirn_test::explore_and_print;
+using pirn_test::run_fibers;
+using sim::outcome;
+
+namespace {
+
+const endpoint here{ip_address::loopback_v4(), 80};
+constexpr std::string_view get = "GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
+
+/// All that the server says until it closes the connection.
+std::string rest_of(tcp_stream& stream) {
+  std::string answer;
+  char buffer[512];
+  for (;;) {
+    const auto got = stream.read(buffer, sizeof buffer);
+    if (!got || *got == 0) {
+      return answer;
+    }
+    answer.append(buffer, *got);
+  }
+}
+
+std::string ask(std::string_view request) {
+  auto stream = tcp_stream::connect(here);
+  return stream && stream->write(request) ? rest_of(*stream) : std::string();
+}
+
+void say_yes(const http::request&, http::response& answer) { answer.body("yes"); }
+
+bool is_yes(std::string_view answer) {
+  return answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nyes");
+}
+
+/// A server on one worker, whose end is part of every execution, and `clients` on it and another.
+void serve(const std::function<void(http::server&)>& client, bool stops = true) {
+  tcp_listener listener = std::move(tcp_listener::listen(here).value());
+  http::server server(&say_yes);
+  run_fibers(2, {[&] { sim::check(server.serve(listener).has_value()); },
+                 [&] {
+                   client(server);
+                   if (stops) {
+                     server.stop();
+                   }
+                 }});
+  sim::check(server.statistics().connections == 0);
+}
+
+sim::options randomly(std::uint64_t executions, sim::faults what = {}) {
+  return {.how = sim::strategy::random, .executions = executions, .faults = what};
+}
+
+TEST(http, who_asks_is_answered) {
+  const auto program = [] {
+    serve([](http::server&) {
+      const std::string answer = ask(get);
+      sim::check(is_yes(answer));
+      sim::check(answer.find("Date: Sat, 01 Jan 2000 00:00:00 GMT") != std::string::npos);
+    });
+  };
+  for (const sim::options& how : {randomly(2000), sim::options{.preemptions = 1, .executions = 2000}}) {
+    const sim::result found = explore_and_print(program, how);
+    EXPECT_TRUE(found) << found.text();
+  }
+}
+
+/// With a stop by a fiber of worker 0, the server's, or 1, the client's.
+void stop_while_one_asks(int stops_on) {
+  serve(
+      [&](http::server& server) {
+        sim::atomic<bool> stopped(false);
+        auto stream = std::move(tcp_stream::connect(here).value());
+        fiber stopper = spawn(
+            [&] {
+              stopped.store(true);
+              server.stop();
+            },
+            {.worker = stops_on});
+        const bool in_time = stream.write(get).has_value() && !stopped.load();
+        const std::string answer = rest_of(stream);
+        sim::check(is_yes(answer) || (answer.empty() && !in_time));
+        stopper.join();
+      },
+      false);
+}
+
+TEST(http, who_has_asked_before_the_server_is_stopped_is_answered) {
+  for (const auto how : {sim::strategy::random, sim::strategy::pct}) {
+    for (const int stops_on : {0, 1}) {
+      const sim::result found =
+          explore_and_print([&] { stop_while_one_asks(stops_on); }, {.how = how, .executions = 2000});
+      EXPECT_TRUE(found) << found.text();
+    }
+  }
+}
+
+TEST(http, who_does_not_finish_asking_is_told_so_in_time) {
+  const sim::result found = explore_and_print(
+      [] {
+        serve([](http::server&) {
+          sim::check(ask(get.substr(0, 20)).starts_with("HTTP/1.1 408 "));
+          sim::check(sim::elapsed() >= 10s && sim::elapsed() < 11s);
+        });
+      },
+      randomly(500));
+  EXPECT_TRUE(found) << found.text();
+}
+
+TEST(http, is_answered_in_pieces) {
+  const sim::result found = explore_and_print([] { serve([](http::server&) { sim::check(is_yes(ask(get))); }); },
+                                              randomly(1000, {.short_transfers = true, .most = 200}));
+  EXPECT_TRUE(found) << found.text();
+}
+
+TEST(http, outlives_connections_that_are_reset) {
+  const sim::result found = explore_and_print(
+      [] {
+        serve([](http::server&) {
+          static_cast<void>(ask(get));
+          static_cast<void>(ask(get));
+        });
+      },
+      randomly(2000, {.spurious = true, .reset = true, .most = 3}));
+  EXPECT_TRUE(found) << found.text();
+}
+
+}  // namespace
