@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <ctime>
+#include <utility>
 
 #include "sim/execution.hpp"
 #include "sim/process_guard.hpp"
@@ -50,6 +51,7 @@ nanoseconds read(clock_kind kind) noexcept { return current->look_at_clock().tim
 // Who looks at the clock so often at one moment waits for time to pass, which a running thread does not let it: he
 // sleeps for a moment, or for an eighth of what he has waited already.
 constexpr unsigned looks_of_a_loop = 16;
+constexpr unsigned glances_of_a_loop = 256;
 constexpr platform::duration shortest_look = std::chrono::microseconds(10);
 
 /// Until `when`; a thread of an exploration that nobody wakes.
@@ -91,7 +93,14 @@ int sleep(clock_kind kind, bool absolute, const timespec& time, timespec* left) 
 // Here, so that a program that calls nothing of this file has it all the same, for the standard library's sake.
 void execution::begin_clock() noexcept {
   now_ = looked_at_ = loop_began_ = beginning;
-  looks_ = 0;
+  looks_ = glances_ = 0;
+}
+
+platform::time_point execution::glance() {
+  if (std::exchange(glanced_at_, steps_) != steps_) {
+    glances_ = 0;
+  }
+  return ++glances_ < glances_of_a_loop ? now_ : look_at_clock();
 }
 
 platform::time_point execution::look_at_clock() {

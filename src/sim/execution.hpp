@@ -175,6 +175,8 @@ class execution {
   void begin_clock() noexcept;
   /// The same for the program, which sleeps a little where it looks again and again.
   platform::time_point look_at_clock();
+  /// The same for who may be pirn itself, which also looks often, but never without a step in between.
+  platform::time_point glance();
   /// From here on, or no longer, the next thread is the one that comes by itself.
   void hold_schedule(bool hold) noexcept { held_schedules_ += hold ? 1 : -1; }
   [[nodiscard]] const sim::faults& wants() const noexcept { return how_.faults; }
@@ -244,6 +246,8 @@ class execution {
   platform::time_point looked_at_;    ///< what the program saw when it last looked at the clock
   platform::time_point loop_began_;   ///< when it began to look again and again
   unsigned looks_ = 0;                ///< at this moment
+  std::uint64_t glanced_at_ = 0;      ///< a step
+  unsigned glances_ = 0;              ///< since then
   platform::duration leap_{};         ///< of the clock, where it has stood still for too long
   unsigned futile_ = 0;               ///< how often in a row there was nobody but who spins
   unsigned faults_ = 0;

@@ -112,7 +112,9 @@ void heavy_fence() noexcept {
 
 bool fences_are_asymmetric() noexcept { return true; }
 
-time_point now() noexcept { return sim::detail::current != nullptr ? here().now() : sim::detail::beginning; }
+time_point now() noexcept {
+  return sim::detail::current == nullptr ? sim::detail::beginning : checked::watching ? here().glance() : here().now();
+}
 
 std::uint64_t random_seed() noexcept { return 1; }
 
