@@ -278,6 +278,7 @@ void execution::decide() {
     chosen.clocks.last_choice = choice;
     chosen.since = steps_;
     if (&chosen != running_) {
+      chosen.went_on = false;
       switch_to(chosen);
     }
     return;
@@ -435,6 +436,16 @@ bool execution::let_time_pass(bool late) {
 void execution::yield() {
   running_->spins = true;
   point(access::none, nullptr);
+}
+
+void execution::offer() {
+  // An exhaustive search tries that once before others come, else there would be no end of it.
+  const bool often = how_.how != strategy::exhaustive;
+  if ((often || !running_->went_on) && held_schedules_ == 0 && schedule_->choose(2) != 0) {
+    running_->went_on = true;
+    return;
+  }
+  yield();
 }
 
 }  // namespace pirn::inline PIRN_ABI::sim::detail

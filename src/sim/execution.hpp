@@ -102,6 +102,7 @@ class virtual_thread {
   platform::time_point deadline = platform::never;
   bool timed_out = false;
   bool spins = false;       ///< others come first
+  bool went_on = false;     ///< when it offered others to come first, and none has come since
   std::uint64_t since = 0;  ///< the step at which it was made ready, blocked, or had its last turn
   bool daemon = false;
   bool joined = false;
@@ -160,6 +161,8 @@ class execution {
   unsigned start(void (*entry)(void*), void* argument, const char* name);
   void join(unsigned thread);
   void yield();
+  /// The same, or nothing, as a kernel likes that may find the others too busy elsewhere.
+  void offer();
   /// A step that changes something at this address that is no atomic, and that other threads see as if it were one.
   void touch(const void* at);
   /// A thread that need not have ended when the program does.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -90,12 +89,10 @@ class exploration {
     if (most == 0) {
       most = how_.how == strategy::exhaustive ? ~std::uint64_t{0} : default_executions;
     }
-    std::uint64_t longest = 0;
     recipe failing;
     while (!out_of_time() && by->begin() && found_.executions < most) {
       const failure what = run(*by);
       found_.redundant += by->redundant() ? 1 : 0;
-      longest = std::max(longest, runs_.steps());
       if (what.what != outcome::passed) {
         failing = by->taken();
         take(what);
@@ -104,11 +101,9 @@ class exploration {
     }
     found_.complete = by->exhausted();
     if (found_.what != outcome::passed && found_.what != outcome::nondeterministic) {
-      shorten(failing);
-    } else if (how_.how == strategy::pct && found_.what == outcome::passed && !chooses_values()) {
-      const double chance = 1 / (found_.threads * std::pow(static_cast<double>(std::max<std::uint64_t>(longest, 1)),
-                                                           std::max(how_.depth, 1U) - 1));
-      found_.missed = std::pow(1 - chance, static_cast<double>(by->bounded()));
+      report(failing);
+    } else {
+      found_.missed = by->missed(found_.threads);
     }
     return finish();
   }
@@ -150,29 +145,50 @@ class exploration {
     found_.state = what.state;
   }
 
+  /// The execution with `by`, if it fails in that way and needs fewer choices than `best`.
+  [[nodiscard]] bool shorter(schedule& by, outcome wanted, recipe& best) {
+    runs_.run(program_, by);
+    recipe taken = by.taken();
+    if (runs_.found().what != wanted || taken.path.size() >= best.path.size()) {
+      return false;
+    }
+    best = std::move(taken);
+    return true;
+  }
+
   /// Leaves out of a failing execution what is not needed for it to fail in the same way.
-  void shorten(recipe best) {
+  void shorten(recipe& best, outcome wanted) {
+    const silence unsaid;
+    unsigned attempts = 0;
+    const double limit = seconds() + most_seconds;
+    for (std::size_t chunk = std::max<std::size_t>(best.path.size() / 2, 1); chunk != 0;) {
+      const std::size_t before = best.path.size();
+      for (std::size_t at = 0; at < best.path.size() && attempts < most_attempts && seconds() < limit; ++attempts) {
+        deviations fewer = best.path;
+        fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(at),
+                    fewer.begin() + static_cast<std::ptrdiff_t>(std::min(at + chunk, best.path.size())));
+        const auto by = make_replay(fewer);
+        static_cast<void>(by->begin());
+        at += shorter(*by, wanted, best) ? 0 : chunk;
+      }
+      // What could not be left out may be now, where something else is.
+      chunk = chunk == 1 && best.path.size() < before ? 1 : chunk / 2;
+    }
+    if (how_.how != strategy::exhaustive) {  // which begins with what is short
+      options few = how_;
+      few.how = strategy::exhaustive;
+      const auto by = make_schedule(few);
+      while (attempts < 2 * most_attempts && seconds() < limit && by->begin() && !shorter(*by, wanted, best)) {
+        ++attempts;
+      }
+    }
+  }
+
+  /// Tells of an execution that fails, as short as it can be made.
+  void report(recipe best) {
     const outcome wanted = found_.what;
     if (!seen_by_framework_) {  // which remembers its failures
-      const silence unsaid;
-      unsigned attempts = 0;
-      const double limit = seconds() + most_seconds;
-      for (std::size_t chunk = std::max<std::size_t>(best.path.size() / 2, 1); chunk != 0; chunk /= 2) {
-        for (std::size_t at = 0; at < best.path.size() && attempts < most_attempts && seconds() < limit;) {
-          deviations fewer = best.path;
-          fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(at),
-                      fewer.begin() + static_cast<std::ptrdiff_t>(std::min(at + chunk, best.path.size())));
-          ++attempts;
-          const auto by = make_replay(fewer);
-          static_cast<void>(by->begin());
-          runs_.run(program_, *by);
-          if (recipe taken = by->taken(); runs_.found().what == wanted && taken.path.size() < best.path.size()) {
-            best = std::move(taken);
-          } else {
-            at += chunk;
-          }
-        }
-      }
+      shorten(best, wanted);
     }
     std::vector<recorded_step> steps;
     const auto by = make_replay(best.path);
@@ -207,12 +223,6 @@ class exploration {
     }
   }
 
-  /// Whether there is more to choose than who runs.
-  [[nodiscard]] bool chooses_values() const {
-    return how_.stale_reads || (how_.faults.most != 0 && std::ranges::any_of(fault_kinds, [&](const fault_kind& each) {
-                                  return how_.faults.*each.wanted;
-                                }));
-  }
   [[nodiscard]] double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   }

@@ -161,6 +161,12 @@ void yield_thread() noexcept {
   }
 }
 
+void offer_thread() noexcept {
+  if (checked::watching) {
+    here().offer();
+  }
+}
+
 /// As if the kernel did not tell: whether everything stands still is seen without it.
 unsigned thread_count() noexcept { return 0; }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -44,12 +45,19 @@ class pct_schedule final : public schedule {
 
   void ended(std::uint64_t steps) noexcept override {
     const std::uint64_t length = std::max(steps, std::uint64_t{choices()});
-    // In a longer one no change of priority could come near the end.
-    bounded_ += length <= longest_ ? 1 : 0;
+    // In a longer one no change of priority could come near the end, if there was to be any.
+    bounded_ += (length <= longest_ || depth_ <= 1) && !decided_otherwise_ ? 1 : 0;
     longest_ = std::max(longest_, length);
   }
-  [[nodiscard]] std::uint64_t bounded() const noexcept override { return bounded_; }
-  void yielded(unsigned thread) noexcept override { priorities_[thread] = lowest_--; }
+  [[nodiscard]] double missed(unsigned threads) const noexcept override {
+    const double changes = std::max(depth_, 1U) - 1;
+    const double found = 1 / (threads * std::pow(static_cast<double>(longest_), changes));
+    return std::pow(1 - found, static_cast<double>(bounded_));
+  }
+  void yielded(unsigned thread) noexcept override {
+    priorities_[thread] = lowest_--;
+    decided_otherwise_ = true;
+  }
 
  protected:
   unsigned pick_thread(thread_set enabled, unsigned running) noexcept override {
@@ -66,8 +74,12 @@ class pct_schedule final : public schedule {
     }
     return best;
   }
-  unsigned choose_value(unsigned count) noexcept override { return static_cast<unsigned>(numbers_.next() % count); }
+  unsigned choose_value(unsigned count) noexcept override {
+    decided_otherwise_ = true;
+    return static_cast<unsigned>(numbers_.next() % count);
+  }
   bool advance() override {
+    decided_otherwise_ = false;
     step_ = 0;
     lowest_ = -1;
     for (auto& each : priorities_) {
@@ -83,8 +95,9 @@ class pct_schedule final : public schedule {
  private:
   platform::random numbers_;
   unsigned depth_;
-  std::uint64_t longest_ = 100;  ///< choices of an execution, as far as is known
-  std::uint64_t bounded_ = 0;
+  std::uint64_t longest_ = 1;       ///< an execution, in steps, as far as is known
+  std::uint64_t bounded_ = 0;       ///< executions for which the bound holds
+  bool decided_otherwise_ = false;  ///< something in this one, which the bound knows nothing of
   std::uint64_t step_ = 0;
   std::int64_t lowest_ = -1;
   std::array<std::int64_t, most_threads> priorities_{};

@@ -87,8 +87,9 @@ class schedule {
   [[nodiscard]] virtual bool redundant() const noexcept { return false; }
   /// The execution has come to its end after so many steps.
   virtual void ended(std::uint64_t /*steps*/) noexcept {}
-  /// `pct`: for how many executions its bound holds.
-  [[nodiscard]] virtual std::uint64_t bounded() const noexcept { return 0; }
+  /// `pct`: the probability with which a bug of the depth in question has stayed unseen in a program of so many
+  /// threads, or more.
+  [[nodiscard]] virtual double missed(unsigned /*threads*/) const noexcept { return 1; }
   /// The running thread spins: it should not run before others have.
   virtual void yielded(unsigned /*thread*/) noexcept {}
 

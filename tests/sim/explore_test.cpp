@@ -509,29 +509,6 @@ TEST(explore, finds_who_waits_for_ever_while_others_run) {
   EXPECT_NE(found.state.find("waiting for event"), std::string::npos) << found.text();
 }
 
-TEST(explore, pct_says_how_much_it_may_have_missed) {
-  const sim::result found = sim::explore([] { pirn_test::run_fibers(2, {[] {}, [] {}}); },
-                                         {.how = sim::strategy::pct, .depth = 2, .executions = 500});
-  EXPECT_TRUE(found) << found.text();
-  EXPECT_EQ(found.executions, 500U);
-  EXPECT_LT(found.missed, 1);
-  EXPECT_GT(found.missed, 0);
-  const auto two_words = [] {
-    sim::atomic<int> word(0);
-    const sim::thread other([&] { word = 1; });
-    word = 2;
-  };
-  const auto missed = [&](sim::options how) {
-    how.how = sim::strategy::pct;
-    how.executions = 1;
-    return sim::explore(two_words, how).missed;
-  };
-  EXPECT_LT(missed({.depth = 1}), 1);
-  EXPECT_EQ(missed({.depth = 0}), missed({.depth = 1}));
-  EXPECT_EQ(missed({.depth = 1, .stale_reads = true}), 1);
-  EXPECT_EQ(missed({.depth = 1, .faults = {.spurious = true}}), 1);
-}
-
 TEST(explore, a_sleeping_worker_is_woken_with_stale_reads_too) {
   const sim::result found = sim::explore(
       [] {

@@ -104,8 +104,10 @@ unsigned available_cpus() noexcept;
 long times_preempted() noexcept;
 /// The kernel's id of the calling thread.
 int thread_id() noexcept;
-/// Lets another OS thread run.
+/// Lets another OS thread run, for whose sake the caller waits.
 void yield_thread() noexcept;
+/// The same for a caller that could as well go on.
+void offer_thread() noexcept;
 /// How many threads the process has at this moment; 0 where the kernel does not tell.
 unsigned thread_count() noexcept;
 

@@ -25,7 +25,7 @@ namespace pirn::inline PIRN_ABI::this_fiber {
 PIRN_ALWAYS_INLINE void yield() noexcept {
   detail::worker* const w = detail::current_worker();
   if (w == nullptr) [[unlikely]] {
-    platform::yield_thread();
+    platform::offer_thread();
     return;
   }
   if (w->spend_switch() || (w->queue.woken() | w->obstacles->bits()) != 0) [[unlikely]] {

@@ -109,7 +109,8 @@ struct result {
   bool complete = false;        ///< `exhaustive`: everything was tried
   unsigned threads = 0;         ///< the most at a time: workers, and what else has a thread
   /// `pct`: a bug of the depth asked for, in a program of so many threads and steps, has stayed unseen with no more
-  /// than this probability. 1 with stale reads and with faults, of which nothing like it is known.
+  /// than this probability. Executions count in which nothing but priorities decided: no old value, fault or case of a
+  /// select, and nobody who spun or yielded. 1 if there was none.
   double missed = 1;
 
   explicit operator bool() const noexcept { return what == outcome::passed; }
