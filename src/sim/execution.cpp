@@ -316,7 +316,22 @@ void execution::point(access what, location* at) {
     }
     ready_ &= ~only(self.index);
   }
+  if (reduces_ && at != nullptr && schedule_->asleep() == nullptr) {
+    look_back();
+  }
   decide();
+}
+
+// Under a bound it is not enough that a step changes places with the last that it could when it is taken: who waits for
+// a lock takes it late, and the executions in between may cost a preemption too many. So also with the last ones when
+// it comes to be the thread's next.
+void execution::look_back() {
+  const virtual_thread& self = *running_;
+  earlier_steps races;
+  memory_.compare(*self.pending_at, self.pending, self.index, self.clocks, true, races);
+  for (const earlier_steps::step& each : races.all()) {
+    schedule_->race(each.choice, only(self.index));
+  }
 }
 
 void execution::take_step(location& of, access what) {

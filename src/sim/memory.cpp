@@ -96,8 +96,8 @@ void memory::construct(const void* at) noexcept {
   std::ranges::fill(old.looks, 0);
 }
 
-void memory::order(location& of, access what, unsigned thread, thread_clocks& clocks, bool bounded,
-                   earlier_steps& races) noexcept {
+void memory::compare(const location& of, access what, unsigned thread, const thread_clocks& clocks, bool bounded,
+                     earlier_steps& races) const noexcept {
   const auto consider = [&](unsigned other, const mark& step) {
     if (other != thread && !clocks.order.covers(other, step.time)) {
       races.add(other, step);
@@ -117,7 +117,11 @@ void memory::order(location& of, access what, unsigned thread, thread_clocks& cl
     }
   }
   consider(heavy_thread_, last_heavy_);
+}
 
+void memory::order(location& of, access what, unsigned thread, thread_clocks& clocks, bool bounded,
+                   earlier_steps& races) noexcept {
+  compare(of, what, thread, clocks, bounded, races);
   clocks.last_step = {clocks.order.advance(thread), clocks.last_choice};
   clocks.order.join(of.written_order);
   if (last_heavy_.time != 0) {

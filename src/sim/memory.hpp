@@ -122,8 +122,11 @@ class memory {
   /// A new object begins there: what was known of an old one is void.
   void construct(const void* at) noexcept;
 
-  /// Puts the step of `thread` in order, and says with which earlier ones it could change places. `bounded`: to wait
-  /// for a lock or not makes a difference, for whoever waits is not interrupted.
+  /// With which earlier ones a step of `thread` could change places. `bounded`: to wait for a lock or not makes a
+  /// difference, for whoever waits is not interrupted.
+  void compare(const location& of, access what, unsigned thread, const thread_clocks& clocks, bool bounded,
+               earlier_steps& races) const noexcept;
+  /// The same, and puts the step in order.
   void order(location& of, access what, unsigned thread, thread_clocks& clocks, bool bounded,
              earlier_steps& races) noexcept;
   /// The same of a fence of all threads, whose clocks are `all`.

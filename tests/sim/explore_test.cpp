@@ -402,6 +402,22 @@ TEST(explore, time_passes_while_somebody_yields_and_looks) {
   EXPECT_TRUE(found) << found.text();
 }
 
+TEST(explore, a_yield_may_do_nothing) {
+  for (const auto how : {sim::strategy::exhaustive, sim::strategy::random, sim::strategy::pct}) {
+    std::set<int> seen;
+    const sim::result found = sim::explore(
+        [&] {
+          sim::atomic<int> word(0);
+          const sim::thread other([&] { word = 1; });
+          this_fiber::yield();
+          seen.insert(word.load());
+        },
+        {.how = how, .executions = 100});
+    EXPECT_TRUE(found) << found.text();
+    EXPECT_EQ(seen, (std::set{0, 1}));
+  }
+}
+
 TEST(explore, a_budget_ends_it) {
   const sim::result found = sim::explore(
       [] {

@@ -1,9 +1,13 @@
 // The reduction leaves executions out, and no outcome: random programs, explored with it and without.
 #include <gtest/gtest.h>
+#include <pirn/sync/channel.hpp>
+#include <pirn/sync/condition_variable.hpp>
 #include <pirn/sync/mutex.hpp>
+#include <pirn/sync/semaphore.hpp>
 
 #include <cstdlib>
 #include <functional>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -196,6 +200,55 @@ TEST(reduction, leaves_no_outcome_out_with_stale_reads_under_a_bound) {
   EXPECT_LT(took.with, took.without / 2) << "it leaves nothing out";
 }
 
+/// Waits with a deadline, all at the same moment, and what ends them.
+struct waiting_operations {
+  word at[1];
+  mutex lock;
+  condition_variable changed;
+  counting_semaphore<> permits{0};
+  channel<int> values{1};
+  platform::time_point deadline = platform::now() + std::chrono::milliseconds(1);
+
+  std::string run(std::uint64_t what, int number) {
+    switch (what % 8) {
+      case 0:
+      case 1: {
+        std::unique_lock guard(lock);
+        return (changed.wait(guard, deadline) ? "w" : "late") + std::to_string(at[0].load());
+      }
+      case 2:
+      case 3: {
+        const std::lock_guard guard(lock);
+        at[0].store(at[0].load() + 1);
+        changed.notify_all();
+        return {};
+      }
+      case 4:
+        return permits.acquire(deadline) ? "p" : "-";
+      case 5:
+        permits.release();
+        return {};
+      case 6:
+        return values.send(number, deadline) ? "s" : "-";
+      default: {
+        const auto got = values.receive(deadline);
+        return got ? "r" + std::to_string(*got) : "-";
+      }
+    }
+  }
+};
+
+TEST(reduction, leaves_no_outcome_out_where_waits_end_late) {
+  effort took;
+  for (std::uint64_t seed = 1; seed <= programs(); ++seed) {
+    for (unsigned bound = 0; bound <= 1; ++bound) {
+      expect_same_outcomes<waiting_operations>({.seed = seed, .threads = 2, .operations = 3}, {.preemptions = bound},
+                                               took);
+    }
+  }
+  EXPECT_LT(took.with, took.without / 2) << "it leaves nothing out";
+}
+
 struct two_words {
   word x{0};
   word y{0};
@@ -309,6 +362,34 @@ TEST(reduction, has_an_unlock_behind_a_wait_for_the_lock_under_a_bound) {
           });
         }
         sim::check(c1 != 0 || c2 != 1 || b1 != 1 || a1 != 1);
+      },
+      1);
+}
+
+TEST(reduction, tries_races_with_what_a_thread_does_next_under_a_bound) {
+  expect_found(
+      [] {
+        mutex lock;
+        condition_variable changed;
+        int changes = 0, seen = 0;
+        bool both_late = true;
+        const auto wait = [&] {
+          std::unique_lock guard(lock);
+          both_late &= !changed.wait(guard, platform::now() + std::chrono::milliseconds(1));
+          seen = changes;
+        };
+        {
+          const sim::thread changer([&] {
+            wait();
+            for (int i = 0; i < 2; ++i) {
+              const std::lock_guard guard(lock);
+              ++changes;
+              changed.notify_all();
+            }
+          });
+          const sim::thread other(wait);
+        }
+        sim::check(!both_late || seen != 1);
       },
       1);
 }

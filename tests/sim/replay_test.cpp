@@ -186,13 +186,14 @@ TEST(report, tells_the_values_that_were_read_and_written) {
     }
     static_cast<void>(text.get());
     number -= 9;
+    sim::check(number++ == -4 && number-- == -3);
     share.edit() += 1;
     share = share + 0.25F;
     sim::check(number == 0);
   });
-  for (const char* expected :
-       {"write of word 0, to 5", "read of word 0, which is 5", "write of word 0, to -4", "write of word 1, at",
-        "read of word 1, at", "write of word 2, at", "read of word 2, which is 1.5", "write of word 2, to 1.75"}) {
+  for (const char* expected : {"write of word 0, to 5", "read of word 0, which is 5", "write of word 0, to -4",
+                               "write of word 0, to -3", "write of word 1, at", "read of word 1, at",
+                               "write of word 2, at", "read of word 2, which is 1.5", "write of word 2, to 1.75"}) {
     EXPECT_NE(found.trace.find(expected), std::string::npos) << expected << "\n" << found.text();
   }
 }

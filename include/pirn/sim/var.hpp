@@ -62,6 +62,16 @@ class var {
   }
   var& operator++() { return *this += 1; }
   var& operator--() { return *this -= 1; }
+  T operator++(int) {
+    T before = get();
+    set(before + 1);
+    return before;
+  }
+  T operator--(int) {
+    T before = get();
+    set(before - 1);
+    return before;
+  }
 
  private:
   T value_;
