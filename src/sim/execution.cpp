@@ -53,6 +53,7 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   ready_ = spinning_ = 0;
   schedule_ = &by;
   reduces_ = by.reduces();
+  bounded_ = reduces_ && by.asleep() == nullptr;
   record_ = record;
   begin_clock();
   leap_ = first_leap;
@@ -316,7 +317,7 @@ void execution::point(access what, location* at) {
     }
     ready_ &= ~only(self.index);
   }
-  if (reduces_ && at != nullptr && schedule_->asleep() == nullptr) {
+  if (bounded_ && at != nullptr) {
     look_back();
   }
   decide();
@@ -326,12 +327,13 @@ void execution::point(access what, location* at) {
 // a lock takes it late, and the executions in between may cost a preemption too many. So also with the last ones when
 // it comes to be the thread's next.
 void execution::look_back() {
-  const virtual_thread& self = *running_;
+  virtual_thread& self = *running_;
   earlier_steps races;
   memory_.compare(*self.pending_at, self.pending, self.index, self.clocks, true, races);
   for (const earlier_steps::step& each : races.all()) {
     schedule_->race(each.choice, only(self.index));
   }
+  self.compared_at = taken_;
 }
 
 void execution::take_step(location& of, access what) {
@@ -357,7 +359,6 @@ void execution::take_step(location& of, access what) {
 void execution::order_step(location& of, access what) {
   virtual_thread& self = *running_;
   earlier_steps races;
-  const bool bounded = schedule_->asleep() == nullptr;
   if (what == access::heavy) {
     thread_clocks* all[most_threads];
     for (unsigned i = 0; i < used_; ++i) {
@@ -365,9 +366,13 @@ void execution::order_step(location& of, access what) {
     }
     memory_.order_heavy(self.index, {all, used_}, races);
   } else {
-    memory_.order(of, what, self.index, self.clocks, bounded, races);
+    if (self.compared_at != taken_ || !bounded_) {  // else nothing has come in between
+      memory_.compare(of, what, self.index, self.clocks, bounded_, races);
+    }
+    memory_.order(of, what, self.index, self.clocks);
   }
-  if (bounded) {
+  ++taken_;
+  if (bounded_) {
     // In between are orders that may cost a preemption too many: each race is one to begin with.
     for (const earlier_steps::step& each : races.all()) {
       schedule_->race(each.choice, only(self.index));

@@ -96,6 +96,7 @@ class virtual_thread {
   // The step that it takes next.
   access pending = access::none;
   location* pending_at = nullptr;
+  std::uint64_t compared_at = 0;  ///< how many steps had been taken when it was compared with them
 
   // While it is blocked.
   const void* waits_on = nullptr;
@@ -243,6 +244,8 @@ class execution {
   thread_set spinning_ = 0;  ///< of these
   schedule* schedule_ = nullptr;
   bool reduces_ = false;
+  bool bounded_ = false;     ///< it reduces under a bound
+  std::uint64_t taken_ = 1;  ///< steps that were put in order
   std::vector<recorded_step>* record_ = nullptr;
   arch::context root_;
   platform::time_point now_;

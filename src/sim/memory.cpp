@@ -119,9 +119,7 @@ void memory::compare(const location& of, access what, unsigned thread, const thr
   consider(heavy_thread_, last_heavy_);
 }
 
-void memory::order(location& of, access what, unsigned thread, thread_clocks& clocks, bool bounded,
-                   earlier_steps& races) noexcept {
-  compare(of, what, thread, clocks, bounded, races);
+void memory::order(location& of, access what, unsigned thread, thread_clocks& clocks) noexcept {
   clocks.last_step = {clocks.order.advance(thread), clocks.last_choice};
   clocks.order.join(of.written_order);
   if (last_heavy_.time != 0) {

@@ -126,9 +126,8 @@ class memory {
   /// difference, for whoever waits is not interrupted.
   void compare(const location& of, access what, unsigned thread, const thread_clocks& clocks, bool bounded,
                earlier_steps& races) const noexcept;
-  /// The same, and puts the step in order.
-  void order(location& of, access what, unsigned thread, thread_clocks& clocks, bool bounded,
-             earlier_steps& races) noexcept;
+  /// Puts the step in order.
+  void order(location& of, access what, unsigned thread, thread_clocks& clocks) noexcept;
   /// The same of a fence of all threads, whose clocks are `all`.
   void order_heavy(unsigned thread, std::span<thread_clocks* const> all, earlier_steps& races) noexcept;
 

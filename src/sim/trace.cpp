@@ -59,7 +59,7 @@ std::string value_text(std::uint64_t bits, value_type type) {
   if (type.size == 0) {
     return {};
   }
-  const unsigned unused = 8 * (sizeof bits - type.size);
+  const auto unused = static_cast<unsigned>(8 * (sizeof bits - type.size));
   std::ostringstream text;
   switch (type.kind) {
     case truth:

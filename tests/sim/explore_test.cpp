@@ -440,7 +440,8 @@ TEST(explore, a_budget_ends_it_after_the_first_that_takes_longer) {
         sim::atomic<int> word(0);
         const sim::thread other([&] { word.store(1); });
         word.store(2);
-        for (volatile int i = 0; i < 5'000'000; i = i + 1) {
+        for (volatile int i = 0; i < 5'000'000;) {
+          i = i + 1;
         }
       },
       {.budget = std::chrono::milliseconds(1)});
