@@ -90,7 +90,7 @@ int sleep(clock_kind kind, bool absolute, const timespec& time, timespec* left) 
 
 }  // namespace
 
-// Here, so that a program that calls nothing of this file has it all the same, for the standard library's sake.
+// These are here so that every program has what is below, which it may only call by way of the standard library.
 void execution::begin_clock() noexcept {
   now_ = looked_at_ = loop_began_ = beginning;
   looks_ = glances_ = 0;
