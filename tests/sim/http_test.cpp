@@ -14,7 +14,6 @@ using namespace pirn;
 using namespace std::chrono_literals;
 using pirn_test::explore_and_print;
 using pirn_test::run_fibers;
-using sim::outcome;
 
 namespace {
 

@@ -186,7 +186,9 @@ TEST(report, tells_the_values_that_were_read_and_written) {
     }
     static_cast<void>(text.get());
     number -= 9;
-    sim::check(number++ == -4 && number-- == -3);
+    const int before = number++;
+    const int between = number--;
+    sim::check(before == -4 && between == -3);
     share.edit() += 1;
     share = share + 0.25F;
     sim::check(number == 0);
@@ -199,7 +201,7 @@ TEST(report, tells_the_values_that_were_read_and_written) {
 }
 
 TEST(report, tells_the_values_of_atomics_by_their_types) {
-  enum class phase : std::uint8_t { first = 200 };
+  enum class phase : std::uint8_t { none, first = 200 };
   struct tagged {
     std::uint16_t index, tag;
   };
