@@ -20,6 +20,7 @@ constexpr std::size_t thread_stack = std::size_t{512} << 10;
 constexpr unsigned most_futile_steps = 2000;
 constexpr std::uint64_t steps_between_fairness = 64;
 constexpr platform::duration first_leap = std::chrono::milliseconds(1);
+constexpr platform::duration longest_leap = std::chrono::hours(1);
 
 guarded_pool& stacks_of_threads() {
   static auto* const pool = new guarded_pool({.name = "threads of pirn::sim"});
@@ -430,12 +431,11 @@ bool execution::let_time_pass(bool late) {
   if (leaps && nearest - now_ > leap_) {
     // What takes so many steps takes time, but not as much as somebody may have given it.
     nearest = now_ + leap_;
-    leap_ *= 4;
+    leap_ = std::min(4 * leap_, longest_leap);
+  } else if (nearest == platform::never) {
+    return false;
   } else {
     leap_ = first_leap;
-  }
-  if (nearest == platform::never) {
-    return false;
   }
   now_ = std::max(now_, nearest);
   note(step_kind::time_passes, nullptr, static_cast<std::uint64_t>((now_ - beginning).count()));
