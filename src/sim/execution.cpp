@@ -331,10 +331,15 @@ void execution::look_back() {
   virtual_thread& self = *running_;
   earlier_steps races;
   memory_.compare(*self.pending_at, self.pending, self.index, self.clocks, true, races);
-  for (const earlier_steps::step& each : races.all()) {
-    schedule_->race(each.choice, only(self.index));
-  }
+  begin_with(races);
   self.compared_at = taken_;
+}
+
+// In between are orders that may cost a preemption too many: each race is one to begin with.
+void execution::begin_with(const earlier_steps& races) {
+  for (const earlier_steps::step& each : races.all()) {
+    schedule_->race(each.choice, only(running_->index));
+  }
 }
 
 void execution::take_step(location& of, access what) {
@@ -374,10 +379,7 @@ void execution::order_step(location& of, access what) {
   }
   ++taken_;
   if (bounded_) {
-    // In between are orders that may cost a preemption too many: each race is one to begin with.
-    for (const earlier_steps::step& each : races.all()) {
-      schedule_->race(each.choice, only(self.index));
-    }
+    begin_with(races);
     return;
   }
   log_.add(self.index, steps_, self.clocks.order);

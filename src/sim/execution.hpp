@@ -203,6 +203,7 @@ class execution {
   void order_step(location& of, access what);
   /// The same for the step that the running thread takes next.
   void look_back();
+  void begin_with(const earlier_steps& races);
   /// Of a sequentially consistent operation, in the order of these and of fences.
   void take_place(std::memory_order order);
   /// From now on the running thread has it locked, and who waits to lock it cannot run.

@@ -52,7 +52,6 @@ std::string who_does(const recorded_step& step, fiber_names& fibers) {
          (step.fiber_name.empty() ? "" : " \"" + step.fiber_name + "\"") + " on " + step.thread_name;
 }
 
-/// What it does; the same text for steps that shall share a line.
 /// Empty where it cannot be told.
 std::string value_text(std::uint64_t bits, value_type type) {
   using enum platform::checked::value_kind;
@@ -87,6 +86,7 @@ std::string value_text(std::uint64_t bits, value_type type) {
   return std::move(text).str();
 }
 
+/// What it does; the same text for steps that shall share a line.
 std::string what_it_does(const recorded_step& step, const place& at) {
   switch (step.kind) {
     case step_kind::start:

@@ -44,7 +44,7 @@ bool is_yes(std::string_view answer) {
   return answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nyes");
 }
 
-/// A server on one worker, whose end is part of every execution, and `clients` on it and another.
+/// A server on worker 0 and a client on worker 1, behind whom it is stopped where `stops`; else he does that.
 void serve(const std::function<void(http::server&)>& client, bool stops = true) {
   tcp_listener listener = std::move(tcp_listener::listen(here).value());
   http::server server(&say_yes);

@@ -3,6 +3,7 @@
 #include <pirn/sim/explore.hpp>
 
 #include <cmath>
+#include <functional>
 
 #include "pirn/sim/thread.hpp"
 #include "pirn/sim/var.hpp"
@@ -13,8 +14,8 @@ using namespace pirn;
 namespace {
 
 TEST(pct, says_how_much_it_may_have_missed) {
-  const sim::result found = sim::explore([] { pirn_test::run_fibers(2, {[] {}, [] {}}); },
-                                         {.how = sim::strategy::pct, .depth = 2, .executions = 500});
+  const auto two_fibers = [] { pirn_test::run_fibers(2, {[] {}, [] {}}); };
+  const sim::result found = sim::explore(two_fibers, {.how = sim::strategy::pct, .depth = 2, .executions = 500});
   EXPECT_TRUE(found) << found.text();
   EXPECT_EQ(found.executions, 500U);
   EXPECT_LT(found.missed, 1);
@@ -24,14 +25,16 @@ TEST(pct, says_how_much_it_may_have_missed) {
     const sim::thread other([&] { static_cast<void>(word.load(std::memory_order_relaxed)); });
     word = 2;
   };
-  const auto missed = [&](sim::options how) {
+  const auto missed = [](const std::function<void()>& program, sim::options how) {
     how.how = sim::strategy::pct;
     how.executions = 50;
-    return sim::explore(two_words, how).missed;
+    return sim::explore(program, how).missed;
   };
-  EXPECT_LT(missed({.depth = 1}), 1e-6);
-  EXPECT_EQ(missed({.depth = 0}), missed({.depth = 1}));
-  EXPECT_GT(missed({.depth = 1, .stale_reads = true}), missed({.depth = 1}));
+  EXPECT_LT(missed(two_words, {.depth = 1}), 1e-6);
+  EXPECT_EQ(missed(two_words, {.depth = 0}), missed(two_words, {.depth = 1}));
+  EXPECT_GT(missed(two_words, {.depth = 1, .stale_reads = true}), missed(two_words, {.depth = 1}));
+  EXPECT_LT(missed(two_fibers, {.depth = 1}), 1);
+  EXPECT_EQ(missed(two_fibers, {.depth = 1, .faults = {.spurious = true}}), 1);
 }
 
 TEST(pct, keeps_what_it_says) {
