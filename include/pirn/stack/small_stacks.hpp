@@ -34,7 +34,7 @@ struct small_stacks {
 
  private:
   [[nodiscard]] PIRN_ALWAYS_INLINE static std::uintptr_t canary_at(const void* where) noexcept {
-    return reinterpret_cast<std::uintptr_t>(where) ^ 0x9e3779b97f4a7c15U;
+    return reinterpret_cast<std::uintptr_t>(where) ^ static_cast<std::uintptr_t>(0x9e3779b97f4a7c15U);
   }
   static char mark;
 };
