@@ -100,15 +100,13 @@ BUILDS = {
     "O2-protector": ["-O2", "-fstack-protector-all"],
 }
 PROTECTED = ["-mbranch-protection=standard"]
-# Where the linker writes no unwind tables for the stubs of calls between libraries: a signal in one ends every trace.
-NO_STUBS = {"gcc": ["-static"], "clang": ["-static"]}
 TARGETS = {
     "aarch64": Target("aarch64-linux-gnu", "qemu-aarch64-static", {
         "O0-bti-pac": ["-O0", *PROTECTED],
         "O2-bti-pac": ["-O2", *PROTECTED],
         "O3-bti-pac-leaf": ["-O3", "-mbranch-protection=pac-ret+leaf+bti"],
         "O2-bti-pac-kept": ["-O2", *PROTECTED, "-DPIRN_KEEP_FP_WORDS"],
-    }, **NO_STUBS),
+    }),
     # Position-independent code finds its data by a call of a thunk, for which the startup code brings a copy without
     # unwind tables; and clang's tables are wrong between the pushes of arguments and between that call and its pop.
     "i386": Target("i686-linux-gnu", "qemu-i386-static", {
@@ -117,7 +115,7 @@ TARGETS = {
         "O2-sse2-kept": ["-O2", "-msse2", "-DPIRN_KEEP_FP_WORDS", *FIXED],
         "O2-cet": ["-O2", "-fcf-protection=full", *FIXED],
     }, clang=["-mllvm", "-no-x86-call-frame-opt"]),
-    "riscv64": Target("riscv64-linux-gnu", "qemu-riscv64-static", {}, **NO_STUBS),
+    "riscv64": Target("riscv64-linux-gnu", "qemu-riscv64-static", {}),
     "ppc64le": Target("powerpc64le-linux-gnu", "qemu-ppc64le-static", {}),
 }
 

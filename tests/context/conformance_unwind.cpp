@@ -209,7 +209,7 @@ void look(void* raw_context) {
   watched.clean_ends = watched.clean_ends + (seen.clean() ? 1 : 0);
   // Some C libraries have functions without unwind tables: those are not ours to judge.
   bool ours = pc - reinterpret_cast<word>(program_begin) < static_cast<word>(program_end - program_begin);
-#if defined(__riscv)
+#if defined(__riscv) || defined(__aarch64__)
   // Nor are the stubs by which a program calls them, for which this linker writes none.
   ours = ours && _Unwind_FindEnclosingFunction(reinterpret_cast<void*>(pc)) != nullptr;
 #endif

@@ -375,7 +375,7 @@ TEST(continuation_end, no_stack_is_an_error) {
   alignas(16) std::byte few[256];
   EXPECT_THROW(continuation<>(support::memory{few, few + sizeof few}, body), std::length_error);
   stacks some;
-  EXPECT_THROW(continuation<>(some, body, 300), std::length_error);
+  EXPECT_THROW(continuation<>(some, body, 192), std::length_error);
   EXPECT_EQ(some.in_use, 0U);
 }
 
