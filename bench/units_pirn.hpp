@@ -11,9 +11,14 @@
 
 namespace bench {
 
-struct units {
-  static constexpr const char* name = "pirn";
-  static constexpr const char* note = "pirn::mutex, the fair one";
+/// Where units of several workers may go on.
+enum class mobility : std::uint8_t { pinned, migratable };
+
+template <mobility Where>
+struct units_that_are {
+  static constexpr bool migratable = Where == mobility::migratable;
+  static constexpr const char* name = migratable ? "pirn-migratable" : "pirn";
+  static constexpr const char* note = migratable ? "fibers that may go on on any worker" : "pirn::mutex, the fair one";
   using mutex = pirn::mutex;
 
   class condition {
@@ -38,14 +43,15 @@ struct units {
     runtime.run(body);
   }
 
-  /// Runs `body(i)` for each i below `count` in a unit of its own, on worker i modulo their number, until all have
-  /// ended.
+  /// Runs `body(i)` for each i below `count` in a unit of its own, on worker i modulo their number, or beginning there,
+  /// until all have ended.
   template <typename Body>
   static void together(std::uint64_t count, Body body) {
     const std::uint64_t workers = input("WORKERS");
     std::vector<pirn::fiber> all;
     for (std::uint64_t i = 0; i < count; ++i) {
-      all.push_back(pirn::spawn([&body, i] { body(i); }, {.worker = static_cast<int>(i % workers)}));
+      all.push_back(
+          pirn::spawn([&body, i] { body(i); }, {.worker = static_cast<int>(i % workers), .migratable = migratable}));
     }
     for (pirn::fiber& each : all) {
       each.join();
@@ -61,5 +67,6 @@ struct units {
     unit.join();
   }
 };
+using units = units_that_are<mobility::pinned>;
 
 }  // namespace bench

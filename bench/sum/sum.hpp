@@ -4,8 +4,8 @@
 //   for:    for (; n != 0; --n) yield n;
 //   while:  while (n != 0) yield n--;
 //
-// Each producer has its own consumer, as a loop in somebody's program would: a consumer that both shared would end in an
-// indirect jump that has had two targets, which Zen 4 predicts four cycles later than one that has had one.
+// Each producer has its own consumer, as a loop in somebody's program would: a consumer that both shared would end in
+// an indirect jump that has had two targets, which Zen 4 predicts four cycles later than one that has had one.
 #pragma once
 
 #include "../harness.hpp"

@@ -180,13 +180,13 @@ PIRN_NEVER_BOUNDED void make_stranger_runnable(agent* who, bool back) noexcept {
   }
   auto* const f = static_cast<fiber_control*>(who);
   worker* const home = f->home();
-  const worker* const here = current_worker();
+  worker* const here = current_worker();
   if (f->traced()) {
     trace_woken(f);
   }
   if (f->floats()) {
-    if (here == home) {
-      home->offer(f);
+    if (here == home || (here != nullptr && here->take_over(f))) {
+      back ? here->offer(f) : here->keep(f);
     } else {
       check_not_forked(home->owner);
       home->offer_from_outside(f);

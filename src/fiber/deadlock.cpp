@@ -347,7 +347,7 @@ void deadlock_watch::look(worker& w) noexcept {
   std::uint64_t fingerprint = 0;
   std::vector<wait_edge> facts;
   {
-    const stealable_queue::hold held(w.stealable);
+    const stealable_queue::hold held(w.stealable, owner_.workers);
     block_chunk::for_each(w, [&](const fiber_control& f) {
       const std::uint64_t wait = f.present_wait();
       // One that a thief may have taken, and be running.

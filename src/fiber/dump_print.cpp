@@ -297,7 +297,7 @@ void print_fibers_held(const worker& w, bool alone, message& out, const void* si
 
 void print_fibers(worker& w, message& out, const void* signal_context) noexcept {
   {
-    const stealable_queue::hold held(w.stealable);
+    const stealable_queue::hold held(w.stealable, w.owner.workers);
     const fork_deque::hold open_held(w.forks.open);
     print_fibers_held(w, held.alone(), out, signal_context);
   }

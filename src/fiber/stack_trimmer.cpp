@@ -101,7 +101,7 @@ void stack_trimmer::step(worker& mine, platform::time_point now, bool busy) noex
   } else if (chunk_ == nullptr) {
     begin(now);
   }
-  const stealable_queue::hold hold(mine.stealable);
+  const stealable_queue::hold hold(mine.stealable, mine.owner.workers);
   batch found;
   found.thieves_out = hold.alone();
   found.prefault = mine.owner.pool.how().prefault;

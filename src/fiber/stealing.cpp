@@ -10,10 +10,14 @@ namespace {
 // How long a worker looks for work of others before it sleeps: a few microseconds, about what sleeping and waking cost.
 constexpr int search_rounds = platform::exploring ? 1 : 16;
 constexpr int relaxes_per_round = platform::exploring ? 1 : 32;
+// So many of them it looks on before it steals from a queue.
+constexpr int rounds_before_theft = platform::exploring ? 0 : 12;
 // A worker that waits awake asks its engine for events that often.
 constexpr platform::duration spin_poll_interval = std::chrono::microseconds(10);
 // If that long passes between two looks at the clock, the kernel may have run somebody else there.
 constexpr platform::duration suspicious_gap = std::chrono::microseconds(40);
+// So many fibers that were kept run before one of the others has its turn.
+constexpr unsigned most_kept_in_a_row = 16;
 // Of the turns of a busy worker at least one in so many goes to a fiber that floats.
 constexpr int turns_per_floating = 64;
 
@@ -23,6 +27,52 @@ void worker::offer(fiber_control* f) noexcept {
   idle->expect_work();
   stealable.push(f);
   wake_another();
+}
+
+void worker::keep(fiber_control* f) noexcept {
+  if (owner.workers.size() == 1) {
+    queue.push_woken(f);
+    return;
+  }
+  idle->expect_work();
+  stealable.keep(f);
+  if (!idle->watched()) {
+    wake_another();
+  }
+}
+
+bool worker::take_over(fiber_control* f) noexcept {
+  worker* const home = f->home();
+  return &home->owner == &owner &&
+         stealable.take_over_from(home->stealable, [=, this]() noexcept { f->move_to(this); });
+}
+
+void worker::offer_kept() noexcept {
+  while (stealable.kept() != 0) {
+    if (run_node* const kept = stealable.take_kept()) {
+      offer(static_cast<fiber_control*>(kept));
+    } else {
+      platform::yield_thread();  // to a thief inside of the queue
+    }
+  }
+}
+
+run_node* worker::floating_or_scheduler() noexcept {
+  run_node* node = nullptr;
+  if (kept_streak_ < most_kept_in_a_row || stealable.empty()) {
+    node = stealable.take_kept();
+    ++kept_streak_;
+  }
+  if (node == nullptr) {
+    node = stealable.take();
+    kept_streak_ = 0;
+  }
+  if (node == nullptr) {
+    return queue.scheduler();
+  }
+  static_cast<fiber_control*>(node)->begin_here();
+  queue.become(node);
+  return node;
 }
 
 void worker::wake_another() noexcept {
@@ -55,7 +105,10 @@ void worker::offer_from_outside(fiber_control* f) noexcept {
 }
 
 bool worker::take_floating() noexcept {
-  run_node* const node = stealable.take();
+  run_node* node = stealable.take_kept();
+  if (node == nullptr) {
+    node = stealable.take();
+  }
   if (node == nullptr) {
     return false;
   }
@@ -113,6 +166,26 @@ bool worker::steal_from(worker& victim) noexcept {
   return true;
 }
 
+bool worker::steal_kept(worker& victim, std::uint32_t number) noexcept {
+  const bool last = begin_theft();
+  run_node* const node = victim.stealable.steal_kept(this, number);
+  if (node == nullptr) {
+    theft_failed();
+    return false;
+  }
+  count(counters.thefts);
+  count(counters.stolen);
+  watch_pause_ = first_watch_pause;
+  queue.push_back(node);
+  theft_done(last);
+  return true;
+}
+
+bool worker::waits_long_at(const worker& victim) const noexcept {
+  return victim.stealable.worth_a_look() &&
+         victim.stealable.taken() - seen_[victim.index].taken <= victim.stealable.size();
+}
+
 bool worker::find_work() noexcept {
   const std::size_t all = owner.workers.size();
   if (all == 1 || !idle->work_expected()) {
@@ -124,12 +197,17 @@ bool worker::find_work() noexcept {
       return false;
     }
   }
+  for (std::size_t i = 0; i < all; ++i) {
+    const stealable_queue& queue_there = owner.workers[i]->stealable;
+    seen_[i].kept = queue_there.kept();
+    seen_[i].taken = queue_there.taken();
+  }
   for (int round = 0; round < search_rounds; ++round) {
     const std::size_t start = random_.next() % all;
     for (std::size_t i = 0; i < all; ++i) {
       worker& victim = *owner.workers[(start + i) % all];
       if (&victim != this && ((victim.forks.open.worth_a_look() && steal_continuation(victim)) ||
-                              (victim.stealable.worth_a_look() && steal_from(victim)))) {
+                              (round >= rounds_before_theft && waits_long_at(victim) && steal_from(victim)))) {
         return true;
       }
     }
@@ -143,6 +221,13 @@ bool worker::find_work() noexcept {
     }
     for (int i = 0; i < relaxes_per_round; ++i) {
       platform::relax();
+    }
+  }
+  for (std::size_t i = 0; i < all; ++i) {
+    worker& other = *owner.workers[i];
+    if (const std::uint32_t kept = seen_[i].kept;
+        kept != 0 && &other != this && other.stealable.kept() == kept && steal_kept(other, kept)) {
+      return true;
     }
   }
   return false;
@@ -197,20 +282,40 @@ bool worker::spin(platform::time_point now, const platform::atomic<std::uint32_t
   return true;
 }
 
+bool worker::sees_work() const noexcept {
+  return std::any_of(owner.workers.begin(), owner.workers.end(), [this](const auto& each) {
+    return each->forks.open.worth_a_look() || (each.get() == this ? !stealable.empty() : waits_long_at(*each));
+  });
+}
+
+bool worker::sees_traffic() noexcept {
+  bool some = false;
+  for (const auto& each : owner.workers) {
+    const stealable_queue& there = each->stealable;
+    const std::uint32_t moves = there.times_kept() + there.taken();
+    const bool moved = std::exchange(seen_[each->index].moves, moves) != moves;
+    some |= each.get() != this && (moved || !there.empty());
+  }
+  return some;
+}
+
 void worker::park() noexcept {
   give_fork_stacks_back();
   idle->announce(index, searching_);
   searching_ = false;
   bool found = false;
+  bool watching = false;
   if (idle->work_expected()) {
     platform::heavy_fence();
-    found = owner.has_stealable();
+    found = platform::exploring ? owner.has_stealable() : sees_work();
+    watching = sees_traffic() && !found && !platform::exploring && idle->try_watch();
   }
   if (!found && incoming.park()) {
     count(counters.parks);
     counters.ready.store(0, platform::memory_order_relaxed);
     const platform::time_point began = platform::now();
-    io->poll(std::min({timers.next(), trimmer.next(), vote_on_deadlock()}));
+    const platform::time_point next_watch = watching ? began + watch_pause_ : platform::never;
+    io->poll(std::min({timers.next(), trimmer.next(), vote_on_deadlock(), next_watch}));
     last_poll_ = platform::now();
     if (!incoming.empty()) {
       awake_.slept(began, handed_over_at.load(platform::memory_order_relaxed), last_poll_);
@@ -220,6 +325,13 @@ void worker::park() noexcept {
     incoming.unpark();
   }
   searching_ = idle->retract(index);
+  if (watching) {
+    idle->end_watch();
+    watch_pause_ = std::min(2 * watch_pause_, most_watch_pause);
+    if (!incoming.empty() || queue.has_ready() || timers.next() <= last_poll_) {
+      wake_another();  // to look instead of this one, which has something else to do
+    }
+  }
   if (found) {
     if (!searching_) {
       idle->search();

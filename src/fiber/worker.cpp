@@ -44,7 +44,8 @@ worker::worker(runtime_state& state, unsigned number)
       owner(state),
       index(number),
       traced(state.options.trace ? fiber_control::traced_bit : 0),
-      awake_(state.options.idle_spin) {
+      awake_(state.options.idle_spin),
+      seen_(state.options.workers) {
   forks.wake = &idle->sleepers();
   idle->introduce(index, io);
 }
@@ -128,7 +129,7 @@ void worker::resume_next() noexcept {
 }
 
 void worker::count_ready(platform::time_point now) noexcept {
-  const std::size_t count = queue.count_ready() + stealable.size();
+  const std::size_t count = queue.count_ready() + stealable.size() + (stealable.kept() != 0 ? 1 : 0);
   counters.ready.store(count, platform::memory_order_relaxed);
   next_count_ = now + count_interval + count * count_interval_for_each;
 }
@@ -232,6 +233,7 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
     timers.fire(now);
     if (word != nullptr && word->load(platform::memory_order_acquire) != before) {
       announce_ended();  // the others too: nobody knows when it looks again
+      offer_kept();
       return;
     }
     take_share();
@@ -246,6 +248,10 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
       continue;
     }
     if (more_to_announce) {
+      continue;
+    }
+    if (stealable.kept() != 0) {
+      platform::yield_thread();  // to a thief inside of the queue, unless it was woken just now
       continue;
     }
     if (owner.finished()) {

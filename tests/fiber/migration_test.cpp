@@ -100,6 +100,73 @@ TEST(migration, woken_while_its_worker_computes) {
   }
 }
 
+TEST(migration, those_that_wake_each_other_come_together) {
+  rig r(2);
+  constexpr int turns = 20'000;
+  for (int round = 0; round < 3; ++round) {
+    event ping, pong;
+    std::atomic<bool> alone = false;
+    std::atomic<bool> went_on = false;
+    const auto stolen = [&] { return r.rt.statistics(0).stolen + r.rt.statistics(1).stolen; };
+    const std::uint64_t before = stolen();
+    pirn::fiber one = r.rt.spawn(
+        [&] {
+          for (int i = 0; i < turns; ++i) {
+            ping.signal();
+            EXPECT_EQ(pong.wait(), pirn::wake_reason::notified);
+          }
+          alone = true;
+          ping.signal();
+          // Nobody looks at the other one now but a worker that sleeps most of the time.
+          compute_until([&] { return went_on.load(); });
+        },
+        {.worker = 0, .migratable = true});
+    pirn::fiber other = r.rt.spawn(
+        [&] {
+          while (!alone) {
+            EXPECT_EQ(ping.wait(), pirn::wake_reason::notified);
+            pong.signal();
+          }
+          went_on = true;
+        },
+        {.worker = 1, .migratable = true});
+    one.join();
+    other.join();
+    EXPECT_LT(stolen() - before, turns / 10u);
+  }
+}
+
+/// On a runtime of the calling thread what this one's worker keeps when the thread goes on is for the others.
+TEST(migration, left_behind_by_the_calling_thread) {
+  rig r(2, {.calling_thread = true});
+  for (int i = 0; i < scaled(200); ++i) {
+    event of_thread, of_fiber;
+    std::atomic<int> waits = 0;
+    std::atomic<bool> went_on = false;
+    pirn::fiber other = r.rt.spawn(
+        [&] {
+          waits = 1;
+          EXPECT_EQ(of_fiber.wait(), pirn::wake_reason::notified);
+          went_on = true;
+        },
+        {.worker = 0, .migratable = true});
+    pirn::fiber waker = r.rt.spawn(
+        [&] {
+          while (waits == 0) {
+            pirn::this_fiber::yield();
+          }
+          pirn::this_fiber::yield();
+          of_thread.signal();
+          of_fiber.signal();
+        },
+        {.worker = 0});
+    EXPECT_EQ(of_thread.wait(), pirn::wake_reason::notified);
+    compute_until([&] { return went_on.load(); });
+    other.join();
+    waker.join();
+  }
+}
+
 TEST(migration, those_that_yield_spread) {
   rig r(2);
   std::atomic<int> moved = 0;

@@ -79,19 +79,65 @@ TEST(stealable_queue, a_thief_takes_so_many_at_most) {
   EXPECT_EQ(stolen, 1000u);
 }
 
+/// As far as it matters here, a worker.
+struct place {
+  stealable_queue stealable;
+};
+
 TEST(stealable_queue, who_holds_it_keeps_thieves_out) {
-  std::deque<fiber_control> all = make_fibers(2);
-  stealable_queue queue;
+  std::deque<fiber_control> all = make_fibers(4);
+  place mine, other;
+  stealable_queue& queue = mine.stealable;
   queue.push(&all[0]);
   queue.push(&all[1]);
+  queue.keep(&all[2]);
+  const auto take_over = [&] {
+    return other.stealable.take_over_from(queue, [&] { all[3].move_to(thief); }) && all[3].home() == thief;
+  };
   {
-    const stealable_queue::hold held(queue);
+    const stealable_queue::hold held(queue, std::array{&mine, &other});
     EXPECT_TRUE(held.alone());
     EXPECT_FALSE(queue.worth_a_look());
     EXPECT_EQ(queue.steal(thief), nullptr);
+    EXPECT_EQ(queue.steal_kept(thief, queue.kept()), nullptr);
+    EXPECT_FALSE(take_over());
+    EXPECT_EQ(all[3].home(), owner);
   }
   EXPECT_TRUE(queue.worth_a_look());
   EXPECT_EQ(number_of(queue.steal(thief)), 1u);
+  EXPECT_EQ(number_of(queue.steal_kept(thief, queue.kept())), 3u);
+  EXPECT_TRUE(take_over());
+}
+
+TEST(stealable_queue, the_last_one_woken_is_kept_apart) {
+  std::deque<fiber_control> all = make_fibers(4);
+  stealable_queue queue;
+  EXPECT_EQ(queue.kept(), 0u);
+  EXPECT_EQ(queue.take_kept(), nullptr);
+  queue.keep(&all[0]);
+  EXPECT_TRUE(queue.empty());
+  EXPECT_FALSE(queue.worth_a_look());
+  EXPECT_EQ(queue.take(), nullptr);
+  const std::uint32_t first = queue.kept();
+  queue.keep(&all[1]);  // which puts the first one behind the others
+  queue.push(&all[2]);
+  const std::uint32_t second = queue.kept();
+  EXPECT_NE(second, 0u);
+  EXPECT_NE(second, first);
+  EXPECT_EQ(queue.times_kept(), 2u);
+  EXPECT_EQ(queue.steal_kept(thief, first), nullptr);  // a thief asks for the one that it has seen
+  EXPECT_EQ(queue.kept(), second);
+  const run_node* const stolen = queue.steal_kept(thief, second);
+  EXPECT_EQ(number_of(stolen), 2u);
+  EXPECT_EQ(static_cast<const fiber_control*>(stolen)->home(), thief);
+  EXPECT_EQ(queue.kept(), 0u);
+  EXPECT_EQ(queue.take_kept(), nullptr);
+  queue.keep(&all[3]);
+  EXPECT_EQ(number_of(queue.take_kept()), 4u);
+  EXPECT_EQ(number_of(queue.take()), 1u);
+  EXPECT_EQ(number_of(queue.take()), 3u);
+  EXPECT_EQ(queue.taken(), 2u);
+  EXPECT_TRUE(queue.empty());
 }
 
 TEST(stealable_queue, each_fiber_goes_to_one) {

@@ -201,6 +201,65 @@ void pushes_from_outside() {
 
 TEST(stealable_queue, takes_in_what_others_push) { expect_passes(pushes_from_outside, whole); }
 
+/// Of those that are kept each goes to its owner or to the thief that has seen it, or behind the others.
+void one_is_kept() {
+  detail::stealable_queue queue;
+  std::array<item, 2> items{item(1), item(2)};
+  queue.keep(items[0].ready());
+  sim::thread thief([&] {
+    for (int looks = 0; looks < 2; ++looks) {
+      if (const std::uint32_t kept = queue.kept(); kept != 0) {
+        take(queue.steal_kept(worker(1), kept), 1);
+      }
+    }
+  });
+  const auto take_mine = [&] {
+    if (run_node* const mine = queue.take_kept()) {
+      mine->next = nullptr;
+      take(mine, 0);
+    }
+  };
+  queue.keep(items[1].ready());
+  take_mine();
+  thief.join();
+  take_mine();
+  check_all_taken(queue, items);
+}
+
+TEST(stealable_queue, keeps_one_for_its_owner_and_one_thief) { expect_passes(one_is_kept, whole); }
+TEST(stealable_queue, keeps_one_where_words_are_old) {
+  expect_passes(one_is_kept, {.preemptions = 3, .stale_reads = true});
+}
+
+/// As far as it matters here, a worker.
+struct place {
+  detail::stealable_queue stealable;
+};
+
+/// Who looks at the suspended fibers of its thread has them for itself, whoever wakes one of them meanwhile.
+void look_while_one_is_taken_over() {
+  place mine, other;
+  item one(1);
+  sim::thread waker([&] {
+    if (other.stealable.take_over_from(mine.stealable, [&] { one.move_to(worker(1)); })) {
+      one.taken = 1;  // it runs there
+    }
+  });
+  {
+    const detail::stealable_queue::hold held(mine.stealable, std::array{&mine, &other});
+    sim::check(held.alone(), "a waker leaves soon");
+    if (one.home() == worker(0)) {
+      sim::check(one.taken == 0, "it is suspended");
+    }
+  }
+  waker.join();
+}
+
+TEST(stealable_queue, is_held_against_who_takes_over) { expect_passes(look_while_one_is_taken_over, whole); }
+TEST(stealable_queue, is_held_where_words_are_old) {
+  expect_passes(look_while_one_is_taken_over, {.stale_reads = true});
+}
+
 // ---- the open continuations of fork2 ------------------------------------------------------------------------------
 
 struct open_fork {

@@ -45,6 +45,9 @@ class idle_workers {
   /// Whether all but one are announced to sleep, for that one.
   [[nodiscard]] bool others_asleep(unsigned worker) const noexcept;
 
+  /// Whether a worker that sleeps will look at what others keep, soon and without being woken.
+  [[nodiscard]] bool watched() const noexcept { return watched_.load(platform::memory_order_relaxed); }
+
   // -- for a worker about itself
   /// Begins to search. False if enough others do: half of all that are awake and busy would only be in each other's
   /// way.
@@ -56,6 +59,9 @@ class idle_workers {
   void announce(unsigned worker, bool searching) noexcept;
   /// It is awake. True if somebody has woken it for work: it is searching then.
   bool retract(unsigned worker) noexcept;
+  /// It is to be the one that will look. False if another one is.
+  [[nodiscard]] bool try_watch() noexcept { return !watched_.exchange(true, platform::memory_order_seq_cst); }
+  void end_watch() noexcept { watched_.store(false, platform::memory_order_seq_cst); }
 
  private:
   static constexpr unsigned bits = 64;
@@ -68,6 +74,7 @@ class idle_workers {
   alignas(64) platform::atomic<std::uint32_t> searching_{0};
   static constexpr std::uint8_t told = 1, all_told = 2;
   platform::atomic<std::uint8_t> expected_{0};
+  platform::atomic<bool> watched_{false};
   /// How many bits of `asleep_` are set, or are about to be: read by every fork, written when workers fall asleep.
   alignas(64) platform::atomic<std::uint32_t> sleepers_{0};
   static constexpr platform::atomic<std::uint32_t> some_{1};

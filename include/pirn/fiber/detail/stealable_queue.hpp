@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "pirn/fiber/detail/run_queue.hpp"
 
@@ -15,6 +16,8 @@ namespace pirn::inline PIRN_ABI::detail {
 /// makes one for all threads (Ladan-Mozes, Lee and Vyukov 2011). Nobody waits for anybody: a thief that meets the owner
 /// goes elsewhere, and an owner that meets a thief pushes to the inbox of the queue, which whoever is next inside
 /// empties into the list. A node is only looked at by who is inside, so that it may go with its fiber.
+/// Besides, the one that was woken last is kept apart: its owner takes it before all others, since its data is in the
+/// cache, and thieves only if it stays there for long. After the `runnext` of Go's scheduler.
 class stealable_queue {
  public:
   /// How many fibers a thief takes at most.
@@ -33,6 +36,36 @@ class stealable_queue {
     append(node, node, 1);
     leave();
   }
+  /// Keeps this one apart; who was kept so far goes behind all others. The owner only.
+  void keep(run_node* node) noexcept {
+    if (!enter()) {
+      push_from_outside(node);
+      return;
+    }
+    if (kept() != 0) {
+      append(kept_node_, kept_node_, 1);
+    }
+    kept_node_ = node;
+    const std::uint32_t number = times_kept() + 1;
+    times_kept_.store(number, platform::memory_order_relaxed);
+    kept_.store(2 * number + 1, platform::memory_order_relaxed);  // odd, so never 0
+    leave();
+  }
+  /// The one that is kept; null if there is none, or a thief is inside. The owner only.
+  [[nodiscard]] run_node* take_kept() noexcept {
+    if (kept() == 0 || !enter()) {
+      return nullptr;
+    }
+    run_node* const node = forget_kept();
+    leave();
+    return node;
+  }
+  /// Which one is kept, as a number that is another for the next one; 0 if there is none. A hint for others than the
+  /// owner.
+  [[nodiscard]] std::uint32_t kept() const noexcept { return kept_.load(platform::memory_order_relaxed); }
+  /// How often one was.
+  [[nodiscard]] std::uint32_t times_kept() const noexcept { return times_kept_.load(platform::memory_order_relaxed); }
+
   /// The same from any thread.
   void push_from_outside(run_node* node) noexcept { static_cast<void>(outside_.push(node)); }
   /// The oldest; null if there is none, or a thief is inside. The owner only.
@@ -46,17 +79,20 @@ class stealable_queue {
       oldest = first_;
       first_ = oldest->next;
       set_size(size - 1);
+      taken_.store(taken() + 1, platform::memory_order_relaxed);
     }
     leave();
     return oldest;
   }
 
-  /// Whether there is nothing, by plain loads. Any thread; for others than the owner a hint.
+  /// Whether there is nothing but one that may be kept, by plain loads. Any thread; for others than the owner a hint.
   [[nodiscard]] bool empty() const noexcept {
     return size_.load(platform::memory_order_relaxed) == 0 && outside_.empty();
   }
   /// How many there are, without those that others have just pushed. A hint.
   [[nodiscard]] std::size_t size() const noexcept { return size_.load(platform::memory_order_relaxed); }
+  /// How many its owner has taken. A hint for others.
+  [[nodiscard]] std::uint32_t taken() const noexcept { return taken_.load(platform::memory_order_relaxed); }
   /// Whether it is worth a thief's fence. A hint.
   [[nodiscard]] bool worth_a_look() const noexcept {
     return !empty() && owner_.load(platform::memory_order_relaxed) != held;
@@ -78,15 +114,52 @@ class stealable_queue {
     return oldest;
   }
 
-  /// Keeps thieves out while the owner's thread prints its fibers, where it may have interrupted anything. False if a
-  /// thief does not leave: it may be what the same signal has interrupted.
+  /// The same with the one that is kept, if it still is the one of that number.
+  [[nodiscard]] run_node* steal_kept(worker* thief, std::uint32_t number) noexcept {
+    if (thief_.exchange(true, platform::memory_order_acq_rel)) {
+      return nullptr;
+    }
+    platform::heavy_fence();
+    run_node* node = nullptr;
+    if (owner_.load(platform::memory_order_acquire) == outside && kept() == number) {
+      node = forget_kept();
+      node->next = nullptr;
+      static_cast<fiber_control*>(node)->move_to(thief);
+    }
+    thief_.store(false, platform::memory_order_release);
+    return node;
+  }
+
+  /// Lets the owner of this queue, who has woken a fiber at home at the owner of `home`, make it its own by `move()`:
+  /// unless that one holds its queue just now. True if it did. No fence: the rare holder makes one for both.
+  template <class Move>
+  bool take_over_from(const stealable_queue& home, const Move& move) noexcept {
+    taking_from_.store(&home, platform::memory_order_relaxed);
+    platform::light_fence();
+    const bool may = home.owner_.load(platform::memory_order_acquire) != held;
+    if (may) {
+      move();
+    }
+    taking_from_.store(nullptr, platform::memory_order_release);
+    return may;
+  }
+
+  /// Keeps others from taking fibers of the owner's while its thread looks at them, where it may have interrupted
+  /// anything. Not `alone` if somebody does not leave: that may be what the same signal has interrupted.
   class hold {
    public:
-    explicit hold(stealable_queue& queue) noexcept
+    /// `all` are pointers to all workers, or what has a `stealable` like them.
+    template <class Workers>
+    hold(stealable_queue& queue, const Workers& all) noexcept
         : queue_(queue), before_(queue.owner_.load(platform::memory_order_relaxed)) {
       queue_.owner_.store(held, platform::memory_order_relaxed);
-      platform::light_fence();
-      for (int looks = 0; (alone_ = !queue_.thief_.load(platform::memory_order_acquire)) == false; ++looks) {
+      platform::heavy_fence();
+      const auto taken_from = [&queue](const auto& worker) {
+        return worker->stealable.taking_from_.load(platform::memory_order_acquire) == &queue;
+      };
+      for (int looks = 0; (alone_ = !queue_.thief_.load(platform::memory_order_acquire) &&
+                                    std::none_of(std::begin(all), std::end(all), taken_from)) == false;
+           ++looks) {
         if (looks == most_looks) {
           break;
         }
@@ -123,6 +196,13 @@ class stealable_queue {
   void leave() noexcept { owner_.store(outside, platform::memory_order_release); }
 
   // -- for who is inside
+  [[nodiscard]] run_node* forget_kept() noexcept {
+    if (kept() == 0) {
+      return nullptr;  // stolen meanwhile
+    }
+    kept_.store(0, platform::memory_order_relaxed);
+    return kept_node_;
+  }
   void set_size(std::size_t size) noexcept { size_.store(size, platform::memory_order_relaxed); }
   void append(run_node* first, run_node* last, std::size_t count) noexcept {
     const std::size_t size = size_.load(platform::memory_order_relaxed);
@@ -165,6 +245,11 @@ class stealable_queue {
   run_node* first_ = nullptr;                      ///< if the size is not 0; by who is inside, as the next two
   run_node* last_ = nullptr;                       ///< the same
   platform::atomic<std::size_t> size_{0};          ///< of the list
+  platform::atomic<std::uint32_t> taken_{0};
+  run_node* kept_node_ = nullptr;  ///< by who is inside, as the next two
+  platform::atomic<std::uint32_t> kept_{0};
+  platform::atomic<std::uint32_t> times_kept_{0};
+  platform::atomic<const stealable_queue*> taking_from_{nullptr};  ///< by its owner
   alignas(64) platform::atomic<bool> thief_{false};
   inbox outside_;
 };

@@ -171,6 +171,17 @@ class alignas(64) worker {
 
   /// Makes one of its fibers that float ready for any worker. Its own thread only.
   void offer(fiber_control* f) noexcept;
+  /// The same with one that was just woken: it is likely to run here.
+  void keep(fiber_control* f) noexcept;
+  /// Makes a fiber its own that floats, waits no longer and was at home at another worker. False if it may not.
+  [[nodiscard]] bool take_over(fiber_control* f) noexcept;
+  /// Makes the one that is kept ready for any worker.
+  void offer_kept() noexcept;
+  /// Who runs next instead of `next`: if that is the scheduler, a fiber that floats and lies ready here. Not on bounded
+  /// stacks.
+  [[nodiscard]] PIRN_ALWAYS_INLINE run_node* or_floating(run_node* next) noexcept {
+    return next == queue.scheduler() && !switches_spent() ? floating_or_scheduler() : next;
+  }
   /// The same from any other thread: the fiber may be the last one, and the runtime gone before this returns.
   void offer_from_outside(fiber_control* f) noexcept;
 
@@ -245,6 +256,7 @@ class alignas(64) worker {
  private:
   void begin() noexcept;
   void end() noexcept;
+  [[nodiscard]] PIRN_NOINLINE run_node* floating_or_scheduler() noexcept;
   /// Runs fibers until all of the runtime have ended, or the word is no longer `before`.
   void loop(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
   void reserve_ids() noexcept;
@@ -264,6 +276,9 @@ class alignas(64) worker {
   /// Takes fibers that float from other workers. True if it may have something to do now.
   bool find_work() noexcept;
   bool steal_from(worker& victim) noexcept;
+  bool steal_kept(worker& victim, std::uint32_t number) noexcept;
+  /// Whether what lies in that worker's queue has waited for most of a search: else its owner is faster than a thief.
+  [[nodiscard]] bool waits_long_at(const worker& victim) const noexcept;
   bool steal_continuation(worker& victim) noexcept;
   void stop_searching() noexcept;
   /// It ends to search before it steals: then the fence of the theft also serves the look at what was queued meanwhile.
@@ -276,6 +291,10 @@ class alignas(64) worker {
   bool spin(platform::time_point now, const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
   /// Whether the kernel has run somebody else since `before`, while it spins. Returns the time.
   platform::time_point look_for_preemption(platform::time_point before) noexcept;
+  /// Whether something waits long at another worker.
+  [[nodiscard]] bool sees_work() const noexcept;
+  /// Whether fibers have gone through the queues of others since it was asked last.
+  [[nodiscard]] bool sees_traffic() noexcept;
   /// Sleeps until there may be something to do.
   void park() noexcept;
   /// When it is time, or another worker has begun a round.
@@ -285,6 +304,10 @@ class alignas(64) worker {
   /// It is about to sleep; returns when to look again.
   [[nodiscard]] platform::time_point vote_on_deadlock() noexcept;
 
+  /// How long what a worker keeps may lie there, if all others sleep, before one of them looks at it: at first, and
+  /// at most, after it has looked for nothing some times.
+  static constexpr platform::duration first_watch_pause = std::chrono::microseconds(100);
+  static constexpr platform::duration most_watch_pause = std::chrono::milliseconds(1);
   static constexpr int most_switches_per_look = 1024;
   static_assert(timer_queue::room >= most_switches_per_look);
 
@@ -301,6 +324,15 @@ class alignas(64) worker {
   bool searching_ = false;       ///< whether it counts as one of `idle_workers` that search
   spin_policy awake_;
   long times_preempted_ = 0;
+  /// The queue of a worker, as this one has seen it: at the beginning of a search, and when it fell asleep last.
+  struct seen_queue {
+    std::uint32_t kept = 0;
+    std::uint32_t taken = 0;
+    std::uint32_t moves = 0;
+  };
+  std::vector<seen_queue> seen_;
+  unsigned kept_streak_ = 0;  ///< how many that it kept have run since another one that floats
+  platform::duration watch_pause_ = first_watch_pause;  ///< until it looks again at what others keep
   platform::time_point last_look_;
   platform::time_point last_poll_;
   platform::time_point next_count_;
@@ -394,13 +426,14 @@ PIRN_ALWAYS_INLINE worker* switch_away(worker* w, run_node* self, run_node* next
 /// Both.
 PIRN_ALWAYS_INLINE worker* suspend(worker* w, const wait_options& what, commit* publish) noexcept {
   run_node* const self = w->queue.running();
-  return switch_away(w, self, leave_queue(w, what), publish);
+  run_node* const next = w->or_floating(leave_queue(w, what));
+  return switch_away(w, self, next, publish);
 }
 /// The same for a fiber that is pinned to `w` and whose wait has begun as `epoch`: `publish` tells others of it.
 template <class Publish>
 PIRN_ALWAYS_INLINE void suspend_pinned(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what,
                                        const Publish& publish) noexcept {
-  run_node* const next = leave_queue(w, what);
+  run_node* const next = w->or_floating(leave_queue(w, what));
   if (what.stoppable && self.open_to_stop(epoch)) [[unlikely]] {
     w->queue.push_woken(&self);
   }

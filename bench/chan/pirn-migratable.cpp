@@ -1,0 +1,9 @@
+// The same with fibers that may go on on any worker.
+#include "../units_pirn.hpp"
+#include "channel_pirn.hpp"
+
+using units = bench::units_that_are<bench::mobility::migratable>;
+
+int main() {
+  units::run([] { bench::chan<units, bench::channel_of_pirn>::measure("channel<T>, fibers may go on on any worker"); });
+}
