@@ -42,8 +42,13 @@ enum { PIRN_ENDED = 0, PIRN_YIELDED = 1 };
 
 /** What a stack gets when no size is given. */
 #define PIRN_DEFAULT_STACK_SIZE ((size_t)64 * 1024)
-/** The least that a stack may have: the first unwind of a process takes about 5 KB of what pirn_destroy unwinds. */
+/** The least that a stack may have: the first unwind of a process takes about 5 KB of what pirn_destroy unwinds, and on
+ * PowerPC, which has the most registers, 8 KB. */
+#if defined(__powerpc64__)
+#define PIRN_STACK_MIN ((size_t)16 * 1024)
+#else
 #define PIRN_STACK_MIN ((size_t)8 * 1024)
+#endif
 
 /* ---- stacks ---- */
 

@@ -13,7 +13,7 @@
 
 namespace {
 
-#if defined(__OPTIMIZE__)
+#if defined(__OPTIMIZE__) && !defined(__powerpc64__)
 constexpr bool frames_are_large = stack_test::sanitized;
 #else
 constexpr bool frames_are_large = true;
