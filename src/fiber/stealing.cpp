@@ -47,16 +47,6 @@ bool worker::take_over(fiber_control* f) noexcept {
          stealable.take_over_from(home->stealable, [=, this]() noexcept { f->move_to(this); });
 }
 
-void worker::offer_kept() noexcept {
-  while (stealable.kept() != 0) {
-    if (run_node* const kept = stealable.take_kept()) {
-      offer(static_cast<fiber_control*>(kept));
-    } else {
-      platform::yield_thread();  // to a thief inside of the queue
-    }
-  }
-}
-
 run_node* worker::floating_or_scheduler() noexcept {
   run_node* node = nullptr;
   if (kept_streak_ < most_kept_in_a_row || stealable.empty()) {

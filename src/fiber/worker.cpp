@@ -233,7 +233,6 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
     timers.fire(now);
     if (word != nullptr && word->load(platform::memory_order_acquire) != before) {
       announce_ended();  // the others too: nobody knows when it looks again
-      offer_kept();
       return;
     }
     take_share();

@@ -175,8 +175,6 @@ class alignas(64) worker {
   void keep(fiber_control* f) noexcept;
   /// Makes a fiber its own that floats, waits no longer and was at home at another worker. False if it may not.
   [[nodiscard]] bool take_over(fiber_control* f) noexcept;
-  /// Makes the one that is kept ready for any worker.
-  void offer_kept() noexcept;
   /// Who runs next instead of `next`: if that is the scheduler, a fiber that floats and lies ready here. Not on bounded
   /// stacks.
   [[nodiscard]] PIRN_ALWAYS_INLINE run_node* or_floating(run_node* next) noexcept {
