@@ -274,7 +274,11 @@ bool worker::spin(platform::time_point now, const platform::atomic<std::uint32_t
 
 bool worker::sees_work() const noexcept {
   return std::any_of(owner.workers.begin(), owner.workers.end(), [this](const auto& each) {
-    return each->forks.open.worth_a_look() || (each.get() == this ? !stealable.empty() : waits_long_at(*each));
+    const stealable_queue& there = each->stealable;
+    return each->forks.open.worth_a_look() ||
+           (each.get() == this    ? !there.empty()
+            : platform::exploring ? there.worth_a_look() || there.kept() != 0  // without a watch
+                                  : waits_long_at(*each));
   });
 }
 
@@ -297,7 +301,7 @@ void worker::park() noexcept {
   bool watching = false;
   if (idle->work_expected()) {
     platform::heavy_fence();
-    found = platform::exploring ? owner.has_stealable() : sees_work();
+    found = sees_work();
     watching = sees_traffic() && !found && !platform::exploring && idle->try_watch();
   }
   if (!found && incoming.park()) {
