@@ -101,6 +101,11 @@ PIRN_ALWAYS_INLINE arch::word stack_position() noexcept {
   arch::word sp;
   asm volatile("movq %%rsp, %0" : "=r"(sp));
   return sp;
+#elif defined(__riscv)
+  // There a frame's address is its end, which may be that of the stack.
+  arch::word sp;
+  asm volatile("mv %0, sp" : "=r"(sp));
+  return sp;
 #else
   return reinterpret_cast<arch::word>(__builtin_frame_address(0));
 #endif
