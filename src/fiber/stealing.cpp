@@ -133,12 +133,15 @@ void worker::stop_searching() noexcept {
   }
 }
 
-bool worker::steal_from(worker& victim) noexcept {
+bool worker::steal_from(worker& victim, std::uint32_t kept) noexcept {
   const bool last = begin_theft();
-  run_node* node = victim.stealable.steal(this);
+  run_node* node = kept != 0 ? victim.stealable.steal_kept(this, kept) : victim.stealable.steal(this);
   if (node == nullptr) {
     theft_failed();
     return false;
+  }
+  if (kept != 0) {
+    watch_pause_ = first_watch_pause;
   }
   count(counters.thefts);
   for (bool first = true; node != nullptr; first = false) {
@@ -152,21 +155,6 @@ bool worker::steal_from(worker& victim) noexcept {
       stealable.push(f);
     }
   }
-  theft_done(last);
-  return true;
-}
-
-bool worker::steal_kept(worker& victim, std::uint32_t number) noexcept {
-  const bool last = begin_theft();
-  run_node* const node = victim.stealable.steal_kept(this, number);
-  if (node == nullptr) {
-    theft_failed();
-    return false;
-  }
-  count(counters.thefts);
-  count(counters.stolen);
-  watch_pause_ = first_watch_pause;
-  queue.push_back(node);
   theft_done(last);
   return true;
 }
@@ -216,7 +204,7 @@ bool worker::find_work() noexcept {
   for (std::size_t i = 0; i < all; ++i) {
     worker& other = *owner.workers[i];
     if (const std::uint32_t kept = seen_[i].kept;
-        kept != 0 && &other != this && other.stealable.kept() == kept && steal_kept(other, kept)) {
+        kept != 0 && &other != this && other.stealable.kept() == kept && steal_from(other, kept)) {
       return true;
     }
   }
@@ -302,7 +290,7 @@ void worker::park() noexcept {
   if (idle->work_expected()) {
     platform::heavy_fence();
     found = sees_work();
-    watching = sees_traffic() && !found && !platform::exploring && idle->try_watch();
+    watching = !platform::exploring && sees_traffic() && !found && idle->try_watch();
   }
   if (!found && incoming.park()) {
     count(counters.parks);

@@ -36,36 +36,6 @@ class stealable_queue {
     append(node, node, 1);
     leave();
   }
-  /// Keeps this one apart; who was kept so far goes behind all others. The owner only.
-  void keep(run_node* node) noexcept {
-    if (!enter()) {
-      push_from_outside(node);
-      return;
-    }
-    if (kept() != 0) {
-      append(kept_node_, kept_node_, 1);
-    }
-    kept_node_ = node;
-    const std::uint32_t number = times_kept() + 1;
-    times_kept_.store(number, platform::memory_order_relaxed);
-    kept_.store(2 * number + 1, platform::memory_order_relaxed);  // odd, so never 0
-    leave();
-  }
-  /// The one that is kept; null if there is none, or a thief is inside. The owner only.
-  [[nodiscard]] run_node* take_kept() noexcept {
-    if (kept() == 0 || !enter()) {
-      return nullptr;
-    }
-    run_node* const node = forget_kept();
-    leave();
-    return node;
-  }
-  /// Which one is kept, as a number that is another for the next one; 0 if there is none. A hint for others than the
-  /// owner.
-  [[nodiscard]] std::uint32_t kept() const noexcept { return kept_.load(platform::memory_order_relaxed); }
-  /// How often one was.
-  [[nodiscard]] std::uint32_t times_kept() const noexcept { return times_kept_.load(platform::memory_order_relaxed); }
-
   /// The same from any thread.
   void push_from_outside(run_node* node) noexcept { static_cast<void>(outside_.push(node)); }
   /// The oldest; null if there is none, or a thief is inside. The owner only.
@@ -85,6 +55,37 @@ class stealable_queue {
     return oldest;
   }
 
+  /// Keeps this one apart; who was kept so far goes behind all others. The owner only.
+  void keep(run_node* node) noexcept {
+    if (!enter()) {
+      push_from_outside(node);
+      return;
+    }
+    if (kept() != 0) {
+      append(kept_node_, kept_node_, 1);
+    }
+    kept_node_ = node;
+    kept_.store(2 * (times_kept() + 1) + 1, platform::memory_order_relaxed);
+    leave();
+  }
+  /// The one that is kept; null if there is none, or a thief is inside. The owner only.
+  [[nodiscard]] run_node* take_kept() noexcept {
+    if (kept() == 0 || !enter()) {
+      return nullptr;
+    }
+    run_node* const node = forget_kept();
+    leave();
+    return node;
+  }
+  /// Which one is kept, as a number that is another for the next one; 0 if there is none. A hint for others than the
+  /// owner.
+  [[nodiscard]] std::uint32_t kept() const noexcept {
+    const std::uint32_t all = kept_.load(platform::memory_order_relaxed);
+    return (all & 1) != 0 ? all : 0;
+  }
+  /// How often one was. A hint.
+  [[nodiscard]] std::uint32_t times_kept() const noexcept { return kept_.load(platform::memory_order_relaxed) / 2; }
+
   /// Whether there is nothing but one that may be kept, by plain loads. Any thread; for others than the owner a hint.
   [[nodiscard]] bool empty() const noexcept {
     return size_.load(platform::memory_order_relaxed) == 0 && outside_.empty();
@@ -101,33 +102,19 @@ class stealable_queue {
   /// none, or the owner or another thief is inside. They belong to `thief` then. Any worker but the owner; one fence of
   /// all threads.
   [[nodiscard]] run_node* steal(worker* thief) noexcept {
-    if (thief_.exchange(true, platform::memory_order_acq_rel)) {
-      return nullptr;
-    }
-    platform::heavy_fence();  // orders the store above before the load below, and in `enter` the same the other way
-    run_node* oldest = nullptr;
-    if (owner_.load(platform::memory_order_acquire) == outside) {
-      absorb();
-      oldest = cut_half(thief);
-    }
-    thief_.store(false, platform::memory_order_release);
-    return oldest;
+    return as_thief([=, this]() noexcept { return cut_half(thief); });
   }
-
   /// The same with the one that is kept, if it still is the one of that number.
   [[nodiscard]] run_node* steal_kept(worker* thief, std::uint32_t number) noexcept {
-    if (thief_.exchange(true, platform::memory_order_acq_rel)) {
-      return nullptr;
-    }
-    platform::heavy_fence();
-    run_node* node = nullptr;
-    if (owner_.load(platform::memory_order_acquire) == outside && kept() == number) {
-      node = forget_kept();
+    return as_thief([=, this]() noexcept -> run_node* {
+      if (kept() != number) {
+        return nullptr;
+      }
+      run_node* const node = forget_kept();
       node->next = nullptr;
       static_cast<fiber_control*>(node)->move_to(thief);
-    }
-    thief_.store(false, platform::memory_order_release);
-    return node;
+      return node;
+    });
   }
 
   /// Lets the owner of this queue, who has woken a fiber at home at the owner of `home`, make it its own by `move()`:
@@ -194,13 +181,24 @@ class stealable_queue {
   }
   /// Release: the next thief sees the list as it is.
   void leave() noexcept { owner_.store(outside, platform::memory_order_release); }
+  /// What `take` finds inside; null if the owner or another thief is there.
+  template <class Take>
+  run_node* as_thief(const Take& take) noexcept {
+    if (thief_.exchange(true, platform::memory_order_acq_rel)) {
+      return nullptr;
+    }
+    platform::heavy_fence();  // orders the store above before the load below, and in `enter` the same the other way
+    run_node* const found = owner_.load(platform::memory_order_acquire) == outside ? take() : nullptr;
+    thief_.store(false, platform::memory_order_release);
+    return found;
+  }
 
   // -- for who is inside
   [[nodiscard]] run_node* forget_kept() noexcept {
     if (kept() == 0) {
       return nullptr;  // stolen meanwhile
     }
-    kept_.store(0, platform::memory_order_relaxed);
+    kept_.store(2 * times_kept(), platform::memory_order_relaxed);
     return kept_node_;
   }
   void set_size(std::size_t size) noexcept { size_.store(size, platform::memory_order_relaxed); }
@@ -223,6 +221,7 @@ class stealable_queue {
     append(first, last, count);
   }
   run_node* cut_half(worker* thief) noexcept {
+    absorb();
     const std::size_t size = size_.load(platform::memory_order_relaxed);
     if (size == 0) {
       return nullptr;
@@ -246,9 +245,8 @@ class stealable_queue {
   run_node* last_ = nullptr;                       ///< the same
   platform::atomic<std::size_t> size_{0};          ///< of the list
   platform::atomic<std::uint32_t> taken_{0};
-  run_node* kept_node_ = nullptr;  ///< by who is inside, as the next two
-  platform::atomic<std::uint32_t> kept_{0};
-  platform::atomic<std::uint32_t> times_kept_{0};
+  run_node* kept_node_ = nullptr;                                  ///< by who is inside, as the next
+  platform::atomic<std::uint32_t> kept_{0};                        ///< twice how often one was kept; odd while one is
   platform::atomic<const stealable_queue*> taking_from_{nullptr};  ///< by its owner
   alignas(64) platform::atomic<bool> thief_{false};
   inbox outside_;

@@ -171,7 +171,9 @@ class alignas(64) worker {
 
   /// Makes one of its fibers that float ready for any worker. Its own thread only.
   void offer(fiber_control* f) noexcept;
-  /// The same with one that was just woken: it is likely to run here.
+  /// The same from any other thread: the fiber may be the last one, and the runtime gone before this returns.
+  void offer_from_outside(fiber_control* f) noexcept;
+  /// Makes one of its fibers that float and was just woken ready: it is likely to run here. Its own thread only.
   void keep(fiber_control* f) noexcept;
   /// Makes a fiber its own that floats, waits no longer and was at home at another worker. False if it may not.
   [[nodiscard]] bool take_over(fiber_control* f) noexcept;
@@ -180,8 +182,6 @@ class alignas(64) worker {
   [[nodiscard]] PIRN_ALWAYS_INLINE run_node* or_floating(run_node* next) noexcept {
     return next == queue.scheduler() && !switches_spent() ? floating_or_scheduler() : next;
   }
-  /// The same from any other thread: the fiber may be the last one, and the runtime gone before this returns.
-  void offer_from_outside(fiber_control* f) noexcept;
 
   /// Keeps a fiber that has ended while nobody waited for it: a handle on this worker finds it so without an atomic
   /// operation, and the scheduler's next look but one, or the next one with nothing else to do, announces it to all
@@ -273,8 +273,8 @@ class alignas(64) worker {
   bool take_floating() noexcept;
   /// Takes fibers that float from other workers. True if it may have something to do now.
   bool find_work() noexcept;
-  bool steal_from(worker& victim) noexcept;
-  bool steal_kept(worker& victim, std::uint32_t number) noexcept;
+  /// The same from one, its older half or the one it keeps if that is the one of the number `kept`.
+  bool steal_from(worker& victim, std::uint32_t kept = 0) noexcept;
   /// Whether what lies in that worker's queue has waited for most of a search: else its owner is faster than a thief.
   [[nodiscard]] bool waits_long_at(const worker& victim) const noexcept;
   bool steal_continuation(worker& victim) noexcept;
