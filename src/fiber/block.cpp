@@ -222,11 +222,15 @@ void make_runnable(agent* who, bool back) noexcept {
 }
 
 void switch_over_to(agent* who) noexcept {
-  const worker* const here = current_worker();
+  worker* const here = current_worker();
+  auto* const f = who->what() == agent::kind::fiber ? static_cast<fiber_control*>(who) : nullptr;
   // Asked before, since it may be gone after.
-  const bool over = here != nullptr && who->what() == agent::kind::fiber &&
-                    static_cast<const fiber_control*>(who)->is_pinned_to(here);
-  make_runnable(who);
+  const bool over = here != nullptr && f != nullptr && f->home() == here;
+  if (over && f->floats() && !f->traced()) {
+    here->queue.push_woken(f);  // not where a thief finds it: it is next
+  } else {
+    make_runnable(who);
+  }
   if (over) {
     this_fiber::yield();  // to the one woken last
   }

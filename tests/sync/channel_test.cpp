@@ -436,4 +436,29 @@ TEST(channel, may_switch_over_to_the_receiver_that_waits) {
   });
 }
 
+TEST(channel, switches_over_to_a_migratable_receiver_of_the_same_worker) {
+  for (const unsigned workers : {1u, 2u}) {
+    rig r(workers);
+    r.rt.run([] {
+      channel<int> c(0);
+      int last = 0;
+      pirn::fiber receiver = pirn::spawn(
+          [&] {
+            EXPECT_TRUE(pirn::this_fiber::migrate_to(0));
+            while (const auto value = c.receive()) {
+              last = *value;
+            }
+          },
+          {.worker = 0, .migratable = true});
+      EXPECT_TRUE(pirn::this_fiber::sleep_for(1ms).has_value());
+      for (int i = 1; i <= 40; ++i) {  // fewer than the bound of those that are woken
+        EXPECT_TRUE(c.send(int{i}, pirn::wake_policy::switch_over).has_value());
+        EXPECT_EQ(last, i);
+      }
+      c.close();
+      receiver.join();
+    });
+  }
+}
+
 }  // namespace
