@@ -18,8 +18,8 @@ constexpr platform::duration spin_poll_interval = std::chrono::microseconds(10);
 constexpr platform::duration suspicious_gap = std::chrono::microseconds(40);
 // So many fibers that were kept run before one of the others has its turn.
 constexpr unsigned most_kept_in_a_row = 16;
-// Of the turns of a busy worker at least one in so many goes to a fiber that floats.
-constexpr int turns_per_floating = 64;
+// Of the turns of a busy worker about one in so many goes to a fiber that floats.
+constexpr unsigned turns_per_floating = 64;
 
 }  // namespace
 
@@ -36,6 +36,10 @@ void worker::keep(fiber_control* f) noexcept {
   }
   idle->expect_work();
   stealable.keep(f);
+  if (queue.has_ready()) {
+    look_within(turns_per_floating);
+  }
+  platform::light_fence();  // with the heavy one that a search ends with: one of the two sees what the other has done
   if (!idle->watched()) {
     wake_another();
   }
@@ -47,7 +51,7 @@ bool worker::take_over(fiber_control* f) noexcept {
          stealable.take_over_from(home->stealable, [=, this]() noexcept { f->move_to(this); });
 }
 
-run_node* worker::floating_or_scheduler() noexcept {
+run_node* worker::next_floating() noexcept {
   run_node* node = nullptr;
   if (kept_streak_ < most_kept_in_a_row || stealable.empty()) {
     node = stealable.take_kept();
@@ -57,10 +61,17 @@ run_node* worker::floating_or_scheduler() noexcept {
     node = stealable.take();
     kept_streak_ = 0;
   }
+  if (node != nullptr) {
+    static_cast<fiber_control*>(node)->begin_here();
+  }
+  return node;
+}
+
+run_node* worker::floating_or_scheduler() noexcept {
+  run_node* const node = next_floating();
   if (node == nullptr) {
     return queue.scheduler();
   }
-  static_cast<fiber_control*>(node)->begin_here();
   queue.become(node);
   return node;
 }
@@ -82,7 +93,7 @@ void worker::theft_failed() noexcept {
 }
 
 void worker::theft_done(bool last) noexcept {
-  if (last && owner.has_stealable()) {
+  if (last && (owner.has_stealable() || (!idle->watched() && owner.has_kept()))) {
     wake_another();
   }
 }
@@ -94,23 +105,45 @@ void worker::offer_from_outside(fiber_control* f) noexcept {
   static_cast<void>(kept->wake_one());
 }
 
-bool worker::take_floating() noexcept {
-  run_node* node = stealable.take_kept();
-  if (node == nullptr) {
-    node = stealable.take();
+void worker::take_from_the_absent() noexcept {
+  worker& absent = *owner.workers.front();
+  const bool list = absent.stealable.worth_a_look();
+  if (const std::uint32_t kept = list ? 0 : absent.stealable.kept(); list || kept != 0) {
+    if (!searching_) {
+      idle->search();
+      searching_ = true;
+    }
+    static_cast<void>(steal_from(absent, kept));
   }
-  if (node == nullptr) {
-    return false;
-  }
-  auto* const f = static_cast<fiber_control*>(node);
-  f->begin_here();
-  queue.push_back(f);
-  return true;
 }
 
-void worker::take_share() noexcept {
-  int share = queue.has_ready() ? 1 + switches_per_look_ / turns_per_floating : 1;
-  while (share-- > 0 && take_floating()) {
+void worker::take_one_floating() noexcept {
+  if (owner.caller_is_absent.load(platform::memory_order_relaxed)) [[unlikely]] {
+    take_from_the_absent();
+  }
+  if (run_node* const node = next_floating()) {
+    queue.push_back(node);
+  }
+}
+
+void worker::look_soon_for_floating() noexcept {
+  // No earlier for those of the list if somebody else has time for them.
+  if (stealable.kept() != 0 || (!stealable.empty() && !idle->any())) {
+    look_within(turns_per_floating);
+  }
+}
+
+void worker::leave_to_others() noexcept {
+  owner.caller_is_absent.store(true, platform::memory_order_relaxed);
+  if (owner.workers.size() > 1 && idle->work_expected()) {
+    queue.remove_if([](const run_node* node) noexcept { return static_cast<const fiber_control*>(node)->floats(); },
+                    [this](run_node* node) noexcept { stealable.push(node); });
+    if (!stealable.empty()) {
+      wake_another();
+    }
+  }
+  if (searching_) {
+    stop_searching();
   }
 }
 
@@ -123,13 +156,15 @@ bool runtime_state::has_stealable() const noexcept {
   return false;
 }
 
+bool runtime_state::has_kept() const noexcept {
+  return std::any_of(workers.begin(), workers.end(), [](const auto& each) { return each->stealable.kept() != 0; });
+}
+
 void worker::stop_searching() noexcept {
   searching_ = false;
   if (idle->end_search()) {
     platform::heavy_fence();
-    if (owner.has_stealable()) {
-      wake_another();
-    }
+    theft_done(true);
   }
 }
 
@@ -276,7 +311,7 @@ bool worker::sees_traffic() noexcept {
     const stealable_queue& there = each->stealable;
     const std::uint32_t moves = there.times_kept() + there.taken();
     const bool moved = std::exchange(seen_[each->index].moves, moves) != moves;
-    some |= each.get() != this && (moved || !there.empty());
+    some |= each.get() != this && (moved || !there.empty() || there.kept() != 0);
   }
   return some;
 }
@@ -310,15 +345,12 @@ void worker::park() noexcept {
   if (watching) {
     idle->end_watch();
     watch_pause_ = std::min(2 * watch_pause_, most_watch_pause);
-    if (!incoming.empty() || queue.has_ready() || timers.next() <= last_poll_) {
-      wake_another();  // to look instead of this one, which has something else to do
-    }
+  }
+  if ((found || watching) && !searching_) {  // so that another one looks if this one gets something else to do
+    idle->search();
+    searching_ = true;
   }
   if (found) {
-    if (!searching_) {
-      idle->search();
-      searching_ = true;
-    }
     platform::yield_thread();  // to a thief or an owner that was preempted inside of the queue
   }
 }

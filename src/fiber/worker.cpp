@@ -109,7 +109,8 @@ void worker::adapt(platform::time_point now) noexcept {
     const auto spent = now - last_look_;
     if (platform::exploring) {
       switches_per_look_ = 16;  // there time stands still, and looks as if the switches took none
-    } else if (spent < look_interval && switches_per_look_ < most_switches_per_look) {
+    } else if (spent < look_interval && switches_per_look_ < most_switches_per_look &&
+               switches_given_ == static_cast<unsigned>(switches_per_look_)) {
       switches_per_look_ *= 2;
     } else if (spent > 2 * look_interval && switches_per_look_ > 1) {
       switches_per_look_ /= 2;
@@ -190,9 +191,11 @@ void worker::release_thread() noexcept {
 
 void worker::drive(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept {
   looked.thread_waits.store(true, platform::memory_order_relaxed);
+  owner.caller_is_absent.store(false, platform::memory_order_relaxed);
   const exceptions_in_flight of_thread = std::exchange(*thread_exceptions, {});
   platform::set_current_worker(this);
   loop(word, before);
+  leave_to_others();
   platform::set_current_worker(nullptr);
   *thread_exceptions = of_thread;
 }
@@ -219,6 +222,7 @@ void worker::run_turn(platform::time_point now) noexcept {
     count_ready(now);
   }
   switches_left = switches_given_ = static_cast<unsigned>(switches_per_look_);
+  look_soon_for_floating();
   resume_next();
   counters.switches.store(counters.switches.load(platform::memory_order_relaxed) + (switches_given_ - switches_left),
                           platform::memory_order_relaxed);
@@ -235,7 +239,7 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
       announce_ended();  // the others too: nobody knows when it looks again
       return;
     }
-    take_share();
+    take_one_floating();
     if (coroutines != nullptr) {
       coroutines->look();
     }

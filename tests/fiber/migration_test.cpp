@@ -136,6 +136,131 @@ TEST(migration, those_that_wake_each_other_come_together) {
   }
 }
 
+/// The searcher who takes the first of them does not see the last one; somebody else must.
+TEST(migration, all_that_were_woken_go_on_while_their_waker_computes) {
+  rig r(3);
+  r.rt.spawn(
+          [] {
+            for (int i = 0; i < scaled(300); ++i) {
+              event go;
+              std::atomic<int> waits = 0;
+              std::atomic<int> went_on = 0;
+              std::vector<pirn::fiber> all;
+              for (int n = 0; n < 2; ++n) {
+                all.push_back(pirn::spawn(
+                    [&] {
+                      ++waits;
+                      EXPECT_EQ(go.wait(), pirn::wake_reason::notified);
+                      ++went_on;
+                      compute_until([&] { return went_on == 2; });
+                    },
+                    migratable));
+              }
+              while (waits < 2) {
+                pirn::this_fiber::yield();
+              }
+              EXPECT_TRUE(pirn::this_fiber::sleep_for(i % 2 == 0 ? 2ms : 20us));  // others fall asleep, or not
+              go.signal();
+              go.signal();
+              compute_until([&] { return went_on == 2; });
+              join_all(all);
+            }
+          },
+          migratable)
+      .join();
+}
+
+TEST(migration, the_woken_do_not_lie_behind_those_that_yield) {
+  rig r(2);
+  std::atomic<bool> done = false;
+  std::vector<pirn::fiber> others;
+  for (int i = 0; i < 2; ++i) {
+    others.push_back(r.rt.spawn(
+        [&] {
+          while (!done) {
+            pirn::this_fiber::yield();
+          }
+        },
+        {.worker = 0}));
+  }
+  r.rt.spawn(
+          [] {
+            for (int round = 0; round < scaled(100); ++round) {
+              constexpr int number = 12;
+              event go;
+              std::atomic<int> waits = 0;
+              std::atomic<int> went_on = 0;
+              std::vector<pirn::fiber> all;
+              for (int n = 0; n < number; ++n) {
+                all.push_back(pirn::spawn(
+                    [&] {
+                      ++waits;
+                      EXPECT_EQ(go.wait(), pirn::wake_reason::notified);
+                      ++went_on;
+                      compute_until([&] { return went_on > 1; });  // so one of them is elsewhere
+                    },
+                    migratable));
+              }
+              while (waits < number) {
+                pirn::this_fiber::yield();
+              }
+              EXPECT_TRUE(pirn::this_fiber::sleep_for(2ms));
+              for (int n = 0; n < number; ++n) {
+                go.signal();
+              }
+              join_all(all);
+            }
+          },
+          {.worker = 0})
+      .join();
+  done = true;
+  join_all(others);
+}
+
+/// Others that are woken again and again, on workers that are always busy.
+TEST(migration, a_new_one_has_its_turn_beside_those_that_are_woken) {
+  constexpr int woken = 4;
+  rig r(2);
+  std::atomic<bool> done = false;
+  std::vector<event> go(2);
+  std::vector<pirn::fiber> all;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const int worker = static_cast<int>(i);
+    all.push_back(r.rt.spawn(
+        [&, i] {
+          while (!done) {
+            go[i].signal();
+            const auto until = clock::now() + 100us;
+            compute_until([&] { return clock::now() > until; });
+            pirn::this_fiber::yield();
+          }
+          for (int n = 0; n < woken; ++n) {
+            go[i].signal();
+          }
+        },
+        {.worker = worker}));
+    for (int n = 0; n < woken; ++n) {
+      all.push_back(r.rt.spawn(
+          [&, i] {
+            while (!done) {
+              EXPECT_EQ(go[i].wait(), pirn::wake_reason::notified);
+            }
+          },
+          {.worker = worker, .migratable = true}));
+    }
+  }
+  for (int i = 0; i < scaled(50); ++i) {
+    std::atomic<bool> ran = false;
+    pirn::fiber late = r.rt.spawn([&] { ran = true; }, migratable);
+    EXPECT_TRUE(eventually([&] { return ran.load(); }));
+    late.join();
+  }
+  done = true;
+  for (pirn::fiber& f : all) {
+    EXPECT_TRUE(f.join(clock::now() + 10s));
+  }
+}
+
 /// On a runtime of the calling thread what this one's worker keeps when the thread goes on is for the others.
 TEST(migration, left_behind_by_the_calling_thread) {
   rig r(2, {.calling_thread = true});
@@ -164,6 +289,72 @@ TEST(migration, left_behind_by_the_calling_thread) {
     compute_until([&] { return went_on.load(); });
     other.join();
     waker.join();
+  }
+}
+
+/// So it is if they have enough to do, and with all that is woken or spawned there while the thread is away.
+TEST(migration, those_of_the_absent_thread_have_turns_beside_others) {
+  rig r(2, {.calling_thread = true});
+  std::atomic<bool> done = false;
+  std::vector<event> ping(3), pong(3);
+  std::vector<std::atomic<long>> turns(6);
+  std::vector<pirn::fiber> all;
+  for (std::size_t i = 0; i < 3; ++i) {
+    all.push_back(r.rt.spawn(
+        [&, i] {
+          while (!done) {
+            ++turns[3 + i];
+            pirn::this_fiber::yield();
+          }
+        },
+        migratable));
+    all.push_back(r.rt.spawn(
+        [&, i] {
+          while (!done) {
+            ++turns[i];
+            ping[i].signal();
+            EXPECT_EQ(pong[i].wait(), pirn::wake_reason::notified);
+          }
+          ping[i].signal();
+        },
+        migratable));
+    all.push_back(r.rt.spawn(
+        [&, i] {
+          while (!done) {
+            EXPECT_EQ(ping[i].wait(), pirn::wake_reason::notified);
+            pong[i].signal();
+          }
+        },
+        migratable));
+  }
+  for (int round = 0; round < scaled(100); ++round) {
+    EXPECT_TRUE(pirn::this_fiber::sleep_for(round % 2 == 0 ? 300us : 10us));
+    std::atomic<bool> ran = false;
+    pirn::fiber late = r.rt.spawn([&] { ran = true; }, {.worker = pirn::spawn_options::any_worker});
+    for (const std::atomic<long>& each : turns) {
+      const long before = each;
+      compute_until([&] { return each != before; });
+    }
+    compute_until([&] { return ran.load(); });
+    late.join();
+  }
+  done = true;
+  for (pirn::fiber& f : all) {
+    EXPECT_TRUE(f.join(clock::now() + 10s));
+  }
+}
+
+/// A worker that looks for work and is then left by its thread looks no more, and others must not rely on it.
+TEST(migration, the_absent_thread_does_not_count_as_searching) {
+  rig r(2, {.calling_thread = true});
+  for (int i = 0; i < scaled(300); ++i) {
+    r.rt.spawn([] {}, {.worker = 1}).join();
+    const auto until = clock::now() + (i % 2 == 0 ? 1ms : 50us);
+    compute_until([&] { return clock::now() > until; });  // the other one falls asleep
+    std::atomic<bool> ran = false;
+    pirn::fiber f = r.rt.spawn([&] { ran = true; }, {.worker = pirn::spawn_options::any_worker});
+    compute_until([&] { return ran.load(); });
+    f.join();
   }
 }
 

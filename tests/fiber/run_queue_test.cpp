@@ -138,6 +138,34 @@ TEST_F(run_queue_alone, the_scheduler_comes_in_between) {
   EXPECT_FALSE(queue.has_ready());
 }
 
+TEST_F(run_queue_alone, gives_some_away_and_keeps_the_order_of_the_others) {
+  const auto take = [this](std::initializer_list<int> which) {
+    std::vector<int> taken;
+    queue.remove_if(
+        [&](const run_node* node) { return std::find(which.begin(), which.end(), number(node)) != which.end(); },
+        [&](run_node* node) { taken.push_back(number(node)); });
+    return taken;
+  };
+  EXPECT_EQ(take({0}), std::vector<int>{});
+  push({0, 1, 2, 3});
+  wake(4);
+  wake(5);
+  wake(6);
+  EXPECT_EQ(take({0, 3, 5, 7}), (std::vector<int>{0, 3, 5}));
+  EXPECT_EQ(leave(), 6);
+  EXPECT_EQ(leave(), 4);
+  EXPECT_EQ(leave(), 1);
+  EXPECT_EQ(leave(), 2);
+  EXPECT_EQ(leave(), -1);
+  push({0});
+  wake(1);
+  push_high({8});
+  EXPECT_EQ(take({0, 1, 8}), (std::vector<int>{0, 1}));
+  EXPECT_EQ(leave(), 8);
+  EXPECT_EQ(leave(), -1);
+  EXPECT_FALSE(queue.has_ready());
+}
+
 TEST_F(run_queue_alone, high_priority_comes_first_in_order_of_age) {
   push({0, 1});
   wake(2);

@@ -21,9 +21,10 @@ struct runtime_options {
   /// OS threads that run fibers; 0 for as many as there are CPUs.
   unsigned workers = 0;
   /// Makes the calling thread, which must be a plain one, worker 0: that runs fibers whenever this thread waits in a
-  /// call of pirn (`run`, `fiber::join`, a lock, a channel ...), until it has what it waited for; meanwhile they stand
-  /// still. Only this thread may destroy the runtime. While the process has no other thread nothing needs to be atomic,
-  /// which makes locks, channels and wake-ups about twice as fast: so with one worker, and no others of any library.
+  /// call of pirn (`run`, `fiber::join`, a lock, a channel ...), until it has what it waited for; then they stand
+  /// still, but for those that may run on another worker. Only this thread may destroy the runtime. While the process
+  /// has no other thread nothing needs to be atomic, which makes locks, channels and wake-ups about twice as fast: so
+  /// with one worker, and no others of any library.
   bool calling_thread = false;
   /// Pins worker i to CPU i, but not the calling thread. Refused (std::system_error) where that CPU may not be used.
   bool pin_workers = false;

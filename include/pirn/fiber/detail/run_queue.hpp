@@ -115,6 +115,28 @@ class run_queue {
   }
   /// The running node leaves the ring and the scheduler runs.
   run_node* leave_to_scheduler() noexcept { return leave_to(&scheduler_); }
+  /// Gives those that `which` says so of to `take`, but for such of high priority. For the scheduler. O(n).
+  template <class Which, class Take>
+  void remove_if(const Which& which, const Take& take) noexcept {
+    for (run_node* node = next_; node != running_;) {
+      run_node* const next = node->next;
+      if (which(node)) {
+        unlink(node);
+        take(node);
+      }
+      node = next;
+    }
+    next_ = running_->next;
+    for (run_node** at = &woken_; *at != nullptr && *at != &scheduler_;) {
+      run_node* const node = *at;
+      if (which(node)) {
+        *at = node->next;
+        take(node);
+      } else {
+        at = &node->next;
+      }
+    }
+  }
   /// How many besides the running node are ready. O(n).
   [[nodiscard]] std::size_t count_ready() const noexcept {
     std::size_t count = 0;

@@ -234,6 +234,13 @@ class alignas(64) worker {
     switches_given_ -= switches_left;
     switches_left = 0;
   }
+  /// The next look comes after so many switches at most.
+  void look_within(unsigned switches) noexcept {
+    if (!switches_spent() && switches_left > switches) {
+      switches_given_ -= switches_left - switches;
+      switches_left = switches;
+    }
+  }
   /// Whether stack, block and number for one more fiber are at hand.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool ready_to_spawn() const noexcept {
     return stacks.has_one_at_hand() && blocks.has_one() && next_id != last_id;
@@ -255,6 +262,8 @@ class alignas(64) worker {
   void begin() noexcept;
   void end() noexcept;
   [[nodiscard]] PIRN_NOINLINE run_node* floating_or_scheduler() noexcept;
+  /// Takes the one of its own fibers that float whose turn it is; null if there is none.
+  [[nodiscard]] run_node* next_floating() noexcept;
   /// Runs fibers until all of the runtime have ended, or the word is no longer `before`.
   void loop(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
   void reserve_ids() noexcept;
@@ -268,9 +277,14 @@ class alignas(64) worker {
   void resume_next() noexcept;
   /// Counts the fibers that are ready.
   void count_ready(platform::time_point now) noexcept;
-  /// Takes some of its own fibers that float.
-  void take_share() noexcept;
-  bool take_floating() noexcept;
+  /// Takes fibers that float from the worker of the calling thread, however busy this one is.
+  void take_from_the_absent() noexcept;
+  /// Takes one of its own fibers that float into the ring, where nobody else can.
+  void take_one_floating() noexcept;
+  /// Sees to it that those which are left have their turns too, whatever goes on in the ring.
+  void look_soon_for_floating() noexcept;
+  /// Its thread goes on with something else: what others may take is to lie where they can.
+  void leave_to_others() noexcept;
   /// Takes fibers that float from other workers. True if it may have something to do now.
   bool find_work() noexcept;
   /// The same from one, its older half or the one it keeps if that is the one of the number `kept`.
