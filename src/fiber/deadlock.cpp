@@ -52,7 +52,7 @@ namespace {
 // A look costs up to 100 ns for each fiber of the process, whose blocks are cold, and each worker looks: together a
 // thousandth of the time.
 constexpr auto delay_for_each_fiber = std::chrono::microseconds(100);
-constexpr auto between_trials = std::chrono::milliseconds(20);
+constexpr platform::duration between_trials = std::chrono::milliseconds(20);
 constexpr unsigned most_trials = 50;
 constexpr int longest_pause = 64;  // delays
 
@@ -230,6 +230,11 @@ void worker::end_stillness(platform::time_point now) noexcept {
   }
 }
 
+platform::time_point worker::next_trial(platform::time_point now) noexcept {
+  // Two that wake at the same time find each other awake.
+  return now + between_trials / 2 + platform::duration(random_.next() % between_trials.count());
+}
+
 void worker::look_for_deadlocks(platform::time_point now) noexcept {
   deadlock_watch& watch = owner.deadlocks;
   if (watch.in_new_round(looked)) {
@@ -257,7 +262,7 @@ void worker::look_for_deadlocks(platform::time_point now) noexcept {
     looked.trials = most_trials;
     looked.pause = delay;
     looked.confirmed = false;
-    looked.next = now + between_trials;
+    looked.next = next_trial(now);
     return;
   }
   const deadlock_watch::verdict now_is = watch.judge(*this);
@@ -269,7 +274,7 @@ void worker::look_for_deadlocks(platform::time_point now) noexcept {
       break;
     case deadlock_watch::verdict::moving:
       if (--looked.trials != 0) {
-        looked.next = now + between_trials;
+        looked.next = next_trial(now);
         break;
       }
       [[fallthrough]];
@@ -280,7 +285,7 @@ void worker::look_for_deadlocks(platform::time_point now) noexcept {
       break;
     case deadlock_watch::verdict::standstill:
       looked.trials = again ? 0 : most_trials;
-      looked.next = again ? platform::never : now + between_trials;
+      looked.next = again ? platform::never : next_trial(now);
       if (again) {
         watch.report_standstill(*this);
       }

@@ -311,6 +311,8 @@ class alignas(64) worker {
   void park() noexcept;
   /// When it is time, or another worker has begun a round.
   void look_for_deadlocks(platform::time_point now) noexcept;
+  /// When to ask again whether all others sleep.
+  [[nodiscard]] platform::time_point next_trial(platform::time_point now) noexcept;
   /// It is about to run a fiber for the first time since it has looked.
   void end_stillness(platform::time_point now) noexcept;
   /// It is about to sleep; returns when to look again.
