@@ -118,7 +118,7 @@ void worker::take_from_the_absent() noexcept {
 }
 
 void worker::take_one_floating() noexcept {
-  if (owner.caller_is_absent.load(platform::memory_order_relaxed)) [[unlikely]] {
+  if (owner.options.calling_thread && owner.caller_is_absent.load(platform::memory_order_relaxed)) {
     take_from_the_absent();
   }
   if (run_node* const node = next_floating()) {
