@@ -275,7 +275,21 @@ void step() {
 
 // ---- ten thousand times a second --------------------------------------------------------------------------------
 
-void on_profile(int, siginfo_t*, void* raw_context) { look(raw_context); }
+// One signal at a time: an emulator may unwind for longer than a tick, and with a periodic timer the next signal would
+// be there whenever a handler returns, so that nothing else ever runs.
+timer_t ticking;
+bool ticks;
+bool set_off() {
+  const itimerspec once = {{0, 0}, {0, 100'000}};
+  return timer_settime(ticking, 0, &once, nullptr) == 0;
+}
+
+void on_profile(int, siginfo_t*, void* raw_context) {
+  look(raw_context);
+  if (ticks) {
+    set_off();
+  }
+}
 
 double seconds_now() {
   timespec now;
@@ -291,18 +305,18 @@ class profiling_timer {
     sigevent event = {};
     event.sigev_notify = SIGEV_SIGNAL;
     event.sigev_signo = SIGPROF;
-    created_ = timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
-    itimerspec interval = {{0, 100'000}, {0, 100'000}};
-    created_ = created_ && timer_settime(timer_, 0, &interval, nullptr) == 0;
+    created_ = timer_create(CLOCK_MONOTONIC, &event, &ticking) == 0;
+    ticks = created_;
+    created_ = created_ && set_off();
   }
   ~profiling_timer() {
-    timer_delete(timer_);
     signal(SIGPROF, SIG_IGN);
+    ticks = false;
+    timer_delete(ticking);
   }
   bool created() const { return created_; }
 
  private:
-  timer_t timer_ = {};
   bool created_ = false;
 };
 
