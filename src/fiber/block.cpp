@@ -246,7 +246,7 @@ wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options,
   timer limit;
   if (f.is_pinned_to(w)) {
     w->timers.arm(limit, options.deadline, waker(self, epoch));
-    suspend_pinned(w, f, epoch, options, [&publish] { publish.run(&publish); });
+    suspend_pinned(w, f, epoch, kind_of(options), options, [&publish] { publish.run(&publish); });
     w->timers.cancel(limit);
     return self.reason();
   }

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "pirn/fiber/detail/worker.hpp"
+#include "pirn/fiber/inline_wait.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -57,37 +57,10 @@ void detail::one_worker::settle() const noexcept {
   home_ = here;
 }
 
-template <class Lock, class Suspend>
-PIRN_ALWAYS_INLINE wake_reason wait_list::wait_by(detail::agent& self, Lock& lock, const wait_options& options,
-                                                  void* value, const Suspend& suspend) noexcept {
-  std::uint64_t epoch = 0;
-  if (!self.begin(detail::kind_of(options), epoch)) {
-    lock.unlock();
-    return self.stop_reason();
-  }
-  waiter node;
-  node.wake = waker(self, epoch);
-  node.value = value;
-  append(node);
-  suspend(epoch);
-  if (!node.claimed) {
-    // Not woken through the list. Somebody may be looking at the node right now, so even an unlinked one is left only
-    // under the lock.
-    const platform::spin_guard guard(lock);
-    if (node.linked) {
-      remove(node);
-    }
-  }
-  return self.reason();
-}
-
 template <class Lock>
 wake_reason wait_list::wait_with(detail::worker* here, Lock& lock, const wait_options& options, void* value) noexcept {
   if (here != nullptr && options.deadline == platform::never && detail::running_fiber(here)->is_pinned_to(here)) {
-    detail::fiber_control& self = *detail::running_fiber(here);
-    return wait_by(self, lock, options, value, [&](std::uint64_t epoch) __attribute__((always_inline)) {
-      detail::suspend_pinned(here, self, epoch, options, [&lock] { lock.unlock(); });
-    });
+    return wait_pinned(here, *detail::running_fiber(here), lock, detail::kind_of(options), options, value);
   }
   return here != nullptr && detail::running_fiber(here)->bounded() ? wait_bounded(here, lock, options, value)
                                                                    : wait_anywhere(lock, options, value);
@@ -97,7 +70,7 @@ wake_reason wait_list::wait_with(detail::worker* here, Lock& lock, const wait_op
 template <class Lock>
 PIRN_NEVER_BOUNDED wake_reason wait_list::wait_anywhere(Lock& lock, const wait_options& options, void* value) noexcept {
   detail::agent& self = detail::current_agent();
-  return wait_by(self, lock, options, value, [&](std::uint64_t epoch) {
+  return wait_by(self, lock, detail::kind_of(options), value, [&](std::uint64_t epoch) {
     unlock_commit<Lock> publish{
         {[](detail::commit* c) noexcept { static_cast<unlock_commit<Lock>*>(c)->lock->unlock(); }}, &lock};
     static_cast<void>(detail::block(self, epoch, options, publish));
@@ -109,7 +82,7 @@ template <class Lock>
 PIRN_NOINLINE wake_reason wait_list::wait_bounded(detail::worker* here, Lock& lock, const wait_options& options,
                                                   void* value) noexcept {
   detail::fiber_control& self = *detail::running_fiber(here);
-  return wait_by(self, lock, options, value, [&](std::uint64_t epoch) __attribute__((always_inline)) {
+  return wait_by(self, lock, detail::kind_of(options), value, [&](std::uint64_t epoch) __attribute__((always_inline)) {
     // On the heap: on the stack it would count for waits without a deadline too.
     timer* const limit = options.deadline != platform::never ? detail::arm_limit(here, self, epoch, options) : nullptr;
     detail::suspend_bounded(here, self, epoch, options, [&lock] { lock.unlock(); });
@@ -131,18 +104,6 @@ wake_reason wait_list::wait(const detail::one_worker& lock, const wait_options& 
   return wait_with(here, lock, options, value);
 }
 
-waiter* wait_list::claim_first_of_some() noexcept {
-  do {
-    waiter* const candidate = first_;
-    remove(*candidate);
-    if (candidate->wake.claim(wake_reason::notified)) {
-      candidate->claimed = true;
-      return candidate;
-    }
-  } while (first_ != nullptr);
-  return nullptr;
-}
-
 waiter* wait_list::claim_all() noexcept {
   // The claimed waiters are chained by their own nodes, which stay until each is made runnable.
   waiter* chain = nullptr;
@@ -161,20 +122,6 @@ void wait_list::make_all_runnable(waiter* chain) noexcept {
     chain = w->next;
     detail::make_runnable(w->wake.who(), true);
   }
-}
-
-void wait_list::append(waiter& w) noexcept {
-  w.previous = last_;
-  w.next = nullptr;
-  (last_ != nullptr ? last_->next : first_) = &w;
-  last_ = &w;
-  w.linked = true;
-}
-
-void wait_list::remove(waiter& w) noexcept {
-  (w.previous != nullptr ? w.previous->next : first_) = w.next;
-  (w.next != nullptr ? w.next->previous : last_) = w.previous;
-  w.linked = false;
 }
 
 bool wait_queue::notify_one(wake_policy how) noexcept {

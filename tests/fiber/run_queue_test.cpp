@@ -218,7 +218,7 @@ TEST_F(run_queue_alone, behaves_as_the_rules_say) {
     }
     high_streak = 0;
     if (!woken.empty() && (woken_streak < woken_bound || (ring.empty() && woken.size() == 1))) {
-      ++woken_streak;
+      woken_streak = woken_streak < woken_bound ? woken_streak + 1 : 1;  // anew: it has kept nobody waiting
       const int newest = woken.back();
       woken.pop_back();
       return newest;

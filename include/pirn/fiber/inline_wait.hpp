@@ -1,9 +1,59 @@
-// A wait whose switch is a part of the caller.
+// Waits whose switch is a part of the caller, and wake-ups.
 #pragma once
 
 #include "pirn/fiber/detail/worker.hpp"
 
 namespace pirn::inline PIRN_ABI {
+
+template <class Lock, class Suspend>
+PIRN_ALWAYS_INLINE wake_reason wait_list::wait_by(detail::agent& self, Lock& lock, detail::wait_kind kind, void* value,
+                                                  const Suspend& suspend) noexcept {
+  std::uint64_t epoch = 0;
+  if (!self.begin(kind, epoch)) [[unlikely]] {
+    lock.unlock();
+    return self.stop_reason();
+  }
+  waiter node{.wake = waker(self, epoch), .value = value};
+  append(node);
+  suspend(epoch);
+  return node.claimed ? wake_reason::notified : leave(self, lock, node);
+}
+
+template <class Lock>
+PIRN_ALWAYS_INLINE wake_reason wait_list::wait_pinned(detail::worker* here, detail::fiber_control& self, Lock& lock,
+                                                      detail::wait_kind kind, const wait_options& options,
+                                                      void* value) noexcept {
+  return wait_by(self, lock, kind, value, [&](std::uint64_t epoch) __attribute__((always_inline)) {
+    detail::suspend_pinned(here, self, epoch, kind, options, [&lock] { lock.unlock(); });
+  });
+}
+
+template <class Lock>
+PIRN_ALWAYS_INLINE wake_reason wait_list::wait_inline(Lock& lock, const wait_options& options, void* value) noexcept {
+  // Before the compiler must assume that they have changed.
+  const bool timed = options.deadline != platform::never;
+  const detail::wait_kind kind = detail::kind_of(options);
+  detail::worker* const here = detail::current_worker();
+  if (here == nullptr || timed) [[unlikely]] {
+    return wait(lock, options, value);
+  }
+  detail::fiber_control& self = *detail::running_fiber(here);
+  return self.is_pinned_to(here) ? wait_pinned(here, self, lock, kind, options, value) : wait(lock, options, value);
+}
+
+namespace detail {
+
+/// As `make_runnable`, with what a pinned fiber of this worker needs in the caller.
+PIRN_ALWAYS_INLINE void make_runnable_inline(agent* who) noexcept {
+  worker* const here = current_worker();
+  if (who->what() == agent::kind::fiber && static_cast<fiber_control*>(who)->is_pinned_to(here)) [[likely]] {
+    here->queue.push_woken(static_cast<fiber_control*>(who));
+  } else {
+    make_runnable(who);
+  }
+}
+
+}  // namespace detail
 
 /// As `queue.wait({.stoppable = false, ...})` with `what` and `object` for dumps: with the lock of the queue held,
 /// until it is notified. In a pinned fiber the switch is in the caller, which keeps across it what it needs itself and
@@ -22,7 +72,7 @@ PIRN_ALWAYS_INLINE void wait_inline(wait_queue& queue, const char* what, const v
   waiter node;
   node.wake = waker(self, epoch);
   queue.enter(node);
-  detail::suspend_pinned(here, self, epoch, how, [&queue] { queue.unlock(); });
+  detail::suspend_pinned(here, self, epoch, detail::wait_kind::sole, how, [&queue] { queue.unlock(); });
 }
 
 }  // namespace pirn::inline PIRN_ABI

@@ -88,6 +88,7 @@ inline std::expected<void, wait_error> unless_stopped(wake_reason why, platform:
 }
 
 class worker;
+struct fiber_control;
 
 /// What a context that has just been switched out wants done on its behalf by the context that follows: only then
 /// can nobody resume it while it still runs.
@@ -149,12 +150,23 @@ class wait_list {
   /// The same for a list of one worker. Aborts in a migratable fiber, which another worker might resume.
   [[nodiscard]] wake_reason wait(const detail::one_worker& lock, const wait_options& options,
                                  void* value = nullptr) noexcept;
+  /// As `wait`; in a pinned fiber that has no deadline the switch is a part of the caller. See inline_wait.hpp.
+  template <class Lock>
+  [[nodiscard]] wake_reason wait_inline(Lock& lock, const wait_options& options, void* value) noexcept;
 
   /// Claims the first waiter whose wait has not ended otherwise and takes it off the list, or returns null. The
   /// caller may hand over a value, then must call `detail::make_runnable(w->wake.who())`, best after unlocking; after
   /// that the waiter is gone.
   [[nodiscard]] PIRN_ALWAYS_INLINE waiter* claim_first() noexcept {
-    return first_ != nullptr ? claim_first_of_some() : nullptr;
+    while (first_ != nullptr) {
+      waiter* const candidate = first_;
+      remove(*candidate);
+      if (candidate->wake.claim(wake_reason::notified)) [[likely]] {
+        candidate->claimed = true;
+        return candidate;
+      }
+    }
+    return nullptr;
   }
   /// Claims all waiters and takes them off, linked by `next` in order of age; for `make_all_runnable`. O(n).
   [[nodiscard]] waiter* claim_all() noexcept;
@@ -175,13 +187,36 @@ class wait_list {
                                          void* value) noexcept;
   template <class Lock>
   [[nodiscard]] wake_reason wait_anywhere(Lock& lock, const wait_options& options, void* value) noexcept;
+  /// Of a fiber that is pinned to `here`, without a deadline.
+  template <class Lock>
+  [[nodiscard]] wake_reason wait_pinned(detail::worker* here, detail::fiber_control& self, Lock& lock,
+                                        detail::wait_kind kind, const wait_options& options, void* value) noexcept;
   /// `suspend(epoch)` releases the lock, and returns once the wait is over.
   template <class Lock, class Suspend>
-  [[nodiscard]] wake_reason wait_by(detail::agent& self, Lock& lock, const wait_options& options, void* value,
+  [[nodiscard]] wake_reason wait_by(detail::agent& self, Lock& lock, detail::wait_kind kind, void* value,
                                     const Suspend& suspend) noexcept;
-  [[nodiscard]] waiter* claim_first_of_some() noexcept;
-  void append(waiter& w) noexcept;
-  void remove(waiter& w) noexcept;
+  /// The end of a wait that was not woken through the list; returns why it ended.
+  template <class Lock>
+  [[nodiscard]] PIRN_NOINLINE wake_reason leave(detail::agent& self, Lock& lock, waiter& node) noexcept {
+    // Somebody may be looking at the node right now, so even an unlinked one is left only under the lock.
+    const platform::spin_guard guard(lock);
+    if (node.linked) {
+      remove(node);
+    }
+    return self.reason();
+  }
+  PIRN_ALWAYS_INLINE void append(waiter& w) noexcept {
+    w.previous = last_;
+    w.next = nullptr;
+    w.linked = true;
+    (last_ != nullptr ? last_->next : first_) = &w;
+    last_ = &w;
+  }
+  PIRN_ALWAYS_INLINE void remove(waiter& w) noexcept {
+    (w.previous != nullptr ? w.previous->next : first_) = w.next;
+    (w.next != nullptr ? w.next->previous : last_) = w.previous;
+    w.linked = false;
+  }
 
   waiter* first_ = nullptr;
   waiter* last_ = nullptr;

@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/fiber/inline_wait.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -61,37 +61,46 @@ class channel {
 
   /// Appends `value`, and suspends while there is no room for it. On an error (closed, timed_out, stopped) `value` is
   /// untouched. Throws what moving a T throws.
-  [[nodiscard]] std::expected<void, wait_error> send(T&& value, platform::time_point deadline = platform::never) {
-    return send_or_wait(value, &deadline);
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> send(
+      T&& value, platform::time_point deadline = platform::never) {
+    return send_or_wait(value, deadline);
   }
   /// As above; `how` is for the receiver that waits for it, if any.
-  [[nodiscard]] std::expected<void, wait_error> send(T&& value, wake_policy how,
-                                                     platform::time_point deadline = platform::never) {
-    return send_or_wait(value, &deadline, how);
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> send(
+      T&& value, wake_policy how, platform::time_point deadline = platform::never) {
+    return how == wake_policy::enqueue ? send_or_wait(value, deadline)
+                                       : send_or_wait<wake_policy::switch_over>(value, deadline);
   }
   /// As above with a copy of `value`. Throws what copying or moving a T throws.
-  [[nodiscard]] std::expected<void, wait_error> send(const T& value, platform::time_point deadline = platform::never)
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> send(const T& value,
+                                                                        platform::time_point deadline = platform::never)
     requires std::copy_constructible<T>
   {
     T copy(value);
-    return send_or_wait(copy, &deadline);
+    return send_or_wait(copy, deadline);
   }
   /// As `send`, but fails with timed_out where that would have to wait. Never suspends.
-  [[nodiscard]] std::expected<void, wait_error> try_send(T&& value) { return send_or_wait(value, nullptr); }
+  [[nodiscard]] std::expected<void, wait_error> try_send(T&& value) { return send_now(value); }
   [[nodiscard]] std::expected<void, wait_error> try_send(const T& value)
     requires std::copy_constructible<T>
   {
     T copy(value);
-    return send_or_wait(copy, nullptr);
+    return send_now(copy);
   }
 
   /// Takes the oldest value, and suspends while there is none. The error `closed` means that there will be none.
   /// Throws what moving a T throws; then the value is still the next.
-  [[nodiscard]] std::expected<T, wait_error> receive(platform::time_point deadline = platform::never) {
-    return receive_or_wait(&deadline);
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<T, wait_error> receive(
+      platform::time_point deadline = platform::never) {
+    return receive_or_wait(deadline);
   }
   /// As `receive`, but fails with timed_out where that would have to wait. Never suspends.
-  [[nodiscard]] std::expected<T, wait_error> try_receive() { return receive_or_wait(nullptr); }
+  [[nodiscard]] std::expected<T, wait_error> try_receive() {
+    received result(std::unexpect, wait_error::timed_out);
+    lock_.lock();
+    receive_locked_or_wait<patience::none>(platform::never, result);
+    return result;
+  }
 
   /// No more values can be sent; those in the channel can still be received. Wakes all that wait. Any number of times.
   void close() noexcept {
@@ -128,6 +137,8 @@ class channel {
   friend class detail::send_case;
 
   using received = std::expected<T, wait_error>;
+  /// Of a call that cannot be done at once.
+  enum class patience : std::uint8_t { none, until_deadline };
   static constexpr std::size_t least_unbounded_room = 16;
 
   /// Room for some values in a row, the oldest at `first`.
@@ -162,14 +173,19 @@ class channel {
 
   /// What a waiting sender offers, or a waiting receiver takes.
   struct exchange {
-    void* object;                                      ///< the sender's T, or where the receiver wants it
-    void (*deliver)(void* place, T& value) = nullptr;  ///< of a receiver: moves the value there
+    void* object;  ///< the sender's T, or where the receiver wants it
+    /// Of a receiver that does not want it in a `received`: moves the value there.
+    void (*deliver)(void* place, T& value) = nullptr;
     bool moved = false;
+
+    /// Of a receiver.
+    PIRN_ALWAYS_INLINE void take(T& value) {
+      deliver != nullptr ? deliver(object, value) : channel::deliver(*static_cast<received*>(object), value);
+    }
   };
 
   /// Moves a value into a result that holds an error; if that throws, the result is as before.
-  static void deliver(void* place, T& value) {
-    auto& to = *static_cast<received*>(place);
+  static PIRN_ALWAYS_INLINE void deliver(received& to, T& value) {
     const wait_error before = to.error();
     std::destroy_at(&to);
     try {
@@ -229,7 +245,7 @@ class channel {
     if (woken != nullptr) {
       woken->next = nullptr;
       auto& taker = *static_cast<exchange*>(woken->value);
-      taker.deliver(taker.object, value);
+      taker.take(value);
       taker.moved = true;
       return true;
     }
@@ -243,7 +259,7 @@ class channel {
   /// Takes the oldest value, from the ring or, where that has no room, from a waiting sender. True if there was one.
   PIRN_ALWAYS_INLINE bool receive_locked(exchange& taker, waiter*& woken) {
     if (size_ != 0) {
-      taker.deliver(taker.object, oldest_->values[oldest_->first]);
+      taker.take(oldest_->values[oldest_->first]);
       drop_first();
       woken = take_from_sender();
       return true;
@@ -254,81 +270,138 @@ class channel {
     }
     woken->next = nullptr;
     auto& offer = *static_cast<exchange*>(woken->value);
-    taker.deliver(taker.object, *static_cast<T*>(offer.object));
+    taker.take(*static_cast<T*>(offer.object));
     offer.moved = true;
     return true;
   }
 
-  std::expected<void, wait_error> send_or_wait(T& value, const platform::time_point* deadline,
-                                               wake_policy how = wake_policy::enqueue) {
-    for (;;) {
+  using sent = std::expected<void, wait_error>;
+
+  // A call that must wait does so in its caller: the switch is there, and no return to a function in between, which the
+  // processor would expect to lead to the context that it has left.
+
+  template <wake_policy How = wake_policy::enqueue>
+  PIRN_ALWAYS_INLINE sent send_or_wait(T& value, platform::time_point deadline) {
+    sent result;
+    lock_.lock();
+    if (closed_ || !receivers_.empty() || newest_->size < newest_->room || capacity_ == unbounded) {
+      send_locked_or_wait<patience::until_deadline, How>(value, deadline, result);
+      return result;
+    }
+    if (!wait_to_send(value, deadline, result)) [[unlikely]] {
       lock_.lock();
-      if (closed_) {
+      send_locked_or_wait<patience::until_deadline, How>(value, deadline, result);
+    }
+    return result;
+  }
+  sent send_now(T& value) {
+    sent result;
+    lock_.lock();
+    send_locked_or_wait<patience::none, wake_policy::enqueue>(value, platform::never, result);
+    return result;
+  }
+  /// The lock must be held, and is released.
+  template <patience Patience, wake_policy How>
+  PIRN_NONE PIRN_NOINLINE void send_locked_or_wait(T& value, platform::time_point deadline, sent& result) {
+    for (;; lock_.lock()) {
+      if (closed_) [[unlikely]] {
         lock_.unlock();
-        return std::unexpected(wait_error::closed);
+        result = std::unexpected(wait_error::closed);
+        return;
       }
       waiter* woken = nullptr;
-      bool sent;
+      bool done;
       try {
-        sent = send_locked(value, woken);
+        done = send_locked(value, woken);
       } catch (...) {
         lock_.unlock();
         wait_list::make_all_runnable(woken);  // without a value: it waits again
         throw;
       }
-      if (sent || deadline == nullptr) {
+      if (done) [[likely]] {
         lock_.unlock();
         if (woken != nullptr) {
-          detail::make_runnable(woken->wake.who(), how);
+          How == wake_policy::enqueue ? detail::make_runnable_inline(woken->wake.who())
+                                      : detail::switch_over_to(woken->wake.who());
         }
-        return sent ? std::expected<void, wait_error>{} : std::unexpected(wait_error::timed_out);
+        return;
       }
-      exchange offer{std::addressof(value)};
-      const wake_reason reason =
-          senders_.wait(lock_, {.deadline = *deadline, .what = "room in channel", .object = this}, &offer);
-      if (reason != wake_reason::notified) {
-        return std::unexpected(detail::error_of(reason));
+      if (Patience == patience::none) {
+        lock_.unlock();
+        result = std::unexpected(wait_error::timed_out);
+        return;
       }
-      if (offer.moved) {
-        return {};
+      if (wait_to_send(value, deadline, result)) {
+        return;
       }
     }
   }
+  /// The same. False if it must be tried again.
+  PIRN_ALWAYS_INLINE bool wait_to_send(T& value, platform::time_point deadline, sent& result) {
+    exchange offer{std::addressof(value)};
+    const wake_reason reason =
+        senders_.wait_inline(lock_, {.deadline = deadline, .what = "room in channel", .object = this}, &offer);
+    if (reason != wake_reason::notified) [[unlikely]] {
+      result = std::unexpected(detail::error_of(reason));
+      return true;
+    }
+    return offer.moved;
+  }
 
-  received receive_or_wait(const platform::time_point* deadline) {
+  PIRN_ALWAYS_INLINE received receive_or_wait(platform::time_point deadline) {
     received result(std::unexpect, wait_error::timed_out);
-    exchange taker{&result, &deliver};
-    for (;;) {
+    lock_.lock();
+    if (size_ != 0 || !senders_.empty() || closed_) {
+      receive_locked_or_wait<patience::until_deadline>(deadline, result);
+      return result;
+    }
+    if (!wait_to_receive(deadline, result)) [[unlikely]] {
       lock_.lock();
+      receive_locked_or_wait<patience::until_deadline>(deadline, result);
+    }
+    return result;
+  }
+  /// The lock must be held, and is released.
+  template <patience Patience>
+  PIRN_NONE PIRN_NOINLINE void receive_locked_or_wait(platform::time_point deadline, received& result) {
+    for (;; lock_.lock()) {
+      exchange taker{&result};
       waiter* woken = nullptr;
-      bool taken;
+      bool done;
       try {
-        taken = receive_locked(taker, woken);
+        done = receive_locked(taker, woken);
       } catch (...) {
         lock_.unlock();
         wait_list::make_all_runnable(woken);  // with its value: it tries again
         throw;
       }
-      if (taken) {
+      if (done) [[likely]] {
         lock_.unlock();
-        wait_list::make_all_runnable(woken);
-        return result;
+        if (woken != nullptr) {
+          wait_list::make_all_runnable(woken);
+        }
+        return;
       }
-      if (closed_ || deadline == nullptr) {
+      if (closed_ || Patience == patience::none) {
         result = std::unexpected(closed_ ? wait_error::closed : wait_error::timed_out);
         lock_.unlock();
-        return result;
+        return;
       }
-      const wake_reason reason =
-          receivers_.wait(lock_, {.deadline = *deadline, .what = "value in channel", .object = this}, &taker);
-      if (reason != wake_reason::notified) {
-        result = std::unexpected(detail::error_of(reason));
-        return result;
-      }
-      if (taker.moved) {
-        return result;
+      if (wait_to_receive(deadline, result)) {
+        return;
       }
     }
+  }
+  /// The same. False if it must be tried again.
+  PIRN_ALWAYS_INLINE bool wait_to_receive(platform::time_point deadline, received& result) {
+    exchange taker{&result};
+    const wake_reason reason =
+        receivers_.wait_inline(lock_, {.deadline = deadline, .what = "value in channel", .object = this}, &taker);
+    if (reason != wake_reason::notified) [[unlikely]] {
+      result = std::unexpected(detail::error_of(reason));
+      return true;
+    }
+    return taker.moved;
   }
 
   mutable Lock lock_;

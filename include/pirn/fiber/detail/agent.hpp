@@ -46,7 +46,7 @@ union lasting_word {
 ///   bit 0     waiting: set by the agent when it begins a wait, cleared by whoever claims it
 ///   bit 1     stoppable: the present wait ends when a stop is requested; set once the agent is switched out
 ///   bit 2     sole: the present wait has one waker only
-///   bits 3-4  wake_reason of the last claim
+///   bits 3-4  wake_reason of the last claim; zero during a wait
 ///   bits 5-   epoch: one more for each wait, so that a claim meant for an earlier wait fails
 /// While it does not wait, and until it is published, only the agent itself writes it (or the context that follows it);
 /// from then on only a claim does.
@@ -87,10 +87,10 @@ class agent {
         return false;
       }
     }
-    epoch = (word_.now.load(platform::memory_order_relaxed) >> epoch_shift) + 1;
+    const std::uint64_t begun = (word_.now.load(platform::memory_order_relaxed) | below_epoch) + 1;
+    epoch = begun >> epoch_shift;
     // Who may claim it learns of it later, through the lock or the word that publishes the waiter.
-    word_.now.store((epoch << epoch_shift) | waiting_bit | (how == wait_kind::sole ? sole_bit : 0),
-                    platform::memory_order_release);
+    word_.now.store(begun | waiting_bit | (how == wait_kind::sole ? sole_bit : 0), platform::memory_order_release);
     return true;
   }
 
@@ -108,10 +108,11 @@ class agent {
   /// agent runnable.
   PIRN_ALWAYS_INLINE bool claim(std::uint64_t epoch, wake_reason reason) noexcept {
     std::uint64_t old = word_.now.load(platform::memory_order_relaxed);
-    if ((old >> epoch_shift) != epoch || (old & waiting_bit) == 0) {
+    const std::uint64_t numbered = epoch << epoch_shift;
+    if (((old ^ (numbered | waiting_bit)) & ~(stoppable_bit | sole_bit)) != 0) {
       return false;
     }
-    const std::uint64_t closed = (epoch << epoch_shift) | (static_cast<std::uint64_t>(reason) << reason_shift);
+    const std::uint64_t closed = numbered | (static_cast<std::uint64_t>(reason) << reason_shift);
     if ((old & sole_bit) != 0) {
       word_.now.store(closed, platform::memory_order_release);
       return true;
@@ -213,6 +214,7 @@ class agent {
   static constexpr std::uint64_t sole_bit = 4;
   static constexpr int reason_shift = 3;
   static constexpr int epoch_shift = 5;
+  static constexpr std::uint64_t below_epoch = (1 << epoch_shift) - 1;
 
   static constexpr std::uint64_t stopped_bit = 1;
   static constexpr std::uint64_t thread_bit = 2;

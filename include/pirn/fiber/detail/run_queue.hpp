@@ -16,7 +16,11 @@ namespace pirn::inline PIRN_ABI::detail {
 class run_queue {
  public:
   run_queue(unsigned woken_bound, unsigned high_bound) noexcept
-      : woken_bound_(woken_bound), running_(&scheduler_), next_(&scheduler_), high_bound_(high_bound) {
+      : streak_limit_(woken_bound),
+        woken_bound_(woken_bound),
+        running_(&scheduler_),
+        next_(&scheduler_),
+        high_bound_(high_bound) {
     scheduler_.next = scheduler_.previous = &scheduler_;
   }
   run_queue(const run_queue&) = delete;
@@ -93,12 +97,18 @@ class run_queue {
   }
   /// The running node leaves the ring; returns the next to run: the scheduler if nothing is ready.
   PIRN_ALWAYS_INLINE run_node* leave() noexcept {
+    run_node* const woken = leave_to_woken();
+    return woken != nullptr ? woken : leave_to_others();
+  }
+  /// The same if the one woken last may run next; else nothing happens and the result is null.
+  PIRN_ALWAYS_INLINE run_node* leave_to_woken() noexcept {
+    return woken_ != nullptr && streak_ < streak_limit_ ? leave_to(pop_woken()) : nullptr;
+  }
+  /// As `leave`, once that is tried.
+  PIRN_ALWAYS_INLINE run_node* leave_to_others() noexcept {
     run_node* const self = running_;
     run_node* const next = self->next;
-    if (woken_ != nullptr) {
-      return !marked_ && take_woken() ? leave_to(pop_woken()) : leave_slow();
-    }
-    if (next != self) [[likely]] {
+    if (woken_ == nullptr && next != self) [[likely]] {
       next->previous = self->previous;
       self->previous->next = next;
       if (streak_ != 0) [[unlikely]] {
@@ -186,8 +196,13 @@ class run_queue {
   [[nodiscard]] bool is_last_woken(const run_node* node) const noexcept {
     return node->next == nullptr || node->next == &scheduler_;
   }
-  [[nodiscard]] bool take_woken() const noexcept {
-    return woken_ != nullptr && (streak_ < woken_bound_ || (next_ == running_ && is_last_woken(woken_)));
+  /// Whether one of the woken is next. With nobody else ready a streak begins anew, since it kept nobody waiting.
+  [[nodiscard]] bool take_woken() noexcept {
+    if (woken_ != nullptr && streak_ >= woken_bound_ && next_ == running_ && is_last_woken(woken_)) {
+      streak_ = 0;
+      return true;
+    }
+    return woken_ != nullptr && streak_ < woken_bound_;
   }
   /// One of the ring has its turn next: the woken ones go behind all in it, the oldest first, but the newest stays if
   /// any of them may ever overtake.
@@ -214,10 +229,13 @@ class run_queue {
     ++streak_;
     return node;
   }
-  /// Where no woken one may run, or there is a mark.
+  /// Where nobody is ready, a streak has reached its limit, or there is a mark.
   PIRN_NOINLINE run_node* leave_slow() noexcept {
     if (marked_) [[unlikely]] {
       return leave_marked();
+    }
+    if (take_woken()) {
+      return leave_to(pop_woken());
     }
     run_node* const self = running_;
     end_streak();
@@ -241,6 +259,7 @@ class run_queue {
       }
       *bottom = &scheduler_;
       marked_ = true;
+      streak_limit_ = 0;
     }
   }
   /// Ends a switch: takes the mark away where it is no longer needed, and nobody lies on it.
@@ -248,6 +267,7 @@ class run_queue {
     if (woken_ == &scheduler_ && high_ == nullptr && (node == &scheduler_ || !is_high(node))) {
       woken_ = nullptr;
       marked_ = false;
+      streak_limit_ = woken_bound_;
     }
     return run(node);
   }
@@ -310,6 +330,7 @@ class run_queue {
 
   run_node* woken_ = nullptr;  ///< the newest, linked by `next` down to null or the mark
   unsigned streak_ = 0;        ///< woken fibers run since somebody from the ring ran
+  unsigned streak_limit_;      ///< the bound, or 0 while there is a mark
   unsigned woken_bound_;
   run_node* running_;
   /// Always running_->next: kept here so that a yield need not find the running node before it can find the next.

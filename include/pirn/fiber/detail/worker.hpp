@@ -445,10 +445,16 @@ PIRN_ALWAYS_INLINE worker* suspend(worker* w, const wait_options& what, commit* 
 }
 /// The same for a fiber that is pinned to `w` and whose wait has begun as `epoch`: `publish` tells others of it.
 template <class Publish>
-PIRN_ALWAYS_INLINE void suspend_pinned(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what,
-                                       const Publish& publish) noexcept {
-  run_node* const next = w->or_floating(leave_queue(w, what));
-  if (what.stoppable && self.open_to_stop(epoch)) [[unlikely]] {
+PIRN_ALWAYS_INLINE void suspend_pinned(worker* w, fiber_control& self, std::uint64_t epoch, wait_kind kind,
+                                       const wait_options& what, const Publish& publish) noexcept {
+  run_node* next;
+  if (w->spend_switch()) [[unlikely]] {
+    next = w->queue.leave_to_scheduler();
+  } else if (next = w->queue.leave_to_woken(); next == nullptr) {
+    next = w->or_floating(w->queue.leave_to_others());
+  }
+  self.waits = &what;
+  if (kind == wait_kind::stoppable && self.open_to_stop(epoch)) [[unlikely]] {
     w->queue.push_woken(&self);
   }
   publish();
