@@ -21,7 +21,7 @@ class coroutine_locals {
  protected:
   PIRN_ALWAYS_INLINE ~coroutine_locals() {
     if (newest_ != nullptr) [[unlikely]] {
-      clear(newest_);
+      clear();
     }
   }
 
@@ -37,9 +37,10 @@ class coroutine_locals {
     variable* older = nullptr;
   };
 
-  PIRN_NOINLINE static void clear(variable* newest) noexcept {
-    while (newest != nullptr) {
-      const std::unique_ptr<variable> last(std::exchange(newest, newest->older));
+  /// A destructor may look at those that are older, and make others.
+  PIRN_NOINLINE void clear() noexcept {
+    while (newest_ != nullptr) {
+      const std::unique_ptr<variable> last(std::exchange(newest_, newest_->older));
     }
   }
 
@@ -47,8 +48,9 @@ class coroutine_locals {
 };
 
 /// A variable of which each coroutine that asks for it gets its own, made from `initial` at the first `get` and
-/// destroyed, in reverse order, when its coroutine has ended. Must outlive those coroutines. Any number of coroutines
-/// may use one object, from several threads too; finding a variable takes time linear in how many its coroutine has.
+/// destroyed, in reverse order, when its coroutine has ended: a destructor may still use those that are older. Must
+/// outlive those coroutines. Any number of coroutines may use one object, from several threads too; finding a variable
+/// takes time linear in how many its coroutine has.
 template <class T>
 class coroutine_local {
  public:
