@@ -12,6 +12,7 @@
 //      | frames of a thread of    |  image: [end - size, end)
 //      | control, down to block   |
 //      +--------------------------+ sp
+//      | pushed registers,        |
 //      | switch zone              |
 //      +--------------------------+
 //      | up to swap_block - 1     |  dead bytes, so that the size is a multiple of swap_block
@@ -54,6 +55,14 @@ PIRN_NOINLINE inline char* swap_floor() noexcept {
 }
 #endif
 
+/// What the compiler may push between `swap_floor` and the switch: clang keeps the base register of a frame with an
+/// over-aligned local and alloca on the stack while an asm clobbers it.
+#if defined(__clang__) && defined(__x86_64__)
+inline constexpr std::size_t swap_pushed = 16;
+#else
+inline constexpr std::size_t swap_pushed = 0;
+#endif
+
 /// Where the images of one dispatcher lie.
 class swap_place {
  public:
@@ -71,9 +80,9 @@ class swap_place {
   /// Where a dispatching loop begins.
   [[nodiscard]] void* top() const noexcept { return end_ + root_bytes; }
   [[nodiscard]] PIRN_ALWAYS_INLINE char* end() const noexcept { return end_; }
-  /// Bytes of the image of who is suspended at `sp`, a multiple of swap_block.
-  [[nodiscard]] PIRN_ALWAYS_INLINE std::size_t size_at(const void* sp) const noexcept {
-    const auto bytes = static_cast<std::size_t>(end_ - static_cast<const char*>(sp)) + arch::switch_zone;
+  /// Bytes of the image of who is about to be suspended at `floor`, a multiple of swap_block.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::size_t size_at(const char* floor) const noexcept {
+    const auto bytes = static_cast<std::size_t>(end_ - floor) + arch::switch_zone + swap_pushed;
     return (bytes + swap_block - 1) & ~(swap_block - 1);
   }
   /// Whether who runs at `floor` may have its frames here. `known` is what was looked up before, and is looked up again
