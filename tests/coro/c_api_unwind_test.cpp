@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "pirn/coro/coroutine.hpp"
+#include "pirn/coro/generator.hpp"
 #include "pirn/pirn.h"
 
 // What a program of C++ sees of the C API when it destroys a suspended coroutine.
@@ -82,6 +84,33 @@ TEST(c_api_unwind, in_the_destructor_of_what_an_exception_destroys) {
   }
   EXPECT_EQ(gone, (std::vector{1, 2}));
   EXPECT_EQ(std::uncaught_exceptions(), 0);
+}
+
+TEST(c_api_unwind, from_inside_another_coroutine_none_yields) {
+  gone.clear();
+  pirn_coroutine* co = nullptr;
+  ASSERT_EQ(pirn_create(
+                &co, nullptr,
+                [](pirn_coroutine* self, void* first) {
+                  const mark outer{gone, 1};
+                  pirn::coroutine<int()> inner([self](auto&) {
+                    const mark own{gone, 2};
+                    return pirn_yield(self, nullptr, nullptr);
+                  });
+                  EXPECT_EQ(inner.resume(), -EPERM);
+                  for (const int error :
+                       pirn::generator<int>([self](auto& yield) { yield(pirn_yield(self, nullptr, nullptr)); })) {
+                    EXPECT_EQ(error, -EPERM);
+                  }
+                  EXPECT_EQ(pirn_yield(self, nullptr, nullptr), 0);
+                  return first;
+                },
+                nullptr),
+            0);
+  EXPECT_EQ(pirn_resume(co, nullptr, nullptr), PIRN_YIELDED);
+  EXPECT_EQ(gone, (std::vector{2}));
+  EXPECT_EQ(pirn_destroy(co), 0);
+  EXPECT_EQ(gone, (std::vector{2, 1}));
 }
 
 struct uses_itself {

@@ -408,6 +408,11 @@ PIRN_NOINLINE int pirn_yield(pirn_coroutine* self, void* out, void** in) {
     }
     return -EPERM;
   }
+  // Of a coroutine of another kind that runs inside it only that one would be suspended by a switch here.
+  const auto* const position = static_cast<const char*>(__builtin_frame_address(0));
+  if (position < static_cast<const char*>(self->stack->limit) || position > end_of(self->stack)) [[unlikely]] {
+    return -EPERM;
+  }
   arch::peer back = self->back;
   arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(out), 0, 0, 0};
   pirn::sanitizer_peer sanitizer = self->back_sanitizer;
