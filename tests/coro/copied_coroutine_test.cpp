@@ -32,6 +32,25 @@ constexpr std::size_t many = 5000;
 #endif
 constexpr std::size_t stack_size = std::size_t{1} << 18;
 
+TEST(copied_coroutine_test, takes_over_one_that_its_own_body_holds) {
+  copy_stack stack(stack_size);
+  auto second = std::make_unique<copied_coroutine<int()>>(stack, [](auto& yield) {
+    yield(2);
+    return 3;
+  });
+  copied_coroutine<int()>& next = *second;
+  copied_coroutine<int()> head(stack, [held = std::move(second)](auto& yield) mutable {
+    const auto owned = std::move(held);
+    yield(1);
+    return 0;
+  });
+  EXPECT_EQ(head.resume(), 1);
+  EXPECT_EQ(next.resume(), 2);
+  head = std::move(next);
+  EXPECT_EQ(head.resume(), 3);
+  EXPECT_TRUE(head.done());
+}
+
 // ---- many on one stack --------------------------------------------------------------------------------------------
 
 int descend(copied_coroutine<int(int)>::yield& yield, int depth, int number) {

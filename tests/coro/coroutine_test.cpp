@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -377,7 +378,59 @@ TEST(coroutine_test, an_over_aligned_body_lies_as_it_asked) {
   EXPECT_EQ(one.resume(), 1);
 }
 
+#if !defined(PIRN_TEST_COPIED)
+// ---- taking over -------------------------------------------------------------------------------------------------
+
+TEST(coroutine_test, takes_over_one_that_its_own_body_holds) {
+  const auto held = [](int number, std::unique_ptr<coroutine<int()>> next) {
+    return coroutine<int()>([number, next = std::move(next)](auto& yield) {
+      for (;;) {
+        yield(number);
+      }
+      return static_cast<int>(next == nullptr);
+    });
+  };
+  auto second = std::make_unique<coroutine<int()>>(held(2, nullptr));
+  coroutine<int()>& next = *second;
+  coroutine<int()> head = held(1, std::move(second));
+  EXPECT_EQ(head.resume(), 1);
+  EXPECT_EQ(next.resume(), 2);
+  head = std::move(next);
+  EXPECT_EQ(head.resume(), 2);
+  coroutine<int()>& same = head;
+  head = std::move(same);
+  EXPECT_EQ(head.resume(), 2);
+}
+#endif
+
 // ---- reset -------------------------------------------------------------------------------------------------------
+
+#if !defined(PIRN_TEST_COPIED)
+TEST(coroutine_test, a_reset_that_fails_keeps_the_stack) {
+  struct refuses {
+    refuses() = default;
+    refuses(const refuses&) { throw std::runtime_error("no copy"); }
+    int operator()(coroutine<int()>::yield&) const { return 0; }
+  };
+  pirn::guarded_pool pool;
+  {
+    coroutine<int()> one(pool, [](auto&) { return 1; });
+    const refuses body;
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_THROW(one.reset(body), std::runtime_error);
+      EXPECT_TRUE(one.done());
+      EXPECT_EQ(pool.stats().in_use, 1u);
+      EXPECT_THROW(one.resume(), std::logic_error);
+    }
+    EXPECT_THROW(one.reset([large = std::array<char, 100'000>()](auto&) { return static_cast<int>(large[0]); }),
+                 std::length_error);
+    EXPECT_EQ(pool.stats().in_use, 1u);
+    one.reset([](auto&) { return 2; });
+    EXPECT_EQ(one.resume(), 2);
+  }
+  EXPECT_EQ(pool.stats().in_use, 0u);
+}
+#endif
 
 TEST(coroutine_test, reset_uses_the_stack_again) {
   pirn::guarded_pool pool;
@@ -505,5 +558,33 @@ TEST(coroutine_test, each_has_its_own_variables) {
   }
   EXPECT_EQ(log, (std::vector{32, 22, 31, 21}));  // those of a, then the keys' own
 }
+
+#if !defined(PIRN_TEST_COPIED)
+TEST(coroutine_test, variables_end_while_older_ones_are_there) {
+  static const pirn::coroutine_local<std::shared_ptr<std::vector<int>>> log;
+  struct noted {
+    int number;
+    pirn::coroutine_locals* in = nullptr;
+    explicit noted(int of) : number(of) {}
+    noted(const noted&) = default;
+    ~noted() {
+      if (in != nullptr) {
+        log.get(*in)->push_back(number);
+      }
+    }
+  };
+  const pirn::coroutine_local<noted> first(noted(1)), second(noted(2)), third(noted(3));
+  const auto seen = std::make_shared<std::vector<int>>();
+  coroutine<void()> one([&](auto& yield) {
+    log.get(yield) = seen;
+    first.get(yield).in = second.get(yield).in = third.get(yield).in = &yield;
+  });
+  one.resume();
+  EXPECT_TRUE(one.done());
+  std::vector<int> sorted = *seen;
+  std::ranges::sort(sorted);
+  EXPECT_EQ(sorted, (std::vector{1, 2, 3}));
+}
+#endif
 
 }  // namespace

@@ -341,6 +341,21 @@ TEST(generator, may_be_moved_between_elements) {
   EXPECT_EQ(taken(b), std::vector{9});
 }
 
+TEST(generator, takes_over_one_that_its_own_body_holds) {
+  auto inner = std::make_unique<generator<int>>([](auto& yield) {
+    yield(2);
+    yield(3);
+  });
+  generator<int>& next = *inner;
+  generator<int> head = [held = std::move(inner)](auto& yield) mutable {
+    const auto owned = std::move(held);
+    yield(1);
+  };
+  EXPECT_EQ(*head.begin(), 1);
+  head = std::move(next);
+  EXPECT_EQ(taken(head), (std::vector{2, 3}));
+}
+
 TEST(generator, may_be_moved_while_iterated) {
   generator<int> a = [](auto& yield) {
     for (int i = 1; i <= 4; ++i) {

@@ -101,10 +101,9 @@ class copied_coroutine<Out(In...)> {
   }
   copied_coroutine(copied_coroutine&& other) noexcept = default;
   copied_coroutine& operator=(copied_coroutine&& other) noexcept {
-    if (this != &other) {
-      std::destroy_at(this);
-      new (this) copied_coroutine(std::move(other));
-    }
+    copied_coroutine taken(std::move(other));  // first, since the body that ends now may own it
+    std::destroy_at(this);
+    new (this) copied_coroutine(std::move(taken));
     return *this;
   }
   ~copied_coroutine() {

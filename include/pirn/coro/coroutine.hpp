@@ -97,10 +97,9 @@ class coroutine<Out(In...)> {
     other.hooks_ = {};
   }
   coroutine& operator=(coroutine&& other) noexcept {
-    if (this != &other) {
-      std::destroy_at(this);
-      new (this) coroutine(std::move(other));
-    }
+    coroutine taken(std::move(other));  // first, since the body that ends now may own it
+    std::destroy_at(this);
+    new (this) coroutine(std::move(taken));
     return *this;
   }
   PIRN_ALWAYS_INLINE ~coroutine() {
@@ -163,7 +162,7 @@ class coroutine<Out(In...)> {
     clear();
   }
   /// The same, and begins anew with another body on the same stack. Throws std::logic_error when it has no stack, and
-  /// std::length_error.
+  /// std::length_error, and what moving the body throws; after these two it is done and has its stack.
   template <class Body>
     requires detail::coroutine_body<Body, yield&, In...>
   PIRN_ALWAYS_INLINE void reset(Body&& body) {
@@ -174,7 +173,7 @@ class coroutine<Out(In...)> {
       detail::coroutine_misused("pirn: coroutine: reset of one that has no stack");
     }
     hooks_.destroy();
-    construct(std::forward<Body>(body));
+    construct<on_failure::keep_stack>(std::forward<Body>(body));
   }
 
  private:
@@ -204,14 +203,18 @@ class coroutine<Out(In...)> {
     static constexpr ways all{&begin, &destroy};
   };
 
-  template <class Body>
+  enum class on_failure : std::uint8_t { give_stack_back, keep_stack };
+
+  template <on_failure OnFailure = on_failure::give_stack_back, class Body>
   PIRN_ALWAYS_INLINE void construct(Body&& body) {
     using stored = std::decay_t<Body>;
     using record = detail::coroutine_record<stored>;
     const auto top = reinterpret_cast<std::uintptr_t>(origin_.memory.top());
     const std::uintptr_t at = (top - sizeof(record)) & ~(std::uintptr_t{alignof(record)} - 1);
     if (origin_.memory.size() < sizeof(record) + alignof(record) + detail::least_stack) [[unlikely]] {
-      origin_.give_back();
+      if constexpr (OnFailure == on_failure::give_stack_back) {
+        origin_.give_back();
+      }
       detail::no_room_for_body();
     }
     auto* const fresh = reinterpret_cast<record*>(at);
@@ -221,7 +224,9 @@ class coroutine<Out(In...)> {
       try {
         new (fresh) record(origin_.memory, std::forward<Body>(body));
       } catch (...) {
-        origin_.give_back();
+        if constexpr (OnFailure == on_failure::give_stack_back) {
+          origin_.give_back();
+        }
         throw;
       }
     }

@@ -302,10 +302,9 @@ class [[nodiscard]] generator<T, own_stack> : public detail::generator_base<T>, 
   }
   PIRN_ALWAYS_INLINE generator(generator&& other) noexcept { this->control_ = std::exchange(other.control_, nullptr); }
   generator& operator=(generator&& other) noexcept {
-    if (this != &other) {
-      this->release();
-      this->control_ = std::exchange(other.control_, nullptr);
-    }
+    auto* const taken = std::exchange(other.control_, nullptr);  // first, since the body that ends now may own it
+    this->release();
+    this->control_ = taken;
     return *this;
   }
 };
