@@ -36,6 +36,11 @@ struct down_from {
   }
 };
 
+struct noted {
+  long& sum;
+  ~noted() { sum += 100; }
+};
+
 /// A stack of its own, from the heap.
 class own {
  public:
@@ -44,6 +49,7 @@ class own {
       : memory_(std::make_unique<char[]>(size)), elements_(pirn::stack(memory_.get(), memory_.get() + size), body) {}
   auto begin() { return elements_.begin(); }
   auto end() { return elements_.end(); }
+  generator<long>& elements() { return elements_; }
 
  private:
   static constexpr std::size_t size = 65536;
@@ -181,6 +187,30 @@ long with_exceptions(long n) {
   return caught;
 }
 
+/// Ends each of them while another gives its elements for it.
+template <class G>
+long delegation_broken_off(long n) {
+  long sum = 0;
+  for (long i = 0; i < n; ++i) {
+    G outer{[&sum](auto& yield) {
+      const noted ended{sum};
+      own inner{[&sum](auto& give) {
+        const noted ended{sum};
+        down_from{9}(give);
+      }};
+      yield(pirn::elements_of(inner.elements()));
+      yield(1);
+    }};
+    for (const long each : outer) {
+      sum += each;
+      if (each == 9 - i % 3) {
+        break;
+      }
+    }
+  }
+  return sum;
+}
+
 template <class G>
 void all(const char* name) {
   std::printf("%s\n", name);
@@ -204,6 +234,7 @@ void all(const char* name) {
   expect("floating point on both sides", static_cast<long>(with_floats<G>(n) * 2), floats * 2 + 2 * n + 1);
   expect("recursive", recursive<G>(10), recursive_plain(10, 0));
   expect("exceptions", with_exceptions<G>(50), exceptions);
+  expect("delegation broken off", delegation_broken_off<G>(3), 9 + 17 + 24 + 600);
 }
 
 /// How much of what lies below its buffer an early end overwrites: the first of a process takes most.

@@ -12,7 +12,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SKIPPED = 77
-LEVELS = ("-O0", "-O1", "-O2 -fno-omit-frame-pointer -fcf-protection=full", "-O3")
+LEVELS = ("-O0", "-O1", "-O2 -fno-omit-frame-pointer -fcf-protection=full", "-O3", "-O1 -g -fsanitize=address",
+          "-O2 -fsanitize=address")
 
 
 def build_and_run(folder, compiler, level):

@@ -184,7 +184,8 @@ inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unw
   return _URC_NO_REASON;
 }
 
-PIRN_COLD inline void forced_unwind::raise() {
+// An unwind leaves this frame behind, and its poison would stay for who runs there next.
+[[gnu::no_sanitize_address]] PIRN_COLD inline void forced_unwind::raise() {
   watch_terminate();
   exception_globals& globals = exception_globals::of_thread();
   const bool again = innermost_ == this;  // it suspended while it was being unwound, or comes from another stack
@@ -211,7 +212,7 @@ PIRN_COLD inline void forced_unwind::raise() {
 }
 
 // Called by the end of a catch block that did not rethrow.
-inline void forced_unwind::swallowed(_Unwind_Reason_Code, _Unwind_Exception* exception) {
+[[gnu::no_sanitize_address]] inline void forced_unwind::swallowed(_Unwind_Reason_Code, _Unwind_Exception* exception) {
   auto& unwind = *reinterpret_cast<forced_unwind*>(exception);
   exception_globals& globals = exception_globals::of_thread();
   globals.caught = nullptr;
