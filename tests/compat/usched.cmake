@@ -1,4 +1,4 @@
-# The API of usched.h, and the ring programs on rr.h and ll.h: as this build does it, and in every other way.
+# The API of usched.h, the ring programs on rr.h and ll.h, as this build does it and in every other way, and the end of both.
 
 compat_test(compat_usched_api usched_api.c shared)
 compat_test(compat_usched_api_static usched_api.c static)
@@ -21,6 +21,10 @@ foreach(form IN ITEMS RR SINGLE_THREAD LOCAL)
       pirn_test(${name}_${natives} compat)
     endif()
   endforeach()
+endforeach()
+foreach(form IN ITEMS RR LOCAL)
+  string(TOLOWER "compat_usched_fini_${form}" name)
+  compat_test(${name} usched_fini.c shared OPTIONS -D${form} -std=gnu99)
 endforeach()
 if(NOT PIRN_SANITIZE)
   # A library that cannot tell the program's sanitizer of switches says so.
