@@ -92,6 +92,14 @@ std::size_t image_size(const ustack& thread) noexcept {
   return static_cast<std::size_t>(static_cast<char*>(thread.u_bottom) - static_cast<char*>(thread.u_top));
 }
 
+PIRN_UNSANITIZED PIRN_ALWAYS_INLINE ustack* choose(const dispatcher& self) {
+  ustack* const next = self.of->s_next(self.of);
+  if (next != nullptr && next->u_sched != self.of) [[unlikely]] {
+    refuse("s_next returned a thread of another dispatcher");
+  }
+  return next;
+}
+
 /// The caller's sp is below the image.
 [[noreturn]] PIRN_UNSANITIZED PIRN_ALWAYS_INLINE void resume(ustack& thread) noexcept {
   const std::size_t size = image_size(thread);
@@ -118,7 +126,7 @@ template <arch::transfer_entry entry>
   self.loop_sanitizer.arrive();
   for (;; next = nullptr) {
     if (next == nullptr) {
-      next = self.of->s_next(self.of);
+      next = choose(self);
     }
     if (next == nullptr) {
       self.loop_sanitizer.leave_for_good(self.run_sanitizer);
@@ -160,7 +168,7 @@ template <arch::transfer_entry entry>
   rest.sanitizer.leave(self.choosing);
   self.choosing.arrive();
   run_as(nullptr, nullptr);
-  ustack* const next = self.of->s_next(self.of);  // which may have freed the thread
+  ustack* const next = choose(self);  // which may have freed the thread
   if (next != nullptr && next->u_bottom != nullptr) [[likely]] {
     self.choosing.leave(rest_of(*next).sanitizer);
     if (image_size(*next) > size) [[unlikely]] {
