@@ -182,8 +182,8 @@ extern aco_t* aco_create(aco_t* main_co, aco_share_stack_t* share_stack, size_t 
 /* Whoever runs in this thread. */
 extern __thread aco_t* aco_gtls_co; /* NOLINT(bugprone-dynamic-static-initializers): it is only declared */
 
-/* Begins or continues `resume_co`, from its main coroutine. Takes time linear in the two images if another one owns the
- * share stack. */
+/* Begins or continues `resume_co`, from its main coroutine. Neither that one nor one that waits for it may be on its
+ * share stack. Takes time linear in the two images if another one owns the share stack. */
 extern void aco_resume(aco_t* resume_co) ACO_OF_ENV(aco_resume);
 
 /* Gives way to the main coroutine. The ones with a 1 are for a caller that has itself at hand. */

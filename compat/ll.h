@@ -16,7 +16,7 @@ int ll_init(int proc_nr, int thread_nr);
 /* Starts the native threads. Returns 0, or an errno with a minus if one could not be started: its threads do not run.
  */
 int ll_start(void);
-/* Waits for the native threads, each of which ends when none of its threads is ready, and frees everything. */
+/* Waits until on no native thread any thread is ready, then for the native threads, and frees everything. */
 void ll_fini(void);
 
 /* Makes a thread that will run f(arg) on native thread `group` modulo P. NULL: no memory. */

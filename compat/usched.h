@@ -18,8 +18,8 @@ struct ustack;
 struct usched {
   void* s_anchor; /* Where the outermost frames of its threads begin, from the first usched_run on. */
   void* s_buf;    /* What usched_run keeps on its stack. */
-  /* Who runs next: a new thread, or one that has blocked, whose stack is in its buffer by now; or NULL to let
-     usched_run return. It may wait. It is called on the native stack, not on behalf of any thread. */
+  /* Who runs next: a new thread of this dispatcher, or one that has blocked, whose stack is in its buffer by now; or
+     NULL to let usched_run return. It may wait. It is called on the native stack, not on behalf of any thread. */
   struct ustack* (*s_next)(struct usched*);
   /* A buffer of at least so many bytes, of any alignment. Where there is none it does not return: it may call
      ustack_abort, or longjmp to an outer frame of the thread, which then runs on, or out of the outermost

@@ -348,6 +348,10 @@ PIRN_NOINLINE void resume_any(aco_t* co) noexcept {
   aco_share_stack_t& on = *co->share_stack;
   if (on.owner != co) {
     if (on.owner != nullptr) {
+      // Under a main coroutine of the thread's stack nobody waits.
+      if (co->main_co->main_co != nullptr && is_active(on.owner)) [[unlikely]] {
+        misused("aco_resume: its caller, or one that waits for the caller, is on its share stack");
+      }
       save(on.owner);
     }
     // A function whose last call is aco_yield jumps there, and the registers were stored over this.

@@ -92,6 +92,14 @@ std::size_t image_size(const ustack& thread) noexcept {
   return static_cast<std::size_t>(static_cast<char*>(thread.u_bottom) - static_cast<char*>(thread.u_top));
 }
 
+PIRN_UNSANITIZED PIRN_ALWAYS_INLINE ustack* choose(const dispatcher& self) {
+  ustack* const next = self.of->s_next(self.of);
+  if (next != nullptr && next->u_sched != self.of) [[unlikely]] {
+    refuse("s_next returned a thread of another dispatcher");
+  }
+  return next;
+}
+
 /// The caller's sp is below the image.
 [[noreturn]] PIRN_UNSANITIZED PIRN_ALWAYS_INLINE void resume(ustack& thread) noexcept {
   const std::size_t size = image_size(thread);
@@ -105,7 +113,7 @@ std::size_t image_size(const ustack& thread) noexcept {
 }
 /// Calls `entry` on the stack that ends at `top`; nothing of the caller is needed any more.
 template <arch::transfer_entry entry>
-[[noreturn]] PIRN_ALWAYS_INLINE void enter_for_good(void* top, void* first, void* second) noexcept {
+[[noreturn]] PIRN_UNSANITIZED PIRN_ALWAYS_INLINE void enter_for_good(void* top, void* first, void* second) noexcept {
   arch::peer nobody;
   arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(first), reinterpret_cast<arch::word>(second), 0,
                                          0};
@@ -114,11 +122,11 @@ template <arch::transfer_entry entry>
 }
 
 /// The dispatching loop: belongs to the image of whoever blocks in it.
-[[noreturn]] PIRN_ALWAYS_INLINE void loop(dispatcher& self, ustack* next) {
+[[noreturn]] PIRN_UNSANITIZED PIRN_ALWAYS_INLINE void loop(dispatcher& self, ustack* next) {
   self.loop_sanitizer.arrive();
   for (;; next = nullptr) {
     if (next == nullptr) {
-      next = self.of->s_next(self.of);
+      next = choose(self);
     }
     if (next == nullptr) {
       self.loop_sanitizer.leave_for_good(self.run_sanitizer);
@@ -136,19 +144,20 @@ template <arch::transfer_entry entry>
     run_as(nullptr, nullptr);
   }
 }
-[[noreturn]] PIRN_NONE void begin(void* pc, void* sp, void* fp, arch::word here, arch::word, arch::word, arch::word) {
+[[noreturn]] PIRN_UNSANITIZED PIRN_NONE void begin(void* pc, void* sp, void* fp, arch::word here, arch::word,
+                                                   arch::word, arch::word) {
   dispatcher& self = *reinterpret_cast<dispatcher*>(here);
   self.run = {pc, sp, fp};
   loop(self, nullptr);
 }
-[[noreturn]] PIRN_NONE void begin_anew(void* /*pc*/, void* /*sp*/, void* /*fp*/, arch::word here, arch::word next,
-                                       arch::word, arch::word) {
+[[noreturn]] PIRN_UNSANITIZED PIRN_NONE void begin_anew(void* /*pc*/, void* /*sp*/, void* /*fp*/, arch::word here,
+                                                        arch::word next, arch::word, arch::word) {
   loop(*reinterpret_cast<dispatcher*>(here), reinterpret_cast<ustack*>(next));
 }
 
 /// The other side of ustack_block, below the image that it saves.
-[[noreturn]] PIRN_UNSANITIZED PIRN_NONE PIRN_ALWAYS_INLINE void leave(void* pc, void* sp, void* fp, arch::word blocked,
-                                                                      arch::word size, arch::word, arch::word) {
+[[noreturn]] PIRN_NONE PIRN_UNSANITIZED_INLINE void leave(void* pc, void* sp, void* fp, arch::word blocked,
+                                                          arch::word size, arch::word, arch::word) {
   ustack& thread = *reinterpret_cast<ustack*>(blocked);
   dispatcher& self = dispatcher_of(thread);
   thread.u_top = self.place.end() - size;
@@ -159,7 +168,7 @@ template <arch::transfer_entry entry>
   rest.sanitizer.leave(self.choosing);
   self.choosing.arrive();
   run_as(nullptr, nullptr);
-  ustack* const next = self.of->s_next(self.of);  // which may have freed the thread
+  ustack* const next = choose(self);  // which may have freed the thread
   if (next != nullptr && next->u_bottom != nullptr) [[likely]] {
     self.choosing.leave(rest_of(*next).sanitizer);
     if (image_size(*next) > size) [[unlikely]] {

@@ -1,6 +1,10 @@
 // The two example schedulers of usched, in terms of one: native threads, each with a dispatcher and a list of its
 // threads that are ready, last in, first out. What distinguishes them is `remote`: whether threads of other native
-// threads may wake one. Where not, only what comes before the start passes a lock.
+// threads may wake one. Where not, only threads that are new pass a lock.
+//
+// A native thread is quiet when it can run nothing any more unless somebody makes a new thread for it: nothing is
+// ready, and nobody waits whom another native thread could wake. As long as one is not, it may make threads for all
+// others, so they end together, when all are quiet.
 #pragma once
 
 #include <pthread.h>
@@ -32,6 +36,7 @@ class scheduler {
     natives_ = natives > 0 ? natives : 1;
     made_.store(0, pirn::platform::memory_order_relaxed);
     started_ = 0;
+    unquiet_ = 0;
     all_ =
         static_cast<native*>(std::aligned_alloc(alignof(native), sizeof(native) * static_cast<std::size_t>(natives_)));
     if (all_ == nullptr) {
@@ -39,14 +44,16 @@ class scheduler {
       std::abort();
     }
     for (int i = 0; i < natives_; ++i) {
-      new (&all_[i]) native;
+      new (&all_[i]) native{.of = this};
     }
     return 0;
   }
 
   int start() {
     for (; started_ < natives_; ++started_) {
+      count_unquiet(1);
       if (const int problem = pthread_create(&all_[started_].handle, nullptr, &native::main, &all_[started_])) {
+        count_unquiet(-1);
         return -problem;
       }
     }
@@ -54,6 +61,11 @@ class scheduler {
   }
 
   void fini() {
+    pthread_mutex_lock(&quiet_lock_);
+    while (unquiet_ != 0) {
+      pthread_cond_wait(&all_quiet_, &quiet_lock_);
+    }
+    pthread_mutex_unlock(&quiet_lock_);
     for (int i = 0; i < natives_; ++i) {
       const locked lock(all_[i]);
       all_[i].exits = true;
@@ -81,6 +93,10 @@ class scheduler {
       home.made_last = made;
       made->after = home.inbox;
       home.inbox = made;
+      if (home.quiet) {
+        home.quiet = false;
+        count_unquiet(1);
+      }
       pthread_cond_signal(&home.work);
     }
     return made;
@@ -140,8 +156,10 @@ class scheduler {
     thread* inbox = nullptr;
     thread* made_last = nullptr;
     bool sleeps = false;
+    bool quiet = false;
     bool exits = false;
     pthread_t handle{};
+    scheduler* of = nullptr;
 
     ~native() {
       while (made_last != nullptr) {
@@ -203,14 +221,26 @@ class scheduler {
       if (thread* const chosen = take(self.inbox); chosen != nullptr) {
         return &chosen->stack;
       }
-      // Who waits without anybody who could wake it is left behind, as by usched.
-      if (self.exits && (!remote || self.waiting == 0)) {
+      if (self.exits) {
         return nullptr;
+      }
+      // Who waits without anybody who could wake it is left behind, as by usched.
+      if (!self.quiet && (!remote || self.waiting == 0)) {
+        self.quiet = true;
+        self.of->count_unquiet(-1);
       }
       self.sleeps = true;
       pthread_cond_wait(&self.work, &self.lock);
       self.sleeps = false;
     }
+  }
+  void count_unquiet(int more) {
+    pthread_mutex_lock(&quiet_lock_);
+    unquiet_ += more;
+    if (unquiet_ == 0) {
+      pthread_cond_signal(&all_quiet_);
+    }
+    pthread_mutex_unlock(&quiet_lock_);
   }
   static thread* take(thread*& list) {
     thread* const first = list;
@@ -233,6 +263,10 @@ class scheduler {
   int natives_ = 1;
   int started_ = 0;
   pirn::platform::atomic<int> made_ = 0;
+  // Passed with the lock of a native thread held, or with none.
+  pthread_mutex_t quiet_lock_ = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t all_quiet_ = PTHREAD_COND_INITIALIZER;
+  int unquiet_ = 0;  // native threads that have been started and are not quiet
 };
 
 }  // namespace pirn_compat

@@ -1,10 +1,11 @@
 /* aco.h: what ends the process, and what it says then. */
 #include "aco.h"
 
-#include "check.h"
 #include "aco_assert_override.h"
+#include "check.h"
 
-/* ---- memory that is exhausted when the test says so --------------------------------------------------------------- */
+/* ---- memory that is exhausted when the test says so ---------------------------------------------------------------
+ */
 
 #if !defined(PIRN_TEST_SANITIZED) && defined(__GLIBC__)
 #define HAVE_EXHAUSTION 1
@@ -139,6 +140,19 @@ static void misuse_nested(void (*function)(aco_t* co)) {
 static void resume_outer(void) { misuse_nested(aco_resume); }
 static void reset_outer(void) { misuse_nested(aco_reset); }
 static void destroy_outer(void) { misuse_nested(aco_destroy); }
+static void resume_on_first_stack(void) {
+  aco_resume(aco_create(aco_get_co(), other_co->share_stack, 0, just_return, NULL));
+}
+static void nest_on_first_stack(void) {
+  other_co = aco_get_co();
+  resume_on_first_stack();
+}
+static void nest_over_another_stack(void) {
+  other_co = aco_get_co();
+  aco_resume(aco_create(other_co, aco_share_stack_new(0), 0, resume_on_first_stack, NULL));
+}
+static void resume_on_own_stack(void) { aco_resume(on_stack_of(0, nest_on_first_stack)); }
+static void resume_on_stack_of_waiting(void) { aco_resume(on_stack_of(0, nest_over_another_stack)); }
 static aco_t* inner_co;
 static void suspend_inner(void) {
   inner_co = aco_create(aco_get_co(), aco_share_stack_new(0), 0, just_return, NULL);
@@ -225,6 +239,8 @@ int main(void) {
   CHECK_DIES(resume_itself, SIGABRT, "aco_resume: called by another one than the main coroutine");
   CHECK_DIES(resume_outer, SIGABRT, "aco_resume: called by another one than the main coroutine");
   CHECK_DIES(resume_inner, SIGABRT, "aco_resume: called by another one than the main coroutine");
+  CHECK_DIES(resume_on_own_stack, SIGABRT, "waits for the caller, is on its share stack");
+  CHECK_DIES(resume_on_stack_of_waiting, SIGABRT, "waits for the caller, is on its share stack");
   CHECK_DIES(yield_for_another, SIGABRT, "aco_yield1 for one that does not run");
   CHECK_DIES(exit_for_another, SIGABRT, "aco_exit1 for one that does not run");
   CHECK_DIES(destroy_itself, SIGABRT, "aco_destroy: null, or a coroutine that runs");

@@ -1,4 +1,4 @@
-# The API of usched.h, and the ring programs on rr.h and ll.h: as this build does it, and in every other way.
+# The API of usched.h, the ring programs on rr.h and ll.h, as this build does it and in every other way, and the end of both.
 
 compat_test(compat_usched_api usched_api.c shared)
 compat_test(compat_usched_api_static usched_api.c static)
@@ -11,6 +11,11 @@ if(NOT PIRN_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND NOT CMAKE_CX
                    $<TARGET_FILE:pirn_compat_archive>)
   pirn_test(compat_usched_matrix compat)
   set_tests_properties(compat_usched_matrix PROPERTIES PROCESSORS 2 TIMEOUT 900 SKIP_RETURN_CODE 77)
+  add_test(NAME compat_usched_sanitized
+           COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/tests/coro/stack_swap_sanitized_test.py"
+                   tests/compat/usched_api.c src/compat/usched.cpp)
+  pirn_test(compat_usched_sanitized compat)
+  set_tests_properties(compat_usched_sanitized PROPERTIES PROCESSORS 2 SKIP_RETURN_CODE 77)
 endif()
 foreach(form IN ITEMS RR SINGLE_THREAD LOCAL)
   string(TOLOWER "compat_usched_ring_${form}" name)
@@ -21,6 +26,10 @@ foreach(form IN ITEMS RR SINGLE_THREAD LOCAL)
       pirn_test(${name}_${natives} compat)
     endif()
   endforeach()
+endforeach()
+foreach(form IN ITEMS RR LOCAL)
+  string(TOLOWER "compat_usched_fini_${form}" name)
+  compat_test(${name} usched_fini.c shared OPTIONS -D${form} -std=gnu99)
 endforeach()
 if(NOT PIRN_SANITIZE)
   # A library that cannot tell the program's sanitizer of switches says so.

@@ -362,6 +362,27 @@ static void ended_again(void) {
   make_ready(w, new_threads(w, 1, only_end));
   usched_run(&w->dispatcher);
 }
+/* A thread of another dispatcher: at first, after a block, and one that has blocked there. */
+static void others_at_first(void) {
+  struct world* const w = new_world();
+  make_ready(w, new_threads(new_world(), 1, only_end));
+  usched_run(&w->dispatcher);
+}
+static void others_after_a_block(void) {
+  struct world* const w = new_world();
+  new_threads(w, 1, blocks_unasked);
+  make_ready(w, new_threads(new_world(), 1, only_end));
+  usched_run(&w->dispatcher);
+}
+static void others_that_is_blocked(void) {
+  struct world* const w = new_world();
+  struct world* const other = new_world();
+  struct thread* const blocked = new_threads(other, 1, blocks_unasked);
+  usched_run(&other->dispatcher);
+  new_threads(w, 1, blocks_unasked);
+  make_ready(w, blocked);
+  usched_run(&w->dispatcher);
+}
 /* ThreadSanitizer takes no new threads in a child, and no longjmp to another stack than it sees. */
 #ifndef PIRN_TEST_SANITIZED
 /* A handler blocks on its own stack, which lies below that of the native thread. */
@@ -465,6 +486,9 @@ int main(void) {
   CHECK_DIES(no_buffer, SIGABRT, "s_alloc returned no buffer");
   CHECK_DIES(run_deeper, SIGABRT, "from deeper in the stack");
   CHECK_DIES(ended_again, SIGABRT, "s_next returned a thread that has ended");
+  CHECK_DIES(others_at_first, SIGABRT, "s_next returned a thread of another dispatcher");
+  CHECK_DIES(others_after_a_block, SIGABRT, "s_next returned a thread of another dispatcher");
+  CHECK_DIES(others_that_is_blocked, SIGABRT, "s_next returned a thread of another dispatcher");
   CHECK_DIES(block_in_next, SIGABRT, "ustack_block was called outside of a thread");
   CHECK_DIES(self_in_next, SIGABRT, "ustack_self was called outside of a thread");
   CHECK_DIES(abort_in_next, SIGABRT, "ustack_abort was called outside of a thread");

@@ -197,21 +197,21 @@ class swap_core {
     reinterpret_cast<swap_core*>(core)->resume(*reinterpret_cast<swap_thread*>(thread));
   }
   /// The same from anywhere in the dispatching loop, whose frame is where the image goes.
-  [[noreturn]] void resume_over_loop(swap_thread& thread) noexcept {
+  [[noreturn]] PIRN_UNSANITIZED void resume_over_loop(swap_thread& thread) noexcept {
     loop_sanitizer_.leave_for_good(thread.sanitizer_);
     swap_sanitizer::clear(place_.end() - thread.size_, thread.size_);
     enter_for_good<&resume_from_below>(place_.below(thread.size_, swap_floor()), &thread);
   }
   /// Calls `entry` on the stack that ends at `top`; nothing of the caller is needed any more.
   template <arch::transfer_entry entry>
-  [[noreturn]] PIRN_ALWAYS_INLINE void enter_for_good(void* top, swap_thread* thread) noexcept {
+  [[noreturn]] PIRN_UNSANITIZED PIRN_ALWAYS_INLINE void enter_for_good(void* top, swap_thread* thread) noexcept {
     arch::peer nobody;
     arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(this), reinterpret_cast<arch::word>(thread), 0,
                                            0};
     arch::transfer_into<entry>(top, nobody, words);
     __builtin_unreachable();
   }
-  [[noreturn]] void return_to_run() noexcept {
+  [[noreturn]] PIRN_UNSANITIZED void return_to_run() noexcept {
     loop_sanitizer_.leave_for_good(main_sanitizer_);
     arch::switch_last(run_, 0, 0);
   }
@@ -354,21 +354,22 @@ class stack_swap : detail::swap_core {
     return swap_error::none;
   }
 
-  [[noreturn]] PIRN_NONE static void begin(void* pc, void* sp, void* fp, arch::word dispatcher, arch::word, arch::word,
-                                           arch::word) {
+  [[noreturn]] PIRN_UNSANITIZED PIRN_NONE static void begin(void* pc, void* sp, void* fp, arch::word dispatcher,
+                                                            arch::word, arch::word, arch::word) {
     stack_swap& self = *reinterpret_cast<stack_swap*>(dispatcher);
     self.run_ = {pc, sp, fp};
     self.loop_sanitizer_.arrive();
     self.loop(self.policy_.next());
   }
-  [[noreturn]] PIRN_NONE static void begin_anew(void* /*pc*/, void* /*sp*/, void* /*fp*/, arch::word dispatcher,
-                                                arch::word next, arch::word, arch::word) {
+  [[noreturn]] PIRN_UNSANITIZED PIRN_NONE static void begin_anew(void* /*pc*/, void* /*sp*/, void* /*fp*/,
+                                                                 arch::word dispatcher, arch::word next, arch::word,
+                                                                 arch::word) {
     stack_swap& self = *reinterpret_cast<stack_swap*>(dispatcher);
     self.loop_sanitizer_.arrive();
     self.loop(reinterpret_cast<swap_thread*>(next));
   }
   /// The dispatching loop. It belongs to the image of whoever blocks in it, and begins anew when the next is fresh.
-  [[noreturn]] PIRN_ALWAYS_INLINE void loop(swap_thread* next) {
+  [[noreturn]] PIRN_UNSANITIZED PIRN_ALWAYS_INLINE void loop(swap_thread* next) {
     while (next != nullptr) {
       if (next->state_ != swap_thread::fresh) {
         if (next->state_ != address()) [[unlikely]] {
@@ -389,7 +390,7 @@ class stack_swap : detail::swap_core {
     thread.state_ = swap_thread::idle;
     --started_;
   }
-  PIRN_ALWAYS_INLINE void end_current() noexcept {
+  PIRN_UNSANITIZED PIRN_ALWAYS_INLINE void end_current() noexcept {
     swap_thread& thread = *std::exchange(current_, &nobody_);
     if ((thread.capacity_ & swap_thread::owned) != 0) {
       give_back(thread);
@@ -485,9 +486,9 @@ class stack_swap : detail::swap_core {
   }
 
   /// The other side of the above, below both images: copies one out and the other in.
-  [[noreturn]] PIRN_UNSANITIZED PIRN_NONE PIRN_ALWAYS_INLINE static void leave(void* pc, void* sp, void* fp,
-                                                                               arch::word dispatcher, arch::word next,
-                                                                               arch::word size, arch::word size_in) {
+  [[noreturn]] PIRN_NONE PIRN_UNSANITIZED_INLINE static void leave(void* pc, void* sp, void* fp, arch::word dispatcher,
+                                                                   arch::word next, arch::word size,
+                                                                   arch::word size_in) {
     stack_swap& self = *reinterpret_cast<stack_swap*>(dispatcher);
     swap_thread& thread = *self.current_;
     thread.context_ = {pc, sp, fp};

@@ -8,13 +8,18 @@
 #include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/detail/abi.hpp"
 
-// Code between two threads of control: it enters on behalf of one and never returns on behalf of it.
+// Code between two threads of control: it enters on behalf of one and never returns on behalf of it, so nobody would
+// take back the red zones of its locals. Those of a function that is inlined come and go with the one that it is
+// inlined into: with a sanitizer, what ordinarily is inlined into code of everybody's is not.
 #if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
 #define PIRN_UNSANITIZED
+#define PIRN_UNSANITIZED_INLINE PIRN_ALWAYS_INLINE
 #elif defined(__clang__)
 #define PIRN_UNSANITIZED __attribute__((disable_sanitizer_instrumentation))
+#define PIRN_UNSANITIZED_INLINE PIRN_UNSANITIZED PIRN_NOINLINE
 #else
 #define PIRN_UNSANITIZED __attribute__((no_sanitize("address", "thread")))
+#define PIRN_UNSANITIZED_INLINE PIRN_UNSANITIZED PIRN_NOINLINE
 #endif
 
 namespace pirn::inline PIRN_ABI::detail {
