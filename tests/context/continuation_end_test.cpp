@@ -137,6 +137,49 @@ TEST(continuation_end, what_finish_throws_leaves_where_it_would_have_gone) {
   EXPECT_EQ(memory.in_use, 0U);
 }
 
+TEST(continuation_end, a_finish_that_is_not_returned_drops) {
+  stacks memory;
+  std::vector<int> gone;
+  const auto suspended = [&](int number) {
+    continuation<int> k(memory, [&gone, number](continuation<int>& back, int x) -> continuation<int>::finished {
+      const mark local(gone, number);
+      for (;;) {
+        x = back.exchange(x);
+      }
+    });
+    k.exchange(0);
+    return k;
+  };
+  try {
+    const auto last = suspended(1).finish(5);
+    throw std::runtime_error("before it was returned");
+  } catch (const std::runtime_error&) {
+    EXPECT_EQ(gone, (std::vector{1}));
+  }
+  {
+    auto one = suspended(2).finish(5);
+    const auto two = std::move(one);
+    EXPECT_EQ(gone, (std::vector{1}));
+  }
+  EXPECT_EQ(gone, (std::vector{1, 2})) << "once";
+  EXPECT_EQ(memory.in_use, 0U);
+}
+
+TEST(continuation_end, a_finish_may_be_kept_until_the_end) {
+  stacks memory;
+  std::vector<int> gone;
+  continuation<std::vector<int>> k(memory, [&gone](continuation<std::vector<int>> back, std::vector<int> first) {
+    const mark local(gone, 1);
+    auto one = std::move(back).finish(std::move(first));
+    auto two = std::move(one);
+    return two;
+  });
+  EXPECT_EQ(k.exchange({1, 2}), (std::vector{1, 2}));
+  EXPECT_FALSE(k);
+  EXPECT_EQ(gone, (std::vector{1}));
+  EXPECT_EQ(memory.in_use, 0U);
+}
+
 // ---- dropped ----------------------------------------------------------------------------------------------------
 
 TEST(continuation_end, dropping_unwinds_innermost_first) {

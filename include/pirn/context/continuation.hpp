@@ -164,7 +164,8 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   }
 
   /// What a body returns to end: the last switch goes to what this one stands for. Throws std::logic_error when it is
-  /// empty, and what moving a value throws, which leaves it as it was.
+  /// empty, and what moving a value throws, which leaves it as it was. What is returned is dropped, as by
+  /// ~continuation, if the body does not return it.
   [[nodiscard]] PIRN_ALWAYS_INLINE finished finish(Sent... values) && {
     if (to_.pc == nullptr) [[unlikely]] {
       finished_empty();

@@ -199,12 +199,19 @@ struct dropping {
 template <class... Ts>
 struct epitaph_of;
 
-/// What `finish` returns: where the last switch of a body goes, and what it carries.
+/// What `finish` returns: where the last switch of a body goes, and what it carries. One that no body returns drops
+/// where it would have gone.
 template <class... Ts>
 class finished {
  public:
-  finished(finished&&) = default;
+  finished(finished&& other) noexcept(std::is_nothrow_move_constructible_v<std::tuple<Ts...>>)
+      : values_(std::move(other.values_)), to_(other.take()), sanitizer_(other.sanitizer_) {}
   finished& operator=(finished&&) = delete;
+  PIRN_ALWAYS_INLINE ~finished() {
+    if (to_.pc != nullptr) [[unlikely]] {
+      dropping::drop(to_.pc, to_.sp, to_.fp, sanitizer_);
+    }
+  }
 
  private:
   template <class, class, class, class>
@@ -217,6 +224,8 @@ class finished {
   template <class... Us>
   PIRN_ALWAYS_INLINE finished(arch::peer& from, const sanitizer_peer& sanitizer, Us&&... what)
       : values_(std::forward<Us>(what)...), to_(std::exchange(from, {})), sanitizer_(sanitizer) {}
+
+  PIRN_ALWAYS_INLINE arch::peer take() noexcept { return std::exchange(to_, {}); }
 
   std::tuple<Ts...> values_;
   arch::peer to_;
@@ -279,7 +288,7 @@ struct continuation_runner {
                     return std::invoke(record->body, std::forward<decltype(who)>(who),
                                        static_cast<First>(std::forward<decltype(first)>(first))...);
                   });
-                  to = end.some.last.to_;
+                  to = end.some.last.take();
                   sanitizer = end.some.last.sanitizer_;
                 };
                 if constexpr (by_reference) {
