@@ -188,6 +188,60 @@ TEST(generator_for_each, does_not_show_the_body_what_the_consumer_throws) {
   EXPECT_FALSE(caught);
 }
 
+// As with the other drivers, where what a body answers its unwind by is dropped.
+TEST(generator_for_each, is_ended_by_its_consumer_whatever_the_body_answers) {
+  const auto body = [](auto& yield) {
+    try {
+      yield(1);
+    } catch (...) {
+      throw std::runtime_error("body");
+    }
+  };
+  EXPECT_FALSE(pirn::for_each<int>(body, [](int) { return false; }));
+  EXPECT_FALSE(pirn::for_each<int>(body, [](int) noexcept { return false; }));
+  EXPECT_THROW(pirn::for_each<int>(body, [](int) { throw std::logic_error("consumer"); }), std::logic_error);
+}
+
+TEST(generator_for_each, stops_through_another_one) {
+  int went_on = 0;
+  const bool all = pirn::for_each<int>(
+      [&](auto& outer) {
+        pirn::for_each<int>(
+            [&](auto& inner) {
+              inner(1);
+              outer(2);
+            },
+            [](int) {});
+        ++went_on;
+      },
+      [](int) { return false; });
+  EXPECT_FALSE(all);
+  EXPECT_EQ(went_on, 0);
+}
+
+TEST(generator_for_each, lets_an_unwind_from_outside_pass) {
+  int alive = 0, went_on = 0;
+  {
+    generator<int> outside = [&](auto& yield) {
+      pirn::for_each<int>(
+          [&](auto& give) {
+            const counted local(alive);
+            try {
+              give(1);
+            } catch (...) {
+              yield(2);
+            }
+          },
+          [](int) { return false; });
+      ++went_on;
+    };
+    EXPECT_EQ(*outside.begin(), 2);
+    EXPECT_EQ(alive, 1);
+  }
+  EXPECT_EQ(alive, 0);
+  EXPECT_EQ(went_on, 0);
+}
+
 TEST(generator_for_each, throws_what_the_body_throws) {
   EXPECT_THROW(pirn::for_each<int>([](auto&) { throw std::logic_error("body"); }, [](int) {}), std::logic_error);
 }
