@@ -242,6 +242,25 @@ TEST(generator_for_each, lets_an_unwind_from_outside_pass) {
   EXPECT_EQ(went_on, 0);
 }
 
+// A lambda returns the value of its last expression, which need not mean anything.
+TEST(generator_for_each, is_stopped_by_a_bool_only) {
+  int sum = 0, calls = 0;
+  const auto from_zero = [](auto& yield) {
+    for (int i = 0; i < 5; ++i) {
+      yield(i);
+    }
+  };
+  const auto add = [&](int i) {
+    ++calls;
+    return sum += i;
+  };
+  EXPECT_TRUE(pirn::for_each<int>(from_zero, add));
+  EXPECT_EQ(calls, 5);
+  EXPECT_TRUE(pirn::for_each<int>([&](generator<int>::yield& yield) { from_zero(yield); }, add));
+  EXPECT_EQ(calls, 10);
+  EXPECT_TRUE(pirn::for_each<int>(from_zero, [](int) -> const char* { return nullptr; }));
+}
+
 TEST(generator_for_each, throws_what_the_body_throws) {
   EXPECT_THROW(pirn::for_each<int>([](auto&) { throw std::logic_error("body"); }, [](int) {}), std::logic_error);
 }
