@@ -117,6 +117,20 @@ TEST(generator_ranges, is_a_stage_of_a_pipeline) {
   EXPECT_EQ(taken(all), (std::vector<std::string>{"1: ONE", "2: TWO"}));
 }
 
+int twice(int n) { return 2 * n; }
+
+TEST(generator_ranges, of_references_to_functions) {
+  generator<int (&)(int)> functions = [](auto& yield) { yield(twice); };
+  static_assert(std::ranges::input_range<decltype(functions)>);
+  int calls = 0;
+  for (auto& function : functions) {
+    EXPECT_EQ(function(4), 8);
+    ++calls;
+  }
+  pirn::for_each<int (&)(int)>([](auto& yield) { yield(twice); }, [&](auto& function) { calls += function(1); });
+  EXPECT_EQ(calls, 3);
+}
+
 // ---- for_each -------------------------------------------------------------------------------------------------------
 
 const auto one_to_ten = [](auto& yield) {
