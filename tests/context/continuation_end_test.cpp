@@ -83,6 +83,103 @@ TEST(continuation_end, finish_may_go_to_somebody_else) {
   EXPECT_EQ(memory.in_use, 0U);
 }
 
+/// Throws at the last of so many moves.
+struct dies_on_a_move {
+  static inline int left = 0;
+  explicit dies_on_a_move(std::vector<int>& log) : gone(log, 1) {}
+  // NOLINTNEXTLINE(performance-noexcept-move-constructor): that is what is tested
+  dies_on_a_move(dies_on_a_move&& other) : gone(std::move(other.gone)) {
+    if (--left == 0) {
+      throw std::runtime_error("moved");
+    }
+  }
+  mark gone;
+};
+
+// Wherever a last value is moved on its way, who waits for it hears of it.
+TEST(continuation_end, a_last_value_that_throws_when_moved_goes_to_what_the_body_was_lent) {
+  bool arrived = false;
+  for (int moves = 1; !arrived; ++moves) {
+    ASSERT_LT(moves, 10);
+    stacks memory;
+    std::vector<int> gone;
+    continuation<dies_on_a_move(int)> k(memory, [&](continuation<int(dies_on_a_move)>& back, int at) {
+      dies_on_a_move::left = at;
+      return std::move(back).finish(dies_on_a_move(gone));
+    });
+    try {
+      auto [ended, last] = std::move(k).resume(moves);
+      EXPECT_FALSE(ended);
+      arrived = true;
+    } catch (const std::runtime_error& e) {
+      EXPECT_STREQ(e.what(), "moved");
+    }
+    EXPECT_EQ(gone, (std::vector{1})) << moves;
+    EXPECT_EQ(memory.in_use, 0U) << moves;
+  }
+}
+
+TEST(continuation_end, what_finish_throws_leaves_where_it_would_have_gone) {
+  stacks memory;
+  std::vector<int> gone;
+  continuation<dies_on_a_move(int)> k(memory, [&](continuation<int(dies_on_a_move)> back, int at) {
+    for (;;) {
+      try {
+        dies_on_a_move::left = at;
+        return std::move(back).finish(dies_on_a_move(gone));
+      } catch (const std::runtime_error&) {
+        at = 0;
+      }
+    }
+  });
+  auto [ended, last] = std::move(k).resume(1);
+  EXPECT_FALSE(ended);
+  EXPECT_EQ(memory.in_use, 0U);
+}
+
+TEST(continuation_end, a_finish_that_is_not_returned_drops) {
+  stacks memory;
+  std::vector<int> gone;
+  const auto suspended = [&](int number) {
+    continuation<int> k(memory, [&gone, number](continuation<int>& back, int x) -> continuation<int>::finished {
+      const mark local(gone, number);
+      for (;;) {
+        x = back.exchange(x);
+      }
+    });
+    k.exchange(0);
+    return k;
+  };
+  try {
+    const auto last = suspended(1).finish(5);
+    throw std::runtime_error("before it was returned");
+  } catch (const std::runtime_error&) {
+    EXPECT_EQ(gone, (std::vector{1}));
+  }
+  {
+    auto one = suspended(2).finish(5);
+    const auto two = std::move(one);
+    EXPECT_EQ(gone, (std::vector{1}));
+  }
+  EXPECT_EQ(gone, (std::vector{1, 2})) << "once";
+  EXPECT_EQ(memory.in_use, 0U);
+}
+
+TEST(continuation_end, a_finish_may_be_kept_until_the_end) {
+  stacks memory;
+  std::vector<int> gone;
+  continuation<std::vector<int>> k(memory, [&gone](continuation<std::vector<int>> back, std::vector<int> first) {
+    const mark local(gone, 1);
+    auto one = std::move(back).finish(std::move(first));
+    auto two = std::move(one);
+    return two;
+  });
+  EXPECT_EQ(k.exchange({1, 2}), (std::vector{1, 2}));
+  EXPECT_FALSE(k);
+  EXPECT_EQ(gone, (std::vector{1}));
+  EXPECT_EQ(memory.in_use, 0U);
+}
+
 // ---- dropped ----------------------------------------------------------------------------------------------------
 
 TEST(continuation_end, dropping_unwinds_innermost_first) {

@@ -281,6 +281,51 @@ TEST_F(forced_unwind_test, another_exception_may_take_its_place) {
   EXPECT_EQ(reports.size(), 1u);
 }
 
+TEST_F(forced_unwind_test, is_over_when_another_exception_took_its_place) {
+  party context([](party& self) {
+    try {
+      try {
+        self.suspend();
+      } catch (...) {
+        throw 5;
+      }
+    } catch (int) {
+      self.log.push_back(std::uncaught_exceptions());
+    }
+    self.log.push_back(std::uncaught_exceptions());
+    self.suspend();
+    self.log.push_back(-1);
+  });
+  context.cancel();
+  expect_clean(context);
+  EXPECT_EQ(context.log, (std::vector{0, 0}));
+}
+
+TEST_F(forced_unwind_test, suspending_in_the_handler_of_an_answer_is_cancelled_again) {
+  struct counted {
+    party* of;
+    explicit counted(party& self) : of(&self) {}
+    counted(const counted& other) = default;
+    ~counted() { of->log.push_back(2); }
+  };
+  party context([](party& self) {
+    const note outer{self, 1};
+    try {
+      try {
+        self.suspend();
+      } catch (...) {
+        throw counted(self);
+      }
+    } catch (const counted&) {
+      self.suspend();
+      self.log.push_back(-1);
+    }
+  });
+  context.cancel();
+  expect_clean(context);
+  EXPECT_EQ(context.log, (std::vector{1, 2}));
+}
+
 TEST_F(forced_unwind_test, suspending_while_unwound_is_cancelled_again) {
   party context([](party& self) {
     const note outer{self, 1};

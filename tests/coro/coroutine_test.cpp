@@ -141,6 +141,31 @@ TEST(coroutine_test, references_are_the_very_objects) {
   EXPECT_TRUE(passes.done());
 }
 
+TEST(coroutine_test, constant_types) {
+  struct three {
+    double a, b, c;
+    bool operator==(const three&) const = default;
+  };
+  struct six {
+    three a, b;
+    bool operator==(const six&) const = default;
+  };
+  static char letters[] = "ab";
+  const auto both_ways = []<class T>(const T first, const T second) {
+    coroutine<const T(const T)> echo([](auto& yield, const T value) -> const T { return yield(value); });
+    EXPECT_EQ(echo.resume(first), first);
+    EXPECT_EQ(echo.resume(second), second);
+    EXPECT_TRUE(echo.done());
+  };
+  both_ways(2.5, 3.5);
+  both_ways(1, 2);
+  both_ways(true, false);
+  both_ways(&letters[0], &letters[1]);
+  both_ways(three{1, 2, 3}, three{4, 5, 6});
+  both_ways(six{{1, 2, 3}, {4, 5, 6}}, six{});
+  both_ways(std::string("one that is too long to lie in place"), std::string("two"));
+}
+
 TEST(coroutine_test, move_only_values) {
   using owner = std::unique_ptr<int>;
   coroutine<owner(owner, owner)> adds([](auto& yield, owner a, owner b) -> owner {

@@ -1,6 +1,7 @@
 // What generators say to those who use them wrongly, in every build.
 #include <gtest/gtest.h>
 
+#include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -199,6 +200,40 @@ TEST(generator_misuse, goes_on_after_it_was_cancelled) {
   pirn::forced_unwind::set_reporter(before);
   EXPECT_EQ(alive, 0);
   EXPECT_EQ(answers, 3);
+}
+
+// What the handler of its answer, or the code after it, yields is no longer run by the unwind.
+TEST(generator_misuse, is_unwound_from_its_next_yield_after_it_answered) {
+  const auto before = pirn::forced_unwind::set_reporter([](const char*) noexcept {});
+  for (const bool inside : {true, false}) {
+    int alive = 0, went_on = 0;
+    {
+      generator<int> numbers = [&](auto& yield) {
+        const counted local(alive);
+        try {
+          try {
+            yield(1);
+          } catch (...) {
+            throw 5;
+          }
+        } catch (int) {
+          if (inside) {
+            yield(2);
+            ++went_on;
+          }
+        }
+        for (int i = 0; i < 3; ++i) {
+          yield(3);
+          ++went_on;
+        }
+      };
+      EXPECT_EQ(*numbers.begin(), 1);
+    }
+    EXPECT_EQ(alive, 0);
+    EXPECT_EQ(went_on, 0) << inside;
+    EXPECT_EQ(std::uncaught_exceptions(), 0);
+  }
+  pirn::forced_unwind::set_reporter(before);
 }
 
 TEST(generator_misuse_death, goes_on_for_ever) {

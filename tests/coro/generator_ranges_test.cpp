@@ -117,6 +117,20 @@ TEST(generator_ranges, is_a_stage_of_a_pipeline) {
   EXPECT_EQ(taken(all), (std::vector<std::string>{"1: ONE", "2: TWO"}));
 }
 
+int twice(int n) { return 2 * n; }
+
+TEST(generator_ranges, of_references_to_functions) {
+  generator<int (&)(int)> functions = [](auto& yield) { yield(twice); };
+  static_assert(std::ranges::input_range<decltype(functions)>);
+  int calls = 0;
+  for (auto& function : functions) {
+    EXPECT_EQ(function(4), 8);
+    ++calls;
+  }
+  pirn::for_each<int (&)(int)>([](auto& yield) { yield(twice); }, [&](auto& function) { calls += function(1); });
+  EXPECT_EQ(calls, 3);
+}
+
 // ---- for_each -------------------------------------------------------------------------------------------------------
 
 const auto one_to_ten = [](auto& yield) {
@@ -186,6 +200,79 @@ TEST(generator_for_each, does_not_show_the_body_what_the_consumer_throws) {
   };
   EXPECT_THROW(run(), std::runtime_error);
   EXPECT_FALSE(caught);
+}
+
+// As with the other drivers, where what a body answers its unwind by is dropped.
+TEST(generator_for_each, is_ended_by_its_consumer_whatever_the_body_answers) {
+  const auto body = [](auto& yield) {
+    try {
+      yield(1);
+    } catch (...) {
+      throw std::runtime_error("body");
+    }
+  };
+  EXPECT_FALSE(pirn::for_each<int>(body, [](int) { return false; }));
+  EXPECT_FALSE(pirn::for_each<int>(body, [](int) noexcept { return false; }));
+  EXPECT_THROW(pirn::for_each<int>(body, [](int) { throw std::logic_error("consumer"); }), std::logic_error);
+}
+
+TEST(generator_for_each, stops_through_another_one) {
+  int went_on = 0;
+  const bool all = pirn::for_each<int>(
+      [&](auto& outer) {
+        pirn::for_each<int>(
+            [&](auto& inner) {
+              inner(1);
+              outer(2);
+            },
+            [](int) {});
+        ++went_on;
+      },
+      [](int) { return false; });
+  EXPECT_FALSE(all);
+  EXPECT_EQ(went_on, 0);
+}
+
+TEST(generator_for_each, lets_an_unwind_from_outside_pass) {
+  int alive = 0, went_on = 0;
+  {
+    generator<int> outside = [&](auto& yield) {
+      pirn::for_each<int>(
+          [&](auto& give) {
+            const counted local(alive);
+            try {
+              give(1);
+            } catch (...) {
+              yield(2);
+            }
+          },
+          [](int) { return false; });
+      ++went_on;
+    };
+    EXPECT_EQ(*outside.begin(), 2);
+    EXPECT_EQ(alive, 1);
+  }
+  EXPECT_EQ(alive, 0);
+  EXPECT_EQ(went_on, 0);
+}
+
+// A lambda returns the value of its last expression, which need not mean anything.
+TEST(generator_for_each, is_stopped_by_a_bool_only) {
+  int sum = 0, calls = 0;
+  const auto from_zero = [](auto& yield) {
+    for (int i = 0; i < 5; ++i) {
+      yield(i);
+    }
+  };
+  const auto add = [&](int i) {
+    ++calls;
+    return sum += i;
+  };
+  EXPECT_TRUE(pirn::for_each<int>(from_zero, add));
+  EXPECT_EQ(calls, 5);
+  EXPECT_TRUE(pirn::for_each<int>([&](generator<int>::yield& yield) { from_zero(yield); }, add));
+  EXPECT_EQ(calls, 10);
+  EXPECT_TRUE(pirn::for_each<int>(from_zero, [](int) -> const char* { return nullptr; }));
 }
 
 TEST(generator_for_each, throws_what_the_body_throws) {

@@ -164,14 +164,13 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   }
 
   /// What a body returns to end: the last switch goes to what this one stands for. Throws std::logic_error when it is
-  /// empty.
+  /// empty, and what moving a value throws, which leaves it as it was. What is returned is dropped, as by
+  /// ~continuation, if the body does not return it.
   [[nodiscard]] PIRN_ALWAYS_INLINE finished finish(Sent... values) && {
-    const arch::peer to = to_;
-    if (to.pc == nullptr) [[unlikely]] {
+    if (to_.pc == nullptr) [[unlikely]] {
       finished_empty();
     }
-    to_ = {};
-    return finished(to, sanitizer_, std::forward<Sent>(values)...);
+    return finished(to_, sanitizer_, std::forward<Sent>(values)...);
   }
 
   /// As `Own(allocator, body)` and a `resume(values...)`, by a direct jump into the body's entry function.

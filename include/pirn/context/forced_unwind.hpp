@@ -102,7 +102,7 @@ class forced_unwind {
   const char* name_;
   exception_globals cancellers_;
   void* set_aside_ = nullptr;  // exceptions that the context had caught
-  unsigned uncaught_ = 0;      // as of the last frame that the unwinder looked at
+  unsigned uncaught_ = 0;      // as of the last frame that the unwinder looked at; 0 after an answer to the unwind
   bool reported_ = false;
   forced_unwind* outer_ = nullptr;
 
@@ -204,6 +204,8 @@ inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unw
     set_aside_ = globals.caught;
     outer_ = std::exchange(innermost_, this);
     exception_.exception_cleanup = &swallowed;
+  } else if (uncaught_ == 0 && set_aside_ == nullptr) {
+    set_aside_ = globals.caught;  // it suspended in the handler of its answer
   }
   globals.caught = nullptr;
   globals.uncaught = 1;
@@ -218,7 +220,9 @@ inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unw
   globals.caught = nullptr;
   if (globals.uncaught != unwind.uncaught_) {
     unwind.report("a catch block threw another exception instead of rethrowing");
-    return;  // that one is on its way, and as good
+    --globals.uncaught;  // that one is on its way, and as good: when it is handled, nothing is in flight any more
+    unwind.uncaught_ = 0;
+    return;
   }
   unwind.report("a catch (...) block ended without `throw;`: the unwind goes on regardless");
   _Unwind_ForcedUnwind(exception, reinterpret_cast<_Unwind_Stop_Fn>(&step), &unwind);

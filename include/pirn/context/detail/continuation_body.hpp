@@ -138,18 +138,6 @@ struct epitaph {
     return thrown;
   }
 };
-template <class... Ts>
-struct epitaph_of : epitaph {
-  word words[value_words];  // as a resume would have sent them
-  typename value_list<Ts...>::parcel parcel;
-  std::tuple<Ts...> values;
-
-  explicit epitaph_of(std::tuple<Ts...>&& what) : values(std::move(what)) {
-    std::apply([this](auto&... each) { parcel.pack(words, each...); }, values);
-    bury_values = [](epitaph& self) noexcept { std::destroy_at(&static_cast<epitaph_of&>(self).values); };
-  }
-};
-
 /// One dropping of a suspended continuation, in the frame of who drops it.
 struct dropping {
   const char* name;
@@ -208,27 +196,56 @@ struct dropping {
   std::rethrow_exception(thrown);  // terminates, which names the exception too
 }
 
-/// What `finish` returns: where the last switch of a body goes, and what it carries.
+template <class... Ts>
+struct epitaph_of;
+
+/// What `finish` returns: where the last switch of a body goes, and what it carries. One that no body returns drops
+/// where it would have gone.
 template <class... Ts>
 class finished {
  public:
-  finished(finished&&) = default;
+  finished(finished&& other) noexcept(std::is_nothrow_move_constructible_v<std::tuple<Ts...>>)
+      : values_(std::move(other.values_)), to_(other.take()), sanitizer_(other.sanitizer_) {}
   finished& operator=(finished&&) = delete;
+  PIRN_ALWAYS_INLINE ~finished() {
+    if (to_.pc != nullptr) [[unlikely]] {
+      dropping::drop(to_.pc, to_.sp, to_.fp, sanitizer_);
+    }
+  }
 
  private:
   template <class, class, class, class>
   friend class continuation_base;
   friend struct continuation_runner;
+  friend epitaph_of<Ts...>;
   using last_words = epitaph_of<Ts...>;
 
+  /// Takes `from` when the values are here: what moving them throws still finds it where it was.
   template <class... Us>
-  PIRN_ALWAYS_INLINE finished(const arch::peer& to, const sanitizer_peer& sanitizer, Us&&... what)
-      : to_(to), sanitizer_(sanitizer), values_(std::forward<Us>(what)...) {}
+  PIRN_ALWAYS_INLINE finished(arch::peer& from, const sanitizer_peer& sanitizer, Us&&... what)
+      : values_(std::forward<Us>(what)...), to_(std::exchange(from, {})), sanitizer_(sanitizer) {}
 
+  PIRN_ALWAYS_INLINE arch::peer take() noexcept { return std::exchange(to_, {}); }
+
+  std::tuple<Ts...> values_;
   arch::peer to_;
   [[no_unique_address]] sanitizer_peer sanitizer_;
-  std::tuple<Ts...> values_;
 };
+/// The last words of a body that returned.
+template <class... Ts>
+struct epitaph_of : epitaph {
+  word words[value_words];  // as a resume would have sent them
+  typename value_list<Ts...>::parcel parcel;
+  finished<Ts...> last;
+
+  /// `body` returns what becomes `last`, in its place: nobody would be left to tell of a value that throws when moved.
+  template <class Body>
+  PIRN_ALWAYS_INLINE explicit epitaph_of(Body&& body) : last(std::forward<Body>(body)()) {
+    std::apply([this](auto&... each) { parcel.pack(words, each...); }, last.values_);
+    bury_values = [](epitaph& self) noexcept { std::destroy_at(&static_cast<epitaph_of&>(self).last); };
+  }
+};
+
 template <class T>
 inline constexpr bool is_finished = false;
 template <class... Ts>
@@ -267,11 +284,12 @@ struct continuation_runner {
             [&] {
               value_list<First...>::unpack(words, [&](auto&&... first) {
                 const auto call = [&](auto&& who) {
-                  result last = std::invoke(record->body, std::forward<decltype(who)>(who),
-                                            static_cast<First>(std::forward<decltype(first)>(first))...);
-                  to = last.to_;
-                  sanitizer = last.sanitizer_;
-                  new (&end.some) last_words(std::move(last.values_));
+                  new (&end.some) last_words([&]() -> result {
+                    return std::invoke(record->body, std::forward<decltype(who)>(who),
+                                       static_cast<First>(std::forward<decltype(first)>(first))...);
+                  });
+                  to = end.some.last.take();
+                  sanitizer = end.some.last.sanitizer_;
                 };
                 if constexpr (by_reference) {
                   back = Back::make(to, sanitizer);

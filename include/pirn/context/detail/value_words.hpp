@@ -41,13 +41,14 @@ inline constexpr bool travels_whole = std::is_trivially_copyable_v<T> && sizeof(
 /// One value of type T on its way.
 template <class T>
 struct value_coding {
+  using bare = std::remove_const_t<T>;
   static constexpr bool whole = travels_whole<T>;
   static constexpr std::size_t words = whole ? (sizeof(T) + sizeof(word) - 1) / sizeof(word) : 1;
 
   PIRN_ALWAYS_INLINE static void pack(T& value, word* to) noexcept {
     if constexpr (!whole) {
       *to = reinterpret_cast<word>(std::addressof(value));
-    } else if constexpr (std::is_same_v<T, bool>) {
+    } else if constexpr (std::is_same_v<bare, bool>) {
       *to = value ? 1 : 0;
     } else if constexpr (std::is_pointer_v<T>) {
       *to = reinterpret_cast<word>(value);
@@ -64,16 +65,16 @@ struct value_coding {
   PIRN_ALWAYS_INLINE static std::conditional_t<whole, T, T&&> unpack(const word* from) noexcept {
     if constexpr (!whole) {
       return std::move(*reinterpret_cast<T*>(*from));
-    } else if constexpr (std::is_same_v<T, bool>) {
+    } else if constexpr (std::is_same_v<bare, bool>) {
       return *from != 0;
     } else if constexpr (std::is_pointer_v<T>) {
-      return reinterpret_cast<T>(*from);
+      return reinterpret_cast<bare>(*from);
     } else if constexpr ((std::is_integral_v<T> || std::is_enum_v<T>) && sizeof(T) <= sizeof(word)) {
-      return static_cast<T>(*from);
+      return static_cast<bare>(*from);
     } else {
       union bytes {
         PIRN_ALWAYS_INLINE bytes() noexcept {}  // the type need not have a default constructor
-        T value;
+        bare value;
       } copy;
       std::memcpy(static_cast<void*>(std::addressof(copy.value)), from, sizeof(T));
       return static_cast<T&&>(copy.value);  // a copy constructor may be deleted

@@ -16,13 +16,23 @@ namespace pirn::inline PIRN_ABI {
 ///   any other T                                    the address of what was yielded, or of a copy of an lvalue;
 ///                                                  `*it` is T&&, to be moved from
 template <class T>
-struct generator_element {
+class generator_element {
+  static constexpr bool is_small() noexcept {
+    if constexpr (std::is_reference_v<T>) {
+      return false;  // a function, perhaps, which has no size
+    } else {
+      return std::is_trivially_copyable_v<T> && std::is_copy_constructible_v<T> && sizeof(T) <= 2 * sizeof(arch::word);
+    }
+  }
+
+ public:
   static_assert(std::is_reference_v<T> || (std::is_object_v<T> && std::same_as<T, std::remove_cv_t<T>>),
                 "a generator yields references or unqualified object types");
   /// Whether the value itself travels.
-  static constexpr bool by_value = !std::is_reference_v<T> && std::is_trivially_copyable_v<T> &&
-                                   std::is_copy_constructible_v<T> && sizeof(T) <= 2 * sizeof(arch::word);
-  using value_type = std::remove_cvref_t<T>;
+  static constexpr bool by_value = is_small();
+  /// Of a function its address, since ranges want an object.
+  using value_type =
+      std::conditional_t<std::is_function_v<std::remove_reference_t<T>>, std::decay_t<T>, std::remove_cvref_t<T>>;
   using reference = std::conditional_t<by_value, T, T&&>;
 };
 

@@ -18,8 +18,9 @@ namespace detail {
 /// swallows it meets it again at its next yield.
 struct generator_stopped {};
 
+/// Not whatever converts to a bool: a lambda of one expression returns what that happens to be.
 template <class Consumer, class Element>
-inline constexpr bool consumer_decides = !std::is_void_v<std::invoke_result_t<Consumer&, Element>>;
+inline constexpr bool consumer_decides = std::is_same_v<std::invoke_result_t<Consumer&, Element>, bool>;
 
 /// The yield object of for_each.
 template <class T, class Consumer>
@@ -59,7 +60,9 @@ class inline_yield {
     }
   }
 
-  /// Whether the consumer wants no more, after throwing what it threw.
+  /// Whether the consumer has stopped, by false or by what it threw.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool stops() const noexcept { return stopped_; }
+  /// The same, after throwing what it threw.
   PIRN_ALWAYS_INLINE bool stopped() {
     if constexpr (throws) {
       if (failure_) [[unlikely]] {
@@ -95,9 +98,9 @@ class inline_yield {
   template <class Value>
   PIRN_ALWAYS_INLINE bool call(Value&& value) {
     if constexpr (decides) {
-      return static_cast<bool>(consumer_(static_cast<reference>(value)));
+      return consumer_(static_cast<reference>(value));
     } else {
-      consumer_(static_cast<reference>(value));
+      static_cast<void>(consumer_(static_cast<reference>(value)));
       return true;
     }
   }
@@ -112,9 +115,10 @@ class inline_yield {
 
 /// Calls `consumer` with each element that `body` yields, as `for (T element : generator<T>(body)) consumer(element)`
 /// would, but in one loop on this stack: both are inlined where the compiler sees them, and vectorised where a plain
-/// loop would be. A consumer that returns a bool stops with false (that costs an exception, about a microsecond); what
-/// it throws passes the body by. Returns false if the consumer stopped. `body` must take its yield object as `auto&`;
-/// one that takes generator<T>::yield& runs as a generator does.
+/// loop would be. A consumer that returns bool stops with false (that costs an exception, about a microsecond; what
+/// other types it returns is ignored); what it throws passes the body by, and comes out whatever the body answers.
+/// Returns false if the consumer stopped. `body` must take its yield object as `auto&`; one that takes
+/// generator<T>::yield& runs as a generator does.
 template <class T, class Body, class Consumer>
 PIRN_ALWAYS_INLINE bool for_each(Body&& body, Consumer&& consumer) {
   using yield = detail::inline_yield<T, std::remove_reference_t<Consumer>>;
@@ -122,7 +126,12 @@ PIRN_ALWAYS_INLINE bool for_each(Body&& body, Consumer&& consumer) {
     yield out(consumer);
     try {
       static_cast<void>(body(out));
-    } catch (const detail::generator_stopped&) {
+    } catch (...) {
+      // The stop, or what the body answers it by, which goes nowhere with the other drivers too. An unwind from outside
+      // goes on.
+      if (!out.stops() || std::current_exception() == nullptr) {
+        throw;
+      }
     }
     return !out.stopped();
   } else {
@@ -133,7 +142,7 @@ PIRN_ALWAYS_INLINE bool for_each(Body&& body, Consumer&& consumer) {
           return false;
         }
       } else {
-        consumer(static_cast<decltype(element)>(element));
+        static_cast<void>(consumer(static_cast<decltype(element)>(element)));
       }
     }
     return true;
