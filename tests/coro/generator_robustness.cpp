@@ -9,6 +9,7 @@
 
 #include "coro/generator_support.hpp"
 #include "pirn/coro/generator.hpp"
+#include "pirn/stack/frame_buffer.hpp"
 
 namespace {
 
@@ -49,7 +50,6 @@ class own {
       : memory_(std::make_unique<char[]>(size)), elements_(pirn::stack(memory_.get(), memory_.get() + size), body) {}
   auto begin() { return elements_.begin(); }
   auto end() { return elements_.end(); }
-  generator<long>& elements() { return elements_; }
 
  private:
   static constexpr std::size_t size = 65536;
@@ -194,11 +194,12 @@ long delegation_broken_off(long n) {
   for (long i = 0; i < n; ++i) {
     G outer{[&sum](auto& yield) {
       const noted ended{sum};
-      own inner{[&sum](auto& give) {
+      static pirn::frame_buffer<65536> place;
+      generator<long> inner(place, 65536, [&sum](auto& give) {
         const noted ended{sum};
         down_from{9}(give);
-      }};
-      yield(pirn::elements_of(inner.elements()));
+      });
+      yield(pirn::elements_of(inner));
       yield(1);
     }};
     for (const long each : outer) {
