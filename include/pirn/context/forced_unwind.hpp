@@ -180,7 +180,8 @@ inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unw
   if ((actions & _UA_END_OF_STACK) != 0) {
     refuse(unwind.name_, "its entry function is not an unwindable one");
   }
-  unwind.uncaught_ = exception_globals::of_thread().uncaught;
+  // The unwind alone is on its way between two frames: libstdc++ counts it once more for each block that rethrows it.
+  unwind.uncaught_ = exception_globals::of_thread().uncaught = 1;
   return _URC_NO_REASON;
 }
 

@@ -164,7 +164,7 @@ _Unwind_Reason_Code step(int, _Unwind_Action actions, _Unwind_Exception_Class, _
     leave(self, nullptr);
   }
   if (&pirn_c_exceptions != nullptr) {
-    self.uncaught = pirn_c_exceptions()->uncaught;
+    self.uncaught = pirn_c_exceptions()->uncaught = 1;  // however often it was rethrown
   }
   return _URC_NO_REASON;
 }
