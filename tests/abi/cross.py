@@ -3,12 +3,13 @@
 
     cross.py                      everything, on all four
     cross.py --target riscv64     on one: aarch64, i386, riscv64, ppc64le
-    cross.py --part conformance   the conformance program in all its builds (or: unit, compat)
+    cross.py --part conformance   the conformance program in all its builds (or: unit, compat, c_api)
     cross.py --only REGEX         of the unit tests and builds those whose name matches
     cross.py --list               prints what would be run
 
 The conformance program is built with gcc and clang at several levels and options. The unit tests of context, stack and coro are found by their names.
-So are the programs of compat/aco.h, which are C, on the instruction sets that it is there for.
+So are the programs of compat/aco.h, which are C, on the instruction sets that it is there for. The C API's program is C
+too.
 i386 runs without an emulator where the kernel allows. What is not installed is skipped and named.
 """
 
@@ -199,6 +200,17 @@ class Workshop:
         self.compile(["-O2", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", f"-I{ROOT}/src",
                       f"-I{ROOT}/compat"], [ROOT / "src" / "compat" / "aco.cpp"], self.compat_object, link=False)
 
+    def c_api(self, level):
+        """The C API and its test program of C99, linked without a C++ runtime."""
+        library, program = self.program(f"c_api{level}.o"), self.program(f"c_api{level}")
+        self.compile([level, "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", f"-I{ROOT}/src"],
+                     [ROOT / "src" / "coro" / "c_api" / "c_api.cpp"], library, link=False)
+        call([*self.target.c_compiler(self.kind), "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fexceptions",
+              *QUIET[self.kind], level, f"-I{ROOT}/include", ROOT / "tests" / "c_api" / "c_api.c", library, "-pthread",
+              "-o", program])
+        call(self.target.command(program), timeout=900)
+        program.unlink()
+
     def compat(self, source, flags):
         program = self.program(f"compat_{source.stem}{'_'.join(flags)}")
         call([*self.target.c_compiler(self.kind), "-std=c99", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror",
@@ -222,13 +234,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", action="append", choices=list(TARGETS), default=[])
     parser.add_argument("--compiler", action="append", choices=["gcc", "clang"], default=[])
-    parser.add_argument("--part", action="append", choices=["conformance", "unit", "compat"], default=[])
+    parser.add_argument("--part", action="append", choices=["conformance", "unit", "compat", "c_api"], default=[])
     parser.add_argument("--only", metavar="REGEX", default="")
     parser.add_argument("--level", action="append", default=[], help="of the unit tests; -O0 and -O2 without")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     options = parser.parse_args()
-    parts = options.part or ["conformance", "unit", "compat"]
+    parts = options.part or ["conformance", "unit", "compat", "c_api"]
     levels = options.level or ["-O0", "-O2"]
     started, outcomes, absent = time.monotonic(), {"ok": 0, "FAILED": 0}, set()
 
@@ -273,6 +285,10 @@ def main():
                         for flags in (["-O0"], ["-O2"], ["-O2", "-DACO_CONFIG_SHARE_FPU_MXCSR_ENV"]):
                             run(f"compat_{source.stem} {' '.join(flags)}", shop.compat, source, flags)
                     finish(running)
+                running = []
+                for level in levels if "c_api" in parts else ():
+                    run(f"c_api {level}", shop.c_api, level)
+                finish(running)
                 for level in levels if "unit" in parts else ():
                     running = []
                     try:
