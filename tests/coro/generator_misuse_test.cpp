@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "coro/generator_support.hpp"
+#include "pirn/context/continuation.hpp"
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/coro/generator.hpp"
 
@@ -271,6 +272,21 @@ TEST(generator_misuse_death, suspended_in_a_destructor_that_an_exception_runs) {
     static_cast<void>(numbers.begin());
   };
   EXPECT_DEATH(destroy(), "while an exception was in flight, perhaps that of a destructor");
+}
+
+TEST(generator_misuse_death, suspended_by_a_continuation_of_its_body) {
+  const auto destroy = [] {
+    pirn::guarded_pool pool;
+    generator<int> numbers = [&](auto& yield) {
+      pirn::continuation<> other(pool, [&](pirn::continuation<> back) {
+        yield(1);
+        return std::move(back).finish();
+      });
+      std::move(other).resume();
+    };
+    static_cast<void>(numbers.begin());
+  };
+  EXPECT_DEATH(destroy(), "a generator's whose yield was called on a continuation's stack");
 }
 
 TEST(generator_misuse_death, suspended_under_noexcept) {
