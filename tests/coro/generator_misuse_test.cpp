@@ -1,6 +1,8 @@
 // What generators say to those who use them wrongly, in every build.
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <stdexcept>
@@ -287,6 +289,38 @@ TEST(generator_misuse_death, suspended_by_a_continuation_of_its_body) {
     static_cast<void>(numbers.begin());
   };
   EXPECT_DEATH(destroy(), "a generator's whose yield was called on a continuation's stack");
+}
+
+TEST(generator_misuse_death, a_for_each_stopped_under_noexcept) {
+  const auto quiet = [](auto& yield) noexcept {
+    yield(1);
+    yield(2);
+  };
+  const auto by_destructor = [](auto& yield) {
+    struct talkative {
+      decltype(yield) out;
+      ~talkative() { out(1); }
+    } last{yield};
+  };
+  const auto refuses = [](int) { return false; };
+  const auto throws = [](int) { throw std::runtime_error("consumer"); };
+  const char* const says = "pirn: for_each: its consumer has stopped or thrown.*under noexcept";
+  EXPECT_DEATH(pirn::for_each<int>(quiet, refuses), says);
+  EXPECT_DEATH(pirn::for_each<int>(quiet, throws), says);
+  EXPECT_DEATH(pirn::for_each<int>(by_destructor, refuses), says);
+}
+
+TEST(generator_misuse_death, what_ends_the_program_after_a_stop_is_none_of_its_business) {
+  const auto run = [] {
+    std::set_terminate([] {
+      std::fputs("the handler that was there", stderr);
+      std::abort();
+    });
+    pirn::for_each<int>(forever, [](int) { return false; });
+    const auto quiet = [](auto call) noexcept { call(); };
+    quiet([] { throw 5; });
+  };
+  EXPECT_DEATH(run(), "^the handler that was there");
 }
 
 TEST(generator_misuse_death, suspended_under_noexcept) {
