@@ -284,6 +284,21 @@ TEST_F(coroutine_unwind_death_test, suspended_in_a_destructor) {
   EXPECT_DEATH(run(), "coroutine\" cannot be unwound: it is suspended under noexcept");
 }
 
+// noexcept(false) is of no use there, so it is not to be asked for.
+TEST_F(coroutine_unwind_death_test, suspends_in_a_destructor_that_the_unwind_runs) {
+  const auto run = [] {
+    coroutine<void()> stubborn([](auto& yield) {
+      struct last_word {
+        coroutine<void()>::yield& of;
+        ~last_word() noexcept(false) { of(); }
+      } last{yield};
+      yield();
+    });
+    stubborn.resume();
+  };
+  EXPECT_DEATH(run(), "coroutine\" cannot be unwound: while it was being unwound it suspended again, in a destructor");
+}
+
 TEST_F(coroutine_unwind_death_test, suspends_without_end) {
   const auto run = [] {
     coroutine<int(int)> one([](yields& yield, int) {

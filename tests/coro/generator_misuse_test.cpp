@@ -1,6 +1,8 @@
 // What generators say to those who use them wrongly, in every build.
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <stdexcept>
@@ -8,6 +10,7 @@
 #include <utility>
 
 #include "coro/generator_support.hpp"
+#include "pirn/context/continuation.hpp"
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/coro/generator.hpp"
 
@@ -271,6 +274,53 @@ TEST(generator_misuse_death, suspended_in_a_destructor_that_an_exception_runs) {
     static_cast<void>(numbers.begin());
   };
   EXPECT_DEATH(destroy(), "while an exception was in flight, perhaps that of a destructor");
+}
+
+TEST(generator_misuse_death, suspended_by_a_continuation_of_its_body) {
+  const auto destroy = [] {
+    pirn::guarded_pool pool;
+    generator<int> numbers = [&](auto& yield) {
+      pirn::continuation<> other(pool, [&](pirn::continuation<> back) {
+        yield(1);
+        return std::move(back).finish();
+      });
+      std::move(other).resume();
+    };
+    static_cast<void>(numbers.begin());
+  };
+  EXPECT_DEATH(destroy(), "a generator's whose yield was called on a continuation's stack");
+}
+
+TEST(generator_misuse_death, a_for_each_stopped_under_noexcept) {
+  const auto quiet = [](auto& yield) noexcept {
+    yield(1);
+    yield(2);
+  };
+  const auto by_destructor = [](auto& yield) {
+    struct talkative {
+      decltype(yield) out;
+      ~talkative() { out(1); }
+    } last{yield};
+  };
+  const auto refuses = [](int) { return false; };
+  const auto throws = [](int) { throw std::runtime_error("consumer"); };
+  const char* const says = "pirn: for_each: its consumer has stopped or thrown.*under noexcept";
+  EXPECT_DEATH(pirn::for_each<int>(quiet, refuses), says);
+  EXPECT_DEATH(pirn::for_each<int>(quiet, throws), says);
+  EXPECT_DEATH(pirn::for_each<int>(by_destructor, refuses), says);
+}
+
+TEST(generator_misuse_death, what_ends_the_program_after_a_stop_is_none_of_its_business) {
+  const auto run = [] {
+    std::set_terminate([] {
+      std::fputs("the handler that was there", stderr);
+      std::abort();
+    });
+    pirn::for_each<int>(forever, [](int) { return false; });
+    const auto quiet = [](auto call) noexcept { call(); };
+    quiet([] { throw 5; });
+  };
+  EXPECT_DEATH(run(), "^the handler that was there");
 }
 
 TEST(generator_misuse_death, suspended_under_noexcept) {

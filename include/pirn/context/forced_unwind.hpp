@@ -104,8 +104,12 @@ class forced_unwind {
   void* set_aside_ = nullptr;  // exceptions that the context had caught
   unsigned uncaught_ = 0;      // as of the last frame that the unwinder looked at; 0 after an answer to the unwind
   bool reported_ = false;
+  bool resisting_ = false;  // it suspended while it was being unwound
   forced_unwind* outer_ = nullptr;
 
+  static constexpr const char* resisting =
+      "while it was being unwound it suspended again, in a destructor that the unwind runs or under noexcept: nothing "
+      "can be thrown out of there, noexcept(false) or not, so it must not suspend there";
   static inline platform::atomic<unwind_reporter> reporter_{nullptr};
   static inline std::terminate_handler earlier_terminate_ = nullptr;
   static inline constinit thread_local forced_unwind* innermost_ = nullptr;
@@ -155,9 +159,10 @@ PIRN_COLD inline void forced_unwind::report(const char* what) noexcept {
 inline void forced_unwind::terminating() noexcept {
   const forced_unwind* const self = innermost_;
   if (self != nullptr && std::current_exception() == nullptr) {
-    refuse(self->name_,
-           "it is suspended under noexcept, in a destructor for example. Everything that may suspend must be able "
-           "to throw: noexcept(false), or resume it to its end before destroying it");
+    refuse(self->name_, self->resisting_ ? resisting
+                                         : "it is suspended under noexcept, in a destructor for example. Everything "
+                                           "that may suspend must be able to throw: noexcept(false), or resume it to "
+                                           "its end before destroying it");
   }
   if (earlier_terminate_ != nullptr) {
     earlier_terminate_();
@@ -193,7 +198,11 @@ inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unw
   if (globals.uncaught != 0 && !(again && globals.uncaught == uncaught_)) {
     refuse(name_, "it is suspended in a destructor that is itself run by an exception");
   }
+  resisting_ = again && globals.uncaught != 0;
   const std::uintptr_t barrier = detail::noexcept_caller();
+  if (barrier != 0 && resisting_) {
+    refuse(name_, resisting);
+  }
   if (barrier != 0) {
     char why[160];
     std::snprintf(why, sizeof why, "it is suspended under noexcept, in the function at 0x%zx (a destructor?)",

@@ -171,7 +171,9 @@ struct dropping {
     self.back = arch::unflagged(dropper);
     self.back_sanitizer = sanitizer;
     if (continuation_record::of_this_stack() == nullptr) {
-      forced_unwind::refuse(self.name, "it stands for a stack that no continuation runs on, such as a thread's own");
+      forced_unwind::refuse(self.name,
+                            "it stands for a stack that no continuation runs on, such as a thread's own, or a "
+                            "generator's whose yield was called on a continuation's stack");
     }
     self.cancel.raise();
   }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <concepts>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <ranges>
@@ -16,7 +18,42 @@ namespace detail {
 
 /// Thrown through a body whose consumer wants no more. Not a std::exception, so only `catch (...)` sees it; a body that
 /// swallows it meets it again at its next yield.
-struct generator_stopped {};
+class generator_stopped {
+ public:
+  [[noreturn]] PIRN_COLD static void raise() {
+    static const bool watched = [] {
+      earlier_terminate_ = std::get_terminate();
+      std::set_terminate(&terminating);
+      return true;
+    }();
+    static_cast<void>(watched);
+    throw generator_stopped{};
+  }
+
+ private:
+  // Whether a frame in between is noexcept cannot be asked before: clang's tables do not tell.
+  static void terminating() noexcept {
+    try {
+      if (std::current_exception() != nullptr) {
+        throw;
+      }
+    } catch (const generator_stopped&) {
+      std::fputs(
+          "pirn: for_each: its consumer has stopped or thrown, and the body cannot be left by an exception: it yields "
+          "under noexcept, in a destructor for example. Everything that may yield must be able to throw: "
+          "noexcept(false)\n",
+          stderr);
+      std::abort();
+    } catch (...) {  // NOLINT(bugprone-empty-catch): not ours
+    }
+    if (earlier_terminate_ != nullptr) {
+      earlier_terminate_();
+    }
+    std::abort();
+  }
+
+  static inline std::terminate_handler earlier_terminate_ = nullptr;
+};
 
 /// Not whatever converts to a bool: a lambda of one expression returns what that happens to be.
 template <class Consumer, class Element>
@@ -76,7 +113,7 @@ class inline_yield {
   template <class Value>
   PIRN_ALWAYS_INLINE void give(Value&& value) {
     if (stopped_) [[unlikely]] {
-      stop();
+      generator_stopped::raise();
     }
     bool more = true;
     if constexpr (throws) {
@@ -92,7 +129,7 @@ class inline_yield {
     }
     if (!more) [[unlikely]] {
       stopped_ = true;
-      stop();
+      generator_stopped::raise();
     }
   }
   template <class Value>
@@ -104,7 +141,6 @@ class inline_yield {
       return true;
     }
   }
-  [[noreturn]] PIRN_COLD static void stop() { throw generator_stopped{}; }
 
   Consumer& consumer_;
   bool stopped_ = false;
