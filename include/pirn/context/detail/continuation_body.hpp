@@ -242,7 +242,7 @@ struct epitaph_of : epitaph {
 
   /// `body` returns what becomes `last`, in its place: nobody would be left to tell of a value that throws when moved.
   template <class Body>
-  PIRN_ALWAYS_INLINE explicit epitaph_of(Body&& body) : last(std::forward<Body>(body)()) {
+  PIRN_ALWAYS_INLINE epitaph_of(std::in_place_t /*unused*/, Body&& body) : last(std::forward<Body>(body)()) {
     std::apply([this](auto&... each) { parcel.pack(words, each...); }, last.values_);
     bury_values = [](epitaph& self) noexcept { std::destroy_at(&static_cast<epitaph_of&>(self).last); };
   }
@@ -286,7 +286,7 @@ struct continuation_runner {
             [&] {
               value_list<First...>::unpack(words, [&](auto&&... first) {
                 const auto call = [&](auto&& who) {
-                  new (&end.some) last_words([&]() -> result {
+                  new (&end.some) last_words(std::in_place, [&]() -> result {
                     return std::invoke(record->body, std::forward<decltype(who)>(who),
                                        static_cast<First>(std::forward<decltype(first)>(first))...);
                   });
