@@ -21,12 +21,12 @@ namespace detail {
 class generator_stopped {
  public:
   [[noreturn]] PIRN_COLD static void raise() {
-    static const bool watched = [] {
+    static const bool once = [] {
       earlier_terminate_ = std::get_terminate();
       std::set_terminate(&terminating);
       return true;
     }();
-    static_cast<void>(watched);
+    static_cast<void>(once);
     throw generator_stopped{};
   }
 
