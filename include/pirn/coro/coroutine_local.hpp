@@ -20,8 +20,10 @@ class coroutine_locals {
 
  protected:
   PIRN_ALWAYS_INLINE ~coroutine_locals() {
-    if (newest_ != nullptr) [[unlikely]] {
-      clear();
+    // A destructor may look at those that are older, and make others. The loop is here and not in a function that gets
+    // this object: its address would be out, and it a part of every frame and image.
+    while (newest_ != nullptr) [[unlikely]] {
+      end(std::exchange(newest_, newest_->older));
     }
   }
 
@@ -37,12 +39,7 @@ class coroutine_locals {
     variable* older = nullptr;
   };
 
-  /// A destructor may look at those that are older, and make others.
-  PIRN_NOINLINE void clear() noexcept {
-    while (newest_ != nullptr) {
-      const std::unique_ptr<variable> last(std::exchange(newest_, newest_->older));
-    }
-  }
+  PIRN_NOINLINE static void end(variable* last) noexcept { const std::unique_ptr<variable> owned(last); }
 
   variable* newest_ = nullptr;
 };
