@@ -27,7 +27,8 @@ def machine() -> dict[str, str]:
                      + (f" (family {codes[0].group(1)}, model {codes[1].group(1)})" if all(codes) else "")
                      + f", {os.cpu_count()} cores",
         "memory": f"{int(memory.group(1)) / 2**20:.0f} GiB" if memory else "unknown",
-        "system": f"{release.group(1) if release else 'Linux'}, kernel {platform.release()}",
+        # Without what distributors add, which says how it was built and not what it does.
+        "system": f"{release.group(1) if release else 'Linux'}, kernel {platform.release().partition('-')[0]}",
     }
     versions = {"C++": ["clang++-22", "--version"], "Go": ["go", "version"], "Rust": ["rustc", "--version"],
                 "Haskell": ["ghc", "--version"],

@@ -34,7 +34,7 @@ def ring(scale: str) -> list[Setting]:
     else:
         chosen = [(n, count, 0, 1) for n in cycles for count in (counts[:2] if scale == "quick" else counts)]
         if scale == "normal":
-            chosen += [(8, 800, 1000, 1), (8, 800, 10_000, 1), (8, 800, 0, 2)]
+            chosen += [(8, 800_000, 0, 1), (8, 8_000_000, 0, 1), (8, 800, 1000, 1), (8, 800, 10_000, 1), (8, 800, 0, 2)]
     share = 20 if scale == "quick" else 1
 
     def setting(n, count, extra, workers) -> Setting:
