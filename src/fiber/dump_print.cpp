@@ -259,6 +259,13 @@ void begin_dump() noexcept { names.clear(); }
 
 namespace {
 
+/// Whether the scheduler executes, which may have made a fiber the running one already and not yet switched to it. It
+/// uses far less than the smallest stack of a thread.
+bool in_scheduler(const worker& w, std::uintptr_t sp) noexcept {
+  constexpr std::uintptr_t deepest = 16384;
+  return reinterpret_cast<std::uintptr_t>(w.scheduler_frame) - sp < deepest;
+}
+
 void print_fibers_held(const worker& w, bool alone, message& out, const void* signal_context) noexcept {
   const std::uintptr_t at =
       signal_context != nullptr ? walk_interrupted(*static_cast<const ucontext_t*>(signal_context)) : 0;
@@ -273,8 +280,8 @@ void print_fibers_held(const worker& w, bool alone, message& out, const void* si
   if (on_cpu == nullptr && w.forks.open.on_stack(reinterpret_cast<const void*>(at))) {
     on_cpu = w.forks.open.caller();
   }
-  if (on_cpu == nullptr && w.queue.running() != w.queue.scheduler()) {
-    // Its sp is nowhere: it has run off its stack, or is about to be resumed. Either way what is saved may be old.
+  if (on_cpu == nullptr && w.queue.running() != w.queue.scheduler() && !in_scheduler(w, at)) {
+    // Its sp is on a stack of its own making, as a coroutine's, or it has run off its stack. What is saved is old.
     on_cpu = running_fiber(&w);
   }
   out.text("  worker ").number(w.index).text(" (thread ");

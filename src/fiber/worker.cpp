@@ -229,6 +229,7 @@ void worker::run_turn(platform::time_point now) noexcept {
 }
 
 void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept {
+  scheduler_frame = __builtin_frame_address(0);
   for (;;) {
     check_not_forked(owner);
     const bool more_to_announce = announce_ended();

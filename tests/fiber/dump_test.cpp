@@ -199,6 +199,27 @@ TEST_F(dump, tells_names_states_waits_and_functions) {
   EXPECT_TRUE(contains(dump_of(runtime), ": 2 workers, 0 fibers\n"));
 }
 
+TEST_F(dump, takes_one_that_is_about_to_be_resumed_for_ready) {
+  if (!signals_strike_anywhere) {
+    GTEST_SKIP();
+  }
+  const sink into;
+  pirn::runtime* dumped = nullptr;
+  pirn::runtime_options how{.workers = 1};
+  how.trace = [&](const pirn::trace_event& event) {  // on the scheduler's stack, which has chosen the fiber already
+    if (event.what == pirn::trace_event::kind::resumed && !released.exchange(true)) {
+      dumped->dump(into.descriptor());
+    }
+  };
+  pirn::runtime runtime(how);
+  dumped = &runtime;
+  runtime.spawn([] { dump_test_yields(); }, {.name = "yielder"}).join();
+  const std::string part = part_of(into.text(), "yielder");
+  EXPECT_TRUE(contains(part, "\"yielder\": ready, stack ")) << part;
+  EXPECT_TRUE(contains(part, " dump_test_yields+0x")) << part;
+  EXPECT_TRUE(contains(part, "root_frame")) << part;
+}
+
 TEST_F(dump, tells_where_a_task_waits) {
   pirn::runtime runtime({.workers = 1});
   auto awaiting = runtime.spawn(

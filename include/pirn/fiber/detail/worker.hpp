@@ -119,6 +119,7 @@ class alignas(64) worker {
   unsigned index;
   std::uintptr_t traced;  ///< the bit of its fibers that says so
   platform::thread thread;
+  const void* scheduler_frame = nullptr;  ///< the outermost of the scheduler while that runs; for dumps
 
   /// The body of the worker's OS thread.
   void run() noexcept;
