@@ -252,11 +252,12 @@ TEST(c_api_unwind, an_exception_instead_is_as_good) {
       }
     } catch (int number) {
       gone.push_back(number);
+      gone.push_back(std::uncaught_exceptions());
     }
     return first;
   });
   EXPECT_EQ(pirn_destroy(co), 0);
-  EXPECT_EQ(gone, (std::vector{1, 2, 5}));
+  EXPECT_EQ(gone, (std::vector{1, 2, 5, 0}));
   EXPECT_EQ(std::current_exception(), nullptr);
   EXPECT_EQ(std::uncaught_exceptions(), 0);
 }

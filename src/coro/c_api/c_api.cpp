@@ -184,8 +184,10 @@ void swallowed(_Unwind_Reason_Code, _Unwind_Exception* exception) {
   globals.caught = nullptr;
   if (globals.uncaught != self.uncaught) {
     say("threw another exception instead of rethrowing the unwind");
+    --globals.uncaught;  // that one is on its way, and as good: when it is handled, nothing is in flight any more
+    self.uncaught = 0;
     self.diverted = true;
-    return;  // that one is on its way, and as good
+    return;
   }
   unwind_on(self);
 }
