@@ -196,16 +196,6 @@ PIRN_ALWAYS_INLINE bool is_simple(const aco_t* co) noexcept {
   return (both & ~(outside << 8)) == 0;  // all three ISAs are little-endian
 }
 
-/// One that goes and one that comes lie close together, so they are probably resumed in the order of their creation:
-/// has the processor fetch what lies so far ahead, since it does not go on by itself from a page to the next.
-PIRN_ALWAYS_INLINE void fetch_ahead(const char* goes, const char* comes) noexcept {
-  constexpr std::size_t ahead = 2048, line = 64;
-  if (static_cast<std::size_t>(comes - goes) < ahead / 4) {
-    __builtin_prefetch(comes + ahead, 1);
-    __builtin_prefetch(comes + ahead + line, 1);
-  }
-}
-
 /// `save` and `load` of simple ones with small images of one size, which each has had before, without a frame and
 /// without a call. False if the owner is another one now.
 PIRN_ALWAYS_INLINE bool exchange_small(aco_t* owner, aco_t* co) noexcept {
@@ -227,8 +217,10 @@ PIRN_ALWAYS_INLINE bool exchange_small(aco_t* owner, aco_t* co) noexcept {
   if (any != 0) {
     return false;
   }
-  fetch_ahead(reinterpret_cast<const char*>(owner), reinterpret_cast<const char*>(co));
-  fetch_ahead(static_cast<const char*>(owner->save_stack.ptr), static_cast<const char*>(co->save_stack.ptr));
+  pirn::detail::fetch_ahead(owner, co);
+  if (is_outside(co)) {
+    pirn::detail::fetch_ahead(owner->save_stack.ptr, co->save_stack.ptr);
+  }
   // Both continue at this sp, below which there are zeros for registers.
   pirn::detail::exchange_small_images(reinterpret_cast<char*>(sp), static_cast<char*>(owner->save_stack.ptr),
                                       static_cast<const char*>(co->save_stack.ptr), size);

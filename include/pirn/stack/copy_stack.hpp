@@ -404,6 +404,7 @@ PIRN_NOINLINE inline stack_error copied_context::exchange() noexcept {
   copied_context* const out = on.ready_;
   const std::size_t size = on.live_bytes();
   if (out != nullptr && size == size_ && size == out->size_ && size < on.small_) {
+    detail::fetch_ahead(out->image_, image_);
     out->copies_ += 1;
     auto& goes = *reinterpret_cast<header*>(out->image_);
     const auto& comes = *reinterpret_cast<const header*>(image_);
