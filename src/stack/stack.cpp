@@ -40,7 +40,8 @@ const char* to_string(stack_error error) noexcept {
       return "a coroutine runs on this copy_stack, and cannot resume another one of the same copy_stack, nor can "
              "what it resumes: let whoever resumed it do that, or use two copy_stacks";
     case stack_error::invalid_size:
-      return "the size of a stack is zero or too large: ask for 1 byte to 64 GiB";
+      return "the size of a stack is zero, or out of range: ask for 1 byte to 64 GiB, and for a copy_stack 512 bytes "
+             "to 4 GiB";
   }
   return "unknown stack error";
 }

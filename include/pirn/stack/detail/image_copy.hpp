@@ -97,8 +97,8 @@ PIRN_ALWAYS_INLINE void fetch_ahead(const void* out, const void* in) noexcept {
   constexpr std::uintptr_t line = 64;
   constexpr std::uintptr_t turns = 16;
   const std::uintptr_t distance = reinterpret_cast<std::uintptr_t>(in) - reinterpret_cast<std::uintptr_t>(out);
-  const auto* const ahead = static_cast<const char*>(in) + turns * distance;
   if (distance - line < 4 * line) {  // no loop: compilers unroll it for many more
+    const auto* const ahead = static_cast<const char*>(in) + turns * distance;
     __builtin_prefetch(ahead, 1);
     if (distance >= 2 * line) {
       __builtin_prefetch(ahead + line, 1);
