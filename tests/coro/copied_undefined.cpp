@@ -56,9 +56,13 @@ int main() {
     }
     return true;
   };
-  bool good = round() && round() && round();
-  std::reverse(order.begin(), order.end());
-  good = good && round() && round();
+  bool good = true;
+  for (int i = 0; good && i < 6; ++i) {
+    good = round();
+    if (i == 2) {
+      std::reverse(order.begin(), order.end());
+    }
+  }
   std::mt19937 random(1);
   for (int i = 0; good && i < 10; ++i) {
     std::shuffle(order.begin(), order.end(), random);
