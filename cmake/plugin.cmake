@@ -23,9 +23,6 @@ foreach(version IN LISTS PIRN_PLUGIN_LLVM)
   list(APPEND PIRN_PLUGIN_VERSIONS ${version})
   # What it refers to of LLVM is in the compiler, or the linker, that loads it.
   add_library(pirn_plugin_${version} MODULE EXCLUDE_FROM_ALL ${plugin_sources})
-  # For precompiled headers: what depends on a library itself waits for it with the link only.
-  add_custom_target(pirn_plugin_${version}_is_there)
-  add_dependencies(pirn_plugin_${version}_is_there pirn_plugin_${version})
   target_include_directories(pirn_plugin_${version} SYSTEM PRIVATE "${headers}")
   target_compile_features(pirn_plugin_${version} PRIVATE cxx_std_20)
   target_compile_definitions(pirn_plugin_${version} PRIVATE _GNU_SOURCE __STDC_CONSTANT_MACROS __STDC_FORMAT_MACROS

@@ -17,11 +17,20 @@ version, plugin, functions = sys.argv[1:4]
 PROJECT = """
 cmake_minimum_required(VERSION 3.25)
 project(small CXX)
-set_property(GLOBAL PROPERTY pirn_plugin_@VERSION@ "@PLUGIN@")
+if(MADE_HERE)
+  add_library(pirn_plugin_@VERSION@ MODULE EXCLUDE_FROM_ALL plugin.cpp)
+  set(plugin "${PROJECT_BINARY_DIR}/made here.so")
+  add_custom_command(TARGET pirn_plugin_@VERSION@ POST_BUILD BYPRODUCTS "${plugin}"
+                     COMMAND "${CMAKE_COMMAND}" -E copy "@PLUGIN@" "${plugin}")
+else()
+  set(plugin "@PLUGIN@")
+endif()
+set_property(GLOBAL PROPERTY pirn_plugin_@VERSION@ "${plugin}")
 include("@FUNCTIONS@/pirn-enable-plugin.cmake")
 add_library(inner OBJECT inner.cpp)
 add_executable(outer outer.cpp $<TARGET_OBJECTS:inner>)
 foreach(target inner outer)
+  target_precompile_headers(${target} PRIVATE <cstddef>)
   pirn_enable_plugin(${target} LIST "my list.txt" REPORT "my reports")
 endforeach()
 if(ANOTHER_LIST)
@@ -30,13 +39,14 @@ endif()
 """
 
 
-def build(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def build(folder: Path, *options: str, target: str = "all") -> subprocess.CompletedProcess[str]:
     shutil.rmtree(folder / "the build", ignore_errors=True)
     configure = ["cmake", "-G", "Ninja", "-S", folder, "-B", folder / "the build", "-DCMAKE_BUILD_TYPE=Release",
                  f"-DCMAKE_CXX_COMPILER=clang++-{version}", *options]
     done = subprocess.run(configure, capture_output=True, text=True)
     if done.returncode == 0:
-        done = subprocess.run(["ninja", "-v", "-j1", "-C", folder / "the build"], capture_output=True, text=True)
+        make = ["ninja", "-v", "-j1", "-C", folder / "the build", target]
+        done = subprocess.run(make, capture_output=True, text=True)
     return done
 
 
@@ -59,6 +69,7 @@ def main() -> int:
         (folder / "CMakeLists.txt").write_text(text)
         (folder / "my list.txt").write_text("listed()\n")
         (folder / "another list.txt").write_text("main\n")
+        (folder / "plugin.cpp").write_text("")
         (folder / "inner.cpp").write_text("void listed() {}\n")
         (folder / "outer.cpp").write_text("void listed();\nint main() { listed(); }\n")
 
@@ -72,6 +83,11 @@ def main() -> int:
         # Where a flag of the build type says that the linker optimizes, the linker has the plugin too.
         done = build(folder, f"-DCMAKE_CXX_FLAGS_RELEASE=-O2 -flto=full -fuse-ld={lld}")
         expect(done.returncode == 0 and "--load-pass-plugin" in done.stdout, done)
+
+        # Where the project makes the plugin itself, even a precompiled header waits for it.
+        for target in ("CMakeFiles/inner.dir/cmake_pch.hxx.pch", "all"):
+            done = build(folder, "-DMADE_HERE=1", target=target)
+            expect(done.returncode == 0, done)
 
         done = build(folder, "-DANOTHER_LIST=1")
         expect(done.returncode != 0 and "it has a list already" in done.stderr, done)
