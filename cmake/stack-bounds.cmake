@@ -10,6 +10,9 @@ if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR NOT DEFINED PIRN_PLUGIN_FILE_${
 endif()
 set(plugin "${PIRN_PLUGIN_FILE_${version}}")
 set(PIRN_STACK_BOUNDS ON)
+# Of the build, not of a folder: pirn may lie in one of a larger project.
+set_property(GLOBAL PROPERTY pirn_stack_summaries "${PIRN_STACK_SUMMARIES}")
+set_property(GLOBAL PROPERTY pirn_stack_assumptions "${PIRN_STACK_ASSUMPTIONS}")
 file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/sync/*.cpp")
 foreach(name detail/platform stack/small_stacks fiber/block fiber/bounded fiber/bounded_start fiber/fiber fiber/idle_workers fiber/stealing fiber/worker fiber/wait_queue)
   list(APPEND sources "${PROJECT_SOURCE_DIR}/src/${name}.cpp")

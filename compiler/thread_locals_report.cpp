@@ -14,36 +14,48 @@
 namespace pirn::plugin {
 namespace {
 
-/// Where in the function itself, and not in what is inlined into it, an instruction comes from.
-const llvm::DILocation* outermost(const llvm::Instruction& at) {
-  const llvm::DILocation* place = at.getDebugLoc().get();
-  while (place != nullptr && place->getInlinedAt() != nullptr) {
-    place = place->getInlinedAt();
+/// Where whoever reads the code at `use` sees that of `at`: in the innermost function that both come from, be that
+/// inlined into another one, as the body of a fiber is.
+const llvm::DILocation* seen_from(const llvm::DILocation* use, const llvm::DILocation* at) {
+  for (const llvm::DILocation* from = use; from != nullptr; from = from->getInlinedAt()) {
+    for (const llvm::DILocation* place = at; place != nullptr; place = place->getInlinedAt()) {
+      if (place->getInlinedAt() == from->getInlinedAt() &&
+          place->getScope()->getSubprogram() == from->getScope()->getSubprogram()) {
+        return place;
+      }
+    }
   }
-  return place;
+  while (at != nullptr && at->getInlinedAt() != nullptr) {
+    at = at->getInlinedAt();
+  }
+  return at;
 }
 
-std::string in_line(const llvm::DILocation* place) {
-  return place == nullptr || place->getLine() == 0 ? "" : " in line " + std::to_string(place->getLine());
+std::string in_line(const llvm::DILocation* use, const llvm::DILocation* place) {
+  if (place == nullptr || place->getLine() == 0) {
+    return "";
+  }
+  const std::string line = " in line " + std::to_string(place->getLine());
+  return use == nullptr || use->getFilename() == place->getFilename() ? line
+                                                                      : line + " of " + place->getFilename().str();
 }
 
 /// What a programmer sees suspend: the function that the code calls, be it inlined by now or not.
-std::string suspending_call(const llvm::CallBase& call) {
+std::string suspending_call(const llvm::CallBase& call, const llvm::DILocation* use) {
+  const llvm::DILocation* const seen = seen_from(use, call.getDebugLoc().get());
   std::string name;
-  for (const llvm::DILocation* place = call.getDebugLoc().get(); place != nullptr; place = place->getInlinedAt()) {
-    if (place->getInlinedAt() != nullptr) {
-      const llvm::DISubprogram* const inlined = place->getScope()->getSubprogram();
-      name = readable_name(inlined->getLinkageName().empty() ? inlined->getName() : inlined->getLinkageName());
-    }
+  for (const llvm::DILocation* place = call.getDebugLoc().get(); place != seen; place = place->getInlinedAt()) {
+    const llvm::DISubprogram* const inlined = place->getScope()->getSubprogram();
+    name = readable_name(inlined->getLinkageName().empty() ? inlined->getName() : inlined->getLinkageName());
   }
   if (name.empty()) {
     const llvm::Function* const callee = named_callee(call);
     if (callee == nullptr) {
-      return (call.isInlineAsm() ? "the switch" : "the call through a pointer") + in_line(outermost(call));
+      return (call.isInlineAsm() ? "the switch" : "the call through a pointer") + in_line(use, seen);
     }
     name = readable_name(callee->getName());
   }
-  return "'" + name + "'" + in_line(outermost(call));
+  return "'" + name + "'" + in_line(use, seen);
 }
 
 class reporter {
@@ -54,21 +66,21 @@ class reporter {
   /// which.
   void report(const llvm::Instruction& used, const llvm::Instruction& taken, const llvm::CallBase& between,
               const std::string& what, const std::string& other) {
-    const llvm::DILocation* const origin = outermost(taken);
+    const llvm::DebugLoc& place = used.getDebugLoc();
+    const std::string origin = in_line(place.get(), seen_from(place.get(), taken.getDebugLoc().get()));
     const bool is_result = llvm::StringRef(what).ends_with("()");
     std::string fact = is_result ? "'" + what + "': its result" : "thread-local '" + what + "': its address";
     if (!other.empty()) {
       fact += ", computed from that of '" + other + "'";
     }
-    fact +=
-        origin == nullptr || origin->getLine() == 0 ? ", taken earlier, is " : ", taken" + in_line(origin) + ", is ";
+    fact += ", taken" + (origin.empty() ? " earlier" : origin) + ", is ";
     if (&used == &between) {
-      fact += "passed to " + suspending_call(between) +
+      fact += "passed to " + suspending_call(between, place.get()) +
               ", which uses it after it may have moved the fiber to another thread";
     } else {
-      fact += "used here after " + suspending_call(between) + " may have moved the fiber to another thread";
+      fact +=
+          "used here after " + suspending_call(between, place.get()) + " may have moved the fiber to another thread";
     }
-    const llvm::DebugLoc& place = used.getDebugLoc();
     if (!said_
              .insert({place ? place->getFilename().str() : "", place ? place.getLine() : 0, place ? place.getCol() : 0,
                       fact})

@@ -30,6 +30,18 @@ define void @lines() !dbg !4 {
   ret void, !dbg !7
 }
 
+; All inlined, into a function of another file and from a third: seen from the innermost one that they share.
+; CHECK: warning: fiber.cpp:23:3: thread-local 'x': its address, taken in line 21, is used here after 'waits' in line 22 may have moved the fiber to another thread
+; CHECK: warning: header.hpp:31:7: thread-local 'y': its address, taken in line 21 of fiber.cpp, is used here after 'waits' in line 22 of fiber.cpp may
+define void @execute() !dbg !22 {
+  %a = call ptr @llvm.threadlocal.address.p0(ptr @x), !dbg !26
+  %b = call ptr @llvm.threadlocal.address.p0(ptr @y), !dbg !26
+  call void @annotated(), !dbg !27
+  store i32 1, ptr %a, !dbg !28
+  store i32 1, ptr %b, !dbg !29
+  ret void, !dbg !25
+}
+
 ; CHECK: its address, taken earlier, is used here after the switch may have moved the fiber to another thread (in 'inlined_switch', compiled without line numbers)
 define void @inlined_switch() {
   %a = call ptr @llvm.threadlocal.address.p0(ptr @x)
@@ -256,3 +268,15 @@ define void @passes_to_user() {
 !7 = !DILocation(line: 13, column: 3, scope: !4)
 !8 = !DISubroutineType(types: !9)
 !9 = !{}
+!20 = !DIFile(filename: "header.hpp", directory: "/")
+!21 = distinct !DISubprogram(name: "body", scope: !3, file: !3, line: 20, type: !8, unit: !2, spFlags: DISPFlagDefinition)
+!22 = distinct !DISubprogram(name: "execute", scope: !20, file: !20, line: 186, type: !8, unit: !2, spFlags: DISPFlagDefinition)
+!23 = distinct !DISubprogram(name: "waits", scope: !20, file: !20, line: 60, type: !8, unit: !2, spFlags: DISPFlagDefinition)
+!24 = distinct !DISubprogram(name: "uses", scope: !20, file: !20, line: 30, type: !8, unit: !2, spFlags: DISPFlagDefinition)
+!25 = distinct !DILocation(line: 187, column: 5, scope: !22)
+!26 = !DILocation(line: 21, column: 3, scope: !21, inlinedAt: !25)
+!27 = !DILocation(line: 61, column: 5, scope: !23, inlinedAt: !30)
+!28 = !DILocation(line: 23, column: 3, scope: !21, inlinedAt: !25)
+!29 = !DILocation(line: 31, column: 7, scope: !24, inlinedAt: !31)
+!30 = distinct !DILocation(line: 22, column: 3, scope: !21, inlinedAt: !25)
+!31 = distinct !DILocation(line: 24, column: 3, scope: !21, inlinedAt: !25)

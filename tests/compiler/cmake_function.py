@@ -38,6 +38,14 @@ if(ANOTHER_LIST)
 endif()
 """
 
+SUBDIRECTORY = """
+cmake_minimum_required(VERSION 3.25)
+project(larger CXX C)
+add_subdirectory("@FUNCTIONS@/.." pirn)
+add_executable(outer outer.cpp)
+pirn_enable_stack_bounds(outer)
+"""
+
 
 def build(folder: Path, *options: str, target: str = "all") -> subprocess.CompletedProcess[str]:
     shutil.rmtree(folder / "the build", ignore_errors=True)
@@ -48,6 +56,12 @@ def build(folder: Path, *options: str, target: str = "all") -> subprocess.Comple
         make = ["ninja", "-v", "-j1", "-C", folder / "the build", target]
         done = subprocess.run(make, capture_output=True, text=True)
     return done
+
+
+def write_project(folder: Path, text: str) -> None:
+    for name, value in (("VERSION", version), ("PLUGIN", plugin), ("FUNCTIONS", functions)):
+        text = text.replace(f"@{name}@", value)
+    (folder / "CMakeLists.txt").write_text(text)
 
 
 def expect(what: object, done: subprocess.CompletedProcess[str]) -> None:
@@ -63,10 +77,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as outside:
         folder = Path(outside) / "of a project"
         folder.mkdir()
-        text = PROJECT
-        for name, value in (("VERSION", version), ("PLUGIN", plugin), ("FUNCTIONS", functions)):
-            text = text.replace(f"@{name}@", value)
-        (folder / "CMakeLists.txt").write_text(text)
+        write_project(folder, PROJECT)
         (folder / "my list.txt").write_text("listed()\n")
         (folder / "another list.txt").write_text("main\n")
         (folder / "plugin.cpp").write_text("")
@@ -91,6 +102,11 @@ def main() -> int:
 
         done = build(folder, "-DANOTHER_LIST=1")
         expect(done.returncode != 0 and "it has a list already" in done.stderr, done)
+
+        # In a folder of a larger project, the other function is there for all of it.
+        write_project(folder, SUBDIRECTORY)
+        done = build(folder, target="help")  # lists what could be made
+        expect(done.returncode == 0, done)
     return 0
 
 
