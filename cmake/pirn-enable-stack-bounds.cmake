@@ -39,9 +39,12 @@ function(pirn_enable_stack_bounds target)
   target_link_options(${target} PRIVATE LINKER:-z,now)
   # A linker that optimizes asks again. It reads its options before it loads the plugin, hence the environment.
   list(JOIN files ":" of_linker)
+  set(environment "\"PIRN_STACK_ASSUMPTIONS=${of_linker}\"")
+  if(DEFINED arg_DEFAULT)
+    string(APPEND environment " PIRN_STACK_DEFAULT=${arg_DEFAULT}")
+  endif()
   get_property(launcher TARGET ${target} PROPERTY RULE_LAUNCH_LINK)
-  set_property(TARGET ${target} PROPERTY RULE_LAUNCH_LINK
-               "\"${CMAKE_COMMAND}\" -E env \"PIRN_STACK_ASSUMPTIONS=${of_linker}\" PIRN_STACK_DEFAULT=${arg_DEFAULT} ${launcher}")
+  set_property(TARGET ${target} PROPERTY RULE_LAUNCH_LINK "\"${CMAKE_COMMAND}\" -E env ${environment} ${launcher}")
   # Compiled after the summaries were written, and again when they were.
   set(depends ${files})
   list(REMOVE_ITEM depends "${summaries}")

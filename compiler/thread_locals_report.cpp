@@ -74,13 +74,10 @@ class reporter {
       fact += ", computed from that of '" + other + "'";
     }
     fact += ", taken" + (origin.empty() ? " earlier" : origin) + ", is ";
-    if (&used == &between) {
-      fact += "passed to " + suspending_call(between, place.get()) +
-              ", which uses it after it may have moved the fiber to another thread";
-    } else {
-      fact +=
-          "used here after " + suspending_call(between, place.get()) + " may have moved the fiber to another thread";
-    }
+    const std::string call = suspending_call(between, place.get());
+    fact += &used == &between
+                ? "passed to " + call + ", which uses it after it may have moved the fiber to another thread"
+                : "used here after " + call + " may have moved the fiber to another thread";
     if (!said_
              .insert({place ? place->getFilename().str() : "", place ? place.getLine() : 0, place ? place.getCol() : 0,
                       fact})
