@@ -66,6 +66,8 @@
 #else
 #define PIRN_LANDING ""
 #endif
+// Aligned as every target of a jump is that nobody falls into: else the processor fetches less with its first look.
+#define PIRN_RESUME_LABEL "nop\n\t.p2align 4\n1:\n\t" PIRN_LANDING
 
 namespace pirn::inline PIRN_ABI::arch {
 
@@ -174,8 +176,7 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
       "movq " PIRN_CONTEXT_FP "(%%rcx), %%rbp\n\t"
       "jmpq *" PIRN_CONTEXT_PC "(%%rcx)\n\t"
       PIRN_CFI(".cfi_restore_state")
-      "nop\n"
-      "1:\n\t" PIRN_LANDING
+      PIRN_RESUME_LABEL
       : "+r"(message0), "+r"(message1), "+r"(out), "+r"(in)
       :
       : "rax", "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
@@ -217,8 +218,7 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
       "movq %%r10, %%rbp\n\t"
       "jmpq *%%r8\n\t"
       PIRN_CFI(".cfi_restore_state")
-      "nop\n"
-      "1:\n\t" PIRN_LANDING
+      PIRN_RESUME_LABEL
       : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(value2), "+r"(value3)
       : [mark] "i"(mark)
       : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", PIRN_CLOBBER_FLOAT, "memory", "cc");
@@ -285,8 +285,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
       "movq %%r11, (%%rsp)\n\t"
       "jmp %P[landing]\n\t"
       PIRN_CFI(".cfi_restore_state")
-      "nop\n"
-      "1:\n\t" PIRN_LANDING
+      PIRN_RESUME_LABEL
       : "=&r"(pc), "=&r"(sp), "=&r"(fp), PIRN_INTO_VALUES
       : [landing] "i"(&detail::land<entry>)
       : "rax", "rbx", PIRN_INTO_CLOBBERS PIRN_CLOBBER_FLOAT, "memory", "cc");
