@@ -13,6 +13,7 @@ VERBOSE = "-v" in sys.argv
 OBJDUMP = shutil.which("objdump") or shutil.which("llvm-objdump-22")
 FORBIDDEN = re.compile(r"\b(call|ret|push|pop|leave|xchg)[a-z]*\b")  # in a loop of switches
 SWITCH = re.compile(r"(?:notrack )?jmp[a-z]*\s+\*")
+PADDING = re.compile(r"(nop|data16|cs nop|xchg\s+%ax,%ax)")  # before where a context resumes; nobody executes it
 
 
 def functions(compiler, options, source, folder):
@@ -32,15 +33,26 @@ def functions(compiler, options, source, folder):
 
 def loop_of(code, switch=SWITCH, back="j[a-z]+"):
     """The shortest loop of a function that holds a `switch`: from the target of a backward jump, one of `back`, to that
-    jump."""
+    jump, without padding."""
     loops = []
     for index, (address, text) in enumerate(code):
         jump = re.match(rf"{back}\s+(?:0x)?([0-9a-f]+)\b", text)
         if jump and code[0][0] <= int(jump[1], 16) <= address:
-            body = [line for at, line in code[: index + 1] if at >= int(jump[1], 16)]
+            body = [line for at, line in code[: index + 1] if at >= int(jump[1], 16) and not PADDING.match(line)]
             if any(switch.match(line) for line in body):
                 loops.append(body)
     return min(loops, key=len, default=[])
+
+
+def resumed_inside_a_block(code, block):
+    """The resume labels, behind a switch and its padding, that are not where a block of so many bytes begins."""
+    found, in_padding = [], False
+    for (_, before), (address, text) in zip(code, code[1:]):
+        was_in_padding = in_padding
+        in_padding = bool(PADDING.match(text) and (in_padding or SWITCH.match(before)))
+        if was_in_padding and not in_padding and address % block:
+            found.append(f"a resume label at {address:x}")
+    return found
 
 
 def report(fine, text, loop=()):

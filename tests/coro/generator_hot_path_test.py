@@ -10,10 +10,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "context"))
-from disassembly import SWITCH, forbidden, functions, loop_of, report, run  # noqa: E402
+from disassembly import SWITCH, forbidden, functions, loop_of, report, resumed_inside_a_block, run  # noqa: E402
 
 MEMORY = re.compile(r"\(%r")
-PADDING = re.compile(r"nop|data16|cs nop|xchg\s+%ax,%ax")
 BLOCK = 32
 # Function (a pattern) -> the most instructions of one turn of its loop, by compiler, without the padding behind the
 # switch. The switch is 6 of them. gcc inlines a body only where it is a local lambda.
@@ -25,17 +24,6 @@ LOOPS = {
 VECTOR = re.compile(r"\bv?padd[a-z]*\s+.*%[xyz]mm")
 
 
-def resumed_inside_a_block(code):
-    """The resume labels, behind a switch and its padding, that are not where a block begins."""
-    found, in_padding = [], False
-    for (_, before), (address, text) in zip(code, code[1:]):
-        was_in_padding = in_padding
-        in_padding = bool(PADDING.match(text) and (in_padding or SWITCH.match(before)))
-        if was_in_padding and not in_padding and address % BLOCK:
-            found.append(f"{address:x}")
-    return found
-
-
 def check_loops(found, what):
     good = True
     for pattern, limits in LOOPS.items():
@@ -43,8 +31,8 @@ def check_loops(found, what):
         if most is None:
             continue
         code = next((code for name, code in found.items() if re.search(pattern, name)), [])
-        loop = [line for line in (loop_of(code) if code else []) if not PADDING.match(line)]
-        wrong = forbidden(loop) + [f"a resume label at {address}" for address in resumed_inside_a_block(code)]
+        loop = loop_of(code) if code else []
+        wrong = forbidden(loop) + resumed_inside_a_block(code, BLOCK)
         memory = [line for line in loop if MEMORY.search(line) and not line.startswith("lea")]
         fine = loop and not wrong and len(loop) <= most and not memory
         good &= report(fine, f"{what} {pattern}: {len(loop)} instructions, at most {most}; {len(memory)} touch memory; "
