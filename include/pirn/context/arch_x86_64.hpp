@@ -163,20 +163,22 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
   asm volatile(
       // The suspended state: everything else is the compiler's to save, since all of it is clobbered.
       "leaq 1f(%%rip), %%rax\n\t"
-      "movq %%rax, " PIRN_CONTEXT_PC "(%%rdx)\n\t"
-      "movq %%rsp, " PIRN_CONTEXT_SP "(%%rdx)\n\t"
+      "movq %%rax, " PIRN_CONTEXT_PC
+      "(%%rdx)\n\t"
+      "movq %%rsp, " PIRN_CONTEXT_SP
+      "(%%rdx)\n\t"
       "movq %%rbp, " PIRN_CONTEXT_FP "(%%rdx)\n\t"
       // From here to the jump the caller's frame is that of `to`, read through rcx:
       // CFA = *(rcx + 8), return address at rcx + 0, rbp at rcx + 16.
-      PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x72, 0x08, 0x06")
-      PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x72, 0x00")
-      PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x72, 0x10")
-      "movq " PIRN_CONTEXT_SP "(%%rcx), %%rsp\n\t"
-      "movq " PIRN_CONTEXT_FP "(%%rcx), %%rbp\n\t"
-      "jmpq *" PIRN_CONTEXT_PC "(%%rcx)\n\t"
-      PIRN_CFI(".cfi_restore_state")
-      PIRN_RESUME_LABEL
+      PIRN_CFI(".cfi_remember_state") PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x72, 0x08, 0x06")
+          PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x72, 0x00")
+              PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x72, 0x10") "movq " PIRN_CONTEXT_SP
+                                                                   "(%%rcx), %%rsp\n\t"
+                                                                   "movq " PIRN_CONTEXT_FP
+                                                                   "(%%rcx), %%rbp\n\t"
+                                                                   "jmpq *" PIRN_CONTEXT_PC
+                                                                   "(%%rcx)\n\t" PIRN_CFI(".cfi_restore_state")
+                                                                       PIRN_RESUME_LABEL
       : "+r"(message0), "+r"(message1), "+r"(out), "+r"(in)
       :
       : "rax", "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
