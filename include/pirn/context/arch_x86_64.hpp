@@ -13,6 +13,8 @@
 //     rbx for that after an asm that clobbers it, silently: there the asm gets a function and a frame of its own.
 //   * A return address is looked up in the unwind tables as pc - 1, so a byte that has the function's ordinary
 //     tables stands before each resume label, and prepare never points pc at a function's first byte.
+//   * What a processor fetches at once begins where a block of 16 bytes does, or a larger one: so does a resume label,
+//     into which nobody falls. A yield of fibers is up to a tenth faster for it.
 #pragma once
 
 #include <cstddef>
@@ -66,8 +68,6 @@
 #else
 #define PIRN_LANDING ""
 #endif
-// Aligned as every target of a jump is that nobody falls into: else the processor fetches less with its first look.
-#define PIRN_RESUME_LABEL "nop\n\t.p2align 4\n1:\n\t" PIRN_LANDING
 
 namespace pirn::inline PIRN_ABI::arch {
 
@@ -163,22 +163,21 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
   asm volatile(
       // The suspended state: everything else is the compiler's to save, since all of it is clobbered.
       "leaq 1f(%%rip), %%rax\n\t"
-      "movq %%rax, " PIRN_CONTEXT_PC
-      "(%%rdx)\n\t"
-      "movq %%rsp, " PIRN_CONTEXT_SP
-      "(%%rdx)\n\t"
+      "movq %%rax, " PIRN_CONTEXT_PC "(%%rdx)\n\t"
+      "movq %%rsp, " PIRN_CONTEXT_SP "(%%rdx)\n\t"
       "movq %%rbp, " PIRN_CONTEXT_FP "(%%rdx)\n\t"
       // From here to the jump the caller's frame is that of `to`, read through rcx:
       // CFA = *(rcx + 8), return address at rcx + 0, rbp at rcx + 16.
-      PIRN_CFI(".cfi_remember_state") PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x72, 0x08, 0x06")
-          PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x72, 0x00")
-              PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x72, 0x10") "movq " PIRN_CONTEXT_SP
-                                                                   "(%%rcx), %%rsp\n\t"
-                                                                   "movq " PIRN_CONTEXT_FP
-                                                                   "(%%rcx), %%rbp\n\t"
-                                                                   "jmpq *" PIRN_CONTEXT_PC
-                                                                   "(%%rcx)\n\t" PIRN_CFI(".cfi_restore_state")
-                                                                       PIRN_RESUME_LABEL
+      PIRN_CFI(".cfi_remember_state")
+      PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x72, 0x08, 0x06")
+      PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x72, 0x00")
+      PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x72, 0x10")
+      "movq " PIRN_CONTEXT_SP "(%%rcx), %%rsp\n\t"
+      "movq " PIRN_CONTEXT_FP "(%%rcx), %%rbp\n\t"
+      "jmpq *" PIRN_CONTEXT_PC "(%%rcx)\n\t"
+      PIRN_CFI(".cfi_restore_state")
+      "nop\n\t.p2align 4\n"
+      "1:\n\t" PIRN_LANDING
       : "+r"(message0), "+r"(message1), "+r"(out), "+r"(in)
       :
       : "rax", "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
@@ -220,7 +219,8 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
       "movq %%r10, %%rbp\n\t"
       "jmpq *%%r8\n\t"
       PIRN_CFI(".cfi_restore_state")
-      PIRN_RESUME_LABEL
+      "nop\n\t.p2align 4\n"
+      "1:\n\t" PIRN_LANDING
       : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(value2), "+r"(value3)
       : [mark] "i"(mark)
       : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", PIRN_CLOBBER_FLOAT, "memory", "cc");
@@ -287,7 +287,8 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
       "movq %%r11, (%%rsp)\n\t"
       "jmp %P[landing]\n\t"
       PIRN_CFI(".cfi_restore_state")
-      PIRN_RESUME_LABEL
+      "nop\n\t.p2align 4\n"
+      "1:\n\t" PIRN_LANDING
       : "=&r"(pc), "=&r"(sp), "=&r"(fp), PIRN_INTO_VALUES
       : [landing] "i"(&detail::land<entry>)
       : "rax", "rbx", PIRN_INTO_CLOBBERS PIRN_CLOBBER_FLOAT, "memory", "cc");

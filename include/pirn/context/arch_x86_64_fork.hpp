@@ -73,7 +73,8 @@ PIRN_SWITCH_INLINE void fork_into(context& from, void* root, word& first, word& 
       "xorl %%ebp, %%ebp\n\t"
       "jmp %P[landing]\n\t"
       PIRN_CFI(".cfi_restore_state")
-      PIRN_RESUME_LABEL
+      "nop\n\t.p2align 4\n"
+      "1:\n\t" PIRN_LANDING
       : PIRN_FORK_WORDS, "+r"(state), "+r"(fresh)
       : [landing] "i"(&detail::land_fork<entry>)
       : "rax", "rbx", "rcx", "r8", "r11", PIRN_FORK_CLOBBERS "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
