@@ -2,6 +2,8 @@
 
 #include <functional>
 
+#include "pirn/fiber/detail/worker.hpp"
+
 namespace pirn::inline PIRN_ABI {
 
 namespace {
@@ -20,8 +22,11 @@ void wait_places::add(wait_place& place) noexcept {
 }
 
 void wait_places::lock() noexcept {
-  const platform::spinlock* held = nullptr;
+  const platform::spinlock* held = nullptr;  // those without a lock come first
   for (const wait_place* p = first_; p != nullptr; p = p->next) {
+    if (p->home != nullptr) {
+      p->home->lock();
+    }
     if (p->lock != held) {
       p->lock->lock();
       held = p->lock;
@@ -35,8 +40,9 @@ void wait_places::unlock() noexcept {
     do {
       p = p->next;
     } while (p != nullptr && p->lock == held);
-    // After the last one the waiter may be gone, and the places with it.
-    held->unlock();
+    if (held != nullptr) {
+      held->unlock();  // after the last one the waiter may be gone, and the places with it
+    }
   }
 }
 
@@ -50,18 +56,27 @@ void wait_places::enter(const waker& who) noexcept {
 
 void wait_places::leave() noexcept {
   for (wait_place* p = first_; p != nullptr; p = p->next) {
-    if (!p->node.claimed) {
-      // Somebody may be looking at the node right now, so even an unlinked one is left only under the lock.
-      const platform::spin_guard guard(*p->lock);
-      if (p->node.linked) {
-        p->list->remove(p->node);
-      }
+    if (p->node.claimed) {
+      continue;
+    }
+    // Somebody may be looking at the node right now, so even an unlinked one is left only under the lock.
+    if (p->lock != nullptr) {
+      p->lock->lock();
+    }
+    if (p->node.linked) {
+      p->list->remove(p->node);
+    }
+    if (p->lock != nullptr) {
+      p->lock->unlock();
     }
   }
 }
 
 wake_reason wait_places::wait(wait_options options) noexcept {
   options.stoppable = true;  // and never `sole`, which is for one waker
+  if (first_ != nullptr && first_->home != nullptr) {
+    first_->home->refuse_migratable();
+  }
   detail::agent& self = detail::current_agent();
   std::uint64_t epoch = 0;
   if (!self.begin(detail::wait_kind::stoppable, epoch)) {

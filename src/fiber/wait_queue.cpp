@@ -46,6 +46,12 @@ void detail::one_worker::refuse(const char* what) const noexcept {
   std::abort();
 }
 
+void detail::one_worker::refuse_migratable() const noexcept {
+  if (running_fiber(current_worker())->migratable()) {
+    refuse("a migratable fiber waits for something local");
+  }
+}
+
 void detail::one_worker::settle() const noexcept {
   const worker* const here = current_worker();
   if (here == nullptr) {
@@ -97,11 +103,8 @@ wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& option
 }
 
 wake_reason wait_list::wait(const detail::one_worker& lock, const wait_options& options, void* value) noexcept {
-  detail::worker* const here = detail::current_worker();
-  if (detail::running_fiber(here)->migratable()) {
-    lock.refuse("a migratable fiber waits for something local");
-  }
-  return wait_with(here, lock, options, value);
+  lock.refuse_migratable();
+  return wait_with(detail::current_worker(), lock, options, value);
 }
 
 waiter* wait_list::claim_all() noexcept {

@@ -19,7 +19,7 @@ void make_runnable_after_unlocking(waiter* woken) noexcept {
 selecting::selecting(std::span<select_case* const> cases, platform::time_point deadline) noexcept
     : cases_(cases), timer_(cases.size()), deadline_(deadline) {
   for (std::size_t i = 0; i < cases_.size(); ++i) {
-    if (cases_[i]->place.lock != nullptr) {
+    if (cases_[i]->place.list != nullptr) {
       places_.add(cases_[i]->place);
     } else if (cases_[i]->deadline < deadline_) {
       timer_ = i;

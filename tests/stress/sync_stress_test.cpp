@@ -10,6 +10,7 @@
 #include "pirn/sync/condition_variable.hpp"
 #include "pirn/sync/local.hpp"
 #include "pirn/sync/mutex.hpp"
+#include "pirn/sync/select.hpp"
 #include "pirn/sync/wait_group.hpp"
 #include "stress/support.hpp"
 
@@ -270,7 +271,9 @@ TEST(sync_stress, local_twins) {
     long sent = 0;
     long received = 0;
     long stopped = 0;
+    long selected = 0;
   } all;
+  pirn::channel<int> far;  // from this thread, for selects with local cases beside
   rig r(1);
   const auto end = clock::now() + duration / 2;
   const auto body = [&](unsigned seed) {
@@ -280,7 +283,7 @@ TEST(sync_stress, local_twins) {
       return result.has_value();
     };
     while (clock::now() < end && !pirn::this_fiber::stop_requested()) {
-      switch (random() % 5) {
+      switch (random() % 6) {
         case 0:
           if (count(all.m.lock(soon(random)))) {
             EXPECT_EQ(++all.inside, 1);
@@ -312,6 +315,18 @@ TEST(sync_stress, local_twins) {
         case 3:
           all.sent += count(all.numbers.send(1, clock::now() + std::chrono::microseconds(random() % 50))) ? 1 : 0;
           break;
+        case 4: {
+          int number = 0;
+          const pirn::selection fired = pirn::select(
+              pirn::receive(all.numbers, number), pirn::send(all.numbers, 1), wait(all.bell),
+              pirn::receive(far, number), pirn::until(clock::now() + std::chrono::microseconds(random() % 50)));
+          if (count(fired.outcome)) {
+            all.received += fired.index == 0 ? 1 : 0;
+            all.sent += fired.index == 1 ? 1 : 0;
+            all.selected += fired.index == 3 ? 1 : 0;
+          }
+          break;
+        }
         default:
           all.received += count(all.numbers.receive(clock::now() + std::chrono::microseconds(random() % 50))) ? 1 : 0;
       }
@@ -319,10 +334,12 @@ TEST(sync_stress, local_twins) {
     }
   };
   std::vector<pirn::fiber> fibers(9);
+  long sent_from_afar = 0;
   for (unsigned seed = 0; clock::now() < end; ++seed) {
     pirn::fiber& chosen = fibers[seed % fibers.size()];
     if (chosen.joinable()) {
       std::this_thread::sleep_for(500us);
+      sent_from_afar += far.send(1, clock::now() + 50us) ? 1 : 0;
       chosen.request_stop();
       chosen.join();
     }
@@ -334,6 +351,8 @@ TEST(sync_stress, local_twins) {
     all.m.unlock();
     EXPECT_EQ(all.sent, all.received + static_cast<long>(all.numbers.size()));
   });
+  EXPECT_EQ(all.selected, sent_from_afar);
+  EXPECT_GT(all.selected, 0);
   EXPECT_GT(all.received, 10);
   EXPECT_GT(all.stopped, 0);
 }

@@ -7,6 +7,7 @@
 #include "fiber/support.hpp"
 #include "pirn/sync/co.hpp"
 #include "pirn/sync/latch.hpp"
+#include "pirn/sync/local.hpp"
 #include "pirn/sync/mutex.hpp"
 
 namespace {
@@ -276,6 +277,32 @@ TEST(task, selects) {
     });
     EXPECT_EQ(await(gather()), "0w2w");
     giver.join();
+  });
+}
+
+TEST(task, uses_what_is_local_to_its_worker) {
+  on_one_worker([] {
+    pirn::local::channel<int> numbers;
+    pirn::local::channel<int> doubled;
+    pirn::local::event bell;
+    pirn::fiber f = pirn::spawn([&] {
+      for (int i = 1; i <= 100; ++i) {
+        EXPECT_TRUE(numbers.send(i).has_value());
+        EXPECT_EQ(doubled.receive().value(), 2 * i);
+      }
+      bell.set();
+    });
+    const auto answers = [](auto& from, auto& to, auto& end) -> task<int> {
+      for (int count = 0;; ++count) {
+        int number = 0;
+        if ((co_await co::select(pirn::receive(from, number), pirn::wait(end))).index == 1) {
+          co_return count;
+        }
+        EXPECT_TRUE((co_await co::send(to, 2 * number)).has_value());
+      }
+    };
+    EXPECT_EQ(await(answers(numbers, doubled, bell)), 100);
+    f.join();
   });
 }
 

@@ -7,10 +7,11 @@ namespace pirn::inline PIRN_ABI {
 
 /// One of the lists that a wait is in, and the waiter there; lives on the stack of the waiter.
 struct wait_place {
-  platform::spinlock* lock;  ///< guards the list
+  platform::spinlock* lock;  ///< guards the list; null for one of a single worker
   wait_list* list;
-  wait_place* next = nullptr;  ///< of the same wait, in the order of the locks
-  waiter node = {};            ///< `value` is what a notifier of this list finds; `claimed` says that it was this list
+  const detail::one_worker* home = nullptr;  ///< of such a list
+  wait_place* next = nullptr;                ///< of the same wait, in the order of the locks
+  waiter node = {};  ///< `value` is what a notifier of this list finds; `claimed` says that it was this list
 };
 
 /// The places of one wait. All waiters share its epoch: whoever claims one of them has ended the wait, and claims of
@@ -21,13 +22,14 @@ class wait_places {
   void add(wait_place& place) noexcept;
 
   /// Takes the locks of all lists, each once, in the order of their addresses: so two waits that meet on the same locks
-  /// cannot each hold what the other one wants.
+  /// cannot each hold what the other one wants. Aborts where a list is another worker's.
   void lock() noexcept;
   void unlock() noexcept;
 
   /// As `wait_list::wait`, in all the lists; the locks must be held and are released once the caller is switched out.
   /// The wait is stoppable. On return no list has a waiter of this wait any more; if notified, exactly one place is
-  /// `claimed`, and neither its list nor its lock has been touched since. O(n).
+  /// `claimed`, and neither its list nor its lock has been touched since. Aborts in a migratable fiber if a list is of
+  /// a single worker. O(n).
   [[nodiscard]] wake_reason wait(wait_options options) noexcept;
 
   /// The parts of `wait` around the suspension, for a waiter that suspends otherwise: enters all the lists, with the

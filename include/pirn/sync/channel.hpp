@@ -24,9 +24,9 @@ template <class T, class Lock = platform::spinlock>
 class channel;
 
 namespace detail {
-template <class T, class Place>
+template <class T, class Place, class Lock>
 class receive_case;
-template <class T, class Value>
+template <class T, class Value, class Lock>
 class send_case;
 }  // namespace detail
 
@@ -131,9 +131,9 @@ class channel {
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return std::default_sentinel; }
 
  private:
-  template <class U, class Place>
+  template <class U, class Place, class L>
   friend class detail::receive_case;
-  template <class U, class Value>
+  template <class U, class Value, class L>
   friend class detail::send_case;
 
   using received = std::expected<T, wait_error>;

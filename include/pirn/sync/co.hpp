@@ -87,10 +87,10 @@ struct case_value {
   T value;
 };
 
-template <class T>
-class receive_awaiter : case_value<std::optional<T>>, public case_awaiter<receive_case<T, std::optional<T>>> {
+template <class T, class Lock>
+class receive_awaiter : case_value<std::optional<T>>, public case_awaiter<receive_case<T, std::optional<T>, Lock>> {
  public:
-  receive_awaiter(channel<T>& from, platform::time_point deadline)
+  receive_awaiter(channel<T, Lock>& from, platform::time_point deadline)
       : receive_awaiter::case_awaiter(from, this->value, deadline) {}
   std::expected<T, wait_error> await_resume() {
     if (const auto outcome = this->outcome(); !outcome) {
@@ -100,10 +100,10 @@ class receive_awaiter : case_value<std::optional<T>>, public case_awaiter<receiv
   }
 };
 
-template <class T>
-class send_awaiter : case_value<T>, public case_awaiter<send_case<T, T&>> {
+template <class T, class Lock>
+class send_awaiter : case_value<T>, public case_awaiter<send_case<T, T&, Lock>> {
  public:
-  send_awaiter(channel<T>& to, T&& given, platform::time_point deadline)
+  send_awaiter(channel<T, Lock>& to, T&& given, platform::time_point deadline)
       : case_value<T>{std::move(given)}, send_awaiter::case_awaiter(to, this->value, deadline) {}
   std::expected<void, wait_error> await_resume() { return this->outcome(); }
 };
@@ -113,16 +113,17 @@ class send_awaiter : case_value<T>, public case_awaiter<send_case<T, T&>> {
 namespace co {
 
 /// As `channel::receive`, for a task.
-template <class T>
-[[nodiscard]] detail::receive_awaiter<T> receive(channel<T>& from, platform::time_point deadline = platform::never) {
-  return detail::receive_awaiter<T>(from, deadline);
+template <class T, class Lock>
+[[nodiscard]] detail::receive_awaiter<T, Lock> receive(channel<T, Lock>& from,
+                                                       platform::time_point deadline = platform::never) {
+  return detail::receive_awaiter<T, Lock>(from, deadline);
 }
 /// As `channel::send` of a value that is moved here first, and is lost where the send fails; to keep it, use
 /// `co::select(pirn::send(to, std::move(value)))`.
-template <class T>
-[[nodiscard]] detail::send_awaiter<T> send(channel<T>& to, std::type_identity_t<T>&& value,
-                                           platform::time_point deadline = platform::never) {
-  return detail::send_awaiter<T>(to, std::move(value), deadline);
+template <class T, class Lock>
+[[nodiscard]] detail::send_awaiter<T, Lock> send(channel<T, Lock>& to, std::type_identity_t<T>&& value,
+                                                 platform::time_point deadline = platform::never) {
+  return detail::send_awaiter<T, Lock>(to, std::move(value), deadline);
 }
 
 /// As `pirn::select`, with the same cases, for a task.

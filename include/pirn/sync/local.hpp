@@ -22,6 +22,11 @@
 
 namespace pirn::inline PIRN_ABI {
 
+namespace detail {
+template <class Event>
+class local_event_case;
+}  // namespace detail
+
 namespace local {
 
 /// As `pirn::mutex` with mutex_policy::fair.
@@ -200,6 +205,9 @@ class event {
   }
 
  private:
+  template <class Event>
+  friend class detail::local_event_case;
+
   const event_reset how_;
   bool set_ = false;
   detail::local_queue waiters_;
@@ -294,7 +302,7 @@ class wait_group {
   detail::local_queue waiters_;
 };
 
-/// As `pirn::channel`; not for `select`.
+/// As `pirn::channel`.
 template <class T>
 using channel = pirn::channel<T, detail::one_worker>;
 

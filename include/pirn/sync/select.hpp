@@ -2,7 +2,8 @@
 //
 // The cases of a select are places of one wait (`wait_places`): they share its epoch, so whoever claims it through one
 // of them has decided it. A select looks at its cases and enters their lists with the locks of all held, taken in the
-// order of their addresses. Whoever fires a case of a select that waits needs the lock of that case only.
+// order of their addresses. Whoever fires a case of a select that waits needs the lock of that case only. What is local
+// has none: whoever fires it is a fiber of the same worker.
 #pragma once
 
 #include <array>
@@ -21,6 +22,10 @@
 
 namespace pirn::inline PIRN_ABI {
 
+namespace local {
+class event;
+}  // namespace local
+
 /// What a select did; for instance for `auto [index, outcome] = select(...)`.
 struct selection {
   /// Which case fired, counted from 0; the number of cases if none did.
@@ -36,6 +41,10 @@ class select_case {
   enum class state : std::uint8_t { must_wait, done, closed };
 
   select_case(platform::spinlock& lock, wait_list& list, void* value = nullptr) noexcept : place{&lock, &list} {
+    place.node.value = value;
+  }
+  select_case(const detail::one_worker& home, wait_list& list, void* value = nullptr) noexcept
+      : place{nullptr, &list, &home} {
     place.node.value = value;
   }
   explicit select_case(platform::time_point when) noexcept : deadline(when), place{nullptr, nullptr} {}
@@ -61,10 +70,10 @@ enum class select_how : std::uint8_t { wait, only_try };
 selection select_among(std::span<select_case* const> cases, select_how how);
 
 /// Moves what is received into `Place`, a variable of the user's.
-template <class T, class Place>
+template <class T, class Place, class Lock>
 class receive_case final : public select_case {
  public:
-  receive_case(channel<T>& from, Place& into) noexcept
+  receive_case(channel<T, Lock>& from, Place& into) noexcept
       : select_case(from.lock_, from.receivers_, &taker_), from_(from), taker_{std::addressof(into), &deliver} {}
 
   state attempt(waiter*& woken) override {
@@ -82,16 +91,16 @@ class receive_case final : public select_case {
     }
   }
 
-  channel<T>& from_;
-  typename channel<T>::exchange taker_;
+  channel<T, Lock>& from_;
+  typename channel<T, Lock>::exchange taker_;
 };
 
 /// Sends what `Value` refers to or has.
-template <class T, class Value>
+template <class T, class Value, class Lock>
 class send_case final : public select_case {
  public:
   template <class U>
-  send_case(channel<T>& to, U& value)
+  send_case(channel<T, Lock>& to, U& value)
       : select_case(to.lock_, to.senders_, &offer_), to_(to), value_(value), offer_{std::addressof(value_)} {}
 
   state attempt(waiter*& woken) override {
@@ -100,9 +109,9 @@ class send_case final : public select_case {
   [[nodiscard]] bool settled() const noexcept override { return offer_.moved; }
 
  private:
-  channel<T>& to_;
+  channel<T, Lock>& to_;
   Value value_;
-  typename channel<T>::exchange offer_;
+  typename channel<T, Lock>::exchange offer_;
 };
 
 struct given_event {
@@ -128,6 +137,18 @@ class event_case final : Source, public select_case {
   state attempt(waiter*& /*woken*/) override { return this->what.pass_or_mark() ? state::done : state::must_wait; }
 };
 
+template <class Event>
+class local_event_case final : public select_case {
+ public:
+  explicit local_event_case(Event& what) noexcept
+      : select_case(what.waiters_.home(), what.waiters_.list()), what_(what) {}
+
+  state attempt(waiter*& /*woken*/) override { return what_.try_wait() ? state::done : state::must_wait; }
+
+ private:
+  Event& what_;
+};
+
 class until_case final : public select_case {
  public:
   using select_case::select_case;
@@ -137,27 +158,35 @@ class until_case final : public select_case {
 
 /// A case of select: takes the oldest value of `from` and moves it into `into`, by assignment or, if that is a
 /// `std::optional<T>`, by `emplace`. Where the case does not fire, or the channel is closed, `into` is as before.
-template <class T, class Place>
+template <class T, class Lock, class Place>
   requires std::assignable_from<Place&, T> || std::same_as<Place, std::optional<T>>
-[[nodiscard]] detail::receive_case<T, Place> receive(channel<T>& from, Place& into) noexcept {
-  return detail::receive_case<T, Place>(from, into);
+[[nodiscard]] detail::receive_case<T, Place, Lock> receive(channel<T, Lock>& from, Place& into) noexcept {
+  return detail::receive_case<T, Place, Lock>(from, into);
 }
 
 /// A case of select: sends `value` to `to`. Where the case does not fire, or the channel is closed, it is untouched.
-template <class T>
-[[nodiscard]] detail::send_case<T, T&> send(channel<T>& to, std::type_identity_t<T>&& value) noexcept {
-  return detail::send_case<T, T&>(to, value);
+template <class T, class Lock>
+[[nodiscard]] detail::send_case<T, T&, Lock> send(channel<T, Lock>& to, std::type_identity_t<T>&& value) noexcept {
+  return detail::send_case<T, T&, Lock>(to, value);
 }
 /// As above with a copy of `value`, made in any case. Throws what copying a T throws.
-template <std::copy_constructible T>
-[[nodiscard]] detail::send_case<T, T> send(channel<T>& to, const std::type_identity_t<T>& value) {
-  return detail::send_case<T, T>(to, value);
+template <std::copy_constructible T, class Lock>
+[[nodiscard]] detail::send_case<T, T, Lock> send(channel<T, Lock>& to, const std::type_identity_t<T>& value) {
+  return detail::send_case<T, T, Lock>(to, value);
 }
 
 /// A case of select: passes `what`; with automatic reset that takes it back.
 [[nodiscard]] inline detail::event_case<detail::given_event> wait(event& what) noexcept {
   return detail::event_case<detail::given_event>(what);
 }
+namespace local {
+/// The same of an event for the fibers of one worker; its header is pirn/sync/local.hpp.
+template <std::same_as<event> Event>
+[[nodiscard]] detail::local_event_case<Event> wait(Event& what) noexcept {
+  return detail::local_event_case<Event>(what);
+}
+}  // namespace local
+using local::wait;
 /// A case of select: a stop was requested through `token`. The caller's own stop ends any select without a case.
 [[nodiscard]] inline detail::event_case<detail::stop_event> wait(const stop_token& token) noexcept {
   return detail::event_case<detail::stop_event>(token);
@@ -177,7 +206,8 @@ concept selectable = std::derived_from<Case, select_case>;
 /// that is ready fires in any case. The same channel or event may be in several cases.
 ///
 /// Fibers of any worker and plain threads may select on the same things, in any order, and mix with those who use them
-/// one at a time. Does not allocate. O(cases), twice that if it suspends, and the locks of all are held while it looks:
+/// one at a time. A select that has something local among its cases is one of that worker's fibers, not migratable.
+/// Does not allocate. O(cases), twice that if it suspends, and the locks of all are held while it looks:
 /// besides what is said at `channel`, moving a value must not use any channel or event of the select. Throws what
 /// moving a value throws; then nothing was done, if the move itself guarantees that.
 template <selectable... Cases>

@@ -16,6 +16,8 @@ class one_worker {
   }
   PIRN_ALWAYS_INLINE void unlock() const noexcept {}
 
+  /// A wait begins: aborts in a migratable fiber, which another worker might resume.
+  void refuse_migratable() const noexcept;
   /// Says what was done wrong with the object that this is in, and aborts.
   [[noreturn]] PIRN_ENDS_PROCESS void refuse(const char* what) const noexcept;
 

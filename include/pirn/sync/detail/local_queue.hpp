@@ -27,6 +27,10 @@ class local_queue {
   /// False also where all that are in it are about to leave.
   [[nodiscard]] bool empty() const noexcept { return waiters_.empty(); }
 
+  /// For a wait in several queues at once (`wait_places`).
+  [[nodiscard]] const one_worker& home() const noexcept { return home_; }
+  [[nodiscard]] wait_list& list() noexcept { return waiters_; }
+
  private:
   bool wake_first_slow(bool back) noexcept;
 
