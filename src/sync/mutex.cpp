@@ -5,40 +5,50 @@
 namespace pirn::inline PIRN_ABI {
 
 std::expected<void, wait_error> mutex::lock_slow(const wait_options& how) noexcept {
+  const std::uintptr_t self = caller();
   for (;;) {
     waiters_.lock();
-    if (word_.exchange(contended, platform::memory_order_acquire) == unlocked) {
-      // Nobody waits: let the unlock be a fast one. (With barging, somebody may.)
-      if (waiters_.empty()) {
-        word_.store(locked, platform::memory_order_relaxed);
-      }
+    std::uintptr_t holder = owner_.load(platform::memory_order_relaxed);
+    // Free: if nobody waits, let the unlock be a fast one. (With barging, somebody may.)
+    while (!owner_.compare_exchange_weak(holder,
+                                         holder != unlocked ? holder | contended_bit
+                                         : waiters_.empty() ? self
+                                                            : self | contended_bit,
+                                         platform::memory_order_acquire, platform::memory_order_relaxed)) {
+    }
+    if (holder == unlocked) {
       waiters_.unlock();
-      mark_owner();
       return {};
     }
     if (const wake_reason reason = waiters_.wait(how); reason != wake_reason::notified) {
       return std::unexpected(detail::error_of(reason));
     }
     if (policy_ == mutex_policy::fair) {
-      mark_owner();
-      return {};  // it was handed over
+      own_what_was_handed_over();
+      return {};
     }
+  }
+}
+
+void mutex::own_what_was_handed_over() noexcept {
+  const std::uintptr_t self = caller();
+  std::uintptr_t word = owner_.load(platform::memory_order_relaxed);
+  while (!owner_.compare_exchange_weak(word, self | (word & contended_bit), platform::memory_order_relaxed,
+                                       platform::memory_order_relaxed)) {
   }
 }
 
 void mutex::unlock_slow() noexcept {
   for (;;) {
     waiters_.lock();
-    if (word_.load(platform::memory_order_relaxed) == unlocked) {
+    const std::uintptr_t self = owner_.load(platform::memory_order_relaxed) & ~contended_bit;
+    if (self == unlocked) {
       detail::misuse("unlock of a mutex that nobody has locked", this);
     }
     waiter* const next = waiters_.claim_first();
-    const bool last = waiters_.empty();
     if (next != nullptr && policy_ == mutex_policy::fair) {
-      // The word stays taken, now by `next`.
-      if (last) {
-        word_.store(locked, platform::memory_order_relaxed);
-      }
+      // The word stays taken, now for `next`, who has no mark as long as it does not run.
+      owner_.store(waiters_.empty() ? no_fiber : no_fiber | contended_bit, platform::memory_order_relaxed);
       waiters_.unlock();
       detail::make_runnable(next->wake.who());
       return;
@@ -47,16 +57,16 @@ void mutex::unlock_slow() noexcept {
       waiters_.unlock();
       // Unlocked with others still in the queue: `next` marks the word as contended again before it owns or waits.
       // It is not running yet, so the mutex is still there.
-      word_.store(unlocked, platform::memory_order_release);
+      owner_.store(unlocked, platform::memory_order_release);
       detail::make_runnable(next->wake.who());
       return;
     }
     // Once the word says unlocked, another owner may destroy the mutex: that must be the last access.
-    word_.store(locked, platform::memory_order_relaxed);
+    owner_.store(self, platform::memory_order_relaxed);
     waiters_.unlock();
-    std::uint32_t expected = locked;
-    if (word_.compare_exchange_strong(expected, unlocked, platform::memory_order_release,
-                                      platform::memory_order_relaxed)) {
+    std::uintptr_t holder = self;
+    if (owner_.compare_exchange_strong(holder, unlocked, platform::memory_order_release,
+                                       platform::memory_order_relaxed)) {
       return;
     }
   }

@@ -135,6 +135,9 @@ class operations {
                                std::memory_order order = std::memory_order_seq_cst) const noexcept {
     return compare_exchange_strong(expected, value, order, of_failure(order));
   }
+  bool replace_read(T before, T value, std::memory_order order) const noexcept {
+    return compare_exchange_strong(before, value, order, std::memory_order_relaxed);
+  }
   template <class... Orders>
   bool compare_exchange_weak(T& expected, T value, Orders... orders) const noexcept {
     return compare_exchange_strong(expected, value, orders...);
@@ -240,6 +243,7 @@ class atomic : public std::atomic<T>, public checked::operations<atomic<T>, T> {
   using operations::load;
   using operations::notify_all;
   using operations::notify_one;
+  using operations::replace_read;
   using operations::store;
   using operations::wait;
   using operations::operator T;

@@ -52,6 +52,14 @@ class atomic : public std::atomic<T> {
     return only_thread() ? replace(expected, value)
                          : std::atomic<T>::compare_exchange_strong(expected, value, orders...);
   }
+  /// `compare_exchange_strong` for a caller who has just read `before` from it.
+  PIRN_ALWAYS_INLINE bool replace_read(T before, T value, std::memory_order order) noexcept {
+    if (only_thread()) {
+      this->store(value, std::memory_order_relaxed);
+      return true;
+    }
+    return std::atomic<T>::compare_exchange_strong(before, value, order, std::memory_order_relaxed);
+  }
   template <class... Orders>
   PIRN_ALWAYS_INLINE bool compare_exchange_weak(T& expected, T value, Orders... orders) noexcept {
     return only_thread() ? replace(expected, value) : std::atomic<T>::compare_exchange_weak(expected, value, orders...);
@@ -61,7 +69,7 @@ class atomic : public std::atomic<T> {
  private:
   PIRN_ALWAYS_INLINE bool replace(T& expected, T value) noexcept {
     const T before = this->load(std::memory_order_relaxed);
-    if (before != expected) {
+    if (before != expected) [[unlikely]] {
       expected = before;
       return false;
     }

@@ -35,35 +35,29 @@ class mutex : detail::owner_mark {
   }
   /// Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept {
-    std::uint32_t expected = unlocked;
-    if (!word_.compare_exchange_strong(expected, locked, platform::memory_order_acquire,
-                                       platform::memory_order_relaxed)) [[unlikely]] {
-      return false;
-    }
-    mark_owner();
-    return true;
+    std::uintptr_t expected = unlocked;
+    return owner_.compare_exchange_strong(expected, caller(), platform::memory_order_acquire,
+                                          platform::memory_order_relaxed);
   }
   /// The owner only (aborts when nobody owns it). Does not suspend.
   PIRN_ALWAYS_INLINE void unlock() noexcept {
-    forget_owner();
-    std::uint32_t expected = locked;
-    if (!word_.compare_exchange_strong(expected, unlocked, platform::memory_order_release,
-                                       platform::memory_order_relaxed)) [[unlikely]] {
+    std::uintptr_t holder = owner_.load(platform::memory_order_relaxed);
+    if (static_cast<std::intptr_t>(holder) <= 0 ||  // contended, or unlocked
+        !owner_.replace_read(holder, unlocked, platform::memory_order_release)) [[unlikely]] {
       unlock_slow();
     }
   }
 
  private:
-  // The word is one of these. `contended` is set under the queue's lock by who is about to wait, and taken back to
-  // `locked` under it by an owner who finds the queue empty: so an unlock that finds `locked` has nobody to wake.
-  static constexpr std::uint32_t unlocked = 0;
-  static constexpr std::uint32_t locked = 1;
-  static constexpr std::uint32_t contended = 2;
+  // The word is its owner. `contended_bit` is set under the queue's lock by who is about to wait, and taken back under
+  // it by an owner who finds the queue empty: so an unlock that does not find it has nobody to wake.
+  static constexpr std::uintptr_t unlocked = 0;
 
+  /// It was handed over to the caller, who has waited.
+  void own_what_was_handed_over() noexcept;
   std::expected<void, wait_error> lock_slow(const wait_options& how) noexcept;
   void unlock_slow() noexcept;
 
-  platform::atomic<std::uint32_t> word_{unlocked};
   const mutex_policy policy_;
   wait_queue waiters_;
 };

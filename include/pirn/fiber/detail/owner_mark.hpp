@@ -12,26 +12,37 @@ class owner_mark {
   /// Null for nobody, what is no fiber (a plain thread, a callback in a scheduler), or somebody who is just about to
   /// leave a mark. Only its block may be looked at: it may have ended.
   [[nodiscard]] const fiber_control* owner() const noexcept {
-    const run_node* const node = owner_.load(platform::memory_order_acquire);
+    const std::uintptr_t node = owner_.load(platform::memory_order_acquire) & ~contended_bit;
     static_assert(run_queue::scheduler_offset() % block_chunk::alignment != 0);
-    const bool is_fiber = reinterpret_cast<std::uintptr_t>(node) % block_chunk::alignment == 0;
-    return is_fiber ? static_cast<const fiber_control*>(node) : nullptr;
+    const bool is_fiber = node % block_chunk::alignment == 0;
+    return is_fiber ? static_cast<const fiber_control*>(reinterpret_cast<const run_node*>(node)) : nullptr;
   }
 
  protected:
   /// The caller has got it.
   PIRN_ALWAYS_INLINE void mark_owner() noexcept {
     if (const worker* const w = current_worker()) [[likely]] {
-      owner_.store(w->queue.running(), platform::memory_order_relaxed);
+      owner_.store(reinterpret_cast<std::uintptr_t>(w->queue.running()), platform::memory_order_relaxed);
     }
   }
   /// The caller is about to let go.
-  PIRN_ALWAYS_INLINE void forget_owner() noexcept { owner_.store(nullptr, platform::memory_order_relaxed); }
+  PIRN_ALWAYS_INLINE void forget_owner() noexcept { owner_.store(0, platform::memory_order_relaxed); }
   /// What a wait for the owner has as its object.
   [[nodiscard]] PIRN_ALWAYS_INLINE const owner_mark* mark() const noexcept { return this; }
 
- private:
-  platform::atomic<const run_node*> owner_{nullptr};
+  /// For a lock whose state is this word: who holds it, or zero for nobody. Not zero for a plain thread either.
+  [[nodiscard]] static PIRN_ALWAYS_INLINE std::uintptr_t caller() noexcept {
+    const worker* const w = current_worker();
+    if (w == nullptr) [[unlikely]] {
+      return no_fiber;
+    }
+    return reinterpret_cast<std::uintptr_t>(w->queue.running());
+  }
+  static constexpr std::uintptr_t no_fiber = 1;
+  /// A bit that no address has, and the sign: for that lock's use.
+  static constexpr std::uintptr_t contended_bit = std::uintptr_t{1} << (8 * sizeof(std::uintptr_t) - 1);
+
+  platform::atomic<std::uintptr_t> owner_{0};
 };
 
 }  // namespace pirn::inline PIRN_ABI::detail
