@@ -24,7 +24,8 @@ void threadring_of_fibers(const char* impl, const char* note,
     for (std::size_t i = 0; i < ring.size(); ++i) {
       fibers.push_back(pirn::spawn([&mine = ring[i], &next = ring[(i + 1) % ring.size()], &finished, i] {
         tell_of_fiber();
-        threadring_process([&mine] { return mine.take(); }, [&next](std::int64_t token) { next.put(token); },
+        threadring_process([&mine]() __attribute__((always_inline)) { return mine.take(); },
+                           [&next](std::int64_t token) __attribute__((always_inline)) { next.put(token); },
                            [&finished, i] { finished.put(static_cast<std::int64_t>(i)); });
       }));
     }

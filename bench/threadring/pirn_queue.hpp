@@ -9,18 +9,19 @@ namespace bench {
 /// Where one gets the token; any fiber of any worker could put it there.
 class queue_place {
  public:
-  void put(std::int64_t token) {
+  PIRN_ALWAYS_INLINE void put(std::int64_t token) {
     queue_.lock();
     token_ = token;
     full_ = true;
-    queue_.notify_one_and_unlock();
+    pirn::notify_one_inline(queue_);
   }
   PIRN_ALWAYS_INLINE std::int64_t take() {
     queue_.lock();
     if (full_) {
       queue_.unlock();
     } else {
-      pirn::wait_inline(queue_, "the token");
+      static constexpr pirn::wait_options for_token{.stoppable = false, .what = "the token"};
+      pirn::wait_inline(queue_, for_token);
     }
     full_ = false;
     return token_;

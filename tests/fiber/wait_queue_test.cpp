@@ -54,10 +54,11 @@ TEST(wait_queue, an_inlined_wait_is_one_like_others) {
   rig r(2);
   wait_queue queue;
   std::atomic<int> through = 0;
+  static constexpr pirn::wait_options how{.stoppable = false, .what = "a test"};
   const auto body = [&] {
     for (int i = 0; i < 100; ++i) {
       queue.lock();
-      pirn::wait_inline(queue, "a test");
+      EXPECT_EQ(pirn::wait_inline(queue, how), wake_reason::notified);
       ++through;
     }
   };
@@ -69,10 +70,28 @@ TEST(wait_queue, an_inlined_wait_is_one_like_others) {
   all.front().request_stop();  // which does not end it
   EXPECT_TRUE(eventually([&] { return has_waiters(queue, 7); }));
   while (through < 700) {
-    queue.notify_one();
+    queue.lock();
+    pirn::notify_one_inline(queue);
     std::this_thread::yield();
   }
   join_all(all);
+}
+
+TEST(wait_queue, an_inlined_wait_is_stopped_and_timed_out_like_others) {
+  on_one_worker([] {
+    wait_queue queue;
+    queue.lock();
+    EXPECT_EQ(pirn::wait_inline(queue, {.deadline = clock::now() + 1ms}), wake_reason::timed_out);
+    pirn::fiber f = pirn::spawn([&queue] {
+      queue.lock();
+      EXPECT_EQ(pirn::wait_inline(queue, {.what = "a stop"}), wake_reason::stopped);
+    });
+    pirn::this_fiber::yield();
+    f.request_stop();
+    f.join();
+    queue.lock();
+    EXPECT_FALSE(pirn::notify_one_inline(queue));
+  });
 }
 
 TEST(wait_queue, notify_all_reaches_fibers_of_all_workers_and_threads) {

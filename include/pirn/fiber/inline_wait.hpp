@@ -55,24 +55,37 @@ PIRN_ALWAYS_INLINE void make_runnable_inline(agent* who) noexcept {
 
 }  // namespace detail
 
-/// As `queue.wait({.stoppable = false, ...})` with `what` and `object` for dumps: with the lock of the queue held,
-/// until it is notified. In a pinned fiber the switch is in the caller, which keeps across it what it needs itself and
-/// no registers of a function in between: less to save and restore, and a few hundred bytes of code for each call. For
-/// what waits most of the time. Suspension point.
-PIRN_ALWAYS_INLINE void wait_inline(wait_queue& queue, const char* what, const void* object = nullptr) noexcept {
-  const wait_options how{.stoppable = false, .what = what, .object = object};
+/// As `queue.wait(how)`, with the lock of the queue held. In a pinned fiber, where `how` is neither stoppable nor has a
+/// deadline, the switch is in the caller, which keeps across it what it needs itself and no registers of a function in
+/// between: less to save and restore, and a few hundred bytes of code for each call. For what waits most of the time;
+/// `how` is best `static constexpr`. Suspension point.
+PIRN_ALWAYS_INLINE wake_reason wait_inline(wait_queue& queue, const wait_options& how) noexcept {
   detail::worker* const here = detail::current_worker();
-  if (here == nullptr || !detail::running_fiber(here)->is_pinned_to(here)) [[unlikely]] {
-    static_cast<void>(queue.wait(how));
-    return;
+  if (detail::kind_of(how) != detail::wait_kind::sole || here == nullptr) [[unlikely]] {
+    return queue.wait(how);
   }
   detail::fiber_control& self = *detail::running_fiber(here);
+  if (!self.is_pinned_to(here)) [[unlikely]] {
+    return queue.wait(how);
+  }
   std::uint64_t epoch = 0;
   static_cast<void>(self.begin(detail::wait_kind::sole, epoch));  // which no stop refuses
   waiter node;
   node.wake = waker(self, epoch);
   queue.enter(node);
   detail::suspend_pinned(here, self, epoch, detail::wait_kind::sole, how, [&queue] { queue.unlock(); });
+  return wake_reason::notified;
+}
+
+/// As `queue.notify_one_and_unlock()`, in the caller as far as it wakes a pinned fiber of the same worker.
+PIRN_ALWAYS_INLINE bool notify_one_inline(wait_queue& queue) noexcept {
+  waiter* const chosen = queue.claim_first();
+  queue.unlock();
+  if (chosen == nullptr) {
+    return false;
+  }
+  detail::make_runnable_inline(chosen->wake.who());
+  return true;
 }
 
 }  // namespace pirn::inline PIRN_ABI

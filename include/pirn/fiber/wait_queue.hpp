@@ -160,7 +160,9 @@ class wait_list {
   [[nodiscard]] PIRN_ALWAYS_INLINE waiter* claim_first() noexcept {
     while (first_ != nullptr) {
       waiter* const candidate = first_;
-      remove(*candidate);
+      first_ = candidate->next;
+      (first_ != nullptr ? first_->previous : last_) = nullptr;
+      candidate->linked = false;
       if (candidate->wake.claim(wake_reason::notified)) [[likely]] {
         candidate->claimed = true;
         return candidate;
