@@ -20,7 +20,7 @@
 //   transfer_into  suspends the caller and enters a constant function on a fresh stack, without `prepare`
 //   transfer_last  the last switch of a context, which says whom the resumed side finds as its peer
 //   switch_last    the last switch of a context to one whose state is in memory
-//   enter_last     the same to a function on a fresh stack, without `prepare`
+//   enter_last     the same to a function on a stack that was prepared before and is free again, without `prepare`
 //   shadow_stack_active   whether the kernel checks returns against a shadow stack, which no switch here moves
 //
 // Turns: `transfer` between two sides that are never alike, a producer and its consumer. One word goes to the producer,

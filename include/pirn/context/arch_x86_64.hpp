@@ -358,9 +358,10 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   __builtin_unreachable();
 }
 
-/// As `switch_last(prepare(top, entry), first, second)`, with half the stores.
+/// As `switch_last(prepare(top, entry), first, second)` on a stack that was prepared at `top` before, and on which what
+/// began there has ended: its root frame is still there.
 [[noreturn]] PIRN_ALWAYS_INLINE void enter_last(void* top, switch_entry entry, word first, word second) noexcept {
-  void** const root = detail::plant_root(top);
+  void** const root = detail::below_root(top);
   register word message0 asm("rdi") = first;
   register word message1 asm("rsi") = second;
   register void** fresh asm("r10") = root;

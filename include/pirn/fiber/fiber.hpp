@@ -142,11 +142,13 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
       auto* const f = static_cast<fiber_control*>(next);
       __builtin_prefetch(next->next, 1);
       __builtin_prefetch(reinterpret_cast<const char*>(next->next) + 64, 1);
+      // Found out from what was written long ago: the processor would wait for it in the block of `f`.
+      void* const first_frame = self->first_frame();
       w->stacks.reuse_reserved(self->memory);
       f->memory = self->memory;
       w->has_started_one();
       self->memory.forget();
-      arch::enter_last(f->first_frame(), f->entry_without_stack(), by, pending);
+      arch::enter_last(first_frame, f->entry_without_stack(), by, pending);
     }
     provide_stack(w, next);
   } else if (give_now && w->stacks.keeps(self->memory) && w->stacks.has_room()) {
@@ -393,15 +395,15 @@ class [[nodiscard]] fiber {
     detail::worker* const here = detail::current_worker();
     if (f != nullptr && here != nullptr && f->is_pinned_to(here) &&
         f->join_word.load(platform::memory_order_acquire) == detail::join_possible) [[likely]] {
-      if (f->ended_here() == detail::join_possible) {
-        join_neighbour(here);
-        return;
-      }
-      if (f->ended_here() == detail::join_ended && !f->memory && here->blocks.has_room()) [[likely]] {
+      if (f->ended_well_here() && !f->memory && here->blocks.has_room()) [[likely]] {
         here->take_ended(f);
         f->sanitizer.destroy();
-        here->blocks.deallocate(f);
+        here->blocks.deallocate_in_room(f);
         control_ = nullptr;
+        return;
+      }
+      if (f->ended_here() == detail::join_possible) {
+        join_neighbour(here);
         return;
       }
     }

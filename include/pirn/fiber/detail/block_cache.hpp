@@ -76,8 +76,10 @@ class block_cache {
     if (!has_room()) [[unlikely]] {
       spill();
     }
-    blocks_[count_++] = block;
+    deallocate_in_room(block);
   }
+  /// Where there `has_room`.
+  PIRN_ALWAYS_INLINE void deallocate_in_room(void* block) noexcept { blocks_[count_++] = block; }
 
  private:
   /// Next to none under a sanitizer, so that a use of a fiber that is gone shows.

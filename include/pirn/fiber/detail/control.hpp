@@ -165,6 +165,9 @@ struct fiber_control : run_node, agent {
     const auto pc = reinterpret_cast<std::uintptr_t>(state.pc);
     return pc <= join_failed ? pc : join_possible;
   }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool ended_well_here() const noexcept {
+    return reinterpret_cast<std::uintptr_t>(state.pc) == join_ended;
+  }
   /// Where its worker keeps it until the end is announced. Only once it has `ended_here`.
   [[nodiscard]] PIRN_ALWAYS_INLINE fiber_control** kept_at() const noexcept {
     return static_cast<fiber_control**>(state.sp);
