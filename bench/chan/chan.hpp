@@ -25,7 +25,7 @@ void chan_row(const char* impl, PingPong ping_pong, Fan fan, const char* note) {
 template <typename Units, typename Channel>
 class chan {
  public:
-  static void measure(const char* note) { chan_row(Units::name, ping_pong, fan, note); }
+  static void measure(const char* note, const char* impl = Units::name) { chan_row(impl, ping_pong, fan, note); }
 
  private:
   static void ping_pong(std::uint64_t n) {

@@ -461,4 +461,126 @@ TEST(channel, switches_over_to_a_migratable_receiver_of_the_same_worker) {
   }
 }
 
+/// Small enough for a register; cannot be assigned nor made from nothing.
+struct small {
+  explicit small(int v) : value(v), third(static_cast<char>(v % 100)) {}
+  const int value;
+  const char third;
+};
+static_assert(std::is_trivially_copyable_v<small> && sizeof(small) == 8);
+
+/// A value of each kind is the same at the other end, however it is resumed.
+template <class T, class Make, class Read>
+void expect_switched_over(unsigned woken_bound, Make make, Read read) {
+  rig r(1, {.woken_bound = woken_bound});
+  r.rt.run([&] {
+    channel<T> c(1);
+    constexpr int count = 5000;  // more than the scheduler lets pass without a look
+    int received = 0;
+    pirn::fiber receiver = pirn::spawn([&] {
+      try {
+        while (received < count) {
+          if (received % 100 == 99) {
+            throw 1;  // what is received in the handler comes by the slow path
+          }
+          EXPECT_EQ(read(*c.receive()), read(make(received)));
+          ++received;
+        }
+      } catch (int) {
+        while (received < count) {
+          EXPECT_EQ(read(*c.receive()), read(make(received)));
+          ++received;
+        }
+      }
+      EXPECT_EQ(c.receive().error(), wait_error::closed);
+    });
+    pirn::fiber idler = pirn::spawn([&] {
+      while (received < count) {
+        EXPECT_EQ(std::current_exception(), nullptr);
+        pirn::this_fiber::yield();
+      }
+    });
+    for (int i = 0; i < count; ++i) {
+      EXPECT_TRUE(c.send(make(i), pirn::wake_policy::switch_over).has_value());
+      if (i % 7 == 0) {
+        pirn::this_fiber::yield();
+      }
+    }
+    c.close();
+    receiver.join();
+    idler.join();
+    EXPECT_EQ(received, count);
+  });
+}
+
+TEST(channel, values_that_switch_over_in_a_register_arrive) {
+  for (const unsigned bound : {0u, 1u, 3u, pirn::runtime_options{}.woken_bound}) {
+    expect_switched_over<int>(bound, [](int i) { return -i; }, [](int v) { return v; });
+    expect_switched_over<double>(bound, [](int i) { return i / 3.0; }, [](double v) { return v; });
+    expect_switched_over<bool>(bound, [](int i) { return i % 3 == 0; }, [](bool v) { return v; });
+    expect_switched_over<small>(
+        bound, [](int i) { return small(i); }, [](const small& v) { return v.value * 1000 + v.third; });
+    expect_switched_over<std::string>(
+        bound, [](int i) { return std::to_string(i); }, [](const std::string& v) { return v; });
+  }
+}
+
+TEST(channel, switching_over_again_and_again_starves_nobody) {
+  rig r(1, {.woken_bound = 10});
+  r.rt.run([] {
+    constexpr std::size_t count = 200;
+    std::vector<std::unique_ptr<channel<int>>> chain;
+    for (std::size_t i = 0; i <= count; ++i) {
+      chain.push_back(std::make_unique<channel<int>>(1));
+    }
+    bool passed_on = false;
+    std::vector<pirn::fiber> fibers;
+    for (std::size_t i = 0; i < count; ++i) {
+      fibers.push_back(pirn::spawn([&chain, i] {
+        const int value = chain[i]->receive().value();
+        EXPECT_TRUE(chain[i + 1]->send(value + 1, pirn::wake_policy::switch_over).has_value());
+      }));
+    }
+    pirn::this_fiber::yield();  // now all wait
+    int turns = 0;
+    pirn::fiber idler = pirn::spawn([&] {
+      while (!passed_on) {
+        ++turns;
+        pirn::this_fiber::yield();
+      }
+    });
+    EXPECT_TRUE(chain[0]->send(0, pirn::wake_policy::switch_over).has_value());
+    EXPECT_EQ(chain[count]->receive().value(), static_cast<int>(count));
+    passed_on = true;
+    join_all(fibers);
+    idler.join();
+    EXPECT_GE(turns, 1);  // else the idler's first turn comes when all is over
+  });
+}
+
+TEST(channel, a_stop_at_the_moment_of_a_switch_over_loses_nothing) {
+  rig r(1);
+  channel<int> c(0);
+  std::atomic<long> received = 0;
+  long sent = 0;
+  for (int i = 0; i < 300; ++i) {
+    pirn::fiber receiver = r.rt.spawn([&] {
+      while (const auto value = c.receive()) {
+        received += *value;
+      }
+    });
+    pirn::fiber sender = r.rt.spawn([&] {
+      for (int k = 0; k < 50; ++k) {
+        sent += c.send(1, pirn::wake_policy::switch_over, clock::now() + 100us) ? 1 : 0;
+      }
+    });
+    std::this_thread::sleep_for(std::chrono::microseconds(i % 20));
+    receiver.request_stop();
+    receiver.join();
+    sender.join();
+  }
+  EXPECT_EQ(received, sent);
+  EXPECT_GT(sent, 0);
+}
+
 }  // namespace

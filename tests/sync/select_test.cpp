@@ -8,7 +8,6 @@
 #include <string>
 
 #include "fiber/support.hpp"
-#include "pirn/sync/local.hpp"
 
 #if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)  // which have their own
 #define COUNTS_ALLOCATIONS
@@ -385,119 +384,6 @@ TEST(select, a_token_that_was_stopped_is_ready) {
 }
 
 #ifdef COUNTS_ALLOCATIONS
-TEST(select, local_ones_are_cases_beside_the_others) {
-  for (std::size_t which = 0; which < 5; ++which) {
-    on_one_worker([which] {
-      pirn::local::channel<int> near;
-      pirn::local::channel<std::unique_ptr<int>> full(1);
-      pirn::local::event bell(pirn::event_reset::automatic);
-      channel<int> far;
-      ASSERT_TRUE(full.send(std::make_unique<int>(8)).has_value());
-      int value = 0;
-      auto nine = std::make_unique<int>(9);
-      pirn::fiber f = pirn::spawn([&] {
-        const selection fired = select(receive(near, value), send(full, std::move(nine)), wait(bell),
-                                       receive(far, value), until(clock::now() + (which == 4 ? 0s : 3600s)));
-        EXPECT_TRUE(succeeded(fired, which)) << fired.index;
-      });
-      pirn::this_fiber::yield();
-      EXPECT_EQ(value, 0);
-      switch (which) {
-        case 0:
-          EXPECT_TRUE(near.send(10).has_value());
-          break;
-        case 1:
-          EXPECT_EQ(*full.receive().value(), 8);
-          break;
-        case 2:
-          bell.set();
-          break;
-        case 3:
-          EXPECT_TRUE(far.send(10).has_value());
-          break;
-        default:
-          break;
-      }
-      f.join();
-      EXPECT_EQ(value, which == 0 || which == 3 ? 10 : 0);
-      EXPECT_EQ(nine == nullptr, which == 1);
-      EXPECT_EQ(*full.try_receive().value(), which == 1 ? 9 : 8);
-      EXPECT_FALSE(bell.is_set());
-      // Nobody is left in any list.
-      EXPECT_EQ(near.try_send(1).error(), wait_error::timed_out);
-      EXPECT_EQ(far.try_send(1).error(), wait_error::timed_out);
-      bell.set();
-      EXPECT_TRUE(bell.is_set());
-    });
-  }
-}
-
-TEST(select, local_ones_that_are_ready_fire_at_once) {
-  on_one_worker([] {
-    pirn::local::channel<int> one(1);
-    pirn::local::event bell(pirn::event_reset::automatic);
-    int value = 0;
-    EXPECT_TRUE(failed(try_select(receive(one, value), wait(bell)), 2, wait_error::timed_out));
-    EXPECT_TRUE(succeeded(try_select(wait(bell), send(one, 5)), 1));
-    bell.set();
-    EXPECT_TRUE(succeeded(try_select(wait(bell), send(one, 6)), 0));
-    EXPECT_FALSE(bell.is_set());
-    EXPECT_TRUE(succeeded(select(receive(one, value), wait(bell)), 0));
-    EXPECT_EQ(value, 5);
-    one.close();
-    EXPECT_TRUE(failed(select(receive(one, value), wait(bell)), 0, wait_error::closed));
-  });
-}
-
-TEST(select, local_ones_are_left_when_another_worker_or_a_stop_ends_it) {
-  rig r(2);
-  channel<int> far;
-  pirn::fiber f = r.rt.spawn(
-      [&] {
-        pirn::local::channel<int> near;
-        pirn::local::event bell;
-        int value = 0;
-        for (int i = 1; i <= 200; ++i) {
-          EXPECT_TRUE(succeeded(select(receive(near, value), wait(bell), receive(far, value)), 2));
-          EXPECT_EQ(value, i);
-          EXPECT_EQ(near.try_send(1).error(), wait_error::timed_out);
-        }
-        EXPECT_TRUE(failed(select(receive(near, value), wait(bell)), 2, wait_error::stopped));
-        EXPECT_EQ(near.try_send(1).error(), wait_error::timed_out);
-      },
-      {.worker = 0});
-  pirn::fiber g = r.rt.spawn(
-      [&] {
-        for (int i = 1; i <= 200; ++i) {
-          EXPECT_TRUE(far.send(i).has_value());
-        }
-        f.request_stop();
-      },
-      {.worker = 1});
-  g.join();
-  f.join();
-}
-
-TEST(select, local_ones_are_refused_where_they_could_not_be_guarded) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";
-  const auto migratable = [] {
-    rig r(1);
-    r.rt.spawn(
-            [] {
-              pirn::local::event bell;
-              static_cast<void>(select(wait(bell)));
-            },
-            {.migratable = true})
-        .join();
-  };
-  EXPECT_DEATH(migratable(), "a migratable fiber waits for something local");
-  const auto elsewhere = [] {
-    pirn::local::event bell;
-    static_cast<void>(select(wait(bell)));
-  };
-  EXPECT_DEATH(elsewhere(), "something local is used by a plain thread");
-}
-
 TEST(select, does_not_allocate) {
   rig r(1);
   r.rt.run([&] {
@@ -578,6 +464,37 @@ TEST(select, a_move_that_throws_does_nothing) {
     EXPECT_EQ(meeting.receive()->value, 5);
     g.join();
   });
+}
+
+/// Throws when a number is assigned while armed.
+struct reluctant {
+  reluctant(int from) : value(from) {}  // NOLINT(google-explicit-constructor): assignable_from asks for it
+  bool armed = true;
+  int value;
+  reluctant& operator=(int from) {
+    if (armed) {
+      throw std::runtime_error("not now");
+    }
+    value = from;
+    return *this;
+  }
+};
+
+TEST(select, a_place_that_throws_throws_in_the_sender_and_is_waited_for_again) {
+  for (const pirn::wake_policy how : {pirn::wake_policy::enqueue, pirn::wake_policy::switch_over}) {
+    on_one_worker([how] {
+      channel<int> c;
+      reluctant place = 0;
+      pirn::fiber f = pirn::spawn([&] { EXPECT_TRUE(succeeded(select(receive(c, place)), 0)); });
+      pirn::this_fiber::yield();
+      EXPECT_THROW(static_cast<void>(c.send(1, how)), std::runtime_error);
+      pirn::this_fiber::yield();
+      place.armed = false;
+      EXPECT_TRUE(c.send(2, how).has_value());
+      f.join();
+      EXPECT_EQ(place.value, 2);
+    });
+  }
 }
 
 }  // namespace

@@ -34,7 +34,8 @@
 //   end_to_consumer     the last switch of a producer: its consumer finds it flagged
 //   end_to_delegator    the same to a producer that waits in switch_to_delegate
 //
-// On x86-64 only, as fibers are, a call on another stack whose continuation others may resume: arch_x86_64_fork.hpp.
+// On x86-64 only, as fibers are, a call on another stack whose continuation others may resume: arch_x86_64_fork.hpp,
+// and a switch_to that carries a third word: arch_x86_64_carry.hpp.
 //
 // Terms that hold for all switches:
 //   * They are inlined (by clang before 19 not, see the ISA file). The asm clobbers every register but sp and fp, so

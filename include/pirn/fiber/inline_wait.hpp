@@ -7,9 +7,9 @@ namespace pirn::inline PIRN_ABI {
 
 template <class Lock, class Suspend>
 PIRN_ALWAYS_INLINE wake_reason wait_list::wait_by(detail::agent& self, Lock& lock, detail::wait_kind kind, void* value,
-                                                  const Suspend& suspend) noexcept {
+                                                  const Suspend& suspend, bool opens_later) noexcept {
   std::uint64_t epoch = 0;
-  if (!self.begin(kind, epoch)) [[unlikely]] {
+  if (!self.begin(kind, epoch, opens_later)) [[unlikely]] {
     lock.unlock();
     return self.stop_reason();
   }
@@ -23,9 +23,12 @@ template <class Lock>
 PIRN_ALWAYS_INLINE wake_reason wait_list::wait_pinned(detail::worker* here, detail::fiber_control& self, Lock& lock,
                                                       detail::wait_kind kind, const wait_options& options,
                                                       void* value) noexcept {
-  return wait_by(self, lock, kind, value, [&](std::uint64_t epoch) __attribute__((always_inline)) {
-    detail::suspend_pinned(here, self, epoch, kind, options, [&lock] { lock.unlock(); });
-  });
+  return wait_by(
+      self, lock, kind, value,
+      [&](std::uint64_t epoch) __attribute__((always_inline)) {
+        detail::suspend_pinned(here, self, epoch, kind, options, [&lock] { lock.unlock(); });
+      },
+      true);
 }
 
 template <class Lock>
@@ -41,7 +44,46 @@ PIRN_ALWAYS_INLINE wake_reason wait_list::wait_inline(Lock& lock, const wait_opt
   return self.is_pinned_to(here) ? wait_pinned(here, self, lock, kind, options, value) : wait(lock, options, value);
 }
 
+template <class Lock, class Carries>
+PIRN_ALWAYS_INLINE wake_reason wait_list::wait_inline(Lock& lock, const wait_options& options, void* value,
+                                                      std::uintptr_t& word, const Carries& carries) noexcept {
+  const bool timed = options.deadline != platform::never;
+  const detail::wait_kind kind = detail::kind_of(options);
+  detail::worker* const here = detail::current_worker();
+  if (here == nullptr || timed) [[unlikely]] {
+    return wait(lock, options, value);
+  }
+  detail::fiber_control& self = *detail::running_fiber(here);
+  if (!self.is_pinned_to(here) || here->exceptions->any()) [[unlikely]] {
+    return wait(lock, options, value);
+  }
+  carries();
+  arch::word carried = 0;
+  const wake_reason reason = wait_by(self, lock, kind, value, [&](std::uint64_t epoch) __attribute__((always_inline)) {
+    detail::suspend_pinned(here, self, epoch, kind, options, [&lock] { lock.unlock(); }, &carried);
+  });
+  word = carried;
+  return reason;
+}
+
 namespace detail {
+
+/// Runs `who`, whose wait the caller has claimed and who waits where a word can be given, in place of the caller, which
+/// goes behind all that are ready: a suspension point. False if that is not for now; then nothing has happened.
+PIRN_ALWAYS_INLINE bool switch_over_giving(agent* who, std::uintptr_t word) noexcept {
+  worker* const here = current_worker();
+  if (here == nullptr || who->what() != agent::kind::fiber || !static_cast<fiber_control*>(who)->is_pinned_to(here) ||
+      here->switches_left == 0 || !here->queue.may_overtake() || here->exceptions->any()) {
+    return false;
+  }
+  --here->switches_left;
+  run_node* const self = here->queue.running();
+  auto* const next = static_cast<fiber_control*>(who);
+  here->queue.hand_over(next);
+  arch::word carried = word;
+  switch_carrying(here, self, next, carried);
+  return true;
+}
 
 /// As `make_runnable`, with what a pinned fiber of this worker needs in the caller.
 PIRN_ALWAYS_INLINE void make_runnable_inline(agent* who) noexcept {

@@ -153,6 +153,11 @@ class wait_list {
   /// As `wait`; in a pinned fiber that has no deadline the switch is a part of the caller. See inline_wait.hpp.
   template <class Lock>
   [[nodiscard]] wake_reason wait_inline(Lock& lock, const wait_options& options, void* value) noexcept;
+  /// The same; calls `carries()` if whoever wakes the caller may do it by `switch_over_giving`, and then `word` is what
+  /// that gave.
+  template <class Lock, class Carries>
+  [[nodiscard]] wake_reason wait_inline(Lock& lock, const wait_options& options, void* value, std::uintptr_t& word,
+                                        const Carries& carries) noexcept;
 
   /// Claims the first waiter whose wait has not ended otherwise and takes it off the list, or returns null. The
   /// caller may hand over a value, then must call `detail::make_runnable(w->wake.who())`, best after unlocking; after
@@ -193,10 +198,11 @@ class wait_list {
   template <class Lock>
   [[nodiscard]] wake_reason wait_pinned(detail::worker* here, detail::fiber_control& self, Lock& lock,
                                         detail::wait_kind kind, const wait_options& options, void* value) noexcept;
-  /// `suspend(epoch)` releases the lock, and returns once the wait is over.
+  /// `suspend(epoch)` releases the lock, and returns once the wait is over. It `opens_later` if it opens a stoppable
+  /// wait itself before that.
   template <class Lock, class Suspend>
   [[nodiscard]] wake_reason wait_by(detail::agent& self, Lock& lock, detail::wait_kind kind, void* value,
-                                    const Suspend& suspend) noexcept;
+                                    const Suspend& suspend, bool opens_later = false) noexcept;
   /// The end of a wait that was not woken through the list; returns why it ended.
   template <class Lock>
   [[nodiscard]] PIRN_NOINLINE wake_reason leave(detail::agent& self, Lock& lock, waiter& node) noexcept {

@@ -177,6 +177,8 @@ class channel {
     /// Of a receiver that does not want it in a `received`: moves the value there.
     void (*deliver)(void* place, T& value) = nullptr;
     bool moved = false;
+    bool takes_word = false;  ///< of a receiver: it may be given the value in a register
+    bool word_given = false;  ///< and was
 
     /// Of a receiver.
     PIRN_ALWAYS_INLINE void take(T& value) {
@@ -203,10 +205,11 @@ class channel {
   void drop_first() noexcept {
     oldest_->drop_first();
     --size_;
-    if (oldest_->size == 0 && oldest_->next != nullptr) {
-      oldest_ = std::move(oldest_->next);
+    if (oldest_->size == 0 && oldest_->next != nullptr) [[unlikely]] {
+      leave_oldest();
     }
   }
+  PIRN_NOINLINE void leave_oldest() noexcept { oldest_ = std::move(oldest_->next); }
   /// Whether there is room for one more value, which an unbounded channel makes.
   bool has_room() {
     if (newest_->size < newest_->room) {
@@ -215,9 +218,12 @@ class channel {
     if (capacity_ != unbounded) {
       return false;
     }
+    grow();
+    return true;
+  }
+  PIRN_NOINLINE void grow() {
     newest_->next = std::make_unique<ring>(2 * newest_->room);
     newest_ = newest_->next.get();
-    return true;
   }
 
   /// Fills a place that has become free from the first sender that waits, if any. That one is returned, and those whose
@@ -239,14 +245,40 @@ class channel {
     return chain;
   }
 
-  /// Gives the value to a waiting receiver or puts it into the ring. True if it was one of them.
+  /// Whether a value may be moved and destroyed in the caller's own code, as short as that is and without exceptions.
+  static constexpr bool moves_quietly = std::is_nothrow_move_constructible_v<T> && std::is_nothrow_destructible_v<T>;
+  /// Whether a value may travel in a register.
+  static constexpr bool fits_word = std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uintptr_t);
+
+  template <wake_policy How>
+  PIRN_ALWAYS_INLINE void give(T& value, waiter* woken) {
+    woken->next = nullptr;
+    auto& taker = *static_cast<exchange*>(woken->value);
+    if (!(fits_word && How == wake_policy::switch_over && taker.takes_word)) {
+      taker.take(value);
+    }
+    taker.moved = true;
+  }
+  /// To one that does not want it in a `received`, which may throw even if moving a T does not; and wakes it.
+  template <wake_policy How>
+  PIRN_NOINLINE void give_into_place(T& value, waiter* woken) {
+    try {
+      give<How>(value, woken);
+    } catch (...) {
+      lock_.unlock();
+      wait_list::make_all_runnable(woken);  // without a value: it waits again
+      throw;
+    }
+    lock_.unlock();
+    detail::make_runnable(woken->wake.who(), How);
+  }
+  /// Gives the value to a waiting receiver or puts it into the ring. True if it was one of them. With `switch_over` a
+  /// receiver that takes words has yet to get it (`hand_over`).
+  template <wake_policy How = wake_policy::enqueue>
   PIRN_ALWAYS_INLINE bool send_locked(T& value, waiter*& woken) {
     woken = receivers_.claim_first();
     if (woken != nullptr) {
-      woken->next = nullptr;
-      auto& taker = *static_cast<exchange*>(woken->value);
-      taker.take(value);
-      taker.moved = true;
+      give<How>(value, woken);
       return true;
     }
     if (!has_room()) {
@@ -284,35 +316,57 @@ class channel {
   PIRN_ALWAYS_INLINE sent send_or_wait(T& value, platform::time_point deadline) {
     sent result;
     lock_.lock();
-    if (closed_ || !receivers_.empty() || newest_->size < newest_->room || capacity_ == unbounded) {
-      send_locked_or_wait<patience::until_deadline, How>(value, deadline, result);
-      return result;
+    if (!closed_ && receivers_.empty()) {
+      if (newest_->size < newest_->room) {
+        if constexpr (moves_quietly) {
+          append(value);
+          lock_.unlock();
+          return result;
+        }
+      } else if (capacity_ != unbounded) {
+        if (wait_to_send(value, deadline, result)) [[likely]] {
+          return result;
+        }
+        lock_.lock();
+      }
+    } else if constexpr (moves_quietly) {
+      waiter* const next = closed_ ? nullptr : receivers_.claim_first();
+      if (next != nullptr) [[likely]] {
+        if (static_cast<exchange*>(next->value)->deliver != nullptr) [[unlikely]] {
+          give_into_place<How>(value, next);
+          return result;
+        }
+        give<How>(value, next);
+        lock_.unlock();
+        How == wake_policy::enqueue ? detail::make_runnable_inline(next->wake.who()) : hand_over(value, next);
+        return result;
+      }
     }
-    if (!wait_to_send(value, deadline, result)) [[unlikely]] {
-      lock_.lock();
-      send_locked_or_wait<patience::until_deadline, How>(value, deadline, result);
+    if (waiter* const next = send_locked_or_wait<patience::until_deadline, How>(value, deadline, result)) {
+      hand_over(value, next);
     }
     return result;
   }
   sent send_now(T& value) {
     sent result;
     lock_.lock();
-    send_locked_or_wait<patience::none, wake_policy::enqueue>(value, platform::never, result);
+    static_cast<void>(send_locked_or_wait<patience::none, wake_policy::enqueue>(value, platform::never, result));
     return result;
   }
-  /// The lock must be held, and is released.
+  /// The lock must be held, and is released. With `switch_over` a receiver that waited may come back: for `hand_over`.
   template <patience Patience, wake_policy How>
-  PIRN_NONE PIRN_NOINLINE void send_locked_or_wait(T& value, platform::time_point deadline, sent& result) {
+  [[nodiscard]] PIRN_NONE PIRN_NOINLINE waiter* send_locked_or_wait(T& value, platform::time_point deadline,
+                                                                    sent& result) {
     for (;; lock_.lock()) {
       if (closed_) [[unlikely]] {
         lock_.unlock();
         result = std::unexpected(wait_error::closed);
-        return;
+        return nullptr;
       }
       waiter* woken = nullptr;
       bool done;
       try {
-        done = send_locked(value, woken);
+        done = send_locked<How>(value, woken);
       } catch (...) {
         lock_.unlock();
         wait_list::make_all_runnable(woken);  // without a value: it waits again
@@ -320,21 +374,38 @@ class channel {
       }
       if (done) [[likely]] {
         lock_.unlock();
-        if (woken != nullptr) {
-          How == wake_policy::enqueue ? detail::make_runnable_inline(woken->wake.who())
-                                      : detail::switch_over_to(woken->wake.who());
+        if (How == wake_policy::enqueue && woken != nullptr) {
+          detail::make_runnable_inline(woken->wake.who());
+          return nullptr;
         }
-        return;
+        return woken;
       }
       if (Patience == patience::none) {
         lock_.unlock();
         result = std::unexpected(wait_error::timed_out);
-        return;
+        return nullptr;
       }
       if (wait_to_send(value, deadline, result)) {
-        return;
+        return nullptr;
       }
     }
+  }
+  /// Switches to a receiver that `send_locked<switch_over>` has claimed.
+  static PIRN_ALWAYS_INLINE void hand_over(T& value, waiter* woken) {
+    if constexpr (fits_word) {
+      auto& taker = *static_cast<exchange*>(woken->value);
+      if (taker.takes_word) {
+        std::uintptr_t word = 0;
+        __builtin_memcpy(&word, std::addressof(value), sizeof value);
+        taker.word_given = true;
+        if (detail::switch_over_giving(woken->wake.who(), word)) {
+          return;
+        }
+        taker.word_given = false;
+        taker.take(value);
+      }
+    }
+    detail::switch_over_to(woken->wake.who());
   }
   /// The same. False if it must be tried again.
   PIRN_ALWAYS_INLINE bool wait_to_send(T& value, platform::time_point deadline, sent& result) {
@@ -351,6 +422,12 @@ class channel {
   PIRN_ALWAYS_INLINE received receive_or_wait(platform::time_point deadline) {
     received result(std::unexpect, wait_error::timed_out);
     lock_.lock();
+    if (moves_quietly && size_ != 0 && senders_.empty()) {
+      deliver(result, oldest_->values[oldest_->first]);
+      drop_first();
+      lock_.unlock();
+      return result;
+    }
     if (size_ != 0 || !senders_.empty() || closed_) {
       receive_locked_or_wait<patience::until_deadline>(deadline, result);
       return result;
@@ -395,8 +472,20 @@ class channel {
   /// The same. False if it must be tried again.
   PIRN_ALWAYS_INLINE bool wait_to_receive(platform::time_point deadline, received& result) {
     exchange taker{&result};
-    const wake_reason reason =
-        receivers_.wait_inline(lock_, {.deadline = deadline, .what = "value in channel", .object = this}, &taker);
+    const wait_options how{.deadline = deadline, .what = "value in channel", .object = this};
+    wake_reason reason;
+    if constexpr (fits_word) {
+      std::uintptr_t word = 0;
+      reason = receivers_.wait_inline(lock_, how, &taker, word, [&taker] { taker.takes_word = true; });
+      if (taker.word_given) {
+        alignas(T) std::byte bytes[sizeof(T)];
+        __builtin_memcpy(bytes, &word, sizeof(T));
+        deliver(result, *std::launder(reinterpret_cast<T*>(bytes)));
+        return true;
+      }
+    } else {
+      reason = receivers_.wait_inline(lock_, how, &taker);
+    }
     if (reason != wake_reason::notified) [[unlikely]] {
       result = std::unexpected(detail::error_of(reason));
       return true;

@@ -84,6 +84,15 @@ class run_queue {
     link_before(next_, node);
     return run(node);
   }
+  /// Whether one that was just woken may run before those in the ring.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool may_overtake() const noexcept { return streak_ < streak_limit_; }
+  /// The running node goes behind all others and `node`, which was just woken and lies nowhere yet, runs. Only where it
+  /// `may_overtake`.
+  PIRN_ALWAYS_INLINE void hand_over(run_node* node) noexcept {
+    ++streak_;
+    link_before(next_, node);
+    run(node);
+  }
   /// The running node goes behind all others of its priority and the scheduler runs.
   run_node* pause() noexcept {
     run_node* const self = running_;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "pirn/context/arch_x86_64_carry.hpp"
 #include "pirn/fiber/detail/block_cache.hpp"
 #include "pirn/fiber/detail/fork_deque.hpp"
 #include "pirn/fiber/detail/frame_cache.hpp"
@@ -406,6 +407,15 @@ PIRN_ALWAYS_INLINE worker* switch_started(worker* w, run_node* self, run_node* n
   self->sanitizer.arrive();
   return arrive(by, what);
 }
+/// The same, where whoever resumes `self` may give it a word, and `next` gets that of `carried` if it has suspended so.
+PIRN_ALWAYS_INLINE void switch_carrying(worker* w, run_node* self, run_node* next, arch::word& carried) noexcept {
+  auto by = reinterpret_cast<arch::word>(w);
+  arch::word what = 0;
+  self->sanitizer.leave(next->sanitizer);
+  arch::switch_carrying(self->state, next->state, by, what, carried);
+  self->sanitizer.arrive();
+  arrive(by, what);
+}
 
 /// The same to any that is ready.
 PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* next, commit* pending) noexcept {
@@ -451,10 +461,13 @@ PIRN_ALWAYS_INLINE worker* suspend(worker* w, const wait_options& what, commit* 
   run_node* const next = w->or_floating(leave_queue(w, what));
   return switch_away(w, self, next, publish);
 }
-/// The same for a fiber that is pinned to `w` and whose wait has begun as `epoch`: `publish` tells others of it.
+/// The same for a fiber that is pinned to `w` and whose wait has begun as `epoch`: `publish` tells others of it. Where
+/// there is a `carried`, which is only if no exceptions are in flight nor the worker is watched, whoever wakes it may
+/// give it that word.
 template <class Publish>
 PIRN_ALWAYS_INLINE void suspend_pinned(worker* w, fiber_control& self, std::uint64_t epoch, wait_kind kind,
-                                       const wait_options& what, const Publish& publish) noexcept {
+                                       const wait_options& what, const Publish& publish,
+                                       arch::word* carried = nullptr) noexcept {
   run_node* next;
   if (w->spend_switch()) [[unlikely]] {
     next = w->queue.leave_to_scheduler();
@@ -466,6 +479,13 @@ PIRN_ALWAYS_INLINE void suspend_pinned(worker* w, fiber_control& self, std::uint
     w->queue.push_woken(&self);
   }
   publish();
+  if (carried != nullptr) {
+    if (next->state.pc == nullptr) [[unlikely]] {
+      provide_stack_slow(w, next);
+    }
+    switch_carrying(w, &self, next, *carried);
+    return;
+  }
   static_cast<void>(switch_away(w, &self, next, nullptr));
 }
 
