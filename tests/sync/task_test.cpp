@@ -292,7 +292,8 @@ TEST(task, uses_what_is_local_to_its_worker) {
       }
       bell.set();
     });
-    const auto answers = [](auto& from, auto& to, auto& end) -> task<int> {
+    using ints = pirn::local::channel<int>;
+    const auto answers = [](ints& from, ints& to, pirn::local::event& end) -> task<int> {
       for (int count = 0;; ++count) {
         int number = 0;
         if ((co_await co::select(pirn::receive(from, number), pirn::wait(end))).index == 1) {
