@@ -22,12 +22,13 @@ void threadring_of_fibers(const char* impl, const char* note,
     Place finished;
     std::vector<pirn::fiber> fibers;
     for (std::size_t i = 0; i < ring.size(); ++i) {
-      fibers.push_back(pirn::spawn([&mine = ring[i], &next = ring[(i + 1) % ring.size()], &finished, i] {
-        tell_of_fiber();
-        threadring_process([&mine]() __attribute__((always_inline)) { return mine.take(); },
-                           [&next](std::int64_t token) __attribute__((always_inline)) { next.put(token); },
-                           [&finished, i] { finished.put(static_cast<std::int64_t>(i)); });
-      }));
+      fibers.push_back(pirn::spawn(
+          [&mine = ring[i], &next = ring[(i + 1) % ring.size()], &finished, i]() __attribute__((always_inline)) {
+            tell_of_fiber();
+            threadring_process([&mine]() __attribute__((always_inline)) { return mine.take(); },
+                               [&next](std::int64_t token) __attribute__((always_inline)) { next.put(token); },
+                               [&finished, i] { finished.put(static_cast<std::int64_t>(i)); });
+          }));
     }
     threadring_row(
         impl,

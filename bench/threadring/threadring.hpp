@@ -19,7 +19,7 @@ void threadring_row(const char* impl, Pass pass, const char* note) {
 
 /// The part of a process that is the same for all: it gets tokens by `receive()` until one ends it.
 template <typename Receive, typename Send, typename Finish>
-void threadring_process(Receive receive, Send send, Finish finish) {
+[[gnu::always_inline]] inline void threadring_process(Receive receive, Send send, Finish finish) {
   for (;;) {
     const std::int64_t token = receive();
     if (token == 0) {

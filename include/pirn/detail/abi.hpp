@@ -70,6 +70,13 @@
 
 #define PIRN_ALWAYS_INLINE inline __attribute__((always_inline))
 #define PIRN_NOINLINE __attribute__((noinline))
+// What is inlined for speed and much: only with an optimizer and without a sanitizer. Elsewhere each variable of each
+// call would have a place of its own in the caller's frame, and a few calls would fill a stack.
+#if defined(__OPTIMIZE__) && !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
+#define PIRN_INLINE_FOR_SPEED PIRN_ALWAYS_INLINE
+#else
+#define PIRN_INLINE_FOR_SPEED
+#endif
 // A function that no fiber with a bounded stack calls on that stack, whatever the code around the call looks like to
 // the compiler plugin, which adds up what such a fiber uses: the comment at the call, or at the function, says why.
 #if defined(__clang__)

@@ -166,7 +166,11 @@ class wait_list {
     while (first_ != nullptr) {
       waiter* const candidate = first_;
       first_ = candidate->next;
-      (first_ != nullptr ? first_->previous : last_) = nullptr;
+      if (first_ != nullptr) {
+        first_->previous = nullptr;
+      } else {
+        last_ = nullptr;
+      }
       candidate->linked = false;
       if (candidate->wake.claim(wake_reason::notified)) [[likely]] {
         candidate->claimed = true;
@@ -217,7 +221,12 @@ class wait_list {
     w.previous = last_;
     w.next = nullptr;
     w.linked = true;
-    (last_ != nullptr ? last_->next : first_) = &w;
+    // No choice between two addresses: a compiler computes those before a loop and keeps them over each switch in it.
+    if (last_ != nullptr) {
+      last_->next = &w;
+    } else {
+      first_ = &w;
+    }
     last_ = &w;
   }
   PIRN_ALWAYS_INLINE void remove(waiter& w) noexcept {

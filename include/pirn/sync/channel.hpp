@@ -313,7 +313,7 @@ class channel {
   // processor would expect to lead to the context that it has left.
 
   template <wake_policy How = wake_policy::enqueue>
-  PIRN_ALWAYS_INLINE sent send_or_wait(T& value, platform::time_point deadline) {
+  PIRN_INLINE_FOR_SPEED sent send_or_wait(T& value, platform::time_point deadline) {
     sent result;
     lock_.lock();
     if (!closed_ && receivers_.empty()) {
@@ -419,7 +419,7 @@ class channel {
     return offer.moved;
   }
 
-  PIRN_ALWAYS_INLINE received receive_or_wait(platform::time_point deadline) {
+  PIRN_INLINE_FOR_SPEED received receive_or_wait(platform::time_point deadline) {
     received result(std::unexpect, wait_error::timed_out);
     lock_.lock();
     if (moves_quietly && size_ != 0 && senders_.empty()) {
