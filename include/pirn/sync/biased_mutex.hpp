@@ -6,12 +6,13 @@
 namespace pirn::inline PIRN_ABI {
 
 /// A mutual exclusion lock for what the fibers of one worker use nearly always, and others now and then. Not recursive;
-/// works with std::lock_guard, std::unique_lock and std::scoped_lock. The first fiber that locks it biases it towards
-/// its worker, whose fibers then lock and unlock it by plain loads and stores. Whoever comes from elsewhere ends that
-/// for good: it is an ordinary lock from then on, which costs about what a `mutex` does. A migratable fiber goes to the
-/// worker to do so; a pinned one and a plain thread interrupt all threads of the process once (`heavy_fence`). Hands
-/// over to whoever has waited longest. After Dolan, Muralidharan and Gregg 2013, "Compiler support for lightweight
-/// context switching", 6.3; the revocation by others is an asymmetric Dekker (Dice, Huang and Yang 2001).
+/// works with std::lock_guard and std::unique_lock, and with std::scoped_lock as a fair `mutex` does. The first fiber
+/// that locks it biases it towards its worker, whose fibers then lock and unlock it by plain loads and stores. Whoever
+/// comes from elsewhere ends that for good: it is an ordinary lock from then on, which costs about what a `mutex` does.
+/// A migratable fiber goes to the worker to do so; a pinned one and a plain thread interrupt all threads of the process
+/// once (`heavy_fence`). Hands over to whoever has waited longest. After Dolan, Muralidharan and Gregg 2013, "Compiler
+/// support for lightweight context switching", 6.3; the revocation by others is an asymmetric Dekker (Dice, Huang and
+/// Yang 2001).
 ///
 /// Unlike a `mutex` it must outlive the return of every unlock. docs/sync.md has its states.
 class biased_mutex : detail::owner_mark {

@@ -11,9 +11,11 @@ enum class mutex_policy : std::uint8_t {
   barging,  ///< whoever comes first; the one that has waited longest is woken to try again. More locks per second
 };
 
-/// A mutual exclusion lock; not recursive. Works with std::lock_guard, std::unique_lock and std::scoped_lock. Fibers of
-/// any worker and plain threads share it. An owner who knows that nobody else will use it may unlock and destroy it,
-/// even while the unlock of the owner before has not returned yet.
+/// A mutual exclusion lock; not recursive. Works with std::lock_guard, std::unique_lock and std::scoped_lock; but take
+/// several at once by std::scoped_lock or std::lock only with `mutex_policy::barging`: these try and back off, and may
+/// find each fair one handed to somebody who has not run yet, for ever. Fibers of any worker and plain threads share
+/// it. An owner who knows that nobody else will use it may unlock and destroy it, even while the unlock of the owner
+/// before has not returned yet.
 class mutex : detail::owner_mark {
  public:
   explicit mutex(mutex_policy policy = mutex_policy::fair) noexcept : policy_(policy) {}
