@@ -149,6 +149,30 @@ class kept_fp_words {
 using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_words>;
 }  // namespace detail
 
+// Resumes the context at rcx. From here to the jump the caller's frame is that of the resumed side, read through rcx:
+// CFA = *(rcx + 8), return address at rcx + 0, rbp at rcx + 16.
+#define PIRN_RESUME_IN_MEMORY                          \
+  PIRN_CFI(".cfi_remember_state")                      \
+  PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x72, 0x08, 0x06") \
+  PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x72, 0x00") \
+  PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x72, 0x10") \
+  "movq " PIRN_CONTEXT_SP                              \
+  "(%%rcx), %%rsp\n\t"                                 \
+  "movq " PIRN_CONTEXT_FP                              \
+  "(%%rcx), %%rbp\n\t"                                 \
+  "jmpq *" PIRN_CONTEXT_PC "(%%rcx)\n\t" PIRN_CFI(".cfi_restore_state")
+// Suspends the caller into the context at rdx and resumes that at rcx. All but the three words is the compiler's to save,
+// since all of it is clobbered.
+#define PIRN_SWITCH_IN_MEMORY                                        \
+  "leaq 1f(%%rip), %%rax\n\t"                                        \
+  "movq %%rax, " PIRN_CONTEXT_PC                                     \
+  "(%%rdx)\n\t"                                                      \
+  "movq %%rsp, " PIRN_CONTEXT_SP                                     \
+  "(%%rdx)\n\t"                                                      \
+  "movq %%rbp, " PIRN_CONTEXT_FP "(%%rdx)\n\t" PIRN_RESUME_IN_MEMORY \
+  "nop\n\t.p2align 4\n"                                              \
+  "1:\n\t" PIRN_LANDING
+
 /// Suspends the caller into `from` and resumes `to`. `first` and `second` travel in registers: the resumed side
 /// finds them in its own two arguments (a fresh context in its entry's parameters), and on return they hold what
 /// the side that resumed us sent. `from` and `to` may be the same object: then it returns
@@ -160,27 +184,11 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
   register word message1 asm("rsi") = sent1;
   register context* out asm("rdx") = &from;
   register const context* in asm("rcx") = &to;
-  asm volatile(
-      // The suspended state: everything else is the compiler's to save, since all of it is clobbered.
-      "leaq 1f(%%rip), %%rax\n\t"
-      "movq %%rax, " PIRN_CONTEXT_PC "(%%rdx)\n\t"
-      "movq %%rsp, " PIRN_CONTEXT_SP "(%%rdx)\n\t"
-      "movq %%rbp, " PIRN_CONTEXT_FP "(%%rdx)\n\t"
-      // From here to the jump the caller's frame is that of `to`, read through rcx:
-      // CFA = *(rcx + 8), return address at rcx + 0, rbp at rcx + 16.
-      PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x72, 0x08, 0x06")
-      PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x72, 0x00")
-      PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x72, 0x10")
-      "movq " PIRN_CONTEXT_SP "(%%rcx), %%rsp\n\t"
-      "movq " PIRN_CONTEXT_FP "(%%rcx), %%rbp\n\t"
-      "jmpq *" PIRN_CONTEXT_PC "(%%rcx)\n\t"
-      PIRN_CFI(".cfi_restore_state")
-      "nop\n\t.p2align 4\n"
-      "1:\n\t" PIRN_LANDING
-      : "+r"(message0), "+r"(message1), "+r"(out), "+r"(in)
-      :
-      : "rax", "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
+  asm volatile(PIRN_SWITCH_IN_MEMORY
+               : "+r"(message0), "+r"(message1), "+r"(out), "+r"(in)
+               :
+               : "rax", "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", PIRN_CLOBBER_FLOAT, "memory",
+                 "cc");
   const word received0 = message0, received1 = message1;
   first = received0;
   second = received1;
@@ -344,17 +352,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   register word message0 asm("rdi") = first;
   register word message1 asm("rsi") = second;
   register const context* in asm("rcx") = target;
-  asm volatile(PIRN_CFI(".cfi_remember_state") PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x72, 0x08, 0x06")  // as in switch_to
-               PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x72, 0x00")
-                   PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x72, 0x10") "movq " PIRN_CONTEXT_SP
-                                                                        "(%%rcx), %%rsp\n\t"
-                                                                        "movq " PIRN_CONTEXT_FP
-                                                                        "(%%rcx), %%rbp\n\t"
-                                                                        "jmpq *" PIRN_CONTEXT_PC
-                                                                        "(%%rcx)\n\t" PIRN_CFI(".cfi_restore_state")
-               :
-               : "r"(message0), "r"(message1), "r"(in)
-               : "memory");
+  asm volatile(PIRN_RESUME_IN_MEMORY : : "r"(message0), "r"(message1), "r"(in) : "memory");
   __builtin_unreachable();
 }
 

@@ -17,24 +17,10 @@ PIRN_SWITCH_INLINE void switch_carrying(context& from, const context& to, word& 
   register word message2 asm("r8") = sent2;
   register context* out asm("rdx") = &from;
   register const context* in asm("rcx") = &to;
-  asm volatile(
-      "leaq 1f(%%rip), %%rax\n\t"
-      "movq %%rax, " PIRN_CONTEXT_PC "(%%rdx)\n\t"
-      "movq %%rsp, " PIRN_CONTEXT_SP "(%%rdx)\n\t"
-      "movq %%rbp, " PIRN_CONTEXT_FP "(%%rdx)\n\t"
-      PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x72, 0x08, 0x06")
-      PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x72, 0x00")
-      PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x72, 0x10")
-      "movq " PIRN_CONTEXT_SP "(%%rcx), %%rsp\n\t"
-      "movq " PIRN_CONTEXT_FP "(%%rcx), %%rbp\n\t"
-      "jmpq *" PIRN_CONTEXT_PC "(%%rcx)\n\t"
-      PIRN_CFI(".cfi_restore_state")
-      "nop\n\t.p2align 4\n"
-      "1:\n\t" PIRN_LANDING
-      : "+r"(message0), "+r"(message1), "+r"(message2), "+r"(out), "+r"(in)
-      :
-      : "rax", "rbx", "r9", "r10", "r11", "r12", "r13", "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
+  asm volatile(PIRN_SWITCH_IN_MEMORY
+               : "+r"(message0), "+r"(message1), "+r"(message2), "+r"(out), "+r"(in)
+               :
+               : "rax", "rbx", "r9", "r10", "r11", "r12", "r13", "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
   const word received0 = message0, received1 = message1, received2 = message2;
   first = received0;
   second = received1;
