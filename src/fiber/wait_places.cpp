@@ -2,8 +2,6 @@
 
 #include <functional>
 
-#include "pirn/fiber/detail/worker.hpp"
-
 namespace pirn::inline PIRN_ABI {
 
 namespace {

@@ -65,8 +65,8 @@ void detail::one_worker::settle() const noexcept {
 
 template <class Lock>
 wake_reason wait_list::wait_with(detail::worker* here, Lock& lock, const wait_options& options, void* value) noexcept {
-  if (here != nullptr && options.deadline == platform::never && detail::running_fiber(here)->is_pinned_to(here)) {
-    return wait_pinned(here, *detail::running_fiber(here), lock, detail::kind_of(options), options, value);
+  if (detail::fiber_control* const self = detail::pinned_waiter(here, options)) {
+    return wait_pinned(here, *self, lock, detail::kind_of(options), options, value);
   }
   return here != nullptr && detail::running_fiber(here)->bounded() ? wait_bounded(here, lock, options, value)
                                                                    : wait_anywhere(lock, options, value);

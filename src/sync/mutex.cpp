@@ -8,12 +8,10 @@ std::expected<void, wait_error> mutex::lock_slow(const wait_options& how) noexce
   const std::uintptr_t self = caller();
   for (;;) {
     waiters_.lock();
+    // If it is free and nobody waits, let the unlock be a fast one. (With barging, somebody may.)
+    const std::uintptr_t mine = waiters_.empty() ? self : self | contended_bit;
     std::uintptr_t holder = owner_.load(platform::memory_order_relaxed);
-    // Free: if nobody waits, let the unlock be a fast one. (With barging, somebody may.)
-    while (!owner_.compare_exchange_weak(holder,
-                                         holder != unlocked ? holder | contended_bit
-                                         : waiters_.empty() ? self
-                                                            : self | contended_bit,
+    while (!owner_.compare_exchange_weak(holder, holder == unlocked ? mine : holder | contended_bit,
                                          platform::memory_order_acquire, platform::memory_order_relaxed)) {
     }
     if (holder == unlocked) {

@@ -139,10 +139,8 @@ UNCHECKED PIRN_NOINLINE void end_with_enter_last(word shared_word, word value) {
 
 TEST(arch, the_last_switches_carry_messages_and_end_backtraces) {
   auto shared = std::make_unique<last_words>();
+  static_cast<void>(arch::prepare(shared->second.top(), &end_with_switch_last));  // for enter_last
   for (word i = 0; i < 3; ++i) {
-    if (i == 0) {
-      static_cast<void>(arch::prepare(shared->second.top(), &end_with_switch_last));
-    }
     const context begin = arch::prepare(shared->first.top(), &end_with_enter_last);
     word one = reinterpret_cast<word>(shared.get()), two = 10;
     arch::switch_to(shared->test, begin, one, two);

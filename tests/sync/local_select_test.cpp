@@ -1,9 +1,8 @@
 // Selects over the twins of pirn/sync/local.hpp.
 #include <memory>
 
-#include "fiber/support.hpp"
 #include "pirn/sync/local.hpp"
-#include "pirn/sync/select.hpp"
+#include "sync/selections.hpp"
 
 namespace {
 
@@ -14,11 +13,6 @@ using pirn::selection;
 using pirn::try_select;
 using pirn::until;
 using pirn::wait_error;
-
-bool succeeded(const selection& s, std::size_t index) { return s.index == index && s.outcome.has_value(); }
-bool failed(const selection& s, std::size_t index, wait_error why) {
-  return s.index == index && !s.outcome.has_value() && s.outcome.error() == why;
-}
 
 TEST(local_select, are_cases_beside_the_others) {
   for (std::size_t which = 0; which < 5; ++which) {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "fiber/support.hpp"
+#include "sync/selections.hpp"
 
 #if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)  // which have their own
 #define COUNTS_ALLOCATIONS
@@ -42,11 +42,6 @@ using pirn::wait_error;
 template <class T>
 T&& offer(T& value) {
   return static_cast<T&&>(value);
-}
-
-bool succeeded(const selection& s, std::size_t index) { return s.index == index && s.outcome.has_value(); }
-bool failed(const selection& s, std::size_t index, wait_error why) {
-  return s.index == index && !s.outcome.has_value() && s.outcome.error() == why;
 }
 
 TEST(select, does_what_is_ready) {

@@ -161,8 +161,8 @@ using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_wor
   "movq " PIRN_CONTEXT_FP                              \
   "(%%rcx), %%rbp\n\t"                                 \
   "jmpq *" PIRN_CONTEXT_PC "(%%rcx)\n\t" PIRN_CFI(".cfi_restore_state")
-// Suspends the caller into the context at rdx and resumes that at rcx. All but the three words is the compiler's to save,
-// since all of it is clobbered.
+// Suspends the caller into the context at rdx and resumes that at rcx. All but the three words is the compiler's to
+// save, since all of it is clobbered.
 #define PIRN_SWITCH_IN_MEMORY                                        \
   "leaq 1f(%%rip), %%rax\n\t"                                        \
   "movq %%rax, " PIRN_CONTEXT_PC                                     \

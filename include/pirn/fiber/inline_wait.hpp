@@ -5,6 +5,18 @@
 
 namespace pirn::inline PIRN_ABI {
 
+namespace detail {
+/// The caller, if it is a fiber pinned to `here` and has no deadline: then nobody else has a say in its switch. Else
+/// null.
+PIRN_ALWAYS_INLINE fiber_control* pinned_waiter(const worker* here, const wait_options& options) noexcept {
+  if (here == nullptr || options.deadline != platform::never) [[unlikely]] {
+    return nullptr;
+  }
+  fiber_control* const self = running_fiber(here);
+  return self->is_pinned_to(here) ? self : nullptr;
+}
+}  // namespace detail
+
 template <class Lock, class Suspend>
 PIRN_ALWAYS_INLINE wake_reason wait_list::wait_by(detail::agent& self, Lock& lock, detail::wait_kind kind, void* value,
                                                   const Suspend& suspend, bool opens_later) noexcept {
@@ -21,75 +33,61 @@ PIRN_ALWAYS_INLINE wake_reason wait_list::wait_by(detail::agent& self, Lock& loc
 
 template <class Lock>
 PIRN_ALWAYS_INLINE wake_reason wait_list::wait_pinned(detail::worker* here, detail::fiber_control& self, Lock& lock,
-                                                      detail::wait_kind kind, const wait_options& options,
-                                                      void* value) noexcept {
+                                                      detail::wait_kind kind, const wait_options& options, void* value,
+                                                      std::uintptr_t* carried) noexcept {
   return wait_by(
       self, lock, kind, value,
       [&](std::uint64_t epoch) __attribute__((always_inline)) {
-        detail::suspend_pinned(here, self, epoch, kind, options, [&lock] { lock.unlock(); });
+        detail::suspend_pinned(here, self, epoch, kind, options, [&lock] { lock.unlock(); }, carried);
       },
       true);
 }
 
 template <class Lock>
 PIRN_ALWAYS_INLINE wake_reason wait_list::wait_inline(Lock& lock, const wait_options& options, void* value) noexcept {
-  // Before the compiler must assume that they have changed.
-  const bool timed = options.deadline != platform::never;
+  // Before the compiler must assume that it has changed.
   const detail::wait_kind kind = detail::kind_of(options);
   detail::worker* const here = detail::current_worker();
-  if (here == nullptr || timed) [[unlikely]] {
-    return wait(lock, options, value);
-  }
-  detail::fiber_control& self = *detail::running_fiber(here);
-  return self.is_pinned_to(here) ? wait_pinned(here, self, lock, kind, options, value) : wait(lock, options, value);
+  detail::fiber_control* const self = detail::pinned_waiter(here, options);
+  return self != nullptr ? wait_pinned(here, *self, lock, kind, options, value) : wait(lock, options, value);
 }
 
 template <class Lock, class Carries>
 PIRN_ALWAYS_INLINE wake_reason wait_list::wait_inline(Lock& lock, const wait_options& options, void* value,
                                                       std::uintptr_t& word, const Carries& carries) noexcept {
-  const bool timed = options.deadline != platform::never;
   const detail::wait_kind kind = detail::kind_of(options);
   detail::worker* const here = detail::current_worker();
-  if (here == nullptr || timed) [[unlikely]] {
-    return wait(lock, options, value);
-  }
-  detail::fiber_control& self = *detail::running_fiber(here);
-  if (!self.is_pinned_to(here) || here->exceptions->any()) [[unlikely]] {
+  detail::fiber_control* const self = detail::pinned_waiter(here, options);
+  if (self == nullptr || here->exceptions->any()) [[unlikely]] {
     return wait(lock, options, value);
   }
   carries();
-  arch::word carried = 0;
-  const wake_reason reason = wait_by(self, lock, kind, value, [&](std::uint64_t epoch) __attribute__((always_inline)) {
-    detail::suspend_pinned(here, self, epoch, kind, options, [&lock] { lock.unlock(); }, &carried);
-  });
-  word = carried;
-  return reason;
+  return wait_pinned(here, *self, lock, kind, options, value, &word);
 }
 
 namespace detail {
 
 /// Runs `who`, whose wait the caller has claimed and who waits where a word can be given, in place of the caller, which
-/// goes behind all that are ready: a suspension point. False if that is not for now; then nothing has happened.
+/// goes behind all that are ready: a suspension point. False where a rule of the scheduler or exceptions in flight are
+/// against it; then nothing has happened.
 PIRN_ALWAYS_INLINE bool switch_over_giving(agent* who, std::uintptr_t word) noexcept {
   worker* const here = current_worker();
-  if (here == nullptr || who->what() != agent::kind::fiber || !static_cast<fiber_control*>(who)->is_pinned_to(here) ||
-      here->switches_left == 0 || !here->queue.may_overtake() || here->exceptions->any()) {
+  fiber_control* const next = here != nullptr ? pinned_fiber(who, here) : nullptr;
+  if (next == nullptr || here->switches_left == 0 || !here->queue.may_overtake() || here->exceptions->any()) {
     return false;
   }
   --here->switches_left;
   run_node* const self = here->queue.running();
-  auto* const next = static_cast<fiber_control*>(who);
   here->queue.hand_over(next);
-  arch::word carried = word;
-  switch_carrying(here, self, next, carried);
+  static_cast<void>(switch_started(here, self, next, nullptr, &word));
   return true;
 }
 
 /// As `make_runnable`, with what a pinned fiber of this worker needs in the caller.
 PIRN_ALWAYS_INLINE void make_runnable_inline(agent* who) noexcept {
   worker* const here = current_worker();
-  if (who->what() == agent::kind::fiber && static_cast<fiber_control*>(who)->is_pinned_to(here)) [[likely]] {
-    here->queue.push_woken(static_cast<fiber_control*>(who));
+  if (fiber_control* const f = pinned_fiber(who, here)) [[likely]] {
+    here->queue.push_woken(f);
   } else {
     make_runnable(who);
   }
@@ -103,19 +101,16 @@ PIRN_ALWAYS_INLINE void make_runnable_inline(agent* who) noexcept {
 /// `how` is best `static constexpr`. Suspension point.
 PIRN_ALWAYS_INLINE wake_reason wait_inline(wait_queue& queue, const wait_options& how) noexcept {
   detail::worker* const here = detail::current_worker();
-  if (detail::kind_of(how) != detail::wait_kind::sole || here == nullptr) [[unlikely]] {
-    return queue.wait(how);
-  }
-  detail::fiber_control& self = *detail::running_fiber(here);
-  if (!self.is_pinned_to(here)) [[unlikely]] {
+  detail::fiber_control* const self = detail::pinned_waiter(here, how);
+  if (self == nullptr || how.stoppable) [[unlikely]] {
     return queue.wait(how);
   }
   std::uint64_t epoch = 0;
-  static_cast<void>(self.begin(detail::wait_kind::sole, epoch));  // which no stop refuses
+  static_cast<void>(self->begin(detail::wait_kind::sole, epoch));  // which no stop refuses
   waiter node;
-  node.wake = waker(self, epoch);
+  node.wake = waker(*self, epoch);
   queue.enter(node);
-  detail::suspend_pinned(here, self, epoch, detail::wait_kind::sole, how, [&queue] { queue.unlock(); });
+  detail::suspend_pinned(here, *self, epoch, detail::wait_kind::sole, how, [&queue] { queue.unlock(); });
   return wake_reason::notified;
 }
 

@@ -201,7 +201,8 @@ class wait_list {
   /// Of a fiber that is pinned to `here`, without a deadline.
   template <class Lock>
   [[nodiscard]] wake_reason wait_pinned(detail::worker* here, detail::fiber_control& self, Lock& lock,
-                                        detail::wait_kind kind, const wait_options& options, void* value) noexcept;
+                                        detail::wait_kind kind, const wait_options& options, void* value,
+                                        std::uintptr_t* carried = nullptr) noexcept;
   /// `suspend(epoch)` releases the lock, and returns once the wait is over. It `opens_later` if it opens a stoppable
   /// wait itself before that.
   template <class Lock, class Suspend>

@@ -250,9 +250,10 @@ class channel {
   /// Whether a value may travel in a register.
   static constexpr bool fits_word = std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uintptr_t);
 
+  /// Gives the value to a waiting receiver that was claimed. With `switch_over` one that takes words has yet to get it
+  /// (`hand_over`).
   template <wake_policy How>
   PIRN_ALWAYS_INLINE void give(T& value, waiter* woken) {
-    woken->next = nullptr;
     auto& taker = *static_cast<exchange*>(woken->value);
     if (!(fits_word && How == wake_policy::switch_over && taker.takes_word)) {
       taker.take(value);
@@ -262,6 +263,7 @@ class channel {
   /// To one that does not want it in a `received`, which may throw even if moving a T does not; and wakes it.
   template <wake_policy How>
   PIRN_NOINLINE void give_into_place(T& value, waiter* woken) {
+    woken->next = nullptr;
     try {
       give<How>(value, woken);
     } catch (...) {
@@ -272,12 +274,12 @@ class channel {
     lock_.unlock();
     detail::make_runnable(woken->wake.who(), How);
   }
-  /// Gives the value to a waiting receiver or puts it into the ring. True if it was one of them. With `switch_over` a
-  /// receiver that takes words has yet to get it (`hand_over`).
+  /// Gives the value to a waiting receiver or puts it into the ring. True if it was one of them.
   template <wake_policy How = wake_policy::enqueue>
   PIRN_ALWAYS_INLINE bool send_locked(T& value, waiter*& woken) {
     woken = receivers_.claim_first();
     if (woken != nullptr) {
+      woken->next = nullptr;
       give<How>(value, woken);
       return true;
     }
@@ -390,7 +392,7 @@ class channel {
       }
     }
   }
-  /// Switches to a receiver that `send_locked<switch_over>` has claimed.
+  /// Switches to a receiver to whom `give<switch_over>` has given the value, or is about to.
   static PIRN_ALWAYS_INLINE void hand_over(T& value, waiter* woken) {
     if constexpr (fits_word) {
       auto& taker = *static_cast<exchange*>(woken->value);

@@ -6,7 +6,8 @@
 namespace pirn::inline PIRN_ABI::detail {
 
 /// The base of what one fiber at a time can hold. A fiber that is found here while it waits has held it since before
-/// that wait: it takes the mark away before it lets go, and does neither while it waits. Plain threads leave no mark.
+/// that wait: it takes the mark away before it lets go, and does neither while it waits. A plain thread leaves a mark
+/// that names no fiber.
 class owner_mark {
  public:
   /// Null for nobody, what is no fiber (a plain thread, a callback in a scheduler), or somebody who is just about to
@@ -20,17 +21,13 @@ class owner_mark {
 
  protected:
   /// The caller has got it.
-  PIRN_ALWAYS_INLINE void mark_owner() noexcept {
-    if (const worker* const w = current_worker()) [[likely]] {
-      owner_.store(reinterpret_cast<std::uintptr_t>(w->queue.running()), platform::memory_order_relaxed);
-    }
-  }
+  PIRN_ALWAYS_INLINE void mark_owner() noexcept { owner_.store(caller(), platform::memory_order_relaxed); }
   /// The caller is about to let go.
   PIRN_ALWAYS_INLINE void forget_owner() noexcept { owner_.store(0, platform::memory_order_relaxed); }
   /// What a wait for the owner has as its object.
   [[nodiscard]] PIRN_ALWAYS_INLINE const owner_mark* mark() const noexcept { return this; }
 
-  /// For a lock whose state is this word: who holds it, or zero for nobody. Not zero for a plain thread either.
+  /// The mark of the caller. A lock may have its whole state in the word: zero is nobody.
   [[nodiscard]] static PIRN_ALWAYS_INLINE std::uintptr_t caller() noexcept {
     const worker* const w = current_worker();
     if (w == nullptr) [[unlikely]] {

@@ -111,7 +111,7 @@ class run_queue {
   }
   /// The same if the one woken last may run next; else nothing happens and the result is null.
   PIRN_ALWAYS_INLINE run_node* leave_to_woken() noexcept {
-    return woken_ != nullptr && streak_ < streak_limit_ ? leave_to(pop_woken()) : nullptr;
+    return woken_ != nullptr && may_overtake() ? leave_to(pop_woken()) : nullptr;
   }
   /// As `leave`, once that is tried.
   PIRN_ALWAYS_INLINE run_node* leave_to_others() noexcept {

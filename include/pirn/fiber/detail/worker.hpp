@@ -31,15 +31,13 @@ class coroutine_runner;
 struct exceptions_in_flight {
   void* caught = nullptr;
   unsigned uncaught = 0;
-  /// Not zero if there are any. Where a pointer has 64 bits that is one load, of all but the lowest 16 bits of
-  /// `caught`, since no object lies in the first 64 KiB, and the lowest 16 of `uncaught`.
+  /// Not zero if there are any: in one load all but the lowest 16 bits of `caught`, since no object lies in the first
+  /// 64 KiB, and the lowest 16 of `uncaught`.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::uintptr_t bits() const noexcept {
-    if constexpr (sizeof(void*) == 8 && std::endian::native == std::endian::little) {
-      std::uintptr_t both;
-      __builtin_memcpy(&both, reinterpret_cast<const char*>(this) + 2, sizeof both);
-      return both;
-    }
-    return reinterpret_cast<std::uintptr_t>(caught) | uncaught;
+    static_assert(sizeof(void*) == 8 && std::endian::native == std::endian::little);
+    std::uintptr_t both;
+    __builtin_memcpy(&both, reinterpret_cast<const char*>(this) + 2, sizeof both);
+    return both;
   }
   [[nodiscard]] PIRN_ALWAYS_INLINE bool any() const noexcept { return bits() != 0; }
 };
@@ -370,6 +368,14 @@ PIRN_ALWAYS_INLINE worker* current_worker() noexcept { return static_cast<worker
 PIRN_ALWAYS_INLINE fiber_control* running_fiber(const worker* w) noexcept {
   return static_cast<fiber_control*>(w->queue.running());
 }
+/// `who` as a fiber, if it is one that is pinned to `here`; else null.
+PIRN_ALWAYS_INLINE fiber_control* pinned_fiber(agent* who, const worker* here) noexcept {
+  if (who->what() != agent::kind::fiber) {
+    return nullptr;
+  }
+  auto* const f = static_cast<fiber_control*>(who);
+  return f->is_pinned_to(here) ? f : nullptr;
+}
 
 /// The second word of a switch: what the context that was switched out wants done on its behalf. Zero for nothing, the
 /// address of a commit, or, if bit 0 is set, the address of the block of a fiber that has ended, and its join_state
@@ -398,31 +404,29 @@ PIRN_ALWAYS_INLINE void provide_stack(worker* w, run_node* node) noexcept {
 PIRN_NEVER_BOUNDED void provide_stack_slow(worker* w, run_node* node) noexcept;
 
 /// Switches from `self` to `next`, which the run queue has just made the running one and which has started; returns on
-/// the worker that resumes `self`. The worker travels in a register.
-PIRN_ALWAYS_INLINE worker* switch_started(worker* w, run_node* self, run_node* next, commit* pending) noexcept {
+/// the worker that resumes `self`. The worker travels in a register. With a `carried` whoever resumes `self` may give
+/// it a word there, and `next` gets the one that is there if it has suspended so.
+PIRN_ALWAYS_INLINE worker* switch_started(worker* w, run_node* self, run_node* next, commit* pending,
+                                          arch::word* carried = nullptr) noexcept {
   auto by = reinterpret_cast<arch::word>(w);
   auto what = reinterpret_cast<arch::word>(pending);
   self->sanitizer.leave(next->sanitizer);
-  arch::switch_to(self->state, next->state, by, what);
+  if (carried != nullptr) {
+    arch::switch_carrying(self->state, next->state, by, what, *carried);
+  } else {
+    arch::switch_to(self->state, next->state, by, what);
+  }
   self->sanitizer.arrive();
   return arrive(by, what);
 }
-/// The same, where whoever resumes `self` may give it a word, and `next` gets that of `carried` if it has suspended so.
-PIRN_ALWAYS_INLINE void switch_carrying(worker* w, run_node* self, run_node* next, arch::word& carried) noexcept {
-  auto by = reinterpret_cast<arch::word>(w);
-  arch::word what = 0;
-  self->sanitizer.leave(next->sanitizer);
-  arch::switch_carrying(self->state, next->state, by, what, carried);
-  self->sanitizer.arrive();
-  arrive(by, what);
-}
 
 /// The same to any that is ready.
-PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* next, commit* pending) noexcept {
+PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* next, commit* pending,
+                                        arch::word* carried = nullptr) noexcept {
   if (next->state.pc == nullptr) [[unlikely]] {
     provide_stack_slow(w, next);
   }
-  return switch_started(w, self, next, pending);
+  return switch_started(w, self, next, pending, carried);
 }
 
 /// The same where exceptions are in flight, which stay with `self`, or the worker is watched.
@@ -479,14 +483,8 @@ PIRN_ALWAYS_INLINE void suspend_pinned(worker* w, fiber_control& self, std::uint
     w->queue.push_woken(&self);
   }
   publish();
-  if (carried != nullptr) {
-    if (next->state.pc == nullptr) [[unlikely]] {
-      provide_stack_slow(w, next);
-    }
-    switch_carrying(w, &self, next, *carried);
-    return;
-  }
-  static_cast<void>(switch_away(w, &self, next, nullptr));
+  static_cast<void>(carried != nullptr ? switch_nodes(w, &self, next, nullptr, carried)
+                                       : switch_away(w, &self, next, nullptr));
 }
 
 /// The same for a fiber with a bounded stack.
