@@ -518,7 +518,7 @@ void deadlock_watch::report(worker& by, deadlock::kind what, const std::vector<w
     if (fiber_control* const f = launch(owner_, call, here, error)) {
       f->join_word.store(join_detached, platform::memory_order_relaxed);  // it cannot have begun: its worker is here
     } else {
-      call();
+      as_plain_thread(call);
     }
   } catch (const std::bad_alloc&) {
     std::fputs("pirn: deadlock, and no memory to report it\n", stderr);

@@ -63,16 +63,12 @@ void rethrow_failure(fiber_control* f) {
 
 void report_unhandled(const agent& whose, std::exception_ptr what) noexcept {
   const bool is_fiber = whose.what() == agent::kind::fiber;
-  worker* const w = current_worker();
-  const bool in_scheduler = w != nullptr && w->queue.running() == w->queue.scheduler();
-  if (in_scheduler) {
-    platform::set_current_worker(nullptr);  // the handler finds itself on a plain thread, for there is no fiber
-  }
-  unhandled.load(platform::memory_order_acquire)(
-      whose.number(), is_fiber ? static_cast<const fiber_control&>(whose).name() : "a plain thread", std::move(what));
-  if (in_scheduler) {
-    platform::set_current_worker(w);
-  }
+  const worker* const w = current_worker();
+  const auto report = [&] {
+    unhandled.load(platform::memory_order_acquire)(
+        whose.number(), is_fiber ? static_cast<const fiber_control&>(whose).name() : "a plain thread", std::move(what));
+  };
+  w != nullptr && w->queue.running() == w->queue.scheduler() ? as_plain_thread(report) : report();
 }
 
 void fiber_control::end_cold() noexcept {

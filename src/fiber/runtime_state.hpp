@@ -15,6 +15,18 @@ namespace pirn::inline PIRN_ABI::detail {
 /// How many forks lie between this process and the one that began. Throws std::system_error (memory).
 unsigned generation_of_process();
 
+/// Runs somebody's `body` in a scheduler: it finds itself on a plain thread, for there is no fiber.
+template <class F>
+void as_plain_thread(F&& body) {
+  struct absence {
+    worker* const here = current_worker();
+    absence() noexcept { platform::set_current_worker(nullptr); }
+    ~absence() { platform::set_current_worker(here); }
+  };
+  const absence meanwhile;
+  std::forward<F>(body)();
+}
+
 class runtime_state {
  public:
   explicit runtime_state(const runtime_options& how);

@@ -112,7 +112,8 @@ class send_awaiter : case_value<T>, public case_awaiter<send_case<T, T&, Lock>> 
 
 namespace co {
 
-/// As `channel::receive`, for a task.
+/// As `channel::receive`, for a task. The value is moved once more at the end, and is lost where that throws; to keep
+/// it, use `co::select(pirn::receive(from, place))`.
 template <class T, class Lock>
 [[nodiscard]] detail::receive_awaiter<T, Lock> receive(channel<T, Lock>& from,
                                                        platform::time_point deadline = platform::never) {
