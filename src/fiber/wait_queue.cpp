@@ -64,47 +64,67 @@ void detail::one_worker::settle() const noexcept {
 }
 
 template <class Lock>
-wake_reason wait_list::wait_with(detail::worker* here, Lock& lock, const wait_options& options, void* value) noexcept {
-  if (detail::fiber_control* const self = detail::pinned_waiter(here, options)) {
-    return wait_pinned(here, *self, lock, detail::kind_of(options), options, value);
+wake_reason wait_list::wait_with(detail::worker* here, Lock& lock, const wait_options& options, void* value,
+                                 place where) noexcept {
+  if (where == place::behind) {
+    if (detail::fiber_control* const self = detail::pinned_waiter(here, options)) {
+      return wait_pinned(here, *self, lock, detail::kind_of(options), options, value);
+    }
   }
-  return here != nullptr && detail::running_fiber(here)->bounded() ? wait_bounded(here, lock, options, value)
-                                                                   : wait_anywhere(lock, options, value);
+  return here != nullptr && detail::running_fiber(here)->bounded() ? wait_bounded(here, lock, options, value, where)
+                                                                   : wait_anywhere(lock, options, value, where);
 }
 
 // Only fibers without a bounded stack and threads get here.
 template <class Lock>
-PIRN_NEVER_BOUNDED wake_reason wait_list::wait_anywhere(Lock& lock, const wait_options& options, void* value) noexcept {
+PIRN_NEVER_BOUNDED wake_reason wait_list::wait_anywhere(Lock& lock, const wait_options& options, void* value,
+                                                        place where) noexcept {
   detail::agent& self = detail::current_agent();
-  return wait_by(self, lock, detail::kind_of(options), value, [&](std::uint64_t epoch) {
-    unlock_commit<Lock> publish{
-        {[](detail::commit* c) noexcept { static_cast<unlock_commit<Lock>*>(c)->lock->unlock(); }}, &lock};
-    static_cast<void>(detail::block(self, epoch, options, publish));
-  });
+  return wait_by(
+      self, lock, detail::kind_of(options), value,
+      [&](std::uint64_t epoch) {
+        unlock_commit<Lock> publish{
+            {[](detail::commit* c) noexcept { static_cast<unlock_commit<Lock>*>(c)->lock->unlock(); }}, &lock};
+        static_cast<void>(detail::block(self, epoch, options, publish));
+      },
+      false, where);
 }
 
 // With few frames, and those small: a fiber with a bounded stack has this much less for itself.
 template <class Lock>
 PIRN_NOINLINE wake_reason wait_list::wait_bounded(detail::worker* here, Lock& lock, const wait_options& options,
-                                                  void* value) noexcept {
+                                                  void* value, place where) noexcept {
   detail::fiber_control& self = *detail::running_fiber(here);
-  return wait_by(self, lock, detail::kind_of(options), value, [&](std::uint64_t epoch) __attribute__((always_inline)) {
-    // On the heap: on the stack it would count for waits without a deadline too.
-    timer* const limit = options.deadline != platform::never ? detail::arm_limit(here, self, epoch, options) : nullptr;
-    detail::suspend_bounded(here, self, epoch, options, [&lock] { lock.unlock(); });
-    if (limit != nullptr) {
-      detail::cancel_limit(here, limit);
-    }
-  });
+  return wait_by(
+      self, lock, detail::kind_of(options), value,
+      [&](std::uint64_t epoch) __attribute__((always_inline)) {
+        // On the heap: on the stack it would count for waits without a deadline too.
+        timer* const limit =
+            options.deadline != platform::never ? detail::arm_limit(here, self, epoch, options) : nullptr;
+        detail::suspend_bounded(here, self, epoch, options, [&lock] { lock.unlock(); });
+        if (limit != nullptr) {
+          detail::cancel_limit(here, limit);
+        }
+      },
+      false, where);
 }
 
 wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
-  return wait_with(detail::current_worker(), lock, options, value);
+  return wait_with(detail::current_worker(), lock, options, value, place::behind);
 }
 
 wake_reason wait_list::wait(const detail::one_worker& lock, const wait_options& options, void* value) noexcept {
   lock.refuse_migratable();
-  return wait_with(detail::current_worker(), lock, options, value);
+  return wait_with(detail::current_worker(), lock, options, value, place::behind);
+}
+
+wake_reason wait_list::wait_in_front(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
+  return wait_with(detail::current_worker(), lock, options, value, place::in_front);
+}
+
+wake_reason wait_list::wait_in_front(const detail::one_worker& lock, const wait_options& options,
+                                     void* value) noexcept {
+  return wait_with(detail::current_worker(), lock, options, value, place::in_front);
 }
 
 waiter* wait_list::claim_all() noexcept {

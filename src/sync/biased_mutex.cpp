@@ -2,6 +2,7 @@
 
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/this_fiber.hpp"
+#include "pirn/sync/detail/heir.hpp"
 #include "sync/misuse.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -22,29 +23,49 @@ bool bias_pays() noexcept {
 std::expected<void, wait_error> biased_mutex::lock_slow(const wait_options& how) noexcept {
   // To move takes as long as the other worker takes to switch, which no deadline ends.
   const bool moved = how.deadline == platform::never && go_to_its_worker();
+  detail::heir me;
   waiters_.lock();
   if (moved) {
     unbias_here();
   }
-  if (take()) {
-    waiters_.unlock();
-    return {};
+  while (!take()) {
+    if (is_biased(bias_.load(platform::memory_order_relaxed)) &&
+        flag_.load(platform::memory_order_relaxed) != handed_over) {
+      flag_.store(contended, platform::memory_order_relaxed);
+    }
+    if (const wake_reason reason = me.wait(waiters_, how); reason != wake_reason::notified) {
+      return std::unexpected(detail::error_of(reason));
+    }
+    if (me.certain()) {
+      return {};
+    }
+    waiters_.lock();
+    if (take_handed_over()) {
+      break;
+    }
+    me.lost();
   }
-  if (is_biased(bias_.load(platform::memory_order_relaxed))) {
-    flag_.store(contended, platform::memory_order_relaxed);
-  }
-  if (const wake_reason reason = waiters_.wait(how); reason != wake_reason::notified) {
-    return std::unexpected(detail::error_of(reason));
-  }
-  return {};  // it was handed over
+  waiters_.unlock();
+  return {};
 }
 
 bool biased_mutex::try_lock_slow() noexcept {
-  if (bias_.load(platform::memory_order_relaxed) == shared) {
+  if (bias_.load(platform::memory_order_relaxed) == shared &&
+      word_.load(platform::memory_order_relaxed) != handed_over) {
     return false;
   }
   const platform::spin_guard guard(waiters_);
-  return take();
+  return take() || take_handed_over();
+}
+
+/// The queue's lock is held.
+bool biased_mutex::take_handed_over() noexcept {
+  auto& state = bias_.load(platform::memory_order_relaxed) == shared ? word_ : flag_;
+  const bool handed = state.load(platform::memory_order_acquire) == handed_over;
+  if (handed) {
+    state.store(waiters_.empty() ? taken : contended, platform::memory_order_relaxed);
+  }
+  return handed;
 }
 
 /// A migratable fiber moves to the worker that the lock is biased towards, if that is another one of its runtime. The
@@ -67,8 +88,8 @@ bool biased_mutex::go_to_its_worker() const noexcept {
 /// `lock_here` or `unlock`. The queue's lock is held, as in `take`.
 void biased_mutex::unbias_here() noexcept {
   if (bias_.load(platform::memory_order_relaxed) == this_worker()) {
-    if (flag_.load(platform::memory_order_acquire) != free) {
-      word_.store(contended, platform::memory_order_relaxed);
+    if (const std::uint8_t flag = flag_.load(platform::memory_order_acquire); flag != free) {
+      word_.store(flag == handed_over ? handed_over : contended, platform::memory_order_relaxed);
     }
     bias_.store(shared, platform::memory_order_release);
   }
@@ -98,7 +119,11 @@ bool biased_mutex::take() noexcept {
     }
     bias_.store(shared, platform::memory_order_release);
   }
-  if (word_.exchange(contended, platform::memory_order_acquire) != free) {
+  std::uint8_t word = word_.load(platform::memory_order_relaxed);
+  while (word != handed_over && !word_.compare_exchange_weak(word, contended, platform::memory_order_acquire,
+                                                             platform::memory_order_relaxed)) {
+  }
+  if (word != free) {
     return false;
   }
   if (waiters_.empty()) {
@@ -110,8 +135,11 @@ bool biased_mutex::take() noexcept {
 /// Makes the first that waits the owner, as `state` says then; or null. The caller must make it runnable.
 waiter* biased_mutex::hand_over(platform::atomic<std::uint8_t>& state) noexcept {
   waiter* const next = waiters_.claim_first();
-  const std::uint8_t kept = waiters_.empty() ? taken : contended;
-  state.store(next != nullptr ? kept : free, platform::memory_order_release);
+  std::uint8_t kept = free;
+  if (next != nullptr) {
+    kept = !detail::heir::is_certain(*next) ? handed_over : waiters_.empty() ? taken : contended;
+  }
+  state.store(kept, platform::memory_order_release);
   return next;
 }
 

@@ -10,6 +10,44 @@ std::expected<void, wait_error> local_queue::wait(const wait_options& options) n
   return {};
 }
 
+std::expected<bool, wait_error> local_queue::wait_once(heir& me, local_lock_state& lock,
+                                                       const wait_options& options) noexcept {
+  const wake_reason reason = me.wait(waiters_, home_, options);
+  if (reason != wake_reason::notified) {
+    return std::unexpected(error_of(reason));
+  }
+  if (!me.certain() && lock != local_lock_state::handed_over) {
+    me.lost();
+    return false;
+  }
+  lock = local_lock_state::taken;
+  return true;
+}
+
+std::expected<void, wait_error> local_queue::wait_to_own(local_lock_state& lock, const wait_options& options) noexcept {
+  heir me;
+  for (;;) {
+    const auto owned = wait_once(me, lock, options);
+    if (!owned) {
+      return std::unexpected(owned.error());
+    }
+    if (*owned || lock == local_lock_state::free) {
+      lock = local_lock_state::taken;
+      return {};
+    }
+  }
+}
+
+local_lock_state local_queue::hand_over_slow() noexcept {
+  waiter* const first = waiters_.claim_first();
+  if (first == nullptr) {
+    return local_lock_state::free;
+  }
+  const bool certain = heir::is_certain(*first);
+  make_runnable(first->wake.who());
+  return certain ? local_lock_state::taken : local_lock_state::handed_over;
+}
+
 std::size_t local_queue::wake_all() noexcept {
   waiter* const all = waiters_.claim_all();
   std::size_t count = 0;

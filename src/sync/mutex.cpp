@@ -1,11 +1,13 @@
 #include "pirn/sync/mutex.hpp"
 
+#include "pirn/sync/detail/heir.hpp"
 #include "sync/misuse.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
 std::expected<void, wait_error> mutex::lock_slow(const wait_options& how) noexcept {
   const std::uintptr_t self = caller();
+  detail::heir me;
   for (;;) {
     waiters_.lock();
     // If it is free and nobody waits, let the unlock be a fast one. (With barging, somebody may.)
@@ -18,22 +20,32 @@ std::expected<void, wait_error> mutex::lock_slow(const wait_options& how) noexce
       waiters_.unlock();
       return {};
     }
-    if (const wake_reason reason = waiters_.wait(how); reason != wake_reason::notified) {
+    if (const wake_reason reason = me.wait(waiters_, how); reason != wake_reason::notified) {
       return std::unexpected(detail::error_of(reason));
     }
     if (policy_ == mutex_policy::fair) {
-      own_what_was_handed_over();
-      return {};
+      if (me.certain()) {  // then only its upper bit changes meanwhile
+        owner_.fetch_add(self - no_fiber, platform::memory_order_relaxed);
+        return {};
+      }
+      if (take_handed_over()) {
+        return {};
+      }
+      me.lost();
     }
   }
 }
 
-void mutex::own_what_was_handed_over() noexcept {
+bool mutex::take_handed_over() noexcept {
   const std::uintptr_t self = caller();
   std::uintptr_t word = owner_.load(platform::memory_order_relaxed);
-  while (!owner_.compare_exchange_weak(word, self | (word & contended_bit), platform::memory_order_relaxed,
-                                       platform::memory_order_relaxed)) {
+  while ((word & ~contended_bit) == handed_over) {
+    if (owner_.compare_exchange_weak(word, self | (word & contended_bit), platform::memory_order_acquire,
+                                     platform::memory_order_relaxed)) {
+      return true;
+    }
   }
+  return false;
 }
 
 void mutex::unlock_slow() noexcept {
@@ -46,7 +58,8 @@ void mutex::unlock_slow() noexcept {
     waiter* const next = waiters_.claim_first();
     if (next != nullptr && policy_ == mutex_policy::fair) {
       // The word stays taken, now for `next`, who has no mark as long as it does not run.
-      owner_.store(waiters_.empty() ? no_fiber : no_fiber | contended_bit, platform::memory_order_relaxed);
+      const std::uintptr_t holder = detail::heir::is_certain(*next) ? no_fiber : handed_over;
+      owner_.store(waiters_.empty() ? holder : holder | contended_bit, platform::memory_order_release);
       waiters_.unlock();
       detail::make_runnable(next->wake.who());
       return;

@@ -1,5 +1,6 @@
 #include "pirn/sync/shared_mutex.hpp"
 
+#include "pirn/sync/detail/heir.hpp"
 #include "sync/misuse.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -24,23 +25,45 @@ waiter* shared_mutex::admit_writer() noexcept {
   waiter* const admitted = writers_.claim_first();
   if (admitted != nullptr) {
     admitted->next = nullptr;
-    word_.store(writer | contention(), platform::memory_order_release);
+    const std::uint32_t owned = detail::heir::is_certain(*admitted) ? writer : writer | handed_over;
+    word_.store(owned | contention(), platform::memory_order_release);
   }
   return admitted;
 }
 
-std::expected<void, wait_error> shared_mutex::lock_slow(const wait_options& how) noexcept {
-  lock_.lock();
-  if (const std::uint32_t word = word_.fetch_or(contended, platform::memory_order_acquire); (word & ~contended) == 0) {
-    word_.store(writer | contention(), platform::memory_order_release);
-    lock_.unlock();
-    mark_owner();
-    return {};
+bool shared_mutex::take_handed_over() noexcept {
+  const std::uint32_t word = word_.load(platform::memory_order_relaxed);
+  if ((word & handed_over) == 0 || (word_.fetch_and(~handed_over, platform::memory_order_acquire) & handed_over) == 0) {
+    return false;
   }
-  const wake_reason reason = writers_.wait(lock_, how);
-  if (reason == wake_reason::notified) {
-    mark_owner();
-    return {};  // it was handed over
+  mark_owner();
+  return true;
+}
+
+std::expected<void, wait_error> shared_mutex::lock_slow(const wait_options& how) noexcept {
+  detail::heir me;
+  wake_reason reason;
+  for (;;) {
+    lock_.lock();
+    const std::uint32_t word = word_.fetch_or(contended, platform::memory_order_acquire);
+    if ((word & ~contended) == 0) {
+      word_.store(writer | contention(), platform::memory_order_release);
+      lock_.unlock();
+      mark_owner();
+      return {};
+    }
+    reason = me.wait(writers_, lock_, how);
+    if (reason != wake_reason::notified) {
+      break;
+    }
+    if (me.certain()) {
+      mark_owner();
+      return {};
+    }
+    if (take_handed_over()) {
+      return {};
+    }
+    me.lost();
   }
   // Readers may have waited because of this caller.
   lock_.lock();

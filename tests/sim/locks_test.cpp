@@ -237,6 +237,9 @@ TEST(shared_mutex, excludes_writers) {
     three_go_in(lock);
   });
 }
+TEST(shared_mutex, is_tried) {
+  expect_passes([] { one_tries<shared_mutex>(); });
+}
 TEST(shared_mutex, excludes_readers_while_it_is_written) {
   expect_passes([] {
     shared_mutex lock;

@@ -19,14 +19,14 @@ PIRN_ALWAYS_INLINE fiber_control* pinned_waiter(const worker* here, const wait_o
 
 template <class Lock, class Suspend>
 PIRN_ALWAYS_INLINE wake_reason wait_list::wait_by(detail::agent& self, Lock& lock, detail::wait_kind kind, void* value,
-                                                  const Suspend& suspend, bool opens_later) noexcept {
+                                                  const Suspend& suspend, bool opens_later, place where) noexcept {
   std::uint64_t epoch = 0;
   if (!self.begin(kind, epoch, opens_later)) [[unlikely]] {
     lock.unlock();
     return self.stop_reason();
   }
   waiter node{.wake = waker(self, epoch), .value = value};
-  append(node);
+  where == place::behind ? append(node) : prepend(node);
   suspend(epoch);
   return node.claimed ? wake_reason::notified : leave(self, lock, node);
 }

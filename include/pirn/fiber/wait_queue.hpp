@@ -150,6 +150,10 @@ class wait_list {
   /// The same for a list of one worker. Aborts in a migratable fiber, which another worker might resume.
   [[nodiscard]] wake_reason wait(const detail::one_worker& lock, const wait_options& options,
                                  void* value = nullptr) noexcept;
+  /// As `wait`, ahead of all others: for who was notified, and did not get what it has waited for.
+  [[nodiscard]] wake_reason wait_in_front(platform::spinlock& lock, const wait_options& options, void* value) noexcept;
+  [[nodiscard]] wake_reason wait_in_front(const detail::one_worker& lock, const wait_options& options,
+                                          void* value) noexcept;
   /// As `wait`; in a pinned fiber that has no deadline the switch is a part of the caller. See inline_wait.hpp.
   template <class Lock>
   [[nodiscard]] wake_reason wait_inline(Lock& lock, const wait_options& options, void* value) noexcept;
@@ -190,14 +194,15 @@ class wait_list {
  private:
   friend class wait_places;
   friend class wait_queue;
+  enum class place : bool { behind, in_front };
   template <class Lock>
-  [[nodiscard]] wake_reason wait_with(detail::worker* here, Lock& lock, const wait_options& options,
-                                      void* value) noexcept;
+  [[nodiscard]] wake_reason wait_with(detail::worker* here, Lock& lock, const wait_options& options, void* value,
+                                      place where) noexcept;
   template <class Lock>
-  [[nodiscard]] wake_reason wait_bounded(detail::worker* here, Lock& lock, const wait_options& options,
-                                         void* value) noexcept;
+  [[nodiscard]] wake_reason wait_bounded(detail::worker* here, Lock& lock, const wait_options& options, void* value,
+                                         place where) noexcept;
   template <class Lock>
-  [[nodiscard]] wake_reason wait_anywhere(Lock& lock, const wait_options& options, void* value) noexcept;
+  [[nodiscard]] wake_reason wait_anywhere(Lock& lock, const wait_options& options, void* value, place where) noexcept;
   /// Of a fiber that is pinned to `here`, without a deadline.
   template <class Lock>
   [[nodiscard]] wake_reason wait_pinned(detail::worker* here, detail::fiber_control& self, Lock& lock,
@@ -207,7 +212,8 @@ class wait_list {
   /// wait itself before that.
   template <class Lock, class Suspend>
   [[nodiscard]] wake_reason wait_by(detail::agent& self, Lock& lock, detail::wait_kind kind, void* value,
-                                    const Suspend& suspend, bool opens_later = false) noexcept;
+                                    const Suspend& suspend, bool opens_later = false,
+                                    place where = place::behind) noexcept;
   /// The end of a wait that was not woken through the list; returns why it ended.
   template <class Lock>
   [[nodiscard]] PIRN_NOINLINE wake_reason leave(detail::agent& self, Lock& lock, waiter& node) noexcept {
@@ -229,6 +235,12 @@ class wait_list {
       first_ = &w;
     }
     last_ = &w;
+  }
+  void prepend(waiter& w) noexcept {
+    w.next = first_;
+    w.linked = true;
+    (first_ != nullptr ? first_->previous : last_) = &w;
+    first_ = &w;
   }
   PIRN_ALWAYS_INLINE void remove(waiter& w) noexcept {
     (w.previous != nullptr ? w.previous->next : first_) = w.next;

@@ -6,11 +6,11 @@
 namespace pirn::inline PIRN_ABI {
 
 /// A mutual exclusion lock for what the fibers of one worker use nearly always, and others now and then. Not recursive;
-/// works with std::lock_guard and std::unique_lock, and with std::scoped_lock as a fair `mutex` does. The first fiber
-/// that locks it biases it towards its worker, whose fibers then lock and unlock it by plain loads and stores. Whoever
-/// comes from elsewhere ends that for good: it is an ordinary lock from then on, which costs about what a `mutex` does.
-/// A migratable fiber goes to the worker to do so; a pinned one and a plain thread interrupt all threads of the process
-/// once (`heavy_fence`). Hands over to whoever has waited longest. After Dolan, Muralidharan and Gregg 2013, "Compiler
+/// works with std::lock_guard, std::unique_lock and std::scoped_lock. The first fiber that locks it biases it towards
+/// its worker, whose fibers then lock and unlock it by plain loads and stores. Whoever comes from elsewhere ends that
+/// for good: it is an ordinary lock from then on, which costs about what a `mutex` does. A migratable fiber goes to the
+/// worker to do so; a pinned one and a plain thread interrupt all threads of the process once (`heavy_fence`). Hands
+/// over to whoever has waited longest. After Dolan, Muralidharan and Gregg 2013, "Compiler
 /// support for lightweight context switching", 6.3; the revocation by others is an asymmetric Dekker (Dice, Huang and
 /// Yang 2001).
 ///
@@ -43,7 +43,7 @@ class biased_mutex : detail::owner_mark {
     mark_owner();
     return {};
   }
-  /// Never suspends.
+  /// Takes also a lock that was handed to somebody who has not run since, as that of `mutex` does. Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept {
     const bool locked = lock_at_once() || try_lock_slow();
     if (locked) {
@@ -86,11 +86,12 @@ class biased_mutex : detail::owner_mark {
 
   // Flag and word are one of these. The flag counts while it is biased or being revoked: it goes up on the thread of
   // the lock's worker only, and comes down there or, where the owner has migrated, under the queue's lock. The word
-  // counts when it is shared: `contended` is set and taken back under the queue's lock. They are two, since the worker
-  // may be late with a store to the flag that it takes back at once.
+  // counts when it is shared: `contended` and `handed_over` are set and taken back under the queue's lock. They are
+  // two, since the worker may be late with a store to the flag that it takes back at once.
   static constexpr std::uint8_t free = 0;
   static constexpr std::uint8_t taken = 1;
-  static constexpr std::uint8_t contended = 2;  ///< the same, and somebody may wait
+  static constexpr std::uint8_t contended = 2;    ///< the same, and somebody may wait
+  static constexpr std::uint8_t handed_over = 3;  ///< to who waited, and has not run yet
 
   /// Null, which no bias is, on a plain thread.
   [[nodiscard]] static PIRN_ALWAYS_INLINE std::uintptr_t this_worker() noexcept {
@@ -132,6 +133,7 @@ class biased_mutex : detail::owner_mark {
   [[nodiscard]] bool go_to_its_worker() const noexcept;
   void unbias_here() noexcept;
   [[nodiscard]] bool take() noexcept;
+  [[nodiscard]] bool take_handed_over() noexcept;
   [[nodiscard]] waiter* hand_over(platform::atomic<std::uint8_t>& state) noexcept;
 
   platform::atomic<std::uintptr_t> bias_{nobody};

@@ -38,33 +38,44 @@ class mutex {
 
   /// Suspension point. Not ended by a stop, since std::lock_guard could not tell.
   PIRN_ALWAYS_INLINE void lock() noexcept {
-    if (!try_lock()) [[unlikely]] {
-      static_cast<void>(waiters_.wait({.stoppable = false, .what = "local mutex", .object = this}));
+    if (!lock_if_free()) [[unlikely]] {
+      static_cast<void>(waiters_.wait_to_own(state_, {.stoppable = false, .what = "local mutex", .object = this}));
     }
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free mutex is locked in any case.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
-    if (try_lock()) [[likely]] {
+    if (lock_if_free()) [[likely]] {
       return {};
     }
-    return waiters_.wait({.deadline = deadline, .what = "local mutex", .object = this});
+    return waiters_.wait_to_own(state_, {.deadline = deadline, .what = "local mutex", .object = this});
   }
   /// Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept {
     waiters_.enter();
-    return !std::exchange(locked_, true);
+    return std::exchange(state_, state::taken) != state::taken;
   }
   /// The owner only (aborts when nobody owns it). Hands it to the one that has waited longest. Does not suspend.
   PIRN_ALWAYS_INLINE void unlock() noexcept {
     waiters_.enter();
-    if (!locked_) [[unlikely]] {
+    if (state_ == state::free) [[unlikely]] {
       waiters_.refuse("unlock of a local mutex that nobody has locked");
     }
-    locked_ = waiters_.wake_first();
+    state_ = waiters_.hand_over();
   }
 
  private:
-  bool locked_ = false;
+  using state = detail::local_lock_state;
+
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool lock_if_free() noexcept {
+    waiters_.enter();
+    if (state_ != state::free) [[unlikely]] {
+      return false;
+    }
+    state_ = state::taken;
+    return true;
+  }
+
+  state state_ = state::free;
   detail::local_queue waiters_;
 };
 

@@ -19,50 +19,58 @@ class recursive_mutex {
 
   /// Suspension point unless the caller is the owner. Not ended by a stop, since std::lock_guard could not tell.
   void lock() noexcept {
-    if (!try_lock()) {
+    if (!lock_if(state::free)) {
       static_cast<void>(wait({.stoppable = false, .what = "local recursive_mutex", .object = this}));
     }
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. One that is free or its own is locked
   /// in any case.
   [[nodiscard]] std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
-    if (try_lock()) {
+    if (lock_if(state::free)) {
       return {};
     }
     return wait({.deadline = deadline, .what = "local recursive_mutex", .object = this});
   }
   /// Never suspends.
-  [[nodiscard]] bool try_lock() noexcept {
-    waiters_.enter();
-    const detail::agent& self = detail::current_agent();
-    if (depth_ != 0 && owner_ != &self) {
-      return false;
-    }
-    owner_ = &self;
-    ++depth_;
-    return true;
-  }
+  [[nodiscard]] bool try_lock() noexcept { return lock_if(state::free) || lock_if(state::handed_over); }
   /// The owner only; aborts for anybody else. Hands it to the one that has waited longest. Does not suspend.
   void unlock() noexcept {
     waiters_.enter();
-    if (depth_ == 0 || owner_ != &detail::current_agent()) {
+    if (owner_ != &detail::current_agent()) {
       waiters_.refuse("unlock of a local recursive_mutex that the caller has not locked");
     }
     if (--depth_ == 0) {
-      owner_ = nullptr;  // until the one that is woken runs, nobody's, and yet locked
-      depth_ = waiters_.wake_first() ? 1 : 0;
+      owner_ = nullptr;
+      state_ = waiters_.hand_over();
     }
   }
 
  private:
+  using state = detail::local_lock_state;
+
+  [[nodiscard]] bool lock_if(state as_it_is) noexcept {
+    waiters_.enter();
+    const detail::agent& self = detail::current_agent();
+    if (owner_ != &self) {
+      if (state_ != as_it_is) {
+        return false;
+      }
+      state_ = state::taken;
+      owner_ = &self;
+    }
+    ++depth_;
+    return true;
+  }
   std::expected<void, wait_error> wait(const wait_options& how) noexcept {
-    auto result = waiters_.wait(how);
+    auto result = waiters_.wait_to_own(state_, how);
     if (result) {
       owner_ = &detail::current_agent();
+      depth_ = 1;
     }
     return result;
   }
 
+  state state_ = state::free;
   const detail::agent* owner_ = nullptr;
   std::uint64_t depth_ = 0;
   detail::local_queue waiters_;
@@ -77,37 +85,40 @@ class shared_mutex {
 
   /// Suspension point. Not ended by a stop, since std::lock_guard could not tell.
   void lock() noexcept {
-    if (!try_lock()) {
-      static_cast<void>(writers_.wait({.stoppable = false, .what = "local shared_mutex, to write", .object = this}));
+    if (!lock_if_free()) {
+      static_cast<void>(wait({.stoppable = false, .what = "local shared_mutex, to write", .object = this}));
     }
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free one is locked in any case.
   [[nodiscard]] std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
-    if (try_lock()) {
+    if (lock_if_free()) {
       return {};
     }
-    auto result = writers_.wait({.deadline = deadline, .what = "local shared_mutex, to write", .object = this});
-    if (!result && !written_ && writers_.empty()) {
+    auto result = wait({.deadline = deadline, .what = "local shared_mutex, to write", .object = this});
+    if (!result && written_ == state::free && writers_.empty()) {
       read_by_ += readers_.wake_all();  // they may have waited because of this caller
     }
     return result;
   }
   /// Never suspends.
   [[nodiscard]] bool try_lock() noexcept {
-    writers_.enter();
-    if (written_ || read_by_ != 0) {
+    if (lock_if_free()) {
+      return true;
+    }
+    if (written_ != state::handed_over) {
       return false;
     }
-    return written_ = true;
+    written_ = state::taken;
+    return true;
   }
   /// The writer only (aborts when there is none). Does not suspend.
   void unlock() noexcept {
     writers_.enter();
-    if (!written_) {
+    if (written_ == state::free) {
       writers_.refuse("unlock of a local shared_mutex that nobody has locked to write");
     }
     read_by_ = readers_.wake_all();
-    written_ = read_by_ == 0 && writers_.wake_first();
+    written_ = read_by_ == 0 ? writers_.hand_over() : state::free;
   }
 
   /// Suspends while a writer owns the lock or waits for it. Not ended by a stop.
@@ -127,7 +138,7 @@ class shared_mutex {
   /// False while a writer owns the lock or waits for it. Never suspends.
   [[nodiscard]] bool try_lock_shared() noexcept {
     writers_.enter();
-    if (written_ || !writers_.empty()) {
+    if (written_ != state::free || !writers_.empty()) {
       return false;
     }
     ++read_by_;
@@ -140,15 +151,38 @@ class shared_mutex {
       writers_.refuse("unlock of a local shared_mutex that nobody has locked to read");
     }
     if (--read_by_ == 0) {
-      written_ = writers_.wake_first();
-      if (!written_) {
+      written_ = writers_.hand_over();
+      if (written_ == state::free) {
         read_by_ = readers_.wake_all();
       }
     }
   }
 
  private:
-  bool written_ = false;
+  using state = detail::local_lock_state;
+
+  [[nodiscard]] bool lock_if_free() noexcept {
+    writers_.enter();
+    if (written_ != state::free || read_by_ != 0) {
+      return false;
+    }
+    written_ = state::taken;
+    return true;
+  }
+  std::expected<void, wait_error> wait(const wait_options& how) noexcept {
+    detail::heir me;
+    for (;;) {
+      const auto owned = writers_.wait_once(me, written_, how);
+      if (!owned) {
+        return std::unexpected(owned.error());
+      }
+      if (*owned || lock_if_free()) {
+        return {};
+      }
+    }
+  }
+
+  state written_ = state::free;
   std::size_t read_by_ = 0;
   detail::local_queue writers_;
   detail::local_queue readers_;  ///< wait only while a writer owns the lock or waits

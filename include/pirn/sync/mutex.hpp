@@ -7,15 +7,13 @@ namespace pirn::inline PIRN_ABI {
 
 /// Who gets a mutex that is unlocked while others wait for it.
 enum class mutex_policy : std::uint8_t {
-  fair,     ///< the one that has waited longest, at once: nobody overtakes
+  fair,     ///< the one that has waited longest, at once: nobody overtakes but by `try_lock`
   barging,  ///< whoever comes first; the one that has waited longest is woken to try again. More locks per second
 };
 
-/// A mutual exclusion lock; not recursive. Works with std::lock_guard, std::unique_lock and std::scoped_lock; but take
-/// several at once by std::scoped_lock or std::lock only with `mutex_policy::barging`: these try and back off, and may
-/// find each fair one handed to somebody who has not run yet, for ever. Fibers of any worker and plain threads share
-/// it. An owner who knows that nobody else will use it may unlock and destroy it, even while the unlock of the owner
-/// before has not returned yet.
+/// A mutual exclusion lock; not recursive. Works with std::lock_guard, std::unique_lock and std::scoped_lock. Fibers of
+/// any worker and plain threads share it. An owner who knows that nobody else will use it may unlock and destroy it,
+/// even while the unlock of the owner before has not returned yet.
 class mutex : detail::owner_mark {
  public:
   explicit mutex(mutex_policy policy = mutex_policy::fair) noexcept : policy_(policy) {}
@@ -24,23 +22,20 @@ class mutex : detail::owner_mark {
 
   /// Suspension point. Not ended by a stop, since std::lock_guard could not tell.
   PIRN_ALWAYS_INLINE void lock() noexcept {
-    if (!try_lock()) [[unlikely]] {
+    if (!lock_if_free()) [[unlikely]] {
       static_cast<void>(lock_slow({.stoppable = false, .from = awaited::holder, .what = "mutex", .object = mark()}));
     }
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free mutex is locked in any case.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
-    if (try_lock()) [[likely]] {
+    if (lock_if_free()) [[likely]] {
       return {};
     }
     return lock_slow({.deadline = deadline, .from = awaited::holder, .what = "mutex", .object = mark()});
   }
-  /// Never suspends.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept {
-    std::uintptr_t expected = unlocked;
-    return owner_.compare_exchange_strong(expected, caller(), platform::memory_order_acquire,
-                                          platform::memory_order_relaxed);
-  }
+  /// Takes also a lock that was handed to somebody who has not run since: only so do those that try several and back
+  /// off (std::scoped_lock) get on. Who waits loses it so four times at most. Never suspends.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept { return lock_if_free() || take_handed_over(); }
   /// The owner only (aborts when nobody owns it). Does not suspend.
   PIRN_ALWAYS_INLINE void unlock() noexcept {
     std::uintptr_t holder = owner_.load(platform::memory_order_relaxed);
@@ -54,9 +49,14 @@ class mutex : detail::owner_mark {
   // The word is its owner. `contended_bit` is set under the queue's lock by who is about to wait, and taken back under
   // it by an owner who finds the queue empty: so an unlock that does not find it has nobody to wake.
   static constexpr std::uintptr_t unlocked = 0;
+  static constexpr std::uintptr_t handed_over = 2;  ///< to who waited, and has not run yet
 
-  /// It was handed over to the caller, who has waited.
-  void own_what_was_handed_over() noexcept;
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool lock_if_free() noexcept {
+    std::uintptr_t expected = unlocked;
+    return owner_.compare_exchange_strong(expected, caller(), platform::memory_order_acquire,
+                                          platform::memory_order_relaxed);
+  }
+  [[nodiscard]] bool take_handed_over() noexcept;
   std::expected<void, wait_error> lock_slow(const wait_options& how) noexcept;
   void unlock_slow() noexcept;
 

@@ -20,29 +20,21 @@ class shared_mutex : detail::owner_mark {
 
   /// Suspension point. Not ended by a stop, since std::lock_guard could not tell.
   PIRN_ALWAYS_INLINE void lock() noexcept {
-    if (!try_lock()) [[unlikely]] {
+    if (!lock_if_free()) [[unlikely]] {
       static_cast<void>(
           lock_slow({.stoppable = false, .from = awaited::holder, .what = "shared_mutex, to write", .object = mark()}));
     }
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free one is locked in any case.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
-    if (try_lock()) [[likely]] {
+    if (lock_if_free()) [[likely]] {
       return {};
     }
     return lock_slow(
         {.deadline = deadline, .from = awaited::holder, .what = "shared_mutex, to write", .object = mark()});
   }
-  /// Never suspends.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept {
-    std::uint32_t expected = 0;
-    if (!word_.compare_exchange_strong(expected, writer, platform::memory_order_acquire,
-                                       platform::memory_order_relaxed)) [[unlikely]] {
-      return false;
-    }
-    mark_owner();
-    return true;
-  }
+  /// Takes also a lock that was handed to a writer who has not run since, as that of `mutex` does. Never suspends.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept { return lock_if_free() || take_handed_over(); }
   /// The writer only (aborts when there is none). Does not suspend.
   PIRN_ALWAYS_INLINE void unlock() noexcept {
     forget_owner();
@@ -95,11 +87,23 @@ class shared_mutex : detail::owner_mark {
 
  private:
   // The word: `writer` if one owns it, else `reader` times their number; and `contended` while somebody may wait. While
-  // that is set the word changes under the lock below only.
+  // that is set the word changes under the lock below only, but for `handed_over`, which whoever takes the lock then
+  // takes back.
   static constexpr std::uint32_t writer = 1;
   static constexpr std::uint32_t contended = 2;
-  static constexpr std::uint32_t reader = 4;
+  static constexpr std::uint32_t handed_over = 4;  ///< `writer` is one who waited, and has not run yet
+  static constexpr std::uint32_t reader = 8;
 
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool lock_if_free() noexcept {
+    std::uint32_t expected = 0;
+    if (!word_.compare_exchange_strong(expected, writer, platform::memory_order_acquire,
+                                       platform::memory_order_relaxed)) [[unlikely]] {
+      return false;
+    }
+    mark_owner();
+    return true;
+  }
+  [[nodiscard]] bool take_handed_over() noexcept;
   std::expected<void, wait_error> lock_slow(const wait_options& how) noexcept;
   std::expected<void, wait_error> lock_shared_slow(const wait_options& how) noexcept;
   void unlock_slow() noexcept;

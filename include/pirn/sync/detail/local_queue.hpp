@@ -4,11 +4,14 @@
 #include <cstddef>
 #include <expected>
 
-#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/sync/detail/heir.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
 namespace detail {
+
+/// Of a lock. What was `handed_over` is taken by `try_lock` or by who it was handed to, whoever runs first.
+enum class local_lock_state : std::uint8_t { free, taken, handed_over };
 
 /// The waiters of something local, and whose it is.
 class local_queue {
@@ -19,9 +22,19 @@ class local_queue {
 
   /// Suspends the caller until it is woken, stopped or its deadline passes.
   [[nodiscard]] std::expected<void, wait_error> wait(const wait_options& options) noexcept;
+  /// The same for a lock, until that is the caller's.
+  [[nodiscard]] std::expected<void, wait_error> wait_to_own(local_lock_state& lock,
+                                                            const wait_options& options) noexcept;
+  /// One turn of it: true if the lock is the caller's. If it is not, that may be free.
+  [[nodiscard]] std::expected<bool, wait_error> wait_once(heir& me, local_lock_state& lock,
+                                                          const wait_options& options) noexcept;
   /// Wakes the one that has waited longest, to whom the caller hands what it waited for. False if nobody waits. `back`
   /// puts it behind all that are ready.
   PIRN_ALWAYS_INLINE bool wake_first(bool back = false) noexcept { return !waiters_.empty() && wake_first_slow(back); }
+  /// The same for those who wait to own a lock. The result is its state then.
+  PIRN_ALWAYS_INLINE local_lock_state hand_over() noexcept {
+    return waiters_.empty() ? local_lock_state::free : hand_over_slow();
+  }
   /// How many that were. O(n).
   std::size_t wake_all() noexcept;
   /// False also where all that are in it are about to leave.
@@ -33,6 +46,7 @@ class local_queue {
 
  private:
   bool wake_first_slow(bool back) noexcept;
+  local_lock_state hand_over_slow() noexcept;
 
   one_worker home_;
   wait_list waiters_;

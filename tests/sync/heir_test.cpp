@@ -1,0 +1,198 @@
+// Locks that are handed over, and those who try to take them meanwhile.
+#include "pirn/sync/detail/heir.hpp"
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <shared_mutex>
+#include <stdexcept>
+
+#include "pirn/sync/biased_mutex.hpp"
+#include "pirn/sync/local.hpp"
+#include "pirn/sync/recursive_mutex.hpp"
+#include "pirn/sync/shared_mutex.hpp"
+#include "sync/locks.hpp"
+
+namespace {
+
+using namespace pirn_test;
+
+template <class Mutex>
+class heir : public testing::Test {};
+using all_locks = testing::Types<pirn::mutex, pirn::recursive_mutex, pirn::shared_mutex, pirn::biased_mutex,
+                                 pirn::local::mutex, pirn::local::recursive_mutex, pirn::local::shared_mutex>;
+TYPED_TEST_SUITE(heir, all_locks);
+
+TYPED_TEST(heir, keeps_its_turn_and_loses_it_four_times_at_most) {
+  rig r(1);
+  TypeParam m;
+  expect_first_come_first_served(r, m);
+}
+
+TYPED_TEST(heir, gets_what_it_has_lost_once_that_is_free) {
+  on_one_worker([] {
+    TypeParam m;
+    const auto lose = [&](auto then) {
+      m.lock();
+      bool got = false;
+      pirn::fiber waits = pirn::spawn([&] {
+        got = m.lock(clock::now() + 20ms).has_value();
+        if (got) {
+          m.unlock();
+        }
+      });
+      pirn::this_fiber::yield();
+      m.unlock();
+      EXPECT_TRUE(m.try_lock());
+      then();
+      waits.join();
+      return got;
+    };
+    EXPECT_TRUE(lose([&] { m.unlock(); }));
+    EXPECT_TRUE(lose([&] {
+      pirn::this_fiber::yield();
+      m.unlock();
+    }));
+    EXPECT_FALSE(lose([&] { static_cast<void>(pirn::this_fiber::sleep_for(30ms)); }));
+    m.unlock();
+    EXPECT_TRUE(m.try_lock());
+    m.unlock();
+  });
+}
+
+/// Notices when those who try several and back off do not get on.
+template <class Mutex>
+class patient {
+ public:
+  void lock() { m_.lock(); }
+  bool try_lock() { return counted(m_.try_lock()); }
+  void unlock() { m_.unlock(); }
+  void lock_shared() { m_.lock_shared(); }
+  bool try_lock_shared() { return counted(m_.try_lock_shared()); }
+  void unlock_shared() { m_.unlock_shared(); }
+
+ private:
+  static bool counted(bool success) {
+    failures = success ? 0 : failures + 1;
+    if (failures > 100'000) {
+      throw std::runtime_error("those who lock several at once back off for ever");
+    }
+    return success;
+  }
+  inline static thread_local int failures = 0;
+
+  Mutex m_;
+};
+
+template <class Mutex>
+class heir_of_many : public testing::Test {};
+using locks_of_many = testing::Types<pirn::mutex, pirn::recursive_mutex, pirn::shared_mutex, pirn::biased_mutex>;
+TYPED_TEST_SUITE(heir_of_many, locks_of_many);
+
+TYPED_TEST(heir_of_many, excludes_fibers_and_threads_that_lock_several_at_once) {
+  rig r(3);
+  std::array<TypeParam, 3> all;
+  std::array<long, 3> counted{};  // not atomic: the locks order them
+  const int rounds = scaled(20'000);
+  const auto body = [&](std::size_t who) {
+    for (int i = 0; i < rounds; ++i) {
+      const std::size_t a = (who + static_cast<std::size_t>(i)) % 3;
+      const std::size_t b = (a + 1 + who % 2) % 3;
+      const std::scoped_lock two(all[a], all[b]);
+      const long before = counted[a]++;
+      ++counted[b];
+      if (i % 16 == 0) {
+        pirn::this_fiber::yield();
+        EXPECT_EQ(counted[a], before + 1);
+      }
+    }
+  };
+  std::vector<pirn::fiber> fibers;
+  for (std::size_t i = 0; i < 6; ++i) {
+    fibers.push_back(r.rt.spawn([&, i] { body(i); }, {.worker = static_cast<int>(i % 3)}));
+  }
+  std::jthread thread([&] { body(6); });
+  body(7);
+  join_all(fibers);
+  thread.join();
+  EXPECT_EQ(counted[0] + counted[1] + counted[2], 2L * 8 * rounds);
+}
+
+TYPED_TEST(heir, lets_those_who_lock_several_at_once_get_on) {
+  for (unsigned seed = 0; seed < static_cast<unsigned>(scaled(300)); ++seed) {
+    on_one_worker([seed] {
+      std::array<patient<TypeParam>, 4> all;
+      std::array<int, 4> inside{};
+      std::vector<pirn::fiber> fibers;
+      for (unsigned who = 0; who < 2 + seed % 9; ++who) {
+        fibers.push_back(pirn::spawn([&, random = std::minstd_rand(1 + who * 1000 + seed)]() mutable {
+          const auto pause = [&] {
+            if (random() % 2 == 0) {
+              pirn::this_fiber::yield();
+            }
+          };
+          std::array<std::size_t, 4> order{0, 1, 2, 3};
+          const auto enter = [&](std::ptrdiff_t count) {
+            const auto change = [&](int by) {
+              std::for_each_n(order.begin(), count, [&](std::size_t k) { EXPECT_EQ(inside[k] += by, by > 0 ? 1 : 0); });
+            };
+            change(1);
+            pause();
+            change(-1);
+          };
+          for (int i = 0; i < 20; ++i) {
+            std::shuffle(order.begin(), order.end(), random);
+            const auto& [a, b, c, d] = order;
+            switch (random() % 4) {
+              case 0: {
+                const std::lock_guard one(all[a]);
+                enter(1);
+                break;
+              }
+              case 1: {
+                const std::scoped_lock two(all[a], all[b]);
+                enter(2);
+                break;
+              }
+              case 2: {
+                const std::scoped_lock three(all[a], all[b], all[c]);
+                enter(3);
+                break;
+              }
+              default: {
+                const std::scoped_lock four(all[a], all[b], all[c], all[d]);
+                enter(4);
+                break;
+              }
+            }
+            pause();
+            if constexpr (requires(TypeParam m) { m.lock_shared(); }) {
+              const std::shared_lock one(all[a]);
+              pause();
+            }
+            if constexpr (requires(TypeParam m) { m.lock_shared(); }) {
+              std::shared_lock one(all[a], std::defer_lock);
+              std::shared_lock two(all[b], std::defer_lock);
+              std::unique_lock three(all[c], std::defer_lock);
+              switch (random() % 3) {
+                case 0:
+                  std::lock(one, two);
+                  break;
+                case 1:
+                  std::lock(one, three);
+                  break;
+                default:
+                  std::lock(one, two, three);
+                  break;
+              }
+              pause();
+            }
+          }
+        }));
+      }
+      join_all(fibers);
+    });
+  }
+}
+
+}  // namespace
