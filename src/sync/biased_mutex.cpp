@@ -160,7 +160,8 @@ void biased_mutex::give_way() noexcept {
 void biased_mutex::unlock_slow() noexcept {
   waiters_.lock();
   const std::uintptr_t bias = bias_.load(platform::memory_order_relaxed);
-  if ((bias == shared ? word_ : flag_).load(platform::memory_order_relaxed) == free) {
+  if (const std::uint8_t state = (bias == shared ? word_ : flag_).load(platform::memory_order_relaxed);
+      state == free || state == handed_over) {
     detail::misuse("unlock of a biased mutex that nobody has locked", this);
   }
   waiter* const next = hand_over(is_biased(bias) ? flag_ : word_);

@@ -52,7 +52,7 @@ void mutex::unlock_slow() noexcept {
   for (;;) {
     waiters_.lock();
     const std::uintptr_t self = owner_.load(platform::memory_order_relaxed) & ~contended_bit;
-    if (self == unlocked) {
+    if (self == unlocked || self == handed_over) {
       detail::misuse("unlock of a mutex that nobody has locked", this);
     }
     waiter* const next = waiters_.claim_first();

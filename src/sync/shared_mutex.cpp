@@ -98,7 +98,7 @@ void shared_mutex::unlock_slow() noexcept {
   for (;;) {
     lock_.lock();
     const std::uint32_t word = word_.load(platform::memory_order_acquire);
-    if ((word & writer) == 0) {
+    if ((word & (writer | handed_over)) != writer) {
       detail::misuse("unlock of a shared_mutex that nobody has locked to write", this);
     }
     waiter* admitted = nullptr;

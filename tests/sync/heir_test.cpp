@@ -85,6 +85,31 @@ class patient {
 };
 
 template <class Mutex>
+class heir_death : public heir<Mutex> {
+ protected:
+  void SetUp() override { testing::FLAGS_gtest_death_test_style = "threadsafe"; }
+};
+TYPED_TEST_SUITE(heir_death, all_locks);
+
+TYPED_TEST(heir_death, has_nobody_unlock_what_it_has_not_got_yet) {
+  const auto unlocks_twice = [] {
+    on_one_worker([] {
+      TypeParam m;
+      m.lock();
+      std::vector<pirn::fiber> waiting;
+      for (int i = 0; i < 2; ++i) {
+        waiting.push_back(pirn::spawn([&] { const std::lock_guard guard(m); }));
+      }
+      pirn::this_fiber::yield();
+      m.unlock();
+      m.unlock();
+      join_all(waiting);
+    });
+  };
+  EXPECT_DEATH(unlocks_twice(), "unlock of a");
+}
+
+template <class Mutex>
 class heir_of_many : public testing::Test {};
 using locks_of_many = testing::Types<pirn::mutex, pirn::recursive_mutex, pirn::shared_mutex, pirn::biased_mutex>;
 TYPED_TEST_SUITE(heir_of_many, locks_of_many);
@@ -168,23 +193,6 @@ TYPED_TEST(heir, lets_those_who_lock_several_at_once_get_on) {
             pause();
             if constexpr (requires(TypeParam m) { m.lock_shared(); }) {
               const std::shared_lock one(all[a]);
-              pause();
-            }
-            if constexpr (requires(TypeParam m) { m.lock_shared(); }) {
-              std::shared_lock one(all[a], std::defer_lock);
-              std::shared_lock two(all[b], std::defer_lock);
-              std::unique_lock three(all[c], std::defer_lock);
-              switch (random() % 3) {
-                case 0:
-                  std::lock(one, two);
-                  break;
-                case 1:
-                  std::lock(one, three);
-                  break;
-                default:
-                  std::lock(one, two, three);
-                  break;
-              }
               pause();
             }
           }

@@ -57,7 +57,7 @@ class mutex {
   /// The owner only (aborts when nobody owns it). Hands it to the one that has waited longest. Does not suspend.
   PIRN_ALWAYS_INLINE void unlock() noexcept {
     waiters_.enter();
-    if (state_ == state::free) [[unlikely]] {
+    if (state_ != state::taken) [[unlikely]] {
       waiters_.refuse("unlock of a local mutex that nobody has locked");
     }
     state_ = waiters_.hand_over();

@@ -114,7 +114,7 @@ class shared_mutex {
   /// The writer only (aborts when there is none). Does not suspend.
   void unlock() noexcept {
     writers_.enter();
-    if (written_ == state::free) {
+    if (written_ != state::taken) {
       writers_.refuse("unlock of a local shared_mutex that nobody has locked to write");
     }
     read_by_ = readers_.wake_all();

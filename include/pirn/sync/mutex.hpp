@@ -7,7 +7,7 @@ namespace pirn::inline PIRN_ABI {
 
 /// Who gets a mutex that is unlocked while others wait for it.
 enum class mutex_policy : std::uint8_t {
-  fair,     ///< the one that has waited longest, at once: nobody overtakes but by `try_lock`
+  fair,     ///< the one that has waited longest, at once: nobody overtakes, if nobody uses `try_lock`
   barging,  ///< whoever comes first; the one that has waited longest is woken to try again. More locks per second
 };
 
@@ -34,7 +34,8 @@ class mutex : detail::owner_mark {
     return lock_slow({.deadline = deadline, .from = awaited::holder, .what = "mutex", .object = mark()});
   }
   /// Takes also a lock that was handed to somebody who has not run since: only so do those that try several and back
-  /// off (std::scoped_lock) get on. Who waits loses it so four times at most. Never suspends.
+  /// off (std::scoped_lock) get on. Who waits loses it so four times at most; until it runs, others may come before it.
+  /// Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept { return lock_if_free() || take_handed_over(); }
   /// The owner only (aborts when nobody owns it). Does not suspend.
   PIRN_ALWAYS_INLINE void unlock() noexcept {

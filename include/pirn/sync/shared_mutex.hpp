@@ -33,7 +33,8 @@ class shared_mutex : detail::owner_mark {
     return lock_slow(
         {.deadline = deadline, .from = awaited::holder, .what = "shared_mutex, to write", .object = mark()});
   }
-  /// Takes also a lock that was handed to a writer who has not run since, as that of `mutex` does. Never suspends.
+  /// Takes also a lock that was handed to a writer who has not run since, as that of `mutex` does; but none that
+  /// readers have, even if these have not run. Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept { return lock_if_free() || take_handed_over(); }
   /// The writer only (aborts when there is none). Does not suspend.
   PIRN_ALWAYS_INLINE void unlock() noexcept {
