@@ -10,31 +10,18 @@ std::expected<void, wait_error> local_queue::wait(const wait_options& options) n
   return {};
 }
 
-std::expected<bool, wait_error> local_queue::wait_once(heir& me, local_lock_state& lock,
-                                                       const wait_options& options) noexcept {
-  const wake_reason reason = me.wait(waiters_, home_, options);
-  if (reason != wake_reason::notified) {
-    return std::unexpected(error_of(reason));
-  }
-  if (!me.certain() && lock != local_lock_state::handed_over) {
-    me.lost();
-    return false;
-  }
-  lock = local_lock_state::taken;
-  return true;
-}
-
-std::expected<void, wait_error> local_queue::wait_to_own(local_lock_state& lock, const wait_options& options) noexcept {
+std::expected<void, wait_error> local_queue::wait_to_own(local_lock_state& lock, const wait_options& options,
+                                                         const std::size_t& readers) noexcept {
   heir me;
   for (;;) {
-    const auto owned = wait_once(me, lock, options);
-    if (!owned) {
-      return std::unexpected(owned.error());
+    if (const wake_reason reason = me.wait(waiters_, home_, options); reason != wake_reason::notified) {
+      return std::unexpected(error_of(reason));
     }
-    if (*owned || lock == local_lock_state::free) {
+    if (me.certain() || lock == local_lock_state::handed_over || (lock == local_lock_state::free && readers == 0)) {
       lock = local_lock_state::taken;
       return {};
     }
+    me.lost();
   }
 }
 

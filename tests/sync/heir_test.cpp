@@ -65,83 +65,23 @@ template <class Mutex>
 class patient {
  public:
   void lock() { m_.lock(); }
-  bool try_lock() { return counted(m_.try_lock()); }
-  void unlock() { m_.unlock(); }
-  void lock_shared() { m_.lock_shared(); }
-  bool try_lock_shared() { return counted(m_.try_lock_shared()); }
-  void unlock_shared() { m_.unlock_shared(); }
-
- private:
-  static bool counted(bool success) {
+  bool try_lock() {
+    const bool success = m_.try_lock();
     failures = success ? 0 : failures + 1;
     if (failures > 100'000) {
       throw std::runtime_error("those who lock several at once back off for ever");
     }
     return success;
   }
+  void unlock() { m_.unlock(); }
+  void lock_shared() { m_.lock_shared(); }
+  void unlock_shared() { m_.unlock_shared(); }
+
+ private:
   inline static thread_local int failures = 0;
 
   Mutex m_;
 };
-
-template <class Mutex>
-class heir_death : public heir<Mutex> {
- protected:
-  void SetUp() override { testing::FLAGS_gtest_death_test_style = "threadsafe"; }
-};
-TYPED_TEST_SUITE(heir_death, all_locks);
-
-TYPED_TEST(heir_death, has_nobody_unlock_what_it_has_not_got_yet) {
-  const auto unlocks_twice = [] {
-    on_one_worker([] {
-      TypeParam m;
-      m.lock();
-      std::vector<pirn::fiber> waiting;
-      for (int i = 0; i < 2; ++i) {
-        waiting.push_back(pirn::spawn([&] { const std::lock_guard guard(m); }));
-      }
-      pirn::this_fiber::yield();
-      m.unlock();
-      m.unlock();
-      join_all(waiting);
-    });
-  };
-  EXPECT_DEATH(unlocks_twice(), "unlock of a");
-}
-
-template <class Mutex>
-class heir_of_many : public testing::Test {};
-using locks_of_many = testing::Types<pirn::mutex, pirn::recursive_mutex, pirn::shared_mutex, pirn::biased_mutex>;
-TYPED_TEST_SUITE(heir_of_many, locks_of_many);
-
-TYPED_TEST(heir_of_many, excludes_fibers_and_threads_that_lock_several_at_once) {
-  rig r(3);
-  std::array<TypeParam, 3> all;
-  std::array<long, 3> counted{};  // not atomic: the locks order them
-  const int rounds = scaled(20'000);
-  const auto body = [&](std::size_t who) {
-    for (int i = 0; i < rounds; ++i) {
-      const std::size_t a = (who + static_cast<std::size_t>(i)) % 3;
-      const std::size_t b = (a + 1 + who % 2) % 3;
-      const std::scoped_lock two(all[a], all[b]);
-      const long before = counted[a]++;
-      ++counted[b];
-      if (i % 16 == 0) {
-        pirn::this_fiber::yield();
-        EXPECT_EQ(counted[a], before + 1);
-      }
-    }
-  };
-  std::vector<pirn::fiber> fibers;
-  for (std::size_t i = 0; i < 6; ++i) {
-    fibers.push_back(r.rt.spawn([&, i] { body(i); }, {.worker = static_cast<int>(i % 3)}));
-  }
-  std::jthread thread([&] { body(6); });
-  body(7);
-  join_all(fibers);
-  thread.join();
-  EXPECT_EQ(counted[0] + counted[1] + counted[2], 2L * 8 * rounds);
-}
 
 TYPED_TEST(heir, lets_those_who_lock_several_at_once_get_on) {
   for (unsigned seed = 0; seed < static_cast<unsigned>(scaled(300)); ++seed) {
@@ -201,6 +141,65 @@ TYPED_TEST(heir, lets_those_who_lock_several_at_once_get_on) {
       join_all(fibers);
     });
   }
+}
+
+template <class Mutex>
+class heir_death : public heir<Mutex> {
+ protected:
+  void SetUp() override { testing::FLAGS_gtest_death_test_style = "threadsafe"; }
+};
+TYPED_TEST_SUITE(heir_death, all_locks);
+
+TYPED_TEST(heir_death, has_nobody_unlock_what_it_has_not_got_yet) {
+  const auto unlocks_twice = [] {
+    on_one_worker([] {
+      TypeParam m;
+      m.lock();
+      std::vector<pirn::fiber> waiting;
+      for (int i = 0; i < 2; ++i) {
+        waiting.push_back(pirn::spawn([&] { const std::lock_guard guard(m); }));
+      }
+      pirn::this_fiber::yield();
+      m.unlock();
+      m.unlock();
+      join_all(waiting);
+    });
+  };
+  EXPECT_DEATH(unlocks_twice(), "unlock of a");
+}
+
+template <class Mutex>
+class heir_of_many : public testing::Test {};
+using locks_of_many = testing::Types<pirn::mutex, pirn::recursive_mutex, pirn::shared_mutex, pirn::biased_mutex>;
+TYPED_TEST_SUITE(heir_of_many, locks_of_many);
+
+TYPED_TEST(heir_of_many, excludes_fibers_and_threads_that_lock_several_at_once) {
+  rig r(3);
+  std::array<TypeParam, 3> all;
+  std::array<long, 3> counted{};  // not atomic: the locks order them
+  const int rounds = scaled(20'000);
+  const auto body = [&](std::size_t who) {
+    for (int i = 0; i < rounds; ++i) {
+      const std::size_t a = (who + static_cast<std::size_t>(i)) % 3;
+      const std::size_t b = (a + 1 + who % 2) % 3;
+      const std::scoped_lock two(all[a], all[b]);
+      const long before = counted[a]++;
+      ++counted[b];
+      if (i % 16 == 0) {
+        pirn::this_fiber::yield();
+        EXPECT_EQ(counted[a], before + 1);
+      }
+    }
+  };
+  std::vector<pirn::fiber> fibers;
+  for (std::size_t i = 0; i < 6; ++i) {
+    fibers.push_back(r.rt.spawn([&, i] { body(i); }, {.worker = static_cast<int>(i % 3)}));
+  }
+  std::jthread thread([&] { body(6); });
+  body(7);
+  join_all(fibers);
+  thread.join();
+  EXPECT_EQ(counted[0] + counted[1] + counted[2], 2L * 8 * rounds);
 }
 
 }  // namespace

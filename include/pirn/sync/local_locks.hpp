@@ -86,7 +86,8 @@ class shared_mutex {
   /// Suspension point. Not ended by a stop, since std::lock_guard could not tell.
   void lock() noexcept {
     if (!lock_if_free()) {
-      static_cast<void>(wait({.stoppable = false, .what = "local shared_mutex, to write", .object = this}));
+      static_cast<void>(writers_.wait_to_own(
+          written_, {.stoppable = false, .what = "local shared_mutex, to write", .object = this}, read_by_));
     }
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free one is locked in any case.
@@ -94,7 +95,8 @@ class shared_mutex {
     if (lock_if_free()) {
       return {};
     }
-    auto result = wait({.deadline = deadline, .what = "local shared_mutex, to write", .object = this});
+    auto result = writers_.wait_to_own(
+        written_, {.deadline = deadline, .what = "local shared_mutex, to write", .object = this}, read_by_);
     if (!result && written_ == state::free && writers_.empty()) {
       read_by_ += readers_.wake_all();  // they may have waited because of this caller
     }
@@ -168,18 +170,6 @@ class shared_mutex {
     }
     written_ = state::taken;
     return true;
-  }
-  std::expected<void, wait_error> wait(const wait_options& how) noexcept {
-    detail::heir me;
-    for (;;) {
-      const auto owned = writers_.wait_once(me, written_, how);
-      if (!owned) {
-        return std::unexpected(owned.error());
-      }
-      if (*owned || lock_if_free()) {
-        return {};
-      }
-    }
   }
 
   state written_ = state::free;

@@ -22,12 +22,9 @@ class local_queue {
 
   /// Suspends the caller until it is woken, stopped or its deadline passes.
   [[nodiscard]] std::expected<void, wait_error> wait(const wait_options& options) noexcept;
-  /// The same for a lock, until that is the caller's.
-  [[nodiscard]] std::expected<void, wait_error> wait_to_own(local_lock_state& lock,
-                                                            const wait_options& options) noexcept;
-  /// One turn of it: true if the lock is the caller's. If it is not, that may be free.
-  [[nodiscard]] std::expected<bool, wait_error> wait_once(heir& me, local_lock_state& lock,
-                                                          const wait_options& options) noexcept;
+  /// The same for a lock, until that is the caller's; it is not free either while it has readers.
+  [[nodiscard]] std::expected<void, wait_error> wait_to_own(local_lock_state& lock, const wait_options& options,
+                                                            const std::size_t& readers = no_readers) noexcept;
   /// Wakes the one that has waited longest, to whom the caller hands what it waited for. False if nobody waits. `back`
   /// puts it behind all that are ready.
   PIRN_ALWAYS_INLINE bool wake_first(bool back = false) noexcept { return !waiters_.empty() && wake_first_slow(back); }
@@ -47,6 +44,8 @@ class local_queue {
  private:
   bool wake_first_slow(bool back) noexcept;
   local_lock_state hand_over_slow() noexcept;
+
+  static constexpr std::size_t no_readers = 0;
 
   one_worker home_;
   wait_list waiters_;
