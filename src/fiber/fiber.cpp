@@ -93,6 +93,8 @@ void settle(arch::word pending) noexcept {
   }
 }
 
+void settle_first(arch::word pending) noexcept { settle(pending); }
+
 std::uintptr_t end_described(worker* w, fiber_control* self, std::uintptr_t outcome) noexcept {
   self->end_cold();
   w = current_worker();  // it may have suspended

@@ -19,7 +19,7 @@
 // PIRN_NONE marks a function that switches: no register survives a call of it but sp and fp. It is empty where
 // the compiler lacks the convention, and under ASan, which cannot realign such a frame (x86).
 #if defined(__has_attribute) && (defined(__x86_64__) || defined(__aarch64__)) && !defined(PIRN_ASAN)
-#if __has_attribute(preserve_none)
+#if __has_attribute(preserve_none) && __has_attribute(preserve_most)
 #define PIRN_NONE __attribute__((preserve_none))
 #define PIRN_HAS_NONE 1
 #define PIRN_ABI_CONVENTION none
@@ -67,6 +67,14 @@
 #define PIRN_ABI PIRN_ABI_JOIN(PIRN_ABI_CONVENTION, PIRN_ABI_SANITIZER, PIRN_ABI_FP, PIRN_ABI_LIBRARY)
 /// PIRN_ABI as a string literal; it becomes part of the names of symbols that are not mangled.
 #define PIRN_ABI_NAME PIRN_ABI_TEXT(PIRN_ABI)
+
+// PIRN_ASIDE marks a function that is called off a fast path: it preserves all general registers but one, so that the
+// fast path saves none for its sake. Empty where the compiler lacks the convention.
+#if defined(PIRN_HAS_NONE)
+#define PIRN_ASIDE __attribute__((preserve_most))
+#else
+#define PIRN_ASIDE
+#endif
 
 #define PIRN_ALWAYS_INLINE inline __attribute__((always_inline))
 #define PIRN_NOINLINE __attribute__((noinline))

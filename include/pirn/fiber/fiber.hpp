@@ -72,7 +72,7 @@ void follow_token(fiber_control* f, const stop_token& token) noexcept;
 
 /// For a fiber that ends and has a cold part, while it still runs: destroys what is in there; if it ends by an
 /// exception that nobody will take, tells the handler. Returns the join_state to end with.
-std::uintptr_t end_described(worker* w, fiber_control* self, std::uintptr_t outcome) noexcept;
+PIRN_ASIDE std::uintptr_t end_described(worker* w, fiber_control* self, std::uintptr_t outcome) noexcept;
 /// Tells the handler of an exception that nobody will take; `whose` it was.
 void report_unhandled(const agent& whose, std::exception_ptr what) noexcept;
 /// For an ended fiber that is switched out: marks it as such and wakes its joiner, or frees it if it has no handle.
@@ -185,7 +185,9 @@ struct fiber_block : Control {
   static void entry(arch::word by, arch::word pending) {
     run_node* const self = reinterpret_cast<worker*>(by)->queue.running();
     self->sanitizer.arrive();
-    arrive(by, pending);
+    if (pending != 0) {
+      settle_first(pending);
+    }
     const std::uintptr_t outcome = static_cast<fiber_block*>(self)->execute();
     if constexpr (std::is_same_v<Control, early_child_control>) {
       finish_early_child();

@@ -207,7 +207,7 @@ class guarded_pool::cache {
  private:
   friend class detail::stack_pool_state;
   PIRN_NOINLINE stack_error refill() noexcept;
-  PIRN_NOINLINE void deallocate_slow(const stack& value) noexcept;
+  PIRN_ASIDE PIRN_NOINLINE void deallocate_slow(const stack& value) noexcept;
   void give_oldest(std::uint32_t number) noexcept;
 
   // Only the owner writes; atomic because the pool's statistics read it. No step of an exploration: how often it is

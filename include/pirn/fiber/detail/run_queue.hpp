@@ -47,7 +47,7 @@ class run_queue {
     }
   }
   /// The same for one that is known to be of high priority.
-  PIRN_NOINLINE void push_high(run_node* node) noexcept {
+  PIRN_ASIDE PIRN_NOINLINE void push_high(run_node* node) noexcept {
     node->next = nullptr;
     (high_ != nullptr ? last_high_->next : high_) = node;
     last_high_ = node;
@@ -239,7 +239,7 @@ class run_queue {
     return node;
   }
   /// Where nobody is ready, a streak has reached its limit, or there is a mark.
-  PIRN_NOINLINE run_node* leave_slow() noexcept {
+  PIRN_ASIDE PIRN_NOINLINE run_node* leave_slow() noexcept {
     if (marked_) [[unlikely]] {
       return leave_marked();
     }

@@ -385,6 +385,8 @@ PIRN_ALWAYS_INLINE arch::word pending_end(fiber_control* f, std::uintptr_t outco
   return reinterpret_cast<arch::word>(f) | (outcome << 1) | 1;
 }
 PIRN_NEVER_BOUNDED void settle(arch::word pending) noexcept;
+/// The same at the beginning of a fiber.
+PIRN_ASIDE PIRN_NEVER_BOUNDED void settle_first(arch::word pending) noexcept;
 
 /// What every context does first when it is resumed.
 PIRN_ALWAYS_INLINE worker* arrive(arch::word by, arch::word pending) noexcept {
