@@ -32,7 +32,11 @@ class worker;
 /// Something that a worker resumes: a fiber, or the worker's own scheduler. A link of the run queue's ring while it
 /// runs or is ready; `next` also links it in the last-in-first-out run and in an inbox.
 struct run_node {
-  arch::context state;
+  /// Writes nothing that a fiber has no use for before it is switched out first: a spawn costs as much as it stores.
+  run_node() noexcept { state.pc = nullptr; }
+  union {
+    arch::context state;
+  };
   run_node* next;
   union {
     run_node* previous;         ///< in the ring
@@ -97,7 +101,9 @@ struct alignas(16) fiber_cold_part {
 };
 
 struct fiber_control : run_node, agent {
-  explicit fiber_control(std::uint64_t number, agent::kind what = agent::kind::fiber) noexcept : agent(what, number) {}
+  explicit fiber_control(std::uint64_t number, agent::kind what = agent::kind::fiber) noexcept : agent(what, number) {
+    memory.forget();
+  }
   // -- one cache line with the bases: what a wake-up and a switch touch
   /// The worker that it belongs to; null for a block without a fiber, and for one whose end has been announced. Only
   /// that worker resumes it, and it gets another one in two ways only: by that worker's own thread, or by a thief
@@ -121,7 +127,9 @@ struct fiber_control : run_node, agent {
 
  public:
   // -- the next line, which leaves room for a callable of three words
-  stack memory;  ///< null before it has one, and when it has given it back
+  union {
+    stack memory;  ///< null before it has one, and when it has given it back
+  };
   platform::atomic<std::uintptr_t> join_word{join_possible};
 
   /// A fiber that has no stack yet keeps its entry function where the sp will be, and has no pc.

@@ -204,7 +204,11 @@ class alignas(64) worker {
     return f->ended_here();
   }
   /// A fiber without a stack waits for its turn; none does any more.
-  PIRN_ALWAYS_INLINE void has_fiber_to_start() noexcept { obstacles = &fibers_to_start; }
+  PIRN_ALWAYS_INLINE void has_fiber_to_start() noexcept {
+    if (obstacles != &fibers_to_start) {
+      obstacles = &fibers_to_start;
+    }
+  }
   PIRN_ALWAYS_INLINE void has_started_one() noexcept {
     if (stacks.reserved() == 0) {
       obstacles = exceptions;
