@@ -310,17 +310,20 @@ void fiber::request_stop() noexcept {
 }
 
 void fiber::reset() noexcept {
-  if (control_ == nullptr) {
-    return;
+  if (control_ != nullptr) {
+    end(control_);
+    control_ = nullptr;
   }
-  if (&detail::current_agent() == control_) {
+}
+
+void fiber::end(detail::fiber_control* f) noexcept {
+  if (&detail::current_agent() == f) {
     std::fputs("pirn: a fiber destroys its own handle, which would wait for the fiber for ever; detach it\n", stderr);
     std::abort();
   }
-  request_stop();
+  detail::stop_fiber(f, wake_reason::stopped);
   wake_reason ignored{};
-  const std::uintptr_t outcome = detail::await_end(control_, end_of(control_), ignored);
-  detail::fiber_control* const f = std::exchange(control_, nullptr);
+  const std::uintptr_t outcome = detail::await_end(f, end_of(f), ignored);
   take_failure(*f, outcome);
   detail::free_block(detail::current_worker(), f, outcome);
 }

@@ -323,6 +323,12 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, 
   return f;
 }
 
+/// How the slow parts of a spawn take its body: what fits into registers by value, so that the fast part need not put
+/// it into memory for them.
+template <class F>
+using handed_over = std::conditional_t<std::is_trivially_copyable_v<std::decay_t<F>> && sizeof(std::decay_t<F>) <= 16,
+                                       std::decay_t<F>, F&&>;
+
 template <class F, class Kind>
 PIRN_NOINLINE fiber_control* launch_or_throw(runtime_state& owner, F&& body, const Kind& kind) {
   std::error_code error;
@@ -353,11 +359,11 @@ PIRN_ALWAYS_INLINE fiber_control* launch_at_hand(worker* here, F&& body, const K
 }
 
 template <class F, class Kind>
-PIRN_NOINLINE fiber_control* launch_refilled(worker* here, F&& body, const Kind& kind) {
+PIRN_NOINLINE fiber_control* launch_refilled(worker* here, handed_over<F> body, Kind kind) {
   if (!here->get_ready_to_spawn() || platform::spawn_may_fail()) {
-    return launch_or_throw(here->owner, std::forward<F>(body), kind);
+    return launch_or_throw<F>(here->owner, std::forward<F>(body), kind);
   }
-  return launch_at_hand(here, std::forward<F>(body), kind);
+  return launch_at_hand<F>(here, std::forward<F>(body), kind);
 }
 
 /// A fiber with nothing special about it, on the caller's worker: its stack is reserved now and chosen when it starts.
@@ -365,7 +371,7 @@ PIRN_NOINLINE fiber_control* launch_refilled(worker* here, F&& body, const Kind&
 template <class F, class Kind = by_itself>
 PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, const Kind& kind = {}) {
   return here->ready_to_spawn() && !platform::spawn_may_fail() ? launch_at_hand(here, std::forward<F>(body), kind)
-                                                               : launch_refilled(here, std::forward<F>(body), kind);
+                                                               : launch_refilled<F>(here, std::forward<F>(body), kind);
 }
 
 }  // namespace detail
@@ -385,7 +391,7 @@ class [[nodiscard]] fiber {
   }
   PIRN_ALWAYS_INLINE ~fiber() {
     if (control_ != nullptr) [[unlikely]] {
-      reset();
+      end(control_);
     }
   }
 
@@ -440,6 +446,8 @@ class [[nodiscard]] fiber {
   void end_join(std::uintptr_t outcome);
   std::expected<void, wait_error> end_join(std::uintptr_t outcome, wake_reason reason);
   void reset() noexcept;
+  /// Requests a stop, joins and frees. By value, so that a handle which is moved on at once need not be in memory.
+  static void end(detail::fiber_control* f) noexcept;
 
   detail::fiber_control* control_ = nullptr;
 };
