@@ -159,11 +159,11 @@ class guarded_pool::cache {
   PIRN_ALWAYS_INLINE void reserve_at_hand() noexcept { ++reserved_; }
   /// Takes one `reserve` back.
   PIRN_ALWAYS_INLINE void unreserve() noexcept { --reserved_; }
-  /// A stack for one earlier `reserve`; cannot fail.
-  [[nodiscard]] PIRN_ALWAYS_INLINE stack allocate_reserved() noexcept {
+  /// A stack for one earlier `reserve`; cannot fail. To be copied before the next call.
+  [[nodiscard]] PIRN_ALWAYS_INLINE const stack& allocate_reserved() noexcept {
     --reserved_;
     const std::uint32_t count = count_.load(platform::memory_order_relaxed) - 1;
-    const stack value = items_[count];
+    const stack& value = items_[count];
     count_.store(count, platform::memory_order_relaxed);
     detail::stack_handed_out(value);
     return value;

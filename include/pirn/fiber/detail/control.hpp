@@ -140,8 +140,9 @@ struct fiber_control : run_node, agent {
   /// Its stack, on which it begins when it is next resumed. The pc comes last: a signal handler that sees one may walk.
   PIRN_ALWAYS_INLINE void begin_on(const stack& where) noexcept {
     const auto entry = reinterpret_cast<arch::switch_entry>(state.sp);
+    void* const top = below_cold(where);  // not out of `memory`: the processor would wait for what was just written
     memory = where;
-    const arch::context begin = arch::prepare(first_frame(), entry);
+    const arch::context begin = arch::prepare(top, entry);
     state.sp = begin.sp;
     state.fp = begin.fp;
     platform::signal_fence();
@@ -158,8 +159,9 @@ struct fiber_control : run_node, agent {
     return state.pc == nullptr ? reinterpret_cast<arch::switch_entry>(state.sp) : nullptr;
   }
   /// Where its first frame begins, once it has a stack.
-  [[nodiscard]] PIRN_ALWAYS_INLINE void* first_frame() const noexcept {
-    return static_cast<char*>(memory.top()) - sizeof(fiber_cold_part);
+  [[nodiscard]] PIRN_ALWAYS_INLINE void* first_frame() const noexcept { return below_cold(memory); }
+  [[nodiscard]] PIRN_ALWAYS_INLINE static void* below_cold(const stack& where) noexcept {
+    return static_cast<char*>(where.top()) - sizeof(fiber_cold_part);
   }
 
   /// The end as its own worker knows it before it is announced in the join word: kept in the state, which has no
