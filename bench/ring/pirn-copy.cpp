@@ -12,7 +12,7 @@ using coroutine = pirn::copied_coroutine<void()>;
 /// A coroutine and what it takes to run it: a line of the cache.
 struct alignas(64) place {
   coroutine routine;
-  bench::ring::mailbox mail;
+  bench::ring::letterbox mail;
   place* after = nullptr;  // on the list of those who are ready; its own address while it waits
 };
 static_assert(sizeof(place) == 64);
@@ -47,18 +47,18 @@ class worker {
       place& right = places_[what_.right_of(index) - first_];
       hops_ += bench::ring::make_rounds(
           what_, index,
-          [this, &right](std::uint8_t message) __attribute__((always_inline)) {
-            right.mail.put(message);
+          [this, &right, sent = std::uint64_t{0}](std::uint8_t message) __attribute__((always_inline)) mutable {
+            right.mail.put(sent++, message);
             if (right.after == &right) {
               make_ready(right);
             }
           },
-          [&mine, &yield]() __attribute__((always_inline)) {
-            if (mine.mail.empty()) {
+          [&mine, &yield, taken = std::uint64_t{0}]() __attribute__((always_inline)) mutable {
+            if (mine.mail.empty(taken)) {
               mine.after = &mine;
               yield();
             }
-            return mine.mail.take();
+            return mine.mail.take(taken++);
           });
     });
   }

@@ -1,6 +1,4 @@
-// pirn's fibers, each with a place for messages that only the fibers of its worker can use.
-#include <cstdlib>
-
+// pirn's fibers, each with a wait queue that only the fibers of its worker can use.
 #include "pirn/sync/local.hpp"
 #include "pirn_fibers.hpp"
 
@@ -8,24 +6,23 @@ namespace {
 
 class place {
  public:
-  void put(std::uint8_t message) {
-    mail_.put(message);
-    filled_.set();
+  void put(std::uint64_t sent, std::uint8_t message) {
+    mail_.put(sent, message);
+    waiting_.notify_one();
   }
-  std::uint8_t take() {
-    while (mail_.empty()) {
-      if (!filled_.wait()) {
-        std::abort();  // nobody asks a coroutine to stop
-      }
+  std::uint8_t take(std::uint64_t taken) {
+    if (mail_.empty(taken)) {
+      static constexpr pirn::wait_options for_message{.stoppable = false, .what = "a message"};
+      (void)waiting_.wait(for_message);
     }
-    return mail_.take();
+    return mail_.take(taken);
   }
 
  private:
-  pirn::local::event filled_{pirn::event_reset::automatic};
-  bench::ring::mailbox mail_;
+  pirn::local::wait_queue waiting_;
+  bench::ring::letterbox mail_;
 };
 
 }  // namespace
 
-int main() { bench::ring::of_fibers<place>("pirn-local", "fibers that wait for local events"); }
+int main() { bench::ring::of_fibers<place>("pirn-local", "fibers that wait in local queues"); }

@@ -14,7 +14,7 @@ namespace {
 struct alignas(64) place : pirn::swap_thread {
   place() : pirn::swap_thread(image, sizeof image) {}
   place* after = nullptr;  // on the list of those who are ready; its own address while it waits
-  bench::ring::mailbox mail;
+  bench::ring::letterbox mail;
   alignas(64) char image[128];
 };
 
@@ -56,18 +56,18 @@ class worker {
   }
 
  private:
-  void send(place& to, std::uint8_t message) {
-    to.mail.put(message);
+  void send(place& to, std::uint64_t sent, std::uint8_t message) {
+    to.mail.put(sent, message);
     if (to.after == &to) {
       ready_.make_ready(to);
     }
   }
-  __attribute__((always_inline)) std::uint8_t receive(place& mine) {
-    if (mine.mail.empty()) {
+  __attribute__((always_inline)) std::uint8_t receive(place& mine, std::uint64_t taken) {
+    if (mine.mail.empty(taken)) {
       mine.after = &mine;
       bench::check(dispatcher_.block() == pirn::swap_error::none, "there is memory for an image");
     }
-    return mine.mail.take();
+    return mine.mail.take(taken);
   }
   static void rounds(place& mine) {
     worker& all = *here;
@@ -75,8 +75,11 @@ class worker {
       const std::uint64_t index = all.first_ + static_cast<std::uint64_t>(&mine - all.places_.get());
       place& right = all.places_[all.what_.right_of(index) - all.first_];
       all.hops_ += bench::ring::make_rounds(
-          all.what_, index, [&](std::uint8_t message) __attribute__((always_inline)) { all.send(right, message); },
-          [&]() __attribute__((always_inline)) { return all.receive(mine); });
+          all.what_, index,
+          [&, sent = std::uint64_t{0}](std::uint8_t message)
+              __attribute__((always_inline)) mutable { all.send(right, sent++, message); },
+          [&, taken = std::uint64_t{0}]()
+              __attribute__((always_inline)) mutable { return all.receive(mine, taken++); });
     });
   }
 

@@ -6,21 +6,22 @@ namespace {
 
 class place {
  public:
-  void put(std::uint8_t message) {
-    mail_.put(message);
+  void put(std::uint64_t sent, std::uint8_t message) {
+    mail_.put(sent, message);
     waiting_.notify_one();
   }
-  std::uint8_t take() {
-    if (mail_.empty()) {
+  std::uint8_t take(std::uint64_t taken) {
+    if (mail_.empty(taken)) {
+      static constexpr pirn::wait_options for_message{.stoppable = false, .what = "a message"};
       waiting_.lock();
-      (void)waiting_.wait({.stoppable = false, .what = "a message"});
+      (void)waiting_.wait(for_message);
     }
-    return mail_.take();
+    return mail_.take(taken);
   }
 
  private:
   pirn::wait_queue waiting_;
-  bench::ring::mailbox mail_;  // of the one worker
+  bench::ring::letterbox mail_;  // of the one worker
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace bench::ring {
 
-/// The program of `impl`; a `Place` has put(message) and take(), which waits for one.
+/// The program of `impl`; a `Place` has put(sent, message) and take(taken), which waits for one.
 template <class Place>
 void of_fibers(const char* impl, const char* note) {
   const shape what = checked_shape(5000);
@@ -30,8 +30,8 @@ void of_fibers(const char* impl, const char* note) {
         with_extra(what.extra, [&, i] {
           Place& right = places[what.right_of(i)];
           hops[i] = make_rounds(
-              what, i, [&right](std::uint8_t message) { right.put(message); },
-              [&mine = places[i]] { return mine.take(); });
+              what, i, [&right, sent = std::uint64_t{0}](std::uint8_t message) mutable { right.put(sent++, message); },
+              [&mine = places[i], taken = std::uint64_t{0}]() mutable { return mine.take(taken++); });
         });
       };
       fibers.push_back(pirn::spawn(run, {.worker = static_cast<int>(i / what.n * what.workers / cycles)}));

@@ -64,13 +64,8 @@ void detail::one_worker::settle() const noexcept {
 }
 
 template <class Lock>
-wake_reason wait_list::wait_with(detail::worker* here, Lock& lock, const wait_options& options, void* value,
-                                 place where) noexcept {
-  if (where == place::behind) {
-    if (detail::fiber_control* const self = detail::pinned_waiter(here, options)) {
-      return wait_pinned(here, *self, lock, detail::kind_of(options), options, value);
-    }
-  }
+wake_reason wait_list::wait_otherwise(detail::worker* here, Lock& lock, const wait_options& options, void* value,
+                                      place where) noexcept {
   return here != nullptr && detail::running_fiber(here)->bounded() ? wait_bounded(here, lock, options, value, where)
                                                                    : wait_anywhere(lock, options, value, where);
 }
@@ -110,21 +105,28 @@ PIRN_NOINLINE wake_reason wait_list::wait_bounded(detail::worker* here, Lock& lo
 }
 
 wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
-  return wait_with(detail::current_worker(), lock, options, value, place::behind);
+  detail::worker* const here = detail::current_worker();
+  detail::fiber_control* const self = detail::pinned_waiter(here, options);
+  return self != nullptr ? wait_pinned(here, *self, lock, detail::kind_without_deadline(options), options, value)
+                         : wait_otherwise(here, lock, options, value, place::behind);
 }
 
 wake_reason wait_list::wait(const detail::one_worker& lock, const wait_options& options, void* value) noexcept {
+  detail::worker* const here = detail::current_worker();
+  if (detail::fiber_control* const self = detail::pinned_waiter(here, options)) {
+    return wait_pinned(here, *self, lock, detail::kind_without_deadline(options), options, value);
+  }
   lock.refuse_migratable();
-  return wait_with(detail::current_worker(), lock, options, value, place::behind);
+  return wait_otherwise(here, lock, options, value, place::behind);
 }
 
 wake_reason wait_list::wait_in_front(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
-  return wait_with(detail::current_worker(), lock, options, value, place::in_front);
+  return wait_otherwise(detail::current_worker(), lock, options, value, place::in_front);
 }
 
 wake_reason wait_list::wait_in_front(const detail::one_worker& lock, const wait_options& options,
                                      void* value) noexcept {
-  return wait_with(detail::current_worker(), lock, options, value, place::in_front);
+  return wait_otherwise(detail::current_worker(), lock, options, value, place::in_front);
 }
 
 waiter* wait_list::claim_all() noexcept {
@@ -145,11 +147,6 @@ void wait_list::make_all_runnable(waiter* chain) noexcept {
     chain = w->next;
     detail::make_runnable(w->wake.who(), true);
   }
-}
-
-bool wait_queue::notify_one(wake_policy how) noexcept {
-  lock_.lock();
-  return notify_one_and_unlock(how);
 }
 
 bool wait_queue::notify_one_and_unlock(wake_policy how) noexcept {

@@ -15,6 +15,7 @@ namespace {
 
 using namespace pirn_test;
 using pirn::wait_error;
+using pirn::wake_reason;
 namespace local = pirn::local;
 
 TEST(local_mutex, excludes_and_hands_over_in_order) {
@@ -63,6 +64,37 @@ TEST(local_mutex, a_wait_ends_by_deadline_and_stop) {
     behind.join();
     EXPECT_TRUE(m.lock(clock::time_point{}).has_value());
     m.unlock();
+  });
+}
+
+TEST(local_wait_queue, wakes_in_order_and_ends_by_deadline_and_stop) {
+  on_one_worker([] {
+    local::wait_queue queue;
+    EXPECT_TRUE(queue.empty());
+    EXPECT_FALSE(queue.notify_one());
+    std::vector<int> order;
+    std::vector<pirn::fiber> all;
+    for (int i = 0; i < 4; ++i) {
+      all.push_back(pirn::spawn([&, i] {
+        const bool stoppable = i % 2 != 0;
+        EXPECT_EQ(queue.wait({.stoppable = stoppable}), i == 1 ? wake_reason::stopped : wake_reason::notified);
+        order.push_back(i);
+      }));
+    }
+    pirn::this_fiber::yield();
+    EXPECT_FALSE(queue.empty());
+    all[0].request_stop();  // which does not end its wait
+    all[1].request_stop();
+    pirn::this_fiber::yield();
+    EXPECT_EQ(order, (std::vector<int>{1}));
+    EXPECT_TRUE(queue.notify_one());
+    pirn::this_fiber::yield();
+    EXPECT_EQ(order, (std::vector<int>{1, 0}));
+    queue.notify_all();
+    join_all(all);
+    EXPECT_EQ(order, (std::vector<int>{1, 0, 2, 3}));
+    EXPECT_EQ(queue.wait({.deadline = clock::now() + 1ms}), wake_reason::timed_out);
+    EXPECT_TRUE(queue.empty());
   });
 }
 
@@ -380,6 +412,8 @@ TEST_F(local_death, another_worker_and_a_plain_thread_are_refused) {
   EXPECT_DEATH(used_by_two_workers(), "something local is used on another worker than its own");
   local::event e;
   EXPECT_DEATH(e.set(), "something local is used by a plain thread");
+  local::wait_queue queue;
+  EXPECT_DEATH(queue.notify_one(), "something local is used by a plain thread");
 }
 
 TEST_F(local_death, a_migratable_fiber_may_not_wait) {

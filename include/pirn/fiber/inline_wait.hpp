@@ -9,7 +9,7 @@ namespace detail {
 /// The caller, if it is a fiber pinned to `here` and has no deadline: then nobody else has a say in its switch. Else
 /// null.
 PIRN_ALWAYS_INLINE fiber_control* pinned_waiter(const worker* here, const wait_options& options) noexcept {
-  if (here == nullptr || options.deadline != platform::never) [[unlikely]] {
+  if (options.deadline != platform::never || here == nullptr) [[unlikely]] {
     return nullptr;
   }
   fiber_control* const self = running_fiber(here);

@@ -96,6 +96,10 @@ struct commit {
   void (*run)(commit*) noexcept;
 };
 
+/// What may end a wait with these options, which name no deadline.
+inline wait_kind kind_without_deadline(const wait_options& options) noexcept {
+  return options.stoppable ? wait_kind::stoppable : wait_kind::sole;
+}
 /// What may end a wait with these options.
 inline wait_kind kind_of(const wait_options& options) noexcept {
   return options.stoppable                     ? wait_kind::stoppable
@@ -195,9 +199,10 @@ class wait_list {
   friend class wait_places;
   friend class wait_queue;
   enum class place : bool { behind, in_front };
+  /// Of whoever is no pinned fiber without a deadline, or waits in front.
   template <class Lock>
-  [[nodiscard]] wake_reason wait_with(detail::worker* here, Lock& lock, const wait_options& options, void* value,
-                                      place where) noexcept;
+  [[nodiscard]] wake_reason wait_otherwise(detail::worker* here, Lock& lock, const wait_options& options, void* value,
+                                           place where) noexcept;
   template <class Lock>
   [[nodiscard]] wake_reason wait_bounded(detail::worker* here, Lock& lock, const wait_options& options, void* value,
                                          place where) noexcept;
@@ -275,7 +280,14 @@ class wait_queue {
   [[nodiscard]] wait_list& list() noexcept { return waiters_; }
 
   /// Takes the lock and wakes the first waiter. True if there was one.
-  bool notify_one(wake_policy how = wake_policy::enqueue) noexcept;
+  PIRN_ALWAYS_INLINE bool notify_one(wake_policy how = wake_policy::enqueue) noexcept {
+    lock_.lock();
+    if (waiters_.empty()) {
+      lock_.unlock();
+      return false;
+    }
+    return notify_one_and_unlock(how);
+  }
   /// The same with the lock held by the caller; releases it.
   bool notify_one_and_unlock(wake_policy how = wake_policy::enqueue) noexcept;
   /// Takes the lock and wakes all present waiters. O(n).

@@ -79,6 +79,38 @@ class mutex {
   detail::local_queue waiters_;
 };
 
+/// As `pirn::wait_queue`, without a lock: what it guards changes only where a fiber suspends.
+class wait_queue {
+ public:
+  wait_queue() noexcept = default;
+  wait_queue(const wait_queue&) = delete;
+  wait_queue& operator=(const wait_queue&) = delete;
+
+  /// Suspends the caller until it is notified, or as `how` says. Suspension point.
+  [[nodiscard]] wake_reason wait(const wait_options& how) noexcept {
+    waiters_.enter();
+    return waiters_.list().wait(waiters_.home(), how);
+  }
+  /// Whether nobody waits. False also where all that are in it are about to leave.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool empty() const noexcept {
+    waiters_.enter();
+    return waiters_.empty();
+  }
+  /// Wakes the one that has waited longest. True if there was one. Does not suspend.
+  PIRN_ALWAYS_INLINE bool notify_one() noexcept {
+    waiters_.enter();
+    return waiters_.wake_first();
+  }
+  /// Wakes all that wait now. O(n). Does not suspend.
+  void notify_all() noexcept {
+    waiters_.enter();
+    waiters_.wake_all();
+  }
+
+ private:
+  detail::local_queue waiters_;
+};
+
 /// As `pirn::condition_variable`.
 class condition_variable {
  public:
