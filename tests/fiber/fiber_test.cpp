@@ -554,6 +554,25 @@ TEST(fiber, a_callable_that_throws_when_copied_leaks_nothing) {
   EXPECT_EQ(r.rt.statistics().spawned, 0u);
 }
 
+TEST(fiber, a_callable_whose_copy_spawns_and_yields_is_a_fiber_after_that_one) {
+  on_one_worker([] {
+    std::string order;
+    struct spawns_when_copied {
+      std::string* order;
+      explicit spawns_when_copied(std::string& text) : order(&text) {}
+      spawns_when_copied(const spawns_when_copied& other) : order(other.order) {
+        pirn::fiber first = pirn::spawn([this] { *order += 'a'; });
+        pirn::this_fiber::yield();
+        first.join();
+      }
+      void operator()() const { *order += 'b'; }
+    };
+    const spawns_when_copied callable(order);
+    pirn::spawn(callable).join();
+    EXPECT_EQ(order, "ab");
+  });
+}
+
 TEST(fiber, thousands_at_once) {
   rig r;
   const int count = scaled(20'000);
