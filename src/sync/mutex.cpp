@@ -6,6 +6,9 @@
 namespace pirn::inline PIRN_ABI {
 
 std::expected<void, wait_error> mutex::lock_slow(const wait_options& how) noexcept {
+  if (lock_if_free_soon()) {
+    return {};
+  }
   const std::uintptr_t self = caller();
   detail::heir me;
   for (;;) {
@@ -34,6 +37,28 @@ std::expected<void, wait_error> mutex::lock_slow(const wait_options& how) noexce
       me.lost();
     }
   }
+}
+
+bool mutex::lock_if_free_soon() noexcept {
+  if (platform::exploring || platform::only_thread()) {
+    return false;  // nobody else runs meanwhile
+  }
+  const detail::fiber_control* const holds = owner();
+  if (holds != nullptr && holds->home() == detail::current_worker()) {
+    return false;
+  }
+  for (int looks = 0; looks < most_looks; ++looks) {
+    const std::uintptr_t holder = owner_.load(platform::memory_order_relaxed);
+    if (holder == unlocked) {
+      if (lock_if_free()) {
+        return true;
+      }
+    } else if ((holder & contended_bit) != 0 || holder == handed_over) {
+      return false;
+    }
+    platform::relax();
+  }
+  return false;
 }
 
 bool mutex::take_handed_over() noexcept {
