@@ -1,6 +1,18 @@
 #include "pirn/sync/local.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn::inline PIRN_ABI {
+
+std::expected<void, wait_error> local::shared_mutex::wait_to_read(const wait_options& how) noexcept {
+  detail::heir me;
+  do {
+    if (const wake_reason reason = me.wait(readers_.list(), readers_.home(), how); reason != wake_reason::notified) {
+      return std::unexpected(detail::error_of(reason));
+    }
+  } while (!guests_.arrives(me) && !read_if_open());
+  return {};
+}
+
+namespace detail {
 
 std::expected<void, wait_error> local_queue::wait(const wait_options& options) noexcept {
   const wake_reason reason = waiters_.wait(home_, options);
@@ -39,6 +51,17 @@ std::size_t local_queue::wake_all() noexcept {
   waiter* const all = waiters_.claim_all();
   std::size_t count = 0;
   for (const waiter* each = all; each != nullptr; each = each->next) {
+    ++count;
+  }
+  wait_list::make_all_runnable(all);
+  return count;
+}
+
+std::size_t local_queue::let_in(guests& readers) noexcept {
+  waiter* const all = waiters_.claim_all();
+  std::size_t count = 0;
+  for (const waiter* each = all; each != nullptr; each = each->next) {
+    readers.let_in(*each);
     ++count;
   }
   wait_list::make_all_runnable(all);
@@ -135,4 +158,6 @@ std::expected<void, wait_error> local_future_state::wait(const wait_options& how
   return waiters_.wait(how);
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+
+}  // namespace pirn::inline PIRN_ABI

@@ -1,6 +1,5 @@
 #include "pirn/sync/shared_mutex.hpp"
 
-#include "pirn/sync/detail/heir.hpp"
 #include "sync/misuse.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -14,6 +13,7 @@ waiter* shared_mutex::admit_readers(std::uint32_t readers) noexcept {
   waiter* const admitted = readers_.claim_all();
   if (admitted != nullptr) {
     for (const waiter* w = admitted; w != nullptr; w = w->next) {
+      guests_.let_in(*w);
       ++readers;
     }
     word_.store(readers * reader | contention(), platform::memory_order_release);
@@ -38,6 +38,46 @@ bool shared_mutex::take_handed_over() noexcept {
   }
   mark_owner();
   return true;
+}
+
+bool shared_mutex::take_from_guests() noexcept {
+  std::uint32_t word = word_.load(platform::memory_order_relaxed);
+  if ((word & writer) != 0) {
+    return false;
+  }
+  const platform::spin_guard guard(lock_);
+  // A reader may come or go meanwhile where nobody waits.
+  while ((word & writer) == 0 && guests_.are_all(word / reader)) {
+    if (word_.compare_exchange_weak(word, writer | (word & contended), platform::memory_order_acquire,
+                                    platform::memory_order_relaxed)) {
+      guests_.send_back();
+      mark_owner();
+      return true;
+    }
+  }
+  return false;
+}
+
+bool shared_mutex::try_lock_shared_slow() noexcept {
+  std::uint32_t word = word_.load(platform::memory_order_relaxed);
+  if ((word & (writer | handed_over)) == writer) {
+    return false;
+  }
+  const platform::spin_guard guard(lock_);
+  if ((word & handed_over) != 0) {
+    if ((word_.fetch_and(~handed_over, platform::memory_order_relaxed) & handed_over) == 0) {
+      return false;  // somebody was faster
+    }
+    word_.store(reader | contention(), platform::memory_order_release);
+    return true;
+  }
+  while ((word & writer) == 0 && (writers_.empty() || guests_.are_all(word / reader))) {
+    if (word_.compare_exchange_weak(word, word + reader, platform::memory_order_acquire,
+                                    platform::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::expected<void, wait_error> shared_mutex::lock_slow(const wait_options& how) noexcept {
@@ -81,17 +121,24 @@ std::expected<void, wait_error> shared_mutex::lock_slow(const wait_options& how)
 }
 
 std::expected<void, wait_error> shared_mutex::lock_shared_slow(const wait_options& how) noexcept {
+  detail::heir me;
   lock_.lock();
-  if (const std::uint32_t word = word_.fetch_or(contended, platform::memory_order_acquire);
-      (word & writer) == 0 && writers_.empty()) {
-    word_.store((word / reader + 1) * reader | contention(), platform::memory_order_release);
-    lock_.unlock();
-    return {};
+  for (;;) {
+    if (const std::uint32_t word = word_.fetch_or(contended, platform::memory_order_acquire);
+        (word & writer) == 0 && writers_.empty()) {
+      word_.store((word / reader + 1) * reader | contention(), platform::memory_order_release);
+      break;
+    }
+    if (const wake_reason reason = me.wait(readers_, lock_, how); reason != wake_reason::notified) {
+      return std::unexpected(detail::error_of(reason));
+    }
+    lock_.lock();
+    if (guests_.arrives(me)) {
+      break;
+    }
   }
-  if (const wake_reason reason = readers_.wait(lock_, how); reason != wake_reason::notified) {
-    return std::unexpected(detail::error_of(reason));
-  }
-  return {};  // it was admitted
+  lock_.unlock();
+  return {};
 }
 
 void shared_mutex::unlock_slow() noexcept {

@@ -6,6 +6,7 @@
 #include <pirn/sync/recursive_mutex.hpp>
 #include <pirn/sync/shared_mutex.hpp>
 
+#include <functional>
 #include <mutex>
 #include <shared_mutex>
 
@@ -321,6 +322,56 @@ TEST(shared_mutex, lets_readers_in_when_a_writer_gives_up) {
     lock.unlock();
   });
 }
+/// One that unlocks and tries to have it again, beside one that waits to read and `other`.
+void reader_is_let_in(bool tries_to_write, const std::function<void(shared_mutex&, sim::var<int>&)>& other) {
+  shared_mutex lock;
+  sim::var<int> value(0);
+  const auto again = [&] {
+    value = 1;
+    lock.unlock();
+    if (tries_to_write && lock.try_lock()) {
+      value += 1;
+      lock.unlock();
+    } else if (!tries_to_write && lock.try_lock_shared()) {
+      sim::check(value >= 1, "what was written before is seen");
+      lock.unlock_shared();
+    }
+  };
+  const auto read = [&] {
+    const std::shared_lock guard(lock);
+    sim::check(value >= 1, "what was written before is seen");
+  };
+  run_together({again, read, [&] { other(lock, value); }}, {.before = [&] { lock.lock(); }});
+  sim::check(lock.try_lock(), "nobody holds it in the end");
+  lock.unlock();
+}
+TEST(shared_mutex, is_taken_from_readers_who_have_not_run) {
+  expect_passes([] {
+    reader_is_let_in(true, [](shared_mutex& lock, sim::var<int>& value) {
+      if (lock.try_lock_shared()) {
+        sim::check(value >= 1, "what was written before is seen");
+        lock.unlock_shared();
+      }
+    });
+  });
+}
+TEST(shared_mutex, is_taken_from_readers_beside_a_writer) {
+  expect_passes([] {
+    reader_is_let_in(true, [](shared_mutex& lock, sim::var<int>& value) {
+      const std::lock_guard guard(lock);
+      value += 1;
+    });
+  });
+}
+TEST(shared_mutex, is_taken_to_read_from_a_writer_who_has_not_run) {
+  expect_passes([] {
+    reader_is_let_in(false, [](shared_mutex& lock, sim::var<int>& value) {
+      const std::lock_guard guard(lock);
+      value += 1;
+    });
+  });
+}
+
 TEST(shared_mutex, is_unlocked_as_a_deadline_passes) {
   expect_passes([] { deadline_passes<shared_mutex>(); });
 }

@@ -65,19 +65,21 @@ template <class Mutex>
 class patient {
  public:
   void lock() { m_.lock(); }
-  bool try_lock() {
-    const bool success = m_.try_lock();
+  bool try_lock() { return counted(m_.try_lock()); }
+  void unlock() { m_.unlock(); }
+  void lock_shared() { m_.lock_shared(); }
+  bool try_lock_shared() { return counted(m_.try_lock_shared()); }
+  void unlock_shared() { m_.unlock_shared(); }
+
+ private:
+  static bool counted(bool success) {
     failures = success ? 0 : failures + 1;
     if (failures > 100'000) {
       throw std::runtime_error("those who lock several at once back off for ever");
     }
     return success;
   }
-  void unlock() { m_.unlock(); }
-  void lock_shared() { m_.lock_shared(); }
-  void unlock_shared() { m_.unlock_shared(); }
 
- private:
   inline static thread_local int failures = 0;
 
   Mutex m_;
@@ -135,6 +137,146 @@ TYPED_TEST(heir, lets_those_who_lock_several_at_once_get_on) {
               const std::shared_lock one(all[a]);
               pause();
             }
+          }
+        }));
+      }
+      join_all(fibers);
+    });
+  }
+}
+
+template <class Mutex>
+class guests : public testing::Test {};
+using shared_locks = testing::Types<pirn::shared_mutex, pirn::local::shared_mutex>;
+TYPED_TEST_SUITE(guests, shared_locks);
+
+TYPED_TEST(guests, are_sent_back_four_times_at_most) {
+  on_one_worker([] {
+    TypeParam m;
+    std::string order;
+    std::vector<pirn::fiber> readers;
+    m.lock();
+    for (const char who : {'a', 'b'}) {
+      readers.push_back(pirn::spawn([&, who] {
+        const std::shared_lock guard(m);
+        order += who;
+      }));
+    }
+    pirn::this_fiber::yield();
+    for (int i = 0; i < 4; ++i) {
+      m.unlock();
+      EXPECT_TRUE(m.try_lock()) << i;
+      pirn::this_fiber::yield();
+      EXPECT_EQ(order, "");
+    }
+    m.unlock();
+    EXPECT_FALSE(m.try_lock());
+    join_all(readers);
+    EXPECT_EQ(order.size(), 2u);
+    EXPECT_TRUE(m.try_lock());
+    m.unlock();
+  });
+}
+
+TYPED_TEST(guests, are_not_sent_back_while_anybody_reads) {
+  on_one_worker([] {
+    TypeParam m;
+    m.lock();
+    bool read = false;
+    pirn::fiber reader = pirn::spawn([&] {
+      const std::shared_lock guard(m);
+      read = true;
+    });
+    pirn::fiber writer = pirn::spawn([&] {
+      const std::lock_guard guard(m);
+      EXPECT_TRUE(read);
+    });
+    pirn::this_fiber::yield();
+    m.unlock();
+    EXPECT_TRUE(m.try_lock_shared());  // joins the guest, though a writer waits
+    EXPECT_FALSE(m.try_lock());
+    pirn::this_fiber::yield();
+    EXPECT_TRUE(read);
+    EXPECT_FALSE(m.try_lock_shared());
+    m.unlock_shared();
+    reader.join();
+    writer.join();
+  });
+}
+
+TYPED_TEST(guests, a_writer_who_has_not_run_loses_the_lock_to_who_tries_to_read) {
+  on_one_worker([] {
+    TypeParam m;
+    std::string order;
+    m.lock();
+    pirn::fiber writer = pirn::spawn([&] {
+      const std::lock_guard guard(m);
+      order += 'w';
+    });
+    pirn::this_fiber::yield();
+    m.unlock();
+    pirn::fiber impatient = pirn::spawn([&] { EXPECT_FALSE(m.lock_shared(clock::now() + 5ms)); });
+    order += m.try_lock_shared() ? 'r' : '-';
+    static_cast<void>(pirn::this_fiber::sleep_for(10ms));
+    EXPECT_FALSE(m.try_lock_shared());  // one waits again
+    m.unlock_shared();
+    impatient.join();
+    writer.join();
+    EXPECT_EQ(order, "rw");
+    EXPECT_TRUE(m.try_lock());
+    m.unlock();
+  });
+}
+
+TYPED_TEST(guests, those_who_lock_several_at_once_to_read_and_to_write_get_on) {
+  for (unsigned seed = 0; seed < static_cast<unsigned>(scaled(300)); ++seed) {
+    on_one_worker([seed] {
+      std::array<patient<TypeParam>, 4> all;
+      std::array<int, 4> writers{};
+      std::array<int, 4> readers{};
+      const std::size_t locks = 2 + seed % 3;
+      const bool in_fixed_roles = seed % 2 == 0;
+      std::vector<pirn::fiber> fibers;
+      for (unsigned who = 0; who < 2 + seed / 2 % 8; ++who) {
+        fibers.push_back(pirn::spawn([&, who, random = std::minstd_rand(1 + who * 1000 + seed)]() mutable {
+          const auto pause = [&] {
+            if (random() % 2 == 0) {
+              pirn::this_fiber::yield();
+            }
+          };
+          const auto enter = [&](std::size_t a, bool writes_a, std::size_t b, bool writes_b) {
+            const auto change = [&](std::size_t k, bool writes, int by) {
+              (writes ? writers : readers)[k] += by;
+              EXPECT_TRUE(writers[k] == 0 || (writers[k] == 1 && readers[k] == 0));
+            };
+            change(a, writes_a, 1);
+            change(b, writes_b, 1);
+            pause();
+            change(a, writes_a, -1);
+            change(b, writes_b, -1);
+          };
+          for (int i = 0; i < 20; ++i) {
+            const std::size_t a = random() % locks;
+            const std::size_t b = (a + 1 + random() % (locks - 1)) % locks;
+            const unsigned role = in_fixed_roles ? who % 2 * 3 : static_cast<unsigned>(random()) % 4;
+            std::unique_lock write_a(all[a], std::defer_lock);
+            std::unique_lock write_b(all[b], std::defer_lock);
+            std::shared_lock read_a(all[a], std::defer_lock);
+            std::shared_lock read_b(all[b], std::defer_lock);
+            switch (role) {
+              case 0:
+                std::lock(read_a, read_b);
+                break;
+              case 1:
+                std::lock(write_a, read_b);
+                break;
+              case 2:
+                std::lock(read_a, write_b);
+                break;
+              default:
+                std::lock(write_a, write_b);
+            }
+            enter(a, role % 2 != 0, b, role >= 2);
           }
         }));
       }

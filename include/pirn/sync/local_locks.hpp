@@ -98,7 +98,7 @@ class shared_mutex {
     auto result = writers_.wait_to_own(
         written_, {.deadline = deadline, .what = "local shared_mutex, to write", .object = this}, read_by_);
     if (!result && written_ == state::free && writers_.empty()) {
-      read_by_ += readers_.wake_all();  // they may have waited because of this caller
+      read_by_ += readers_.let_in(guests_);  // they may have waited because of this caller
     }
     return result;
   }
@@ -107,7 +107,10 @@ class shared_mutex {
     if (lock_if_free()) {
       return true;
     }
-    if (written_ != state::handed_over) {
+    if (written_ == state::free && guests_.are_all(read_by_)) {
+      guests_.send_back();
+      read_by_ = 0;
+    } else if (written_ != state::handed_over) {
       return false;
     }
     written_ = state::taken;
@@ -119,28 +122,32 @@ class shared_mutex {
     if (written_ != state::taken) {
       writers_.refuse("unlock of a local shared_mutex that nobody has locked to write");
     }
-    read_by_ = readers_.wake_all();
+    read_by_ = readers_.let_in(guests_);
     written_ = read_by_ == 0 ? writers_.hand_over() : state::free;
   }
 
   /// Suspends while a writer owns the lock or waits for it. Not ended by a stop.
   void lock_shared() noexcept {
-    if (!try_lock_shared()) {
-      static_cast<void>(readers_.wait({.stoppable = false, .what = "local shared_mutex, to read", .object = this}));
+    if (!read_if_open()) {
+      static_cast<void>(wait_to_read({.stoppable = false, .what = "local shared_mutex, to read", .object = this}));
     }
   }
   /// As `lock_shared`, unless the deadline passes or the caller is asked to stop first. One that no writer owns or
   /// waits for is locked in any case.
   [[nodiscard]] std::expected<void, wait_error> lock_shared(platform::time_point deadline) noexcept {
-    if (try_lock_shared()) {
+    if (read_if_open()) {
       return {};
     }
-    return readers_.wait({.deadline = deadline, .what = "local shared_mutex, to read", .object = this});
+    return wait_to_read({.deadline = deadline, .what = "local shared_mutex, to read", .object = this});
   }
-  /// False while a writer owns the lock or waits for it. Never suspends.
+  /// False while a writer owns the lock or waits for it, unless nobody has it who has run since. Never suspends.
   [[nodiscard]] bool try_lock_shared() noexcept {
-    writers_.enter();
-    if (written_ != state::free || !writers_.empty()) {
+    if (read_if_open()) {
+      return true;
+    }
+    if (written_ == state::handed_over) {
+      written_ = state::free;
+    } else if (written_ == state::taken || !guests_.are_all(read_by_)) {
       return false;
     }
     ++read_by_;
@@ -155,7 +162,7 @@ class shared_mutex {
     if (--read_by_ == 0) {
       written_ = writers_.hand_over();
       if (written_ == state::free) {
-        read_by_ = readers_.wake_all();
+        read_by_ = readers_.let_in(guests_);
       }
     }
   }
@@ -171,9 +178,20 @@ class shared_mutex {
     written_ = state::taken;
     return true;
   }
+  /// Whether no writer owns the lock or waits for it: then the caller reads.
+  [[nodiscard]] bool read_if_open() noexcept {
+    writers_.enter();
+    if (written_ != state::free || !writers_.empty()) {
+      return false;
+    }
+    ++read_by_;
+    return true;
+  }
+  std::expected<void, wait_error> wait_to_read(const wait_options& how) noexcept;
 
   state written_ = state::free;
   std::size_t read_by_ = 0;
+  detail::guests guests_;  ///< of those
   detail::local_queue writers_;
   detail::local_queue readers_;  ///< wait only while a writer owns the lock or waits
 };

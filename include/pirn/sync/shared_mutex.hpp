@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "pirn/fiber/detail/owner_mark.hpp"
+#include "pirn/sync/detail/heir.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -33,9 +34,11 @@ class shared_mutex : detail::owner_mark {
     return lock_slow(
         {.deadline = deadline, .from = awaited::holder, .what = "shared_mutex, to write", .object = mark()});
   }
-  /// Takes also a lock that was handed to a writer who has not run since, as that of `mutex` does; but none that
-  /// readers have, even if these have not run. Never suspends.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept { return lock_if_free() || take_handed_over(); }
+  /// Takes also a lock that was handed to a writer, or to readers all of whom, have not run since, as that of `mutex`
+  /// does. Never suspends.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept {
+    return lock_if_free() || take_handed_over() || take_from_guests();
+  }
   /// The writer only (aborts when there is none). Does not suspend.
   PIRN_ALWAYS_INLINE void unlock() noexcept {
     forget_owner();
@@ -48,7 +51,7 @@ class shared_mutex : detail::owner_mark {
 
   /// Suspends while a writer owns the lock or waits for it. Not ended by a stop.
   PIRN_ALWAYS_INLINE void lock_shared() noexcept {
-    if (!try_lock_shared()) [[unlikely]] {
+    if (!read_if_open()) [[unlikely]] {
       static_cast<void>(lock_shared_slow(
           {.stoppable = false, .from = awaited::holder, .what = "shared_mutex, to read", .object = mark()}));
     }
@@ -56,23 +59,15 @@ class shared_mutex : detail::owner_mark {
   /// As `lock_shared`, unless the deadline passes or the caller is asked to stop first. One that no writer owns or
   /// waits for is locked in any case.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock_shared(platform::time_point deadline) noexcept {
-    if (try_lock_shared()) [[likely]] {
+    if (read_if_open()) [[likely]] {
       return {};
     }
     return lock_shared_slow(
         {.deadline = deadline, .from = awaited::holder, .what = "shared_mutex, to read", .object = mark()});
   }
-  /// False while a writer owns the lock or waits for it. Never suspends.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock_shared() noexcept {
-    std::uint32_t word = word_.load(platform::memory_order_relaxed);
-    while ((word & (writer | contended)) == 0) {
-      if (word_.compare_exchange_weak(word, word + reader, platform::memory_order_acquire,
-                                      platform::memory_order_relaxed)) [[likely]] {
-        return true;
-      }
-    }
-    return false;
-  }
+  /// False while a writer owns the lock or waits for it, unless nobody has it who has run since it was handed over:
+  /// then a writer waits again, as with `try_lock`, and readers are joined. Never suspends.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock_shared() noexcept { return read_if_open() || try_lock_shared_slow(); }
   /// A reader only (aborts when there is none). Does not suspend.
   PIRN_ALWAYS_INLINE void unlock_shared() noexcept {
     std::uint32_t word = word_.load(platform::memory_order_relaxed);
@@ -104,7 +99,19 @@ class shared_mutex : detail::owner_mark {
     mark_owner();
     return true;
   }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool read_if_open() noexcept {
+    std::uint32_t word = word_.load(platform::memory_order_relaxed);
+    while ((word & (writer | contended)) == 0) {
+      if (word_.compare_exchange_weak(word, word + reader, platform::memory_order_acquire,
+                                      platform::memory_order_relaxed)) [[likely]] {
+        return true;
+      }
+    }
+    return false;
+  }
   [[nodiscard]] bool take_handed_over() noexcept;
+  [[nodiscard]] bool take_from_guests() noexcept;
+  [[nodiscard]] bool try_lock_shared_slow() noexcept;
   std::expected<void, wait_error> lock_slow(const wait_options& how) noexcept;
   std::expected<void, wait_error> lock_shared_slow(const wait_options& how) noexcept;
   void unlock_slow() noexcept;
@@ -115,7 +122,8 @@ class shared_mutex : detail::owner_mark {
 
   platform::atomic<std::uint32_t> word_{0};
   platform::spinlock lock_;
-  wait_list readers_;  ///< wait only while a writer owns the lock or is in the other list
+  detail::guests guests_;  ///< of the readers in the word; under the lock, like the lists
+  wait_list readers_;      ///< wait only while a writer owns the lock or is in the other list
   wait_list writers_;
 };
 

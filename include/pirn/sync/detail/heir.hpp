@@ -1,6 +1,7 @@
 // Locks that are handed over, and that `try_lock` may yet take.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "pirn/fiber/wait_queue.hpp"
@@ -32,10 +33,47 @@ class heir {
   void lost() noexcept { ++losses_; }
 
  private:
+  friend class guests;
   static constexpr std::uint8_t bound = 4;
 
   std::uint8_t losses_ = 0;
   bool certain_ = false;
+  std::uint32_t turn_ = 0;  ///< of a reader
+};
+
+/// The readers that a lock has let in, and counts, and that have not run. They have waited as heirs, and all of them
+/// are sent back where one of those who try takes the lock to write. Under the lock that guards the list of who waits.
+class guests {
+ public:
+  /// Lets one in who was claimed, before it is made runnable.
+  void let_in(const waiter& w) noexcept {
+    if (!heir::is_certain(w)) {
+      static_cast<heir*>(w.value)->turn_ = turn_;
+      ++count_;
+    }
+  }
+  /// One who was let in runs. False if it was sent back.
+  [[nodiscard]] bool arrives(heir& who) noexcept {
+    if (who.certain()) {
+      return true;
+    }
+    if (who.turn_ != turn_) {
+      who.lost();
+      return false;
+    }
+    --count_;
+    return true;
+  }
+  /// Whether these readers are guests, all of them.
+  [[nodiscard]] bool are_all(std::size_t readers) const noexcept { return count_ != 0 && count_ == readers; }
+  void send_back() noexcept {
+    count_ = 0;
+    ++turn_;
+  }
+
+ private:
+  std::uint32_t count_ = 0;
+  std::uint32_t turn_ = 0;  ///< one more each time they were sent back
 };
 
 }  // namespace pirn::inline PIRN_ABI::detail

@@ -34,6 +34,8 @@ class local_queue {
   }
   /// How many that were. O(n).
   std::size_t wake_all() noexcept;
+  /// The same for readers, whom it lets in.
+  std::size_t let_in(guests& readers) noexcept;
   /// False also where all that are in it are about to leave.
   [[nodiscard]] bool empty() const noexcept { return waiters_.empty(); }
 
