@@ -540,39 +540,6 @@ TEST(fiber, the_callable_is_destroyed_on_the_fiber_before_join_returns) {
   EXPECT_EQ(log, (std::vector<std::string>{"body", "local", "destroyed on f", "joined"}));
 }
 
-struct throws_when_copied {
-  throws_when_copied() = default;
-  throws_when_copied(const throws_when_copied&) { throw std::runtime_error("copy"); }
-  void operator()() const {}
-};
-
-TEST(fiber, a_callable_that_throws_when_copied_leaks_nothing) {
-  rig r;
-  const throws_when_copied callable;
-  EXPECT_THROW(static_cast<void>(r.rt.try_spawn(callable)), std::runtime_error);
-  EXPECT_EQ(r.pool.stats().in_use, 0u);
-  EXPECT_EQ(r.rt.statistics().spawned, 0u);
-}
-
-TEST(fiber, a_callable_whose_copy_spawns_and_yields_is_a_fiber_after_that_one) {
-  on_one_worker([] {
-    std::string order;
-    struct spawns_when_copied {
-      std::string* order;
-      explicit spawns_when_copied(std::string& text) : order(&text) {}
-      spawns_when_copied(const spawns_when_copied& other) : order(other.order) {
-        pirn::fiber first = pirn::spawn([this] { *order += 'a'; });
-        pirn::this_fiber::yield();
-        first.join();
-      }
-      void operator()() const { *order += 'b'; }
-    };
-    const spawns_when_copied callable(order);
-    pirn::spawn(callable).join();
-    EXPECT_EQ(order, "ab");
-  });
-}
-
 TEST(fiber, thousands_at_once) {
   rig r;
   const int count = scaled(20'000);

@@ -58,6 +58,10 @@ fiber_control* launch_bounded(F&& body, const spawn_options& how, arch::switch_e
                               std::error_code& error) {
   using callable = std::decay_t<F>;
   using block = bounded_block<callable>;
+  if constexpr (!std::is_nothrow_constructible_v<callable, F&&> && std::is_nothrow_move_constructible_v<callable>) {
+    // A copy may suspend, and the caller go on at another worker.
+    return launch_bounded(callable(std::forward<F>(body)), how, entry, bound, error);
+  }
   worker* const here = current_worker();
   if (here == nullptr) {
     throw_no_runtime();

@@ -178,7 +178,7 @@ struct boxed {
 template <class F, class Control>
 struct fiber_block : Control {
   template <class G>
-  fiber_block(std::uint64_t number, G&& callable) : Control(number) {
+  fiber_block(std::uint64_t number, G&& callable) noexcept : Control(number) {
     ::new (static_cast<void*>(body)) F(std::forward<G>(callable));
   }
 
@@ -225,15 +225,33 @@ struct by_itself {
   PIRN_ALWAYS_INLINE void adopt(fiber_control*) const noexcept {}
 };
 
+/// Whether a callable fits behind such a control block.
+template <class F, class Control>
+inline constexpr bool fits_block = sizeof(fiber_block<F, Control>) <= block_chunk::block_bytes &&
+                                   alignof(fiber_block<F, Control>) <= block_chunk::alignment;
+
+/// Whether a body can be moved or copied to where it will lie without a word of its own code that might throw, suspend
+/// or spawn. Others go through `prepared`, before anything is held for the fiber or known of the caller's worker.
+template <class F, class Control>
+inline constexpr bool is_prepared =
+    fits_block<std::decay_t<F>, Control> && std::is_nothrow_constructible_v<std::decay_t<F>, F&&>;
+
+/// The body as something that is.
+template <class Control, class F>
+auto prepared(F&& body) {
+  using callable = std::decay_t<F>;
+  if constexpr (fits_block<callable, Control> && std::is_nothrow_move_constructible_v<callable>) {
+    return callable(std::forward<F>(body));
+  } else {
+    return boxed<callable>{std::make_unique<callable>(std::forward<F>(body))};
+  }
+}
+
 /// Makes a new fiber's block, without a stack; nobody knows of it yet. Null if there is no memory for it.
 template <class Control, class F>
-PIRN_ALWAYS_INLINE Control* make_block(worker* here, std::uint64_t number, F&& body) {
-  using callable = std::decay_t<F>;
-  static_assert(std::invocable<callable>, "a fiber runs a callable without parameters");
-  using plain = fiber_block<callable, Control>;
-  constexpr bool fits = sizeof(plain) <= block_chunk::block_bytes && alignof(plain) <= block_chunk::alignment;
-  using block = std::conditional_t<fits, plain, fiber_block<boxed<callable>, Control>>;
-  static_assert(sizeof(block) <= block_chunk::block_bytes);
+PIRN_ALWAYS_INLINE Control* make_block(worker* here, F&& body) noexcept {
+  static_assert(is_prepared<F, Control>);
+  using block = fiber_block<std::decay_t<F>, Control>;
   void* place = nullptr;
   if (here != nullptr) [[likely]] {
     place = here->blocks.allocate();
@@ -243,17 +261,7 @@ PIRN_ALWAYS_INLINE Control* make_block(worker* here, std::uint64_t number, F&& b
   if (place == nullptr) [[unlikely]] {
     return nullptr;
   }
-  block* f;
-  try {
-    if constexpr (fits) {
-      f = ::new (place) block(number, std::forward<F>(body));
-    } else {
-      f = ::new (place) block(number, boxed<callable>{std::make_unique<callable>(std::forward<F>(body))});
-    }
-  } catch (...) {
-    give_block_back(here, place);
-    throw;
-  }
+  auto* const f = ::new (place) block(here != nullptr ? here->make_id() : make_foreign_id(), std::forward<F>(body));
   f->begin_in(&block::entry);
   return f;
 }
@@ -268,59 +276,58 @@ PIRN_ALWAYS_INLINE void launch_here(worker* here, fiber_control* f) noexcept {
 template <class F, class Kind = by_itself>
 fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, std::error_code& error,
                       const Kind& kind = {}) {
-  worker* here = current_worker();
-  if (here != nullptr && &here->owner != &owner) {
-    here = nullptr;
-  }
-  worker* const to = choose_worker(here, owner, how.worker);
-  if (to == nullptr) {
-    error = std::make_error_code(std::errc::invalid_argument);
-    return nullptr;
-  }
-  const stack_result found = stack_for_fiber(here, owner, how.stack_size);
-  if (!found) {
-    error = make_error_code(found.error);
-    return nullptr;
-  }
-  typename Kind::control* f = nullptr;
-  try {
-    f = make_block<typename Kind::control>(here, here != nullptr ? here->make_id() : make_foreign_id(),
-                                           std::forward<F>(body));
-  } catch (...) {
-    give_stack_back(here, found.value);
-    throw;
-  }
-  if (f == nullptr) {
-    give_stack_back(here, found.value);
-    error = make_error_code(stack_error::out_of_memory);
-    return nullptr;
-  }
-  f->begin_on(found.value);
-  if (!how.name.empty()) {
-    f->set_name(how.name);
-  }
-  f->sanitizer.create(found.value.limit(), found.value.size(), f->name());
-  if (how.stop.stop_possible()) {
-    follow_token(f, how.stop);
-  }
-  kind.adopt(f);
-  const bool high = how.priority == fiber_priority::high;
-  const mobility moves = how.migratable                                     ? mobility::migratable
-                         : how.worker == spawn_options::any_worker && !high ? mobility::floating
-                                                                            : mobility::pinned;
-  f->settle_in(to, moves, to->traced);
-  f->set_high_priority(high);
-  if (to->traced != 0) [[unlikely]] {
-    trace_spawned(f);
-  }
-  if constexpr (Kind::begins_at_once) {
-    begin_early_child(here, f);
-  } else if (to == here && moves == mobility::pinned && !high) {
-    launch_here(here, f);
+  static_assert(std::invocable<std::decay_t<F>>, "a fiber runs a callable without parameters");
+  using control = typename Kind::control;
+  if constexpr (!is_prepared<F, control>) {
+    return launch(owner, prepared<control>(std::forward<F>(body)), how, error, kind);
   } else {
-    launch_slow(here, to, f);
+    worker* here = current_worker();
+    if (here != nullptr && &here->owner != &owner) {
+      here = nullptr;
+    }
+    worker* const to = choose_worker(here, owner, how.worker);
+    if (to == nullptr) {
+      error = std::make_error_code(std::errc::invalid_argument);
+      return nullptr;
+    }
+    const stack_result found = stack_for_fiber(here, owner, how.stack_size);
+    if (!found) {
+      error = make_error_code(found.error);
+      return nullptr;
+    }
+    control* const f = make_block<control>(here, std::forward<F>(body));
+    if (f == nullptr) {
+      give_stack_back(here, found.value);
+      error = make_error_code(stack_error::out_of_memory);
+      return nullptr;
+    }
+    f->begin_on(found.value);
+    if (!how.name.empty()) {
+      f->set_name(how.name);
+    }
+    f->sanitizer.create(found.value.limit(), found.value.size(), f->name());
+    if (how.stop.stop_possible()) {
+      follow_token(f, how.stop);
+    }
+    kind.adopt(f);
+    const bool high = how.priority == fiber_priority::high;
+    const mobility moves = how.migratable                                     ? mobility::migratable
+                           : how.worker == spawn_options::any_worker && !high ? mobility::floating
+                                                                              : mobility::pinned;
+    f->settle_in(to, moves, to->traced);
+    f->set_high_priority(high);
+    if (to->traced != 0) [[unlikely]] {
+      trace_spawned(f);
+    }
+    if constexpr (Kind::begins_at_once) {
+      begin_early_child(here, f);
+    } else if (to == here && moves == mobility::pinned && !high) {
+      launch_here(here, f);
+    } else {
+      launch_slow(here, to, f);
+    }
+    return f;
   }
-  return f;
 }
 
 /// How the slow parts of a spawn take its body: what fits into registers by value, so that the fast part need not put
@@ -329,10 +336,10 @@ template <class F>
 using handed_over = std::conditional_t<std::is_trivially_copyable_v<std::decay_t<F>> && sizeof(std::decay_t<F>) <= 16,
                                        std::decay_t<F>, F&&>;
 
-template <class F, class Kind>
-PIRN_NOINLINE fiber_control* launch_or_throw(runtime_state& owner, F&& body, const Kind& kind) {
+template <class Body, class Kind>
+PIRN_NOINLINE fiber_control* launch_or_throw(runtime_state& owner, Body body, const Kind& kind) {
   std::error_code error;
-  fiber_control* const f = launch(owner, std::forward<F>(body), spawn_options{}, error, kind);
+  fiber_control* const f = launch(owner, std::forward<Body>(body), spawn_options{}, error, kind);
   if (f == nullptr) {
     throw_no_fiber(error);
   }
@@ -341,15 +348,9 @@ PIRN_NOINLINE fiber_control* launch_or_throw(runtime_state& owner, F&& body, con
 
 /// Makes a fiber with nothing special about it, on the caller's worker, out of what that has at hand.
 template <class F, class Kind>
-PIRN_ALWAYS_INLINE fiber_control* launch_at_hand(worker* here, F&& body, const Kind& kind) {
+PIRN_ALWAYS_INLINE fiber_control* launch_at_hand(worker* here, F&& body, const Kind& kind) noexcept {
   here->stacks.reserve_at_hand();
-  typename Kind::control* f = nullptr;
-  try {
-    f = make_block<typename Kind::control>(here, here->make_id(), std::forward<F>(body));
-  } catch (...) {
-    here->stacks.unreserve();
-    throw;
-  }
+  auto* const f = make_block<typename Kind::control>(here, std::forward<F>(body));
   kind.adopt(f);
   f->settle_in(here);
   here->has_fiber_to_start();
@@ -358,20 +359,28 @@ PIRN_ALWAYS_INLINE fiber_control* launch_at_hand(worker* here, F&& body, const K
   return f;
 }
 
-template <class F, class Kind>
-PIRN_NOINLINE fiber_control* launch_refilled(worker* here, handed_over<F> body, Kind kind) {
+template <class Body, class Kind>
+PIRN_NOINLINE fiber_control* launch_refilled(worker* here, Body body, Kind kind) {
   if (!here->get_ready_to_spawn() || platform::spawn_may_fail()) {
-    return launch_or_throw<F>(here->owner, std::forward<F>(body), kind);
+    return launch_or_throw<Body>(here->owner, std::forward<Body>(body), kind);
   }
-  return launch_at_hand<F>(here, std::forward<F>(body), kind);
+  return launch_at_hand(here, std::forward<Body>(body), kind);
 }
 
 /// A fiber with nothing special about it, on the caller's worker: its stack is reserved now and chosen when it starts.
 /// All that may call a function is behind one test, so that what is left needs no registers saved.
 template <class F, class Kind = by_itself>
 PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, const Kind& kind = {}) {
-  return here->ready_to_spawn() && !platform::spawn_may_fail() ? launch_at_hand(here, std::forward<F>(body), kind)
-                                                               : launch_refilled<F>(here, std::forward<F>(body), kind);
+  static_assert(std::invocable<std::decay_t<F>>, "a fiber runs a callable without parameters");
+  using control = typename Kind::control;
+  if constexpr (!is_prepared<F, control>) {
+    auto own = prepared<control>(std::forward<F>(body));
+    return launch_plain(current_worker(), std::move(own), kind);
+  } else if (here->ready_to_spawn() && !platform::spawn_may_fail()) [[likely]] {
+    return launch_at_hand(here, std::forward<F>(body), kind);
+  } else {
+    return launch_refilled<handed_over<F>>(here, std::forward<F>(body), kind);
+  }
 }
 
 }  // namespace detail
