@@ -46,8 +46,9 @@ void lock() noexcept {
 
 void dump_all(worker* own, const void* own_context) noexcept;
 
-/// Releases the lock and does what was asked for meanwhile.
-void unlock() noexcept {
+/// Releases the lock and does what was asked for meanwhile. `own` is as in `dump_all`: who is in a signal handler
+/// cannot ask itself by the interrupt, which may be blocked.
+void unlock(worker* own = nullptr, const void* own_context = nullptr) noexcept {
   for (;;) {
     lock_word.store(0, platform::memory_order_seq_cst);
     platform::futex_wake(&lock_word, 1);
@@ -55,7 +56,7 @@ void unlock() noexcept {
       return;
     }
     if (noted.exchange(false, platform::memory_order_seq_cst)) {
-      dump_all(nullptr, nullptr);
+      dump_all(own, own_context);
     }
   }
 }
@@ -198,10 +199,11 @@ void on_dump_signal(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   noted.store(true, platform::memory_order_seq_cst);
   if (try_lock()) {
+    worker* const own = worker_of_thread();
     if (noted.exchange(false, platform::memory_order_seq_cst)) {
-      dump_all(worker_of_thread(), context);
+      dump_all(own, context);
     }
-    unlock();
+    unlock(own, context);
   }
   hand_on(signal, info, context);
   errno = saved_errno;
