@@ -73,6 +73,14 @@ bool mutex::take_handed_over() noexcept {
   return false;
 }
 
+namespace {
+/// Whether the lock lies idle for no longer if it is handed to `who`: others of this worker run before it at most.
+bool runs_here_next(const detail::agent& who) noexcept {
+  return who.what() == detail::agent::kind::fiber &&
+         static_cast<const detail::fiber_control&>(who).home() == detail::current_worker();
+}
+}  // namespace
+
 void mutex::unlock_slow() noexcept {
   for (;;) {
     waiters_.lock();
@@ -81,9 +89,10 @@ void mutex::unlock_slow() noexcept {
       detail::misuse("unlock of a mutex that nobody has locked", this);
     }
     waiter* const next = waiters_.claim_first();
-    if (next != nullptr && policy_ == mutex_policy::fair) {
+    const bool certain = next != nullptr && detail::heir::is_certain(*next);
+    if (next != nullptr && policy_ == mutex_policy::fair && (certain || runs_here_next(*next->wake.who()))) {
       // The word stays taken, now for `next`, who has no mark as long as it does not run.
-      const std::uintptr_t holder = detail::heir::is_certain(*next) ? no_fiber : handed_over;
+      const std::uintptr_t holder = certain ? no_fiber : handed_over;
       owner_.store(waiters_.empty() ? holder : holder | contended_bit, platform::memory_order_release);
       waiters_.unlock();
       detail::make_runnable(next->wake.who());

@@ -57,27 +57,6 @@ void one_tries() {
   sim::check(entered == wanted);
 }
 
-/// Both of one worker, the second of which asks when the first one waits or has it: they get it in that order.
-template <class Mutex>
-void nobody_overtakes() {
-  Mutex lock;
-  sim::var<int> next(0);
-  const auto ask_as = [&](int number) {
-    return [&, number] {
-      const std::lock_guard guard(lock);
-      sim::check(next == number, "who asked first is first");
-      next += 1;
-    };
-  };
-  run_together({[&] { const std::lock_guard guard(lock); },
-                [&] {
-                  fiber first = spawn(ask_as(0));
-                  fiber second = spawn(ask_as(1));
-                  first.join();
-                  second.join();
-                }});
-}
-
 /// One unlocks when the deadline of another passes; a third one waits for as long as it takes.
 template <class Mutex>
 void deadline_passes() {
@@ -181,8 +160,57 @@ TEST(mutex, shows_what_was_done_by_the_owners_before) {
 TEST(mutex, is_tried) {
   expect_passes([] { one_tries<mutex>(); });
 }
-TEST(mutex, hands_over_in_order) {
-  expect_passes([] { nobody_overtakes<mutex>(); });
+TEST(mutex, hands_over_in_order_on_one_worker) {
+  expect_passes([] {
+    mutex lock;
+    sim::var<int> next(0);
+    const auto ask_as = [&](int number) {
+      return [&, number] {
+        const std::lock_guard guard(lock);
+        sim::check(next == number, "who asked first is first");
+        next += 1;
+      };
+    };
+    run_together({[&] {
+      lock.lock();
+      fiber first = spawn(ask_as(0));
+      fiber second = spawn(ask_as(1));
+      this_fiber::yield();
+      lock.unlock();
+      ask_as(2)();
+      first.join();
+      second.join();
+    }});
+  });
+}
+TEST(mutex, is_taken_from_a_neighbour_who_has_not_run) {
+  expect_passes([] {
+    mutex lock;
+    sim::var<int> entered(0);
+    int wanted = 3;
+    const auto go_in = [&] {
+      const std::lock_guard guard(lock);
+      entered += 1;
+    };
+    run_together({[&] {
+                    lock.lock();
+                    fiber first = spawn(go_in);
+                    fiber second = spawn(go_in);
+                    this_fiber::yield();
+                    entered += 1;
+                    lock.unlock();
+                    first.join();
+                    second.join();
+                  },
+                  [&] {
+                    if (lock.try_lock()) {
+                      entered += 1;
+                      ++wanted;
+                      lock.unlock();
+                    }
+                  }});
+    sim::check(entered == wanted);
+  });
 }
 TEST(mutex, is_unlocked_as_a_deadline_passes) {
   expect_passes([] { deadline_passes<mutex>(); });

@@ -190,4 +190,28 @@ TEST(mutex_death, unlock_of_an_unlocked_one_is_diagnosed) {
   EXPECT_DEATH(m.unlock(), "unlock of a mutex that nobody has locked");
 }
 
+TEST(mutex, who_waits_at_another_worker_is_not_overtaken_for_ever) {
+  rig r(2);
+  pirn::mutex m;
+  std::atomic<bool> got = false;
+  int rounds = 0;
+  r.rt.run([&] {
+    m.lock();
+    pirn::fiber waits = pirn::spawn(
+        [&] {
+          const std::lock_guard guard(m);
+          got = true;
+        },
+        {.worker = 1});
+    for (; !got && rounds < 2000; ++rounds) {
+      static_cast<void>(pirn::this_fiber::sleep_for(500us));  // meanwhile it runs, does not get it and waits again
+      m.unlock();
+      m.lock();
+    }
+    m.unlock();
+    waits.join();
+  });
+  EXPECT_LT(rounds, 2000);
+}
+
 }  // namespace

@@ -209,7 +209,8 @@ using binary_semaphore = counting_semaphore<1>;
 class event {
  public:
   /// Begins unset.
-  explicit event(event_reset how = event_reset::manual) noexcept : how_(how) {}
+  event() noexcept : event(event_reset::manual) {}
+  explicit event(event_reset how) noexcept : how_(how) {}
   event(const event&) = delete;
   event& operator=(const event&) = delete;
 

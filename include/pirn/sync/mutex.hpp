@@ -7,7 +7,10 @@ namespace pirn::inline PIRN_ABI {
 
 /// Who gets a mutex that is unlocked while others wait for it.
 enum class mutex_policy : std::uint8_t {
-  fair,     ///< the one that has waited longest, at once: nobody overtakes, if nobody uses `try_lock`
+  /// The one that has waited longest: at once if it is a fiber of the worker that unlocks; else it is woken, and
+  /// whoever
+  /// comes before it runs may overtake it, four times at most. So does `try_lock`.
+  fair,
   barging,  ///< whoever comes first; the one that has waited longest is woken to try again. More locks per second
 };
 
@@ -16,7 +19,8 @@ enum class mutex_policy : std::uint8_t {
 /// even while the unlock of the owner before has not returned yet.
 class mutex : detail::owner_mark {
  public:
-  explicit mutex(mutex_policy policy = mutex_policy::fair) noexcept : policy_(policy) {}
+  constexpr mutex() noexcept : mutex(mutex_policy::fair) {}
+  constexpr explicit mutex(mutex_policy policy) noexcept : policy_(policy) {}
   mutex(const mutex&) = delete;
   mutex& operator=(const mutex&) = delete;
 

@@ -11,7 +11,8 @@ namespace pirn::inline PIRN_ABI {
 /// plain thread.
 class recursive_mutex {
  public:
-  explicit recursive_mutex(mutex_policy policy = mutex_policy::fair) noexcept : mutex_(policy) {}
+  constexpr recursive_mutex() noexcept = default;
+  constexpr explicit recursive_mutex(mutex_policy policy) noexcept : mutex_(policy) {}
 
   /// Suspension point unless the caller is the owner. Not ended by a stop, since std::lock_guard could not tell.
   void lock() noexcept {
