@@ -59,8 +59,8 @@ class channel {
   channel(const channel&) = delete;
   channel& operator=(const channel&) = delete;
 
-  /// Appends `value`, and suspends while there is no room for it. On an error (closed, timed_out, stopped) `value` is
-  /// untouched. Throws what moving a T throws.
+  /// Appends `value`, and suspends while there is no room for it. On an error (closed, timed_out, stopped, expired)
+  /// `value` is untouched. Throws what moving a T throws.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> send(
       T&& value, platform::time_point deadline = platform::never) {
     return send_or_wait(value, deadline);
