@@ -167,7 +167,7 @@ void begin_early_child(worker* here, early_child_control* child) noexcept;
 /// As `finish` for such a child: goes on with its parent if nobody has taken that.
 [[noreturn]] void finish_early_child() noexcept;
 
-/// A callable that is too large for a control block, on the heap.
+/// A callable on the heap: too large for a control block, or one that may throw when it is moved.
 template <class F>
 struct boxed {
   void operator()() { static_cast<F&&>(*body)(); }
