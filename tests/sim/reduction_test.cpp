@@ -391,7 +391,7 @@ TEST(reduction, tries_races_with_what_a_thread_does_next_under_a_bound) {
         }
         sim::check(!both_late || seen != 1);
       },
-      1);
+      2);
 }
 
 TEST(reduction, lets_anybody_be_the_first_when_time_has_passed) {
