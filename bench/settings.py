@@ -26,13 +26,13 @@ class Setting:
 
 def ring(scale: str) -> list[Setting]:
     """N, coroutines, M, D, P; M is the source's formula, with --quick a twentieth of it."""
-    counts, cycles = (16, 800, 80_000), (2, 8)
+    counts, cycles = (16, 80, 800, 80_000), (2, 8)
     if scale == "sweep":
         counts = (16, 80, 800, 8000, 80_000, 800_000, 8_000_000)
         chosen = [(n, count, extra, workers) for n in cycles for extra in (0, 1000, 10_000) for workers in (1, 2)
                   for count in counts]
     else:
-        chosen = [(n, count, 0, 1) for n in cycles for count in (counts[:2] if scale == "quick" else counts)]
+        chosen = [(n, count, 0, 1) for n in cycles for count in ((16, 800) if scale == "quick" else counts)]
         if scale == "normal":
             chosen += [(8, 800_000, 0, 1), (8, 8_000_000, 0, 1), (8, 800, 1000, 1), (8, 800, 10_000, 1), (8, 800, 0, 2)]
     share = 20 if scale == "quick" else 1
