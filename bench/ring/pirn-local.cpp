@@ -3,26 +3,7 @@
 #include "pirn_fibers.hpp"
 
 namespace {
-
-class place {
- public:
-  void put(std::uint64_t sent, std::uint8_t message) {
-    mail_.put(sent, message);
-    waiting_.notify_one();
-  }
-  std::uint8_t take(std::uint64_t taken) {
-    if (mail_.empty(taken)) {
-      static constexpr pirn::wait_options for_message{.stoppable = false, .what = "a message"};
-      (void)waiting_.wait(for_message);
-    }
-    return mail_.take(taken);
-  }
-
- private:
-  pirn::local::wait_queue waiting_;
-  bench::ring::letterbox mail_;
-};
-
+class place : public bench::ring::place_in<pirn::local::wait_queue> {};
 }  // namespace
 
 int main() { bench::ring::of_fibers<place>("pirn-local", "fibers that wait in local queues"); }

@@ -9,7 +9,32 @@
 
 namespace bench::ring {
 
-/// The program of `impl`; a `Place` has put(sent, message) and take(taken), which waits for one.
+/// Where a fiber waits, in a `Queue` of its own, for messages from its left neighbour, which is of the same worker.
+template <class Queue>
+class place_in {
+ public:
+  void put(std::uint64_t sent, std::uint8_t message) {
+    mail_.put(sent, message);
+    waiting_.notify_one();
+  }
+  std::uint8_t take(std::uint64_t taken) {
+    if (mail_.empty(taken)) {
+      static constexpr pirn::wait_options for_message{.stoppable = false, .what = "a message"};
+      if constexpr (requires(Queue queue) { queue.lock(); }) {
+        waiting_.lock();
+      }
+      (void)waiting_.wait(for_message);
+    }
+    return mail_.take(taken);
+  }
+
+ private:
+  Queue waiting_;
+  letterbox mail_;
+};
+
+/// The program of `impl`. A `Place` is a `place_in`, by a name of the program's own: what is of that name is compiled
+/// for one caller, and inlined.
 template <class Place>
 void of_fibers(const char* impl, const char* note) {
   const shape what = checked_shape(5000);
