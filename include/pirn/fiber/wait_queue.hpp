@@ -102,9 +102,8 @@ inline wait_kind kind_without_deadline(const wait_options& options) noexcept {
 }
 /// What may end a wait with these options.
 inline wait_kind kind_of(const wait_options& options) noexcept {
-  return options.stoppable                     ? wait_kind::stoppable
-         : options.deadline == platform::never ? wait_kind::sole
-                                               : wait_kind::timed;
+  const wait_kind kind = kind_without_deadline(options);
+  return kind == wait_kind::sole && options.deadline != platform::never ? wait_kind::timed : kind;
 }
 /// The calling fiber, or the plain OS thread's own agent.
 agent& current_agent() noexcept;

@@ -19,8 +19,8 @@ struct branch_control;
 struct alignas(16) fork_stack {
   /// Of a stack that is large enough for a fiber.
   static fork_stack* make(const stack& memory) noexcept {
-    char* const below_cold = static_cast<char*>(memory.top()) - sizeof(fiber_cold_part);
-    auto* const made = ::new (static_cast<void*>(below_cold - sizeof(fork_stack))) fork_stack{memory};
+    char* const top = static_cast<char*>(fiber_control::below_cold(memory));
+    auto* const made = ::new (static_cast<void*>(top - sizeof(fork_stack))) fork_stack{memory};
     arch::fork_root(made);
     return made;
   }
