@@ -59,11 +59,7 @@ std::size_t local_queue::wake_all() noexcept {
 
 std::size_t local_queue::let_in(guests& readers) noexcept {
   waiter* const all = waiters_.claim_all();
-  std::size_t count = 0;
-  for (const waiter* each = all; each != nullptr; each = each->next) {
-    readers.let_in(*each);
-    ++count;
-  }
+  const std::size_t count = readers.let_in(all);
   wait_list::make_all_runnable(all);
   return count;
 }

@@ -12,10 +12,7 @@ std::uint32_t shared_mutex::contention() const noexcept { return readers_.empty(
 waiter* shared_mutex::admit_readers(std::uint32_t readers) noexcept {
   waiter* const admitted = readers_.claim_all();
   if (admitted != nullptr) {
-    for (const waiter* w = admitted; w != nullptr; w = w->next) {
-      guests_.let_in(*w);
-      ++readers;
-    }
+    readers += guests_.let_in(admitted);
     word_.store(readers * reader | contention(), platform::memory_order_release);
   }
   return admitted;

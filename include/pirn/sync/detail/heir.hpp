@@ -45,12 +45,17 @@ class heir {
 /// are sent back where one of those who try takes the lock to write. Under the lock that guards the list of who waits.
 class guests {
  public:
-  /// Lets one in who was claimed, before it is made runnable.
-  void let_in(const waiter& w) noexcept {
-    if (!heir::is_certain(w)) {
-      static_cast<heir*>(w.value)->turn_ = turn_;
-      ++count_;
+  /// Lets those in who were claimed, before they are made runnable. Returns how many they are.
+  [[nodiscard]] std::uint32_t let_in(const waiter* chain) noexcept {
+    std::uint32_t number = 0;
+    for (const waiter* w = chain; w != nullptr; w = w->next) {
+      ++number;
+      if (!heir::is_certain(*w)) {
+        static_cast<heir*>(w->value)->turn_ = turn_;
+        ++count_;
+      }
     }
+    return number;
   }
   /// One who was let in runs. False if it was sent back.
   [[nodiscard]] bool arrives(heir& who) noexcept {
