@@ -105,15 +105,14 @@ PIRN_NOINLINE wake_reason wait_list::wait_bounded(detail::worker* here, Lock& lo
 }
 
 wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
-  detail::worker* const here = detail::current_worker();
-  detail::fiber_control* const self = detail::pinned_waiter(here, options);
+  const auto [here, self] = detail::pinned_waiter(options);
   return self != nullptr ? wait_pinned(here, *self, lock, detail::kind_without_deadline(options), options, value)
                          : wait_otherwise(here, lock, options, value, place::behind);
 }
 
 wake_reason wait_list::wait(const detail::one_worker& lock, const wait_options& options, void* value) noexcept {
-  detail::worker* const here = detail::current_worker();
-  if (detail::fiber_control* const self = detail::pinned_waiter(here, options)) {
+  const auto [here, self] = detail::pinned_waiter(options);
+  if (self != nullptr) {
     return wait_pinned(here, *self, lock, detail::kind_without_deadline(options), options, value);
   }
   lock.refuse_migratable();

@@ -6,15 +6,21 @@
 namespace pirn::inline PIRN_ABI {
 
 namespace detail {
-/// The caller, if it is a fiber pinned to `here` and has no deadline: then nobody else has a say in its switch. Else
-/// null.
-PIRN_ALWAYS_INLINE fiber_control* pinned_waiter(const worker* here, const wait_options& options) noexcept {
-  if (options.deadline != platform::never || here == nullptr) [[unlikely]] {
-    return nullptr;
+/// Who waits, if it is a fiber pinned to its worker and has no deadline: then nobody else has a say in its switch.
+struct pinned_waiter {
+  PIRN_ALWAYS_INLINE explicit pinned_waiter(const wait_options& options) noexcept {
+    // Before the compiler must assume that the options have changed.
+    const bool endless = options.deadline == platform::never;
+    here = current_worker();
+    if (endless && here != nullptr) [[likely]] {
+      fiber_control* const running = running_fiber(here);
+      self = running->is_pinned_to(here) ? running : nullptr;
+    }
   }
-  fiber_control* const self = running_fiber(here);
-  return self->is_pinned_to(here) ? self : nullptr;
-}
+
+  worker* here;
+  fiber_control* self = nullptr;  ///< null: it is something else
+};
 }  // namespace detail
 
 template <class Lock, class Suspend>
@@ -45,10 +51,8 @@ PIRN_ALWAYS_INLINE wake_reason wait_list::wait_pinned(detail::worker* here, deta
 
 template <class Lock>
 PIRN_ALWAYS_INLINE wake_reason wait_list::wait_inline(Lock& lock, const wait_options& options, void* value) noexcept {
-  // Before the compiler must assume that it has changed.
   const detail::wait_kind kind = detail::kind_of(options);
-  detail::worker* const here = detail::current_worker();
-  detail::fiber_control* const self = detail::pinned_waiter(here, options);
+  const auto [here, self] = detail::pinned_waiter(options);
   return self != nullptr ? wait_pinned(here, *self, lock, kind, options, value) : wait(lock, options, value);
 }
 
@@ -56,8 +60,7 @@ template <class Lock, class Carries>
 PIRN_ALWAYS_INLINE wake_reason wait_list::wait_inline(Lock& lock, const wait_options& options, void* value,
                                                       std::uintptr_t& word, const Carries& carries) noexcept {
   const detail::wait_kind kind = detail::kind_of(options);
-  detail::worker* const here = detail::current_worker();
-  detail::fiber_control* const self = detail::pinned_waiter(here, options);
+  const auto [here, self] = detail::pinned_waiter(options);
   if (self == nullptr || here->exceptions->any()) [[unlikely]] {
     return wait(lock, options, value);
   }
@@ -100,8 +103,7 @@ PIRN_ALWAYS_INLINE void make_runnable_inline(agent* who) noexcept {
 /// between: less to save and restore, and a few hundred bytes of code for each call. For what waits most of the time;
 /// `how` is best `static constexpr`. Suspension point.
 PIRN_ALWAYS_INLINE wake_reason wait_inline(wait_queue& queue, const wait_options& how) noexcept {
-  detail::worker* const here = detail::current_worker();
-  detail::fiber_control* const self = detail::pinned_waiter(here, how);
+  const auto [here, self] = detail::pinned_waiter(how);
   if (self == nullptr || how.stoppable) [[unlikely]] {
     return queue.wait(how);
   }

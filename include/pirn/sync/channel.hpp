@@ -52,7 +52,7 @@ class channel {
       : capacity_(capacity), oldest_(std::make_unique<ring>(capacity == unbounded ? least_unbounded_room : capacity)) {}
   /// Destroys what nobody has received. Nobody may be waiting.
   ~channel() {
-    while (size_ != 0) {
+    while (!none()) {
       drop_first();
     }
   }
@@ -118,10 +118,14 @@ class channel {
     const platform::spin_guard guard(lock_);
     return closed_;
   }
-  /// How many values are in the channel at this moment.
+  /// How many values are in the channel at this moment. O(1), and O(log n) where an unbounded one has grown.
   [[nodiscard]] std::size_t size() const noexcept {
     const platform::spin_guard guard(lock_);
-    return size_;
+    std::size_t all = 0;
+    for (const ring* r = oldest_.get(); r != nullptr; r = r->next.get()) {
+      all += r->size;
+    }
+    return all;
   }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
@@ -198,13 +202,11 @@ class channel {
     }
   }
 
-  void append(T& value) {
-    newest_->append(value);
-    ++size_;
-  }
+  void append(T& value) { newest_->append(value); }
+  /// Whether the channel is empty: a ring that has others behind it never is.
+  [[nodiscard]] bool none() const noexcept { return oldest_->size == 0; }
   void drop_first() noexcept {
     oldest_->drop_first();
-    --size_;
     if (oldest_->size == 0 && oldest_->next != nullptr) [[unlikely]] {
       leave_oldest();
     }
@@ -233,7 +235,7 @@ class channel {
     while (waiter* const w = senders_.claim_first()) {
       w->next = chain;
       chain = w;
-      auto& offer = *static_cast<exchange*>(w->value);
+      exchange& offer = exchange_of(w);
       try {
         append(*static_cast<T*>(offer.object));
         offer.moved = true;
@@ -253,19 +255,21 @@ class channel {
   /// Gives the value to a waiting receiver that was claimed. With `switch_over` one that takes words has yet to get it
   /// (`hand_over`).
   template <wake_policy How>
-  PIRN_ALWAYS_INLINE void give(T& value, waiter* woken) {
-    auto& taker = *static_cast<exchange*>(woken->value);
+  static PIRN_ALWAYS_INLINE void give(T& value, exchange& taker) {
     if (!(fits_word && How == wake_policy::switch_over && taker.takes_word)) {
       taker.take(value);
+      taker.moved = true;
     }
-    taker.moved = true;
+  }
+  static PIRN_ALWAYS_INLINE exchange& exchange_of(const waiter* w) noexcept {
+    return *static_cast<exchange*>(w->value);
   }
   /// To one that does not want it in a `received`, which may throw even if moving a T does not; and wakes it.
   template <wake_policy How>
   PIRN_NOINLINE void give_into_place(T& value, waiter* woken) {
     woken->next = nullptr;
     try {
-      give<How>(value, woken);
+      give<How>(value, exchange_of(woken));
     } catch (...) {
       lock_.unlock();
       wait_list::make_all_runnable(woken);  // without a value: it waits again
@@ -280,7 +284,7 @@ class channel {
     woken = receivers_.claim_first();
     if (woken != nullptr) {
       woken->next = nullptr;
-      give<How>(value, woken);
+      give<How>(value, exchange_of(woken));
       return true;
     }
     if (!has_room()) {
@@ -292,7 +296,7 @@ class channel {
 
   /// Takes the oldest value, from the ring or, where that has no room, from a waiting sender. True if there was one.
   PIRN_ALWAYS_INLINE bool receive_locked(exchange& taker, waiter*& woken) {
-    if (size_ != 0) {
+    if (!none()) {
       taker.take(oldest_->values[oldest_->first]);
       drop_first();
       woken = take_from_sender();
@@ -303,7 +307,7 @@ class channel {
       return false;
     }
     woken->next = nullptr;
-    auto& offer = *static_cast<exchange*>(woken->value);
+    exchange& offer = exchange_of(woken);
     taker.take(*static_cast<T*>(offer.object));
     offer.moved = true;
     return true;
@@ -334,18 +338,20 @@ class channel {
     } else if constexpr (moves_quietly) {
       waiter* const next = closed_ ? nullptr : receivers_.claim_first();
       if (next != nullptr) [[likely]] {
-        if (static_cast<exchange*>(next->value)->deliver != nullptr) [[unlikely]] {
+        exchange& taker = exchange_of(next);
+        if (taker.deliver != nullptr) [[unlikely]] {
           give_into_place<How>(value, next);
           return result;
         }
-        give<How>(value, next);
+        give<How>(value, taker);
+        detail::agent* const who = next->wake.who();
         lock_.unlock();
-        How == wake_policy::enqueue ? detail::make_runnable_inline(next->wake.who()) : hand_over(value, next);
+        How == wake_policy::enqueue ? detail::make_runnable_inline(who) : hand_over(value, taker, who);
         return result;
       }
     }
     if (waiter* const next = send_locked_or_wait<patience::until_deadline, How>(value, deadline, result)) {
-      hand_over(value, next);
+      hand_over(value, exchange_of(next), next->wake.who());
     }
     return result;
   }
@@ -393,21 +399,21 @@ class channel {
     }
   }
   /// Switches to a receiver to whom `give<switch_over>` has given the value, or is about to.
-  static PIRN_ALWAYS_INLINE void hand_over(T& value, waiter* woken) {
+  static PIRN_ALWAYS_INLINE void hand_over(T& value, exchange& taker, detail::agent* who) {
     if constexpr (fits_word) {
-      auto& taker = *static_cast<exchange*>(woken->value);
       if (taker.takes_word) {
         std::uintptr_t word = 0;
         __builtin_memcpy(&word, std::addressof(value), sizeof value);
         taker.word_given = true;
-        if (detail::switch_over_giving(woken->wake.who(), word)) {
+        if (detail::switch_over_giving(who, word)) {
           return;
         }
         taker.word_given = false;
         taker.take(value);
+        taker.moved = true;
       }
     }
-    detail::switch_over_to(woken->wake.who());
+    detail::switch_over_to(who);
   }
   /// The same. False if it must be tried again.
   PIRN_ALWAYS_INLINE bool wait_to_send(T& value, platform::time_point deadline, sent& result) {
@@ -422,19 +428,35 @@ class channel {
   }
 
   PIRN_INLINE_FOR_SPEED received receive_or_wait(platform::time_point deadline) {
-    received result(std::unexpect, wait_error::timed_out);
     lock_.lock();
-    if (moves_quietly && size_ != 0 && senders_.empty()) {
+    if constexpr (fits_word) {
+      // In a result of its own, which nobody else sees: that can be in registers. So below.
+      if (!none() && senders_.empty()) {
+        received taken(std::in_place, std::move(oldest_->values[oldest_->first]));
+        drop_first();
+        lock_.unlock();
+        return taken;
+      }
+    }
+    received result(std::unexpect, wait_error::timed_out);
+    if (moves_quietly && !none() && senders_.empty()) {
       deliver(result, oldest_->values[oldest_->first]);
       drop_first();
       lock_.unlock();
       return result;
     }
-    if (size_ != 0 || !senders_.empty() || closed_) {
+    if (!none() || !senders_.empty() || closed_) {
       receive_locked_or_wait<patience::until_deadline>(deadline, result);
       return result;
     }
-    if (!wait_to_receive(deadline, result)) [[unlikely]] {
+    std::uintptr_t word = 0;
+    const reception how = wait_to_receive(deadline, result, word);
+    if constexpr (fits_word) {
+      if (how == reception::word) [[likely]] {
+        return received(std::in_place, of_word(word));
+      }
+    }
+    if (how == reception::none) [[unlikely]] {
       lock_.lock();
       receive_locked_or_wait<patience::until_deadline>(deadline, result);
     }
@@ -466,33 +488,47 @@ class channel {
         lock_.unlock();
         return;
       }
-      if (wait_to_receive(deadline, result)) {
-        return;
+      std::uintptr_t word = 0;
+      const reception how = wait_to_receive(deadline, result, word);
+      if (how == reception::none) {
+        continue;
       }
+      if constexpr (fits_word) {
+        if (how == reception::word) {
+          T value = of_word(word);
+          deliver(result, value);
+        }
+      }
+      return;
     }
   }
-  /// The same. False if it must be tried again.
-  PIRN_ALWAYS_INLINE bool wait_to_receive(platform::time_point deadline, received& result) {
+  /// What came of a wait.
+  enum class reception : std::uint8_t { none, word, result };
+  static PIRN_ALWAYS_INLINE T of_word(std::uintptr_t word) noexcept
+    requires fits_word
+  {
+    alignas(T) std::byte bytes[sizeof(T)];
+    __builtin_memcpy(bytes, &word, sizeof(T));
+    return std::move(*std::launder(reinterpret_cast<T*>(bytes)));
+  }
+  /// The same. With `none` it must be tried again.
+  PIRN_ALWAYS_INLINE reception wait_to_receive(platform::time_point deadline, received& result, std::uintptr_t& word) {
     exchange taker{&result};
     const wait_options how{.deadline = deadline, .what = "value in channel", .object = this};
     wake_reason reason;
     if constexpr (fits_word) {
-      std::uintptr_t word = 0;
       reason = receivers_.wait_inline(lock_, how, &taker, word, [&taker] { taker.takes_word = true; });
       if (taker.word_given) {
-        alignas(T) std::byte bytes[sizeof(T)];
-        __builtin_memcpy(bytes, &word, sizeof(T));
-        deliver(result, *std::launder(reinterpret_cast<T*>(bytes)));
-        return true;
+        return reception::word;
       }
     } else {
       reason = receivers_.wait_inline(lock_, how, &taker);
     }
     if (reason != wake_reason::notified) [[unlikely]] {
       result = std::unexpected(detail::error_of(reason));
-      return true;
+      return reception::result;
     }
-    return taker.moved;
+    return taker.moved ? reception::result : reception::none;
   }
 
   mutable Lock lock_;
@@ -502,7 +538,6 @@ class channel {
   const std::size_t capacity_;
   std::unique_ptr<ring> oldest_;
   ring* newest_ = oldest_.get();  ///< the same, unless an unbounded channel has grown and still has values from before
-  std::size_t size_ = 0;          ///< of all rings
 };
 
 /// An input iterator that holds the value received last.
