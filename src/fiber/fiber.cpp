@@ -107,8 +107,11 @@ std::uintptr_t end_described(worker* w, fiber_control* self, std::uintptr_t outc
   if (outcome != join_failed) {
     return join_ended_cold;
   }
-  if (self->join_word.load(platform::memory_order_acquire) != join_detached) {
-    return join_failed;
+  std::uintptr_t state = join_possible;
+  if (self->join_word.compare_exchange_strong(state, join_abroad, platform::memory_order_acq_rel,
+                                              platform::memory_order_acquire) ||
+      state != join_detached) {
+    return join_failed;  // told at once: what it failed with is for the handle
   }
   take_failure(*self, join_failed);
   return join_ended_cold;
@@ -123,10 +126,10 @@ void retire(fiber_control* f, std::uintptr_t outcome) noexcept {
   }
   std::uintptr_t state = join_possible;
   // Once the word says ended, another thread may free the block and the stack.
-  while (!f->join_word.compare_exchange_weak(state, state == join_possible ? outcome : join_waking,
+  while (!f->join_word.compare_exchange_weak(state, is_joinable(state) ? outcome : join_waking,
                                              platform::memory_order_acq_rel, platform::memory_order_acquire)) {
   }
-  if (state == join_possible) {
+  if (is_joinable(state)) {
     return;
   }
   if (state == join_detached) {
@@ -152,28 +155,41 @@ struct join_commit : commit {
 
 void publish_joiner(fiber_control* f, joiner& where) noexcept {
   const joiner me = where;
-  std::uintptr_t expected = join_possible;
-  if (!f->join_word.compare_exchange_strong(expected, reinterpret_cast<std::uintptr_t>(&where),
-                                            platform::memory_order_acq_rel, platform::memory_order_acquire)) {
-    if (me.who->claim(me.epoch, wake_reason::notified)) {
-      make_runnable(me.who);
+  std::uintptr_t state = f->join_word.load(platform::memory_order_acquire);
+  while (is_joinable(state)) {
+    if (f->join_word.compare_exchange_weak(state, reinterpret_cast<std::uintptr_t>(&where),
+                                           platform::memory_order_acq_rel, platform::memory_order_acquire)) {
+      return;
     }
+  }
+  if (me.who->claim(me.epoch, wake_reason::notified)) {
+    make_runnable(me.who);
   }
 }
 
 std::uintptr_t end_if_known(worker* here, fiber_control* f) noexcept {
-  const std::uintptr_t outcome = f->join_word.load(platform::memory_order_acquire);
-  if (has_ended(outcome)) {
-    return outcome;
+  std::uintptr_t state = f->join_word.load(platform::memory_order_acquire);
+  if (state == join_possible) {
+    if (here != nullptr && f->home() == here) {
+      return f->is_pinned_to(here) && f->ended_here() != join_possible ? here->take_ended(f) : join_possible;
+    }
+    if (f->join_word.compare_exchange_strong(state, join_abroad, platform::memory_order_acq_rel,
+                                             platform::memory_order_acquire)) {
+      state = join_abroad;
+      platform::heavy_fence();
+      if (f->was_kept() && f->join_word.compare_exchange_strong(state, join_detached, platform::memory_order_acq_rel,
+                                                                platform::memory_order_acquire)) {
+        return join_left;
+      }
+    }
   }
-  return here != nullptr && f->is_pinned_to(here) && f->ended_here() != join_possible ? here->take_ended(f)
-                                                                                      : join_possible;
+  return has_ended(state) ? state : join_possible;
 }
 
 std::uintptr_t end_after_wait(fiber_control* f, joiner& me, wake_reason reason) noexcept {
   if (reason != wake_reason::notified) {
     auto published = reinterpret_cast<std::uintptr_t>(&me);
-    if (f->join_word.compare_exchange_strong(published, join_possible, platform::memory_order_acq_rel,
+    if (f->join_word.compare_exchange_strong(published, join_abroad, platform::memory_order_acq_rel,
                                              platform::memory_order_acquire)) {
       return join_possible;
     }
@@ -266,7 +282,9 @@ PIRN_ALWAYS_INLINE void fiber::end_join(std::uintptr_t outcome) {
   if (outcome == detail::join_failed) [[unlikely]] {
     detail::rethrow_failure(f);
   }
-  detail::free_block(detail::current_worker(), f, outcome);
+  if (outcome != detail::join_left) {
+    detail::free_block(detail::current_worker(), f, outcome);
+  }
 }
 
 std::expected<void, wait_error> fiber::join(platform::time_point deadline) {
@@ -294,13 +312,15 @@ void fiber::detach() noexcept {
   if (control_ == nullptr) {
     return;
   }
-  std::uintptr_t expected = detail::join_possible;
-  if (control_->join_word.compare_exchange_strong(expected, detail::join_detached, platform::memory_order_acq_rel,
+  std::uintptr_t state = control_->join_word.load(platform::memory_order_acquire);
+  while (detail::is_joinable(state)) {
+    if (control_->join_word.compare_exchange_weak(state, detail::join_detached, platform::memory_order_acq_rel,
                                                   platform::memory_order_acquire)) {
-    control_ = nullptr;
-  } else {
-    reset();
+      control_ = nullptr;
+      return;
+    }
   }
+  reset();
 }
 
 void fiber::request_stop() noexcept {
@@ -325,7 +345,9 @@ void fiber::end(detail::fiber_control* f) noexcept {
   wake_reason ignored{};
   const std::uintptr_t outcome = detail::await_end(f, end_of(f), ignored);
   take_failure(*f, outcome);
-  detail::free_block(detail::current_worker(), f, outcome);
+  if (outcome != detail::join_left) {
+    detail::free_block(detail::current_worker(), f, outcome);
+  }
 }
 
 }  // namespace pirn::inline PIRN_ABI

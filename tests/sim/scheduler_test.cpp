@@ -178,6 +178,41 @@ TEST(join, by_its_deadline_or_the_end) {
       {.preemptions = 3});
 }
 
+TEST(join, by_another_worker_does_not_wait_for_who_runs_next) {
+  const auto program = [] {
+    watched_runtime all(2);
+    sim::var<int> result(0);
+    sim::atomic<bool> joined{false};
+    fiber works;
+    event made;
+    fiber makes = all->spawn(
+        [&] {
+          works = spawn([&] { result = 7; });
+          spawn([&] {
+            while (!joined.load(std::memory_order_acquire)) {
+              platform::yield_thread();  // and keeps its worker
+            }
+          }).detach();
+          made.set();
+        },
+        {.worker = 0});
+    fiber waits = all->spawn(
+        [&] {
+          static_cast<void>(made.wait());
+          works.join();
+          sim::check(result == 7, "it has run");
+          joined.store(true, std::memory_order_release);
+        },
+        {.worker = 1});
+    all.watch();
+    makes.join();
+    waits.join();
+    all.done();
+  };
+  expect_passes(program);
+  expect_passes(program, {.how = sim::strategy::random, .stale_reads = true, .executions = 2000});
+}
+
 TEST(detach, at_the_end) {
   expect_passes(
       [] {

@@ -108,6 +108,9 @@ fiber_control* launch_bounded(F&& body, const spawn_options& how, arch::switch_e
   }
   f->settle_in(to, mobility::pinned, to->traced | fiber_control::bounded_bit);
   f->set_high_priority(how.priority == fiber_priority::high);
+  if (to != here) {
+    f->join_word.store(join_abroad, platform::memory_order_relaxed);
+  }
   if (to->traced != 0) [[unlikely]] {
     trace_spawned(f);
   }

@@ -120,6 +120,10 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
   const std::uintptr_t state = self->join_word.load(platform::memory_order_acquire);
   if (state == join_possible) {
     w->keep_ended(self, outcome);
+    platform::light_fence();
+    if (self->join_word.load(platform::memory_order_relaxed) != join_possible) [[unlikely]] {
+      pending = pending_end(self, w->take_ended(self));  // who joins elsewhere may have come too early to see it
+    }
   } else if (state > join_failed && (state & joiner::neighbour_bit) != 0) {
     // A joiner that only this worker resumes can be made ready at once: it runs when this stack is left. It goes to
     // the back, since the other fibers of a batch end meanwhile, and it need not suspend for each.
@@ -316,6 +320,9 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, 
                                                                               : mobility::pinned;
     f->settle_in(to, moves, to->traced);
     f->set_high_priority(high);
+    if (std::is_same_v<control, fiber_control> && to != here) {
+      f->join_word.store(join_abroad, platform::memory_order_relaxed);
+    }
     if (to->traced != 0) [[unlikely]] {
       trace_spawned(f);
     }

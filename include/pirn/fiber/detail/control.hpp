@@ -48,6 +48,10 @@ struct run_node {
 /// The progress of a fiber towards its end, in one word: one of these, or the address of a `joiner`, with bit 0 set if
 /// that is a fiber of the same worker which waits for nothing else: only then may the fiber's end look at the joiner
 /// before it has moved the word to join_waking, since another might time out and be gone.
+///
+/// A fiber whose handle only its own worker has needed so far ends without a read-modify-write: the worker keeps it, and
+/// tells all others at its second look from then. Until then a fiber that does not yield might run for long. So whoever
+/// joins elsewhere moves the word to join_abroad first, and behind a heavy fence looks whether it was kept by then.
 enum join_state : std::uintptr_t {
   join_possible = 0,    ///< runs; a handle exists
   join_detached = 1,    ///< runs; no handle: its end frees the stack
@@ -56,7 +60,12 @@ enum join_state : std::uintptr_t {
   join_ended_cold = 4,  ///< the same, and there is a cold part to destroy
   join_failed = 5,      ///< the same, and its exception is kept there
   join_branch = 6,      ///< is a `branch_control`, for good
+  join_abroad = 8,      ///< as join_possible, and its end must be told at once; even, so that it is no neighbour
+  join_left = 10,       ///< never in the word: has ended, and its worker frees the block
 };
+PIRN_ALWAYS_INLINE bool is_joinable(std::uintptr_t join_word) noexcept {
+  return join_word == join_possible || join_word == join_abroad;
+}
 PIRN_ALWAYS_INLINE bool has_ended(std::uintptr_t join_word) noexcept {
   return join_word >= join_ended && join_word <= join_failed;
 }
@@ -146,7 +155,7 @@ struct fiber_control : run_node, agent {
     state.sp = begin.sp;
     state.fp = begin.fp;
     platform::signal_fence();
-    state.pc = begin.pc;
+    platform::atomic_ref<void*>(state.pc).store(begin.pc, platform::memory_order_relaxed);
   }
   /// The same for a fiber with a bounded stack, which has nothing else on it.
   void begin_on_small(const stack& where) noexcept {
@@ -168,7 +177,12 @@ struct fiber_control : run_node, agent {
   /// other use then; a live fiber has a pc.
   PIRN_ALWAYS_INLINE void set_ended_here(std::uintptr_t outcome, fiber_control** kept_at) noexcept {
     state.sp = kept_at;
-    state.pc = reinterpret_cast<void*>(outcome);
+    platform::atomic_ref<void*>(state.pc).store(reinterpret_cast<void*>(outcome), platform::memory_order_release);
+  }
+  /// Whether it has ended so. By anybody.
+  [[nodiscard]] bool was_kept() const noexcept {
+    void* const pc = platform::atomic_ref<void*>(const_cast<void*&>(state.pc)).load(platform::memory_order_acquire);
+    return pc != nullptr && reinterpret_cast<std::uintptr_t>(pc) <= join_failed;
   }
   /// The join_state to end with, or join_possible for a live fiber. Its own worker only.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::uintptr_t ended_here() const noexcept {
@@ -193,7 +207,11 @@ struct fiber_control : run_node, agent {
   /// By whoever has made the fiber, before it is ready, or by itself.
   void set_high_priority(bool high) noexcept { set_home((home_word() & ~high_bit) | (high ? high_bit : 0)); }
   /// The same for one that moves there, and may move on.
-  void move_to(worker* on) noexcept { set_home(reinterpret_cast<std::uintptr_t>(on) | (home_word() & home_bits)); }
+  void move_to(worker* on) noexcept {
+    set_home(reinterpret_cast<std::uintptr_t>(on) | (home_word() & home_bits));
+    std::uintptr_t state = join_possible;  // its handle stays
+    join_word.compare_exchange_strong(state, join_abroad, platform::memory_order_relaxed);
+  }
   /// Its worker is about to run it for the first time, or again: unless it is migratable it stays.
   void begin_here() noexcept {
     if (!migratable()) {
