@@ -3,6 +3,7 @@
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/this_fiber.hpp"
 #include "pirn/sync/detail/heir.hpp"
+#include "sync/hand_over.hpp"
 #include "sync/misuse.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -132,12 +133,18 @@ bool biased_mutex::take() noexcept {
   return true;
 }
 
-/// Makes the first that waits the owner, as `state` says then; or null. The caller must make it runnable.
+/// Makes the first that waits the owner, as `state` says then, or leaves it free for it and whoever comes before it
+/// runs; or null. The caller must make it runnable.
 waiter* biased_mutex::hand_over(platform::atomic<std::uint8_t>& state) noexcept {
   waiter* const next = waiters_.claim_first();
   std::uint8_t kept = free;
   if (next != nullptr) {
-    kept = !detail::heir::is_certain(*next) ? handed_over : waiters_.empty() ? taken : contended;
+    // Free with others still in the queue: `next` marks the word as contended again before it owns or waits.
+    if (detail::heir::is_certain(*next)) {
+      kept = waiters_.empty() ? taken : contended;
+    } else if (&state == &flag_ || detail::runs_here_next(*next)) {
+      kept = handed_over;
+    }
   }
   state.store(kept, platform::memory_order_release);
   return next;

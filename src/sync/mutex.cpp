@@ -1,6 +1,7 @@
 #include "pirn/sync/mutex.hpp"
 
 #include "pirn/sync/detail/heir.hpp"
+#include "sync/hand_over.hpp"
 #include "sync/misuse.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -73,14 +74,6 @@ bool mutex::take_handed_over() noexcept {
   return false;
 }
 
-namespace {
-/// Whether the lock lies idle for no longer if it is handed to `who`: others of this worker run before it at most.
-bool runs_here_next(const detail::agent& who) noexcept {
-  return who.what() == detail::agent::kind::fiber &&
-         static_cast<const detail::fiber_control&>(who).home() == detail::current_worker();
-}
-}  // namespace
-
 void mutex::unlock_slow() noexcept {
   for (;;) {
     waiters_.lock();
@@ -90,7 +83,7 @@ void mutex::unlock_slow() noexcept {
     }
     waiter* const next = waiters_.claim_first();
     const bool certain = next != nullptr && detail::heir::is_certain(*next);
-    if (next != nullptr && policy_ == mutex_policy::fair && (certain || runs_here_next(*next->wake.who()))) {
+    if (next != nullptr && policy_ == mutex_policy::fair && (certain || detail::runs_here_next(*next))) {
       // The word stays taken, now for `next`, who has no mark as long as it does not run.
       const std::uintptr_t holder = certain ? no_fiber : handed_over;
       owner_.store(waiters_.empty() ? holder : holder | contended_bit, platform::memory_order_release);

@@ -1,5 +1,6 @@
 #include "pirn/sync/shared_mutex.hpp"
 
+#include "sync/hand_over.hpp"
 #include "sync/misuse.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -9,21 +10,40 @@ namespace pirn::inline PIRN_ABI {
 
 std::uint32_t shared_mutex::contention() const noexcept { return readers_.empty() && writers_.empty() ? 0 : contended; }
 
-waiter* shared_mutex::admit_readers(std::uint32_t readers) noexcept {
+// Who is admitted but runs elsewhere is only woken: the lock is free then, whoever comes first has it, and nothing says
+// that others wait until one of the woken does so, before it owns the lock or waits again.
+
+waiter* shared_mutex::admit_readers() noexcept {
   waiter* const admitted = readers_.claim_all();
-  if (admitted != nullptr) {
-    readers += guests_.let_in(admitted);
-    word_.store(readers * reader | contention(), platform::memory_order_release);
+  bool elsewhere = false;
+  bool due = false;
+  for (const waiter* w = admitted; w != nullptr; w = w->next) {
+    elsewhere = elsewhere || !detail::runs_here_next(*w);
+    due = due || detail::heir::is_due(*w);
+  }
+  if (elsewhere && !due) {
+    guests_.turn_away(admitted);
+    word_.store(0, platform::memory_order_release);
+  } else if (admitted != nullptr) {
+    let_in(admitted, 0);
   }
   return admitted;
+}
+
+void shared_mutex::let_in(const waiter* chain, std::uint32_t readers) noexcept {
+  word_.store((readers + guests_.let_in(chain)) * reader | contention(), platform::memory_order_release);
 }
 
 waiter* shared_mutex::admit_writer() noexcept {
   waiter* const admitted = writers_.claim_first();
   if (admitted != nullptr) {
     admitted->next = nullptr;
-    const std::uint32_t owned = detail::heir::is_certain(*admitted) ? writer : writer | handed_over;
-    word_.store(owned | contention(), platform::memory_order_release);
+    const bool certain = detail::heir::is_certain(*admitted);
+    std::uint32_t word = 0;
+    if (certain || detail::runs_here_next(*admitted)) {
+      word = (certain ? writer : writer | handed_over) | contention();
+    }
+    word_.store(word, platform::memory_order_release);
   }
   return admitted;
 }
@@ -107,10 +127,8 @@ std::expected<void, wait_error> shared_mutex::lock_slow(const wait_options& how)
   waiter* admitted = nullptr;
   const std::uint32_t word = word_.load(platform::memory_order_relaxed);
   if ((word & (writer | contended)) == contended && writers_.empty()) {
-    admitted = admit_readers(word / reader);
-    if (admitted == nullptr) {
-      word_.store(word - contended, platform::memory_order_release);
-    }
+    admitted = readers_.claim_all();
+    let_in(admitted, word / reader);
   }
   lock_.unlock();
   wait_list::make_all_runnable(admitted);
@@ -122,7 +140,7 @@ std::expected<void, wait_error> shared_mutex::lock_shared_slow(const wait_option
   lock_.lock();
   for (;;) {
     if (const std::uint32_t word = word_.fetch_or(contended, platform::memory_order_acquire);
-        (word & writer) == 0 && writers_.empty()) {
+        (word & writer) == 0 && (writers_.empty() || me.has_lost())) {
       word_.store((word / reader + 1) * reader | contention(), platform::memory_order_release);
       break;
     }
@@ -147,7 +165,7 @@ void shared_mutex::unlock_slow() noexcept {
     }
     waiter* admitted = nullptr;
     if ((word & contended) != 0) {
-      admitted = admit_readers(0);
+      admitted = admit_readers();
       if (admitted == nullptr) {
         admitted = admit_writer();
       }
@@ -184,7 +202,7 @@ void shared_mutex::unlock_shared_slow() noexcept {
       }
       admitted = admit_writer();
       if (admitted == nullptr) {
-        admitted = admit_readers(0);
+        admitted = admit_readers();
       }
       if (admitted == nullptr) {
         word_.store(word = reader, platform::memory_order_relaxed);

@@ -306,24 +306,35 @@ TEST(shared_mutex, lets_readers_in_together) {
     lock.unlock();
   });
 }
-TEST(shared_mutex, lets_no_reader_pass_a_writer) {
-  expect_passes([] {
+TEST(shared_mutex, wakes_those_who_wait_elsewhere) {
+  const auto program = [](auto before, auto first) {
     shared_mutex lock;
-    sim::var<bool> written(false);
-    run_together({[&] { lock.unlock_shared(); },
+    sim::var<int> value(0);
+    const auto write = [&] {
+      const std::lock_guard guard(lock);
+      value += 1;
+    };
+    run_together({[&] {
+                    first(lock);
+                    write();  // before those it has woken, or after them
+                  },
                   [&] {
-                    fiber writer = spawn([&] {
-                      const std::lock_guard guard(lock);
-                      written = true;
-                    });
                     fiber reader = spawn([&] {
                       const std::shared_lock guard(lock);
-                      sim::check(written, "the writer had waited for longer");
+                      sim::check(value <= 3);
                     });
-                    writer.join();
+                    write();
                     reader.join();
-                  }},
-                 {.before = [&] { lock.lock_shared(); }});
+                  },
+                  write},
+                 {.before = [&] { before(lock); }});
+    sim::check(value == 3);
+    sim::check(lock.try_lock(), "it is free in the end");
+    lock.unlock();
+  };
+  expect_passes([&] { program([](shared_mutex& lock) { lock.lock(); }, [](shared_mutex& lock) { lock.unlock(); }); });
+  expect_passes([&] {
+    program([](shared_mutex& lock) { lock.lock_shared(); }, [](shared_mutex& lock) { lock.unlock_shared(); });
   });
 }
 TEST(shared_mutex, lets_readers_in_when_a_writer_gives_up) {
@@ -350,11 +361,17 @@ TEST(shared_mutex, lets_readers_in_when_a_writer_gives_up) {
     lock.unlock();
   });
 }
-/// One that unlocks and tries to have it again, beside one that waits to read and `other`.
+/// One that unlocks and tries to have it again, beside a neighbour that waits to read, and `other`.
 void reader_is_let_in(bool tries_to_write, const std::function<void(shared_mutex&, sim::var<int>&)>& other) {
   shared_mutex lock;
   sim::var<int> value(0);
+  const auto read = [&] {
+    const std::shared_lock guard(lock);
+    sim::check(value >= 1, "what was written before is seen");
+  };
   const auto again = [&] {
+    fiber neighbour = spawn(read);
+    this_fiber::yield();
     value = 1;
     lock.unlock();
     if (tries_to_write && lock.try_lock()) {
@@ -364,12 +381,9 @@ void reader_is_let_in(bool tries_to_write, const std::function<void(shared_mutex
       sim::check(value >= 1, "what was written before is seen");
       lock.unlock_shared();
     }
+    neighbour.join();
   };
-  const auto read = [&] {
-    const std::shared_lock guard(lock);
-    sim::check(value >= 1, "what was written before is seen");
-  };
-  run_together({again, read, [&] { other(lock, value); }}, {.before = [&] { lock.lock(); }});
+  run_together({again, [&] { other(lock, value); }}, {.before = [&] { lock.lock(); }});
   sim::check(lock.try_lock(), "nobody holds it in the end");
   lock.unlock();
 }

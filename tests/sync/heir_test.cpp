@@ -344,4 +344,114 @@ TYPED_TEST(heir_of_many, excludes_fibers_and_threads_that_lock_several_at_once) 
   EXPECT_EQ(counted[0] + counted[1] + counted[2], 2L * 8 * rounds);
 }
 
+/// Keeps worker 1 busy, once all of its fibers wait that have been ready before.
+class held_worker {
+ public:
+  held_worker() { hold(); }
+  ~held_worker() {
+    ++turn_;
+    holds_.join();
+  }
+  held_worker(const held_worker&) = delete;
+  held_worker& operator=(const held_worker&) = delete;
+
+  /// Has it run those that have become ready meanwhile.
+  void let_others_run() {
+    pirn::fiber before = std::exchange(holds_, {});
+    hold();
+    before.join();
+  }
+
+ private:
+  void hold() {
+    std::atomic<bool> holds = false;
+    pirn::fiber next = pirn::spawn(
+        [this, &holds, mine = turn_ + 1] {
+          holds = true;
+          compute_until([&] { return turn_ > mine; });
+        },
+        {.worker = 1});
+    ++turn_;  // ends the one before, so that those run who were woken before this one came
+    while (!holds) {
+      pirn::this_fiber::yield();
+    }
+    holds_ = std::move(next);
+  }
+
+  std::atomic<int> turn_ = 0;
+  pirn::fiber holds_;
+};
+
+/// `wait` locks `m` to read or to write and sets what it is given; at worker 1, while others lock it and unlock it.
+template <class Mutex, class Wait>
+void expect_overtaken_four_times(Wait wait) {
+  rig r(2);
+  Mutex m;
+  std::atomic<bool> got = false;
+  std::jthread([&m] { const std::lock_guard guard(m); }).join();
+  r.rt.run([&] {
+    m.lock();  // which ends a bias, if the thread has not
+    m.unlock();
+    m.lock();
+    pirn::fiber waits = pirn::spawn([&] { wait(m, got); }, {.worker = 1});
+    {
+      held_worker other;
+      for (int i = 0; i < 4; ++i) {
+        m.unlock();
+        EXPECT_TRUE(m.lock(clock::now() + 1s)) << i;
+        other.let_others_run();
+        EXPECT_FALSE(got) << i;
+      }
+      m.unlock();
+      EXPECT_FALSE(m.lock(clock::now() + 10ms));
+    }
+    waits.join();
+    EXPECT_TRUE(got);
+    EXPECT_TRUE(m.lock(clock::now() + 1s));
+    m.unlock();
+  });
+}
+
+TYPED_TEST(heir_of_many, is_overtaken_from_elsewhere_four_times_at_most) {
+  expect_overtaken_four_times<TypeParam>([](TypeParam& m, std::atomic<bool>& got) {
+    const std::lock_guard guard(m);
+    got = true;
+  });
+}
+
+TEST(guests_of_many, are_overtaken_from_elsewhere_four_times_at_most) {
+  expect_overtaken_four_times<pirn::shared_mutex>([](pirn::shared_mutex& m, std::atomic<bool>& got) {
+    const std::shared_lock guard(m);
+    got = true;
+  });
+}
+
+TEST(guests_of_many, come_before_a_writer_who_waits_since_they_were_overtaken) {
+  rig r(2);
+  pirn::shared_mutex m;
+  std::atomic<int> got = 0;
+  r.rt.run([&] {
+    m.lock();
+    pirn::fiber reads = pirn::spawn(
+        [&] {
+          const std::shared_lock guard(m);
+          EXPECT_EQ(got++, 0);
+        },
+        {.worker = 1});
+    pirn::fiber writes;
+    {
+      const held_worker other;
+      writes = pirn::spawn([&] {
+        const std::lock_guard guard(m);
+        EXPECT_EQ(got++, 1);
+      });
+      pirn::this_fiber::yield();
+      m.unlock();
+    }
+    reads.join();
+    writes.join();
+  });
+  EXPECT_EQ(got, 2);
+}
+
 }  // namespace

@@ -10,9 +10,8 @@ namespace pirn::inline PIRN_ABI {
 /// its worker, whose fibers then lock and unlock it by plain loads and stores. Whoever comes from elsewhere ends that
 /// for good: it is an ordinary lock from then on, which costs about what a `mutex` does. A migratable fiber goes to the
 /// worker to do so; a pinned one and a plain thread interrupt all threads of the process once (`heavy_fence`). Hands
-/// over to whoever has waited longest. After Dolan, Muralidharan and Gregg 2013, "Compiler
-/// support for lightweight context switching", 6.3; the revocation by others is an asymmetric Dekker (Dice, Huang and
-/// Yang 2001).
+/// over as a fair `mutex` does. After Dolan, Muralidharan and Gregg 2013, "Compiler support for lightweight context
+/// switching", 6.3; the revocation by others is an asymmetric Dekker (Dice, Huang and Yang 2001).
 ///
 /// Unlike a `mutex` it must outlive the return of every unlock. docs/sync.md has its states.
 class biased_mutex : detail::owner_mark {

@@ -7,9 +7,8 @@ namespace pirn::inline PIRN_ABI {
 
 /// Who gets a mutex that is unlocked while others wait for it.
 enum class mutex_policy : std::uint8_t {
-  /// The one that has waited longest: at once if it is a fiber of the worker that unlocks; else it is woken, and
-  /// whoever
-  /// comes before it runs may overtake it, four times at most. So does `try_lock`.
+  /// The one that has waited longest: at once if it is a fiber of the worker that unlocks (but see `try_lock`); else it
+  /// is woken, and whoever comes before it runs may overtake it, four times at most.
   fair,
   barging,  ///< whoever comes first; the one that has waited longest is woken to try again. More locks per second
 };

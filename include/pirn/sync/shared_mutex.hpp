@@ -11,8 +11,10 @@ namespace pirn::inline PIRN_ABI {
 /// As std::shared_mutex, for std::shared_lock, std::unique_lock and the like; not recursive. Nobody starves: a reader
 /// waits while a writer does, a writer that unlocks admits all readers that wait then, and the last of them the writer
 /// that has waited longest (phase-fair: Brandenburg and Anderson 2010, "Spin-based reader-writer synchronization for
-/// multiprocessor real-time systems"). So a reader that locks again while it holds the lock may wait for itself. Fibers
-/// of any worker and plain threads share it. An owner who knows that nobody else will use it may unlock and destroy it.
+/// multiprocessor real-time systems"). Who is admitted elsewhere than on the worker that unlocks is woken only, and may
+/// be overtaken until it runs, four times at most, as with `mutex`. A reader that locks again while it holds the lock
+/// may wait for itself. Fibers of any worker and plain threads share it. An owner who knows that nobody else will use it
+/// may unlock and destroy it.
 class shared_mutex : detail::owner_mark {
  public:
   shared_mutex() noexcept = default;
@@ -82,9 +84,9 @@ class shared_mutex : detail::owner_mark {
   }
 
  private:
-  // The word: `writer` if one owns it, else `reader` times their number; and `contended` while somebody may wait. While
-  // that is set the word changes under the lock below only, but for `handed_over`, which whoever takes the lock then
-  // takes back.
+  // The word: `writer` if one owns it, else `reader` times their number; and `contended` while somebody may wait, but
+  // where one who was woken is about to say so. While that is set the word changes under the lock below only, but for
+  // `handed_over`, which whoever takes the lock then takes back.
   static constexpr std::uint32_t writer = 1;
   static constexpr std::uint32_t contended = 2;
   static constexpr std::uint32_t handed_over = 4;  ///< `writer` is one who waited, and has not run yet
@@ -116,7 +118,8 @@ class shared_mutex : detail::owner_mark {
   std::expected<void, wait_error> lock_shared_slow(const wait_options& how) noexcept;
   void unlock_slow() noexcept;
   void unlock_shared_slow() noexcept;
-  [[nodiscard]] waiter* admit_readers(std::uint32_t readers) noexcept;
+  [[nodiscard]] waiter* admit_readers() noexcept;
+  void let_in(const waiter* chain, std::uint32_t readers) noexcept;
   [[nodiscard]] waiter* admit_writer() noexcept;
   [[nodiscard]] std::uint32_t contention() const noexcept;
 

@@ -17,8 +17,10 @@ class heir {
   /// By who hands over to `w`, before it is made runnable: whether nobody may take it.
   [[nodiscard]] static bool is_certain(const waiter& w) noexcept {
     auto& to = *static_cast<heir*>(w.value);
-    return to.certain_ = to.losses_ == bound;
+    return to.certain_ = is_due(w);
   }
+  /// Whether it would be so.
+  [[nodiscard]] static bool is_due(const waiter& w) noexcept { return static_cast<heir*>(w.value)->losses_ == bound; }
 
   /// Suspends the caller in `list`; `lock` is held and then released.
   template <class Lock>
@@ -31,6 +33,7 @@ class heir {
   /// Once a wait was notified: whether nobody can have taken the lock.
   [[nodiscard]] bool certain() const noexcept { return certain_; }
   void lost() noexcept { ++losses_; }
+  [[nodiscard]] bool has_lost() const noexcept { return losses_ != 0; }
 
  private:
   friend class guests;
@@ -56,6 +59,14 @@ class guests {
       }
     }
     return number;
+  }
+  /// Wakes those who were claimed, and none of whom is due, to try again: as if they had been sent back at once.
+  void turn_away(const waiter* chain) const noexcept {
+    for (const waiter* w = chain; w != nullptr; w = w->next) {
+      auto& who = *static_cast<heir*>(w->value);
+      who.certain_ = false;
+      who.turn_ = turn_ - 1;
+    }
   }
   /// One who was let in runs. False if it was sent back.
   [[nodiscard]] bool arrives(heir& who) noexcept {

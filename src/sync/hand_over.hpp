@@ -1,0 +1,17 @@
+// To whom a lock is handed over, and who is only woken to lock it.
+#pragma once
+
+#include "pirn/fiber/detail/control.hpp"
+#include "pirn/fiber/detail/worker.hpp"
+#include "pirn/fiber/wait_queue.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// Whether a lock lies idle for no longer if it is handed to `w`: others of this worker run before it at most. Anybody
+/// else, a thread most of all, may take a thousand times as long to run as the lock is held for.
+inline bool runs_here_next(const waiter& w) noexcept {
+  const agent& who = *w.wake.who();
+  return who.what() == agent::kind::fiber && static_cast<const fiber_control&>(who).home() == current_worker();
+}
+
+}  // namespace pirn::inline PIRN_ABI::detail
