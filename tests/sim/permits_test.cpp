@@ -72,13 +72,43 @@ TEST(counting_semaphore, serves_who_came_first) {
         place.release();
       };
     };
-    run_together({[&] { place.release(); },
-                  [&] {
+    run_together({[&] {
                     fiber first = spawn(ask_as(0));
                     fiber second = spawn(ask_as(1));
+                    this_fiber::yield();
+                    place.release();
                     first.join();
                     second.join();
+                  },
+                  [&] {
+                    sim::check(place.acquire().has_value());
+                    place.release();
                   }});
+  });
+}
+
+TEST(counting_semaphore, wakes_those_who_wait_elsewhere) {
+  expect_passes([] {
+    counting_semaphore<3> places(0);
+    sim::var<int> entered(0);
+    run_together({[&] {
+                    places.release();
+                    places.release();
+                    if (places.try_acquire()) {
+                      places.release();
+                    }
+                  },
+                  [&] {
+                    fiber other = spawn([&] { sim::check(places.acquire().has_value()); });
+                    sim::check(places.acquire().has_value());
+                    places.release();
+                    other.join();
+                  },
+                  [&] {
+                    sim::check(places.acquire().has_value());
+                    places.release();
+                  }});
+    sim::check(places.try_acquire() && !places.try_acquire());
   });
 }
 

@@ -10,6 +10,7 @@
 #include "pirn/sync/biased_mutex.hpp"
 #include "pirn/sync/local.hpp"
 #include "pirn/sync/recursive_mutex.hpp"
+#include "pirn/sync/semaphore.hpp"
 #include "pirn/sync/shared_mutex.hpp"
 #include "sync/locks.hpp"
 
@@ -344,44 +345,6 @@ TYPED_TEST(heir_of_many, excludes_fibers_and_threads_that_lock_several_at_once) 
   EXPECT_EQ(counted[0] + counted[1] + counted[2], 2L * 8 * rounds);
 }
 
-/// Keeps worker 1 busy, once all of its fibers wait that have been ready before.
-class held_worker {
- public:
-  held_worker() { hold(); }
-  ~held_worker() {
-    ++turn_;
-    holds_.join();
-  }
-  held_worker(const held_worker&) = delete;
-  held_worker& operator=(const held_worker&) = delete;
-
-  /// Has it run those that have become ready meanwhile.
-  void let_others_run() {
-    pirn::fiber before = std::exchange(holds_, {});
-    hold();
-    before.join();
-  }
-
- private:
-  void hold() {
-    std::atomic<bool> holds = false;
-    pirn::fiber next = pirn::spawn(
-        [this, &holds, mine = turn_ + 1] {
-          holds = true;
-          compute_until([&] { return turn_ > mine; });
-        },
-        {.worker = 1});
-    ++turn_;  // ends the one before, so that those run who were woken before this one came
-    while (!holds) {
-      pirn::this_fiber::yield();
-    }
-    holds_ = std::move(next);
-  }
-
-  std::atomic<int> turn_ = 0;
-  pirn::fiber holds_;
-};
-
 /// `wait` locks `m` to read or to write and sets what it is given; at worker 1, while others lock it and unlock it.
 template <class Mutex, class Wait>
 void expect_overtaken_four_times(Wait wait) {
@@ -414,6 +377,24 @@ void expect_overtaken_four_times(Wait wait) {
 
 TYPED_TEST(heir_of_many, is_overtaken_from_elsewhere_four_times_at_most) {
   expect_overtaken_four_times<TypeParam>([](TypeParam& m, std::atomic<bool>& got) {
+    const std::lock_guard guard(m);
+    got = true;
+  });
+}
+
+/// A semaphore of one permit as a lock.
+class permit {
+ public:
+  void lock() { EXPECT_TRUE(free_.acquire().has_value()); }
+  [[nodiscard]] bool lock(clock::time_point deadline) { return free_.acquire(deadline).has_value(); }
+  void unlock() { free_.release(); }
+
+ private:
+  pirn::binary_semaphore free_{1};
+};
+
+TEST(permit_of_many, is_overtaken_from_elsewhere_four_times_at_most) {
+  expect_overtaken_four_times<permit>([](permit& m, std::atomic<bool>& got) {
     const std::lock_guard guard(m);
     got = true;
   });

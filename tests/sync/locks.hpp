@@ -3,6 +3,7 @@
 
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "fiber/support.hpp"
 
@@ -37,5 +38,43 @@ void expect_first_come_first_served(rig& r, Mutex& m) {
   });
   EXPECT_EQ(order, "abcdabcdabcd");
 }
+
+/// Keeps worker 1 busy, once all of its fibers wait that have been ready before.
+class held_worker {
+ public:
+  held_worker() { hold(); }
+  ~held_worker() {
+    ++turn_;
+    holds_.join();
+  }
+  held_worker(const held_worker&) = delete;
+  held_worker& operator=(const held_worker&) = delete;
+
+  /// Has it run those that have become ready meanwhile.
+  void let_others_run() {
+    pirn::fiber before = std::exchange(holds_, {});
+    hold();
+    before.join();
+  }
+
+ private:
+  void hold() {
+    std::atomic<bool> holds = false;
+    pirn::fiber next = pirn::spawn(
+        [this, &holds, mine = turn_ + 1] {
+          holds = true;
+          compute_until([&] { return turn_ > mine; });
+        },
+        {.worker = 1});
+    ++turn_;  // ends the one before, so that those run who were woken before this one came
+    while (!holds) {
+      pirn::this_fiber::yield();
+    }
+    holds_ = std::move(next);
+  }
+
+  std::atomic<int> turn_ = 0;
+  pirn::fiber holds_;
+};
 
 }  // namespace pirn_test

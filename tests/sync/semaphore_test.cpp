@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "fiber/support.hpp"
+#include "sync/locks.hpp"
 
 namespace {
 
@@ -84,6 +84,37 @@ TEST(semaphore, hands_over_in_the_order_of_waiting) {
     join_all(all);
   });
   EXPECT_EQ(order, "abcd");
+}
+
+TEST(semaphore, is_released_once_for_each_that_waits_elsewhere) {
+  for (const int at_once : {1, 2}) {
+    rig r(2);
+    pirn::counting_semaphore<1> flag(0);  // no permit is ever there for longer than a waiter takes to run
+    std::atomic<int> got = 0;
+    r.rt.run([&] {
+      std::vector<pirn::fiber> all;
+      for (int i = 0; i < 4; ++i) {
+        all.push_back(pirn::spawn(
+            [&] {
+              EXPECT_TRUE(flag.acquire().has_value());
+              ++got;
+            },
+            {.worker = 1}));
+      }
+      {
+        const held_worker other;
+        for (int i = 0; i < 4; i += at_once) {
+          flag.release(at_once);
+        }
+        EXPECT_EQ(got, 0);
+      }
+      join_all(all);
+      EXPECT_EQ(got, 4);
+      EXPECT_FALSE(flag.try_acquire());
+      flag.release();
+      EXPECT_TRUE(flag.try_acquire());
+    });
+  }
 }
 
 TEST(semaphore, passes_a_token_between_a_thread_and_a_fiber) {

@@ -41,22 +41,28 @@ class semaphore_core {
 
  private:
   // The word is twice the number of permits, plus `waited` while somebody may be in the queue; then there are no
-  // permits, since a release hands them over. `waited` is set and cleared under the queue's lock, and while it is set
-  // nothing else changes the word.
+  // permits, since a release hands them over or, where the waiter runs elsewhere, puts them here and wakes it. `waited`
+  // is set and cleared under the queue's lock, and while it is set nothing else changes the word. It is not set while
+  // one who was woken is about to look after those that wait.
   static constexpr std::int64_t waited = 1;
   static constexpr std::int64_t one_permit = 2;
 
   void release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noexcept;
+  [[nodiscard]] bool take_or_mark() noexcept;
+  [[nodiscard]] waiter* next_to_try() noexcept;
 
   platform::atomic<std::int64_t> word_;
+  std::int64_t owed_ = 0;  ///< permits to those that were woken, and have not run; under the queue's lock
   wait_queue waiters_;
 };
 
 }  // namespace detail
 
 /// A number of permits, as std::counting_semaphore: at most `LeastMax`, checked. First come, first served: a release
-/// hands its permits to those that have waited longest. Fibers of any worker and plain threads share it. Whoever knows
-/// that its acquire was the last call may destroy it, even while the release has not returned yet.
+/// hands its permits to those that have waited longest, if they are fibers of the worker that releases; another one is
+/// woken, and whoever comes before it runs may overtake it, four times at most. Fibers of any worker and plain threads
+/// share it. Whoever knows that its acquire was the last call may destroy it, even while the release has not returned
+/// yet.
 template <std::ptrdiff_t LeastMax = PTRDIFF_MAX / 2>
 class counting_semaphore {
   static_assert(LeastMax >= 0 && LeastMax <= PTRDIFF_MAX / 2);

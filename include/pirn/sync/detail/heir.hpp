@@ -11,7 +11,9 @@ namespace pirn::inline PIRN_ABI::detail {
 /// Who waits for a lock that is handed over; in its frame, the value of its waiter. Until it runs, `try_lock` of
 /// anybody may take what it was handed, and it waits again, in front. Otherwise those who lock one, try the others and
 /// back off (std::scoped_lock) might find each one handed to somebody who has not run yet, and will back off in turn,
-/// for ever. But not without end: whoever has lost a lock that often gets it for certain.
+/// for ever. Where it runs elsewhere it is only woken, and `lock` of anybody may come before it too: else a lock for
+/// which threads queue would lie idle for a wake-up each time. But not without end: whoever has lost a lock that often
+/// gets it for certain.
 class heir {
  public:
   /// By who hands over to `w`, before it is made runnable: whether nobody may take it.
@@ -19,6 +21,8 @@ class heir {
     auto& to = *static_cast<heir*>(w.value);
     return to.certain_ = is_due(w);
   }
+  /// The same where nobody may in any case.
+  static void make_certain(const waiter& w) noexcept { static_cast<heir*>(w.value)->certain_ = true; }
   /// Whether it would be so.
   [[nodiscard]] static bool is_due(const waiter& w) noexcept { return static_cast<heir*>(w.value)->losses_ == bound; }
 
