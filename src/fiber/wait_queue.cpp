@@ -36,8 +36,16 @@ struct unlock_commit : detail::commit {
 };
 }  // namespace
 
-void detail::destroyed_with_waiters(const void* list) noexcept {
-  std::fprintf(stderr, "pirn: something was destroyed while others wait for it (its list of them is at %p)\n", list);
+void detail::destroyed_with_waiters(const void* list, const waiter& first) noexcept {
+  const char* what = "something";
+  const agent& who = *first.wake.who();
+  if (who.what() == agent::kind::fiber || who.what() == agent::kind::child) {
+    const auto& f = static_cast<const fiber_control&>(who);
+    if (f.home() == current_worker()) {  // so it does not run meanwhile
+      what = f.waits->what;
+    }
+  }
+  std::fprintf(stderr, "pirn: %s was destroyed while others wait for it (its list of them is at %p)\n", what, list);
   std::abort();
 }
 

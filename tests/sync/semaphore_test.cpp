@@ -175,7 +175,7 @@ TEST(semaphore_death, misuse_is_diagnosed) {
         // On the same worker, after it: ThreadSanitizer would report the race of another thread instead.
         r.rt.spawn([&] { none.reset(); }).join();
       },
-      "destroyed while others wait for it");
+      "semaphore was destroyed while others wait for it");
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace pirn::inline PIRN_ABI {
 /// that has waited longest (phase-fair: Brandenburg and Anderson 2010, "Spin-based reader-writer synchronization for
 /// multiprocessor real-time systems"). Who is admitted elsewhere than on the worker that unlocks is woken only, and may
 /// be overtaken until it runs, four times at most, as with `mutex`. A reader that locks again while it holds the lock
-/// may wait for itself. Fibers of any worker and plain threads share it. An owner who knows that nobody else will use it
-/// may unlock and destroy it.
+/// may wait for itself. Fibers of any worker and plain threads share it. An owner who knows that nobody else will use
+/// it may unlock and destroy it.
 class shared_mutex : detail::owner_mark {
  public:
   shared_mutex() noexcept = default;

@@ -49,9 +49,10 @@ struct run_node {
 /// that is a fiber of the same worker which waits for nothing else: only then may the fiber's end look at the joiner
 /// before it has moved the word to join_waking, since another might time out and be gone.
 ///
-/// A fiber whose handle only its own worker has needed so far ends without a read-modify-write: the worker keeps it, and
-/// tells all others at its second look from then. Until then a fiber that does not yield might run for long. So whoever
-/// joins elsewhere moves the word to join_abroad first, and behind a heavy fence looks whether it was kept by then.
+/// A fiber whose handle only its own worker has needed so far ends without a read-modify-write: the worker keeps it,
+/// and tells all others at its second look from then. Until then a fiber that does not yield might run for long. So
+/// whoever joins elsewhere moves the word to join_abroad first, and behind a heavy fence looks whether it was kept by
+/// then.
 enum join_state : std::uintptr_t {
   join_possible = 0,    ///< runs; a handle exists
   join_detached = 1,    ///< runs; no handle: its end frees the stack
