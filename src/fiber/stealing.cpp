@@ -318,6 +318,7 @@ bool worker::sees_traffic() noexcept {
 
 void worker::park() noexcept {
   give_fork_stacks_back();
+  stacks.shrink();
   idle->announce(index, searching_);
   searching_ = false;
   bool found = false;

@@ -216,6 +216,7 @@ void worker::run_turn(platform::time_point now) noexcept {
   if (trimmer.due(now)) [[unlikely]] {
     trimmer.step(*this, now, true);
   }
+  stacks.age();
   adapt(now);
   last_look_ = now;
   if (now >= next_count_) {

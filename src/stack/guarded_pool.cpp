@@ -330,10 +330,11 @@ detail::stack_class* class_or_throw(detail::stack_pool_state& state, std::size_t
 }  // namespace
 
 guarded_pool::cache::cache(guarded_pool& pool, std::size_t size, std::size_t capacity)
-    : capacity_(capacity == 0 ? 0 : static_cast<std::uint32_t>(std::clamp<std::size_t>(capacity, 2, UINT32_MAX))),
+    : room_(capacity == 0 ? 0 : static_cast<std::uint32_t>(std::clamp<std::size_t>(capacity, 2, UINT32_MAX))),
       class_(class_or_throw(*pool.state_, size)),
-      items_(std::make_unique<stack[]>(capacity_)),
-      pool_(pool) {
+      items_(std::make_unique<stack[]>(room_)),
+      pool_(pool),
+      capacity_(room_) {
   pool_.state_->attach(*this);
 }
 
@@ -348,7 +349,10 @@ void guarded_pool::cache::clear() noexcept { give_oldest(count_.load(platform::m
 
 void guarded_pool::cache::give_oldest(std::uint32_t number) noexcept {
   const std::uint32_t count = count_.load(platform::memory_order_relaxed);
-  class_->give(items_.get(), number);
+  constexpr std::uint32_t batch = 256;  // others wait for the pool's lock meanwhile
+  for (std::uint32_t given = 0; given < number; given += batch) {
+    class_->give(items_.get() + given, std::min(batch, number - given));
+  }
   std::move(items_.get() + number, items_.get() + count, items_.get());
   count_.store(count - number, platform::memory_order_relaxed);
 }
@@ -357,23 +361,59 @@ stack_error guarded_pool::cache::refill() noexcept {
   // How many there are to take depends on what earlier programs have left, which an exploration must not see.
   constexpr std::uint32_t batch = platform::exploring ? 1 : 64;
   const std::uint32_t count = count_.load(platform::memory_order_relaxed);
-  if (count == capacity_) {
+  if (count == room_ && !grow()) {
     return stack_error::pool_limit;
   }
   stack_error error = stack_error::none;
-  const std::uint32_t more = class_->take(items_.get() + count, std::min(batch, capacity_ - count), error);
+  const std::uint32_t more = class_->take(items_.get() + count, std::min(batch, room_ - count), error);
   count_.store(count + more, platform::memory_order_relaxed);
   return error;
 }
 
 void guarded_pool::cache::deallocate_slow(const stack& value) noexcept {
-  if (value.owner() != class_ || reserved_ == capacity_) {
+  if (value.owner() != class_ || reserved_ == room_) {
     give_back(value);
     return;
   }
   // The older half goes back: `value` and what was used with it stays.
-  give_oldest(std::min(capacity_ / 2, capacity_ - reserved_));
+  give_oldest(std::min(room_ / 2, room_ - reserved_));
   deallocate(value);
+}
+
+bool guarded_pool::cache::grow() noexcept {
+  if (room_ == 0 || room_ > UINT32_MAX / 2) {
+    return false;
+  }
+  std::unique_ptr<stack[]> larger(new (std::nothrow) stack[2 * std::size_t{room_}]);
+  if (larger == nullptr) {
+    return false;
+  }
+  std::move(items_.get(), items_.get() + count_.load(platform::memory_order_relaxed), larger.get());
+  items_ = std::move(larger);
+  room_ *= 2;
+  lately_ = room_;
+  return true;
+}
+
+void guarded_pool::cache::age_slow() noexcept {
+  lately_ = std::max(reserved_, lately_ - (lately_ + 127) / 128);
+  if (lately_ < room_ / 4) {
+    shrink_to(room_ / 2);
+  }
+}
+
+void guarded_pool::cache::shrink_to(std::uint32_t room) noexcept {
+  while (room < reserved_) {
+    room *= 2;
+  }
+  if (const std::uint32_t count = count_.load(platform::memory_order_relaxed); count > room) {
+    give_oldest(count - room);
+  }
+  room_ = room;  // without memory for a smaller array the old one serves
+  if (std::unique_ptr<stack[]> smaller(new (std::nothrow) stack[room]); smaller != nullptr) {
+    std::move(items_.get(), items_.get() + count_.load(platform::memory_order_relaxed), smaller.get());
+    items_ = std::move(smaller);
+  }
 }
 
 }  // namespace pirn::inline PIRN_ABI

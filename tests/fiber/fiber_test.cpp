@@ -536,6 +536,25 @@ TEST(fiber, the_callable_is_destroyed_on_the_fiber_before_join_returns) {
   EXPECT_EQ(log, (std::vector<std::string>{"body", "local", "destroyed on f", "joined"}));
 }
 
+TEST(fiber, thousands_that_do_not_suspend_touch_few_stacks) {
+  rig r(1);
+  constexpr std::size_t count = 20'000;
+  std::size_t ended = 0;
+  r.rt.run([&] {
+    for (int round = 0; round < 2; ++round) {
+      std::vector<pirn::fiber> all;
+      for (std::size_t i = 0; i < count; ++i) {
+        all.push_back(pirn::spawn([&] { ++ended; }));
+      }
+      join_all(all);
+    }
+  });
+  EXPECT_EQ(ended, 2 * count);
+#if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
+  EXPECT_LT(r.pool.stats(pirn::stack_sampling::memory).resident, count * 4096 / 20);
+#endif
+}
+
 TEST(fiber, thousands_at_once) {
   rig r;
   const int count = scaled(20'000);

@@ -252,6 +252,47 @@ TEST(guarded_pool_cache, flushes_the_older_half_and_refills) {
   }
 }
 
+TEST(guarded_pool_cache, grows_as_more_are_reserved_and_shrinks_again) {
+  guarded_pool::options how;
+  how.max_stacks = 100;
+  guarded_pool pool(how);
+  constexpr std::size_t capacity = 8;
+  guarded_pool::cache cache(pool, 64 * KiB, capacity);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(cache.reserve(), stack_error::none) << i;
+  }
+  EXPECT_EQ(cache.reserve(), stack_error::pool_limit);
+  EXPECT_EQ(cache.reserved(), 100u);
+
+  std::set<void*> distinct;
+  for (int i = 0; i < 60; ++i) {  // one at a time, all on the stack that was used last
+    const stack one = cache.allocate_reserved();
+    distinct.insert(one.limit());
+    cache.deallocate(one);
+  }
+  EXPECT_EQ(distinct.size(), 1u);
+  EXPECT_EQ(cache.size(), 100u);
+
+  cache.shrink();  // the others are still reserved
+  EXPECT_GE(cache.size(), 40u);
+  std::vector<stack> at_once;
+  for (int i = 0; i < 40; ++i) {
+    at_once.push_back(cache.allocate_reserved());
+    EXPECT_TRUE(at_once.back());
+  }
+  for (const stack& each : at_once) {
+    cache.deallocate(each);
+  }
+  EXPECT_EQ(pool.stats().idle, 100u);
+  for (int i = 0; i < 1000; ++i) {
+    cache.age();
+  }
+  EXPECT_LE(cache.size(), 2 * capacity);
+  cache.shrink();
+  EXPECT_LE(cache.size(), capacity);
+  EXPECT_EQ(pool.stats().idle, 100u);
+}
+
 TEST(guarded_pool_cache, passes_other_sizes_on_and_returns_everything) {
   guarded_pool pool;
   {

@@ -123,15 +123,15 @@ static_assert(stack_allocator<guarded_pool>);
 /// Last in, first out: what was used last is still in the processor's cache.
 class guarded_pool::cache {
  public:
-  /// Keeps up to `capacity` stacks of `size` bytes; none if that is 0, then `reserve` always fails. Throws
-  /// std::bad_alloc, or std::system_error for an invalid size.
+  /// Keeps up to `capacity` stacks of `size` bytes, and more while more are reserved; none if that is 0, then `reserve`
+  /// always fails. Throws std::bad_alloc, or std::system_error for an invalid size.
   cache(guarded_pool& pool, std::size_t size = default_stack_size, std::size_t capacity = 1024);
   /// Hands everything back to the pool.
   ~cache();
   cache(const cache&) = delete;
   cache& operator=(const cache&) = delete;
 
-  /// A stack of at least the cache's size; pool_limit also while all that the cache may keep are reserved.
+  /// A stack of at least the cache's size.
   [[nodiscard]] PIRN_ALWAYS_INLINE stack_result allocate() noexcept {
     if (const stack_error error = reserve(); error != stack_error::none) [[unlikely]] {
       return {stack{}, error};
@@ -180,14 +180,14 @@ class guarded_pool::cache {
   [[nodiscard]] PIRN_ALWAYS_INLINE bool keeps(const stack& value) const noexcept { return value.owner() == class_; }
   /// Whether one more stack of the cache's size can be kept here.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool has_room() const noexcept {
-    return count_.load(platform::memory_order_relaxed) != capacity_;
+    return count_.load(platform::memory_order_relaxed) != room_;
   }
 
   /// Takes back any stack of the cache's pool; one of another size goes to the pool. The caller may still be running
   /// on a stack of the cache's size: it stays here, whole, until the owner next calls the cache.
   PIRN_ALWAYS_INLINE void deallocate(const stack& value) noexcept {
     const std::uint32_t count = count_.load(platform::memory_order_relaxed);
-    if (count == capacity_ || value.owner() != class_) [[unlikely]] {
+    if (count == room_ || value.owner() != class_) [[unlikely]] {
       const stack copy = value;  // a reference to `value` itself would keep it out of registers
       deallocate_slow(copy);
       return;
@@ -203,22 +203,40 @@ class guarded_pool::cache {
   [[nodiscard]] std::size_t size() const noexcept { return count_.load(platform::memory_order_relaxed); }
   /// Hands all stacks at hand that are not reserved back to the pool.
   void clear() noexcept;
+  /// For a cache that keeps more than its capacity, since as many were once reserved: to be called now and then, it
+  /// hands half of them back when a quarter has sufficed for some hundred calls. O(stacks handed back).
+  PIRN_ALWAYS_INLINE void age() noexcept {
+    if (room_ != capacity_) [[unlikely]] {
+      age_slow();
+    }
+  }
+  /// The same at once, down to its capacity, as far as they are not reserved.
+  PIRN_ALWAYS_INLINE void shrink() noexcept {
+    if (room_ != capacity_) [[unlikely]] {
+      shrink_to(capacity_);
+    }
+  }
 
  private:
   friend class detail::stack_pool_state;
   PIRN_NOINLINE stack_error refill() noexcept;
   PIRN_ASIDE PIRN_NOINLINE void deallocate_slow(const stack& value) noexcept;
   void give_oldest(std::uint32_t number) noexcept;
+  [[nodiscard]] bool grow() noexcept;
+  PIRN_NOINLINE void age_slow() noexcept;
+  PIRN_NOINLINE void shrink_to(std::uint32_t room) noexcept;
 
   // Only the owner writes; atomic because the pool's statistics read it. No step of an exploration: how often it is
   // filled depends on how many stacks earlier programs have left in the pool.
   platform::signal_atomic<std::uint32_t> count_{0};
   std::uint32_t reserved_ = 0;  ///< of them
-  std::uint32_t capacity_;
+  std::uint32_t room_;          ///< for so many there is room: the capacity, doubled as often as it was too little
   detail::stack_class* class_;
   std::unique_ptr<stack[]> items_;
   guarded_pool& pool_;
-  cache* next_ = nullptr;  // the pool's list of caches, under its lock
+  std::uint32_t capacity_;
+  std::uint32_t lately_ = 0;  ///< the most that were reserved at calls of `age`, of which old ones count for less
+  cache* next_ = nullptr;     // the pool's list of caches, under its lock
   cache* previous_ = nullptr;
 };
 
