@@ -116,6 +116,7 @@ TEST(fiber, gives_its_stack_back_unjoined_also_where_the_pool_has_a_limit) {
 TEST(fiber, detached_after_its_failure_tells_of_it_at_once) {
   static std::atomic<int> told = 0;
   const auto before = pirn::set_unhandled_exception_handler(
+      // NOLINTNEXTLINE(performance-unnecessary-value-param): so it is called
       [](std::uint64_t, std::string_view, std::exception_ptr) noexcept { ++told; });
   rig r(1);
   r.rt.run([] {
