@@ -53,7 +53,11 @@ void throw_no_runtime() {
   throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
                           "pirn: spawn outside a fiber; use runtime::spawn");
 }
-void throw_no_fiber(std::error_code why) { throw std::system_error(why, "pirn: cannot spawn a fiber"); }
+void throw_no_fiber(std::error_code why) {
+  throw std::system_error(why, why == std::errc::invalid_argument
+                                   ? "pirn: cannot spawn a fiber on a worker that is none"
+                                   : "pirn: cannot spawn a fiber");
+}
 
 void rethrow_failure(fiber_control* f) {
   std::exception_ptr failure = std::move(f->cold().failure);

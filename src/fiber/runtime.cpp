@@ -210,6 +210,7 @@ runtime::runtime(const runtime_options& options) : state_(std::make_unique<detai
   }
   std::size_t running = state_->first_with_thread();
   std::error_code error;
+  const char* what = "pirn: cannot start a worker";
   for (std::size_t i = running; i < workers.size(); ++i) {
     const auto& w = workers[i];
     char name[16];
@@ -222,6 +223,7 @@ runtime::runtime(const runtime_options& options) : state_(std::make_unique<detai
     if (options.pin_workers) {
       error = w->thread.pin(w->index);
       if (error) {
+        what = "pirn: cannot pin a worker to the CPU of its number";
         break;
       }
     }
@@ -246,7 +248,7 @@ runtime::runtime(const runtime_options& options) : state_(std::make_unique<detai
     }
     detail::release_calling_thread(*state_);
     detail::unregister_for_dump(*state_);
-    throw std::system_error(error, "pirn: cannot start a worker");
+    throw std::system_error(error, what);
   }
 }
 

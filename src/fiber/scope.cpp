@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/context_value.hpp"
@@ -32,7 +33,8 @@ std::vector<std::exception_ptr> attached_to(const std::exception_ptr& what) {
 detail::runtime_state* runtime_of_caller() {
   const detail::worker* const here = detail::current_worker();
   if (here == nullptr) {
-    detail::throw_no_runtime();
+    throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
+                            "pirn: a scope on a plain thread without a runtime for its children: scope(runtime)");
   }
   return &here->owner;
 }

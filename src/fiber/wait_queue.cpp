@@ -39,7 +39,7 @@ struct unlock_commit : detail::commit {
 void detail::destroyed_with_waiters(const void* list, const waiter& first) noexcept {
   const char* what = "something";
   const agent& who = *first.wake.who();
-  if (who.what() == agent::kind::fiber || who.what() == agent::kind::child) {
+  if (who.what() == agent::kind::fiber) {
     const auto& f = static_cast<const fiber_control&>(who);
     if (f.home() == current_worker()) {  // so it does not run meanwhile
       what = f.waits->what;
