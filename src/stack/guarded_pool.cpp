@@ -381,7 +381,9 @@ void guarded_pool::cache::deallocate_slow(const stack& value) noexcept {
 }
 
 bool guarded_pool::cache::grow() noexcept {
-  if (room_ == 0 || room_ > UINT32_MAX / 2) {
+  const options& how = pool_.how();
+  const bool limited = how.max_stacks != SIZE_MAX || how.max_bytes != SIZE_MAX;  // then others may need what idles here
+  if (room_ == 0 || room_ > UINT32_MAX / 2 || limited) {
     return false;
   }
   std::unique_ptr<stack[]> larger(new (std::nothrow) stack[2 * std::size_t{room_}]);

@@ -18,11 +18,7 @@ std::expected<void, wait_error> semaphore_core::acquire_slow(platform::time_poin
     waiters_.lock();
     owed_ -= woken ? 1 : 0;
     if (take_or_mark()) {
-      waiter* const next = next_to_try();
       waiters_.unlock();
-      if (next != nullptr) {
-        make_runnable(next->wake.who());
-      }
       return {};
     }
     const wake_reason reason = me.wait(waiters_, {.deadline = deadline, .what = "semaphore", .object = this});
@@ -37,31 +33,16 @@ std::expected<void, wait_error> semaphore_core::acquire_slow(platform::time_poin
   }
 }
 
-/// Takes a permit, or says that the caller waits. The queue's lock is held.
+/// Takes a permit, or says that somebody waits. The queue's lock is held.
 bool semaphore_core::take_or_mark() noexcept {
   std::int64_t word = word_.load(platform::memory_order_relaxed);
-  while (word != waited) {
-    const bool none = word == 0;
-    if (word_.compare_exchange_weak(word, none ? waited : word - one_permit, platform::memory_order_acquire,
+  for (;;) {
+    const bool taken = word >= one_permit;
+    if (word_.compare_exchange_weak(word, taken ? word - one_permit : word | waited, platform::memory_order_acquire,
                                     platform::memory_order_relaxed)) {
-      return !none;
+      return taken;
     }
   }
-  return false;
-}
-
-/// By one who has taken a permit and may have been woken for it: sees to it that others in the queue are not forgotten.
-/// Returns one whom the caller must wake to try too, or null. The queue's lock is held.
-waiter* semaphore_core::next_to_try() noexcept {
-  std::int64_t word = word_.load(platform::memory_order_relaxed);
-  while (word == 0 && !waiters_.empty()) {
-    if (word_.compare_exchange_weak(word, waited, platform::memory_order_relaxed)) {
-      return nullptr;
-    }
-  }
-  waiter* const next = word >= one_permit ? waiters_.claim_first() : nullptr;
-  owed_ += next != nullptr ? 1 : 0;
-  return next;
 }
 
 void semaphore_core::release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noexcept {
@@ -81,33 +62,43 @@ void semaphore_core::release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noex
       continue;
     }
     waiters_.lock();
-    word = word_.load(platform::memory_order_relaxed);
+    // While somebody waits others may take permits, and nobody else adds any.
+    const std::int64_t permits = word_.load(platform::memory_order_relaxed) / one_permit;
     std::int64_t free = 0;
-    // A permit of one who is only woken may be taken by others meanwhile: a thread takes as long to run as a thousand
-    // of them may need it for.
-    for (waiter* w = nullptr; count != 0 && (w = waiters_.claim_first()) != nullptr; --count) {
-      if (heir::is_due(*w) || runs_here_next(*w)) {
-        heir::make_certain(*w);
+    while (count != 0 && !waiters_.empty()) {
+      if (permits + free < owed_ && !heir::is_due(*waiters_.front())) {
+        ++free;  // one who was woken comes for it
+        --count;
+        continue;
+      }
+      waiter* const next = waiters_.claim_first();
+      if (next == nullptr) {
+        break;
+      }
+      // A permit of one who is only woken is free meanwhile: a thread takes as long to run as a thousand others may
+      // need it for.
+      if (heir::is_due(*next) || runs_here_next(*next)) {
+        heir::make_certain(*next);
       } else {
         ++free;
+        ++owed_;
       }
-      *tail = w;
-      tail = &w->next;
+      *tail = next;
+      tail = &next->next;
+      --count;
     }
-    owed_ += free;
-    if (word == waited) {
-      if (free != 0 || waiters_.empty()) {
-        word_.store(free * one_permit, platform::memory_order_release);
-      }
-    } else if (const std::int64_t room = max - word / one_permit; count > room) {
-      // Those that were woken, and still use the semaphore, will take as many as they are.
-      if (count > room + owed_) {
-        misuse("a counting_semaphore is released above its maximum", this);
-      }
-      word_.fetch_add((free + count) * one_permit, platform::memory_order_release);
+    if (count > max - permits - free + owed_) {
+      misuse("a counting_semaphore is released above its maximum", this);
+    }
+    if (woken != nullptr || owed_ != 0) {
+      free += count;  // here and now: they have yet to run, so the semaphore stays, whoever takes a permit
       count = 0;
-    } else if (free != 0) {
+    }
+    if (free != 0) {
       word_.fetch_add(free * one_permit, platform::memory_order_release);
+    }
+    if (waiters_.empty()) {
+      word_.fetch_and(~waited, platform::memory_order_relaxed);
     }
     waiters_.unlock();
   }

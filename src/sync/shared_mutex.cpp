@@ -139,8 +139,9 @@ std::expected<void, wait_error> shared_mutex::lock_shared_slow(const wait_option
   detail::heir me;
   lock_.lock();
   for (;;) {
+    // A free one is for whoever comes, also where a writer waits: another one was woken and has not run yet.
     if (const std::uint32_t word = word_.fetch_or(contended, platform::memory_order_acquire);
-        (word & writer) == 0 && (writers_.empty() || me.has_lost())) {
+        (word & ~contended) == 0 || ((word & writer) == 0 && writers_.empty())) {
       word_.store((word / reader + 1) * reader | contention(), platform::memory_order_release);
       break;
     }

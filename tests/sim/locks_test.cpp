@@ -15,6 +15,7 @@
 
 using namespace pirn;
 using pirn_test::expect_passes;
+using pirn_test::gate;
 using pirn_test::run_together;
 using pirn_test::soon;
 
@@ -335,6 +336,34 @@ TEST(shared_mutex, wakes_those_who_wait_elsewhere) {
   expect_passes([&] { program([](shared_mutex& lock) { lock.lock(); }, [](shared_mutex& lock) { lock.unlock(); }); });
   expect_passes([&] {
     program([](shared_mutex& lock) { lock.lock_shared(); }, [](shared_mutex& lock) { lock.unlock_shared(); });
+  });
+}
+TEST(shared_mutex, is_free_for_readers_while_who_was_woken_does_not_run) {
+  expect_passes([] {
+    shared_mutex lock;
+    gate queued;
+    gate read;
+    run_together({[&] {
+                    queued.pass();
+                    lock.unlock();
+                  },
+                  [&] {
+                    fiber reader = spawn([&] { const std::shared_lock guard(lock); });
+                    fiber writer = spawn([&] { const std::lock_guard guard(lock); });
+                    this_fiber::yield();
+                    queued.open();
+                    read.pass();  // on the worker's own thread: nobody else runs there meanwhile
+                    reader.join();
+                    writer.join();
+                  },
+                  [&] {
+                    queued.pass();
+                    const std::shared_lock guard(lock);
+                    read.open();
+                  }},
+                 {.before = [&] { lock.lock(); }});
+    sim::check(lock.try_lock());
+    lock.unlock();
   });
 }
 TEST(shared_mutex, lets_readers_in_when_a_writer_gives_up) {

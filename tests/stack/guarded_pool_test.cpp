@@ -252,16 +252,29 @@ TEST(guarded_pool_cache, flushes_the_older_half_and_refills) {
   }
 }
 
-TEST(guarded_pool_cache, grows_as_more_are_reserved_and_shrinks_again) {
+TEST(guarded_pool_cache, does_not_grow_where_a_limit_is_for_all) {
   guarded_pool::options how;
   how.max_stacks = 100;
   guarded_pool pool(how);
   constexpr std::size_t capacity = 8;
   guarded_pool::cache cache(pool, 64 * KiB, capacity);
-  for (int i = 0; i < 100; ++i) {
+  for (std::size_t i = 0; i < capacity; ++i) {
     ASSERT_EQ(cache.reserve(), stack_error::none) << i;
   }
   EXPECT_EQ(cache.reserve(), stack_error::pool_limit);
+  EXPECT_EQ(cache.size(), capacity);
+  for (std::size_t i = 0; i < capacity; ++i) {
+    cache.unreserve();
+  }
+}
+
+TEST(guarded_pool_cache, grows_as_more_are_reserved_and_shrinks_again) {
+  guarded_pool pool;
+  constexpr std::size_t capacity = 8;
+  guarded_pool::cache cache(pool, 64 * KiB, capacity);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(cache.reserve(), stack_error::none) << i;
+  }
   EXPECT_EQ(cache.reserved(), 100u);
 
   std::set<void*> distinct;

@@ -303,7 +303,14 @@ TEST_F(channel_throws, into_and_out_of_the_ring) {
   touchy::fuse = 0;
   EXPECT_THROW(static_cast<void>(c.receive()), std::runtime_error);
   EXPECT_EQ(c.size(), 1u);
+  touchy::fuse = 1;  // a second move would lose it
   EXPECT_EQ(c.receive()->value, 3);
+  EXPECT_EQ(touchy::fuse, 0);
+  touchy::fuse = -1;
+  EXPECT_TRUE(c.send(touchy(4)).has_value());
+  touchy::fuse = 1;
+  EXPECT_EQ(c.try_receive()->value, 4);
+  EXPECT_EQ(touchy::fuse, 0);
 }
 
 TEST_F(channel_throws, where_an_unbounded_one_grows) {

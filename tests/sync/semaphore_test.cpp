@@ -117,6 +117,36 @@ TEST(semaphore, is_released_once_for_each_that_waits_elsewhere) {
   }
 }
 
+TEST(semaphore, wakes_as_many_as_it_has_permits_though_the_first_does_not_run) {
+  rig r(2);
+  pirn::counting_semaphore<4> permits(0);
+  std::atomic<int> waiting = 0;
+  r.rt.run([&] {
+    pirn::fiber first = pirn::spawn(
+        [&] {
+          ++waiting;
+          EXPECT_TRUE(permits.acquire().has_value());
+        },
+        {.worker = 1});
+    {
+      const held_worker other;
+      std::atomic<bool> got = false;
+      std::jthread second([&] {
+        ++waiting;
+        EXPECT_TRUE(permits.acquire(clock::now() + 10s).has_value());
+        got = true;
+      });
+      EXPECT_TRUE(eventually([&] { return waiting == 2; }));
+      static_cast<void>(pirn::this_fiber::sleep_for(20ms));
+      permits.release();
+      permits.release();
+      EXPECT_TRUE(eventually([&] { return got.load(); }));
+    }
+    first.join();
+  });
+  EXPECT_FALSE(permits.try_acquire());
+}
+
 TEST(semaphore, passes_a_token_between_a_thread_and_a_fiber) {
   rig r(1);
   binary_semaphore to_fiber(0);

@@ -123,15 +123,16 @@ static_assert(stack_allocator<guarded_pool>);
 /// Last in, first out: what was used last is still in the processor's cache.
 class guarded_pool::cache {
  public:
-  /// Keeps up to `capacity` stacks of `size` bytes, and more while more are reserved; none if that is 0, then `reserve`
-  /// always fails. Throws std::bad_alloc, or std::system_error for an invalid size.
+  /// Keeps up to `capacity` stacks of `size` bytes; none if that is 0, then `reserve` always fails. Of a pool without a
+  /// limit it keeps more once more were reserved (see `age`). Throws std::bad_alloc, or std::system_error for an
+  /// invalid size.
   cache(guarded_pool& pool, std::size_t size = default_stack_size, std::size_t capacity = 1024);
   /// Hands everything back to the pool.
   ~cache();
   cache(const cache&) = delete;
   cache& operator=(const cache&) = delete;
 
-  /// A stack of at least the cache's size.
+  /// A stack of at least the cache's size; pool_limit also while all that the cache may keep are reserved.
   [[nodiscard]] PIRN_ALWAYS_INLINE stack_result allocate() noexcept {
     if (const stack_error error = reserve(); error != stack_error::none) [[unlikely]] {
       return {stack{}, error};

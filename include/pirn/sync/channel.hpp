@@ -92,7 +92,11 @@ class channel {
   /// Throws what moving a T throws; then the value is still the next.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<T, wait_error> receive(
       platform::time_point deadline = platform::never) {
-    return receive_or_wait(deadline);
+    if constexpr (fits_word) {
+      return receive_word(deadline);
+    } else {
+      return receive_object(deadline);
+    }
   }
   /// As `receive`, but fails with timed_out where that would have to wait. Never suspends.
   [[nodiscard]] std::expected<T, wait_error> try_receive() {
@@ -427,18 +431,38 @@ class channel {
     return offer.moved;
   }
 
-  PIRN_INLINE_FOR_SPEED received receive_or_wait(platform::time_point deadline) {
+  /// Of a value that fits into a word: in results that nobody else sees, and that can be in registers.
+  PIRN_INLINE_FOR_SPEED received receive_word(platform::time_point deadline)
+    requires fits_word
+  {
     lock_.lock();
-    if constexpr (fits_word) {
-      // In a result of its own, which nobody else sees: that can be in registers. So below.
-      if (!none() && senders_.empty()) {
-        received taken(std::in_place, std::move(oldest_->values[oldest_->first]));
-        drop_first();
-        lock_.unlock();
-        return taken;
-      }
+    if (!none() && senders_.empty()) {
+      received taken(std::in_place, std::move(oldest_->values[oldest_->first]));
+      drop_first();
+      lock_.unlock();
+      return taken;
     }
     received result(std::unexpect, wait_error::timed_out);
+    if (!none() || !senders_.empty() || closed_) {
+      receive_locked_or_wait<patience::until_deadline>(deadline, result);
+      return result;
+    }
+    std::uintptr_t word = 0;
+    const reception how = wait_to_receive(deadline, result, word);
+    if (how == reception::word) [[likely]] {
+      return received(std::in_place, of_word(word));
+    }
+    if (how == reception::none) [[unlikely]] {
+      lock_.lock();
+      receive_locked_or_wait<patience::until_deadline>(deadline, result);
+    }
+    return result;
+  }
+  /// Of any other one. There is one result, made where the caller wants it, so that a value is moved there at once: a
+  /// move of the result would be one that could throw, and lose the value.
+  PIRN_INLINE_FOR_SPEED received receive_object(platform::time_point deadline) {
+    received result(std::unexpect, wait_error::timed_out);
+    lock_.lock();
     if (moves_quietly && !none() && senders_.empty()) {
       deliver(result, oldest_->values[oldest_->first]);
       drop_first();
@@ -449,14 +473,8 @@ class channel {
       receive_locked_or_wait<patience::until_deadline>(deadline, result);
       return result;
     }
-    std::uintptr_t word = 0;
-    const reception how = wait_to_receive(deadline, result, word);
-    if constexpr (fits_word) {
-      if (how == reception::word) [[likely]] {
-        return received(std::in_place, of_word(word));
-      }
-    }
-    if (how == reception::none) [[unlikely]] {
+    std::uintptr_t unused = 0;
+    if (wait_to_receive(deadline, result, unused) == reception::none) [[unlikely]] {
       lock_.lock();
       receive_locked_or_wait<patience::until_deadline>(deadline, result);
     }

@@ -40,16 +40,14 @@ class semaphore_core {
   std::expected<void, wait_error> acquire_slow(platform::time_point deadline) noexcept;
 
  private:
-  // The word is twice the number of permits, plus `waited` while somebody may be in the queue; then there are no
-  // permits, since a release hands them over or, where the waiter runs elsewhere, puts them here and wakes it. `waited`
-  // is set and cleared under the queue's lock, and while it is set nothing else changes the word. It is not set while
-  // one who was woken is about to look after those that wait.
+  // The word is twice the number of permits, plus `waited` while somebody may be in the queue, which is set and cleared
+  // under the queue's lock. Meanwhile a release hands permits over, or puts them here and wakes who waits elsewhere:
+  // then there are no more permits than waiters that were woken and have not run, unless nobody is in the queue.
   static constexpr std::int64_t waited = 1;
   static constexpr std::int64_t one_permit = 2;
 
   void release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noexcept;
   [[nodiscard]] bool take_or_mark() noexcept;
-  [[nodiscard]] waiter* next_to_try() noexcept;
 
   platform::atomic<std::int64_t> word_;
   std::int64_t owed_ = 0;  ///< permits to those that were woken, and have not run; under the queue's lock

@@ -24,7 +24,7 @@ class heir {
   /// The same where nobody may in any case.
   static void make_certain(const waiter& w) noexcept { static_cast<heir*>(w.value)->certain_ = true; }
   /// Whether it would be so.
-  [[nodiscard]] static bool is_due(const waiter& w) noexcept { return static_cast<heir*>(w.value)->losses_ == bound; }
+  [[nodiscard]] static bool is_due(const waiter& w) noexcept { return static_cast<heir*>(w.value)->losses_ >= bound; }
 
   /// Suspends the caller in `list`; `lock` is held and then released.
   template <class Lock>
@@ -36,8 +36,7 @@ class heir {
   }
   /// Once a wait was notified: whether nobody can have taken the lock.
   [[nodiscard]] bool certain() const noexcept { return certain_; }
-  void lost() noexcept { ++losses_; }
-  [[nodiscard]] bool has_lost() const noexcept { return losses_ != 0; }
+  void lost() noexcept { losses_ += losses_ < bound ? 1 : 0; }
 
  private:
   friend class guests;
