@@ -36,7 +36,11 @@ class heir {
   }
   /// Once a wait was notified: whether nobody can have taken the lock.
   [[nodiscard]] bool certain() const noexcept { return certain_; }
-  void lost() noexcept { losses_ += losses_ < bound ? 1 : 0; }
+  void lost() noexcept {
+    if (losses_ < bound) {
+      ++losses_;
+    }
+  }
 
  private:
   friend class guests;
