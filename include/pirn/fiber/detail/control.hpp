@@ -210,8 +210,8 @@ struct fiber_control : run_node, agent {
   /// The same for one that moves there, and may move on.
   void move_to(worker* on) noexcept {
     set_home(reinterpret_cast<std::uintptr_t>(on) | (home_word() & home_bits));
-    std::uintptr_t state = join_possible;  // its handle stays
-    join_word.compare_exchange_strong(state, join_abroad, platform::memory_order_relaxed);
+    std::uintptr_t before = join_possible;  // its handle stays
+    join_word.compare_exchange_strong(before, join_abroad, platform::memory_order_relaxed);
   }
   /// Its worker is about to run it for the first time, or again: unless it is migratable it stays.
   void begin_here() noexcept {
