@@ -362,7 +362,6 @@ PIRN_ALWAYS_INLINE fiber_control* launch_at_hand(worker* here, F&& body, const K
   f->settle_in(here);
   here->has_fiber_to_start();
   launch_here(here, f);
-  here->blocks.prefetch(2);
   return f;
 }
 

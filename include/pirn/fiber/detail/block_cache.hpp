@@ -63,14 +63,6 @@ class block_cache {
     }
     return blocks_[--count_];
   }
-  /// Begins to fetch, for writing, the block that `allocate` will give after `ahead` others.
-  PIRN_ALWAYS_INLINE void prefetch(std::uint32_t ahead) const noexcept {
-    if (count_ > ahead) [[likely]] {
-      const char* const later = static_cast<const char*>(blocks_[count_ - 1 - ahead]);
-      __builtin_prefetch(later, 1);
-      __builtin_prefetch(later + 64, 1);
-    }
-  }
   [[nodiscard]] PIRN_ALWAYS_INLINE bool has_room() const noexcept { return count_ != capacity; }
   PIRN_ALWAYS_INLINE void deallocate(void* block) noexcept {
     if (!has_room()) [[unlikely]] {
