@@ -55,7 +55,7 @@ void throw_no_runtime() {
 }
 void throw_no_fiber(std::error_code why) {
   throw std::system_error(why, why == std::errc::invalid_argument
-                                   ? "pirn: cannot spawn a fiber on a worker that is none"
+                                   ? "pirn: cannot spawn a fiber: no such worker, or not on a bounded stack"
                                    : "pirn: cannot spawn a fiber");
 }
 

@@ -21,10 +21,10 @@ class heir {
     auto& to = *static_cast<heir*>(w.value);
     return to.certain_ = is_due(w);
   }
-  /// The same where nobody may in any case.
-  static void make_certain(const waiter& w) noexcept { static_cast<heir*>(w.value)->certain_ = true; }
-  /// Whether it would be so.
+  /// Whether it has lost so often that nobody may.
   [[nodiscard]] static bool is_due(const waiter& w) noexcept { return static_cast<heir*>(w.value)->losses_ >= bound; }
+  /// By who hands over to `w` what nobody may take in any case.
+  static void make_certain(const waiter& w) noexcept { static_cast<heir*>(w.value)->certain_ = true; }
 
   /// Suspends the caller in `list`; `lock` is held and then released.
   template <class Lock>
