@@ -73,7 +73,7 @@ struct runtime_options {
 /// Numbers about a runtime at one moment; each is exact, together they may be torn.
 struct runtime_statistics {
   std::size_t workers = 0;
-  std::size_t live_fibers = 0;  ///< spawned and not yet ended
+  std::size_t live_fibers = 0;  ///< spawned and not yet ended; a child of a scope ends a moment after it has said so
   std::uint64_t spawned = 0;    ///< ever
   std::size_t blocking_threads = 0;
 };
