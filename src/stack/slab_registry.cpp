@@ -4,8 +4,9 @@ namespace pirn::inline PIRN_ABI::detail {
 
 namespace {
 constexpr std::size_t max_slabs = 4096;
-// Never destroyed: a handler may run while the process ends.
-constinit slab_entry entries[max_slabs];
+// Never destroyed: a handler may run while the process ends. Without the braces gcc 12 begins them with zeros where
+// atomics are those of explorations.
+constinit slab_entry entries[max_slabs] = {};
 constinit platform::atomic<std::size_t> used{0};  // entries[0, used) were registered at some time
 constinit platform::spinlock lock;
 constinit slab_entry* first_free = nullptr;
