@@ -7,6 +7,7 @@
 
 #include "pirn/detail/platform.hpp"
 #include "sim/execution.hpp"
+#include "stack/slab_registry.hpp"
 
 namespace pirn::inline PIRN_ABI::sim::detail {
 
@@ -64,7 +65,11 @@ void execution::record_end(step_kind kind, const pirn::detail::registers& at) {
     return;
   }
   const platform::quiet unseen;
-  recorded_step& made = add_step(kind, reinterpret_cast<const void*>(at.sp));
+  // Who overflows a stack has its sp in the guard: it runs on the stack above that.
+  const auto* const sp = reinterpret_cast<const void*>(at.sp);
+  pirn::detail::slot_site overflown;
+  const bool overflows = pirn::detail::find_guard(sp, 1, overflown);
+  recorded_step& made = add_step(kind, overflows ? reinterpret_cast<const void*>(overflown.limit) : sp);
   pirn::detail::backtrace calls;
   calls.collect(at.pc);
   made.frame_count = std::min<std::size_t>(calls.size(), pirn::detail::backtrace::innermost);

@@ -15,10 +15,11 @@ using sim::outcome;
 
 namespace {
 
+template <std::size_t Bytes>
 int deep(int calls) {
-  volatile char frame[512];
+  volatile char frame[Bytes];
   frame[0] = static_cast<char>(calls);
-  return calls == 0 ? frame[0] : deep(calls - 1) + frame[0];
+  return calls == 0 ? frame[0] : deep<Bytes>(calls - 1) + frame[0];
 }
 
 TEST(process_guard, says_where_the_program_crashes_or_ends_the_process) {
@@ -44,7 +45,9 @@ TEST(process_guard, says_where_the_program_crashes_or_ends_the_process) {
            sim::check(true);  // no tail call
          }),
          "it crashed: Segmentation fault, at address (nil): crashes" + here(__LINE__ - 3));
-  begins(last_line([] { deep(1 << 20); }), "it crashed: Segmentation fault, a stack overflow: in the guard of a stack");
+  const char* const overflow = "it crashed: Segmentation fault, a stack overflow: in the guard of a stack";
+  begins(last_line([] { deep<512>(1 << 20); }), overflow);
+  begins(last_line([] { deep<20'000>(1 << 20); }), overflow);  // with its sp in the guard
   begins(last_line([] { std::abort(); }),
          "std::abort was called; what it said is on standard error: aborts" + here(__LINE__ - 1));
   begins(last_line([] { std::exit(3); }), "exit(3) was called: aborts" + here(__LINE__));
