@@ -1,5 +1,5 @@
 // Suspending and waking, for fibers and for plain OS threads alike.
-#include <new>
+#include <memory>
 
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/detail/coroutine_runner.hpp"
@@ -44,20 +44,23 @@ struct agent_of_thread {
 
 agent_of_thread& mine() noexcept { return platform::per_thread<agent_of_thread>::here(); }
 
+thread_agent* take_agent() noexcept {
+  const platform::quiet one_step;  // what it does depends on what earlier threads have left
+  {
+    const platform::spin_guard guard(free_lock);
+    if (thread_agent* const left = free_agents) {
+      free_agents = left->next_free;
+      return left;
+    }
+  }
+  return new thread_agent;  // without memory for one word there is no way to wait; bad_alloc ends the process
+}
+
 thread_agent& agent_of_this_thread() noexcept {
   agent_of_thread& here = mine();
   if (here.held == nullptr) {
-    const platform::quiet one_step;  // what it does depends on what earlier threads have left
-    {
-      const platform::spin_guard guard(free_lock);
-      here.held = free_agents;
-      if (free_agents != nullptr) {
-        free_agents = free_agents->next_free;
-      }
-    }
-    if (here.held == nullptr) {
-      here.held = new thread_agent;  // without memory for one word there is no way to wait; bad_alloc ends the process
-    }
+    here.held = take_agent();
+    std::construct_at(&here.held->wakeups, 0U);  // the same in a replay as in what it replays
   }
   return *here.held;
 }
