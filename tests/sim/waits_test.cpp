@@ -174,23 +174,23 @@ TYPED_TEST(stops, and_deadlines_end_the_wait_once) {
 TEST(waits, of_a_plain_thread_end_when_their_waker_is_done_with_it) {
   expect_passes(
       [] {
-        counting_semaphore<> first{0};
-        counting_semaphore<> second{0};
+        event first{event_reset::automatic};
+        event second{event_reset::automatic};
         platform::atomic<std::uint32_t> never_told{0};
         const platform::time_point when = soon();
         run_together({[] {},
                       [&] {
                         while (platform::futex_wait(never_told, 0, when)) {
                         }
-                        first.release();
-                        second.release();
+                        first.set();
+                        second.set();
                       },
                       [&] {
-                        static_cast<void>(first.acquire(when));
-                        sim::check(second.acquire().has_value());
+                        static_cast<void>(first.wait(when));
+                        sim::check(second.wait().has_value());
                       }},
                      {.threads = 2});
-        sim::check(!second.try_acquire(), "the second wait was ended by its own permit");
+        sim::check(!second.try_wait(), "the second wait was ended by its own signal");
       },
       {.preemptions = 3});
 }
