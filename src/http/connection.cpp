@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "detail/system.hpp"
+#include "http/request_checks.hpp"
 
 namespace pirn::inline PIRN_ABI::http {
 
@@ -36,46 +37,8 @@ void append_number(std::string& to, std::uint64_t number) {
   to.append(digits, end.ptr);
 }
 
-/// Whether a request line that the parser took for one of an unknown version is otherwise fine.
-bool is_other_version(std::string_view head) noexcept {
-  const std::string_view line = head.substr(0, head.find("\r\n"));
-  constexpr std::string_view form = " HTTP/d.d";
-  if (line.size() < form.size()) {
-    return false;
-  }
-  const std::string_view end = line.substr(line.size() - form.size());
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  return end.starts_with(" HTTP/") && digit(end[6]) && end[7] == '.' && digit(end[8]) && !end.ends_with("1.0") &&
-         !end.ends_with("1.1");
-}
-
 constexpr bool may_have_length(int status) noexcept { return status != 204 && status != 304; }
 constexpr bool may_have_body(int status) noexcept { return may_have_length(status) && status != 205; }
-
-constexpr bool is_alphanumeric(char c) noexcept {
-  const char lower = static_cast<char>(c | 0x20);
-  return (c >= '0' && c <= '9') || (lower >= 'a' && lower <= 'z');
-}
-
-constexpr bool is_scheme_char(char c) noexcept { return is_alphanumeric(c) || c == '+' || c == '-' || c == '.'; }
-
-/// Whether it is what may stand for a host and its port (RFC 3986, 3.2.2 and 3.2.3); nothing may, too.
-bool is_host(std::string_view text) noexcept {
-  constexpr std::string_view marks = "-._~!$&'()*+,;=";  // of a name, beside letters, digits and "%"
-  const auto is_name_char = [&](char c) { return is_alphanumeric(c) || c == '%' || marks.find(c) != marks.npos; };
-  const auto is_literal_char = [&](char c) { return c == ':' || (c != '%' && is_name_char(c)); };
-  const bool literal = text.starts_with('[');
-  const auto end = literal ? text.find(']') : std::min(text.find(':'), text.size());
-  if (end == text.npos) {
-    return false;
-  }
-  const std::string_view host = text.substr(literal ? 1 : 0, literal ? end - 1 : end);
-  const std::string_view port = text.substr(literal ? end + 1 : end);
-  return (literal ? !host.empty() && std::ranges::all_of(host, is_literal_char)
-                  : std::ranges::all_of(host, is_name_char)) &&
-         (port.empty() ||
-          (port[0] == ':' && std::ranges::all_of(port.substr(1), [](char c) { return c >= '0' && c <= '9'; })));
-}
 
 /// Whether a read would not wait.
 bool has_arrived(const tcp_stream& stream) noexcept {
@@ -203,19 +166,8 @@ void connection::grow(std::size_t capacity) {
 }
 
 bool connection::check_header() {
-  const int hosts_wanted = parsed_request_.version >= 11 ? 1 : 0;
-  if (parsed_request_.hosts > 1 || static_cast<int>(parsed_request_.hosts) < hosts_wanted) {
-    return refuse(400);
-  }
-  if (parsed_request_.hosts == 1 && !is_host(text_of(parsed_request_.host))) {
-    return refuse(400);
-  }
-  if (parsed_request_.has_encoding &&
-      (parsed_request_.version < 11 || parsed_request_.other_encoding || !parser_->chunked())) {
-    return refuse(parsed_request_.version < 11 ? 400 : 501);
-  }
-  if (parsed_request_.target.size == 0) {
-    return refuse(400);
+  if (const int status = check_head(parsed_request_, parser_->chunked(), input_.get() + begin_); status != 0) {
+    return refuse(status);
   }
   if (parsed_request_.expects && parsed_request_.version >= 11) {
     for (const auto& field : parsed_request_.fields) {
@@ -344,25 +296,6 @@ bool connection::refuse(int status) {
   return false;
 }
 
-std::string_view connection::path_of_target() noexcept {
-  const std::string_view target = text_of(parsed_request_.target);
-  // The form with a scheme and a host means the same as the path alone (RFC 9112, 3.2.2).
-  const auto scheme = target.find("://");
-  if (scheme == target.npos || scheme == 0 || !std::ranges::all_of(target.substr(0, scheme), is_scheme_char)) {
-    return target;
-  }
-  const auto end = target.find_first_of("/?#", scheme + 3);
-  if (end == target.npos) {
-    return "/";
-  }
-  if (target[end] == '/') {
-    return target.substr(end);
-  }
-  // An empty path is "/", too; what stands before the query is not needed any more.
-  input_[begin_ + parsed_request_.target.offset + end - 1] = '/';
-  return target.substr(end - 1);
-}
-
 void connection::answer() {
   headers_.clear();
   for (const auto& field : parsed_request_.fields) {
@@ -370,7 +303,7 @@ void connection::answer() {
   }
   request asked;
   asked.method = text_of(parsed_request_.method);
-  asked.target = path_of_target();
+  asked.target = path_of_target(parsed_request_, input_.get() + begin_);
   asked.headers = headers_;
   asked.body = parsed_request_.body;
   asked.minor_version = parsed_request_.version % 10;

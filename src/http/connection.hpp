@@ -32,8 +32,6 @@ class connection {
   bool read_body();
   bool check_header();
   void answer();
-  /// The target as handlers get it.
-  std::string_view path_of_target() noexcept;
   void append_head(std::uint64_t length);
   bool send_file();
   /// Answers with an error that ends the connection. False, for the caller to return.
@@ -46,7 +44,7 @@ class connection {
   bool flush();
   void linger() noexcept;
   [[nodiscard]] std::string_view text_of(parsed_request::piece piece) const noexcept {
-    return {input_.get() + begin_ + piece.offset, piece.size};
+    return http::text_of(piece, input_.get() + begin_);
   }
 
   server_state& owner_;

@@ -4,6 +4,7 @@
 #include <boost/beast/http/basic_parser.hpp>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pirn/http/message.hpp"
@@ -40,6 +41,11 @@ struct parsed_request {
     has_encoding = other_encoding = expects = false;
   }
 };
+
+/// A piece of the request that begins at `head`.
+inline std::string_view text_of(parsed_request::piece piece, const char* head) noexcept {
+  return {head + piece.offset, piece.size};
+}
 
 class request_parser final : public boost::beast::http::basic_parser<true> {
  public:
