@@ -15,8 +15,6 @@ namespace pirn::inline PIRN_ABI::http {
 
 namespace {
 
-using beast_error = boost::beast::http::error;
-
 constexpr std::size_t kib = 1024;
 constexpr std::size_t first_capacity = 4 * kib;
 constexpr std::size_t least_body_room = 16 * kib;
@@ -72,7 +70,7 @@ void connection::run() noexcept {
   owner_.enter(*this);
   try {
     while (keep_) {
-      request_parser parser(parsed_request_, owner_.options.header_count_limit, owner_.options.body_limit);
+      request_parser parser(parsed_request_, owner_.options);
       parser_ = &parser;
       if (!read_request()) {
         break;
@@ -101,14 +99,11 @@ bool connection::read_header() {
       return refuse(400);  // a client could hold the connection for ever with them
     }
     if (parsed_ < filled_ && !(filled_ - begin_ == 1 && input_[begin_] == '\r')) {
-      const char* const base = input_.get() + begin_;
-      boost::beast::error_code error;
-      parsed_ += parser_->parse(base, filled_ - begin_, input_.get() + parsed_, error);
-      if (parser_->is_header_done() && !error) {
-        return true;
+      if (!parse()) {
+        return false;
       }
-      if (error && error != beast_error::need_more) {
-        return refuse(error);
+      if (parser_->is_head_done()) {
+        return true;
       }
     }
     if (filled_ == begin_) {
@@ -165,19 +160,20 @@ void connection::grow(std::size_t capacity) {
   capacity_ = capacity;
 }
 
+bool connection::parse() {
+  parsed_ = begin_ + parser_->parse(input_.get() + begin_, parsed_ - begin_, filled_ - begin_);
+  return parser_->refused() == 0 || refuse(parser_->refused());
+}
+
 bool connection::check_header() {
-  if (const int status = check_head(parsed_request_, parser_->chunked(), input_.get() + begin_); status != 0) {
+  if (const int status = check_head(parsed_request_, input_.get() + begin_); status != 0) {
     return refuse(status);
   }
-  if (parsed_request_.expects && parsed_request_.version >= 11) {
-    for (const auto& field : parsed_request_.fields) {
-      if (same_token(text_of(field.name), "expect") && !same_token(text_of(field.value), "100-continue")) {
-        return refuse(417);
-      }
-    }
-    if (!parser_->is_done() && parsed_ == filled_) {
-      output_.append("HTTP/1.1 100 Continue\r\n\r\n");
-    }
+  if (const int status = parser_->begin_body(); status != 0) {
+    return refuse(status);
+  }
+  if (parsed_request_.expects && !parser_->is_done() && parsed_ == filled_) {
+    output_.append("HTTP/1.1 100 Continue\r\n\r\n");
   }
   return true;
 }
@@ -186,30 +182,15 @@ bool connection::read_body() {
   const platform::time_point deadline = after(owner_.options.body_timeout);
   const std::size_t body_begin = parsed_;
   for (;;) {
-    while (parsed_ < filled_) {
-      boost::beast::error_code error;
-      const std::size_t taken = parser_->parse(input_.get() + begin_, filled_ - begin_, input_.get() + parsed_, error);
-      parsed_ += taken;
-      if (error && error != beast_error::need_more) {
-        return refuse(error);
-      }
-      if (parser_->is_done()) {
-        return true;
-      }
-      if (error) {
-        break;
-      }
+    if (parsed_ < filled_ && !parse()) {
+      return false;
     }
-    // What has been parsed is in the body's string, so its place is free again.
-    const std::size_t left = filled_ - parsed_;
-    std::memmove(input_.get() + body_begin, input_.get() + parsed_, left);
-    parsed_ = body_begin;
-    filled_ = body_begin + left;
+    if (parser_->is_done()) {
+      return true;
+    }
+    parsed_ = filled_ = body_begin;  // what has been parsed is in the body's string, so its place is free again
     if (capacity_ - body_begin < least_body_room) {
       grow(body_begin + least_body_room);
-    }
-    if (filled_ == capacity_) {
-      return refuse(431);  // trailers or a chunk extension without end
     }
     if (!receive(deadline)) {
       return false;
@@ -273,17 +254,6 @@ bool connection::receive(platform::time_point deadline) {
   return false;
 }
 
-bool connection::refuse(const boost::beast::error_code& error) {
-  if (error == beast_error::header_limit) {
-    return refuse(431);
-  }
-  if (error == beast_error::body_limit) {
-    return refuse(413);
-  }
-  const std::string_view head(input_.get() + begin_, filled_ - begin_);
-  return refuse(error == beast_error::bad_version && is_other_version(head) ? 505 : 400);
-}
-
 bool connection::refuse(int status) {
   response_.reset();
   response_.fail(status);
@@ -301,9 +271,15 @@ void connection::answer() {
   for (const auto& field : parsed_request_.fields) {
     headers_.push_back({text_of(field.name), text_of(field.value)});
   }
+  // The target's own authority holds, whatever Host says (RFC 9112, 3.2.2).
+  if (parsed_request_.host != parsed_request::npos) {
+    headers_[parsed_request_.host].value = text_of(parsed_request_.authority);
+  } else if (parsed_request_.authority.size > 0) {
+    headers_.push_back({"Host", text_of(parsed_request_.authority)});
+  }
   request asked;
   asked.method = text_of(parsed_request_.method);
-  asked.target = path_of_target(parsed_request_, input_.get() + begin_);
+  asked.target = text_of(parsed_request_.target);
   asked.headers = headers_;
   asked.body = parsed_request_.body;
   asked.minor_version = parsed_request_.version % 10;
@@ -322,7 +298,7 @@ void connection::answer() {
     response_.body_.clear();
     response_.file_.close();
   }
-  keep_ = parser_->keep_alive() && !response_.close_ && !owner_.draining.load(platform::memory_order_relaxed);
+  keep_ = parsed_request_.keep && !response_.close_ && !owner_.draining.load(platform::memory_order_relaxed);
   const bool from_file = response_.file_.is_open();
   append_head(from_file ? response_.file_length_ : response_.body_.size());
   if (asked.method == "HEAD") {

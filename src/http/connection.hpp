@@ -30,13 +30,14 @@ class connection {
   /// Returns how many there were.
   std::size_t skip_empty_lines() noexcept;
   bool read_body();
+  /// Parses what has come. False if it was refused.
+  bool parse();
   bool check_header();
   void answer();
   void append_head(std::uint64_t length);
   bool send_file();
   /// Answers with an error that ends the connection. False, for the caller to return.
   bool refuse(int status);
-  bool refuse(const boost::beast::error_code& error);
   bool receive(platform::time_point deadline);
   bool receive_first();
   bool make_room();

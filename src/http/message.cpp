@@ -36,6 +36,8 @@ bool same_token(std::string_view a, std::string_view b) noexcept {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
 }
 
+bool is_token(std::string_view text) noexcept { return !text.empty() && std::ranges::all_of(text, is_token_char); }
+
 bool is_field_value(std::string_view value) noexcept { return std::all_of(value.begin(), value.end(), is_value_char); }
 
 std::optional<std::string_view> request::find(std::string_view name) const noexcept {
@@ -56,7 +58,7 @@ response& response::status(int code) {
 }
 
 response& response::header(std::string_view name, std::string_view value) {
-  if (name.empty() || !std::all_of(name.begin(), name.end(), is_token_char) || !is_field_value(value)) {
+  if (!is_token(name) || !is_field_value(value)) {
     throw std::invalid_argument("pirn: not a header field: " + std::string(name));
   }
   if (std::ranges::any_of(reserved_names, [name](std::string_view reserved) { return same_token(name, reserved); })) {

@@ -1,17 +1,17 @@
-// Boost.Beast's request parser, remembering where the pieces of a request lie instead of copying them.
+// The grammar of HTTP/1 requests (RFC 9112), byte by byte: remembers where the pieces of a head lie instead of copying
+// them.
 #pragma once
 
-#include <boost/beast/http/basic_parser.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "pirn/http/message.hpp"
+#include "pirn/http/server.hpp"
 
 namespace pirn::inline PIRN_ABI::http {
 
-/// The pieces of one request as offsets from its first byte, since the buffer may move while it is read. Reused from
+/// One request: its head as offsets from its first byte, since the buffer may move while it is read. Reused from
 /// request to request.
 struct parsed_request {
   struct piece {
@@ -28,17 +28,24 @@ struct parsed_request {
   int version = 11;
   std::vector<field> fields;
   std::string body;
-  std::uint32_t hosts = 0;
-  piece host;                   ///< the value of the last one
-  bool has_encoding = false;    ///< Transfer-Encoding
-  bool other_encoding = false;  ///< one that is more than "chunked"
-  bool expects = false;         ///< Expect
+
+  // What `check_head` finds in them:
+  piece authority;           ///< the target's, or the value of Host
+  std::size_t host = npos;   ///< which field it is
+  std::uint64_t length = 0;  ///< of the body, unless it is chunked
+  bool chunked = false;
+  bool expects = false;  ///< to be told that its body is wanted
+  bool keep = false;     ///< whether the client would send another request
+
+  static constexpr std::size_t npos = SIZE_MAX;
 
   void clear() noexcept {
     fields.clear();
     body.clear();
-    hosts = 0;
-    has_encoding = other_encoding = expects = false;
+    authority = {};
+    host = npos;
+    length = 0;
+    chunked = expects = keep = false;
   }
 };
 
@@ -47,80 +54,80 @@ inline std::string_view text_of(parsed_request::piece piece, const char* head) n
   return {head + piece.offset, piece.size};
 }
 
-class request_parser final : public boost::beast::http::basic_parser<true> {
+/// Looks at each byte once, and refuses at the first that cannot belong to a request: no lines that are folded, no line
+/// ends but CR LF, no controls. It parses the head, is told by `begin_body` to believe what `check_head` found, then
+/// parses the body. Trailers have to be well-formed and are dropped.
+class request_parser {
  public:
-  using error_code = boost::beast::error_code;
-  using string_view = boost::beast::string_view;
-
-  request_parser(parsed_request& into, std::size_t field_limit, std::uint64_t body_bytes)
-      : into_(into), field_limit_(field_limit) {
+  request_parser(parsed_request& into, const server_options& limits) noexcept : into_(into), limits_(limits) {
     into_.clear();
-    body_limit(body_bytes);
-    header_limit(UINT32_MAX);  // the connection's buffer is the limit
   }
 
-  /// Parses on from `data`, which lies in the buffer [base, base + size) that begins with the request.
-  std::size_t parse(const char* base, std::size_t size, const char* data, error_code& error) {
-    base_ = base;
-    end_ = base + size;
-    return put({data, static_cast<std::size_t>(end_ - data)}, error);
-  }
+  /// Parses on at `from` of the `size` bytes at `head`, where the request begins. Returns where it has stopped: behind
+  /// the head, behind the request, at the end of what is there, or at a byte that is refused.
+  std::size_t parse(const char* head, std::size_t from, std::size_t size);
+  /// With what the request is to be refused; 0 if it is not.
+  [[nodiscard]] int refused() const noexcept { return refused_; }
+  [[nodiscard]] bool is_head_done() const noexcept { return in_body_ || state_ == state::head_done; }
+  [[nodiscard]] bool is_done() const noexcept { return state_ == state::done; }
+  /// When the head is done. 0, or a status with which the request is to be refused.
+  int begin_body() noexcept;
 
  private:
-  using verb = boost::beast::http::verb;
-  using field_name = boost::beast::http::field;
+  enum class state : std::uint8_t {
+    method,
+    target,
+    version,
+    request_line_end,
+    field_begin,
+    name,
+    value_begin,
+    value,
+    value_end,
+    fields_end,
+    head_done,
+    length_data,
+    size_begin,
+    size,
+    extension_space,  ///< behind a chunk's size or an extension, where only a semicolon may follow
+    extension_begin,
+    extension_name,
+    extension_name_space,
+    extension_value_begin,
+    extension_token,
+    extension_quoted,
+    extension_escaped,
+    extension_end,
+    size_end,
+    chunk_data,
+    chunk_data_end,
+    chunk_line_end,
+    done,
+  };
 
-  [[nodiscard]] parsed_request::piece piece_of(string_view text) const noexcept {
-    return {static_cast<std::uint32_t>(text.data() - base_), static_cast<std::uint32_t>(text.size())};
-  }
-
-  void on_request_impl(verb, string_view method, string_view target, int version, error_code&) override {
-    into_.method = piece_of(method);
-    into_.target = piece_of(target);
-    into_.version = version;
-  }
-  void on_response_impl(int, string_view, int, error_code&) override {}
-  void on_field_impl(field_name name, string_view name_text, string_view value, error_code& error) override {
-    if (in_body_) {
-      return;  // a trailer
-    }
-    if (into_.fields.size() == field_limit_) {
-      error = boost::beast::http::error::header_limit;
-      return;
-    }
-    if (!value.empty() && (value.data() < base_ || value.data() >= end_)) {
-      error = boost::beast::http::error::bad_obs_fold;  // put together from several lines: RFC 9112, 5.2
-      return;
-    }
-    into_.fields.push_back({piece_of(name_text), value.empty() ? parsed_request::piece{} : piece_of(value)});
-    if (name == field_name::host) {
-      ++into_.hosts;
-      into_.host = into_.fields.back().value;
-    }
-    if (name == field_name::transfer_encoding) {
-      into_.has_encoding = true;
-      into_.other_encoding |= !same_token({value.data(), value.size()}, "chunked");
-    }
-    into_.expects |= name == field_name::expect;
-  }
-  void on_header_impl(error_code&) override { in_body_ = true; }
-  void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
-  std::size_t on_body_impl(string_view text, error_code&) override {
-    into_.body.append(text.data(), text.size());
-    return text.size();
-  }
-  void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override {}
-  std::size_t on_chunk_body_impl(std::uint64_t, string_view text, error_code&) override {
-    into_.body.append(text.data(), text.size());
-    return text.size();
-  }
-  void on_finish_impl(error_code&) override {}
+  const char* request_line(const char* at, const char* end);
+  const char* field_line(const char* at, const char* end);
+  const char* chunk_line(const char* at, const char* end);
+  const char* data(const char* at, const char* end);
+  const char* refuse(const char* at, int status = 400) noexcept;
+  const char* expect(const char* at, char byte, state next) noexcept;
+  const char* token(const char* at, const char* end, std::uint8_t kind) noexcept;
+  [[nodiscard]] parsed_request::piece take_token(const char* end) noexcept;
+  void end_size() noexcept;
+  void add_field(const char* value_end);
+  void end_fields() noexcept;
 
   parsed_request& into_;
-  std::size_t field_limit_;
-  const char* base_ = nullptr;
-  const char* end_ = nullptr;
+  const server_options& limits_;
+  const char* head_ = nullptr;
+  state state_ = state::method;
   bool in_body_ = false;
+  int refused_ = 0;
+  std::uint32_t length_ = 0;  ///< of the token, digits or value so far
+  parsed_request::piece name_;
+  std::size_t trailers_ = 0;
+  std::uint64_t left_ = 0;      ///< of the body or chunk; while its size is read, that
+  std::uint64_t overhead_ = 0;  ///< bytes of the body that are no data
 };
 
 }  // namespace pirn::inline PIRN_ABI::http

@@ -1,20 +1,14 @@
-// What a request must hold to beyond the grammar of its lines: which Host, target and framing are refused, and with
-// what.
+// What a request must hold to beyond the grammar of its lines: its target, Host, framing and expectations.
 #pragma once
-
-#include <string_view>
 
 #include "http/parser.hpp"
 
 namespace pirn::inline PIRN_ABI::http {
 
-/// The status with which a request is refused whose head, from `head` on, has been parsed; 0 if it is not.
-[[nodiscard]] int check_head(const parsed_request& request, bool chunked, const char* head) noexcept;
-
-/// Whether a request line that the parser took for one of an unknown version is otherwise fine.
-[[nodiscard]] bool is_other_version(std::string_view head) noexcept;
-
-/// The target as handlers get it. May change the bytes of the target that are not needed any more.
-[[nodiscard]] std::string_view path_of_target(const parsed_request& request, char* head) noexcept;
+/// Looks at a request whose head has been parsed and lies at `head`, and fills in what follows from it: how its body is
+/// framed, whether the connection may be kept, the authority, and the target as handlers get it, which an absolute form
+/// has only a part of. May change the bytes of the target. Returns the status with which the request is to be refused,
+/// 0 if it is not.
+[[nodiscard]] int check_head(parsed_request& request, char* head);
 
 }  // namespace pirn::inline PIRN_ABI::http

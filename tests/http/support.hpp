@@ -56,7 +56,9 @@ struct reply {
 /// A client connection that parses just enough.
 class client {
  public:
-  explicit client(const pirn::endpoint& to) : stream(pirn::tcp_stream::connect(to, in(long_enough)).value()) {}
+  explicit client(const pirn::endpoint& to) : stream(pirn::tcp_stream::connect(to, in(long_enough)).value()) {
+    EXPECT_TRUE(stream.set_delay(pirn::tcp_stream::delay::none));  // what is sent in pieces arrives in pieces
+  }
 
   void send(std::string_view text) { ASSERT_TRUE(stream.write(text, in(long_enough))); }
 

@@ -20,8 +20,8 @@ struct header {
 /// What the client asked for. Views into the connection's buffers: valid until the handler returns.
 struct request {
   std::string_view method;  ///< as sent; HTTP methods are case-sensitive
-  std::string_view target;  ///< as sent, from the first slash: "/a%20b?x=1"; "*" for OPTIONS
-  std::span<const header> headers;
+  std::string_view target;  ///< as sent, from the first slash: "/a%20b?x=1"; "*" for OPTIONS of the whole server
+  std::span<const header> headers;  ///< in their order; Host is what the target says, where that names one
   std::string_view body;
   int minor_version = 1;  ///< of HTTP/1.x
 
@@ -29,6 +29,9 @@ struct request {
   [[nodiscard]] std::string_view path() const noexcept { return target.substr(0, target.find('?')); }
   /// The first header of that name (in any case), or none. O(headers).
   [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const noexcept;
+  /// The host and port that are asked, such as "example.org:8080": those of a target like "http://example.org:8080/x",
+  /// else those of the Host header; empty where neither names one. O(headers).
+  [[nodiscard]] std::string_view authority() const noexcept { return find("Host").value_or(std::string_view()); }
 };
 
 /// What the client gets; 200 with an empty body unless the handler says otherwise. How the message is framed, Date and
@@ -73,6 +76,8 @@ class response {
 [[nodiscard]] std::string_view reason_of(int status) noexcept;
 /// Whether two header names (or other ASCII tokens) are the same but for case.
 [[nodiscard]] bool same_token(std::string_view a, std::string_view b) noexcept;
+/// Whether it may be a header name, a method or another token (RFC 9110, 5.6.2).
+[[nodiscard]] bool is_token(std::string_view text) noexcept;
 /// Whether a field may have this value: no control characters but tabs.
 [[nodiscard]] bool is_field_value(std::string_view value) noexcept;
 /// A point of time as HTTP writes it (RFC 9110, 5.6.7): 29 characters.
