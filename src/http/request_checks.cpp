@@ -198,11 +198,6 @@ std::size_t authority_begin(std::string_view target) noexcept {
   return 0;
 }
 
-bool is_path(std::string_view path_and_query) noexcept {
-  // Browsers send a "%" of its own in queries, and whoever takes these apart sees to that.
-  return path_and_query.starts_with('/') && has_whole_escapes(path_and_query.substr(0, path_and_query.find('?')));
-}
-
 int check_absolute(parsed_request& request, char* head, bool for_options) {
   const std::string_view target = text_of(request.target, head);
   const std::size_t begin = authority_begin(target);
@@ -229,7 +224,7 @@ int check_absolute(parsed_request& request, char* head, bool for_options) {
     head[request.target.offset] = whole_server ? '*' : '/';
     return 0;
   }
-  return is_path(text_of(request.target, head)) ? 0 : 400;
+  return 0;
 }
 
 /// The forms of a target: RFC 9112, 3.2.
@@ -242,7 +237,7 @@ int check_target(parsed_request& request, char* head) {
     return parts && !parts->host.empty() && !parts->port.empty() ? 501 : 400;
   }
   if (target.starts_with('/')) {
-    return is_path(target) ? 0 : 400;
+    return 0;
   }
   if (target == "*") {
     return method == "OPTIONS" ? 0 : 400;
