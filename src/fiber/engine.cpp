@@ -1,5 +1,8 @@
 #include "pirn/fiber/engine.hpp"
 
+#include <deque>
+#include <new>
+
 namespace pirn::inline PIRN_ABI {
 
 wake_reason readiness::wait(io_direction direction, platform::time_point deadline,
@@ -26,6 +29,137 @@ void readiness::signal(io_direction direction) noexcept {
   here.ready = woken == nullptr;
   here.waiters.unlock();
   wait_list::make_all_runnable(woken);
+}
+
+/// Memory of one engine's handles. Lives as long as that or any of them is used, wherever it is reported by then.
+class readiness_pool {
+ public:
+  static readiness* take(const std::shared_ptr<readiness_pool>& from) noexcept {
+    readiness* made = nullptr;
+    {
+      const platform::spin_guard guard(from->lock_);
+      made = from->free_;
+      if (made != nullptr) {
+        from->free_ = made->next_;
+      } else {
+        try {
+          made = &from->all_.emplace_back();
+        } catch (const std::bad_alloc&) {
+          return nullptr;
+        }
+      }
+    }
+    for (auto& side : made->sides_) {
+      const platform::spin_guard guard(side.waiters);
+      side.ready = false;
+      side.mark.fetch_and(~readiness::irregular, platform::memory_order_acq_rel);
+    }
+    made->home_ = from;
+    return made;
+  }
+
+  static void give_back(readiness& handle) noexcept {
+    const std::shared_ptr<readiness_pool> to = std::move(handle.home_);  // after the lock: it may be the last one
+    const platform::spin_guard guard(to->lock_);
+    handle.descriptor_ = -1;
+    handle.next_ = to->free_;
+    to->free_ = &handle;
+  }
+
+ private:
+  platform::spinlock lock_;
+  std::deque<readiness> all_;  // addresses stay; the kernel holds them
+  readiness* free_ = nullptr;
+};
+
+engine::engine() : pool_(std::make_shared<readiness_pool>()) {}
+
+engine::~engine() { give_detached_back(); }
+
+readiness* engine::attach(int descriptor, std::error_code& error) noexcept {
+  readiness* const handle = readiness_pool::take(pool_);
+  if (handle == nullptr) {
+    error = std::make_error_code(std::errc::not_enough_memory);
+    return nullptr;
+  }
+  handle->descriptor_ = descriptor;
+  error.clear();
+  if (!begin(*handle, descriptor, error)) {
+    readiness_pool::give_back(*handle);
+    return nullptr;
+  }
+  enter(*handle);
+  return handle;
+}
+
+bool engine::take_over(readiness& handle, engine& from, std::error_code& error) noexcept {
+  error.clear();
+  if (!begin(handle, handle.descriptor_, error)) {
+    return false;
+  }
+  from.end(handle, handle.descriptor_);
+  static_cast<void>(from.remove(handle));
+  enter(handle);
+  return true;
+}
+
+void engine::detach(readiness* handle) noexcept {
+  end(*handle, handle->descriptor_);
+  if (remove(*handle)) {
+    readiness_pool::give_back(*handle);
+  }
+}
+
+void engine::enter(readiness& handle) noexcept {
+  const platform::spin_guard guard(lock_);
+  handle.previous_ = nullptr;
+  handle.next_ = reporting_;
+  if (reporting_ != nullptr) {
+    reporting_->previous_ = &handle;
+  }
+  reporting_ = &handle;
+  handle.reported_.store(true, platform::memory_order_release);
+}
+
+bool engine::remove(readiness& handle) noexcept {
+  const platform::spin_guard guard(lock_);
+  (handle.previous_ != nullptr ? handle.previous_->next_ : reporting_) = handle.next_;
+  if (handle.next_ != nullptr) {
+    handle.next_->previous_ = handle.previous_;
+  }
+  handle.reported_.store(false, platform::memory_order_release);
+  if (retired_) {
+    return true;
+  }
+  handle.next_ = detached_.load(platform::memory_order_relaxed);
+  detached_.store(&handle, platform::memory_order_release);
+  return false;
+}
+
+void engine::give_detached_back() noexcept {
+  readiness* each = nullptr;
+  {
+    const platform::spin_guard guard(lock_);
+    each = detached_.exchange(nullptr, platform::memory_order_acquire);
+  }
+  while (each != nullptr) {
+    readiness& last = *each;
+    each = last.next_;
+    readiness_pool::give_back(last);
+  }
+}
+
+void engine::retire() noexcept {
+  {
+    const platform::spin_guard guard(lock_);
+    retired_ = true;
+    for (readiness* each = reporting_; each != nullptr; each = each->next_) {
+      each->reported_.store(false, platform::memory_order_release);
+      each->signal(io_direction::read);
+      each->signal(io_direction::write);
+    }
+  }
+  give_detached_back();
 }
 
 }  // namespace pirn::inline PIRN_ABI

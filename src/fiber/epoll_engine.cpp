@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <deque>
-#include <new>
 
 #include "pirn/fiber/engine.hpp"
 
@@ -45,47 +43,8 @@ class epoll_engine final : public engine {
     }
   }
 
-  readiness* attach(int descriptor, std::error_code& error) noexcept override {
-    readiness* handle = nullptr;
-    {
-      const platform::spin_guard guard(lock_);
-      handle = free_;
-      if (handle != nullptr) {
-        free_ = handle->next_free_;
-      } else {
-        try {
-          handle = &handles_.emplace_back();
-        } catch (const std::bad_alloc&) {
-          error = std::make_error_code(std::errc::not_enough_memory);
-          return nullptr;
-        }
-      }
-    }
-    for (auto& side : handle->sides_) {
-      const platform::spin_guard guard(side.waiters);
-      side.ready = false;
-      side.mark.fetch_and(~readiness::irregular, platform::memory_order_acq_rel);
-    }
-    handle->descriptor_ = descriptor;
-    epoll_event interest{};
-    interest.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET;
-    interest.data.ptr = handle;
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &interest) != 0) {
-      error = {errno, std::system_category()};
-      recycle(handle);
-      return nullptr;
-    }
-    error.clear();
-    return handle;
-  }
-
-  void detach(readiness* handle) noexcept override {
-    epoll_event unused{};
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, handle->descriptor_, &unused);
-    recycle(handle);
-  }
-
   void poll(platform::time_point deadline) noexcept override {
+    forget_detached();
     constexpr int most_events = 256;
     epoll_event events[most_events];
     const int count = wait(events, most_events, deadline);
@@ -116,6 +75,22 @@ class epoll_engine final : public engine {
   }
 
  private:
+  bool begin(readiness& handle, int descriptor, std::error_code& error) noexcept override {
+    epoll_event interest{};
+    interest.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET;
+    interest.data.ptr = &handle;
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &interest) != 0) {
+      error = {errno, std::system_category()};
+      return false;
+    }
+    return true;
+  }
+
+  void end(readiness& /*handle*/, int descriptor) noexcept override {
+    epoll_event unused{};
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, &unused);
+  }
+
   int wait(epoll_event* events, int most, platform::time_point deadline) const noexcept {
     if (deadline == platform::never) {
       return ::epoll_wait(epoll_.get(), events, most, -1);
@@ -136,18 +111,8 @@ class epoll_engine final : public engine {
     return count;
   }
 
-  void recycle(readiness* handle) noexcept {
-    const platform::spin_guard guard(lock_);
-    handle->descriptor_ = -1;
-    handle->next_free_ = free_;
-    free_ = handle;
-  }
-
   owned_descriptor epoll_;
   owned_descriptor event_;
-  platform::spinlock lock_;
-  std::deque<readiness> handles_;  // addresses stay; the kernel holds them
-  readiness* free_ = nullptr;
 };
 
 std::unique_ptr<engine> make_epoll_engine() { return std::make_unique<epoll_engine>(); }

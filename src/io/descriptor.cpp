@@ -127,24 +127,25 @@ int descriptor::release() noexcept {
 }
 
 readiness* descriptor::attached(std::error_code& error, bool& found) noexcept {
-  const std::shared_ptr<engine>& mine = detail::current_worker()->io;
   readiness* handle = handle_.load(platform::memory_order_acquire);
-  found = handle != nullptr && (engine_ == mine || !engine_->retired());
+  found = handle != nullptr && handle->reported();
   if (found) [[likely]] {
     return handle;
   }
   const platform::spin_guard guard(attaching_);
   handle = handle_.load(platform::memory_order_acquire);
-  if (handle != nullptr && engine_->retired()) {
-    engine_->detach(handle);
-    handle = nullptr;
+  found = handle != nullptr && handle->reported();
+  if (found) {
+    return handle;
   }
-  found = handle != nullptr;
+  const std::shared_ptr<engine>& mine = detail::current_worker()->io;
   if (handle == nullptr) {
-    engine_ = mine;
     handle = mine->attach(native_, error);
     handle_.store(handle, platform::memory_order_release);
+  } else if (!mine->take_over(*handle, *engine_, error)) {
+    return nullptr;
   }
+  engine_ = mine;
   return handle;
 }
 

@@ -1,8 +1,6 @@
 // The engine of a worker in an exploration: the sockets of the network in memory, and the wake-up.
 #include "pirn/fiber/engine.hpp"
 
-#include <algorithm>
-#include <deque>
 #include <system_error>
 
 #include "sim/execution.hpp"
@@ -13,26 +11,8 @@ namespace {
 
 class sim_engine final : public engine {
  public:
-  readiness* attach(int descriptor, std::error_code& error) noexcept override {
-    sim::detail::socket* const found =
-        sim::detail::current != nullptr ? sim::detail::current->net().find(descriptor) : nullptr;
-    if (found == nullptr) {
-      error = std::make_error_code(std::errc::not_supported);
-      return nullptr;
-    }
-    attached& made = all_.emplace_back();
-    made.to = found;
-    error.clear();
-    sim::detail::current->net().watch(*found, {queue_, &made.handle});
-    return &made.handle;
-  }
-
-  void detach(readiness* handle) noexcept override {
-    const auto found = std::ranges::find(all_, handle, [](attached& each) { return &each.handle; });
-    sim::detail::current->net().unwatch(*found->to, queue_.get(), handle);
-  }
-
   void poll(platform::time_point deadline) noexcept override {
+    forget_detached();
     platform::atomic<std::uint32_t>& told = queue_->told;
     if (deadline > platform::now()) {
       while (told.load(platform::memory_order_acquire) == 0 && platform::futex_wait(told, 0, deadline)) {
@@ -61,13 +41,23 @@ class sim_engine final : public engine {
   }
 
  private:
-  /// Never used again: an event that comes late must find it.
-  struct attached {
-    readiness handle;
-    sim::detail::socket* to = nullptr;
-  };
+  bool begin(readiness& handle, int descriptor, std::error_code& error) noexcept override {
+    sim::detail::socket* const found =
+        sim::detail::current != nullptr ? sim::detail::current->net().find(descriptor) : nullptr;
+    if (found == nullptr) {
+      error = std::make_error_code(std::errc::not_supported);
+      return false;
+    }
+    sim::detail::current->net().watch(*found, {queue_, &handle});
+    return true;
+  }
+
+  void end(readiness& handle, int descriptor) noexcept override {
+    sim::detail::network& net = sim::detail::current->net();
+    net.unwatch(*net.find(descriptor), *queue_, &handle);
+  }
+
   const std::shared_ptr<sim::detail::event_queue> queue_ = std::make_shared<sim::detail::event_queue>();
-  std::deque<attached> all_;
 };
 
 }  // namespace

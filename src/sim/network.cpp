@@ -94,12 +94,15 @@ void network::tell(const watches& whom, event what, news& into) {
 void network::publish(const news& what) {
   for (const auto& [queue, happened] : what) {
     queue->told.exchange(1, platform::memory_order_acq_rel);
-    queue->events.push_back(happened);  // in the same step
+    if (std::ranges::find(queue->watched, happened.of) != queue->watched.end()) {
+      queue->events.push_back(happened);  // in the same step
+    }
     platform::futex_wake(&queue->told, 1);
   }
 }
 
 void network::watch(socket& of, const detail::watch& by) {
+  by.queue->watched.push_back(by.of);
   news told;
   if (of.listens) {
     step(of.at);
@@ -122,10 +125,10 @@ void network::watch(socket& of, const detail::watch& by) {
   publish(told);
 }
 
-void network::unwatch(socket& of, const event_queue* by, const void* as) {
+void network::unwatch(socket& of, event_queue& by, void* as) {
   const auto end_in = [&](const void* at, watches& list) {
     step(at);
-    std::erase_if(list, [&](const detail::watch& each) { return each.queue.get() == by && each.of == as; });
+    std::erase_if(list, [&](const detail::watch& each) { return each.queue.get() == &by && each.of == as; });
   };
   if (of.listens) {
     end_in(of.at, of.at->listeners);
@@ -133,6 +136,9 @@ void network::unwatch(socket& of, const event_queue* by, const void* as) {
     end_in(&of.in(), of.in().readers);
     end_in(&of.out(), of.out().writers);
   }
+  step(&by.told);
+  std::erase(by.watched, as);
+  std::erase_if(by.events, [&](const event& each) { return each.of == as; });
 }
 
 event network::look(const socket& of, bool read, bool write) {

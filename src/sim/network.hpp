@@ -32,6 +32,7 @@ struct event {
 struct event_queue {
   platform::atomic<std::uint32_t> told{0};
   std::vector<event> events;
+  std::vector<void*> watched;  ///< no event is of anything else
 };
 
 struct watch {
@@ -142,7 +143,8 @@ class network {
 
   /// From now on `by` is told; at once, if there is something already.
   void watch(socket& of, const detail::watch& by);
-  void unwatch(socket& of, const event_queue* by, const void* as);
+  /// And no event of it is left.
+  void unwatch(socket& of, event_queue& by, void* as);
   /// What poll(2) would tell: only what the socket is asked for.
   [[nodiscard]] static event look(const socket& of, bool read, bool write);
 

@@ -189,7 +189,7 @@ int poll(::pollfd* interests, ::nfds_t count, int milliseconds) noexcept {
           break;
         }
       }
-      net.unwatch(of, queue.get(), nullptr);
+      net.unwatch(of, *queue, nullptr);
     }
     interest.revents = static_cast<short>((found.readable ? POLLIN : 0) | (found.writable ? POLLOUT : 0));
     return interest.revents != 0 ? 1 : 0;

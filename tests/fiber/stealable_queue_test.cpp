@@ -231,12 +231,15 @@ TEST(stealable_queue, owner_and_thief_meet_at_the_last_one) {
 class counting_engine final : public pirn::engine {
  public:
   explicit counting_engine(int& count) : count_(count) {}
-  pirn::readiness* attach(int /*descriptor*/, std::error_code& /*error*/) noexcept override { return nullptr; }
-  void detach(pirn::readiness* /*handle*/) noexcept override {}
   void poll(pirn::platform::time_point /*deadline*/) noexcept override {}
   void notify() noexcept override { ++count_; }
 
  private:
+  bool begin(pirn::readiness& /*handle*/, int /*descriptor*/, std::error_code& /*error*/) noexcept override {
+    return false;
+  }
+  void end(pirn::readiness& /*handle*/, int /*descriptor*/) noexcept override {}
+
   int& count_;
 };
 

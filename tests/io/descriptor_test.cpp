@@ -214,6 +214,61 @@ TEST(descriptor, outlives_its_runtime_and_serves_the_next) {
   }
 }
 
+TEST(descriptor, outlives_its_runtime_and_serves_two_workers_of_the_next) {
+  const std::string much(1 << 20, 'm');
+  for (int round = 0; round < 20; ++round) {
+    pair_of_sockets s;
+    pirn::runtime({.workers = 1}).run([&] {
+      char got = 0;
+      EXPECT_EQ(s.b.read(&got, 1, in(1ms)).error(), io_error::timed_out);
+    });
+    pirn::runtime next({.workers = 2});
+    std::atomic<int> begun = 0;
+    const auto together = [&] {
+      ++begun;
+      while (begun < 2) {
+      }
+    };
+    pirn::fiber reader = next.spawn(
+        [&] {
+          together();
+          char got = 0;
+          EXPECT_EQ(s.b.read(&got, 1, in(10s)), 1u);
+        },
+        {.worker = 0});
+    pirn::fiber writer = next.spawn(
+        [&] {
+          together();
+          while (s.b.write(much.data(), much.size(), in(1ms))) {
+          }
+          EXPECT_EQ(s.a.write("x", 1), 1u);
+        },
+        {.worker = 1});
+    reader.join();
+    writer.join();
+  }
+}
+
+TEST(descriptor, a_fiber_that_waits_at_the_engine_of_another_runtime_outlasts_that) {
+  pair_of_sockets s;
+  pirn::runtime stays({.workers = 1});
+  pirn::fiber reader;
+  {
+    pirn::runtime goes({.workers = 1});
+    goes.run([&] {
+      char got = 0;
+      EXPECT_EQ(s.b.read(&got, 1, in(1ms)).error(), io_error::timed_out);
+    });
+    reader = stays.spawn([&] {
+      char got = 0;
+      EXPECT_EQ(s.b.read(&got, 1, in(10s)), 1u);
+    });
+    std::this_thread::sleep_for(5ms);
+  }
+  ASSERT_EQ(s.a.write("x", 1), 1u);
+  reader.join();
+}
+
 TEST(descriptor, readiness_is_only_a_hint) {
   // One byte, two readers: both are told, one finds nothing and must wait on instead of failing.
   pirn::runtime runtime({.workers = 1});

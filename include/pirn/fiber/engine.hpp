@@ -1,4 +1,4 @@
-// The contract between an idle worker and the kernel: five functions. Timers are not part of it; they live in the
+// The contract between an idle worker and the kernel: four functions. Timers are not part of it; they live in the
 // worker, which passes the nearest one as the deadline of `poll`.
 #pragma once
 
@@ -12,8 +12,10 @@ namespace pirn::inline PIRN_ABI {
 
 enum class io_direction : std::uint8_t { read = 0, write = 1 };
 
-/// A file descriptor known to an engine, and who waits for it. Belongs to its engine, which reuses but never frees
-/// it while the engine lives: an event that comes late makes somebody look once in vain.
+class readiness_pool;
+
+/// A file descriptor known to an engine, and who waits for it. It is the descriptor's until that is detached: where its
+/// engine retires, another one takes it over with all who wait and all that has been told.
 class readiness {
  public:
   /// Suspends until the descriptor may be ready in `direction` since the last such wait. A hint: try the operation
@@ -30,6 +32,8 @@ class readiness {
     sides_[static_cast<int>(io_direction::read)].mark.fetch_or(irregular, platform::memory_order_acq_rel);
   }
 
+  /// Whether an engine that has not retired reports it. All who wait are told when that ends.
+  [[nodiscard]] bool reported() const noexcept { return reported_.load(platform::memory_order_acquire); }
   /// Differs after each signal for the direction. If it is `regular` and still the same as before a read that took all
   /// there was, there is nothing to read yet.
   [[nodiscard]] std::uint32_t mark(io_direction direction) const noexcept {
@@ -38,7 +42,8 @@ class readiness {
   [[nodiscard]] static bool regular(std::uint32_t mark) noexcept { return (mark & irregular) == 0; }
 
  private:
-  friend class epoll_engine;
+  friend class engine;
+  friend class readiness_pool;
   static constexpr std::uint32_t irregular = 1;
   static constexpr std::uint32_t one_signal = 2;
   struct side {
@@ -47,34 +52,62 @@ class readiness {
     platform::atomic<std::uint32_t> mark{0};
   };
   side sides_[2];
-  readiness* next_free_ = nullptr;
+  platform::atomic<bool> reported_{false};
   int descriptor_ = -1;
+  std::shared_ptr<readiness_pool> home_;  ///< whose memory it is, while it is used
+  // In the list of what its engine reports, of what that may still hold an event of, or of what its pool has free.
+  readiness* next_ = nullptr;
+  readiness* previous_ = nullptr;
 };
 
 /// What turns kernel events into wake-ups; each worker has its own.
 class engine {
  public:
-  engine() = default;
+  engine();
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
-  virtual ~engine() = default;
+  virtual ~engine();
 
   /// Begins to report a non-blocking descriptor, or returns null and says why. Any thread.
-  virtual readiness* attach(int descriptor, std::error_code& error) noexcept = 0;
+  [[nodiscard]] readiness* attach(int descriptor, std::error_code& error) noexcept;
+  /// Reports from now on what `from`, which has retired, did; or returns false and says why. Fibers and threads may
+  /// wait for it meanwhile. Any thread, one at a time for each `handle`.
+  [[nodiscard]] bool take_over(readiness& handle, engine& from, std::error_code& error) noexcept;
   /// Ends reporting; nobody may wait for it any more. Before the descriptor is closed. Any thread.
-  virtual void detach(readiness* handle) noexcept = 0;
+  void detach(readiness* handle) noexcept;
   /// Waits until something is ready, `notify` was called or the deadline has passed, and wakes the waiters of what
-  /// is ready. A deadline in the past only looks. The owning worker only.
+  /// is ready. A deadline in the past only looks. The owning worker only. Begins with `forget_detached`.
   virtual void poll(platform::time_point deadline) noexcept = 0;
   /// Ends the present or else the next `poll` early. Any thread.
   virtual void notify() noexcept = 0;
 
-  /// Says that nobody polls any more: what is attached must be detached and attached elsewhere. Any thread may ask.
-  void retire() noexcept { retired_.store(true, platform::memory_order_release); }
-  [[nodiscard]] bool retired() const noexcept { return retired_.load(platform::memory_order_acquire); }
+  /// Says that nobody polls any more, and wakes all who wait for what it has reported: another engine takes that over
+  /// for them. Once, after the last `poll`. O(what is attached).
+  void retire() noexcept;
+
+ protected:
+  /// Lets the kernel report the descriptor to `handle`, and what it is ready for now; or returns false and says why.
+  virtual bool begin(readiness& handle, int descriptor, std::error_code& error) noexcept = 0;
+  /// The opposite. An event that has been fetched already may still come to `handle`.
+  virtual void end(readiness& handle, int descriptor) noexcept = 0;
+  /// Gives back what was detached before the call. When no event is left of an earlier look at the kernel.
+  void forget_detached() noexcept {
+    if (detached_.load(platform::memory_order_acquire) != nullptr) {
+      give_detached_back();
+    }
+  }
 
  private:
-  platform::atomic<bool> retired_{false};
+  void enter(readiness& handle) noexcept;
+  /// Whether no event can come to it any more; else it is among the detached.
+  [[nodiscard]] bool remove(readiness& handle) noexcept;
+  void give_detached_back() noexcept;
+
+  const std::shared_ptr<readiness_pool> pool_;
+  platform::spinlock lock_;  ///< of the lists, and of the end
+  readiness* reporting_ = nullptr;
+  platform::atomic<readiness*> detached_{nullptr};
+  bool retired_ = false;
 };
 
 /// An engine on epoll (edge-triggered) and an eventfd. Throws std::system_error, for instance when the process is

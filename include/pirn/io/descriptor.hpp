@@ -19,8 +19,8 @@ namespace pirn::inline PIRN_ABI {
 /// may call the operations, but two of them at once in the same direction share what arrives in no promised order.
 ///
 /// The descriptor is made known to the engine of the worker whose fiber is the first to wait for it, so an operation
-/// that does not have to wait costs its system call. When that worker's runtime is gone, it attaches anew; at that
-/// moment no other runtime's fiber may be waiting for it.
+/// that does not have to wait costs its system call. When that worker's runtime ends, the engine of the next fiber that
+/// waits takes it over; fibers of other runtimes that wait at that moment do so themselves.
 ///
 /// Every operation takes an absolute deadline as its last parameter, is a suspension point, and fails with
 /// io_error::timed_out, stopped or closed, each also where the call would not have had to wait; otherwise with the
@@ -85,7 +85,7 @@ class descriptor {
                                     std::optional<std::uint32_t> tried_at = {}) noexcept;
   /// The readiness's mark, if there is a readiness yet.
   [[nodiscard]] std::optional<std::uint32_t> raw_mark(io_direction direction) const noexcept;
-  /// The readiness, made if need be; `found` says that it was there already.
+  /// The readiness, made or taken over if need be; `found` says that it was reported already.
   [[nodiscard]] readiness* attached(std::error_code& error, bool& found) noexcept;
   /// After an operation that did not wait: now and then lets others run.
   void count_unsuspended(io_direction direction) noexcept;
@@ -98,7 +98,7 @@ class descriptor {
   /// descriptor is closed when none is left, so its number cannot be reused under an operation.
   platform::atomic<std::uint32_t> users_{closed_bit};
   platform::atomic<readiness*> handle_{nullptr};
-  std::shared_ptr<engine> engine_;  ///< of `handle_`; written under the lock
+  std::shared_ptr<engine> engine_;  ///< of `handle_`; used under the lock
   platform::spinlock attaching_;
   platform::atomic<std::uint8_t> unsuspended_[2] = {};  ///< operations in a row that did not wait, per direction
   /// The readiness's mark from before a `receive` that took all there was; `no_mark` after any other.
