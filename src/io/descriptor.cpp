@@ -56,7 +56,7 @@ std::error_code poll_on_thread(int native, io_direction direction, platform::tim
 /// Counts one operation as under way; false once the descriptor is closed.
 class descriptor::use {
  public:
-  explicit use(descriptor& of) noexcept : of_(of) {
+  explicit use(const descriptor& of) noexcept : of_(of) {
     open_ = (of_.users_.fetch_add(one_user, platform::memory_order_acq_rel) & closed_bit) == 0;
   }
   ~use() { of_.users_.fetch_sub(one_user, platform::memory_order_acq_rel); }
@@ -65,7 +65,7 @@ class descriptor::use {
   explicit operator bool() const noexcept { return open_; }
 
  private:
-  descriptor& of_;
+  const descriptor& of_;
   bool open_;
 };
 
@@ -82,7 +82,7 @@ descriptor& descriptor::operator=(descriptor&& other) noexcept {
 }
 
 void descriptor::take(descriptor& other) noexcept {
-  native_ = std::exchange(other.native_, -1);
+  native_.store(other.native_.exchange(-1, platform::memory_order_relaxed), platform::memory_order_relaxed);
   handle_.store(other.handle_.exchange(nullptr, platform::memory_order_acq_rel), platform::memory_order_release);
   engine_ = std::exchange(other.engine_, {});
   drained_at_.store(other.drained_at_.exchange(no_mark, platform::memory_order_relaxed),
@@ -123,7 +123,7 @@ int descriptor::release() noexcept {
     engine_->detach(handle);
     engine_.reset();
   }
-  return std::exchange(native_, -1);
+  return native_.exchange(-1, platform::memory_order_relaxed);
 }
 
 readiness* descriptor::attached(std::error_code& error, bool& found) noexcept {
@@ -140,7 +140,7 @@ readiness* descriptor::attached(std::error_code& error, bool& found) noexcept {
   }
   const std::shared_ptr<engine>& mine = detail::current_worker()->io;
   if (handle == nullptr) {
-    handle = mine->attach(native_, error);
+    handle = mine->attach(native(), error);
     handle_.store(handle, platform::memory_order_release);
   } else if (!mine->take_over(*handle, *engine_, error)) {
     return nullptr;
@@ -166,7 +166,7 @@ std::optional<std::uint32_t> descriptor::raw_mark(io_direction direction) const 
 result<> descriptor::wait_ready(io_direction direction, platform::time_point deadline,
                                 std::optional<std::uint32_t> tried_at) noexcept {
   if (detail::current_worker() == nullptr) {
-    if (const std::error_code error = poll_on_thread(native_, direction, deadline)) {
+    if (const std::error_code error = poll_on_thread(native(), direction, deadline)) {
       return fail(error);
     }
   } else {
@@ -206,7 +206,7 @@ result<> descriptor::wait(io_direction direction, platform::time_point deadline)
     return fail(reason);
   }
   const std::optional<std::uint32_t> mark = raw_mark(direction);
-  if (mark && !poll_on_thread(native_, direction, platform::time_point{})) {
+  if (mark && !poll_on_thread(native(), direction, platform::time_point{})) {
     count_unsuspended(direction);
     return {};
   }
@@ -222,12 +222,12 @@ void descriptor::count_unsuspended(io_direction direction) noexcept {
   }
 }
 
-result<std::int64_t> descriptor::apply(attempt call, void* argument) noexcept {
+result<std::int64_t> descriptor::apply(attempt call, void* argument) const noexcept {
   const use mine(*this);
   if (!mine) {
     return fail(io_error::closed);
   }
-  const std::int64_t outcome = call(native_, argument);
+  const std::int64_t outcome = call(native(), argument);
   if (outcome < 0) {
     return fail(system_error_of(static_cast<int>(-outcome)));
   }
@@ -255,7 +255,7 @@ result<std::int64_t> descriptor::perform(io_direction direction, platform::time_
   }
   for (;;) {
     const std::optional<std::uint32_t> tried_at = raw_mark(direction);
-    const std::int64_t outcome = call(native_, argument);
+    const std::int64_t outcome = call(native(), argument);
     if (outcome >= 0) [[likely]] {
       count_unsuspended(direction);
       return outcome;

@@ -27,24 +27,32 @@ inline result<descriptor> open_socket(const ip_address& address) noexcept {
   return made;
 }
 
-inline result<> set_option(const descriptor& socket, int level, int name, int value) noexcept {
-  if (platform::system::setsockopt(socket.native(), level, name, &value, sizeof value) != 0) {
-    return fail(last_error());
+/// One call that cannot block, with the socket kept open meanwhile. `call(native)` returns as the system call does.
+template <class Call>
+result<> call_on(const descriptor& socket, Call call) noexcept {
+  const auto done = socket.apply(
+      [](int native, void* argument) noexcept { return outcome_of((*static_cast<Call*>(argument))(native)); }, &call);
+  if (!done) {
+    return fail(done.error());
   }
   return {};
 }
 
+inline result<> set_option(const descriptor& socket, int level, int name, int value) noexcept {
+  return call_on(socket,
+                 [&](int native) { return platform::system::setsockopt(native, level, name, &value, sizeof value); });
+}
+
 using name_call = int (*)(int, ::sockaddr*, ::socklen_t*);
 inline result<endpoint> name_of(const descriptor& socket, name_call call) noexcept {
-  if (!socket.is_open()) {
-    return fail(io_error::closed);
+  ::sockaddr_storage name{};
+  ::socklen_t size = sizeof name;
+  const auto named =
+      call_on(socket, [&](int native) { return call(native, reinterpret_cast<::sockaddr*>(&name), &size); });
+  if (!named) {
+    return fail(named.error());
   }
-  ::sockaddr_storage native{};
-  ::socklen_t size = sizeof native;
-  if (call(socket.native(), reinterpret_cast<::sockaddr*>(&native), &size) != 0) {
-    return fail(last_error());
-  }
-  return from_native(native);
+  return from_native(name);
 }
 
 }  // namespace pirn::inline PIRN_ABI::detail

@@ -13,7 +13,6 @@ namespace pirn::inline PIRN_ABI {
 
 namespace {
 
-using detail::last_error;
 using detail::outcome_of;
 
 constexpr std::size_t most_parts = 16;
@@ -90,8 +89,11 @@ result<tcp_stream> tcp_stream::connect(const endpoint& to, platform::time_point 
   }
   int failure = 0;
   ::socklen_t size = sizeof failure;
-  if (platform::system::getsockopt(socket->native(), SOL_SOCKET, SO_ERROR, &failure, &size) != 0) {
-    return fail(last_error());
+  if (const auto told = detail::call_on(
+          *socket,
+          [&](int native) { return platform::system::getsockopt(native, SOL_SOCKET, SO_ERROR, &failure, &size); });
+      !told) {
+    return fail(told.error());
   }
   if (failure != 0) {
     return fail({failure, std::system_category()});
@@ -183,20 +185,11 @@ result<std::size_t> tcp_stream::send_file(int file, std::uint64_t offset, std::s
 }
 
 result<> tcp_stream::shutdown(shutdown_half which) noexcept {
-  int how = which == shutdown_half::read ? SHUT_RD : which == shutdown_half::write ? SHUT_WR : SHUT_RDWR;
-  const descriptor::attempt call = [](int native, void* argument) noexcept {
-    return outcome_of(platform::system::shutdown(native, *static_cast<int*>(argument)));
-  };
-  if (const auto done = socket_.apply(call, &how); !done) {
-    return fail(done.error());
-  }
-  return {};
+  const int how = which == shutdown_half::read ? SHUT_RD : which == shutdown_half::write ? SHUT_WR : SHUT_RDWR;
+  return detail::call_on(socket_, [how](int native) { return platform::system::shutdown(native, how); });
 }
 
 result<> tcp_stream::set_delay(delay what) noexcept {
-  if (!socket_.is_open()) {
-    return fail(io_error::closed);
-  }
   return detail::set_option(socket_, IPPROTO_TCP, TCP_NODELAY, what == delay::none ? 1 : 0);
 }
 

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "pirn/fiber/runtime.hpp"
 
@@ -308,6 +310,34 @@ TEST(descriptor, lets_others_run_though_it_never_waits) {
     EXPECT_LE(reads, 64);
     other.join();
   });
+}
+
+TEST(descriptor, a_call_keeps_the_number_from_a_close_elsewhere) {
+  pair_of_sockets s;
+  struct stage {
+    std::atomic<bool> inside = false;
+    std::atomic<bool> leave = false;
+  } now;
+  std::thread user([&] {
+    const descriptor::attempt look = [](int native, void* argument) noexcept -> std::int64_t {
+      auto& there = *static_cast<stage*>(argument);
+      there.inside = true;
+      while (!there.leave) {
+      }
+      return ::fcntl(native, F_GETFD) >= 0 ? 1 : -EBADF;
+    };
+    EXPECT_EQ(std::as_const(s.a).apply(look, &now), 1);
+    EXPECT_EQ(std::as_const(s.a).apply(look, &now).error(), io_error::closed);
+  });
+  while (!now.inside) {
+  }
+  std::thread closer([&] { s.a.close(); });
+  while (s.a.is_open()) {
+  }
+  now.leave = true;
+  closer.join();
+  user.join();
+  EXPECT_EQ(s.a.native(), -1);
 }
 
 #if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)

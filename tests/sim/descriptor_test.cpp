@@ -127,4 +127,21 @@ TEST(reattachment, a_waiter_of_another_runtime_goes_on) {
       bound(1));
 }
 
+TEST(numbers, are_kept_while_a_call_uses_them) {
+  const auto beside_a_close = [](auto ask) {
+    return [ask] {
+      connected c;
+      run_fibers(2, {[&] {
+                       const auto got = ask(c.here);
+                       sim::check(got || got.error() == io_error::closed);
+                     },
+                     [&] { c.here.close(); }});
+    };
+  };
+  expect_passes(beside_a_close([](tcp_stream& s) { return s.remote_endpoint(); }), bound(2));
+  expect_passes(beside_a_close([](tcp_stream& s) { return s.local_endpoint(); }), bound(2));
+  expect_passes(beside_a_close([](tcp_stream& s) { return s.set_delay(tcp_stream::delay::allowed); }), bound(2));
+  expect_passes(beside_a_close([](tcp_stream& s) { return s.shutdown(shutdown_half::write); }), bound(2));
+}
+
 }  // namespace

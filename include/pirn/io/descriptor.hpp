@@ -47,7 +47,9 @@ class descriptor {
   [[nodiscard]] bool is_open() const noexcept {
     return (users_.load(platform::memory_order_acquire) & closed_bit) == 0;
   }
-  [[nodiscard]] int native() const noexcept { return native_; }
+  /// The kernel's number, -1 once it is closed. Another fiber's `close` gives the number to others, so a system call on
+  /// it beside one belongs into `apply` or `perform`, which keep it open meanwhile.
+  [[nodiscard]] int native() const noexcept { return native_.load(platform::memory_order_relaxed); }
 
   /// Reads at least one byte; 0 is the end.
   [[nodiscard]] result<std::size_t> read(void* buffer, std::size_t size,
@@ -72,7 +74,7 @@ class descriptor {
                                              void* argument, std::span<const ::iovec> memory = {}) noexcept;
   /// Makes one call that never blocks, whatever the fiber was asked; does not suspend. Safe against a `close`
   /// elsewhere, as the other operations are.
-  [[nodiscard]] result<std::int64_t> apply(attempt call, void* argument) noexcept;
+  [[nodiscard]] result<std::int64_t> apply(attempt call, void* argument) const noexcept;
 
  private:
   class use;
@@ -93,16 +95,18 @@ class descriptor {
   [[nodiscard]] std::uint32_t present_mark() const noexcept;
   void take(descriptor& other) noexcept;
 
-  int native_ = -1;
+  platform::atomic<int> native_{-1};
   /// Bit 0: closed; from bit 1: how many operations are under way. Nobody begins one after the bit is set, and the
   /// descriptor is closed when none is left, so its number cannot be reused under an operation.
-  platform::atomic<std::uint32_t> users_{closed_bit};
+  mutable platform::atomic<std::uint32_t> users_{closed_bit};
   platform::atomic<readiness*> handle_{nullptr};
   std::shared_ptr<engine> engine_;  ///< of `handle_`; used under the lock
   platform::spinlock attaching_;
   platform::atomic<std::uint8_t> unsuspended_[2] = {};  ///< operations in a row that did not wait, per direction
   /// The readiness's mark from before a `receive` that took all there was; `no_mark` after any other.
   platform::atomic<std::uint32_t> drained_at_{no_mark};
+};
+  platform::atomic<protocol> protocol_{protocol::unknown};
 };
 
 }  // namespace pirn::inline PIRN_ABI

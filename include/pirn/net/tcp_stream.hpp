@@ -75,7 +75,11 @@ class tcp_stream {
   result<> set_delay(delay what) noexcept;
   [[nodiscard]] result<endpoint> local_endpoint() const noexcept;
   [[nodiscard]] result<endpoint> remote_endpoint() const noexcept;
+  /// As of `descriptor`: beside a `close` elsewhere, system calls on the number belong into `apply`.
   [[nodiscard]] int native() const noexcept { return socket_.native(); }
+  [[nodiscard]] result<std::int64_t> apply(descriptor::attempt call, void* argument) const noexcept {
+    return socket_.apply(call, argument);
+  }
 
  private:
   descriptor socket_;
