@@ -1,5 +1,8 @@
 #include "pirn/io/descriptor.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -87,6 +90,8 @@ void descriptor::take(descriptor& other) noexcept {
   engine_ = std::exchange(other.engine_, {});
   drained_at_.store(other.drained_at_.exchange(no_mark, platform::memory_order_relaxed),
                     platform::memory_order_relaxed);
+  protocol_.store(other.protocol_.exchange(protocol::unknown, platform::memory_order_relaxed),
+                  platform::memory_order_relaxed);
   users_.store(other.users_.exchange(closed_bit, platform::memory_order_acq_rel), platform::memory_order_release);
 }
 
@@ -302,6 +307,19 @@ result<std::size_t> descriptor::read(void* buffer, std::size_t size, platform::t
   return counted(perform(io_direction::read, deadline, call, &memory, {&memory, 1}));
 }
 
+bool descriptor::short_read_is_all(int native) noexcept {
+  protocol known = protocol_.load(platform::memory_order_relaxed);
+  if (known == protocol::unknown) [[unlikely]] {
+    // One question for all: only TCP knows this option, and what has been put on top of it is named.
+    char on_top[16];
+    ::socklen_t size = sizeof on_top;
+    const bool plain = platform::system::getsockopt(native, IPPROTO_TCP, TCP_ULP, on_top, &size) == 0 && size == 0;
+    known = plain ? protocol::plain_tcp : protocol::other;
+    protocol_.store(known, platform::memory_order_relaxed);
+  }
+  return known == protocol::plain_tcp;
+}
+
 result<std::size_t> descriptor::receive(void* buffer, std::size_t size, platform::time_point deadline) noexcept {
   struct request {
     descriptor& of;
@@ -311,8 +329,9 @@ result<std::size_t> descriptor::receive(void* buffer, std::size_t size, platform
     auto& [of, into] = *static_cast<request*>(argument);
     const std::uint32_t mark = of.present_mark();
     const std::int64_t got = outcome_of(platform::system::recv(native, into.iov_base, into.iov_len, 0));
-    const bool took_all = got > 0 && static_cast<std::size_t>(got) < into.iov_len;
-    of.drained_at_.store(took_all && mark != unknown_mark ? mark : no_mark, platform::memory_order_relaxed);
+    const bool took_all =
+        got > 0 && static_cast<std::size_t>(got) < into.iov_len && mark != unknown_mark && of.short_read_is_all(native);
+    of.drained_at_.store(took_all ? mark : no_mark, platform::memory_order_relaxed);
     return got;
   };
   return counted(perform(io_direction::read, deadline, call, &wanted, {&wanted.into, 1}));

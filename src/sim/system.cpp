@@ -2,6 +2,7 @@
 #include "detail/system.hpp"
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -95,6 +96,10 @@ int getpeername(int descriptor, ::sockaddr* name, ::socklen_t* size) noexcept {
 
 int getsockopt(int descriptor, int level, int name, void* value, ::socklen_t* size) noexcept {
   return with(descriptor, [&](network& net, auto& of) {
+    if (level == IPPROTO_TCP && name == TCP_ULP) {
+      *size = 0;  // nothing is on top of it
+      return 0;
+    }
     if (level != SOL_SOCKET || name != SO_ERROR || *size < sizeof(int)) {
       return -ENOPROTOOPT;
     }

@@ -8,8 +8,10 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -309,6 +311,54 @@ TEST(descriptor, lets_others_run_though_it_never_waits) {
     }
     EXPECT_LE(reads, 64);
     other.join();
+  });
+}
+
+/// Sends a text and a descriptor along with it, which ends a read of the other side.
+void send_with_descriptor(const descriptor& to, std::string_view text) {
+  const descriptor passed(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ::iovec bytes{const_cast<char*>(text.data()), text.size()};
+  alignas(::cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  ::msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ::cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(int));
+  const int number = passed.native();
+  std::memcpy(CMSG_DATA(rights), &number, sizeof number);
+  ASSERT_EQ(::sendmsg(to.native(), &message, 0), static_cast<ssize_t>(text.size()));
+}
+
+TEST(descriptor, a_short_read_between_passed_descriptors_is_not_all) {
+  pirn::runtime({.workers = 1}).run([] {
+    pair_of_sockets s;
+    std::string got;
+    pirn::fiber reader = pirn::spawn([&] {
+      char text[100];
+      for (;;) {
+        const auto more = s.b.receive(text, sizeof text, in(10s));
+        if (!more || *more == 0) {
+          EXPECT_TRUE(more) << more.error().message();
+          return;
+        }
+        got.append(text, *more).append(1, '|');
+      }
+    });
+    ASSERT_TRUE(pirn::this_fiber::sleep_for(5ms));  // it waits
+    send_with_descriptor(s.a, "first");
+    send_with_descriptor(s.a, "second");
+    ASSERT_EQ(s.a.write("third", 5), 5u);
+    const auto limit = in(5s);
+    while (got.size() < 18 && std::chrono::steady_clock::now() < limit) {
+      ASSERT_TRUE(pirn::this_fiber::sleep_for(1ms));
+    }
+    EXPECT_EQ(got, "first|second|third|");  // before the end of the stream tells anything
+    s.a.close();
+    reader.join();
   });
 }
 

@@ -61,8 +61,10 @@ class descriptor {
   /// attempt.
   [[nodiscard]] result<> wait(io_direction direction, platform::time_point deadline = platform::never) noexcept;
 
-  /// As `read`, for stream sockets only: a read that takes less than it could took all there was, so the next one waits
-  /// before it tries. One system call less for each message.
+  /// As `read`, for stream sockets only. On TCP a read that takes less than it could took all there was, so the next
+  /// one waits before it tries: one system call less for each message. That holds for plain TCP only: others end a read
+  /// where a descriptor, credentials or a record begin. So a protocol on top that the kernel does (kTLS) is to be set
+  /// before the first `receive`.
   [[nodiscard]] result<std::size_t> receive(void* buffer, std::size_t size,
                                             platform::time_point deadline = platform::never) noexcept;
 
@@ -89,6 +91,8 @@ class descriptor {
   [[nodiscard]] std::optional<std::uint32_t> raw_mark(io_direction direction) const noexcept;
   /// The readiness, made or taken over if need be; `found` says that it was reported already.
   [[nodiscard]] readiness* attached(std::error_code& error, bool& found) noexcept;
+  /// Whether a `receive` that took less than it could took all there was.
+  [[nodiscard]] bool short_read_is_all(int native) noexcept;
   /// After an operation that did not wait: now and then lets others run.
   void count_unsuspended(io_direction direction) noexcept;
   /// The readiness's mark if it can be relied on, else `unknown_mark`.
@@ -105,7 +109,7 @@ class descriptor {
   platform::atomic<std::uint8_t> unsuspended_[2] = {};  ///< operations in a row that did not wait, per direction
   /// The readiness's mark from before a `receive` that took all there was; `no_mark` after any other.
   platform::atomic<std::uint32_t> drained_at_{no_mark};
-};
+  enum class protocol : std::uint8_t { unknown, plain_tcp, other };
   platform::atomic<protocol> protocol_{protocol::unknown};
 };
 
