@@ -3,6 +3,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
+#include <cerrno>
+
 #include "net/socket.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -43,32 +45,48 @@ result<tcp_listener> tcp_listener::listen(const endpoint& at, const listen_optio
   return tcp_listener(std::move(*socket));
 }
 
-result<tcp_stream> tcp_listener::accept(platform::time_point deadline) noexcept {
-  const descriptor::attempt call = [](int native, void*) noexcept -> std::int64_t {
-    for (;;) {
-      const std::int64_t outcome =
-          outcome_of(platform::system::accept4(native, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-      switch (-outcome) {
-        // Linux hands on what befell the queued connection before it was accepted (accept(2)).
-        case ECONNABORTED:
-        case EPROTO:
-        case ENOPROTOOPT:
-        case ENETDOWN:
-        case ENETUNREACH:
-        case EHOSTDOWN:
-        case EHOSTUNREACH:
-        case ENONET:
-          continue;
-        default:
-          return outcome;
-      }
-    }
+accept_failure kind_of_accept_failure(const std::error_code& error) noexcept {
+  if (error.category() != std::system_category() && error.category() != std::generic_category()) {
+    return accept_failure::listener;
+  }
+  switch (error.value()) {
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+    case ENOSR:
+      return accept_failure::shortage;
+    case EBADF:
+    case EFAULT:
+    case EINVAL:
+    case ENOTSOCK:
+      return accept_failure::listener;
+    default:
+      // Linux hands on what befell the connection in the queue, and what a firewall or a security module thinks of it.
+      return accept_failure::connection;
+  }
+}
+
+result<tcp_stream> tcp_listener::accept_one(platform::time_point deadline) noexcept {
+  const descriptor::attempt call = [](int native, void*) noexcept {
+    return outcome_of(platform::system::accept4(native, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   };
   const auto accepted = socket_.perform(io_direction::read, deadline, call, nullptr);
   if (!accepted) {
     return fail(accepted.error());
   }
   return tcp_stream(descriptor(static_cast<int>(*accepted)));
+}
+
+result<tcp_stream> tcp_listener::accept(platform::time_point deadline) noexcept {
+  constexpr int most_passed_over = 32;
+  for (int passed_over = 0;; ++passed_over) {
+    auto accepted = accept_one(deadline);
+    if (accepted || passed_over == most_passed_over ||
+        kind_of_accept_failure(accepted.error()) != accept_failure::connection) {
+      return accepted;
+    }
+  }
 }
 
 result<endpoint> tcp_listener::local_endpoint() const noexcept {

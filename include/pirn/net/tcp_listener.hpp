@@ -18,6 +18,15 @@ struct listen_options {
   tcp_stream::delay delay = tcp_stream::delay::none;
 };
 
+/// What a failure of `tcp_listener::accept` is about.
+enum class accept_failure : std::uint8_t {
+  connection,  ///< the one that was to be accepted, which is gone; the next one may succeed at once
+  shortage,    ///< want of descriptors or memory: the connection stays in the queue, and may be accepted later
+  listener,    ///< accepting is over: a deadline, a stop, a close, or what is no listening socket
+};
+/// After accept(2). What that does not name is taken for a failure of the connection. `acceptor` goes by it.
+[[nodiscard]] accept_failure kind_of_accept_failure(const std::error_code& error) noexcept;
+
 /// A listening socket. Deadlines, stops, threads and errors as for `descriptor`.
 class tcp_listener {
  public:
@@ -25,16 +34,24 @@ class tcp_listener {
   /// Binds and listens; port 0 takes any that is free (see `local_endpoint`). Does not suspend.
   [[nodiscard]] static result<tcp_listener> listen(const endpoint& at, const listen_options& options = {}) noexcept;
 
-  /// Waits for a connection. Connections that died in the queue are passed over. Fails with
-  /// std::errc::too_many_files_open (of the process or the system) while there is no descriptor for one, which then
-  /// stays in the queue. Several fibers may accept.
+  /// Waits for a connection. Those that were lost in the queue, or that a firewall refuses, are passed over, at most 32
+  /// in a row. Fails with std::errc::too_many_files_open (of the process or the system) or for want of memory while
+  /// there is none for a connection, which then stays in the queue: a loop that is to survive that is an `acceptor`.
+  /// Several fibers may accept.
   [[nodiscard]] result<tcp_stream> accept(platform::time_point deadline = platform::never) noexcept;
+  /// The same, but passes nothing over: a connection that was lost is an error, whose kind
+  /// `kind_of_accept_failure` tells.
+  [[nodiscard]] result<tcp_stream> accept_one(platform::time_point deadline = platform::never) noexcept;
 
   /// Ends waiting accepts with io_error::closed; connections in the queue are reset.
   void close() noexcept { socket_.close(); }
   [[nodiscard]] bool is_open() const noexcept { return socket_.is_open(); }
   [[nodiscard]] result<endpoint> local_endpoint() const noexcept;
+  /// As of `descriptor`: beside a `close` elsewhere, system calls on the number belong into `apply`.
   [[nodiscard]] int native() const noexcept { return socket_.native(); }
+  [[nodiscard]] result<std::int64_t> apply(descriptor::attempt call, void* argument) const noexcept {
+    return socket_.apply(call, argument);
+  }
 
  private:
   explicit tcp_listener(descriptor socket) noexcept : socket_(std::move(socket)) {}
