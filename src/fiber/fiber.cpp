@@ -206,13 +206,17 @@ std::uintptr_t end_after_wait(fiber_control* f, joiner& me, wake_reason reason) 
   return outcome;
 }
 
-void stop_fiber(fiber_control* f, wake_reason why) noexcept {
+stop_list* begin_to_stop(fiber_control* f, wake_reason why) noexcept {
   if (f->request_stop(why)) {
     make_runnable(f);
   }
   // Dekker with the opening of a scope, in one word: who comes second sees the other's bit.
-  if (f->described()) {
-    f->cold().scopes.request(why);
+  return f->described() && f->cold().scopes.begin(why) ? &f->cold().scopes : nullptr;
+}
+
+void stop_fiber(fiber_control* f, wake_reason why) noexcept {
+  if (stop_list* const scopes = begin_to_stop(f, why)) {
+    scopes->walk();
   }
 }
 
@@ -221,7 +225,7 @@ void follow_token(fiber_control* f, const stop_token& token) noexcept {
   link.target = f;
   link.token = token;
   link.attach(*token.state_, [](stop_link& own) noexcept {
-    stop_fiber(static_cast<fiber_stop_link&>(own).target, wake_reason::stopped);
+    return begin_to_stop(static_cast<fiber_stop_link&>(own).target, wake_reason::stopped);
   });
 }
 

@@ -221,7 +221,7 @@ void finish_early_child() noexcept {
 void branch_control::follow(fiber_control& caller) noexcept {
   scope* const innermost = around.innermost;
   stop_list& list = innermost != nullptr && &innermost->opener_ == &caller ? innermost->stops_ : caller.cold().scopes;
-  attach(list, [](stop_link& link) noexcept { stop_fiber(static_cast<branch_control*>(&link), link.why()); });
+  attach(list, [](stop_link& link) noexcept { return begin_to_stop(static_cast<branch_control*>(&link), link.why()); });
   // A stop that came before the caller had a list is only to be seen in its flags.
   if (const wake_reason why = caller.own_stop_reason(); why != wake_reason::notified) {
     stop_fiber(this, why);

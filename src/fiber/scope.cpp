@@ -156,7 +156,9 @@ void scope::open(const scope_options& how) {
   nested_ = outer_ != nullptr && &outer_->opener_ == &opener_;
   deadline_ = outer_ != nullptr ? std::min(how.deadline, outer_->deadline_) : how.deadline;
   here.innermost = this;
-  const auto follow = [](detail::stop_link& link) noexcept { static_cast<scope&>(link).stop(link.why()); };
+  const auto follow = [](detail::stop_link& link) noexcept {
+    return static_cast<scope&>(link).begin_to_stop(link.why());
+  };
   if (nested_) {
     attach(outer_->stops_, follow);
   } else if (opener_.what() == detail::agent::kind::fiber) {
@@ -228,7 +230,7 @@ void scope::adopt(detail::child_control& child) noexcept {
     }
   }
   child.attach(stops_, [](detail::stop_link& link) noexcept {
-    detail::stop_fiber(static_cast<detail::child_control*>(&link), link.why());
+    return detail::begin_to_stop(static_cast<detail::child_control*>(&link), link.why());
   });
 }
 
@@ -274,7 +276,22 @@ void scope::leave() noexcept {
 }
 
 void scope::stop(wake_reason why) noexcept {
-  if (stops_.request(why) && opener_.interrupt(why)) {
+  if (stops_.request(why)) {
+    interrupt_opener(why);
+  }
+}
+
+detail::stop_list* scope::begin_to_stop(wake_reason why) noexcept {
+  if (!stops_.begin(why)) {
+    return nullptr;
+  }
+  // The scope lasts for as long as the call of its link, even if the opener goes on to close it.
+  interrupt_opener(why);
+  return &stops_;
+}
+
+void scope::interrupt_opener(wake_reason why) noexcept {
+  if (opener_.interrupt(why)) {
     detail::make_runnable(&opener_);
   }
 }

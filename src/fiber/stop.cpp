@@ -16,38 +16,54 @@ bool stop_state::request() noexcept {
   return first;
 }
 
-bool stop_list::request(wake_reason why) noexcept {
-  lock_.lock();
+bool stop_list::begin(wake_reason why) noexcept {
+  const platform::spin_guard guard(lock_);
   if (requested()) {
-    lock_.unlock();
     return false;
   }
   why_.store(why, platform::memory_order_release);
   caller_ = platform::thread_id();
-  while (first_ != nullptr) {
-    stop_link* const link = first_;
-    first_ = link->next_;
-    if (first_ != nullptr) {
-      first_->previous_ = nullptr;
-    }
-    link->linked_ = false;
-    calling_.store(link, platform::memory_order_relaxed);
-    lock_.unlock();
-    link->call_(*link);
-    lock_.lock();
-    calling_.store(nullptr, platform::memory_order_release);
-  }
-  lock_.unlock();
   return true;
 }
 
-void stop_link::attach(stop_list& list, void (*call)(stop_link&) noexcept) noexcept {
+void stop_list::walk() noexcept {
+  // Not by recursion: lists lie below lists as deep as scopes and their children nest, and a fiber's stack is small.
+  for (stop_list* at = this;;) {
+    at->lock_.lock();
+    at->calling_.store(nullptr, platform::memory_order_release);
+    stop_link* const link = at->first_;
+    if (link == nullptr) {
+      stop_list* const above = at->above_;
+      at->lock_.unlock();
+      if (above == nullptr) {
+        return;
+      }
+      at = above;
+      continue;
+    }
+    at->first_ = link->next_;
+    if (at->first_ != nullptr) {
+      at->first_->previous_ = nullptr;
+    }
+    link->linked_ = false;
+    at->calling_.store(link, platform::memory_order_relaxed);
+    at->lock_.unlock();
+    if (stop_list* const below = link->call_(*link)) {
+      below->above_ = at;
+      at = below;
+    }
+  }
+}
+
+void stop_link::attach(stop_list& list, action call) noexcept {
   call_ = call;
   list_ = &list;
   list.lock_.lock();
   if (list.requested()) {
     list.lock_.unlock();
-    call(*this);
+    if (stop_list* const below = call(*this)) {
+      below->walk();
+    }
     return;
   }
   next_ = list.first_;

@@ -388,6 +388,35 @@ TEST(scope, stop_reaches_through_three_levels) {
   }
 }
 
+// Children that are nested deeper than a stack has room for calls, and scopes that one fiber opens inside of each
+// other.
+TEST(scope, a_stop_reaches_as_deep_as_they_nest) {
+  constexpr int depth = 1500;
+  rig r(1);
+  std::atomic<bool> asleep = false;
+  const std::function<void(int)> child = [&](int left) {
+    scope here;
+    if (left == 0) {
+      asleep = true;
+      EXPECT_EQ(sleep_long().error(), wait_error::stopped);
+      return;
+    }
+    here.spawn([&, left] { child(left - 1); });
+    here.join();
+  };
+  const std::function<void(int)> call = [&](int left) {
+    const scope here;
+    left == 0 ? child(0) : call(left - 1);
+  };
+  for (const auto& nest : {child, call}) {
+    asleep = false;
+    pirn::fiber top = r.rt.spawn([&] { nest(depth); }, {.stack_size = 16 << 20});
+    ASSERT_TRUE(eventually([&] { return asleep.load(); }));
+    r.rt.run([&] { top.request_stop(); });
+    top.join();
+  }
+}
+
 TEST(scope, opened_after_the_stop_is_stopped) {
   rig r(1);
   pirn::fiber f = r.rt.spawn([] {

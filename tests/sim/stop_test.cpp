@@ -366,6 +366,36 @@ TEST(scope, stopped_while_it_closes) {
   });
 }
 
+/// A stop of the fiber goes down from list to list, and what it comes to is there until it has passed.
+TEST(scope, stopped_from_above_while_inner_ones_close) {
+  expect_passes([] {
+    watched_runtime all(2);
+    event never;
+    fiber opens = all->spawn(
+        [&] {
+          scope outer;
+          outer.spawn([&] {
+            scope inner;
+            inner.spawn([] {});
+            inner.join();
+          });
+          {
+            const scope own;
+            this_fiber::yield();
+          }
+          sim::check(never.wait() == std::unexpected(wait_error::stopped), "the stop comes");
+          outer.join();
+          sim::check(this_fiber::stop_requested(), "and stays");
+        },
+        {.worker = 0});
+    fiber stops = all->spawn([&] { opens.request_stop(); }, {.worker = 1});
+    all.watch();
+    opens.join();
+    stops.join();
+    all.done();
+  });
+}
+
 TEST(scope, race_has_one_winner) {
   expect_passes([] {
     watched_runtime all(2);

@@ -68,6 +68,8 @@ std::uint64_t make_foreign_id() noexcept;
 void launch_slow(worker* here, worker* to, fiber_control* f) noexcept;
 /// Ends the fiber's stoppable waits, present and later, and those of its scopes. Any thread.
 void stop_fiber(fiber_control* f, wake_reason why) noexcept;
+/// The same but for its scopes: returns the list of those if it is to be walked.
+stop_list* begin_to_stop(fiber_control* f, wake_reason why) noexcept;
 void follow_token(fiber_control* f, const stop_token& token) noexcept;
 
 /// For a fiber that ends and has a cold part, while it still runs: destroys what is in there; if it ends by an

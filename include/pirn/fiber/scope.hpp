@@ -302,6 +302,9 @@ class scope : detail::stop_link {
   void fail(const std::exception_ptr& what) noexcept;
   void leave() noexcept;
   void stop(wake_reason why) noexcept;
+  /// The same but for the children: returns their list if it is to be walked.
+  detail::stop_list* begin_to_stop(wake_reason why) noexcept;
+  void interrupt_opener(wake_reason why) noexcept;
   /// Suspends until at most as many children are left.
   void wait_for(std::size_t left) noexcept;
   void check_opener() const noexcept;

@@ -20,12 +20,16 @@ class stop_list;
 /// What is called when a stop is requested; a link of a list.
 class stop_link {
  public:
+  /// Returns a list that is to be walked next, for which `begin` was true, or null. That list must last until `detach`
+  /// has returned.
+  using action = stop_list* (*)(stop_link&) noexcept;
+
   stop_link() noexcept = default;
   stop_link(const stop_link&) = delete;
   stop_link& operator=(const stop_link&) = delete;
 
   /// Registers `call` with a list that outlives the registration; it runs at once if a stop was requested already.
-  void attach(stop_list& list, void (*call)(stop_link&) noexcept) noexcept;
+  void attach(stop_list& list, action call) noexcept;
   /// Unregisters. On return the call has finished or will never start, unless it is the call itself that detaches.
   void detach() noexcept;
   [[nodiscard]] bool attached() const noexcept { return list_ != nullptr; }
@@ -39,7 +43,7 @@ class stop_link {
   stop_link* next_ = nullptr;
   stop_link* previous_ = nullptr;
   stop_list* list_ = nullptr;
-  void (*call_)(stop_link&) noexcept = nullptr;
+  action call_ = nullptr;
   bool linked_ = false;
 };
 
@@ -47,7 +51,17 @@ class stop_link {
 class stop_list {
  public:
   /// Calls what is attached, the newest first; no lock is held during a call. True for the first request.
-  bool request(wake_reason why) noexcept;
+  bool request(wake_reason why) noexcept {
+    const bool first = begin(why);
+    if (first) {
+      walk();
+    }
+    return first;
+  }
+  /// The two halves of it: says that a stop is requested, true for the first time; and then makes the calls, of this
+  /// list and of those that the calls return.
+  bool begin(wake_reason why) noexcept;
+  void walk() noexcept;
   [[nodiscard]] bool requested() const noexcept { return why() != wake_reason::notified; }
   /// `stopped` or `expired` once it was requested, else `notified`.
   [[nodiscard]] wake_reason why() const noexcept { return why_.load(platform::memory_order_acquire); }
@@ -59,6 +73,7 @@ class stop_list {
   stop_link* first_ = nullptr;
   platform::atomic<stop_link*> calling_{nullptr};  ///< whose call runs now; written under the lock
   int caller_ = 0;                                 ///< the OS thread that runs it; written under the lock
+  stop_list* above_ = nullptr;                     ///< whose call has led here, for `walk`
 };
 inline wake_reason stop_link::why() const noexcept { return list_->why(); }
 
@@ -140,7 +155,10 @@ class stop_callback : detail::stop_link {
   stop_callback(const stop_token& token, G&& call) noexcept(std::is_nothrow_constructible_v<F, G>)
       : call_(std::forward<G>(call)), token_(token) {
     if (token_.state_ != nullptr) {
-      attach(*token_.state_, [](detail::stop_link& link) noexcept { static_cast<stop_callback&>(link).call_(); });
+      attach(*token_.state_, [](detail::stop_link& link) noexcept -> detail::stop_list* {
+        static_cast<stop_callback&>(link).call_();
+        return nullptr;
+      });
     }
   }
   ~stop_callback() { detach(); }
