@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -34,6 +35,7 @@ int shutdown(int descriptor, int how) noexcept;
 int close(int descriptor) noexcept;
 int poll(::pollfd* interests, ::nfds_t count, int milliseconds) noexcept;
 int fcntl(int descriptor, int command, int argument = 0) noexcept;
+int ioctl(int descriptor, unsigned long command, int* value) noexcept;
 #else
 using ::accept4;
 using ::bind;
@@ -43,6 +45,7 @@ using ::fcntl;
 using ::getpeername;
 using ::getsockname;
 using ::getsockopt;
+using ::ioctl;
 using ::listen;
 using ::poll;
 using ::read;

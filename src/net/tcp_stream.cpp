@@ -1,5 +1,6 @@
 #include "pirn/net/tcp_stream.hpp"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -140,26 +141,36 @@ result<> tcp_stream::write(const void* buffer, std::size_t size, platform::time_
   return {};
 }
 
-result<> tcp_stream::write(std::span<const const_buffer> parts, platform::time_point deadline) noexcept {
+result<std::size_t> tcp_stream::write_from(std::span<const const_buffer> parts, std::size_t skip,
+                                           platform::time_point deadline) noexcept {
   const descriptor::attempt call = [](int native, void* argument) noexcept {
     return outcome_of(platform::system::sendmsg(native, static_cast<const ::msghdr*>(argument), MSG_NOSIGNAL));
   };
+  ::iovec memory[most_parts];
+  const std::size_t count = std::min(parts.size(), most_parts);
+  for (std::size_t i = 0; i < count; ++i) {
+    memory[i] = {const_cast<void*>(parts[i].data), parts[i].size};
+  }
+  memory[0] = {static_cast<std::byte*>(memory[0].iov_base) + skip, memory[0].iov_len - skip};
+  ::msghdr message{};
+  message.msg_iov = memory;
+  message.msg_iovlen = count;
+  return counted(socket_.perform(io_direction::write, deadline, call, &message, {memory, count}));
+}
+
+result<std::size_t> tcp_stream::write_some(std::span<const const_buffer> parts,
+                                           platform::time_point deadline) noexcept {
+  return parts.empty() ? write_some("", 0, deadline) : write_from(parts, 0, deadline);
+}
+
+result<> tcp_stream::write(std::span<const const_buffer> parts, platform::time_point deadline) noexcept {
   std::size_t skip = 0;  // bytes of the first part that have been sent
   while (!parts.empty()) {
-    ::iovec memory[most_parts];
-    const std::size_t count = std::min(parts.size(), most_parts);
-    for (std::size_t i = 0; i < count; ++i) {
-      memory[i] = {const_cast<void*>(parts[i].data), parts[i].size};
-    }
-    memory[0] = {static_cast<std::byte*>(memory[0].iov_base) + skip, memory[0].iov_len - skip};
-    ::msghdr message{};
-    message.msg_iov = memory;
-    message.msg_iovlen = count;
-    const auto put = socket_.perform(io_direction::write, deadline, call, &message, {memory, count});
+    const auto put = write_from(parts, skip, deadline);
     if (!put) {
       return fail(put.error());
     }
-    skip += static_cast<std::size_t>(*put);
+    skip += *put;
     while (!parts.empty() && skip >= parts.front().size) {
       skip -= parts.front().size;
       parts = parts.subspan(1);
@@ -189,8 +200,40 @@ result<> tcp_stream::shutdown(shutdown_half which) noexcept {
   return detail::call_on(socket_, [how](int native) { return platform::system::shutdown(native, how); });
 }
 
+void tcp_stream::close_with_reset() noexcept {
+  const descriptor::attempt call = [](int native, void*) noexcept {
+    const ::linger at_once{.l_onoff = 1, .l_linger = 0};
+    return outcome_of(platform::system::setsockopt(native, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));
+  };
+  static_cast<void>(socket_.apply(call, nullptr));  // it fails only where there is nothing to reset
+  socket_.close();
+}
+
+result<std::size_t> tcp_stream::unacknowledged() noexcept {
+  int bytes = 0;
+  const descriptor::attempt call = [](int native, void* argument) noexcept -> std::int64_t {
+    // What a reset has left unacknowledged is still counted.
+    pollfd interest{native, 0, 0};
+    if (platform::system::poll(&interest, 1, 0) > 0 && (interest.revents & POLLERR) != 0) {
+      return -ECONNRESET;
+    }
+    return outcome_of(platform::system::ioctl(native, SIOCOUTQ, static_cast<int*>(argument)));
+  };
+  if (const auto done = socket_.apply(call, &bytes); !done) {
+    return fail(done.error());
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
 result<> tcp_stream::set_delay(delay what) noexcept {
   return detail::set_option(socket_, IPPROTO_TCP, TCP_NODELAY, what == delay::none ? 1 : 0);
+}
+
+result<> tcp_stream::set_unsent_limit(int bytes) noexcept {
+  if (!socket_.is_open()) {
+    return fail(io_error::closed);
+  }
+  return detail::set_option(socket_, IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes);
 }
 
 result<endpoint> tcp_stream::local_endpoint() const noexcept {

@@ -1,6 +1,7 @@
 // System calls in an exploration: those about a socket go to the network of the execution, all others to the kernel.
 #include "detail/system.hpp"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
@@ -111,7 +112,8 @@ int getsockopt(int descriptor, int level, int name, void* value, ::socklen_t* si
 }
 
 int setsockopt(int descriptor, int /*level*/, int /*name*/, const void* /*value*/, ::socklen_t /*size*/) noexcept {
-  return with(descriptor, [](network&, auto&) { return 0; });  // none makes a difference here
+  // None makes a difference here: also with SO_LINGER a close is one that offers on what was sent.
+  return with(descriptor, [](network&, auto&) { return 0; });
 }
 
 ssize_t read(int descriptor, void* into, std::size_t size) noexcept {
@@ -206,6 +208,16 @@ int fcntl(int descriptor, int command, int argument) noexcept {
     return ::fcntl(descriptor, command, argument);
   }
   return with(descriptor, [&](network&, auto&) { return command == F_GETFL ? O_RDWR | O_NONBLOCK : 0; });
+}
+
+int ioctl(int descriptor, unsigned long command, int* value) noexcept {
+  if (!is_socket(descriptor)) {
+    return ::ioctl(descriptor, command, value);
+  }
+  return with(descriptor, [&](network&, auto&) {
+    *value = 0;  // what was sent counts as acknowledged at once
+    return command == SIOCOUTQ ? 0 : -ENOTTY;
+  });
 }
 
 }  // namespace pirn::inline PIRN_ABI::platform::system

@@ -264,6 +264,74 @@ TEST(tcp_stream, more_parts_than_one_call_takes) {
   });
 }
 
+TEST(tcp_stream, writes_some_of_several_parts) {
+  both_ways([] {
+    connected c = connect_pair();
+    const pirn::const_buffer parts[] = {{"p", 1}, {"", 0}, {"on", 2}, {"g", 1}};
+    EXPECT_EQ(c.server.write_some(parts, in(long_enough)), 4u);
+    EXPECT_EQ(c.server.write_some(std::span<const pirn::const_buffer>{}), 0u);
+    char text[4];
+    ASSERT_TRUE(c.client.read_exactly(text, 4));
+    EXPECT_EQ(std::string_view(text, 4), "pong");
+  });
+}
+
+/// Writes until the kernel takes no more; returns how much it took.
+std::size_t fill(tcp_stream& stream) {
+  const std::string some(64 * 1024, 's');
+  std::size_t taken = 0;
+  while (const auto put = stream.write_some(some.data(), some.size(), in(50ms))) {
+    taken += *put;
+  }
+  return taken;
+}
+
+TEST(tcp_stream, tells_what_the_peer_has_not_acknowledged) {
+  both_ways([] {
+    connected c = connect_pair();
+    EXPECT_EQ(c.server.unacknowledged(), 0u);
+    const std::size_t taken = fill(c.server);
+    const auto left = c.server.unacknowledged();
+    ASSERT_TRUE(left);
+    EXPECT_GT(*left, 0u);
+    EXPECT_LT(*left, taken);  // the peer's kernel has some
+    std::string got(taken, '\0');
+    ASSERT_TRUE(c.client.read_exactly(got.data(), got.size(), in(long_enough)));
+    const auto limit = in(long_enough);
+    while (c.server.unacknowledged() != 0u && std::chrono::steady_clock::now() < limit) {
+    }
+    EXPECT_EQ(c.server.unacknowledged(), 0u);
+    static_cast<void>(fill(c.server));
+    reset(c.client);
+    EXPECT_EQ(c.server.unacknowledged().error(), std::errc::connection_reset);
+    c.server.close();
+    EXPECT_EQ(c.server.unacknowledged().error(), io_error::closed);
+  });
+}
+
+TEST(tcp_stream, a_limit_bounds_what_the_kernel_takes) {
+  both_ways([] {
+    connected c = connect_pair();
+    ASSERT_TRUE(c.server.set_unsent_limit(128 * 1024));
+    static_cast<void>(fill(c.server));
+    EXPECT_LT(c.server.unacknowledged().value(), 768u * 1024);
+    c.server.close();
+    EXPECT_EQ(c.server.set_unsent_limit(1).error(), io_error::closed);
+  });
+}
+
+TEST(tcp_stream, a_close_with_reset_drops_what_was_not_taken) {
+  both_ways([] {
+    connected c = connect_pair();
+    const std::size_t taken = fill(c.server);
+    c.server.close_with_reset();
+    EXPECT_FALSE(c.server.is_open());
+    std::string got(taken, '\0');
+    EXPECT_EQ(c.client.read_exactly(got.data(), got.size(), in(long_enough)).error(), std::errc::connection_reset);
+    c.server.close_with_reset();  // does nothing
+  });
+}
+
 TEST(tcp_stream, sends_a_part_of_a_file) {
   char name[] = "/tmp/pirn_send_file_XXXXXX";
   pirn::descriptor file(::mkstemp(name));

@@ -46,6 +46,9 @@ class tcp_stream {
   /// Writes at least one byte of a non-empty buffer.
   [[nodiscard]] result<std::size_t> write_some(const void* buffer, std::size_t size,
                                                platform::time_point deadline = platform::never) noexcept;
+  /// As if the parts were one buffer, without copying them together. From the 17th on they are for another call.
+  [[nodiscard]] result<std::size_t> write_some(std::span<const const_buffer> parts,
+                                               platform::time_point deadline = platform::never) noexcept;
   /// Writes everything. After an error some of it may have been sent.
   [[nodiscard]] result<> write(const void* buffer, std::size_t size,
                                platform::time_point deadline = platform::never) noexcept;
@@ -68,11 +71,20 @@ class tcp_stream {
   result<> shutdown(shutdown_half which) noexcept;
   /// Ends the operations that are under way with io_error::closed, then closes.
   void close() noexcept { socket_.close(); }
+  /// As `close`, but the peer gets a reset, and what it has not taken is dropped at once. After a mere `close` the
+  /// kernel keeps that, and goes on offering it to a peer that does not read for a minute or more.
+  void close_with_reset() noexcept;
   [[nodiscard]] bool is_open() const noexcept { return socket_.is_open(); }
+  /// How many of the bytes written the peer has not acknowledged, its end of the stream among them. Fails with
+  /// std::errc::connection_reset where there is no connection any more. Two system calls; does not suspend.
+  [[nodiscard]] result<std::size_t> unacknowledged() noexcept;
 
   /// Small writes are sent at once (Nagle's algorithm off), or not.
   enum class delay : std::uint8_t { allowed, none };
   result<> set_delay(delay what) noexcept;
+  /// Bounds what the kernel takes for a peer that does not read: beside what is on its way it holds so many bytes, and
+  /// a write waits until half of them have left. Without it that grows to megabytes (net.ipv4.tcp_wmem).
+  result<> set_unsent_limit(int bytes) noexcept;
   [[nodiscard]] result<endpoint> local_endpoint() const noexcept;
   [[nodiscard]] result<endpoint> remote_endpoint() const noexcept;
   /// As of `descriptor`: beside a `close` elsewhere, system calls on the number belong into `apply`.
@@ -82,6 +94,10 @@ class tcp_stream {
   }
 
  private:
+  /// Tries to write the first parts but for the first `skip` bytes.
+  result<std::size_t> write_from(std::span<const const_buffer> parts, std::size_t skip,
+                                 platform::time_point deadline) noexcept;
+
   descriptor socket_;
 };
 
