@@ -10,6 +10,8 @@
 
 #include "detail/system.hpp"
 #include "http/request_checks.hpp"
+#include "http/write_pace.hpp"
+#include "pirn/fiber/this_fiber.hpp"
 
 namespace pirn::inline PIRN_ABI::http {
 
@@ -19,15 +21,13 @@ constexpr std::size_t kib = 1024;
 constexpr std::size_t first_capacity = 4 * kib;
 constexpr std::size_t least_body_room = 16 * kib;
 constexpr std::size_t output_enough = 64 * kib;  // written even though more responses follow
+constexpr std::size_t copied_body = 16 * kib;    // larger ones leave from where the handler has put them
 constexpr std::size_t inline_file = 32 * kib;    // files up to this size are copied behind the head
-constexpr std::size_t file_step = 256 * kib;
+constexpr int most_unsent = 256 * kib;           // that the kernel takes for a client that does not read
+constexpr std::size_t most_held_idle = 4 * kib;  // beside the input, between requests
 constexpr std::size_t most_lingering_bytes = 256 * kib;
+constexpr auto first_nap = std::chrono::milliseconds(1);
 constexpr std::size_t most_empty_lines = 4;  // before a request
-
-platform::time_point after(platform::duration timeout) noexcept {
-  const platform::time_point now = platform::now();
-  return timeout < platform::never - now ? now + timeout : platform::never;
-}
 
 void append_number(std::string& to, std::uint64_t number) {
   char digits[20];
@@ -38,36 +38,23 @@ void append_number(std::string& to, std::uint64_t number) {
 constexpr bool may_have_length(int status) noexcept { return status != 204 && status != 304; }
 constexpr bool may_have_body(int status) noexcept { return may_have_length(status) && status != 205; }
 
+/// Empties it and gives its memory back, which `clear` and an assignment of an empty one do not.
+template <class Container>
+void release(Container& whole) noexcept {
+  Container().swap(whole);
+}
+
 /// Whether a read would not wait.
 bool has_arrived(const tcp_stream& stream) noexcept {
   pollfd interest{stream.native(), POLLIN, 0};
   return platform::system::poll(&interest, 1, 0) > 0;
 }
 
-/// The deadline of a response: a client that takes less than `file_step` bytes within the time limit is cut off,
-/// however steadily it takes them.
-class write_pace {
- public:
-  explicit write_pace(platform::duration limit) noexcept : limit_(limit), deadline_(after(limit)) {}
-  [[nodiscard]] platform::time_point deadline() const noexcept { return deadline_; }
-  void taken(std::size_t bytes) noexcept {
-    taken_ += bytes;
-    if (taken_ >= file_step) {
-      taken_ = 0;
-      deadline_ = after(limit_);
-    }
-  }
-
- private:
-  platform::duration limit_;
-  platform::time_point deadline_;
-  std::size_t taken_ = 0;
-};
-
 }  // namespace
 
 void connection::run() noexcept {
   owner_.enter(*this);
+  static_cast<void>(stream_.set_unsent_limit(most_unsent));  // or the system's own limit holds
   try {
     while (keep_) {
       request_parser parser(parsed_request_, owner_.options);
@@ -79,6 +66,7 @@ void connection::run() noexcept {
       begin_ = parsed_;
     }
     if (flush() && !peer_ended_) {
+      release_buffers();
       linger();
     }
   } catch (const std::bad_alloc&) {
@@ -203,12 +191,15 @@ bool connection::receive_first() {
   if (!flush()) {
     return false;
   }
-  if (capacity_ > std::max(first_capacity, least_body_room)) {
+  if (capacity_ > first_capacity) {
     // Not to none at all: the last read may have stopped at the buffer's end with the next request behind it, and only
     // a read that comes back short says that there is something to wait for.
     input_.reset();
     capacity_ = 0;
     grow(std::min(first_capacity, owner_.options.header_limit));
+  }
+  if (held_elsewhere() > most_held_idle) {
+    release_buffers();
   }
   const platform::time_point deadline = after(owner_.options.idle_timeout);
   idle_.store(true, platform::memory_order_seq_cst);
@@ -228,11 +219,29 @@ bool connection::receive_first() {
   const auto got = ready ? stream_.read(input_.get(), capacity_, deadline) : result<std::size_t>(0);
   idle_.store(false, platform::memory_order_relaxed);
   if (!got || *got == 0) {
-    peer_ended_ = true;  // also where the deadline has passed or the server stops: nobody waits for an answer
+    // Nobody waits for an answer, also where the deadline has passed or the server stops. But one that is still on its
+    // way gets its time.
+    const bool may_read = got ? ready : got.error() == io_error::timed_out;
+    peer_ended_ = !may_read || stream_.unacknowledged().value_or(0) == 0;
     return false;
   }
   filled_ = *got;
   return true;
+}
+
+std::size_t connection::held_elsewhere() const noexcept {
+  return output_.capacity() + parsed_request_.body.capacity() + response_.headers_.capacity() +
+         response_.body_.capacity() + parsed_request_.fields.capacity() * sizeof parsed_request_.fields[0] +
+         headers_.capacity() * sizeof headers_[0];
+}
+
+void connection::release_buffers() noexcept {
+  release(output_);
+  release(parsed_request_.body);
+  release(parsed_request_.fields);
+  release(headers_);
+  release(response_.headers_);
+  release(response_.body_);
 }
 
 bool connection::receive(platform::time_point deadline) {
@@ -312,11 +321,20 @@ void connection::answer() {
     }
     response_.file_.close();
   } else {
-    output_.append(response_.body_);
+    send_body();
   }
   if (output_.size() >= output_enough) {
     flush();
   }
+}
+
+void connection::send_body() {
+  if (response_.body_.size() <= copied_body) {
+    output_.append(response_.body_);
+    return;
+  }
+  release(parsed_request_.body);  // the request need not wait in memory for a client that reads slowly
+  flush(response_.body_);
 }
 
 void connection::append_head(std::uint64_t length) {
@@ -369,55 +387,91 @@ bool connection::send_file() {
   if (!flush()) {
     return false;
   }
+  release(parsed_request_.body);
+  return put_each(left, [&](std::size_t most, platform::time_point deadline) noexcept {
+    const auto put = stream_.send_file(file, offset, most, deadline);
+    offset += put.value_or(0);
+    return put;
+  });
+}
+
+bool connection::flush(std::string_view body) {
+  if (output_.empty() || peer_ended_) {
+    return !peer_ended_;
+  }
+  std::string_view head = output_;
+  const bool sent = put_each(head.size() + body.size(), [&](std::size_t most, platform::time_point deadline) noexcept {
+    const const_buffer parts[] = {{head.data(), head.size()}, {body.data(), std::min(most, body.size())}};
+    const auto put = head.empty()   ? stream_.write_some(body.data(), most, deadline)
+                     : body.empty() ? stream_.write_some(head.data(), most, deadline)
+                                    : stream_.write_some(parts, deadline);
+    const std::size_t of_head = std::min(put.value_or(0), head.size());
+    head.remove_prefix(of_head);
+    body.remove_prefix(put.value_or(0) - of_head);
+    return put;
+  });
+  output_.clear();
+  return sent;
+}
+
+template <class Put>
+bool connection::put_each(std::uint64_t left, Put put) noexcept {
   write_pace pace(owner_.options.write_timeout);
   while (left > 0) {
-    const std::size_t step = static_cast<std::size_t>(std::min<std::uint64_t>(left, file_step));
-    const auto put = stream_.send_file(file, offset, step, pace.deadline());
-    if (!put || *put == 0) {
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(left, write_pace::step));
+    const auto done = put(most, pace.next_look());
+    if (!done && done.error() == io_error::timed_out && pace.keeps_up(stream_)) {
+      continue;
+    }
+    if (!done || *done == 0) {
+      keep_ = false;
+      peer_ended_ = true;
+      cut_ = !done;
       return false;
     }
-    pace.taken(*put);
-    offset += *put;
-    left -= *put;
+    pace.put(*done);
+    left -= *done;
   }
   return true;
 }
 
-bool connection::flush() {
-  if (output_.empty()) {
-    return !peer_ended_;
-  }
-  std::string_view left = output_;
-  write_pace pace(owner_.options.write_timeout);
-  while (!left.empty()) {
-    const auto step = left.substr(0, file_step);
-    const auto put = stream_.write_some(step.data(), step.size(), pace.deadline());
-    if (!put) {
-      peer_ended_ = true;
-      keep_ = false;
-      break;
-    }
-    pace.taken(*put);
-    left.remove_prefix(*put);
-  }
-  output_.clear();
-  if (output_.capacity() > 4 * output_enough) {
-    output_.shrink_to_fit();
-  }
-  return !peer_ended_;
-}
-
 void connection::linger() noexcept {
-  // Closing with unread input makes the kernel send a reset, which may overtake the response.
+  // Closing with unread input makes the kernel send a reset, which may overtake the response. And a mere close leaves
+  // to the kernel what the client has not taken, for as long as the client likes.
   static_cast<void>(stream_.shutdown(shutdown_half::write));
-  const platform::time_point deadline = after(owner_.options.linger_timeout);
+  write_pace pace(owner_.options.write_timeout);
+  platform::time_point until = after(owner_.options.linger_timeout);
+  platform::duration nap = first_nap;
+  bool ended = false;
+  bool delivered = false;
   char ignored[1024];
   for (std::size_t total = 0; total < most_lingering_bytes;) {
-    const auto got = stream_.read(ignored, sizeof ignored, deadline);
-    if (!got || *got == 0) {
+    if (!ended) {
+      const auto got = stream_.read(ignored, sizeof ignored, delivered ? until : std::min(until, pace.next_look()));
+      if (got && *got > 0) {
+        total += *got;
+        continue;
+      }
+      if (!got && got.error() != io_error::timed_out) {
+        return;
+      }
+      ended = got.has_value();
+    } else if (!this_fiber::sleep_until(std::min(pace.next_look(), after(nap)))) {
       return;
     }
-    total += *got;
+    const bool keeps_up = delivered || pace.keeps_up(stream_);
+    delivered = pace.unacknowledged() <= 1;  // the end of the stream counts as one
+    if (delivered && (ended || platform::now() >= until)) {
+      return;
+    }
+    if (!delivered) {
+      if (!keeps_up) {
+        cut_ = true;
+        return;
+      }
+      until = after(owner_.options.linger_timeout);
+      nap *= 2;
+    }
   }
 }
 

@@ -42,7 +42,16 @@ class connection {
   bool receive_first();
   bool make_room();
   void grow(std::size_t capacity);
-  bool flush();
+  /// Of the buffers but the input: what they hold on to.
+  [[nodiscard]] std::size_t held_elsewhere() const noexcept;
+  void release_buffers() noexcept;
+  void send_body();
+  /// Writes `output_`, and a body behind it. False if the connection has ended instead; so the next.
+  bool flush(std::string_view body = {});
+  /// Calls `put` with what is to be sent at most and a deadline until `left` bytes have been sent.
+  template <class Put>
+  bool put_each(std::uint64_t left, Put put) noexcept;
+  /// Ends our half, and waits until the client has taken all and ended its own.
   void linger() noexcept;
   [[nodiscard]] std::string_view text_of(parsed_request::piece piece) const noexcept {
     return http::text_of(piece, input_.get() + begin_);
@@ -70,6 +79,7 @@ class connection {
   std::string date_;
   bool keep_ = true;         ///< whether another request may follow
   bool peer_ended_ = false;  ///< nothing more can come, or the connection is broken
+  bool cut_ = false;         ///< to be closed with a reset, which drops what the client has not taken
 };
 
 }  // namespace pirn::inline PIRN_ABI::http

@@ -94,7 +94,7 @@ response& response::file(descriptor source, std::uint64_t offset, std::uint64_t 
 
 response& response::fail(int code) {
   status(code);
-  body_ = std::to_string(code);
+  body_.assign(std::to_string(code));
   body_.append(" ").append(reason_of(code)).append("\n");
   return header(content_type, "text/plain");
 }

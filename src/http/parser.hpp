@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,7 +26,7 @@ struct parsed_request {
   piece target;
   int version = 11;
   std::vector<field> fields;
-  std::string body;
+  detail::body_string body;
 
   // What `check_head` finds in them:
   piece authority;           ///< the target's, or the value of Host

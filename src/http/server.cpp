@@ -98,7 +98,7 @@ void server_state::leave(connection& c) noexcept {
       c.next_->previous_ = c.previous_;
     }
   }
-  c.stream_.close();
+  c.cut_ ? c.stream_.close_with_reset() : c.stream_.close();
   retract();
 }
 

@@ -8,12 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "http/support.hpp"
 #include "pirn/io/signal_set.hpp"
 
 namespace test {
 
-/// Forks, so it must be made while this process has one thread. `/slow` takes 200 ms.
+/// Forks, so it must be made while this process has one thread. `/slow` takes 200 ms, `/large` has 10 MiB.
 class child_server {
  public:
   explicit child_server(pirn::http::server_options options = {}) {
@@ -45,6 +47,15 @@ class child_server {
     return status;
   }
   [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] std::size_t resident_kib() const {
+    std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("VmRSS:")) {
+        return std::stoul(line.substr(6));
+      }
+    }
+    return 0;
+  }
 
   pirn::endpoint at = loopback();
 
@@ -58,11 +69,16 @@ class child_server {
       if (::write(report, &port, sizeof port) != static_cast<ssize_t>(sizeof port)) {
         return 2;
       }
-      const auto answer = [](const pirn::http::request& asked, pirn::http::response& response) {
+      const std::string large(std::size_t{10} << 20, 'l');
+      const auto answer = [&large](const pirn::http::request& asked, pirn::http::response& response) {
         if (asked.target == "/slow") {
           static_cast<void>(pirn::this_fiber::sleep_for(200ms));
         }
-        response.body("Hello, world!\n");
+        if (asked.target == "/large") {
+          response.body(large);
+        } else {
+          response.body("Hello, world!\n");
+        }
       };
       pirn::http::server server(answer, std::move(options));
       pirn::fiber stopper = pirn::spawn([&] {

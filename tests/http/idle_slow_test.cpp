@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <fstream>
 #include <vector>
 
 #include "http/child_server.hpp"
@@ -10,16 +9,6 @@
 namespace {
 
 using namespace test;
-
-std::size_t resident_kib(pid_t pid) {
-  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmRSS:")) {
-      return std::stoul(line.substr(6));
-    }
-  }
-  return 0;
-}
 
 TEST(idle, ten_thousand_connections_are_held) {
   constexpr std::size_t count = 10'000;
@@ -32,7 +21,7 @@ TEST(idle, ten_thousand_connections_are_held) {
   }
   child_server server;
   pirn::runtime({.workers = 1}).run([&] {
-    const std::size_t before = resident_kib(server.pid());
+    const std::size_t before = server.resident_kib();
     std::vector<client> clients;
     for (std::size_t i = 0; i < count; ++i) {
       clients.emplace_back(server.at);
@@ -40,7 +29,7 @@ TEST(idle, ten_thousand_connections_are_held) {
     for (client& c : clients) {
       ASSERT_EQ(c.ask(get_hello).status, 200);
     }
-    std::printf("%zu KiB for each idle connection\n", (resident_kib(server.pid()) - before) / count);
+    std::printf("%zu KiB for each idle connection\n", (server.resident_kib() - before) / count);
     server.signal(SIGTERM);
     for (client& c : clients) {
       ASSERT_TRUE(c.ends_cleanly());

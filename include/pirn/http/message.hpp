@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "pirn/http/detail/body_string.hpp"
 #include "pirn/io/descriptor.hpp"
 
 namespace pirn::inline PIRN_ABI::http {
@@ -66,7 +67,7 @@ class response {
   int status_ = 200;
   bool close_ = false;
   std::string headers_;  ///< complete lines
-  std::string body_;
+  detail::body_string body_;
   descriptor file_;
   std::uint64_t file_offset_ = 0;
   std::uint64_t file_length_ = 0;

@@ -24,11 +24,12 @@ struct server_options {
   std::size_t body_limit = std::size_t{1024} * 1024;  ///< bytes of request body: 413
   platform::duration header_timeout =
       std::chrono::seconds(10);  ///< from a request's first byte to the end of its headers: 408
-  platform::duration body_timeout = std::chrono::seconds(30);   ///< for the whole body: 408
-  platform::duration write_timeout = std::chrono::seconds(10);  ///< for each 256 KiB that the client takes
-  platform::duration idle_timeout = std::chrono::seconds(60);   ///< between requests
+  platform::duration body_timeout = std::chrono::seconds(30);  ///< for the whole body: 408
+  platform::duration write_timeout =
+      std::chrono::seconds(10);  ///< for each 256 KiB that the client acknowledges; as much as twice that is saved up
+  platform::duration idle_timeout = std::chrono::seconds(60);  ///< between requests
   platform::duration linger_timeout =
-      std::chrono::seconds(2);  ///< for what a client still sends after the last response
+      std::chrono::seconds(2);  ///< for what a client still sends when it has taken the last response
   platform::duration drain_timeout = std::chrono::seconds(10);  ///< for requests under way when the server is stopped
   std::size_t stack_size = 0;  ///< of a connection's fiber; 0 for the runtime's default
 };

@@ -1,0 +1,52 @@
+// How long a client may take over what it is sent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pirn/net/tcp_stream.hpp"
+
+namespace pirn::inline PIRN_ABI::http {
+
+/// The moment that is `timeout` from now; `never` for one that is beyond all clocks.
+inline platform::time_point after(platform::duration timeout) noexcept {
+  const platform::time_point now = platform::now();
+  return timeout < platform::never - now ? now + timeout : platform::never;
+}
+
+/// A client has a time limit for each 256 KiB. What counts is what it has acknowledged, not what fits the buffers on
+/// the way there, which empty in steps of megabytes. Its acknowledgements come in steps too: so a client may save up
+/// time, as much as twice the limit.
+///
+/// Who writes waits until `next_look`, and where that has passed asks `keeps_up`. A client that takes everything at
+/// once is never looked at.
+class write_pace {
+ public:
+  static constexpr std::size_t step = std::size_t{256} * 1024;
+
+  explicit write_pace(platform::duration limit) noexcept : limit_(limit) {
+    if (limit < platform::duration::max() / (2 * most_saved)) {
+      const platform::time_point now = platform::now();
+      deadline_ = now + limit;
+      next_look_ = now + limit / looks_per_limit;
+    }
+  }
+
+  [[nodiscard]] platform::time_point next_look() const noexcept { return next_look_; }
+  void put(std::size_t bytes) noexcept { unacknowledged_ += bytes; }
+  /// Looks at what the client has taken. False if that is too little, or the connection is no more.
+  [[nodiscard]] bool keeps_up(tcp_stream& stream) noexcept;
+  /// As of that look.
+  [[nodiscard]] std::uint64_t unacknowledged() const noexcept { return unacknowledged_; }
+
+ private:
+  static constexpr int looks_per_limit = 4;
+  static constexpr int most_saved = 2;  ///< limits
+
+  platform::duration limit_;
+  platform::time_point deadline_ = platform::never;
+  platform::time_point next_look_ = platform::never;
+  std::uint64_t unacknowledged_ = 0;  ///< as of the last look, and what has been put since
+};
+
+}  // namespace pirn::inline PIRN_ABI::http
