@@ -8,7 +8,7 @@
 
 #include "pirn/fiber/runtime.hpp"
 #include "pirn/io/signal_set.hpp"
-#include "pirn/net/tcp_listener.hpp"
+#include "pirn/net/acceptor.hpp"
 
 namespace {
 
@@ -37,16 +37,13 @@ int main(int argc, char** argv) {
     }
     std::printf("echoing on %s\n", listener->local_endpoint()->to_string().c_str());
     std::fflush(stdout);
-    pirn::stop_source clients;
-    pirn::fiber acceptor = pirn::spawn([&] {
-      while (auto stream = listener->accept()) {
-        pirn::spawn([taken = std::move(*stream)]() mutable { echo(std::move(taken)); },
-                    {.name = "client", .worker = pirn::spawn_options::any_worker, .stop = clients.get_token()})
-            .detach();
+    pirn::acceptor clients({.told = [](const pirn::accept_trouble& trouble) {
+      if (trouble.in_row == 1) {
+        std::fprintf(stderr, "echo_server: cannot accept: %s\n", trouble.error.message().c_str());
       }
-    });
+    }});
+    pirn::fiber accepting = pirn::spawn([&] { static_cast<void>(clients.run(*listener, echo)); });
     static_cast<void>(signals.wait());
-    clients.request_stop();
-    return EXIT_SUCCESS;  // the end of `acceptor` stops and joins it
+    return EXIT_SUCCESS;  // the end of `accepting` stops and joins it, and with it the clients' fibers
   });
 }

@@ -274,6 +274,9 @@ int network::accept(socket& of) {
   if (at.queue.empty()) {
     return -EAGAIN;
   }
+  if (current->fault(&sim::faults::shortage)) {
+    return -EMFILE;
+  }
   connection& link = *at.queue.front();
   at.queue.pop_front();
   link.now = connection::stage::over;

@@ -3,6 +3,7 @@
 import http.client
 import pathlib
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -13,8 +14,9 @@ ECHO, WEB = sys.argv[1:3]
 
 
 class Server:
-    def __init__(self, *command):
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    def __init__(self, *command, files=None):
+        limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))) if files else None
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=limit)
         line = self.process.stdout.readline()
         self.port = int(re.search(r":(\d+)/?$", line.strip()).group(1))
 
@@ -34,6 +36,20 @@ def echo() -> None:
     assert clients[0].recv(1) == b""
 
 
+def echo_after_a_shortage() -> None:
+    server = Server(ECHO, "0", files=20)
+    clients = [socket.create_connection(("127.0.0.1", server.port), timeout=30) for _ in range(30)]
+    for number, client in enumerate(clients):
+        client.sendall(b"hello %d\n" % number)
+    for number, client in enumerate(clients):
+        with client:
+            assert client.makefile().readline() == f"hello {number}\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
+        client.sendall(b"again\n")
+        assert client.makefile().readline() == "again\n"
+    server.end(signal.SIGTERM)
+
+
 def web() -> None:
     with tempfile.TemporaryDirectory() as root:
         (pathlib.Path(root) / "page.html").write_text("<p>here</p>")
@@ -51,4 +67,5 @@ def web() -> None:
 
 
 echo()
+echo_after_a_shortage()
 web()

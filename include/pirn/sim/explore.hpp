@@ -38,6 +38,7 @@ struct faults {
   bool stop = false;             ///< a fiber that is about to wait where a stop ends it is asked to stop
   bool short_transfers = false;  ///< a socket is read or written, and one byte is moved where more could be
   bool reset = false;            ///< a connection is reset when it is read or written
+  bool shortage = false;         ///< a connection is to be accepted, and there is no descriptor for it
   unsigned most = 1;             ///< in one execution
 };
 
