@@ -108,7 +108,7 @@ TEST(acceptor, lets_connections_drain) {
   });
 }
 
-TEST(acceptor, distributes_silent_connections_evenly) {
+TEST(acceptor, gives_silent_connections_to_the_worker_that_has_the_fewest) {
   pirn::runtime runtime({.workers = 2});
   runtime.run([] {
     auto listener = tcp_listener::listen(loopback()).value();
@@ -116,17 +116,29 @@ TEST(acceptor, distributes_silent_connections_evenly) {
     acceptor all;
     pirn::fiber accepting = pirn::spawn([&] {
       static_cast<void>(all.run(listener, [&](tcp_stream stream) {
-        ++on[pirn::detail::current_worker()->index];
+        const auto here = static_cast<char>(pirn::detail::current_worker()->index);
+        ++on[here];
+        static_cast<void>(stream.write(&here, 1));
         echo(std::move(stream));
       }));
     });
-    std::vector<tcp_stream> clients;
-    for (int i = 0; i < 200; ++i) {
-      clients.push_back(tcp_stream::connect(*listener.local_endpoint(), in(long_enough)).value());
-    }
-    wait_until([&] { return on[0] + on[1] == 200; });
+    std::vector<tcp_stream> clients[2];
+    const auto connect = [&](int count) {
+      for (int i = 0; i < count; ++i) {
+        auto client = tcp_stream::connect(*listener.local_endpoint(), in(long_enough)).value();
+        char where = 0;
+        ASSERT_TRUE(client.read_exactly(&where, 1, in(long_enough)));
+        clients[static_cast<std::size_t>(where)].push_back(std::move(client));
+      }
+    };
+    connect(200);
     EXPECT_EQ(on[0], 100);
     EXPECT_EQ(on[1], 100);
+    clients[1].clear();
+    wait_until([&] { return all.statistics().connections == 100; });
+    connect(100);
+    EXPECT_EQ(on[0], 100);
+    EXPECT_EQ(on[1], 200);
   });
 }
 
