@@ -117,7 +117,7 @@ TEST(acceptor, gives_silent_connections_to_the_worker_that_has_the_fewest) {
     pirn::fiber accepting = pirn::spawn([&] {
       static_cast<void>(all.run(listener, [&](tcp_stream stream) {
         const auto here = static_cast<char>(pirn::detail::current_worker()->index);
-        ++on[here];
+        ++on[static_cast<std::size_t>(here)];
         static_cast<void>(stream.write(&here, 1));
         echo(std::move(stream));
       }));
