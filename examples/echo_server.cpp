@@ -27,7 +27,7 @@ void echo(pirn::tcp_stream stream) {
 
 int main(int argc, char** argv) {
   const int port = argc > 1 ? std::atoi(argv[1]) : 7777;
-  pirn::signal_set signals({SIGINT, SIGTERM});  // before the workers, which inherit what is blocked
+  pirn::signal_set signals({SIGINT, SIGTERM});
   pirn::runtime runtime;
   return runtime.run([&] {
     auto listener = pirn::tcp_listener::listen({pirn::ip_address::loopback_v4(), static_cast<std::uint16_t>(port)});

@@ -32,7 +32,7 @@ int main(int argc, char** argv) try {
       return EXIT_FAILURE;
     }
   }
-  pirn::signal_set signals({SIGINT, SIGTERM});  // before the workers, which inherit what is blocked
+  pirn::signal_set signals({SIGINT, SIGTERM});
   const pirn::http::static_files files(root);
   pirn::runtime runtime(how);
   return runtime.run([&] {

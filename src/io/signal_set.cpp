@@ -1,43 +1,129 @@
 #include "pirn/io/signal_set.hpp"
 
 #include <pthread.h>
-#include <sys/signalfd.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <vector>
 
 namespace pirn::inline PIRN_ABI {
 
-signal_set::signal_set(std::initializer_list<int> signals) {
-  ::sigemptyset(&wanted_);
-  for (const int number : signals) {
-    if (::sigaddset(&wanted_, number) != 0) {
-      throw std::system_error(errno, std::system_category(), "pirn: no such signal");
+namespace {
+
+constexpr int signals = NSIG;
+
+std::system_error failure(int number, const char* what) { return {number, std::system_category(), what}; }
+
+}  // namespace
+
+struct signal_set::state {
+  struct taken {
+    int number;
+    struct ::sigaction before;
+  };
+  ~state() { give_back(); }
+  void take(int number);
+  void give_back() noexcept;
+  static void handle(int number) noexcept;
+
+  ::pid_t process = ::getpid();
+  descriptor source;                                 ///< an eventfd that counts what is in `arrived`
+  platform::atomic<std::uint32_t> arrived[signals];  ///< since it was taken last, by number
+  std::vector<taken> all;
+
+  static inline platform::atomic<state*> owners[signals] = {};
+  static inline platform::atomic<int> handlers_inside{0};
+};
+
+// Runs on any thread, between any two instructions. What it uses is there as long as it is counted.
+void signal_set::state::handle(int number) noexcept {
+  const int error = errno;
+  handlers_inside.fetch_add(1, platform::memory_order_seq_cst);
+  if (state* const mine = owners[number].load(platform::memory_order_seq_cst)) {
+    if (mine->process == ::getpid()) {
+      mine->arrived[number].fetch_add(1, platform::memory_order_release);
+      const std::uint64_t one = 1;
+      static_cast<void>(::write(mine->source.native(), &one, sizeof one));
+    } else {
+      // A child between fork and exec: the parent must not hear of it. The signal does what it does by default.
+      ::signal(number, SIG_DFL);
+      ::raise(number);
     }
   }
-  source_ = descriptor(::signalfd(-1, &wanted_, SFD_NONBLOCK | SFD_CLOEXEC));
-  if (!source_.is_open()) {
-    throw std::system_error(errno, std::system_category(), "pirn: cannot watch for signals");
+  handlers_inside.fetch_sub(1, platform::memory_order_seq_cst);
+  errno = error;
+}
+
+void signal_set::state::take(int number) {
+  state* nobody = nullptr;
+  if (number <= 0 || number >= signals) {
+    throw failure(EINVAL, "pirn: no such signal");
   }
-  if (const int refused = ::pthread_sigmask(SIG_BLOCK, &wanted_, &before_)) {
-    throw std::system_error(refused, std::system_category(), "pirn: cannot block signals");
+  if (!owners[number].compare_exchange_strong(nobody, this, platform::memory_order_seq_cst)) {
+    if (nobody == this) {
+      return;
+    }
+    throw failure(EBUSY, "pirn: another signal_set takes the signal");
+  }
+  all.push_back({number, {}});  // there is room
+  struct ::sigaction ours{};
+  ours.sa_handler = handle;
+  ours.sa_flags = SA_RESTART | SA_ONSTACK;
+  ::sigfillset(&ours.sa_mask);
+  if (::sigaction(number, &ours, &all.back().before) != 0) {
+    const int refused = errno;
+    all.pop_back();
+    owners[number].store(nullptr, platform::memory_order_seq_cst);
+    throw failure(refused, "pirn: cannot take a signal");
   }
 }
 
-signal_set::~signal_set() {
-  // A second ^C during a graceful end must not turn it into a death by signal at the very last moment.
-  const timespec at_once{};
-  while (::sigtimedwait(&wanted_, nullptr, &at_once) > 0) {
+void signal_set::state::give_back() noexcept {
+  for (const taken& each : all) {
+    ::sigaction(each.number, &each.before, nullptr);
+    owners[each.number].store(nullptr, platform::memory_order_seq_cst);
   }
-  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  all.clear();
+  // In a child the threads that were inside when it was forked are not there.
+  while (process == ::getpid() && handlers_inside.load(platform::memory_order_seq_cst) != 0) {
+    platform::yield_thread();
+  }
 }
+
+signal_set::signal_set(std::initializer_list<int> wanted) : state_(std::make_unique<state>()) {
+  state_->source = descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE));
+  if (!state_->source.is_open()) {
+    throw failure(errno, "pirn: cannot watch for signals");
+  }
+  state_->all.reserve(wanted.size());
+  ::sigset_t open;
+  ::sigemptyset(&open);
+  for (const int number : wanted) {
+    state_->take(number);
+    ::sigaddset(&open, number);
+  }
+  ::pthread_sigmask(SIG_UNBLOCK, &open, nullptr);
+}
+
+signal_set::~signal_set() = default;
 
 result<int> signal_set::wait(platform::time_point deadline) noexcept {
-  signalfd_siginfo arrived{};
-  const auto got = source_.read(&arrived, sizeof arrived, deadline);
-  if (!got) {
+  std::uint64_t one = 0;
+  if (const auto got = state_->source.read(&one, sizeof one, deadline); !got) {
     return fail(got.error());
   }
-  return static_cast<int>(arrived.ssi_signo);
+  // One of those that were counted before is ours, but others may take it while we look for it.
+  for (;;) {
+    for (int number = 1; number < signals; ++number) {
+      std::uint32_t there = state_->arrived[number].load(platform::memory_order_acquire);
+      while (there != 0) {
+        if (state_->arrived[number].compare_exchange_weak(there, there - 1, platform::memory_order_acq_rel)) {
+          return number;
+        }
+      }
+    }
+  }
 }
 
 }  // namespace pirn::inline PIRN_ABI

@@ -4,29 +4,35 @@
 #include <signal.h>
 
 #include <initializer_list>
+#include <memory>
 
 #include "pirn/io/descriptor.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
-/// Takes signals away from their handlers (it blocks them in the calling thread) and hands them to `wait`. Make it
-/// before any other thread is started, so before the runtime, since threads inherit what is blocked.
+/// Takes signals away from what they did before (an end of the process, a handler) and hands them to `wait`. A handler
+/// of its own notes them, on whichever thread they come; no signal is blocked, so that processes which are started
+/// meanwhile are none the worse: in those the signals do what they do by default. System calls that a signal interrupts
+/// are restarted where the kernel does that (SA_RESTART); others, for instance ::poll, end with EINTR. Any thread may
+/// make it and destroy it, at any time.
 class signal_set {
  public:
-  /// For instance {SIGINT, SIGTERM}. Throws std::system_error.
+  /// For instance {SIGINT, SIGTERM}. Unblocks them in the calling thread. Throws std::system_error: invalid_argument
+  /// for what is no signal or cannot be taken, device_or_resource_busy for one that another signal_set has.
   signal_set(std::initializer_list<int> signals);
-  /// Discards what has arrived and nobody has taken, and unblocks what the constructor blocked; on the same thread.
+  /// Discards what has arrived and nobody has taken; from then on the signals do what they did before. Nobody may be in
+  /// `wait`.
   ~signal_set();
   signal_set(const signal_set&) = delete;
   signal_set& operator=(const signal_set&) = delete;
 
-  /// Suspends until one of the signals arrives, and returns its number. Any fiber or thread.
+  /// Suspends until one of the signals arrives, and returns its number. One that has arrived several times is returned
+  /// as often. Any fiber or thread.
   [[nodiscard]] result<int> wait(platform::time_point deadline = platform::never) noexcept;
 
  private:
-  ::sigset_t wanted_;
-  ::sigset_t before_;
-  descriptor source_;
+  struct state;
+  std::unique_ptr<state> state_;
 };
 
 }  // namespace pirn::inline PIRN_ABI
