@@ -1,6 +1,8 @@
 #include "pirn/http/message.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <stdexcept>
@@ -29,6 +31,68 @@ constexpr std::string_view content_type = "Content-Type";
 constexpr const char* day_names[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
 constexpr const char* month_names[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+constexpr const char* long_day_names[] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
+
+/// Takes a date apart. What does not fit makes the rest not fit.
+class date_reader {
+ public:
+  struct parts {
+    int year = 0;
+    int month = 0;  // from 1
+    int day = 0;
+    int hour = 0;
+    int minute = 0;
+    int second = 0;
+  };
+
+  explicit date_reader(std::string_view text) noexcept : left_(text) {}
+  [[nodiscard]] bool is_done() const noexcept { return fits_ && left_.empty(); }
+  [[nodiscard]] bool starts_with(char c) const noexcept { return left_.starts_with(c); }
+  void literal(std::string_view text) noexcept { take(left_.starts_with(text) ? text.size() : 0, text.empty()); }
+  int number(std::size_t digits) noexcept {
+    const std::string_view text = left_.substr(0, digits);
+    int value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool fits = text.size() == digits && end == text.data() + digits && error == std::errc{} && value >= 0;
+    take(fits ? digits : 0);
+    return fits ? value : 0;
+  }
+  /// Returns which one it is.
+  template <std::size_t Count>
+  int name(const char* const (&names)[Count]) noexcept {
+    for (std::size_t i = 0; i < Count; ++i) {
+      if (left_.starts_with(names[i])) {
+        literal(names[i]);
+        return static_cast<int>(i);
+      }
+    }
+    fits_ = false;
+    return 0;
+  }
+  void time(parts& into) noexcept {
+    into.hour = number(2);
+    literal(":");
+    into.minute = number(2);
+    literal(":");
+    into.second = number(2);
+  }
+
+ private:
+  void take(std::size_t size, bool fits_empty = false) noexcept {
+    fits_ &= size > 0 || fits_empty;
+    left_.remove_prefix(size);
+  }
+  std::string_view left_;
+  bool fits_ = true;
+};
+
+/// The year of which these are the last two digits: the latest that is not more than 50 years ahead (RFC 9110, 5.6.7).
+int whole_year(int last_digits) noexcept {
+  const std::chrono::sys_seconds now{std::chrono::seconds(::time(nullptr))};
+  const int latest =
+      static_cast<int>(std::chrono::year_month_day(std::chrono::floor<std::chrono::days>(now)).year()) + 50;
+  return latest - (latest - last_digits) % 100;
+}
 
 }  // namespace
 
@@ -214,27 +278,55 @@ std::string format_date(std::int64_t seconds_since_1970) {
 }
 
 std::optional<std::int64_t> parse_date(std::string_view text) noexcept {
-  char copy[30];
-  if (text.size() != sizeof copy - 1) {
+  date_reader in(text);
+  date_reader::parts when;
+  if (text.size() > 3 && text[3] == ',') {
+    // Sun, 06 Nov 1994 08:49:37 GMT
+    in.name(day_names);
+    in.literal(", ");
+    when.day = in.number(2);
+    in.literal(" ");
+    when.month = in.name(month_names) + 1;
+    in.literal(" ");
+    when.year = in.number(4);
+    in.literal(" ");
+    in.time(when);
+    in.literal(" GMT");
+  } else if (text.find(',') != text.npos) {
+    // Sunday, 06-Nov-94 08:49:37 GMT
+    in.name(long_day_names);
+    in.literal(", ");
+    when.day = in.number(2);
+    in.literal("-");
+    when.month = in.name(month_names) + 1;
+    in.literal("-");
+    when.year = whole_year(in.number(2));
+    in.literal(" ");
+    in.time(when);
+    in.literal(" GMT");
+  } else {
+    // Sun Nov  6 08:49:37 1994
+    in.name(day_names);
+    in.literal(" ");
+    when.month = in.name(month_names) + 1;
+    in.literal(" ");
+    const bool one_digit = in.starts_with(' ');
+    in.literal(one_digit ? " " : "");
+    when.day = in.number(one_digit ? 1 : 2);
+    in.literal(" ");
+    in.time(when);
+    in.literal(" ");
+    when.year = in.number(4);
+  }
+  const std::chrono::year_month_day date{std::chrono::year(when.year),
+                                         std::chrono::month(static_cast<unsigned>(when.month)),
+                                         std::chrono::day(static_cast<unsigned>(when.day))};
+  if (!in.is_done() || !date.ok() || when.hour > 23 || when.minute > 59 || when.second > 60) {
     return std::nullopt;
   }
-  copy[text.copy(copy, text.size())] = '\0';
-  std::tm parts{};
-  char month[4];
-  int end = 0;
-  if (std::sscanf(copy, "%*3s, %2d %3s %4d %2d:%2d:%2d GMT%n", &parts.tm_mday, month, &parts.tm_year, &parts.tm_hour,
-                  &parts.tm_min, &parts.tm_sec, &end) != 6 ||
-      end != 29) {
-    return std::nullopt;
-  }
-  const auto* const found = std::find_if(std::begin(month_names), std::end(month_names),
-                                         [&](std::string_view name) { return name == month; });
-  if (found == std::end(month_names)) {
-    return std::nullopt;
-  }
-  parts.tm_mon = static_cast<int>(found - std::begin(month_names));
-  parts.tm_year -= 1900;
-  return ::timegm(&parts);
+  return ((std::chrono::sys_days(date).time_since_epoch().count() * std::int64_t{24} + when.hour) * 60 + when.minute) *
+             60 +
+         when.second;
 }
 
 }  // namespace pirn::inline PIRN_ABI::http

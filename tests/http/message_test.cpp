@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <ctime>
 #include <stdexcept>
 #include <vector>
 
@@ -50,8 +52,55 @@ TEST(date, is_written_and_read_as_rfc_9110_says) {
   for (const std::int64_t when : {0L, 784111777L, 951782400L, 4102444799L}) {
     EXPECT_EQ(parse_date(format_date(when)), when);
   }
-  for (const char* text : {"", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nuv 1994 08:49:37 GMT",
-                           "xxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "Sunday, 06-Nov-94 08:49:37 GMT"}) {
+  for (const char* text : {"Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT",
+                           "Sun Nov  6 08:49:37 1994", "Sun Nov 06 08:49:37 1994"}) {
+    EXPECT_EQ(parse_date(text), 784111777) << text;
+  }
+  EXPECT_EQ(parse_date("Thu, 29 Feb 2024 23:59:59 GMT"), 1709251199);
+  EXPECT_EQ(parse_date("Sat, 31 Dec 2016 23:59:60 GMT"), 1483228800);
+  // Two digits mean the year that is at most 50 years ahead.
+  const std::time_t now = std::time(nullptr);
+  const int year = std::gmtime(&now)->tm_year + 1900;
+  for (const int ahead : {-49, -1, 0, 1, 49}) {
+    char text[64];
+    std::snprintf(text, sizeof text, "Monday, 01-Jan-%02d 00:00:00 GMT", (year + ahead) % 100);
+    std::tm wanted{};
+    wanted.tm_mday = 1;
+    wanted.tm_year = year + ahead - 1900;
+    EXPECT_EQ(parse_date(text), ::timegm(&wanted)) << text;
+  }
+  for (const char* text : {"",
+                           "Sun",
+                           "Sun,",
+                           "Sun, 06 Nov 1994 08:49:37",
+                           "Sun, 06 Nov 1994 08:49:37 GMT ",
+                           "Sun, 06 Nov 1994 08:49:37 UTC",
+                           "Sun, 06 Nov 1994 08:49:37 gmt",
+                           "Sun, 06 nov 1994 08:49:37 GMT",
+                           "Sun, 06 Nuv 1994 08:49:37 GMT",
+                           "Son, 06 Nov 1994 08:49:37 GMT",
+                           "Sun, 6 Nov 1994 08:49:37 GMT",
+                           "Sun,  6 Nov 1994 08:49:37 GMT",
+                           "Sun, +6 Nov 1994 08:49:37 GMT",
+                           "Sun, 00 Nov 1994 08:49:37 GMT",
+                           "Sun, 31 Nov 1994 08:49:37 GMT",
+                           "Sun, 32 Oct 1994 08:49:37 GMT",
+                           "Wed, 29 Feb 2023 08:49:37 GMT",
+                           "Sun, 06 Nov 94 08:49:37 GMT",
+                           "Sun, 06 Nov -994 08:49:37 GMT",
+                           "Sun, 06 Nov 1994 24:00:00 GMT",
+                           "Sun, 06 Nov 1994 08:60:00 GMT",
+                           "Sun, 06 Nov 1994 08:49:61 GMT",
+                           "Sun, 06-Nov-94 08:49:37 GMT",
+                           "Sunday, 06 Nov 1994 08:49:37 GMT",
+                           "Sunday, 06-Nov-1994 08:49:37 GMT",
+                           "Sun Nov 6 08:49:37 1994",
+                           "Sun Nov  6 08:49:37 94",
+                           "Sun Nov  6 08:49:37 1994 GMT",
+                           "Sun Nov   6 08:49:37 1994",
+                           "784111777",
+                           "yesterday",
+                           "xxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}) {
     EXPECT_FALSE(parse_date(text)) << text;
   }
 }

@@ -49,7 +49,9 @@ class response {
   response& header(std::string_view name, std::string_view value);
   /// Sets the body, which is copied, and its media type.
   response& body(std::string_view content, std::string_view type = "text/plain");
-  /// Sends a part of a regular file as the body.
+  /// Sends a part of a regular file as the body. Where the file turns out to be shorter, so is the body of one of at
+  /// most 32 KiB, but a 206 becomes a 500, as does a file that cannot be read; of a larger one the client sees the
+  /// connection end too early.
   response& file(descriptor source, std::uint64_t offset, std::uint64_t length);
   /// Ends the connection after this response.
   response& close() noexcept {
@@ -61,6 +63,7 @@ class response {
 
  private:
   friend class connection;
+  friend class static_files;
   void reset() noexcept;
   void drop_content_type();
 
@@ -83,7 +86,7 @@ class response {
 [[nodiscard]] bool is_field_value(std::string_view value) noexcept;
 /// A point of time as HTTP writes it (RFC 9110, 5.6.7): 29 characters.
 [[nodiscard]] std::string format_date(std::int64_t seconds_since_1970);
-/// The opposite; only the preferred form is understood.
+/// The opposite, from any of the three forms that a recipient has to understand; none for what is no such date.
 [[nodiscard]] std::optional<std::int64_t> parse_date(std::string_view text) noexcept;
 
 }  // namespace pirn::inline PIRN_ABI::http
