@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "detail/system.hpp"
+#include "http/read_at.hpp"
 #include "http/request_checks.hpp"
 #include "http/write_pace.hpp"
 #include "pirn/fiber/this_fiber.hpp"
@@ -22,7 +23,7 @@ constexpr std::size_t first_capacity = 4 * kib;
 constexpr std::size_t least_body_room = 16 * kib;
 constexpr std::size_t output_enough = 64 * kib;  // written even though more responses follow
 constexpr std::size_t copied_body = 16 * kib;    // larger ones leave from where the handler has put them
-constexpr std::size_t inline_file = 32 * kib;    // files up to this size are copied behind the head
+constexpr std::size_t copy_step = 64 * kib;      // of a file that the kernel cannot send
 constexpr int most_unsent = 256 * kib;           // that the kernel takes for a client that does not read
 constexpr std::size_t most_held_idle = 4 * kib;  // beside the input, between requests
 constexpr std::size_t most_lingering_bytes = 256 * kib;
@@ -42,6 +43,13 @@ constexpr bool may_have_body(int status) noexcept { return may_have_length(statu
 template <class Container>
 void release(Container& whole) noexcept {
   Container().swap(whole);
+}
+
+/// Whether a file cannot be sent by the kernel, but may be read: there are file systems that have no such call, and
+/// containers that let it fail.
+bool must_be_copied(const std::error_code& error) noexcept {
+  return error == std::errc::invalid_argument || error == std::errc::function_not_supported ||
+         error == std::errc::operation_not_permitted || error == std::errc::permission_denied;
 }
 
 /// Whether a read would not wait.
@@ -307,6 +315,7 @@ void connection::answer() {
     response_.body_.clear();
     response_.file_.close();
   }
+  load_small_file();
   keep_ = parsed_request_.keep && !response_.close_ && !owner_.draining.load(platform::memory_order_relaxed);
   const bool from_file = response_.file_.is_open();
   append_head(from_file ? response_.file_length_ : response_.body_.size());
@@ -367,29 +376,44 @@ void connection::append_head(std::uint64_t length) {
   output_.append("\r\n");
 }
 
-bool connection::send_file() {
-  const int file = response_.file_.native();
-  std::uint64_t offset = response_.file_offset_;
-  std::uint64_t left = response_.file_length_;
-  if (left <= inline_file) {
-    const std::size_t head = output_.size();
-    output_.resize(head + left);
-    while (left > 0) {
-      const ssize_t got = ::pread(file, output_.data() + output_.size() - left, left, static_cast<::off_t>(offset));
-      if (got <= 0) {
-        return false;  // the file shrank or the disk failed after the length was promised
-      }
-      offset += static_cast<std::uint64_t>(got);
-      left -= static_cast<std::uint64_t>(got);
-    }
-    return true;
+void connection::load_small_file() {
+  if (!response_.file_.is_open() || response_.file_length_ > small_file) {
+    return;
   }
+  const std::size_t length = response_.file_length_;
+  const auto done = read_at(response_.file_.native(), response_.file_offset_, length, response_.body_);
+  response_.file_.close();
+  // Of a part that is shorter than the handler thought its Content-Range would be wrong.
+  if (!done || (response_.status_ == 206 && response_.body_.size() < length)) {
+    response_.reset();
+    response_.fail(500);
+  }
+}
+
+result<std::size_t> connection::send_part(std::uint64_t offset, std::size_t most, platform::time_point deadline,
+                                          std::string& copy) {
+  const int file = response_.file_.native();
+  if (copy.empty()) {
+    const auto put = stream_.send_file(file, offset, most, deadline);
+    if (put || !must_be_copied(put.error())) {
+      return put;
+    }
+  }
+  if (const auto done = read_at(file, offset, std::min(most, copy_step), copy); !done || copy.empty()) {
+    return done ? result<std::size_t>(0) : fail(done.error());
+  }
+  return stream_.write_some(copy.data(), copy.size(), deadline);
+}
+
+bool connection::send_file() {
   if (!flush()) {
     return false;
   }
   release(parsed_request_.body);
-  return put_each(left, [&](std::size_t most, platform::time_point deadline) noexcept {
-    const auto put = stream_.send_file(file, offset, most, deadline);
+  std::uint64_t offset = response_.file_offset_;
+  std::string copy;  // of a part, where the kernel cannot send the file
+  return put_each(response_.file_length_, [&](std::size_t most, platform::time_point deadline) {
+    const auto put = send_part(offset, most, deadline, copy);
     offset += put.value_or(0);
     return put;
   });
@@ -415,7 +439,7 @@ bool connection::flush(std::string_view body) {
 }
 
 template <class Put>
-bool connection::put_each(std::uint64_t left, Put put) noexcept {
+bool connection::put_each(std::uint64_t left, Put put) {
   write_pace pace(owner_.options.write_timeout);
   while (left > 0) {
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(left, write_pace::step));

@@ -35,7 +35,12 @@ class connection {
   bool check_header();
   void answer();
   void append_head(std::uint64_t length);
+  /// Reads the file of the response into its body if it is a small one: its true length is to be in the head.
+  void load_small_file();
   bool send_file();
+  /// Sends some of the response's file; 0 if it has ended before.
+  result<std::size_t> send_part(std::uint64_t offset, std::size_t most, platform::time_point deadline,
+                                std::string& copy);
   /// Answers with an error that ends the connection. False, for the caller to return.
   bool refuse(int status);
   bool receive(platform::time_point deadline);
@@ -50,7 +55,7 @@ class connection {
   bool flush(std::string_view body = {});
   /// Calls `put` with what is to be sent at most and a deadline until `left` bytes have been sent.
   template <class Put>
-  bool put_each(std::uint64_t left, Put put) noexcept;
+  bool put_each(std::uint64_t left, Put put);
   /// Ends our half, and waits until the client has taken all and ended its own.
   void linger() noexcept;
   [[nodiscard]] std::string_view text_of(parsed_request::piece piece) const noexcept {

@@ -152,6 +152,10 @@ TEST(static_files, what_is_no_readable_file_is_refused) {
       EXPECT_EQ(got.status, 405);
       EXPECT_EQ(got.field("Allow"), "GET, HEAD");
     }
+    const reply whole = c.ask("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n");
+    EXPECT_EQ(whole.status, 204);
+    EXPECT_EQ(whole.field("Allow"), "GET, HEAD, OPTIONS");
+    EXPECT_EQ(c.get("/data.bin").status, 200);
   });
 }
 

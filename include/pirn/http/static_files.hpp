@@ -10,9 +10,11 @@
 namespace pirn::inline PIRN_ABI::http {
 
 /// Answers GET and HEAD from the files below one folder; index.html for a folder. Sends Content-Type by extension,
-/// Last-Modified, ETag; understands If-None-Match, If-Modified-Since, If-Range, and Range with a single range (206,
-/// 416); several ranges get the whole file. Whatever the target says, nothing outside the folder is opened: ".."
-/// is refused also when encoded, and so are symbolic links that lead outside. Any fiber or thread.
+/// Last-Modified, ETag; understands If-Match, If-Unmodified-Since, If-None-Match, If-Modified-Since, If-Range, and
+/// Range with a single range (206, 416); several ranges get the whole file. Answers "OPTIONS *" with what it
+/// understands. Whatever the target says, nothing outside the folder is opened: ".." is refused also when encoded, and
+/// so are symbolic links that lead outside. A file that cannot be opened or read for a reason of the system's is a 500
+/// or 503. Any fiber or thread.
 class static_files {
  public:
   /// Throws std::system_error if the folder cannot be opened.

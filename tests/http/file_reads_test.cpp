@@ -1,0 +1,401 @@
+// Files that have less in them than they claim, disks that fail, kernels and containers that refuse: never a byte that
+// is not in the file.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/openat2.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "http/support.hpp"
+#include "pirn/http/static_files.hpp"
+
+namespace {
+
+/// What the next calls of a system call do, in place of what the kernel would.
+struct plan {
+  std::atomic<int> times{0};
+  std::atomic<int> error{0};
+  void fail(int with, int how_often) {
+    error = with;
+    times = how_often;
+  }
+  bool fails() {
+    if (times.load() <= 0 || times.fetch_sub(1) <= 0) {
+      return false;
+    }
+    errno = error;
+    return true;
+  }
+};
+plan of_pread;
+plan of_sendfile;
+plan of_openat2;
+
+}  // namespace
+
+// These take the place of libc's in this program.
+extern "C" long syscall(long number, ...) noexcept {
+  std::va_list list;
+  va_start(list, number);
+  long given[6];
+  for (long& each : given) {
+    each = va_arg(list, long);
+  }
+  va_end(list);
+  if (number == SYS_openat2 && of_openat2.fails()) {
+    return -1;
+  }
+  long outcome;
+  register long fourth __asm__("r10") = given[3];
+  register long fifth __asm__("r8") = given[4];
+  register long sixth __asm__("r9") = given[5];
+  __asm__ volatile("syscall"
+                   : "=a"(outcome)
+                   : "a"(number), "D"(given[0]), "S"(given[1]), "d"(given[2]), "r"(fourth), "r"(fifth), "r"(sixth)
+                   : "rcx", "r11", "memory");
+  if (outcome < 0 && outcome > -4096) {
+    errno = static_cast<int>(-outcome);
+    return -1;
+  }
+  return outcome;
+}
+extern "C" ssize_t pread(int file, void* into, size_t size, off_t offset) {
+  return of_pread.fails() ? -1 : ::syscall(SYS_pread64, file, into, size, offset);
+}
+extern "C" ssize_t sendfile(int to, int file, off_t* offset, size_t size) noexcept {
+  return of_sendfile.fails() ? -1 : ::syscall(SYS_sendfile, to, file, offset, size);
+}
+
+namespace {
+
+using namespace test;
+namespace http = pirn::http;
+namespace fs = std::filesystem;
+
+class folder {
+ public:
+  folder() {
+    char name[] = "/tmp/pirn_file_reads_XXXXXX";
+    root = ::mkdtemp(name);
+    std::ofstream(root / "small") << std::string(small_size, 's');
+    std::ofstream(root / "large") << std::string(large_size, 'l');
+    fs::create_directories(root / "sub");
+    fs::create_symlink("sub/../small", root / "link");
+    fs::create_symlink("../small", root / "sub" / "up");
+    fs::create_symlink("/etc/passwd", root / "outside");
+    fs::create_symlink("/etc", root / "sub" / "etc");
+  }
+  ~folder() { fs::remove_all(root); }
+  folder(const folder&) = delete;
+  folder& operator=(const folder&) = delete;
+
+  static constexpr std::size_t small_size = 20'000;
+  static constexpr std::size_t large_size = 8 << 20;
+  fs::path root;
+};
+
+template <class Body>
+void with_server(http::handler answer, Body body) {
+  pirn::runtime({.workers = 1}).run([&] {
+    running_server running(std::move(answer), {.linger_timeout = 200ms});
+    body(running);
+  });
+}
+
+bool is_all(const std::string& text, char byte) { return text.find_first_not_of(byte) == std::string::npos; }
+
+constexpr std::string_view get_large = "GET /large HTTP/1.1\r\nHost: h\r\n\r\n";
+
+/// All that comes before the connection ends, and whether it ends at all.
+std::string read_to_end(client& c) {
+  std::string all;
+  char bytes[65536];
+  for (;;) {
+    const auto got = c.stream.read(bytes, sizeof bytes, in(long_enough));
+    if (!got || *got == 0) {
+      EXPECT_TRUE(got || got.error() != pirn::io_error::timed_out);
+      return all;
+    }
+    all.append(bytes, *got);
+  }
+}
+
+TEST(file_reads, a_file_that_claims_more_than_it_has) {
+  const char* const name = "/sys/kernel/uevent_seqnum";
+  struct ::stat about{};
+  if (::stat(name, &about) != 0 || about.st_size < 100) {
+    GTEST_SKIP() << "no " << name;
+  }
+  with_server(http::static_files("/sys/kernel"), [](running_server& running) {
+    client c(running.at);
+    const reply got = c.get("/uevent_seqnum");
+    EXPECT_EQ(got.status, 200);
+    EXPECT_FALSE(got.body.empty());
+    EXPECT_EQ(got.body.find_first_not_of("0123456789\n"), std::string::npos);
+    EXPECT_EQ(got.field("ETag"), "");  // nothing tells one content from the next
+    EXPECT_EQ(got.field("Last-Modified"), "");
+    const std::string size = std::to_string(got.body.size());
+    EXPECT_EQ(c.ask("HEAD /uevent_seqnum HTTP/1.1\r\nHost: h\r\n\r\n", false).field("Content-Length"), size);
+    const reply part = c.get("/uevent_seqnum", "Range: bytes=1-99\r\n");
+    EXPECT_EQ(part.status, 206);
+    EXPECT_EQ(part.body.size() + 1, got.body.size());
+    EXPECT_TRUE(part.field("Content-Range").ends_with("/" + size)) << part.field("Content-Range");
+    EXPECT_EQ(c.get("/uevent_seqnum", "Range: bytes=90-99\r\n").status, 416);
+  });
+}
+
+TEST(file_reads, a_handler_that_promises_more_than_a_file_has) {
+  const folder files;
+  const auto answer = [&](const http::request& asked, http::response& response) {
+    if (asked.target == "/part") {
+      response.status(206).header("Content-Range", "bytes 0-29999/30000");
+    }
+    response.file(pirn::descriptor(::open((files.root / "small").c_str(), O_RDONLY | O_CLOEXEC)), 0, 30'000);
+  };
+  with_server(answer, [](running_server& running) {
+    client c(running.at);
+    const reply got = c.get("/");
+    EXPECT_EQ(got.status, 200);
+    EXPECT_EQ(got.body, std::string(folder::small_size, 's'));
+    EXPECT_EQ(c.get("/part").status, 500);  // its Content-Range would be wrong
+    EXPECT_EQ(c.get("/").status, 200);
+  });
+}
+
+TEST(file_reads, a_read_that_fails_is_a_500_and_one_that_a_signal_ends_is_none) {
+  const folder files;
+  with_server(http::static_files(files.root.string()), [](running_server& running) {
+    client c(running.at);
+    of_pread.fail(EIO, 1);
+    const reply failed = c.get("/small");
+    EXPECT_EQ(failed.status, 500);
+    EXPECT_EQ(failed.body, "500 Internal Server Error\n");
+    EXPECT_EQ(failed.field("ETag"), "");
+    of_pread.fail(EINTR, 3);
+    EXPECT_EQ(c.get("/small").body, std::string(folder::small_size, 's'));
+    of_pread.fail(EIO, 1);
+    EXPECT_EQ(c.ask("HEAD /small HTTP/1.1\r\nHost: h\r\n\r\n", false).status, 500);
+    of_pread.fail(0, 0);
+    EXPECT_EQ(c.get("/small", "Range: bytes=0-1\r\n").body, "ss");
+  });
+  const auto answer = [&](const http::request&, http::response& response) {
+    response.file(pirn::descriptor(::open((files.root / "small").c_str(), O_RDONLY | O_CLOEXEC)), 10, 10);
+  };
+  with_server(answer, [](running_server& running) {
+    client c(running.at);
+    of_pread.fail(EIO, 1);
+    EXPECT_EQ(c.get("/").status, 500);
+    EXPECT_EQ(c.get("/").body, "ssssssssss");
+  });
+}
+
+TEST(file_reads, a_small_file_that_is_cut_all_the_time) {
+  const folder files;
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    const std::string content(32'000, 's');
+    while (!stop) {
+      const int file = ::open((files.root / "small").c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+      EXPECT_EQ(::write(file, content.data(), content.size()), static_cast<ssize_t>(content.size()));
+      EXPECT_EQ(::ftruncate(file, 9'000), 0);
+      ::close(file);
+    }
+  });
+  with_server(http::static_files(files.root.string()), [](running_server& running) {
+    client c(running.at);
+    const auto until = std::chrono::steady_clock::now() + 1s;
+    while (std::chrono::steady_clock::now() < until) {
+      const reply got = c.get("/small");
+      ASSERT_EQ(got.status, 200);
+      ASSERT_TRUE(is_all(got.body, 's')) << "at " << got.body.find_first_not_of('s') << " of " << got.body.size();
+      const reply part = c.get("/small", "Range: bytes=5000-9999\r\n");
+      ASSERT_TRUE(part.status == 206 || part.status == 416) << part.status;
+      ASSERT_TRUE(part.status == 416 || is_all(part.body, 's'));
+    }
+  });
+  stop = true;
+  writer.join();
+}
+
+TEST(file_reads, a_large_file_that_is_cut_while_it_is_sent) {
+  const folder files;
+  with_server(http::static_files(files.root.string()), [&](running_server& running) {
+    client c(running.at);
+    c.send(get_large);
+    char byte;
+    ASSERT_EQ(c.stream.read(&byte, 1, in(long_enough)), 1u);
+    fs::resize_file(files.root / "large", 0);
+    const std::string all = read_to_end(c);  // too few, which the client sees by the length
+    const std::size_t body = all.find("\r\n\r\n") + 4;
+    EXPECT_NE(all.find("Content-Length: " + std::to_string(folder::large_size) + "\r\n"), std::string::npos);
+    EXPECT_LT(all.size() - body, folder::large_size);
+    EXPECT_TRUE(is_all(all.substr(body), 'l'));
+  });
+}
+
+TEST(file_reads, a_disk_that_fails_while_a_large_file_is_sent) {
+  const folder files;
+  with_server(http::static_files(files.root.string()), [&](running_server& running) {
+    of_sendfile.fail(EIO, 1);
+    client c(running.at);
+    c.send(get_large);
+    EXPECT_LT(read_to_end(c).size(), folder::large_size);
+    client other(running.at);
+    EXPECT_EQ(other.get("/large").body.size(), folder::large_size);
+  });
+}
+
+TEST(file_reads, a_file_that_the_kernel_cannot_send_is_copied) {
+  const folder files;
+  with_server(http::static_files(files.root.string()), [&](running_server& running) {
+    client c(running.at);
+    for (const int error : {EINVAL, ENOSYS, EPERM, EACCES}) {
+      of_sendfile.fail(error, 1'000'000);
+      const reply got = c.get("/large", "Range: bytes=5-\r\n");
+      EXPECT_EQ(got.status, 206) << error;
+      EXPECT_EQ(got.body.size(), folder::large_size - 5);
+      EXPECT_TRUE(is_all(got.body, 'l'));
+    }
+    of_pread.fail(EIO, 1);
+    c.send(get_large);
+    EXPECT_LT(read_to_end(c).size(), folder::large_size);
+    client cut(running.at);
+    cut.send(get_large);
+    char byte;
+    ASSERT_EQ(cut.stream.read(&byte, 1, in(long_enough)), 1u);
+    fs::resize_file(files.root / "large", 0);
+    const std::string all = read_to_end(cut);
+    EXPECT_LT(all.size(), folder::large_size);
+    EXPECT_TRUE(is_all(all.substr(all.find("\r\n\r\n") + 4), 'l'));
+    of_sendfile.fail(0, 0);
+  });
+}
+
+/// The status for each target, in a process for which openat2 fails with that error.
+std::vector<int> statuses_without_openat2(const folder& files, int error, const std::vector<const char*>& targets) {
+  std::vector<int> found;
+  for (const char* const target : targets) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const http::static_files serve(files.root.string());
+      ::sock_filter code[] = {
+          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(::seccomp_data, nr)),
+          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
+          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      };
+      const ::sock_fprog program = {sizeof code / sizeof code[0], code};
+      if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        ::_exit(0);
+      }
+      http::request asked;
+      asked.method = "GET";
+      asked.target = target;
+      http::response answer;
+      serve(asked, answer);
+      ::_exit(answer.status() / 100 * 50 + answer.status() % 100);  // which fits
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status));
+    const int told = WEXITSTATUS(status);
+    found.push_back(told / 50 * 100 + told % 50);
+  }
+  return found;
+}
+
+TEST(file_reads, without_openat2_files_are_served_and_no_others) {
+  const folder files;
+  const std::vector<const char*> targets = {"/small",   "/sub/../small",   "/sub//./small", "/%2e%2e/small",
+                                            "/outside", "/sub/etc/passwd", "/nothing",      "/sub",
+                                            "/small/",  "//small"};
+  const std::vector<int> first = statuses_without_openat2(files, ENOSYS, targets);
+  if (first.front() == 0) {
+    GTEST_SKIP() << "no filters of system calls";
+  }
+  EXPECT_EQ(first, (std::vector<int>{200, 403, 404, 403, 403, 404, 404, 301, 404, 200}));
+  EXPECT_EQ(statuses_without_openat2(files, EPERM, targets), first);
+  EXPECT_EQ(statuses_without_openat2(files, EACCES, targets), first);
+}
+
+TEST(file_reads, what_opening_fails_with_is_told) {
+  const folder files;
+  const std::vector<std::pair<int, int>> expected = {{EIO, 500},   {EMFILE, 503}, {ENOMEM, 503}, {EAGAIN, 503},
+                                                     {EXDEV, 403}, {ELOOP, 403},  {ENOENT, 404}, {ESTALE, 500}};
+  for (const auto& [error, status] : expected) {
+    const std::vector<int> got = statuses_without_openat2(files, error, {"/small"});
+    if (got.front() == 0) {
+      GTEST_SKIP() << "no filters of system calls";
+    }
+    EXPECT_EQ(got.front(), status) << error;
+  }
+}
+
+int status_of(const http::static_files& serve, const char* target) {
+  http::request asked;
+  asked.method = "HEAD";
+  asked.target = target;
+  http::response answer;
+  serve(asked, answer);
+  return answer.status();
+}
+
+TEST(file_reads, what_says_nothing_of_a_file_is_tried_again) {
+  const folder files;
+  const http::static_files serve(files.root.string());
+  for (const int error : {EAGAIN, EINTR}) {
+    of_openat2.fail(error, 5);
+    EXPECT_EQ(status_of(serve, "/link"), 200) << error;
+    EXPECT_EQ(of_openat2.times, 0);
+  }
+  of_openat2.fail(EAGAIN, 1'000'000);  // but not for ever
+  EXPECT_EQ(status_of(serve, "/link"), 503);
+  of_openat2.fail(0, 0);
+  EXPECT_EQ(status_of(serve, "/link"), 200);
+}
+
+TEST(file_reads, a_link_with_dots_is_followed_while_others_rename) {
+  const folder files;
+  std::atomic<bool> stop{false};
+  std::thread renamer([&] {
+    const fs::path one = files.root / "one";
+    const fs::path two = files.root / "two";
+    std::ofstream(one) << "x";
+    while (!stop) {
+      ASSERT_EQ(std::rename(one.c_str(), two.c_str()), 0);
+      ASSERT_EQ(std::rename(two.c_str(), one.c_str()), 0);
+    }
+  });
+  const http::static_files serve(files.root.string());
+  int others = 0;
+  const auto until = std::chrono::steady_clock::now() + 500ms;
+  while (std::chrono::steady_clock::now() < until) {
+    for (const char* target : {"/link", "/sub/up"}) {
+      others += status_of(serve, target) == 200 ? 0 : 1;
+    }
+  }
+  EXPECT_EQ(others, 0);
+  stop = true;
+  renamer.join();
+}
+
+}  // namespace
