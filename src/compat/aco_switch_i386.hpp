@@ -15,6 +15,8 @@ static_assert(offsetof(aco_t, reg[ACO_REG_IDX_RETADDR]) == 0 && offsetof(aco_t, 
 }  // namespace pirn_aco
 
 // eax is `state`, edx is `to`. The frame is found through ecx: the registers are stored below esp at no instruction.
+// The bytes of its tables, explained in arch_common.hpp: 0c 01 00 is CFA = ecx + 0; 10 08 02 70 00 is eip (8) saved at
+// eax (70: 70 + 0) + 0, with 72 for edx; 10 05 02 72 08 is ebp (5) saved at edx + 8.
 #define PIRN_ACO_SWITCH(name, save, restore)                                                          \
   PIRN_ACO_FUNCTION(name,                                                                             \
                     "movl (%esp), %ecx\n\t"                                                           \
@@ -22,7 +24,7 @@ static_assert(offsetof(aco_t, reg[ACO_REG_IDX_RETADDR]) == 0 && offsetof(aco_t, 
                     "leal 4(%esp), %ecx\n\t"                                                          \
                     "movl %ecx, 4(%eax)\n\t"                                                          \
                     "movl %ebp, 8(%eax)\n\t" save                                                     \
-                    ".cfi_def_cfa ecx, 0\n\t"                                                         \
+                    ".cfi_escape 0x0c, 0x01, 0x00\n\t"                                                \
                     ".cfi_escape 0x10, 0x08, 0x02, 0x70, 0x00\n\t"                                    \
                     "leal -12(%ecx), %esp\n\t" /* The topmost slot was that of the return address. */ \
                     "movl %ebx, -4(%ecx)\n\t"                                                         \

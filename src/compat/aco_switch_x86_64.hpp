@@ -15,6 +15,8 @@ static_assert(offsetof(aco_t, reg[ACO_REG_IDX_RETADDR]) == 0 && offsetof(aco_t, 
 }  // namespace pirn_aco
 
 // rdi is `state`, rsi is `to`. The frame is found through rcx: the registers are stored below rsp at no instruction.
+// The bytes of its tables, explained in arch_common.hpp: 0c 02 00 is CFA = rcx + 0; 10 06 02 74 10 is rbp (6) saved at
+// rsi (74: 70 + 4) + 16.
 #define PIRN_ACO_SWITCH(name, save, restore)                                                            \
   PIRN_ACO_FUNCTION(name,                                                                               \
                     "movq (%rsp), %rax\n\t"                                                             \
@@ -22,7 +24,7 @@ static_assert(offsetof(aco_t, reg[ACO_REG_IDX_RETADDR]) == 0 && offsetof(aco_t, 
                     "movq %rax, 0(%rdi)\n\t"                                                            \
                     "movq %rcx, 8(%rdi)\n\t"                                                            \
                     "movq %rbp, 16(%rdi)\n\t" save                                                      \
-                    ".cfi_def_cfa rcx, 0\n\t"                                                           \
+                    ".cfi_escape 0x0c, 0x02, 0x00\n\t"                                                  \
                     ".cfi_register rip, rax\n\t"                                                        \
                     "leaq -40(%rcx), %rsp\n\t" /* The topmost slot was that of the return address. */   \
                     "movq %rbx, -8(%rcx)\n\t"                                                           \

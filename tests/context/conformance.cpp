@@ -54,6 +54,7 @@ int main(int count, char** arguments) {
     check_registers();
     check_frames();
     check_exceptions();
+    check_pushed();
     check_unwinding();
     check_single_step();
     check_profiling(0.1);

@@ -184,6 +184,7 @@ class by_transfer_into : public by_transfers<by_transfer_into> {
 void check_registers();
 void check_frames();
 void check_exceptions();
+void check_pushed();
 void check_unwinding();
 /// Steps through all shapes one instruction at a time and unwinds at each.
 void check_single_step();

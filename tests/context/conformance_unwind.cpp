@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "conformance_isa.hpp"
+#include "context/pushed.hpp"
 #include "pirn/context/unwind.hpp"
 
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the program's entry point, where a thread's backtrace ends
@@ -232,6 +233,7 @@ void handle(int number, void (*handler)(int, siginfo_t*, void*)) {
 // ---- one instruction at a time ----------------------------------------------------------------------------------
 
 volatile bool stepping;
+volatile long sum_of_pushed;
 
 void on_step(int, siginfo_t*, void* raw_context) {
   keep_stepping(raw_context, stepping);
@@ -243,6 +245,7 @@ void on_step(int, siginfo_t*, void* raw_context) {
 template <class Shape>
 void yield_twice(Shape& shape) {
   shape.yield();
+  sum_of_pushed = pushed::listed(10, 1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, 9L, 10L);
   shape.yield();
 }
 

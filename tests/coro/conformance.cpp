@@ -10,12 +10,13 @@ int failures = 0;
 int checks = 0;
 }  // namespace
 
-void expect(bool passed, const char* what) {
+void expect(bool passed, const char* kind, const char* what) {
   ++checks;
   failures += passed ? 0 : 1;
-  std::printf("%s %s\n", passed ? "ok    " : "FAILED", what);
+  std::printf("%s %s%s%s\n", passed ? "ok    " : "FAILED", kind, *kind == 0 ? "" : ": ", what);
   std::fflush(stdout);  // a later check may crash
 }
+void expect(bool passed, const char* what) { expect(passed, "", what); }
 }  // namespace conformance
 
 int main() {
@@ -29,6 +30,7 @@ int main() {
 #endif
   check_coroutines();
   check_copied();
+  check_pushed();
   check_unwinding();
   std::printf("%d checks, %d failed\n", checks, failures);
   return failures == 0 ? 0 : 1;

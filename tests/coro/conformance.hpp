@@ -16,6 +16,7 @@ namespace conformance {
 
 /// Prints the outcome of one check and remembers a failure.
 void expect(bool passed, const char* what);
+void expect(bool passed, const char* kind, const char* what);
 
 /// Memory for a coroutine; the library's own stacks would have to be compiled too.
 class memory {
@@ -31,6 +32,7 @@ class memory {
 
 void check_coroutines();
 void check_copied();
+void check_pushed();
 void check_unwinding();
 
 }  // namespace conformance

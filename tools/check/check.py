@@ -14,6 +14,7 @@ CHECKS = [
     ("layering", rules.layering),
     ("platform seam", rules.seam),
     ("shape of headers", rules.shape),
+    ("unwind tables in an asm", rules.unwind_tables),
     ("length, paths, leftovers", rules.text_of_all),
     ("formatting", rules.formatting),
     ("headers compile alone", compilers.headers),

@@ -23,6 +23,12 @@ NONDETERMINISTIC = [
 # Spelled in pieces, or this file would be its own finding.
 MACHINE_PATH = re.compile(r"(?<![\w.}/)-])/(" + "|".join(["wo" + "rk", "ro" + "ot", "fa" + "rm", "tmp/" + "pirn"]) + r")\b")
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"]) + r")\b")
+# What no assembler keeps beyond .cfi_restore_state, tried with those of clang 14, 19 and 22 and of binutils 2.40.
+CFI_DIRECTIVE = re.compile(r"\.(cfi_\w+)")
+CFI_NOT_TRACKED = {"cfi_remember_state", "cfi_restore_state", "cfi_escape", "cfi_register", "cfi_offset",
+                   "cfi_same_value", "cfi_undefined"}
+# A function that is nothing but assembly: what is tracked there is its own.
+WHOLE_FUNCTION = re.compile(r"(#define )?PIRN_\w+_FUNCTION\(|#define PIRN_ACO_SWITCH\(|.*\bPIRN_NAKED .*\(")
 FOREIGN_PATH = re.compile(r"(^|/)(LICENSE|Cargo\.lock|go\.sum)$|\.(png|svg|ico|jpg)$")
 
 
@@ -84,6 +90,22 @@ def shape(tree: Tree) -> list[str]:
                 findings.append(f"{path}:{number}: macro without PIRN_: {define.group(1)}")
             if re.match(r"\s*namespace\s+pirn\b(?!::inline PIRN_ABI\b)(?!\s*=)", line):
                 findings.append(f"{path}:{number}: outside the inline namespace: write namespace pirn::inline PIRN_ABI")
+    return findings
+
+
+def unwind_tables(tree: Tree) -> list[str]:
+    """No table inside an asm changes what an assembler believes of the function around it, as a .cfi_def_cfa does."""
+    findings = []
+    for path in tree.cxx("include", "src"):
+        text = tree.text(path)
+        plain = text.split("\n")
+        whole = remembered = False  # a function that is nothing but assembly ends with a brace or an empty line
+        for number, line in lines_of(without_comments(text, keep_strings=True)):
+            whole = bool(WHOLE_FUNCTION.match(line)) or (whole and plain[number - 1] not in ("", "}"))
+            for directive in CFI_DIRECTIVE.findall(line):
+                remembered = directive == "cfi_remember_state" or (remembered and directive != "cfi_restore_state")
+                if directive not in CFI_NOT_TRACKED and (not whole or remembered):
+                    findings.append(f"{path}:{number}: .{directive} in an asm stays in the assembler; write .cfi_escape")
     return findings
 
 

@@ -71,7 +71,7 @@
 // The exchange: from the context that runs to the one with pc, sp, fp in x9, x10, x11. The caller of the frame is that
 // one from the first instruction on; its x19 lies below its sp.
 #define PIRN_EXCHANGE_TEXT           \
-  PIRN_CFI(".cfi_def_cfa x10, 0")    \
+  PIRN_CFI(PIRN_CFA_IS("10", "0"))   \
   PIRN_CFI(".cfi_register x30, x9")  \
   PIRN_CFI(".cfi_register x29, x11") \
   PIRN_CFI(".cfi_offset x19, -16")   \
@@ -111,7 +111,7 @@
 // Into a fresh stack: sp in x10, what the root frame's caller would be in x9. A fresh context takes no x19 over.
 #define PIRN_INTO_TEXT              \
   PIRN_CFI(".cfi_remember_state")   \
-  PIRN_CFI(".cfi_def_cfa x10, 0")   \
+  PIRN_CFI(PIRN_CFA_IS("10", "0"))  \
   PIRN_CFI(".cfi_register x30, x9") \
   "str x19, [sp, #-16]!\n\t"        \
   "mov x30, x9\n\t"                 \
@@ -195,9 +195,9 @@ PIRN_ASM_FUNCTION("walk_as_if_called_by",
                   ".cfi_offset x19, -16\n\t"
                   "mov x19, x0\n\tmov x0, x1\n\tmov x1, x2\n\t"
                   ".cfi_remember_state\n\t"
-                  ".cfi_escape 0x0f, 0x03, 0x83, 0x08, 0x06\n\t"
-                  ".cfi_escape 0x10, 0x1e, 0x02, 0x83, 0x00\n\t"
-                  ".cfi_escape 0x10, 0x1d, 0x02, 0x83, 0x10\n\t"
+                  PIRN_CFA_IN("19", "8") "\n\t"
+                  PIRN_SAVED_IN("30", "19", "0") "\n\t"
+                  PIRN_SAVED_IN("29", "19", "16") "\n\t"
                   "blr x3\n\t"
                   ".cfi_restore_state\n\t"
                   "ldr x19, [sp, #16]\n\t"

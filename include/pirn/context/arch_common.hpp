@@ -13,6 +13,18 @@
 #else
 #define PIRN_CFI(text) ""
 #endif
+// Tables for what lies in another context, as bytes that no assembler looks into. Around the asm is a function of the
+// compiler's, and a .cfi_def_cfa would change what the assembler believes of it: clang's takes the offset for that of
+// the function, not even .cfi_restore_state gives it back, and where a later call has arguments on the stack (or `push`
+// is shorter than `mov`) it counts from there. What it does not keep (.cfi_register, .cfi_offset, .cfi_same_value,
+// .cfi_undefined) may be written as usual; ./dev check sees to it. Registers are DWARF's numbers up to 31, offsets are
+// from 0 to 63, and the bytes are:
+//   0c R O            DW_CFA_def_cfa: the CFA is register R + O
+//   0f 03 70+R O 06   DW_CFA_def_cfa_expression, 3 bytes of it, DW_OP_breg<R> O, DW_OP_deref: it is the word at R + O
+//   10 S 02 70+R O    DW_CFA_expression for register S, 2 bytes of it, DW_OP_breg<R> O: S was saved at R + O
+#define PIRN_CFA_IS(base, offset) ".cfi_escape 0x0c, " base ", " offset
+#define PIRN_CFA_IN(base, offset) ".cfi_escape 0x0f, 0x03, 0x70+" base ", " offset ", 0x06"
+#define PIRN_SAVED_IN(saved, base, offset) ".cfi_escape 0x10, " saved ", 0x02, 0x70+" base ", " offset
 #if defined(__clang__) && __clang_major__ < 19
 #define PIRN_SWITCH_INLINE inline PIRN_NOINLINE
 #define PIRN_SWITCH_INLINED false

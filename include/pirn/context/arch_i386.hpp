@@ -160,9 +160,9 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
       // From here to the jump the caller's frame is that of `to`, read through ebx:
       // CFA = *(ebx + 4), return address at ebx + 0, ebp at ebx + 8.
       PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x73, 0x04, 0x06")
-      PIRN_CFI(".cfi_escape 0x10, 0x08, 0x02, 0x73, 0x00")
-      PIRN_CFI(".cfi_escape 0x10, 0x05, 0x02, 0x73, 0x08")
+      PIRN_CFI(PIRN_CFA_IN("3", "4"))
+      PIRN_CFI(PIRN_SAVED_IN("8", "3", "0"))
+      PIRN_CFI(PIRN_SAVED_IN("5", "3", "8"))
       PIRN_CFI(".cfi_offset esi, -4")
       PIRN_STORE_LABEL(PIRN_CONTEXT_PC "(%%ecx)")
       "movl %%esp, " PIRN_CONTEXT_SP "(%%ecx)\n\t"
@@ -206,8 +206,8 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
   asm volatile(
       // The caller's frame is that of `to` from here on, first in the registers that it arrives in; its pc is at ecx + 12.
       PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_def_cfa ebx, 0")
-      PIRN_CFI(".cfi_escape 0x10, 0x08, 0x02, 0x71, 0x0c")
+      PIRN_CFI(PIRN_CFA_IS("3", "0"))
+      PIRN_CFI(PIRN_SAVED_IN("8", "1", "12"))
       PIRN_CFI(".cfi_register ebp, edi")
       PIRN_CFI(".cfi_offset esi, -4")
       PIRN_STORE_LABEL(PIRN_BLOCK_OWN_PC "(%%ecx)")
@@ -215,7 +215,7 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
       "movl -4(%%ebx), %%esi\n\t"
       PIRN_CFI(".cfi_same_value esi")
       "xchgl %%esp, %%ebx\n\t"
-      PIRN_CFI(".cfi_def_cfa esp, 0")
+      PIRN_CFI(PIRN_CFA_IS("4", "0"))
       "leal 4+%c[mark](%%ebx), %%ebx\n\t"
       "xchgl %%ebp, %%edi\n\t"
       PIRN_CFI(".cfi_same_value ebp")
@@ -266,7 +266,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
       // the arguments are written when esp is below them: `top` may be on the stack that the caller runs on, where a
       // signal handler would overwrite them.
       PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_def_cfa ecx, 4")
+      PIRN_CFI(PIRN_CFA_IS("1", "4"))
       PIRN_CFI(".cfi_register eip, ebx")
       "pushl %%esi\n\t"
       "movl %%ecx, %%esp\n\t"
@@ -324,9 +324,9 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   asm volatile(
       // CFA = *(ecx + 16), return address at ecx + 12, ebp at ecx + 20.
       PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x71, 0x10, 0x06")
-      PIRN_CFI(".cfi_escape 0x10, 0x08, 0x02, 0x71, 0x0c")
-      PIRN_CFI(".cfi_escape 0x10, 0x05, 0x02, 0x71, 0x14")
+      PIRN_CFI(PIRN_CFA_IN("1", "16"))
+      PIRN_CFI(PIRN_SAVED_IN("8", "1", "12"))
+      PIRN_CFI(PIRN_SAVED_IN("5", "1", "20"))
       PIRN_CFI(".cfi_offset esi, -4")
       "movl " PIRN_BLOCK_SP "(%%ecx), %%esi\n\t"
       "movl -4(%%esi), %%esi\n\t"
@@ -378,9 +378,9 @@ PIRN_ASM_FUNCTION("walk_as_if_called_by",
                   "pushl %eax\n\t"
                   ".cfi_adjust_cfa_offset 4\n\t"
                   ".cfi_remember_state\n\t"
-                  ".cfi_escape 0x0f, 0x03, 0x73, 0x04, 0x06\n\t"
-                  ".cfi_escape 0x10, 0x08, 0x02, 0x73, 0x00\n\t"
-                  ".cfi_escape 0x10, 0x05, 0x02, 0x73, 0x08\n\t"
+                  PIRN_CFA_IN("3", "4") "\n\t"
+                  PIRN_SAVED_IN("8", "3", "0") "\n\t"
+                  PIRN_SAVED_IN("5", "3", "8") "\n\t"
                   ".cfi_offset esi, -4\n\t"
                   ".cfi_same_value ebx\n\t"
                   "calll *%edx\n\t"

@@ -73,7 +73,7 @@
 // one from the first instruction on; its r30 and r2 lie below its red zone.
 #define PIRN_EXCHANGE              \
   PIRN_CFI(".cfi_remember_state")  \
-  PIRN_CFI(".cfi_def_cfa 10, 0")   \
+  PIRN_CFI(PIRN_CFA_IS("10", "0")) \
   PIRN_CFI(".cfi_register 65, 12") \
   PIRN_CFI(".cfi_register 31, 11") \
   PIRN_CFI(".cfi_offset 30, -296") \
@@ -107,7 +107,7 @@
 // a function of the same module.
 #define PIRN_INTO_TEXT             \
   PIRN_CFI(".cfi_remember_state")  \
-  PIRN_CFI(".cfi_def_cfa 10, 0")   \
+  PIRN_CFI(PIRN_CFA_IS("10", "0")) \
   PIRN_CFI(".cfi_register 65, 12") \
   PIRN_SAVE_TEXT                   \
   "mtlr 12\n\t"                    \
@@ -190,9 +190,9 @@ PIRN_ASM_FUNCTION("walk_as_if_called_by",
                   "std 2, 24(1)\n\t"
                   "mr 30, 3\n\tmr 3, 4\n\tmr 4, 5\n\tmr 12, 6\n\tmtctr 12\n\t"
                   ".cfi_remember_state\n\t"
-                  ".cfi_escape 0x0f, 0x03, 0x8e, 0x08, 0x06\n\t"
-                  ".cfi_escape 0x10, 0x41, 0x02, 0x8e, 0x00\n\t"
-                  ".cfi_escape 0x10, 0x1f, 0x02, 0x8e, 0x10\n\t"
+                  PIRN_CFA_IN("30", "8") "\n\t"
+                  PIRN_SAVED_IN("65", "30", "0") "\n\t"
+                  PIRN_SAVED_IN("31", "30", "16") "\n\t"
                   ".cfi_offset 30, -296\n\t"
                   "bctrl\n\t"
                   ".cfi_restore_state\n\t"

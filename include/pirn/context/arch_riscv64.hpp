@@ -68,7 +68,7 @@
 // one from the first instruction on; its s1 lies below its sp.
 #define PIRN_EXCHANGE              \
   PIRN_CFI(".cfi_remember_state")  \
-  PIRN_CFI(".cfi_def_cfa t4, 0")   \
+  PIRN_CFI(PIRN_CFA_IS("29", "0")) \
   PIRN_CFI(".cfi_register ra, t3") \
   PIRN_CFI(".cfi_register s0, t5") \
   PIRN_CFI(".cfi_offset s1, -16")  \
@@ -100,7 +100,7 @@
 // Into a fresh stack: sp in t4, an address in the root frame in t3. A fresh context takes no s1 over.
 #define PIRN_INTO_TEXT             \
   PIRN_CFI(".cfi_remember_state")  \
-  PIRN_CFI(".cfi_def_cfa t4, 0")   \
+  PIRN_CFI(PIRN_CFA_IS("29", "0")) \
   PIRN_CFI(".cfi_register ra, t3") \
   "addi sp, sp, -16\n\t"           \
   "sd s1, 0(sp)\n\t"               \
@@ -188,9 +188,9 @@ PIRN_ASM_FUNCTION("walk_as_if_called_by",
                   ".cfi_offset ra, -8\n\t.cfi_offset s0, -16\n\t.cfi_offset s1, -24\n\t"
                   "mv s1, a0\n\tmv a0, a1\n\tmv a1, a2\n\t"
                   ".cfi_remember_state\n\t"
-                  ".cfi_escape 0x0f, 0x03, 0x79, 0x08, 0x06\n\t"
-                  ".cfi_escape 0x10, 0x01, 0x02, 0x79, 0x00\n\t"
-                  ".cfi_escape 0x10, 0x08, 0x02, 0x79, 0x10\n\t"
+                  PIRN_CFA_IN("9", "8") "\n\t"
+                  PIRN_SAVED_IN("1", "9", "0") "\n\t"
+                  PIRN_SAVED_IN("8", "9", "16") "\n\t"
                   ".cfi_offset s1, -16\n\t"
                   "jalr a3\n\t"
                   ".cfi_restore_state\n\t"

@@ -151,15 +151,15 @@ using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_wor
 
 // Resumes the context at rcx. From here to the jump the caller's frame is that of the resumed side, read through rcx:
 // CFA = *(rcx + 8), return address at rcx + 0, rbp at rcx + 16.
-#define PIRN_RESUME_IN_MEMORY                          \
-  PIRN_CFI(".cfi_remember_state")                      \
-  PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x72, 0x08, 0x06") \
-  PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x72, 0x00") \
-  PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x72, 0x10") \
-  "movq " PIRN_CONTEXT_SP                              \
-  "(%%rcx), %%rsp\n\t"                                 \
-  "movq " PIRN_CONTEXT_FP                              \
-  "(%%rcx), %%rbp\n\t"                                 \
+#define PIRN_RESUME_IN_MEMORY             \
+  PIRN_CFI(".cfi_remember_state")         \
+  PIRN_CFI(PIRN_CFA_IN("2", "8"))         \
+  PIRN_CFI(PIRN_SAVED_IN("16", "2", "0")) \
+  PIRN_CFI(PIRN_SAVED_IN("6", "2", "16")) \
+  "movq " PIRN_CONTEXT_SP                 \
+  "(%%rcx), %%rsp\n\t"                    \
+  "movq " PIRN_CONTEXT_FP                 \
+  "(%%rcx), %%rbp\n\t"                    \
   "jmpq *" PIRN_CONTEXT_PC "(%%rcx)\n\t" PIRN_CFI(".cfi_restore_state")
 // Suspends the caller into the context at rdx and resumes that at rcx. All but the three words is the compiler's to
 // save, since all of it is clobbered.
@@ -220,7 +220,7 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
       ".if %c[mark]\n\torq %[mark], %%r13\n\t.endif\n\t"
       "movq %%rbp, %%r14\n\t"
       PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_def_cfa r9, 0")
+      PIRN_CFI(PIRN_CFA_IS("9", "0"))
       PIRN_CFI(".cfi_register rip, r8")
       PIRN_CFI(".cfi_register rbp, r10")
       "movq %%r9, %%rsp\n\t"
@@ -286,7 +286,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
       // From here to the jump the caller is the root frame, to which r11 returns. Its words are written when sp is below
       // them: `top` may be on the stack that the caller runs on, where a signal handler would overwrite them.
       PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_def_cfa r10, 8")
+      PIRN_CFI(PIRN_CFA_IS("10", "8"))
       PIRN_CFI(".cfi_register rip, r11")
       "movq %%r10, %%rsp\n\t"
       "xorl %%ebp, %%ebp\n\t"
@@ -332,7 +332,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   register void* to_fp asm("r10") = target_fp;
   asm volatile(
       PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_def_cfa r9, 0")
+      PIRN_CFI(PIRN_CFA_IS("9", "0"))
       PIRN_CFI(".cfi_register rip, r8")
       PIRN_CFI(".cfi_register rbp, r10")
       "movq %%r9, %%rsp\n\t"
@@ -367,7 +367,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   asm volatile(
       // From here to the jump the caller is the root frame, to which the word at r10 returns.
       PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_def_cfa r10, 8")
+      PIRN_CFI(PIRN_CFA_IS("10", "8"))
       PIRN_CFI(".cfi_offset rip, -8")
       "movq %%r10, %%rsp\n\t"
       "xorl %%ebp, %%ebp\n\t"
@@ -402,9 +402,9 @@ PIRN_NAKED inline word walk_as_if_called_by(const context* /*suspended*/, word /
       "movq %rsi, %rdi\n\t"
       "movq %rdx, %rsi\n\t"
       PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_escape 0x0f, 0x03, 0x73, 0x08, 0x06")
-      PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x73, 0x00")
-      PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x73, 0x10")
+      PIRN_CFI(PIRN_CFA_IN("3", "8"))
+      PIRN_CFI(PIRN_SAVED_IN("16", "3", "0"))
+      PIRN_CFI(PIRN_SAVED_IN("6", "3", "16"))
       PIRN_CFI(".cfi_same_value rbx")
       "callq *%rcx\n\t"
       PIRN_CFI(".cfi_restore_state")

@@ -67,7 +67,7 @@ PIRN_SWITCH_INLINE void fork_into(context& from, void* root, word& first, word& 
       "movq %%rbp, " PIRN_CONTEXT_FP "(%%r9)\n\t"
       // From here to the jump the caller is the root frame, to which the word at r10 returns.
       PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_def_cfa r10, 8")
+      PIRN_CFI(PIRN_CFA_IS("10", "8"))
       PIRN_CFI(".cfi_offset rip, -8")
       "movq %%r10, %%rsp\n\t"
       "xorl %%ebp, %%ebp\n\t"
@@ -94,9 +94,9 @@ PIRN_SWITCH_INLINE void fork_into(context& from, void* root, word& first, word& 
   asm volatile(
       // From here to the jump the caller's frame is that of `to`: CFA = r9, return address at rcx + 0, rbp at rcx + 16.
       PIRN_CFI(".cfi_remember_state")
-      PIRN_CFI(".cfi_def_cfa r9, 0")
-      PIRN_CFI(".cfi_escape 0x10, 0x10, 0x02, 0x72, 0x00")
-      PIRN_CFI(".cfi_escape 0x10, 0x06, 0x02, 0x72, 0x10")
+      PIRN_CFI(PIRN_CFA_IS("9", "0"))
+      PIRN_CFI(PIRN_SAVED_IN("16", "2", "0"))
+      PIRN_CFI(PIRN_SAVED_IN("6", "2", "16"))
       "movq %%r9, %%rsp\n\t"
       "movq " PIRN_CONTEXT_FP "(%%rcx), %%rbp\n\t"
       "jmpq *" PIRN_CONTEXT_PC "(%%rcx)\n\t"

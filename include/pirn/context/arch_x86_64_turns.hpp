@@ -26,19 +26,20 @@
 
 #include "pirn/context/arch_x86_64.hpp"
 
-// `to` are the registers of whom to go to, `own` those of who goes; `mark` is an instruction that flags the latter.
+// `to` are the registers of whom to go to, `own` those of who goes, each sp as the number of an r8 to r15; `mark` is an
+// instruction that flags the latter.
 #define PIRN_TURN(to_pc, to_sp, to_fp, own_pc, own_sp, own_fp, mark) \
   "leaq 1f(%%rip), %%" own_pc                                        \
   "\n\t"                                                             \
-  "movq %%rsp, %%" own_sp "\n\t" mark "movq %%rbp, %%" own_fp        \
+  "movq %%rsp, %%r" own_sp "\n\t" mark "movq %%rbp, %%" own_fp       \
   "\n\t" PIRN_TURN_GO(to_pc, to_sp, to_fp) "nop\n\t.p2align 5\n1:\n\t" PIRN_LANDING
 // While sp and fp are exchanged, the tables describe the context that is being resumed.
 #define PIRN_TURN_GO(to_pc, to_sp, to_fp) \
   PIRN_CFI(".cfi_remember_state")         \
-  PIRN_CFI(".cfi_def_cfa " to_sp ", 0")   \
+  PIRN_CFI(PIRN_CFA_IS(to_sp, "0"))       \
   PIRN_CFI(".cfi_register rip, " to_pc)   \
   PIRN_CFI(".cfi_register rbp, " to_fp)   \
-  "movq %%" to_sp ", %%rsp\n\tmovq %%" to_fp ", %%rbp\n\tjmpq *%%" to_pc "\n\t" PIRN_CFI(".cfi_restore_state")
+  "movq %%r" to_sp ", %%rsp\n\tmovq %%" to_fp ", %%rbp\n\tjmpq *%%" to_pc "\n\t" PIRN_CFI(".cfi_restore_state")
 
 namespace pirn::inline PIRN_ABI::arch {
 
@@ -63,12 +64,12 @@ PIRN_SWITCH_INLINE void switch_to_producer(peer& to, word& first, word& second) 
   register word in1 asm("rcx");
   // NOLINTNEXTLINE(bugprone-branch-clone): the instructions differ
   if constexpr (mark == 0) {
-    asm volatile(PIRN_TURN("r12", "r13", "r14", "rdi", "r15", "rsi", "")
+    asm volatile(PIRN_TURN("r12", "13", "r14", "rdi", "15", "rsi", "")
                  : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(message), "=r"(in0), "=r"(in1)
                  :
                  : "rbx", "rdi", "rsi", "r8", "r9", "r10", "r11", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
   } else {
-    asm volatile(PIRN_TURN("r12", "r13", "r14", "rdi", "r15", "rsi", "orq $1, %%r15\n\t")
+    asm volatile(PIRN_TURN("r12", "13", "r14", "rdi", "15", "rsi", "orq $1, %%r15\n\t")
                  : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(message), "=r"(in0), "=r"(in1)
                  :
                  : "rbx", "rdi", "rsi", "r8", "r9", "r10", "r11", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
@@ -94,7 +95,7 @@ PIRN_SWITCH_INLINE void switch_to_consumer(peer& to, word& first, word second) n
   register word out0 asm("rax") = sent0;
   register word out1 asm("rcx") = sent1;
   register word message asm("rdx");
-  asm volatile(PIRN_TURN("rdi", "r15", "rsi", "r12", "r13", "r14", "")
+  asm volatile(PIRN_TURN("rdi", "15", "rsi", "r12", "13", "r14", "")
                : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(out0), "+r"(out1), "=r"(message)
                :
                : "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", PIRN_CLOBBER_FLOAT, "memory", "cc");
@@ -124,7 +125,7 @@ PIRN_SWITCH_INLINE bool yield_to_consumer(peer& to, word& first, word second, pe
   register void* own_pc asm("r12");
   register void* own_sp asm("r13");
   register void* own_fp asm("r14");
-  asm goto(PIRN_TURN("rdi", "r15", "rsi", "r12", "r13", "r14", "")
+  asm goto(PIRN_TURN("rdi", "15", "rsi", "r12", "13", "r14", "")
            "testb %[flag], %%r15b\n\t"
            "jne %l[flagged]"
            : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(out0), "+r"(out1), "=r"(message), "=r"(own_pc), "=r"(own_sp),
@@ -155,7 +156,7 @@ flagged:
   register void* pc asm("rdi") = from_pc;
   register void* sp asm("r15") = from_sp;
   register void* fp asm("rsi") = from_fp;
-  asm volatile(PIRN_TURN_GO("r12", "r13", "r14")
+  asm volatile(PIRN_TURN_GO("r12", "13", "r14")
                :
                : "r"(to_pc), "r"(to_sp), "r"(to_fp), "r"(pc), "r"(sp), "r"(fp)
                : "memory");
@@ -175,7 +176,7 @@ PIRN_SWITCH_INLINE void switch_to_delegate(peer& to, word& first) noexcept {
   register void* pc asm("rdi");
   register void* sp asm("r15");
   register void* fp asm("rsi");
-  asm volatile(PIRN_TURN("r12", "r13", "r14", "rdi", "r15", "rsi", "orq $1, %%r15\n\t")
+  asm volatile(PIRN_TURN("r12", "13", "r14", "rdi", "15", "rsi", "orq $1, %%r15\n\t")
                : "+r"(to_pc), "+r"(to_sp), "+r"(to_fp), "+r"(message), "=&r"(pc), "=&r"(sp), "=&r"(fp)
                :
                : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", PIRN_CLOBBER_FLOAT, "memory", "cc");
@@ -195,7 +196,7 @@ PIRN_SWITCH_INLINE void switch_to_delegate(peer& to, word& first) noexcept {
   register void* sp asm("r15") = target_sp;
   register void* fp asm("rsi") = target_fp;
   register word ended asm("r13") = peer_flag;
-  asm volatile(PIRN_TURN_GO("rdi", "r15", "rsi") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
+  asm volatile(PIRN_TURN_GO("rdi", "15", "rsi") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
   __builtin_unreachable();
 }
 
@@ -206,7 +207,7 @@ PIRN_SWITCH_INLINE void switch_to_delegate(peer& to, word& first) noexcept {
   register void* sp asm("r13") = target_sp;
   register void* fp asm("r14") = target_fp;
   register word ended asm("r15") = peer_flag;
-  asm volatile(PIRN_TURN_GO("r12", "r13", "r14") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
+  asm volatile(PIRN_TURN_GO("r12", "13", "r14") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
   __builtin_unreachable();
 }
 
