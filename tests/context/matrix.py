@@ -51,18 +51,27 @@ AXES = {
     "clash": {"no-clash": [], "clash": ["-fstack-clash-protection"]},
     "vector": {"sse2": [], "avx512": "-mavx512f -mavx512vl -mavx512bw -mavx512dq".split()},
     "fp-words": {"shared": [], "kept": ["-DPIRN_KEEP_FP_WORDS"]},
+    "instrument": {
+        "no-instrument": [],
+        "functions": ["-finstrument-functions"],
+        "coverage": ["--coverage"],
+        "profile": ["-fprofile-generate"],
+    },
 }
 # Second forms of an option: in the covers, but the product would be five times as large with them.
-NOT_IN_PRODUCT = {"clang-22-libc++", "clang-22-libunwind", "protector-all", "kept"}
+NOT_IN_PRODUCT = {"clang-22-libc++", "clang-22-libunwind", "protector-all", "kept", "functions", "coverage", "profile"}
 NAMES = list(AXES)
 USUAL = tuple(next(iter(values)) for values in AXES.values())
 WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror".split()
 
 
 def exists(build):
-    """Whether a combination means anything: link-time optimization goes with lld and clang of the same version."""
+    """Whether a combination means anything: link-time optimization goes with lld and clang of the same version, which is
+    also the one with a runtime for profiles. What clang 14 instruments does not link with libstdc++ 12."""
     chosen = dict(zip(NAMES, build))
-    return chosen["lto"] == "no-lto" or chosen["compiler"].startswith("clang-22")
+    if chosen["compiler"].startswith("clang-22"):
+        return True
+    return chosen["lto"] == "no-lto" and (chosen["compiler"] == "gcc-12" or chosen["instrument"] == "no-instrument")
 
 
 def each_once():
@@ -137,8 +146,11 @@ def product():
 
 def more_of(chosen):
     """What a combination needs besides the flags of its values."""
-    # gcc 12 writes no table for the byte between `push $1` and `pop`, by which -Oz loads a constant.
-    return ["-DCONFORMANCE_TABLES_HAVE_GAPS"] if chosen["compiler"].startswith("gcc") and chosen["optimize"] == "-Oz" else []
+    gcc = chosen["compiler"].startswith("gcc")
+    # gcc 12 writes no table for the byte between `push $1` and `pop`, by which -Oz loads a constant; and clang calls what
+    # it instruments with through stubs for which the linker writes none, whatever -fno-plt says.
+    gaps = chosen["optimize"] == "-Oz" if gcc else chosen["instrument"] == "functions"
+    return ["-DCONFORMANCE_TABLES_HAVE_GAPS"] if gaps else []
 
 
 class Outcome:

@@ -33,8 +33,9 @@
 #define PIRN_SWITCH_INLINED true
 #endif
 // A function that is nothing but its asm, on x86: gcc puts a stack protector's prologue into naked functions too.
-#define PIRN_NAKED \
-  __attribute__((naked, noinline, no_stack_protector, no_instrument_function, patchable_function_entry(0)))
+#define PIRN_NAKED                                                                                            \
+  __attribute__((naked, noinline, no_stack_protector, no_instrument_function, no_profile_instrument_function, \
+                 patchable_function_entry(0)))
 // The same where gcc has no naked functions. PIRN_ASM_NAME follows the declaration, PIRN_ASM_FUNCTION defines; NAME
 // is a string. The copies of all objects are one, also where link-time optimization puts them into one assembly.
 #define PIRN_ASM_NAME(name) asm("pirn_" PIRN_ABI_NAME "_" name) __attribute__((visibility("hidden")))
