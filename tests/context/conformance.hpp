@@ -52,6 +52,7 @@ class stack {
 
 /// Two parties, main and a context on `own`, that switch to one another in the way of Shape.
 template <class Shape>
+// NOLINTNEXTLINE(bugprone-crtp-constructor-accessibility): for the three below only
 class two_parties {
  public:
   using body = void (*)(Shape&);
@@ -103,6 +104,7 @@ class by_switch_to : public two_parties<by_switch_to> {
 
 /// What the shapes below share.
 template <class Shape>
+// NOLINTNEXTLINE(bugprone-crtp-constructor-accessibility): as above
 class by_transfers : public two_parties<Shape> {
  public:
   PIRN_ALWAYS_INLINE void yield() noexcept {

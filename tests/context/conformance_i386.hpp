@@ -98,7 +98,7 @@ PIRN_ASM_FUNCTION("note_sp_of_transfer", "movl 28(%esp), %eax\n\tmovl %esp, (%ea
 
 inline constexpr bool backtrace_reaches_start = true;
 // clang's are wrong in epilogues, between the pushes of arguments and while it fetches its pc.
-#if defined(__clang__) || defined(CONFORMANCE_TABLES_HAVE_GAPS)
+#if defined(__clang__)
 inline constexpr bool tables_hold_everywhere = false;
 #else
 inline constexpr bool tables_hold_everywhere = true;

@@ -192,8 +192,15 @@ struct watch {
 };
 watch watched;
 
+// What the builder says about code that is not ours.
+#if defined(CONFORMANCE_TABLES_HAVE_GAPS)
+constexpr bool tables_are_whole = false;
+#else
+constexpr bool tables_are_whole = tables_hold_everywhere;
+#endif
+
 void look(void* raw_context) {
-  if (!tables_hold_everywhere) {
+  if (!tables_are_whole) {
     return;
   }
   const word pc = interrupted_pc(raw_context);
@@ -325,7 +332,7 @@ class profiling_timer {
 
 // Whether the unwinder knows the frames that this kernel, or what emulates one, puts under signal handlers.
 bool signals_can_be_unwound() {
-  if (!tables_hold_everywhere) {
+  if (!tables_are_whole) {
     return false;
   }
   static const bool known = [] {
@@ -393,7 +400,7 @@ void check_unwinding() {
 }
 
 void check_single_step() {
-  if (under_valgrind() || !can_single_step) {
+  if (under_valgrind() || !can_single_step || !tables_are_whole) {
     return;
   }
   step<by_switch_to>();

@@ -107,13 +107,9 @@ PIRN_NONE PIRN_NAKED inline void note_sp_of_transfer(void*, void*, void*, word, 
 // ---- signals --------------------------------------------------------------------------------------------------------
 
 inline constexpr bool backtrace_reaches_start = true;
-#if defined(CONFORMANCE_TABLES_HAVE_GAPS)
-inline constexpr bool tables_hold_everywhere = false;
-#else
 inline constexpr bool tables_hold_everywhere = true;
-#endif
 inline constexpr bool kernel_frames_are_known = true;
-inline constexpr bool can_single_step = tables_hold_everywhere;
+inline constexpr bool can_single_step = true;
 inline word interrupted_pc(const void* signal_context) {
   return static_cast<word>(static_cast<const ucontext_t*>(signal_context)->uc_mcontext.gregs[REG_RIP]);
 }
