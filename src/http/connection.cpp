@@ -23,7 +23,7 @@ constexpr std::size_t first_capacity = 4 * kib;
 constexpr std::size_t least_body_room = 16 * kib;
 constexpr std::size_t output_enough = 64 * kib;  // written even though more responses follow
 constexpr std::size_t copied_body = 16 * kib;    // larger ones leave from where the handler has put them
-constexpr std::size_t copy_step = 64 * kib;      // of a file that the kernel cannot send
+constexpr std::size_t copy_step = 64 * kib;      // of a large file at a time
 constexpr int most_unsent = 256 * kib;           // that the kernel takes for a client that does not read
 constexpr std::size_t most_held_idle = 4 * kib;  // beside the input, between requests
 constexpr std::size_t most_lingering_bytes = 256 * kib;
@@ -43,13 +43,6 @@ constexpr bool may_have_body(int status) noexcept { return may_have_length(statu
 template <class Container>
 void release(Container& whole) noexcept {
   Container().swap(whole);
-}
-
-/// Whether a file cannot be sent by the kernel, but may be read: there are file systems that have no such call, and
-/// containers that let it fail.
-bool must_be_copied(const std::error_code& error) noexcept {
-  return error == std::errc::invalid_argument || error == std::errc::function_not_supported ||
-         error == std::errc::operation_not_permitted || error == std::errc::permission_denied;
 }
 
 /// Whether a read would not wait.
@@ -390,31 +383,26 @@ void connection::load_small_file() {
   }
 }
 
-result<std::size_t> connection::send_part(std::uint64_t offset, std::size_t most, platform::time_point deadline,
-                                          std::string& copy) {
-  const int file = response_.file_.native();
-  if (copy.empty()) {
-    const auto put = stream_.send_file(file, offset, most, deadline);
-    if (put || !must_be_copied(put.error())) {
-      return put;
-    }
-  }
-  if (const auto done = read_at(file, offset, std::min(most, copy_step), copy); !done || copy.empty()) {
-    return done ? result<std::size_t>(0) : fail(done.error());
-  }
-  return stream_.write_some(copy.data(), copy.size(), deadline);
-}
-
 bool connection::send_file() {
   if (!flush()) {
     return false;
   }
   release(parsed_request_.body);
+  // Not by sendfile: of a file that is cut meanwhile it sends zeros, since what lies in the socket is still the file's
+  // page.
   std::uint64_t offset = response_.file_offset_;
-  std::string copy;  // of a part, where the kernel cannot send the file
-  return put_each(response_.file_length_, [&](std::size_t most, platform::time_point deadline) {
-    const auto put = send_part(offset, most, deadline, copy);
-    offset += put.value_or(0);
+  std::string copy;
+  std::string_view unsent;
+  return put_each(response_.file_length_, [&](std::size_t most, platform::time_point deadline) -> result<std::size_t> {
+    if (unsent.empty()) {
+      if (const auto done = read_at(response_.file_.native(), offset, std::min(most, copy_step), copy); !done) {
+        return fail(done.error());
+      }
+      offset += copy.size();
+      unsent = copy;
+    }
+    const auto put = unsent.empty() ? 0 : stream_.write_some(unsent.data(), unsent.size(), deadline);
+    unsent.remove_prefix(put.value_or(0));
     return put;
   });
 }

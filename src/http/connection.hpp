@@ -38,9 +38,6 @@ class connection {
   /// Reads the file of the response into its body if it is a small one: its true length is to be in the head.
   void load_small_file();
   bool send_file();
-  /// Sends some of the response's file; 0 if it has ended before.
-  result<std::size_t> send_part(std::uint64_t offset, std::size_t most, platform::time_point deadline,
-                                std::string& copy);
   /// Answers with an error that ends the connection. False, for the caller to return.
   bool refuse(int status);
   bool receive(platform::time_point deadline);

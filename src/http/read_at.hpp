@@ -8,8 +8,8 @@
 
 namespace pirn::inline PIRN_ABI::http {
 
-/// Files up to this size are read before anything is said about them; larger ones are sent by the kernel, and what they
-/// turn out to lack ends the connection.
+/// Files up to this size are read before anything is said about them; larger ones are read while they are sent, and
+/// what they turn out to lack ends the connection.
 inline constexpr std::size_t small_file = std::size_t{32} * 1024;
 
 /// Reads up to `size` bytes at `offset`: fewer only where the file ends. Blocks the worker while the disk is read.

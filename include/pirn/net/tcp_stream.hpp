@@ -59,7 +59,9 @@ class tcp_stream {
   [[nodiscard]] result<> write(std::span<const const_buffer> parts,
                                platform::time_point deadline = platform::never) noexcept;
   /// Sends up to `size` bytes of a regular file from `offset` without copying them through user space; returns how
-  /// many, at least one unless the file ends there. Blocks the worker while the disk is read.
+  /// many, at least one unless the file ends there. Blocks the worker while the disk is read. What waits in the socket
+  /// is still the file's: where that is cut or changed before the peer has taken it, the peer gets zeros or the new
+  /// bytes.
   [[nodiscard]] result<std::size_t> send_file(int file, std::uint64_t offset, std::size_t size,
                                               platform::time_point deadline = platform::never) noexcept;
   /// Waits until there may be something to read.
