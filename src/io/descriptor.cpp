@@ -2,10 +2,13 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <utility>
 
 #include "detail/system.hpp"
@@ -92,16 +95,82 @@ void descriptor::take(descriptor& other) noexcept {
                     platform::memory_order_relaxed);
   protocol_.store(other.protocol_.exchange(protocol::unknown, platform::memory_order_relaxed),
                   platform::memory_order_relaxed);
+  borrowed_ = std::exchange(other.borrowed_, false);
+  blocks_ = std::exchange(other.blocks_, false);
   users_.store(other.users_.exchange(closed_bit, platform::memory_order_acq_rel), platform::memory_order_release);
 }
+
+namespace {
+
+/// In place of an open file that others may share one of our own of the same terminal or pipe, non-blocking.
+bool reopen(int native, int flags) noexcept {
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", native);
+  const int kept = flags & (O_ACCMODE | O_APPEND | O_DIRECT);
+  const int made = ::open(path, kept | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+  if (made < 0) {
+    return false;
+  }
+  const int on_exec = platform::system::fcntl(native, F_GETFD);
+  const bool done = ::dup3(made, native, (on_exec & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) >= 0;
+  platform::system::close(made);
+  return done;
+}
+
+/// What is lost nowhere when it is opened a second time. The other side of a terminal would be another one.
+bool can_reopen(int native, const struct ::stat& about) noexcept {
+  unsigned number = 0;
+  return S_ISFIFO(about.st_mode) ||
+         (S_ISCHR(about.st_mode) && ::isatty(native) == 1 && ::ioctl(native, TIOCGPTN, &number) != 0);
+}
+
+bool is_standard(int native, const struct ::stat& about) noexcept {
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    struct ::stat other;
+    if (standard != native && ::fstat(standard, &other) == 0 && other.st_dev == about.st_dev &&
+        other.st_ino == about.st_ino && ((::fcntl(standard, F_GETFL) ^ ::fcntl(native, F_GETFL)) & O_ACCMODE) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
 
 result<descriptor> descriptor::adopt(int native) noexcept {
   descriptor owned(native);
   const int flags = platform::system::fcntl(native, F_GETFL);
-  if (flags < 0 || platform::system::fcntl(native, F_SETFL, flags | O_NONBLOCK) < 0) {
+  if (flags < 0) {
     return fail(system_error_of(errno));
   }
+  if ((flags & O_NONBLOCK) != 0) {
+    return owned;
+  }
+  struct ::stat about;
+  if (::fstat(native, &about) != 0) {
+    return fail(system_error_of(errno));
+  }
+  if (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode) || S_ISBLK(about.st_mode) ||
+      (can_reopen(native, about) && reopen(native, flags))) {
+    return owned;  // the first three know no such mode
+  }
+  if (is_standard(native, about)) {
+    return fail(io_error::shared);
+  }
+  if (platform::system::fcntl(native, F_SETFL, flags | O_NONBLOCK) < 0) {
+    return fail(system_error_of(errno));
+  }
+  owned.blocks_ = true;
   return owned;
+}
+
+result<descriptor> descriptor::borrow(int native) noexcept {
+  if (platform::system::fcntl(native, F_GETFL) < 0) {
+    return fail(system_error_of(errno));
+  }
+  descriptor lent(native);
+  lent.borrowed_ = true;
+  return lent;
 }
 
 void descriptor::close() noexcept {
@@ -116,8 +185,9 @@ void descriptor::close() noexcept {
     platform::relax();  // who leaves may be on another worker
     this_fiber::yield();
   }
+  const bool ours = !std::exchange(borrowed_, false);
   const int native = release();
-  if (native >= 0) {
+  if (native >= 0 && ours) {
     platform::system::close(native);
   }
 }
@@ -128,7 +198,13 @@ int descriptor::release() noexcept {
     engine_->detach(handle);
     engine_.reset();
   }
-  return native_.exchange(-1, platform::memory_order_relaxed);
+  borrowed_ = false;
+  const int native = native_.exchange(-1, platform::memory_order_relaxed);
+  if (std::exchange(blocks_, false)) {
+    const int flags = platform::system::fcntl(native, F_GETFL);
+    platform::system::fcntl(native, F_SETFL, flags & ~O_NONBLOCK);
+  }
+  return native;
 }
 
 readiness* descriptor::attached(std::error_code& error, bool& found) noexcept {

@@ -22,6 +22,9 @@ class category final : public std::error_category {
         return "stack overflow: the kernel was told to use memory in a guard (spawn with a larger stack_size)";
       case io_error::bad_syntax:
         return "the text is not well-formed";
+      case io_error::shared:
+        return "standard input, output or error is the same open file, and what is printed there would be lost if it "
+               "were made non-blocking";
     }
     return "unknown error";
   }
@@ -40,6 +43,8 @@ class category final : public std::error_category {
         return std::errc::bad_address;
       case io_error::bad_syntax:
         return std::errc::invalid_argument;
+      case io_error::shared:
+        return std::errc::device_or_resource_busy;
     }
     return {value, *this};
   }

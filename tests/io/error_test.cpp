@@ -23,7 +23,7 @@ TEST(io_error, is_the_wait_error_of_the_same_name) {
 
 TEST(io_error, each_has_a_text_of_its_own) {
   std::string before;
-  for (int value = 1; value <= static_cast<int>(io_error::bad_syntax); ++value) {
+  for (int value = 1; value <= static_cast<int>(io_error::shared); ++value) {
     const std::string text = pirn::io_category().message(value);
     EXPECT_NE(text, "unknown error");
     EXPECT_NE(text, before);

@@ -35,13 +35,21 @@ class descriptor {
   descriptor& operator=(descriptor&& other) noexcept;
   ~descriptor() { close(); }
 
-  /// Takes over any descriptor and makes it non-blocking; closes it if that fails.
+  /// Takes over any descriptor and makes it non-blocking without harm to others that use the same open file: a terminal
+  /// or pipe is opened anew under the same number (through /proc/self/fd); of anything else the mode is put back by
+  /// `close` and `release`, though not by an exit of the process before. Fails with io_error::shared where that would
+  /// change standard input, output or error, and closes it if it fails.
   static result<descriptor> adopt(int native) noexcept;
+  /// For a descriptor that somebody else owns, for instance the socket of a C library: waits for it, and neither closes
+  /// it nor changes its mode. `read`, `write` and `perform` only if it is non-blocking; `wait` and `apply` always. The
+  /// owner must not close it before this is closed or destroyed. Only one at a time may wait for a number: the waits of
+  /// another fail with std::errc::file_exists.
+  static result<descriptor> borrow(int native) noexcept;
 
   /// Ends the operations that are under way, with io_error::closed, then closes. A plain thread may take 50 ms to
   /// notice. Suspends only if there are any. Any thread or fiber.
   void close() noexcept;
-  /// Gives up ownership; nobody may use the descriptor at the time.
+  /// Gives up ownership; nobody may use the descriptor at the time. One that was adopted gets its mode back.
   [[nodiscard]] int release() noexcept;
 
   [[nodiscard]] bool is_open() const noexcept {
@@ -111,6 +119,8 @@ class descriptor {
   platform::atomic<std::uint32_t> drained_at_{no_mark};
   enum class protocol : std::uint8_t { unknown, plain_tcp, other };
   platform::atomic<protocol> protocol_{protocol::unknown};
+  bool borrowed_ = false;
+  bool blocks_ = false;  ///< it is to block again once it is given back
 };
 
 }  // namespace pirn::inline PIRN_ABI

@@ -20,6 +20,7 @@ enum class io_error : std::uint8_t {
   end_of_stream = 5,   ///< the peer ended the stream before all that was asked for had come
   stack_overflow = 6,  ///< the kernel was told to use memory in the guard of a stack: the stack is too small
   bad_syntax = 7,      ///< a text is not what it should be, for instance not an address
+  shared = 8,          ///< standard input, output or error is the same open file, which must not become non-blocking
 };
 
 /// The category of io_error, "pirn.io".
