@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -124,6 +125,13 @@ bool can_reopen(int native, const struct ::stat& about) noexcept {
          (S_ISCHR(about.st_mode) && ::isatty(native) == 1 && ::ioctl(native, TIOCGPTN, &number) != 0);
 }
 
+/// Files, and /dev/null and its like: the mode means nothing to them.
+bool never_blocks(const struct ::stat& about) noexcept {
+  constexpr unsigned memory_devices = 1;
+  return S_ISREG(about.st_mode) || S_ISDIR(about.st_mode) || S_ISBLK(about.st_mode) ||
+         (S_ISCHR(about.st_mode) && major(about.st_rdev) == memory_devices);
+}
+
 bool is_standard(int native, const struct ::stat& about) noexcept {
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     struct ::stat other;
@@ -150,9 +158,8 @@ result<descriptor> descriptor::adopt(int native) noexcept {
   if (::fstat(native, &about) != 0) {
     return fail(system_error_of(errno));
   }
-  if (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode) || S_ISBLK(about.st_mode) ||
-      (can_reopen(native, about) && reopen(native, flags))) {
-    return owned;  // the first three know no such mode
+  if (never_blocks(about) || (can_reopen(native, about) && reopen(native, flags))) {
+    return owned;
   }
   if (is_standard(native, about)) {
     return fail(io_error::shared);

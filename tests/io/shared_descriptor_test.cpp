@@ -138,6 +138,15 @@ TEST(adopt, refuses_what_would_make_printing_fail) {
   EXPECT_EQ(refused.error(), std::errc::device_or_resource_busy);
 }
 
+TEST(adopt, takes_what_never_blocks_as_it_is) {
+  for (const char* const path : {"/dev/null", "/proc/self/exe"}) {
+    const descriptor other(::open(path, O_RDONLY | O_CLOEXEC));
+    const auto adopted = descriptor::adopt(::dup(other.native()));
+    ASSERT_TRUE(adopted) << adopted.error().message();
+    EXPECT_TRUE(blocks(other.native()));
+  }
+}
+
 TEST(borrow, waits_and_leaves_everything_as_it_was) {
   pirn::runtime runtime({.workers = 2});
   runtime.run([] {
