@@ -210,12 +210,9 @@ PIRN_NEVER_BOUNDED void make_stranger_runnable(agent* who, bool back) noexcept {
 
 void make_runnable(agent* who, bool back) noexcept {
   worker* const here = current_worker();
-  if (who->what() == agent::kind::fiber) [[likely]] {
-    auto* const f = static_cast<fiber_control*>(who);
-    if (f->is_pinned_to(here)) [[likely]] {  // not by pinned_fiber: gcc 12 then warns of a load from nowhere
-      here->queue.push(f, back);
-      return;
-    }
+  if (fiber_control* const f = pinned_fiber(who, here)) [[likely]] {
+    here->queue.push(f, back);
+    return;
   }
   if (here != nullptr && here->bounded == worker::bounded_fiber::runs) {
     on_worker_stack(here, [=]() noexcept { make_stranger_runnable(who, back); });

@@ -377,8 +377,8 @@ PIRN_ALWAYS_INLINE fiber_control* pinned_fiber(agent* who, const worker* here) n
   if (who->what() != agent::kind::fiber) {
     return nullptr;
   }
-  auto* const f = static_cast<fiber_control*>(who);
-  return f->is_pinned_to(here) ? f : nullptr;
+  auto& f = static_cast<fiber_control&>(*who);  // of a pointer gcc 12 keeps null in mind, and warns of what is there
+  return f.is_pinned_to(here) ? &f : nullptr;
 }
 
 /// The second word of a switch: what the context that was switched out wants done on its behalf. Zero for nothing, the
