@@ -324,7 +324,12 @@ std::expected<void, migrate_error> migrate_to(std::size_t worker) noexcept {
   return {};
 }
 
-std::uint64_t id() noexcept {
+fiber_id get_id() noexcept {
+  const std::uint64_t mine = number();
+  return mine != 0 ? fiber_id(mine) : fiber_id::of_this_thread();
+}
+
+std::uint64_t number() noexcept {
   const detail::worker* const w = detail::current_worker();
   return w != nullptr ? detail::running_fiber(w)->number() : 0;
 }

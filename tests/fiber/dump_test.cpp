@@ -179,7 +179,7 @@ TEST_F(dump, tells_names_states_waits_and_functions) {
     EXPECT_TRUE(contains(all, "  worker 0 (thread "));
     EXPECT_TRUE(contains(all, "  worker 1 (thread "));
 
-    EXPECT_TRUE(contains(part_of(all, "sleeper"), "fiber " + std::to_string(sleeper.id()) + " "));
+    EXPECT_TRUE(contains(part_of(all, "sleeper"), "fiber " + std::to_string(sleeper.number()) + " "));
     EXPECT_TRUE(contains(part_of(all, "sleeper"), ": waiting for time to pass, stack "));
     EXPECT_TRUE(contains(part_of(all, "sleeper"), " dump_test_sleeps+0x"));
     EXPECT_TRUE(contains(part_of(all, "waiter"), ": waiting for a letter at " + hex(&object) + ", stack "));
@@ -258,7 +258,7 @@ TEST_F(dump, shows_a_fiber_that_never_yields_and_those_behind_it) {
 
   const std::string all = dump_of(runtime);
   SCOPED_TRACE(all);
-  EXPECT_TRUE(contains(all, "): runs fiber " + std::to_string(spinner.id()) + "\n"));
+  EXPECT_TRUE(contains(all, "): runs fiber " + std::to_string(spinner.number()) + "\n"));
   EXPECT_TRUE(contains(part_of(all, "spinner"), ": running, stack "));
   EXPECT_TRUE(contains(part_of(all, "spinner"), "#0 "));
   EXPECT_TRUE(contains(part_of(all, "spinner"), " dump_test_spins+0x"));

@@ -324,17 +324,17 @@ TEST(fiber, names_and_numbers) {
   std::uint64_t number = 0;
   const auto look = [&] {
     inside = pirn::this_fiber::name();
-    number = pirn::this_fiber::id();
+    number = pirn::this_fiber::number();
   };
   const std::string long_name(100, 'x');
   pirn::fiber f = r.rt.spawn(look, {.name = long_name});
   EXPECT_EQ(f.name(), long_name.substr(0, 31));
-  const std::uint64_t id = f.id();
+  const std::uint64_t id = f.number();
   EXPECT_NE(id, 0u);
   f.join();
   EXPECT_EQ(inside, long_name.substr(0, 31));
   EXPECT_EQ(number, id);
-  EXPECT_EQ(f.id(), 0u);
+  EXPECT_EQ(f.number(), 0u);
   EXPECT_EQ(f.name(), "");
   r.rt.spawn(look).join();
   EXPECT_EQ(inside, "");
@@ -342,13 +342,13 @@ TEST(fiber, names_and_numbers) {
   std::set<std::uint64_t> seen;
   for (int i = 0; i < 3000; ++i) {
     pirn::fiber g = r.rt.spawn([] {}, {.worker = pirn::spawn_options::any_worker});
-    EXPECT_TRUE(seen.insert(g.id()).second);
+    EXPECT_TRUE(seen.insert(g.number()).second);
     g.join();
   }
   r.rt.run([&] {
     for (int i = 0; i < 3000; ++i) {
       pirn::fiber g = pirn::spawn([] {});
-      EXPECT_TRUE(seen.insert(g.id()).second);
+      EXPECT_TRUE(seen.insert(g.number()).second);
       g.join();
     }
   });

@@ -61,7 +61,7 @@ TEST(fork_join, calls_nest) {
 TEST(fork_join, a_worker_that_has_nothing_to_do_takes_the_continuation) {
   rig r(2);
   on_migratable(r.rt, [&] {
-    const std::uint64_t number = pirn::this_fiber::id();
+    const std::uint64_t number = pirn::this_fiber::number();
     for (int i = 0; i < scaled(50); ++i) {
       std::thread::id first;
       std::thread::id second;
@@ -71,18 +71,18 @@ TEST(fork_join, a_worker_that_has_nothing_to_do_takes_the_continuation) {
           [&] {
             compute_until([&] { return begun.load(); });
             first = std::this_thread::get_id();
-            EXPECT_EQ(pirn::this_fiber::id(), number);
+            EXPECT_EQ(pirn::this_fiber::number(), number);
             return 1;
           },
           [&] {
             second = std::this_thread::get_id();
-            EXPECT_NE(pirn::this_fiber::id(), number);
+            EXPECT_NE(pirn::this_fiber::number(), number);
             begun = true;
             return 2;
           });
       EXPECT_EQ(a + b, 3);
       EXPECT_NE(first, second);
-      EXPECT_EQ(pirn::this_fiber::id(), number);
+      EXPECT_EQ(pirn::this_fiber::number(), number);
       EXPECT_EQ(pirn::this_fiber::name(), "forks");
     }
   });
@@ -113,13 +113,13 @@ TEST(fork_join, either_may_wait_for_the_other) {
               to_first.wait();
               to_second.signal();
               to_first.wait();
-              return pirn::this_fiber::id();
+              return pirn::this_fiber::number();
             },
             [&] {
               to_first.signal();
               to_second.wait();
               to_first.signal();
-              return pirn::this_fiber::id();
+              return pirn::this_fiber::number();
             });
         EXPECT_NE(a, b);
       }
@@ -422,12 +422,12 @@ TEST(fork_join, a_child_of_a_migratable_scope_begins_at_once) {
 
 TEST(fork_join, a_worker_that_has_nothing_to_do_takes_the_parent) {
   on_migratable(2, [] {
-    const std::uint64_t number = pirn::this_fiber::id();
+    const std::uint64_t number = pirn::this_fiber::number();
     for (int i = 0; i < scaled(50); ++i) {
       std::atomic<bool> on = false;
       pirn::scope s({.migratable = true});
       s.spawn([&] { compute_until([&] { return on.load(); }); });
-      EXPECT_EQ(pirn::this_fiber::id(), number);
+      EXPECT_EQ(pirn::this_fiber::number(), number);
       on = true;
       s.join();
     }

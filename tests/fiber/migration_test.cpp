@@ -422,12 +422,12 @@ TEST(migration, what_is_the_fibers_stays_its_own) {
   rig r(2);
   pirn::fiber f = r.rt.spawn(
       [] {
-        const std::uint64_t id = pirn::this_fiber::id();
+        const std::uint64_t id = pirn::this_fiber::number();
         mine.emplace(7);
         for (std::size_t i = 0; i < 100; ++i) {
           EXPECT_TRUE(migrate_to(i % 2));
           EXPECT_EQ(*mine.find(), 7);
-          EXPECT_EQ(pirn::this_fiber::id(), id);
+          EXPECT_EQ(pirn::this_fiber::number(), id);
           EXPECT_EQ(pirn::this_fiber::name(), "nomad");
         }
       },

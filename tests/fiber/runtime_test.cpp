@@ -324,7 +324,7 @@ TEST(runtime_here, goes_on_in_every_wait_of_its_thread_and_no_longer) {
 
 TEST(runtime_here, its_thread_is_woken_by_others) {
   here_rig r(2);
-  EXPECT_NE(r.rt.spawn([] { return; }, {.worker = 1}).id(), 0u);
+  EXPECT_NE(r.rt.spawn([] { return; }, {.worker = 1}).number(), 0u);
   for (int i = 0; i < scaled(200); ++i) {
     event done;
     std::thread other([&] { done.signal(); });

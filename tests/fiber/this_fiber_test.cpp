@@ -1,5 +1,9 @@
 #include "pirn/fiber/this_fiber.hpp"
 
+#include <set>
+#include <sstream>
+#include <unordered_map>
+
 #include "fiber/support.hpp"
 
 namespace {
@@ -104,8 +108,40 @@ TEST(this_fiber, sleep_for_the_longest_time_does_not_overflow) {
   f.join();
 }
 
+TEST(fiber_id, ids_tell_fibers_and_threads_apart) {
+  rig r;
+  const auto text_of = [](pirn::fiber::id id) {
+    std::ostringstream out;
+    out << id;
+    return out.str();
+  };
+  pirn::fiber::id inside;
+  EXPECT_EQ(inside, pirn::fiber().get_id());
+  EXPECT_EQ(text_of(inside), "no fiber");
+  pirn::fiber f = r.rt.spawn([&] { inside = pirn::this_fiber::get_id(); });
+  const pirn::fiber::id id = f.get_id();
+  f.join();
+  EXPECT_EQ(inside, id);
+  EXPECT_EQ(f.get_id(), pirn::fiber::id());
+  EXPECT_EQ(text_of(id), std::to_string(id.number()));
+  EXPECT_EQ(id, pirn::fiber::id(id.number()));
+
+  const pirn::fiber::id here = pirn::this_fiber::get_id();
+  EXPECT_EQ(here, pirn::this_fiber::get_id());
+  EXPECT_EQ(here.number(), 0U);
+  EXPECT_EQ(text_of(here).rfind("thread ", 0), 0U);
+  pirn::fiber::id other;
+  std::thread([&] { other = pirn::this_fiber::get_id(); }).join();
+  const std::set<pirn::fiber::id> ordered{here, other, id, pirn::fiber::id()};
+  EXPECT_EQ(ordered.size(), 4U);
+  EXPECT_TRUE(ordered.contains(here) && ordered.contains(id));
+  const std::unordered_map<pirn::fiber::id, int> hashed{{here, 1}, {other, 2}, {id, 3}};
+  EXPECT_EQ(hashed.at(id), 3);
+  EXPECT_TRUE(here != id && !(here < here) && (here < id || id < here));
+}
+
 TEST(this_fiber, on_a_plain_thread) {
-  EXPECT_EQ(pirn::this_fiber::id(), 0u);
+  EXPECT_EQ(pirn::this_fiber::number(), 0u);
   EXPECT_EQ(pirn::this_fiber::name(), "");
   EXPECT_FALSE(pirn::this_fiber::stop_requested());
   pirn::this_fiber::yield();

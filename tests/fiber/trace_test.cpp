@@ -60,7 +60,7 @@ TEST(trace, tells_the_life_of_a_fiber) {
   {
     rig r(1, traced(events));
     r.rt.run([&] {
-      parent = pirn::this_fiber::id();
+      parent = pirn::this_fiber::number();
       pirn::fiber child = pirn::spawn(
           [&] {
             pirn::this_fiber::yield();

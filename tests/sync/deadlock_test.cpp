@@ -199,7 +199,7 @@ TEST(deadlock, is_told_once_in_a_fiber_and_the_others_go_on) {
     std::atomic<std::uint64_t> teller{0};
     pirn::runtime rt(looking_soon(2, [&](const pirn::deadlock& what) {
       times += what.fibers.size() == 2 ? 1 : 100;
-      teller = pirn::this_fiber::id();
+      teller = pirn::this_fiber::number();
       found.count_down();
     }));
     keep_busy(rt, 2);

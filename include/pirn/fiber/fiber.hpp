@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "pirn/fiber/detail/worker.hpp"
+#include "pirn/fiber/fiber_id.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -397,6 +398,8 @@ PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, const Kin
 /// Not itself thread-safe.
 class [[nodiscard]] fiber {
  public:
+  using id = fiber_id;
+
   fiber() noexcept = default;
   fiber(fiber&& other) noexcept : control_(std::exchange(other.control_, nullptr)) {}
   fiber& operator=(fiber&& other) noexcept {
@@ -441,8 +444,10 @@ class [[nodiscard]] fiber {
   /// Ends the fiber's present stoppable wait and all its later ones with wait_error::stopped.
   void request_stop() noexcept;
 
+  /// Which fiber it is; `id()` without a fiber.
+  [[nodiscard]] id get_id() const noexcept { return id(number()); }
   /// The fiber's number, unique in its process; 0 without a fiber.
-  [[nodiscard]] std::uint64_t id() const noexcept { return control_ != nullptr ? control_->number() : 0; }
+  [[nodiscard]] std::uint64_t number() const noexcept { return control_ != nullptr ? control_->number() : 0; }
   /// The name it was spawned with.
   [[nodiscard]] std::string_view name() const noexcept { return control_ != nullptr ? control_->name() : ""; }
 

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "pirn/fiber/detail/worker.hpp"
+#include "pirn/fiber/fiber_id.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -61,7 +62,9 @@ inline void set_priority(fiber_priority priority) noexcept {
 }
 
 /// The fiber's number, unique in its process and never reused; 0 on a plain thread.
-[[nodiscard]] std::uint64_t id() noexcept;
+/// Which fiber it is, or which thread.
+[[nodiscard]] fiber_id get_id() noexcept;
+[[nodiscard]] std::uint64_t number() noexcept;
 /// The name it was spawned with; empty for none and on a plain thread.
 [[nodiscard]] std::string_view name() noexcept;
 /// Whether the caller is to stop: it was asked to, through its handle or its token, or a scope around it is stopped or

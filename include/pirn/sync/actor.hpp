@@ -147,7 +147,7 @@ class actor {
   template <class F>
     requires std::invocable<F, State&>
   std::invoke_result_t<F, State&> call(F&& body) {
-    if (served_by_.load(platform::memory_order_relaxed) == this_fiber::id()) {
+    if (served_by_.load(platform::memory_order_relaxed) == this_fiber::number()) {
       detail::throw_calls_itself();
     }
     called<F> message(std::forward<F>(body));
@@ -195,7 +195,7 @@ class actor {
   static constexpr unsigned messages_per_turn = 64;
 
   void serve() noexcept {
-    served_by_.store(this_fiber::id(), platform::memory_order_relaxed);
+    served_by_.store(this_fiber::number(), platform::memory_order_relaxed);
     while (detail::actor_message* message = mailbox_.take()) {
       unsigned left = messages_per_turn;
       do {

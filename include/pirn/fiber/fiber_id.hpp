@@ -1,0 +1,60 @@
+// What tells fibers apart, as std::thread::id does threads.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+
+#include "pirn/detail/platform.hpp"
+#include "pirn/fiber/detail/cxx23.hpp"
+
+namespace pirn::inline PIRN_ABI {
+
+/// As std::thread::id: which fiber it is, or which plain OS thread, or none. Copied and compared freely; the order
+/// means nothing, but a fiber's id is never that of another one in the same process. Printed by `<<` as dumps name it:
+/// `4097` for a fiber, `thread 31` for a thread, `no fiber`.
+class fiber_id {
+ public:
+  /// Of no fiber.
+  constexpr fiber_id() noexcept = default;
+  /// Of the fiber with that number; of none for 0.
+  constexpr explicit fiber_id(std::uint64_t number) noexcept : word_(number) {}
+  /// Of the calling OS thread, where that runs no fiber.
+  static fiber_id of_this_thread() noexcept {
+    return fiber_id(thread_bit | static_cast<std::uint32_t>(platform::thread_id()));
+  }
+
+  /// The number by which dumps and handlers name the fiber; 0 for a thread and for none.
+  [[nodiscard]] constexpr std::uint64_t number() const noexcept { return is_thread() ? 0 : word_; }
+
+  friend constexpr bool operator==(const fiber_id&, const fiber_id&) noexcept = default;
+  friend constexpr std::strong_ordering operator<=>(const fiber_id&, const fiber_id&) noexcept = default;
+  template <class Stream>
+    requires requires(Stream& out) { out << "" << std::uint64_t{}; }
+  friend Stream& operator<<(Stream& out, const fiber_id& id) {
+    if (id == fiber_id()) {
+      out << "no fiber";
+    } else if (id.is_thread()) {
+      out << "thread " << (id.word_ & ~thread_bit);
+    } else {
+      out << id.word_;
+    }
+    return out;
+  }
+
+ private:
+  friend struct std::hash<fiber_id>;
+  static constexpr std::uint64_t thread_bit = std::uint64_t{1} << 63;  // fibers are not numbered that high
+  [[nodiscard]] constexpr bool is_thread() const noexcept { return (word_ & thread_bit) != 0; }
+
+  std::uint64_t word_ = 0;
+};
+
+}  // namespace pirn::inline PIRN_ABI
+
+template <>
+struct std::hash<pirn::fiber_id> {
+  [[nodiscard]] std::size_t operator()(const pirn::fiber_id& id) const noexcept {
+    return std::hash<std::uint64_t>()(id.word_);
+  }
+};
