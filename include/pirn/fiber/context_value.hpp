@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "pirn/detail/platform.hpp"
+#include "pirn/fiber/detail/cxx23.hpp"
 
 namespace pirn::inline PIRN_ABI {
 

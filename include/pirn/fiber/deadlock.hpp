@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pirn/detail/abi.hpp"
+#include "pirn/fiber/detail/cxx23.hpp"
 
 namespace pirn::inline PIRN_ABI {
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "pirn/detail/abi.hpp"
+#include "pirn/fiber/detail/cxx23.hpp"
 
 namespace pirn::inline PIRN_ABI {
 

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "pirn/detail/platform.hpp"
+#include "pirn/fiber/detail/cxx23.hpp"
 
 namespace pirn::inline PIRN_ABI {
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "pirn/detail/abi.hpp"
+#include "pirn/fiber/detail/cxx23.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pirn/detail/platform.hpp"
+#include "pirn/fiber/detail/cxx23.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
 
