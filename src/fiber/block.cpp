@@ -270,7 +270,7 @@ wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options,
 
 namespace this_fiber {
 
-std::expected<void, wait_error> sleep_until(platform::time_point when) noexcept {
+std::expected<void, wait_error> sleep_until(time_limit when) noexcept {
   detail::agent& self = detail::current_agent();
   std::uint64_t epoch = 0;
   if (!self.begin(detail::wait_kind::stoppable, epoch)) {
@@ -281,10 +281,7 @@ std::expected<void, wait_error> sleep_until(platform::time_point when) noexcept 
   return why == wake_reason::timed_out ? std::expected<void, wait_error>{} : std::unexpected(detail::error_of(why));
 }
 
-std::expected<void, wait_error> sleep_for(platform::duration how_long) noexcept {
-  const platform::time_point now = platform::now();
-  return sleep_until(how_long < platform::never - now ? now + how_long : platform::never);
-}
+std::expected<void, wait_error> sleep_for(time_span how_long) noexcept { return sleep_until(how_long); }
 
 namespace {
 

@@ -124,8 +124,7 @@ blocking_call* blocking_pool::next_call(member& self) noexcept {
   ++idle_count_;
   lock_.unlock();
   for (;;) {
-    const platform::time_point now = platform::now();
-    const platform::time_point limit = idle_time_ < platform::never - now ? now + idle_time_ : platform::never;
+    const time_limit limit = idle_time_;
     while (self.told.load(platform::memory_order_acquire) == 0 && platform::futex_wait(self.told, 0, limit)) {
     }
     if (self.told.load(platform::memory_order_acquire) != 0 && self.call != nullptr) {

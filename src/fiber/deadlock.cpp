@@ -53,6 +53,7 @@ namespace {
 // thousandth of the time.
 constexpr auto delay_for_each_fiber = std::chrono::microseconds(100);
 constexpr platform::duration between_trials = std::chrono::milliseconds(20);
+constexpr platform::duration longest_delay = std::chrono::hours(24 * 365);  // multiples of it are a time still
 constexpr unsigned most_trials = 50;
 constexpr int longest_pause = 64;  // delays
 
@@ -326,7 +327,7 @@ platform::duration deadlock_watch::delay() const noexcept {
     return wanted;
   }
   const std::size_t looks = owner_.statistics().live_fibers * owner_.workers.size();
-  return std::max<platform::duration>(wanted, looks * delay_for_each_fiber);
+  return std::min(std::max<platform::duration>(wanted, looks * delay_for_each_fiber), longest_delay);
 }
 
 std::optional<platform::time_point> deadlock_watch::begin(const worker& by, platform::time_point now) noexcept {

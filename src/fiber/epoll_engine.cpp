@@ -95,7 +95,7 @@ class epoll_engine final : public engine {
     if (deadline == platform::never) {
       return ::epoll_wait(epoll_.get(), events, most, -1);
     }
-    const auto left = deadline - platform::now();
+    const auto left = platform::between(platform::now(), deadline);
     const auto left_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
     if (left_ns <= 0) {
       return ::epoll_wait(epoll_.get(), events, most, 0);

@@ -295,7 +295,7 @@ PIRN_ALWAYS_INLINE void fiber::end_join(std::uintptr_t outcome) {
   }
 }
 
-std::expected<void, wait_error> fiber::join(platform::time_point deadline) {
+std::expected<void, wait_error> fiber::join(time_limit deadline) {
   if (control_ == nullptr) {
     detail::throw_not_joinable();
   }

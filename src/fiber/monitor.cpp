@@ -24,7 +24,7 @@ void turn_monitor::stop() noexcept {
 
 void turn_monitor::run() noexcept {
   while (stopping_.load(platform::memory_order_acquire) == 0) {
-    platform::futex_wait(stopping_, 0, platform::now() + longest_turn_ / 2);
+    platform::futex_wait(stopping_, 0, platform::later(platform::now(), longest_turn_ / 2));
     for (const auto& each : owner_.workers) {
       look_at(*each, records_[each->index]);
     }

@@ -237,7 +237,7 @@ runtime::runtime(const runtime_options& options) : state_(std::make_unique<detai
   if (!error) {
     error = std::make_error_code(static_cast<std::errc>(state_->start_error.load(platform::memory_order_acquire)));
   }
-  if (!error && options.longest_turn != platform::duration::zero()) {
+  if (!error && options.longest_turn > platform::duration::zero()) {
     error = state_->monitor.emplace(*state_, options.longest_turn).start();
   }
   if (error) {

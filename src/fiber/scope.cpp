@@ -154,7 +154,7 @@ void scope::open(const scope_options& how) {
   detail::surroundings& here = detail::surroundings_of(opener_);
   outer_ = here.innermost;
   nested_ = outer_ != nullptr && &outer_->opener_ == &opener_;
-  deadline_ = outer_ != nullptr ? std::min(how.deadline, outer_->deadline_) : how.deadline;
+  deadline_ = outer_ != nullptr ? std::min<platform::time_point>(how.deadline, outer_->deadline_) : how.deadline;
   here.innermost = this;
   const auto follow = [](detail::stop_link& link) noexcept {
     return static_cast<scope&>(link).begin_to_stop(link.why());

@@ -66,7 +66,7 @@ void stack_trimmer::end() noexcept {
   chunk_ = nullptr;
   all_ = false;
   // If nobody was noted, there is nothing to come back for until fibers have run.
-  next_ = waiting_ != 0 && after_ > platform::duration::zero() ? begun_ + after_ : platform::never;
+  next_ = waiting_ != 0 && after_ > platform::duration::zero() ? platform::later(begun_, after_) : platform::never;
 }
 
 void stack_trimmer::look_at(const fiber_control& f, std::uint32_t& note, batch& found) noexcept {

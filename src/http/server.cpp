@@ -161,7 +161,7 @@ result<> server::serve(tcp_listener& listener) {
     stop();
     acceptor.join();
   }
-  const platform::time_point drained_by = platform::now() + state.options.drain_timeout;
+  const time_limit drained_by = state.options.drain_timeout;
   state.draining.store(true, platform::memory_order_seq_cst);
   state.close_idle();
   if (outcome == io_error::stopped) {

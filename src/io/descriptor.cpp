@@ -46,7 +46,7 @@ std::error_code reason_to_stop(platform::time_point deadline) noexcept {
 
 std::error_code poll_on_thread(int native, io_direction direction, platform::time_point deadline) noexcept {
   const auto until = std::min(deadline, platform::now() + plain_thread_look);
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - platform::now());
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(platform::between(platform::now(), until));
   pollfd interest{};
   interest.fd = native;
   interest.events = direction == io_direction::read ? POLLIN : POLLOUT;
@@ -284,7 +284,7 @@ result<> descriptor::wait_ready(io_direction direction, platform::time_point dea
   return {};
 }
 
-result<> descriptor::wait(io_direction direction, platform::time_point deadline) noexcept {
+result<> descriptor::wait(io_direction direction, time_limit deadline) noexcept {
   const use mine(*this);
   if (!mine) {
     return fail(io_error::closed);
@@ -381,7 +381,7 @@ result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
 
 }  // namespace
 
-result<std::size_t> descriptor::read(void* buffer, std::size_t size, platform::time_point deadline) noexcept {
+result<std::size_t> descriptor::read(void* buffer, std::size_t size, time_limit deadline) noexcept {
   ::iovec memory{buffer, size};
   const attempt call = [](int native, void* argument) noexcept {
     const auto& into = *static_cast<const ::iovec*>(argument);
@@ -403,7 +403,7 @@ bool descriptor::short_read_is_all(int native) noexcept {
   return known == protocol::plain_tcp;
 }
 
-result<std::size_t> descriptor::receive(void* buffer, std::size_t size, platform::time_point deadline) noexcept {
+result<std::size_t> descriptor::receive(void* buffer, std::size_t size, time_limit deadline) noexcept {
   struct request {
     descriptor& of;
     ::iovec into;
@@ -420,7 +420,7 @@ result<std::size_t> descriptor::receive(void* buffer, std::size_t size, platform
   return counted(perform(io_direction::read, deadline, call, &wanted, {&wanted.into, 1}));
 }
 
-result<std::size_t> descriptor::write(const void* buffer, std::size_t size, platform::time_point deadline) noexcept {
+result<std::size_t> descriptor::write(const void* buffer, std::size_t size, time_limit deadline) noexcept {
   ::iovec memory{const_cast<void*>(buffer), size};
   const attempt call = [](int native, void* argument) noexcept {
     const auto& from = *static_cast<const ::iovec*>(argument);

@@ -108,7 +108,7 @@ signal_set::signal_set(std::initializer_list<int> wanted) : state_(std::make_uni
 
 signal_set::~signal_set() = default;
 
-result<int> signal_set::wait(platform::time_point deadline) noexcept {
+result<int> signal_set::wait(time_limit deadline) noexcept {
   std::uint64_t one = 0;
   if (const auto got = state_->source.read(&one, sizeof one, deadline); !got) {
     return fail(got.error());

@@ -14,11 +14,6 @@ constexpr std::uint64_t most_passed_over = 32;
 constexpr std::uint64_t most_doublings = 7;
 constexpr auto shortest_pause = std::chrono::microseconds(100);
 
-platform::time_point later(platform::duration time) noexcept {
-  const platform::time_point now = platform::now();
-  return time < platform::never - now ? now + time : platform::never;
-}
-
 }  // namespace
 
 worker_turns::worker_turns() {
@@ -47,7 +42,7 @@ unsigned worker_turns::take() noexcept {
 
 acceptor::acceptor(accept_options options) : options_(std::move(options)) {}
 
-std::error_code acceptor::run(tcp_listener& from, begins& each, platform::time_point deadline) {
+std::error_code acceptor::run(tcp_listener& from, begins& each, time_limit deadline) {
   worker_turns turns;
   if (options_.fibers.worker >= static_cast<int>(turns.workers())) {
     return std::make_error_code(std::errc::invalid_argument);
@@ -57,7 +52,7 @@ std::error_code acceptor::run(tcp_listener& from, begins& each, platform::time_p
   stop_source serving;
   const std::error_code why = accept_all(from, each, deadline, serving.get_token());
   // The fibers use what is here, so they are waited for also where the caller was asked to stop.
-  if (!wait_for_ends(later(options_.drain))) {
+  if (!wait_for_ends(time_limit(options_.drain))) {
     serving.request_stop();
     static_cast<void>(wait_for_ends(platform::never));
   }
@@ -151,9 +146,12 @@ void acceptor::pause_after(accept_failure kind, std::uint64_t ends, platform::ti
     return;
   }
   const std::uint64_t doublings = std::min(failures_in_row_ - passed_over - 1, most_doublings);
-  const platform::duration first = std::max<platform::duration>(options_.longest_pause / 100, shortest_pause);
-  const platform::duration length = std::min(first * (std::int64_t{1} << doublings), options_.longest_pause);
-  const platform::time_point until = std::min(deadline, later(std::max<platform::duration>(length, shortest_pause)));
+  const platform::duration longest = options_.longest_pause;
+  const platform::duration first = std::max<platform::duration>(longest / 100, shortest_pause);
+  const auto times = std::int64_t{1} << doublings;
+  const platform::duration length = first < longest / times ? first * times : longest;  // not beyond all numbers
+  const platform::time_point until =
+      std::min<platform::time_point>(deadline, time_limit(std::max<platform::duration>(length, shortest_pause)));
   ended_.lock();
   if (ends_ != ends) {
     ended_.unlock();

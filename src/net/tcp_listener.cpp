@@ -67,7 +67,7 @@ accept_failure kind_of_accept_failure(const std::error_code& error) noexcept {
   }
 }
 
-result<tcp_stream> tcp_listener::accept_one(platform::time_point deadline) noexcept {
+result<tcp_stream> tcp_listener::accept_one(time_limit deadline) noexcept {
   const descriptor::attempt call = [](int native, void*) noexcept {
     return outcome_of(platform::system::accept4(native, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   };
@@ -78,7 +78,7 @@ result<tcp_stream> tcp_listener::accept_one(platform::time_point deadline) noexc
   return tcp_stream(descriptor(static_cast<int>(*accepted)));
 }
 
-result<tcp_stream> tcp_listener::accept(platform::time_point deadline) noexcept {
+result<tcp_stream> tcp_listener::accept(time_limit deadline) noexcept {
   constexpr int most_passed_over = 32;
   for (int passed_over = 0;; ++passed_over) {
     auto accepted = accept_one(deadline);

@@ -64,7 +64,7 @@ result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
 
 }  // namespace
 
-result<tcp_stream> tcp_stream::connect(const endpoint& to, platform::time_point deadline) noexcept {
+result<tcp_stream> tcp_stream::connect(const endpoint& to, time_limit deadline) noexcept {
   auto socket = detail::open_socket(to.address);
   if (!socket) {
     return fail(socket.error());
@@ -102,7 +102,7 @@ result<tcp_stream> tcp_stream::connect(const endpoint& to, platform::time_point 
   return tcp_stream(std::move(*socket));
 }
 
-result<> tcp_stream::read_exactly(void* buffer, std::size_t size, platform::time_point deadline) noexcept {
+result<> tcp_stream::read_exactly(void* buffer, std::size_t size, time_limit deadline) noexcept {
   auto* next = static_cast<std::byte*>(buffer);
   while (size > 0) {
     const auto got = read(next, size, deadline);
@@ -118,8 +118,7 @@ result<> tcp_stream::read_exactly(void* buffer, std::size_t size, platform::time
   return {};
 }
 
-result<std::size_t> tcp_stream::write_some(const void* buffer, std::size_t size,
-                                           platform::time_point deadline) noexcept {
+result<std::size_t> tcp_stream::write_some(const void* buffer, std::size_t size, time_limit deadline) noexcept {
   ::iovec memory{const_cast<void*>(buffer), size};
   const descriptor::attempt call = [](int native, void* argument) noexcept {
     const auto& from = *static_cast<const ::iovec*>(argument);
@@ -128,7 +127,7 @@ result<std::size_t> tcp_stream::write_some(const void* buffer, std::size_t size,
   return counted(socket_.perform(io_direction::write, deadline, call, &memory, {&memory, 1}));
 }
 
-result<> tcp_stream::write(const void* buffer, std::size_t size, platform::time_point deadline) noexcept {
+result<> tcp_stream::write(const void* buffer, std::size_t size, time_limit deadline) noexcept {
   const auto* next = static_cast<const std::byte*>(buffer);
   while (size > 0) {
     const auto put = write_some(next, size, deadline);
@@ -158,12 +157,11 @@ result<std::size_t> tcp_stream::write_from(std::span<const const_buffer> parts, 
   return counted(socket_.perform(io_direction::write, deadline, call, &message, {memory, count}));
 }
 
-result<std::size_t> tcp_stream::write_some(std::span<const const_buffer> parts,
-                                           platform::time_point deadline) noexcept {
+result<std::size_t> tcp_stream::write_some(std::span<const const_buffer> parts, time_limit deadline) noexcept {
   return parts.empty() ? write_some("", 0, deadline) : write_from(parts, 0, deadline);
 }
 
-result<> tcp_stream::write(std::span<const const_buffer> parts, platform::time_point deadline) noexcept {
+result<> tcp_stream::write(std::span<const const_buffer> parts, time_limit deadline) noexcept {
   std::size_t skip = 0;  // bytes of the first part that have been sent
   while (!parts.empty()) {
     const auto put = write_from(parts, skip, deadline);
@@ -180,7 +178,7 @@ result<> tcp_stream::write(std::span<const const_buffer> parts, platform::time_p
 }
 
 result<std::size_t> tcp_stream::send_file(int file, std::uint64_t offset, std::size_t size,
-                                          platform::time_point deadline) noexcept {
+                                          time_limit deadline) noexcept {
   struct source {
     int file;
     ::off_t offset;

@@ -45,19 +45,16 @@ struct yield_awaiter : own_awaiter {
 namespace co {
 
 /// Suspends the task until `when`, or longer if the worker is busy.
-[[nodiscard]] inline detail::sleep_awaiter sleep_until(platform::time_point when) noexcept {
-  return detail::sleep_awaiter(when);
-}
-[[nodiscard]] inline detail::sleep_awaiter sleep_for(platform::duration how_long) noexcept {
-  const platform::time_point now = platform::now();
-  return detail::sleep_awaiter(how_long < platform::never - now ? now + how_long : platform::never);
+[[nodiscard]] inline detail::sleep_awaiter sleep_until(time_limit when) noexcept { return detail::sleep_awaiter(when); }
+[[nodiscard]] inline detail::sleep_awaiter sleep_for(time_span how_long) noexcept {
+  return detail::sleep_awaiter(time_limit(how_long));
 }
 
 /// Lets the other tasks of the worker that are ready have their turn, and now and then its fibers.
 [[nodiscard]] inline detail::yield_awaiter yield() noexcept { return {}; }
 
 /// As `fiber::join` with a deadline; `co_await f` alone is as `f.join()`, which no stop ends.
-[[nodiscard]] inline detail::fiber_awaiter join(fiber& f, platform::time_point deadline = platform::never) noexcept {
+[[nodiscard]] inline detail::fiber_awaiter join(fiber& f, time_limit deadline = platform::never) noexcept {
   return {f, deadline, true};
 }
 

@@ -438,7 +438,7 @@ class [[nodiscard]] fiber {
     join_slow();
   }
   /// As `join`, unless the deadline passes or the caller is asked to stop first: then the handle stays joinable.
-  [[nodiscard]] std::expected<void, wait_error> join(platform::time_point deadline);
+  [[nodiscard]] std::expected<void, wait_error> join(time_limit deadline);
   /// Lets the fiber run on by itself; what it throws then goes to the runtime's handler.
   void detach() noexcept;
   /// Ends the fiber's present stoppable wait and all its later ones with wait_error::stopped.

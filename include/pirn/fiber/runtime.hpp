@@ -39,17 +39,17 @@ struct runtime_options {
   unsigned high_priority_bound = 32;
   /// How long a fiber must be suspended before the memory of its stack that it no longer uses is given back, or up to
   /// twice as long: whole pages below what is live. Not positive for never; then only `trim` does it.
-  platform::duration trim_after{};
+  time_span trim_after{};
   /// How long at most a worker with nothing to do waits awake for a fiber that another thread or worker makes ready,
   /// before it sleeps in its engine: then neither side pays for a wake-up, some microseconds of an idle CPU and tens or
   /// hundreds of a virtual one. It waits about as long as its wake-ups have taken; after each time that this was in
   /// vain it goes to sleep at once twice as often as before, up to 255 times, or until it was woken so soon that it
   /// should not have slept. Where there are more workers than CPUs they never wait awake. 0 for never.
-  platform::duration idle_spin = std::chrono::microseconds(500);
+  time_span idle_spin = std::chrono::microseconds(500);
   /// How many OS threads there may be for `blocking` at a time; 0 for none, then it throws.
   unsigned most_blocking_threads = 512;
   /// How long one of them stays without work.
-  platform::duration blocking_idle_time = std::chrono::seconds(10);
+  time_span blocking_idle_time = std::chrono::seconds(10);
   /// Whether running off a stack is reported (see pirn/stack/overflow.hpp); false leaves SIGSEGV alone.
   bool report_overflow = true;
   /// Makes each worker's engine.
@@ -59,7 +59,7 @@ struct runtime_options {
   /// How long a fiber may keep its worker before that is reported on standard error, with the fiber's backtrace, once
   /// for each such turn, after at most twice the time; 0 for any time. Else there is a thread more, which looks twice
   /// in that time and interrupts workers that seem to be kept (SIGURG, as for a dump).
-  platform::duration longest_turn{};
+  time_span longest_turn{};
   /// What is told of all that happens to its fibers; see pirn/fiber/trace.hpp. Null costs nothing; with one each switch
   /// takes about 0.1 us more, and a fiber keeps its stack until it is joined.
   tracer trace = {};
@@ -67,7 +67,7 @@ struct runtime_options {
   deadlock_handler on_deadlock = {};
   /// How long all fibers must have stood still, or a worker been busy, before the runtime looks for deadlocks (longer
   /// where there are many fibers, so that it takes no more than a thousandth of the time); 0 for never.
-  platform::duration deadlock_delay = std::chrono::seconds(1);
+  time_span deadlock_delay = std::chrono::seconds(1);
 };
 
 /// Numbers about a runtime at one moment; each is exact, together they may be torn.

@@ -20,7 +20,7 @@ namespace pirn::inline PIRN_ABI {
 /// How a scope ends its waits, and where its children run.
 struct scope_options {
   /// When the scope expires. Of the deadlines of the scopes around a fiber the nearest counts.
-  platform::time_point deadline = platform::never;
+  time_limit deadline = platform::never;
   /// A stop that is requested through this token stops the scope.
   stop_token stop = {};
   /// Where children run that are not spawned otherwise; as in `spawn_options`. With `any_worker` they are queued, and

@@ -132,7 +132,7 @@ class [[nodiscard]] task {
  private:
   friend promise_type;
   template <class U>
-  friend U await(task<U> what, platform::time_point deadline);
+  friend U await(task<U> what, time_limit deadline);
   struct awaiter {
     std::coroutine_handle<promise_type> frame;
     static constexpr bool await_ready() noexcept { return false; }
@@ -154,7 +154,7 @@ class [[nodiscard]] task {
 /// (operation_not_permitted on a plain thread, memory), before the task has begun. Cost: as two switches, if the task
 /// waits at all.
 template <class T>
-T await(task<T> what, platform::time_point deadline = platform::never) {
+T await(task<T> what, time_limit deadline = platform::never) {
   detail::task_root root(detail::worker_for_tasks());
   what.frame_.promise().join_chain(root, nullptr);
   detail::run_tasks(root, what.frame_, deadline);

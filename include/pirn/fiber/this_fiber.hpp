@@ -40,10 +40,11 @@ PIRN_ALWAYS_INLINE void yield() noexcept {
   }
 }
 
-/// Suspends for at least the given time. The error is that of a stop or of a scope's deadline, and then it may be
-/// shorter. Suspension point.
-[[nodiscard]] std::expected<void, wait_error> sleep_until(platform::time_point when) noexcept;
-[[nodiscard]] std::expected<void, wait_error> sleep_for(platform::duration how_long) noexcept;
+/// Suspends for at least the given time, of any unit, or until a point of any clock. What is too far away to count in
+/// nanoseconds lasts until a stop. The error is that of a stop or of a scope's deadline, and then it may be shorter.
+/// Suspension point.
+[[nodiscard]] std::expected<void, wait_error> sleep_until(time_limit when) noexcept;
+[[nodiscard]] std::expected<void, wait_error> sleep_for(time_span how_long) noexcept;
 
 /// Goes on on the worker with that index; from there the caller, which must be migratable, moves on as ever. Suspension
 /// point, which no stop ends, unless it is there already or there is an error.
@@ -61,9 +62,9 @@ inline void set_priority(fiber_priority priority) noexcept {
   }
 }
 
-/// The fiber's number, unique in its process and never reused; 0 on a plain thread.
 /// Which fiber it is, or which thread.
 [[nodiscard]] fiber_id get_id() noexcept;
+/// The fiber's number, unique in its process and never reused; 0 on a plain thread.
 [[nodiscard]] std::uint64_t number() noexcept;
 /// The name it was spawned with; empty for none and on a plain thread.
 [[nodiscard]] std::string_view name() noexcept;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <expected>
 
+#include "pirn/detail/time.hpp"
 #include "pirn/fiber/detail/agent.hpp"
 #include "pirn/fiber/detail/one_worker.hpp"
 
@@ -31,7 +32,7 @@ enum class awaited : std::uint8_t {
 
 /// How a wait may end and what a dump says about it.
 struct wait_options {
-  platform::time_point deadline = platform::never;
+  time_limit deadline = platform::never;
   /// Whether a stop request ends the wait. Not so where the caller could not bear it (relocking after a wait).
   bool stoppable = true;
   awaited from = awaited::anybody;

@@ -18,20 +18,19 @@ using handler = std::function<void(const request&, response&)>;
 
 /// Limits. A client that oversteps one gets the named status and is cut off.
 struct server_options {
-  std::string name = "pirn";                          ///< of the Server header; empty for none
-  std::size_t header_limit = std::size_t{16} * 1024;  ///< bytes of request line and headers: 414, 431
-  std::size_t header_count_limit = 100;               ///< 431
-  std::size_t body_limit = std::size_t{1024} * 1024;  ///< bytes of request body: 413
-  platform::duration header_timeout =
-      std::chrono::seconds(10);  ///< from a request's first byte to the end of its headers: 408
-  platform::duration body_timeout = std::chrono::seconds(30);  ///< for the whole body: 408
-  platform::duration write_timeout =
+  std::string name = "pirn";                            ///< of the Server header; empty for none
+  std::size_t header_limit = std::size_t{16} * 1024;    ///< bytes of request line and headers: 414, 431
+  std::size_t header_count_limit = 100;                 ///< 431
+  std::size_t body_limit = std::size_t{1024} * 1024;    ///< bytes of request body: 413
+  time_span header_timeout = std::chrono::seconds(10);  ///< from a request's first byte to the end of its headers: 408
+  time_span body_timeout = std::chrono::seconds(30);    ///< for the whole body: 408
+  time_span write_timeout =
       std::chrono::seconds(10);  ///< for each 256 KiB that the client acknowledges; as much as twice that is saved up
-  platform::duration idle_timeout = std::chrono::seconds(60);  ///< between requests
-  platform::duration linger_timeout =
+  time_span idle_timeout = std::chrono::seconds(60);  ///< between requests
+  time_span linger_timeout =
       std::chrono::seconds(2);  ///< for what a client still sends when it has taken the last response
-  platform::duration drain_timeout = std::chrono::seconds(10);  ///< for requests under way when the server is stopped
-  std::size_t stack_size = 0;  ///< of a connection's fiber; 0 for the runtime's default
+  time_span drain_timeout = std::chrono::seconds(10);  ///< for requests under way when the server is stopped
+  std::size_t stack_size = 0;                          ///< of a connection's fiber; 0 for the runtime's default
 };
 
 /// Numbers about a server at one moment.

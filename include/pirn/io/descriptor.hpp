@@ -61,20 +61,20 @@ class descriptor {
 
   /// Reads at least one byte; 0 is the end.
   [[nodiscard]] result<std::size_t> read(void* buffer, std::size_t size,
-                                         platform::time_point deadline = platform::never) noexcept;
+                                         time_limit deadline = platform::never) noexcept;
   /// Writes at least one byte of a non-empty buffer. Writing to a pipe that nobody reads raises SIGPIPE, as always.
   [[nodiscard]] result<std::size_t> write(const void* buffer, std::size_t size,
-                                          platform::time_point deadline = platform::never) noexcept;
+                                          time_limit deadline = platform::never) noexcept;
   /// Waits until the descriptor may be ready in `direction` since the last such wait: a hint, to be followed by an
   /// attempt.
-  [[nodiscard]] result<> wait(io_direction direction, platform::time_point deadline = platform::never) noexcept;
+  [[nodiscard]] result<> wait(io_direction direction, time_limit deadline = platform::never) noexcept;
 
   /// As `read`, for stream sockets only. On TCP a read that takes less than it could took all there was, so the next
   /// one waits before it tries: one system call less for each message. That holds for plain TCP only: others end a read
   /// where a descriptor, credentials or a record begin. So a protocol on top that the kernel does (kTLS) is to be set
   /// before the first `receive`.
   [[nodiscard]] result<std::size_t> receive(void* buffer, std::size_t size,
-                                            platform::time_point deadline = platform::never) noexcept;
+                                            time_limit deadline = platform::never) noexcept;
 
   /// One system call: returns what it returned, or the negated number of its error. Must not block or suspend.
   using attempt = std::int64_t (*)(int native, void* argument) noexcept;

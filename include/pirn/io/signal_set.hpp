@@ -28,7 +28,7 @@ class signal_set {
 
   /// Suspends until one of the signals arrives, and returns its number. One that has arrived several times is returned
   /// as often. Any fiber or thread.
-  [[nodiscard]] result<int> wait(platform::time_point deadline = platform::never) noexcept;
+  [[nodiscard]] result<int> wait(time_limit deadline = platform::never) noexcept;
 
  private:
   struct state;

@@ -43,11 +43,11 @@ struct accept_options {
   /// How many connections may be open; while there are so many, others wait in the listener's queue.
   std::size_t most = SIZE_MAX;
   /// How long connections may go on once accepting has ended, before their fibers are asked to stop.
-  platform::duration drain = platform::duration::zero();
+  time_span drain{};
   /// The longest pause at a shortage. The first one is a hundredth of it (at least 0.1 ms), each is twice as long as
   /// the one before, and each ends at once where a connection of this acceptor does. Failures of connections are
   /// followed by such pauses only where more than 32 come in a row.
-  platform::duration longest_pause = std::chrono::milliseconds(100);
+  time_span longest_pause = std::chrono::milliseconds(100);
   /// Called in the accepting fiber for each failure, before the pause. Empty for none. May suspend; must not throw.
   std::function<void(const accept_trouble&)> told = {};
 };
@@ -74,7 +74,7 @@ class acceptor {
   /// the last of those fibers has ended: they may go on for `accept_options::drain`, then they are asked to stop. What
   /// a handler throws goes to the handler of unhandled exceptions. From a fiber; one at a time.
   template <class Handler>
-  std::error_code run(tcp_listener& from, Handler handler, platform::time_point deadline = platform::never) {
+  std::error_code run(tcp_listener& from, Handler handler, time_limit deadline = platform::never) {
     struct beginner final : begins {
       beginner(acceptor& owner, Handler& call) noexcept : owner_(owner), call_(call) {}
       std::error_code begin(tcp_stream&& taken, unsigned place, const spawn_options& how) override {
@@ -117,7 +117,7 @@ class acceptor {
 
   static constexpr unsigned no_turn = ~0u;
 
-  std::error_code run(tcp_listener& from, begins& each, platform::time_point deadline);
+  std::error_code run(tcp_listener& from, begins& each, time_limit deadline);
   [[nodiscard]] std::error_code accept_all(tcp_listener& from, begins& each, platform::time_point deadline,
                                            const stop_token& stop) noexcept;
   /// Waits until there may be another connection; or the reason why the wait has ended. `ends` is how many have ended.

@@ -18,7 +18,7 @@ class asio_stream {
   explicit asio_stream(tcp_stream& under) noexcept : under_(&under) {}
 
   /// The deadline of all later calls; at first there is none.
-  void expires_at(platform::time_point deadline) noexcept { deadline_ = deadline; }
+  void expires_at(time_limit deadline) noexcept { deadline_ = deadline; }
   [[nodiscard]] tcp_stream& next_layer() noexcept { return *under_; }
 
   template <class MutableBufferSequence>

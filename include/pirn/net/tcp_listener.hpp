@@ -38,10 +38,10 @@ class tcp_listener {
   /// in a row. Fails with std::errc::too_many_files_open (of the process or the system) or for want of memory while
   /// there is none for a connection, which then stays in the queue: a loop that is to survive that is an `acceptor`.
   /// Several fibers may accept.
-  [[nodiscard]] result<tcp_stream> accept(platform::time_point deadline = platform::never) noexcept;
+  [[nodiscard]] result<tcp_stream> accept(time_limit deadline = platform::never) noexcept;
   /// The same, but passes nothing over: a connection that was lost is an error, whose kind
   /// `kind_of_accept_failure` tells.
-  [[nodiscard]] result<tcp_stream> accept_one(platform::time_point deadline = platform::never) noexcept;
+  [[nodiscard]] result<tcp_stream> accept_one(time_limit deadline = platform::never) noexcept;
 
   /// Ends waiting accepts with io_error::closed; connections in the queue are reset.
   void close() noexcept { socket_.close(); }

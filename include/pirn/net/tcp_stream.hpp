@@ -32,40 +32,36 @@ class tcp_stream {
   explicit tcp_stream(descriptor connected) noexcept : socket_(std::move(connected)) {}
 
   /// Connects; on any error the attempt is abandoned.
-  [[nodiscard]] static result<tcp_stream> connect(const endpoint& to,
-                                                  platform::time_point deadline = platform::never) noexcept;
+  [[nodiscard]] static result<tcp_stream> connect(const endpoint& to, time_limit deadline = platform::never) noexcept;
 
   /// Reads at least one byte; 0 means that the peer has ended its half.
   [[nodiscard]] result<std::size_t> read(void* buffer, std::size_t size,
-                                         platform::time_point deadline = platform::never) noexcept {
+                                         time_limit deadline = platform::never) noexcept {
     return socket_.receive(buffer, size, deadline);
   }
   /// Reads `size` bytes; io_error::end_of_stream if the peer ends its half before.
-  [[nodiscard]] result<> read_exactly(void* buffer, std::size_t size,
-                                      platform::time_point deadline = platform::never) noexcept;
+  [[nodiscard]] result<> read_exactly(void* buffer, std::size_t size, time_limit deadline = platform::never) noexcept;
   /// Writes at least one byte of a non-empty buffer.
   [[nodiscard]] result<std::size_t> write_some(const void* buffer, std::size_t size,
-                                               platform::time_point deadline = platform::never) noexcept;
+                                               time_limit deadline = platform::never) noexcept;
   /// As if the parts were one buffer, without copying them together. From the 17th on they are for another call.
   [[nodiscard]] result<std::size_t> write_some(std::span<const const_buffer> parts,
-                                               platform::time_point deadline = platform::never) noexcept;
+                                               time_limit deadline = platform::never) noexcept;
   /// Writes everything. After an error some of it may have been sent.
-  [[nodiscard]] result<> write(const void* buffer, std::size_t size,
-                               platform::time_point deadline = platform::never) noexcept;
-  [[nodiscard]] result<> write(std::string_view text, platform::time_point deadline = platform::never) noexcept {
+  [[nodiscard]] result<> write(const void* buffer, std::size_t size, time_limit deadline = platform::never) noexcept;
+  [[nodiscard]] result<> write(std::string_view text, time_limit deadline = platform::never) noexcept {
     return write(text.data(), text.size(), deadline);
   }
   /// Writes everything in one go, without copying it together.
-  [[nodiscard]] result<> write(std::span<const const_buffer> parts,
-                               platform::time_point deadline = platform::never) noexcept;
+  [[nodiscard]] result<> write(std::span<const const_buffer> parts, time_limit deadline = platform::never) noexcept;
   /// Sends up to `size` bytes of a regular file from `offset` without copying them through user space; returns how
   /// many, at least one unless the file ends there. Blocks the worker while the disk is read. What waits in the socket
   /// is still the file's: where that is cut or changed before the peer has taken it, the peer gets zeros or the new
   /// bytes.
   [[nodiscard]] result<std::size_t> send_file(int file, std::uint64_t offset, std::size_t size,
-                                              platform::time_point deadline = platform::never) noexcept;
+                                              time_limit deadline = platform::never) noexcept;
   /// Waits until there may be something to read.
-  [[nodiscard]] result<> wait_readable(platform::time_point deadline = platform::never) noexcept {
+  [[nodiscard]] result<> wait_readable(time_limit deadline = platform::never) noexcept {
     return socket_.wait(io_direction::read, deadline);
   }
 

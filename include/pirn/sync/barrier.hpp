@@ -80,12 +80,11 @@ class barrier {
   /// Suspends until the phase of the token has ended, the deadline passes or the caller is asked to stop. On an error
   /// the arrival stands: wait again, or `leave`.
   [[nodiscard]] std::expected<void, wait_error> wait(const arrival_token& token,
-                                                     platform::time_point deadline = platform::never) noexcept {
+                                                     time_limit deadline = platform::never) noexcept {
     return core_.wait(token.phase_, deadline);
   }
   /// Arrives and waits. An error means that the caller has left: its arrival counts, and later phases do not expect it.
-  [[nodiscard]] std::expected<void, wait_error> arrive_and_wait(
-      platform::time_point deadline = platform::never) noexcept {
+  [[nodiscard]] std::expected<void, wait_error> arrive_and_wait(time_limit deadline = platform::never) noexcept {
     const arrival_token token = arrive();
     auto result = wait(token, deadline);
     if (!result) {

@@ -31,7 +31,7 @@ class biased_mutex : detail::owner_mark {
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free one is locked in any case. With
   /// a deadline nobody moves.
-  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(time_limit deadline) noexcept {
     if (!lock_at_once()) [[unlikely]] {
       if (const auto locked =
               lock_slow({.deadline = deadline, .from = awaited::holder, .what = "biased mutex", .object = mark()});

@@ -61,19 +61,19 @@ class channel {
 
   /// Appends `value`, and suspends while there is no room for it. On an error (closed, timed_out, stopped, expired)
   /// `value` is untouched. Throws what moving a T throws.
-  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> send(
-      T&& value, platform::time_point deadline = platform::never) {
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> send(T&& value,
+                                                                        time_limit deadline = platform::never) {
     return send_or_wait(value, deadline);
   }
   /// As above; `how` is for the receiver that waits for it, if any.
-  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> send(
-      T&& value, wake_policy how, platform::time_point deadline = platform::never) {
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> send(T&& value, wake_policy how,
+                                                                        time_limit deadline = platform::never) {
     return how == wake_policy::enqueue ? send_or_wait(value, deadline)
                                        : send_or_wait<wake_policy::switch_over>(value, deadline);
   }
   /// As above with a copy of `value`. Throws what copying or moving a T throws.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> send(const T& value,
-                                                                        platform::time_point deadline = platform::never)
+                                                                        time_limit deadline = platform::never)
     requires std::copy_constructible<T>
   {
     T copy(value);
@@ -90,8 +90,7 @@ class channel {
 
   /// Takes the oldest value, and suspends while there is none. The error `closed` means that there will be none.
   /// Throws what moving a T throws; then the value is still the next.
-  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<T, wait_error> receive(
-      platform::time_point deadline = platform::never) {
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<T, wait_error> receive(time_limit deadline = platform::never) {
     if constexpr (fits_word) {
       return receive_word(deadline);
     } else {

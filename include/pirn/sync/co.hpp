@@ -16,8 +16,7 @@ namespace detail {
 template <std::size_t Count>
 class select_awaiter : public own_awaiter {
  public:
-  explicit select_awaiter(const std::array<select_case*, Count>& cases,
-                          platform::time_point deadline = platform::never) noexcept
+  explicit select_awaiter(const std::array<select_case*, Count>& cases, time_limit deadline = platform::never) noexcept
       : cases_(cases), selecting_(cases_, deadline) {}
   select_awaiter(const select_awaiter&) = delete;
   select_awaiter& operator=(const select_awaiter&) = delete;
@@ -115,12 +114,11 @@ namespace co {
 /// As `channel::receive`, for a task. The value is moved once more at the end, and is lost where that throws; to keep
 /// it, use `co::select(pirn::receive(from, place))`.
 template <class T, class Lock>
-[[nodiscard]] detail::receive_awaiter<T, Lock> receive(channel<T, Lock>& from,
-                                                       platform::time_point deadline = platform::never) {
+[[nodiscard]] detail::receive_awaiter<T, Lock> receive(channel<T, Lock>& from, time_limit deadline = platform::never) {
   return detail::receive_awaiter<T, Lock>(from, deadline);
 }
-/// As `channel::send` of a value that is moved here first, and is lost where the send fails; to keep it, use
-/// `co::select(pirn::send(to, std::move(value)))`.
+/// As `channel::send`, to be awaited in the expression that makes it, since it refers to `value`: that is moved once,
+/// into the channel or to who receives it, and is untouched where the send fails.
 template <class T, class Lock>
 [[nodiscard]] detail::send_awaiter<T, Lock> send(channel<T, Lock>& to, std::type_identity_t<T>&& value,
                                                  platform::time_point deadline = platform::never) {

@@ -44,7 +44,7 @@ class condition_variable {
   /// have been faster than the one notified. Throws what unlocking throws (std::unique_lock: that it owns nothing),
   /// and then has not waited. Suspension point.
   template <condition_lock Lock>
-  [[nodiscard]] std::expected<void, wait_error> wait(Lock& lock, platform::time_point deadline = platform::never) {
+  [[nodiscard]] std::expected<void, wait_error> wait(Lock& lock, time_limit deadline = platform::never) {
     // The queue is locked before the lock is released, so that no notification can fall between the two.
     waiters_.lock();
     try {
@@ -64,7 +64,7 @@ class condition_variable {
   /// Waits until `ready()`, which is called with the lock held; an error means that it is still false.
   template <condition_lock Lock, std::predicate Predicate>
   [[nodiscard]] std::expected<void, wait_error> wait(Lock& lock, Predicate ready,
-                                                     platform::time_point deadline = platform::never) {
+                                                     time_limit deadline = platform::never) {
     return detail::wait_until_ready(*this, lock, ready, deadline);
   }
 

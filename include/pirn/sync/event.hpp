@@ -60,7 +60,7 @@ class event {
   }
   /// As `try_wait`, but suspends until it is set, the deadline passes or the caller is asked to stop.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> wait(
-      platform::time_point deadline = platform::never) noexcept {
+      time_limit deadline = platform::never) noexcept {
     if (try_wait()) [[likely]] {
       return {};
     }

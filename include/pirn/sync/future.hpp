@@ -168,7 +168,7 @@ class future_base {
   /// Whether the result is there. Never suspends.
   [[nodiscard]] bool is_ready() const { return state_->ready(); }
   /// Suspends until the result is there, the deadline passes or the caller is asked to stop.
-  [[nodiscard]] std::expected<void, wait_error> wait(platform::time_point deadline = platform::never) const {
+  [[nodiscard]] std::expected<void, wait_error> wait(time_limit deadline = platform::never) const {
     return state_->wait({.deadline = deadline, .what = "future", .object = this});
   }
 
@@ -208,7 +208,7 @@ class [[nodiscard]] future : public detail::future_base<T, State> {
     }
   }
   /// As `get`, unless the deadline passes or the caller is asked to stop first: then the future stays valid.
-  [[nodiscard]] std::expected<T, wait_error> get(platform::time_point deadline)
+  [[nodiscard]] std::expected<T, wait_error> get(time_limit deadline)
     requires(!std::is_reference_v<T>)
   {
     if (const auto waited = this->wait(deadline); !waited) {

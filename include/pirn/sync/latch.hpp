@@ -27,12 +27,12 @@ class latch {
   [[nodiscard]] bool try_wait() const noexcept { return left_.left() == 0; }
   /// Suspends until the count is zero, the deadline passes or the caller is asked to stop. Succeeds without suspending
   /// when it is.
-  [[nodiscard]] std::expected<void, wait_error> wait(platform::time_point deadline = platform::never) const noexcept {
+  [[nodiscard]] std::expected<void, wait_error> wait(time_limit deadline = platform::never) const noexcept {
     return left_.wait({.deadline = deadline, .what = "latch", .object = this});
   }
   /// `count_down` and `wait`; on an error it has been counted down.
-  [[nodiscard]] std::expected<void, wait_error> arrive_and_wait(
-      std::ptrdiff_t count = 1, platform::time_point deadline = platform::never) noexcept {
+  [[nodiscard]] std::expected<void, wait_error> arrive_and_wait(std::ptrdiff_t count = 1,
+                                                                time_limit deadline = platform::never) noexcept {
     count_down(count);
     return wait(deadline);
   }

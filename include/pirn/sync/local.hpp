@@ -43,7 +43,7 @@ class mutex {
     }
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free mutex is locked in any case.
-  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(time_limit deadline) noexcept {
     if (lock_if_free()) [[likely]] {
       return {};
     }
@@ -122,7 +122,7 @@ class condition_variable {
   /// Unlocks, suspends until it is notified, the deadline passes or the caller is asked to stop, and locks again in
   /// any case. Throws what unlocking throws, and then has not waited. Suspension point.
   template <condition_lock Lock>
-  [[nodiscard]] std::expected<void, wait_error> wait(Lock& lock, platform::time_point deadline = platform::never) {
+  [[nodiscard]] std::expected<void, wait_error> wait(Lock& lock, time_limit deadline = platform::never) {
     waiters_.enter();
     lock.unlock();
     const auto result = waiters_.wait({.deadline = deadline, .what = "local condition variable", .object = this});
@@ -132,7 +132,7 @@ class condition_variable {
   /// Waits until `ready()`, which is called with the lock held; an error means that it is still false.
   template <condition_lock Lock, std::predicate Predicate>
   [[nodiscard]] std::expected<void, wait_error> wait(Lock& lock, Predicate ready,
-                                                     platform::time_point deadline = platform::never) {
+                                                     time_limit deadline = platform::never) {
     return detail::wait_until_ready(*this, lock, ready, deadline);
   }
 
@@ -172,7 +172,7 @@ class counting_semaphore {
   /// Takes a permit; suspends while there is none, until the deadline passes or the caller is asked to stop. A permit
   /// that is there is taken in any case.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> acquire(
-      platform::time_point deadline = platform::never) noexcept {
+      time_limit deadline = platform::never) noexcept {
     if (try_acquire()) [[likely]] {
       return {};
     }
@@ -242,7 +242,7 @@ class event {
   }
   /// As `try_wait`, but suspends until it is set, the deadline passes or the caller is asked to stop.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> wait(
-      platform::time_point deadline = platform::never) noexcept {
+      time_limit deadline = platform::never) noexcept {
     if (try_wait()) [[likely]] {
       return {};
     }
@@ -287,15 +287,15 @@ class latch {
     return left_ == 0;
   }
   /// Suspends until the count is zero, the deadline passes or the caller is asked to stop.
-  [[nodiscard]] std::expected<void, wait_error> wait(platform::time_point deadline = platform::never) noexcept {
+  [[nodiscard]] std::expected<void, wait_error> wait(time_limit deadline = platform::never) noexcept {
     if (try_wait()) {
       return {};
     }
     return waiters_.wait({.deadline = deadline, .what = "local latch", .object = this});
   }
   /// `count_down` and `wait`; on an error it has been counted down.
-  [[nodiscard]] std::expected<void, wait_error> arrive_and_wait(
-      std::ptrdiff_t count = 1, platform::time_point deadline = platform::never) noexcept {
+  [[nodiscard]] std::expected<void, wait_error> arrive_and_wait(std::ptrdiff_t count = 1,
+                                                                time_limit deadline = platform::never) noexcept {
     count_down(count);
     return wait(deadline);
   }
@@ -329,7 +329,7 @@ class wait_group {
     }
   }
   /// Suspends until nothing is left to be done, the deadline passes or the caller is asked to stop.
-  [[nodiscard]] std::expected<void, wait_error> wait(platform::time_point deadline = platform::never) noexcept {
+  [[nodiscard]] std::expected<void, wait_error> wait(time_limit deadline = platform::never) noexcept {
     waiters_.enter();
     if (left_ == 0) {
       return {};

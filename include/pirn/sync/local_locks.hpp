@@ -25,7 +25,7 @@ class recursive_mutex {
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. One that is free or its own is locked
   /// in any case.
-  [[nodiscard]] std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
+  [[nodiscard]] std::expected<void, wait_error> lock(time_limit deadline) noexcept {
     if (lock_if(state::free)) {
       return {};
     }
@@ -91,7 +91,7 @@ class shared_mutex {
     }
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free one is locked in any case.
-  [[nodiscard]] std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
+  [[nodiscard]] std::expected<void, wait_error> lock(time_limit deadline) noexcept {
     if (lock_if_free()) {
       return {};
     }
@@ -134,7 +134,7 @@ class shared_mutex {
   }
   /// As `lock_shared`, unless the deadline passes or the caller is asked to stop first. One that no writer owns or
   /// waits for is locked in any case.
-  [[nodiscard]] std::expected<void, wait_error> lock_shared(platform::time_point deadline) noexcept {
+  [[nodiscard]] std::expected<void, wait_error> lock_shared(time_limit deadline) noexcept {
     if (read_if_open()) {
       return {};
     }
@@ -207,7 +207,7 @@ class once_flag {
   /// if it throws, its caller gets the exception and the next one tries. The deadline, or a stop of the caller, ends
   /// the wait for another one, not the body.
   template <class F>
-  [[nodiscard]] std::expected<void, wait_error> call(F&& body, platform::time_point deadline) {
+  [[nodiscard]] std::expected<void, wait_error> call(F&& body, time_limit deadline) {
     return run(std::forward<F>(body), {.deadline = deadline, .what = "local call_once", .object = this});
   }
 

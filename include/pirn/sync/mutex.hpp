@@ -30,7 +30,7 @@ class mutex : detail::owner_mark {
     }
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free mutex is locked in any case.
-  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(time_limit deadline) noexcept {
     if (lock_if_free()) [[likely]] {
       return {};
     }

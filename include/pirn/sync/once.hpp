@@ -21,7 +21,7 @@ class once_flag {
   /// stop of the caller, ends the wait for another one, not the body. The body may suspend; it may not call its own
   /// flag, which would wait for itself.
   template <class F>
-  [[nodiscard]] std::expected<void, wait_error> call(F&& body, platform::time_point deadline) {
+  [[nodiscard]] std::expected<void, wait_error> call(F&& body, time_limit deadline) {
     return run(std::forward<F>(body), {.deadline = deadline, .what = "call_once", .object = this});
   }
 

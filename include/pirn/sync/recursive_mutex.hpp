@@ -24,7 +24,7 @@ class recursive_mutex {
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. One that is free or its own is locked
   /// in any case.
-  [[nodiscard]] std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
+  [[nodiscard]] std::expected<void, wait_error> lock(time_limit deadline) noexcept {
     detail::agent& self = detail::current_agent();
     if (!lock_again(self)) {
       if (auto locked = mutex_.lock(deadline); !locked) {

@@ -57,8 +57,8 @@ class select_case {
   /// Once the waiter was claimed: whether that did what the case says. If not, it is to be attempted again.
   [[nodiscard]] virtual bool settled() const noexcept { return true; }
 
-  const platform::time_point deadline = platform::never;  ///< of an `until`
-  wait_place place;                                       ///< of nothing in an `until`
+  const time_limit deadline = platform::never;  ///< of an `until`
+  wait_place place;                             ///< of nothing in an `until`
 
  protected:
   ~select_case() = default;
@@ -193,7 +193,7 @@ using local::wait;
 }
 
 /// A case of select: `when` has come, and nothing else was ready before. Of several only the nearest can fire.
-[[nodiscard]] inline detail::until_case until(platform::time_point when) noexcept { return detail::until_case(when); }
+[[nodiscard]] inline detail::until_case until(time_limit when) noexcept { return detail::until_case(when); }
 
 /// What may be a case: only one that is made in the call, since it refers to what was passed to it.
 template <class Case>

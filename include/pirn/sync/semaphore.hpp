@@ -75,7 +75,7 @@ class counting_semaphore {
   /// Takes a permit; suspends while there is none, until the deadline passes or the caller is asked to stop. A permit
   /// that is there is taken in any case.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> acquire(
-      platform::time_point deadline = platform::never) noexcept {
+      time_limit deadline = platform::never) noexcept {
     if (core_.try_acquire()) [[likely]] {
       return {};
     }

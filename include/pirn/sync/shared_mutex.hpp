@@ -29,7 +29,7 @@ class shared_mutex : detail::owner_mark {
     }
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free one is locked in any case.
-  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(platform::time_point deadline) noexcept {
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(time_limit deadline) noexcept {
     if (lock_if_free()) [[likely]] {
       return {};
     }
@@ -60,7 +60,7 @@ class shared_mutex : detail::owner_mark {
   }
   /// As `lock_shared`, unless the deadline passes or the caller is asked to stop first. One that no writer owns or
   /// waits for is locked in any case.
-  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock_shared(platform::time_point deadline) noexcept {
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock_shared(time_limit deadline) noexcept {
     if (read_if_open()) [[likely]] {
       return {};
     }

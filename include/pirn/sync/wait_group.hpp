@@ -20,7 +20,7 @@ class wait_group {
 
   /// Suspends until nothing is left to be done, the deadline passes or the caller is asked to stop. Succeeds without
   /// suspending when nothing is.
-  [[nodiscard]] std::expected<void, wait_error> wait(platform::time_point deadline = platform::never) noexcept {
+  [[nodiscard]] std::expected<void, wait_error> wait(time_limit deadline = platform::never) noexcept {
     return left_.wait({.deadline = deadline, .what = "wait group", .object = this});
   }
 

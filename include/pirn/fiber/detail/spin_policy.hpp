@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "pirn/detail/platform.hpp"
+#include "pirn/detail/time.hpp"
+#include "pirn/fiber/detail/cxx23.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
 
@@ -32,7 +33,7 @@ class spin_policy {
         --sleeps_left_;
         return false;
       }
-      until_ = now + patience();
+      until_ = platform::later(now, patience());
       return true;
     }
     if (now < until_) {

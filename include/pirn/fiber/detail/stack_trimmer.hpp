@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "pirn/detail/time.hpp"
 #include "pirn/fiber/detail/block_cache.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
@@ -33,7 +34,7 @@ class stack_trimmer {
   /// Fibers have run, so there may be something to do for a later pass.
   void fibers_have_run(platform::time_point now) noexcept {
     if (next_ == platform::never && after_ > platform::duration::zero()) [[unlikely]] {
-      next_ = now + after_;
+      next_ = platform::later(now, after_);
     }
   }
   /// A step. One that is `busy` takes less of the worker's time.
