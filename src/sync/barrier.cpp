@@ -4,11 +4,7 @@
 
 namespace pirn::inline PIRN_ABI::detail {
 
-barrier_core::barrier_core(std::ptrdiff_t expected) noexcept : expected_(expected), left_(expected) {
-  if (expected < 0) {
-    misuse("a barrier expects a negative number of arrivals", this);
-  }
-}
+void barrier_core::refuse_number() noexcept { misuse("a barrier expects a negative number of arrivals", this); }
 
 barrier_core::arrival barrier_core::arrive(std::ptrdiff_t count, std::ptrdiff_t leaving) noexcept {
   const platform::spin_guard guard(waiters_);

@@ -6,10 +6,8 @@
 
 namespace pirn::inline PIRN_ABI::detail {
 
-semaphore_core::semaphore_core(std::ptrdiff_t count, std::ptrdiff_t max) noexcept : word_(count * one_permit) {
-  if (count < 0 || count > max) {
-    misuse("a counting_semaphore begins with a count that is negative or above its maximum", this);
-  }
+void semaphore_core::refuse_count() noexcept {
+  misuse("a counting_semaphore begins with a count that is negative or above its maximum", this);
 }
 
 std::expected<void, wait_error> semaphore_core::acquire_slow(platform::time_point deadline) noexcept {

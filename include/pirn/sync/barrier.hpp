@@ -16,7 +16,11 @@ namespace detail {
 /// A barrier without what it calls at the end of a phase.
 class barrier_core {
  public:
-  explicit barrier_core(std::ptrdiff_t expected) noexcept;
+  constexpr explicit barrier_core(std::ptrdiff_t expected) noexcept : expected_(expected), left_(expected) {
+    if (expected < 0) {
+      refuse_number();
+    }
+  }
 
   struct arrival {
     std::uint64_t phase;
@@ -31,6 +35,8 @@ class barrier_core {
   std::expected<void, wait_error> wait(std::uint64_t phase, platform::time_point deadline) noexcept;
 
  private:
+  [[noreturn]] void refuse_number() noexcept;
+
   std::ptrdiff_t expected_;  ///< in the phases to come
   std::ptrdiff_t left_;      ///< that have not arrived in this one; 0 while its end is under way
   std::uint64_t phase_ = 0;
@@ -62,7 +68,7 @@ class barrier {
   };
 
   /// Each phase expects `expected` arrivals.
-  explicit barrier(std::ptrdiff_t expected, Completion completion = Completion())
+  constexpr explicit barrier(std::ptrdiff_t expected, Completion completion = Completion())
       : core_(expected), completion_(std::move(completion)) {}
   barrier(const barrier&) = delete;
   barrier& operator=(const barrier&) = delete;

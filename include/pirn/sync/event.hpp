@@ -23,8 +23,8 @@ enum class event_reset : std::uint8_t {
 class event {
  public:
   /// Begins unset.
-  event() noexcept : event(event_reset::manual) {}
-  explicit event(event_reset how) noexcept : how_(how) {}
+  constexpr event() noexcept : event(event_reset::manual) {}
+  constexpr explicit event(event_reset how) noexcept : how_(how) {}
   event(const event&) = delete;
   event& operator=(const event&) = delete;
 

@@ -13,7 +13,7 @@ namespace pirn::inline PIRN_ABI {
 class latch {
  public:
   /// `expected` is not negative.
-  explicit latch(std::ptrdiff_t expected) noexcept : left_(expected) {}
+  constexpr explicit latch(std::ptrdiff_t expected) noexcept : left_(expected) {}
 
   /// The largest number to begin with.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return std::numeric_limits<std::ptrdiff_t>::max(); }

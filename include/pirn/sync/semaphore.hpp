@@ -13,7 +13,11 @@ namespace detail {
 /// A semaphore whose largest count comes with each call: what all counting_semaphores share.
 class semaphore_core {
  public:
-  explicit semaphore_core(std::ptrdiff_t count, std::ptrdiff_t max) noexcept;
+  constexpr semaphore_core(std::ptrdiff_t count, std::ptrdiff_t max) noexcept : word_(count * one_permit) {
+    if (count < 0 || count > max) {
+      refuse_count();
+    }
+  }
   semaphore_core(const semaphore_core&) = delete;
   semaphore_core& operator=(const semaphore_core&) = delete;
 
@@ -46,6 +50,7 @@ class semaphore_core {
   static constexpr std::int64_t waited = 1;
   static constexpr std::int64_t one_permit = 2;
 
+  [[noreturn]] void refuse_count() noexcept;
   void release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noexcept;
   [[nodiscard]] bool take_or_mark() noexcept;
 
@@ -67,7 +72,7 @@ class counting_semaphore {
 
  public:
   /// Begins with `count` permits; aborts if that is negative or more than `max()`.
-  explicit counting_semaphore(std::ptrdiff_t count) noexcept : core_(count, LeastMax) {}
+  constexpr explicit counting_semaphore(std::ptrdiff_t count) noexcept : core_(count, LeastMax) {}
 
   /// The largest number of permits.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return LeastMax; }

@@ -10,7 +10,7 @@ namespace pirn::inline PIRN_ABI {
 class wait_group {
  public:
   /// Begins with `count` things to be done.
-  explicit wait_group(std::uint32_t count = 0) noexcept : left_(count) {}
+  constexpr explicit wait_group(std::uint32_t count = 0) noexcept : left_(count) {}
 
   /// Announces more. Before the `done` that could bring the count to zero; a `wait` that comes first may miss it.
   void add(std::uint32_t count = 1) noexcept { left_.add(count); }

@@ -10,7 +10,7 @@ namespace pirn::inline PIRN_ABI::detail {
 /// A number, and those that wait until it is zero.
 class countdown {
  public:
-  explicit countdown(std::int64_t count) noexcept : left_(count) {}
+  constexpr explicit countdown(std::int64_t count) noexcept : left_(count) {}
 
   void add(std::int64_t count) noexcept { left_.fetch_add(count, platform::memory_order_relaxed); }
   /// Aborts with `complaint` if there is less than `count`, or that is negative.
