@@ -100,6 +100,73 @@ TEST(future, carries_exceptions) {
   }
 }
 
+TEST(future, shows_an_exception_and_keeps_it) {
+  promise<int> p;
+  future<int> f = p.get_future();
+  p.set_exception(std::make_exception_ptr(std::runtime_error("x")));
+  EXPECT_THROW(std::rethrow_exception(f.get_exception_ptr()), std::runtime_error);
+  EXPECT_THROW(f.get(), std::runtime_error);
+  promise<int> q;
+  shared_future<int> g = q.get_future();
+  q.set_value(1);
+  EXPECT_EQ(g.get_exception_ptr(), nullptr);
+  expect_error(future_errc::no_state, [] { static_cast<void>(future<int>().get_exception_ptr()); });
+}
+
+/// Counts what is allocated by all copies, and refuses from a number of allocations on.
+struct counts {
+  int now = 0;
+  int all = 0;
+  int most = 1000;
+};
+template <class T>
+struct counting_allocator {
+  using value_type = T;
+  explicit counting_allocator(counts& to) : of(&to) {}
+  template <class U>
+  counting_allocator(const counting_allocator<U>& other) : of(other.of) {}  // NOLINT(google-explicit-constructor)
+  T* allocate(std::size_t count) {
+    if (of->all == of->most) {
+      throw std::bad_alloc();
+    }
+    ++of->all;
+    ++of->now;
+    return std::allocator<T>().allocate(count);
+  }
+  void deallocate(T* what, std::size_t count) {
+    --of->now;
+    std::allocator<T>().deallocate(what, count);
+  }
+  friend bool operator==(const counting_allocator&, const counting_allocator&) = default;
+  counts* of;
+};
+
+TEST(promise, takes_its_memory_from_an_allocator) {
+  static_assert(std::uses_allocator_v<promise<int>, std::allocator<char>>);
+  counts of;
+  const counting_allocator<char> from(of);
+  {
+    promise<std::string> value(std::allocator_arg, from);
+    promise<int&> reference(std::allocator_arg, from);
+    promise<void> nothing(std::allocator_arg, from);
+    EXPECT_EQ(of.now, 3);
+    future<std::string> later = value.get_future();
+    value.set_value("a value that is on the heap, being longer than a string");
+    value = promise<std::string>(std::allocator_arg, from);
+    EXPECT_EQ(of.now, 4);  // the future has the other one still
+    EXPECT_EQ(later.get().size(), 55U);
+    EXPECT_EQ(of.now, 3);
+    shared_future<void> all = nothing.get_future();
+    const shared_future<void> copy = all;  // NOLINT(performance-unnecessary-copy-initialization)
+    nothing.set_value();
+    copy.get();
+  }
+  EXPECT_EQ(of.now, 0);
+  EXPECT_EQ(of.all, 4);
+  of.most = of.all;
+  EXPECT_THROW(promise<int>(std::allocator_arg, from), std::bad_alloc);
+}
+
 TEST(future, a_value_that_throws_leaves_the_promise_unsatisfied) {
   struct touchy {
     explicit touchy(int v) {

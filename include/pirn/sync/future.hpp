@@ -50,7 +50,7 @@ class future_state {
   void acquire() noexcept { references_.fetch_add(1, platform::memory_order_relaxed); }
   void release() noexcept {
     if (references_.fetch_sub(1, platform::memory_order_acq_rel) == 1) {
-      delete this;
+      destroy();
     }
   }
 
@@ -61,6 +61,8 @@ class future_state {
     }
     return wait_slow(how);
   }
+  /// What was provided instead of a value, or null. Once ready.
+  [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
   /// Throws what was provided instead of a value.
   void check() const {
     if (failure_ != nullptr) {
@@ -81,6 +83,8 @@ class future_state {
 
  protected:
   virtual ~future_state() = default;
+  /// As it was allocated.
+  virtual void destroy() noexcept { delete this; }
 
  private:
   static constexpr std::uint32_t is_empty = 0;
@@ -104,7 +108,7 @@ using kept = std::conditional_t<std::is_void_v<T>, unit,
                                 std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>>;
 
 template <class T, class State>
-class future_state_of final : public State {
+class future_state_of : public State {
  public:
   template <class... Arguments>
   void provide(Arguments&&... arguments) {
@@ -122,6 +126,31 @@ class future_state_of final : public State {
 
  private:
   std::optional<kept<T>> value_;
+};
+
+/// One in memory of an allocator.
+template <class T, class State, class Allocator>
+class allocated_future_state final : public future_state_of<T, State> {
+  using traits = typename std::allocator_traits<Allocator>::template rebind_traits<allocated_future_state>;
+
+ public:
+  explicit allocated_future_state(const typename traits::allocator_type& from) : from_(from) {}
+  static future_state_of<T, State>* make(const Allocator& given) {
+    typename traits::allocator_type from(given);
+    auto* const memory = traits::allocate(from, 1);
+    // As std requires, making and copying an allocator does not throw.
+    return ::new (static_cast<void*>(std::to_address(memory))) allocated_future_state(from);
+  }
+
+ private:
+  void destroy() noexcept override {
+    typename traits::allocator_type from(std::move(from_));
+    const auto memory = std::pointer_traits<typename traits::pointer>::pointer_to(*this);
+    this->~allocated_future_state();
+    traits::deallocate(from, memory, 1);
+  }
+
+  [[no_unique_address]] typename traits::allocator_type from_;
 };
 
 /// A counted reference to a state, or none.
@@ -170,6 +199,12 @@ class future_base {
   /// Suspends until the result is there, the deadline passes or the caller is asked to stop.
   [[nodiscard]] std::expected<void, wait_error> wait(time_limit deadline = platform::never) const {
     return state_->wait({.deadline = deadline, .what = "future", .object = this});
+  }
+  /// Suspends until the result is there, and returns the exception that was provided instead, which stays there, or
+  /// null. Not ended by a stop.
+  [[nodiscard]] std::exception_ptr get_exception_ptr() const {
+    static_cast<void>(state_->wait({.stoppable = false, .what = "future", .object = this}));
+    return state_->failure();
   }
 
  protected:
@@ -255,6 +290,10 @@ template <class T, class State = detail::future_state>
 class promise {
  public:
   promise() : state_(new detail::future_state_of<T, State>) {}
+  /// What it shares with its futures is in memory of the allocator, which must live as long as they.
+  template <class Allocator>
+  promise(std::allocator_arg_t /*tag*/, const Allocator& from)
+      : state_(detail::allocated_future_state<T, State, Allocator>::make(from)) {}
   promise(promise&&) noexcept = default;
   promise& operator=(promise&& other) noexcept {
     promise(std::move(other)).swap(*this);
@@ -382,3 +421,5 @@ class packaged_task<Result(Parameters...), State> {
 
 template <>
 struct std::is_error_code_enum<pirn::future_errc> : std::true_type {};
+template <class T, class State, class Allocator>
+struct std::uses_allocator<pirn::promise<T, State>, Allocator> : std::true_type {};

@@ -20,7 +20,7 @@ class local_future_state {
   void acquire() noexcept { ++references_; }
   void release() noexcept {
     if (--references_ == 0) {
-      delete this;
+      destroy();
     }
   }
 
@@ -29,6 +29,7 @@ class local_future_state {
     return stage_ == stage::ready;
   }
   std::expected<void, wait_error> wait(const wait_options& how) noexcept;
+  [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
   void check() const {
     if (failure_ != nullptr) {
       std::rethrow_exception(failure_);
@@ -44,6 +45,7 @@ class local_future_state {
 
  protected:
   virtual ~local_future_state() = default;
+  virtual void destroy() noexcept { delete this; }
 
  private:
   enum class stage : std::uint8_t { empty, provided, ready };
