@@ -1,6 +1,7 @@
 #include "pirn/sync/actor.hpp"
 
 #include <algorithm>
+#include <any>
 #include <stdexcept>
 
 #include "fiber/support.hpp"
@@ -34,6 +35,40 @@ TEST(actor, does_what_is_sent_in_order) {
     int& inside = a.call([](account& self) -> int& { return self.balance; });
     EXPECT_EQ(inside, 7);
   });
+}
+
+TEST(actor, is_made_in_a_runtime_of_choice_with_and_without_options) {
+  rig r(1);
+  const auto balance_of = [](pirn::actor<account>& a) {
+    return a.call([](const account& self) { return self.balance; });
+  };
+  pirn::actor<account> plain(r.rt);
+  EXPECT_EQ(balance_of(plain), 0);
+  pirn::actor<account> with_argument(r.rt, 3);
+  EXPECT_EQ(balance_of(with_argument), 3);
+  pirn::actor<account> with_braces(r.rt, {});
+  EXPECT_EQ(balance_of(with_braces), 0);
+  pirn::actor<account> named(r.rt, {.name = "account"}, 4);
+  EXPECT_EQ(balance_of(named), 4);
+  const pirn::spawn_options how{.name = "other"};
+  pirn::actor<account> with_options(r.rt, how, 5);
+  EXPECT_EQ(balance_of(with_options), 5);
+  EXPECT_EQ(with_options.call([](account& /*self*/) { return std::string(pirn::this_fiber::name()); }), "other");
+  pirn::actor deduced(r.rt, account(6));
+  EXPECT_EQ(balance_of(deduced), 6);
+  pirn::actor deduced_with_options(r.rt, {.name = "account"}, account(7));
+  EXPECT_EQ(balance_of(deduced_with_options), 7);
+  r.rt.run([&] {
+    pirn::actor here(account(8));
+    EXPECT_EQ(balance_of(here), 8);
+  });
+  static_assert(!std::is_constructible_v<pirn::actor<account>, pirn::runtime&, std::string>);
+
+  // Of a state that is made of anything too, the runtime is the actor's.
+  pirn::actor<std::any> any(r.rt);
+  EXPECT_FALSE(any.call([](const std::any& self) { return self.has_value(); }));
+  pirn::actor<std::any> any_with_options(r.rt, how);
+  EXPECT_EQ(any_with_options.call([](std::any& /*self*/) { return std::string(pirn::this_fiber::name()); }), "other");
 }
 
 TEST(actor, values_may_be_move_only) {

@@ -100,7 +100,13 @@ class actor {
   explicit actor(Arguments&&... arguments) : state_(std::forward<Arguments>(arguments)...) {
     fiber_ = spawn([this] { serve(); });
   }
-  /// The same in a runtime of one's choice, and with options for its fiber.
+  /// The same in a runtime of one's choice, also where a State could be made of that.
+  template <class... Arguments>
+    requires(std::constructible_from<State, Arguments...> &&
+             !(std::same_as<std::remove_cvref_t<Arguments>, spawn_options> || ...))
+  explicit actor(runtime& in, Arguments&&... arguments)
+      : actor(in, spawn_options{}, std::forward<Arguments>(arguments)...) {}
+  /// The same with options for its fiber.
   template <class... Arguments>
     requires std::constructible_from<State, Arguments...>
   explicit actor(runtime& in, const spawn_options& how, Arguments&&... arguments)
@@ -216,5 +222,12 @@ class actor {
   platform::atomic<std::uint64_t> served_by_{~std::uint64_t{0}};  ///< the number of its fiber, once that runs
   fiber fiber_;
 };
+
+template <class State>
+explicit actor(State) -> actor<State>;
+template <class State>
+explicit actor(runtime&, State) -> actor<State>;
+template <class State>
+explicit actor(runtime&, spawn_options, State) -> actor<State>;
 
 }  // namespace pirn::inline PIRN_ABI
