@@ -208,6 +208,67 @@ TEST(task, joins_fibers) {
   });
 }
 
+/// Throws where it is moved, if it is told to; and counts how often it was.
+struct fickle {
+  explicit fickle(int number) : value(number) {}
+  fickle(fickle&& from) : value(from.value), moves(from.moves + 1) {  // NOLINT(performance-noexcept-move-constructor)
+    if (refuse) {
+      throw std::runtime_error("not now");
+    }
+    from.value = -1;
+  }
+  fickle& operator=(fickle&& from) {  // NOLINT(performance-noexcept-move-constructor)
+    value = std::exchange(from.value, -1);
+    moves = from.moves + 1;
+    return *this;
+  }
+  int value;
+  int moves = 0;
+  inline static bool refuse = false;
+};
+
+TEST(task, a_value_whose_move_throws_is_not_lost) {
+  rig r(1);
+  r.rt.run([] {
+    for (const std::size_t room : {0U, 1U}) {
+      channel<fickle> to(room);
+      bool tried = false;
+      const auto sends = [&]() -> task<> {
+        fickle value(7);
+        fickle::refuse = true;
+        bool threw = false;
+        try {
+          static_cast<void>(co_await co::send(to, std::move(value), clock::now()));
+        } catch (const std::runtime_error&) {
+          threw = true;
+        }
+        fickle::refuse = false;
+        tried = true;
+        EXPECT_EQ(threw, room != 0);
+        EXPECT_EQ(value.value, 7);
+        EXPECT_TRUE((co_await co::send(to, std::move(value))).has_value());
+        EXPECT_EQ(value.value, -1);
+        to.close();
+        fickle late(8);
+        EXPECT_EQ((co_await co::send(to, std::move(late))).error(), wait_error::closed);
+        EXPECT_EQ(late.value, 8);
+      };
+      pirn::fiber sender = pirn::spawn([&] { await(sends()); });
+      const auto receives = [&]() -> task<> {
+        fickle into(0);
+        EXPECT_TRUE((co_await co::select(pirn::receive(to, into))).outcome.has_value());
+        EXPECT_EQ(into.value, 7);
+        EXPECT_EQ(into.moves, room == 0 ? 1 : 2);  // into the channel, if there is room, and out
+        EXPECT_EQ((co_await co::select(pirn::receive(to, into))).outcome.error(), wait_error::closed);
+      };
+      while (!tried) {
+        pirn::this_fiber::yield();
+      }
+      await(receives());
+    }
+  });
+}
+
 TEST(task, a_stop_or_deadline_of_its_fiber_ends_its_waits) {
   rig r(2);
   r.rt.run([] {

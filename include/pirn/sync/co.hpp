@@ -88,6 +88,10 @@ struct case_value {
 
 template <class T, class Lock>
 class receive_awaiter : case_value<std::optional<T>>, public case_awaiter<receive_case<T, std::optional<T>, Lock>> {
+  static_assert(std::is_nothrow_move_constructible_v<T>,
+                "co::receive moves the value once more at the end, and one whose move throws would be lost: receive it "
+                "into a variable, by co_await co::select(pirn::receive(channel, variable))");
+
  public:
   receive_awaiter(channel<T, Lock>& from, platform::time_point deadline)
       : receive_awaiter::case_awaiter(from, this->value, deadline) {}
@@ -100,10 +104,10 @@ class receive_awaiter : case_value<std::optional<T>>, public case_awaiter<receiv
 };
 
 template <class T, class Lock>
-class send_awaiter : case_value<T>, public case_awaiter<send_case<T, T&, Lock>> {
+class send_awaiter : public case_awaiter<send_case<T, T&, Lock>> {
  public:
-  send_awaiter(channel<T, Lock>& to, T&& given, platform::time_point deadline)
-      : case_value<T>{std::move(given)}, send_awaiter::case_awaiter(to, this->value, deadline) {}
+  send_awaiter(channel<T, Lock>& to, T& given, platform::time_point deadline)
+      : send_awaiter::case_awaiter(to, given, deadline) {}
   std::expected<void, wait_error> await_resume() { return this->outcome(); }
 };
 
@@ -111,8 +115,8 @@ class send_awaiter : case_value<T>, public case_awaiter<send_case<T, T&, Lock>> 
 
 namespace co {
 
-/// As `channel::receive`, for a task. The value is moved once more at the end, and is lost where that throws; to keep
-/// it, use `co::select(pirn::receive(from, place))`.
+/// As `channel::receive`, for a task. The value is moved once more at the end, so this is only for those whose move
+/// does not throw; for others there is `co::select(pirn::receive(from, place))`.
 template <class T, class Lock>
 [[nodiscard]] detail::receive_awaiter<T, Lock> receive(channel<T, Lock>& from, time_limit deadline = platform::never) {
   return detail::receive_awaiter<T, Lock>(from, deadline);
@@ -121,8 +125,8 @@ template <class T, class Lock>
 /// into the channel or to who receives it, and is untouched where the send fails.
 template <class T, class Lock>
 [[nodiscard]] detail::send_awaiter<T, Lock> send(channel<T, Lock>& to, std::type_identity_t<T>&& value,
-                                                 platform::time_point deadline = platform::never) {
-  return detail::send_awaiter<T, Lock>(to, std::move(value), deadline);
+                                                 time_limit deadline = platform::never) {
+  return detail::send_awaiter<T, Lock>(to, value, deadline);
 }
 
 /// As `pirn::select`, with the same cases, for a task.
