@@ -288,6 +288,28 @@ TEST(deadlock, of_a_runtime_on_the_calling_thread) {
   }
 }
 
+// Where there is no stack for the handler it is called by the scheduler, which no switch may leave.
+TEST(deadlock, a_handler_that_has_no_fiber_may_hand_over) {
+  expect_not_told([] {
+    pirn::guarded_pool pool({.max_stacks = 1});
+    pirn::channel<int> words;
+    pirn::channel<std::string> objects;
+    int handled = 0;
+    const auto hand_over = [&](const pirn::deadlock& /*what*/) {
+      const auto sent = ++handled == 1 ? words.send(7, pirn::wake_policy::switch_over, clock::now())
+                                       : objects.send("x", pirn::wake_policy::switch_over, clock::now());
+      if (!sent || pirn::this_fiber::number() != 0) {
+        std::_Exit(5);
+      }
+    };
+    pirn::runtime rt({.workers = 1, .stacks = &pool, .on_deadlock = hand_over, .deadlock_delay = 5ms});
+    rt.run([&] {
+      const bool right = words.receive() == 7 && objects.receive() == "x";
+      std::_Exit(right && handled == 2 ? not_told : 6);
+    });
+  });
+}
+
 TEST(deadlock, is_seen_while_a_runtime_is_destroyed) {
   SKIP_UNDER_TSAN();
   for (int i = 0; i < 10; ++i) {  // now and then the last worker to sleep is the one that has run nothing
