@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -56,14 +57,17 @@ void signal_set::state::handle(int number) noexcept {
 }
 
 void signal_set::state::take(int number) {
-  state* nobody = nullptr;
   if (number <= 0 || number >= signals) {
     throw failure(EINVAL, "pirn: no such signal");
   }
-  if (!owners[number].compare_exchange_strong(nobody, this, platform::memory_order_seq_cst)) {
-    if (nobody == this) {
-      return;
-    }
+  state* other = owners[number].load(platform::memory_order_seq_cst);
+  if (other == this) {
+    return;
+  }
+  // In a child those of its parent are nobody's.
+  const bool inherited = other != nullptr && other->process != process;
+  if ((other != nullptr && !inherited) ||
+      !owners[number].compare_exchange_strong(other, this, platform::memory_order_seq_cst)) {
     throw failure(EBUSY, "pirn: another signal_set takes the signal");
   }
   all.push_back({number, {}});  // there is room
@@ -77,12 +81,18 @@ void signal_set::state::take(int number) {
     owners[number].store(nullptr, platform::memory_order_seq_cst);
     throw failure(refused, "pirn: cannot take a signal");
   }
+  if (inherited) {
+    const auto same = [number](const taken& each) { return each.number == number; };
+    all.back().before = std::find_if(other->all.begin(), other->all.end(), same)->before;
+  }
 }
 
 void signal_set::state::give_back() noexcept {
   for (const taken& each : all) {
-    ::sigaction(each.number, &each.before, nullptr);
-    owners[each.number].store(nullptr, platform::memory_order_seq_cst);
+    if (owners[each.number].load(platform::memory_order_seq_cst) == this) {
+      ::sigaction(each.number, &each.before, nullptr);
+      owners[each.number].store(nullptr, platform::memory_order_seq_cst);
+    }
   }
   all.clear();
   // In a child the threads that were inside when it was forked are not there.

@@ -147,4 +147,23 @@ TEST(signal_set, a_child_before_its_exec_tells_its_parent_nothing) {
   ::close(ready[1]);
 }
 
+TEST(signal_set, a_child_may_have_its_own) {
+  pirn::signal_set signals({SIGTERM});
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    int got = 0;
+    {
+      pirn::signal_set own({SIGTERM});
+      ::raise(SIGTERM);
+      got = own.wait().value_or(0);
+    }
+    ::raise(SIGTERM);  // does what it did before all
+    ::_exit(got);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+  EXPECT_EQ(signals.wait(std::chrono::steady_clock::now() + 5ms).error(), pirn::io_error::timed_out);
+}
+
 }  // namespace
