@@ -1,5 +1,4 @@
-# find_package(pirn) gives an outside project the target names that this tree uses. http is in an export of its own,
-# so that the rest works where Boost is not installed.
+# find_package(pirn) gives an outside project the target names that this tree uses.
 
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/pirn")
@@ -7,31 +6,12 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/pirn")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/pirn" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 
-set(core_targets "")
-set(http_targets "")
-foreach(layer IN LISTS PIRN_LAYERS)
-  if(layer MATCHES "^(http|rpc)$")
-    list(APPEND http_targets pirn_${layer})
-  else()
-    list(APPEND core_targets pirn_${layer})
-    set(rightmost_core pirn::${layer})
-  endif()
-endforeach()
-if(http_targets)
-  list(APPEND http_targets pirn_pirn)
-else()
-  list(APPEND core_targets pirn_pirn)
-endif()
-
-install(TARGETS ${core_targets} EXPORT pirn-targets)
+list(TRANSFORM PIRN_LAYERS PREPEND pirn_ OUTPUT_VARIABLE layer_targets)
+install(TARGETS ${layer_targets} pirn_pirn EXPORT pirn-targets)
 if(TARGET pirn_sim)
   install(TARGETS pirn_sim EXPORT pirn-targets)
 endif()
 install(EXPORT pirn-targets NAMESPACE pirn:: DESTINATION "${package_dir}")
-if(http_targets)
-  install(TARGETS ${http_targets} EXPORT pirn-http-targets)
-  install(EXPORT pirn-http-targets NAMESPACE pirn:: DESTINATION "${package_dir}")
-endif()
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/pirn-config.cmake.in" "${PROJECT_BINARY_DIR}/pirn-config.cmake"
                               INSTALL_DESTINATION "${package_dir}" PATH_VARS CMAKE_INSTALL_LIBDIR)

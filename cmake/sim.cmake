@@ -29,9 +29,6 @@ target_include_directories(
   pirn_sim
   PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
   PRIVATE "${PROJECT_SOURCE_DIR}/src")
-if(http IN_LIST PIRN_LAYERS)
-  target_include_directories(pirn_sim SYSTEM PRIVATE ${Boost_INCLUDE_DIRS})
-endif()
 target_link_libraries(pirn_sim PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
 if(PIRN_KEEP_FP_WORDS)
   target_compile_definitions(pirn_sim PUBLIC PIRN_KEEP_FP_WORDS=1)
