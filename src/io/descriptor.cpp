@@ -298,7 +298,13 @@ result<> descriptor::wait(io_direction direction, time_limit deadline) noexcept 
     count_unsuspended(direction);
     return {};
   }
-  return wait_ready(direction, deadline, mark);
+  result<> ready = wait_ready(direction, deadline, mark);
+  if (!ready && ready.error() == std::errc::operation_not_permitted) {
+    // The engine cannot watch it, as it never blocks: a file, a folder, /dev/null. To poll(2) those are always ready.
+    count_unsuspended(direction);
+    ready = {};
+  }
+  return ready;
 }
 
 void descriptor::count_unsuspended(io_direction direction) noexcept {

@@ -167,6 +167,20 @@ TEST(descriptor, kernel_errors_are_values) {
   });
 }
 
+TEST(descriptor, what_never_blocks_is_always_ready) {
+  both_ways([] {
+    for (const char* path : {"/proc/self/exe", "/dev/null", "/dev/zero", "/"}) {
+      auto file = descriptor::adopt(::open(path, O_RDONLY | O_CLOEXEC));
+      ASSERT_TRUE(file);
+      for (int i = 0; i < 2; ++i) {
+        EXPECT_TRUE(file->wait(pirn::io_direction::read)) << path;
+        EXPECT_TRUE(file->wait(pirn::io_direction::write)) << path;
+      }
+      EXPECT_EQ(file->wait(pirn::io_direction::read, in(-1ms)).error(), io_error::timed_out);
+    }
+  });
+}
+
 TEST(descriptor, adopts_a_blocking_descriptor) {
   both_ways([] {
     int ends[2];

@@ -66,7 +66,7 @@ class descriptor {
   [[nodiscard]] result<std::size_t> write(const void* buffer, std::size_t size,
                                           time_limit deadline = platform::never) noexcept;
   /// Waits until the descriptor may be ready in `direction` since the last such wait: a hint, to be followed by an
-  /// attempt.
+  /// attempt. What never blocks (a file, a folder, /dev/null) is ready always.
   [[nodiscard]] result<> wait(io_direction direction, time_limit deadline = platform::never) noexcept;
 
   /// As `read`, for stream sockets only. On TCP a read that takes less than it could took all there was, so the next
