@@ -26,6 +26,14 @@ std::int64_t look_whether_connected(int native, void*) noexcept {
   return ready == 0 ? -EAGAIN : outcome_of(ready);
 }
 
+/// Whether a connection's ends are one socket: nobody listened at a port of this machine, and the kernel chose that
+/// very port for the socket that was to connect there, which TCP takes for two that open at the same time (RFC
+/// 9293, 3.5).
+bool speaks_to_itself(const tcp_stream& stream, std::uint16_t port) noexcept {
+  const auto own = stream.local_endpoint();
+  return own && own->port == port && stream.remote_endpoint() == own;
+}
+
 /// Keeps SIGPIPE from a call that has no flag against it.
 class no_sigpipe {
  public:
@@ -99,7 +107,12 @@ result<tcp_stream> tcp_stream::connect(const endpoint& to, time_limit deadline) 
   if (failure != 0) {
     return fail({failure, std::system_category()});
   }
-  return tcp_stream(std::move(*socket));
+  tcp_stream made(std::move(*socket));
+  if (speaks_to_itself(made, to.port)) {
+    made.close_with_reset();  // else it would keep the port from who is to listen there, for a minute
+    return fail({ECONNREFUSED, std::system_category()});
+  }
+  return made;
 }
 
 result<> tcp_stream::read_exactly(void* buffer, std::size_t size, time_limit deadline) noexcept {

@@ -2,12 +2,16 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -116,6 +120,42 @@ TEST(tcp_stream, connection_refused) {
     EXPECT_EQ(tcp_stream::connect(at, in(long_enough)).error(), std::errc::connection_refused);
     EXPECT_EQ(tcp_stream::connect(at).error(), std::errc::connection_refused);
   });
+}
+
+/// Gives the calling thread, and those that it starts, a network of its own with two ports for near ends.
+bool has_own_network_of_two_ports() {
+  if (::unshare(CLONE_NEWNET) != 0) {
+    return false;
+  }
+  const pirn::descriptor control(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ::ifreq loopback{};
+  std::strcpy(loopback.ifr_name, "lo");
+  loopback.ifr_flags = IFF_UP;
+  std::ofstream range("/proc/sys/net/ipv4/ip_local_port_range");
+  return ::ioctl(control.native(), SIOCSIFFLAGS, &loopback) == 0 && (range << "40000 40001").flush().good();
+}
+
+// Where nobody listens, the kernel may choose the far end's port for the near end, and join the two.
+TEST(tcp_stream, never_connects_to_itself) {
+  bool possible = false;
+  std::thread([&] {
+    if (!has_own_network_of_two_ports()) {
+      return;
+    }
+    possible = true;
+    both_ways([] {
+      const pirn::endpoint at{pirn::ip_address::loopback_v4(), 40'000};
+      for (int i = 0; i < 100; ++i) {
+        const auto stream = tcp_stream::connect(at, in(long_enough));
+        ASSERT_FALSE(stream) << i;
+        ASSERT_EQ(stream.error(), std::errc::connection_refused) << i;
+      }
+      EXPECT_TRUE(tcp_listener::listen(at, {.reuse_address = false}));  // none of them has left its port taken
+    });
+  }).join();
+  if (!possible) {
+    GTEST_SKIP() << "no network namespace";
+  }
 }
 
 /// A listener whose queue is full: further connects hang until it accepts.

@@ -31,7 +31,8 @@ class tcp_stream {
   /// Takes over a connected, non-blocking socket.
   explicit tcp_stream(descriptor connected) noexcept : socket_(std::move(connected)) {}
 
-  /// Connects; on any error the attempt is abandoned.
+  /// Connects; on any error the attempt is abandoned. Where nobody listens that is std::errc::connection_refused, also
+  /// where the kernel would join a socket to itself.
   [[nodiscard]] static result<tcp_stream> connect(const endpoint& to, time_limit deadline = platform::never) noexcept;
 
   /// Reads at least one byte; 0 means that the peer has ended its half.
