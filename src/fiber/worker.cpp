@@ -167,6 +167,8 @@ void worker::run() noexcept {
     }
   } catch (const std::system_error& refused) {
     owner.start_error.store(refused.code().value(), platform::memory_order_release);
+  } catch (const std::bad_alloc&) {  // for the words of that error
+    owner.start_error.store(static_cast<int>(std::errc::not_enough_memory), platform::memory_order_release);
   }
   begin();
   owner.started.fetch_add(1, platform::memory_order_release);

@@ -1,8 +1,10 @@
 #include "pirn/fiber/runtime.hpp"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -224,6 +226,28 @@ TEST(runtime, says_why_it_cannot_start) {
     EXPECT_EQ(e.code(), std::errc::too_many_files_open);
   }
 }
+
+#if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)  // which reserve more address space than any limit
+/// Ends the process with 0 if a runtime starts, or says that it cannot, however little address space is left for it.
+[[noreturn]] void start_with_less_and_less_memory() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t used = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
+  for (rlim_t more = rlim_t{24} << 20; more > 0; more -= 32 << 10) {
+    const rlimit limit{used + more, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_AS, &limit);
+    try {
+      pirn::runtime({.workers = 2}).run([] {});
+    } catch (const std::exception&) {
+    }
+  }
+  _exit(0);
+}
+
+TEST(runtime_death, starts_or_throws_whatever_memory_is_left) {
+  EXPECT_EXIT(start_with_less_and_less_memory(), testing::ExitedWithCode(0), "");
+}
+#endif
 
 TEST(runtime, pins_workers_or_says_that_it_cannot) {
   const long cpus = sysconf(_SC_NPROCESSORS_CONF);
