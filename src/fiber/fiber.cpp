@@ -54,7 +54,7 @@ void throw_no_runtime() {
                           "pirn: spawn outside a fiber; use runtime::spawn");
 }
 void throw_no_fiber(std::error_code why) {
-  throw std::system_error(why, why == std::errc::invalid_argument
+  throw std::system_error(why, why == std::make_error_code(std::errc::invalid_argument)
                                    ? "pirn: cannot spawn a fiber: no such worker, or not on a bounded stack"
                                    : "pirn: cannot spawn a fiber");
 }
