@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <ctime>
 #include <system_error>
 
 #include "http/conditions.hpp"
@@ -152,6 +153,13 @@ std::string tag_of(const struct ::stat& about) {
       std::snprintf(text, sizeof text, "\"%llx-%llx-%lx\"", static_cast<unsigned long long>(about.st_size),
                     static_cast<unsigned long long>(about.st_mtim.tv_sec), about.st_mtim.tv_nsec);
   return {text, static_cast<std::size_t>(length)};
+}
+
+/// For Last-Modified: not later than the answer's own date (RFC 9110, 8.8.2.1), nor before there were years of the
+/// form.
+std::string date_of(const struct ::stat& about) {
+  constexpr std::int64_t year_one = -62'135'596'800;
+  return format_date(std::max(std::min<std::int64_t>(about.st_mtim.tv_sec, ::time(nullptr)), year_one));
 }
 
 bool parse_number(std::string_view text, std::uint64_t& number) noexcept {
@@ -297,8 +305,9 @@ void static_files::operator()(const request& asked, response& answer) const {
       return;
     }
     // One slash only in front: two would name another host.
-    answer.fail(301).header("Location",
-                            std::string(asked.path().substr(asked.path().find_first_not_of('/') - 1)) + "/");
+    std::string with_slash(asked.path().substr(asked.path().find_first_not_of('/') - 1));
+    with_slash.append("/").append(asked.target.substr(asked.path().size()));
+    answer.fail(301).header("Location", with_slash);
     return;
   }
   if (!S_ISREG(about.st_mode)) {
@@ -307,7 +316,7 @@ void static_files::operator()(const request& asked, response& answer) const {
   }
   const std::string tag = tag_of(about);
   const std::int64_t modified = about.st_mtim.tv_sec;
-  const auto add_validators = [&] { answer.header("Last-Modified", format_date(modified)).header("ETag", tag); };
+  const auto add_validators = [&] { answer.header("Last-Modified", date_of(about)).header("ETag", tag); };
   switch (check_conditions(asked, tag, modified)) {
     case condition::failed:
       answer.fail(412);

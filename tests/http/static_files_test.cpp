@@ -92,6 +92,22 @@ TEST(static_files, serves_files_with_their_type) {
     got = c.get("//sub");
     EXPECT_EQ(got.status, 301);
     EXPECT_EQ(got.field("Location"), "/sub/");
+    EXPECT_EQ(c.get("/sub?a=1&b=/").field("Location"), "/sub/?a=1&b=/");
+    EXPECT_EQ(c.get("//sub/deeper?").field("Location"), "/sub/deeper/?");
+  });
+}
+
+TEST(static_files, a_file_from_the_future_was_modified_no_later_than_now) {
+  with_files([](const served_folder& folder, client& c) {
+    const auto set = [&](std::time_t when) {
+      const ::timespec times[2] = {{when, 0}, {when, 0}};
+      ASSERT_EQ(::utimensat(AT_FDCWD, (folder.root / "data.bin").c_str(), times, 0), 0);
+    };
+    set(::time(nullptr) + 1'000'000);
+    const auto got = c.get("/data.bin");
+    EXPECT_LE(http::parse_date(got.field("Last-Modified")), http::parse_date(got.field("Date")));
+    set(-1'000'000'000);
+    EXPECT_EQ(c.get("/data.bin").field("Last-Modified"), "Sun, 24 Apr 1938 22:13:20 GMT");
   });
 }
 
