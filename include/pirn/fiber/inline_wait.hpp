@@ -73,7 +73,7 @@ namespace detail {
 /// Runs `who`, whose wait the caller has claimed and who waits where a word can be given, in place of the caller, which
 /// goes behind all that are ready: a suspension point. False where a rule of the scheduler or exceptions in flight are
 /// against it; then nothing has happened.
-PIRN_ALWAYS_INLINE bool switch_over_giving(agent* who, std::uintptr_t word) noexcept {
+PIRN_ALWAYS_INLINE bool switch_over_giving(agent* who, std::uintptr_t given) noexcept {
   worker* const here = current_worker();
   fiber_control* const next = here != nullptr ? pinned_fiber(who, here) : nullptr;
   if (next == nullptr || here->switches_left == 0 || !here->queue.may_overtake() || here->exceptions->any()) {
@@ -82,7 +82,7 @@ PIRN_ALWAYS_INLINE bool switch_over_giving(agent* who, std::uintptr_t word) noex
   --here->switches_left;
   run_node* const self = here->queue.running();
   here->queue.hand_over(next);
-  static_cast<void>(switch_started(here, self, next, nullptr, &word));
+  static_cast<void>(switch_started(here, self, next, nullptr, &given));
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include <coroutine>
 #include <exception>
 #include <expected>
+#include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -35,8 +36,21 @@ void run_tasks(task_root& root, std::coroutine_handle<> from, platform::time_poi
 
 class task_promise_base {
  public:
-  static void* operator new(std::size_t size) { return frame_cache::allocate(size); }
-  static void operator delete(void* frame, std::size_t size) noexcept { frame_cache::deallocate(frame, size); }
+  // Inlined for the sake of `frame_alignment`, which needs no -fcoro-aligned-allocation: so that does not matter.
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wunknown-warning-option"
+#pragma clang diagnostic ignored "-Wcoro-non-aligned-allocation-function"
+#endif
+  PIRN_ALWAYS_INLINE static void* operator new(std::size_t size) {
+    return frame_cache::allocate(size, frame_alignment(size));
+  }
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
+  PIRN_ALWAYS_INLINE static void operator delete(void* frame, std::size_t size) noexcept {
+    frame_cache::deallocate(frame, size, frame_alignment(size));
+  }
 
   struct final_awaiter {
     static constexpr bool await_ready() noexcept { return false; }

@@ -2,11 +2,24 @@
 #pragma once
 
 #include <cstddef>
+#include <new>
 
 #include "pirn/detail/abi.hpp"
 #include "pirn/fiber/detail/cxx23.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
+
+/// The alignment of the frame of the coroutine whose promise's operator new or delete the caller is: compilers pass the
+/// size only, whatever lies in the frame. Clang tells it when that function has been inlined into the coroutine, which
+/// must be. Elsewhere it is found out from the size, of which any alignment of a type in the frame is a divisor: with
+/// gcc a frame is a struct.
+PIRN_ALWAYS_INLINE std::size_t frame_alignment([[maybe_unused]] std::size_t size) noexcept {
+#if defined(__clang__)
+  return __builtin_coro_align();
+#else
+  return size & -size;
+#endif
+}
 
 /// Memory for the frames of coroutines that one worker keeps and uses again. None under AddressSanitizer, so that a use
 /// of a frame that is gone shows.
@@ -17,24 +30,35 @@ class frame_cache {
   frame_cache& operator=(const frame_cache&) = delete;
   ~frame_cache();
 
-  /// Throws std::bad_alloc. Any thread: from its worker's cache, if it has one.
-  [[nodiscard]] static void* allocate(std::size_t size);
-  static void deallocate(void* frame, std::size_t size) noexcept;
+  /// Throws std::bad_alloc. Any thread: from its worker's cache, if it has one. `alignment` is a power of two.
+  [[nodiscard]] static void* allocate(std::size_t size, std::size_t alignment);
+  /// Takes what `allocate` gave for this size and alignment.
+  static void deallocate(void* frame, std::size_t size, std::size_t alignment) noexcept;
 
  private:
   struct unused {
     unused* next;
   };
+  /// The free frames of one size.
+  struct list {
+    unused* first = nullptr;
+    unsigned kept = 0;
+  };
   static constexpr std::size_t step = 64;
-  static constexpr std::size_t lists = 16;  ///< larger frames come from the heap
+  static constexpr std::size_t sizes = 16;  ///< larger frames come from the heap
   static constexpr unsigned most_kept = 256;
+  static constexpr std::size_t usual_alignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+  /// Of frames with vectors in them: what needs more comes from the heap.
+  static constexpr std::size_t wide_alignment = 64;
 
-  static constexpr std::size_t list_of(std::size_t size) noexcept { return (size - 1) / step; }
-  /// The cache of the caller's worker; null if there is none, or if frames of that list are not kept.
-  [[nodiscard]] static frame_cache* here_for(std::size_t list) noexcept;
+  static constexpr std::size_t rounded(std::size_t size) noexcept { return (size + step - 1) & ~(step - 1); }
+  /// That list of the caller's worker; null if there is none, or if frames like that are not kept.
+  [[nodiscard]] static list* here_for(std::size_t size, std::size_t alignment) noexcept;
+  [[nodiscard]] static void* from_heap(std::size_t size, std::size_t alignment);
+  static void to_heap(void* frame, std::size_t alignment) noexcept;
 
-  unused* free_[lists] = {};
-  unsigned kept_[lists] = {};
+  list usual_[sizes];
+  list wide_[sizes];
 };
 
 }  // namespace pirn::inline PIRN_ABI::detail
