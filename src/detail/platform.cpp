@@ -15,6 +15,8 @@
 #include <memory>
 #include <new>
 
+#include "detail/refused.hpp"
+
 namespace pirn::inline PIRN_ABI::platform {
 
 namespace detail {
@@ -29,9 +31,28 @@ bool register_membarrier() noexcept {
   return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 #endif
 }
+
+/// The light sides have run without fences of their own, so nothing can stand in for this one.
+void fence_others() noexcept {
+  constexpr int most_tries = 1000;
+  for (int i = 0; syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0; ++i) {
+    const int error = errno;
+    if (error == EPERM && i == 0) {
+      register_membarrier();  // what it says when the kernel has forgotten, and when a sandbox refuses
+    } else if (error == ENOMEM && i < most_tries) {
+      yield_thread();
+    } else {
+      refused(
+          "membarrier", error,
+          "it was allowed when the program began, and pirn relies on it since; a sandbox that is entered later must "
+          "allow it, one that does not is to be entered before the program starts");
+    }
+  }
+}
 }  // namespace
 
-const bool asymmetric = register_membarrier();
+// Before any global of a user, which may start a runtime: both sides of a pair must agree on it.
+[[gnu::init_priority(101)]] const fence_kind fences{register_membarrier()};
 
 /// A full fence in a form that ThreadSanitizer follows: a read-modify-write of one location.
 void full_fence() noexcept {
@@ -42,12 +63,12 @@ void full_fence() noexcept {
 
 void heavy_fence() noexcept {
   detail::full_fence();
-  if (detail::asymmetric) {
-    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+  if (detail::fences.asymmetric) {
+    detail::fence_others();
   }
 }
 
-bool fences_are_asymmetric() noexcept { return detail::asymmetric; }
+bool fences_are_asymmetric() noexcept { return detail::fences.asymmetric; }
 
 void spinlock::lock_contended() noexcept {
   constexpr int spins_before_yield = 64;
@@ -100,7 +121,11 @@ std::error_code thread::start(void (*entry)(void*), void* argument, const char* 
   return {};
 }
 
-void thread::join() noexcept { pthread_join(handle_, nullptr); }
+void thread::join() noexcept {
+  if (const int error = pthread_join(handle_, nullptr)) {
+    refused("pthread_join", error, "a thread of pirn that still uses what its joiner is about to free");
+  }
+}
 
 std::error_code thread::pin(unsigned cpu) noexcept {
   cpu_set_t set;
@@ -167,11 +192,26 @@ bool futex_wait(const signal_atomic<std::uint32_t>& word, std::uint32_t expected
   // FUTEX_WAIT_BITSET takes an absolute time of CLOCK_MONOTONIC, which is what steady_clock counts.
   const long result =
       syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit_or_none, nullptr, FUTEX_BITSET_MATCH_ANY);
-  return !(result == -1 && errno == ETIMEDOUT);
+  if (result == 0) {
+    return true;
+  }
+  switch (const int error = errno) {
+    case ETIMEDOUT:
+      return false;
+    case EAGAIN:
+    case EINTR:
+      return true;
+    default:
+      refused("futex", error, "a thread that has to wait would spin for ever");
+  }
 }
 
 void futex_wake(const signal_atomic<std::uint32_t>* word, int count) noexcept {
-  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+  // Of a word that is gone (EFAULT), or where something else lies by now (EINVAL), no thread waits any more.
+  if (syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0) < 0 && errno != EFAULT &&
+      errno != EINVAL) {
+    refused("futex", errno, "the thread that it was to wake would sleep for ever");
+  }
 }
 
 PIRN_NOINLINE void* current_worker_out_of_line() noexcept {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
@@ -181,7 +182,7 @@ std::string text_of_dump(runtime_state& state) {
   std::string text;
   const int file = memfd_create("pirn-dump", MFD_CLOEXEC);
   if (file < 0) {
-    return "pirn: no memory for a dump\n";
+    return "pirn: no dump, since memfd_create failed: " + std::system_category().message(errno) + "\n";
   }
   dump_fibers(state, file);
   char buffer[4096];

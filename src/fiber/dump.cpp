@@ -91,14 +91,15 @@ void look_at_turn(worker& w, const void* signal_context) noexcept {
   }
 }
 
-/// Sends the interrupt with a mark by which the handler knows it as ours. False if there is no such thread any more.
+/// Sends the interrupt with a mark by which the handler knows it as ours. False if there is no such thread any more; a
+/// thread to which nothing can be sent is one that does not answer.
 bool send(int thread) noexcept {
   siginfo_t info = {};
   info.si_signo = interrupt;
   info.si_code = SI_QUEUE;
   info.si_pid = getpid();
   info.si_value.sival_ptr = &asked;
-  return thread != 0 && syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, interrupt, &info) == 0;
+  return thread != 0 && (syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, interrupt, &info) == 0 || errno != ESRCH);
 }
 
 bool is_ours(const siginfo_t& info) noexcept { return info.si_code == SI_QUEUE && info.si_value.sival_ptr == &asked; }
@@ -143,7 +144,10 @@ void dump_runtime(const registered_runtime& r, int descriptor, worker* own, cons
       print(w, own_context);
     } else if (!ask(w)) {
       message out(descriptor);
-      out.text("  worker ").number(i).text(" does not answer: it blocks SIGURG, or is stopped\n").flush();
+      out.text("  worker ")
+          .number(i)
+          .text(" does not answer: it blocks SIGURG, is stopped, or must not be sent a signal\n")
+          .flush();
     }
   }
 }

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "detail/refused.hpp"
 #include "pirn/fiber/engine.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -48,6 +49,11 @@ class epoll_engine final : public engine {
     constexpr int most_events = 256;
     epoll_event events[most_events];
     const int count = wait(events, most_events, deadline);
+    if (count < 0 && errno != EINTR) {
+      platform::refused("epoll_wait", errno,
+                        errno == EBADF ? "the program has closed a descriptor that is not its own, the engine's"
+                                       : "a worker without fibers that are ready would spin for ever");
+    }
     for (int i = 0; i < count; ++i) {
       auto* const handle = static_cast<readiness*>(events[i].data.ptr);
       if (handle == nullptr) {
@@ -70,8 +76,12 @@ class epoll_engine final : public engine {
 
   void notify() noexcept override {
     const std::uint64_t one = 1;
-    // Fails only when the counter is full, and then the poll ends anyway.
-    static_cast<void>(::write(event_.get(), &one, sizeof one));
+    // When the counter is full (EAGAIN) the poll ends anyway.
+    if (::write(event_.get(), &one, sizeof one) < 0 && errno != EAGAIN) {
+      platform::refused("a write to an eventfd", errno,
+                        errno == EBADF ? "the program has closed a descriptor that is not its own, the engine's"
+                                       : "the worker that it was to wake would sleep for ever");
+    }
   }
 
  private:
@@ -91,28 +101,39 @@ class epoll_engine final : public engine {
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, &unused);
   }
 
-  int wait(epoll_event* events, int most, platform::time_point deadline) const noexcept {
+  int wait(epoll_event* events, int most, platform::time_point deadline) noexcept {
     if (deadline == platform::never) {
-      return ::epoll_wait(epoll_.get(), events, most, -1);
+      return wait_ms(events, most, -1);
     }
     const auto left = platform::between(platform::now(), deadline);
     const auto left_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
     if (left_ns <= 0) {
-      return ::epoll_wait(epoll_.get(), events, most, 0);
+      return wait_ms(events, most, 0);
     }
-    timespec limit{};
-    limit.tv_sec = static_cast<time_t>(left_ns / 1'000'000'000);
-    limit.tv_nsec = static_cast<long>(left_ns % 1'000'000'000);
-    const int count = ::epoll_pwait2(epoll_.get(), events, most, &limit, nullptr);
-    if (count < 0 && errno == ENOSYS) {  // before Linux 5.11: milliseconds, rounded up
-      const auto left_ms = (left_ns + 999'999) / 1'000'000;
-      return ::epoll_wait(epoll_.get(), events, most, left_ms > 1'000'000 ? 1'000'000 : static_cast<int>(left_ms));
+    if (has_nanoseconds_) {
+      timespec limit{};
+      limit.tv_sec = static_cast<time_t>(left_ns / 1'000'000'000);
+      limit.tv_nsec = static_cast<long>(left_ns % 1'000'000'000);
+      const int count = ::epoll_pwait2(epoll_.get(), events, most, &limit, nullptr);
+      if (count >= 0 || errno == EINTR) {
+        return count;
+      }
+      // Linux before 5.11 answers ENOSYS; a sandbox that has not heard of the call EPERM, EACCES or anything else.
+      has_nanoseconds_ = false;
     }
-    return count;
+    const auto left_ms = (left_ns + 999'999) / 1'000'000;  // rounded up
+    return wait_ms(events, most, left_ms > 1'000'000 ? 1'000'000 : static_cast<int>(left_ms));
+  }
+
+  /// By either of two calls: a sandbox may know one only.
+  int wait_ms(epoll_event* events, int most, int milliseconds) const noexcept {
+    const int count = ::epoll_wait(epoll_.get(), events, most, milliseconds);
+    return count >= 0 || errno == EINTR ? count : ::epoll_pwait(epoll_.get(), events, most, milliseconds, nullptr);
   }
 
   owned_descriptor epoll_;
   owned_descriptor event_;
+  bool has_nanoseconds_ = true;  ///< by the owning worker only
 };
 
 std::unique_ptr<engine> make_epoll_engine() { return std::make_unique<epoll_engine>(); }

@@ -3,11 +3,14 @@
 #include <signal.h>
 
 #include <array>
+#include <cerrno>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <random>
 #include <string>
 
+#include "detail/sandbox.hpp"
 #include "fiber/support.hpp"
 #include "sync/locks.hpp"
 
@@ -384,6 +387,24 @@ TEST(biased_mutex_death, unlock_of_an_unlocked_one_is_diagnosed) {
   EXPECT_DEATH(unlock_twice(), "unlock of a biased mutex that nobody has locked");
   biased_mutex m;
   EXPECT_DEATH(m.unlock(), "unlock of a biased mutex that nobody has locked");
+}
+
+// Else two would own it: its owner has no fence of its own.
+TEST(biased_mutex_death, is_not_taken_over_where_a_sandbox_refuses_the_fence) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  if (!pirn::platform::fences_are_asymmetric() || !can_refuse_calls()) {
+    GTEST_SKIP() << "no such fences, or no seccomp filters here";
+  }
+  EXPECT_DEATH(
+      {
+        rig r(2);
+        biased_mutex m;
+        bias(r, m);
+        refuse_calls({SYS_membarrier}, EPERM);
+        r.rt.spawn([&] { const std::lock_guard guard(m); }, {.worker = 1}).join();
+        std::_Exit(0);
+      },
+      "pirn: membarrier failed");
 }
 
 }  // namespace

@@ -78,14 +78,18 @@ class atomic : public std::atomic<T> {
   }
 };
 namespace detail {
-extern const bool asymmetric;
+/// What a fence pair is made of; a class, since only objects of classes can be made before all others.
+struct fence_kind {
+  bool asymmetric;
+};
+extern const fence_kind fences;
 void full_fence() noexcept;
 }  // namespace detail
 
 /// The frequent side of an asymmetric Dekker pair: free where the kernel has private expedited membarrier, else a
 /// full fence. Store own flag; light_fence(); load the other's flag.
 PIRN_ALWAYS_INLINE void light_fence() noexcept {
-  if (detail::asymmetric) [[likely]] {
+  if (detail::fences.asymmetric) [[likely]] {
     std::atomic_signal_fence(std::memory_order_seq_cst);
   } else {
     detail::full_fence();

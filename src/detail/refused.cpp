@@ -1,0 +1,15 @@
+#include "detail/refused.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <system_error>
+
+namespace pirn::inline PIRN_ABI::platform {
+
+void refused(const char* call, int error, const char* consequence) noexcept {
+  std::fprintf(stderr, "pirn: %s failed (error %d, %s): %s\n", call, error,
+               std::system_category().message(error).c_str(), consequence);
+  std::abort();
+}
+
+}  // namespace pirn::inline PIRN_ABI::platform

@@ -1,0 +1,11 @@
+// What is left to do when the kernel refuses a call that nothing can stand in for, as a sandbox may have it do.
+#pragma once
+
+#include "pirn/detail/abi.hpp"
+
+namespace pirn::inline PIRN_ABI::platform {
+
+/// Ends the process with a message: `call` failed with `error` (of errno), and what that means for the program.
+[[noreturn]] PIRN_ENDS_PROCESS void refused(const char* call, int error, const char* consequence) noexcept;
+
+}  // namespace pirn::inline PIRN_ABI::platform
