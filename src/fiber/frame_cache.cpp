@@ -7,7 +7,7 @@
 namespace pirn::inline PIRN_ABI::detail {
 
 frame_cache::~frame_cache() {
-  const auto empty = [](list (&lists)[sizes], std::size_t alignment) {
+  const auto empty = [](list(&lists)[sizes], std::size_t alignment) {
     for (list& each : lists) {
       while (each.first != nullptr) {
         unused* const frame = each.first;
