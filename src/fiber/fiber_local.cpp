@@ -6,7 +6,7 @@ namespace pirn::inline PIRN_ABI::detail {
 
 namespace {
 
-local_node gone(~std::uint64_t{0}, nullptr);
+constinit local_node gone(~std::uint64_t{0}, nullptr);
 
 struct locals_of_thread {
   local_table* table = nullptr;
@@ -94,9 +94,11 @@ void end_locals(local_table*& locals) noexcept {
   }
 }
 
-std::uint64_t make_local_key() noexcept {
-  static platform::atomic<std::uint64_t> made{0};
-  return made.fetch_add(1, platform::memory_order_relaxed);
+std::uint64_t local_key::make() noexcept {
+  static constinit platform::signal_atomic<std::uint64_t> made{0};
+  std::uint64_t key = 0;
+  const std::uint64_t mine = made.fetch_add(1, platform::memory_order_relaxed) + 1;
+  return number_.compare_exchange_strong(key, mine, platform::memory_order_relaxed) ? mine : key;
 }
 
 }  // namespace pirn::inline PIRN_ABI::detail

@@ -18,7 +18,7 @@ struct last_failure {
   std::exception_ptr first;
   std::vector<std::exception_ptr> others;
 };
-fiber_local<last_failure> met;
+constinit fiber_local<last_failure> met;
 
 std::vector<std::exception_ptr> attached_to(const std::exception_ptr& what) {
   const last_failure* const last = met.find();
@@ -113,7 +113,7 @@ scope::scope(const scope_options& how)
 
 scope::scope(runtime& where, const scope_options& how)
     : opener_(detail::current_agent()),
-      runtime_(where.state_.get()),
+      runtime_(where.state_),
       worker_(worker_for_children(how)),
       migratable_(how.migratable) {
   open(how);

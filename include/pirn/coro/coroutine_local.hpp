@@ -1,6 +1,8 @@
 // Variables of which each coroutine has its own, reached through its yield object: nothing here is a thread-local.
 #pragma once
 
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -47,11 +49,12 @@ class coroutine_locals {
 /// A variable of which each coroutine that asks for it gets its own, made from `initial` at the first `get` and
 /// destroyed, in reverse order, when its coroutine has ended: a destructor may still use those that are older. Must
 /// outlive those coroutines. Any number of coroutines may use one object, from several threads too; finding a variable
-/// takes time linear in how many its coroutine has.
+/// takes time linear in how many its coroutine has. A static one whose `initial` is no constant can be used only once
+/// it has been constructed (aborts).
 template <class T>
 class coroutine_local {
  public:
-  explicit coroutine_local(const T& initial = T()) : initial_(initial) {}
+  explicit constexpr coroutine_local(const T& initial = T()) : initial_(initial), constructed_(true) {}
   coroutine_local(const coroutine_local&) = delete;
   coroutine_local& operator=(const coroutine_local&) = delete;
 
@@ -62,6 +65,11 @@ class coroutine_local {
       if (each->key == this) {
         return static_cast<holder*>(each)->value;
       }
+    }
+    if (!constructed_) [[unlikely]] {
+      std::fputs("pirn: a coroutine_local is used before it is constructed, by a static object of another file\n",
+                 stderr);
+      std::abort();
     }
     auto made = std::make_unique<holder>(this, initial_);
     made->older = yield.newest_;
@@ -76,6 +84,7 @@ class coroutine_local {
   };
 
   T initial_;
+  bool constructed_;  // a static object is all zeros before
 };
 
 }  // namespace pirn::inline PIRN_ABI

@@ -17,7 +17,7 @@ namespace detail {
 
 /// One fiber's value of one variable.
 struct local_node {
-  local_node(std::uint64_t which, void (*end)(local_node*) noexcept) noexcept : key(which), destroy(end) {}
+  constexpr local_node(std::uint64_t which, void (*end)(local_node*) noexcept) noexcept : key(which), destroy(end) {}
   std::uint64_t key;
   void (*destroy)(local_node*) noexcept;
   local_node* older = nullptr;
@@ -47,8 +47,24 @@ local_table* locals_if_any() noexcept;
 /// Of the caller. Throws std::bad_alloc.
 local_table& locals_here();
 void end_locals(local_table*& locals) noexcept;
-/// Never the same twice.
-std::uint64_t make_local_key() noexcept;
+/// What a variable's values are found by: a number, since another variable may come to lie where one was that its
+/// values have outlived. Given at the first use and not by a constructor: a static object of another file may use the
+/// variable before that would run.
+class local_key {
+ public:
+  constexpr local_key() noexcept = default;
+  /// 0, which no value has, if there was no use yet.
+  [[nodiscard]] std::uint64_t if_any() const noexcept { return number_.load(platform::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t get() noexcept {
+    const std::uint64_t known = if_any();
+    return known != 0 ? known : make();
+  }
+
+ private:
+  std::uint64_t make() noexcept;
+
+  platform::signal_atomic<std::uint64_t> number_{0};
+};
 
 }  // namespace detail
 
@@ -59,7 +75,7 @@ std::uint64_t make_local_key() noexcept;
 template <class T>
 class fiber_local {
  public:
-  fiber_local() noexcept = default;
+  constexpr fiber_local() noexcept = default;
   fiber_local(const fiber_local&) = delete;
   fiber_local& operator=(const fiber_local&) = delete;
 
@@ -83,7 +99,8 @@ class fiber_local {
   /// The caller's value, null if there is none. O(1).
   [[nodiscard]] T* find() const noexcept {
     const detail::local_table* const mine = detail::locals_if_any();
-    detail::local_node* const found = mine != nullptr ? mine->find(key_) : nullptr;
+    const std::uint64_t key = key_.if_any();
+    detail::local_node* const found = mine != nullptr && key != 0 ? mine->find(key) : nullptr;
     return found != nullptr ? &static_cast<node*>(found)->value : nullptr;
   }
   /// Makes the caller's value of `arguments`; one that there was is assigned to.
@@ -106,12 +123,12 @@ class fiber_local {
 
   template <class... Arguments>
   T& add(Arguments&&... arguments) {
-    auto made = std::make_unique<node>(key_, std::forward<Arguments>(arguments)...);
+    auto made = std::make_unique<node>(key_.get(), std::forward<Arguments>(arguments)...);
     detail::locals_here().add(made.get());
     return made.release()->value;
   }
 
-  const std::uint64_t key_ = detail::make_local_key();
+  detail::local_key key_;
 };
 
 }  // namespace pirn::inline PIRN_ABI
