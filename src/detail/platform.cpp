@@ -17,6 +17,11 @@
 
 #include "detail/refused.hpp"
 
+// What the compiler calls for a thread_local object: newly made ones are destroyed too while others are.
+extern "C" int cxa_thread_atexit(void (*destroy)(void*), void* object, void* library) noexcept
+    asm("__cxa_thread_atexit");
+extern "C" [[gnu::visibility("hidden")]] void* dso_handle asm("__dso_handle");
+
 namespace pirn::inline PIRN_ABI::platform {
 
 namespace detail {
@@ -58,6 +63,40 @@ void fence_others() noexcept {
 void full_fence() noexcept {
   static std::atomic<unsigned> everyone{0};
   everyone.fetch_add(1, std::memory_order_seq_cst);
+}
+
+namespace {
+constinit thread_local thread_object* newest_of_thread = nullptr;
+
+void destroy_object(void* raw) noexcept {
+  for (thread_object** link = &newest_of_thread; *link != nullptr; link = &(*link)->older) {
+    if (*link == raw) {
+      thread_object& ended = **link;
+      *link = ended.older;
+      ended.destroy(ended);
+      return;
+    }
+  }
+}
+
+/// For what is made after the last destructor of a thread_local object, by one of a pthread key.
+pthread_key_t key_of_late_objects() noexcept {
+  pthread_key_t key{};
+  const bool made = pthread_key_create(&key, [](void*) noexcept {
+                      while (newest_of_thread != nullptr) {
+                        destroy_object(newest_of_thread);
+                      }
+                    }) == 0;
+  return made ? key : static_cast<pthread_key_t>(-1);  // setting that is refused: what is made so late stays
+}
+}  // namespace
+
+void destroy_with_thread(thread_object& object) noexcept {
+  static const pthread_key_t key = key_of_late_objects();
+  object.older = newest_of_thread;
+  newest_of_thread = &object;
+  cxa_thread_atexit(&destroy_object, &object, &dso_handle);
+  pthread_setspecific(key, &object);
 }
 }  // namespace detail
 

@@ -37,7 +37,6 @@ struct agent_of_thread {
       const platform::spin_guard guard(free_lock);
       held->next_free = free_agents;
       free_agents = held;
-      held = nullptr;  // what other destructors of this thread still wait for gets an agent of its own, kept for good
     }
   }
 };

@@ -200,8 +200,7 @@ class stack_pool_state {
 };
 
 namespace {
-/// The calling thread's cache of default-sized stacks of the default pool, or null while it is being made and once
-/// the thread ends.
+/// The calling thread's cache of default-sized stacks of the default pool, or null while it is being made or emptied.
 class thread_cache {
  public:
   guarded_pool::cache* get() noexcept {
@@ -245,7 +244,7 @@ PIRN_NOINLINE guarded_pool::cache* cache_of_thread() noexcept {
   if (platform::exploring) {
     return nullptr;
   }
-  static thread_local thread_cache mine;
+  thread_cache& mine = platform::per_thread<thread_cache>::here();
   asm volatile("");
   return mine.get();
 }

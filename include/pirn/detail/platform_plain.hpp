@@ -10,6 +10,9 @@
 #endif
 
 #include <atomic>
+#include <cstddef>
+#include <memory>
+#include <new>
 #include <type_traits>
 
 #include "pirn/detail/abi.hpp"
@@ -138,14 +141,50 @@ class quiet {
   quiet& operator=(const quiet&) = delete;
 };
 
-/// An object of which each thread has its own. `T` is made at the thread's first look and destroyed with the thread.
+namespace detail {
+/// Something of a thread that is to be destroyed with it.
+struct thread_object {
+  void (*destroy)(thread_object& self) noexcept = nullptr;
+  thread_object* older = nullptr;
+};
+/// Has the object destroyed before the calling thread ends, also where its end has begun: in the reverse order of the
+/// calls, as thread_local objects are.
+void destroy_with_thread(thread_object& object) noexcept;
+}  // namespace detail
+
+/// An object of which each thread has its own. `T` is made at the thread's first look and destroyed with the thread. A
+/// destructor of another object of the thread that looks later makes one anew.
 template <class T>
 class per_thread {
  public:
   [[nodiscard]] static T& here() noexcept(std::is_nothrow_default_constructible_v<T>) {
-    thread_local T mine;
-    return mine;
+    place& mine = of_thread;
+    if (!mine.made) [[unlikely]] {
+      make(mine);
+    }
+    return *std::launder(reinterpret_cast<T*>(mine.bytes));
   }
+
+ private:
+  // Memory that has no end of its own: what is looked at after the destructor must be there.
+  struct place : detail::thread_object {
+    bool made = false;
+    alignas(T) std::byte bytes[sizeof(T)] = {};
+  };
+  PIRN_NOINLINE static void make(place& mine) noexcept(std::is_nothrow_default_constructible_v<T>) {
+    ::new (static_cast<void*>(mine.bytes)) T;
+    mine.made = true;
+    if constexpr (!std::is_trivially_destructible_v<T>) {
+      mine.destroy = [](detail::thread_object& self) noexcept {
+        auto& ended = static_cast<place&>(self);
+        std::destroy_at(std::launder(reinterpret_cast<T*>(ended.bytes)));  // which may look at it
+        ended.made = false;
+      };
+      detail::destroy_with_thread(mine);
+    }
+  }
+
+  static inline constinit thread_local place of_thread = {};
 };
 
 }  // namespace pirn::inline PIRN_ABI::platform
