@@ -14,6 +14,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "detail/refused.hpp"
 
@@ -166,23 +167,65 @@ void thread::join() noexcept {
   }
 }
 
+namespace {
+/// A set of CPUs of any number: a cpu_set_t ends with CPU 1023.
+class cpu_set {
+ public:
+  explicit cpu_set(std::size_t cpus) noexcept
+      : bytes_(CPU_ALLOC_SIZE(cpus)), words_(static_cast<cpu_set_t*>(std::calloc(1, bytes_))) {}
+  ~cpu_set() { std::free(words_); }
+  cpu_set(cpu_set&& other) noexcept : bytes_(other.bytes_), words_(std::exchange(other.words_, nullptr)) {}
+  cpu_set& operator=(cpu_set&&) = delete;
+  explicit operator bool() const noexcept { return words_ != nullptr; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] cpu_set_t* get() const noexcept { return words_; }
+
+ private:
+  std::size_t bytes_;
+  cpu_set_t* words_;
+};
+constexpr std::size_t most_cpus = std::size_t{1} << 20;
+
+/// Those that the calling thread may run on; none where the kernel does not tell.
+cpu_set allowed_cpus() noexcept {
+  std::size_t cpus = CPU_SETSIZE;
+  for (;;) {
+    cpu_set found(cpus);
+    // EINVAL: the kernel's own sets are larger.
+    if (!found || sched_getaffinity(0, found.bytes(), found.get()) == 0 || errno != EINVAL || cpus >= most_cpus) {
+      return found;
+    }
+    cpus *= 2;
+  }
+}
+}  // namespace
+
 std::error_code thread::pin(unsigned cpu) noexcept {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (cpu >= CPU_SETSIZE) {
+  if (cpu >= most_cpus) {
     return std::make_error_code(std::errc::invalid_argument);
   }
-  CPU_SET(cpu, &set);
-  return {pthread_setaffinity_np(handle_, sizeof set, &set), std::system_category()};
+  const cpu_set only(std::size_t{cpu} + 1);
+  if (!only) {
+    return std::make_error_code(std::errc::not_enough_memory);
+  }
+  CPU_SET_S(cpu, only.bytes(), only.get());
+  return {pthread_setaffinity_np(handle_, only.bytes(), only.get()), std::system_category()};
 }
 
 unsigned available_cpus() noexcept {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) {
-    return 1;
-  }
-  const int count = CPU_COUNT(&set);
+  const cpu_set allowed = allowed_cpus();
+  const int count = allowed ? CPU_COUNT_S(allowed.bytes(), allowed.get()) : 0;
   return count > 0 ? static_cast<unsigned>(count) : 1;
+}
+
+std::optional<unsigned> available_cpu(unsigned index) noexcept {
+  const cpu_set allowed = allowed_cpus();
+  for (unsigned cpu = 0; allowed && cpu < allowed.bytes() * CHAR_BIT; ++cpu) {
+    if (CPU_ISSET_S(cpu, allowed.bytes(), allowed.get()) && index-- == 0) {
+      return cpu;
+    }
+  }
+  return std::nullopt;
 }
 
 long times_preempted() noexcept {

@@ -221,9 +221,10 @@ runtime::runtime(const runtime_options& options) : state_(std::make_unique<detai
     }
     ++running;
     if (options.pin_workers) {
-      error = w->thread.pin(w->index);
+      const std::optional<unsigned> cpu = platform::available_cpu(w->index);
+      error = cpu ? w->thread.pin(*cpu) : std::make_error_code(std::errc::invalid_argument);
       if (error) {
-        what = "pirn: cannot pin a worker to the CPU of its number";
+        what = cpu ? "pirn: cannot pin a worker" : "pirn: more workers to be pinned than CPUs that the process may use";
         break;
       }
     }

@@ -150,6 +150,11 @@ void thread::join() noexcept { here().join(static_cast<unsigned>(handle_)); }
 std::error_code thread::pin(unsigned /*cpu*/) noexcept { return {}; }
 
 unsigned available_cpus() noexcept { return sim::detail::current != nullptr ? here().wants_cpus() : 1; }
+std::optional<unsigned> available_cpu(unsigned index) noexcept {
+  return index < available_cpus() ? std::optional(index) : std::nullopt;
+}
+
+bool exiting() noexcept { return false; }
 
 long times_preempted() noexcept { return 0; }
 

@@ -6,10 +6,15 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstdlib>
+#include <optional>
 #include <set>
 #include <thread>
 #include <vector>
+
+#include "detail/sandbox.hpp"
 
 namespace {
 
@@ -186,6 +191,35 @@ TEST(platform_death, thread_that_cannot_be_started_says_why) {
 }
 
 #endif
+
+TEST(platform, available_cpus_are_those_that_the_kernel_says) {
+  cpu_set_t own;
+  ASSERT_EQ(sched_getaffinity(0, sizeof own, &own), 0) << "more than 1024 CPUs";
+  EXPECT_EQ(platform::available_cpus(), static_cast<unsigned>(CPU_COUNT(&own)));
+  unsigned index = 0;
+  for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &own)) {
+      EXPECT_EQ(platform::available_cpu(index++), cpu);
+    }
+  }
+  EXPECT_EQ(platform::available_cpu(index), std::nullopt);
+}
+
+// A kernel for more CPUs than fit what is asked with says EINVAL.
+TEST(platform_death, a_kernel_that_does_not_tell_its_cpus_counts_as_one) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  if (!pirn_test::can_refuse_calls()) {
+    GTEST_SKIP() << "no seccomp filters here";
+  }
+  for (const int error : {EINVAL, EPERM, ENOSYS}) {
+    EXPECT_EXIT(
+        {
+          pirn_test::refuse_calls({SYS_sched_getaffinity}, error);
+          std::_Exit(platform::available_cpus() == 1 && !platform::available_cpu(0) ? 0 : 1);
+        },
+        testing::ExitedWithCode(0), "");
+  }
+}
 
 TEST(platform, thread_is_pinned_or_says_why_not) {
   platform::atomic<std::uint32_t> release{0};

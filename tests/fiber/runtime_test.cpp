@@ -249,22 +249,45 @@ TEST(runtime_death, starts_or_throws_whatever_memory_is_left) {
 }
 #endif
 
-TEST(runtime, pins_workers_or_says_that_it_cannot) {
-  const long cpus = sysconf(_SC_NPROCESSORS_CONF);
-  if (cpus > 0 && cpus <= 64) {
-    EXPECT_THROW(pirn::runtime({.workers = static_cast<unsigned>(cpus) + 1, .pin_workers = true}), std::system_error);
+TEST(runtime, pins_workers_to_the_cpus_that_it_may_use) {
+  const unsigned cpus = pirn::platform::available_cpus();
+  try {
+    const pirn::runtime rt({.workers = cpus + 1, .pin_workers = true});
+    ADD_FAILURE();
+  } catch (const std::system_error& e) {
+    EXPECT_EQ(e.code(), std::errc::invalid_argument);
+    EXPECT_NE(std::string(e.what()).find("more workers to be pinned than CPUs"), std::string::npos) << e.what();
   }
-  cpu_set_t set;
-  ASSERT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
-  if (CPU_ISSET(0, &set)) {
-    pirn::runtime rt({.workers = 1, .pin_workers = true});
-    rt.run([] {
-      for (int i = 0; i < 20; ++i) {
-        EXPECT_EQ(sched_getcpu(), 0);
-        static_cast<void>(pirn::this_fiber::sleep_for(50us));
-      }
-    });
+  pirn::runtime rt({.pin_workers = true});
+  ASSERT_EQ(rt.statistics().workers, cpus);
+  for (unsigned i = 0; i < cpus; ++i) {
+    const auto cpu = static_cast<int>(pirn::platform::available_cpu(i).value());
+    rt.spawn(
+          [cpu] {
+            for (int round = 0; round < 20; ++round) {
+              EXPECT_EQ(sched_getcpu(), cpu);
+              static_cast<void>(pirn::this_fiber::sleep_for(50us));
+            }
+          },
+          {.worker = static_cast<int>(i)})
+        .join();
   }
+}
+
+// As under taskset and in a container.
+TEST(runtime, has_as_many_workers_as_cpus_that_it_may_use_and_no_others) {
+  const unsigned cpus = pirn::platform::available_cpus();
+  const unsigned last = pirn::platform::available_cpu(cpus - 1).value();
+  std::thread([last] {
+    cpu_set_t only;
+    CPU_ZERO(&only);
+    CPU_SET(last, &only);
+    ASSERT_EQ(sched_setaffinity(0, sizeof only, &only), 0);
+    pirn::runtime rt({.pin_workers = true});
+    EXPECT_EQ(rt.statistics().workers, 1U);
+    EXPECT_EQ(rt.run([] { return sched_getcpu(); }), static_cast<int>(last));
+    EXPECT_EQ(pirn::runtime().statistics().workers, 1U);
+  }).join();
 }
 
 TEST(runtime, gives_fibers_the_stack_that_was_asked_for) {

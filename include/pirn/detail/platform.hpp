@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <system_error>
 
 #include "pirn/detail/abi.hpp"
@@ -98,8 +99,10 @@ class thread {
   pthread_t handle_{};
 };
 
-/// The number of CPUs that this process may run on, at least 1.
+/// The number of CPUs that the calling thread, and what it starts, may run on; at least 1.
 unsigned available_cpus() noexcept;
+/// One of them, counted from 0; none if there are no more.
+std::optional<unsigned> available_cpu(unsigned index) noexcept;
 /// How often the kernel has taken the CPU from the calling thread to give it to another.
 long times_preempted() noexcept;
 /// The kernel's id of the calling thread.

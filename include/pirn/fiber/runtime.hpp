@@ -18,7 +18,7 @@
 namespace pirn::inline PIRN_ABI {
 
 struct runtime_options {
-  /// OS threads that run fibers; 0 for as many as there are CPUs.
+  /// OS threads that run fibers; 0 for as many as there are CPUs that the calling thread may use.
   unsigned workers = 0;
   /// Makes the calling thread, which must be a plain one, worker 0: that runs fibers whenever this thread waits in a
   /// call of pirn (`run`, `fiber::join`, a lock, a channel ...), until it has what it waited for; then they stand
@@ -26,7 +26,8 @@ struct runtime_options {
   /// has no other thread nothing needs to be atomic, which makes locks, channels and wake-ups about twice as fast: so
   /// with one worker, and no others of any library.
   bool calling_thread = false;
-  /// Pins worker i to CPU i, but not the calling thread. Refused (std::system_error) where that CPU may not be used.
+  /// Pins worker i to the i-th of the CPUs that the thread which makes the runtime may use (see sched_getaffinity), but
+  /// not that thread itself. Refused (std::system_error) where there are more workers than those.
   bool pin_workers = false;
   /// Bytes of stack of a fiber that does not ask for another size.
   std::size_t stack_size = default_stack_size;
