@@ -26,9 +26,14 @@ unsigned generation_of_process() {
   return forks.load(platform::memory_order_relaxed);
 }
 
+bool is_forked(const runtime_state& used) noexcept {
+  return forks.load(platform::memory_order_relaxed) != used.generation;
+}
+
 void check_not_forked(const runtime_state& used) noexcept {
-  if (forks.load(platform::memory_order_relaxed) != used.generation) [[unlikely]] {
-    std::fputs("pirn: a process made by fork uses a runtime of its parent; it may only call exec or _exit\n", stderr);
+  if (is_forked(used)) [[unlikely]] {
+    std::fputs("pirn: a process made by fork uses a runtime of its parent; it may only call exec, exit or _exit\n",
+               stderr);
     std::abort();
   }
 }

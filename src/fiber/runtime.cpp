@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "detail/exiting.hpp"
 #include "fiber/runtime_state.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -196,9 +197,29 @@ void launch_slow(worker* here, worker* to, fiber_control* f) noexcept {
   }
 }
 
+namespace {
+
+/// Whether the process is about to end while there are fibers: they may wait for what will not come any more, one of
+/// them may be who has called exit, and destructors of static objects run beside them. Then the runtime stays, and its
+/// workers begin no other turn. So it does in a process made by fork, which has none of the workers.
+bool abandoned_by_exit(runtime_state& state) noexcept {
+  if ((state.statistics().live_fibers == 0 && !is_forked(state)) || !platform::exiting()) {
+    return false;
+  }
+  state.abandoned.store(true, platform::memory_order_release);
+  if (!is_forked(state)) {
+    state.notify_all();
+  }
+  return true;
+}
+
+}  // namespace
+
 }  // namespace detail
 
-runtime::runtime(const runtime_options& options) : state_(std::make_unique<detail::runtime_state>(options)) {
+runtime::runtime(const runtime_options& options) : state_(nullptr) {
+  auto state = std::make_unique<detail::runtime_state>(options);
+  state_ = state.get();
   // Before there are threads that would have to be ended: it may throw.
   detail::register_for_dump(*state_);
   auto& workers = state_->workers;
@@ -251,11 +272,15 @@ runtime::runtime(const runtime_options& options) : state_(std::make_unique<detai
     detail::unregister_for_dump(*state_);
     throw std::system_error(error, what);
   }
+  static_cast<void>(state.release());
 }
 
 runtime::~runtime() {
+  if (detail::abandoned_by_exit(*state_)) {
+    return;
+  }
   detail::check_not_forked(*state_);
-  if (const detail::worker* const w = detail::current_worker(); w != nullptr && &w->owner == state_.get()) {
+  if (const detail::worker* const w = detail::current_worker(); w != nullptr && &w->owner == state_) {
     std::fputs("pirn: a runtime is being destroyed by one of its own fibers, which could never end\n", stderr);
     std::abort();
   }
@@ -280,6 +305,7 @@ runtime::~runtime() {
   }
   detail::release_calling_thread(*state_);
   detail::unregister_for_dump(*state_);
+  delete state_;
 }
 
 void runtime::trim() noexcept {

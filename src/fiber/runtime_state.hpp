@@ -58,13 +58,16 @@ class runtime_state {
   platform::atomic<unsigned> next_worker{0};
   platform::atomic<std::uint64_t> spawned_by_threads{0};
   platform::atomic<bool> stopping{false};
+  platform::atomic<bool> abandoned{false};  ///< the process ends, and fibers are left
   platform::atomic<std::uint32_t> started{0};
   platform::atomic<int> start_error{0};  ///< why a worker could not set itself up
   std::optional<overflow_handler> overflow;
   std::optional<turn_monitor> monitor;
 };
 
-/// Aborts with a message in a process that was forked since the runtime began.
+/// Whether this is a process that was forked since the runtime began.
+bool is_forked(const runtime_state& used) noexcept;
+/// Aborts with a message in such a process.
 void check_not_forked(const runtime_state& used) noexcept;
 
 /// Registers a runtime for dumps; see dump.cpp. Throws std::system_error for a dump_signal that cannot be caught.

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "detail/exiting.hpp"
 #include "pirn/fiber/inline_wait.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -37,6 +38,9 @@ struct unlock_commit : detail::commit {
 }  // namespace
 
 void detail::destroyed_with_waiters(const void* list, const waiter& first) noexcept {
+  if (platform::exiting()) {
+    return;
+  }
   const char* what = "something";
   const agent& who = *first.wake.who();
   if (who.what() == agent::kind::fiber) {

@@ -231,10 +231,23 @@ void worker::run_turn(platform::time_point now) noexcept {
                           platform::memory_order_relaxed);
 }
 
+namespace {
+/// The process is about to end, and what fibers use may be gone.
+[[noreturn]] void stay_for_ever() noexcept {
+  static constinit platform::signal_atomic<std::uint32_t> never{0};
+  for (;;) {
+    platform::futex_wait(never, 0);
+  }
+}
+}  // namespace
+
 void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept {
   scheduler_frame = __builtin_frame_address(0);
   for (;;) {
     check_not_forked(owner);
+    if (owner.abandoned.load(platform::memory_order_relaxed)) [[unlikely]] {
+      stay_for_ever();
+    }
     const bool more_to_announce = announce_ended();
     take_incoming();
     const platform::time_point now = platform::now();

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "detail/chance.hpp"
+#include "detail/exiting.hpp"
 #include "sim/execution.hpp"
 
 namespace pirn::inline PIRN_ABI::platform {

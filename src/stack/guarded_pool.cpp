@@ -7,6 +7,7 @@
 #include <new>
 #include <system_error>
 
+#include "detail/exiting.hpp"
 #include "stack/address_space.hpp"
 #include "stack/describe.hpp"
 #include "stack/stack_class.hpp"
@@ -76,9 +77,42 @@ class stack_pool_state {
  public:
   explicit stack_pool_state(const guarded_pool_options& options) : how(options) {}
   ~stack_pool_state() {
-    check_all_back();
     for (auto& each : classes_) {
       delete each.load(platform::memory_order_acquire);
+    }
+  }
+
+  /// Whether stacks or caches are out and the process ends: then somebody runs on them still, perhaps the caller.
+  [[nodiscard]] bool needed_in_exit() noexcept {
+    const bool out = caches_ != nullptr || std::ranges::any_of(classes_, [](auto& each) {
+                       stack_class* const one = each.load(platform::memory_order_acquire);
+                       return one != nullptr && one->handed_out() != 0;
+                     });
+    return out && platform::exiting();
+  }
+  /// Unmapping a stack that somebody may still run on would end in a fault far from its cause.
+  void check_all_back() noexcept {
+    for (auto& each : classes_) {
+      stack_class* const one = each.load(platform::memory_order_acquire);
+      const std::size_t missing = one == nullptr ? 0 : one->handed_out();
+      if (missing == 0) {
+        continue;
+      }
+      std::fprintf(stderr, "pirn: the stack pool \"%s\" is destroyed while %zu of its stacks of %zu bytes are %s:\n",
+                   how.name, missing, one->stack_size(), caches_ != nullptr ? "in use or in a cache" : "in use");
+      constexpr std::size_t at_most = 8;
+      one->visit_handed_out(
+          [](const stack& value) {
+            char text[160];
+            describe_stack(value.limit(), value.top(), nullptr, text, sizeof text);
+            std::fprintf(stderr, "  %s, at [%p, %p)\n", text, value.limit(), value.top());
+          },
+          at_most);
+      std::abort();
+    }
+    if (caches_ != nullptr) {
+      std::fprintf(stderr, "pirn: the stack pool \"%s\" is destroyed before a cache of it\n", how.name);
+      std::abort();
     }
   }
 
@@ -167,32 +201,6 @@ class stack_pool_state {
     return count;
   }
 
-  /// Unmapping a stack that somebody may still run on would end in a fault far from its cause.
-  void check_all_back() noexcept {
-    for (auto& each : classes_) {
-      stack_class* const one = each.load(platform::memory_order_acquire);
-      const std::size_t missing = one == nullptr ? 0 : one->handed_out();
-      if (missing == 0) {
-        continue;
-      }
-      std::fprintf(stderr, "pirn: the stack pool \"%s\" is destroyed while %zu of its stacks of %zu bytes are %s:\n",
-                   how.name, missing, one->stack_size(), caches_ != nullptr ? "in use or in a cache" : "in use");
-      constexpr std::size_t at_most = 8;
-      one->visit_handed_out(
-          [](const stack& value) {
-            char text[160];
-            describe_stack(value.limit(), value.top(), nullptr, text, sizeof text);
-            std::fprintf(stderr, "  %s, at [%p, %p)\n", text, value.limit(), value.top());
-          },
-          at_most);
-      std::abort();
-    }
-    if (caches_ != nullptr) {
-      std::fprintf(stderr, "pirn: the stack pool \"%s\" is destroyed before a cache of it\n", how.name);
-      std::abort();
-    }
-  }
-
   stack_quota quota_;
   platform::atomic<stack_class*> classes_[class_count]{};
   platform::spinlock lock_;
@@ -215,7 +223,6 @@ class thread_cache {
       state_ = gone;
       cache_.~cache();
     }
-    state_ = gone;
   }
   thread_cache(const thread_cache&) = delete;
   thread_cache& operator=(const thread_cache&) = delete;
@@ -260,10 +267,15 @@ guarded_pool::guarded_pool(const options& how) {
   if (how.guard != guard_kind::none && (how.guard_size == 0 || how.guard_size % detail::page_size() != 0)) {
     throw std::system_error(stack_error::guard_refused, how.name);
   }
-  state_ = std::make_unique<detail::stack_pool_state>(how);
+  state_ = new detail::stack_pool_state(how);
 }
 
-guarded_pool::~guarded_pool() = default;
+guarded_pool::~guarded_pool() {
+  if (!state_->needed_in_exit()) {
+    state_->check_all_back();
+    delete state_;
+  }
+}
 
 stack_result guarded_pool::allocate(std::size_t size) noexcept {
   const platform::quiet one_step;

@@ -101,7 +101,8 @@ class runtime {
   /// shadow stack; operation_not_permitted for `calling_thread` in a fiber, device_or_resource_busy where the thread
   /// has such a runtime already).
   explicit runtime(const runtime_options& options = {});
-  /// Waits for all fibers to end, then for the workers. Not from one of its own fibers.
+  /// Waits for all fibers to end, then for the workers. Not from one of its own fibers. In `exit`, which a return from
+  /// main calls for static objects, it waits for nothing if there are fibers left: they begin no other turn then.
   ~runtime();
   runtime(const runtime&) = delete;
   runtime& operator=(const runtime&) = delete;
@@ -158,7 +159,7 @@ class runtime {
 
  private:
   friend class scope;
-  std::unique_ptr<detail::runtime_state> state_;
+  detail::runtime_state* state_;  ///< its own, unless the process ended before its fibers
 };
 
 }  // namespace pirn::inline PIRN_ABI

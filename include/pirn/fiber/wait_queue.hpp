@@ -121,8 +121,8 @@ PIRN_ALWAYS_INLINE void make_runnable(agent* who, wake_policy how) noexcept {
 /// Suspends the caller, whose wait has begun as `epoch`, until it is claimed; `publish` runs once it is switched
 /// out. The deadline claims it through a timer of its worker.
 wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options, commit& publish) noexcept;
-/// Says so, and what the first of them waits for where that is known, and aborts.
-[[noreturn]] PIRN_ENDS_PROCESS void destroyed_with_waiters(const void* list, const waiter& first) noexcept;
+/// Says so, and what the first of them waits for where that is known, and aborts; not in `exit`.
+PIRN_ENDS_PROCESS void destroyed_with_waiters(const void* list, const waiter& first) noexcept;
 
 }  // namespace detail
 
@@ -141,7 +141,7 @@ struct waiter {
 class wait_list {
  public:
   wait_list() noexcept = default;
-  /// Aborts if somebody waits: nobody could wake it any more.
+  /// Aborts if somebody waits: nobody could wake it any more. Not in `exit`, where that does not matter.
   ~wait_list() {
     if (first_ != nullptr) [[unlikely]] {
       detail::destroyed_with_waiters(this, *first_);

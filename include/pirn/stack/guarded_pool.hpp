@@ -115,7 +115,7 @@ class guarded_pool {
 
  private:
   friend class cache;
-  std::unique_ptr<detail::stack_pool_state> state_;
+  detail::stack_pool_state* state_;  ///< its own, unless stacks were out when the process ended
 };
 static_assert(stack_allocator<guarded_pool>);
 

@@ -1,0 +1,169 @@
+// A process that ends by exit while runtimes, their fibers and what they wait for exist, whichever thread or fiber
+// calls it: with the status that was given.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "fiber/support.hpp"
+#include "pirn/fiber/blocking.hpp"
+#include "pirn/fiber/fiber_local.hpp"
+
+namespace {
+
+using namespace pirn_test;
+
+constexpr int status = 5;
+constexpr unsigned longest = 60;  // seconds; a hang ends by SIGALRM
+
+/// Destroyed by exit, and then there are fibers that wait for it.
+event& never_signalled() {
+  static event never;
+  return never;
+}
+
+template <class Body>
+void ends_with_its_status(Body body) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        ::alarm(longest);
+        body();
+        std::_Exit(1);
+      },
+      testing::ExitedWithCode(status), "^$");
+}
+
+TEST(exit_death, by_a_fiber_of_a_runtime_on_the_stack) {
+  ends_with_its_status([] {
+    pirn::runtime rt({.workers = 2});
+    const pirn::fiber waits = rt.spawn([] { static_cast<void>(never_signalled().wait()); });
+    rt.run([] { std::exit(status); });
+  });
+}
+
+TEST(exit_death, by_a_fiber_on_the_calling_thread) {
+  ends_with_its_status([] {
+    static pirn::runtime rt({.workers = 1, .calling_thread = true});
+    rt.run([] { std::exit(status); });
+  });
+}
+
+TEST(exit_death, by_a_fiber_of_a_static_runtime) {
+  ends_with_its_status([] {
+    static std::unique_ptr<pirn::runtime> rt;
+    rt = std::make_unique<pirn::runtime>(pirn::runtime_options{.workers = 2});
+    rt->run([] { std::exit(status); });
+  });
+  ends_with_its_status([] {
+    static pirn::runtime rt({.workers = 2});  // destroyed before whatever it could have registered with atexit
+    rt.run([] {
+      static pirn::fiber_local<std::string> local;
+      *local = "not destroyed";
+      std::exit(status);
+    });
+  });
+}
+
+TEST(exit_death, with_a_static_pool_of_stacks) {
+  ends_with_its_status([] {
+    static pirn::guarded_pool pool;
+    pirn::runtime rt({.workers = 2, .stacks = &pool});
+    rt.run([] { std::exit(status); });
+  });
+}
+
+TEST(exit_death, by_a_blocking_call) {
+  ends_with_its_status([] {
+    static pirn::runtime rt({.workers = 2});
+    rt.run([] { pirn::blocking([] { std::exit(status); }); });
+  });
+}
+
+TEST(exit_death, by_a_thread_while_fibers_wait_for_what_is_destroyed) {
+  ends_with_its_status([] {
+    static pirn::runtime rt({.workers = 2});
+    rt.spawn([] { static_cast<void>(never_signalled().wait()); }).detach();
+    rt.run([] { pirn::this_fiber::yield(); });
+    std::exit(status);
+  });
+  ends_with_its_status([] {
+    static pirn::runtime rt({.workers = 2});
+    static std::thread other([] { rt.run([] { static_cast<void>(never_signalled().wait()); }); });
+    other.detach();
+    std::this_thread::sleep_for(20ms);
+    std::exit(status);
+  });
+}
+
+TEST(exit_death, while_other_fibers_run) {
+  ends_with_its_status([] {
+    static pirn::runtime rt({.workers = 3});
+    for (int i = 1; i < 3; ++i) {
+      rt.spawn(
+            [] {
+              for (;;) {
+                pirn::spawn([] { pirn::this_fiber::yield(); }).join();
+              }
+            },
+            {.worker = i})
+          .detach();
+    }
+    rt.spawn(
+          [] {
+            static_cast<void>(pirn::this_fiber::sleep_for(5ms));
+            std::exit(status);
+          },
+          {.worker = 0})
+        .join();
+  });
+}
+
+// What is made meanwhile works, and is waited for; so is what has no fibers left.
+TEST(exit_death, with_a_runtime_in_a_static_destructor) {
+  ends_with_its_status([] {
+    static pirn::runtime rt({.workers = 1});
+    struct at_end {
+      ~at_end() {
+        pirn::runtime late({.workers = 1});
+        if (late.run([] { return 1; }) + rt.run([] { return 2; }) != 3) {
+          std::_Exit(1);
+        }
+      }
+    };
+    static const at_end last;
+    std::exit(status);
+  });
+}
+
+TEST(exit_death, of_a_child_process) {
+#if defined(PIRN_TSAN)
+  GTEST_SKIP() << "ThreadSanitizer itself ends a child of a process with threads";
+#endif
+  ends_with_its_status([] {
+    static pirn::runtime rt({.workers = 1});
+    rt.run([] {});
+    if (const pid_t child = ::fork(); child == 0) {
+      std::exit(status);
+    } else {
+      int how = 0;
+      ::waitpid(child, &how, 0);
+      std::exit(WIFEXITED(how) ? WEXITSTATUS(how) : 2);
+    }
+  });
+}
+
+// The same misuse, where the process does not end.
+TEST(exit_death, is_not_what_a_fiber_does_that_destroys_its_runtime) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        auto rt = std::make_unique<pirn::runtime>(pirn::runtime_options{.workers = 1});
+        rt->run([&] { rt.reset(); });
+      },
+      "pirn: a runtime is being destroyed by one of its own fibers");
+}
+
+}  // namespace
