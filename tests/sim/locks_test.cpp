@@ -213,6 +213,66 @@ TEST(mutex, is_taken_from_a_neighbour_who_has_not_run) {
     sim::check(entered == wanted);
   });
 }
+
+/// Notices when those who try and back off do not get on.
+template <class Mutex>
+class counted {
+ public:
+  explicit counted(int& failures) : failures_(failures) {}
+  void lock() { lock_.lock(); }
+  bool try_lock() {
+    const bool got = lock_.try_lock();
+    failures_ = got ? 0 : failures_ + 1;
+    sim::check(failures_ < 20, "those who lock two at once get on");
+    return got;
+  }
+  void unlock() { lock_.unlock(); }
+
+ private:
+  Mutex lock_;
+  int& failures_;  ///< in a row, of all
+};
+
+/// Four on one worker, to whom locks are handed over while others are ready, and one elsewhere. If nobody could take
+/// what was handed to another one that has not run, they would find each other's lock taken for ever.
+template <class Mutex>
+void two_at_once(bool with_another) {
+  int failures = 0;
+  counted<Mutex> a(failures);
+  counted<Mutex> b(failures);
+  sim::var<int> entered(0);
+  const auto both = [&](counted<Mutex>& one, counted<Mutex>& other) {
+    return [&] {
+      const std::scoped_lock all(one, other);
+      entered += 1;
+      this_fiber::yield();
+    };
+  };
+  pirn_test::bodies all{[&] {
+    std::vector<fiber> four;
+    four.push_back(spawn(both(b, a)));
+    four.push_back(spawn(both(b, a)));
+    four.push_back(spawn(both(a, b)));
+    four.push_back(spawn(both(b, a)));
+    for (fiber& each : four) {
+      each.join();
+    }
+  }};
+  if (with_another) {
+    all.emplace_back(both(a, b));
+  }
+  pirn_test::run_fibers(runtime_options{.workers = with_another ? 2U : 1U, .woken_bound = 0}, all);
+  sim::check(entered == (with_another ? 5 : 4));
+}
+TEST(mutex, those_who_lock_two_at_once_get_on) {
+  expect_passes([] { two_at_once<mutex>(false); });
+  expect_passes([] { two_at_once<mutex>(true); });
+}
+TEST(shared_mutex, those_who_lock_two_at_once_get_on) {
+  expect_passes([] { two_at_once<shared_mutex>(false); });
+  expect_passes([] { two_at_once<shared_mutex>(true); });
+}
+
 TEST(mutex, is_unlocked_as_a_deadline_passes) {
   expect_passes([] { deadline_passes<mutex>(); });
 }
