@@ -61,6 +61,24 @@ TYPED_TEST(heir, gets_what_it_has_lost_once_that_is_free) {
   });
 }
 
+TYPED_TEST(heir, is_tried_without_letting_others_run) {
+  on_one_worker([] {
+    TypeParam m;
+    m.lock();
+    pirn::fiber tries = pirn::spawn([&] {
+      bool ran = false;
+      pirn::fiber other = pirn::spawn([&] { ran = true; });
+      for (int i = 0; i < 10'000; ++i) {
+        EXPECT_FALSE(m.try_lock());
+      }
+      EXPECT_FALSE(ran);
+      other.join();
+    });
+    tries.join();
+    m.unlock();
+  });
+}
+
 /// Notices when those who try several and back off do not get on.
 template <class Mutex>
 class patient {
