@@ -1,6 +1,7 @@
 #include "pirn/http/message.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -13,11 +14,17 @@ namespace {
 
 constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
 
-constexpr std::string_view token_marks = "!#$%&'*+-.^_`|~";
+constexpr std::array<bool, 256> token_chars = [] {
+  std::array<bool, 256> in{};
+  constexpr std::string_view marks = "!#$%&'*+-.^_`|~";
+  for (unsigned i = 0; i < in.size(); ++i) {
+    const char c = static_cast<char>(i);
+    in[i] = (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') || (c != 0 && marks.find(c) != marks.npos);
+  }
+  return in;
+}();
 
-constexpr bool is_token_char(char c) noexcept {
-  return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') || token_marks.find(c) != token_marks.npos;
-}
+constexpr bool is_token_char(char c) noexcept { return token_chars[static_cast<unsigned char>(c)]; }
 constexpr bool is_value_char(char c) noexcept {
   return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
 }
@@ -97,7 +104,8 @@ int whole_year(int last_digits) noexcept {
 }  // namespace
 
 bool same_token(std::string_view a, std::string_view b) noexcept {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return x == y || lower(x) == lower(y); });
 }
 
 bool is_token(std::string_view text) noexcept { return !text.empty() && std::ranges::all_of(text, is_token_char); }

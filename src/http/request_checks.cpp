@@ -90,6 +90,11 @@ void for_each_element(std::string_view list, Each each) {
   }
 }
 
+/// Whether the name of a field, of the same length, is this one. Most are told apart by their first letter.
+bool is(std::string_view name, std::string_view wanted) noexcept {
+  return (name[0] | 0x20) == wanted[0] && same_token(name, wanted);
+}
+
 /// What the fields of a head say together.
 class fields_of {
  public:
@@ -98,31 +103,31 @@ class fields_of {
     const std::string_view value = text_of(request.fields[which].value, head);
     switch (name.size()) {
       case 4:
-        if (same_token(name, "host")) {
+        if (is(name, "host")) {
           bad_ |= host_ != parsed_request::npos;
           host_ = which;
         }
         break;
       case 6:
-        if (same_token(name, "expect")) {
+        if (is(name, "expect")) {
           expects_ = true;
           unknown_expectation_ |= !same_token(value, "100-continue");
         }
         break;
       case 10:
-        if (same_token(name, "connection")) {
+        if (is(name, "connection")) {
           add_options(value);
         }
         break;
       case 14:
-        if (same_token(name, "content-length")) {
+        if (is(name, "content-length")) {
           // Two that are the same could be told from one by another server on the way.
           bad_ |= has_length_ || !parse_length(value);
           has_length_ = true;
         }
         break;
       case 17:
-        if (same_token(name, "transfer-encoding")) {
+        if (is(name, "transfer-encoding")) {
           add_codings(value);
         }
         break;
