@@ -44,9 +44,14 @@ int main(int argc, char** argv) try {
     }
     std::printf("serving %s on http://%s/\n", root.c_str(), listener->local_endpoint()->to_string().c_str());
     std::fflush(stdout);
-    pirn::http::server server([&](const pirn::http::request& request, pirn::http::response& response) {
+    pirn::http::server_options options;
+    options.accept_failed = [](const std::error_code& error) {
+      std::fprintf(stderr, "web_server: a connection was not accepted: %s\n", error.message().c_str());
+    };
+    const auto answer = [&](const pirn::http::request& request, pirn::http::response& response) {
       request.path() == "/hello" ? void(response.body("Hello, world!\n")) : files(request, response);
-    });
+    };
+    pirn::http::server server(answer, std::move(options));
     pirn::fiber stopper = pirn::spawn([&] {
       if (signals.wait()) {
         server.stop();

@@ -27,7 +27,11 @@ constexpr std::size_t copy_step = 64 * kib;      // of a large file at a time
 constexpr int most_unsent = 256 * kib;           // that the kernel takes for a client that does not read
 constexpr std::size_t most_held_idle = 4 * kib;  // beside the input, between requests
 constexpr std::size_t most_lingering_bytes = 256 * kib;
-constexpr auto first_nap = std::chrono::milliseconds(1);
+// Who makes room for others has so much time for what is on its way, since the connection has begun to wait.
+constexpr platform::duration time_on_the_way = std::chrono::seconds(1);
+constexpr platform::duration first_nap = std::chrono::milliseconds(1);
+constexpr platform::duration longest_nap = std::chrono::milliseconds(100);
+constexpr unsigned most_in_row = 8;          // requests that are answered before others get a turn
 constexpr std::size_t most_empty_lines = 4;  // before a request
 
 void append_number(std::string& to, std::uint64_t number) {
@@ -65,6 +69,10 @@ void connection::run() noexcept {
       }
       answer();
       begin_ = parsed_;
+      if (begin_ < filled_ && ++answered_in_row_ == most_in_row) {
+        answered_in_row_ = 0;
+        this_fiber::yield();  // there may be no other suspension for as long as the client likes
+      }
     }
     if (flush() && !peer_ended_) {
       release_buffers();
@@ -76,7 +84,33 @@ void connection::run() noexcept {
   owner_.leave(*this);
 }
 
-bool connection::read_request() { return read_header() && check_header() && (parser_->is_done() || read_body()); }
+bool connection::read_request() {
+  if (!read_header()) {
+    return false;
+  }
+  stop_waiting();
+  return check_header() && (parser_->is_done() || read_body());
+}
+
+void connection::begin_to_wait(platform::time_point now) noexcept {
+  if (waits_since_.load(platform::memory_order_relaxed) == busy) {
+    began_to_wait_ = now;
+    waits_since_.store(now.time_since_epoch().count(), platform::memory_order_release);
+  }
+}
+
+void connection::stop_waiting() noexcept {
+  auto since = waits_since_.load(platform::memory_order_relaxed);
+  if (since > busy && waits_since_.compare_exchange_strong(since, busy)) {
+    return;
+  }
+  if (since == evicted) {
+    last_ = true;  // the request had come by then
+    waits_since_.store(busy, platform::memory_order_release);
+  }
+}
+
+bool connection::is_evicted() const noexcept { return waits_since_.load(platform::memory_order_acquire) == evicted; }
 
 bool connection::read_header() {
   platform::time_point deadline = platform::never;
@@ -101,7 +135,9 @@ bool connection::read_header() {
       }
     } else {
       if (deadline == platform::never) {
-        deadline = after(owner_.options.header_timeout);
+        const platform::time_point now = platform::now();
+        deadline = after(owner_.options.header_timeout, now);
+        begin_to_wait(now);
       }
       if (!make_room() || !receive(deadline)) {
         return false;
@@ -202,7 +238,9 @@ bool connection::receive_first() {
   if (held_elsewhere() > most_held_idle) {
     release_buffers();
   }
-  const platform::time_point deadline = after(owner_.options.idle_timeout);
+  const platform::time_point now = platform::now();
+  const platform::time_point deadline = after(owner_.options.idle_timeout, now);
+  begin_to_wait(now);
   idle_.store(true, platform::memory_order_seq_cst);
   // What a client sent before it could know of the end is answered; nobody waits for what comes later.
   if (owner_.draining.load(platform::memory_order_seq_cst) && !has_arrived(stream_)) {
@@ -258,7 +296,7 @@ bool connection::receive(platform::time_point deadline) {
     return refuse(408);
   }
   if (got) {
-    return refuse(400);  // the peer's half ended within a request; it may still read
+    return refuse(is_evicted() ? 408 : 400);  // the peer's half ended within a request; it may still read
   }
   peer_ended_ = true;
   return false;
@@ -309,7 +347,7 @@ void connection::answer() {
     response_.file_.close();
   }
   load_small_file();
-  keep_ = parsed_request_.keep && !response_.close_ && !owner_.draining.load(platform::memory_order_relaxed);
+  keep_ = parsed_request_.keep && !response_.close_ && !last_ && !owner_.draining.load(platform::memory_order_relaxed);
   const bool from_file = response_.file_.is_open();
   append_head(from_file ? response_.file_length_ : response_.body_.size());
   if (asked.method == "HEAD") {
@@ -451,9 +489,10 @@ void connection::linger() noexcept {
   // Closing with unread input makes the kernel send a reset, which may overtake the response. And a mere close leaves
   // to the kernel what the client has not taken, for as long as the client likes.
   static_cast<void>(stream_.shutdown(shutdown_half::write));
+  begin_to_wait(platform::now());
   write_pace pace(owner_.options.write_timeout);
   platform::time_point until = after(owner_.options.linger_timeout);
-  platform::duration nap = first_nap;
+  auto nap = first_nap;
   bool ended = false;
   bool delivered = false;
   char ignored[1024];
@@ -473,16 +512,17 @@ void connection::linger() noexcept {
     }
     const bool keeps_up = delivered || pace.keeps_up(stream_);
     delivered = pace.unacknowledged() <= 1;  // the end of the stream counts as one
-    if (delivered && (ended || platform::now() >= until)) {
+    const platform::time_point now = platform::now();
+    if (delivered && (ended || now >= until)) {
       return;
     }
     if (!delivered) {
-      if (!keeps_up) {
+      if (!keeps_up || (is_evicted() && now - began_to_wait_ >= time_on_the_way)) {
         cut_ = true;
         return;
       }
       until = after(owner_.options.linger_timeout);
-      nap *= 2;
+      nap = std::min(2 * nap, longest_nap);
     }
   }
 }

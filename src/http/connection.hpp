@@ -18,7 +18,8 @@ namespace pirn::inline PIRN_ABI::http {
 /// in `output_`, which is written when no complete request is left in the input.
 class connection {
  public:
-  connection(server_state& owner, tcp_stream stream) noexcept : owner_(owner), stream_(std::move(stream)) {}
+  connection(server_state& owner, tcp_stream stream, unsigned worker) noexcept
+      : owner_(owner), stream_(std::move(stream)), worker_(worker) {}
   /// Serves until either side ends the connection.
   void run() noexcept;
 
@@ -40,6 +41,10 @@ class connection {
   bool send_file();
   /// Answers with an error that ends the connection. False, for the caller to return.
   bool refuse(int status);
+  /// Between these two it may be told to make room for others.
+  void begin_to_wait(platform::time_point now) noexcept;
+  void stop_waiting() noexcept;
+  [[nodiscard]] bool is_evicted() const noexcept;
   bool receive(platform::time_point deadline);
   bool receive_first();
   bool make_room();
@@ -61,11 +66,18 @@ class connection {
 
   server_state& owner_;
   tcp_stream stream_;
+  const unsigned worker_;
   connection* previous_ = nullptr;  ///< with `next_`: the list in server_state, under its lock
   connection* next_ = nullptr;
   /// Whether it is between requests. The connection sets it, then looks at `draining`; the server sets `draining`,
   /// then looks at it.
   platform::atomic<bool> idle_{false};
+  static constexpr platform::duration::rep busy = 0;
+  static constexpr platform::duration::rep evicted = -1;
+  /// Since when it waits for the rest of a head, or for its client to end. Who makes room changes that to `evicted`.
+  platform::atomic<platform::duration::rep> waits_since_{busy};
+  platform::time_point began_to_wait_{};
+  bool listed_as_waiting_ = false;  ///< in server_state, under its lock
 
   std::unique_ptr<char[]> input_;
   std::size_t capacity_ = 0;
@@ -79,9 +91,11 @@ class connection {
   response response_;
   std::int64_t date_second_ = -1;
   std::string date_;
-  bool keep_ = true;         ///< whether another request may follow
-  bool peer_ended_ = false;  ///< nothing more can come, or the connection is broken
-  bool cut_ = false;         ///< to be closed with a reset, which drops what the client has not taken
+  unsigned answered_in_row_ = 0;  ///< requests that were there when the one before had been answered
+  bool last_ = false;             ///< whether the present request is the last one that is answered
+  bool keep_ = true;              ///< whether another request may follow
+  bool peer_ended_ = false;       ///< nothing more can come, or the connection is broken
+  bool cut_ = false;              ///< to be closed with a reset, which drops what the client has not taken
 };
 
 }  // namespace pirn::inline PIRN_ABI::http

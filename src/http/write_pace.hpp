@@ -9,7 +9,9 @@
 namespace pirn::inline PIRN_ABI::http {
 
 /// The moment that is `timeout` from now; `never` for one that is beyond all clocks.
-inline platform::time_point after(platform::duration timeout) noexcept { return time_limit(timeout); }
+inline platform::time_point after(platform::duration timeout, platform::time_point now = platform::now()) noexcept {
+  return timeout < platform::never - now ? now + timeout : platform::never;
+}
 
 /// A client has a time limit for each 256 KiB. What counts is what it has acknowledged, not what fits the buffers on
 /// the way there, which empty in steps of megabytes. Its acknowledgements come in steps too: so a client may save up

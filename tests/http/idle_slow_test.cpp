@@ -19,7 +19,7 @@ TEST(idle, ten_thousand_connections_are_held) {
   if (limit.rlim_cur < count + 100) {
     GTEST_SKIP() << "the limit of open files is " << limit.rlim_cur;
   }
-  child_server server;
+  child_server server({.connection_limit = count + 1});
   pirn::runtime({.workers = 1}).run([&] {
     const std::size_t before = server.resident_kib();
     std::vector<client> clients;

@@ -45,9 +45,9 @@ bool is_yes(std::string_view answer) {
 }
 
 /// A server on worker 0 and a client on worker 1, behind whom it is stopped where `stops`; else he does that.
-void serve(const std::function<void(http::server&)>& client, bool stops = true) {
+void serve(const std::function<void(http::server&)>& client, bool stops = true, http::server_options options = {}) {
   tcp_listener listener = std::move(tcp_listener::listen(here).value());
-  http::server server(&say_yes);
+  http::server server(&say_yes, std::move(options));
   run_fibers(2, {[&] { sim::check(server.serve(listener).has_value()); },
                  [&] {
                    client(server);
@@ -134,6 +134,37 @@ TEST(http, outlives_connections_that_are_reset) {
       },
       randomly(2000, {.spurious = true, .reset = true, .most = 3}));
   EXPECT_TRUE(found) << found.text();
+}
+
+/// At a limit of one connection: one client that takes its time before it asks, and two that ask at once.
+void crowd() {
+  serve(
+      [](http::server& server) {
+        std::uint64_t answered = 0;
+        const auto count = [&answered](const std::string& answer) {
+          sim::check(is_yes(answer) || answer.empty());
+          answered += answer.empty() ? 0 : 1;
+        };
+        auto first = std::move(tcp_stream::connect(here).value());
+        fiber second = spawn([&] { count(ask(get)); });
+        fiber third = spawn([&] { count(ask(get)); });
+        this_fiber::yield();
+        count(first.write(get) ? rest_of(first) : std::string());
+        second.join();
+        third.join();
+        const http::server_statistics then = server.statistics();
+        sim::check(then.accepted == 3);
+        // Who is not answered has made room, and there is nobody for whom the last one would.
+        sim::check(answered > 0 && answered + then.made_room >= 3);
+      },
+      true, {.connection_limit = 1});
+}
+
+TEST(http, who_waits_makes_room_and_is_answered_otherwise) {
+  for (const auto how : {sim::strategy::random, sim::strategy::pct}) {
+    const sim::result found = explore_and_print(&crowd, {.how = how, .executions = 1000});
+    EXPECT_TRUE(found) << found.text();
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include "pirn/fiber/fiber.hpp"
 #include "pirn/http/message.hpp"
@@ -31,17 +32,25 @@ struct server_options {
       std::chrono::seconds(2);  ///< for what a client still sends when it has taken the last response
   time_span drain_timeout = std::chrono::seconds(10);  ///< for requests under way when the server is stopped
   std::size_t stack_size = 0;                          ///< of a connection's fiber; 0 for the runtime's default
+  /// How many connections may be open. For one more, the one that has waited longest for a request is closed. 0 for
+  /// half of the descriptors that the process may have: the other half is for the files that they send, and all else.
+  std::size_t connection_limit = 0;
+  /// Told of each failure to accept a connection, in the accepting fiber. Must not throw.
+  std::function<void(const std::error_code&)> accept_failed = {};
 };
 
 /// Numbers about a server at one moment.
 struct server_statistics {
-  std::size_t connections = 0;      ///< open now
-  std::uint64_t accepted = 0;       ///< ever
-  std::uint64_t accept_pauses = 0;  ///< how often there was no descriptor or stack for a connection
+  std::size_t connections = 0;        ///< open now
+  std::uint64_t accepted = 0;         ///< ever
+  std::uint64_t accept_pauses = 0;    ///< how often there was no descriptor or stack for a connection, or no place
+  std::uint64_t accept_failures = 0;  ///< connections that were lost before they were accepted, and shortages
+  std::uint64_t made_room = 0;        ///< connections that were closed for others
 };
 
 /// Keep-alive, pipelining, chunked and sized request bodies, 100-continue. Bad input gets a 4xx (or 505), then the
-/// connection is closed without a reset. Connections go to the workers of the runtime in turn.
+/// connection is closed without a reset. A connection goes to a worker that has the fewest of them, among those in
+/// turn, and stays there.
 class server {
  public:
   /// Throws std::invalid_argument for a name that is none.
@@ -54,8 +63,9 @@ class server {
   /// Serves the connections of `listener` until `stop` is called or the calling fiber is asked to stop. Then accepts
   /// what is in the listener's queue and closes it, closes idle connections, lets requests that have arrived finish
   /// within `drain_timeout`, cuts the rest, and returns when no connection is left. While there is no descriptor (or
-  /// stack) for another connection it pauses, until one is closed. Any other failure of the listener ends it too and is
-  /// returned. From a fiber; once.
+  /// stack) for another connection, and at the limit, it closes the one that has waited longest for a request, and
+  /// pauses until one is closed. Failures of single connections are passed over. Any other failure of the listener ends
+  /// it too and is returned. From a fiber; once.
   result<> serve(tcp_listener& listener);
   /// Makes `serve` end as described, also when it is called later. Any thread or fiber; does not suspend.
   void stop() noexcept;
