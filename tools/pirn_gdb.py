@@ -20,7 +20,10 @@ import gdb.unwinder
 ABIS = ["v1_" + "_".join(parts) for parts in itertools.product(
     ("none", "plain"), ("nosan", "asan", "tsan"), ("fpshared", "fpkept"), ("libstdcxx", "libcxx"))]
 
-SPELLED_ABI = re.compile(r"\b(?:%s)::" % "|".join(ABIS))
+SPELLED_ABI = re.compile(r"\b(?:%s)(?:_[a-z0-9]+)*::" % "|".join(ABIS))
+# Of libraries with unusual layouts; others have names that no list foresees.
+ABIS += [abi + layout for abi in ABIS for layout in ("_debug", "_oldstrings", "_debug_oldstrings")
+         if abi.endswith("libstdcxx")]
 
 # As in include/pirn/fiber/detail/agent.hpp.
 WAITING_BIT = 1

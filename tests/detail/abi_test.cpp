@@ -17,9 +17,18 @@ const std::string name = PIRN_ABI_NAME;
 
 bool says(const std::string& text) { return ("_" + name + "_").find("_" + text + "_") != std::string::npos; }
 
-TEST(abi, name_has_a_version_and_four_parts) {
+TEST(abi, name_has_a_version_and_four_parts_and_what_is_unusual) {
   EXPECT_EQ(name.substr(0, 3), "v1_");
-  EXPECT_EQ(std::count(name.begin(), name.end(), '_'), 4);
+  long unusual = 0;
+#if defined(_GLIBCXX_DEBUG)
+  EXPECT_TRUE(says("debug"));
+  ++unusual;
+#endif
+#if defined(_GLIBCXX_USE_CXX11_ABI) && !_GLIBCXX_USE_CXX11_ABI
+  EXPECT_TRUE(says("oldstrings"));
+  ++unusual;
+#endif
+  EXPECT_EQ(std::count(name.begin(), name.end(), '_'), 4 + unusual);
 }
 
 TEST(abi, everything_lies_in_the_namespace_of_the_build) {

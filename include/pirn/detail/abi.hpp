@@ -2,7 +2,17 @@
 // disagree about calling convention, layout or standard library fail to link instead of failing to run.
 #pragma once
 
-#include <version>
+#include "pirn/detail/abi_library.hpp"
+
+// Builds in which a function keeps more than one stack, so that a switch would have to exchange what it cannot.
+#if defined(__has_feature)
+#if __has_feature(safe_stack)
+#error "pirn: -fsanitize=safe-stack is not supported: each thread has a second stack, which no switch exchanges"
+#elif __has_feature(shadow_call_stack)
+#error \
+    "pirn: -fsanitize=shadow-call-stack is not supported: each thread has a stack of returns, which no switch exchanges"
+#endif
+#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #define PIRN_ASAN 1
@@ -46,25 +56,23 @@
 #define PIRN_ABI_FP fpshared
 #endif
 
-#if defined(_LIBCPP_VERSION)
-#define PIRN_ABI_LIBRARY libcxx
+#if defined(PIRN_SIM)
+#define PIRN_ABI_EXPLORES _sim
 #else
-#define PIRN_ABI_LIBRARY libstdcxx
+#define PIRN_ABI_EXPLORES
 #endif
 
-#if defined(PIRN_SIM)
-#define PIRN_ABI_JOIN2(a, b, c, d) v1_##a##_##b##_##c##_##d##_sim
-#else
-#define PIRN_ABI_JOIN2(a, b, c, d) v1_##a##_##b##_##c##_##d
-#endif
-#define PIRN_ABI_JOIN(a, b, c, d) PIRN_ABI_JOIN2(a, b, c, d)
+#define PIRN_ABI_JOIN2(a, b, c, d, e, f) v1_##a##_##b##_##c##_##d##e##f
+#define PIRN_ABI_JOIN(a, b, c, d, e, f) PIRN_ABI_JOIN2(a, b, c, d, e, f)
 #define PIRN_ABI_TEXT2(x) #x
 #define PIRN_ABI_TEXT(x) PIRN_ABI_TEXT2(x)
 
 /// The inline namespace of this build, for example v1_none_nosan_fpshared_libstdcxx: calling convention of
-/// switching functions, sanitizer, floating-point control words (shared or kept per context), standard library,
-/// and whether it explores interleavings.
-#define PIRN_ABI PIRN_ABI_JOIN(PIRN_ABI_CONVENTION, PIRN_ABI_SANITIZER, PIRN_ABI_FP, PIRN_ABI_LIBRARY)
+/// switching functions, sanitizer, floating-point control words (shared or kept per context), standard library, what
+/// macros have changed of its layouts (_debug of _GLIBCXX_DEBUG, for example), and whether it explores interleavings.
+#define PIRN_ABI                                                                                         \
+  PIRN_ABI_JOIN(PIRN_ABI_CONVENTION, PIRN_ABI_SANITIZER, PIRN_ABI_FP, PIRN_ABI_LIBRARY, PIRN_ABI_LAYOUT, \
+                PIRN_ABI_EXPLORES)
 /// PIRN_ABI as a string literal; it becomes part of the names of symbols that are not mangled.
 #define PIRN_ABI_NAME PIRN_ABI_TEXT(PIRN_ABI)
 
@@ -76,7 +84,8 @@
 #define PIRN_ASIDE
 #endif
 
-#define PIRN_ALWAYS_INLINE inline __attribute__((always_inline))
+// Not a function of its own to what instruments functions, whose calls would stand in the middle of a switch.
+#define PIRN_ALWAYS_INLINE inline __attribute__((always_inline, no_instrument_function))
 #define PIRN_NOINLINE __attribute__((noinline))
 // What is inlined for speed and much: only with an optimizer and without a sanitizer. Elsewhere each variable of each
 // call would have a place of its own in the caller's frame, and a few calls would fill a stack.

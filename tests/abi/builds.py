@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Builds that a switch cannot serve are refused by a message, and those whose layouts differ have names that differ."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+SKIPPED = 77
+INCLUDES = [f"-I{ROOT}/include", f"-I{ROOT}/src"]
+SOURCES = [str(ROOT / "src" / "stack" / name) for name in ("stack.cpp", "address_space.cpp")]
+
+# A generator that is ended early, and all of context, stack and coro that its headers bring.
+PROGRAM = """#include <cstdio>
+#include "pirn/coro/coroutine.hpp"
+#include "pirn/coro/generator.hpp"
+alignas(64) static char memory[65536];
+int main() {
+  for (int n : pirn::generator<int>(pirn::stack(memory, memory + sizeof memory), [](auto& yield) { for (;;) yield(1); })) {
+    if (n == 1) break;
+  }
+  std::puts(PIRN_ABI_NAME);
+}
+"""
+FIBERS = "#include \"pirn/fiber/runtime.hpp\"\nint main() {}\n"
+
+# (compiler, flags, program, what the compiler or the program must say)
+REFUSED = [
+    ("clang++-22", ["-fsanitize=safe-stack"], PROGRAM, "safe-stack is not supported"),
+    ("clang++-22", ["--target=aarch64-linux-gnu", "-ffixed-x18", "-fsanitize=shadow-call-stack", "-E"],
+     "#include \"pirn/detail/abi.hpp\"\n", "shadow-call-stack is not supported"),
+    ("g++-12", ["-fsplit-stack"], PROGRAM, "-fsplit-stack, which knows nothing of pirn's stacks"),
+    ("clang++-22", ["-fno-exceptions"], PROGRAM, "needs exceptions"),
+    ("g++-12", ["-fno-exceptions"], PROGRAM, "needs exceptions"),
+    ("clang++-22", ["-fno-exceptions"], FIBERS, "needs exceptions"),
+    ("g++-12", ["-fno-exceptions"], FIBERS, "needs exceptions"),
+]
+# Flags of which each gives another name than all others of its compiler.
+NAMES = {
+    "g++-12": [[], ["-D_GLIBCXX_DEBUG"], ["-D_GLIBCXX_USE_CXX11_ABI=0"],
+               ["-D_GLIBCXX_DEBUG", "-D_GLIBCXX_USE_CXX11_ABI=0"]],
+    "clang++-22": [[], ["-D_GLIBCXX_DEBUG"], ["-stdlib=libc++"],
+                   *(["-stdlib=libc++", f"-D_LIBCPP_ABI_{name}"] for name in (
+                       "BOUNDED_ITERATORS", "BOUNDED_ITERATORS_IN_STRING", "BOUNDED_ITERATORS_IN_VECTOR",
+                       "BOUNDED_ITERATORS_IN_STD_ARRAY", "BOUNDED_UNIQUE_PTR", "ENABLE_UNIQUE_PTR_TRIVIAL_ABI",
+                       "ALTERNATE_STRING_LAYOUT"))],
+}
+
+
+def said_by(compiler, flags, program, folder):
+    """What the compiler says of a program, or if it is content the program, and whether all went well."""
+    source, output = Path(folder) / "program.cpp", Path(folder) / "program"
+    source.write_text(program)
+    command = [compiler, "-std=c++23", *flags, *INCLUDES, str(source), *([] if "-E" in flags else SOURCES), "-pthread",
+               "-o", str(output)]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if done.returncode == 0 and "-E" not in flags:
+        done = subprocess.run([output], capture_output=True, text=True, errors="replace", timeout=20)
+    return done.stdout + done.stderr, done.returncode == 0
+
+
+def main():
+    failures = tried = 0
+    with tempfile.TemporaryDirectory(prefix="pirn-builds-") as folder:
+        for compiler, flags, program, message in REFUSED:
+            if not shutil.which(compiler):
+                continue
+            tried += 1
+            said, content = said_by(compiler, flags, program, folder)
+            if content or message not in said:
+                failures += 1
+                print(f"FAILED {compiler} {' '.join(flags)}: {'not refused' if content else said[:1500]}")
+        for compiler, builds in NAMES.items():
+            if not shutil.which(compiler):
+                continue
+            names = {}
+            for flags in builds:
+                tried += 1
+                program = "#include <cstdio>\n#include \"pirn/detail/abi.hpp\"\nint main() { std::puts(PIRN_ABI_NAME); }\n"
+                source = Path(folder) / "name.cpp"
+                source.write_text(program + "pirn_is PIRN_ABI\n")
+                said = subprocess.run([compiler, "-std=c++20", *flags, *INCLUDES, "-E", str(source)], capture_output=True,
+                                      text=True).stdout
+                name = said.rsplit("pirn_is", 1)[-1].strip()
+                if not name.startswith("v1_") or name in names:
+                    failures += 1
+                    print(f"FAILED {compiler} {' '.join(flags)}: has the name {name!r} of {' '.join(names.get(name, []))}")
+                names[name] = flags
+    print(f"{tried - failures} of {tried} builds as they should be")
+    return SKIPPED if not tried else failures != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
