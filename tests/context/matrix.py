@@ -57,9 +57,12 @@ AXES = {
         "coverage": ["--coverage"],
         "profile": ["-fprofile-generate"],
     },
+    # lld 22 links no handlers of exceptions in the large model, those of a program without pirn either.
+    "model": {"small": [], "large": ["-mcmodel=large", "-fuse-ld=bfd"]},
+    "loads": {"free-loads": [], "hardened-loads": ["-mspeculative-load-hardening"]},
 }
 # Second forms of an option: in the covers, but the product would be five times as large with them.
-NOT_IN_PRODUCT = {"clang-22-libc++", "clang-22-libunwind", "protector-all", "kept", "functions", "coverage", "profile"}
+NOT_IN_PRODUCT = {"clang-22-libc++", "clang-22-libunwind", "protector-all", "kept", "functions", "coverage", "profile", "large", "hardened-loads"}
 NAMES = list(AXES)
 USUAL = tuple(next(iter(values)) for values in AXES.values())
 WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror".split()
@@ -70,8 +73,12 @@ def exists(build):
     also the one with a runtime for profiles. What clang 14 instruments does not link with libstdc++ 12."""
     chosen = dict(zip(NAMES, build))
     if chosen["compiler"].startswith("clang-22"):
-        return True
-    return chosen["lto"] == "no-lto" and (chosen["compiler"] == "gcc-12" or chosen["instrument"] == "no-instrument")
+        return chosen["lto"] == "no-lto" or chosen["model"] == "small"
+    if chosen["lto"] != "no-lto":
+        return False
+    if chosen["compiler"] == "gcc-12":
+        return chosen["loads"] == "free-loads"
+    return chosen["instrument"] == "no-instrument"
 
 
 def each_once():
@@ -148,8 +155,9 @@ def more_of(chosen):
     """What a combination needs besides the flags of its values."""
     gcc = chosen["compiler"].startswith("gcc")
     # gcc 12 writes no table for the byte between `push $1` and `pop`, by which -Oz loads a constant; and clang calls what
-    # it instruments with through stubs for which the linker writes none, whatever -fno-plt says.
-    gaps = chosen["optimize"] == "-Oz" if gcc else chosen["instrument"] == "functions"
+    # it instruments with, and all where it hardens loads, through stubs for which the linker writes none, whatever
+    # -fno-plt says.
+    gaps = chosen["optimize"] == "-Oz" if gcc else "functions" in chosen.values() or "hardened-loads" in chosen.values()
     return ["-DCONFORMANCE_TABLES_HAVE_GAPS"] if gaps else []
 
 

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <type_traits>
 
 #include "pirn/detail/abi.hpp"
@@ -32,10 +34,16 @@
 #define PIRN_SWITCH_INLINE PIRN_ALWAYS_INLINE
 #define PIRN_SWITCH_INLINED true
 #endif
-// A function that is nothing but its asm, on x86: gcc puts a stack protector's prologue into naked functions too.
+// A function that is nothing but its asm, on x86: gcc puts a stack protector's prologue into naked functions too, and
+// in the large code model, where it does not optimize, what finds the global offset table.
+#if defined(__code_model_large__) && defined(__PIC__) && !defined(__clang__)
+#define PIRN_NAKED_OPTIMIZED , optimize("O1")
+#else
+#define PIRN_NAKED_OPTIMIZED
+#endif
 #define PIRN_NAKED                                                                                            \
   __attribute__((naked, noinline, no_stack_protector, no_instrument_function, no_profile_instrument_function, \
-                 patchable_function_entry(0)))
+                 patchable_function_entry(0) PIRN_NAKED_OPTIMIZED))
 // The same where gcc has no naked functions. PIRN_ASM_NAME follows the declaration, PIRN_ASM_FUNCTION defines; NAME
 // is a string. The copies of all objects are one, also where link-time optimization puts them into one assembly.
 #define PIRN_ASM_NAME(name) asm("pirn_" PIRN_ABI_NAME "_" name) __attribute__((visibility("hidden")))
@@ -51,6 +59,23 @@
       "pirn_" PIRN_ABI_NAME "_" name ":\n\t.cfi_startproc\n\t" text                                       \
       "\n\t.cfi_endproc\n\t"                                                                              \
       ".size pirn_" PIRN_ABI_NAME "_" name ",.-pirn_" PIRN_ABI_NAME "_" name "\n\t.popsection\n\t.endif")
+
+#if defined(__GNUC__) && !defined(__clang__)
+// What gcc's -fsplit-stack calls, there if a file of this program is compiled with it: the option has no macro. clang
+// cannot compile these headers with it.
+extern "C" void pirn_split_stack() noexcept asm("__morestack") __attribute__((weak));
+
+namespace pirn::inline PIRN_ABI::arch::detail {
+inline const bool stacks_are_whole = [] {
+  if (&pirn_split_stack != nullptr) {
+    std::fputs("pirn: this program has code that was built with -fsplit-stack, which knows nothing of pirn's stacks\n",
+               stderr);
+    std::abort();
+  }
+  return true;
+}();
+}  // namespace pirn::inline PIRN_ABI::arch::detail
+#endif
 
 namespace pirn::inline PIRN_ABI::arch {
 

@@ -63,6 +63,23 @@
       "+r"(argument4), "+r"(argument5)
 #define PIRN_INTO_CLOBBERS
 #endif
+// How a switch into a fresh stack jumps to the function there. In the large code model that may be too far away for a
+// jump, and its address is no constant of position-independent code: then it comes in the register `by`.
+#if defined(__code_model_large__)
+#define PIRN_INTO_JUMP(by) "jmpq *%%" by "\n\t"
+#define PIRN_INTO_ADDRESS(function) const auto landing_address = function;
+#define PIRN_INTO_REGISTER(by) register auto landing asm(by) = landing_address;
+#define PIRN_INTO_OUTPUT , "+r"(landing)
+#define PIRN_INTO_INPUT(function)
+#define PIRN_INTO_CLOBBER(by)
+#else
+#define PIRN_INTO_JUMP(by) "jmp %P[landing]\n\t"
+#define PIRN_INTO_ADDRESS(function)
+#define PIRN_INTO_REGISTER(by)
+#define PIRN_INTO_OUTPUT
+#define PIRN_INTO_INPUT(function) [landing] "i"(function)
+#define PIRN_INTO_CLOBBER(by) by,
+#endif
 #if defined(__CET__) && (__CET__ & 1)
 #define PIRN_LANDING "endbr64\n\t"
 #else
@@ -258,6 +275,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   const detail::fp_words fp_control;
   void* const fresh_sp = detail::below_root(top);
   void* const returns_to_root = detail::eight_into(&root_frame);
+  PIRN_INTO_ADDRESS(&detail::land<entry>)
   const word sent0 = values[0], sent1 = values[1], sent2 = values[2], sent3 = values[3];
 #if defined(PIRN_HAS_NONE)
   register word value0 asm("r15") = sent0;
@@ -279,6 +297,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   register void* fp asm("r14");
   register void* fresh asm("r10") = fresh_sp;
   register void* root asm("r11") = returns_to_root;
+  PIRN_INTO_REGISTER("rax")
   asm volatile(
       "leaq 1f(%%rip), " PIRN_INTO_PC "\n\t"
       "movq %%rsp, " PIRN_INTO_SP "\n\t"
@@ -293,13 +312,13 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
       "movq %%rbp, 16(%%rsp)\n\t"
       "movq " PIRN_INTO_SEVENTH ", 8(%%rsp)\n\t"
       "movq %%r11, (%%rsp)\n\t"
-      "jmp %P[landing]\n\t"
+      PIRN_INTO_JUMP("rax")
       PIRN_CFI(".cfi_restore_state")
       "nop\n\t.p2align 4\n"
       "1:\n\t" PIRN_LANDING
-      : "=&r"(pc), "=&r"(sp), "=&r"(fp), PIRN_INTO_VALUES
-      : [landing] "i"(&detail::land<entry>)
-      : "rax", "rbx", PIRN_INTO_CLOBBERS PIRN_CLOBBER_FLOAT, "memory", "cc");
+      : "=&r"(pc), "=&r"(sp), "=&r"(fp), PIRN_INTO_VALUES PIRN_INTO_OUTPUT
+      : PIRN_INTO_INPUT(&detail::land<entry>)
+      : PIRN_INTO_CLOBBER("rax") "rbx", PIRN_INTO_CLOBBERS PIRN_CLOBBER_FLOAT, "memory", "cc");
   const word received0 = value0, received1 = value1, received2 = value2, received3 = value3;
   void *const resumer_pc = pc, *const resumer_sp = sp, *const resumer_fp = fp;
   to.pc = resumer_pc;

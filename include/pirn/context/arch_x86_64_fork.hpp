@@ -47,6 +47,7 @@ template <fork_entry entry>
 PIRN_SWITCH_INLINE void fork_into(context& from, void* root, word& first, word& second) noexcept {
   const detail::fp_words fp_control;
   context* const out = &from;
+  PIRN_INTO_ADDRESS(&detail::land_fork<entry>)
   const word sent0 = first, sent1 = second;
 #if defined(PIRN_HAS_NONE)
   register word message0 asm("rdi");
@@ -59,6 +60,7 @@ PIRN_SWITCH_INLINE void fork_into(context& from, void* root, word& first, word& 
 #endif
   register context* state asm("r9") = out;
   register void* fresh asm("r10") = root;
+  PIRN_INTO_REGISTER("r11")
   asm volatile(
       "leaq 1f(%%rip), %%rax\n\t"
       "movq %%rsp, " PIRN_FORK_SP "\n\t"
@@ -71,13 +73,13 @@ PIRN_SWITCH_INLINE void fork_into(context& from, void* root, word& first, word& 
       PIRN_CFI(".cfi_offset rip, -8")
       "movq %%r10, %%rsp\n\t"
       "xorl %%ebp, %%ebp\n\t"
-      "jmp %P[landing]\n\t"
+      PIRN_INTO_JUMP("r11")
       PIRN_CFI(".cfi_restore_state")
       "nop\n\t.p2align 4\n"
       "1:\n\t" PIRN_LANDING
-      : PIRN_FORK_WORDS, "+r"(state), "+r"(fresh)
-      : [landing] "i"(&detail::land_fork<entry>)
-      : "rax", "rbx", "rcx", "r8", "r11", PIRN_FORK_CLOBBERS "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
+      : PIRN_FORK_WORDS, "+r"(state), "+r"(fresh) PIRN_INTO_OUTPUT
+      : PIRN_INTO_INPUT(&detail::land_fork<entry>)
+      : PIRN_INTO_CLOBBER("r11") "rax", "rbx", "rcx", "r8", PIRN_FORK_CLOBBERS "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
   const word received0 = message0, received1 = message1;
   first = received0;
   second = received1;

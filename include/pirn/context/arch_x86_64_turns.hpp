@@ -109,9 +109,9 @@ PIRN_SWITCH_INLINE void switch_to_consumer(peer& to, word& first, word second) n
 }
 
 // The cold code comes back behind the compiler's back: a call on its way, such as those by which fuzzers see what is
-// run, might have to keep something where the hot path has something else.
+// run, might have to keep something where the hot path has something else. Nor does clang harden an asm goto.
 #if defined(__has_feature)
-#if __has_feature(coverage_sanitizer)
+#if __has_feature(coverage_sanitizer) || __has_feature(speculative_load_hardening)
 #define PIRN_YIELD_IS_WATCHED 1
 #endif
 #endif

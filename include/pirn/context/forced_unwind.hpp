@@ -28,6 +28,7 @@
 
 #include "pirn/context/detail/call_sites.hpp"
 #include "pirn/detail/abi.hpp"
+#include "pirn/detail/exceptions.hpp"  // IWYU pragma: keep
 #include "pirn/detail/platform.hpp"
 
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the name is the Itanium ABI's
