@@ -171,7 +171,8 @@ extern void aco_funcp_protector(void) __attribute__((__noreturn__));
  * below it is a page that faults when it is written to. */
 extern aco_share_stack_t* aco_share_stack_new(size_t sz);
 extern aco_share_stack_t* aco_share_stack_new2(size_t sz, char guard_page_enabled);
-/* Its coroutines must have been destroyed. */
+/* None of its coroutines may run, or wait for one that it has resumed. Those that are suspended lose their frames: they
+ * can be destroyed, and not be resumed any more. */
 extern void aco_share_stack_destroy(aco_share_stack_t* sstk);
 
 /* Makes a coroutine that will run `fp`, or, from nulls, a main coroutine. `save_stack_sz` is the least size of a buffer

@@ -26,6 +26,7 @@
 #include "compat/aco_switch.hpp"
 #include "compat/aco_told.hpp"
 #include "pirn/context/arch.hpp"
+#include "pirn/context/detail/call_sites.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
 
 #define PIRN_EXPORT __attribute__((visibility("default")))
@@ -90,6 +91,15 @@ void* allocate(std::size_t bytes, const char* where, const char* what) noexcept 
 constexpr unsigned char outside = 0x80;
 
 PIRN_ALWAYS_INLINE word* room_of(aco_t* co) noexcept { return reinterpret_cast<word*>(co + 1); }
+/// A share stack, and who needs to know it.
+struct counted_stack {
+  aco_share_stack_t visible;
+  std::size_t coroutines;  // that have not been destroyed; if the stack has (its ptr is null), the last frees this
+};
+PIRN_ALWAYS_INLINE counted_stack& counted(aco_share_stack_t* stack) noexcept {
+  return *reinterpret_cast<counted_stack*>(stack);
+}
+
 pirn_aco::told& told_of(aco_t* co) noexcept {
   return *reinterpret_cast<pirn_aco::told*>(reinterpret_cast<char*>(co + 1) + room);
 }
@@ -304,7 +314,7 @@ PIRN_ALWAYS_INLINE void switch_checked(aco_t* from, aco_t* to) noexcept {
 }
 
 /// Where a coroutine begins in a program with a sanitizer.
-void told_start() {
+PIRN_CALLS_C void told_start() {
   told_of(aco_gtls_co).arrive();
   aco_gtls_co->fp();
   pirn_aco_returned();
@@ -339,6 +349,9 @@ PIRN_NOINLINE void resume_any(aco_t* co) noexcept {
   }
   aco_share_stack_t& on = *co->share_stack;
   if (on.owner != co) {
+    if (on.ptr == nullptr) [[unlikely]] {
+      misused("aco_resume: the share stack of the coroutine has been destroyed");
+    }
     if (on.owner != nullptr) {
       // Under a main coroutine of the thread's stack nobody waits.
       if (co->main_co->main_co != nullptr && is_active(on.owner)) [[unlikely]] {
@@ -401,7 +414,7 @@ extern "C" {
 
 void pirn_aco_returned() { aco_funcp_protector(); }
 
-PIRN_EXPORT void aco_funcp_protector() {
+PIRN_EXPORT PIRN_CALLS_C void aco_funcp_protector() {
   if (here.last_word != nullptr) {
     here.last_word();
   } else {
@@ -441,9 +454,8 @@ PIRN_EXPORT aco_share_stack_t* aco_share_stack_new2(std::size_t sz, char guard_p
   } else if (sz < least_share_stack) {
     sz = least_share_stack;
   }
-  auto* const made =
-      static_cast<aco_share_stack_t*>(allocate(sizeof(aco_share_stack_t), where, "a share stack's state"));
-  *made = aco_share_stack_t{};
+  auto* const made = static_cast<aco_share_stack_t*>(allocate(sizeof(counted_stack), where, "a share stack's state"));
+  counted(made) = counted_stack{};
   if (guard_page_enabled == 0) {
     made->ptr = allocate(sz, where, "a share stack");
     made->sz = sz;
@@ -481,8 +493,10 @@ PIRN_EXPORT aco_share_stack_t* aco_share_stack_new2(std::size_t sz, char guard_p
 }
 
 PIRN_EXPORT void aco_share_stack_destroy(aco_share_stack_t* sstk) {
-  if (sstk == nullptr || sstk->owner != nullptr) {
-    misused("aco_share_stack_destroy: null, or a share stack that a coroutine is on");
+  if (sstk == nullptr || sstk->ptr == nullptr || (sstk->owner != nullptr && is_active(sstk->owner))) {
+    misused(
+        "aco_share_stack_destroy: null, a share stack that has been destroyed, or one on which a coroutine runs or "
+        "waits for one that it has resumed");
   }
   pirn_aco::remove_roots(sstk->ptr, sstk->sz);
   if (sstk->guard_page_enabled != 0) {
@@ -490,13 +504,24 @@ PIRN_EXPORT void aco_share_stack_destroy(aco_share_stack_t* sstk) {
   } else {
     std::free(sstk->ptr);
   }
-  std::free(sstk);
+  if (counted(sstk).coroutines == 0) {
+    std::free(sstk);
+    return;
+  }
+  // What is suspended there has lost its frames. It can be destroyed, and until then asks for this.
+  sstk->ptr = nullptr;
+  sstk->real_ptr = nullptr;
+  sstk->owner = nullptr;
+  sstk->align_validsz = 0;
 }
 
 PIRN_EXPORT aco_t* aco_create(aco_t* main_co, aco_share_stack_t* share_stack, std::size_t save_stack_sz,
                               aco_cofuncp_t fp, void* arg) {
   if (main_co != nullptr && (share_stack == nullptr || fp == nullptr)) {
     misused("aco_create: a coroutine needs a share stack and a function");
+  }
+  if (main_co != nullptr && share_stack->ptr == nullptr) {
+    misused("aco_create: the share stack has been destroyed");
   }
   if (!here.initialized) [[unlikely]] {
     aco_save_fpucw_mxcsr(here.initial.words);
@@ -514,6 +539,7 @@ PIRN_EXPORT aco_t* aco_create(aco_t* main_co, aco_share_stack_t* share_stack, st
   }
   if (main_co != nullptr) {
     co->share_stack = share_stack;
+    ++counted(share_stack).coroutines;
     co->save_stack.ptr = room_of(co);
     co->save_stack.sz = save_stack_sz == 0 ? default_image : save_stack_sz;
     prepare(co);
@@ -533,6 +559,9 @@ PIRN_EXPORT void aco_destroy(aco_t* co) {
     leave_stack(co);
     if (is_outside(co)) {
       std::free(buffer_of(co));
+    }
+    if (--counted(co->share_stack).coroutines == 0 && co->share_stack->ptr == nullptr) {
+      std::free(co->share_stack);
     }
   }
   if (pirn_aco::watched()) {

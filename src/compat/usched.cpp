@@ -92,7 +92,7 @@ std::size_t image_size(const ustack& thread) noexcept {
   return static_cast<std::size_t>(static_cast<char*>(thread.u_bottom) - static_cast<char*>(thread.u_top));
 }
 
-PIRN_UNSANITIZED PIRN_ALWAYS_INLINE ustack* choose(const dispatcher& self) {
+PIRN_UNSANITIZED PIRN_CALLS_C PIRN_ALWAYS_INLINE ustack* choose(const dispatcher& self) {
   ustack* const next = self.of->s_next(self.of);
   if (next != nullptr && next->u_sched != self.of) [[unlikely]] {
     refuse("s_next returned a thread of another dispatcher");
@@ -122,7 +122,7 @@ template <arch::transfer_entry entry>
 }
 
 /// The dispatching loop: belongs to the image of whoever blocks in it.
-[[noreturn]] PIRN_UNSANITIZED PIRN_ALWAYS_INLINE void loop(dispatcher& self, ustack* next) {
+[[noreturn]] PIRN_UNSANITIZED PIRN_CALLS_C PIRN_ALWAYS_INLINE void loop(dispatcher& self, ustack* next) {
   self.loop_sanitizer.arrive();
   for (;; next = nullptr) {
     if (next == nullptr) {
@@ -185,7 +185,7 @@ template <arch::transfer_entry entry>
 }
 
 /// Makes the buffer large enough for an image of `size` bytes and what rests beside it.
-PIRN_NOINLINE void make_room(ustack& thread, std::size_t size) {
+PIRN_CALLS_C PIRN_NOINLINE void make_room(ustack& thread, std::size_t size) {
   constexpr std::size_t largest = std::size_t{1} << 30;
   if (!dispatcher_of(thread).place.may_hold(swap_floor(), stack_of_thread) || size > largest) {
     refuse("ustack_block was called on another stack than the one that usched_run was called on");

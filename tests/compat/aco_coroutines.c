@@ -49,6 +49,47 @@ static void test_steps(void) {
   aco_share_stack_destroy(stack);
 }
 
+/* ---- as programs have it: no prototype, and the share stack goes first ---------------------------------------------
+ */
+
+#if !defined(__cplusplus)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
+#endif
+static void yield_forever() {
+  for (;;) {
+    ++*(int*)aco_get_arg();
+    aco_yield();
+  }
+}
+#if !defined(__cplusplus)
+#pragma GCC diagnostic pop
+#endif
+
+static void test_stack_first(void) {
+  aco_share_stack_t* stack = aco_share_stack_new(0);
+  aco_t* all[3];
+  int count = 0, i;
+  for (i = 0; i < 3; ++i) {
+    all[i] = aco_create(main_co, stack, 0, yield_forever, &count);
+    aco_resume(all[i]);
+  }
+  aco_share_stack_destroy(stack);
+  CHECK(count == 3);
+  for (i = 0; i < 3; ++i) {
+    aco_destroy(all[i]);
+  }
+  stack = aco_share_stack_new2(4096, 0); /* those that are never destroyed */
+  all[0] = aco_create(main_co, stack, 0, yield_forever, &count);
+  all[1] = aco_create(main_co, stack, 0, yield_forever, &count);
+  aco_resume(all[0]);
+  aco_share_stack_destroy(stack);
+  aco_destroy(all[1]);
+  aco_reset(all[0]);
+  aco_destroy(all[0]);
+  CHECK(count == 4);
+}
+
 /* ---- statistics ---------------------------------------------------------------------------------------------------
  */
 
@@ -444,6 +485,7 @@ int main(void) {
   aco_thread_init(NULL);
   main_co = aco_create(NULL, NULL, 0, NULL, NULL);
   test_steps();
+  test_stack_first();
   test_statistics(keep_200, 200, 2000);
   test_statistics(keep_nothing, 0, 500);
   test_small(keep_24, keep_24);

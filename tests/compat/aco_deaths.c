@@ -94,9 +94,17 @@ static void resume_main(void) {
 static void yield_outside(void) { aco_yield(); }
 static void exit_outside(void) { aco_exit(); }
 static void create_without_stack(void) { aco_create(aco_create(NULL, NULL, 0, NULL, NULL), NULL, 0, just_exit, NULL); }
-static void destroy_a_stack_in_use(void) {
+static void destroy_own_stack(void) { aco_share_stack_destroy(aco_get_co()->share_stack); }
+static void destroy_a_stack_in_use(void) { aco_resume(on_stack_of(0, destroy_own_stack)); }
+static void resume_without_stack(void) {
   aco_t* const co = on_stack_of(0, just_return);
   aco_resume(co);
+  aco_share_stack_destroy(co->share_stack);
+  aco_resume(co);
+}
+static void destroy_a_stack_twice(void) {
+  aco_t* const co = on_stack_of(0, just_return);
+  aco_share_stack_destroy(co->share_stack);
   aco_share_stack_destroy(co->share_stack);
 }
 static void destroy_nothing(void) { aco_destroy(NULL); }
@@ -232,6 +240,8 @@ int main(void) {
   CHECK_DIES(exit_outside, SIGABRT, "aco_exit: called outside");
   CHECK_DIES(create_without_stack, SIGABRT, "aco_create: a coroutine needs a share stack");
   CHECK_DIES(destroy_a_stack_in_use, SIGABRT, "aco_share_stack_destroy");
+  CHECK_DIES(destroy_a_stack_twice, SIGABRT, "aco_share_stack_destroy");
+  CHECK_DIES(resume_without_stack, SIGABRT, "aco_resume: the share stack of the coroutine has been destroyed");
   CHECK_DIES(destroy_nothing, SIGABRT, "aco_destroy: null");
   CHECK_DIES(reset_the_running, SIGABRT, "aco_reset");
   CHECK_DIES(resume_on_the_same_stack, SIGABRT, "aco_resume: called by another one than the main coroutine");

@@ -105,8 +105,8 @@ pirn_stack* place_stack(char* limit, char* end, void* mapping, std::size_t mappe
   arch::transfer_last(self.back, words);
 }
 
-[[noreturn]] PIRN_NONE PIRN_NOINLINE void run(void* pc, void* sp, void* fp, arch::word first, arch::word address,
-                                              arch::word, arch::word) {
+[[noreturn]] PIRN_NONE PIRN_NOINLINE PIRN_CALLS_C void run(void* pc, void* sp, void* fp, arch::word first,
+                                                           arch::word address, arch::word, arch::word) {
   auto& self = *reinterpret_cast<pirn_coroutine*>(address);
   self.back = {pc, sp, fp};
   self.back_sanitizer = {};

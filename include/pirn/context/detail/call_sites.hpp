@@ -9,6 +9,12 @@
 #include "pirn/detail/abi.hpp"
 
 #define PIRN_COLD __attribute__((cold, noinline))
+// What calls a function of a program of C, which may be defined without a prototype: for UBSan that is of another type.
+#if defined(__clang__)
+#define PIRN_CALLS_C __attribute__((no_sanitize("function")))
+#else
+#define PIRN_CALLS_C
+#endif
 
 namespace pirn::inline PIRN_ABI::detail {
 
