@@ -1,0 +1,42 @@
+"""user_program.py COMPILER INCLUDE: compiles user_program.cpp below all public headers as users do, at each level of
+optimization, with -Wall -Wextra. Warnings in what a header has inlined into a program appear there only."""
+
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+LEVELS = ["-O1", "-O2", "-O3"]
+# Of explorations, which are builds of their own, and of what needs the headers of Boost.
+LEFT_OUT = ("pirn/sim/", "pirn/net/asio_stream.hpp", "pirn/http/")
+
+
+def public_headers(include: Path) -> list[str]:
+    found = [str(h.relative_to(include)) for h in sorted(include.glob("pirn/*/*.hpp"))]
+    return [h for h in found if not h.startswith(LEFT_OUT) and "/detail/" not in h and "/arch_" not in h]
+
+
+def main() -> int:
+    compiler, include = sys.argv[1], Path(sys.argv[2])
+    with tempfile.TemporaryDirectory() as scratch:
+        program = Path(scratch) / "user_program.cpp"
+        lines = [f'#include "{h}"' for h in public_headers(include)]
+        program.write_text("\n".join([*lines, '#line 1 "user_program.cpp"', (HERE / "user_program.cpp").read_text()]))
+
+        def compile_at(level: str) -> subprocess.CompletedProcess:
+            return subprocess.run(
+                [compiler, "-std=c++23", level, "-Wall", "-Wextra", "-Werror", f"-I{include}", "-c", str(program), "-o",
+                 str(Path(scratch) / f"program{level}.o")], capture_output=True, text=True, check=False)
+
+        with ThreadPoolExecutor(2) as pool:
+            results = list(pool.map(compile_at, LEVELS))
+    for level, result in zip(LEVELS, results):
+        if result.returncode != 0:
+            print(f"{compiler} {level}:\n{result.stderr}")
+    return 1 if any(result.returncode != 0 for result in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
