@@ -1,5 +1,6 @@
 #include "detail/exiting.hpp"
 
+#include <dlfcn.h>
 #include <unwind.h>
 
 #include <cstdlib>
@@ -9,17 +10,24 @@ namespace pirn::inline PIRN_ABI::platform {
 // A function given to atexit could say it only to those that are destroyed after it: a static runtime is not, since it
 // registers its own end once it is made.
 bool exiting() noexcept {
-  bool found = false;
+  struct search {
+    // The address of exit may be that of a jump to it, in a program without -fPIE.
+    _Unwind_Ptr exit = reinterpret_cast<_Unwind_Ptr>(&std::exit);
+    _Unwind_Ptr behind_the_jump = reinterpret_cast<_Unwind_Ptr>(::dlsym(RTLD_NEXT, "exit"));
+    bool found = false;
+  } here;
   _Unwind_Backtrace(
-      [](_Unwind_Context* frame, void* result) {
-        if (_Unwind_GetRegionStart(frame) != reinterpret_cast<_Unwind_Ptr>(&std::exit)) {
+      [](_Unwind_Context* frame, void* raw) {
+        auto& wanted = *static_cast<search*>(raw);
+        const _Unwind_Ptr function = _Unwind_GetRegionStart(frame);
+        if (function == 0 || (function != wanted.exit && function != wanted.behind_the_jump)) {
           return _URC_NO_REASON;
         }
-        *static_cast<bool*>(result) = true;
+        wanted.found = true;
         return _URC_END_OF_STACK;
       },
-      &found);
-  return found;
+      &here);
+  return here.found;
 }
 
 }  // namespace pirn::inline PIRN_ABI::platform

@@ -185,7 +185,15 @@ overflow_thread::~overflow_thread() {
   before.ss_sp = earlier_;
   before.ss_size = earlier_bytes_;
   before.ss_flags = earlier_flags_;
-  sigaltstack(&before, nullptr);
+  if (sigaltstack(&before, nullptr) != 0) {
+    // What the kernel took once it may refuse later: too small for the registers of today, or a sandbox. Then none, or
+    // the next signal of this thread would be delivered to memory that is gone.
+    before = {};
+    before.ss_flags = SS_DISABLE;
+    if (sigaltstack(&before, nullptr) != 0) {
+      return;
+    }
+  }
   munmap(range_, bytes_);
 }
 

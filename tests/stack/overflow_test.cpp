@@ -6,10 +6,12 @@
 #include <signal.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <thread>
 #include <vector>
 
+#include "detail/sandbox.hpp"
 #include "pirn/stack/guarded_pool.hpp"
 #include "stack/support.hpp"
 
@@ -229,6 +231,28 @@ TEST(overflow, an_earlier_handler_without_siginfo_is_called_too) {
   });
   EXPECT_TRUE(child.exited_with(44)) << child.status;
   EXPECT_TRUE(child.says("pirn: stack overflow"));
+}
+
+// The kernel would deliver the next signal to memory that is gone.
+TEST(overflow, a_thread_that_cannot_have_its_stack_for_signals_back_keeps_ours) {
+  if (!pirn_test::can_refuse_calls()) {
+    GTEST_SKIP() << "no seccomp filters here";
+  }
+  const child_result child = in_child([] {
+    struct sigaction quiet = {};
+    quiet.sa_handler = [](int) {};
+    quiet.sa_flags = SA_ONSTACK;
+    sigaction(SIGUSR1, &quiet, nullptr);
+    {
+      const pirn::overflow_thread alternate;
+      if (!pirn_test::refuse_calls({SYS_sigaltstack}, EPERM)) {
+        return 1;
+      }
+    }
+    raise(SIGUSR1);
+    return 0;
+  });
+  EXPECT_TRUE(child.exited_with(0)) << child.status << child.error_output;
 }
 
 TEST(overflow, another_fault_is_handed_on_unseen) {
