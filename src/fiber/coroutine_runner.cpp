@@ -58,6 +58,14 @@ void coroutine_runner::ready(coroutine_agent& who) noexcept {
   }
 }
 
+void coroutine_runner::resume(coroutine_agent& chain, std::coroutine_handle<> from) noexcept {
+  chain.passed = 0;
+  from.resume();  // and the chain may be gone
+  while (left_over_) {
+    std::exchange(left_over_, nullptr).resume();
+  }
+}
+
 bool coroutine_runner::all_held_up() const noexcept {
   unsigned held_up = 0;
   for (const resumer* each = resuming_; each != nullptr; each = each->next) {
@@ -106,7 +114,7 @@ void coroutine_runner::resume_all() noexcept {
     me.next = resuming_;
     resuming_ = &me;
     idle_.unlock();
-    next->goes_on.resume();
+    resume(*next, next->goes_on);
     if (turn % coroutines_per_turn == 0) {
       this_fiber::yield();
     }

@@ -21,7 +21,7 @@ void run_tasks(task_root& root, std::coroutine_handle<> from, platform::time_poi
     root.goes_on = from;
     home.coroutines->ready(root);
   } else {
-    from.resume();
+    home.coroutines->resume(root, from);
   }
   wait_options how{.deadline = deadline, .from = awaited::task, .what = "end of task"};
   how.object = static_cast<const coroutine_agent*>(&root);

@@ -449,6 +449,39 @@ struct elsewhere {
   }
 };
 
+task<int> one() { co_return 1; }
+task<int> nested(int depth) {
+  if (depth == 0) {
+    co_return 0;
+  }
+  co_return 1 + co_await nested(depth - 1);
+}
+
+// Also where the compiler makes calls of the steps from one to another (gcc below -O2).
+TEST(task, those_that_never_wait_take_no_stack) {
+  rig r(1);
+  constexpr int many = 20'000;
+  const auto all = []() -> task<int> {
+    int count = 0;
+    for (int i = 0; i < many; ++i) {
+      count += co_await one();
+      if (i % 1000 == 0) {
+        co_await co::yield();
+      }
+    }
+    co_return count;
+  };
+  for (const bool migratable : {false, true}) {
+    r.rt.spawn(
+            [&] {
+              EXPECT_EQ(await(all()), many);
+              EXPECT_EQ(await(nested(many)), many);
+            },
+            {.migratable = migratable})
+        .join();
+  }
+}
+
 TEST(task, awaitables_of_others) {
   rig r(2);
   std::thread thread;

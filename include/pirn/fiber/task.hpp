@@ -58,7 +58,7 @@ class task_promise_base {
     static std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> ended) noexcept {
       task_promise_base& self = ended.promise();
       if (self.awaited_by_) {
-        return self.awaited_by_;
+        return coroutine_runner::pass(*self.chain_, self.awaited_by_);
       }
       static_cast<task_root*>(self.chain_)->ended.set();
       return std::noop_coroutine();
@@ -153,7 +153,7 @@ class [[nodiscard]] task {
     template <detail::task_like Promise>
     std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> by) noexcept {
       frame.promise().join_chain(by.promise().chain(), by);
-      return frame;
+      return detail::coroutine_runner::pass(by.promise().chain(), frame);
     }
     T await_resume() { return frame.promise().take(); }
   };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <coroutine>
+#include <utility>
 
 #include "pirn/fiber/detail/worker.hpp"
 
@@ -15,6 +16,7 @@ class coroutine_agent : public agent {
   [[nodiscard]] worker& home() const noexcept { return home_; }
 
   std::coroutine_handle<> goes_on;  ///< once it is runnable
+  unsigned passed = 0;              ///< from one of the chain to another since one was last resumed by a runner
   // Of its last wait, for dumps.
   const char* waits_for = "";
   const void* waits_at = nullptr;
@@ -39,10 +41,28 @@ class coroutine_runner {
   static coroutine_runner& of(worker& home);
   /// Resumes the coroutine soon. Any thread.
   void ready(coroutine_agent& who) noexcept;
+  /// Resumes one of the chain until that waits or has ended. By a fiber of the worker.
+  void resume(coroutine_agent& chain, std::coroutine_handle<> from) noexcept;
+  /// What to return from `await_suspend` for a chain to go on in `to`.
+  static std::coroutine_handle<> pass(coroutine_agent& chain, std::coroutine_handle<> to) noexcept {
+#if defined(__GNUC__) && !defined(__clang__)
+    // gcc makes it a call, which stays on the stack until the chain waits: below -O2, and with some sanitizers.
+    if (++chain.passed == most_calls) {
+      chain.passed = 0;
+      chain.home().coroutines->left_over_ = to;
+      return std::noop_coroutine();
+    }
+#else
+    static_cast<void>(chain);
+#endif
+    return to;
+  }
   /// By the scheduler, at each look: sees to it that what is ready goes on; and ends the fibers once the runtime ends.
   void look() noexcept;
 
  private:
+  static constexpr unsigned most_calls = 16;
+
   /// On the stack of a fiber that resumes coroutines.
   struct resumer {
     const agent* fiber;
@@ -59,6 +79,8 @@ class coroutine_runner {
   coroutine_agent* last_ = nullptr;
   unsigned fibers_ = 0;
   resumer* resuming_ = nullptr;  ///< those that are inside of a coroutine
+  /// From `pass` to the `resume` whose call of a coroutine returns then, with nothing in between.
+  std::coroutine_handle<> left_over_;
 };
 
 }  // namespace pirn::inline PIRN_ABI::detail
