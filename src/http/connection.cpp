@@ -451,6 +451,7 @@ bool connection::flush(std::string_view body) {
   }
   std::string_view head = output_;
   const bool sent = put_each(head.size() + body.size(), [&](std::size_t most, platform::time_point deadline) noexcept {
+    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): the size stands beside it
     const const_buffer parts[] = {{head.data(), head.size()}, {body.data(), std::min(most, body.size())}};
     const auto put = head.empty()   ? stream_.write_some(body.data(), most, deadline)
                      : body.empty() ? stream_.write_some(head.data(), most, deadline)
