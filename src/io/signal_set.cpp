@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,13 @@ namespace pirn::inline PIRN_ABI {
 namespace {
 
 constexpr int signals = NSIG;
+// ThreadSanitizer lets a handler wait until its thread calls a function that it knows, which one that sleeps does not.
+// There the signals are blocked as well, and read where they wait.
+#if defined(PIRN_TSAN)
+constexpr bool handlers_wait = true;
+#else
+constexpr bool handlers_wait = false;
+#endif
 
 std::system_error failure(int number, const char* what) { return {number, std::system_category(), what}; }
 
@@ -26,9 +34,11 @@ struct signal_set::state {
   ~state() { give_back(); }
   void take(int number);
   void give_back() noexcept;
+  [[nodiscard]] int take_one() noexcept;
   static void handle(int number) noexcept;
 
   ::pid_t process = ::getpid();
+  ::sigset_t wanted;
   descriptor source;                                 ///< an eventfd that counts what is in `arrived`
   platform::atomic<std::uint32_t> arrived[signals];  ///< since it was taken last, by number
   std::vector<taken> all;
@@ -57,9 +67,6 @@ void signal_set::state::handle(int number) noexcept {
 }
 
 void signal_set::state::take(int number) {
-  if (number <= 0 || number >= signals) {
-    throw failure(EINVAL, "pirn: no such signal");
-  }
   state* other = owners[number].load(platform::memory_order_seq_cst);
   if (other == this) {
     return;
@@ -101,39 +108,59 @@ void signal_set::state::give_back() noexcept {
   }
 }
 
-signal_set::signal_set(std::initializer_list<int> wanted) : state_(std::make_unique<state>()) {
-  state_->source = descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE));
-  if (!state_->source.is_open()) {
-    throw failure(errno, "pirn: cannot watch for signals");
-  }
-  state_->all.reserve(wanted.size());
-  ::sigset_t open;
-  ::sigemptyset(&open);
-  for (const int number : wanted) {
-    state_->take(number);
-    ::sigaddset(&open, number);
-  }
-  ::pthread_sigmask(SIG_UNBLOCK, &open, nullptr);
-}
-
-signal_set::~signal_set() = default;
-
-result<int> signal_set::wait(time_limit deadline) noexcept {
-  std::uint64_t one = 0;
-  if (const auto got = state_->source.read(&one, sizeof one, deadline); !got) {
-    return fail(got.error());
-  }
-  // One of those that were counted before is ours, but others may take it while we look for it.
+int signal_set::state::take_one() noexcept {
+  // One of those that were counted before is the caller's, but others may take it while that looks for it.
   for (;;) {
     for (int number = 1; number < signals; ++number) {
-      std::uint32_t there = state_->arrived[number].load(platform::memory_order_acquire);
+      std::uint32_t there = arrived[number].load(platform::memory_order_acquire);
       while (there != 0) {
-        if (state_->arrived[number].compare_exchange_weak(there, there - 1, platform::memory_order_acq_rel)) {
+        if (arrived[number].compare_exchange_weak(there, there - 1, platform::memory_order_acq_rel)) {
           return number;
         }
       }
     }
   }
+}
+
+signal_set::signal_set(std::initializer_list<int> wanted) : state_(std::make_unique<state>()) {
+  state_->all.reserve(wanted.size());
+  ::sigemptyset(&state_->wanted);
+  for (const int number : wanted) {
+    if (::sigaddset(&state_->wanted, number) != 0) {
+      throw failure(errno, "pirn: no such signal");
+    }
+  }
+  state_->source = descriptor(handlers_wait ? ::signalfd(-1, &state_->wanted, SFD_NONBLOCK | SFD_CLOEXEC)
+                                            : ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE));
+  if (!state_->source.is_open()) {
+    throw failure(errno, "pirn: cannot watch for signals");
+  }
+  for (const int number : wanted) {
+    state_->take(number);
+  }
+  ::pthread_sigmask(handlers_wait ? SIG_BLOCK : SIG_UNBLOCK, &state_->wanted, nullptr);
+}
+
+signal_set::~signal_set() {
+  if (handlers_wait) {
+    const timespec at_once{};
+    while (::sigtimedwait(&state_->wanted, nullptr, &at_once) > 0) {
+    }
+    ::pthread_sigmask(SIG_UNBLOCK, &state_->wanted, nullptr);
+  }
+}
+
+result<int> signal_set::wait(time_limit deadline) noexcept {
+  if (handlers_wait) {
+    ::signalfd_siginfo told{};
+    const auto got = state_->source.read(&told, sizeof told, deadline);
+    return got ? result<int>(static_cast<int>(told.ssi_signo)) : fail(got.error());
+  }
+  std::uint64_t one = 0;
+  if (const auto got = state_->source.read(&one, sizeof one, deadline); !got) {
+    return fail(got.error());
+  }
+  return state_->take_one();
 }
 
 }  // namespace pirn::inline PIRN_ABI

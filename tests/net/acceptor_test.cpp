@@ -116,8 +116,8 @@ TEST(acceptor, gives_silent_connections_to_the_worker_that_has_the_fewest) {
     acceptor all;
     pirn::fiber accepting = pirn::spawn([&] {
       static_cast<void>(all.run(listener, [&](tcp_stream stream) {
-        const auto here = static_cast<char>(pirn::detail::current_worker()->index);
-        ++on[static_cast<std::size_t>(here)];
+        const auto here = static_cast<unsigned char>(pirn::detail::current_worker()->index);
+        ++on[here];
         static_cast<void>(stream.write(&here, 1));
         echo(std::move(stream));
       }));
@@ -126,9 +126,9 @@ TEST(acceptor, gives_silent_connections_to_the_worker_that_has_the_fewest) {
     const auto connect = [&](int count) {
       for (int i = 0; i < count; ++i) {
         auto client = tcp_stream::connect(*listener.local_endpoint(), in(long_enough)).value();
-        char where = 0;
+        unsigned char where = 0;
         ASSERT_TRUE(client.read_exactly(&where, 1, in(long_enough)));
-        clients[static_cast<std::size_t>(where)].push_back(std::move(client));
+        clients[where].push_back(std::move(client));
       }
     };
     connect(200);

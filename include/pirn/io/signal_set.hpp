@@ -14,7 +14,8 @@ namespace pirn::inline PIRN_ABI {
 /// of its own notes them, on whichever thread they come; no signal is blocked, so that processes which are started
 /// meanwhile are none the worse: in those the signals do what they do by default. System calls that a signal interrupts
 /// are restarted where the kernel does that (SA_RESTART); others, for instance ::poll, end with EINTR. Any thread may
-/// make it and destroy it, at any time.
+/// make it and destroy it, at any time. (Under ThreadSanitizer only before other threads are started: it lets handlers
+/// wait, so the signals are blocked there.)
 class signal_set {
  public:
   /// For instance {SIGINT, SIGTERM}. Unblocks them in the calling thread. Throws std::system_error: invalid_argument
