@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 
 #include "pirn/fiber/detail/control.hpp"
 #include "pirn/fiber/wait_queue.hpp"
@@ -16,32 +17,49 @@ void release(context_node* node) noexcept {
   }
 }
 
+context_node* alias_of(context_node* node) noexcept {
+  auto* const alias = new (std::nothrow) context_node(node->key, [](context_node* self) noexcept {
+    release(const_cast<context_node*>(self->holder));
+    delete self;
+  });
+  if (alias != nullptr) {
+    alias->holder = node->holder;
+    alias->origin = node->origin;
+    const_cast<context_node*>(node->holder)->references.fetch_add(1, platform::memory_order_relaxed);
+  }
+  return alias;
+}
+
 const context_node* find_context(const void* key) noexcept {
   const surroundings* const here = surroundings_here();
   const context_node* node = here != nullptr ? here->values : nullptr;
   while (node != nullptr && node->key != key) {
     node = node->older;
   }
-  return node;
+  return node != nullptr ? node->holder : nullptr;
 }
 
 void bind_context(context_node* node) noexcept {
-  surroundings& here = surroundings_of(current_agent());
+  agent& self = current_agent();
+  surroundings& here = surroundings_of(self);
+  node->origin = block_opened(self, reinterpret_cast<arch::word>(__builtin_frame_address(0)));
   node->older = here.values;
   here.values = node;
 }
 
 void unbind_context(context_node* node) noexcept {
   surroundings& here = surroundings_of(current_agent());
-  if (here.values != node) {
+  context_node* const newest = here.values;
+  if (newest == nullptr || newest->holder != node) {
     std::fputs("pirn: a binding of a context value ends that is not the newest one of its fiber\n", stderr);
     std::abort();
   }
-  here.values = node->older;
-  if (node->older != nullptr) {
-    node->older->references.fetch_add(1, platform::memory_order_relaxed);
+  block_closed(newest->origin);
+  here.values = newest->older;
+  if (newest->older != nullptr) {
+    newest->older->references.fetch_add(1, platform::memory_order_relaxed);
   }
-  release(node);
+  release(newest);
 }
 
 }  // namespace pirn::inline PIRN_ABI::detail

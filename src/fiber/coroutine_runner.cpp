@@ -1,6 +1,11 @@
 #include "pirn/fiber/detail/coroutine_runner.hpp"
 
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
 #include "fiber/runtime_state.hpp"
+#include "pirn/fiber/context_value.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
 
@@ -8,6 +13,41 @@ namespace {
 // After so many coroutines the other fibers of the worker have a turn.
 constexpr unsigned coroutines_per_turn = 8;
 }  // namespace
+
+namespace {
+surroundings& surroundings_of_runner() noexcept { return surroundings_of(*running_fiber(current_worker())); }
+}  // namespace
+
+void coroutine_agent::enter() noexcept {
+  const surroundings* const here = surroundings_here();
+  innermost_ = here != nullptr ? here->innermost : nullptr;
+  if (values_ != nullptr || (here != nullptr && here->values != nullptr)) {
+    std::swap(surroundings_of_runner().values, values_);
+  }
+}
+
+void coroutine_agent::leave() noexcept {
+  const surroundings* const here = surroundings_here();
+  if ((here != nullptr ? here->innermost : nullptr) != innermost_) {
+    std::fputs(
+        "pirn: a task suspends with a scope open, which belongs to the fiber that runs the task, and it may go on in "
+        "another one: close the scope before co_await, or wait in it by what suspends the fiber\n",
+        stderr);
+    std::abort();
+  }
+  if (values_ != nullptr || (here != nullptr && here->values != nullptr)) {
+    std::swap(surroundings_of_runner().values, values_);
+  }
+}
+
+void coroutine_agent::inherit_values() noexcept {
+  if (const surroundings* const here = surroundings_here(); here != nullptr && here->values != nullptr) {
+    here->values->references.fetch_add(1, platform::memory_order_relaxed);
+    values_ = here->values;
+  }
+}
+
+void coroutine_agent::release_values() noexcept { release(values_); }
 
 coroutine_runner& coroutine_runner::of(worker& home) {
   if (home.coroutines == nullptr) {
@@ -60,6 +100,7 @@ void coroutine_runner::ready(coroutine_agent& who) noexcept {
 
 void coroutine_runner::resume(coroutine_agent& chain, std::coroutine_handle<> from) noexcept {
   chain.passed = 0;
+  chain.enter();
   from.resume();  // and the chain may be gone
   while (left_over_) {
     std::exchange(left_over_, nullptr).resume();

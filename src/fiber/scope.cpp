@@ -117,11 +117,11 @@ scope::scope(runtime& where, const scope_options& how)
       worker_(worker_for_children(how)),
       migratable_(how.migratable) {
   open(how);
-  if (opener_.what() == detail::agent::kind::thread && how.deadline == deadline_ && deadline_ != platform::never) {
+  if (opener_.what() == detail::agent::kind::thread && own_deadline_ != platform::never) {
     try {
       watch_ = where.spawn(
           [this] {
-            if (this_fiber::sleep_until(deadline_)) {
+            if (this_fiber::sleep_until(own_deadline_)) {
               stop(wake_reason::expired);
             }
           },
@@ -152,10 +152,17 @@ void scope::open(const scope_options& how) {
     }
   }
   detail::surroundings& here = detail::surroundings_of(opener_);
+  origin_ = detail::block_opened(opener_, reinterpret_cast<arch::word>(__builtin_frame_address(0)));
   outer_ = here.innermost;
-  nested_ = outer_ != nullptr && &outer_->opener_ == &opener_;
-  deadline_ = outer_ != nullptr ? std::min<platform::time_point>(how.deadline, outer_->deadline_) : how.deadline;
+  own_deadline_ = how.deadline;
   here.innermost = this;
+  follow_outer();
+  token_.emplace(how.stop, stopper{this});
+  inherit_deadline();
+}
+
+void scope::follow_outer() noexcept {
+  nested_ = outer_ != nullptr && &outer_->opener_ == &opener_;
   const auto follow = [](detail::stop_link& link) noexcept {
     return static_cast<scope&>(link).begin_to_stop(link.why());
   };
@@ -168,16 +175,26 @@ void scope::open(const scope_options& how) {
   if (const wake_reason why = opener_.stop_reason(); why != wake_reason::notified) {
     stop(why);
   }
-  token_.emplace(how.stop, stopper{this});
+}
+
+void scope::inherit_deadline() noexcept {
+  const platform::time_point nearest = outer_ != nullptr ? std::min(own_deadline_, outer_->deadline()) : own_deadline_;
+  deadline_.store(nearest, platform::memory_order_relaxed);
   // The deadline of an outer scope comes as its stop.
-  if (how.deadline == deadline_ && deadline_ != platform::never && opener_.what() == detail::agent::kind::fiber) {
-    expiry_.when = deadline_;
+  if (own_deadline_ == nearest && nearest != platform::never && opener_.what() == detail::agent::kind::fiber &&
+      expiry_.target == nullptr) {
+    expiry_.when = nearest;
     expiry_.target = this;
     expiry_.call = [](call_timer& due) noexcept { static_cast<expiry&>(due).target->stop(wake_reason::expired); };
     auto& opener = static_cast<detail::fiber_control&>(opener_);
-    tied_ = opener.tie();
+    tied_ = opener.hold();
     opener.home()->timers.insert(expiry_);
   }
+}
+
+void scope::set_away(bool away) noexcept {
+  const platform::spin_guard guard(interrupting_);
+  away_ = away;
 }
 
 scope::~scope() {
@@ -198,13 +215,14 @@ void scope::close() noexcept {
     static_cast<detail::fiber_control&>(opener_).home()->timers.cancel(expiry_);
   }
   if (tied_) {
-    static_cast<detail::fiber_control&>(opener_).untie();
+    static_cast<detail::fiber_control&>(opener_).let_go();
   }
   // Once none of these is left, nobody can stop the scope any more.
   watch_ = {};
   token_.reset();
   detach();
   here.innermost = outer_;
+  detail::block_closed(origin_);
   opener_.end_interruption([this]() noexcept { return nested_ ? outer_->stops_.why() : wake_reason::notified; });
   if (failure_ != nullptr) {
     detail::report_unhandled(opener_, std::move(failure_));
@@ -291,7 +309,12 @@ detail::stop_list* scope::begin_to_stop(wake_reason why) noexcept {
 }
 
 void scope::interrupt_opener(wake_reason why) noexcept {
-  if (opener_.interrupt(why)) {
+  bool woken = false;
+  {
+    const platform::spin_guard guard(interrupting_);
+    woken = !away_ && opener_.interrupt(why);
+  }
+  if (woken) {
     detail::make_runnable(&opener_);
   }
 }

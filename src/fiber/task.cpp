@@ -16,6 +16,7 @@ worker& worker_for_tasks() {
 
 void run_tasks(task_root& root, std::coroutine_handle<> from, platform::time_point deadline) noexcept {
   worker& home = root.home();
+  root.inherit_values();
   if (running_fiber(&home)->migratable()) {
     // It may go on elsewhere after a call in the task that suspends, and the task may not.
     root.goes_on = from;
@@ -26,15 +27,15 @@ void run_tasks(task_root& root, std::coroutine_handle<> from, platform::time_poi
   wait_options how{.deadline = deadline, .from = awaited::task, .what = "end of task"};
   how.object = static_cast<const coroutine_agent*>(&root);
   const wake_reason why = root.ended.wait(how);
-  if (why == wake_reason::notified) {
-    return;
+  if (why != wake_reason::notified) {
+    if (root.request_stop(why == wake_reason::stopped ? wake_reason::stopped : wake_reason::expired)) {
+      home.coroutines->ready(root);
+    }
+    how.deadline = platform::never;
+    how.stoppable = false;
+    static_cast<void>(root.ended.wait(how));
   }
-  if (root.request_stop(why == wake_reason::stopped ? wake_reason::stopped : wake_reason::expired)) {
-    home.coroutines->ready(root);
-  }
-  how.deadline = platform::never;
-  how.stoppable = false;
-  static_cast<void>(root.ended.wait(how));
+  root.release_values();
 }
 
 }  // namespace pirn::inline PIRN_ABI::detail

@@ -15,11 +15,11 @@ from disassembly import SWITCH, forbidden, functions, loop_of, report, resumed_i
 MEMORY = re.compile(r"\(%r")
 BLOCK = 32
 # Function (a pattern) -> the most instructions of one turn of its loop, by compiler, without the padding behind the
-# switch. The switch is 6 of them. gcc inlines a body only where it is a local lambda.
+# switch. The switch is 6 of them, and 2 of the producer's ask whether a body has a block open. gcc inlines a body only where it is a local lambda.
 LOOPS = {
     r"^sum_of$": {"clang": 9, "g++": 9},
     r"^sum_in_frame$": {"clang": 10, "g++": 9},
-    r"producer_entry.*count_down.*guarded_pool": {"clang": 13},
+    r"producer_entry.*count_down.*guarded_pool": {"clang": 15},
 }
 VECTOR = re.compile(r"\bv?padd[a-z]*\s+.*%[xyz]mm")
 

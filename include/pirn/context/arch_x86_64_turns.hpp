@@ -17,22 +17,25 @@
 // The resume label begins a block of 32 bytes, so that one fetch brings what follows a switch; the bytes before it are
 // never executed. A recursive body gains 3 % (8 % where two hardware threads share the fetch), a plain loop nothing.
 //
-// Clang is given the producer's test for a flagged resumer inside the switch, as a branch out of it
-// (yield_to_consumer). Where it sees the test, it turns the loop of a recursive body inside out, or lays the cold code
-// between the loop and what comes after: at 3 GHz that costs 0.3 to 0.5 ns an element. For the same reason the cold
-// code does not come back into the loop: it resumes the producer anew (resume_again). Not gcc, whose asm goto loses
-// outputs before 12.4.
+// Clang is given the producer's tests, for blocks of bodies and for a flagged resumer, inside the switch, as branches
+// out of it (yield_to_consumer). Where it sees such a test, it turns the loop of a recursive body inside out, or lays
+// the cold code between the loop and what comes after: at 3 GHz that costs 0.3 to 0.5 ns an element. For the same
+// reason the cold code does not come back into the loop: it resumes the producer anew (resume_again). Not gcc, whose
+// asm goto loses outputs before 12.4.
 #pragma once
 
+#include <cstdint>
+
 #include "pirn/context/arch_x86_64.hpp"
+#include "pirn/context/detail/blocks_of_bodies.hpp"
 
 // `to` are the registers of whom to go to, `own` those of who goes, each sp as the number of an r8 to r15; `mark` is an
 // instruction that flags the latter.
 #define PIRN_TURN(to_pc, to_sp, to_fp, own_pc, own_sp, own_fp, mark) \
   "leaq 1f(%%rip), %%" own_pc                                        \
   "\n\t"                                                             \
-  "movq %%rsp, %%r" own_sp "\n\t" mark "movq %%rbp, %%" own_fp       \
-  "\n\t" PIRN_TURN_GO(to_pc, to_sp, to_fp) "nop\n\t.p2align 5\n1:\n\t" PIRN_LANDING
+  "movq %%rsp, %%r" own_sp "\n\tmovq %%rbp, %%" own_fp "\n\t" mark   \
+  PIRN_TURN_GO(to_pc, to_sp, to_fp) "nop\n\t.p2align 5\n1:\n\t" PIRN_LANDING
 // While sp and fp are exchanged, the tables describe the context that is being resumed.
 #define PIRN_TURN_GO(to_pc, to_sp, to_fp) \
   PIRN_CFI(".cfi_remember_state")         \
@@ -119,8 +122,14 @@ PIRN_SWITCH_INLINE void switch_to_consumer(peer& to, word& first, word second) n
     !defined(PIRN_TSAN) && !defined(PIRN_YIELD_IS_WATCHED)
 #define PIRN_YIELD_BRANCHES 1
 
-/// As switch_to_consumer, and says whether who resumes is flagged. If so, `own` is what it has resumed.
-PIRN_SWITCH_INLINE bool yield_to_consumer(peer& to, word& first, word second, peer& own) noexcept {
+/// How `yield_to_consumer` has gone.
+enum class yielded : std::uint8_t {
+  plainly,
+  flagged,     ///< who resumes is: `own` is what it has resumed
+  not_at_all,  ///< a body on this thread has blocks open (body_blocks.hpp): `own` is where to resume this one
+};
+/// As switch_to_consumer, unless bodies have blocks open, and says whether who resumes is flagged.
+PIRN_SWITCH_INLINE yielded yield_to_consumer(peer& to, word& first, word& second, peer& own) noexcept {
   const detail::fp_words fp_control;
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   const word sent0 = first, sent1 = second;
@@ -133,18 +142,18 @@ PIRN_SWITCH_INLINE bool yield_to_consumer(peer& to, word& first, word second, pe
   register void* own_pc asm("r12");
   register void* own_sp asm("r13");
   register void* own_fp asm("r14");
-  asm goto(PIRN_TURN("rdi", "15", "rsi", "r12", "13", "r14", "")
+  asm goto(PIRN_TURN("rdi", "15", "rsi", "r12", "13", "r14", PIRN_ASK_FOR_BLOCKS("r11") "jne %l[blocks]\n\t")
            "testb %[flag], %%r15b\n\t"
            "jne %l[flagged]"
            : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(out0), "+r"(out1), "=r"(message), "=r"(own_pc), "=r"(own_sp),
              "=r"(own_fp)
            : [flag] "i"(peer_flag)
            : "rbx", "r8", "r9", "r10", "r11", PIRN_CLOBBER_FLOAT, "memory", "cc"
-           : flagged);
+           : flagged, blocks);
   to = {pc, sp, fp};
   first = message;
   fp_control.restore();
-  return false;
+  return yielded::plainly;
 flagged:
   // Uses the outputs here. A value that is first used where both ways have met again, behind a call, is lost to this
   // one: clang up to 22 stores it on the other one only.
@@ -153,23 +162,32 @@ flagged:
   own = {own_pc, own_sp, own_fp};
   first = message;
   fp_control.restore();
-  return true;
+  return yielded::flagged;
+blocks:
+  asm volatile("" : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(out0), "+r"(out1), "+r"(own_pc), "+r"(own_sp), "+r"(own_fp));
+  to = {pc, sp, fp};
+  own = {own_pc, own_sp, own_fp};
+  first = out0;
+  second = out1;
+  return yielded::not_at_all;
 }
 
-/// Goes back to where yield_to_consumer was resumed, which finds that it was resumed by `from`, not flagged. Leaves the
-/// frames below it.
-[[noreturn]] PIRN_ALWAYS_INLINE void resume_again(const peer& own, const peer& from) noexcept {
+/// Goes back to where yield_to_consumer was, or was to be, resumed, which finds that it was resumed by `from` with this
+/// message. Leaves the frames below it.
+[[noreturn]] PIRN_ALWAYS_INLINE void resume_again(const peer& own, const peer& from, word message = 0) noexcept {
   void *const target_pc = own.pc, *const target_sp = own.sp, *const target_fp = own.fp;
   void *const from_pc = from.pc, *const from_sp = from.sp, *const from_fp = from.fp;
+  const word sent = message;
   register void* to_pc asm("r12") = target_pc;
   register void* to_sp asm("r13") = target_sp;
   register void* to_fp asm("r14") = target_fp;
   register void* pc asm("rdi") = from_pc;
   register void* sp asm("r15") = from_sp;
   register void* fp asm("rsi") = from_fp;
+  register word first asm("rdx") = sent;
   asm volatile(PIRN_TURN_GO("r12", "13", "r14")
                :
-               : "r"(to_pc), "r"(to_sp), "r"(to_fp), "r"(pc), "r"(sp), "r"(fp)
+               : "r"(to_pc), "r"(to_sp), "r"(to_fp), "r"(pc), "r"(sp), "r"(fp), "r"(first)
                : "memory");
   __builtin_unreachable();
 }

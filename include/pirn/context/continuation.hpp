@@ -30,6 +30,7 @@
 #include <utility>
 
 #include "pirn/context/arch.hpp"
+#include "pirn/context/detail/body_blocks.hpp"
 #include "pirn/context/detail/continuation_body.hpp"
 #include "pirn/context/detail/value_words.hpp"
 #include "pirn/context/sanitizer.hpp"
@@ -132,9 +133,7 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
     parcel.pack(words, values...);
     arch::peer to = take();
     sanitizer_peer sanitizer = sanitizer_;
-    sanitizer.leave();
-    arch::transfer(to, words);
-    sanitizer.arrive();
+    switch_to(to, sanitizer, words);
     return arrived(to, sanitizer, words);
   }
 
@@ -147,9 +146,7 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
       parcel.pack(words, values...);
       arch::peer to = take();
       sanitizer_peer sanitizer = sanitizer_;
-      sanitizer.leave();
-      arch::transfer(to, words);
-      sanitizer.arrive();
+      switch_to(to, sanitizer, words);
       settle(to, sanitizer, words);
       to_ = to;
       sanitizer_ = sanitizer;
@@ -200,10 +197,56 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
     typename value_list<Sent...>::parcel parcel;
     parcel.pack(words, values...);
     sanitizer_peer sanitizer(fresh->sanitizer);
-    sanitizer.leave();
-    arch::transfer_into<&continuation_entry<Dual, type_list<Sent...>, Record>>(fresh, to, words);
-    sanitizer.arrive();
+    if (bodies_have_blocks()) [[unlikely]] {
+      away copy{to, sanitizer, {words[0], words[1], words[2], words[3]}};
+      enter_without_blocks(fresh, copy);
+      return_from(copy, to, sanitizer, words);
+    } else {
+      sanitizer.leave();
+      arch::transfer_into<&continuation_entry<Dual, type_list<Sent...>, Record>>(fresh, to, words);
+      sanitizer.arrive();
+    }
     return arrived(to, sanitizer, words);
+  }
+
+  PIRN_ALWAYS_INLINE static void switch_to(arch::peer& to, sanitizer_peer& sanitizer, word (&words)[value_words]) {
+    if (bodies_have_blocks()) [[unlikely]] {
+      away copy{to, sanitizer, {words[0], words[1], words[2], words[3]}};
+      switch_without_blocks(copy);
+      return_from(copy, to, sanitizer, words);
+    } else {
+      sanitizer.leave();
+      arch::transfer(to, words);
+      sanitizer.arrive();
+    }
+  }
+  /// What a switch takes and brings, in memory of its own: the originals may live in registers whatever cold code does.
+  struct away {
+    arch::peer to;
+    [[no_unique_address]] sanitizer_peer sanitizer;
+    word words[value_words];
+  };
+  PIRN_ALWAYS_INLINE static void return_from(const away& back, arch::peer& to, sanitizer_peer& sanitizer,
+                                             word (&words)[value_words]) noexcept {
+    to = back.to;
+    sanitizer = back.sanitizer;
+    for (std::size_t i = 0; i < value_words; ++i) {
+      words[i] = back.words[i];
+    }
+  }
+  /// The same where bodies may have blocks open, which stay here.
+  PIRN_COLD static void switch_without_blocks(away& copy) {
+    const blocks_elsewhere kept(nullptr, stack_position());
+    copy.sanitizer.leave();
+    arch::transfer(copy.to, copy.words);
+    copy.sanitizer.arrive();
+  }
+  template <class Record>
+  PIRN_COLD static void enter_without_blocks(Record* fresh, away& copy) {
+    const blocks_elsewhere kept(nullptr, stack_position());
+    copy.sanitizer.leave();
+    arch::transfer_into<&continuation_entry<Dual, type_list<Sent...>, Record>>(fresh, copy.to, copy.words);
+    copy.sanitizer.arrive();
   }
 
   template <class Stack, class Body, class Allocator>
@@ -215,6 +258,9 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
     const std::uintptr_t at = place_of_record(top, sizeof(record));
     if (top - limit < sizeof(record) || at - limit < record_alignment || at < limit) {
       throw std::length_error("pirn: continuation: the stack has no room for the body");
+    }
+    if constexpr (!maps_stacks<Allocator>) {
+      expect_bodies_in_frames();
     }
     return new (reinterpret_cast<void*>(at)) record(std::move(body), memory, owner);
   }

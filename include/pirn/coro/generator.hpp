@@ -247,6 +247,11 @@ class generator_base {
       throw std::system_error(make_error_code(stack_error::too_small), "pirn: generator");
     }
     made->sanitizer.create(memory.limit(), memory.size(), "pirn generator");
+    made->limit = memory.limit();
+    if constexpr (!maps_stacks<Allocator>) {
+      expect_bodies_in_frames();
+    }
+    made->limit = memory.limit();
     made->at.at = arch::prepare(at, &arch::producer_entry<generator_run<control>>);
     made->at.sanitizer = sanitizer_peer(made->sanitizer);
     made->dispose = &control::give_back;

@@ -31,6 +31,7 @@ struct yield_awaiter : own_awaiter {
   template <task_like Promise>
   static void await_suspend(std::coroutine_handle<Promise> h) noexcept {
     coroutine_agent& chain = h.promise().chain();
+    chain.leave();
     chain.goes_on = h;
     chain.home().coroutines->ready(chain);
   }

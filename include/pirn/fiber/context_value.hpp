@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "pirn/detail/platform.hpp"
+#include "pirn/fiber/detail/block_origin.hpp"
 #include "pirn/fiber/detail/cxx23.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -17,7 +18,11 @@ struct context_node {
   const void* key;
   void (*destroy)(context_node*) noexcept;
   context_node* older = nullptr;
+  const context_node* holder = this;  ///< of the value: another one where that is in several lists
+  block_origin origin;                ///< of the binding
 };
+/// One with the value of another, for another list. Null if there is no memory.
+context_node* alias_of(context_node* node) noexcept;
 
 /// Gives a reference back, and those that this was the last to need.
 void release(context_node* node) noexcept;

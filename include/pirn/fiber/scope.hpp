@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "pirn/fiber/detail/block_origin.hpp"
 #include "pirn/fiber/runtime.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -195,10 +196,12 @@ class scope : detail::stop_link {
   /// Success as long as the scope goes on, else why its waits end. A deadline counts from when it has passed, also
   /// while its worker has not looked at its timers.
   [[nodiscard]] std::expected<void, wait_error> check_stop() const noexcept {
-    return detail::unless_stopped(stops_.why(), deadline_);
+    return detail::unless_stopped(stops_.why(), deadline());
   }
   /// The nearest of its own and those of the scopes around it.
-  [[nodiscard]] platform::time_point deadline() const noexcept { return deadline_; }
+  [[nodiscard]] platform::time_point deadline() const noexcept {
+    return deadline_.load(platform::memory_order_relaxed);
+  }
 
   /// Calls each as a child, in a scope of their own, and returns what they return: a tuple, for instance for
   /// `auto [a, b] = s.all(f, g)`. The first that fails stops the others; its exception is rethrown once all have ended.
@@ -271,6 +274,7 @@ class scope : detail::stop_link {
  private:
   friend detail::child_control;
   friend detail::branch_control;
+  friend detail::body_scopes;
   enum class decided_by : bool { end, success };
 
   /// How the fibers of a scope are made.
@@ -296,6 +300,12 @@ class scope : detail::stop_link {
   scope(scope& outer, std::size_t wake_at);
 
   void open(const scope_options& how);
+  /// What stops the scope that it is opened in, or else its opener, stops it too.
+  void follow_outer() noexcept;
+  /// Its deadline as it follows from its own and the outer one.
+  void inherit_deadline() noexcept;
+  /// Whether it is taken off its opener, which is not interrupted by its stop then.
+  void set_away(bool away) noexcept;
   void close() noexcept;
   void adopt(detail::child_control& child) noexcept;
   /// A child has failed, and has ended.
@@ -365,13 +375,17 @@ class scope : detail::stop_link {
   int worker_;
   bool migratable_;
   std::size_t wake_at_ = 0;
-  platform::time_point deadline_;
+  platform::time_point own_deadline_ = platform::never;
+  platform::atomic<platform::time_point> deadline_{platform::never};  ///< written by the opener
+  detail::block_origin origin_;
   detail::stop_list stops_;
   platform::atomic<std::size_t> running_{0};  ///< children; comes to wake_at_ and below only under the queue's lock
   wait_queue done_;
   std::exception_ptr failure_;  ///< the first; under the queue's lock
   std::vector<std::exception_ptr> others_;
   std::optional<stop_callback<stopper>> token_;
+  platform::spinlock interrupting_;
+  bool away_ = false;  ///< under that lock
   expiry expiry_;
   bool tied_ = false;  ///< this scope keeps its opener on the worker that has the timer
   fiber watch_;        ///< waits for the deadline of a scope that a plain thread opened

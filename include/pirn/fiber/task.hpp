@@ -60,6 +60,7 @@ class task_promise_base {
       if (self.awaited_by_) {
         return coroutine_runner::pass(*self.chain_, self.awaited_by_);
       }
+      self.chain_->leave();
       static_cast<task_root*>(self.chain_)->ended.set();
       return std::noop_coroutine();
     }

@@ -41,6 +41,7 @@
 #include <type_traits>
 
 #include "pirn/context/arch.hpp"
+#include "pirn/context/detail/body_blocks.hpp"
 #include "pirn/context/detail/kept_peer.hpp"
 #include "pirn/context/sanitizer.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
@@ -81,6 +82,7 @@ class copy_stack {
   /// On memory of the caller's, from any stack_allocator for example, which must outlive it. Look at `error`.
   explicit copy_stack(const stack& memory, const copy_stack_options& options = {}) noexcept : options_(options) {
     use(memory);
+    detail::expect_bodies_in_frames();
   }
   /// Maps `size` bytes, rounded up to whole pages, and a guard of 64 KiB below them. Look at `error`.
   explicit copy_stack(std::size_t size, const copy_stack_options& options = {}) noexcept;

@@ -83,6 +83,8 @@ enum class stack_sampling : std::uint8_t {
 /// otherwise it names itself and aborts, since those stacks would vanish under their users.
 class guarded_pool {
  public:
+  /// Its stacks never lie in the frame of a function.
+  static constexpr bool maps_stacks = true;
   using options = guarded_pool_options;
   struct statistics {
     std::vector<stack_class_statistics> classes;  ///< by size, those that were ever used
@@ -123,6 +125,7 @@ static_assert(stack_allocator<guarded_pool>);
 /// Last in, first out: what was used last is still in the processor's cache.
 class guarded_pool::cache {
  public:
+  static constexpr bool maps_stacks = true;
   /// Keeps up to `capacity` stacks of `size` bytes; none if that is 0, then `reserve` always fails. Of a pool without a
   /// limit it keeps more once more were reserved (see `age`). Throws std::bad_alloc, or std::system_error for an
   /// invalid size.

@@ -39,17 +39,24 @@ PIRN_COLD inline bool run_in_flight(copied_context& context, word (&words)[value
 }
 /// The words go in registers and come back in the copy_stack: nothing of them lies in the caller's frame, and so in its
 /// image.
-PIRN_COLD inline bool suspend_in_flight(copy_stack& on, word word0, word word1, word word2, word word3) noexcept {
+PIRN_COLD inline bool suspend_in_flight(copy_stack& on, word word0, word word1, word word2, word word3) {
   word words[value_words] = {word0, word1, word2, word3};
+  taken_blocks blocks;
+  if (bodies_have_blocks()) {
+    const body_stack mine{reinterpret_cast<word>(on.memory().limit()), reinterpret_cast<word>(on.memory().top()),
+                          nullptr, true};
+    blocks = take_blocks(&mine, stack_position());
+  }
   const in_flight_elsewhere kept;
   const bool interrupted = on.suspend(words);
   for (std::size_t i = 0; i < value_words; ++i) {
     on.received[i] = words[i];
   }
+  put_blocks(blocks);
   return interrupted;
 }
 /// Suspends and exchanges the words; exceptions in flight stay here.
-PIRN_ALWAYS_INLINE bool suspend_keeping_exceptions(copy_stack& on, word (&words)[value_words]) noexcept {
+PIRN_ALWAYS_INLINE bool suspend_keeping_exceptions(copy_stack& on, word (&words)[value_words]) {
   if (!maybe_in_flight()) [[likely]] {
     return on.suspend(words);
   }

@@ -133,7 +133,7 @@ class coroutine_yield<void(Out...), void(In...)> : public coroutine_locals {
     typename value_list<Out...>::parcel parcel;
     parcel.pack(words, value...);
     arch::peer resumer = resumer_.get();
-    detail::transfer(resumer, words, sanitizer_);
+    detail::transfer_back(resumer, words, sanitizer_, limit_, limit_ + size_);
     resumer_ = kept_peer(resumer);
     if (arch::is_flagged(resumer)) [[unlikely]] {
       resumer_ = kept_peer(arch::unflagged(resumer));

@@ -31,6 +31,7 @@
 #include <utility>
 
 #include "pirn/context/arch.hpp"
+#include "pirn/context/detail/body_blocks.hpp"
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/context/sanitizer.hpp"
 #include "pirn/stack/stack.hpp"
@@ -107,7 +108,7 @@ struct generator_side {
     sanitizer.arrive();
   }
 #if defined(PIRN_YIELD_BRANCHES)
-  PIRN_ALWAYS_INLINE bool yield(word& first, word second, peer& own) noexcept {
+  PIRN_ALWAYS_INLINE arch::yielded yield(word& first, word& second, peer& own) noexcept {
     return arch::yield_to_consumer(at, first, second, own);
   }
 #endif
@@ -138,6 +139,9 @@ struct generator_control {
   generator_message* delegation = nullptr;
   generator_message* cancelled = nullptr;
   [[no_unique_address]] sanitizer_state sanitizer{};
+  /// Where its stack begins; it ends here.
+  void* limit = nullptr;
+  taken_blocks blocks{};  ///< that it has open, while it is suspended
   /// Releases the stack, and destroys the body if it has not begun.
   void (*dispose)(generator_control& self) noexcept = nullptr;
 };
@@ -149,6 +153,7 @@ struct generator_message {
   /// generator that delegates to it, which is to be cancelled next.
   generator_side side{};
   generator_control* whom = nullptr;  ///< who is delegated to
+  generator_control* by = nullptr;    ///< who delegates
 };
 
 // ---- cold code: never gets a side that is in use, not even by value, since that may be by address ---------------
@@ -198,6 +203,31 @@ PIRN_COLD inline void generator_told(void* pc, void* sp, void* fp, generator_con
                                                                      generator_message& message) {
   generator_told(pc, sp, fp, self, message);
   arch::resume_again(self.at.at, message.side.at);
+}
+#endif
+
+/// Takes off what is open on this stack, and on those of generators that delegate to it.
+PIRN_COLD inline taken_blocks generator_blocks(const generator_control& of, const body_stack* inner) {
+  const body_stack mine{reinterpret_cast<word>(of.limit), reinterpret_cast<word>(&of), inner};
+  return of.delegation != nullptr ? generator_blocks(*of.delegation->by, &mine) : take_blocks(&mine, stack_position());
+}
+PIRN_COLD inline void generator_take_blocks(generator_control& self) { self.blocks = generator_blocks(self, nullptr); }
+/// Yields to `consumer` and puts back what was taken.
+PIRN_COLD inline void generator_yield_without(generator_control& self, generator_side& consumer, word& first,
+                                              word second) noexcept {
+  consumer.yield(first, second);
+  put_blocks(self.blocks);
+}
+#if defined(PIRN_YIELD_BRANCHES)
+/// The same for a yield that would return to `self.at`, and returns there.
+[[noreturn]] PIRN_COLD inline PIRN_NONE void generator_yield_without(void* pc, void* sp, void* fp,
+                                                                     generator_control& self, word first,
+                                                                     word second) noexcept {
+  generator_side consumer;
+  consumer.at = {pc, sp, fp};
+  const peer own = self.at.at;
+  generator_yield_without(self, consumer, first, second);
+  arch::resume_again(own, consumer.at, first);
 }
 #endif
 
@@ -273,10 +303,18 @@ class generator_producer {
     if (consumer_.flagged()) [[unlikely]] {
       generator_yield_misused();
     }
-    generator_side consumer = consumer_.take();
 #if defined(PIRN_YIELD_BRANCHES)
+    generator_side consumer = consumer_.take();
     peer own;
-    if (consumer.yield(first, second, own)) [[unlikely]] {
+    const arch::yielded how = consumer.yield(first, second, own);
+    if (how == arch::yielded::not_at_all) [[unlikely]] {
+      consumer_ = consumer;
+      self_.at.at = own;
+      generator_take_blocks(self_);
+      consumer_.at.sp = arch::ended_peer().sp;
+      generator_yield_without(consumer.at.pc, consumer.at.sp, consumer.at.fp, self_, first, second);
+    }
+    if (how == arch::yielded::flagged) [[unlikely]] {
       void* const sp = arch::unflagged(consumer.at).sp;
       consumer_.at = {consumer.at.pc, sp, consumer.at.fp};
       self_.at.at = own;
@@ -284,8 +322,18 @@ class generator_producer {
     }
     consumer_ = consumer;
 #else
-    consumer.yield(first, second);
-    consumer_ = consumer;
+    if (bodies_have_blocks()) [[unlikely]] {
+      generator_take_blocks(self_);
+      generator_side copy = consumer_.take();
+      word message = first;
+      generator_yield_without(self_, copy, message, second);
+      consumer_ = copy;
+      first = message;
+    } else {
+      generator_side consumer = consumer_.take();
+      consumer.yield(first, second);
+      consumer_ = consumer;
+    }
     if (consumer_.flagged()) [[unlikely]] {
       told(first);
     }
@@ -303,7 +351,7 @@ class generator_producer {
     if (inner->status == generator_status::ended) {
       return;
     }
-    generator_message message{nullptr, consumer_.take(), inner};
+    generator_message message{nullptr, consumer_.take(), inner, &self_};
     generator_side side = inner->at;
     inner->status = generator_status::lent;
     inner->delegation = &message;
@@ -395,7 +443,7 @@ struct generator_run {
     side.sanitizer.arrive();
     typename Control::yield yield(self, side, message);
     std::exception_ptr thrown;
-    self.how = run_unwindable([&] { PIRN_CALL_INLINED self.body(yield); }, thrown);
+    self.how = run_unwindable([&]() __attribute__((always_inline)) { PIRN_CALL_INLINED self.body(yield); }, thrown);
     if (thrown) [[unlikely]] {
       self.failure = std::move(thrown);
     }

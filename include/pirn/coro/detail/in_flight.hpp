@@ -1,5 +1,6 @@
 // Exceptions in flight belong to whoever threw them, but the C++ runtime keeps one list per OS thread. Both sides of a
 // coroutine's switch look, before it, whether any are in flight here, and if so take them out of that list meanwhile.
+// The same look answers for the blocks that bodies have open (body_blocks.hpp), which a yield takes along.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "pirn/context/arch.hpp"
+#include "pirn/context/detail/body_blocks.hpp"
 #include "pirn/context/detail/kept_peer.hpp"
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/context/sanitizer.hpp"
@@ -19,6 +21,12 @@ inline exception_globals not_looked_up{nullptr, 1};
 /// Where this OS thread's are.
 __attribute__((used)) inline constinit thread_local exception_globals* in_flight_here asm(
     "pirn_in_flight_" PIRN_ABI_NAME) __attribute__((tls_model("initial-exec"))) = &not_looked_up;
+
+/// Has every switch of a coroutine take the slow path for as long as bodies have blocks open on this OS thread.
+PIRN_COLD inline void watch_blocks_of_bodies() noexcept {
+  asm volatile("");
+  in_flight_here = &not_looked_up;
+}
 
 PIRN_COLD inline exception_globals* in_flight_out_of_line() noexcept {
   asm volatile("");
@@ -49,7 +57,7 @@ class in_flight_elsewhere {
  public:
   PIRN_COLD in_flight_elsewhere() noexcept {
     exception_globals& here = exception_globals::of_thread();
-    in_flight_here = &here;
+    in_flight_here = bodies_have_blocks() ? &not_looked_up : &here;
     kept_ = std::exchange(here, {});
   }
   PIRN_COLD ~in_flight_elsewhere() { exception_globals::of_thread() = kept_; }
@@ -82,6 +90,16 @@ PIRN_COLD inline void transfer_in_flight(arch::peer& to, arch::word (&words)[arc
   arch::transfer(to, words);
   sanitizer.arrive();
 }
+/// The same for a coroutine that yields, and is on that stack. Throws as block_keeper::take, before anything is done.
+PIRN_COLD inline void yield_in_flight(arch::peer& to, arch::word (&words)[arch::value_words], sanitizer_peer& sanitizer,
+                                      const body_stack& mine) {
+  if (bodies_have_blocks()) {
+    const blocks_elsewhere kept(&mine, stack_position());
+    transfer_in_flight(to, words, sanitizer);
+  } else {
+    transfer_in_flight(to, words, sanitizer);
+  }
+}
 /// Resumes `to`, which becomes whoever resumes us, and exchanges the words; exceptions in flight stay here.
 PIRN_ALWAYS_INLINE void transfer(arch::peer& to, arch::word (&words)[arch::value_words],
                                  sanitizer_peer& sanitizer) noexcept {
@@ -94,21 +112,18 @@ PIRN_ALWAYS_INLINE void transfer(arch::peer& to, arch::word (&words)[arch::value
     sanitizer.arrive();
   }
 }
-
-/// An sp of the running function, or one above it, up to where its frame begins.
-PIRN_ALWAYS_INLINE arch::word stack_position() noexcept {
-#if defined(__x86_64__) && !defined(__ILP32__)
-  arch::word sp;
-  asm volatile("movq %%rsp, %0" : "=r"(sp));
-  return sp;
-#elif defined(__riscv)
-  // There a frame's address is its end, which may be that of the stack.
-  arch::word sp;
-  asm volatile("mv %0, sp" : "=r"(sp));
-  return sp;
-#else
-  return reinterpret_cast<arch::word>(__builtin_frame_address(0));
-#endif
+/// The same for a yield.
+PIRN_ALWAYS_INLINE void transfer_back(arch::peer& to, arch::word (&words)[arch::value_words], sanitizer_peer& sanitizer,
+                                      arch::word limit, arch::word top) {
+  if (maybe_in_flight()) [[unlikely]] {
+    with_copies(to, words, sanitizer, [=](auto&... copies) __attribute__((always_inline)) {
+      yield_in_flight(copies..., body_stack{limit, top});
+    });
+  } else {
+    sanitizer.leave();
+    arch::transfer(to, words);
+    sanitizer.arrive();
+  }
 }
 
 }  // namespace pirn::inline PIRN_ABI::detail

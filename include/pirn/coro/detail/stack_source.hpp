@@ -7,6 +7,7 @@
 #include <memory>
 #include <system_error>
 
+#include "pirn/context/detail/body_blocks.hpp"
 #include "pirn/detail/abi.hpp"
 #include "pirn/stack/guarded_pool.hpp"
 #include "pirn/stack/stack.hpp"
@@ -38,7 +39,7 @@ struct stack_source {
   void (*release)(void* allocator, void* limit, void* top, void* owner, std::uintptr_t slot) noexcept = nullptr;
 
   PIRN_ALWAYS_INLINE stack_source() noexcept = default;
-  PIRN_ALWAYS_INLINE explicit stack_source(const stack& users) noexcept : memory(users) {}
+  PIRN_ALWAYS_INLINE explicit stack_source(const stack& users) noexcept : memory(users) { expect_bodies_in_frames(); }
   /// Throws std::system_error, which begins with `whose`.
   template <gives_stacks Allocator>
   PIRN_ALWAYS_INLINE stack_source(Allocator& from, std::size_t size, const char* whose)
@@ -56,6 +57,9 @@ struct stack_source {
       no_stack(got.error, whose);
     }
     memory = got.value;
+    if constexpr (!maps_stacks<Allocator>) {
+      expect_bodies_in_frames();
+    }
   }
   /// Ends the use of the stack.
   PIRN_ALWAYS_INLINE void give_back() noexcept {

@@ -105,6 +105,7 @@ struct alignas(16) fiber_cold_part {
   local_table* locals = nullptr;
   surroundings around;               ///< of a fiber that is no child
   platform::time_point ready_since;  ///< of one that is traced; by who makes it ready
+  unsigned holds = 0;                ///< why it is tied, for longer than a wait
   /// Where it runs if that is not its own stack: that of the innermost fork2 whose continuation was taken, or, of a
   /// branch, the one that it was taken on. Further in are only stacks of forks that are open on its worker.
   const stack* base = nullptr;
@@ -242,6 +243,22 @@ struct fiber_control : run_node, agent {
     return true;
   }
   void untie() noexcept { set_home(home_word() & ~tied_bit); }
+  /// The same for what does not end in reverse order: it stays until `let_go` was called as often as this returned
+  /// true, which is always if it is migratable.
+  [[nodiscard]] bool hold() noexcept {
+    if (!migratable()) {
+      return false;
+    }
+    if (cold().holds++ == 0) {
+      static_cast<void>(tie());
+    }
+    return true;
+  }
+  void let_go() noexcept {
+    if (--cold().holds == 0) {
+      untie();
+    }
+  }
   /// It has ended, and is about to be known to others, who may put another into the block.
   PIRN_ALWAYS_INLINE void leave_block() noexcept { set_home(0); }
 

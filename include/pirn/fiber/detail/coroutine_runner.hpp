@@ -21,8 +21,19 @@ class coroutine_agent : public agent {
   const char* waits_for = "";
   const void* waits_at = nullptr;
 
+  /// The values that are bound for the chain go with it: `enter` exchanges those of the fiber that is about to resume
+  /// it for them, `leave`, in the chain, exchanges them back before it is suspended or when it has ended. Ends the
+  /// program with a message if it has a scope open, which belongs to the fiber.
+  void enter() noexcept;
+  void leave() noexcept;
+  /// By who awaits it, before and after: it begins with the values of that fiber.
+  void inherit_values() noexcept;
+  void release_values() noexcept;
+
  private:
   friend class coroutine_runner;
+  context_node* values_ = nullptr;    ///< while it is suspended; of the fiber while it is not
+  const scope* innermost_ = nullptr;  ///< of the fiber that resumed it
   worker& home_;
   coroutine_agent* next_ = nullptr;
 };

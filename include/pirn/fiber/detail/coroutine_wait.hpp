@@ -14,6 +14,7 @@ class coroutine_wait {
   /// nothing is published and the coroutine goes on, with the reason.
   template <class Publish>
   bool begin(coroutine_agent& who, std::coroutine_handle<> at, const wait_options& how, Publish&& publish) noexcept {
+    who.leave();
     // First, since a dump may be printed by a signal that comes in between.
     who.goes_on = at;
     who.waits_for = how.what;
@@ -21,6 +22,7 @@ class coroutine_wait {
     std::uint64_t epoch = 0;
     if (!who.begin(kind_of(how), epoch)) {
       reason_ = who.stop_reason();
+      who.enter();
       return false;
     }
     who_ = &who;

@@ -1,0 +1,106 @@
+// Blocks that a body has open while it is suspended. A scope or a bound value is a link of a list that belongs to a
+// fiber or a thread, and so to all stacks that run on it in turn: what a body opens on a stack of its own would govern
+// those who go on where it has yielded. So what it has open goes with it: taken off the list before the switch, and put
+// back, on top of what is open then, after it.
+//
+// A switch pays for the question only, whether any body on this OS thread has something open. Who opens a block finds
+// out whether it is on the stack of a body. A fiber stays on its thread meanwhile.
+#pragma once
+
+#include <cstdint>
+
+#include "pirn/context/arch.hpp"
+#include "pirn/context/detail/blocks_of_bodies.hpp"
+#include "pirn/context/detail/call_sites.hpp"
+#include "pirn/context/sanitizer.hpp"
+#include "pirn/detail/abi.hpp"
+#include "pirn/detail/platform.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// An sp of the running function, or one above it, up to where its frame begins.
+PIRN_ALWAYS_INLINE arch::word stack_position() noexcept {
+#if defined(__x86_64__) && !defined(__ILP32__)
+  arch::word sp;
+  asm volatile("movq %%rsp, %0" : "=r"(sp));
+  return sp;
+#elif defined(__riscv)
+  // There a frame's address is its end, which may be that of the stack.
+  arch::word sp;
+  asm volatile("mv %0, sp" : "=r"(sp));
+  return sp;
+#else
+  return reinterpret_cast<arch::word>(__builtin_frame_address(0));
+#endif
+}
+
+/// The stack of a body, and of those that are suspended together with it.
+struct body_stack {
+  arch::word limit;
+  arch::word top;
+  const body_stack* next = nullptr;
+  /// Its frames are copied elsewhere: nothing may be linked that lies there.
+  bool moves = false;
+
+  [[nodiscard]] bool holds(arch::word position) const noexcept {
+    return position - limit < top - limit || (next != nullptr && next->holds(position));
+  }
+};
+
+/// Blocks that were taken off: of each list the newest and the oldest, or null.
+struct taken_blocks {
+  void* newest_scope = nullptr;
+  void* oldest_scope = nullptr;
+  void* newest_value = nullptr;
+  void* oldest_value = nullptr;
+
+  [[nodiscard]] bool any() const noexcept { return newest_scope != nullptr || newest_value != nullptr; }
+};
+
+/// What knows about the lists, of which this layer knows nothing.
+struct block_keeper {
+  /// Takes off what the caller has opened on these stacks, or, without any, on the stacks of bodies. Throws
+  /// std::logic_error where that cannot be, and std::bad_alloc; then all is as it was. Without any it throws nothing,
+  /// and ends the program if there is no memory. `position` is the caller's.
+  taken_blocks (*take)(const body_stack* from, arch::word position);
+  void (*put)(const taken_blocks& what) noexcept;
+};
+/// Null in a program that has no blocks.
+extern const block_keeper keeper_of_blocks __attribute__((weak));
+
+/// Whether what an allocator of this type hands out never lies in a frame.
+template <class Allocator>
+concept maps_stacks = requires { requires Allocator::maps_stacks; };
+/// Whether bodies have been made whose stacks may lie in the frame of a function. Then who opens a block cannot tell by
+/// its position alone whether that is on the stack of one.
+inline platform::atomic<bool> bodies_in_frames{false};
+/// By who makes a body on other memory than that.
+PIRN_ALWAYS_INLINE void expect_bodies_in_frames() noexcept {
+  if (!bodies_in_frames.load(platform::memory_order_relaxed)) [[unlikely]] {
+    bodies_in_frames.store(true, platform::memory_order_relaxed);
+  }
+}
+
+/// Takes off what is open on the stacks of a body, which calls it before a switch; as block_keeper::take.
+PIRN_COLD inline taken_blocks take_blocks(const body_stack* from, arch::word position) {
+  return &keeper_of_blocks != nullptr ? keeper_of_blocks.take(from, position) : taken_blocks{};
+}
+/// Puts it back, once the body has been resumed.
+PIRN_COLD inline void put_blocks(const taken_blocks& what) noexcept {
+  if (what.any()) {
+    keeper_of_blocks.put(what);
+  }
+}
+/// Both.
+class blocks_elsewhere {
+ public:
+  PIRN_COLD blocks_elsewhere(const body_stack* from, arch::word position) : taken_(take_blocks(from, position)) {}
+  PIRN_COLD ~blocks_elsewhere() { put_blocks(taken_); }
+  blocks_elsewhere(const blocks_elsewhere&) = delete;
+  blocks_elsewhere& operator=(const blocks_elsewhere&) = delete;
+
+ private:
+  taken_blocks taken_;
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail

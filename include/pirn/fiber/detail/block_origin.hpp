@@ -1,0 +1,23 @@
+// Scopes and bound values that are opened on the stack of a body: pirn/context/detail/body_blocks.hpp.
+#pragma once
+
+#include <cstdint>
+
+#include "pirn/context/arch.hpp"
+#include "pirn/fiber/detail/agent.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+struct body_scopes;
+
+/// Where a block was opened, and by whom.
+struct block_origin {
+  agent* by = nullptr;
+  arch::word position = 0;
+  bool in_body = false;  ///< on another stack than its own
+};
+/// By who opens one.
+[[nodiscard]] block_origin block_opened(agent& self, arch::word position) noexcept;
+void block_closed(const block_origin& origin) noexcept;
+
+}  // namespace pirn::inline PIRN_ABI::detail

@@ -1,0 +1,312 @@
+// What a body has open goes with it when it yields. pirn/context/detail/body_blocks.hpp says why.
+#include "pirn/context/detail/body_blocks.hpp"
+
+#include <unwind.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "fiber/runtime_state.hpp"
+#include "pirn/coro/detail/in_flight.hpp"
+#include "pirn/coro/detail/native_stack.hpp"
+#include "pirn/fiber/context_value.hpp"
+#include "pirn/fiber/detail/block_origin.hpp"
+#include "pirn/fiber/scope.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+namespace {
+
+fiber_control* as_fiber(agent& self) noexcept {
+  return self.what() == agent::kind::fiber ? &static_cast<fiber_control&>(self) : nullptr;
+}
+
+/// Not inlined: where the word lies may not be known from before a switch.
+PIRN_NOINLINE void count_blocks(std::uint64_t more) noexcept {
+  asm volatile("");
+  blocks_of_bodies += more;
+  if (blocks_of_bodies == more) {
+    watch_blocks_of_bodies();
+  }
+}
+
+/// Whether the caller runs on the stack of a body that lies in a frame of its own: whether a walk ends at the root of
+/// such a stack. About two microseconds.
+bool runs_in_own_frame(const fiber_control* f) noexcept {
+  struct {
+    arch::word pc = 0, sp = 0;
+  } last;
+  _Unwind_Backtrace(
+      [](_Unwind_Context* frame, void* found) {
+        if (_Unwind_GetIP(frame) != 0) {
+          *static_cast<decltype(last)*>(found) = {_Unwind_GetIP(frame), _Unwind_GetCFA(frame)};
+        }
+        return _URC_NO_REASON;
+      },
+      &last);
+  if (last.pc != reinterpret_cast<arch::word>(arch::detail::eight_into(&arch::root_frame))) {
+    return false;
+  }
+  return f == nullptr || reinterpret_cast<arch::word>(f->first_frame()) - last.sp > arch::root_size;
+}
+
+/// Whether the caller, at this position, runs on the stack of a body.
+bool runs_in_body(agent& self, arch::word position) noexcept {
+  const auto* const at = reinterpret_cast<const char*>(position);
+  const fiber_control* const f = as_fiber(self);
+  if (f != nullptr) {
+    if (f->bounded()) {
+      return false;  // some of what it calls runs on its worker's stack
+    }
+    if (!f->memory.contains(at)) {
+      return !f->runs_on().contains(at) && !current_worker()->forks.open.on_stack(at);
+    }
+  } else if constexpr (platform::exploring) {
+    return false;  // such a thread has a stack that the system knows nothing of
+  } else {
+    thread_local native_stack known;
+    if (!known.holds(at)) {
+      known = native_stack::of_thread();  // the main thread's may have been allowed to become larger
+    }
+    if (known.size != 0 && !known.holds(at)) {
+      return true;
+    }
+  }
+  return bodies_in_frames.load(platform::memory_order_relaxed) && runs_in_own_frame(f);
+}
+
+void open_in_body(agent& self) noexcept {
+  count_blocks(1);
+  if (fiber_control* const f = as_fiber(self); f != nullptr) {
+    static_cast<void>(f->hold());
+  }
+}
+void close_in_body(agent& self) noexcept {
+  count_blocks(~std::uint64_t{0});
+  if (fiber_control* const f = as_fiber(self); f != nullptr && f->migratable()) {
+    f->let_go();
+  }
+}
+
+void take_off(block_origin& origin) noexcept {
+  if (origin.in_body) {
+    close_in_body(*origin.by);
+  }
+}
+void put_back(block_origin& origin, agent& self) noexcept {
+  origin.by = &self;
+  origin.in_body = true;
+  open_in_body(self);
+}
+
+/// Whether the block is one of those that leave with these stacks.
+bool leaves_with(const body_stack* from, const block_origin& block, const agent& self) noexcept {
+  return block.by == &self && (from != nullptr ? from->holds(block.position) : block.in_body);
+}
+
+[[noreturn]] void refuse(const char* why) { throw std::logic_error(why); }
+
+}  // namespace
+
+block_origin block_opened(agent& self, arch::word position) noexcept {
+  const bool in_body = runs_in_body(self, position);
+  if (in_body) {
+    open_in_body(self);
+  }
+  return {&self, position, in_body};
+}
+
+void block_closed(const block_origin& origin) noexcept {
+  if (origin.in_body) {
+    close_in_body(*origin.by);
+  }
+}
+
+/// The links of scopes.
+struct body_scopes {
+  static void take(surroundings& here, agent& self, const body_stack* from, taken_blocks& to) noexcept {
+    scope* const newest = here.innermost;
+    scope* oldest = nullptr;
+    for (scope* each = newest; each != nullptr && leaves_with(from, each->origin_, self); each = each->outer_) {
+      oldest = each;
+    }
+    if (oldest == nullptr) {
+      return;
+    }
+    for (scope* each = newest;; each = each->outer_) {
+      each->set_away(true);
+      take_off(each->origin_);
+      if (each == oldest) {
+        break;
+      }
+    }
+    oldest->detach();
+    here.innermost = std::exchange(oldest->outer_, nullptr);
+    self.end_interruption([&]() noexcept {
+      const scope* const left = here.innermost;
+      return left != nullptr && &left->opener_ == &self ? left->stops_.why() : wake_reason::notified;
+    });
+    to.newest_scope = newest;
+    to.oldest_scope = oldest;
+  }
+
+  static void put(surroundings& here, agent& self, const taken_blocks& what) noexcept {
+    auto* const newest = static_cast<scope*>(what.newest_scope);
+    auto* const oldest = static_cast<scope*>(what.oldest_scope);
+    if (&oldest->opener_ != &self) {
+      std::fputs(
+          "pirn: a scope is open in the body of a generator or coroutine that is resumed or destroyed by another fiber "
+          "or thread than the one that opened it\n",
+          stderr);
+      std::abort();
+    }
+    oldest->outer_ = here.innermost;
+    here.innermost = newest;
+    for (scope* each = newest;; each = each->outer_) {
+      put_back(each->origin_, self);
+      each->set_away(false);
+      if (each == oldest) {
+        break;
+      }
+    }
+    oldest->follow_outer();
+    settle(newest, oldest, self);
+  }
+
+  /// Of those in this list that any is open over, whether one keeps a position on these stacks.
+  static bool any_lies_on(const surroundings& here, const agent& self, const body_stack& stack) noexcept {
+    for (const scope* each = here.innermost; each != nullptr && &each->opener_ == &self; each = each->outer_) {
+      if (stack.holds(each->origin_.position)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  /// Outer ones first: whom they are in now decides on their deadline, and what they were told meanwhile counts from
+  /// here on.
+  static void settle(scope* each, const scope* oldest, agent& self) noexcept {
+    if (each != oldest) {
+      settle(each->outer_, oldest, self);
+    }
+    each->inherit_deadline();
+    if (const wake_reason why = each->stops_.why(); why != wake_reason::notified) {
+      static_cast<void>(self.interrupt(why));
+    }
+  }
+};
+
+namespace {
+
+bool any_value_lies_on(const surroundings& here, const agent& self, const body_stack& stack) noexcept {
+  for (const context_node* each = here.values; each != nullptr; each = each->older) {
+    if (each->origin.by == &self && stack.holds(each->origin.position)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void take_values(surroundings& here, agent& self, const body_stack* from, taken_blocks& to) {
+  context_node* const newest = here.values;
+  context_node* oldest = nullptr;
+  context_node* last_own = nullptr;  // the oldest of those that no child has inherited
+  bool shared = false;
+  for (context_node* each = newest; each != nullptr && leaves_with(from, each->origin, self); each = each->older) {
+    shared = shared || each->references.load(platform::memory_order_acquire) != 1;
+    last_own = shared ? last_own : each;
+    oldest = each;
+  }
+  if (oldest == nullptr) {
+    return;
+  }
+  // What a child has inherited keeps what is older than it. So the body gets another node with the same value.
+  context_node* first_copy = nullptr;
+  context_node* last_copy = nullptr;
+  context_node* const below = oldest->older;
+  for (context_node* each = last_own != nullptr ? last_own->older : newest; each != below; each = each->older) {
+    context_node* const copy = alias_of(each);
+    if (copy == nullptr) {
+      if (from == nullptr) {
+        std::fputs("pirn: no memory for the context values of a continuation that is switched away from\n", stderr);
+        std::abort();
+      }
+      release(first_copy);
+      throw std::bad_alloc();
+    }
+    (last_copy != nullptr ? last_copy->older : first_copy) = copy;
+    last_copy = copy;
+  }
+  for (context_node* each = newest; each != below; each = each->older) {
+    take_off(each->origin);
+  }
+  if (first_copy != nullptr) {
+    if (below != nullptr) {
+      below->references.fetch_add(1, platform::memory_order_relaxed);
+    }
+    context_node* const inherited = last_own != nullptr ? std::exchange(last_own->older, first_copy) : newest;
+    release(inherited);
+    oldest = last_copy;
+  }
+  oldest->older = nullptr;
+  here.values = below;
+  to.newest_value = last_own != nullptr ? newest : first_copy;
+  to.oldest_value = oldest;
+}
+
+void put_values(surroundings& here, agent& self, const taken_blocks& what) noexcept {
+  auto* const newest = static_cast<context_node*>(what.newest_value);
+  auto* const oldest = static_cast<context_node*>(what.oldest_value);
+  for (context_node* each = newest; each != nullptr; each = each->older) {
+    put_back(each->origin, self);
+  }
+  oldest->older = here.values;
+  here.values = newest;
+}
+
+bool has_any(const surroundings* here) noexcept {
+  return here != nullptr && (here->innermost != nullptr || here->values != nullptr);
+}
+
+taken_blocks take(const body_stack* from, arch::word position) {
+  taken_blocks taken;
+  if (!has_any(surroundings_here())) {
+    return taken;
+  }
+  agent& self = current_agent();
+  surroundings& here = surroundings_of(self);
+  if (from != nullptr && !from->holds(position) &&
+      (body_scopes::any_lies_on(here, self, *from) || any_value_lies_on(here, self, *from))) {
+    refuse(
+        "pirn: a yield on the stack of another body, which it would suspend too, with a scope or the binding of a "
+        "context value open: yield where the block is closed");
+  }
+  if (from != nullptr && from->moves && body_scopes::any_lies_on(here, self, *from)) {
+    refuse(
+        "pirn: a copied_coroutine yields with a scope open: its frames are copied elsewhere meanwhile, where nobody "
+        "finds the scope. Close it before the yield");
+  }
+  take_values(here, self, from, taken);
+  body_scopes::take(here, self, from, taken);
+  return taken;
+}
+
+void put(const taken_blocks& what) noexcept {
+  agent& self = current_agent();
+  surroundings& here = surroundings_of(self);
+  if (what.newest_scope != nullptr) {
+    body_scopes::put(here, self, what);
+  }
+  if (what.newest_value != nullptr) {
+    put_values(here, self, what);
+  }
+}
+
+}  // namespace
+
+const block_keeper keeper_of_blocks{&take, &put};
+
+}  // namespace pirn::inline PIRN_ABI::detail
