@@ -329,8 +329,8 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
         dropping::obey(address, from, sanitizer);
       }
       sanitizer.forget();
-      if (last_.failure != nullptr) {
-        std::rethrow_exception(last_.release());
+      if (last_.threw) {
+        rethrow_of_body(last_.release());
       }
     }
     ~grave() { last_.release(); }

@@ -58,7 +58,7 @@ using unwind_reporter = void (*)(const char* line) noexcept;
 /// How a body ended.
 enum class ending : std::uint8_t {
   returned,
-  threw,    ///< an exception of the body's own
+  threw,    ///< an exception of the body's own; null for the end of the OS thread, see rethrow_of_body
   unwound,  ///< by forced_unwind::raise
 };
 
@@ -83,6 +83,11 @@ class forced_unwind {
   void report(const char* what) noexcept;
   /// Says why the stack cannot be unwound, and ends the program.
   [[noreturn]] static void refuse(const char* name, const char* why) noexcept;
+  /// Goes on, on the caller's stack, with what ends the OS thread (pthread_exit, pthread_cancel), or with an exception
+  /// of another language, that `run_unwindable` has met on another stack of this thread.
+  [[noreturn]] static void go_on_with_foreign();
+  /// Whether there is such a one.
+  [[nodiscard]] static bool foreign_on_its_way() noexcept { return foreign_ != nullptr; }
   /// Sets who is told; null puts the default back, which writes to stderr. Returns the earlier. Thread-safe.
   static unwind_reporter set_reporter(unwind_reporter reporter) noexcept {
     return reporter_.exchange(reporter, platform::memory_order_acq_rel);
@@ -93,6 +98,7 @@ class forced_unwind {
   friend ending run_unwindable(Body&& body, Where&& where);
 
   static ending caught(std::exception_ptr& thrown);
+  static _Unwind_Exception* caught_foreign() noexcept;
   static _Unwind_Reason_Code step(int, _Unwind_Action, _Unwind_Exception_Class, _Unwind_Exception*, _Unwind_Context*,
                                   void* self);
   static void swallowed(_Unwind_Reason_Code, _Unwind_Exception* exception);
@@ -114,6 +120,7 @@ class forced_unwind {
   static inline platform::atomic<unwind_reporter> reporter_{nullptr};
   static inline std::terminate_handler earlier_terminate_ = nullptr;
   static inline constinit thread_local forced_unwind* innermost_ = nullptr;
+  static inline constinit thread_local _Unwind_Exception* foreign_ = nullptr;  // on its way to another stack
 };
 
 /// Calls `body` and says how it ended; for an exception of its own `where` is called and gives the exception_ptr to
@@ -252,16 +259,81 @@ PIRN_COLD inline forced_unwind::~forced_unwind() {
   globals = cancellers_;
 }
 
+/// What the innermost catch block has, which is no C++ exception. The header that the runtime has made up for it ends
+/// where the unwinder's does.
+PIRN_COLD inline _Unwind_Exception* forced_unwind::caught_foreign() noexcept {
+  struct header {
+#if defined(_LIBCPP_VERSION)
+    void* counted[2];
+#endif
+    void* handlers_and_next[5];
+    int counts[2];
+    void* found[4];
+    _Unwind_Exception unwinders;
+  };
+  return &static_cast<header*>(exception_globals::of_thread().caught)->unwinders;
+}
+
 PIRN_COLD inline ending forced_unwind::caught(std::exception_ptr& thrown) {
   thrown = std::current_exception();
   if (thrown != nullptr) {
     return ending::threw;
   }
-  if (innermost_ == nullptr) {
-    throw;  // somebody else's, pthread_cancel's for example
+  _Unwind_Exception* const what = caught_foreign();
+  if (innermost_ == nullptr || what != &innermost_->exception_) {
+    if (innermost_ != nullptr) {
+      refuse(innermost_->name_,
+             "its thread ends (pthread_exit or pthread_cancel) in a destructor that the unwind runs");
+    }
+    foreign_ = what;
+    exception_globals::of_thread().caught = nullptr;  // the end of this catch block finds nothing
+    return ending::threw;
   }
-  exception_globals::of_thread() = {};  // the end of this catch block finds nothing
+  exception_globals::of_thread() = {};  // the same
   return ending::unwound;
 }
+
+PIRN_COLD inline void forced_unwind::go_on_with_foreign() {
+  _Unwind_Exception* const what = std::exchange(foreign_, nullptr);
+  if (what == nullptr) {
+    refuse("the body of a coroutine", "it has ended by an exception that is not there");
+  }
+  if (what->private_1 != 0) {  // how the unwinder keeps what makes an unwind a forced one
+    _Unwind_ForcedUnwind(what, reinterpret_cast<_Unwind_Stop_Fn>(what->private_1),
+                         reinterpret_cast<void*>(what->private_2));
+  } else {
+    _Unwind_RaiseException(what);
+  }
+  refuse("the thread that runs a coroutine",
+         "its end, by pthread_exit or pthread_cancel in the body, or an exception of another language meets no frame "
+         "that it can go on from");
+}
+
+namespace detail {
+
+/// Throws what ended a body on the stack of who resumed it: also where that is the end of the thread.
+[[noreturn]] PIRN_COLD inline void rethrow_of_body(std::exception_ptr what) {
+  if (what == nullptr) {
+    forced_unwind::go_on_with_foreign();
+  }
+  std::rethrow_exception(std::move(what));
+}
+
+/// What ended a body that nothing but a C++ exception may end, as the runtime's worker threads run it: in its handler.
+[[nodiscard]] PIRN_COLD inline std::exception_ptr exception_of(const char* body) noexcept {
+  std::exception_ptr what = std::current_exception();
+  if (what == nullptr) {
+    for (const char* const part :
+         {"pirn: ", body,
+          " was left by pthread_exit, pthread_cancel or an exception of another language. The thread "
+          "runs others too and must not end so: end the fiber, or the call, by returning from it\n"}) {
+      std::fputs(part, stderr);
+    }
+    std::abort();
+  }
+  return what;
+}
+
+}  // namespace detail
 
 }  // namespace pirn::inline PIRN_ABI

@@ -348,8 +348,8 @@ class stack_swap : detail::swap_core {
     arch::transfer_into<&begin>(place_.top(), resumer, words);
     main_sanitizer_.arrive();
     running_ = false;
-    if (thrown_ != nullptr) {
-      std::rethrow_exception(std::exchange(thrown_, nullptr));
+    if (thrown_ != nullptr || forced_unwind::foreign_on_its_way()) {
+      detail::rethrow_of_body(std::exchange(thrown_, nullptr));
     }
     return swap_error::none;
   }

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "pirn/context/forced_unwind.hpp"
 #include "pirn/fiber/detail/worker.hpp"
 #include "pirn/fiber/fiber_id.hpp"
 
@@ -211,7 +212,7 @@ struct fiber_block : Control {
     try {
       static_cast<F&&>(*callable)();
     } catch (...) {
-      outcome = this->body_failed(std::current_exception());
+      outcome = this->body_failed(exception_of("a fiber"));
     }
     callable->~F();
     this->body_ended();

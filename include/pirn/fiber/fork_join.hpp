@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "pirn/context/arch_x86_64_fork.hpp"
+#include "pirn/context/forced_unwind.hpp"
 #include "pirn/fiber/scope.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -94,7 +95,7 @@ class fork_call : public fork_point {
       }
       return first_half_returned;
     } catch (...) {
-      ::new (static_cast<void*>(&failure_)) std::exception_ptr(std::current_exception());
+      ::new (static_cast<void*>(&failure_)) std::exception_ptr(exception_of("the first half of fork2"));
       return first_half_failed;
     }
   }
@@ -119,7 +120,7 @@ PIRN_NOINLINE fork_results<F, G> end_fork(fork_call<F>& call, std::remove_refere
   try {
     second.fill(std::forward<G>(g));
   } catch (...) {
-    failure = std::current_exception();
+    failure = exception_of("the second half of fork2");
   }
   const arch::word outcome = taken ? end_branch(call) : pending;
   if (outcome == first_half_failed) {

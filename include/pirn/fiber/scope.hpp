@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "pirn/context/forced_unwind.hpp"
 #include "pirn/fiber/detail/block_origin.hpp"
 #include "pirn/fiber/runtime.hpp"
 
@@ -92,7 +93,7 @@ class outcome_place {
     try {
       place_.fill(std::forward<F>(f), std::forward<Arguments>(arguments)...);
     } catch (...) {
-      failure_ = std::current_exception();
+      failure_ = exception_of("a call that is made on behalf of a fiber");
     }
   }
   std::invoke_result_t<F, Arguments...> take() {
@@ -345,9 +346,9 @@ class scope : detail::stop_link {
         decided = among.decide(index);
       } catch (...) {
         if constexpr (Rule == decided_by::end) {
-          decided = among.decide(index, std::current_exception());
+          decided = among.decide(index, detail::exception_of("a child of a scope"));
         } else {
-          among.keep(std::current_exception());
+          among.keep(detail::exception_of("a child of a scope"));
         }
       }
       if (decided) {

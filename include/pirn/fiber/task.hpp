@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "pirn/context/forced_unwind.hpp"
 #include "pirn/fiber/detail/coroutine_wait.hpp"
 #include "pirn/fiber/scope.hpp"
 
@@ -68,7 +69,7 @@ class task_promise_base {
   };
   [[nodiscard]] static std::suspend_always initial_suspend() noexcept { return {}; }
   [[nodiscard]] static final_awaiter final_suspend() noexcept { return {}; }
-  void unhandled_exception() noexcept { failure_ = std::current_exception(); }
+  void unhandled_exception() noexcept { failure_ = exception_of("a task"); }
   template <class Awaitable>
   decltype(auto) await_transform(Awaitable&& what);
 

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "pirn/context/forced_unwind.hpp"
 #include "pirn/fiber/runtime.hpp"
 #include "pirn/fiber/scope.hpp"
 #include "pirn/sync/future.hpp"
@@ -178,7 +179,7 @@ class actor {
       try {
         self->body(*static_cast<State*>(state));
       } catch (...) {
-        detail::report_unhandled(detail::current_agent(), std::current_exception());
+        detail::report_unhandled(detail::current_agent(), detail::exception_of("the handler of an actor"));
       }
     }
     F body;

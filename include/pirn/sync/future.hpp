@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "pirn/context/forced_unwind.hpp"
 #include "pirn/fiber/wait_queue.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -381,7 +382,7 @@ class packaged_task<Result(Parameters...), State> {
         result.set_value(body_->call(std::forward<Parameters>(arguments)...));
       }
     } catch (...) {
-      result.set_exception(std::current_exception());
+      result.set_exception(detail::exception_of("a call for a future"));
     }
   }
   /// Makes it as new: to be called again, for another future.

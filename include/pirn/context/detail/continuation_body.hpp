@@ -127,6 +127,7 @@ struct epitaph {
   continuation_record* record = nullptr;
   void (*bury_values)(epitaph& self) noexcept = nullptr;
   std::exception_ptr failure;
+  bool threw = false;  ///< also where `failure` is null: rethrow_of_body
 
   /// Gives the stack, and this with it, back; returns what shall be thrown.
   std::exception_ptr release() noexcept {
@@ -195,6 +196,9 @@ struct dropping {
       "the parameter that the body takes by reference (continuation<...>& back): keep the way back there, or catch "
       "inside the body\n",
       stderr);
+  if (thrown == nullptr) {
+    forced_unwind::refuse("the body of a continuation", "its thread ends, by pthread_exit or pthread_cancel");
+  }
   std::rethrow_exception(thrown);  // terminates, which names the exception too
 }
 
@@ -308,9 +312,10 @@ struct continuation_runner {
       }
       std::destroy_at(&record->body);
       if (how != ending::returned) [[unlikely]] {
-        leave_otherwise(how, *record, to, sanitizer, back, thrown);
+        const bool threw = leave_otherwise(how, *record, to, sanitizer, back, thrown);
         new (&end.none) epitaph;
         end.none.failure = std::move(thrown);
+        end.none.threw = threw;
       }
     }
     end.none.record = record;
@@ -321,21 +326,23 @@ struct continuation_runner {
     arch::transfer_last(to, last);
   }
 
-  /// Where the last switch of a body goes that did not return.
+  /// Where the last switch of a body goes that did not return. Returns whether what it threw goes there too.
   template <class Record, class Back>
-  PIRN_COLD static void leave_otherwise(ending how, const Record& record, arch::peer& to, sanitizer_peer& sanitizer,
+  PIRN_COLD static bool leave_otherwise(ending how, const Record& record, arch::peer& to, sanitizer_peer& sanitizer,
                                         Back& back, std::exception_ptr& thrown) noexcept {
     const dropping* const drop = dropping::innermost;
     if (drop != nullptr && drop->victim >= record.stack.limit() && drop->victim < &record) {
       to = drop->back;  // also when the body answered the unwind by an exception of its own
       sanitizer = drop->back_sanitizer;
       thrown = nullptr;
-    } else if (how == ending::threw && back) {
-      to = std::exchange(back.to_, {});
-      sanitizer = back.sanitizer_;
-    } else {
+      return false;
+    }
+    if (how != ending::threw || !back) {
       end_without_heir(thrown);
     }
+    to = std::exchange(back.to_, {});
+    sanitizer = back.sanitizer_;
+    return true;
   }
 };
 

@@ -294,7 +294,7 @@ inline constexpr std::size_t least_stack = 256;
 /// Throws what ended a coroutine otherwise than by return.
 [[noreturn]] PIRN_COLD inline void ended_otherwise(word how, word address) {
   if (how == static_cast<word>(last_word::threw)) {
-    std::rethrow_exception(std::move(*reinterpret_cast<std::exception_ptr*>(address)));
+    rethrow_of_body(std::move(*reinterpret_cast<std::exception_ptr*>(address)));
   }
   // One that was suspended together with ours, whose unwind has come through it, and goes on here.
   reinterpret_cast<forced_unwind*>(address)->raise();

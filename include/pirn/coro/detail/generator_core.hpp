@@ -176,7 +176,7 @@ struct generator_message {
 /// The producer has ended: throws what it threw.
 PIRN_COLD inline void generator_ended(generator_control* control) {
   if (control->how == ending::threw) {
-    std::rethrow_exception(std::exchange(control->failure, nullptr));
+    rethrow_of_body(std::exchange(control->failure, nullptr));
   }
   if (control->how == ending::unwound) {
     // Its body yielded as the generator that iterates it, which suspended both. The unwind of both goes on here.

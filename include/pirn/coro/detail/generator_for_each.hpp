@@ -122,6 +122,9 @@ class inline_yield {
         more = call(std::forward<Value>(value));
       } catch (...) {
         failure_ = std::current_exception();
+        if (failure_ == nullptr) {
+          throw;  // an unwind, of the thread or of who is suspended here
+        }
         more = false;
       }
     } else {
