@@ -11,4 +11,8 @@ namespace pirn::inline PIRN_ABI::detail {
 /// as the describer is.
 void describe_stack(const void* limit, const void* top, const void* fault, char* buffer, std::size_t size) noexcept;
 
+/// Has an overflow on the calling OS thread told, as far as it has no alternate signal stack yet, until it ends. By who
+/// takes stacks of the default pool, of which it may be that nobody else has thought of it.
+void tell_overflows_here() noexcept;
+
 }  // namespace pirn::inline PIRN_ABI::detail

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <system_error>
+#include <utility>
 
 #include "pirn/detail/platform.hpp"
 #include "stack/address_space.hpp"
@@ -55,7 +57,8 @@ void report(const detail::slot_site& site, std::uintptr_t fault, const detail::r
     out.text(" bytes at [").address(site.limit).text(", ").address(site.top).text("), fault at ").address(fault);
     out.text("\n  deepest use of a stack of its class seen before: ").number(site.high_water).text(" of ");
     out.number(site.stack_size).text(" bytes");
-    out.text("\n  for more, spawn with spawn_options{.stack_size = ").number(2 * site.stack_size).text("}");
+    out.text("\n  for more, spawn with spawn_options{.stack_size = ").number(2 * site.stack_size);
+    out.text("}, or give the coroutine or generator a stack of so many bytes: (allocator, bytes, body)");
   } else {
     out.text("pirn: access to the guard of a stack from elsewhere (not an overflow): ").text(name).text("\n  thread ");
     out.number(static_cast<std::uintptr_t>(platform::thread_id())).text(", sp ").address(at.sp).text(", stack [");
@@ -206,7 +209,46 @@ bool is_guard_address(const void* address, std::size_t size) noexcept {
   return detail::find_guard(address, size, site);
 }
 
+namespace {
+/// The alternate stack of a thread that has none.
+class alternate_of_thread {
+ public:
+  void provide() noexcept {
+    if (std::exchange(asked_, true)) {
+      return;
+    }
+    stack_t now = {};
+    if (sigaltstack(nullptr, &now) != 0 || (now.ss_flags & SS_DISABLE) == 0) {
+      return;  // a worker's, a sanitizer's, or the program's own
+    }
+    try {
+      mine_.emplace();
+    } catch (const std::system_error&) {  // no memory: an overflow ends the process without a word then
+    }
+  }
+
+ private:
+  bool asked_ = false;
+  std::optional<overflow_thread> mine_;
+};
+}  // namespace
+
 namespace detail {
+void tell_overflows_here() noexcept {
+  static const bool told = [] {
+    try {
+      static_cast<void>(new overflow_handler);  // until the process ends
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }();
+  if (told) {
+    static thread_local alternate_of_thread here;
+    here.provide();
+  }
+}
+
 void describe_stack(const void* limit, const void* top, const void* fault, char* buffer, std::size_t size) noexcept {
   const stack_describer describe = describer.load(platform::memory_order_acquire);
   std::size_t length = describe == nullptr ? 0 : describe(limit, top, fault, buffer, size - 1);

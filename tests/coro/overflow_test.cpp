@@ -1,0 +1,63 @@
+// Running off the stack of a coroutine or generator in a program without a runtime.
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include "pirn/coro/coroutine.hpp"
+#include "pirn/coro/generator.hpp"
+
+namespace {
+
+#if defined(PIRN_ASAN) || defined(PIRN_TSAN)
+#define OVERFLOW(statement) GTEST_SKIP() << "the sanitizer reports it first"
+#else
+#define OVERFLOW(statement) EXPECT_DEATH(statement, "pirn: stack overflow in (.|\n)*(.|\n)*bytes at")
+
+using generator = pirn::generator<int>;
+
+/// Each call yields from one level further down.
+[[gnu::noinline]] void count(generator::yield& yield, int depth, int most) {
+  volatile char frame[64] = {};
+  yield(depth);
+  if (depth < most) {
+    count(yield, depth + 1, most);
+  }
+  frame[0] = 1;
+}
+
+int sum_of(int most) {
+  int sum = 0;
+  for (const int each : generator([most](generator::yield& yield) { count(yield, 0, most); })) {
+    sum += each;
+  }
+  return sum;
+}
+
+[[gnu::noinline]] int dig(int depth, const volatile int& most) {
+  volatile char frame[64] = {};
+  return depth < most ? dig(depth + 1, most) + frame[0] : depth;
+}
+#endif
+
+TEST(overflow_death, of_a_generator) { OVERFLOW(static_cast<void>(sum_of(30'000))); }
+
+TEST(overflow_death, of_a_coroutine_on_another_thread) {
+  OVERFLOW({
+    pthread_t thread;
+    pthread_create(
+        &thread, nullptr,
+        [](void*) -> void* {
+          pirn::coroutine<int()> c([](auto& yield) {
+            yield(0);
+            const volatile int most = 1'000'000;
+            return dig(0, most);
+          });
+          c.resume();
+          c.resume();
+          return nullptr;
+        },
+        nullptr);
+    pthread_join(thread, nullptr);
+  });
+}
+
+}  // namespace
