@@ -5,6 +5,7 @@
 
 #include "pirn/context/arch.hpp"
 #include "pirn/fiber/detail/agent.hpp"
+#include "pirn/fiber/detail/cxx23.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
 
