@@ -41,6 +41,13 @@ PUSHED_KEEP inline long listed(int count, ...) {
   return total;
 }
 
+/// Throws the sum, unless that is 0. Compilers push such arguments, and not a structure's.
+PUSHED_KEEP inline void fail_plainly(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j) {
+  if (const long all = a + b + c + d + e + f + g + h + i + j; all != 0) {
+    throw all;
+  }
+}
+
 /// Adds one to what it refers to when it ends.
 class ending {
  public:
@@ -71,6 +78,11 @@ __attribute__((always_inline)) inline long body(long rounds, int& ended, Suspend
       total += caught;
     }
     suspend(total);
+    try {
+      fail_plainly(i, 2, 3, 4, 5, 6, 7, 8, 9, i);
+    } catch (long caught) {
+      total += caught;
+    }
     char text[100];
     total +=
         std::snprintf(text, sizeof text, "%ld %ld %ld %ld %ld %ld %ld %ld %ld %ld\n", i, i, i, i, i, i, i, i, i, i);
