@@ -53,10 +53,13 @@ extern "C" {
 #error "pirn: aco.h is there for x86-64, i386 and AArch64"
 #endif
 
+/* To the linker each name begins with pirn_, so that a program that was compiled with libaco's own aco.h, which is not
+ * this one's like, does not link. (A quoted include finds the one in the program's folder first.) */
+#define PIRN_ACO_NAME(name) __asm__("pirn_" #name)
 #if defined(ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
-#define ACO_OF_ENV(name) __asm__(#name "_shared")
+#define ACO_OF_ENV(name) __asm__("pirn_" #name "_shared")
 #else
-#define ACO_OF_ENV(name)
+#define ACO_OF_ENV(name) PIRN_ACO_NAME(name)
 #endif
 
 /* The image of a coroutine, and how often it was made. */
@@ -118,7 +121,8 @@ struct aco_s {
 #define aco_unlikely(x) (__builtin_expect(!!(x), 0))
 
 /* Prints what is said and aborts. What the assertions call. */
-extern void aco_assert_failed(const char* what) __attribute__((__noreturn__, __cold__));
+extern void aco_assert_failed(const char* what) PIRN_ACO_NAME(aco_assert_failed)
+    __attribute__((__noreturn__, __cold__));
 #define ACO_TEXT(x) #x
 #define ACO_LINE(line) ACO_TEXT(line)
 #define ACO_HERE __FILE__ ":" ACO_LINE(__LINE__) ": "
@@ -149,39 +153,40 @@ extern void aco_assert_failed(const char* what) __attribute__((__noreturn__, __c
 #endif
 
 /* Aborts where this machine is not what the library was built for. */
-extern void aco_runtime_test(void);
+extern void aco_runtime_test(void) PIRN_ACO_NAME(aco_runtime_test);
 
 /* Before anything else in each thread. Takes its control words as those of the coroutines that it will create.
  * `last_word_co_fp` is called when a coroutine returns instead of calling aco_exit, before the process aborts; null
  * leaves it to the library, which prints a line. */
-extern void aco_thread_init(aco_cofuncp_t last_word_co_fp);
+extern void aco_thread_init(aco_cofuncp_t last_word_co_fp) PIRN_ACO_NAME(aco_thread_init);
 
 /* Switches without copying: `to_co` must be a main coroutine, or the owner of its share stack. Returns when something
  * switches back, and gives who did. */
 extern void* acosw(aco_t* from_co, aco_t* to_co) ACO_OF_ENV(acosw);
 
 /* Stores the control words of the caller. */
-extern void aco_save_fpucw_mxcsr(void* p);
+extern void aco_save_fpucw_mxcsr(void* p) PIRN_ACO_NAME(aco_save_fpucw_mxcsr);
 
 /* Where a coroutine returns to, and what is called then. */
-extern void aco_funcp_protector_asm(void);
-extern void aco_funcp_protector(void) __attribute__((__noreturn__));
+extern void aco_funcp_protector_asm(void) PIRN_ACO_NAME(aco_funcp_protector_asm);
+extern void aco_funcp_protector(void) PIRN_ACO_NAME(aco_funcp_protector) __attribute__((__noreturn__));
 
 /* Makes a share stack: 0 stands for 2 MiB, 4096 is the least. With a guard its size is a multiple of the page, and
  * below it is a page that faults when it is written to. */
-extern aco_share_stack_t* aco_share_stack_new(size_t sz);
-extern aco_share_stack_t* aco_share_stack_new2(size_t sz, char guard_page_enabled);
+extern aco_share_stack_t* aco_share_stack_new(size_t sz) PIRN_ACO_NAME(aco_share_stack_new);
+extern aco_share_stack_t* aco_share_stack_new2(size_t sz, char guard_page_enabled) PIRN_ACO_NAME(aco_share_stack_new2);
 /* None of its coroutines may run, or wait for one that it has resumed. Those that are suspended lose their frames: they
  * can be destroyed, and not be resumed any more. */
-extern void aco_share_stack_destroy(aco_share_stack_t* sstk);
+extern void aco_share_stack_destroy(aco_share_stack_t* sstk) PIRN_ACO_NAME(aco_share_stack_destroy);
 
 /* Makes a coroutine that will run `fp`, or, from nulls, a main coroutine. `save_stack_sz` is the least size of a buffer
  * for its image, 0 stands for 64; the buffer is made when an image does not fit beside the coroutine itself. */
 extern aco_t* aco_create(aco_t* main_co, aco_share_stack_t* share_stack, size_t save_stack_sz, aco_cofuncp_t fp,
-                         void* arg);
+                         void* arg) PIRN_ACO_NAME(aco_create);
 
 /* Whoever runs in this thread. */
-extern __thread aco_t* aco_gtls_co; /* NOLINT(bugprone-dynamic-static-initializers): it is only declared */
+/* NOLINTNEXTLINE(bugprone-dynamic-static-initializers): it is only declared */
+extern __thread aco_t* aco_gtls_co PIRN_ACO_NAME(aco_gtls_co);
 
 /* Begins or continues `resume_co`, from its main coroutine. Neither that one nor one that waits for it may be on its
  * share stack. Takes time linear in the two images if another one owns the share stack. */
@@ -202,11 +207,11 @@ extern void aco_exit1(aco_t* co) ACO_OF_ENV(aco_exit1) __attribute__((__noreturn
 
 /* Ends a coroutine that is suspended or has ended: nothing on its stack is cleaned up. Or frees a main coroutine, when
  * none of its coroutines runs. */
-extern void aco_destroy(aco_t* co);
+extern void aco_destroy(aco_t* co) PIRN_ACO_NAME(aco_destroy);
 
 /* The same, and it can be resumed again, to begin with its `fp` and `arg`, which may be assigned before. It keeps its
  * buffer, its statistics and its stack. */
-extern void aco_reset(aco_t* co);
+extern void aco_reset(aco_t* co) PIRN_ACO_NAME(aco_reset);
 
 #ifdef ACO_USE_VALGRIND
 static __inline__ aco_share_stack_t* aco_share_stack_told(aco_share_stack_t* sstk) {

@@ -583,21 +583,21 @@ PIRN_EXPORT void aco_reset(aco_t* co) {
 }
 
 // As in aco.h: where coroutines share the control words, the header gives a function of the same name the other symbol.
-#define PIRN_ACO_SWITCHES(suffix, env)                                                         \
-  PIRN_EXPORT void* pirn_aco_acosw##suffix(aco_t* from_co, aco_t* to_co) asm("acosw" #suffix); \
-  void* pirn_aco_acosw##suffix(aco_t* from_co, aco_t* to_co) {                                 \
-    switch_checked<env>(from_co, to_co);                                                       \
-    return nullptr;                                                                            \
-  }                                                                                            \
-  PIRN_EXPORT void pirn_aco_resume##suffix(aco_t* co) asm("aco_resume" #suffix);               \
-  void pirn_aco_resume##suffix(aco_t* co) { resume<env>(co); }                                 \
-  PIRN_EXPORT void pirn_aco_yield##suffix() asm("aco_yield" #suffix);                          \
-  void pirn_aco_yield##suffix() { yield<env>(aco_gtls_co); }                                   \
-  PIRN_EXPORT void pirn_aco_yield1##suffix(aco_t* co) asm("aco_yield1" #suffix);               \
-  void pirn_aco_yield1##suffix(aco_t* co) { yield<env>(co); }                                  \
-  PIRN_EXPORT [[noreturn]] void pirn_aco_exit##suffix() asm("aco_exit" #suffix);               \
-  void pirn_aco_exit##suffix() { exit<env>(aco_gtls_co); }                                     \
-  PIRN_EXPORT [[noreturn]] void pirn_aco_exit1##suffix(aco_t* co) asm("aco_exit1" #suffix);    \
+#define PIRN_ACO_SWITCHES(suffix, env)                                                              \
+  PIRN_EXPORT void* pirn_aco_acosw##suffix(aco_t* from_co, aco_t* to_co) asm("pirn_acosw" #suffix); \
+  void* pirn_aco_acosw##suffix(aco_t* from_co, aco_t* to_co) {                                      \
+    switch_checked<env>(from_co, to_co);                                                            \
+    return nullptr;                                                                                 \
+  }                                                                                                 \
+  PIRN_EXPORT void pirn_aco_resume##suffix(aco_t* co) asm("pirn_aco_resume" #suffix);               \
+  void pirn_aco_resume##suffix(aco_t* co) { resume<env>(co); }                                      \
+  PIRN_EXPORT void pirn_aco_yield##suffix() asm("pirn_aco_yield" #suffix);                          \
+  void pirn_aco_yield##suffix() { yield<env>(aco_gtls_co); }                                        \
+  PIRN_EXPORT void pirn_aco_yield1##suffix(aco_t* co) asm("pirn_aco_yield1" #suffix);               \
+  void pirn_aco_yield1##suffix(aco_t* co) { yield<env>(co); }                                       \
+  PIRN_EXPORT [[noreturn]] void pirn_aco_exit##suffix() asm("pirn_aco_exit" #suffix);               \
+  void pirn_aco_exit##suffix() { exit<env>(aco_gtls_co); }                                          \
+  PIRN_EXPORT [[noreturn]] void pirn_aco_exit1##suffix(aco_t* co) asm("pirn_aco_exit1" #suffix);    \
   void pirn_aco_exit1##suffix(aco_t* co) { exit<env>(co); }
 PIRN_ACO_SWITCHES(, environment::own)
 PIRN_ACO_SWITCHES(_shared, environment::shared)

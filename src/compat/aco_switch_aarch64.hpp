@@ -81,7 +81,7 @@ PIRN_ACO_SWITCH("pirn_aco_leave", "", "");
 PIRN_ACO_SWITCH("pirn_aco_enter_own", PIRN_ACO_SAVE_WORDS, PIRN_ACO_RESTORE_WORDS);
 PIRN_ACO_SWITCH("pirn_aco_leave_own", PIRN_ACO_SAVE_WORDS, PIRN_ACO_RESTORE_WORDS);
 
-PIRN_ACO_FUNCTION("aco_save_fpucw_mxcsr",
+PIRN_ACO_FUNCTION("pirn_aco_save_fpucw_mxcsr",
                   "mrs x9, fpcr\n\t"
                   "str w9, [x0]\n\t"
                   "ret");
@@ -90,9 +90,9 @@ PIRN_ACO_FUNCTION("aco_save_fpucw_mxcsr",
 PIRN_ACO_FUNCTION("pirn_aco_protector",
                   ".cfi_undefined x30\n\t"
                   "nop\n\t"
-                  ".globl aco_funcp_protector_asm\n\t"
-                  ".type aco_funcp_protector_asm,%function\n"
-                  "aco_funcp_protector_asm:\n"
+                  ".globl pirn_aco_funcp_protector_asm\n\t"
+                  ".type pirn_aco_funcp_protector_asm,%function\n"
+                  "pirn_aco_funcp_protector_asm:\n"
                   "pirn_aco_end:\n\t"
                   "bl pirn_aco_returned\n\t"
                   "brk #1");

@@ -61,7 +61,7 @@ PIRN_ACO_SWITCH("pirn_aco_leave", "", "");
 PIRN_ACO_SWITCH("pirn_aco_enter_own", PIRN_ACO_SAVE_WORDS, PIRN_ACO_RESTORE_WORDS);
 PIRN_ACO_SWITCH("pirn_aco_leave_own", PIRN_ACO_SAVE_WORDS, PIRN_ACO_RESTORE_WORDS);
 
-PIRN_ACO_FUNCTION("aco_save_fpucw_mxcsr",
+PIRN_ACO_FUNCTION("pirn_aco_save_fpucw_mxcsr",
                   "movl 4(%esp), %eax\n\t"
                   "fnstcw (%eax)\n\t"
                   "stmxcsr 4(%eax)\n\t"
@@ -71,9 +71,9 @@ PIRN_ACO_FUNCTION("aco_save_fpucw_mxcsr",
 PIRN_ACO_FUNCTION("pirn_aco_protector",
                   ".cfi_undefined eip\n\t"
                   "nop\n\t"
-                  ".globl aco_funcp_protector_asm\n\t"
-                  ".type aco_funcp_protector_asm,%function\n"
-                  "aco_funcp_protector_asm:\n\t"
+                  ".globl pirn_aco_funcp_protector_asm\n\t"
+                  ".type pirn_aco_funcp_protector_asm,%function\n"
+                  "pirn_aco_funcp_protector_asm:\n\t"
                   "andl $-16, %esp\n\t"
                   "call pirn_aco_returned\n\t"
                   "ud2");
