@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "aco.h"
+#include "compat/aco_counted_stack.hpp"
 #include "compat/aco_line.hpp"
 #include "compat/aco_switch.hpp"
 #include "compat/aco_told.hpp"
@@ -38,6 +39,8 @@ PIRN_EXPORT __attribute__((tls_model("initial-exec"))) __thread aco_t* aco_gtls_
 
 namespace {
 
+using pirn_aco::counted;
+using pirn_aco::counted_stack;
 using pirn_aco::kept_words;
 using pirn_aco::line;
 using word = std::uintptr_t;
@@ -91,15 +94,6 @@ void* allocate(std::size_t bytes, const char* where, const char* what) noexcept 
 constexpr unsigned char outside = 0x80;
 
 PIRN_ALWAYS_INLINE word* room_of(aco_t* co) noexcept { return reinterpret_cast<word*>(co + 1); }
-/// A share stack, and who needs to know it.
-struct counted_stack {
-  aco_share_stack_t visible;
-  std::size_t coroutines;  // that have not been destroyed; if the stack has (its ptr is null), the last frees this
-};
-PIRN_ALWAYS_INLINE counted_stack& counted(aco_share_stack_t* stack) noexcept {
-  return *reinterpret_cast<counted_stack*>(stack);
-}
-
 pirn_aco::told& told_of(aco_t* co) noexcept {
   return *reinterpret_cast<pirn_aco::told*>(reinterpret_cast<char*>(co + 1) + room);
 }
