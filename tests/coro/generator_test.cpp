@@ -554,4 +554,33 @@ TEST(generator, may_yield_while_it_is_unwound) {
   EXPECT_EQ(said, 1);
 }
 
+TEST(generator, of_rvalue_references_yields_an_lvalue_by_copy) {
+  const std::string kept = "kept";
+  generator<std::string&&> g = [&](auto& yield) {
+    yield(kept);
+    yield(std::string("own"));
+  };
+  std::vector<std::string> all;
+  for (std::string&& each : g) {
+    all.push_back(std::move(each));
+  }
+  EXPECT_EQ(all, (std::vector<std::string>{"kept", "own"}));
+  EXPECT_EQ(kept, "kept");
+}
+
+template <class T>
+struct holder {
+  T value;
+};
+struct never_defined;
+
+TEST(generator, of_pointers_to_what_cannot_be_completed) {
+  generator<holder<never_defined>*> g = [](auto& yield) { yield(nullptr); };
+  int elements = 0;
+  for (holder<never_defined>* const each : g) {
+    elements += each == nullptr ? 1 : 0;
+  }
+  EXPECT_EQ(elements, 1);
+}
+
 }  // namespace

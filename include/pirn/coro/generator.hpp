@@ -28,6 +28,7 @@
 #include "pirn/coro/detail/generator_core.hpp"
 #include "pirn/coro/detail/generator_element.hpp"   // IWYU pragma: export
 #include "pirn/coro/detail/generator_for_each.hpp"  // IWYU pragma: export
+#include "pirn/stack/detail/stack_end.hpp"
 #include "pirn/stack/frame_buffer.hpp"
 #include "pirn/stack/guarded_pool.hpp"
 
@@ -73,7 +74,7 @@ class generator_yield : public detail::generator_producer {
     give(reinterpret_cast<detail::word>(std::addressof(value)), detail::no_word());
   }
   PIRN_ALWAYS_INLINE void operator()(const value_type& value)
-    requires(!std::is_reference_v<T> && !element::by_value && std::copy_constructible<value_type>)
+    requires(!std::is_lvalue_reference_v<T> && !element::by_value && std::copy_constructible<value_type>)
   {
     value_type copy(value);
     (*this)(std::move(copy));
@@ -98,11 +99,20 @@ class generator_yield : public detail::generator_producer {
   friend struct detail::generator_run;
 };
 
+namespace detail {
+
+/// In a class of its own: what asks for functions of an iterator by its arguments looks at that, and not at T, which
+/// may not be complete.
+template <class T, class End>
+struct generator_iterators {
+  class iterator;
+};
+
 /// The iterator of a generator: move-only, and the only one of its generator while it lives. Holds the state of the
 /// suspended body; destroyed before the end, it gives that back to the generator, which then continues after the last
 /// element taken.
-template <class T>
-class generator_iterator {
+template <class T, class End>
+class generator_iterators<T, End>::iterator {
   using element = generator_element<T>;
 
  public:
@@ -110,24 +120,29 @@ class generator_iterator {
   using value_type = typename element::value_type;
   using difference_type = std::ptrdiff_t;
 
-  generator_iterator(generator_iterator&& other) noexcept
-      : control_(other.control_), producer_(other.producer_.take()), first_(other.first_), second_(other.second_) {}
-  generator_iterator& operator=(generator_iterator&& other) noexcept {
+  iterator(iterator&& other) noexcept
+      : control_(other.control_),
+        producer_(other.producer_.take()),
+        first_(other.first_),
+        second_(other.second_),
+        end_(other.end_) {}
+  iterator& operator=(iterator&& other) noexcept {
     if (this != &other) {
       give_back();
       control_ = other.control_;
       producer_ = other.producer_.take();
       first_ = other.first_;
       second_ = other.second_;
+      end_ = other.end_;
     }
     return *this;
   }
-  PIRN_ALWAYS_INLINE ~generator_iterator() { give_back(); }
+  PIRN_ALWAYS_INLINE ~iterator() { give_back(); }
 
   /// The element. It, or what it refers to, lasts until the iterator is advanced.
   [[nodiscard]] PIRN_ALWAYS_INLINE typename element::reference operator*() const noexcept {
     if constexpr (element::by_value) {
-      return detail::word_pair<value_type>::unpack(first_, second_);
+      return word_pair<value_type>::unpack(first_, second_);
     } else {
       return static_cast<typename element::reference>(
           *reinterpret_cast<std::add_pointer_t<typename element::reference>>(first_));
@@ -135,46 +150,58 @@ class generator_iterator {
   }
   /// Runs the body up to its next element; throws what the body throws, and std::logic_error past the end or from the
   /// body itself.
-  PIRN_ALWAYS_INLINE generator_iterator& operator++() {
-    advance(detail::no_word());
+  PIRN_ALWAYS_INLINE iterator& operator++() {
+    advance(no_word());
     return *this;
   }
   PIRN_ALWAYS_INLINE void operator++(int) { ++*this; }
-  [[nodiscard]] PIRN_ALWAYS_INLINE friend bool operator==(const generator_iterator& it,
-                                                          std::default_sentinel_t) noexcept {
+  [[nodiscard]] PIRN_ALWAYS_INLINE friend bool operator==(const iterator& it, std::default_sentinel_t) noexcept {
     return it.producer_.flagged();
   }
 
  private:
-  friend class detail::generator_base<T>;
-  explicit PIRN_ALWAYS_INLINE generator_iterator(detail::generator_control* control) noexcept : control_(control) {}
+  friend class generator_base<T>;
+  PIRN_ALWAYS_INLINE iterator(generator_control* control, End end) noexcept : control_(control), end_(end) {}
 
-  PIRN_ALWAYS_INLINE void advance(detail::word message) {
+  PIRN_ALWAYS_INLINE void advance(word message) {
     if (producer_.flagged()) [[unlikely]] {
-      detail::generator_misused(control_);
+      generator_misused(control_);
     }
-    detail::generator_side producer = producer_.take();
-    second_ = detail::no_word();
+    generator_side producer = producer_.take();
+    if (end_.overwritten()) [[unlikely]] {
+      generator_ran_off(control_, reinterpret_cast<word>(producer.at.sp));
+    }
+    if (end_.is_above(reinterpret_cast<word>(producer.at.sp))) [[unlikely]] {
+      generator_ran_off(control_, reinterpret_cast<word>(producer.at.sp));
+    }
+    second_ = no_word();
     first_ = message;
     producer.resume(first_, second_);
     producer_ = producer;
     if (producer_.flagged()) [[unlikely]] {
       producer_.sanitizer.forget();
-      detail::generator_ended(control_);
+      generator_ended(control_);
     }
   }
   PIRN_ALWAYS_INLINE void give_back() noexcept {
     if (!producer_.flagged()) {
       control_->at = producer_.take();
-      control_->status = detail::generator_status::suspended;
+      control_->status = generator_status::suspended;
     }
   }
 
-  detail::generator_control* control_;
-  detail::generator_side producer_{};
-  detail::word first_ = 0;
-  detail::word second_ = 0;
+  generator_control* control_;
+  generator_side producer_{};
+  word first_ = 0;
+  word second_ = 0;
+  [[no_unique_address]] End end_;
 };
+
+}  // namespace detail
+
+/// The iterator of a generator on a stack of its own.
+template <class T>
+using generator_iterator = typename detail::generator_iterators<T, detail::guarded_end>::iterator;
 
 namespace detail {
 
@@ -186,15 +213,22 @@ template <class T>
 class generator_base {
  public:
   using yield = generator_yield<T>;
-  using iterator = generator_iterator<T>;
+  using iterator = typename generator_iterators<T, guarded_end>::iterator;
 
   /// Runs the body up to its first element, or to the next after those taken before. Throws what the body throws, and
   /// std::logic_error if this has been moved from, is running, or has an iterator already.
-  [[nodiscard]] PIRN_ALWAYS_INLINE iterator begin() {
+  [[nodiscard]] PIRN_ALWAYS_INLINE iterator begin() { return begin_on(guarded_end()); }
+  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+ protected:
+  friend class generator_yield<T>;
+
+  template <class End>
+  PIRN_ALWAYS_INLINE typename generator_iterators<T, End>::iterator begin_on(End end) {
     if (control_ == nullptr || control_->status == generator_status::lent) [[unlikely]] {
       generator_misused(control_);
     }
-    iterator it(control_);
+    typename generator_iterators<T, End>::iterator it(control_, end);
     if (control_->status != generator_status::ended) {
       it.producer_ = control_->at;
       control_->status = generator_status::lent;
@@ -202,10 +236,6 @@ class generator_base {
     }
     return it;
   }
-  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
-
- protected:
-  friend class generator_yield<T>;
 
   generator_base() noexcept = default;
   generator_base(const generator_base&) = delete;
@@ -248,10 +278,16 @@ class generator_base {
     }
     made->sanitizer.create(memory.limit(), memory.size(), "pirn generator");
     made->limit = memory.limit();
+    if constexpr (std::is_void_v<Allocator> || marks_end<Allocator>) {
+      stack_end(memory.limit()).put();
+    }
     if constexpr (!maps_stacks<Allocator>) {
       expect_bodies_in_frames();
     }
     made->limit = memory.limit();
+    if constexpr (std::is_void_v<Allocator> || marks_end<Allocator>) {
+      stack_end(memory.limit()).put();
+    }
     made->at.at = arch::prepare(at, &arch::producer_entry<generator_run<control>>);
     made->at.sanitizer = sanitizer_peer(made->sanitizer);
     made->dispose = &control::give_back;
@@ -322,6 +358,7 @@ class frame_memory {
  public:
   stack_result allocate(std::size_t) noexcept { return {stack(bytes_.get(), bytes_.get() + N), stack_error::none}; }
   void deallocate(stack) noexcept {}
+  void* limit() noexcept { return bytes_.get(); }
 
  private:
   std::unique_ptr<char[]> bytes_ = std::make_unique<char[]>(N);
@@ -344,6 +381,15 @@ class [[nodiscard]] generator<T, frame<N>> : detail::frame_memory<N>, public det
   }
   generator(generator&&) = delete;
   generator& operator=(generator&&) = delete;
+  PIRN_ALWAYS_INLINE ~generator() {
+    // Before the frames on it are unwound.
+    detail::stack_end::check("a generator", stack(this->limit(), static_cast<char*>(this->limit()) + N));
+  }
+
+  using iterator = typename detail::generator_iterators<T, detail::stack_end>::iterator;
+  /// As of other generators. Each turn looks whether the body has run off its frame, and ends the program with a
+  /// message if so.
+  [[nodiscard]] PIRN_ALWAYS_INLINE iterator begin() { return this->begin_on(detail::stack_end(this->limit())); }
 };
 
 /// generator<T, frame<N>> by a shorter name.

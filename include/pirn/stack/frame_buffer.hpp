@@ -3,13 +3,15 @@
 
 #include <cstddef>
 
+#include "pirn/stack/detail/stack_end.hpp"
 #include "pirn/stack/stack.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
 /// Holds one stack of N bytes and is a stack_allocator that hands it out. Has no guard: running off it overwrites what
-/// lies below it in the creator's frame, so it is for code whose depth is known. Not thread-safe; must outlive what
-/// runs on it, and cannot be copied or moved since that would.
+/// lies below it in the creator's frame, so it is for code whose depth is known; a coroutine or generator that did it
+/// ends the program with a message, if the program comes that far. Not thread-safe; must outlive what runs on it, and
+/// cannot be copied or moved since that would.
 template <std::size_t N>
 class frame_buffer {
   static_assert(N >= 512 && N % 16 == 0, "a stack is a multiple of 16 bytes, and less than 512 runs nothing");
@@ -31,11 +33,18 @@ class frame_buffer {
     return {stack{bytes_, bytes_ + N, this}, stack_error::none};
   }
   void deallocate(stack) noexcept { taken_ = false; }
+  /// The lowest byte.
+  [[nodiscard]] void* limit() noexcept { return bytes_; }
 
  private:
   alignas(16) char bytes_[N];
   bool taken_ = false;
 };
 static_assert(stack_allocator<frame_buffer<512>>);
+
+namespace detail {
+template <std::size_t N>
+inline constexpr bool marks_end<frame_buffer<N>> = true;
+}  // namespace detail
 
 }  // namespace pirn::inline PIRN_ABI

@@ -34,6 +34,8 @@
 #include "pirn/context/detail/body_blocks.hpp"
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/context/sanitizer.hpp"
+#include "pirn/stack/detail/stack_end.hpp"
+#include "pirn/stack/frame_buffer.hpp"
 #include "pirn/stack/stack.hpp"
 
 // A body that is not inlined into the entry function has the yield object in memory.
@@ -167,6 +169,11 @@ struct generator_message {
   }
   throw std::logic_error(
       "pirn: generator: it is running or being iterated already: only one iterator at a time, and not from its body");
+}
+
+[[noreturn]] PIRN_COLD inline void generator_ran_off(const generator_control* control, word sp) noexcept {
+  ran_off_stack("a generator", control->limit, control + 1,
+                arch::is_flagged({nullptr, reinterpret_cast<void*>(sp), nullptr}) ? UINTPTR_MAX : sp);
 }
 
 [[noreturn]] PIRN_COLD inline void generator_yield_misused() {
@@ -417,8 +424,11 @@ struct generator_control_of : generator_control {
     }
     const stack memory = self.where;
     Allocator* const from = self.owner;
+    if constexpr (std::is_void_v<Allocator> || marks_end<Allocator>) {
+      stack_end::check("a generator", memory);
+    }
     self.sanitizer.destroy();
-    std::destroy_at(&self);
+    std::destroy_at(std::addressof(self));
     if constexpr (!std::is_void_v<Allocator>) {
       from->deallocate(memory);
     }

@@ -11,7 +11,7 @@ namespace pirn::inline PIRN_ABI {
 
 /// How elements of a generator<T> travel.
 ///
-///   T a reference                                  the address; `*it` is T
+///   T a reference                                  the address; `*it` is T. Of T&& also that of a copy of an lvalue
 ///   T trivially copyable, two words at most        the value, in registers; `*it` is a T
 ///   any other T                                    the address of what was yielded, or of a copy of an lvalue;
 ///                                                  `*it` is T&&, to be moved from
@@ -50,7 +50,8 @@ elements_of(Range&&) -> elements_of<Range&&>;
 struct own_stack {};
 /// The driver of generator<T, frame<N>>: N bytes inside the object. They have no guard, so N must do for the body and
 /// all that it calls; some 300 bytes are the generator's own, and without optimization frames take kilobytes. To be
-/// unwound takes 5 KB more, the first time in a process; so less than 8192 is for a body that always runs to its end.
+/// unwound takes 5 KB more, the first time in a process; so less than 8192 is for a body that always runs to its end. A
+/// body that has run off it is told at the next turn, if what it has overwritten lets the program come so far.
 template <std::size_t N>
 struct frame {};
 

@@ -85,7 +85,7 @@ class inline_yield {
     give(static_cast<T&&>(value));
   }
   PIRN_ALWAYS_INLINE void operator()(const value_type& value)
-    requires(!std::is_reference_v<T> && !element::by_value && std::copy_constructible<value_type>)
+    requires(!std::is_lvalue_reference_v<T> && !element::by_value && std::copy_constructible<value_type>)
   {
     value_type copy(value);
     give(std::move(copy));

@@ -9,6 +9,8 @@
 
 #include "pirn/context/detail/body_blocks.hpp"
 #include "pirn/detail/abi.hpp"
+#include "pirn/stack/detail/stack_end.hpp"
+#include "pirn/stack/frame_buffer.hpp"
 #include "pirn/stack/guarded_pool.hpp"
 #include "pirn/stack/stack.hpp"
 
@@ -39,12 +41,20 @@ struct stack_source {
   void (*release)(void* allocator, void* limit, void* top, void* owner, std::uintptr_t slot) noexcept = nullptr;
 
   PIRN_ALWAYS_INLINE stack_source() noexcept = default;
-  PIRN_ALWAYS_INLINE explicit stack_source(const stack& users) noexcept : memory(users) { expect_bodies_in_frames(); }
+  PIRN_ALWAYS_INLINE explicit stack_source(const stack& users) noexcept : memory(users) {
+    expect_bodies_in_frames();
+    if (memory.size() >= sizeof(std::uintptr_t)) {
+      stack_end(memory.limit()).put();
+    }
+  }
   /// Throws std::system_error, which begins with `whose`.
   template <gives_stacks Allocator>
   PIRN_ALWAYS_INLINE stack_source(Allocator& from, std::size_t size, const char* whose)
       : allocator(std::addressof(from)),
         release([](void* to, void* limit, void* top, void* owner, std::uintptr_t slot) noexcept {
+          if constexpr (marks_end<Allocator>) {
+            stack_end::check("a coroutine", stack(limit, top));
+          }
           static_cast<Allocator*>(to)->deallocate(stack(limit, top, owner, slot));
         }) {
     stack_result got;
@@ -60,11 +70,16 @@ struct stack_source {
     if constexpr (!maps_stacks<Allocator>) {
       expect_bodies_in_frames();
     }
+    if constexpr (marks_end<Allocator>) {
+      stack_end(memory.limit()).put();
+    }
   }
   /// Ends the use of the stack.
   PIRN_ALWAYS_INLINE void give_back() noexcept {
     if (release != nullptr) {
       release(allocator, memory.limit(), memory.top(), memory.owner(), memory.slot());
+    } else if (memory.size() >= sizeof(std::uintptr_t)) {
+      stack_end::check("a coroutine", memory);
     }
   }
 };

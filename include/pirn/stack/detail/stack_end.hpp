@@ -1,0 +1,59 @@
+// The end of a stack that has no guard: a word there that nothing but running off the stack overwrites.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#include "pirn/context/detail/call_sites.hpp"
+#include "pirn/detail/abi.hpp"
+#include "pirn/stack/stack.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// Whether stacks of an allocator of this type have such a word: those that lie in a frame.
+template <class Allocator>
+inline constexpr bool marks_end = false;
+
+[[noreturn]] PIRN_COLD inline void ran_off_stack(const char* what, const void* limit, const void* top,
+                                                 std::uintptr_t sp) noexcept {
+  const auto lowest = reinterpret_cast<std::uintptr_t>(limit);
+  const std::size_t has = reinterpret_cast<std::uintptr_t>(top) - lowest;
+  const std::size_t needed = has + (sp < lowest ? lowest - sp : 1);
+  std::fprintf(stderr,
+               "pirn: stack overflow in %s: it has %zu bytes without a guard, and needed at least %zu. What lies below "
+               "is overwritten. Give it more, or a stack of a pool, which has a guard\n",
+               what, has, needed);
+  std::abort();
+}
+
+/// The word.
+class stack_end {
+ public:
+  stack_end() noexcept = default;
+  PIRN_ALWAYS_INLINE explicit stack_end(void* limit) noexcept : at_(static_cast<std::uint32_t*>(limit)) {}
+  PIRN_ALWAYS_INLINE void put() const noexcept { *at_ = mark; }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool overwritten() const noexcept { return *at_ != mark; }
+  /// Whether what is suspended at this sp is beyond it.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool is_above(std::uintptr_t sp) const noexcept {
+    return sp < reinterpret_cast<std::uintptr_t>(at_);
+  }
+  /// Ends the program with a message if it was.
+  PIRN_ALWAYS_INLINE static void check(const char* what, const stack& of) noexcept {
+    if (stack_end(of.limit()).overwritten()) [[unlikely]] {
+      ran_off_stack(what, of.limit(), of.top(), UINTPTR_MAX);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t mark = 0x6e656e64;  // half a word, which an instruction has room for
+  std::uint32_t* at_ = nullptr;
+};
+/// What knows nothing of an end.
+struct guarded_end {
+  [[nodiscard]] static constexpr bool overwritten() noexcept { return false; }
+  [[nodiscard]] static constexpr bool is_above(std::uintptr_t /*sp*/) noexcept { return false; }
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail
