@@ -98,4 +98,22 @@ bool find_guard(const void* address, std::size_t size, slot_site& site) noexcept
   return false;
 }
 
+bool find_slot(const void* address, slot_site& site) noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const std::size_t count = used.load(platform::memory_order_acquire);
+  for (std::size_t i = 0; i < count; ++i) {
+    slab_geometry slab;
+    std::uint32_t carved = 0;
+    std::size_t high_water = 0;
+    if (!entries[i].read(slab, carved, high_water) || at < slab.begin || at >= slab.begin + carved * slab.stride) {
+      continue;
+    }
+    site = site_of(slab, static_cast<std::uint32_t>((at - slab.begin) / slab.stride), high_water);
+    if (at >= site.limit && at < site.end) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace pirn::inline PIRN_ABI::detail

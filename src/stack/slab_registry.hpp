@@ -48,6 +48,7 @@ class slab_entry {
   friend slab_entry* register_slab(const slab_geometry&) noexcept;
   friend void unregister_slab(slab_entry*) noexcept;
   friend bool find_guard(const void*, std::size_t, slot_site&) noexcept;
+  friend bool find_slot(const void*, slot_site&) noexcept;
   bool read(slab_geometry& out, std::uint32_t& carved_out, std::size_t& high_water_out) const noexcept;
 
   platform::atomic<std::uint32_t> version_{1};
@@ -64,5 +65,7 @@ slab_entry* register_slab(const slab_geometry& geometry) noexcept;
 void unregister_slab(slab_entry* entry) noexcept;
 /// The lowest slot whose guard holds a byte of [address, address + size). Async-signal-safe.
 bool find_guard(const void* address, std::size_t size, slot_site& site) noexcept;
+/// The slot that has the address between the end of its guard and its end, in a class with guards or without. The same.
+bool find_slot(const void* address, slot_site& site) noexcept;
 
 }  // namespace pirn::inline PIRN_ABI::detail

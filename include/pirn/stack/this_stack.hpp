@@ -1,0 +1,15 @@
+// The stack that the caller runs on, for interpreters and garbage collectors.
+#pragma once
+
+#include "pirn/stack/stack.hpp"
+
+namespace pirn::inline PIRN_ABI::this_stack {
+
+/// Where the caller's stack lies: of a fiber, of the body of a coroutine or generator on a stack of a guarded_pool, or
+/// of the OS thread. From the address of a local variable up to `top` are frames, and down to `limit` is room. For what
+/// runs on memory inside a frame (a frame_buffer, generator<T, frame<N>>) it is the stack that the frame lies on; empty
+/// for what runs on memory that pirn did not map (a stack of the caller's memory, a copy_stack). Any thread or fiber;
+/// does not suspend. O(slabs) of the pools in use; on a plain thread the system is asked the first time.
+[[nodiscard]] stack bounds() noexcept;
+
+}  // namespace pirn::inline PIRN_ABI::this_stack

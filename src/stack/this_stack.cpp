@@ -1,0 +1,42 @@
+#include "pirn/stack/this_stack.hpp"
+
+#include <pthread.h>
+
+#include <cstdint>
+
+#include "stack/slab_registry.hpp"
+
+namespace pirn::inline PIRN_ABI::this_stack {
+
+namespace {
+
+/// That of the OS thread. Of a main thread it may have been allowed to become larger.
+stack of_thread() noexcept {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) {
+    return {};
+  }
+  void* low = nullptr;
+  std::size_t size = 0;
+  pthread_attr_getstack(&attributes, &low, &size);
+  pthread_attr_destroy(&attributes);
+  const auto top = (reinterpret_cast<std::uintptr_t>(low) + size) & ~std::uintptr_t{15};
+  return {low, reinterpret_cast<void*>(top)};
+}
+
+}  // namespace
+
+stack bounds() noexcept {
+  const void* const here = __builtin_frame_address(0);
+  detail::slot_site site;
+  if (detail::find_slot(here, site)) {
+    return {reinterpret_cast<void*>(site.limit), reinterpret_cast<void*>(site.top)};
+  }
+  static thread_local stack known;
+  if (!known.contains(here)) {
+    known = of_thread();
+  }
+  return known.contains(here) ? known : stack();
+}
+
+}  // namespace pirn::inline PIRN_ABI::this_stack
