@@ -103,9 +103,12 @@ std::error_code accept_all(server_state& state, tcp_listener& listener) {
 /// Accepts what is in the queue: the kernel resets whatever is left there when the listener is closed.
 void accept_queued(server_state& state, tcp_listener& listener, platform::time_point deadline) {
   static_cast<void>(accept_each(state, listener, [&]() -> std::optional<platform::time_point> {
-    pollfd interest{listener.native(), POLLIN, 0};
+    const descriptor::attempt look = [](int native, void*) noexcept -> std::int64_t {
+      pollfd interest{native, POLLIN, 0};
+      return platform::system::poll(&interest, 1, 0);
+    };
     const platform::time_point now = platform::now();
-    if (now >= deadline || platform::system::poll(&interest, 1, 0) <= 0) {
+    if (now >= deadline || listener.apply(look, nullptr).value_or(0) <= 0) {
       return std::nullopt;
     }
     return now + longest_pause;  // it may have been taken, or have died, meanwhile
