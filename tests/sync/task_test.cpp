@@ -245,13 +245,13 @@ TEST(task, a_value_whose_move_throws_is_not_lost) {
         fickle::refuse = false;
         tried = true;
         EXPECT_EQ(threw, room != 0);
-        EXPECT_EQ(value.value, 7);
+        EXPECT_EQ(value.value, 7);  // NOLINT(bugprone-use-after-move): that it was not
         EXPECT_TRUE((co_await co::send(to, std::move(value))).has_value());
-        EXPECT_EQ(value.value, -1);
+        EXPECT_EQ(value.value, -1);  // NOLINT(bugprone-use-after-move)
         to.close();
         fickle late(8);
         EXPECT_EQ((co_await co::send(to, std::move(late))).error(), wait_error::closed);
-        EXPECT_EQ(late.value, 8);
+        EXPECT_EQ(late.value, 8);  // NOLINT(bugprone-use-after-move)
       };
       pirn::fiber sender = pirn::spawn([&] { await(sends()); });
       const auto receives = [&]() -> task<> {

@@ -1,5 +1,7 @@
-// What a user may write, with every template that has code of its own in headers: compiled by user_program.py as users do, with
-// optimization and warnings. Nothing of it is ever run.
+// What a user may write, with every template that has code of its own in headers: compiled by user_program.py as users
+// do, with optimization and warnings. Nothing of it is ever run.
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <mutex>
@@ -7,6 +9,34 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "pirn/coro/coroutine.hpp"
+#include "pirn/coro/generator.hpp"
+#include "pirn/fiber/blocking.hpp"
+#include "pirn/fiber/co.hpp"
+#include "pirn/fiber/fiber_local.hpp"
+#include "pirn/fiber/fork_join.hpp"
+#include "pirn/fiber/runtime.hpp"
+#include "pirn/fiber/scope.hpp"
+#include "pirn/fiber/stop.hpp"
+#include "pirn/fiber/task.hpp"
+#include "pirn/sync/actor.hpp"
+#include "pirn/sync/barrier.hpp"
+#include "pirn/sync/biased_mutex.hpp"
+#include "pirn/sync/channel.hpp"
+#include "pirn/sync/co.hpp"
+#include "pirn/sync/condition_variable.hpp"
+#include "pirn/sync/event.hpp"
+#include "pirn/sync/future.hpp"
+#include "pirn/sync/latch.hpp"
+#include "pirn/sync/local.hpp"
+#include "pirn/sync/mutex.hpp"
+#include "pirn/sync/once.hpp"
+#include "pirn/sync/recursive_mutex.hpp"
+#include "pirn/sync/select.hpp"
+#include "pirn/sync/semaphore.hpp"
+#include "pirn/sync/shared_mutex.hpp"
+#include "pirn/sync/wait_group.hpp"
 
 namespace {
 
@@ -16,14 +46,15 @@ using text = std::string;
 /// Moved by hand, and not without throwing.
 struct heavy {
   explicit heavy(int n) : numbers(static_cast<std::size_t>(n)) {}
-  heavy(heavy&& from) : numbers(from.numbers) {}  // NOLINT(performance-noexcept-move-constructor)
+  // NOLINTNEXTLINE(performance-noexcept-move-constructor,performance-move-constructor-init): that is the point
+  heavy(heavy&& from) : numbers(from.numbers) {}
   heavy& operator=(const heavy&) = default;
   heavy(const heavy&) = default;
   std::vector<long> numbers;
 };
 
 template <class T>
-long through_channels(T value) {
+long through_channels(const T& value) {
   pirn::channel<T> bounded(4);
   pirn::channel<T> without_room;
   pirn::channel<T> endless(pirn::unbounded);
@@ -45,8 +76,8 @@ long through_channels(T value) {
   }
   T place(value);
   pirn::event stop;
-  const auto [index, outcome] =
-      pirn::select(pirn::receive(bounded, place), pirn::send(without_room, T(value)), pirn::wait(stop), pirn::until(1ms));
+  const auto [index, outcome] = pirn::select(pirn::receive(bounded, place), pirn::send(without_room, T(value)),
+                                             pirn::wait(stop), pirn::until(1ms));
   static_cast<void>(pirn::try_select(pirn::send(endless, value)));
   bounded.close();
   without_room.close();

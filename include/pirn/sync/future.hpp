@@ -423,4 +423,5 @@ class packaged_task<Result(Parameters...), State> {
 template <>
 struct std::is_error_code_enum<pirn::future_errc> : std::true_type {};
 template <class T, class State, class Allocator>
+// NOLINTNEXTLINE(bugprone-std-namespace-modification): as the standard allows for types of one's own
 struct std::uses_allocator<pirn::promise<T, State>, Allocator> : std::true_type {};
