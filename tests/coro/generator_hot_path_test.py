@@ -16,7 +16,8 @@ MEMORY = re.compile(r"\(%r")
 END_OF_FRAME = "$0x6e656e64,"  # whether a body has run off its frame: compared at each turn
 BLOCK = 32
 # Function (a pattern) -> the most instructions of one turn of its loop, by compiler, without the padding behind the
-# switch. The switch is 6 of them, and 2 of the producer's ask whether a body has a block open. gcc inlines a body only where it is a local lambda.
+# switch. The switch is 6 of them, and 2 of the producer's ask whether a body has a block open. gcc inlines a body only
+# where it is a local lambda.
 LOOPS = {
     r"^sum_of$": {"clang": 9, "g++": 9},
     r"^sum_in_frame$": {"clang": 15, "g++": 15},

@@ -9,9 +9,7 @@
 
 namespace {
 
-void expect_here(const pirn::stack& bounds) {
-  EXPECT_TRUE(bounds.contains(__builtin_frame_address(0)));
-}
+void expect_here(const pirn::stack& bounds) { EXPECT_TRUE(bounds.contains(__builtin_frame_address(0))); }
 
 TEST(this_stack, of_a_thread) {
   expect_here(pirn::this_stack::bounds());
