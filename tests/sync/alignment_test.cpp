@@ -53,10 +53,10 @@ using all = testing::Types<aligned<16>, aligned<32>, line, two_lines, aligned<10
 TYPED_TEST_SUITE(alignment, all);
 
 /// Shifts what comes from the heap next, so that nothing lies well by chance.
-std::vector<std::unique_ptr<char[]>> shift(int round) {
+std::vector<std::unique_ptr<char[]>> shift(std::size_t round) {
   std::vector<std::unique_ptr<char[]>> kept;
-  for (int i = 0; i <= round % 5; ++i) {
-    kept.push_back(std::make_unique<char[]>(static_cast<std::size_t>(24 + 16 * (round + 7 * i))));
+  for (std::size_t i = 0; i <= round % 5; ++i) {
+    kept.push_back(std::make_unique<char[]>(24 + 16 * (round + 7 * i)));
   }
   return kept;
 }
@@ -87,7 +87,7 @@ TYPED_TEST(alignment, of_what_is_in_the_frame_of_a_task) {
   rig r(1, {.stack_size = 256U << 10U});
   misplaced = 0;
   for (int round = 0; round < rounds; ++round) {
-    const auto shifted = shift(round);
+    const auto shifted = shift(static_cast<std::size_t>(round));
     r.rt.run([&] {
       // Out of the compiler's sight: it may put frames that it sees the end of on the stack.
       std::vector<pirn::task<TypeParam>> some;
@@ -108,7 +108,7 @@ TYPED_TEST(alignment, of_what_a_fiber_captures) {
   rig r(2, {.stack_size = 256U << 10U});
   misplaced = 0;
   for (int round = 0; round < rounds; ++round) {
-    const auto shifted = shift(round);
+    const auto shifted = shift(static_cast<std::size_t>(round));
     const TypeParam mine(round);
     std::atomic<int> sum{0};
     const auto body = [mine, &sum] {
@@ -138,7 +138,7 @@ TYPED_TEST(alignment, of_what_is_kept_for_a_fiber) {
   rig r(1, {.stack_size = 256U << 10U});
   misplaced = 0;
   for (int round = 0; round < rounds; ++round) {
-    const auto shifted = shift(round);
+    const auto shifted = shift(static_cast<std::size_t>(round));
     r.rt.run([&] {
       static pirn::fiber_local<TypeParam> local;
       static const pirn::context_value<TypeParam> key;
@@ -154,7 +154,7 @@ TYPED_TEST(alignment, of_what_is_sent) {
   rig r(2, {.stack_size = 256U << 10U});
   misplaced = 0;
   for (int round = 0; round < rounds; ++round) {
-    const auto shifted = shift(round);
+    const auto shifted = shift(static_cast<std::size_t>(round));
     for (const std::size_t room : {std::size_t{0}, std::size_t{1}, std::size_t{5}, pirn::unbounded}) {
       pirn::channel<TypeParam> values(room);
       pirn::fiber sender = r.rt.spawn([&] {
@@ -192,7 +192,7 @@ TYPED_TEST(alignment, of_what_is_promised) {
   rig r(2, {.stack_size = 256U << 10U});
   misplaced = 0;
   for (int round = 0; round < rounds; ++round) {
-    const auto shifted = shift(round);
+    const auto shifted = shift(static_cast<std::size_t>(round));
     pirn::promise<TypeParam> to;
     pirn::future<TypeParam> from = to.get_future();
     to.set_value(TypeParam(3));
@@ -215,7 +215,7 @@ TYPED_TEST(alignment, of_what_is_promised) {
 TYPED_TEST(alignment, of_bodies_and_elements_of_coroutines) {
   misplaced = 0;
   for (int round = 0; round < rounds; ++round) {
-    const auto shifted = shift(round);
+    const auto shifted = shift(static_cast<std::size_t>(round));
     const TypeParam mine(round);
     constexpr std::size_t deep = 256U << 10U;
     pirn::generator<TypeParam> g(pirn::default_stack_pool(), deep, [mine](auto& yield) {
