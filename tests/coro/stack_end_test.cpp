@@ -97,6 +97,13 @@ TEST(stack_end, nothing_is_said_of_what_fits) {
     sum += each;
   }
   EXPECT_EQ(sum, 3);
+  pirn::generator<int, pirn::frame<16384>> delegating = [](pirn::generator<int>::yield& yield) {
+    yield(pirn::elements_of(pirn::generator<int>([](auto& deeper) { deeper(4); })));
+  };
+  for (const int each : delegating) {
+    sum += each;
+  }
+  EXPECT_EQ(sum, 7);
 }
 
 }  // namespace

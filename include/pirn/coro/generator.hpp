@@ -171,9 +171,6 @@ class generator_iterators<T, End>::iterator {
     if (end_.overwritten()) [[unlikely]] {
       generator_ran_off(control_, reinterpret_cast<word>(producer.at.sp));
     }
-    if (end_.is_above(reinterpret_cast<word>(producer.at.sp))) [[unlikely]] {
-      generator_ran_off(control_, reinterpret_cast<word>(producer.at.sp));
-    }
     second_ = no_word();
     first_ = message;
     producer.resume(first_, second_);

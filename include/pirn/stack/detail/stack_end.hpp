@@ -20,7 +20,9 @@ inline constexpr bool marks_end = false;
                                                  std::uintptr_t sp) noexcept {
   const auto lowest = reinterpret_cast<std::uintptr_t>(limit);
   const std::size_t has = reinterpret_cast<std::uintptr_t>(top) - lowest;
-  const std::size_t needed = has + (sp < lowest ? lowest - sp : 1);
+  // Further below is another stack: that of one which it delegates to.
+  constexpr std::size_t most = std::size_t{1} << 20;
+  const std::size_t needed = has + (lowest - sp < most ? lowest - sp : 1);
   std::fprintf(stderr,
                "pirn: stack overflow in %s: it has %zu bytes without a guard, and needed at least %zu. What lies below "
                "is overwritten. Give it more, or a stack of a pool, which has a guard\n",
@@ -35,10 +37,6 @@ class stack_end {
   PIRN_ALWAYS_INLINE explicit stack_end(void* limit) noexcept : at_(static_cast<std::uint32_t*>(limit)) {}
   PIRN_ALWAYS_INLINE void put() const noexcept { *at_ = mark; }
   [[nodiscard]] PIRN_ALWAYS_INLINE bool overwritten() const noexcept { return *at_ != mark; }
-  /// Whether what is suspended at this sp is beyond it.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool is_above(std::uintptr_t sp) const noexcept {
-    return sp < reinterpret_cast<std::uintptr_t>(at_);
-  }
   /// Ends the program with a message if it was.
   PIRN_ALWAYS_INLINE static void check(const char* what, const stack& of) noexcept {
     if (stack_end(of.limit()).overwritten()) [[unlikely]] {
@@ -53,7 +51,6 @@ class stack_end {
 /// What knows nothing of an end.
 struct guarded_end {
   [[nodiscard]] static constexpr bool overwritten() noexcept { return false; }
-  [[nodiscard]] static constexpr bool is_above(std::uintptr_t /*sp*/) noexcept { return false; }
 };
 
 }  // namespace pirn::inline PIRN_ABI::detail
