@@ -235,15 +235,14 @@ class alternate_of_thread {
 
 namespace detail {
 void tell_overflows_here() noexcept {
-  static const bool told = [] {
+  static const overflow_handler* const kept = []() -> const overflow_handler* {
     try {
-      static_cast<void>(new overflow_handler);  // until the process ends
-      return true;
+      return new overflow_handler;  // until the process ends
     } catch (const std::exception&) {
-      return false;
+      return nullptr;
     }
   }();
-  if (told) {
+  if (kept != nullptr) {
     static thread_local alternate_of_thread here;
     here.provide();
   }
