@@ -88,8 +88,8 @@ TEST(crowd, one_that_does_not_end_makes_room_too) {
 }
 
 TEST(crowd, one_that_does_not_read_its_answer_makes_room_too) {
-  const auto answer = [](const http::request& request, http::response& answer) {
-    answer.body(std::string(request.target == "/" ? 250'000 : 1, 'a'));
+  const auto answer = [](const http::request& request, http::response& to) {
+    to.body(std::string(request.target == "/" ? 250'000 : 1, 'a'));
   };
   for (const std::string_view more : {"", "Connection: close\r\n"}) {
     with_server(answer, {.connection_limit = 1}, [&](running_server& running) {

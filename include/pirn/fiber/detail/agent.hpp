@@ -153,8 +153,8 @@ class agent {
   [[nodiscard]] bool waiting() const noexcept { return present_wait() != 0; }
   /// The epoch of the wait that has begun and was not claimed yet, or 0. While it is the same, that wait goes on.
   [[nodiscard]] std::uint64_t present_wait() const noexcept {
-    const std::uint64_t word = word_.now.load(platform::memory_order_acquire);
-    return (word & waiting_bit) != 0 ? word >> epoch_shift : 0;
+    const std::uint64_t present = word_.now.load(platform::memory_order_acquire);
+    return (present & waiting_bit) != 0 ? present >> epoch_shift : 0;
   }
   [[nodiscard]] bool stop_requested() const noexcept {
     return (identity_.now.load(platform::memory_order_acquire) & stop_bits) != 0;
