@@ -73,9 +73,10 @@ std::error_code begin(server_state& state, tcp_stream&& stream) noexcept {
   return {};
 }
 
-/// Accepts as long as `until` gives a deadline for the next connection.
+/// Accepts as long as `until` gives a deadline for the next connection. Waits for a place until `places_until` only.
 template <class Until>
-std::error_code accept_each(server_state& state, tcp_listener& listener, Until until) {
+std::error_code accept_each(server_state& state, tcp_listener& listener, platform::time_point places_until,
+                            Until until) {
   unsigned failures_in_row = 0;
   while (const std::optional<platform::time_point> deadline = until()) {
     auto stream = listener.accept_one(*deadline);
@@ -87,7 +88,8 @@ std::error_code accept_each(server_state& state, tcp_listener& listener, Until u
     }
     failures_in_row = 0;
     state.accepted.fetch_add(1, platform::memory_order_relaxed);
-    state.wait_for_place();  // or until the server is stopped: then this one is served beyond the limit
+    // Or until the server is stopped, or cuts what is left: then this one is served beyond the limit.
+    state.wait_for_place(places_until);
     if (const std::error_code error = begin(state, std::move(*stream))) {
       // No stack: this client is turned away, the next may be lucky.
       survive(state, error, accept_failure::shortage, failures_in_row);
@@ -97,12 +99,12 @@ std::error_code accept_each(server_state& state, tcp_listener& listener, Until u
 }
 
 std::error_code accept_all(server_state& state, tcp_listener& listener) {
-  return accept_each(state, listener, [] { return std::optional(platform::never); });
+  return accept_each(state, listener, platform::never, [] { return std::optional(platform::never); });
 }
 
 /// Accepts what is in the queue: the kernel resets whatever is left there when the listener is closed.
 void accept_queued(server_state& state, tcp_listener& listener, platform::time_point deadline) {
-  static_cast<void>(accept_each(state, listener, [&]() -> std::optional<platform::time_point> {
+  static_cast<void>(accept_each(state, listener, deadline, [&]() -> std::optional<platform::time_point> {
     const descriptor::attempt look = [](int native, void*) noexcept -> std::int64_t {
       pollfd interest{native, POLLIN, 0};
       return platform::system::poll(&interest, 1, 0);
@@ -226,7 +228,7 @@ bool server_state::make_room() noexcept {
   }
 }
 
-bool server_state::wait_for_place() noexcept {
+bool server_state::wait_for_place(platform::time_point until) noexcept {
   for (bool waited = false;; waited = true) {
     ended.lock();
     if (count < limit) {
@@ -243,8 +245,13 @@ bool server_state::wait_for_place() noexcept {
       ended.unlock();
       return true;
     }
-    const wait_options how{.deadline = platform::now() + longest_pause, .what = "a place for an http connection"};
+    const platform::time_point now = platform::now();
+    const wait_options how{.deadline = std::min<platform::time_point>(now + longest_pause, until),
+                           .what = "a place for an http connection"};
     if (const wake_reason why = ended.wait(how); why != wake_reason::notified && why != wake_reason::timed_out) {
+      return false;
+    }
+    if (now >= until) {
       return false;
     }
   }

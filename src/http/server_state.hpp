@@ -44,8 +44,9 @@ class server_state {
   bool make_room() noexcept;
   /// Waits until at least one connection has ended; at once if there is none.
   void wait_for_one(const wait_options& how) noexcept;
-  /// Waits until there are fewer connections than the limit; false where the fiber was asked to stop before.
-  bool wait_for_place() noexcept;
+  /// Waits until there are fewer connections than the limit; false where the moment came before, or a stop of the
+  /// fiber.
+  bool wait_for_place(platform::time_point until) noexcept;
   /// Waits until there are no connections; false if the deadline came first.
   bool wait_for_all(platform::time_point deadline) noexcept;
 

@@ -209,6 +209,22 @@ TEST(server_limits, what_does_not_finish_in_time_is_cut) {
   });
 }
 
+TEST(server_limits, stopping_at_the_limit_ends_in_time) {
+  const auto slow = [](const http::request&, http::response&) { EXPECT_FALSE(pirn::this_fiber::sleep_for(10s)); };
+  with_server(slow, {.drain_timeout = 50ms, .connection_limit = 1}, [](running_server& running) {
+    client busy(running.at);
+    busy.send(get_hello);
+    ASSERT_TRUE(wait_until([&] { return running.server.statistics().connections == 1; }));
+    client accepted(running.at);
+    ASSERT_TRUE(wait_until([&] { return running.server.statistics().accept_pauses == 1; }));
+    client first_queued(running.at), second_queued(running.at);
+    const auto begin = std::chrono::steady_clock::now();
+    running.stop();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+    EXPECT_EQ(running.server.statistics().connections, 0u);
+  });
+}
+
 TEST(server_limits, a_stop_of_the_serving_fiber_ends_it_too) {
   pirn::runtime({.workers = 1}).run([] {
     auto listener = pirn::tcp_listener::listen(loopback()).value();
