@@ -1,5 +1,7 @@
 #include "http/connection.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -53,6 +55,17 @@ void release(Container& whole) noexcept {
 bool has_arrived(const tcp_stream& stream) noexcept {
   pollfd interest{stream.native(), POLLIN, 0};
   return platform::system::poll(&interest, 1, 0) > 0;
+}
+
+/// Whether the client has ended its half. Reads do not tell where the server has shut the socket for reading: they find
+/// what comes nevertheless, and between that the end.
+bool has_ended(const tcp_stream& stream) noexcept {
+  ::tcp_info about{};
+  const descriptor::attempt look = [](int native, void* into) noexcept -> std::int64_t {
+    ::socklen_t size = sizeof about;
+    return platform::system::getsockopt(native, IPPROTO_TCP, TCP_INFO, into, &size);  // why it fails does not matter
+  };
+  return !stream.apply(look, &about) || about.tcpi_state != TCP_ESTABLISHED;
 }
 
 }  // namespace
@@ -287,16 +300,26 @@ bool connection::receive(platform::time_point deadline) {
   if (!flush()) {
     return false;
   }
-  const auto got = stream_.read(input_.get() + filled_, capacity_ - filled_, deadline);
-  if (got && *got > 0) {
-    filled_ += *got;
-    return true;
-  }
-  if (!got && got.error() == io_error::timed_out) {
-    return refuse(408);
-  }
-  if (got) {
-    return refuse(is_evicted() ? 408 : 400);  // the peer's half ended within a request; it may still read
+  for (auto nap = first_nap;; nap = std::min(2 * nap, longest_nap)) {
+    const auto got = stream_.read(input_.get() + filled_, capacity_ - filled_, deadline);
+    if (got && *got > 0) {
+      filled_ += *got;
+      return true;
+    }
+    if (!got && got.error() != io_error::timed_out) {
+      break;
+    }
+    if (!got || is_evicted() || platform::now() >= deadline) {
+      return refuse(408);
+    }
+    if (has_ended(stream_)) {
+      return refuse(400);  // within a request; it may still read
+    }
+    // The socket was shut for reading while there was no request, and since then one has begun. What comes of it now
+    // wakes nothing.
+    if (!this_fiber::sleep_until(std::min(after(nap), deadline))) {
+      break;
+    }
   }
   peer_ended_ = true;
   return false;

@@ -225,6 +225,33 @@ TEST(server_limits, stopping_at_the_limit_ends_in_time) {
   });
 }
 
+TEST(server_limits, stopping_answers_what_has_begun_to_arrive) {
+  constexpr std::string_view post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello";
+  for (const std::size_t first : {std::size_t{8}, post.size() - 5, post.size() - 2}) {
+    for (const bool gives_up : {false, true}) {
+      // On one worker, and without a suspension: the server has seen none of this when it is stopped.
+      pirn::runtime({.workers = 1}).run([&] {
+        running_server running(hello, {.linger_timeout = 50ms});
+        client kept(running.at);
+        ASSERT_EQ(kept.ask(get_hello).status, 200);
+        ASSERT_TRUE(pirn::this_fiber::sleep_for(1ms));  // until the connection is idle
+        ASSERT_EQ(::send(kept.stream.native(), post.data(), first, 0), static_cast<ssize_t>(first));
+        running.server.stop();
+        ASSERT_TRUE(pirn::this_fiber::sleep_for(20ms));
+        if (gives_up) {
+          ASSERT_TRUE(kept.stream.shutdown(pirn::shutdown_half::write));
+        } else {
+          kept.send(post.substr(first));
+        }
+        const reply last = kept.receive();
+        EXPECT_EQ(last.status, gives_up ? 400 : 200);
+        EXPECT_EQ(last.field("Connection"), "close");
+        EXPECT_TRUE(kept.ends_cleanly());
+      });
+    }
+  }
+}
+
 TEST(server_limits, a_stop_of_the_serving_fiber_ends_it_too) {
   pirn::runtime({.workers = 1}).run([] {
     auto listener = pirn::tcp_listener::listen(loopback()).value();
