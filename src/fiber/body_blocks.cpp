@@ -61,7 +61,12 @@ bool runs_in_body(agent& self, arch::word position) noexcept {
       return false;  // some of what it calls runs on its worker's stack
     }
     if (!f->memory.contains(at)) {
-      return !f->runs_on().contains(at) && !current_worker()->forks.open.on_stack(at);
+      fork_deque& open = current_worker()->forks.open;
+      if (open.on_stack(at)) {
+        return false;
+      }
+      const fork_deque::hold held(open);  // who takes a continuation of this fiber says then where it runs
+      return !f->runs_on().contains(at);
     }
   } else if constexpr (platform::exploring) {
     return false;  // such a thread has a stack that the system knows nothing of

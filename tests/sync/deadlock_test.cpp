@@ -290,6 +290,7 @@ TEST(deadlock, of_a_runtime_on_the_calling_thread) {
 
 // Where there is no stack for the handler it is called by the scheduler, which no switch may leave.
 TEST(deadlock, a_handler_that_has_no_fiber_may_hand_over) {
+  SKIP_UNDER_TSAN();
   expect_not_told([] {
     pirn::guarded_pool pool({.max_stacks = 1});
     pirn::channel<int> words;
