@@ -1,7 +1,9 @@
 #include "pirn/http/server.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
@@ -20,13 +22,19 @@ constexpr auto longest_pause = std::chrono::milliseconds(100);
 // So many failures in a row, and it seems to be no matter of single connections.
 constexpr unsigned most_failures_in_row = 32;
 
-/// Half of the descriptors that the process may have.
+/// Half of the descriptors that the process may still open, but for a few that others need: a listener, a folder.
 std::size_t default_limit() noexcept {
+  constexpr std::size_t of_others = 8;
   ::rlimit found{};
   if (::getrlimit(RLIMIT_NOFILE, &found) != 0 || found.rlim_cur == RLIM_INFINITY) {
     return SIZE_MAX;
   }
-  return std::max<std::size_t>(found.rlim_cur / 2, 1);
+  const int lowest = ::fcntl(0, F_DUPFD_CLOEXEC, 0);  // those below are taken
+  if (lowest >= 0) {
+    ::close(lowest);
+  }
+  const std::size_t taken = of_others + static_cast<std::size_t>(std::max(lowest, 0));
+  return found.rlim_cur > taken + 1 ? (found.rlim_cur - taken) / 2 : 1;
 }
 
 void pause(server_state& state) noexcept {

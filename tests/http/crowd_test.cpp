@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -155,6 +158,11 @@ TEST(crowd, of_silent_clients_does_not_keep_others_out) {
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
     child_server server({.connection_limit = limit});
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    const auto open_files = [&] {
+      const std::filesystem::directory_iterator each("/proc/" + std::to_string(server.pid()) + "/fd");
+      return static_cast<std::size_t>(std::distance(begin(each), end(each)));
+    };
+    const std::size_t at_rest = open_files();
     pirn::runtime({.workers = 1}).run([&] {
       std::vector<client> silent;
       for (int i = 0; i < 200; ++i) {
@@ -164,6 +172,9 @@ TEST(crowd, of_silent_clients_does_not_keep_others_out) {
       client honest(server.at);
       EXPECT_EQ(honest.ask(get_hello).status, 200);
       EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);  // not the minute that idle ones have
+      if (limit == 0) {
+        EXPECT_LE(2 * open_files(), tight.rlim_cur + at_rest);  // each connection could have a file open
+      }
     });
   }
 }

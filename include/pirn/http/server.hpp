@@ -33,7 +33,8 @@ struct server_options {
   time_span drain_timeout = std::chrono::seconds(10);  ///< for requests under way when the server is stopped
   std::size_t stack_size = 0;                          ///< of a connection's fiber; 0 for the runtime's default
   /// How many connections may be open. For one more, the one that has waited longest for a request is closed. 0 for
-  /// half of the descriptors that the process may have: the other half is for the files that they send, and all else.
+  /// half of the descriptors that the process may still open, but for eight: the other half is for the files that they
+  /// send.
   std::size_t connection_limit = 0;
   /// Told of each failure to accept a connection, in the accepting fiber. Must not throw.
   std::function<void(const std::error_code&)> accept_failed = {};
