@@ -28,16 +28,6 @@ void with_server(http::handler answer, http::server_options options, Body body, 
   });
 }
 
-bool wait_until(auto condition) {
-  const auto limit = in(long_enough);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > limit || !pirn::this_fiber::sleep_for(1ms)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 /// Until the server has so many connections, and those that it has answered are idle.
 void settle(running_server& running, std::size_t count) {
   ASSERT_TRUE(wait_until([&] { return running.server.statistics().connections == count; }));

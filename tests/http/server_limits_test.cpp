@@ -31,16 +31,6 @@ void with_server(http::handler answer, http::server_options options, Body body) 
   });
 }
 
-bool wait_until(auto condition) {
-  const auto limit = in(long_enough);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > limit || !pirn::this_fiber::sleep_for(1ms)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 TEST(server_limits, a_slow_header_is_cut_off) {
   with_server(hello, impatient(), [](running_server& running) {
     client c(running.at);

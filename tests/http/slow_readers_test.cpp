@@ -79,16 +79,6 @@ void with_server(http::server_options options, Body body) {
   });
 }
 
-bool wait_until(auto condition) {
-  const auto limit = in(long_enough);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > limit || !pirn::this_fiber::sleep_for(1ms)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 TEST(slow_readers, that_keep_up_are_served) {
   const auto limit = 500ms;
   with_server({.write_timeout = limit}, [&](running_server& running) {

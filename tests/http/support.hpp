@@ -117,4 +117,15 @@ inline void hello(const pirn::http::request&, pirn::http::response& answer) { an
 
 inline constexpr std::string_view get_hello = "GET /hello HTTP/1.1\r\nHost: h\r\n\r\n";
 
+/// Whether the condition has come true before the test gives up.
+bool wait_until(auto condition) {
+  const auto limit = in(long_enough);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > limit || !pirn::this_fiber::sleep_for(1ms)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace test
