@@ -3,13 +3,16 @@
 #include <dlfcn.h>
 #include <unwind.h>
 
+#include <atomic>
 #include <cstdlib>
 
 namespace pirn::inline PIRN_ABI::platform {
 
+namespace {
+
 // A function given to atexit could say it only to those that are destroyed after it: a static runtime is not, since it
 // registers its own end once it is made.
-bool exiting() noexcept {
+bool called_by_exit() noexcept {
   struct search {
     // The address of exit may be that of a jump to it, in a program without -fPIE.
     _Unwind_Ptr exit = reinterpret_cast<_Unwind_Ptr>(&std::exit);
@@ -29,5 +32,16 @@ bool exiting() noexcept {
       &here);
   return here.found;
 }
+
+// What is made while exit runs its last functions is destroyed by the end of its program or library, whose code is part
+// of the compiler and has no unwind tables: the frame of exit is not found behind it. Any function given to atexit has
+// run by then. It looks itself, since it is also called when a library that contains this is unloaded.
+constinit std::atomic<bool> exit_has_begun = false;
+[[maybe_unused]] const int registered =
+    std::atexit([] { exit_has_begun.store(called_by_exit(), std::memory_order_relaxed); });
+
+}  // namespace
+
+bool exiting() noexcept { return exit_has_begun.load(std::memory_order_relaxed) || called_by_exit(); }
 
 }  // namespace pirn::inline PIRN_ABI::platform

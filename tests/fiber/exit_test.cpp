@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <thread>
@@ -53,6 +55,39 @@ TEST(exit_death, by_a_fiber_of_a_runtime_on_the_stack) {
   ends_with_its_status([] {
     pirn::runtime rt({.workers = 2});
     const pirn::fiber waits = rt.spawn([] { static_cast<void>(never_signalled().wait()); });
+    rt.run([] { std::exit(status); });
+  });
+}
+
+// exit calls the destructors of a program, in the sense of its file, after all that was given to atexit.
+void (*last_of_all)() = nullptr;
+[[gnu::destructor]] void at_the_end_of_the_program() {
+  if (last_of_all != nullptr) {
+    last_of_all();
+  }
+}
+
+TEST(exit_death, while_a_fiber_begins_to_wait_for_what_it_makes_then) {
+  SKIP_UNDER_TSAN();
+  ends_with_its_status([] {
+    static std::atomic<bool> ends = false;
+    static std::atomic<bool> waits = false;
+    last_of_all = [] {
+      ends = true;
+      while (!waits) {
+        std::this_thread::yield();
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    };
+    pirn::runtime rt({.workers = 2});
+    const pirn::fiber makes = rt.spawn([] {
+      while (!ends) {
+        pirn::this_fiber::yield();
+      }
+      event& made = never_signalled();
+      waits = true;
+      static_cast<void>(made.wait());
+    });
     rt.run([] { std::exit(status); });
   });
 }
