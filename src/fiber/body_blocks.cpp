@@ -23,11 +23,13 @@ fiber_control* as_fiber(agent& self) noexcept {
   return self.what() == agent::kind::fiber ? &static_cast<fiber_control&>(self) : nullptr;
 }
 
-/// Not inlined: where the word lies may not be known from before a switch.
+/// Not inlined: where the words lie may not be known from before a switch.
 PIRN_NOINLINE void count_blocks(std::uint64_t more) noexcept {
   asm volatile("");
-  blocks_of_bodies += more;
-  if (blocks_of_bodies == more) {
+  thread_local std::uint64_t open = 0;
+  open += more;
+  blocks_of_bodies = open != 0 ? ~std::uint64_t{0} : 0;
+  if (open == more) {
     watch_blocks_of_bodies();
   }
 }

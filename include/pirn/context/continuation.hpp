@@ -198,9 +198,10 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
     parcel.pack(words, values...);
     sanitizer_peer sanitizer(fresh->sanitizer);
     if (bodies_have_blocks()) [[unlikely]] {
-      away copy{to, sanitizer, {words[0], words[1], words[2], words[3]}};
-      enter_without_blocks(fresh, copy);
-      return_from(copy, to, sanitizer, words);
+      away back;
+      back.sanitizer = sanitizer;
+      enter_without_blocks(fresh, words[0], words[1], words[2], words[3], back);
+      return_from(back, to, sanitizer, words);
     } else {
       sanitizer.leave();
       arch::transfer_into<&continuation_entry<Dual, type_list<Sent...>, Record>>(fresh, to, words);
@@ -209,18 +210,20 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
     return arrived(to, sanitizer, words);
   }
 
+  /// Throws std::logic_error if there is none to switch to.
   PIRN_ALWAYS_INLINE static void switch_to(arch::peer& to, sanitizer_peer& sanitizer, word (&words)[value_words]) {
-    if (bodies_have_blocks()) [[unlikely]] {
-      away copy{to, sanitizer, {words[0], words[1], words[2], words[3]}};
-      switch_without_blocks(copy);
-      return_from(copy, to, sanitizer, words);
+    if (bodies_have_blocks_or_null(to.pc)) [[unlikely]] {
+      away back;
+      back.sanitizer = sanitizer;
+      switch_without_blocks(to.pc, to.sp, to.fp, words[0], words[1], words[2], words[3], back);
+      return_from(back, to, sanitizer, words);
     } else {
       sanitizer.leave();
       arch::transfer(to, words);
       sanitizer.arrive();
     }
   }
-  /// What a switch takes and brings, in memory of its own: the originals may live in registers whatever cold code does.
+  /// What a switch brings, in memory of its own: the originals may live in registers whatever cold code does.
   struct away {
     arch::peer to;
     [[no_unique_address]] sanitizer_peer sanitizer;
@@ -228,25 +231,51 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   };
   PIRN_ALWAYS_INLINE static void return_from(const away& back, arch::peer& to, sanitizer_peer& sanitizer,
                                              word (&words)[value_words]) noexcept {
-    to = back.to;
+    static_assert(value_words == 4);
+    void *pc = back.to.pc, *sp = back.to.sp, *fp = back.to.fp;
+    word word0 = back.words[0], word1 = back.words[1], word2 = back.words[2], word3 = back.words[3];
+    // Each by itself: gcc would read two at once into a vector register, and have them in one on the hot path too.
+    asm("" : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(word0), "+r"(word1), "+r"(word2), "+r"(word3));
+    to.pc = pc;
+    to.sp = sp;
+    to.fp = fp;
     sanitizer = back.sanitizer;
-    for (std::size_t i = 0; i < value_words; ++i) {
-      words[i] = back.words[i];
-    }
+    words[0] = word0;
+    words[1] = word1;
+    words[2] = word2;
+    words[3] = word3;
   }
-  /// The same where bodies may have blocks open, which stay here.
-  PIRN_COLD static void switch_without_blocks(away& copy) {
+  /// The same where bodies may have blocks open, which stay here. PIRN_NONE: by the registers in which a switch has its
+  /// words, or clang would have them in others on the hot path too.
+  PIRN_COLD PIRN_NONE static void switch_without_blocks(void* pc, void* sp, void* fp, word word0, word word1,
+                                                        word word2, word word3, away& back) {
+    if (pc == nullptr) {
+      resumed_empty();
+    }
     const blocks_elsewhere kept(nullptr, stack_position());
-    copy.sanitizer.leave();
-    arch::transfer(copy.to, copy.words);
-    copy.sanitizer.arrive();
+    arch::peer to = {pc, sp, fp};
+    word words[value_words] = {word0, word1, word2, word3};
+    back.sanitizer.leave();
+    arch::transfer(to, words);
+    back.sanitizer.arrive();
+    fill(back, to, words);
   }
   template <class Record>
-  PIRN_COLD static void enter_without_blocks(Record* fresh, away& copy) {
+  PIRN_COLD static void enter_without_blocks(Record* fresh, word word0, word word1, word word2, word word3,
+                                             away& back) {
     const blocks_elsewhere kept(nullptr, stack_position());
-    copy.sanitizer.leave();
-    arch::transfer_into<&continuation_entry<Dual, type_list<Sent...>, Record>>(fresh, copy.to, copy.words);
-    copy.sanitizer.arrive();
+    arch::peer to;
+    word words[value_words] = {word0, word1, word2, word3};
+    back.sanitizer.leave();
+    arch::transfer_into<&continuation_entry<Dual, type_list<Sent...>, Record>>(fresh, to, words);
+    back.sanitizer.arrive();
+    fill(back, to, words);
+  }
+  static void fill(away& back, const arch::peer& to, const word (&words)[value_words]) noexcept {
+    back.to = to;
+    for (std::size_t i = 0; i < value_words; ++i) {
+      back.words[i] = words[i];
+    }
   }
 
   template <class Stack, class Body, class Allocator>
@@ -284,11 +313,8 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   }
 
   /// What this one stands for, which leaves it empty.
-  PIRN_ALWAYS_INLINE arch::peer take() {
+  PIRN_ALWAYS_INLINE arch::peer take() noexcept {
     const arch::peer to = to_;
-    if (to.pc == nullptr) [[unlikely]] {
-      resumed_empty();
-    }
     to_ = {};
     return to;
   }
