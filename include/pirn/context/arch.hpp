@@ -25,7 +25,7 @@
 //
 // Turns: `transfer` between two sides that are never alike, a producer and its consumer. One word goes to the producer,
 // two to the consumer.
-//   producer_entry      where a producer begins, for `prepare`: calls Run::run(consumer, word), which must not return
+//   prepare_producer    builds a producer that begins with Run::run(consumer, word), which must not return
 //   switch_to_producer  suspends a consumer, flagged if that is wanted, and resumes its producer
 //   switch_to_consumer  suspends a producer and resumes its consumer
 //   yield_to_consumer, resume_again   where PIRN_YIELD_BRANCHES is defined: the same with a branch out of the switch if

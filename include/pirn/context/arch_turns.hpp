@@ -7,6 +7,10 @@ template <class Run>
 PIRN_NONE void producer_entry(void* pc, void* sp, void* fp, word message, word, word, word) {
   Run::run(peer{pc, sp, fp}, message);
 }
+template <class Run>
+PIRN_ALWAYS_INLINE peer prepare_producer(void* top) noexcept {
+  return prepare(top, &producer_entry<Run>);
+}
 
 template <word mark = 0>
 PIRN_ALWAYS_INLINE void switch_to_producer(peer& to, word& first, word& second) noexcept {

@@ -46,10 +46,21 @@
 
 namespace pirn::inline PIRN_ABI::arch {
 
-/// Where a producer begins, for `prepare`: start_frame hands over r12 to r15, rdi, rsi, rdx.
+/// As start_frame, for a producer: what a switch to one delivers becomes the arguments of the ordinary convention.
+PIRN_NAKED inline void start_producer() {
+  asm volatile(PIRN_CFI(".cfi_undefined rip") PIRN_START_PADDING "popq %r11\n\tmovq %r15, %rcx\n\tjmpq *%r11");
+}
+
+/// Where a producer begins. Of the ordinary convention, since a body is inlined into it: where that has alloca and an
+/// over-aligned variable, the frame has a base register, which clang refuses to a function that does not preserve it.
 template <class Run>
-PIRN_NONE void producer_entry(void*, void*, void*, word sp, word pc, word fp, word message) {
-  Run::run(peer{reinterpret_cast<void*>(pc), reinterpret_cast<void*>(sp), reinterpret_cast<void*>(fp)}, message);
+[[noreturn]] void producer_entry(void* pc, void* fp, word message, void* sp) {
+  Run::run(peer{pc, sp, fp}, message);
+}
+/// Builds a producer on a fresh stack.
+template <class Run>
+PIRN_ALWAYS_INLINE peer prepare_producer(void* top) noexcept {
+  return detail::prepare_at(top, reinterpret_cast<void*>(&producer_entry<Run>), &start_producer);
 }
 
 /// Suspends the consumer, flagged if `mark` is 1, and resumes the producer `to` with the word `first`. The two words

@@ -281,11 +281,7 @@ class generator_base {
     if constexpr (!maps_stacks<Allocator>) {
       expect_bodies_in_frames();
     }
-    made->limit = memory.limit();
-    if constexpr (std::is_void_v<Allocator> || marks_end<Allocator>) {
-      stack_end(memory.limit()).put();
-    }
-    made->at.at = arch::prepare(at, &arch::producer_entry<generator_run<control>>);
+    made->at.at = arch::prepare_producer<generator_run<control>>(at);
     made->at.sanitizer = sanitizer_peer(made->sanitizer);
     made->dispose = &control::give_back;
     control_ = made;

@@ -453,7 +453,7 @@ struct generator_run {
     side.sanitizer.arrive();
     typename Control::yield yield(self, side, message);
     std::exception_ptr thrown;
-    self.how = run_unwindable([&] { PIRN_CALL_INLINED self.body(yield); }, thrown);
+    self.how = run_unwindable([&]() __attribute__((always_inline)) { PIRN_CALL_INLINED self.body(yield); }, thrown);
     if (thrown) [[unlikely]] {
       self.failure = std::move(thrown);
     }
