@@ -435,19 +435,42 @@ void connection::load_small_file() {
     return;
   }
   const std::size_t length = response_.file_length_;
-  const auto done = read_at(response_.file_.native(), response_.file_offset_, length, response_.body_);
+  const int file = response_.file_.native();
+  struct ::stat about{};
+  auto done = look_at(file, about);
+  if (done) {
+    done = read_one_content(file, response_.file_offset_, length, response_.body_, about);
+  }
   response_.file_.close();
   // Of a part that is shorter than the handler thought its Content-Range would be wrong.
   if (!done || (response_.status_ == 206 && response_.body_.size() < length)) {
+    const bool restless = !done && done.error() == std::errc::resource_unavailable_try_again;
     response_.reset();
-    response_.fail(500);
+    response_.fail(restless ? 503 : 500);
   }
 }
 
 bool connection::send_file() {
-  if (!flush()) {
+  const int file = response_.file_.native();
+  struct ::stat about{};
+  const bool known = look_at(file, about).has_value();  // before there may be a wait
+  if (!flush() || !known) {
     return false;
   }
+  const bool described = response_.file_size_ != 0;
+  auto size = described ? response_.file_size_ : static_cast<std::uint64_t>(about.st_size);
+  auto changed = described ? response_.file_modified_ : modified_at(about);
+  // What is appended to a file, and a new name or owner, leave what is sent as it was.
+  const auto is_written_over = [&]() noexcept {
+    const auto size_now = static_cast<std::uint64_t>(about.st_size);
+    if (!S_ISREG(about.st_mode) || (size == size_now && changed == modified_at(about))) {
+      return false;
+    }
+    const bool grown = size < size_now;
+    size = size_now;
+    changed = modified_at(about);
+    return !grown;
+  };
   release(parsed_request_.body);
   // Not by sendfile: of a file that is cut meanwhile it sends zeros, since what lies in the socket is still the file's
   // page.
@@ -456,8 +479,11 @@ bool connection::send_file() {
   std::string_view unsent;
   return put_each(response_.file_length_, [&](std::size_t most, platform::time_point deadline) -> result<std::size_t> {
     if (unsent.empty()) {
-      if (const auto done = read_at(response_.file_.native(), offset, std::min(most, copy_step), copy); !done) {
+      if (const auto done = read_one_content(file, offset, std::min(most, copy_step), copy, about); !done) {
         return fail(done.error());
+      }
+      if (is_written_over()) {
+        return 0;  // what is left is of another content than what has been sent
       }
       offset += copy.size();
       unsent = copy;

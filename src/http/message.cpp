@@ -161,6 +161,8 @@ response& response::file(descriptor source, std::uint64_t offset, std::uint64_t 
   file_ = std::move(source);
   file_offset_ = offset;
   file_length_ = length;
+  file_size_ = 0;
+  file_modified_ = 0;
   return *this;
 }
 

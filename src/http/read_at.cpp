@@ -22,4 +22,8 @@ result<std::size_t> read_at(int file, std::uint64_t offset, char* into, std::siz
   return total;
 }
 
+result<> look_at(int file, struct ::stat& about) noexcept {
+  return ::fstat(file, &about) == 0 ? result<>() : fail(std::error_code(errno, std::system_category()));
+}
+
 }  // namespace pirn::inline PIRN_ABI::http

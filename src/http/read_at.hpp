@@ -1,6 +1,8 @@
 // Reading files whose size is a claim: those of /sys have less in them, others are cut while they are read, disks fail.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -22,6 +24,56 @@ result<> read_at(int file, std::uint64_t offset, std::size_t size, String& into)
   const auto got = read_at(file, offset, into.data(), size);
   into.resize(got.value_or(0));
   return got ? result<>() : fail(got.error());
+}
+
+/// A file that is changed at every one of so many looks is given up.
+inline constexpr int most_looks = 20;
+
+/// Whether a file was changed between two looks, in any way: its times may be set back, but not that of the last change
+/// of what is known about it. Files of devices have no such times.
+[[nodiscard]] inline bool is_changed(const struct ::stat& before, const struct ::stat& after) noexcept {
+  return S_ISREG(after.st_mode) &&
+         (before.st_size != after.st_size || before.st_mtim.tv_sec != after.st_mtim.tv_sec ||
+          before.st_mtim.tv_nsec != after.st_mtim.tv_nsec || before.st_ctim.tv_sec != after.st_ctim.tv_sec ||
+          before.st_ctim.tv_nsec != after.st_ctim.tv_nsec);
+}
+
+/// When its content was last changed, in nanoseconds since 1970.
+[[nodiscard]] inline std::int64_t modified_at(const struct ::stat& about) noexcept {
+  return std::int64_t{about.st_mtim.tv_sec} * 1'000'000'000 + about.st_mtim.tv_nsec;
+}
+
+/// Describes the file behind a descriptor.
+result<> look_at(int file, struct ::stat& about) noexcept;
+
+/// As `read_at`, but tells whether the file was changed since the look `about`, which becomes a new one. The kernel
+/// makes one read of two contents where a file is cut and written meanwhile, with zeros in it that are in neither.
+template <class String>
+result<bool> read_if_unchanged(int file, std::uint64_t offset, std::size_t size, String& into, struct ::stat& about) {
+  if (const auto done = read_at(file, offset, size, into); !done) {
+    return fail(done.error());
+  }
+  const struct ::stat before = about;
+  if (const auto done = look_at(file, about); !done) {
+    return fail(done.error());
+  }
+  return !is_changed(before, about);
+}
+
+/// The same until it has read one content; resource_unavailable_try_again where the file does not come to rest.
+template <class String>
+result<> read_one_content(int file, std::uint64_t offset, std::size_t size, String& into, struct ::stat& about) {
+  for (int looks = 0; looks < most_looks; ++looks) {
+    const auto unchanged = read_if_unchanged(file, offset, size, into, about);
+    if (!unchanged) {
+      return fail(unchanged.error());
+    }
+    if (*unchanged) {
+      return {};
+    }
+  }
+  into.resize(0);
+  return fail(std::make_error_code(std::errc::resource_unavailable_try_again));
 }
 
 }  // namespace pirn::inline PIRN_ABI::http

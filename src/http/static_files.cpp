@@ -295,8 +295,8 @@ void static_files::operator()(const request& asked, response& answer) const {
     return;
   }
   struct ::stat about{};
-  if (::fstat(file->native(), &about) != 0) {
-    answer.fail(status_for(last_error()));
+  if (const auto done = look_at(file->native(), about); !done) {
+    answer.fail(status_for(done.error()));
     return;
   }
   if (S_ISDIR(about.st_mode)) {
@@ -314,30 +314,47 @@ void static_files::operator()(const request& asked, response& answer) const {
     answer.fail(403);
     return;
   }
+  // From the conditions on, since they are about the content that is sent.
+  for (int looks = 0; looks < most_looks; ++looks) {
+    if (answer_unless_changed(asked, answer, type_of(path), *file, about)) {
+      return;
+    }
+  }
+  answer.fail(503);
+}
+
+bool static_files::answer_unless_changed(const request& asked, response& answer, std::string_view type,
+                                         descriptor& file, struct ::stat& about) {
   const std::string tag = tag_of(about);
   const std::int64_t modified = about.st_mtim.tv_sec;
   const auto add_validators = [&] { answer.header("Last-Modified", date_of(about)).header("ETag", tag); };
   switch (check_conditions(asked, tag, modified)) {
     case condition::failed:
       answer.fail(412);
-      return;
+      return true;
     case condition::not_modified:
       add_validators();
       answer.status(304);
-      return;
+      return true;
     case condition::holds:
       break;
   }
   auto size = static_cast<std::uint64_t>(about.st_size);
+  const std::int64_t modified_exactly = modified_at(about);
   const bool small = size <= small_file;
   if (small) {
-    if (const auto done = read_at(file->native(), 0, static_cast<std::size_t>(size), answer.body_); !done) {
-      answer.fail(status_for(done.error()));
-      return;
+    const auto unchanged = read_if_unchanged(file.native(), 0, static_cast<std::size_t>(size), answer.body_, about);
+    if (!unchanged) {
+      answer.fail(status_for(unchanged.error()));
+      return true;
+    }
+    if (!*unchanged) {
+      answer.body_.resize(0);
+      return false;
     }
     size = answer.body_.size();
   }
-  // A file that has less in it than it claims is being cut, or none of a disk: no copy of it is known by these.
+  // A file that has less in it than it claims is none of a disk: no copy of it is known by these.
   if (size == static_cast<std::uint64_t>(about.st_size)) {
     add_validators();
   }
@@ -347,7 +364,7 @@ void static_files::operator()(const request& asked, response& answer) const {
     const range_kind kind = parse_range(*wanted, size, part);
     if (kind == range_kind::unsatisfiable) {
       answer.fail(416).header("Content-Range", "bytes */" + std::to_string(size));
-      return;
+      return true;
     }
     if (kind == range_kind::part) {
       answer.status(206).header("Content-Range", "bytes " + std::to_string(part.first) + "-" +
@@ -355,13 +372,16 @@ void static_files::operator()(const request& asked, response& answer) const {
                                                      std::to_string(size));
     }
   }
-  answer.header("Content-Type", type_of(path)).header("Accept-Ranges", "bytes");
+  answer.header("Content-Type", type).header("Accept-Ranges", "bytes");
   if (small) {
     answer.body_.resize(static_cast<std::size_t>(part.first + part.length));
     answer.body_.erase(0, static_cast<std::size_t>(part.first));
   } else {
-    answer.file(std::move(*file), part.first, part.length);
+    answer.file(std::move(file), part.first, part.length);
+    answer.file_size_ = size;
+    answer.file_modified_ = modified_exactly;
   }
+  return true;
 }
 
 }  // namespace pirn::inline PIRN_ABI::http

@@ -50,8 +50,8 @@ class response {
   /// Sets the body, which is copied, and its media type.
   response& body(std::string_view content, std::string_view type = "text/plain");
   /// Sends a part of a regular file as the body. Where the file turns out to be shorter, so is the body of one of at
-  /// most 32 KiB, but a 206 becomes a 500, as does a file that cannot be read; of a larger one the client sees the
-  /// connection end too early.
+  /// most 32 KiB, but a 206 becomes a 500, as does a file that cannot be read; one that is changed all the time becomes
+  /// a 503. Of a larger one that is cut or written over while it is sent the client sees the connection end too early.
   response& file(descriptor source, std::uint64_t offset, std::uint64_t length);
   /// Ends the connection after this response.
   response& close() noexcept {
@@ -74,6 +74,9 @@ class response {
   descriptor file_;
   std::uint64_t file_offset_ = 0;
   std::uint64_t file_length_ = 0;
+  /// What the headers say of the file: its whole size, and the time in nanoseconds; 0 where they say nothing of it.
+  std::uint64_t file_size_ = 0;
+  std::int64_t file_modified_ = 0;
 };
 
 /// The reason phrase of a status code; "Unknown" for those that are not in RFC 9110.

@@ -7,6 +7,8 @@
 
 #include "pirn/http/message.hpp"
 
+struct stat;  // of <sys/stat.h>
+
 namespace pirn::inline PIRN_ABI::http {
 
 /// Answers GET and HEAD from the files below one folder; index.html for a folder. Sends Content-Type by extension,
@@ -14,7 +16,8 @@ namespace pirn::inline PIRN_ABI::http {
 /// Range with a single range (206, 416); several ranges get the whole file. Answers "OPTIONS *" with what it
 /// understands. Whatever the target says, nothing outside the folder is opened: ".." is refused also when encoded, and
 /// so are symbolic links that lead outside. A file that cannot be opened or read for a reason of the system's is a 500
-/// or 503. Any fiber or thread.
+/// or 503; so is one of up to 32 KiB that is changed all the time, since a read beside a change may mix two contents.
+/// Any fiber or thread.
 class static_files {
  public:
   /// Throws std::system_error if the folder cannot be opened.
@@ -24,6 +27,9 @@ class static_files {
 
  private:
   [[nodiscard]] result<descriptor> open(const std::string& path) const;
+  /// False, and nothing is said, where the file has been changed since the look `about`, which becomes a new one.
+  [[nodiscard]] static bool answer_unless_changed(const request& asked, response& answer, std::string_view type,
+                                                  descriptor& file, struct ::stat& about);
   std::shared_ptr<const descriptor> root_;  // copies serve the same folder
 };
 
