@@ -80,7 +80,8 @@ PIRN_EXPORT int pirn_reset(pirn_coroutine* coroutine, pirn_function body, void* 
 PIRN_EXPORT int pirn_resume(pirn_coroutine* coroutine, void* in, void** out);
 /** Suspends the calling coroutine, which must be `self`; its resumer gets `out`. Returns 0 when it is resumed, and
  * `*in`, where not null, is what was sent. Does not return when it is destroyed or reset instead. -EINVAL: null;
- * -EPERM: it is not the one that is running here. */
+ * -EPERM: it is not the one that is running here; -ENOMEM: no memory to take along what frames of C++ in it have open
+ * (fibers.md says what), and it runs on. */
 PIRN_EXPORT int pirn_yield(pirn_coroutine* self, void* out, void** in);
 
 /** The coroutine that the caller runs in; null outside of any. */

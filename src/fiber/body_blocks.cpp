@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <stdexcept>
 
 #include "fiber/runtime_state.hpp"
+#include "pirn/context/detail/c_blocks.hpp"
 #include "pirn/coro/detail/in_flight.hpp"
 #include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/fiber/context_value.hpp"
@@ -302,6 +304,9 @@ taken_blocks take(const body_stack* from, arch::word position) {
 }
 
 void put(const taken_blocks& what) noexcept {
+  if (!what.any()) {
+    return;
+  }
   agent& self = current_agent();
   surroundings& here = surroundings_of(self);
   if (what.newest_scope != nullptr) {
@@ -315,5 +320,20 @@ void put(const taken_blocks& what) noexcept {
 }  // namespace
 
 const block_keeper keeper_of_blocks{&take, &put};
+
+bool take_blocks_of_c(void* limit, void* top, blocks_of_c& to) noexcept {
+  const body_stack mine{reinterpret_cast<arch::word>(limit), reinterpret_cast<arch::word>(top)};
+  try {
+    const taken_blocks taken = take(&mine, mine.limit);
+    to = {{taken.newest_scope, taken.oldest_scope, taken.newest_value, taken.oldest_value}};
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+void put_blocks_of_c(const blocks_of_c& what) noexcept {
+  put({what.links[0], what.links[1], what.links[2], what.links[3]});
+}
 
 }  // namespace pirn::inline PIRN_ABI::detail

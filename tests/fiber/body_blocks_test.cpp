@@ -10,6 +10,7 @@
 #include "pirn/fiber/co.hpp"
 #include "pirn/fiber/context_value.hpp"
 #include "pirn/fiber/scope.hpp"
+#include "pirn/pirn.h"
 
 namespace {
 
@@ -396,6 +397,59 @@ TEST(body_blocks, only_those_of_a_body_cost_its_switches_something) {
     EXPECT_FALSE(pirn::detail::bodies_have_blocks());
     ++at;
     EXPECT_FALSE(pirn::detail::bodies_have_blocks());
+  });
+}
+
+void* bound_in_c(pirn_coroutine* self, void* who) {
+  const name_binding mine(name, static_cast<const char*>(who));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(now(), static_cast<const char*>(who));
+    EXPECT_EQ(pirn_yield(self, nullptr, nullptr), 0);
+  }
+  EXPECT_EQ(now(), static_cast<const char*>(who));
+  return nullptr;
+}
+
+TEST(body_blocks, also_of_the_c_api) {
+  everywhere([] {
+    char a[] = "a", b[] = "b";
+    pirn_coroutine* one = nullptr;
+    pirn_coroutine* other = nullptr;
+    ASSERT_EQ(pirn_create(&one, nullptr, bound_in_c, nullptr), 0);
+    ASSERT_EQ(pirn_create(&other, nullptr, bound_in_c, nullptr), 0);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_GE(pirn_resume(one, a, nullptr), 0);
+      EXPECT_EQ(now(), "none");
+      EXPECT_GE(pirn_resume(other, b, nullptr), 0);
+      EXPECT_EQ(now(), "none");
+    }
+    EXPECT_EQ(pirn_destroy(one), 0);
+    EXPECT_EQ(pirn_destroy(other), 0);
+    ASSERT_EQ(pirn_create(&one, nullptr, bound_in_c, nullptr), 0);
+    EXPECT_EQ(pirn_resume(one, a, nullptr), PIRN_YIELDED);
+    EXPECT_EQ(pirn_destroy(one), 0);  // unwinds with its own value bound
+    EXPECT_EQ(now(), "none");
+  });
+}
+
+void* hasty_in_c(pirn_coroutine* self, void* /*unused*/) {
+  const scope limited({.deadline = pirn::platform::now() + 5ms});
+  EXPECT_EQ(pirn_yield(self, nullptr, nullptr), 0);
+  EXPECT_FALSE(this_fiber::check_stop());
+  return nullptr;
+}
+
+TEST(body_blocks, a_scope_of_the_c_api) {
+  rig r(1);
+  r.rt.run([] {
+    pirn_coroutine* hasty = nullptr;
+    ASSERT_EQ(pirn_create(&hasty, nullptr, hasty_in_c, nullptr), 0);
+    EXPECT_EQ(pirn_resume(hasty, nullptr, nullptr), PIRN_YIELDED);
+    EXPECT_EQ(this_fiber::deadline(), pirn::platform::never);
+    EXPECT_TRUE(this_fiber::sleep_for(20ms));  // its deadline passes here
+    EXPECT_EQ(pirn_resume(hasty, nullptr, nullptr), PIRN_ENDED);
+    EXPECT_TRUE(this_fiber::check_stop());
+    EXPECT_EQ(pirn_destroy(hasty), 0);
   });
 }
 

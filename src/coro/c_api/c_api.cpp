@@ -29,6 +29,7 @@
 #include <unwind.h>
 
 #include "pirn/context/arch.hpp"
+#include "pirn/context/detail/c_blocks.hpp"
 #include "pirn/context/detail/call_sites.hpp"
 #include "pirn/context/sanitizer.hpp"
 #include "pirn/detail/platform.hpp"
@@ -415,6 +416,11 @@ PIRN_NOINLINE int pirn_yield(pirn_coroutine* self, void* out, void** in) {
   if (position < static_cast<const char*>(self->stack->limit) || position > end_of(self->stack)) [[unlikely]] {
     return -EPERM;
   }
+  pirn::detail::blocks_of_c blocks;
+  if (&pirn::detail::take_blocks_of_c != nullptr &&
+      !pirn::detail::take_blocks_of_c(self->stack->limit, end_of(self->stack), blocks)) {
+    return -ENOMEM;
+  }
   arch::peer back = self->back;
   arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(out), 0, 0, 0};
   pirn::sanitizer_peer sanitizer = self->back_sanitizer;
@@ -422,6 +428,9 @@ PIRN_NOINLINE int pirn_yield(pirn_coroutine* self, void* out, void** in) {
   arch::transfer(back, words);
   sanitizer.arrive();
   self->back_sanitizer = sanitizer;
+  if (&pirn::detail::put_blocks_of_c != nullptr) {
+    pirn::detail::put_blocks_of_c(blocks);
+  }
   if (arch::is_flagged(back)) {
     self->back = arch::unflagged(back);
     unwind(*self);
