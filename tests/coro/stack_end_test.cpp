@@ -1,10 +1,19 @@
 // Running off a stack that has no guard: told by name, where what lies below lets the program come so far.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <stdexcept>
+#include <utility>
 
+#include "pirn/context/continuation.hpp"
+#include "pirn/coro/copied_coroutine.hpp"
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/coro/generator.hpp"
+#include "pirn/pirn.h"
+#include "pirn/stack/copy_stack.hpp"
+#include "pirn/stack/frame_buffer.hpp"
+#include "pirn/stack/stack.hpp"
 
 namespace {
 
@@ -84,6 +93,161 @@ TEST(stack_end_death, a_coroutine_in_a_frame) {
     c.resume();
     c = {};
   });
+}
+
+TEST(stack_end_death, a_coroutine_at_its_next_yield) {
+  alignas(16) static char memory[65536];
+  const pirn::stack upper(memory + 32768, memory + sizeof memory);
+  ENDS("pirn: stack overflow in a coroutine: it has 32[0-9]{3} bytes without a guard, and needed at least 32", {
+    pirn::coroutine<void()> c(upper, [](auto& yield) {
+      go_down(40000, [] {});
+      yield();
+    });
+    c.resume();
+    std::_Exit(0);
+  });
+  ENDS("pirn: stack overflow in a coroutine: it has [0-9]+ bytes without a guard, and needed at least 4[0-9]{4}", {
+    pirn::coroutine<void()> c(upper, [](auto& yield) { go_down(40000, [&] { yield(); }); });
+    c.resume();
+    std::_Exit(0);
+  });
+}
+
+TEST(stack_end_death, a_body_that_ends) {
+  alignas(16) static char memory[65536];
+  const pirn::stack upper(memory + 32768, memory + sizeof memory);
+  ENDS("pirn: stack overflow in a coroutine", {
+    pirn::coroutine<void()> c(upper, [](auto&) { go_down(40000, [] {}); });
+    c.resume();
+    std::_Exit(0);
+  });
+  ENDS("pirn: stack overflow in a generator", {
+    pirn::generator<int> g(upper, [](auto& yield) {
+      yield(1);
+      go_down(40000, [] {});
+    });
+    for (const int each : g) {
+      EXPECT_EQ(each, 1);
+    }
+    std::_Exit(0);
+  });
+  ENDS("pirn: stack overflow in a continuation: it has 32768 bytes", {
+    pirn::continuation<>(upper, [](pirn::continuation<> back) {
+      go_down(40000, [] {});
+      return std::move(back).finish();
+    }).resume();
+    std::_Exit(0);
+  });
+}
+
+TEST(stack_end_death, a_continuation_that_is_dropped) {
+  struct {
+    char below[65536];
+    pirn::frame_buffer<8192> buffer;
+  } frame;
+  ENDS("pirn: stack overflow in a continuation: it has 8192 bytes", {
+    pirn::continuation<> c(frame.buffer, [](pirn::continuation<> back) {
+      go_down(16384, [] {});
+      back = std::move(back).resume();
+      return std::move(back).finish();
+    });
+    c = std::move(c).resume();
+    c = {};
+    std::_Exit(0);
+  });
+}
+
+TEST(stack_end_death, a_copied_coroutine) {
+  alignas(4096) static char memory[65536];
+  const pirn::stack upper(memory + 32768, memory + sizeof memory);
+  for ([[maybe_unused]] const auto check : {pirn::copy_stack_check::none, pirn::copy_stack_check::protect}) {
+    ENDS("pirn: stack overflow in a copy_stack: it has 32768 bytes", {
+      pirn::copy_stack on(upper, {.check = check});
+      pirn::copied_coroutine<void()> c(on, [](auto& yield) {
+        go_down(40000, [] {});
+        yield();
+      });
+      c.resume();
+      std::_Exit(0);
+    });
+    ENDS("pirn: stack overflow in a copy_stack", {
+      pirn::copy_stack on(upper, {.check = check});
+      pirn::copied_coroutine<void()> c(on, [](auto&) { go_down(40000, [] {}); });
+      c.resume();
+      std::_Exit(0);
+    });
+  }
+}
+
+TEST(stack_end_death, a_coroutine_of_the_c_api) {
+  [[maybe_unused]] alignas(16) static char memory[131072 + 16];
+  for ([[maybe_unused]] const bool yields : {false, true}) {
+    ENDS("pirn: stack overflow in a pirn_coroutine: it has [0-9]+ bytes", {
+      pirn_stack* stack = nullptr;
+      pirn_coroutine* c = nullptr;
+      static bool yields_then = yields;
+      EXPECT_EQ(pirn_stack_create_in(&stack, memory + 65536 + 3, 65536), 0);
+      EXPECT_EQ(pirn_create(
+                    &c, stack,
+                    [](pirn_coroutine* self, void*) -> void* {
+                      go_down(80000, [] {});
+                      return yields_then ? reinterpret_cast<void*>(pirn_yield(self, nullptr, nullptr)) : nullptr;
+                    },
+                    nullptr),
+                0);
+      pirn_resume(c, nullptr, nullptr);
+      std::_Exit(0);
+    });
+  }
+}
+
+TEST(stack_end, a_stack_that_is_used_again) {
+  alignas(16) static char memory[32768];
+  const pirn::stack all(memory, memory + sizeof memory);
+  std::memset(memory, 1, sizeof memory);
+  int turns = 0;
+  const auto twice = [&](auto& yield) {
+    ++turns;
+    yield();
+    ++turns;
+  };
+  {
+    pirn::coroutine<void()> c(all, twice);
+    c.resume();
+    c.reset(twice);
+    c.resume();
+    c.resume();
+    pirn::coroutine<void()> moved = std::move(c);
+    moved.reset(twice);
+    moved.resume();
+  }
+  {
+    pirn::copy_stack on(all);
+    pirn::copied_coroutine<void()> a(on, twice);
+    pirn::copied_coroutine<void()> b(on, twice);
+    for (int i = 0; i < 2; ++i) {
+      a.resume();
+      b.resume();
+    }
+  }
+  EXPECT_EQ(turns, 8);
+}
+
+TEST(stack_end, what_cannot_be_begun) {
+  struct refuses {
+    refuses() = default;
+    refuses(const refuses&) { throw 1; }
+    void operator()(pirn::coroutine<void()>::yield&) const {}
+  };
+  alignas(16) char memory[1024];
+  std::memset(memory, 1, sizeof memory);
+  const refuses body;
+  EXPECT_THROW(pirn::coroutine<void()>(pirn::stack(memory, memory + sizeof memory), body), int);
+  EXPECT_THROW(pirn::coroutine<void()>(pirn::stack(memory, memory), [](auto&) {}), std::length_error);
+  pirn::frame_buffer<1024> buffer;
+  std::memset(buffer.limit(), 1, 1024);
+  EXPECT_THROW(pirn::coroutine<void()>(buffer, body), int);
+  EXPECT_TRUE(buffer.allocate(1024));  // it was given back
 }
 
 TEST(stack_end, nothing_is_said_of_what_fits) {

@@ -32,6 +32,7 @@
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/body_blocks.hpp"
 #include "pirn/context/detail/continuation_body.hpp"
+#include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/detail/value_words.hpp"
 #include "pirn/context/sanitizer.hpp"
 
@@ -291,7 +292,11 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
     if constexpr (!maps_stacks<Allocator>) {
       expect_bodies_in_frames();
     }
-    return new (reinterpret_cast<void*>(at)) record(std::move(body), memory, owner);
+    auto* const made = new (reinterpret_cast<void*>(at)) record(std::move(body), memory, owner);
+    if constexpr (marks_end<Allocator>) {
+      stack_end(memory.limit()).put();
+    }
+    return made;
   }
   template <class Allocator, class Body>
   static auto allocate(Allocator& allocator, Body& body, std::size_t size) {

@@ -213,22 +213,26 @@ class coroutine<Out(In...)> {
     const std::uintptr_t at = (top - sizeof(record)) & ~(std::uintptr_t{alignof(record)} - 1);
     if (origin_.memory.size() < sizeof(record) + alignof(record) + detail::least_stack) [[unlikely]] {
       if constexpr (OnFailure == on_failure::give_stack_back) {
-        origin_.give_back();
+        origin_.give_back_unused();
       }
       detail::no_room_for_body();
     }
     auto* const fresh = reinterpret_cast<record*>(at);
+    const bool marked = origin_.marked();
     if constexpr (std::is_nothrow_constructible_v<stored, Body&&>) {
-      new (fresh) record(origin_.memory, std::forward<Body>(body));
+      new (fresh) record(origin_.memory, marked, std::forward<Body>(body));
     } else {
       try {
-        new (fresh) record(origin_.memory, std::forward<Body>(body));
+        new (fresh) record(origin_.memory, marked, std::forward<Body>(body));
       } catch (...) {
         if constexpr (OnFailure == on_failure::give_stack_back) {
-          origin_.give_back();
+          origin_.give_back_unused();
         }
         throw;
       }
+    }
+    if (fresh->marked) {
+      detail::stack_end(origin_.memory.limit()).put();
     }
     hooks_ = detail::sanitizer_ref(fresh->sanitizer);
     sanitizer_ = sanitizer_peer(fresh->sanitizer);

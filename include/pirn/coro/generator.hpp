@@ -25,10 +25,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "pirn/context/detail/stack_end.hpp"
 #include "pirn/coro/detail/generator_core.hpp"
 #include "pirn/coro/detail/generator_element.hpp"   // IWYU pragma: export
 #include "pirn/coro/detail/generator_for_each.hpp"  // IWYU pragma: export
-#include "pirn/stack/detail/stack_end.hpp"
 #include "pirn/stack/frame_buffer.hpp"
 #include "pirn/stack/guarded_pool.hpp"
 
@@ -275,7 +275,7 @@ class generator_base {
     }
     made->sanitizer.create(memory.limit(), memory.size(), "pirn generator");
     made->limit = memory.limit();
-    if constexpr (std::is_void_v<Allocator> || marks_end<Allocator>) {
+    if constexpr (marks_end<Allocator>) {
       stack_end(memory.limit()).put();
     }
     if constexpr (!maps_stacks<Allocator>) {
@@ -356,6 +356,8 @@ class frame_memory {
  private:
   std::unique_ptr<char[]> bytes_ = std::make_unique<char[]>(N);
 };
+template <std::size_t N>
+inline constexpr bool marks_end<frame_memory<N>> = true;
 #else
 template <std::size_t N>
 using frame_memory = frame_buffer<N>;
@@ -376,7 +378,7 @@ class [[nodiscard]] generator<T, frame<N>> : detail::frame_memory<N>, public det
   generator& operator=(generator&&) = delete;
   PIRN_ALWAYS_INLINE ~generator() {
     // Before the frames on it are unwound.
-    detail::stack_end::check("a generator", stack(this->limit(), static_cast<char*>(this->limit()) + N));
+    detail::stack_end::check("a generator", this->limit(), static_cast<char*>(this->limit()) + N);
   }
 
   using iterator = typename detail::generator_iterators<T, detail::stack_end>::iterator;

@@ -43,6 +43,7 @@
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/body_blocks.hpp"
 #include "pirn/context/detail/kept_peer.hpp"
+#include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/sanitizer.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
 #include "pirn/stack/image_memory.hpp"
@@ -83,6 +84,10 @@ class copy_stack {
   explicit copy_stack(const stack& memory, const copy_stack_options& options = {}) noexcept : options_(options) {
     use(memory);
     detail::expect_bodies_in_frames();
+    if (error_ == stack_error::none) {
+      detail::stack_end(memory.limit()).put();
+      marked_ = true, size_ = 0;
+    }
   }
   /// Maps `size` bytes, rounded up to whole pages, and a guard of 64 KiB below them. Look at `error`.
   explicit copy_stack(std::size_t size, const copy_stack_options& options = {}) noexcept;
@@ -94,8 +99,17 @@ class copy_stack {
   /// guard_refused if its memory cannot be protected, since its top is no page boundary.
   [[nodiscard]] stack_error error() const noexcept { return error_; }
   [[nodiscard]] const stack& memory() const noexcept { return memory_; }
-  /// Whether an sp lies on it and needs no closer look: with copy_stack_check::protect each one needs that.
+  /// Whether an sp lies on it and needs no closer look: never with copy_stack_check::protect, or in the caller's
+  /// memory.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool plainly_contains(arch::word sp) const noexcept { return sp - limit_ < size_; }
+
+  /// Ends the program with a message if what runs on memory of the caller's, with this sp, has run off it.
+  PIRN_ALWAYS_INLINE void check_end(arch::word sp = UINTPTR_MAX) const noexcept {
+    if (marked_) {
+      detail::stack_end::check("a copy_stack", memory_.limit(), memory_.top(), sp);
+    }
+  }
+  [[nodiscard]] bool protects() const noexcept { return options_.check == copy_stack_check::protect; }
 
   /// For whoever runs on it, until the next switch: room for words that shall not be in an image.
   arch::word received[arch::value_words] = {};
@@ -157,7 +171,8 @@ class copy_stack {
   arch::word size_ = 0;    // 0: nothing is plain
   std::size_t small_ = 0;  // an image of fewer bytes, as many as before, needs no look at its buffer
   [[no_unique_address]] sanitizer_peer resumer_sanitizer_;
-  bool locks_ = false;  // lock() has something to do
+  bool marked_ = false;  // there is a word at its limit
+  bool locks_ = false;   // lock() has something to do
   bool locked_ = false;
   stack_error error_ = stack_error::none;
   char* locked_from_ = nullptr;
@@ -358,6 +373,7 @@ inline copy_stack::~copy_stack() {
     copied_context::misused("pirn: a copy_stack was destroyed before a context on it that has not ended\n");
   }
   unlock();
+  check_end();
   if (mapping_ != nullptr) {
     munmap(mapping_, guard_size + memory_.size());
   }

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "pirn/stack/detail/stack_end.hpp"
+#include "pirn/context/detail/stack_end.hpp"
 #include "pirn/stack/stack.hpp"
 
 namespace pirn::inline PIRN_ABI {

@@ -31,6 +31,7 @@
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/c_blocks.hpp"
 #include "pirn/context/detail/call_sites.hpp"
+#include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/sanitizer.hpp"
 #include "pirn/detail/platform.hpp"
 #include "pirn/pirn.h"
@@ -70,6 +71,7 @@ struct pirn_coroutine {
   pirn_function body = nullptr;
   void* user = nullptr;
   pirn_stack* stack = nullptr;
+  void* marked_limit = nullptr;  // of memory of the caller's, which has a word there instead of a guard
   bool owns_stack = false;
   // While `to` is null: whether it runs, and then whether for the last time.
   bool running = false;
@@ -89,9 +91,16 @@ namespace {
 // another one.
 __attribute__((tls_model("initial-exec"))) thread_local pirn_coroutine* current = nullptr;
 
-static_assert(sizeof(pirn_stack) + sizeof(pirn_coroutine) + 64 + 6144 <= PIRN_STACK_MIN, "an unwind needs the rest");
+static_assert(sizeof(pirn_stack) + sizeof(pirn_coroutine) + 80 + 6144 <= PIRN_STACK_MIN, "an unwind needs the rest");
 
 char* end_of(const pirn_stack* stack) noexcept { return reinterpret_cast<char*>(const_cast<pirn_stack*>(stack)); }
+
+/// At the end of a turn: whether it has run off memory of the caller's.
+PIRN_ALWAYS_INLINE void check_end(const pirn_coroutine& self) noexcept {
+  if (self.marked_limit != nullptr) {
+    pirn::detail::stack_end::check("a pirn_coroutine", self.marked_limit, end_of(self.stack));
+  }
+}
 
 pirn_stack* place_stack(char* limit, char* end, void* mapping, std::size_t mapped) noexcept {
   auto* const at =
@@ -232,6 +241,7 @@ PIRN_COLD void unwind_from_outside(pirn_coroutine& self, arch::peer to) noexcept
   arch::transfer_flagged(to, words);
   sanitizer.arrive();
   sanitizer.forget();
+  check_end(self);
   current = self.outer;
   self.running = self.unwinding_now = false;
   if (&pirn_c_exceptions != nullptr) {
@@ -263,7 +273,8 @@ int pirn_stack_create_in(pirn_stack** result, void* memory, std::size_t size) {
     return -EINVAL;
   }
   auto* const limit = static_cast<char*>(memory);
-  *result = place_stack(limit, limit + size, nullptr, 0);
+  char* const aligned = limit + (-reinterpret_cast<std::uintptr_t>(limit) & 15);
+  *result = place_stack(aligned, limit + size, nullptr, 0);
   return 0;
 }
 
@@ -327,6 +338,10 @@ int pirn_create(pirn_coroutine** result, pirn_stack* stack, pirn_function body, 
       new (reinterpret_cast<void*>((end_of_stack - sizeof(pirn_coroutine)) & ~(alignment - 1))) pirn_coroutine;
   self->stack = stack;
   self->owns_stack = owns_stack;
+  if (stack->mapping == nullptr) {
+    self->marked_limit = stack->limit;
+    pirn::detail::stack_end(stack->limit).put();
+  }
   prepare(*self, body, user);
   *result = self;
   return 0;
@@ -383,6 +398,7 @@ PIRN_NOINLINE int pirn_resume(pirn_coroutine* coroutine, void* in, void** out) {
   sanitizer.leave();
   arch::transfer(to, words);
   sanitizer.arrive();
+  check_end(*coroutine);
   if (globals != nullptr) {
     coroutine->in_flight = *globals;
     *globals = in_flight;

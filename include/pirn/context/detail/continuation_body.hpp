@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "pirn/context/arch.hpp"
+#include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/detail/value_words.hpp"
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/context/sanitizer.hpp"
@@ -108,6 +109,9 @@ struct continuation_record_of : continuation_record {
     auto& self = static_cast<continuation_record_of&>(base);
     const Stack stack = self.stack;
     Allocator* const allocator = self.allocator;
+    if constexpr (marks_end<Allocator>) {
+      stack_end::check("a continuation", stack.limit(), stack.top());
+    }
     self.sanitizer.destroy();
     self.mark = 0;  // whoever has this memory next is no continuation
     if constexpr (!std::is_void_v<Allocator>) {

@@ -80,8 +80,12 @@ PIRN_ALWAYS_INLINE void forget([[maybe_unused]] word (&words)[value_words]) noex
 /// Throws unless `position`, the caller's, is on the stack, and not on one that lies inside a frame there. That is told
 /// by how far up the root frame is where a walk ends; one that ends elsewhere, for want of tables, tells nothing.
 PIRN_COLD inline void look_where_it_yields(const copy_stack& on, word position) {
+  on.check_end(position);
   if (!on.memory().contains(reinterpret_cast<const void*>(position))) {
     coroutine_misused("pirn: copied_coroutine: yield called outside: on another stack than its coroutine's");
+  }
+  if (!on.protects()) {
+    return;
   }
   struct {
     word pc = 0, sp = 0;
@@ -208,6 +212,7 @@ struct copied_life<void(Out...), void(In...), Body> {
     void* const buffer = context.buffer();
     const ending how = run_unwindable([&] { run(on, buffer, first, last, result); },
                                       [&]() -> auto& { return *new (on.received) thrown; });
+    on.check_end(stack_position());
     if (how != ending::returned) [[unlikely]] {
       finish_otherwise(on, how);
     }

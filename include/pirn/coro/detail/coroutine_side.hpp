@@ -27,6 +27,8 @@
 #include <utility>
 
 #include "pirn/context/arch.hpp"
+#include "pirn/context/detail/body_blocks.hpp"
+#include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/detail/value_words.hpp"
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/context/sanitizer.hpp"
@@ -42,14 +44,16 @@ namespace detail {
 
 struct coroutine_record_base {
   void* limit;
-  sanitizer_state sanitizer;
+  [[no_unique_address]] sanitizer_state sanitizer;
+  bool marked;  // there is a word at its limit
 };
 template <class Body>
 struct alignas(alignof(Body) < 16 ? 16 : alignof(Body)) coroutine_record : coroutine_record_base {
   static_assert(alignof(Body) <= 4096);
   template <class Source>
-  coroutine_record(const stack& memory, Source&& source) : body(std::forward<Source>(source)) {
+  coroutine_record(const stack& memory, bool has_word_at_end, Source&& source) : body(std::forward<Source>(source)) {
     limit = memory.limit();
+    marked = has_word_at_end;
     sanitizer.create(memory.limit(), memory.size(), "coroutine");
   }
   ~coroutine_record() {}  // NOLINT(modernize-use-equals-default): the union's is deleted
@@ -109,6 +113,19 @@ class result_of<Out> {
 template <class Outs, class Ins, class Body>
 struct coroutine_life;
 
+/// Of a yield at `position` that is not on its coroutine's stack, or has found the word at the end of that overwritten.
+[[noreturn]] PIRN_COLD inline void refuse_yield(word position, word limit, word size, bool marked) {
+  if (marked) {
+    stack_end::check("a coroutine", reinterpret_cast<void*>(limit), reinterpret_cast<void*>(limit + size), position);
+    coroutine_misused(
+        "pirn: coroutine: yield called outside: its coroutine is not the one that runs (suspended, ended, or waiting "
+        "for another one that it resumed), or has run off its stack, which has no guard");
+  }
+  coroutine_misused(
+      "pirn: coroutine: yield called outside: its coroutine is not the one that runs (suspended, ended, or waiting "
+      "for another one that it resumed)");
+}
+
 /// The yield object of a coroutine<Out(In...)>, with Out as a list of none or one: lives in its entry function's frame,
 /// and is what its body gets first.
 template <class Outs, class Ins>
@@ -124,10 +141,11 @@ class coroutine_yield<void(Out...), void(In...)> : public coroutine_locals {
   /// from outside, or from within another coroutine. (Of one whose stack lies inside this one's own it suspends both.)
   /// A suspension point: any thread may resume it, and destroying the coroutine unwinds it from here.
   PIRN_ALWAYS_INLINE received operator()(Out... value) {
-    if (stack_position() - limit_ > size_) [[unlikely]] {
-      coroutine_misused(
-          "pirn: coroutine: yield called outside: its coroutine is not the one that runs (suspended, ended, or waiting "
-          "for another one that it resumed)");
+    if (stack_position() - limit_ > plain_) [[unlikely]] {
+      // Inlined: across a call that returns, clang would not keep the peer in the registers of the switch.
+      if (plain_ == size_ || stack_position() - limit_ > size_ || stack_end::overwritten_at(limit_)) {
+        refuse_yield(stack_position(), limit_, size_, plain_ != size_);
+      }
     }
     word words[value_words];
     typename value_list<Out...>::parcel parcel;
@@ -151,11 +169,13 @@ class coroutine_yield<void(Out...), void(In...)> : public coroutine_locals {
   PIRN_ALWAYS_INLINE coroutine_yield(const arch::peer& resumer, const coroutine_record_base* record) noexcept
       : resumer_(resumer),
         limit_(reinterpret_cast<word>(record->limit)),
-        size_(reinterpret_cast<word>(record) - limit_) {}
+        size_(reinterpret_cast<word>(record) - limit_),
+        plain_(record->marked ? 0 : size_) {}
 
   kept_peer resumer_;
   word limit_;  // of the coroutine's stack
   word size_;
+  word plain_;  // or 0: nothing is, and the word at the limit is looked at
   forced_unwind* cancelled_by_ = nullptr;
   [[no_unique_address]] sanitizer_peer sanitizer_;
 };
@@ -219,6 +239,9 @@ struct coroutine_life<void(Out...), void(In...), Body> {
           },
           thrown);
       std::destroy_at(std::addressof(self->body));
+      if (self->marked) [[unlikely]] {
+        stack_end::check("a coroutine", self->limit, self + 1, stack_position());
+      }
       last[0] = static_cast<word>(last_word::returned);
       if (how != ending::returned || y.cancelled_by_ != nullptr) [[unlikely]] {
         if (how == ending::returned) {

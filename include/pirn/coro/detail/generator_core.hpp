@@ -32,9 +32,9 @@
 
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/body_blocks.hpp"
+#include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/context/sanitizer.hpp"
-#include "pirn/stack/detail/stack_end.hpp"
 #include "pirn/stack/frame_buffer.hpp"
 #include "pirn/stack/stack.hpp"
 
@@ -412,6 +412,7 @@ class generator_producer {
 template <class Yield, class Body, class Allocator>
 struct generator_control_of : generator_control {
   using yield = Yield;
+  using allocator = Allocator;
   template <class B>
   generator_control_of(B&& what, const stack& memory, Allocator* from)
       : body(std::forward<B>(what)), where(memory), owner(from) {}
@@ -424,8 +425,8 @@ struct generator_control_of : generator_control {
     }
     const stack memory = self.where;
     Allocator* const from = self.owner;
-    if constexpr (std::is_void_v<Allocator> || marks_end<Allocator>) {
-      stack_end::check("a generator", memory);
+    if constexpr (marks_end<Allocator>) {
+      stack_end::check("a generator", memory.limit(), memory.top());
     }
     self.sanitizer.destroy();
     std::destroy_at(std::addressof(self));
@@ -458,6 +459,9 @@ struct generator_run {
       self.failure = std::move(thrown);
     }
     std::destroy_at(std::addressof(self.body));
+    if constexpr (marks_end<typename Control::allocator>) {
+      stack_end::check("a generator", self.limit, &self + 1, stack_position());
+    }
     yield.finish();
   }
 };

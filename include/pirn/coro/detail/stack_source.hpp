@@ -8,8 +8,8 @@
 #include <system_error>
 
 #include "pirn/context/detail/body_blocks.hpp"
+#include "pirn/context/detail/stack_end.hpp"
 #include "pirn/detail/abi.hpp"
-#include "pirn/stack/detail/stack_end.hpp"
 #include "pirn/stack/frame_buffer.hpp"
 #include "pirn/stack/guarded_pool.hpp"
 #include "pirn/stack/stack.hpp"
@@ -35,17 +35,18 @@ inline constexpr std::size_t usual_size<Buffer<size>> = size;
 
 /// A stack and who takes it back; of memory that the user owns nobody does.
 struct stack_source {
+  /// The slot of memory with a word at its end. Of an allocator's own it may be the slot too, which costs a word there.
+  static constexpr std::uintptr_t marked_slot = UINTPTR_MAX;
+
   stack memory;
   void* allocator = nullptr;
   // Word by word: by reference, whatever holds this could not live in registers.
   void (*release)(void* allocator, void* limit, void* top, void* owner, std::uintptr_t slot) noexcept = nullptr;
 
   PIRN_ALWAYS_INLINE stack_source() noexcept = default;
-  PIRN_ALWAYS_INLINE explicit stack_source(const stack& users) noexcept : memory(users) {
+  PIRN_ALWAYS_INLINE explicit stack_source(const stack& users) noexcept
+      : memory(users.limit(), users.top(), nullptr, marked_slot) {
     expect_bodies_in_frames();
-    if (memory.size() >= sizeof(std::uintptr_t)) {
-      stack_end(memory.limit()).put();
-    }
   }
   /// Throws std::system_error, which begins with `whose`.
   template <gives_stacks Allocator>
@@ -53,7 +54,7 @@ struct stack_source {
       : allocator(std::addressof(from)),
         release([](void* to, void* limit, void* top, void* owner, std::uintptr_t slot) noexcept {
           if constexpr (marks_end<Allocator>) {
-            stack_end::check("a coroutine", stack(limit, top));
+            stack_end::check("a coroutine", limit, top);
           }
           static_cast<Allocator*>(to)->deallocate(stack(limit, top, owner, slot));
         }) {
@@ -67,19 +68,30 @@ struct stack_source {
       no_stack(got.error, whose);
     }
     memory = got.value;
+    if constexpr (marks_end<Allocator>) {
+      memory = stack(memory.limit(), memory.top(), memory.owner(), marked_slot);
+    }
     if constexpr (!maps_stacks<Allocator>) {
       expect_bodies_in_frames();
     }
-    if constexpr (marks_end<Allocator>) {
-      stack_end(memory.limit()).put();
-    }
   }
+  /// Whether it has such a word, which is put where it is known to be large enough.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool marked() const noexcept { return memory.slot() == marked_slot; }
   /// Ends the use of the stack.
   PIRN_ALWAYS_INLINE void give_back() noexcept {
     if (release != nullptr) {
       release(allocator, memory.limit(), memory.top(), memory.owner(), memory.slot());
-    } else if (memory.size() >= sizeof(std::uintptr_t)) {
-      stack_end::check("a coroutine", memory);
+    } else if (marked()) {
+      stack_end::check("a coroutine", memory.limit(), memory.top());
+    }
+  }
+  /// The same of one that nothing has been put on.
+  PIRN_ALWAYS_INLINE void give_back_unused() noexcept {
+    if (release != nullptr) {
+      if (marked()) {
+        stack_end(memory.limit()).put();
+      }
+      give_back();
     }
   }
 };

@@ -5,16 +5,17 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <type_traits>
 
 #include "pirn/context/detail/call_sites.hpp"
 #include "pirn/detail/abi.hpp"
-#include "pirn/stack/stack.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
 
-/// Whether stacks of an allocator of this type have such a word: those that lie in a frame.
+/// Whether stacks of an allocator of this type have such a word: those that lie in a frame, and memory of the caller's,
+/// which has none.
 template <class Allocator>
-inline constexpr bool marks_end = false;
+inline constexpr bool marks_end = std::is_void_v<Allocator>;
 
 [[noreturn]] PIRN_COLD inline void ran_off_stack(const char* what, const void* limit, const void* top,
                                                  std::uintptr_t sp) noexcept {
@@ -37,10 +38,15 @@ class stack_end {
   PIRN_ALWAYS_INLINE explicit stack_end(void* limit) noexcept : at_(static_cast<std::uint32_t*>(limit)) {}
   PIRN_ALWAYS_INLINE void put() const noexcept { *at_ = mark; }
   [[nodiscard]] PIRN_ALWAYS_INLINE bool overwritten() const noexcept { return *at_ != mark; }
+  /// The same without an object, which sanitizers give room in the frame.
+  [[nodiscard]] PIRN_ALWAYS_INLINE static bool overwritten_at(std::uintptr_t limit) noexcept {
+    return *reinterpret_cast<const std::uint32_t*>(limit) != mark;
+  }
   /// Ends the program with a message if it was.
-  PIRN_ALWAYS_INLINE static void check(const char* what, const stack& of) noexcept {
-    if (stack_end(of.limit()).overwritten()) [[unlikely]] {
-      ran_off_stack(what, of.limit(), of.top(), UINTPTR_MAX);
+  PIRN_ALWAYS_INLINE static void check(const char* what, void* limit, const void* top,
+                                       std::uintptr_t sp = UINTPTR_MAX) noexcept {
+    if (stack_end(limit).overwritten()) [[unlikely]] {
+      ran_off_stack(what, limit, top, sp);
     }
   }
 
