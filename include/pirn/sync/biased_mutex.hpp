@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pirn/fiber/detail/owner_mark.hpp"
+#include "pirn/sync/detail/std_forms.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -14,7 +15,7 @@ namespace pirn::inline PIRN_ABI {
 /// switching", 6.3; the revocation by others is an asymmetric Dekker (Dice, Huang and Yang 2001).
 ///
 /// Unlike a `mutex` it must outlive the return of every unlock. docs/sync.md has its states.
-class biased_mutex : detail::owner_mark {
+class biased_mutex : detail::owner_mark, public detail::timed_lock<biased_mutex> {
  public:
   biased_mutex() noexcept = default;
   biased_mutex(const biased_mutex&) = delete;

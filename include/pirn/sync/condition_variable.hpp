@@ -4,6 +4,7 @@
 #include <concepts>
 
 #include "pirn/fiber/wait_queue.hpp"
+#include "pirn/sync/detail/std_forms.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -33,7 +34,7 @@ std::expected<void, wait_error> wait_until_ready(Condition& changed, Lock& lock,
 
 /// As std::condition_variable_any. Fibers of any worker and plain threads share it. May be destroyed once all its
 /// waiters have been notified, even if they have not returned yet.
-class condition_variable {
+class condition_variable : public detail::timed_condition<condition_variable> {
  public:
   condition_variable() noexcept = default;
   condition_variable(const condition_variable&) = delete;

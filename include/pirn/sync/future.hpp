@@ -12,6 +12,7 @@
 
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/fiber/wait_queue.hpp"
+#include "pirn/sync/detail/std_forms.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -191,7 +192,7 @@ class state_pointer {
 
 /// What both kinds of future have.
 template <class T, class State>
-class future_base {
+class future_base : public timed_future<future_base<T, State>> {
  public:
   /// Whether there is anything to wait for. The other members throw future_error (no_state) if not.
   [[nodiscard]] bool valid() const noexcept { return static_cast<bool>(state_); }

@@ -15,6 +15,7 @@
 #include "pirn/sync/channel.hpp"
 #include "pirn/sync/condition_variable.hpp"
 #include "pirn/sync/detail/local_queue.hpp"
+#include "pirn/sync/detail/std_forms.hpp"
 #include "pirn/sync/event.hpp"
 #include "pirn/sync/local_barrier.hpp"
 #include "pirn/sync/local_future.hpp"
@@ -30,7 +31,7 @@ class local_event_case;
 namespace local {
 
 /// As `pirn::mutex` with mutex_policy::fair.
-class mutex {
+class mutex : public detail::timed_lock<mutex> {
  public:
   mutex() noexcept = default;
   mutex(const mutex&) = delete;
@@ -113,7 +114,7 @@ class wait_queue {
 };
 
 /// As `pirn::condition_variable`.
-class condition_variable {
+class condition_variable : public detail::timed_condition<condition_variable> {
  public:
   condition_variable() noexcept = default;
   condition_variable(const condition_variable&) = delete;
@@ -153,7 +154,7 @@ class condition_variable {
 
 /// As `pirn::counting_semaphore`.
 template <std::ptrdiff_t LeastMax = PTRDIFF_MAX / 2>
-class counting_semaphore {
+class counting_semaphore : public detail::timed_semaphore<counting_semaphore<LeastMax>> {
   static_assert(LeastMax >= 0 && LeastMax <= PTRDIFF_MAX / 2);
 
  public:

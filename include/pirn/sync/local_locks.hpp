@@ -7,11 +7,12 @@
 #include <utility>
 
 #include "pirn/sync/detail/local_queue.hpp"
+#include "pirn/sync/detail/std_forms.hpp"
 
 namespace pirn::inline PIRN_ABI::local {
 
 /// As `pirn::recursive_mutex` with mutex_policy::fair.
-class recursive_mutex {
+class recursive_mutex : public detail::timed_lock<recursive_mutex> {
  public:
   recursive_mutex() noexcept = default;
   recursive_mutex(const recursive_mutex&) = delete;
@@ -77,7 +78,7 @@ class recursive_mutex {
 };
 
 /// As `pirn::shared_mutex`: neither side starves the other.
-class shared_mutex {
+class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
  public:
   shared_mutex() noexcept = default;
   shared_mutex(const shared_mutex&) = delete;

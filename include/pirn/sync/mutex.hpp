@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pirn/fiber/detail/owner_mark.hpp"
+#include "pirn/sync/detail/std_forms.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -16,7 +17,7 @@ enum class mutex_policy : std::uint8_t {
 /// A mutual exclusion lock; not recursive. Works with std::lock_guard, std::unique_lock and std::scoped_lock. Fibers of
 /// any worker and plain threads share it. An owner who knows that nobody else will use it may unlock and destroy it,
 /// even while the unlock of the owner before has not returned yet.
-class mutex : detail::owner_mark {
+class mutex : detail::owner_mark, public detail::timed_lock<mutex> {
  public:
   constexpr mutex() noexcept : mutex(mutex_policy::fair) {}
   constexpr explicit mutex(mutex_policy policy) noexcept : policy_(policy) {}

@@ -3,13 +3,14 @@
 
 #include <cstdint>
 
+#include "pirn/sync/detail/std_forms.hpp"
 #include "pirn/sync/mutex.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
 /// As `mutex`, but its owner may lock it any number of times and must unlock it as often. The owner is a fiber or a
 /// plain thread.
-class recursive_mutex {
+class recursive_mutex : public detail::timed_lock<recursive_mutex> {
  public:
   constexpr recursive_mutex() noexcept = default;
   constexpr explicit recursive_mutex(mutex_policy policy) noexcept : mutex_(policy) {}

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "pirn/fiber/wait_queue.hpp"
+#include "pirn/sync/detail/std_forms.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -67,7 +68,7 @@ class semaphore_core {
 /// share it. Whoever knows that its acquire was the last call may destroy it, even while the release has not returned
 /// yet.
 template <std::ptrdiff_t LeastMax = PTRDIFF_MAX / 2>
-class counting_semaphore {
+class counting_semaphore : public detail::timed_semaphore<counting_semaphore<LeastMax>> {
   static_assert(LeastMax >= 0 && LeastMax <= PTRDIFF_MAX / 2);
 
  public:

@@ -5,6 +5,7 @@
 
 #include "pirn/fiber/detail/owner_mark.hpp"
 #include "pirn/sync/detail/heir.hpp"
+#include "pirn/sync/detail/std_forms.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -15,7 +16,7 @@ namespace pirn::inline PIRN_ABI {
 /// be overtaken until it runs, four times at most, as with `mutex`. A reader that locks again while it holds the lock
 /// may wait for itself. Fibers of any worker and plain threads share it. An owner who knows that nobody else will use
 /// it may unlock and destroy it.
-class shared_mutex : detail::owner_mark {
+class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared_mutex> {
  public:
   shared_mutex() noexcept = default;
   shared_mutex(const shared_mutex&) = delete;
