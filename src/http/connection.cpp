@@ -13,7 +13,6 @@
 #include "detail/system.hpp"
 #include "http/read_at.hpp"
 #include "http/request_checks.hpp"
-#include "http/write_pace.hpp"
 #include "pirn/fiber/this_fiber.hpp"
 
 namespace pirn::inline PIRN_ABI::http {
@@ -516,23 +515,35 @@ bool connection::flush(std::string_view body) {
 
 template <class Put>
 bool connection::put_each(std::uint64_t left, Put put) {
-  write_pace pace(owner_.options.write_timeout);
+  // What earlier writes have put into the socket counts too.
+  if (platform::now() >= pace_.next_look() && !pace_.keeps_up(stream_)) {
+    return cut_off();
+  }
   while (left > 0) {
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(left, write_pace::step));
-    const auto done = put(most, pace.next_look());
-    if (!done && done.error() == io_error::timed_out && pace.keeps_up(stream_)) {
-      continue;
+    const auto done = put(most, pace_.next_look());
+    if (!done) {
+      if (done.error() == io_error::timed_out && pace_.keeps_up(stream_)) {
+        continue;
+      }
+      return cut_off();
     }
-    if (!done || *done == 0) {
+    if (*done == 0) {
       keep_ = false;
       peer_ended_ = true;
-      cut_ = !done;
       return false;
     }
-    pace.put(*done);
+    pace_.put(*done);
     left -= *done;
   }
   return true;
+}
+
+bool connection::cut_off() noexcept {
+  keep_ = false;
+  peer_ended_ = true;
+  cut_ = true;
+  return false;
 }
 
 void connection::linger() noexcept {
@@ -540,7 +551,6 @@ void connection::linger() noexcept {
   // to the kernel what the client has not taken, for as long as the client likes.
   static_cast<void>(stream_.shutdown(shutdown_half::write));
   begin_to_wait(platform::now());
-  write_pace pace(owner_.options.write_timeout);
   platform::time_point until = after(owner_.options.linger_timeout);
   auto nap = first_nap;
   bool ended = false;
@@ -548,7 +558,7 @@ void connection::linger() noexcept {
   char ignored[1024];
   for (std::size_t total = 0; total < most_lingering_bytes;) {
     if (!ended) {
-      const auto got = stream_.read(ignored, sizeof ignored, delivered ? until : std::min(until, pace.next_look()));
+      const auto got = stream_.read(ignored, sizeof ignored, delivered ? until : std::min(until, pace_.next_look()));
       if (got && *got > 0) {
         total += *got;
         continue;
@@ -557,11 +567,11 @@ void connection::linger() noexcept {
         return;
       }
       ended = got.has_value();
-    } else if (!this_fiber::sleep_until(std::min(pace.next_look(), after(nap)))) {
+    } else if (!this_fiber::sleep_until(std::min(pace_.next_look(), after(nap)))) {
       return;
     }
-    const bool keeps_up = delivered || pace.keeps_up(stream_);
-    delivered = pace.unacknowledged() <= 1;  // the end of the stream counts as one
+    const bool keeps_up = delivered || pace_.keeps_up(stream_);
+    delivered = pace_.unacknowledged() <= 1;  // the end of the stream counts as one
     const platform::time_point now = platform::now();
     if (delivered && (ended || now >= until)) {
       return;

@@ -7,6 +7,7 @@
 
 #include "http/parser.hpp"
 #include "http/server_state.hpp"
+#include "http/write_pace.hpp"
 #include "pirn/net/tcp_stream.hpp"
 
 namespace pirn::inline PIRN_ABI::http {
@@ -19,7 +20,7 @@ namespace pirn::inline PIRN_ABI::http {
 class connection {
  public:
   connection(server_state& owner, tcp_stream stream, unsigned worker) noexcept
-      : owner_(owner), stream_(std::move(stream)), worker_(worker) {}
+      : owner_(owner), stream_(std::move(stream)), worker_(worker), pace_(owner.options.write_timeout) {}
   /// Serves until either side ends the connection.
   void run() noexcept;
 
@@ -58,6 +59,8 @@ class connection {
   /// Calls `put` with what is to be sent at most and a deadline until `left` bytes have been sent.
   template <class Put>
   bool put_each(std::uint64_t left, Put put);
+  /// Drops what the client has not taken. False, for the caller to return.
+  bool cut_off() noexcept;
   /// Ends our half, and waits until the client has taken all and ended its own.
   void linger() noexcept;
   [[nodiscard]] std::string_view text_of(parsed_request::piece piece) const noexcept {
@@ -67,6 +70,7 @@ class connection {
   server_state& owner_;
   tcp_stream stream_;
   const unsigned worker_;
+  write_pace pace_;                 ///< of all that is written
   connection* previous_ = nullptr;  ///< with `next_`: the list in server_state, under its lock
   connection* next_ = nullptr;
   /// Whether it is between requests. The connection sets it, then looks at `draining`; the server sets `draining`,

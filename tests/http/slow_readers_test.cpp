@@ -2,6 +2,7 @@
 // not taken is dropped.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -125,6 +126,51 @@ TEST(slow_readers, that_read_nothing_hold_little_and_that_only_until_they_are_cu
     EXPECT_EQ(queued_at(running.at).all, 0u) << "still offered to clients that were cut";
     for (client& c : clients) {
       EXPECT_EQ(c.receive().status, -1) << "no reset";
+    }
+  });
+}
+
+/// Asks for small responses without end, and reads so many bytes of them a second. Whether it was served until then.
+bool pipeline_steadily(const pirn::endpoint& server, double rate, pirn::platform::duration time) {
+  client c(server);
+  const int buffer = 64 * 1024;
+  EXPECT_EQ(::setsockopt(c.stream.native(), SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer), 0);
+  std::string many;
+  for (int i = 0; i < 100; ++i) {
+    many += get_hello;
+  }
+  pirn::fiber asker = pirn::spawn([&] {
+    while (c.stream.write(many)) {
+    }
+  });
+  const bool served = read_steadily(c, rate, time);
+  asker.request_stop();
+  asker.join();
+  return served;
+}
+
+void small(const http::request&, http::response& answer) { answer.body(std::string(1000, 's')); }
+
+TEST(slow_readers, of_many_small_responses_are_measured_by_all_of_them) {
+  pirn::runtime({.workers = 2}).run([] {
+    const auto limit = 300ms;
+    const double floor = static_cast<double>(step) / std::chrono::duration<double>(limit).count();
+    running_server running(small, {.write_timeout = limit});
+    EXPECT_FALSE(pipeline_steadily(running.at, 0.3 * floor, long_enough));
+    EXPECT_TRUE(wait_until([&] { return running.server.statistics().connections == 0; }));
+    for (const double times : {1.5, 3.0}) {
+      EXPECT_TRUE(pipeline_steadily(running.at, times * floor, 3s)) << times;
+    }
+  });
+}
+
+TEST(slow_readers, that_ask_for_little_may_take_it_slowly) {
+  pirn::runtime({.workers = 2}).run([] {
+    running_server running(small, {.write_timeout = 100ms});
+    client c(running.at);
+    for (int i = 0; i < 40; ++i) {
+      ASSERT_EQ(c.ask(get_hello).status, 200);  // a hundredth of what is asked of those that are in debt
+      ASSERT_TRUE(pirn::this_fiber::sleep_for(i % 10 == 0 ? 250ms : 20ms));
     }
   });
 }
