@@ -11,6 +11,7 @@
 #include <ctime>
 
 #include "detail/system.hpp"
+#include "http/body_pace.hpp"
 #include "http/read_at.hpp"
 #include "http/request_checks.hpp"
 #include "pirn/fiber/this_fiber.hpp"
@@ -217,6 +218,7 @@ bool connection::check_header() {
 
 bool connection::read_body() {
   const platform::time_point deadline = after(owner_.options.body_timeout);
+  body_pace pace(owner_.options.body_rate, owner_.options.body_grace);
   const std::size_t body_begin = parsed_;
   for (;;) {
     if (parsed_ < filled_ && !parse()) {
@@ -229,9 +231,10 @@ bool connection::read_body() {
     if (capacity_ - body_begin < least_body_room) {
       grow(body_begin + least_body_room);
     }
-    if (!receive(deadline)) {
+    if (!receive(std::min(deadline, pace.deadline()))) {
       return false;
     }
+    pace.got(filled_ - body_begin);
   }
 }
 

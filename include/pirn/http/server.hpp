@@ -25,6 +25,8 @@ struct server_options {
   std::size_t body_limit = std::size_t{1024} * 1024;    ///< bytes of request body: 413
   time_span header_timeout = std::chrono::seconds(10);  ///< from a request's first byte to the end of its headers: 408
   time_span body_timeout = std::chrono::seconds(30);    ///< for the whole body: 408
+  std::size_t body_rate = 240;  ///< bytes per second of request body, after `body_grace`: 408; 0 for no limit
+  time_span body_grace = std::chrono::seconds(5);  ///< for a body's first byte; as much as twice that is saved up
   time_span write_timeout =
       std::chrono::seconds(10);  ///< for each 256 KiB that the client acknowledges; as much as twice that is saved up
   time_span idle_timeout = std::chrono::seconds(60);  ///< between requests

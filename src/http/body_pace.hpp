@@ -1,0 +1,41 @@
+// How long a client may take over a request's body.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "http/write_pace.hpp"
+
+namespace pirn::inline PIRN_ABI::http {
+
+/// A client has some time to begin with, and more for each byte of the body, of which it may save up twice what it
+/// has to begin with. So neither a byte now and then nor a large part at the beginning holds the connection.
+class body_pace {
+ public:
+  /// `rate` in bytes per second; 0 for no limit.
+  body_pace(std::size_t rate, platform::duration grace) noexcept : rate_(rate) {
+    if (rate != 0 && grace < platform::duration::max() / (2 * most_graces)) {
+      most_saved_ = most_graces * grace;
+      deadline_ = platform::now() + grace;
+    }
+  }
+
+  [[nodiscard]] platform::time_point deadline() const noexcept { return deadline_; }
+  void got(std::size_t bytes) noexcept {
+    if (deadline_ != platform::never) {
+      const std::chrono::duration<double> earned(static_cast<double>(bytes) / static_cast<double>(rate_));
+      deadline_ = std::min(
+          platform::now() + most_saved_,
+          deadline_ + (earned < most_saved_ ? std::chrono::duration_cast<platform::duration>(earned) : most_saved_));
+    }
+  }
+
+ private:
+  static constexpr int most_graces = 2;
+
+  std::size_t rate_;
+  platform::duration most_saved_{};
+  platform::time_point deadline_ = platform::never;
+};
+
+}  // namespace pirn::inline PIRN_ABI::http
