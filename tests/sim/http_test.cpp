@@ -167,4 +167,66 @@ TEST(http, who_waits_makes_room_and_is_answered_otherwise) {
   }
 }
 
+/// How the second request of a connection has ended that was chosen to make room meanwhile, over all schedules.
+struct {
+  long answered = 0;
+  long told = 0;
+  long closed = 0;
+} seconds;
+
+/// At a limit of one connection: an idle one that asks again as another client is accepted, and has sent half of that
+/// before where it is `early`.
+void begins_as_it_is_chosen(bool early) {
+  constexpr std::string_view again = "GET / HTTP/1.1\r\nHost: here\r\n\r\n";
+  tcp_listener listener = std::move(tcp_listener::listen(here).value());
+  sim::atomic<int> handled(0);
+  const auto answer = [&](const http::request& asked, http::response& response) {
+    handled.fetch_add(1);
+    say_yes(asked, response);
+  };
+  http::server server(answer, {.connection_limit = 1});
+  const auto client = [&] {
+    auto kept = std::move(tcp_stream::connect(here).value());
+    sim::check(kept.write(again).has_value());
+    std::string first;
+    for (char byte; !is_yes(first); first += byte) {
+      sim::check(kept.read_exactly(&byte, 1).has_value(), "there is nobody else yet");
+    }
+    fiber other = spawn([] { sim::check(is_yes(ask(get)), "it finds room in the end"); });
+    const std::size_t before = early ? again.size() / 2 : 0;
+    const bool written = before == 0 || kept.write(again.substr(0, before)).has_value();
+    for (int turns = 0; turns < 30 && server.statistics().accepted < 2; ++turns) {
+      this_fiber::yield();  // not until it is so: then a schedule might never get there
+    }
+    static_cast<void>(written && kept.write(again.substr(before)).has_value());
+    const std::string second = rest_of(kept);
+    const bool was_answered = is_yes(second);
+    const bool was_told = second.starts_with("HTTP/1.1 408 ") || second.starts_with("HTTP/1.1 400 ");
+    sim::check(was_answered || was_told || second.empty(), "an answer is whole");
+    sim::check(!early || !second.empty(), "what has begun to arrive is answered, or told that it is not");
+    ++(was_answered ? seconds.answered : was_told ? seconds.told : seconds.closed);
+    other.join();
+    sim::check(handled.load() == 2 + (was_answered ? 1 : 0), "what is handled is answered, and once");
+    const http::server_statistics then = server.statistics();
+    sim::check(then.accepted == 2 && then.made_room >= 1, "the first connection ends for the second one only");
+    sim::check(then.connections <= 2);
+    server.stop();
+  };
+  run_fibers(2, {[&] { sim::check(server.serve(listener).has_value()); }, client});
+  sim::check(server.statistics().connections == 0);
+}
+
+TEST(http, a_request_that_begins_as_its_connection_is_chosen_is_not_lost_in_silence) {
+  for (const bool early : {false, true}) {
+    seconds = {};
+    for (const auto how : {sim::strategy::random, sim::strategy::pct}) {
+      const sim::result found =
+          explore_and_print([early] { begins_as_it_is_chosen(early); }, {.how = how, .executions = 1000});
+      EXPECT_TRUE(found) << found.text();
+    }
+    EXPECT_GT(seconds.answered, 0);
+    EXPECT_GT(early ? seconds.told : seconds.closed, 0);
+  }
+}
+
 }  // namespace
