@@ -360,8 +360,6 @@ void connection::answer() {
   response_.reset();
   try {
     owner_.answer(asked, response_);
-  } catch (const std::bad_alloc&) {
-    throw;
   } catch (...) {
     response_.reset();
     response_.fail(500);

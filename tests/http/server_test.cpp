@@ -188,13 +188,24 @@ TEST(server, what_a_handler_throws_is_a_500) {
     if (asked.target == "/throw") {
       throw std::runtime_error("no");
     }
+    if (asked.target == "/memory") {
+      throw std::bad_alloc();
+    }
+    if (asked.target == "/number") {
+      throw 1;
+    }
   };
   with_server(fail, {}, [](running_server& running) {
     client c(running.at);
-    const reply got = c.get("/throw");
-    EXPECT_EQ(got.status, 500);
-    EXPECT_EQ(got.body, "500 Internal Server Error\n");
-    EXPECT_EQ(c.get("/fine").status, 201);  // the connection lives on
+    for (const std::string target : {"/throw", "/memory", "/number"}) {
+      // The answer to a request that is there at the same time is not lost.
+      c.send("GET /before HTTP/1.1\r\nHost: h\r\n\r\nGET " + target + " HTTP/1.1\r\nHost: h\r\n\r\n");
+      EXPECT_EQ(c.receive().status, 201) << target;
+      const reply got = c.receive();
+      EXPECT_EQ(got.status, 500) << target;
+      EXPECT_EQ(got.body, "500 Internal Server Error\n");
+      EXPECT_EQ(c.get("/fine").status, 201);  // the connection lives on
+    }
   });
 }
 
