@@ -158,6 +158,9 @@ response& response::body(std::string_view content, std::string_view type) {
 }
 
 response& response::file(descriptor source, std::uint64_t offset, std::uint64_t length) {
+  if (!source.is_open()) {
+    throw std::invalid_argument("pirn: not an open file");
+  }
   file_ = std::move(source);
   file_offset_ = offset;
   file_length_ = length;

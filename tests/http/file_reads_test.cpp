@@ -189,6 +189,21 @@ TEST(file_reads, a_handler_that_promises_more_than_a_file_has) {
   });
 }
 
+TEST(file_reads, a_handler_that_could_not_open_its_file) {
+  const auto answer = [&](const http::request& asked, http::response& response) {
+    const std::uint64_t length = asked.target == "/none" ? 100 : 1'000'000;
+    response.file(pirn::descriptor(::open("/nothing/here", O_RDONLY | O_CLOEXEC)), 0, length);
+  };
+  with_server(answer, [](running_server& running) {
+    client c(running.at);
+    for (const char* target : {"/none", "/none_large"}) {
+      const reply got = c.get(target);
+      EXPECT_EQ(got.status, 500) << target;
+      EXPECT_EQ(got.body, "500 Internal Server Error\n");
+    }
+  });
+}
+
 TEST(file_reads, a_read_that_fails_is_a_500_and_one_that_a_signal_ends_is_none) {
   const folder files;
   with_server(http::static_files(files.root.string()), [](running_server& running) {

@@ -52,6 +52,7 @@ class response {
   /// Sends a part of a regular file as the body. Where the file turns out to be shorter, so is the body of one of at
   /// most 32 KiB, but a 206 becomes a 500, as does a file that cannot be read; one that is changed all the time becomes
   /// a 503. Of a larger one that is cut or written over while it is sent the client sees the connection end too early.
+  /// Throws std::invalid_argument for a descriptor that is not open.
   response& file(descriptor source, std::uint64_t offset, std::uint64_t length);
   /// Ends the connection after this response.
   response& close() noexcept {
