@@ -378,10 +378,7 @@ void connection::answer() {
     return;
   }
   if (from_file) {
-    if (!send_file()) {
-      keep_ = false;
-      peer_ended_ = true;
-    }
+    send_file();
     response_.file_.close();
   } else {
     send_body();
@@ -450,12 +447,16 @@ void connection::load_small_file() {
   }
 }
 
-bool connection::send_file() {
+void connection::send_file() {
   const int file = response_.file_.native();
   struct ::stat about{};
   const bool known = look_at(file, about).has_value();  // before there may be a wait
-  if (!flush() || !known) {
-    return false;
+  if (!flush()) {
+    return;
+  }
+  if (!known) {
+    keep_ = false;
+    return;
   }
   const bool described = response_.file_size_ != 0;
   auto size = described ? response_.file_size_ : static_cast<std::uint64_t>(about.st_size);
@@ -477,13 +478,12 @@ bool connection::send_file() {
   std::uint64_t offset = response_.file_offset_;
   std::string copy;
   std::string_view unsent;
-  return put_each(response_.file_length_, [&](std::size_t most, platform::time_point deadline) -> result<std::size_t> {
+  put_each(response_.file_length_, [&](std::size_t most, platform::time_point deadline) -> result<std::size_t> {
     if (unsent.empty()) {
-      if (const auto done = read_one_content(file, offset, std::min(most, copy_step), copy, about); !done) {
-        return fail(done.error());
-      }
-      if (is_written_over()) {
-        return 0;  // what is left is of another content than what has been sent
+      // Where the disk fails the file ends. What is left of one that is written over is of another content than what
+      // has been sent.
+      if (!read_one_content(file, offset, std::min(most, copy_step), copy, about) || is_written_over()) {
+        return 0;
       }
       offset += copy.size();
       unsent = copy;
@@ -531,8 +531,7 @@ bool connection::put_each(std::uint64_t left, Put put) {
     }
     if (*done == 0) {
       keep_ = false;
-      peer_ended_ = true;
-      return false;
+      return false;  // there is no more to put: the client is to take what has been
     }
     pace_.put(*done);
     left -= *done;

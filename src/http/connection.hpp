@@ -39,7 +39,8 @@ class connection {
   void append_head(std::uint64_t length);
   /// Reads the file of the response into its body if it is a small one: its true length is to be in the head.
   void load_small_file();
-  bool send_file();
+  /// A file that turns out to be shorter than the head says ends the connection.
+  void send_file();
   /// Answers with an error that ends the connection. False, for the caller to return.
   bool refuse(int status);
   /// Between these two it may be told to make room for others.
