@@ -146,6 +146,7 @@ bool connection::read_header() {
       if (!receive_first()) {
         return false;
       }
+      deadline = platform::never;  // half of an empty line may have begun one
     } else {
       if (deadline == platform::never) {
         const platform::time_point now = platform::now();

@@ -63,6 +63,19 @@ TEST(server_limits, empty_lines_do_not_keep_a_connection) {
   });
 }
 
+TEST(server_limits, an_empty_line_in_pieces_takes_no_time_from_the_request_behind_it) {
+  with_server(hello, {.header_timeout = 500ms}, [](running_server& running) {
+    client c(running.at);
+    c.send("\r");
+    ASSERT_TRUE(pirn::this_fiber::sleep_for(20ms));
+    c.send("\n");
+    ASSERT_TRUE(pirn::this_fiber::sleep_for(700ms));
+    c.send("GET / HTTP/1.1\r\n");
+    ASSERT_TRUE(pirn::this_fiber::sleep_for(20ms));
+    EXPECT_EQ(c.ask("Host: h\r\n\r\n").status, 200);
+  });
+}
+
 TEST(server_limits, a_client_that_reads_a_little_all_the_time_is_cut_off) {
   const auto large = [](const http::request&, http::response& answer) { answer.body(std::string(16 << 20, 'l')); };
   with_server(large, impatient(), [](running_server& running) {
