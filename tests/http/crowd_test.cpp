@@ -19,15 +19,6 @@ namespace {
 using namespace test;
 namespace http = pirn::http;
 
-template <class Body>
-void with_server(http::handler answer, http::server_options options, Body body, unsigned workers = 2) {
-  pirn::runtime runtime({.workers = workers});
-  runtime.run([&] {
-    running_server running(std::move(answer), std::move(options));
-    body(running);
-  });
-}
-
 /// Until the server has so many connections, and those that it has answered are idle.
 void settle(running_server& running, std::size_t count) {
   ASSERT_TRUE(wait_until([&] { return running.server.statistics().connections == count; }));
@@ -198,28 +189,25 @@ TEST(crowd, of_requests_in_one_connection_lets_others_have_their_turns) {
     ++answered;
     answer.body("counted");
   };
-  with_server(
-      count, {},
-      [&](running_server& running) {
-        constexpr int requests = 1000;  // the answers fit what the kernel takes
-        std::string many;
-        for (int i = 0; i < requests; ++i) {
-          many += "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
-        }
-        client greedy(running.at);
-        pirn::fiber sender = pirn::spawn([&] { greedy.send(many); });
-        int most = 0;
-        const auto limit = in(long_enough);
-        while (answered < requests && std::chrono::steady_clock::now() < limit) {
-          const int before = answered;
-          pirn::this_fiber::yield();
-          most = std::max(most, answered - before);
-        }
-        sender.join();
-        EXPECT_EQ(answered, requests);
-        EXPECT_LE(most, 16);
-      },
-      1);
+  with_server<1>(count, {}, [&](running_server& running) {
+    constexpr int requests = 1000;  // the answers fit what the kernel takes
+    std::string many;
+    for (int i = 0; i < requests; ++i) {
+      many += "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+    }
+    client greedy(running.at);
+    pirn::fiber sender = pirn::spawn([&] { greedy.send(many); });
+    int most = 0;
+    const auto limit = in(long_enough);
+    while (answered < requests && std::chrono::steady_clock::now() < limit) {
+      const int before = answered;
+      pirn::this_fiber::yield();
+      most = std::max(most, answered - before);
+    }
+    sender.join();
+    EXPECT_EQ(answered, requests);
+    EXPECT_LE(most, 16);
+  });
 }
 
 }  // namespace

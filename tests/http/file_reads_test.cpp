@@ -121,13 +121,7 @@ class folder {
   fs::path root;
 };
 
-template <class Body>
-void with_server(http::handler answer, Body body) {
-  pirn::runtime({.workers = 1}).run([&] {
-    running_server running(std::move(answer), {.linger_timeout = 200ms});
-    body(running);
-  });
-}
+http::server_options brief() { return {.linger_timeout = 200ms}; }
 
 bool is_all(const std::string& text, char byte) { return text.find_first_not_of(byte) == std::string::npos; }
 
@@ -153,7 +147,7 @@ TEST(file_reads, a_file_that_claims_more_than_it_has) {
   if (::stat(name, &about) != 0 || about.st_size < 100) {
     GTEST_SKIP() << "no " << name;
   }
-  with_server(http::static_files("/sys/kernel"), [](running_server& running) {
+  with_server<1>(http::static_files("/sys/kernel"), brief(), [](running_server& running) {
     client c(running.at);
     const reply got = c.get("/uevent_seqnum");
     EXPECT_EQ(got.status, 200);
@@ -179,7 +173,7 @@ TEST(file_reads, a_handler_that_promises_more_than_a_file_has) {
     }
     response.file(pirn::descriptor(::open((files.root / "small").c_str(), O_RDONLY | O_CLOEXEC)), 0, 30'000);
   };
-  with_server(answer, [](running_server& running) {
+  with_server<1>(answer, brief(), [](running_server& running) {
     client c(running.at);
     const reply got = c.get("/");
     EXPECT_EQ(got.status, 200);
@@ -206,7 +200,7 @@ TEST(file_reads, a_handler_that_could_not_open_its_file) {
 
 TEST(file_reads, a_read_that_fails_is_a_500_and_one_that_a_signal_ends_is_none) {
   const folder files;
-  with_server(http::static_files(files.root.string()), [](running_server& running) {
+  with_server<1>(http::static_files(files.root.string()), brief(), [](running_server& running) {
     client c(running.at);
     of_pread.fail(EIO, 1);
     const reply failed = c.get("/small");
@@ -223,7 +217,7 @@ TEST(file_reads, a_read_that_fails_is_a_500_and_one_that_a_signal_ends_is_none) 
   const auto answer = [&](const http::request&, http::response& response) {
     response.file(pirn::descriptor(::open((files.root / "small").c_str(), O_RDONLY | O_CLOEXEC)), 10, 10);
   };
-  with_server(answer, [](running_server& running) {
+  with_server<1>(answer, brief(), [](running_server& running) {
     client c(running.at);
     of_pread.fail(EIO, 1);
     EXPECT_EQ(c.get("/").status, 500);
@@ -246,7 +240,7 @@ TEST(file_reads, a_small_file_that_is_changed_while_it_is_read_is_read_again) {
   };
   const std::vector<http::handler> handlers = {http::static_files(files.root.string()), handler};
   for (const http::handler& each : handlers) {
-    with_server(each, [&](running_server& running) {
+    with_server<1>(each, brief(), [&](running_server& running) {
       client c(running.at);
       for (const std::string_view range : {"", "Range: bytes=0-9999\r\n"}) {
         meanwhile_times = 3;
@@ -269,7 +263,7 @@ TEST(file_reads, a_small_file_that_is_changed_while_it_is_read_is_read_again) {
 
 TEST(file_reads, a_small_file_that_grows_while_it_is_read_may_become_a_large_one) {
   const folder files;
-  with_server(http::static_files(files.root.string()), [&](running_server& running) {
+  with_server<1>(http::static_files(files.root.string()), brief(), [&](running_server& running) {
     client c(running.at);
     meanwhile = [&] { std::ofstream(files.root / "small") << std::string(100'000, 'l'); };
     meanwhile_times = 1;
@@ -307,7 +301,7 @@ TEST(file_reads, a_small_file_that_is_cut_all_the_time) {
       ::close(file);
     }
   });
-  with_server(http::static_files(files.root.string()), [&](running_server& running) {
+  with_server<1>(http::static_files(files.root.string()), brief(), [&](running_server& running) {
     client c(running.at);
     const auto until = std::chrono::steady_clock::now() + 1s;
     int answers = 0, refused = 0, mixed = 0;
@@ -331,7 +325,7 @@ TEST(file_reads, a_small_file_that_is_cut_all_the_time) {
 
 TEST(file_reads, a_large_file_that_is_cut_while_it_is_sent) {
   const folder files;
-  with_server(http::static_files(files.root.string()), [&](running_server& running) {
+  with_server<1>(http::static_files(files.root.string()), brief(), [&](running_server& running) {
     client c(running.at);
     c.send(get_large);
     char byte;
@@ -347,7 +341,7 @@ TEST(file_reads, a_large_file_that_is_cut_while_it_is_sent) {
 
 TEST(file_reads, what_of_a_large_file_waits_in_the_socket_is_what_was_in_the_file) {
   const folder files;
-  with_server(http::static_files(files.root.string()), [&](running_server& running) {
+  with_server<1>(http::static_files(files.root.string()), brief(), [&](running_server& running) {
     for (const std::uintmax_t size : {100'000U, 1'000'000U}) {
       fs::resize_file(files.root / "large", size);
       std::ofstream(files.root / "large") << std::string(size, 'l');
@@ -376,7 +370,7 @@ std::string read_beside(running_server& running, const std::function<void()>& ch
 TEST(file_reads, a_large_file_that_is_changed_while_it_is_sent) {
   const folder files;
   const fs::path large = files.root / "large";
-  with_server(http::static_files(files.root.string()), [&](running_server& running) {
+  with_server<1>(http::static_files(files.root.string()), brief(), [&](running_server& running) {
     std::string got = read_beside(running, [&] { write_over(large, 'x', folder::large_size); });
     EXPECT_LT(got.size(), folder::large_size);
     EXPECT_TRUE(is_all(got, 'l')) << "two contents in one answer";
@@ -401,7 +395,7 @@ TEST(file_reads, a_large_file_that_is_changed_while_it_is_sent) {
 
 TEST(file_reads, a_read_of_a_large_file_is_of_one_content) {
   const folder files;
-  with_server(http::static_files(files.root.string()), [&](running_server& running) {
+  with_server<1>(http::static_files(files.root.string()), brief(), [&](running_server& running) {
     client c(running.at);
     meanwhile = [&] { std::ofstream(files.root / "large", std::ios::app) << "more"; };
     meanwhile_times = 3;
@@ -415,7 +409,7 @@ TEST(file_reads, a_read_of_a_large_file_is_of_one_content) {
 
 TEST(file_reads, a_disk_that_fails_while_a_large_file_is_sent) {
   const folder files;
-  with_server(http::static_files(files.root.string()), [&](running_server& running) {
+  with_server<1>(http::static_files(files.root.string()), brief(), [&](running_server& running) {
     client c(running.at);
     c.send(get_large);
     char byte;

@@ -17,14 +17,6 @@ void echo(const http::request& asked, http::response& answer) {
               std::string(asked.find("Host").value_or("none")) + " [" + std::string(asked.body) + "]");
 }
 
-template <class Body>
-void with_server(Body body) {
-  pirn::runtime({.workers = 1}).run([&] {
-    running_server running(echo, {.linger_timeout = 200ms});
-    body(running);
-  });
-}
-
 struct refusal {
   std::string what;
   std::string text;
@@ -33,7 +25,7 @@ struct refusal {
 
 /// Each is refused at once, as one piece and byte by byte, and nothing behind it is taken for a request.
 void expect_refused(const std::vector<refusal>& cases) {
-  with_server([&](running_server& running) {
+  with_server<1>(echo, {.linger_timeout = 200ms}, [&](running_server& running) {
     for (const refusal& bad : cases) {
       SCOPED_TRACE(bad.what);
       client whole(running.at);
@@ -255,7 +247,7 @@ TEST(request, hosts_that_are_refused) {
 }
 
 TEST(request, the_host_of_the_target_holds) {
-  with_server([](running_server& running) {
+  with_server<1>(echo, {.linger_timeout = 200ms}, [](running_server& running) {
     client c(running.at);
     const auto body = [&](const std::string& text) { return c.ask(text).body; };
     EXPECT_EQ(body(get("/x?y=http://z/", "a:80")), "GET /x?y=http://z/ a:80 a:80 []");
@@ -287,7 +279,7 @@ TEST(request, the_host_of_the_target_holds) {
 }
 
 TEST(request, bodies_in_chunks_of_any_form) {
-  with_server([](running_server& running) {
+  with_server<1>(echo, {.linger_timeout = 200ms}, [](running_server& running) {
     client c(running.at);
     for (const char* body : {
              "5\r\nhello\r\n0\r\n\r\n",
@@ -342,7 +334,7 @@ TEST(request, connection_options) {
       {0, "Connection: keep-alive\r\nConnection: close\r\n", false},
       {0, "Proxy-Connection: keep-alive\r\n", false},
   };
-  with_server([&](running_server& running) {
+  with_server<1>(echo, {.linger_timeout = 200ms}, [&](running_server& running) {
     for (const auto& each : cases) {
       SCOPED_TRACE(std::to_string(each.minor) + " " + each.fields);
       client c(running.at);

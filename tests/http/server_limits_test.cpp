@@ -22,15 +22,6 @@ http::server_options impatient() {
           .linger_timeout = 50ms};
 }
 
-template <class Body>
-void with_server(http::handler answer, http::server_options options, Body body) {
-  pirn::runtime runtime({.workers = 2});
-  runtime.run([&] {
-    running_server running(std::move(answer), std::move(options));
-    body(running);
-  });
-}
-
 TEST(server_limits, a_slow_header_is_cut_off) {
   with_server(hello, impatient(), [](running_server& running) {
     client c(running.at);

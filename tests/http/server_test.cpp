@@ -14,18 +14,6 @@ using namespace test;
 namespace http = pirn::http;
 
 /// Runs `body` with a server beside it, on two workers.
-template <class Body>
-void with_server(http::handler answer, http::server_options options, Body body) {
-  pirn::runtime runtime({.workers = 2});
-  runtime.run([&] {
-    running_server running(std::move(answer), std::move(options));
-    body(running);
-    running.stop();
-    EXPECT_TRUE(running.outcome) << running.outcome.error().message();
-    EXPECT_EQ(running.server.statistics().connections, 0u);
-  });
-}
-
 void echo(const http::request& asked, http::response& answer) {
   answer.body(std::string(asked.method) + " " + std::string(asked.target) + " " + std::string(asked.body));
 }

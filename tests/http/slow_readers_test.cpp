@@ -72,17 +72,9 @@ queued queued_at(const pirn::endpoint& server) {
   return found;
 }
 
-template <class Body>
-void with_server(http::server_options options, Body body) {
-  pirn::runtime({.workers = 2}).run([&] {
-    running_server running(endless, std::move(options));
-    body(running);
-  });
-}
-
 TEST(slow_readers, that_keep_up_are_served) {
   const auto limit = 500ms;
-  with_server({.write_timeout = limit}, [&](running_server& running) {
+  with_server(endless, {.write_timeout = limit}, [&](running_server& running) {
     const double floor = static_cast<double>(step) / std::chrono::duration<double>(limit).count();
     std::vector<pirn::fiber> readers;
     for (const double times : {1.5, 2.5, 4.0}) {
@@ -100,7 +92,7 @@ TEST(slow_readers, that_keep_up_are_served) {
 
 TEST(slow_readers, that_do_not_keep_up_are_cut) {
   const auto limit = 100ms;
-  with_server({.write_timeout = limit}, [&](running_server& running) {
+  with_server(endless, {.write_timeout = limit}, [&](running_server& running) {
     client c(running.at);
     c.send(get_hello);
     const double floor = static_cast<double>(step) / std::chrono::duration<double>(limit).count();
@@ -110,7 +102,7 @@ TEST(slow_readers, that_do_not_keep_up_are_cut) {
 }
 
 TEST(slow_readers, that_read_nothing_hold_little_and_that_only_until_they_are_cut) {
-  with_server({.write_timeout = 300ms, .linger_timeout = 50ms}, [](running_server& running) {
+  with_server(endless, {.write_timeout = 300ms, .linger_timeout = 50ms}, [](running_server& running) {
     std::vector<client> clients;
     for (int i = 0; i < 20; ++i) {
       clients.emplace_back(running.at);

@@ -39,6 +39,18 @@ class running_server {
   pirn::fiber serving_;
 };
 
+/// Runs `body(running_server&)` beside a server, in a runtime of so many workers; then the server ends well.
+template <unsigned workers = 2, class Body>
+void with_server(pirn::http::handler answer, pirn::http::server_options options, Body body) {
+  pirn::runtime({.workers = workers}).run([&] {
+    running_server running(std::move(answer), std::move(options));
+    body(running);
+    running.stop();
+    EXPECT_TRUE(running.outcome) << running.outcome.error().message();
+    EXPECT_EQ(running.server.statistics().connections, 0u);
+  });
+}
+
 struct reply {
   int status = 0;
   std::string head;
