@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "pirn/detail/exiting.hpp"
+
 namespace pirn::inline PIRN_ABI::platform {
 
 namespace {
@@ -43,5 +45,6 @@ constinit std::atomic<bool> exit_has_begun = false;
 }  // namespace
 
 bool exiting() noexcept { return exit_has_begun.load(std::memory_order_relaxed) || called_by_exit(); }
+bool exiting_if_linked() noexcept { return exiting(); }
 
 }  // namespace pirn::inline PIRN_ABI::platform

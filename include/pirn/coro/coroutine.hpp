@@ -263,7 +263,10 @@ class coroutine<Out(In...)> {
       if (last.pc != nullptr) {
         detail::cancel_coroutine(last, sanitizer_);
       } else if (last.sp == reinterpret_cast<void*>(runs)) {
-        detail::running_coroutine("destroyed");
+        detail::destroyed_while_running();
+        to_ = detail::kept_peer(last);
+        origin_ = {};
+        hooks_ = {};
       } else {
         static_cast<const ways*>(last.fp)->destroy(last.sp);
       }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "pirn/coro/coroutine.hpp"
+#include "pirn/detail/exiting.hpp"
 #include "pirn/stack/guarded_pool.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -51,7 +52,7 @@ class coroutine_pool {
   coroutine_pool(const coroutine_pool&) = delete;
   coroutine_pool& operator=(const coroutine_pool&) = delete;
   ~coroutine_pool() {
-    if (idle_count_ != all_.size()) {
+    if (idle_count_ != all_.size() && !platform::left_to_exit()) {
       std::fprintf(stderr, "pirn: a coroutine_pool was destroyed before %zu of its jobs\n", all_.size() - idle_count_);
       std::abort();
     }

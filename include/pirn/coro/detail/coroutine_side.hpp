@@ -34,6 +34,7 @@
 #include "pirn/context/sanitizer.hpp"
 #include "pirn/coro/coroutine_local.hpp"
 #include "pirn/coro/detail/in_flight.hpp"
+#include "pirn/detail/exiting.hpp"
 #include "pirn/stack/stack.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -312,6 +313,12 @@ inline constexpr std::size_t least_stack = 256;
 [[noreturn]] PIRN_COLD inline void running_coroutine(const char* what) noexcept {
   std::fprintf(stderr, "pirn: a coroutine was %s while it is running\n", what);
   std::abort();
+}
+/// A running one is destroyed: returns in exit, which its body has called, or one that it waits for.
+PIRN_COLD inline void destroyed_while_running() noexcept {
+  if (!platform::left_to_exit()) {
+    running_coroutine("destroyed");
+  }
 }
 
 /// Throws what ended a coroutine otherwise than by return.

@@ -35,6 +35,7 @@
 #include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/context/sanitizer.hpp"
+#include "pirn/detail/exiting.hpp"
 #include "pirn/stack/frame_buffer.hpp"
 #include "pirn/stack/stack.hpp"
 
@@ -266,6 +267,9 @@ PIRN_COLD inline void generator_cancel(generator_side& side, generator_message& 
 /// Ends a generator's stack and releases it.
 PIRN_COLD inline void generator_destroy(generator_control& control) noexcept {
   if (control.status == generator_status::lent) {
+    if (platform::left_to_exit()) {
+      return;
+    }
     std::fputs("pirn: a generator was destroyed while it was running, or before its iterator\n", stderr);
     std::abort();
   }
