@@ -83,7 +83,11 @@ class generator_yield : public detail::generator_producer {
   template <class Range>
     requires(detail::generator_of<Range, T>)
   PIRN_ALWAYS_INLINE void operator()(elements_of<Range> all) {
-    this->delegate(all.range.control_);
+    if constexpr (std::is_lvalue_reference_v<Range>) {
+      this->delegate(all.range.control_);
+    } else {
+      this->delegate_last(all.range.control_);
+    }
   }
   template <std::ranges::input_range Range>
     requires(!detail::generator_of<Range, T>)
@@ -284,7 +288,35 @@ class generator_base {
     made->at.at = arch::prepare_producer<generator_run<control>>(at);
     made->at.sanitizer = sanitizer_peer(made->sanitizer);
     made->dispose = &control::give_back;
+    if constexpr (std::is_same_v<Allocator, guarded_pool>) {
+      made->moves = &moves_of<std::decay_t<Body>>;
+      made->size = memory.size();
+    }
     control_ = made;
+  }
+  template <class Body>
+  static constexpr generator_moves make_moves() noexcept {
+    if constexpr (std::is_nothrow_move_constructible_v<Body>) {
+      return {&generator_run<generator_control_of<yield, Body, guarded_pool>>::run_here, &to_larger<Body>};
+    } else {
+      return {nullptr, nullptr};
+    }
+  }
+  template <class Body>
+  static constexpr generator_moves moves_of = make_moves<Body>();
+  template <class Body>
+  PIRN_COLD static generator_control* to_larger(generator_control& fresh) noexcept {
+    constexpr std::size_t times = 16;
+    auto& from = static_cast<generator_control_of<yield, Body, guarded_pool>&>(fresh);
+    const stack_result got = from.owner->allocate(times * from.size);
+    if (!got) {
+      return &fresh;
+    }
+    generator_base larger;
+    larger.create(std::move(from.body), got.value, from.owner);
+    larger.control_->size = from.size;
+    fresh.dispose(fresh);
+    return std::exchange(larger.control_, nullptr);
   }
   template <class Allocator>
   static void take_back(const stack& memory, Allocator* from) noexcept {

@@ -131,6 +131,17 @@ enum class generator_status : std::uint8_t {
   ended,
 };
 
+struct generator_control;
+
+/// What may be done with a generator on a stack of a pool before its body has begun; null if that cannot be moved.
+struct generator_moves {
+  /// Runs the body on the running stack, with its elements to `consumer`; ends the generator before that. `on` is whom
+  /// the stack belongs to.
+  void (*run_here)(generator_control& fresh, generator_control& on, generator_side& consumer);
+  /// Moves it to a stack on which many find room that it delegates to; the same as before if there is none.
+  generator_control* (*to_larger)(generator_control& fresh) noexcept;
+};
+
 /// A generator, apart from its type. Lies on the generator's own stack.
 struct generator_control {
   generator_side at{};
@@ -147,6 +158,12 @@ struct generator_control {
   taken_blocks blocks{};  ///< that it has open, while it is suspended
   /// Releases the stack, and destroys the body if it has not begun.
   void (*dispose)(generator_control& self) noexcept = nullptr;
+  /// Null if its stack is not from a pool, and so perhaps without a guard.
+  const generator_moves* moves = nullptr;
+  /// What its body was promised.
+  std::size_t size = 0;
+  /// How many wait for it that delegate, each on a stack of its own.
+  std::size_t waiting = 0;
 };
 
 /// What a flagged resumer has to say. Lies in its frame, and is valid until it is resumed.
@@ -366,6 +383,7 @@ class generator_producer {
     generator_side side = inner->at;
     inner->status = generator_status::lent;
     inner->delegation = &message;
+    inner->waiting = self_.waiting + 1;
     word first = reinterpret_cast<word>(&message);
     side.pass(first);
     if (inner->how == ending::unwound) [[unlikely]] {
@@ -375,6 +393,33 @@ class generator_producer {
     side.sanitizer.forget();
     consumer_ = message.side;
     generator_ended(inner);
+  }
+
+  /// The same for one that its owner needs no more. If it has not begun, and the running stack has as much room left as
+  /// its own, it runs here, and its stack goes back before; so a recursion has one stack for many levels. `inner` is
+  /// null then, and another one if it was moved.
+  PIRN_ALWAYS_INLINE void delegate_last(generator_control*& inner) {
+    if (inner != nullptr && inner->status == generator_status::fresh && inner->moves != nullptr &&
+        inner->moves->run_here != nullptr && self_.moves != nullptr && !consumer_.flagged()) {
+      const word limit = reinterpret_cast<word>(self_.limit);
+      const word room = stack_position() - limit;
+      if (room >= inner->size && room < reinterpret_cast<word>(&self_) - limit) {
+        generator_side consumer = consumer_.take();
+        const struct lent {
+          generator_side &from, &to;
+          PIRN_ALWAYS_INLINE ~lent() { to = from; }
+        } back{consumer, consumer_};
+        generator_control& fresh = *std::exchange(inner, nullptr);
+        fresh.moves->run_here(fresh, self_, consumer);
+        return;
+      }
+      // Perhaps there are many more. A few stacks of the usual size are at hand sooner than a large one.
+      constexpr std::size_t few = 8;
+      if (self_.waiting >= few) {
+        inner = inner->moves->to_larger(*inner);
+      }
+    }
+    delegate(inner);
   }
 
   /// The last switch, after `self_` was told how it went.
@@ -464,9 +509,23 @@ struct generator_run {
     }
     std::destroy_at(std::addressof(self.body));
     if constexpr (marks_end<typename Control::allocator>) {
-      stack_end::check("a generator", self.limit, &self + 1, stack_position());
+      stack_end::check("a generator", self.limit, self.where.top(), stack_position());
     }
     yield.finish();
+  }
+
+  /// As generator_moves has it.
+  PIRN_NOINLINE static void run_here(generator_control& fresh, generator_control& on, generator_side& consumer) {
+    using body_type = decltype(Control::body);
+    body_type body(std::move(static_cast<Control&>(fresh).body));
+    fresh.dispose(fresh);
+    typename Control::yield yield(on, consumer, no_word());
+    const struct given_back {
+      typename Control::yield& from;
+      generator_side& to;
+      PIRN_ALWAYS_INLINE ~given_back() { to = from.consumer_; }
+    } back{yield, consumer};
+    body(yield);
   }
 };
 

@@ -38,7 +38,8 @@ class generator_element {
 
 /// What a body yields to hand over all elements of a range: `yield(elements_of(range))`. Another generator of the same
 /// element type gives them to the consumer directly, at O(1) for each however deeply they are nested; it is at its end
-/// afterwards.
+/// afterwards, or, if it was a temporary or moved, perhaps moved from: one that has not begun may run on the stack of
+/// the one that delegates, where that has as much room as it was promised.
 template <class Range>
 struct elements_of {
   Range range;
