@@ -83,7 +83,7 @@ bool runs_in_body(agent& self, arch::word position) noexcept {
       return true;
     }
   }
-  return bodies_in_frames.load(platform::memory_order_relaxed) && runs_in_own_frame(f);
+  return frame_bodies::may_hold(position) && runs_in_own_frame(f);
 }
 
 void open_in_body(agent& self) noexcept {

@@ -453,6 +453,65 @@ TEST(body_blocks, a_scope_of_the_c_api) {
   });
 }
 
+TEST(body_blocks, who_opens_one_walks_only_on_the_memory_of_a_body) {
+  everywhere([] {
+    const auto may_hold = [](const void* position) {
+      return pirn::detail::frame_bodies::may_hold(reinterpret_cast<std::uintptr_t>(position));
+    };
+    const int here = 0;
+    const auto body = [&](auto& yield) {
+      const int there = 0;
+      EXPECT_TRUE(may_hold(&there));
+      EXPECT_FALSE(may_hold(&here));
+      yield(1);
+    };
+    const void* where = nullptr;
+    {
+      generator<int, frame<16384>> suspended = body;
+      auto at = suspended.begin();
+      EXPECT_EQ(*at, 1);
+      EXPECT_FALSE(may_hold(&here));
+      where = reinterpret_cast<char*>(&suspended) + sizeof suspended / 2;
+      EXPECT_TRUE(may_hold(where));
+    }
+    EXPECT_FALSE(may_hold(where));
+    {
+      pirn::frame_buffer<16384> buffer;
+      where = reinterpret_cast<char*>(&buffer) + sizeof buffer / 2;
+      pirn::coroutine<int()> one(buffer, [&](auto& yield) {
+        yield(1);
+        return 2;
+      });
+      EXPECT_EQ(one.resume(), 1);
+      EXPECT_TRUE(may_hold(where));
+    }
+    EXPECT_FALSE(may_hold(where));
+    {
+      pirn::frame_buffer<16384> buffer;
+      where = reinterpret_cast<char*>(&buffer) + sizeof buffer / 2;
+      using k = pirn::continuation<int>;
+      {
+        k one(buffer, [](k back, int) { return std::move(back).finish(2); });
+        EXPECT_TRUE(may_hold(where));
+        EXPECT_EQ(one.exchange(1), 2);
+      }
+      EXPECT_FALSE(may_hold(where));
+    }
+    // More in one place than it has room for.
+    {
+      pirn::frame_buffer<1024> some[16];
+      for (auto& each : some) {
+        pirn::detail::frame_bodies::made(&each, &each + 1);
+      }
+      EXPECT_TRUE(may_hold(&some[15]));
+      for (auto& each : some) {
+        pirn::detail::frame_bodies::gone(&each, &each + 1);
+      }
+      EXPECT_FALSE(may_hold(&some[15]));
+    }
+  });
+}
+
 TEST(body_blocks, values_of_a_task_go_with_it) {
   rig r(1);
   r.rt.run([] {

@@ -289,10 +289,12 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
     if (top - limit < sizeof(record) || at - limit < record_alignment || at < limit) {
       throw std::length_error("pirn: continuation: the stack has no room for the body");
     }
-    if constexpr (!maps_stacks<Allocator>) {
-      expect_bodies_in_frames();
-    }
     auto* const made = new (reinterpret_cast<void*>(at)) record(std::move(body), memory, owner);
+    if constexpr (std::is_void_v<Allocator>) {
+      frame_bodies::made_anywhere();
+    } else if constexpr (!maps_stacks<Allocator>) {
+      frame_bodies::made(memory.limit(), memory.top());
+    }
     if constexpr (marks_end<Allocator>) {
       stack_end(memory.limit()).put();
     }

@@ -283,7 +283,7 @@ class generator_base {
       stack_end(memory.limit()).put();
     }
     if constexpr (!maps_stacks<Allocator>) {
-      expect_bodies_in_frames();
+      frame_bodies::made(memory.limit(), memory.top());
     }
     made->at.at = arch::prepare_producer<generator_run<control>>(at);
     made->at.sanitizer = sanitizer_peer(made->sanitizer);

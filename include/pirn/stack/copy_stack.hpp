@@ -83,7 +83,7 @@ class copy_stack {
   /// On memory of the caller's, from any stack_allocator for example, which must outlive it. Look at `error`.
   explicit copy_stack(const stack& memory, const copy_stack_options& options = {}) noexcept : options_(options) {
     use(memory);
-    detail::expect_bodies_in_frames();
+    detail::frame_bodies::made_anywhere();
     if (error_ == stack_error::none) {
       detail::stack_end(memory.limit()).put();
       marked_ = true, size_ = 0;

@@ -12,6 +12,7 @@
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/blocks_of_bodies.hpp"
 #include "pirn/context/detail/call_sites.hpp"
+#include "pirn/context/detail/frame_bodies.hpp"
 #include "pirn/context/sanitizer.hpp"
 #include "pirn/detail/abi.hpp"
 #include "pirn/detail/platform.hpp"
@@ -67,19 +68,6 @@ struct block_keeper {
 };
 /// Null in a program that has no blocks.
 extern const block_keeper keeper_of_blocks __attribute__((weak));
-
-/// Whether what an allocator of this type hands out never lies in a frame.
-template <class Allocator>
-concept maps_stacks = requires { requires Allocator::maps_stacks; };
-/// Whether bodies have been made whose stacks may lie in the frame of a function. Then who opens a block cannot tell by
-/// its position alone whether that is on the stack of one.
-inline platform::atomic<bool> bodies_in_frames{false};
-/// By who makes a body on other memory than that.
-PIRN_ALWAYS_INLINE void expect_bodies_in_frames() noexcept {
-  if (!bodies_in_frames.load(platform::memory_order_relaxed)) [[unlikely]] {
-    bodies_in_frames.store(true, platform::memory_order_relaxed);
-  }
-}
 
 /// Takes off what is open on the stacks of a body, which calls it before a switch; as block_keeper::take.
 PIRN_COLD inline taken_blocks take_blocks(const body_stack* from, arch::word position) {

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "pirn/context/arch.hpp"
+#include "pirn/context/detail/frame_bodies.hpp"
 #include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/detail/value_words.hpp"
 #include "pirn/context/forced_unwind.hpp"
@@ -114,6 +115,9 @@ struct continuation_record_of : continuation_record {
     }
     self.sanitizer.destroy();
     self.mark = 0;  // whoever has this memory next is no continuation
+    if constexpr (!std::is_void_v<Allocator> && !maps_stacks<Allocator>) {
+      frame_bodies::gone(stack.limit(), stack.top());
+    }
     if constexpr (!std::is_void_v<Allocator>) {
       allocator->deallocate(stack);
     }

@@ -479,6 +479,9 @@ struct generator_control_of : generator_control {
     }
     self.sanitizer.destroy();
     std::destroy_at(std::addressof(self));
+    if constexpr (!maps_stacks<Allocator>) {
+      frame_bodies::gone(memory.limit(), memory.top());
+    }
     if constexpr (!std::is_void_v<Allocator>) {
       from->deallocate(memory);
     }

@@ -46,13 +46,16 @@ struct stack_source {
   PIRN_ALWAYS_INLINE stack_source() noexcept = default;
   PIRN_ALWAYS_INLINE explicit stack_source(const stack& users) noexcept
       : memory(users.limit(), users.top(), nullptr, marked_slot) {
-    expect_bodies_in_frames();
+    frame_bodies::made_anywhere();
   }
   /// Throws std::system_error, which begins with `whose`.
   template <gives_stacks Allocator>
   PIRN_ALWAYS_INLINE stack_source(Allocator& from, std::size_t size, const char* whose)
       : allocator(std::addressof(from)),
         release([](void* to, void* limit, void* top, void* owner, std::uintptr_t slot) noexcept {
+          if constexpr (!maps_stacks<Allocator>) {
+            frame_bodies::gone(limit, top);
+          }
           if constexpr (marks_end<Allocator>) {
             stack_end::check("a coroutine", limit, top);
           }
@@ -72,7 +75,7 @@ struct stack_source {
       memory = stack(memory.limit(), memory.top(), memory.owner(), marked_slot);
     }
     if constexpr (!maps_stacks<Allocator>) {
-      expect_bodies_in_frames();
+      frame_bodies::made(memory.limit(), memory.top());
     }
   }
   /// Whether it has such a word, which is put where it is known to be large enough.

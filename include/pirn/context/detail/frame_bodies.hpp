@@ -1,0 +1,128 @@
+// Which bodies have stacks that may lie in the frame of a function: all but those on stacks that were mapped for the
+// purpose. Who opens a block on such a stack cannot tell that by its position, and walks; but only if this table says
+// that the position is in one of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pirn/context/detail/call_sites.hpp"
+#include "pirn/detail/abi.hpp"
+#include "pirn/detail/platform.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// Whether what an allocator of this type hands out never lies in a frame.
+template <class Allocator>
+concept maps_stacks = requires { requires Allocator::maps_stacks; };
+
+/// Those of one place: each as where it begins, in units, and below that how many it has.
+class alignas(64) frame_bodies_near {
+ public:
+  static constexpr std::uint64_t unit = 16;
+  static constexpr unsigned size_bits = 20;  // of a size in units; the rest are those of an address in units
+
+  void add(std::uint64_t packed) noexcept {
+    for (auto& each : ranges_) {
+      std::uint64_t free = 0;
+      if (each.load(platform::memory_order_relaxed) == 0 &&
+          each.compare_exchange_strong(free, packed, platform::memory_order_relaxed)) {
+        return;
+      }
+    }
+    more_.fetch_add(1, platform::memory_order_relaxed);
+  }
+  void remove(std::uint64_t packed) noexcept {
+    for (auto& each : ranges_) {
+      if (each.load(platform::memory_order_relaxed) == packed) {
+        each.store(0, platform::memory_order_relaxed);
+        return;
+      }
+    }
+    more_.fetch_sub(1, platform::memory_order_relaxed);
+  }
+  [[nodiscard]] bool may_hold(std::uint64_t position) const noexcept {
+    for (const auto& each : ranges_) {
+      const std::uint64_t packed = each.load(platform::memory_order_relaxed);
+      const std::uint64_t size = (packed & ((std::uint64_t{1} << size_bits) - 1)) * unit;
+      if (position - (packed >> size_bits) * unit < size) {
+        return true;
+      }
+    }
+    return more_.load(platform::memory_order_relaxed) != 0;
+  }
+
+ private:
+  platform::atomic<std::uint64_t> ranges_[7]{};
+  platform::atomic<std::uint64_t> more_{0};  ///< those for which there was no room
+};
+
+/// The stacks of such bodies, by address: a table of what begins or goes on in each 256 KiB. Memory of the user's that
+/// no allocator gives is not in it, for a coroutine on such memory is made in few instructions: once there was one,
+/// every position may be in one. It may say yes for a body that has gone, never no for one that has not. Any thread;
+/// some atomic operations each, and no memory is taken.
+class frame_bodies {
+ public:
+  PIRN_NOINLINE static void made(const void* limit, const void* top) noexcept {
+    const platform::quiet no_steps;
+    const range its(limit, top);
+    if (its.first_granule + most_granules <= its.last_granule) {
+      large_.fetch_add(1, platform::memory_order_relaxed);
+      return;
+    }
+    for (std::uint64_t each = its.first_granule; each <= its.last_granule; ++each) {
+      of(each).add(its.packed);
+    }
+  }
+  /// By who makes a body on memory of the user's, and does not say when it is gone.
+  PIRN_ALWAYS_INLINE static void made_anywhere() noexcept {
+    if (!anywhere_.load(platform::memory_order_relaxed)) [[unlikely]] {
+      anywhere_.store(true, platform::memory_order_relaxed);
+    }
+  }
+  PIRN_NOINLINE static void gone(const void* limit, const void* top) noexcept {
+    const platform::quiet no_steps;
+    const range its(limit, top);
+    if (its.first_granule + most_granules <= its.last_granule) {
+      large_.fetch_sub(1, platform::memory_order_relaxed);
+      return;
+    }
+    for (std::uint64_t each = its.first_granule; each <= its.last_granule; ++each) {
+      of(each).remove(its.packed);
+    }
+  }
+  /// Whether a body may run at this position.
+  [[nodiscard]] PIRN_NOINLINE static bool may_hold(std::uint64_t position) noexcept {
+    const platform::quiet no_steps;
+    return anywhere_.load(platform::memory_order_relaxed) || large_.load(platform::memory_order_relaxed) != 0 ||
+           of(position / granule).may_hold(position);
+  }
+
+ private:
+  using bucket = frame_bodies_near;
+  static constexpr std::uint64_t unit = bucket::unit;
+  static constexpr std::uint64_t granule = std::uint64_t{256} << 10;
+  static constexpr std::uint64_t most_granules = 4;
+
+  struct range {
+    range(const void* limit, const void* top) noexcept {
+      const auto low = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(limit)) / unit;
+      const auto end = (static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(top)) + unit - 1) / unit;
+      packed = low << bucket::size_bits | (end - low);
+      first_granule = low * unit / granule;
+      last_granule = end > low ? (end * unit - 1) / granule : first_granule;
+    }
+    std::uint64_t packed;
+    std::uint64_t first_granule;
+    std::uint64_t last_granule;
+  };
+  static constexpr std::size_t buckets = 1024;
+
+  static bucket& of(std::uint64_t granule_number) noexcept { return table_[granule_number % buckets]; }
+
+  static inline bucket table_[buckets];
+  static inline platform::atomic<std::uint64_t> large_{0};
+  static inline platform::atomic<bool> anywhere_{false};
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail
