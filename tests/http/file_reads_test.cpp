@@ -188,7 +188,7 @@ TEST(file_reads, a_handler_that_could_not_open_its_file) {
     const std::uint64_t length = asked.target == "/none" ? 100 : 1'000'000;
     response.file(pirn::descriptor(::open("/nothing/here", O_RDONLY | O_CLOEXEC)), 0, length);
   };
-  with_server(answer, [](running_server& running) {
+  with_server<1>(answer, brief(), [](running_server& running) {
     client c(running.at);
     for (const char* target : {"/none", "/none_large"}) {
       const reply got = c.get(target);
