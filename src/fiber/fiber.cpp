@@ -349,6 +349,9 @@ void fiber::end(detail::fiber_control* f) noexcept {
     std::fputs("pirn: a fiber destroys its own handle, which would wait for the fiber for ever; detach it\n", stderr);
     std::abort();
   }
+  if (f->home()->owner.abandoned.load(platform::memory_order_acquire)) [[unlikely]] {
+    return;  // the process ends, and the fiber never does
+  }
   detail::stop_fiber(f, wake_reason::stopped);
   wake_reason ignored{};
   const std::uintptr_t outcome = detail::await_end(f, end_of(f), ignored);

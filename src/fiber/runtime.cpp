@@ -199,6 +199,8 @@ void launch_slow(worker* here, worker* to, fiber_control* f) noexcept {
 
 namespace {
 
+constinit platform::atomic<bool> exit_has_left_fibers{false};
+
 /// Whether the process is about to end while there are fibers: they may wait for what will not come any more, one of
 /// them may be who has called exit, and destructors of static objects run beside them. Then the runtime stays, and its
 /// workers begin no other turn. So it does in a process made by fork, which has none of the workers.
@@ -207,6 +209,7 @@ bool abandoned_by_exit(runtime_state& state) noexcept {
     return false;
   }
   state.abandoned.store(true, platform::memory_order_release);
+  exit_has_left_fibers.store(true, platform::memory_order_release);
   if (!is_forked(state)) {
     state.notify_all();
   }
@@ -214,6 +217,8 @@ bool abandoned_by_exit(runtime_state& state) noexcept {
 }
 
 }  // namespace
+
+bool fibers_are_left() noexcept { return exit_has_left_fibers.load(platform::memory_order_acquire); }
 
 }  // namespace detail
 

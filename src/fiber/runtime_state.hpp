@@ -82,4 +82,8 @@ void dump_fibers(runtime_state& state, int descriptor) noexcept;
 /// Whether the process has a handler for some signal that may come at any time, besides those for dumps.
 bool handles_signals() noexcept;
 
+/// Whether the process ends and a runtime was destroyed before its fibers have ended: what they would do is not done
+/// any more. For destructors that wait for fibers whose runtime they do not know.
+[[nodiscard]] bool fibers_are_left() noexcept;
+
 }  // namespace pirn::inline PIRN_ABI::detail

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "detail/system.hpp"
+#include "fiber/runtime_state.hpp"
 #include "pirn/fiber/this_fiber.hpp"
 #include "pirn/stack/overflow.hpp"
 
@@ -188,6 +189,9 @@ void descriptor::close() noexcept {
     if (readiness* const handle = handle_.load(platform::memory_order_acquire)) {
       handle->signal(io_direction::read);
       handle->signal(io_direction::write);
+    }
+    if (detail::fibers_are_left()) [[unlikely]] {
+      return;  // one of them may be the user, which never leaves; the kernel closes it soon
     }
     platform::relax();  // who leaves may be on another worker
     this_fiber::yield();

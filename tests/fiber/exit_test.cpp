@@ -187,6 +187,15 @@ TEST(exit_death, with_a_runtime_in_a_static_destructor) {
   });
 }
 
+TEST(exit_death, with_a_static_fiber_whose_runtime_is_gone) {
+  ends_with_its_status([] {
+    static pirn::fiber waits;
+    static pirn::runtime rt({.workers = 1});
+    waits = rt.spawn([] { static_cast<void>(pirn::this_fiber::sleep_for(std::chrono::hours(1))); });
+    std::exit(status);
+  });
+}
+
 TEST(exit_death, of_a_child_process) {
 #if defined(PIRN_TSAN)
   GTEST_SKIP() << "ThreadSanitizer itself ends a child of a process with threads";

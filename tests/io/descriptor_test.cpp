@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -440,6 +441,29 @@ TEST(descriptor, moves_and_releases) {
     s.a = std::move(again);
     EXPECT_EQ(s.a.read(&got, 1), 0u);  // the other end was closed by the assignment
   });
+}
+
+// A static object outlives a static runtime that is made after it.
+TEST(descriptor_death, a_process_ends_beside_a_read_whose_runtime_is_gone) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        ::alarm(20);
+        static pair_of_sockets sockets;
+        static pirn::runtime rt({.workers = 1});
+        static std::atomic<bool> reads = false;
+        rt.spawn([] {
+            char c = 0;
+            reads = true;
+            static_cast<void>(sockets.a.read(&c, 1));
+          }).detach();
+        while (!reads) {
+          std::this_thread::yield();
+        }
+        rt.run([] { pirn::this_fiber::yield(); });
+        std::exit(5);
+      },
+      testing::ExitedWithCode(5), "");
 }
 
 }  // namespace
