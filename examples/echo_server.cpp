@@ -37,11 +37,10 @@ int main(int argc, char** argv) {
     }
     std::printf("echoing on %s\n", listener->local_endpoint()->to_string().c_str());
     std::fflush(stdout);
-    pirn::acceptor clients({.told = [](const pirn::accept_trouble& trouble) {
-      if (trouble.in_row == 1) {
-        std::fprintf(stderr, "echo_server: cannot accept: %s\n", trouble.error.message().c_str());
-      }
-    }});
+    const auto log = [](const pirn::accept_trouble& trouble) {
+      std::fprintf(stderr, "echo_server: %s\n", trouble.text().c_str());
+    };
+    pirn::acceptor clients({.told = log, .told_every = std::chrono::seconds(5)});
     pirn::fiber accepting = pirn::spawn([&] { static_cast<void>(clients.run(*listener, echo)); });
     static_cast<void>(signals.wait());
     return EXIT_SUCCESS;  // the end of `accepting` stops and joins it, and with it the clients' fibers

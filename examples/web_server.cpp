@@ -45,9 +45,10 @@ int main(int argc, char** argv) try {
     std::printf("serving %s on http://%s/\n", root.c_str(), listener->local_endpoint()->to_string().c_str());
     std::fflush(stdout);
     pirn::http::server_options options;
-    options.accept_failed = [](const std::error_code& error) {
-      std::fprintf(stderr, "web_server: a connection was not accepted: %s\n", error.message().c_str());
+    options.accept_failed = [](const pirn::accept_trouble& trouble) {
+      std::fprintf(stderr, "web_server: %s\n", trouble.text().c_str());
     };
+    options.accept_failed_every = std::chrono::seconds(5);
     const auto answer = [&](const pirn::http::request& request, pirn::http::response& response) {
       request.path() == "/hello" ? void(response.body("Hello, world!\n")) : files(request, response);
     };

@@ -1,26 +1,20 @@
 #include "pirn/http/server.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
 #include <stdexcept>
 
-#include "detail/system.hpp"
 #include "http/connection.hpp"
-#include "pirn/fiber/this_fiber.hpp"
 
 namespace pirn::inline PIRN_ABI::http {
 
 namespace {
 
-// Descriptors may also be freed by others than our own connections, and a connection may become idle.
+// While there is no place or descriptor: a connection may become idle, and others may free a descriptor.
 constexpr auto longest_pause = std::chrono::milliseconds(100);
-// So many failures in a row, and it seems to be no matter of single connections.
-constexpr unsigned most_failures_in_row = 32;
 
 /// Half of the descriptors that the process may still open, but for a few that others need: a listener, a folder.
 std::size_t default_limit() noexcept {
@@ -37,108 +31,41 @@ std::size_t default_limit() noexcept {
   return found.rlim_cur > taken + 1 ? (found.rlim_cur - taken) / 2 : 1;
 }
 
-void pause(server_state& state) noexcept {
-  state.pauses.fetch_add(1, platform::memory_order_relaxed);
-  state.wait_for_one({.deadline = platform::now() + longest_pause, .what = "a free file descriptor"});
-}
+}  // namespace
 
-/// Tells of a failure, and waits where the next attempt would meet it again. False if that will not help.
-bool survive(server_state& state, const std::error_code& error, accept_failure kind, unsigned& in_row) noexcept {
-  if (kind == accept_failure::listener) {
-    return false;
-  }
-  state.failures.fetch_add(1, platform::memory_order_relaxed);
-  if (state.options.accept_failed) {
-    state.options.accept_failed(error);
-  }
-  if (kind == accept_failure::shortage) {
-    state.make_room();
-    pause(state);
-  } else if (++in_row > most_failures_in_row) {
-    pause(state);
-  }
-  return true;
-}
+server_state::server_state(handler what, server_options how)
+    : answer(std::move(what)),
+      options(std::move(how)),
+      loop({.most = options.connection_limit != 0 ? options.connection_limit : default_limit(),
+            .longest_pause = longest_pause,
+            .told_every = options.accept_failed_every,
+            .in_turn = true,
+            .makes_room = true}) {}
 
-/// Spawns the connection's fiber; an error if there is no stack for it.
-std::error_code begin(server_state& state, tcp_stream&& stream) noexcept {
-  const unsigned worker = state.turns->take();
+std::error_code server_state::begin(tcp_stream&& taken, unsigned worker) noexcept {
   const spawn_options how{.name = "http connection",
-                          .stack_size = state.options.stack_size,
+                          .stack_size = options.stack_size,
                           .worker = static_cast<int>(worker),
-                          .stop = state.serving.get_token()};
-  state.announce();
+                          .stop = serving.get_token()};
   auto spawned =
-      try_spawn([&state, worker,
-                 taken = std::move(stream)]() mutable noexcept { connection(state, std::move(taken), worker).run(); },
+      try_spawn([this, worker,
+                 stream = std::move(taken)]() mutable noexcept { connection(*this, std::move(stream), worker).run(); },
                 how);
   if (!spawned) {
-    state.turns->give_back(worker);
-    state.retract();
     return spawned.error();
   }
   spawned->detach();
   return {};
 }
 
-/// Accepts as long as `until` gives a deadline for the next connection. Waits for a place until `places_until` only.
-template <class Until>
-std::error_code accept_each(server_state& state, tcp_listener& listener, platform::time_point places_until,
-                            Until until) {
-  unsigned failures_in_row = 0;
-  while (const std::optional<platform::time_point> deadline = until()) {
-    auto stream = listener.accept_one(*deadline);
-    if (!stream) {
-      if (!survive(state, stream.error(), kind_of_accept_failure(stream.error()), failures_in_row)) {
-        return stream.error();
-      }
-      continue;
-    }
-    failures_in_row = 0;
-    state.accepted.fetch_add(1, platform::memory_order_relaxed);
-    // Or until the server is stopped, or cuts what is left: then this one is served beyond the limit.
-    state.wait_for_place(places_until);
-    if (const std::error_code error = begin(state, std::move(*stream))) {
-      // No stack: this client is turned away, the next may be lucky.
-      survive(state, error, accept_failure::shortage, failures_in_row);
-    }
+void server_state::tell(const accept_trouble& trouble) noexcept {
+  if (options.accept_failed) {
+    options.accept_failed(trouble);
   }
-  return {};
-}
-
-std::error_code accept_all(server_state& state, tcp_listener& listener) {
-  return accept_each(state, listener, platform::never, [] { return std::optional(platform::never); });
-}
-
-/// Accepts what is in the queue: the kernel resets whatever is left there when the listener is closed.
-void accept_queued(server_state& state, tcp_listener& listener, platform::time_point deadline) {
-  static_cast<void>(accept_each(state, listener, deadline, [&]() -> std::optional<platform::time_point> {
-    const descriptor::attempt look = [](int native, void*) noexcept -> std::int64_t {
-      pollfd interest{native, POLLIN, 0};
-      return platform::system::poll(&interest, 1, 0);
-    };
-    const platform::time_point now = platform::now();
-    if (now >= deadline || listener.apply(look, nullptr).value_or(0) <= 0) {
-      return std::nullopt;
-    }
-    return now + longest_pause;  // it may have been taken, or have died, meanwhile
-  }));
-}
-
-}  // namespace
-
-server_state::server_state(handler what, server_options how)
-    : answer(std::move(what)),
-      options(std::move(how)),
-      limit(options.connection_limit != 0 ? options.connection_limit : default_limit()) {}
-
-void server_state::announce() noexcept {
-  const platform::spin_guard guard(ended);
-  ++count;
 }
 
 void server_state::enter(connection& c) noexcept {
-  const platform::spin_guard guard(ended);
+  const platform::spin_guard guard(loop.ended);
   c.next_ = first;
   if (first != nullptr) {
     first->previous_ = &c;
@@ -149,7 +76,7 @@ void server_state::enter(connection& c) noexcept {
 void server_state::leave(connection& c) noexcept {
   {
     // Off the list first: whoever holds the lock may use what is on it.
-    const platform::spin_guard guard(ended);
+    const platform::spin_guard guard(loop.ended);
     if (c.listed_as_waiting_) {
       for (waiting& w : longest_waiting_) {
         w.who = w.who == &c ? nullptr : w.who;
@@ -161,19 +88,11 @@ void server_state::leave(connection& c) noexcept {
     }
   }
   c.cut_ ? c.stream_.close_with_reset() : c.stream_.close();
-  turns->give_back(c.worker_);
-  retract();
-}
-
-void server_state::retract() noexcept {
-  ended.lock();
-  --count;
-  // After this the server may be gone.
-  ended.notify_all_and_unlock();
+  loop.leave(c.worker_);
 }
 
 void server_state::close_idle() noexcept {
-  const platform::spin_guard guard(ended);
+  const platform::spin_guard guard(loop.ended);
   for (connection* c = first; c != nullptr; c = c->next_) {
     if (c->idle_.load(platform::memory_order_seq_cst)) {
       // The connection reads the end of the stream; a request that is already there is read before.
@@ -213,7 +132,7 @@ void server_state::find_waiting() noexcept {
 }
 
 bool server_state::make_room() noexcept {
-  const platform::spin_guard guard(ended);
+  const platform::spin_guard guard(loop.ended);
   for (bool looked = false;; looked = true) {
     while (next_waiting_ < end_of_waiting_) {
       waiting& next = longest_waiting_[next_waiting_++];
@@ -236,59 +155,6 @@ bool server_state::make_room() noexcept {
   }
 }
 
-bool server_state::wait_for_place(platform::time_point until) noexcept {
-  for (bool waited = false;; waited = true) {
-    ended.lock();
-    if (count < limit) {
-      ended.unlock();
-      return true;
-    }
-    ended.unlock();
-    if (!waited) {
-      pauses.fetch_add(1, platform::memory_order_relaxed);
-    }
-    make_room();
-    ended.lock();
-    if (count < limit) {
-      ended.unlock();
-      return true;
-    }
-    const platform::time_point now = platform::now();
-    const wait_options how{.deadline = std::min<platform::time_point>(now + longest_pause, until),
-                           .what = "a place for an http connection"};
-    if (const wake_reason why = ended.wait(how); why != wake_reason::notified && why != wake_reason::timed_out) {
-      return false;
-    }
-    if (now >= until) {
-      return false;
-    }
-  }
-}
-
-void server_state::wait_for_one(const wait_options& how) noexcept {
-  ended.lock();
-  if (count == 0) {
-    ended.unlock();
-    static_cast<void>(this_fiber::sleep_until(how.deadline));
-    return;
-  }
-  static_cast<void>(ended.wait(how));
-}
-
-bool server_state::wait_for_all(platform::time_point deadline) noexcept {
-  for (;;) {
-    ended.lock();
-    if (count == 0) {
-      ended.unlock();
-      return true;
-    }
-    const wait_options how{.deadline = deadline, .stoppable = false, .what = "end of http connections", .object = this};
-    if (ended.wait(how) == wake_reason::timed_out) {
-      return false;
-    }
-  }
-}
-
 server::server(handler answer, server_options options)
     : state_(std::make_unique<server_state>(std::move(answer), std::move(options))) {
   if (!is_field_value(state_->options.name)) {
@@ -301,9 +167,8 @@ server::~server() = default;
 result<> server::serve(tcp_listener& listener) {
   server_state& state = *state_;
   worker_turns turns;
-  state.turns = &turns;
   std::error_code outcome;
-  fiber acceptor = spawn([&] { outcome = accept_all(state, listener); },
+  fiber acceptor = spawn([&] { outcome = state.loop.run(listener, state, turns, platform::never); },
                          {.name = "http acceptor", .stop = state.accepting.get_token()});
   if (!acceptor.join(platform::never)) {
     stop();
@@ -313,17 +178,18 @@ result<> server::serve(tcp_listener& listener) {
   state.draining.store(true, platform::memory_order_seq_cst);
   state.close_idle();
   if (outcome == io_error::stopped) {
+    // The kernel resets whatever is left in the queue when the listener is closed.
     // In a fiber of its own, since both the first and the calling one may have been asked to stop.
-    auto last = try_spawn([&]() noexcept { accept_queued(state, listener, drained_by); },
+    auto last = try_spawn([&]() noexcept { state.loop.run_queued(listener, state, turns, drained_by); },
                           {.name = "http acceptor", .stop = state.serving.get_token()});
     if (last) {
       last->join();
     }
   }
   listener.close();
-  if (!state.wait_for_all(drained_by)) {
+  if (!state.loop.wait_for_ends(drained_by)) {
     state.serving.request_stop();
-    state.wait_for_all(platform::never);
+    static_cast<void>(state.loop.wait_for_ends(platform::never));
   }
   if (outcome == io_error::stopped) {
     return {};
@@ -335,12 +201,12 @@ void server::stop() noexcept { state_->accepting.request_stop(); }
 
 server_statistics server::statistics() const noexcept {
   server_statistics now;
-  now.accepted = state_->accepted.load(platform::memory_order_relaxed);
-  now.accept_failures = state_->failures.load(platform::memory_order_relaxed);
+  now.accepted = state_->loop.accepted.load(platform::memory_order_relaxed);
+  now.accept_failures = state_->loop.failed.load(platform::memory_order_relaxed) +
+                        state_->loop.shortages.load(platform::memory_order_relaxed);
   now.made_room = state_->made_room.load(platform::memory_order_relaxed);
-  now.accept_pauses = state_->pauses.load(platform::memory_order_relaxed);
-  const platform::spin_guard guard(state_->ended);
-  now.connections = state_->count;
+  now.accept_pauses = state_->loop.pauses.load(platform::memory_order_relaxed);
+  now.connections = state_->loop.open();
   return now;
 }
 

@@ -3,15 +3,15 @@
 
 #include <array>
 
+#include "net/accept_loop.hpp"
 #include "pirn/fiber/stop.hpp"
 #include "pirn/http/server.hpp"
-#include "pirn/net/acceptor.hpp"
 
 namespace pirn::inline PIRN_ABI::http {
 
 class connection;
 
-class server_state {
+class server_state final : public pirn::detail::accept_loop::owner {
  public:
   server_state(handler what, server_options how);
 
@@ -20,35 +20,21 @@ class server_state {
   stop_source accepting;  ///< stopped when no more connections are wanted
   stop_source serving;    ///< stopped when those that are left are cut off
   platform::atomic<bool> draining{false};
-  platform::atomic<std::uint64_t> accepted{0};
-  platform::atomic<std::uint64_t> pauses{0};
-  platform::atomic<std::uint64_t> failures{0};
   platform::atomic<std::uint64_t> made_room{0};
-  const std::size_t limit;        ///< of connections
-  worker_turns* turns = nullptr;  ///< while the server serves
 
-  /// Waits of those who want a connection to end; its lock guards the list of connections.
-  wait_queue ended;
+  /// The lock of its `ended` guards the list of connections.
+  pirn::detail::accept_loop loop;
   connection* first = nullptr;
-  std::size_t count = 0;  ///< those announced, whether listed yet or not
 
-  /// Counts a connection that is about to be served; `retract` is for one that then is not.
-  void announce() noexcept;
-  void retract() noexcept;
-  /// Lists a connection; `leave` closes it and ends what `announce` began.
+  std::error_code begin(tcp_stream&& taken, unsigned worker) noexcept override;
+  void tell(const accept_trouble& trouble) noexcept override;
+  /// Lists a connection; `leave` closes it and ends what `begin` began.
   void enter(connection& c) noexcept;
   void leave(connection& c) noexcept;
   /// Closes connections that are between requests; the others find out when their request is answered.
   void close_idle() noexcept;
   /// Has the connection end that has waited longest for a request; false if none does.
-  bool make_room() noexcept;
-  /// Waits until at least one connection has ended; at once if there is none.
-  void wait_for_one(const wait_options& how) noexcept;
-  /// Waits until there are fewer connections than the limit; false where the moment came before, or a stop of the
-  /// fiber.
-  bool wait_for_place(platform::time_point until) noexcept;
-  /// Waits until there are no connections; false if the deadline came first.
-  bool wait_for_all(platform::time_point deadline) noexcept;
+  bool make_room() noexcept override;
 
  private:
   void find_waiting() noexcept;

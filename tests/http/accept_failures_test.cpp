@@ -42,7 +42,7 @@ class accept_failures : public testing::Test {
     failures_left = times;
   }
   [[nodiscard]] http::server_options telling() {
-    return {.accept_failed = [this](const std::error_code& error) { told.push_back(error.value()); }};
+    return {.accept_failed = [this](const pirn::accept_trouble& trouble) { told.push_back(trouble.error.value()); }};
   }
   std::vector<int> told;
 };
@@ -77,6 +77,47 @@ TEST_F(accept_failures, without_end_are_no_busy_loop) {
     EXPECT_EQ(c.ask(get_hello).status, 200);
   });
   EXPECT_EQ(told.size(), static_cast<std::size_t>(failures_given));
+}
+
+TEST_F(accept_failures, are_told_now_and_then_with_their_number) {
+  std::vector<pirn::accept_trouble> troubles;
+  http::server_options options = {
+      .accept_failed = [&](const pirn::accept_trouble& trouble) { troubles.push_back(trouble); },
+      .accept_failed_every = 150ms};
+  pirn::runtime({.workers = 1}).run([&] {
+    running_server running(hello, options);
+    fail(EMFILE, 1'000'000);
+    client c(running.at);
+    EXPECT_TRUE(wait_until([&] { return troubles.size() == 3; }));
+    const std::uint64_t failures = running.server.statistics().accept_failures;
+    failures_left = 0;
+    EXPECT_EQ(c.ask(get_hello).status, 200);
+    ASSERT_EQ(troubles.size(), 3u);
+    EXPECT_EQ(troubles[0].times, 1u);
+    EXPECT_EQ(troubles[0].text(),
+              "a connection was not accepted: " + troubles[0].error.message() + "; none has been accepted yet");
+    EXPECT_GT(troubles[1].times, 1u);
+    EXPECT_EQ(troubles[0].times + troubles[1].times + troubles[2].times, failures);
+    EXPECT_EQ(troubles[2].accepted, 0u);
+    EXPECT_NE(troubles[2].text().find(" (" + std::to_string(troubles[2].times) + " times since"), std::string::npos);
+  });
+}
+
+TEST_F(accept_failures, for_ever_do_not_hold_up_a_stop_where_nothing_is_served) {
+  for (const int error : {EMFILE, EPERM}) {
+    pirn::runtime({.workers = 1}).run([&] {
+      running_server running(hello, {.drain_timeout = 10 * long_enough});
+      failures_given = 0;
+      fail(error, 1'000'000'000);
+      client in_the_queue(running.at);
+      ASSERT_TRUE(wait_until([&] { return failures_given > 0; }));
+      const auto begin = std::chrono::steady_clock::now();
+      running.stop();
+      EXPECT_LT(std::chrono::steady_clock::now() - begin, long_enough) << "at " << error;
+      EXPECT_TRUE(running.outcome);
+      failures_left = 0;
+    });
+  }
 }
 
 TEST_F(accept_failures, of_the_listener_end_it_and_are_returned) {

@@ -109,6 +109,21 @@ TEST(crowd, one_that_is_answered_makes_no_room) {
   });
 }
 
+TEST(crowd, at_the_limit_none_makes_room_before_another_comes) {
+  with_server(hello, {.connection_limit = 1}, [](running_server& running) {
+    client only(running.at);
+    EXPECT_EQ(only.ask(get_hello).status, 200);
+    ASSERT_TRUE(pirn::this_fiber::sleep_for(150ms));
+    EXPECT_EQ(only.ask(get_hello).status, 200);
+    EXPECT_EQ(running.server.statistics().made_room, 0u);
+    EXPECT_EQ(running.server.statistics().accept_pauses, 0u);
+    client another(running.at);
+    EXPECT_EQ(another.ask(get_hello).status, 200);
+    EXPECT_TRUE(only.ends_cleanly());
+    EXPECT_EQ(running.server.statistics().made_room, 1u);
+  });
+}
+
 TEST(crowd, a_stop_of_a_full_server_serves_who_is_there) {
   std::atomic<int> inside{0};
   const auto slow = [&](const http::request&, http::response& answer) {

@@ -302,8 +302,8 @@ TEST(server_limits, without_descriptors_accepting_pauses_and_resumes) {
     }
     answer.body("done");
   };
-  const auto count = [&](const std::error_code& error) {
-    EXPECT_EQ(error, std::errc::too_many_files_open);
+  const auto count = [&](const pirn::accept_trouble& trouble) {
+    EXPECT_EQ(trouble.error, std::errc::too_many_files_open);
     ++failures;
   };
   with_server(busy, {.accept_failed = count}, [&](running_server& running) {

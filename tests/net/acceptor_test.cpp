@@ -157,6 +157,7 @@ TEST(acceptor, takes_no_more_than_so_many) {
     char answer = 0;
     EXPECT_EQ(clients[2].read(&answer, 1, in(20ms)).error(), io_error::timed_out);
     EXPECT_EQ(all.statistics().connections, 2u);
+    EXPECT_EQ(all.statistics().accepted, 2u);  // the third waits in the listener's queue
     clients[0].close();
     EXPECT_EQ(clients[2].read(&answer, 1, in(long_enough)), 1u);
   });
@@ -234,6 +235,24 @@ TEST(acceptor, what_fails_for_ever_is_told_and_no_busy_loop) {
       });
     }).join();
   }
+}
+
+TEST(acceptor, tells_once_in_a_while) {
+  std::thread([] {
+    refuse_accept(EPERM);
+    pirn::runtime({.workers = 1}).run([] {
+      auto listener = tcp_listener::listen(loopback()).value();
+      auto client = tcp_stream::connect(*listener.local_endpoint(), in(long_enough)).value();
+      std::vector<accept_trouble> told;
+      acceptor all({.told = [&](const accept_trouble& each) { told.push_back(each); }, .told_every = 2 * long_enough});
+      EXPECT_EQ(all.run(listener, echo, in(50ms)), io_error::timed_out);
+      ASSERT_EQ(told.size(), 1u);
+      EXPECT_EQ(told[0].times, 1u);
+      EXPECT_EQ(told[0].text(),
+                "a connection was not accepted: " + told[0].error.message() + "; none has been accepted yet");
+      EXPECT_GT(all.statistics().failed, 32u);
+    });
+  }).join();
 }
 
 TEST(acceptor, knows_what_a_failure_is_about) {

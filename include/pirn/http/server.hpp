@@ -10,7 +10,7 @@
 
 #include "pirn/fiber/fiber.hpp"
 #include "pirn/http/message.hpp"
-#include "pirn/net/tcp_listener.hpp"
+#include "pirn/net/acceptor.hpp"
 
 namespace pirn::inline PIRN_ABI::http {
 
@@ -38,8 +38,10 @@ struct server_options {
   /// half of the descriptors that the process may still open, but for eight: the other half is for the files that they
   /// send.
   std::size_t connection_limit = 0;
-  /// Told of each failure to accept a connection, in the accepting fiber. Must not throw.
-  std::function<void(const std::error_code&)> accept_failed = {};
+  /// Told of each failure to accept a connection, in the accepting fiber. May suspend; must not throw.
+  std::function<void(const accept_trouble&)> accept_failed = {};
+  /// For so long after a failure was told others are only counted (`accept_trouble::times`): for logs.
+  time_span accept_failed_every{};
 };
 
 /// Numbers about a server at one moment.
@@ -64,11 +66,11 @@ class server {
   server& operator=(const server&) = delete;
 
   /// Serves the connections of `listener` until `stop` is called or the calling fiber is asked to stop. Then accepts
-  /// what is in the listener's queue and closes it, closes idle connections, lets requests that have arrived finish
-  /// within `drain_timeout`, cuts the rest, and returns when no connection is left. While there is no descriptor (or
-  /// stack) for another connection, and at the limit, it closes the one that has waited longest for a request, and
-  /// pauses until one is closed. Failures of single connections are passed over. Any other failure of the listener ends
-  /// it too and is returned. From a fiber; once.
+  /// what is in the listener's queue, as far as it can, and closes it, closes idle connections, lets requests that have
+  /// arrived finish within `drain_timeout`, cuts the rest, and returns when no connection is left. While there is no
+  /// descriptor (or stack) for another connection, and at the limit, it closes the one that has waited longest for a
+  /// request, and pauses until one is closed. Failures of single connections are passed over. Any other failure of the
+  /// listener ends it too and is returned. From a fiber; once.
   result<> serve(tcp_listener& listener);
   /// Makes `serve` end as described, also when it is called later. Any thread or fiber; does not suspend.
   void stop() noexcept;

@@ -5,12 +5,17 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "pirn/fiber/fiber.hpp"
 #include "pirn/net/tcp_listener.hpp"
 
 namespace pirn::inline PIRN_ABI {
+
+namespace detail {
+class accept_loop;
+}  // namespace detail
 
 /// Distributes connections over the workers of the calling fiber's runtime: each goes to a worker that has the fewest,
 /// among those in turn. One fiber calls `take`; any fiber or thread `give_back`.
@@ -30,11 +35,16 @@ class worker_turns {
   std::unique_ptr<platform::atomic<std::uint32_t>[]> open_;
 };
 
-/// What an `acceptor` tells of each failure.
+/// What an `acceptor` or an http::server tells of a failure.
 struct accept_trouble {
   std::error_code error;
-  accept_failure kind;   ///< `connection` or `shortage`; also want of a stack for the connection's fiber
-  std::uint64_t in_row;  ///< how many there have been since the last connection was accepted, with this one
+  accept_failure kind;     ///< `connection` or `shortage`; also want of a stack for the connection's fiber
+  std::uint64_t in_row;    ///< how many there have been since the last connection was accepted, with this one
+  std::uint64_t times;     ///< how many this one stands for: itself, and those that were not told since the last one
+  std::uint64_t accepted;  ///< connections, ever
+
+  /// A line for a log: the error, how often, and whether no connection was ever accepted. Throws std::bad_alloc.
+  [[nodiscard]] std::string text() const;
 };
 
 struct accept_options {
@@ -50,6 +60,8 @@ struct accept_options {
   time_span longest_pause = std::chrono::milliseconds(100);
   /// Called in the accepting fiber for each failure, before the pause. Empty for none. May suspend; must not throw.
   std::function<void(const accept_trouble&)> told = {};
+  /// For so long after a failure was told others are only counted (`accept_trouble::times`): for logs.
+  time_span told_every{};
 };
 
 /// Numbers about an acceptor at one moment.
@@ -64,7 +76,9 @@ struct accept_statistics {
 /// neither becomes a busy loop.
 class acceptor {
  public:
+  /// Throws std::bad_alloc.
   explicit acceptor(accept_options options = {});
+  ~acceptor();
   acceptor(const acceptor&) = delete;
   acceptor& operator=(const acceptor&) = delete;
 
@@ -115,30 +129,13 @@ class acceptor {
     ending& operator=(const ending&) = delete;
   };
 
-  static constexpr unsigned no_turn = ~0u;
+  struct each_client;
 
   std::error_code run(tcp_listener& from, begins& each, time_limit deadline);
-  [[nodiscard]] std::error_code accept_all(tcp_listener& from, begins& each, platform::time_point deadline,
-                                           const stop_token& stop) noexcept;
-  /// Waits until there may be another connection; or the reason why the wait has ended. `ends` is how many have ended.
-  [[nodiscard]] std::error_code wait_for_room(platform::time_point deadline, std::uint64_t& ends) noexcept;
-  void enter() noexcept;
   void leave(unsigned place) noexcept;
-  void tell(const std::error_code& error, accept_failure kind) noexcept;
-  /// Unless another one has ended since `ends`.
-  void pause_after(accept_failure kind, std::uint64_t ends, platform::time_point deadline) noexcept;
-  /// Whether all connections have ended by then.
-  [[nodiscard]] bool wait_for_ends(platform::time_point deadline) noexcept;
 
   const accept_options options_;
-  worker_turns* turns_ = nullptr;
-  std::uint64_t failures_in_row_ = 0;
-  mutable wait_queue ended_;
-  std::size_t open_ = 0;  ///< with `ends_` under the lock of `ended_`
-  std::uint64_t ends_ = 0;
-  platform::atomic<std::uint64_t> accepted_{0};
-  platform::atomic<std::uint64_t> failed_{0};
-  platform::atomic<std::uint64_t> shortages_{0};
+  const std::unique_ptr<detail::accept_loop> loop_;
 };
 
 }  // namespace pirn::inline PIRN_ABI

@@ -43,6 +43,11 @@ class tcp_listener {
   /// `kind_of_accept_failure` tells.
   [[nodiscard]] result<tcp_stream> accept_one(time_limit deadline = platform::never) noexcept;
 
+  /// Waits until there may be a connection to accept.
+  [[nodiscard]] result<> wait_readable(time_limit deadline = platform::never) noexcept {
+    return socket_.wait(io_direction::read, deadline);
+  }
+
   /// Ends waiting accepts with io_error::closed; connections in the queue are reset.
   void close() noexcept { socket_.close(); }
   [[nodiscard]] bool is_open() const noexcept { return socket_.is_open(); }
