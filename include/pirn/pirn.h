@@ -84,7 +84,7 @@ PIRN_EXPORT int pirn_resume(pirn_coroutine* coroutine, void* in, void** out);
  * (fibers.md says what), and it runs on. */
 PIRN_EXPORT int pirn_yield(pirn_coroutine* self, void* out, void** in);
 
-/** The coroutine that the caller runs in; null outside of any. */
+/** The coroutine that the caller runs in; null outside of any. A fiber has its own, wherever it runs. */
 PIRN_EXPORT pirn_coroutine* pirn_self(void);
 /** 1 if it has ended, or is null; else 0. */
 PIRN_EXPORT int pirn_done(const pirn_coroutine* coroutine);

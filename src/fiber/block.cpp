@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "fiber/runtime_state.hpp"
+#include "pirn/context/detail/of_fiber.hpp"
 #include "pirn/fiber/detail/coroutine_runner.hpp"
 #include "pirn/fiber/detail/worker_stack.hpp"
 #include "pirn/fiber/scope.hpp"
@@ -123,6 +124,14 @@ void open_to_stop(commit* c) noexcept {
 
 }  // namespace
 
+namespace {
+/// The running fiber; null on a plain thread and in a worker's scheduler.
+fiber_control* fiber_here() noexcept {
+  const worker* const w = current_worker();
+  return w != nullptr && w->queue.running() != w->queue.scheduler() ? running_fiber(w) : nullptr;
+}
+}  // namespace
+
 agent& current_agent() noexcept {
   if (worker* const w = current_worker()) {
     return *running_fiber(w);
@@ -144,6 +153,15 @@ const surroundings* surroundings_here() noexcept {
     return f.is_child() || f.described() ? &surroundings_of(f) : nullptr;
   }
   return mine().held != nullptr ? &mine().held->around : nullptr;
+}
+
+void** c_coroutine_of_fiber(bool to_write) noexcept {
+  static void* none = nullptr;
+  fiber_control* const f = fiber_here();
+  if (f == nullptr) {
+    return nullptr;
+  }
+  return to_write || f->described() ? &f->cold().c_coroutine : &none;
 }
 
 namespace {

@@ -31,6 +31,7 @@
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/c_blocks.hpp"
 #include "pirn/context/detail/call_sites.hpp"
+#include "pirn/context/detail/of_fiber.hpp"
 #include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/sanitizer.hpp"
 #include "pirn/detail/platform.hpp"
@@ -87,9 +88,20 @@ struct pirn_coroutine {
 
 namespace {
 
-// Read by functions that are not inlined: an address of it would be kept over switches, after which the thread may be
-// another one.
-__attribute__((tls_model("initial-exec"))) thread_local pirn_coroutine* current = nullptr;
+// Of code that runs in no fiber.
+__attribute__((tls_model("initial-exec"))) thread_local void* current_of_thread = nullptr;
+
+/// Which coroutine runs. What resumes one finds the same place when it is back, since it is the same fiber or, in none,
+/// on the same thread.
+PIRN_ALWAYS_INLINE void*& current_place(bool to_write) noexcept {
+  if (&pirn::detail::c_coroutine_of_fiber != nullptr) {
+    if (void** const place = pirn::detail::c_coroutine_of_fiber(to_write); place != nullptr) {
+      return *place;
+    }
+  }
+  return current_of_thread;
+}
+PIRN_ALWAYS_INLINE pirn_coroutine* current() noexcept { return static_cast<pirn_coroutine*>(current_place(false)); }
 
 static_assert(sizeof(pirn_stack) + sizeof(pirn_coroutine) + 80 + 6144 <= PIRN_STACK_MIN, "an unwind needs the rest");
 
@@ -151,12 +163,12 @@ pirn::platform::atomic<bool> terminate_watched{false};
 
 // The runtime's own handler would name a type that a foreign exception does not have.
 void terminating() {
-  if (current != nullptr && current->unwinding_now) {
+  if (pirn_coroutine* const self = current(); self != nullptr && self->unwinding_now) {
     // The runtime's header of a foreign exception ends where the unwinder's does.
     const auto caught = reinterpret_cast<std::uintptr_t>(pirn_c_exceptions()->caught);
-    const auto ours = reinterpret_cast<std::uintptr_t>(&current->unwinding);
+    const auto ours = reinterpret_cast<std::uintptr_t>(&self->unwinding);
     constexpr std::uintptr_t largest_header = 512;
-    if (caught == 0 || ours + sizeof current->unwinding - caught < largest_header) {
+    if (caught == 0 || ours + sizeof self->unwinding - caught < largest_header) {
       refuse("is suspended under noexcept, in a destructor for example, or ended the program itself");
     }
     say("threw another exception, which nothing in its body catches");
@@ -230,7 +242,8 @@ PIRN_COLD void unwind_from_outside(pirn_coroutine& self, arch::peer to) noexcept
     in_flight = *pirn_c_exceptions();
     *pirn_c_exceptions() = self.in_flight;
   }
-  self.outer = current;
+  void*& current = current_place(true);
+  self.outer = static_cast<pirn_coroutine*>(current);
   self.running = self.unwinding_now = true;
   self.diverted = false;
   self.set_aside = nullptr;
@@ -382,9 +395,10 @@ PIRN_NOINLINE int pirn_resume(pirn_coroutine* coroutine, void* in, void** out) {
   }
   coroutine->to.pc = nullptr;
   coroutine->running = true;
-  coroutine->outer = current;  // who resumes is on the same thread when it is back here
+  void*& current = current_place(true);
+  coroutine->outer = static_cast<pirn_coroutine*>(current);
   current = coroutine;
-  exceptions* const globals = &pirn_c_exceptions != nullptr ? pirn_c_exceptions() : nullptr;
+  exceptions* globals = &pirn_c_exceptions != nullptr ? pirn_c_exceptions() : nullptr;
   exceptions in_flight{};
   if (globals != nullptr) {
     in_flight = *globals;
@@ -400,6 +414,7 @@ PIRN_NOINLINE int pirn_resume(pirn_coroutine* coroutine, void* in, void** out) {
   sanitizer.arrive();
   check_end(*coroutine);
   if (globals != nullptr) {
+    globals = pirn_c_exceptions();  // a fiber may have moved to another thread in between
     coroutine->in_flight = *globals;
     *globals = in_flight;
   }
@@ -421,8 +436,9 @@ PIRN_NOINLINE int pirn_yield(pirn_coroutine* self, void* out, void** in) {
   if (self == nullptr) {
     return -EINVAL;
   }
-  if (current != self || self->unwinding_now) {
-    if (current == self && self->diverted) {
+  pirn_coroutine* const running = current();
+  if (running != self || self->unwinding_now) {
+    if (running == self && self->diverted) {
       refuse("threw another exception instead of rethrowing the unwind, caught that one, and yields");
     }
     return -EPERM;
@@ -460,7 +476,7 @@ PIRN_NOINLINE int pirn_yield(pirn_coroutine* self, void* out, void** in) {
 
 PIRN_NOINLINE pirn_coroutine* pirn_self() {
   asm volatile("" ::: "memory");
-  return current;
+  return current();
 }
 
 int pirn_done(const pirn_coroutine* coroutine) {

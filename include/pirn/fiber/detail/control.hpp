@@ -109,6 +109,7 @@ struct alignas(16) fiber_cold_part {
   /// Where it runs if that is not its own stack: that of the innermost fork2 whose continuation was taken, or, of a
   /// branch, the one that it was taken on. Further in are only stacks of forks that are open on its worker.
   const stack* base = nullptr;
+  void* c_coroutine = nullptr;  ///< see of_fiber.hpp
 };
 
 struct fiber_control : run_node, agent {
