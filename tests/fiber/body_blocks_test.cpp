@@ -453,11 +453,12 @@ TEST(body_blocks, a_scope_of_the_c_api) {
   });
 }
 
+bool may_hold(const void* position) {
+  return pirn::detail::frame_bodies::may_hold(reinterpret_cast<std::uintptr_t>(position));
+}
+
 TEST(body_blocks, who_opens_one_walks_only_on_the_memory_of_a_body) {
   everywhere([] {
-    const auto may_hold = [](const void* position) {
-      return pirn::detail::frame_bodies::may_hold(reinterpret_cast<std::uintptr_t>(position));
-    };
     const int here = 0;
     const auto body = [&](auto& yield) {
       const int there = 0;
@@ -475,9 +476,14 @@ TEST(body_blocks, who_opens_one_walks_only_on_the_memory_of_a_body) {
       EXPECT_TRUE(may_hold(where));
     }
     EXPECT_FALSE(may_hold(where));
+  });
+}
+
+TEST(body_blocks, also_of_one_on_a_buffer) {
+  everywhere([] {
+    pirn::frame_buffer<16384> buffer;
+    const void* const where = reinterpret_cast<char*>(&buffer) + sizeof buffer / 2;
     {
-      pirn::frame_buffer<16384> buffer;
-      where = reinterpret_cast<char*>(&buffer) + sizeof buffer / 2;
       pirn::coroutine<int()> one(buffer, [&](auto& yield) {
         yield(1);
         return 2;
@@ -487,29 +493,25 @@ TEST(body_blocks, who_opens_one_walks_only_on_the_memory_of_a_body) {
     }
     EXPECT_FALSE(may_hold(where));
     {
-      pirn::frame_buffer<16384> buffer;
-      where = reinterpret_cast<char*>(&buffer) + sizeof buffer / 2;
       using k = pirn::continuation<int>;
-      {
-        k one(buffer, [](k back, int) { return std::move(back).finish(2); });
-        EXPECT_TRUE(may_hold(where));
-        EXPECT_EQ(one.exchange(1), 2);
-      }
-      EXPECT_FALSE(may_hold(where));
+      k one(buffer, [](k back, int) { return std::move(back).finish(2); });
+      EXPECT_TRUE(may_hold(where));
+      EXPECT_EQ(one.exchange(1), 2);
     }
-    // More in one place than it has room for.
-    {
-      pirn::frame_buffer<1024> some[16];
-      for (auto& each : some) {
-        pirn::detail::frame_bodies::made(&each, &each + 1);
-      }
-      EXPECT_TRUE(may_hold(&some[15]));
-      for (auto& each : some) {
-        pirn::detail::frame_bodies::gone(&each, &each + 1);
-      }
-      EXPECT_FALSE(may_hold(&some[15]));
-    }
+    EXPECT_FALSE(may_hold(where));
   });
+}
+
+TEST(body_blocks, also_of_more_in_one_place_than_it_has_room_for) {
+  pirn::frame_buffer<1024> some[16];
+  for (auto& each : some) {
+    pirn::detail::frame_bodies::made(&each, &each + 1);
+  }
+  EXPECT_TRUE(may_hold(&some[15]));
+  for (auto& each : some) {
+    pirn::detail::frame_bodies::gone(&each, &each + 1);
+  }
+  EXPECT_FALSE(may_hold(&some[15]));
 }
 
 TEST(body_blocks, values_of_a_task_go_with_it) {
