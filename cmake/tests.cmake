@@ -91,7 +91,7 @@ foreach(source IN LISTS sources)
   elseif(NOT layer MATCHES "^(detail|context|stack)$")
     set(base fiber)
   endif()
-  if(PIRN_SANITIZE MATCHES "address" AND name MATCHES "^(context_sanitizer|coro_stack_swap)_")
+  if(PIRN_SANITIZE MATCHES "address" AND name MATCHES "^(context_sanitizer|coro_stack_swap|fiber_swap_blocks)_")
     # Without optimization copies of a pointer lie on the real stack too, where LeakSanitizer finds them, and what the
     # red zones of alloca leave behind on a stack that is swapped is taken for an error.
     target_compile_options(${name} PRIVATE -O1)

@@ -13,6 +13,7 @@
 #include "pirn/context/detail/c_blocks.hpp"
 #include "pirn/coro/detail/in_flight.hpp"
 #include "pirn/coro/detail/native_stack.hpp"
+#include "pirn/coro/detail/running_dispatchers.hpp"
 #include "pirn/fiber/context_value.hpp"
 #include "pirn/fiber/detail/block_origin.hpp"
 #include "pirn/fiber/scope.hpp"
@@ -56,34 +57,50 @@ bool runs_in_own_frame(const fiber_control* f) noexcept {
   return f == nullptr || reinterpret_cast<arch::word>(f->first_frame()) - last.sp > arch::root_size;
 }
 
+/// The stack of the fiber or thread itself: of several the one that holds the position, if any does. All there is where
+/// the system does not tell.
+body_stack own_stack(const fiber_control* f, arch::word position) noexcept {
+  const auto* const at = reinterpret_cast<const char*>(position);
+  const auto bounds = [](const void* low, const void* top) {
+    return body_stack{reinterpret_cast<arch::word>(low), reinterpret_cast<arch::word>(top)};
+  };
+  if (f != nullptr) {
+    if (f->memory.contains(at)) {
+      return bounds(f->memory.limit(), f->memory.top());
+    }
+    const fork_deque::hold held(current_worker()->forks.open);  // who takes its continuation says then where it runs
+    return bounds(f->runs_on().limit(), f->runs_on().top());
+  }
+  thread_local native_stack known;
+  if constexpr (!platform::exploring) {  // there a thread has a stack that the system knows nothing of
+    if (!known.holds(at)) {
+      known = native_stack::of_thread();  // the main thread's may have been allowed to become larger
+    }
+  }
+  return known.size != 0 ? bounds(known.low, known.low + known.size) : body_stack{0, ~arch::word{0}};
+}
+
 /// Whether the caller, at this position, runs on the stack of a body.
 bool runs_in_body(agent& self, arch::word position) noexcept {
-  const auto* const at = reinterpret_cast<const char*>(position);
   const fiber_control* const f = as_fiber(self);
   if (f != nullptr) {
     if (f->bounded()) {
       return false;  // some of what it calls runs on its worker's stack
     }
-    if (!f->memory.contains(at)) {
-      fork_deque& open = current_worker()->forks.open;
-      if (open.on_stack(at)) {
-        return false;
-      }
-      const fork_deque::hold held(open);  // who takes a continuation of this fiber says then where it runs
-      return !f->runs_on().contains(at);
-    }
-  } else if constexpr (platform::exploring) {
-    return false;  // such a thread has a stack that the system knows nothing of
-  } else {
-    thread_local native_stack known;
-    if (!known.holds(at)) {
-      known = native_stack::of_thread();  // the main thread's may have been allowed to become larger
-    }
-    if (known.size != 0 && !known.holds(at)) {
-      return true;
+    const auto* const at = reinterpret_cast<const char*>(position);
+    if (!f->memory.contains(at) && current_worker()->forks.open.on_stack(at)) {
+      return false;
     }
   }
-  return frame_bodies::may_hold(position) && runs_in_own_frame(f);
+  const body_stack own = own_stack(f, position);
+  if (!own.holds(position)) {
+    return true;
+  }
+  const bool dispatched = running_dispatchers::any_between(position, own.top);
+  if (dispatched && own.limit != 0) {
+    return true;
+  }
+  return (dispatched || frame_bodies::may_hold(position)) && runs_in_own_frame(f);
 }
 
 void open_in_body(agent& self) noexcept {
@@ -280,12 +297,26 @@ bool has_any(const surroundings* here) noexcept {
   return here != nullptr && (here->innermost != nullptr || here->values != nullptr);
 }
 
+/// The end of the stack that holds the position. Of one that is neither a fiber's nor a thread's own nobody knows it:
+/// then of what is likely to belong to it.
+arch::word limit_below(agent& self, arch::word position) noexcept {
+  constexpr arch::word likely = 16384;
+  const body_stack own = own_stack(as_fiber(self), position);
+  return own.limit != 0 && own.holds(position) ? own.limit : position - likely;
+}
+
 taken_blocks take(const body_stack* from, arch::word position) {
   taken_blocks taken;
   if (!has_any(surroundings_here())) {
     return taken;
   }
   agent& self = current_agent();
+  body_stack whole{};
+  if (from != nullptr && from->limit == 0) {
+    whole = *from;
+    whole.limit = limit_below(self, position);
+    from = &whole;
+  }
   surroundings& here = surroundings_of(self);
   if (from != nullptr && !from->holds(position) &&
       (body_scopes::any_lies_on(here, self, *from) || any_value_lies_on(here, self, *from))) {
@@ -295,8 +326,8 @@ taken_blocks take(const body_stack* from, arch::word position) {
   }
   if (from != nullptr && from->moves && body_scopes::any_lies_on(here, self, *from)) {
     refuse(
-        "pirn: a copied_coroutine yields with a scope open: its frames are copied elsewhere meanwhile, where nobody "
-        "finds the scope. Close it before the yield");
+        "pirn: a copied_coroutine or a thread of control is suspended with a scope open: its frames are copied "
+        "elsewhere meanwhile, where nobody finds the scope. Close it before");
   }
   take_values(here, self, from, taken);
   body_scopes::take(here, self, from, taken);

@@ -23,13 +23,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <new>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "pirn/context/arch.hpp"
+#include "pirn/context/detail/body_blocks.hpp"
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/coro/detail/in_flight.hpp"
 #include "pirn/coro/detail/native_stack.hpp"
+#include "pirn/coro/detail/running_dispatchers.hpp"
 #include "pirn/coro/detail/swap_image.hpp"
 #include "pirn/coro/detail/swap_sanitizer.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
@@ -41,11 +45,12 @@ class swap_thread;
 /// Why a thread of control did not block, or a dispatcher did not run.
 enum class swap_error : std::uint8_t {
   none,
-  out_of_memory,  ///< the policy had no buffer for the image: the thread of control runs on, as if it had not called
+  out_of_memory,  ///< no buffer for the image, or none for what it has bound: it runs on, as if it had not called
   unwinding,      ///< it is being unwound, and destructors may not block
   running,        ///< the dispatcher runs already
   too_deep,       ///< run was called from deeper in the stack than the frames of those that are blocked
   shadow_stack,   ///< the process runs under a hardware shadow stack, which no switch moves
+  scope_open,     ///< the thread of control has a pirn::scope open, which nobody would find in its image
 };
 /// A whole sentence that says what to do. Static storage.
 [[nodiscard]] constexpr const char* to_string(swap_error error) noexcept {
@@ -63,6 +68,10 @@ enum class swap_error : std::uint8_t {
              "before, or less deep in the stack";
     case swap_error::shadow_stack:
       return "this process runs under a hardware shadow stack: start it with GLIBC_TUNABLES=glibc.cpu.x86_shstk=off";
+    case swap_error::scope_open:
+      return "a thread of control has a scope open, which nobody would find where its frames are copied: close it "
+             "before "
+             "it blocks";
   }
   return "unknown";
 }
@@ -224,6 +233,18 @@ class swap_core {
     unwinding_.emplace("thread of control");
   }
 
+  /// Takes off what the thread of control that runs has open.
+  PIRN_COLD swap_error take_along(taken_blocks& to) const {
+    const body_stack image{0, reinterpret_cast<arch::word>(place_.top()), nullptr, true};
+    try {
+      to = take_blocks(&image, stack_position());
+      return swap_error::none;
+    } catch (const std::bad_alloc&) {
+      return swap_error::out_of_memory;
+    } catch (const std::logic_error&) {
+      return swap_error::scope_open;
+    }
+  }
   /// Where `thread` begins. Returns when it has ended, on whatever loop it is then.
   PIRN_ALWAYS_INLINE ending launch(swap_thread& thread) {
     current_ = &thread;
@@ -270,8 +291,9 @@ class stack_swap : detail::swap_core {
   }
 
   /// Blocks the thread of control that runs: returns when the policy has returned it again, and by an unwind if it was
-  /// cancelled meanwhile. With an error it has not blocked. Exceptions in flight stay with it. Once its buffer is large
-  /// enough, nothing is allocated. Not from a coroutine that runs inside a thread of control: one on a stack of its own
+  /// cancelled meanwhile. With an error it has not blocked. Exceptions in flight stay with it, and so do values that it
+  /// has bound (context_value); with a scope open it cannot block. Once its buffer is large enough, nothing is
+  /// allocated. Not from a coroutine that runs inside a thread of control: one on a stack of its own
   /// ends the program with a message, but one whose stack lies in a frame of the thread of control (`frame_buffer`)
   /// cannot be told from it, and the frames below that stack are lost.
   [[nodiscard]] PIRN_ALWAYS_INLINE swap_error block() {
@@ -342,11 +364,13 @@ class stack_swap : detail::swap_core {
       return swap_error::too_deep;
     }
     running_ = true;
+    detail::running_dispatchers::begun(place_.top());
     main_sanitizer_.leave(loop_sanitizer_);
     arch::peer resumer;
     arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(this), 0, 0, 0};
     arch::transfer_into<&begin>(place_.top(), resumer, words);
     main_sanitizer_.arrive();
+    detail::running_dispatchers::ended(place_.top());
     running_ = false;
     if (thrown_ != nullptr || forced_unwind::foreign_on_its_way()) {
       detail::rethrow_of_body(std::exchange(thrown_, nullptr));
@@ -416,7 +440,7 @@ class stack_swap : detail::swap_core {
     }
   }
 
-  /// Takes the exceptions in flight along, and sees to a larger buffer.
+  /// Takes the exceptions in flight and the values along, and sees to a larger buffer.
   PIRN_NOINLINE swap_error block_out_of_line() {
     swap_thread& self = *current_;
     if (current_ == &nobody_) {
@@ -439,12 +463,19 @@ class stack_swap : detail::swap_core {
       self.buffer_ = larger;
       self.capacity_ = static_cast<std::uint32_t>(size) | swap_thread::owned;
     }
+    detail::taken_blocks blocks;
+    if (detail::bodies_have_blocks()) {
+      if (const swap_error why = take_along(blocks); why != swap_error::none) {
+        return why;
+      }
+    }
     if (detail::maybe_in_flight()) {
       const detail::in_flight_elsewhere own;
       swap_out_and_in(self, size);
     } else {
       swap_out_and_in(self, size);
     }
+    detail::put_blocks(blocks);
     unwind_if_cancelled(self);
     return swap_error::none;
   }

@@ -37,7 +37,7 @@ PIRN_ALWAYS_INLINE arch::word stack_position() noexcept {
 
 /// The stack of a body, and of those that are suspended together with it.
 struct body_stack {
-  arch::word limit;
+  arch::word limit;  ///< null if it is the one that the caller of `take` is on, whatever that is
   arch::word top;
   const body_stack* next = nullptr;
   /// Its frames are copied elsewhere: nothing may be linked that lies there.

@@ -1,0 +1,59 @@
+// Where dispatchers of stack_swap run. Their threads of control are bodies that have no stack of their own: what lies
+// below the place of a dispatcher, on the stack where that is, is theirs. Who opens a block there finds it here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pirn/context/arch.hpp"
+#include "pirn/context/detail/frame_bodies.hpp"
+#include "pirn/detail/abi.hpp"
+#include "pirn/detail/platform.hpp"
+
+namespace pirn::inline PIRN_ABI::detail {
+
+/// The tops of the places of those that run. For more than it has room for, who opens a block walks. Any thread; an
+/// atomic operation each, and no memory is taken.
+class running_dispatchers {
+ public:
+  PIRN_NOINLINE static void begun(const void* top) noexcept {
+    const platform::quiet no_steps;
+    for (auto& each : tops_) {
+      arch::word free = 0;
+      if (each.load(platform::memory_order_relaxed) == 0 &&
+          each.compare_exchange_strong(free, reinterpret_cast<arch::word>(top), platform::memory_order_relaxed)) {
+        return;
+      }
+    }
+    frame_bodies::made(nullptr, end_of_memory());
+  }
+  PIRN_NOINLINE static void ended(const void* top) noexcept {
+    const platform::quiet no_steps;
+    for (auto& each : tops_) {
+      arch::word mine = reinterpret_cast<arch::word>(top);
+      if (each.load(platform::memory_order_relaxed) == mine &&
+          each.compare_exchange_strong(mine, 0, platform::memory_order_relaxed)) {
+        return;
+      }
+    }
+    frame_bodies::gone(nullptr, end_of_memory());
+  }
+  /// Whether the place of one begins above `position` and not above `end`.
+  [[nodiscard]] PIRN_NOINLINE static bool any_between(arch::word position, arch::word end) noexcept {
+    const platform::quiet no_steps;
+    for (const auto& each : tops_) {
+      const arch::word top = each.load(platform::memory_order_relaxed);
+      if (position < top && top <= end) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  static const void* end_of_memory() noexcept { return reinterpret_cast<const void*>(~std::uintptr_t{0} << 4); }
+
+  static inline platform::atomic<arch::word> tops_[8]{};
+};
+
+}  // namespace pirn::inline PIRN_ABI::detail
