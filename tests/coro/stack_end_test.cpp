@@ -63,6 +63,71 @@ TEST(stack_end_death, a_generator_that_has_come_back) {
   });
 }
 
+// The consumer's own frame, iterator and all, lies below.
+TEST(stack_end_death, a_generator_over_whatever_the_compiler_puts_below) {
+  for (const std::size_t bytes : {9000, 10000, 12000, 16000}) {
+    ENDS("pirn: stack overflow in a generator: it has [0-9]+ bytes", {
+      pirn::frame_generator<int> g = [bytes](auto& yield) {
+        go_down(bytes, [] {});
+        yield(1);
+        yield(2);
+      };
+      int sum = 0;
+      for (const int each : g) {
+        sum += each;
+      }
+      std::_Exit(sum);
+    });
+  }
+}
+
+// Nothing is written where the word is.
+TEST(stack_end_death, a_generator_that_steps_over_the_end) {
+  ENDS("pirn: stack overflow in a generator: it has [0-9]+ bytes without a guard, and needed at least 1[0-9]{4}", {
+    struct {
+      char below[65536];
+      pirn::frame_generator<int> g = [](auto& yield) {
+        auto* const frame = static_cast<char*>(__builtin_alloca(16384));
+        asm volatile("" : : "r"(frame) : "memory");
+        yield(1);
+      };
+    } frame;
+    for (const int each : frame.g) {
+      EXPECT_EQ(each, 1);
+    }
+    std::_Exit(0);
+  });
+}
+
+// The body of one yields as the other, which it runs: from a stack that is its own, and may lie right below.
+TEST(stack_end, who_yields_on_another_stack_has_not_run_off) {
+  pirn::generator<int>::yield* up = nullptr;
+  struct {
+    pirn::frame_generator<int, 16384> inner;
+    pirn::frame_generator<int, 65536> outer;
+  } frames{.inner =
+               [&](auto& yield) {
+                 (*up)(1);
+                 yield(1);
+               },
+           .outer =
+               [&](auto& yield) {
+                 up = &yield;
+                 for (const int each : frames.inner) {
+                   yield(each);
+                 }
+                 pirn::frame_generator<int> nested = [&](auto&) { yield(3); };
+                 pirn::generator<int> pooled = [&](auto&) { yield(4); };
+                 static_cast<void>(nested.begin());
+                 static_cast<void>(pooled.begin());
+               }};
+  int sum = 0;
+  for (const int each : frames.outer) {
+    sum += each;
+  }
+  EXPECT_EQ(sum, 9);
+}
+
 TEST(stack_end_death, memory_of_the_callers) {
   alignas(16) static char memory[65536];
   const pirn::stack upper(memory + 32768, memory + sizeof memory);

@@ -107,7 +107,7 @@ namespace detail {
 
 /// In a class of its own: what asks for functions of an iterator by its arguments looks at that, and not at T, which
 /// may not be complete.
-template <class T, class End>
+template <class T>
 struct generator_iterators {
   class iterator;
 };
@@ -115,8 +115,8 @@ struct generator_iterators {
 /// The iterator of a generator: move-only, and the only one of its generator while it lives. Holds the state of the
 /// suspended body; destroyed before the end, it gives that back to the generator, which then continues after the last
 /// element taken.
-template <class T, class End>
-class generator_iterators<T, End>::iterator {
+template <class T>
+class generator_iterators<T>::iterator {
   using element = generator_element<T>;
 
  public:
@@ -125,11 +125,7 @@ class generator_iterators<T, End>::iterator {
   using difference_type = std::ptrdiff_t;
 
   iterator(iterator&& other) noexcept
-      : control_(other.control_),
-        producer_(other.producer_.take()),
-        first_(other.first_),
-        second_(other.second_),
-        end_(other.end_) {}
+      : control_(other.control_), producer_(other.producer_.take()), first_(other.first_), second_(other.second_) {}
   iterator& operator=(iterator&& other) noexcept {
     if (this != &other) {
       give_back();
@@ -137,7 +133,6 @@ class generator_iterators<T, End>::iterator {
       producer_ = other.producer_.take();
       first_ = other.first_;
       second_ = other.second_;
-      end_ = other.end_;
     }
     return *this;
   }
@@ -165,16 +160,13 @@ class generator_iterators<T, End>::iterator {
 
  private:
   friend class generator_base<T>;
-  PIRN_ALWAYS_INLINE iterator(generator_control* control, End end) noexcept : control_(control), end_(end) {}
+  PIRN_ALWAYS_INLINE explicit iterator(generator_control* control) noexcept : control_(control) {}
 
   PIRN_ALWAYS_INLINE void advance(word message) {
     if (producer_.flagged()) [[unlikely]] {
       generator_misused(control_);
     }
     generator_side producer = producer_.take();
-    if (end_.overwritten()) [[unlikely]] {
-      generator_ran_off(control_, reinterpret_cast<word>(producer.at.sp));
-    }
     second_ = no_word();
     first_ = message;
     producer.resume(first_, second_);
@@ -195,14 +187,13 @@ class generator_iterators<T, End>::iterator {
   generator_side producer_{};
   word first_ = 0;
   word second_ = 0;
-  [[no_unique_address]] End end_;
 };
 
 }  // namespace detail
 
-/// The iterator of a generator on a stack of its own.
+/// The iterator of a generator.
 template <class T>
-using generator_iterator = typename detail::generator_iterators<T, detail::guarded_end>::iterator;
+using generator_iterator = typename detail::generator_iterators<T>::iterator;
 
 namespace detail {
 
@@ -214,22 +205,15 @@ template <class T>
 class generator_base {
  public:
   using yield = generator_yield<T>;
-  using iterator = typename generator_iterators<T, guarded_end>::iterator;
+  using iterator = typename generator_iterators<T>::iterator;
 
   /// Runs the body up to its first element, or to the next after those taken before. Throws what the body throws, and
   /// std::logic_error if this has been moved from, is running, or has an iterator already.
-  [[nodiscard]] PIRN_ALWAYS_INLINE iterator begin() { return begin_on(guarded_end()); }
-  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
-
- protected:
-  friend class generator_yield<T>;
-
-  template <class End>
-  PIRN_ALWAYS_INLINE typename generator_iterators<T, End>::iterator begin_on(End end) {
+  [[nodiscard]] PIRN_ALWAYS_INLINE iterator begin() {
     if (control_ == nullptr || control_->status == generator_status::lent) [[unlikely]] {
       generator_misused(control_);
     }
-    typename generator_iterators<T, End>::iterator it(control_, end);
+    iterator it(control_);
     if (control_->status != generator_status::ended) {
       it.producer_ = control_->at;
       control_->status = generator_status::lent;
@@ -237,6 +221,10 @@ class generator_base {
     }
     return it;
   }
+  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+ protected:
+  friend class generator_yield<T>;
 
   generator_base() noexcept = default;
   generator_base(const generator_base&) = delete;
@@ -279,6 +267,7 @@ class generator_base {
     }
     made->sanitizer.create(memory.limit(), memory.size(), "pirn generator");
     made->limit = memory.limit();
+    made->size = memory.size();
     if constexpr (marks_end<Allocator>) {
       stack_end(memory.limit()).put();
     }
@@ -290,7 +279,6 @@ class generator_base {
     made->dispose = &control::give_back;
     if constexpr (std::is_same_v<Allocator, guarded_pool>) {
       made->moves = &moves_of<std::decay_t<Body>>;
-      made->size = memory.size();
     }
     control_ = made;
   }
@@ -412,11 +400,6 @@ class [[nodiscard]] generator<T, frame<N>> : detail::frame_memory<N>, public det
     // Before the frames on it are unwound.
     detail::stack_end::check("a generator", this->limit(), static_cast<char*>(this->limit()) + N);
   }
-
-  using iterator = typename detail::generator_iterators<T, detail::stack_end>::iterator;
-  /// As of other generators. Each turn looks whether the body has run off its frame, and ends the program with a
-  /// message if so.
-  [[nodiscard]] PIRN_ALWAYS_INLINE iterator begin() { return this->begin_on(detail::stack_end(this->limit())); }
 };
 
 /// generator<T, frame<N>> by a shorter name.

@@ -41,11 +41,13 @@ class alignas(64) frame_bodies_near {
     }
     more_.fetch_sub(1, platform::memory_order_relaxed);
   }
-  [[nodiscard]] bool may_hold(std::uint64_t position) const noexcept {
+  /// In one that does not hold `other` as well.
+  [[nodiscard]] bool may_hold(std::uint64_t position, std::uint64_t other) const noexcept {
     for (const auto& each : ranges_) {
       const std::uint64_t packed = each.load(platform::memory_order_relaxed);
       const std::uint64_t size = (packed & ((std::uint64_t{1} << size_bits) - 1)) * unit;
-      if (position - (packed >> size_bits) * unit < size) {
+      const std::uint64_t low = (packed >> size_bits) * unit;
+      if (position - low < size && other - low >= size) {
         return true;
       }
     }
@@ -91,11 +93,11 @@ class frame_bodies {
       of(each).remove(its.packed);
     }
   }
-  /// Whether a body may run at this position.
-  [[nodiscard]] PIRN_NOINLINE static bool may_hold(std::uint64_t position) noexcept {
+  /// Whether a body may run at this position whose stack does not hold `other` as well.
+  [[nodiscard]] PIRN_NOINLINE static bool may_hold(std::uint64_t position, std::uint64_t other = UINT64_MAX) noexcept {
     const platform::quiet no_steps;
     return anywhere_.load(platform::memory_order_relaxed) || large_.load(platform::memory_order_relaxed) != 0 ||
-           of(position / granule).may_hold(position);
+           of(position / granule).may_hold(position, other);
   }
 
  private:

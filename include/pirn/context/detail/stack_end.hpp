@@ -54,9 +54,5 @@ class stack_end {
   static constexpr std::uint32_t mark = 0x6e656e64;  // half a word, which an instruction has room for
   std::uint32_t* at_ = nullptr;
 };
-/// What knows nothing of an end.
-struct guarded_end {
-  [[nodiscard]] static constexpr bool overwritten() noexcept { return false; }
-};
 
 }  // namespace pirn::inline PIRN_ABI::detail

@@ -38,6 +38,7 @@
 #include "pirn/detail/exiting.hpp"
 #include "pirn/stack/frame_buffer.hpp"
 #include "pirn/stack/stack.hpp"
+#include "pirn/stack/this_stack.hpp"
 
 // A body that is not inlined into the entry function has the yield object in memory.
 #if defined(__clang__) && __clang_major__ >= 15
@@ -160,7 +161,7 @@ struct generator_control {
   void (*dispose)(generator_control& self) noexcept = nullptr;
   /// Null if its stack is not from a pool, and so perhaps without a guard.
   const generator_moves* moves = nullptr;
-  /// What its body was promised.
+  /// Of its stack, or what its body was promised of a larger one.
   std::size_t size = 0;
   /// How many wait for it that delegate, each on a stack of its own.
   std::size_t waiting = 0;
@@ -189,9 +190,18 @@ struct generator_message {
       "pirn: generator: it is running or being iterated already: only one iterator at a time, and not from its body");
 }
 
-[[noreturn]] PIRN_COLD inline void generator_ran_off(const generator_control* control, word sp) noexcept {
-  ran_off_stack("a generator", control->limit, control + 1,
-                arch::is_flagged({nullptr, reinterpret_cast<void*>(sp), nullptr}) ? UINTPTR_MAX : sp);
+[[noreturn]] PIRN_COLD inline void generator_ran_off(const generator_control& control, word sp) noexcept {
+  ran_off_stack("a generator", control.limit, static_cast<const char*>(control.limit) + control.size, sp);
+}
+
+/// It yields from further down than its stack reaches, as far as the position tells: it may also yield in a body that
+/// it runs, on another stack.
+PIRN_COLD inline void generator_below(const generator_control& control, word sp) noexcept {
+  const stack running = this_stack::bounds();
+  const bool elsewhere = running.size() != 0 && !running.contains(control.limit);
+  if (!elsewhere && !frame_bodies::may_hold(sp, reinterpret_cast<word>(control.limit))) {
+    generator_ran_off(control, sp);
+  }
 }
 
 [[noreturn]] PIRN_COLD inline void generator_yield_misused() {
@@ -318,9 +328,9 @@ class generator_producer {
   generator_producer& operator=(const generator_producer&) = delete;
 
  protected:
-  /// `message` is for when `first` is flagged.
-  PIRN_ALWAYS_INLINE generator_producer(generator_control& self, const generator_side& first, word message)
-      : self_(self), consumer_(first) {
+  /// `message` is for when `first` is flagged, and `marked` says whether the end of the stack is.
+  PIRN_ALWAYS_INLINE generator_producer(generator_control& self, const generator_side& first, word message, bool marked)
+      : self_(self), consumer_(first), marked_(marked) {
     if (consumer_.flagged()) [[unlikely]] {
       told(message);
     }
@@ -330,6 +340,17 @@ class generator_producer {
   PIRN_ALWAYS_INLINE void give(word first, word second) {
     if (consumer_.flagged()) [[unlikely]] {
       generator_yield_misused();
+    }
+    // Here, and not in the consumer, whose frame may lie below and be what was overwritten.
+    if (marked_) {
+      constexpr word near = word{1} << 20;
+      const word limit = reinterpret_cast<word>(self_.limit);
+      if (stack_end::overwritten_at(limit)) [[unlikely]] {
+        generator_ran_off(self_, stack_position());
+      }
+      if (limit - stack_position() < near) [[unlikely]] {
+        generator_below(self_, stack_position());
+      }
     }
 #if defined(PIRN_YIELD_BRANCHES)
     generator_side consumer = consumer_.take();
@@ -442,6 +463,7 @@ class generator_producer {
 
   generator_control& self_;
   generator_side consumer_;
+  const bool marked_;  ///< a constant in a body that is inlined into its entry function
 
  private:
   PIRN_ALWAYS_INLINE void told(word raw) {
@@ -504,7 +526,7 @@ struct generator_run {
                                                                 : reinterpret_cast<generator_control*>(message)));
     generator_side side{from};
     side.sanitizer.arrive();
-    typename Control::yield yield(self, side, message);
+    typename Control::yield yield(self, side, message, marks_end<typename Control::allocator>);
     std::exception_ptr thrown;
     self.how = run_unwindable([&]() __attribute__((always_inline)) { PIRN_CALL_INLINED self.body(yield); }, thrown);
     if (thrown) [[unlikely]] {
@@ -522,7 +544,7 @@ struct generator_run {
     using body_type = decltype(Control::body);
     body_type body(std::move(static_cast<Control&>(fresh).body));
     fresh.dispose(fresh);
-    typename Control::yield yield(on, consumer, no_word());
+    typename Control::yield yield(on, consumer, no_word(), false);
     const struct given_back {
       typename Control::yield& from;
       generator_side& to;
