@@ -349,7 +349,8 @@ void fiber::end(detail::fiber_control* f) noexcept {
     std::fputs("pirn: a fiber destroys its own handle, which would wait for the fiber for ever; detach it\n", stderr);
     std::abort();
   }
-  if (f->home()->owner.abandoned.load(platform::memory_order_acquire)) [[unlikely]] {
+  if (const detail::worker* const home = f->home();
+      home != nullptr && home->owner.abandoned.load(platform::memory_order_acquire)) [[unlikely]] {
     return;  // the process ends, and the fiber never does
   }
   detail::stop_fiber(f, wake_reason::stopped);

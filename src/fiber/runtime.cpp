@@ -6,6 +6,7 @@
 
 #include "detail/exiting.hpp"
 #include "fiber/runtime_state.hpp"
+#include "pirn/fiber/detail/left_by_exit.hpp"
 
 namespace pirn::inline PIRN_ABI {
 
@@ -205,7 +206,7 @@ constinit platform::atomic<bool> exit_has_left_fibers{false};
 /// them may be who has called exit, and destructors of static objects run beside them. Then the runtime stays, and its
 /// workers begin no other turn. So it does in a process made by fork, which has none of the workers.
 bool abandoned_by_exit(runtime_state& state) noexcept {
-  if ((state.statistics().live_fibers == 0 && !is_forked(state)) || !platform::exiting()) {
+  if ((state.statistics().live_fibers == 0 && !is_forked(state)) || state.made_in_exit || !platform::exiting()) {
     return false;
   }
   state.abandoned.store(true, platform::memory_order_release);

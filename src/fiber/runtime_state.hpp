@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "detail/exiting.hpp"
 #include "fiber/blocking_pool.hpp"
 #include "fiber/deadlock_watch.hpp"
 #include "fiber/monitor.hpp"
@@ -58,7 +59,8 @@ class runtime_state {
   platform::atomic<unsigned> next_worker{0};
   platform::atomic<std::uint64_t> spawned_by_threads{0};
   platform::atomic<bool> stopping{false};
-  platform::atomic<bool> abandoned{false};  ///< the process ends, and fibers are left
+  const bool made_in_exit = platform::exiting();  ///< and so is destroyed by its user, not left
+  platform::atomic<bool> abandoned{false};        ///< the process ends, and fibers are left
   platform::atomic<std::uint32_t> started{0};
   platform::atomic<int> start_error{0};  ///< why a worker could not set itself up
   std::optional<overflow_handler> overflow;
@@ -81,9 +83,5 @@ void leave_dumps(worker& w) noexcept;
 void dump_fibers(runtime_state& state, int descriptor) noexcept;
 /// Whether the process has a handler for some signal that may come at any time, besides those for dumps.
 bool handles_signals() noexcept;
-
-/// Whether the process ends and a runtime was destroyed before its fibers have ended: what they would do is not done
-/// any more. For destructors that wait for fibers whose runtime they do not know.
-[[nodiscard]] bool fibers_are_left() noexcept;
 
 }  // namespace pirn::inline PIRN_ABI::detail

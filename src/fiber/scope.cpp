@@ -7,6 +7,7 @@
 
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/context_value.hpp"
+#include "pirn/fiber/detail/left_by_exit.hpp"
 #include "pirn/fiber/fiber_local.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -202,7 +203,9 @@ scope::~scope() {
   if (running_.load(platform::memory_order_relaxed) != 0) {
     request_stop();
   }
-  wait_for(0);  // also where none is left: the last may not have let go of the lock yet
+  if (!detail::fibers_are_left()) {
+    wait_for(0);  // also where none is left: the last may not have let go of the lock yet
+  }
   close();
 }
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "detail/system.hpp"
-#include "fiber/runtime_state.hpp"
+#include "pirn/fiber/detail/left_by_exit.hpp"
 #include "pirn/fiber/this_fiber.hpp"
 #include "pirn/stack/overflow.hpp"
 

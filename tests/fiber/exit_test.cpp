@@ -7,11 +7,13 @@
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "fiber/support.hpp"
 #include "pirn/fiber/blocking.hpp"
 #include "pirn/fiber/fiber_local.hpp"
+#include "pirn/fiber/scope.hpp"
 
 namespace {
 
@@ -192,6 +194,44 @@ TEST(exit_death, with_a_static_fiber_whose_runtime_is_gone) {
     static pirn::fiber waits;
     static pirn::runtime rt({.workers = 1});
     waits = rt.spawn([] { static_cast<void>(pirn::this_fiber::sleep_for(std::chrono::hours(1))); });
+    rt.run([] { pirn::this_fiber::yield(); });  // so it does
+    std::exit(status);
+  });
+}
+
+TEST(exit_death, with_a_static_scope_whose_runtime_is_gone) {
+  ends_with_its_status([] {
+    static std::optional<pirn::scope> children;
+    static pirn::runtime rt({.workers = 1});
+    children.emplace(rt);
+    children->spawn([] {
+      while (pirn::this_fiber::sleep_for(std::chrono::hours(1)) || true) {
+      }
+    });
+    std::exit(status);
+  });
+}
+
+// It belongs to no static object, and what it runs may use what is on the stack.
+TEST(exit_death, waits_for_a_runtime_that_is_made_meanwhile) {
+  ends_with_its_status([] {
+    struct at_end {
+      ~at_end() {
+        bool done = false;
+        {
+          pirn::runtime late({.workers = 1});
+          late.spawn([&] {
+                static_cast<void>(pirn::this_fiber::sleep_for(std::chrono::milliseconds(5)));
+                done = true;
+              })
+              .detach();
+        }
+        if (!done) {
+          std::_Exit(1);
+        }
+      }
+    };
+    static const at_end last;
     std::exit(status);
   });
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "pirn/context/forced_unwind.hpp"
+#include "pirn/fiber/detail/left_by_exit.hpp"
 #include "pirn/fiber/runtime.hpp"
 #include "pirn/fiber/scope.hpp"
 #include "pirn/sync/future.hpp"
@@ -117,6 +118,9 @@ class actor {
   /// Closes it, and suspends until all that was sent is done. Not from one of its own calls.
   ~actor() {
     close();
+    if (detail::fibers_are_left()) [[unlikely]] {
+      fiber_.detach();
+    }
     if (fiber_.joinable()) {
       fiber_.join();
     }
