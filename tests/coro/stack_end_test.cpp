@@ -65,7 +65,7 @@ TEST(stack_end_death, a_generator_that_has_come_back) {
 
 // The consumer's own frame, iterator and all, lies below.
 TEST(stack_end_death, a_generator_over_whatever_the_compiler_puts_below) {
-  for (const std::size_t bytes : {9000, 10000, 12000, 16000}) {
+  for ([[maybe_unused]] const std::size_t bytes : {9000, 10000, 12000, 16000}) {
     ENDS("pirn: stack overflow in a generator: it has [0-9]+ bytes", {
       pirn::frame_generator<int> g = [bytes](auto& yield) {
         go_down(bytes, [] {});
