@@ -6,13 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
-#include <ctime>
 
 #include "detail/system.hpp"
 #include "http/body_pace.hpp"
-#include "http/read_at.hpp"
 #include "http/request_checks.hpp"
 #include "pirn/fiber/this_fiber.hpp"
 
@@ -24,32 +21,10 @@ constexpr std::size_t kib = 1024;
 constexpr std::size_t first_capacity = 4 * kib;
 constexpr std::size_t least_body_room = 16 * kib;
 constexpr std::size_t output_enough = 64 * kib;  // written even though more responses follow
-constexpr std::size_t copied_body = 16 * kib;    // larger ones leave from where the handler has put them
-constexpr std::size_t copy_step = 64 * kib;      // of a large file at a time
 constexpr int most_unsent = 256 * kib;           // that the kernel takes for a client that does not read
 constexpr std::size_t most_held_idle = 4 * kib;  // beside the input, between requests
-constexpr std::size_t most_lingering_bytes = 256 * kib;
-// Who makes room for others has so much time for what is on its way, since the connection has begun to wait.
-constexpr platform::duration time_on_the_way = std::chrono::seconds(1);
-constexpr platform::duration first_nap = std::chrono::milliseconds(1);
-constexpr platform::duration longest_nap = std::chrono::milliseconds(100);
-constexpr unsigned most_in_row = 8;          // requests that are answered before others get a turn
-constexpr std::size_t most_empty_lines = 4;  // before a request
-
-void append_number(std::string& to, std::uint64_t number) {
-  char digits[20];
-  const auto end = std::to_chars(digits, digits + sizeof digits, number);
-  to.append(digits, end.ptr);
-}
-
-constexpr bool may_have_length(int status) noexcept { return status != 204 && status != 304; }
-constexpr bool may_have_body(int status) noexcept { return may_have_length(status) && status != 205; }
-
-/// Empties it and gives its memory back, which `clear` and an assignment of an empty one do not.
-template <class Container>
-void release(Container& whole) noexcept {
-  Container().swap(whole);
-}
+constexpr unsigned most_in_row = 8;              // requests that are answered before others get a turn
+constexpr std::size_t most_empty_lines = 4;      // before a request
 
 /// Whether a read would not wait.
 bool has_arrived(const tcp_stream& stream) noexcept {
@@ -81,18 +56,20 @@ void connection::run() noexcept {
         break;
       }
       answer();
+      whole_output_ = output_.size();
       begin_ = parsed_;
       if (begin_ < filled_ && ++answered_in_row_ == most_in_row) {
         answered_in_row_ = 0;
         this_fiber::yield();  // there may be no other suspension for as long as the client likes
       }
     }
-    if (flush() && !peer_ended_) {
-      release_buffers();
-      linger();
-    }
   } catch (const std::bad_alloc&) {
-    peer_ended_ = true;  // no memory for a request or response: this connection ends, the others go on
+    // No memory for a request or response: this connection ends behind the answers before it, the others go on.
+    output_.resize(std::min(whole_output_, output_.size()));
+  }
+  if (flush() && !peer_ended_) {
+    release_buffers();
+    linger();
   }
   owner_.leave(*this);
 }
@@ -361,16 +338,16 @@ void connection::answer() {
   response_.reset();
   try {
     owner_.answer(asked, response_);
+    if (!may_have_body(response_.status_)) {
+      // The client takes what comes next for another response.
+      response_.body_.clear();
+      response_.file_.close();
+    }
+    load_small_file();
   } catch (...) {
     response_.reset();
     response_.fail(500);
   }
-  if (!may_have_body(response_.status_)) {
-    // The client takes what comes next for another response.
-    response_.body_.clear();
-    response_.file_.close();
-  }
-  load_small_file();
   keep_ = parsed_request_.keep && !response_.close_ && !last_ && !owner_.draining.load(platform::memory_order_relaxed);
   const bool from_file = response_.file_.is_open();
   append_head(from_file ? response_.file_length_ : response_.body_.size());
@@ -386,205 +363,6 @@ void connection::answer() {
   }
   if (output_.size() >= output_enough) {
     flush();
-  }
-}
-
-void connection::send_body() {
-  if (response_.body_.size() <= copied_body) {
-    output_.append(response_.body_);
-    return;
-  }
-  release(parsed_request_.body);  // the request need not wait in memory for a client that reads slowly
-  flush(response_.body_);
-}
-
-void connection::append_head(std::uint64_t length) {
-  const std::int64_t second = ::time(nullptr);
-  if (second != date_second_) {
-    date_second_ = second;
-    date_ = "Date: " + format_date(second) + "\r\n";
-    if (!owner_.options.name.empty()) {
-      date_ += "Server: " + owner_.options.name + "\r\n";
-    }
-  }
-  if (response_.status_ == 200) [[likely]] {
-    output_.append("HTTP/1.1 200 OK\r\n");
-  } else {
-    output_.append("HTTP/1.1 ");
-    append_number(output_, static_cast<std::uint64_t>(response_.status_));
-    output_.append(" ").append(reason_of(response_.status_)).append("\r\n");
-  }
-  output_.append(date_).append(response_.headers_);
-  if (may_have_length(response_.status_)) {
-    output_.append("Content-Length: ");
-    append_number(output_, length);
-    output_.append("\r\n");
-  }
-  if (!keep_) {
-    output_.append("Connection: close\r\n");
-  } else if (parsed_request_.version < 11) {
-    output_.append("Connection: keep-alive\r\n");
-  }
-  output_.append("\r\n");
-}
-
-void connection::load_small_file() {
-  if (!response_.file_.is_open() || response_.file_length_ > small_file) {
-    return;
-  }
-  const std::size_t length = response_.file_length_;
-  const int file = response_.file_.native();
-  struct ::stat about{};
-  auto done = look_at(file, about);
-  if (done) {
-    done = read_one_content(file, response_.file_offset_, length, response_.body_, about);
-  }
-  response_.file_.close();
-  // Of a part that is shorter than the handler thought its Content-Range would be wrong.
-  if (!done || (response_.status_ == 206 && response_.body_.size() < length)) {
-    const bool restless = !done && done.error() == std::errc::resource_unavailable_try_again;
-    response_.reset();
-    response_.fail(restless ? 503 : 500);
-  }
-}
-
-void connection::send_file() {
-  const int file = response_.file_.native();
-  struct ::stat about{};
-  const bool known = look_at(file, about).has_value();  // before there may be a wait
-  if (!flush()) {
-    return;
-  }
-  if (!known) {
-    keep_ = false;
-    return;
-  }
-  const bool described = response_.file_size_ != 0;
-  auto size = described ? response_.file_size_ : static_cast<std::uint64_t>(about.st_size);
-  auto changed = described ? response_.file_modified_ : modified_at(about);
-  // What is appended to a file, and a new name or owner, leave what is sent as it was.
-  const auto is_written_over = [&]() noexcept {
-    const auto size_now = static_cast<std::uint64_t>(about.st_size);
-    if (!S_ISREG(about.st_mode) || (size == size_now && changed == modified_at(about))) {
-      return false;
-    }
-    const bool grown = size < size_now;
-    size = size_now;
-    changed = modified_at(about);
-    return !grown;
-  };
-  release(parsed_request_.body);
-  // Not by sendfile: of a file that is cut meanwhile it sends zeros, since what lies in the socket is still the file's
-  // page.
-  std::uint64_t offset = response_.file_offset_;
-  std::string copy;
-  std::string_view unsent;
-  put_each(response_.file_length_, [&](std::size_t most, platform::time_point deadline) -> result<std::size_t> {
-    if (unsent.empty()) {
-      // Where the disk fails the file ends. What is left of one that is written over is of another content than what
-      // has been sent.
-      if (!read_one_content(file, offset, std::min(most, copy_step), copy, about) || is_written_over()) {
-        return 0;
-      }
-      offset += copy.size();
-      unsent = copy;
-    }
-    const auto put = unsent.empty() ? 0 : stream_.write_some(unsent.data(), unsent.size(), deadline);
-    unsent.remove_prefix(put.value_or(0));
-    return put;
-  });
-}
-
-bool connection::flush(std::string_view body) {
-  if (output_.empty() || peer_ended_) {
-    return !peer_ended_;
-  }
-  std::string_view head = output_;
-  const bool sent = put_each(head.size() + body.size(), [&](std::size_t most, platform::time_point deadline) noexcept {
-    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): the size stands beside it
-    const const_buffer parts[] = {{head.data(), head.size()}, {body.data(), std::min(most, body.size())}};
-    const auto put = head.empty()   ? stream_.write_some(body.data(), most, deadline)
-                     : body.empty() ? stream_.write_some(head.data(), most, deadline)
-                                    : stream_.write_some(parts, deadline);
-    const std::size_t of_head = std::min(put.value_or(0), head.size());
-    head.remove_prefix(of_head);
-    body.remove_prefix(put.value_or(0) - of_head);
-    return put;
-  });
-  output_.clear();
-  return sent;
-}
-
-template <class Put>
-bool connection::put_each(std::uint64_t left, Put put) {
-  // What earlier writes have put into the socket counts too.
-  if (platform::now() >= pace_.next_look() && !pace_.keeps_up(stream_)) {
-    return cut_off();
-  }
-  while (left > 0) {
-    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(left, write_pace::step));
-    const auto done = put(most, pace_.next_look());
-    if (!done) {
-      if (done.error() == io_error::timed_out && pace_.keeps_up(stream_)) {
-        continue;
-      }
-      return cut_off();
-    }
-    if (*done == 0) {
-      keep_ = false;
-      return false;  // there is no more to put: the client is to take what has been
-    }
-    pace_.put(*done);
-    left -= *done;
-  }
-  return true;
-}
-
-bool connection::cut_off() noexcept {
-  keep_ = false;
-  peer_ended_ = true;
-  cut_ = true;
-  return false;
-}
-
-void connection::linger() noexcept {
-  // Closing with unread input makes the kernel send a reset, which may overtake the response. And a mere close leaves
-  // to the kernel what the client has not taken, for as long as the client likes.
-  static_cast<void>(stream_.shutdown(shutdown_half::write));
-  begin_to_wait(platform::now());
-  platform::time_point until = after(owner_.options.linger_timeout);
-  auto nap = first_nap;
-  bool ended = false;
-  bool delivered = false;
-  char ignored[1024];
-  for (std::size_t total = 0; total < most_lingering_bytes;) {
-    if (!ended) {
-      const auto got = stream_.read(ignored, sizeof ignored, delivered ? until : std::min(until, pace_.next_look()));
-      if (got && *got > 0) {
-        total += *got;
-        continue;
-      }
-      if (!got && got.error() != io_error::timed_out) {
-        return;
-      }
-      ended = got.has_value();
-    } else if (!this_fiber::sleep_until(std::min(pace_.next_look(), after(nap)))) {
-      return;
-    }
-    const bool keeps_up = delivered || pace_.keeps_up(stream_);
-    delivered = pace_.unacknowledged() <= 1;  // the end of the stream counts as one
-    const platform::time_point now = platform::now();
-    if (delivered && (ended || now >= until)) {
-      return;
-    }
-    if (!delivered) {
-      if (!keeps_up || (is_evicted() && now - began_to_wait_ >= time_on_the_way)) {
-        cut_ = true;
-        return;
-      }
-      until = after(owner_.options.linger_timeout);
-      nap = std::min(2 * nap, longest_nap);
-    }
   }
 }
 

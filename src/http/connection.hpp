@@ -12,6 +12,19 @@
 
 namespace pirn::inline PIRN_ABI::http {
 
+// Between looks at what does not wake anyone.
+constexpr platform::duration first_nap = std::chrono::milliseconds(1);
+constexpr platform::duration longest_nap = std::chrono::milliseconds(100);
+
+/// Empties it and gives its memory back, which `clear` and an assignment of an empty one do not.
+template <class Container>
+void release(Container& whole) noexcept {
+  Container().swap(whole);
+}
+
+constexpr bool may_have_length(int status) noexcept { return status != 204 && status != 304; }
+constexpr bool may_have_body(int status) noexcept { return may_have_length(status) && status != 205; }
+
 /// The input buffer holds, in this order, the present request up to where it is parsed, what has come after that, and
 /// free space:
 ///     begin_ .. parsed_ .. filled_ .. capacity_
@@ -56,7 +69,7 @@ class connection {
   void release_buffers() noexcept;
   void send_body();
   /// Writes `output_`, and a body behind it. False if the connection has ended instead; so the next.
-  bool flush(std::string_view body = {});
+  bool flush(std::string_view body = {}) noexcept;
   /// Calls `put` with what is to be sent at most and a deadline until `left` bytes have been sent.
   template <class Put>
   bool put_each(std::uint64_t left, Put put);
@@ -90,6 +103,7 @@ class connection {
   std::size_t parsed_ = 0;
   std::size_t filled_ = 0;
   std::string output_;
+  std::size_t whole_output_ = 0;      ///< of it: whole responses
   request_parser* parser_ = nullptr;  ///< of the present request
   parsed_request parsed_request_;
   std::vector<header> headers_;
