@@ -194,7 +194,7 @@ def main() -> int:
 
     faults = [Fault.read(p) for p in sorted(HERE.glob("*.patch"))]
     faults = [f for f in faults if not options.names or any(re.search(n, f.path.stem) for n in options.names)]
-    shops = [Workshop(options.build / str(i), 1) for i in range(options.jobs)]
+    shops = [Workshop(options.build.resolve() / str(i), 1) for i in range(options.jobs)]
     passed, failed, skipped, printing = 0, 0, [], threading.Lock()
     groups: queue.SimpleQueue[list[Fault]] = queue.SimpleQueue()
 
