@@ -1,4 +1,5 @@
 // Scopes and bound values that are open in a body while it is suspended.
+#include <functional>
 #include <optional>
 #include <stdexcept>
 
@@ -326,6 +327,8 @@ TEST(body_blocks, an_early_end_runs_destructors_with_what_was_bound) {
   });
 }
 
+const context_value<int> level;
+
 TEST(body_blocks, children_keep_the_value_that_the_body_takes_along) {
   rig r(1);
   r.rt.run([] {
@@ -336,6 +339,8 @@ TEST(body_blocks, children_keep_the_value_that_the_body_takes_along) {
       its.spawn([] {
         for (int i = 0; i < 10; ++i) {
           EXPECT_EQ(now(), "mine");
+          ASSERT_NE(level.get(), nullptr);  // what is older than all of the body's
+          EXPECT_EQ(*level.get(), 7);
           this_fiber::yield();
         }
       });
@@ -345,6 +350,7 @@ TEST(body_blocks, children_keep_the_value_that_the_body_takes_along) {
       yield(2);
       EXPECT_EQ(now(), "later");
     };
+    const context_value<int>::binding older(level, 7);
     const name_binding consumer(name, "consumer");
     for (const int each : g) {
       EXPECT_EQ(now(), "consumer");
@@ -355,10 +361,23 @@ TEST(body_blocks, children_keep_the_value_that_the_body_takes_along) {
   });
 }
 
-TEST(body_blocks, while_fibers_move) {
+/// Of many fibers that any of two workers may resume.
+void while_fibers_move(const std::function<void()>& work) {
   rig r(2);
   constexpr int fibers = 8;
-  const auto work = [] {
+  r.rt.run([&] {
+    std::vector<pirn::fiber> all;
+    for (int i = 0; i < fibers; ++i) {
+      all.push_back(pirn::spawn(work, {.migratable = true}));
+    }
+    for (auto& each : all) {
+      each.join();
+    }
+  });
+}
+
+TEST(body_blocks, while_fibers_move) {
+  while_fibers_move([] {
     for (int turn = 0; turn < scaled(200); ++turn) {
       const std::string mine = std::to_string(this_fiber::number());
       const name_binding own(name, mine);
@@ -370,14 +389,24 @@ TEST(body_blocks, while_fibers_move) {
         EXPECT_EQ(now(), mine);
       }
     }
-  };
-  r.rt.run([&] {
-    std::vector<pirn::fiber> all;
-    for (int i = 0; i < fibers; ++i) {
-      all.push_back(pirn::spawn(work, {.migratable = true}));
-    }
-    for (auto& each : all) {
-      each.join();
+  });
+}
+
+TEST(body_blocks, while_fibers_wait_in_bodies_and_could_move) {
+  while_fibers_move([] {
+    for (int turn = 0; turn < scaled(200); ++turn) {
+      generator<int> g = [](auto& yield) {
+        const name_binding mine(name, "body");
+        for (int i = 0; i < 2; ++i) {
+          static_cast<void>(this_fiber::migrate_to(static_cast<std::size_t>(i)));
+          this_fiber::yield();
+          EXPECT_EQ(now(), "body");
+          yield(i);
+        }
+      };
+      for ([[maybe_unused]] const int each : g) {
+        EXPECT_EQ(now(), "none");
+      }
     }
   });
 }
@@ -451,67 +480,6 @@ TEST(body_blocks, a_scope_of_the_c_api) {
     EXPECT_TRUE(this_fiber::check_stop());
     EXPECT_EQ(pirn_destroy(hasty), 0);
   });
-}
-
-bool may_hold(const void* position) {
-  return pirn::detail::frame_bodies::may_hold(reinterpret_cast<std::uintptr_t>(position));
-}
-
-TEST(body_blocks, who_opens_one_walks_only_on_the_memory_of_a_body) {
-  everywhere([] {
-    const int here = 0;
-    const auto body = [&](auto& yield) {
-      const int there = 0;
-      EXPECT_TRUE(may_hold(&there));
-      EXPECT_FALSE(may_hold(&here));
-      yield(1);
-    };
-    const void* where = nullptr;
-    {
-      generator<int, frame<16384>> suspended = body;
-      auto at = suspended.begin();
-      EXPECT_EQ(*at, 1);
-      EXPECT_FALSE(may_hold(&here));
-      where = reinterpret_cast<char*>(&suspended) + sizeof suspended / 2;
-      EXPECT_TRUE(may_hold(where));
-    }
-    EXPECT_FALSE(may_hold(where));
-  });
-}
-
-TEST(body_blocks, also_of_one_on_a_buffer) {
-  everywhere([] {
-    pirn::frame_buffer<16384> buffer;
-    const void* const where = reinterpret_cast<char*>(&buffer) + sizeof buffer / 2;
-    {
-      pirn::coroutine<int()> one(buffer, [&](auto& yield) {
-        yield(1);
-        return 2;
-      });
-      EXPECT_EQ(one.resume(), 1);
-      EXPECT_TRUE(may_hold(where));
-    }
-    EXPECT_FALSE(may_hold(where));
-    {
-      using k = pirn::continuation<int>;
-      k one(buffer, [](k back, int) { return std::move(back).finish(2); });
-      EXPECT_TRUE(may_hold(where));
-      EXPECT_EQ(one.exchange(1), 2);
-    }
-    EXPECT_FALSE(may_hold(where));
-  });
-}
-
-TEST(body_blocks, also_of_more_in_one_place_than_it_has_room_for) {
-  pirn::frame_buffer<1024> some[16];
-  for (auto& each : some) {
-    pirn::detail::frame_bodies::made(&each, &each + 1);
-  }
-  EXPECT_TRUE(may_hold(&some[15]));
-  for (auto& each : some) {
-    pirn::detail::frame_bodies::gone(&each, &each + 1);
-  }
-  EXPECT_FALSE(may_hold(&some[15]));
 }
 
 TEST(body_blocks, values_of_a_task_go_with_it) {
