@@ -28,7 +28,7 @@ namespace {
 
 using pause = const std::function<void()>&;
 
-const context_value<int> number;
+const context_value<int> number, other;
 using bound = context_value<int>::binding;
 int bound_here() { return number.get() != nullptr ? *number.get() : 0; }
 
@@ -175,6 +175,8 @@ TEST(body_blocks, a_child_fails_between_any_two_resumes) {
         suspend();
         its->spawn([] { throw failure(); }, {.worker = 1});
         suspend();
+        sim::check(never.wait() == std::unexpected(wait_error::stopped),
+                   "the failure stops the body, whenever it comes");
         suspend();
         sim::check(fails([&] { its->join(); }) && stopped == 1, "no child is lost");
         its.reset();
@@ -307,11 +309,17 @@ void a_value_goes_along() {
   fiber first = all->spawn(
       [&] {
         const bound own(number, 2);
+        const bound older_key(other, 5);
         scope children;
         body.emplace([&](pause suspend) {
           const bound older(number, 3);
           const bound its(number, 1);
-          children.spawn([] { sim::check(bound_here() == 1, "a child keeps it"); }, {.worker = 1});
+          children.spawn(
+              [] {
+                sim::check(bound_here() == 1, "a child keeps it");
+                sim::check(other.get() != nullptr && *other.get() == 5, "and what is older");
+              },
+              {.worker = 1});
           for (; turns < 2; ++turns) {
             suspend();
             sim::check(bound_here() == 1, "the body keeps it");
