@@ -27,6 +27,7 @@
 #include <utility>
 
 #include "pirn/context/detail/call_sites.hpp"
+#include "pirn/context/detail/of_fiber.hpp"
 #include "pirn/detail/abi.hpp"
 #include "pirn/detail/exceptions.hpp"  // IWYU pragma: keep
 #include "pirn/detail/platform.hpp"
@@ -77,8 +78,8 @@ class forced_unwind {
   /// tell before anything is destroyed, when a frame in between is noexcept or the context is already unwinding.
   [[noreturn]] void raise();
 
-  /// The innermost one that is unwinding on this OS thread, or null.
-  [[nodiscard]] static forced_unwind* of_thread() noexcept { return innermost_; }
+  /// The innermost one that is unwinding on this fiber or OS thread, or null.
+  [[nodiscard]] static forced_unwind* of_thread() noexcept { return detail::unwinds_here(false).innermost; }
   /// Says, once for each cancellation, that it was resisted.
   void report(const char* what) noexcept;
   /// Says why the stack cannot be unwound, and ends the program.
@@ -119,7 +120,6 @@ class forced_unwind {
       "can be thrown out of there, noexcept(false) or not, so it must not suspend there";
   static inline platform::atomic<unwind_reporter> reporter_{nullptr};
   static inline std::terminate_handler earlier_terminate_ = nullptr;
-  static inline constinit thread_local forced_unwind* innermost_ = nullptr;
   static inline constinit thread_local _Unwind_Exception* foreign_ = nullptr;  // on its way to another stack
 };
 
@@ -165,7 +165,7 @@ PIRN_COLD inline void forced_unwind::report(const char* what) noexcept {
 // clang's noexcept looks like a catch block in the tables, and a destructor may call std::terminate by itself: whatever
 // the walk did not foresee ends here.
 inline void forced_unwind::terminating() noexcept {
-  const forced_unwind* const self = innermost_;
+  const forced_unwind* const self = of_thread();
   if (self != nullptr && std::current_exception() == nullptr) {
     refuse(self->name_, self->resisting_ ? resisting
                                          : "it is suspended under noexcept, in a destructor for example. Everything "
@@ -202,7 +202,7 @@ inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unw
 [[gnu::no_sanitize_address]] PIRN_COLD inline void forced_unwind::raise() {
   watch_terminate();
   exception_globals& globals = exception_globals::of_thread();
-  const bool again = innermost_ == this;  // it suspended while it was being unwound, or comes from another stack
+  const bool again = of_thread() == this;  // it suspended while it was being unwound, or comes from another stack
   if (globals.uncaught != 0 && !(again && globals.uncaught == uncaught_)) {
     refuse(name_, "it is suspended in a destructor that is itself run by an exception");
   }
@@ -220,7 +220,7 @@ inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unw
   // The runtime refuses to catch a foreign exception beside others, and what ends a catch block finds nothing then.
   if (!again) {
     set_aside_ = globals.caught;
-    outer_ = std::exchange(innermost_, this);
+    outer_ = std::exchange(detail::unwinds_here(true).innermost, this);
     exception_.exception_cleanup = &swallowed;
   } else if (uncaught_ == 0 && set_aside_ == nullptr) {
     set_aside_ = globals.caught;  // it suspended in the handler of its answer
@@ -249,8 +249,8 @@ inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unw
 
 PIRN_COLD inline forced_unwind::~forced_unwind() {
   exception_globals& globals = exception_globals::of_thread();
-  if (innermost_ == this) {
-    innermost_ = outer_;
+  if (of_thread() == this) {
+    detail::unwinds_here(true).innermost = outer_;
     globals.caught = set_aside_;
     while (globals.caught != nullptr) {
       abi::__cxa_end_catch();
@@ -280,10 +280,10 @@ PIRN_COLD inline ending forced_unwind::caught(std::exception_ptr& thrown) {
     return ending::threw;
   }
   _Unwind_Exception* const what = caught_foreign();
-  if (innermost_ == nullptr || what != &innermost_->exception_) {
-    if (innermost_ != nullptr) {
-      refuse(innermost_->name_,
-             "its thread ends (pthread_exit or pthread_cancel) in a destructor that the unwind runs");
+  const forced_unwind* const innermost = of_thread();
+  if (innermost == nullptr || what != &innermost->exception_) {
+    if (innermost != nullptr) {
+      refuse(innermost->name_, "its thread ends (pthread_exit or pthread_cancel) in a destructor that the unwind runs");
     }
     foreign_ = what;
     exception_globals::of_thread().caught = nullptr;  // the end of this catch block finds nothing

@@ -156,8 +156,6 @@ struct dropping {
   [[no_unique_address]] sanitizer_peer back_sanitizer{};
   dropping* outer = nullptr;
 
-  static inline constinit thread_local dropping* innermost = nullptr;
-
   /// Resumes `to` flagged, and returns when it has ended and its stack is released.
   PIRN_COLD static void drop(void* pc, void* sp, void* fp, sanitizer_peer sanitizer) noexcept {
     arch::peer to{pc, sp, fp};
@@ -165,14 +163,14 @@ struct dropping {
                       ? "a dropped continuation"
                       : "a continuation dropped by an exception on its way out of another's body"};
     self.victim = to.sp;
-    self.outer = std::exchange(innermost, &self);
+    self.outer = std::exchange(unwinds_here(true).innermost_dropping, &self);
     word words[value_words] = {reinterpret_cast<word>(&self), 0, 0, 0};
     sanitizer.leave();
     arch::transfer_flagged(to, words);
     sanitizer.arrive();
     sanitizer.forget();
     reinterpret_cast<epitaph*>(words[0])->release();
-    innermost = self.outer;
+    unwinds_here(true).innermost_dropping = self.outer;
   }
   /// The dropped one's side.
   [[noreturn]] PIRN_COLD static void obey(word address, const arch::peer& dropper, const sanitizer_peer& sanitizer) {
@@ -315,8 +313,8 @@ struct continuation_runner {
             },
             thrown);
       } else {
-        dropping::innermost->back = arch::unflagged(to);
-        dropping::innermost->back_sanitizer = sanitizer;
+        unwinds_here(false).innermost_dropping->back = arch::unflagged(to);
+        unwinds_here(false).innermost_dropping->back_sanitizer = sanitizer;
       }
       std::destroy_at(&record->body);
       if (how != ending::returned) [[unlikely]] {
@@ -338,7 +336,7 @@ struct continuation_runner {
   template <class Record, class Back>
   PIRN_COLD static bool leave_otherwise(ending how, const Record& record, arch::peer& to, sanitizer_peer& sanitizer,
                                         Back& back, std::exception_ptr& thrown) noexcept {
-    const dropping* const drop = dropping::innermost;
+    const dropping* const drop = unwinds_here(false).innermost_dropping;
     if (drop != nullptr && drop->victim >= record.stack.limit() && drop->victim < &record) {
       to = drop->back;  // also when the body answered the unwind by an exception of its own
       sanitizer = drop->back_sanitizer;

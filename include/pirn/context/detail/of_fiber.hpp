@@ -3,6 +3,7 @@
 // may be another one's.
 #pragma once
 
+#include "pirn/context/detail/call_sites.hpp"
 #include "pirn/detail/abi.hpp"
 
 namespace pirn::inline PIRN_ABI::detail {
@@ -13,3 +14,30 @@ void** c_coroutine_of_fiber(bool to_write) noexcept asm("pirn_c_coroutine_of_fib
     __attribute__((weak, visibility("default")));
 
 }  // namespace pirn::inline PIRN_ABI::detail
+
+namespace pirn::inline PIRN_ABI {
+class forced_unwind;
+
+namespace detail {
+
+struct dropping;
+
+/// The innermost unwinds that are under way. A destructor that one of them runs may suspend the fiber, and others then
+/// begin and end some.
+struct unwinds_under_way {
+  forced_unwind* innermost = nullptr;
+  dropping* innermost_dropping = nullptr;
+};
+/// Those of the calling fiber; null on a plain thread. As above. Null in a program without fibers.
+unwinds_under_way* unwinds_of_fiber(bool to_write) noexcept __attribute__((weak));
+inline constinit thread_local unwinds_under_way unwinds_of_thread;
+
+/// Those of the caller. To be asked anew behind each switch.
+PIRN_COLD PIRN_NOINLINE inline unwinds_under_way& unwinds_here(bool to_write) noexcept {
+  asm volatile("");
+  unwinds_under_way* const own = &unwinds_of_fiber != nullptr ? unwinds_of_fiber(to_write) : nullptr;
+  return own != nullptr ? *own : unwinds_of_thread;
+}
+
+}  // namespace detail
+}  // namespace pirn::inline PIRN_ABI

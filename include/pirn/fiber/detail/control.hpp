@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "pirn/context/arch.hpp"
+#include "pirn/context/detail/of_fiber.hpp"
 #include "pirn/context/sanitizer.hpp"
 #include "pirn/fiber/detail/agent.hpp"
 #include "pirn/fiber/stop.hpp"
@@ -110,6 +111,7 @@ struct alignas(16) fiber_cold_part {
   /// branch, the one that it was taken on. Further in are only stacks of forks that are open on its worker.
   const stack* base = nullptr;
   void* c_coroutine = nullptr;  ///< see of_fiber.hpp
+  unwinds_under_way unwinds;    ///< the same
 };
 
 struct fiber_control : run_node, agent {
