@@ -248,15 +248,15 @@ inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unw
 }
 
 PIRN_COLD inline forced_unwind::~forced_unwind() {
-  exception_globals& globals = exception_globals::of_thread();
   if (of_thread() == this) {
     detail::unwinds_here(true).innermost = outer_;
-    globals.caught = set_aside_;
-    while (globals.caught != nullptr) {
+    exception_globals::of_thread().caught = set_aside_;
+    // Asked anew each time: the destructor of what was caught may suspend its fiber, and come back on another thread.
+    while (exception_globals::of_thread().caught != nullptr) {
       abi::__cxa_end_catch();
     }
   }
-  globals = cancellers_;
+  exception_globals::of_thread() = cancellers_;
 }
 
 /// What the innermost catch block has, which is no C++ exception. The header that the runtime has made up for it ends

@@ -5,8 +5,8 @@
 
 namespace pirn::inline PIRN_ABI::detail {
 
-/// Whether the process ends and a runtime was destroyed before its fibers have ended: what they would do is not done any
-/// more. For destructors that wait for fibers whose runtime they do not know.
+/// Whether the process ends and a runtime was destroyed before its fibers have ended: what they would do is not done
+/// any more. For destructors that wait for fibers whose runtime they do not know.
 [[nodiscard]] bool fibers_are_left() noexcept;
 
 }  // namespace pirn::inline PIRN_ABI::detail
