@@ -18,7 +18,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as scratch:
             program = Path(scratch) / "program.cpp"
             program.write_text(f'#include "{header.relative_to(include)}"\nint main() {{}}\n')
-            result = subprocess.run([compiler, "-std=c++20", f"-I{include}", "-fsyntax-only", str(program)],
+            result = subprocess.run([compiler, "-std=c++20", f"-I{include}", "-E", "-o", "/dev/null", str(program)],
                                     capture_output=True, text=True, check=False)
         errors = [line for line in result.stderr.split("\n") if " error: " in line]  # the #error, and a file not there
         if result.returncode == 0 or len(errors) != 2 or SAYS not in errors[0]:

@@ -1,4 +1,4 @@
-"""user_program.py COMPILER INCLUDE: compiles user_program.cpp below all public headers as users do, at each level of
+"""user_program.py COMPILER INCLUDE LEVEL...: compiles user_program.cpp below all public headers as users do, at these levels of
 optimization, with -Wall -Wextra. Warnings in what a header has inlined into a program appear there only."""
 
 import subprocess
@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-LEVELS = ["-O1", "-O2", "-O3"]
 # Of explorations, which are builds of their own, and of what needs the headers of Boost.
 LEFT_OUT = ("pirn/sim/", "pirn/net/asio_stream.hpp", "pirn/http/")
 
@@ -19,7 +18,7 @@ def public_headers(include: Path) -> list[str]:
 
 
 def main() -> int:
-    compiler, include = sys.argv[1], Path(sys.argv[2])
+    compiler, include, levels = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
     with tempfile.TemporaryDirectory() as scratch:
         program = Path(scratch) / "user_program.cpp"
         lines = [f'#include "{h}"' for h in public_headers(include)]
@@ -31,11 +30,11 @@ def main() -> int:
                  str(Path(scratch) / f"program{level}.o")], capture_output=True, text=True, check=False)
 
         with ThreadPoolExecutor(2) as pool:
-            results = list(pool.map(compile_at, LEVELS))
-    for level, result in zip(LEVELS, results):
+            results = list(pool.map(compile_at, levels))
+    for level, result in zip(levels, results):
         if result.returncode != 0:
             print(f"{compiler} {level}:\n{result.stderr}")
-    return 1 if any(result.returncode != 0 for result in results) else 0
+    return 1 if any(result.returncode != 0 for result in results) or not levels else 0
 
 
 if __name__ == "__main__":
