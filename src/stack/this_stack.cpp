@@ -39,4 +39,6 @@ stack bounds() noexcept {
   return known.contains(here) ? known : stack();
 }
 
+stack bounds_if_linked() noexcept { return bounds(); }
+
 }  // namespace pirn::inline PIRN_ABI::this_stack

@@ -11,5 +11,7 @@ namespace pirn::inline PIRN_ABI::this_stack {
 /// for what runs on memory that pirn did not map (a stack of the caller's memory, a copy_stack). Any thread or fiber;
 /// does not suspend. O(slabs) of the pools in use; on a plain thread the system is asked the first time.
 [[nodiscard]] stack bounds() noexcept;
+/// The same; null in a program that uses headers alone, and is not linked with the library of stacks.
+[[nodiscard]] stack bounds_if_linked() noexcept __attribute__((weak));
 
 }  // namespace pirn::inline PIRN_ABI::this_stack

@@ -197,7 +197,7 @@ struct generator_message {
 /// It yields from further down than its stack reaches, as far as the position tells: it may also yield in a body that
 /// it runs, on another stack.
 PIRN_COLD inline void generator_below(const generator_control& control, word sp) noexcept {
-  const stack running = this_stack::bounds();
+  const stack running = &this_stack::bounds_if_linked != nullptr ? this_stack::bounds_if_linked() : stack();
   const bool elsewhere = running.size() != 0 && !running.contains(control.limit);
   if (!elsewhere && !frame_bodies::may_hold(sp, reinterpret_cast<word>(control.limit))) {
     generator_ran_off(control, sp);
