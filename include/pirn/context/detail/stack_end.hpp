@@ -33,14 +33,17 @@ inline constexpr bool marks_end = std::is_void_v<Allocator>;
 
 /// The word.
 class stack_end {
+  // Memory of the caller's begins anywhere, and has held other things.
+  using word = std::uint32_t __attribute__((aligned(1), may_alias));
+
  public:
   stack_end() noexcept = default;
-  PIRN_ALWAYS_INLINE explicit stack_end(void* limit) noexcept : at_(static_cast<std::uint32_t*>(limit)) {}
+  PIRN_ALWAYS_INLINE explicit stack_end(void* limit) noexcept : at_(static_cast<word*>(limit)) {}
   PIRN_ALWAYS_INLINE void put() const noexcept { *at_ = mark; }
   [[nodiscard]] PIRN_ALWAYS_INLINE bool overwritten() const noexcept { return *at_ != mark; }
   /// The same without an object, which sanitizers give room in the frame.
   [[nodiscard]] PIRN_ALWAYS_INLINE static bool overwritten_at(std::uintptr_t limit) noexcept {
-    return *reinterpret_cast<const std::uint32_t*>(limit) != mark;
+    return *reinterpret_cast<const word*>(limit) != mark;
   }
   /// Ends the program with a message if it was.
   PIRN_ALWAYS_INLINE static void check(const char* what, void* limit, const void* top,
@@ -52,7 +55,7 @@ class stack_end {
 
  private:
   static constexpr std::uint32_t mark = 0x6e656e64;  // half a word, which an instruction has room for
-  std::uint32_t* at_ = nullptr;
+  word* at_ = nullptr;
 };
 
 }  // namespace pirn::inline PIRN_ABI::detail
