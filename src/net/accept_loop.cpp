@@ -31,7 +31,9 @@ bool has_client(const tcp_listener& listener) noexcept {
 
 std::error_code accept_loop::run(tcp_listener& from, owner& each, worker_turns& turns, platform::time_point deadline,
                                  bool only_queued) noexcept {
-  turns_ = &turns;
+  if (turns_ != &turns) {  // connections read it, those too that an earlier call has accepted
+    turns_ = &turns;
+  }
   failures_in_row_ = 0;
   for (;;) {
     // A client that is in the queue may have been taken, or have died, as it is to be accepted.
