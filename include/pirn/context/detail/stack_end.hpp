@@ -34,7 +34,7 @@ inline constexpr bool marks_end = std::is_void_v<Allocator>;
 /// The word.
 class stack_end {
   // Memory of the caller's begins anywhere, and has held other things.
-  using word = std::uint32_t __attribute__((aligned(1), may_alias));
+  using word [[gnu::aligned(1), gnu::may_alias]] = std::uint32_t;
 
  public:
   stack_end() noexcept = default;
