@@ -32,11 +32,10 @@ const context_value<int> number, other;
 using bound = context_value<int>::binding;
 int bound_here() { return number.get() != nullptr ? *number.get() : 0; }
 
-/// The kinds of bodies, each of which calls `f` with what suspends it.
-class in_generator {
+/// A generator that is taken through its elements one at a time.
+class iterated {
  public:
-  explicit in_generator(std::function<void(pause)> f)
-      : inside_([f = std::move(f)](auto& yield) { f([&] { yield(0); }); }) {}
+  explicit iterated(generator<int> inside) : inside_(std::move(inside)) {}
   void resume() {
     if (at_) {
       ++*at_;
@@ -50,27 +49,23 @@ class in_generator {
   std::optional<generator<int>::iterator> at_;
 };
 
+/// The kinds of bodies, each of which calls `f` with what suspends it.
+class in_generator : public iterated {
+ public:
+  explicit in_generator(std::function<void(pause)> f)
+      : iterated([f = std::move(f)](auto& yield) { f([&] { yield(0); }); }) {}
+};
+
 /// In one that another one delegates to, which has a value and a scope of its own open.
-class in_delegate {
+class in_delegate : public iterated {
  public:
   explicit in_delegate(std::function<void(pause)> f)
-      : inside_([f = std::move(f)](generator<int>::yield& yield) {
+      : iterated([f = std::move(f)](generator<int>::yield& yield) {
           const bound own(number, 77);
           const scope around;
           yield(elements_of(generator<int>([&f](generator<int>::yield& deeper) { f([&] { deeper(0); }); })));
           sim::check(bound_here() == 77, "the value of who delegates");
         }) {}
-  void resume() {
-    if (at_) {
-      ++*at_;
-    } else {
-      at_.emplace(inside_.begin());
-    }
-  }
-
- private:
-  generator<int> inside_;
-  std::optional<generator<int>::iterator> at_;
 };
 
 class in_coroutine {
