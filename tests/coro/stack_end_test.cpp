@@ -22,6 +22,12 @@ namespace {
 #else
 #define ENDS(message, ...) EXPECT_DEATH(([&] __VA_ARGS__)(), message)
 
+/// Memory of the caller's, with as much below it that may be overwritten.
+pirn::stack upper_half() {
+  alignas(4096) static char memory[65536];
+  return {memory + 32768, memory + sizeof memory};
+}
+
 /// Writes so many bytes of its frame, and calls `then` above them.
 template <class F>
 [[gnu::noinline]] void go_down(std::size_t bytes, F&& then) {
@@ -129,10 +135,8 @@ TEST(stack_end, who_yields_on_another_stack_has_not_run_off) {
 }
 
 TEST(stack_end_death, memory_of_the_callers) {
-  alignas(16) static char memory[65536];
-  const pirn::stack upper(memory + 32768, memory + sizeof memory);
   ENDS("pirn: stack overflow in a generator: it has 32768 bytes", {
-    pirn::generator<int> g(upper, [](auto& yield) {
+    pirn::generator<int> g(upper_half(), [](auto& yield) {
       go_down(40000, [] {});
       yield(1);
     });
@@ -142,7 +146,7 @@ TEST(stack_end_death, memory_of_the_callers) {
     g = pirn::generator<int>([](auto&) {});
   });
   ENDS("pirn: stack overflow in a coroutine: it has 32768 bytes", {
-    pirn::coroutine<void()> c(upper, [](auto&) { go_down(40000, [] {}); });
+    pirn::coroutine<void()> c(upper_half(), [](auto&) { go_down(40000, [] {}); });
     c.resume();
     c = {};
   });
@@ -161,10 +165,8 @@ TEST(stack_end_death, a_coroutine_in_a_frame) {
 }
 
 TEST(stack_end_death, a_coroutine_at_its_next_yield) {
-  alignas(16) static char memory[65536];
-  const pirn::stack upper(memory + 32768, memory + sizeof memory);
   ENDS("pirn: stack overflow in a coroutine: it has 32[0-9]{3} bytes without a guard, and needed at least 32", {
-    pirn::coroutine<void()> c(upper, [](auto& yield) {
+    pirn::coroutine<void()> c(upper_half(), [](auto& yield) {
       go_down(40000, [] {});
       yield();
     });
@@ -172,22 +174,20 @@ TEST(stack_end_death, a_coroutine_at_its_next_yield) {
     std::_Exit(0);
   });
   ENDS("pirn: stack overflow in a coroutine: it has [0-9]+ bytes without a guard, and needed at least 4[0-9]{4}", {
-    pirn::coroutine<void()> c(upper, [](auto& yield) { go_down(40000, [&] { yield(); }); });
+    pirn::coroutine<void()> c(upper_half(), [](auto& yield) { go_down(40000, [&] { yield(); }); });
     c.resume();
     std::_Exit(0);
   });
 }
 
 TEST(stack_end_death, a_body_that_ends) {
-  alignas(16) static char memory[65536];
-  const pirn::stack upper(memory + 32768, memory + sizeof memory);
   ENDS("pirn: stack overflow in a coroutine", {
-    pirn::coroutine<void()> c(upper, [](auto&) { go_down(40000, [] {}); });
+    pirn::coroutine<void()> c(upper_half(), [](auto&) { go_down(40000, [] {}); });
     c.resume();
     std::_Exit(0);
   });
   ENDS("pirn: stack overflow in a generator", {
-    pirn::generator<int> g(upper, [](auto& yield) {
+    pirn::generator<int> g(upper_half(), [](auto& yield) {
       yield(1);
       go_down(40000, [] {});
     });
@@ -197,7 +197,7 @@ TEST(stack_end_death, a_body_that_ends) {
     std::_Exit(0);
   });
   ENDS("pirn: stack overflow in a continuation: it has 32768 bytes", {
-    pirn::continuation<>(upper, [](pirn::continuation<> back) {
+    pirn::continuation<>(upper_half(), [](pirn::continuation<> back) {
       go_down(40000, [] {});
       return std::move(back).finish();
     }).resume();
@@ -223,11 +223,9 @@ TEST(stack_end_death, a_continuation_that_is_dropped) {
 }
 
 TEST(stack_end_death, a_copied_coroutine) {
-  alignas(4096) static char memory[65536];
-  const pirn::stack upper(memory + 32768, memory + sizeof memory);
   for ([[maybe_unused]] const auto check : {pirn::copy_stack_check::none, pirn::copy_stack_check::protect}) {
     ENDS("pirn: stack overflow in a copy_stack: it has 32768 bytes", {
-      pirn::copy_stack on(upper, {.check = check});
+      pirn::copy_stack on(upper_half(), {.check = check});
       pirn::copied_coroutine<void()> c(on, [](auto& yield) {
         go_down(40000, [] {});
         yield();
@@ -236,7 +234,7 @@ TEST(stack_end_death, a_copied_coroutine) {
       std::_Exit(0);
     });
     ENDS("pirn: stack overflow in a copy_stack", {
-      pirn::copy_stack on(upper, {.check = check});
+      pirn::copy_stack on(upper_half(), {.check = check});
       pirn::copied_coroutine<void()> c(on, [](auto&) { go_down(40000, [] {}); });
       c.resume();
       std::_Exit(0);
