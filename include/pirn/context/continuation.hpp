@@ -296,7 +296,7 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
       frame_bodies::made(memory.limit(), memory.top());
     }
     if constexpr (marks_end<Allocator>) {
-      stack_end(memory.limit()).put();
+      stack_end::put(memory.limit());
     }
     return made;
   }

@@ -232,7 +232,7 @@ class coroutine<Out(In...)> {
       }
     }
     if (fresh->marked) {
-      detail::stack_end(origin_.memory.limit()).put();
+      detail::stack_end::put(origin_.memory.limit());
     }
     hooks_ = detail::sanitizer_ref(fresh->sanitizer);
     sanitizer_ = sanitizer_peer(fresh->sanitizer);

@@ -269,7 +269,7 @@ class generator_base {
     made->limit = memory.limit();
     made->size = memory.size();
     if constexpr (marks_end<Allocator>) {
-      stack_end(memory.limit()).put();
+      stack_end::put(memory.limit());
     }
     if constexpr (!maps_stacks<Allocator>) {
       frame_bodies::made(memory.limit(), memory.top());

@@ -85,7 +85,7 @@ class copy_stack {
     use(memory);
     detail::frame_bodies::made_anywhere();
     if (error_ == stack_error::none) {
-      detail::stack_end(memory.limit()).put();
+      detail::stack_end::put(memory.limit());
       marked_ = true, size_ = 0;
     }
   }

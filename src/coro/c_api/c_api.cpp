@@ -353,7 +353,7 @@ int pirn_create(pirn_coroutine** result, pirn_stack* stack, pirn_function body, 
   self->owns_stack = owns_stack;
   if (stack->mapping == nullptr) {
     self->marked_limit = stack->limit;
-    pirn::detail::stack_end(stack->limit).put();
+    pirn::detail::stack_end::put(stack->limit);
   }
   prepare(*self, body, user);
   *result = self;

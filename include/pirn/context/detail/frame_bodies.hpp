@@ -67,13 +67,8 @@ class frame_bodies {
  public:
   PIRN_NOINLINE static void made(const void* limit, const void* top) noexcept {
     const platform::quiet no_steps;
-    const range its(limit, top);
-    if (its.first_granule + most_granules <= its.last_granule) {
+    if (!each_of(limit, top, [](bucket& near, std::uint64_t packed) noexcept { near.add(packed); })) {
       large_.fetch_add(1, platform::memory_order_relaxed);
-      return;
-    }
-    for (std::uint64_t each = its.first_granule; each <= its.last_granule; ++each) {
-      of(each).add(its.packed);
     }
   }
   /// By who makes a body on memory of the user's, and does not say when it is gone.
@@ -84,13 +79,8 @@ class frame_bodies {
   }
   PIRN_NOINLINE static void gone(const void* limit, const void* top) noexcept {
     const platform::quiet no_steps;
-    const range its(limit, top);
-    if (its.first_granule + most_granules <= its.last_granule) {
+    if (!each_of(limit, top, [](bucket& near, std::uint64_t packed) noexcept { near.remove(packed); })) {
       large_.fetch_sub(1, platform::memory_order_relaxed);
-      return;
-    }
-    for (std::uint64_t each = its.first_granule; each <= its.last_granule; ++each) {
-      of(each).remove(its.packed);
     }
   }
   /// Whether a body may run at this position whose stack does not hold `other` as well.
@@ -106,18 +96,21 @@ class frame_bodies {
   static constexpr std::uint64_t granule = std::uint64_t{256} << 10;
   static constexpr std::uint64_t most_granules = 4;
 
-  struct range {
-    range(const void* limit, const void* top) noexcept {
-      const auto low = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(limit)) / unit;
-      const auto end = (static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(top)) + unit - 1) / unit;
-      packed = low << bucket::size_bits | (end - low);
-      first_granule = low * unit / granule;
-      last_granule = end > low ? (end * unit - 1) / granule : first_granule;
+  /// `does` to the places that a stack lies in, or false for one that lies in too many.
+  static bool each_of(const void* limit, const void* top,
+                      void (*does)(bucket&, std::uint64_t packed) noexcept) noexcept {
+    const auto low = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(limit)) / unit;
+    const auto end = (static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(top)) + unit - 1) / unit;
+    const std::uint64_t first = low * unit / granule;
+    const std::uint64_t last = end > low ? (end * unit - 1) / granule : first;
+    if (first + most_granules <= last) {
+      return false;
     }
-    std::uint64_t packed;
-    std::uint64_t first_granule;
-    std::uint64_t last_granule;
-  };
+    for (std::uint64_t each = first; each <= last; ++each) {
+      does(of(each), low << bucket::size_bits | (end - low));
+    }
+    return true;
+  }
   static constexpr std::size_t buckets = 1024;
 
   static bucket& of(std::uint64_t granule_number) noexcept { return table_[granule_number % buckets]; }

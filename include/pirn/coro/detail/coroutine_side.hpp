@@ -144,7 +144,7 @@ class coroutine_yield<void(Out...), void(In...)> : public coroutine_locals {
   PIRN_ALWAYS_INLINE received operator()(Out... value) {
     if (stack_position() - limit_ > plain_) [[unlikely]] {
       // Inlined: across a call that returns, clang would not keep the peer in the registers of the switch.
-      if (plain_ == size_ || stack_position() - limit_ > size_ || stack_end::overwritten_at(limit_)) {
+      if (plain_ == size_ || stack_position() - limit_ > size_ || stack_end::overwritten(limit_)) {
         refuse_yield(stack_position(), limit_, size_, plain_ != size_);
       }
     }

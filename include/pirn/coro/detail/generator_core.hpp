@@ -343,12 +343,11 @@ class generator_producer {
     }
     // Here, and not in the consumer, whose frame may lie below and be what was overwritten.
     if (marked_) {
-      constexpr word near = word{1} << 20;
       const word limit = reinterpret_cast<word>(self_.limit);
-      if (stack_end::overwritten_at(limit)) [[unlikely]] {
+      if (stack_end::overwritten(limit)) [[unlikely]] {
         generator_ran_off(self_, stack_position());
       }
-      if (limit - stack_position() < near) [[unlikely]] {
+      if (limit - stack_position() < near_below) [[unlikely]] {
         generator_below(self_, stack_position());
       }
     }

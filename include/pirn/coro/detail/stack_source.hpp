@@ -92,7 +92,7 @@ struct stack_source {
   PIRN_ALWAYS_INLINE void give_back_unused() noexcept {
     if (release != nullptr) {
       if (marked()) {
-        stack_end(memory.limit()).put();
+        stack_end::put(memory.limit());
       }
       give_back();
     }
