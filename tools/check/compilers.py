@@ -58,6 +58,7 @@ def docs(tree: Tree) -> list[str]:
     findings, commands = [], []
     with tempfile.TemporaryDirectory() as scratch:
         for path in (p for p in tree.paths if p.endswith(".md")):
+            headers = headers_of_page(tree.text(path))
             for line, origin, body, code in blocks_of(tree.text(path)):
                 title = f"{path}:{line}"
                 if origin:
@@ -67,19 +68,26 @@ def docs(tree: Tree) -> list[str]:
                         findings.append(f"{title}: differs from {origin}; run ./dev format")
                     continue
                 file = Path(scratch) / f"block{len(commands)}.cpp"
-                file.write_text(as_unit(tree, code) if body else code)
+                file.write_text(as_unit(code, headers) if body else code)
                 command = ["clang++-22", "-std=c++23", "-fsyntax-only", "-Wall", "-Wextra", "-Wno-unused", "-Werror",
                            f"-I{tree.root / 'include'}", str(file)]
                 commands.append((f"{title}: the code block does not compile", command))
         return findings + tree.run_each(commands)
 
 
-def as_unit(tree: Tree, code: str) -> str:
-    """A block marked as body stands for statements: in a function, below every header that needs no Boost."""
-    wanted = [line for line in code.split("\n") if line.startswith("#include")]
+# Where a page says what its blocks of statements need.
+PAGE_HEADERS = re.compile(r"^Blocks without a `main` .*$", re.M)
+
+
+def headers_of_page(text: str) -> list[str]:
+    return [name if name.startswith("<") else f'"{name}"'
+            for line in PAGE_HEADERS.findall(text) for name in re.findall(r"`(<\w[\w./]*>|pirn/[\w./]+\.hpp)`", line)]
+
+
+def as_unit(code: str, headers: list[str]) -> str:
+    """A block marked as body stands for statements: in a function, below what it includes and what its page names."""
+    wanted = [f"#include {name}" for name in headers] + [line for line in code.split("\n") if line.startswith("#include")]
     rest = [line for line in code.split("\n") if not line.startswith("#include")]
-    wanted += [f'#include "{p.removeprefix("include/")}"' for p in tree.cxx("include")
-               if p.endswith(".hpp") and "/arch_" not in p and not defines_of(p) and "boost/" not in tree.text(p)]
     return "\n".join([*wanted, "void shown_in_the_docs();", "void shown_in_the_docs() {", *rest, "}", ""])
 
 

@@ -42,6 +42,8 @@ CASES = [
     (compilers.headers, HEADER, "#pragma once\n#include <expected>\nstd::expected<int, int> x;\n", "#pragma once\n"),
     (compilers.docs, "README.md", "```cpp\nint x = y;\n```\n", "```cpp\nint x = 1;\n```\n"),
     (compilers.docs, "README.md", "<!-- body -->\n```cpp\nf();\n```\n", "<!-- body -->\n```cpp\nint x = 1;\n++x;\n```\n"),
+    (compilers.docs, "README.md", "<!-- body -->\n```cpp\nstd::puts(\"\");\n```\n",
+     "Blocks without a `main` need `<cstdio>`.\n\n<!-- body -->\n```cpp\nstd::puts(\"\");\n```\n"),
     (compilers.docs, "README.md", "<!-- from: README.txt -->\n```cpp\nint x;\n```\n", "```sh\nint x = y;\n```\n"),
     (compilers.tidy, "src/x.cpp",
      "#include <utility>\n#include <string>\nauto f(std::string s) { auto t = std::move(s); return s + t; }\n",
