@@ -8,6 +8,7 @@ from pathlib import Path
 import compilers
 import rules
 import selftest
+import tables
 from tree import Tree
 
 CHECKS = [
@@ -19,6 +20,7 @@ CHECKS = [
     ("formatting", rules.formatting),
     ("headers compile alone", compilers.headers),
     ("code blocks of the docs", compilers.docs),
+    ("tables of the docs", tables.tables),
     ("clang-tidy", compilers.tidy),
 ]
 

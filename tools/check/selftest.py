@@ -5,6 +5,7 @@ from pathlib import Path
 
 import compilers
 import rules
+import tables
 from tree import Tree
 
 GOOD_HEADER = "#pragma once\n\nnamespace pirn::inline PIRN_ABI {\ninline int one() { return 1; }\n}  // namespace pirn::inline PIRN_ABI\n"
@@ -62,7 +63,7 @@ def run(jobs: int) -> list[str]:
                 found = check(Tree(Path(scratch), jobs))
                 if bool(found) != expected:
                     findings.append(f"the check {check.__name__} {'misses' if expected else 'refuses'}: {text!r} {found}")
-    return findings + paste_is_right(jobs)
+    return findings + paste_is_right(jobs) + tables_are_compared(jobs)
 
 
 def paste_is_right(jobs: int) -> list[str]:
@@ -77,4 +78,39 @@ def paste_is_right(jobs: int) -> list[str]:
             pasted = (Path(scratch) / "README.md").read_text()
             if pasted != block % "int x;\n":
                 findings.append(f"pasting over {old!r} gives {pasted!r}")
+    return findings
+
+
+def tables_are_compared(jobs: int) -> list[str]:
+    """A table of members is right as it stands, and not when the type has another member, default, order or none."""
+    header = """struct limits {
+  std::string name = "x";  ///< a name; of what = 1
+  std::size_t most = std::size_t{16} * 1024;
+  std::function<void(const int&)> told = {};
+  time_span every = std::chrono::seconds(10);
+  [[nodiscard]] std::optional<int> find(int a) const noexcept { return a == 1 ? 2 : std::optional<int>(); }
+ private:
+  int hidden_ = 3;
+};
+"""
+    table = """<!-- members of: include/x.hpp limits -->
+| member | default | |
+|---|---|---|
+| `name` | `"x"` | |
+| `most` | 16 KiB | |
+| `told` | none | |
+| `every` | 10 s | |
+| `find(a)` | | |
+"""
+    findings = []
+    for old, new, sound in [("", "", True), ("16} *", "17} *", False), ("(10)", "(11)", False), ('"x"', '"y"', False),
+                            ("struct limits {", "struct limits {\n  int other = 1;", False), ("limits", "bounds", False),
+                            ("private", "public", False), ("  time_span every = std::chrono::seconds(10);\n", "", False)]:
+        with tempfile.TemporaryDirectory() as scratch:
+            (Path(scratch) / "include").mkdir()
+            (Path(scratch) / "include/x.hpp").write_text(header.replace(old, new))
+            (Path(scratch) / "README.md").write_text(table)
+            found = tables.tables(Tree(Path(scratch), jobs))
+            if bool(found) == sound:
+                findings.append(f"the check tables, with {new!r} for {old!r}: {found}")
     return findings
