@@ -32,7 +32,9 @@ REFUSED = [
     ("clang++-22", ["-fsanitize=safe-stack"], PROGRAM, "safe-stack is not supported"),
     ("clang++-22", ["--target=aarch64-linux-gnu", "-ffixed-x18", "-fsanitize=shadow-call-stack", "-E"],
      "#include \"pirn/detail/abi.hpp\"\n", "shadow-call-stack is not supported"),
-    ("g++-12", ["-fsplit-stack"], PROGRAM, "-fsplit-stack, which knows nothing of pirn's stacks"),
+    *((compiler, ["-fsplit-stack", level, f"-fuse-ld={linker}"], PROGRAM, "-fsplit-stack, which knows nothing of pirn's stacks")
+      for compiler, linkers in (("clang++-22", ("bfd", "lld")), ("g++-12", ("bfd",)))
+      for linker in linkers for level in ("-O0", "-O2")),
     ("clang++-22", ["-fno-exceptions"], PROGRAM, "needs exceptions"),
     ("g++-12", ["-fno-exceptions"], PROGRAM, "needs exceptions"),
     ("clang++-22", ["-fno-exceptions"], FIBERS, "needs exceptions"),
@@ -50,12 +52,21 @@ NAMES = {
 }
 
 
+def library(compiler, folder):
+    """The objects of the library as its packager built it, without the flags of a program."""
+    objects = [Path(folder) / f"{compiler}-{Path(source).stem}.o" for source in SOURCES]
+    for source, built in zip(SOURCES, objects):
+        if not built.exists():
+            subprocess.run([compiler, "-std=c++23", *INCLUDES, "-c", source, "-o", built], check=True)
+    return objects
+
+
 def said_by(compiler, flags, program, folder):
     """What the compiler says of a program, or if it is content the program, and whether all went well."""
     source, output = Path(folder) / "program.cpp", Path(folder) / "program"
     source.write_text(program)
-    command = [compiler, "-std=c++23", *flags, *INCLUDES, str(source), *([] if "-E" in flags else SOURCES), "-pthread",
-               "-o", str(output)]
+    command = [compiler, "-std=c++23", *flags, *INCLUDES, str(source), *([] if "-E" in flags else library(compiler, folder)),
+               "-pthread", "-o", str(output)]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     if done.returncode == 0 and "-E" not in flags:
         done = subprocess.run([output], capture_output=True, text=True, errors="replace", timeout=20)

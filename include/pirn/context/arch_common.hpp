@@ -60,10 +60,10 @@
       "\n\t.cfi_endproc\n\t"                                                                              \
       ".size pirn_" PIRN_ABI_NAME "_" name ",.-pirn_" PIRN_ABI_NAME "_" name "\n\t.popsection\n\t.endif")
 
-#if defined(__GNUC__) && !defined(__clang__)
-// What gcc's -fsplit-stack calls, there if a file of this program is compiled with it: the option has no macro. clang
-// cannot compile these headers with it.
-extern "C" void pirn_split_stack() noexcept asm("__morestack") __attribute__((weak));
+#if defined(__GNUC__)
+// A part of what -fsplit-stack calls, there if a file of this program is compiled with it: the option has no macro. Not
+// __morestack itself: what code of this file calls would be weak too, so not linked, and linkers rewrite its uses.
+extern "C" void pirn_split_stack() noexcept asm("__morestack_make_guard") __attribute__((weak));
 
 namespace pirn::inline PIRN_ABI::arch::detail {
 inline const bool stacks_are_whole = [] {
