@@ -4,11 +4,14 @@
 
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "pirn/coro/copied_coroutine.hpp"
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/coro/coroutine_pool.hpp"
 #include "pirn/coro/generator.hpp"
+#include "pirn/coro/stack_swap.hpp"
 
 namespace {
 
@@ -92,6 +95,74 @@ TEST(exit_death, by_a_job_of_a_pool) {
   });
 }
 
+TEST(exit_death, by_the_body_of_a_copied_coroutine) {
+  ends_with_its_status([] {
+    static pirn::copy_stack on(65536);
+    static pirn::copied_coroutine<void()> waits(on, [](auto& yield) { yield(); });
+    static pirn::copied_coroutine<void()> fresh(on, [](auto&) {});
+    static pirn::copied_coroutine<void()> c(on, [](auto& yield) {
+      yield();
+      std::exit(status);
+    });
+    waits.resume();
+    c.resume();
+    c.resume();
+  });
+}
+
+TEST(exit_death, with_a_copied_coroutine_that_is_not_static) {
+  ends_with_its_status([] {
+    static pirn::copy_stack on(65536);
+    pirn::copied_coroutine<void()> c(on, [](auto& yield) { yield(); });
+    c.resume();
+    std::exit(status);
+  });
+}
+
+/// One after the other, those that have blocked before those that have not begun.
+struct in_turn {
+  pirn::swap_thread* next() noexcept { return std::exchange(ready, nullptr); }
+  static void* allocate(std::size_t size) noexcept { return std::malloc(size); }
+  static void free(void* buffer, std::size_t /*size*/) noexcept { std::free(buffer); }
+  pirn::swap_thread* ready = nullptr;
+};
+
+TEST(exit_death, by_a_thread_of_control) {
+  ends_with_its_status([] {
+    static in_turn policy;
+    static pirn::swap_thread waits;
+    static pirn::swap_thread last;
+    static pirn::stack_swap dispatcher(policy);
+    waits.assign<[](auto& swap) {
+      policy.ready = &last;
+      EXPECT_EQ(swap.block(), pirn::swap_error::none);
+    }>(dispatcher);
+    last.assign<[](auto&) { std::exit(status); }>(dispatcher);
+    policy.ready = &waits;
+    static_cast<void>(dispatcher.run());
+  });
+}
+
+TEST(exit_death, by_what_unwinds_a_thread_of_control) {
+  ends_with_its_status([] {
+    struct exits {
+      ~exits() { std::exit(status); }
+    };
+    static in_turn policy;
+    static pirn::swap_thread thread;
+    static pirn::stack_swap dispatcher(policy);
+    thread.assign<[](auto& swap) {
+      const exits at_the_end;
+      static_cast<void>(swap.block());
+    }>(dispatcher);
+    policy.ready = &thread;
+    static_cast<void>(dispatcher.run());
+    dispatcher.cancel(thread);
+    policy.ready = &thread;
+    static_cast<void>(dispatcher.run());
+  });
+}
+
 TEST(exit_death, what_is_suspended_is_unwound) {
   ends_with_its_status([] {
     struct says {
@@ -106,6 +177,16 @@ TEST(exit_death, what_is_suspended_is_unwound) {
   });
 }
 
+TEST(exit_death, is_known_without_the_library_too) {
+  EXPECT_FALSE(pirn::platform::called_by_exit());
+  ends_with_its_status([] {
+    static const struct looks {
+      ~looks() { std::_Exit(pirn::platform::called_by_exit() ? status : 1); }
+    } at_exit;
+    pirn::coroutine<void()>([](auto&) { std::exit(1); }).resume();
+  });
+}
+
 TEST(exit_death, otherwise_a_running_one_must_not_be_destroyed) {
   EXPECT_DEATH(
       {
@@ -114,6 +195,24 @@ TEST(exit_death, otherwise_a_running_one_must_not_be_destroyed) {
         c->resume();
       },
       "destroyed while it is running");
+  EXPECT_DEATH(
+      {
+        pirn::copy_stack on(65536);
+        pirn::copied_coroutine<void()>* c = nullptr;
+        c = new pirn::copied_coroutine<void()>(on, [&](auto&) { delete c; });
+        c->resume();
+      },
+      "destroyed while it is running");
+  EXPECT_DEATH(
+      {
+        in_turn policy;
+        pirn::swap_thread thread;
+        std::optional<pirn::stack_swap<in_turn>> dispatcher(policy);
+        thread.assign<[](auto& swap) { swap.reset(); }>(dispatcher);
+        policy.ready = &thread;
+        static_cast<void>(dispatcher->run());
+      },
+      "a dispatcher was destroyed while it runs");
 }
 
 }  // namespace

@@ -109,9 +109,8 @@ class copied_coroutine<Out(In...)> {
   ~copied_coroutine() {
     if (!done()) [[unlikely]] {
       if (running()) {
-        detail::running_coroutine("destroyed");
-      }
-      if (const stack_error error = clear(); error != stack_error::none) {
+        detail::destroyed_while_running();
+      } else if (const stack_error error = clear(); error != stack_error::none) {
         detail::copied_refused(error);
       }
     }

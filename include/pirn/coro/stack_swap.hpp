@@ -36,6 +36,7 @@
 #include "pirn/coro/detail/running_dispatchers.hpp"
 #include "pirn/coro/detail/swap_image.hpp"
 #include "pirn/coro/detail/swap_sanitizer.hpp"
+#include "pirn/detail/exiting.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
 
 namespace pirn::inline PIRN_ABI {
@@ -129,7 +130,7 @@ class swap_thread {
   swap_thread& operator=(const swap_thread&) = delete;
   /// One that is blocked must not be destroyed: `stack_swap::cancel` and `discard` end it.
   ~swap_thread() {
-    if (state_ > fresh) [[unlikely]] {
+    if (state_ > fresh && !platform::left_to_exit()) [[unlikely]] {
       detail::swap_misused("a thread of control was destroyed before it ended: cancel or discard it first");
     }
   }
@@ -188,7 +189,7 @@ class swap_core {
  protected:
   swap_core() noexcept = default;
   ~swap_core() {
-    if (running_) {
+    if (running_ && !platform::left_to_exit()) {
       swap_misused("a dispatcher was destroyed while it runs");
     }
   }

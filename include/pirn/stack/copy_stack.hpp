@@ -45,6 +45,7 @@
 #include "pirn/context/detail/kept_peer.hpp"
 #include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/sanitizer.hpp"
+#include "pirn/detail/exiting.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
 #include "pirn/stack/image_memory.hpp"
 #include "pirn/stack/stack.hpp"
@@ -370,6 +371,9 @@ inline void copy_stack::use(const stack& memory) noexcept {
 
 inline copy_stack::~copy_stack() {
   if (contexts_ != 0) {
+    if (platform::left_to_exit()) {
+      return;  // which may run here
+    }
     copied_context::misused("pirn: a copy_stack was destroyed before a context on it that has not ended\n");
   }
   unlock();
@@ -576,6 +580,9 @@ inline void copied_context::end() noexcept {
   }
   if (on_->occupant_ == this) {
     if (on_->running()) {
+      if (platform::left_to_exit()) {
+        return;
+      }
       misused("pirn: a copied_context was destroyed while it runs\n");
     }
     on_->unlock();

@@ -270,7 +270,11 @@ struct copied_life<void(Out...), void(In...), Body> {
 [[noreturn]] PIRN_COLD inline void copied_failed(stack_error error, const char* what) {
   throw std::system_error(make_error_code(error), what);
 }
-[[noreturn]] PIRN_COLD inline void copied_refused(stack_error error) noexcept {
+/// A suspended one is destroyed and cannot be brought in: returns in exit, which another body on its stack has called.
+PIRN_COLD inline void copied_refused(stack_error error) noexcept {
+  if (error == stack_error::stack_in_use && platform::left_to_exit()) {
+    return;
+  }
   std::fprintf(stderr, "pirn: a suspended copied_coroutine was destroyed that cannot be unwound: %s\n",
                to_string(error));
   std::abort();
