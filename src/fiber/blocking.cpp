@@ -88,7 +88,12 @@ void blocking_pool::submit(blocking_call& call) noexcept {
 
 void blocking_pool::serve(member& self) noexcept {
   while (blocking_call* const call = next_call(self)) {
-    call->run(*call);
+    if (call->body == 0) {
+      call->run(*call);
+    } else {
+      const outer_body_of_thread waits(call->body);
+      call->run(*call);
+    }
     {
       // Before the fiber runs: its next call needs no other thread.
       const platform::spin_guard guard(lock_);
@@ -180,6 +185,7 @@ void run_blocking(worker& here, blocking_call& call) {
   blocking_pool& pool = here.owner.blocking;
   pool.announce();
   agent& self = current_agent();
+  call.body = position_in_body(self);
   std::uint64_t epoch = 0;
   static_cast<void>(self.begin(wait_kind::sole, epoch));  // cannot be refused
   call.caller = waker(self, epoch);

@@ -22,6 +22,8 @@ namespace pirn::inline PIRN_ABI::detail {
 
 namespace {
 
+[[noreturn]] void refuse(const char* why) { throw std::logic_error(why); }
+
 fiber_control* as_fiber(agent& self) noexcept {
   return self.what() == agent::kind::fiber ? &static_cast<fiber_control&>(self) : nullptr;
 }
@@ -103,6 +105,33 @@ bool runs_in_body(agent& self, arch::word position) noexcept {
   return (dispatched || frame_bodies::may_hold(position)) && runs_in_own_frame(f);
 }
 
+struct outer_body {
+  arch::word position = 0;
+};
+/// Where a body waits for what the caller runs, as a call by `blocking` or a branch; null if that is not so.
+arch::word outer_body_here() noexcept {
+  const worker* const here = current_worker();
+  return here != nullptr ? here->outer_body : platform::per_thread<outer_body>::here().position;
+}
+
+/// Such a body, and whoever its fiber resumed it by, would be suspended where it does not run, and those that resume it
+/// would go on there. Others may yield, that the caller has resumed itself: those on whose stack it is. Of what is
+/// resumed by those nobody knows.
+void check_not_outer(const body_stack& from, arch::word position, arch::word outer) {
+  if (!from.holds(outer) && from.holds(position)) {
+    return;
+  }
+  constexpr const char* why =
+      "pirn: a body yields from inside blocking() or from a half of fork2 that another worker has taken: it was "
+      "resumed "
+      "outside of that, and those that resumed it would go on there. Return from it first, and yield then";
+  if (from.limit == 0) {
+    std::fprintf(stderr, "%s\n", why);
+    std::abort();
+  }
+  refuse(why);
+}
+
 void open_in_body(agent& self) noexcept {
   count_blocks(1);
   if (fiber_control* const f = as_fiber(self); f != nullptr) {
@@ -132,9 +161,29 @@ bool leaves_with(const body_stack* from, const block_origin& block, const agent&
   return block.by == &self && (from != nullptr ? from->holds(block.position) : block.in_body);
 }
 
-[[noreturn]] void refuse(const char* why) { throw std::logic_error(why); }
-
 }  // namespace
+
+PIRN_NOINLINE arch::word position_in_body(agent& self) noexcept {
+  const arch::word position = stack_position();
+  return runs_in_body(self, position) ? position : 0;
+}
+
+// Counted as a block is, so that a yield looks.
+outer_body_of_thread::outer_body_of_thread(arch::word position) noexcept {
+  platform::per_thread<outer_body>::here().position = position;
+  count_blocks(1);
+}
+outer_body_of_thread::~outer_body_of_thread() {
+  platform::per_thread<outer_body>::here().position = 0;
+  count_blocks(~std::uint64_t{0});
+}
+void worker::run_in_outer_body(arch::word position) noexcept {
+  if ((position != 0) != (outer_body != 0)) {
+    count_blocks(position != 0 ? 1 : ~std::uint64_t{0});
+  }
+  outer_body = position;
+  watch();
+}
 
 block_origin block_opened(agent& self, arch::word position) noexcept {
   const bool in_body = runs_in_body(self, position);
@@ -307,6 +356,9 @@ arch::word limit_below(agent& self, arch::word position) noexcept {
 
 taken_blocks take(const body_stack* from, arch::word position) {
   taken_blocks taken;
+  if (const arch::word outer = outer_body_here(); outer != 0 && from != nullptr) {
+    check_not_outer(*from, position, outer);
+  }
   if (!has_any(surroundings_here())) {
     return taken;
   }

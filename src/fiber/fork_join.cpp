@@ -108,6 +108,9 @@ bool begin_second_half(fork_point& point, arch::word by, arch::word pending, exc
   if (taken) {
     point.branch->sanitizer.arrive();
     arrive(by, pending);
+    if (const arch::word body = position_in_body(*point.branch); body != 0) {
+      current_worker()->run_in_outer_body(body);
+    }
   } else {
     point.continuation.arrive();
     point.first.destroy();
@@ -122,6 +125,9 @@ bool begin_second_half(fork_point& point, arch::word by, arch::word pending, exc
 arch::word end_branch(fork_point& point) noexcept {
   branch_control* const branch = point.branch;
   branch->end_cold();
+  if (worker* const here = current_worker(); here->outer_body != 0) {
+    here->run_in_outer_body(0);
+  }
   branch_commit publish{{&tell_end}, &point};
   const wait_options what{.stoppable = false, .what = "its end", .object = &point};
   // From here on this is the caller again.

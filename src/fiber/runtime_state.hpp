@@ -67,6 +67,19 @@ class runtime_state {
   std::optional<turn_monitor> monitor;
 };
 
+/// The position of the caller if that is on the stack of a body, else null. Some nanoseconds; two microseconds where a
+/// body may be in a frame.
+[[nodiscard]] arch::word position_in_body(agent& self) noexcept;
+/// While it lives, the calling plain thread makes a call for a body that waits for it, at this position: the body, and
+/// whom its fiber resumed it by, must not yield there.
+class outer_body_of_thread {
+ public:
+  explicit outer_body_of_thread(arch::word position) noexcept;
+  ~outer_body_of_thread();
+  outer_body_of_thread(const outer_body_of_thread&) = delete;
+  outer_body_of_thread& operator=(const outer_body_of_thread&) = delete;
+};
+
 /// Whether this is a process that was forked since the runtime began.
 bool is_forked(const runtime_state& used) noexcept;
 /// Aborts with a message in such a process.

@@ -56,8 +56,8 @@ worker::~worker() {
 }
 
 void worker::watch() noexcept {
-  exceptions =
-      mutexes_held != 0 || traced != 0 || forking() || bounded != bounded_fiber::none ? &watched : thread_exceptions;
+  const bool has_more = mutexes_held != 0 || outer_body != 0 || traced != 0 || forking();
+  exceptions = has_more || bounded != bounded_fiber::none ? &watched : thread_exceptions;
   obstacles = stacks.reserved() != 0 ? &fibers_to_start : exceptions;
 }
 

@@ -18,6 +18,7 @@ struct blocking_call {
   void (*run)(blocking_call&) noexcept;
   waker caller = {};
   blocking_call* next = nullptr;
+  arch::word body = 0;  ///< where it is made, if that is on the stack of a body, which must not yield meanwhile
 };
 /// Suspends the fiber that `here` runs until a thread of its runtime has run the call.
 void run_blocking(worker& here, blocking_call& call);

@@ -91,8 +91,8 @@ class swap_place {
     if (!known.holds(floor) || !known.holds(end_)) {
       known = native_stack::of_thread();
     }
-    // This place may be on a stack that the system knows nothing of.
-    return floor < end_ && (known.holds(floor) || !known.holds(end_));
+    // Both may be on a stack that the system knows nothing of.
+    return floor < end_ && known.holds(floor) == known.holds(end_);
   }
   /// The highest address at which a stack may begin that leaves images of `size` bytes alone.
   [[nodiscard]] PIRN_ALWAYS_INLINE char* below(std::size_t size) const noexcept { return end_ - size - arch::red_zone; }

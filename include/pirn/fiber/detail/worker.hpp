@@ -102,6 +102,7 @@ class alignas(64) worker {
   std::unique_ptr<coroutine_runner> coroutines;  ///< null until there are some
   stack_trimmer trimmer;
   exceptions_in_flight* thread_exceptions = nullptr;  ///< of its OS thread
+  arch::word outer_body = 0;                          ///< as run_in_outer_body was told
   unsigned mutexes_held = 0;                          ///< of pthread, by the running fiber; see held_mutexes.cpp
   /// Whether the running fiber has a small stack, and whether it is the worker's that it uses just now.
   enum class bounded_fiber : std::uint8_t { none, runs, borrows } bounded = bounded_fiber::none;
@@ -155,6 +156,9 @@ class alignas(64) worker {
 
   /// Makes the running fiber's suspensions go by the slow paths, or no longer, as it is to be.
   void watch() noexcept;
+  /// The running fiber is a branch that began at this position, on the stack of a body that others resume: one that
+  /// must not yield there. Null: it is not, or no longer.
+  void run_in_outer_body(arch::word position) noexcept;
   /// The running fiber holds so many pthread mutexes.
   void hold_mutexes(unsigned count) noexcept;
   /// The running fiber suspends: the next one holds none. Returns how many it held; tells of it if there were any.
@@ -163,16 +167,24 @@ class alignas(64) worker {
   struct fiber_belongings {
     exceptions_in_flight exceptions;
     unsigned mutexes;
+    arch::word body;
   };
   /// Around a switch of the running fiber. To take is for the worker that resumes it.
   [[nodiscard]] fiber_belongings leave_belongings(const fiber_control& self) noexcept {
     const exceptions_in_flight own = std::exchange(*thread_exceptions, {});
-    return {own, leave_mutexes(self)};
+    const arch::word body = outer_body;
+    if (body != 0) {
+      run_in_outer_body(0);
+    }
+    return {own, leave_mutexes(self), body};
   }
   void take_belongings(const fiber_belongings& of) noexcept {
     *thread_exceptions = of.exceptions;
     if (of.mutexes != 0) {
       hold_mutexes(of.mutexes);
+    }
+    if (of.body != 0) {
+      run_in_outer_body(of.body);
     }
   }
 
