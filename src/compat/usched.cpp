@@ -17,6 +17,7 @@
 
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/call_sites.hpp"
+#include "pirn/context/detail/of_fiber.hpp"
 #include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/coro/detail/swap_image.hpp"
 #include "pirn/coro/detail/swap_sanitizer.hpp"
@@ -54,12 +55,43 @@ struct dispatcher {
   [[no_unique_address]] swap_sanitizer choosing;  // s_next, when a thread has blocked
 };
 
-// Read by functions that are not inlined into what blocks: an address of it is the same on both sides of a block, which
-// is of one OS thread.
-__attribute__((tls_model("initial-exec"))) thread_local ustack* current = nullptr;
-// Where the frames of `current` end, below that of usched_run; null while nobody runs. Who is above it on the native
-// stack has left usched_run by longjmp, and `current` may exist no more.
-__attribute__((tls_model("initial-exec"))) thread_local const char* current_end = nullptr;
+/// Who runs.
+struct turn {
+  ustack* thread = nullptr;
+  /// Where its frames end, below that of usched_run; null while nobody runs. Who is above it on the native stack has
+  /// left usched_run by longjmp, and `thread` may exist no more.
+  const char* end = nullptr;
+};
+// Of code that runs in no fiber. Read by functions that are not inlined into what blocks: an address of it is the same
+// on both sides of a block, which is of one OS thread there.
+__attribute__((tls_model("initial-exec"))) thread_local turn turn_of_thread;
+
+/// In a program with fibers, each of which has its own: it may suspend in s_next and in a thread, and others of its
+/// worker call usched_run meanwhile. Then it may be on another OS thread.
+PIRN_NOINLINE turn fiber_or_thread() noexcept {
+  asm volatile("");
+  void* const* const own = pirn::detail::usched_of_fiber(false);
+  return own != nullptr ? turn{static_cast<ustack*>(own[0]), static_cast<const char*>(own[1])} : turn_of_thread;
+}
+PIRN_NOINLINE void run_in_fiber_or_thread(ustack* thread, const char* end) noexcept {
+  asm volatile("");
+  if (void** const own = pirn::detail::usched_of_fiber(true); own != nullptr) {
+    own[0] = thread;
+    own[1] = const_cast<char*>(end);
+  } else {
+    turn_of_thread = {thread, end};
+  }
+}
+PIRN_ALWAYS_INLINE turn current() noexcept {
+  return &pirn::detail::usched_of_fiber == nullptr ? turn_of_thread : fiber_or_thread();
+}
+PIRN_ALWAYS_INLINE void run_as(ustack* thread, const void* end) noexcept {
+  if (&pirn::detail::usched_of_fiber == nullptr) {
+    turn_of_thread = {thread, static_cast<const char*>(end)};
+  } else {
+    run_in_fiber_or_thread(thread, static_cast<const char*>(end));
+  }
+}
 
 // As it was last looked up.
 __attribute__((tls_model("initial-exec"))) thread_local native_stack stack_of_thread;
@@ -71,13 +103,9 @@ __attribute__((tls_model("initial-exec"))) thread_local native_stack stack_of_th
   std::abort();
 }
 
-PIRN_ALWAYS_INLINE void run_as(ustack* thread, const void* end) noexcept {
-  current = thread;
-  current_end = static_cast<const char*>(end);
-}
 /// Forgets a thread that was left by longjmp: the caller's sp, `floor`, is above its frames.
 PIRN_COLD void forget_if_left(const char* floor) noexcept {
-  if (current_end != nullptr && native_stack::of_thread().holds(floor)) {
+  if (current().end != nullptr && native_stack::of_thread().holds(floor)) {
     run_as(nullptr, nullptr);
   }
 }
@@ -207,13 +235,15 @@ PIRN_CALLS_C PIRN_NOINLINE void make_room(ustack& thread, std::size_t size) {
 }
 
 ustack& running(const char* complaint) noexcept {
-  if (const char* const floor = swap_floor(); floor >= current_end) [[unlikely]] {
+  turn here = current();
+  if (const char* const floor = swap_floor(); floor >= here.end) [[unlikely]] {
     forget_if_left(floor);
-    if (current == nullptr) {
+    here = current();
+    if (here.thread == nullptr) {
       refuse(complaint);
     }
   }
-  return *current;
+  return *here.thread;
 }
 
 }  // namespace
@@ -246,11 +276,10 @@ void usched_run(usched* s) {
     }
   }
   s->s_buf = &self;
-  if (floor >= current_end) {
+  if (floor >= current().end) {
     forget_if_left(floor);
   }
-  ustack* const outer = current;
-  const char* const outer_end = current_end;
+  const turn outer = current();
   run_as(nullptr, nullptr);
   self.run_sanitizer.leave(self.loop_sanitizer);
   arch::peer resumer;
@@ -258,7 +287,7 @@ void usched_run(usched* s) {
   arch::transfer_into<&begin>(self.place.top(), resumer, words);
   self.run_sanitizer.arrive();
   self.choosing.discard();
-  run_as(outer, outer_end);
+  run_as(outer.thread, outer.end);
 }
 
 void ustack_init(ustack* u, usched* s, void (*f)(void*), void* arg, void* stack, int len) {
@@ -277,7 +306,7 @@ PIRN_NOINLINE void ustack_block() {
   arch::peer resumer;
   arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(&thread), size, 0, 0};
   arch::transfer_into<&leave>(self.place.below(size), resumer, words);
-  rest_of(*current).sanitizer.arrive();
+  rest_of(*current().thread).sanitizer.arrive();
 }
 void usched_block() { ustack_block(); }
 

@@ -164,6 +164,15 @@ void** c_coroutine_of_fiber(bool to_write) noexcept {
   return to_write || f->described() ? &f->cold().c_coroutine : &none;
 }
 
+void** usched_of_fiber(bool to_write) noexcept {
+  static void* none[2] = {};
+  fiber_control* const f = fiber_here();
+  if (f == nullptr) {
+    return nullptr;
+  }
+  return to_write || f->described() ? f->cold().usched : none;
+}
+
 unwinds_under_way* unwinds_of_fiber(bool to_write) noexcept {
   static constinit unwinds_under_way none;
   fiber_control* const f = fiber_here();

@@ -13,6 +13,9 @@ namespace pirn::inline PIRN_ABI::detail {
 void** c_coroutine_of_fiber(bool to_write) noexcept asm("pirn_c_coroutine_of_fiber")
     __attribute__((weak, visibility("default")));
 
+/// The same for a dispatcher of usched.h: two words, the thread that runs and where its frames end. As above.
+void** usched_of_fiber(bool to_write) noexcept asm("pirn_usched_of_fiber") __attribute__((weak, visibility("default")));
+
 }  // namespace pirn::inline PIRN_ABI::detail
 
 namespace pirn::inline PIRN_ABI {

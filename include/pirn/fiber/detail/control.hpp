@@ -111,6 +111,7 @@ struct alignas(16) fiber_cold_part {
   /// branch, the one that it was taken on. Further in are only stacks of forks that are open on its worker.
   const stack* base = nullptr;
   void* c_coroutine = nullptr;  ///< see of_fiber.hpp
+  void* usched[2] = {};         ///< the same
   unwinds_under_way unwinds;    ///< the same
 };
 
