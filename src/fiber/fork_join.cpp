@@ -139,7 +139,17 @@ arch::word end_branch(fork_point& point) noexcept {
 
 void end_first_half_apart(fork_point& point, arch::word outcome) noexcept {
   worker* here = current_worker();
+  if (running_fiber(here) != point.caller) {
+    std::fputs(
+        "pirn: a generator that yielded in the first half of fork2 was resumed by another fiber than the one that "
+        "called fork2\n",
+        stderr);
+    std::abort();
+  }
   point.outcome = outcome;
+  // It may be open still, further out than others: then it is given away with those, or taken.
+  here->forks.open.if_open(
+      &point, [&]() noexcept { progress_of(point).store(both_under_way, platform::memory_order_relaxed); });
   if (progress_of(point).load(platform::memory_order_acquire) != branch_ended) {
     const wait_options what{.stoppable = false, .what = "second half of fork2", .object = &point};
     static_cast<void>(point.caller->begin(wait_kind::sole, point.epoch));

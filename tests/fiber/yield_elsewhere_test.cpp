@@ -131,9 +131,8 @@ TEST(yield_elsewhere, nor_does_a_body_that_resumed_the_one_that_waits) {
 TEST(yield_elsewhere, nor_from_a_body_that_the_call_resumes) {
   on_fiber([] {
     EXPECT_EQ(sum_of(generator<int>([](auto& yield) {
-                pirn::blocking([&] {
-                  coroutine<void()>([&](auto&) { EXPECT_TRUE(refused([&] { yield(100); })); }).resume();
-                });
+                pirn::blocking(
+                    [&] { coroutine<void()>([&](auto&) { EXPECT_TRUE(refused([&] { yield(100); })); }).resume(); });
                 yield(1);
               })),
               1);
@@ -206,6 +205,98 @@ TEST(yield_elsewhere, a_half_that_nobody_took_is_a_call) {
               })),
               6);
   });
+}
+
+/// Yields twice in a first half. Counts how often each half is called.
+struct yields_in_first_half {
+  int& firsts;
+  int& seconds;
+  void operator()(auto& yield) const {
+    pirn::fork2(
+        [&] {
+          ++firsts;
+          yield(1);
+          yield(2);
+        },
+        [&] { ++seconds; });
+  }
+};
+
+/// Takes a generator that yields in a first half to its end by that.
+template <class Consumer>
+void consume_in_first_half(Consumer consumer) {
+  for (const unsigned workers : {1u, 2u}) {
+    on_migratable(workers, [&] {
+      for (int i = 0; i < scaled(50); ++i) {
+        int firsts = 0;
+        int seconds = 0;
+        generator<int> g = yields_in_first_half{firsts, seconds};
+        auto at = g.begin();
+        consumer([&] { ++at; });
+        EXPECT_EQ(at, std::default_sentinel);
+        EXPECT_EQ(firsts, 1);
+        EXPECT_EQ(seconds, 1);
+      }
+    });
+  }
+}
+
+TEST(yield_elsewhere, a_generator_yields_in_a_first_half) {
+  consume_in_first_half([](auto next) {
+    next();
+    next();
+  });
+}
+
+TEST(yield_elsewhere, its_consumer_may_fork_meanwhile) {
+  consume_in_first_half([](auto next) {
+    int second = 0;
+    pirn::fork2([] {}, [&] { ++second; });
+    next();
+    pirn::fork2([&] { next(); }, [&] { ++second; });
+    EXPECT_EQ(second, 2);
+  });
+  consume_in_first_half([](auto next) {
+    int second = 0;
+    pirn::fork2(
+        [&] {
+          next();
+          pirn::fork2([&] { next(); }, [&] { ++second; });
+        },
+        [&] { ++second; });
+    EXPECT_EQ(second, 2);
+  });
+}
+
+TEST(yield_elsewhere, its_consumer_may_wait_meanwhile) {
+  consume_in_first_half([](auto next) {
+    pirn::this_fiber::yield();
+    static_cast<void>(pirn::this_fiber::sleep_for(10us));
+    int second = 0;
+    pirn::fork2([&] { next(); }, [&] { ++second; });
+    pirn::fork2([&] { next(); }, [&] { ++second; });
+    EXPECT_EQ(second, 2);
+  });
+}
+
+TEST(yield_elsewhere_death, another_fiber_does_not_take_it_to_the_end) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  int firsts = 0;
+  int seconds = 0;
+  EXPECT_DEATH(on_migratable(1,
+                             [&] {
+                               generator<int> g = yields_in_first_half{firsts, seconds};
+                               auto at = g.begin();
+                               ++at;
+                               pirn::spawn([&] { ++at; }, {.migratable = true}).join();
+                             }),
+               "was resumed by another fiber than the one that called fork2");
+  EXPECT_DEATH(on_migratable(1,
+                             [&] {
+                               const generator<int> g = yields_in_first_half{firsts, seconds};
+                               static_cast<void>(const_cast<generator<int>&>(g).begin());
+                             }),
+               "a generator that is destroyed while it is suspended there");
 }
 
 /// Forks, and the second half is taken before the first has ended.

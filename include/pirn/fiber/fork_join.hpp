@@ -50,7 +50,7 @@ class fork_call : public fork_point {
     begun_on->open_continuation(place, &self);
     const arch::word outcome = self.execute();
     worker* const here = current_worker();
-    if (!here->forks.open.pop(place)) [[unlikely]] {
+    if (!here->forks.open.pop(place, &self)) [[unlikely]] {
       end_first_half_apart(self, outcome);
     }
     self.first.leave_for_good(self.continuation);
@@ -95,7 +95,8 @@ class fork_call : public fork_point {
       }
       return first_half_returned;
     } catch (...) {
-      ::new (static_cast<void*>(&failure_)) std::exception_ptr(exception_of("the first half of fork2"));
+      ::new (static_cast<void*>(&failure_)) std::exception_ptr(
+          exception_of("the first half of fork2, or a generator that is destroyed while it is suspended there,"));
       return first_half_failed;
     }
   }

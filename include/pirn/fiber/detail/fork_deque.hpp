@@ -96,7 +96,13 @@ class fork_deque {
     at->point = point;
     tail_.store(at + 1, platform::memory_order_release);
   }
-  /// Takes the innermost back, which was pushed to that place. False if it was taken, and then nothing is left.
+  /// Takes this one back, which was pushed to that place. False if it was taken, or is not the innermost: a generator
+  /// that yields in a first half has its consumer fork meanwhile, there or further in.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool pop(place* at, const fork_point* mine) noexcept {
+    // The place may be another worker's, which writes to it, unless this is so.
+    return tail_.load(platform::memory_order_relaxed) == at + 1 && at->point == mine && pop(at);
+  }
+  /// The same for one that is the innermost unless it was taken, and then nothing is left.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool pop(place* at) noexcept {
     if (tail_.load(platform::memory_order_relaxed) != at + 1) [[unlikely]] {  // compared, so that nothing waits for it
       return false;
@@ -159,6 +165,15 @@ class fork_deque {
     fork_deque& open_;
     bool held_ = false;
   };
+  /// Calls `tell` if that one is open, with thieves kept out.
+  template <class Tell>
+  void if_open(const fork_point* which, Tell tell) noexcept {
+    const platform::spin_guard guard(lock_);
+    place* const head = head_.load(platform::memory_order_relaxed);
+    if (head < next() && std::any_of(head, next(), [which](const place& each) { return each.point == which; })) {
+      tell();
+    }
+  }
   /// Calls `take` with each stack, and has none then. Nothing may be open.
   template <class Take>
   void give_stacks(Take take) noexcept {
