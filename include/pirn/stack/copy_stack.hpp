@@ -68,13 +68,6 @@ struct copy_stack_options {
   copy_stack_check check = copy_stack_check::none;
 };
 
-/// What has been copied out for one context.
-struct image_statistics {
-  std::size_t largest = 0;   ///< bytes of its largest image
-  std::uint64_t copies = 0;  ///< how often it was copied out
-  std::uint64_t bytes = 0;   ///< in all
-};
-
 class copied_context;
 
 /// A stack that copied_contexts share. Not thread-safe: one thread at a time may use it and the contexts on it. Must

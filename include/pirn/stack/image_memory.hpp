@@ -1,8 +1,9 @@
-// Where a copy_stack keeps the images of its contexts.
+// Where a copy_stack keeps the images of its contexts, and what is counted of them.
 #pragma once
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 
 #include "pirn/detail/abi.hpp"
@@ -38,6 +39,13 @@ struct image_memory {
   void (*deallocate)(void* state, void* where,
                      std::size_t bytes) noexcept = [](void*, void* where, std::size_t) noexcept { std::free(where); };
   void* state = nullptr;
+};
+
+/// What has been copied out for one context.
+struct image_statistics {
+  std::size_t largest = 0;   ///< bytes of its largest image
+  std::uint64_t copies = 0;  ///< how often it was copied out
+  std::uint64_t bytes = 0;   ///< in all
 };
 
 }  // namespace pirn::inline PIRN_ABI
