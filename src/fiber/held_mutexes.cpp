@@ -40,7 +40,7 @@ unsigned worker::leave_mutexes(const fiber_control& self) noexcept {
     out.text("\" suspends while it holds a pthread mutex\n");
     trace.collect(reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)));
     trace.resolve();
-    trace.print(out);
+    trace.print(out, trace.first_of_caller());
     out.flush();
   }
   return held;

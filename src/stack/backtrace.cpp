@@ -302,20 +302,79 @@ void backtrace::frame::print(message& out) const noexcept {
   out.text("\n");
 }
 
-void backtrace::print(message& out) const noexcept {
-  for (unsigned i = 0; i < kept(); ++i) {
-    unsigned number = i;
-    unsigned slot = i;
-    if (i >= innermost && count_ > innermost + outermost) {
-      number = count_ - (innermost + outermost) + i;
-      slot = innermost + (number - innermost) % outermost;
-      if (i == innermost) {
-        out.text("    ... ").number(count_ - innermost - outermost).text(" more ...\n");
-      }
-    }
-    out.text("    #").number(number).text(" ");
-    frames_[slot].print(out);
+backtrace::place_of_frame backtrace::place_of(unsigned i) const noexcept {
+  if (i < innermost || count_ <= innermost + outermost) {
+    return {i, i};
   }
+  const unsigned number = count_ - (innermost + outermost) + i;
+  return {number, innermost + (number - innermost) % outermost};
+}
+
+void backtrace::print(message& out, unsigned first) const noexcept {
+  for (unsigned i = first; i < kept(); ++i) {
+    if (i == innermost && count_ > innermost + outermost) {
+      out.text("    ... ").number(count_ - innermost - outermost).text(" more ...\n");
+    }
+    const place_of_frame at = place_of(i);
+    out.text("    #").number(at.number - first).text(" ");
+    frames_[at.slot].print(out);
+  }
+}
+
+int backtrace::outermost_with(const char* part) const noexcept {
+  for (unsigned i = kept(); i-- > 0;) {
+    const place_of_frame at = place_of(i);
+    if (std::strstr(frames_[at.slot].function, part) != nullptr) {
+      return static_cast<int>(at.number);
+    }
+  }
+  return -1;
+}
+
+namespace {
+/// If it is the mangled name of a function of pirn that is no template and no member of one: where the types of its
+/// parameters begin. Else null.
+const char* end_of_plain_name_of_pirn(const char* name) noexcept {
+  constexpr char prefix[] = "_ZN";
+  constexpr char ours[] = "4pirn";
+  if (std::strncmp(name, prefix, sizeof prefix - 1) != 0) {
+    return nullptr;
+  }
+  name += sizeof prefix - 1;
+  name += *name == 'K' ? 1 : 0;
+  if (std::strncmp(name, ours, sizeof ours - 1) != 0) {
+    return nullptr;
+  }
+  while (*name >= '0' && *name <= '9') {  // each part of a name is its length and itself
+    std::size_t length = 0;
+    for (; *name >= '0' && *name <= '9'; ++name) {
+      length = 10 * length + static_cast<std::size_t>(*name - '0');
+    }
+    if (length > std::strlen(name)) {
+      return nullptr;  // cut
+    }
+    name += length;
+  }
+  return *name == 'E' ? name : nullptr;
+}
+}  // namespace
+
+unsigned backtrace::first_of_caller() const noexcept {
+  unsigned own = 0;
+  bool internal = false;  // what was called is inlined into the caller then
+  for (; own < kept() && own < innermost; ++own) {
+    const char* const function = frames_[own].function;
+    const char* const end = end_of_plain_name_of_pirn(function);
+    if (end == nullptr) {
+      break;
+    }
+    const char* const found = std::strstr(function, "6detail");
+    internal = found != nullptr && found < end;
+  }
+  if (own == 0 || own == kept()) {
+    return 0;
+  }
+  return internal ? own : own - 1;
 }
 
 }  // namespace pirn::inline PIRN_ABI::detail

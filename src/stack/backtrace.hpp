@@ -42,7 +42,13 @@ class backtrace {
   void collect(std::uintptr_t pc) noexcept;
   /// Finds the functions' names.
   void resolve() noexcept;
-  void print(message& out) const noexcept;
+  /// From the frame of that number on, which becomes #0; it is less than `innermost`.
+  void print(message& out, unsigned first = 0) const noexcept;
+  /// Of the outermost frame whose function's name has `part` in it, as `print` counts; -1 if there is none.
+  [[nodiscard]] int outermost_with(const char* part) const noexcept;
+  /// Where the backtrace of a call of pirn begins: with the function that was called, or with its caller where that is
+  /// inlined. Past pirn's functions inside of it, but for templates, which may have the program's own code in them.
+  [[nodiscard]] unsigned first_of_caller() const noexcept;
 
   struct frame {
     std::uintptr_t pc;      // where it executes
@@ -72,6 +78,12 @@ class backtrace {
   [[nodiscard]] unsigned kept() const noexcept {
     return count_ < innermost + outermost ? count_ : innermost + outermost;
   }
+  /// Of the i-th frame that is kept: the number that it has among all, and its place.
+  struct place_of_frame {
+    unsigned number;
+    unsigned slot;
+  };
+  [[nodiscard]] place_of_frame place_of(unsigned i) const noexcept;
 
   frame frames_[innermost + outermost] = {};  // after the first `innermost`, a ring
   unsigned count_ = 0;                        // of distinct frames

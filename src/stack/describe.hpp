@@ -7,6 +7,8 @@
 
 namespace pirn::inline PIRN_ABI::detail {
 
+inline constexpr char unnamed_stack[] = "stack";
+
 /// Writes a name and a terminating zero into `buffer`: what the describer says, or "stack". Async-signal-safe as far
 /// as the describer is.
 void describe_stack(const void* limit, const void* top, const void* fault, char* buffer, std::size_t size) noexcept;

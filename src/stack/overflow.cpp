@@ -46,6 +46,23 @@ bool ran_off(const detail::slot_site& site, std::uintptr_t fault, std::uintptr_t
   return !past_the_top && site.guard_begin - sp < largest_frame;
 }
 
+/// Says what is on a stack without a name, by the function that begins it: after the backtrace, where that is found.
+void tell_kind(detail::message& out) noexcept {
+  constexpr struct {
+    const char* function;
+    const char* name;
+  } kinds[] = {{"14coroutine_life", "a coroutine"},
+               {"13generator_run", "a generator"},
+               {"18continuation_entry", "a continuation"}};
+  for (const auto& kind : kinds) {
+    if (const int number = frames.outermost_with(kind.function); number >= 0) {
+      out.text("  it is the stack of ").text(kind.name).text(", which begins in #");
+      out.number(static_cast<std::uintptr_t>(number)).text("\n");
+      return;
+    }
+  }
+}
+
 void report(const detail::slot_site& site, std::uintptr_t fault, const detail::registers& at) noexcept {
   char name[256];
   detail::describe_stack(reinterpret_cast<const void*>(site.limit), reinterpret_cast<const void*>(site.top),
@@ -69,6 +86,9 @@ void report(const detail::slot_site& site, std::uintptr_t fault, const detail::r
   frames.collect(at.pc);
   frames.resolve();
   frames.print(out);
+  if (std::strcmp(name, detail::unnamed_stack) == 0) {
+    tell_kind(out);
+  }
   out.flush();
 }
 
@@ -252,9 +272,8 @@ void describe_stack(const void* limit, const void* top, const void* fault, char*
   const stack_describer describe = describer.load(platform::memory_order_acquire);
   std::size_t length = describe == nullptr ? 0 : describe(limit, top, fault, buffer, size - 1);
   if (length == 0 || length >= size) {
-    constexpr char unnamed[] = "stack";
-    std::memcpy(buffer, unnamed, sizeof unnamed);
-    length = sizeof unnamed - 1;
+    std::memcpy(buffer, unnamed_stack, sizeof unnamed_stack);
+    length = sizeof unnamed_stack - 1;
   }
   buffer[length] = '\0';
 }
