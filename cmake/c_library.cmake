@@ -1,8 +1,15 @@
 # Libraries for programs of C, which need no C++ runtime to link them: pirn::<name> (shared, symbols versioned) and
 # pirn::<name>_static.
 
-# pirn_c_library(NAME MAP LIBRARIES...): of the objects of pirn_<name>_objects. Users link LIBRARIES too.
+# pirn_c_library(NAME MAP [NAMELINK_SKIP] LIBRARIES...): of the objects of pirn_<name>_objects. Users link LIBRARIES too.
+# With NAMELINK_SKIP what -lpirn_<name> finds is the caller's to install.
 function(pirn_c_library name map)
+  cmake_parse_arguments(with "NAMELINK_SKIP" "" "" ${ARGN})
+  set(ARGN ${with_UNPARSED_ARGUMENTS})
+  set(namelink "")
+  if(with_NAMELINK_SKIP)
+    set(namelink LIBRARY NAMELINK_SKIP)
+  endif()
   target_link_libraries(pirn_${name}_objects PRIVATE pirn::context ${ARGN})
   target_compile_options(pirn_${name}_objects PRIVATE -fno-exceptions -fno-rtti -fno-threadsafe-statics
                                                       -fasynchronous-unwind-tables -fstack-clash-protection
@@ -30,6 +37,6 @@ function(pirn_c_library name map)
     add_library(pirn::${kind} ALIAS pirn_${kind})
     set_target_properties(pirn_${kind} PROPERTIES EXPORT_NAME ${kind})
   endforeach()
-  install(TARGETS pirn_${name} pirn_${name}_static EXPORT pirn-targets)
+  install(TARGETS pirn_${name} pirn_${name}_static EXPORT pirn-targets ${namelink})
   install(TARGETS pirn_${name}_archive)
 endfunction()
