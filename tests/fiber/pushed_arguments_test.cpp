@@ -1,9 +1,14 @@
 // Calls with arguments on the stack, behind the switches of fibers and in both halves of a fork2: what they are given,
 // a handler that is found, and destructors that run. The unwind tables of a function that suspends must survive the
-// switch that is inlined into it; what does so in coroutines is in tests/coro/conformance_pushed.cpp.
+// switch that is inlined into it; what does so in coroutines is in tests/coro/conformance_pushed.cpp. And what a body
+// keeps in its frame over a yield that branches out of the switch, since it has a value bound.
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "context/pushed.hpp"
+#include "pirn/coro/generator.hpp"
+#include "pirn/fiber/context_value.hpp"
 #include "pirn/fiber/fork_join.hpp"
 #include "pirn/fiber/runtime.hpp"
 #include "pirn/fiber/scope.hpp"
@@ -115,6 +120,95 @@ TEST(pushed_arguments, an_exception_of_the_first_half_arrives) {
     EXPECT_EQ(ended, 1);
   };
   runtime.spawn(fails, {.migratable = true}).join();
+}
+
+const pirn::context_value<long> bound;
+
+PUSHED_KEEP long value_bound() { return bound.get() != nullptr ? *bound.get() : -1; }
+
+/// Needs what it captures after each yield, and not to end.
+pirn::generator<long> twice(const long* first) {
+  return [first](auto& yield) {
+    const pirn::context_value<long>::binding mine(bound, *first);
+    for (int i = 0; i < 2; ++i) {
+      yield(pushed::listed(3, *first, value_bound(), long{i}));
+    }
+  };
+}
+
+/// Needs many variables.
+pirn::generator<long> many_variables(const long* first) {
+  return [first](auto& yield) {
+    const pirn::context_value<long>::binding mine(bound, *first);
+    long a = *first, b = a * 3, c = b * 5, d = c * 7, e = d * 9, f = e * 11, g = f * 13;
+    for (int i = 0; i < 9; ++i) {
+      yield(pushed::listed(9, a, b, c, d, e, f, g, value_bound(), long{i}));
+      a += g % 17, b ^= a, c += b, d ^= c + *first, e += d, f ^= e, g += f;
+    }
+  };
+}
+
+/// Catches what is thrown between yields.
+pirn::generator<long> with_handlers(const long* first) {
+  return [first](auto& yield) {
+    int ended = 0;
+    const pushed::ending last(ended);
+    const pirn::context_value<long>::binding mine(bound, *first);
+    for (long i = 0; i < 4; ++i) {
+      try {
+        yield(value_bound() * 10 + i);
+        pushed::fail_plainly(*first, i, 2, 3, 4, 5, 6, 7, 8, 9);
+      } catch (long thrown) {
+        yield(thrown + value_bound());
+      }
+    }
+  };
+}
+
+/// What each of them gives alone.
+std::vector<long> alone(pirn::generator<long> (*body)(const long*), const long& first) {
+  std::vector<long> all;
+  for (const long each : body(&first)) {
+    all.push_back(each);
+  }
+  return all;
+}
+
+/// They take turns, and the last is ended early.
+void take_turns(pirn::generator<long> (*body)(const long*)) {
+  static constexpr long firsts[] = {100, 200, 300};
+  std::vector<std::vector<long>> expected;
+  for (const long& first : firsts) {
+    expected.push_back(alone(body, first));
+  }
+  pirn::generator<long> a = body(&firsts[0]);
+  pirn::generator<long> b = body(&firsts[1]);
+  pirn::generator<long> c = body(&firsts[2]);
+  auto at_a = a.begin();
+  auto at_b = b.begin();
+  auto at_c = c.begin();
+  EXPECT_EQ(*at_c, expected[2][0]);
+  for (std::size_t i = 0; i < expected[0].size(); ++i, ++at_a, ++at_b) {
+    EXPECT_EQ(value_bound(), -1);
+    EXPECT_EQ(*at_a, expected[0][i]);
+    EXPECT_EQ(*at_b, expected[1][i]);
+  }
+  EXPECT_TRUE(at_a == a.end());
+  EXPECT_TRUE(at_b == b.end());
+}
+
+TEST(generators_with_a_value_bound, keep_their_frames_over_a_yield) {
+  const long first = 100;
+  EXPECT_EQ(alone(twice, first),
+            (std::vector<long>{pushed::listed(3, 100L, 100L, 0L), pushed::listed(3, 100L, 100L, 1L)}));
+  EXPECT_EQ(alone(with_handlers, first).size(), 8U);
+  EXPECT_EQ(alone(many_variables, first).size(), 9U);
+  pirn::runtime runtime({.workers = 1});
+  runtime.run([] {
+    take_turns(twice);
+    take_turns(many_variables);
+    take_turns(with_handlers);
+  });
 }
 
 }  // namespace

@@ -231,13 +231,17 @@ PIRN_COLD inline void generator_told(void* pc, void* sp, void* fp, generator_con
 }
 
 #if defined(PIRN_YIELD_BRANCHES)
-/// As generator_told, for a yield that would return to `self.at`, and returns there with the consumer to yield to.
+// What is called where a switch has branched out goes back behind the compiler's back, to `self.at`: to the compiler the
+// way ends there, and any place of the frame that only the hot path needs is free on it. So it is one call, that needs
+// nothing afterwards but what was there before. If it throws, `self.at` has the consumer instead.
+/// As generator_told, and goes back with the consumer to yield to.
 /// PIRN_NONE: else compilers keep the peer, on the hot path, in registers that this call preserves.
 [[noreturn]] PIRN_COLD inline PIRN_NONE void generator_told_at_yield(void* pc, void* sp, void* fp,
                                                                      generator_control& self,
                                                                      generator_message& message) {
+  const peer own = std::exchange(self.at.at, peer{pc, sp, fp});
   generator_told(pc, sp, fp, self, message);
-  arch::resume_again(self.at.at, message.side.at);
+  arch::resume_again(own, message.side.at);
 }
 #endif
 
@@ -254,13 +258,14 @@ PIRN_COLD inline void generator_yield_without(generator_control& self, generator
   put_blocks(self.blocks);
 }
 #if defined(PIRN_YIELD_BRANCHES)
-/// The same for a yield that would return to `self.at`, and returns there.
+/// Takes them off before that, and goes back with the resumer, as generator_told_at_yield.
 [[noreturn]] PIRN_COLD inline PIRN_NONE void generator_yield_without(void* pc, void* sp, void* fp,
                                                                      generator_control& self, word first,
                                                                      word second) noexcept {
   generator_side consumer;
   consumer.at = {pc, sp, fp};
-  const peer own = self.at.at;
+  const peer own = std::exchange(self.at.at, consumer.at);
+  generator_take_blocks(self);
   generator_yield_without(self, consumer, first, second);
   arch::resume_again(own, consumer.at, first);
 }
@@ -356,17 +361,15 @@ class generator_producer {
     peer own;
     const arch::yielded how = consumer.yield(first, second, own);
     if (how == arch::yielded::not_at_all) [[unlikely]] {
-      consumer_ = consumer;
       self_.at.at = own;
-      generator_take_blocks(self_);
-      consumer_.at.sp = arch::ended_peer().sp;
+      const given_back if_it_throws{*this};
       generator_yield_without(consumer.at.pc, consumer.at.sp, consumer.at.fp, self_, first, second);
     }
     if (how == arch::yielded::flagged) [[unlikely]] {
-      void* const sp = arch::unflagged(consumer.at).sp;
-      consumer_.at = {consumer.at.pc, sp, consumer.at.fp};
       self_.at.at = own;
-      generator_told_at_yield(consumer.at.pc, sp, consumer.at.fp, self_, *reinterpret_cast<generator_message*>(first));
+      const given_back if_it_throws{*this};
+      generator_told_at_yield(consumer.at.pc, arch::unflagged(consumer.at).sp, consumer.at.fp, self_,
+                              *reinterpret_cast<generator_message*>(first));
     }
     consumer_ = consumer;
 #else
@@ -465,6 +468,12 @@ class generator_producer {
   const bool marked_;  ///< a constant in a body that is inlined into its entry function
 
  private:
+#if defined(PIRN_YIELD_BRANCHES)
+  struct given_back {
+    generator_producer& to;
+    PIRN_ALWAYS_INLINE ~given_back() { to.consumer_.at = to.self_.at.at; }
+  };
+#endif
   PIRN_ALWAYS_INLINE void told(word raw) {
     auto& message = *reinterpret_cast<generator_message*>(raw);
     void* const sp = arch::unflagged(consumer_.at).sp;
