@@ -24,7 +24,6 @@ constexpr const char* silence = "^$";
 
 template <class Body>
 void ends_with_its_status(Body body) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
         body();

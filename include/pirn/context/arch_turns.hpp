@@ -9,7 +9,7 @@ PIRN_NONE void producer_entry(void* pc, void* sp, void* fp, word message, word, 
 }
 template <class Run>
 PIRN_ALWAYS_INLINE peer prepare_producer(void* top) noexcept {
-  return prepare(top, &producer_entry<Run>);
+  return arch::prepare(top, &producer_entry<Run>);  // qualified: else what it is a template of is looked at
 }
 
 template <word mark = 0>

@@ -19,20 +19,24 @@
 
 namespace pirn::inline PIRN_ABI::detail {
 
-/// An sp of the running function, or one above it, up to where its frame begins.
+/// An sp of the running function.
 PIRN_ALWAYS_INLINE arch::word stack_position() noexcept {
+  // Not the address of the frame: that is where the frame begins, and above what alloca has given.
+  arch::word sp;
 #if defined(__x86_64__) && !defined(__ILP32__)
-  arch::word sp;
   asm volatile("movq %%rsp, %0" : "=r"(sp));
-  return sp;
+#elif defined(__x86_64__) || defined(__i386__)
+  asm volatile("movl %%esp, %k0" : "=r"(sp));
+#elif defined(__aarch64__)
+  asm volatile("mov %0, sp" : "=r"(sp));
 #elif defined(__riscv)
-  // There a frame's address is its end, which may be that of the stack.
-  arch::word sp;
   asm volatile("mv %0, sp" : "=r"(sp));
-  return sp;
+#elif defined(__powerpc64__)
+  asm volatile("mr %0, 1" : "=r"(sp));
 #else
-  return reinterpret_cast<arch::word>(__builtin_frame_address(0));
+#error "an instruction set that has no switch"
 #endif
+  return sp;
 }
 
 /// The stack of a body, and of those that are suspended together with it.
