@@ -231,9 +231,9 @@ PIRN_COLD inline void generator_told(void* pc, void* sp, void* fp, generator_con
 }
 
 #if defined(PIRN_YIELD_BRANCHES)
-// What is called where a switch has branched out goes back behind the compiler's back, to `self.at`: to the compiler the
-// way ends there, and any place of the frame that only the hot path needs is free on it. So it is one call, that needs
-// nothing afterwards but what was there before. If it throws, `self.at` has the consumer instead.
+// What is called where a switch has branched out goes back behind the compiler's back, to `self.at`: to the compiler
+// the way ends there, and any place of the frame that only the hot path needs is free on it. So it is one call, that
+// needs nothing afterwards but what was there before. If it throws, `self.at` has the consumer instead.
 /// As generator_told, and goes back with the consumer to yield to.
 /// PIRN_NONE: else compilers keep the peer, on the hot path, in registers that this call preserves.
 [[noreturn]] PIRN_COLD inline PIRN_NONE void generator_told_at_yield(void* pc, void* sp, void* fp,
@@ -344,6 +344,7 @@ class generator_producer {
   /// Hands two words to the consumer and returns when it wants the next element.
   PIRN_ALWAYS_INLINE void give(word first, word second) {
     if (consumer_.flagged()) [[unlikely]] {
+      consumer_.at = arch::ended_peer();  // the compiler need not keep the rest of it for handlers
       generator_yield_misused();
     }
     // Here, and not in the consumer, whose frame may lie below and be what was overwritten.
@@ -445,6 +446,17 @@ class generator_producer {
     delegate(inner);
   }
 
+  /// Before and after a body that is inlined: moves the consumer to where it is kept there. The compiler, which does
+  /// not know that this is a move, would do it in each turn of a loop instead.
+  PIRN_ALWAYS_INLINE void settle() noexcept {
+#if defined(PIRN_YIELD_BRANCHES)
+    peer moved;
+    asm("movq %1, %0" : "=r"(moved.pc) : "r"(consumer_.at.pc));
+    asm("movq %1, %0" : "=r"(moved.fp) : "r"(consumer_.at.fp));
+    consumer_.at = {moved.pc, consumer_.at.sp, moved.fp};
+#endif
+  }
+
   /// The last switch, after `self_` was told how it went.
   [[noreturn]] PIRN_ALWAYS_INLINE void finish() noexcept {
     self_.status = generator_status::ended;
@@ -536,7 +548,13 @@ struct generator_run {
     side.sanitizer.arrive();
     typename Control::yield yield(self, side, message, marks_end<typename Control::allocator>);
     std::exception_ptr thrown;
-    self.how = run_unwindable([&]() __attribute__((always_inline)) { PIRN_CALL_INLINED self.body(yield); }, thrown);
+    self.how = run_unwindable(
+        [&]() __attribute__((always_inline)) {
+          yield.settle();
+          PIRN_CALL_INLINED self.body(yield);
+          yield.settle();
+        },
+        thrown);
     if (thrown) [[unlikely]] {
       self.failure = std::move(thrown);
     }
