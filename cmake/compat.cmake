@@ -22,6 +22,7 @@ if(foreign)
   # beside the shared library. That one is a file for its users and no target, as the static library is.
   add_library(pirn_compat_foreign_objects OBJECT ${foreign})
   target_include_directories(pirn_compat_foreign_objects PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  target_compile_options(pirn_compat_foreign_objects PRIVATE -fno-lto)  # else gcc's archives do not list names of an asm
   pirn_warnings(pirn_compat_foreign_objects)
   target_sources(pirn_compat_archive PRIVATE $<TARGET_OBJECTS:pirn_compat_foreign_objects>)
   add_library(pirn_compat_foreign STATIC $<TARGET_OBJECTS:pirn_compat_foreign_objects>)
