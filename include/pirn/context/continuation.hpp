@@ -236,7 +236,10 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
     void *pc = back.to.pc, *sp = back.to.sp, *fp = back.to.fp;
     word word0 = back.words[0], word1 = back.words[1], word2 = back.words[2], word3 = back.words[3];
     // Each by itself: gcc would read two at once into a vector register, and have them in one on the hot path too.
-    asm("" : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(word0), "+r"(word1), "+r"(word2), "+r"(word3));
+    // An instruction set may have too few registers for all.
+    asm("" : "+r"(pc), "+r"(sp), "+r"(fp));
+    asm("" : "+r"(word0), "+r"(word1));
+    asm("" : "+r"(word2), "+r"(word3));
     to.pc = pc;
     to.sp = sp;
     to.fp = fp;
