@@ -47,7 +47,7 @@ struct unit {
   /// Suspends its fiber, and blocks, in turn.
   static void run(void* argument) {
     unit& self = *static_cast<unit*>(argument);
-    for (volatile int i = 0; i < 10; i = i + 1) {
+    for (int i = 0; i < 10; ++i) {
       EXPECT_EQ(ustack_self(), &self.stack);
       static_cast<void>(this_fiber::sleep_for(std::chrono::microseconds(i % 3 == 0 ? 50 : 0)));
       this_fiber::yield();
