@@ -34,7 +34,8 @@ typedef struct pirn_stack pirn_stack;
 typedef struct pirn_coroutine pirn_coroutine;
 
 /** What a coroutine runs: gets itself and what was sent with the first resume, returns what the last resume gives. C++
- * exceptions must not leave it: that ends the program. */
+ * exceptions must not leave it: that ends the program. The end of the thread in it, by pthread_exit or pthread_cancel,
+ * unwinds it, as pirn_destroy does, and then its resumer; the coroutine has ended. */
 typedef void* (*pirn_function)(pirn_coroutine* self, void* first);
 
 /** What pirn_resume returns when nothing is wrong. */

@@ -1,12 +1,16 @@
 /* The C API as a C99 program sees it. Compiled and linked by the C compiler, against the shared and the static library.
  */
+#define _POSIX_C_SOURCE 200809L
+
 #include "pirn/pirn.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int failures = 0;
 
@@ -164,6 +168,147 @@ static void destroying_unwinds(void) {
   CHECK(cleaned == 12);
 }
 
+/* ---- the end of a thread in a body ---- */
+
+#if !defined(PIRN_TEST_TSAN) /* which ends a process in which a thread ends on another stack */
+
+static int is_cancelled = 0;
+static intptr_t result_of_thread = 0;
+
+static void clean_twice(int* which) {
+  clean(which);
+  clean(which);
+}
+static void release(pirn_coroutine** co) {
+  CHECK(pirn_done(*co));
+  CHECK(pirn_resume(*co, NULL, NULL) == -ESRCH);
+  CHECK(pirn_destroy(*co) == 0);
+}
+
+static void end_thread(void) {
+  if (!is_cancelled) {
+    pthread_exit(&result_of_thread);
+  }
+  pthread_cancel(pthread_self());
+  for (;;) {
+    sleep(1);
+  }
+}
+
+static void* ends_thread(pirn_coroutine* self, void* first) {
+  __attribute__((cleanup(clean))) int its = 1;
+  (void)its;
+  pirn_yield(self, first, NULL);
+  end_thread();
+  return NULL;
+}
+
+static void* resumes_another(pirn_coroutine* self, void* first) {
+  __attribute__((cleanup(clean))) int its = 2;
+  __attribute__((cleanup(release))) pirn_coroutine* inner = NULL;
+  (void)self;
+  (void)its;
+  CHECK(pirn_create(&inner, NULL, ends_thread, NULL) == 0);
+  CHECK(pirn_resume(inner, first, NULL) == PIRN_YIELDED);
+  pirn_resume(inner, first, NULL);
+  cleaned = -1; /* not reached */
+  return NULL;
+}
+
+static void* resumes_two(void* unused) {
+  __attribute__((cleanup(clean))) int own = 3;
+  __attribute__((cleanup(release))) pirn_coroutine* outer = NULL;
+  (void)own;
+  CHECK(pirn_create(&outer, NULL, resumes_another, NULL) == 0);
+  pirn_resume(outer, unused, NULL);
+  cleaned = -1; /* not reached */
+  return NULL;
+}
+
+/* clang's code ends the program where an unwind leaves what a cleanup attribute names. */
+#if !defined(__clang__)
+static void end_thread_by(int* unused) {
+  clean(unused);
+  end_thread();
+}
+static void* ends_thread_when_destroyed(pirn_coroutine* self, void* first) {
+  __attribute__((cleanup(clean))) int outer = 2;
+  __attribute__((cleanup(end_thread_by))) int inner = 1;
+  (void)outer;
+  (void)inner;
+  pirn_yield(self, first, NULL);
+  return NULL;
+}
+
+static pirn_stack* stack_of_destroyed = NULL;
+
+static void* destroys(void* unused) {
+  __attribute__((cleanup(clean))) int own = 3;
+  pirn_coroutine* co = NULL;
+  (void)own;
+  CHECK(pirn_create(&co, stack_of_destroyed, ends_thread_when_destroyed, NULL) == 0);
+  CHECK(pirn_resume(co, unused, NULL) == PIRN_YIELDED);
+  pirn_destroy(co);
+  cleaned = -1; /* not reached */
+  return NULL;
+}
+
+static void* resets(void* unused) {
+  __attribute__((cleanup(clean))) int own = 3;
+  __attribute__((cleanup(release))) pirn_coroutine* co = NULL;
+  (void)own;
+  CHECK(pirn_create(&co, stack_of_destroyed, ends_thread_when_destroyed, NULL) == 0);
+  CHECK(pirn_resume(co, unused, NULL) == PIRN_YIELDED);
+  pirn_reset(co, resumes_another, NULL);
+  cleaned = -1; /* not reached */
+  return NULL;
+}
+#endif
+
+/* One that the first unwind of the process may be of, on the least stack. */
+static void* resumes_on_the_least_stack(void* unused) {
+  __attribute__((cleanup(clean_twice))) int own = 3;
+  __attribute__((cleanup(release))) pirn_coroutine* co = NULL;
+  pirn_stack* stack = NULL;
+  (void)own;
+  CHECK(pirn_stack_create_in(&stack, own_memory, PIRN_STACK_MIN) == 0);
+  CHECK(pirn_create(&co, stack, ends_thread, NULL) == 0);
+  CHECK(pirn_resume(co, unused, NULL) == PIRN_YIELDED);
+  pirn_resume(co, unused, NULL);
+  cleaned = -1; /* not reached */
+  return NULL;
+}
+
+static void ends_in(void* (*function)(void*), int cleaned_expected) {
+  for (is_cancelled = 0; is_cancelled < 2; ++is_cancelled) {
+    pthread_t thread;
+    void* result = NULL;
+    cleaned = 0;
+    CHECK(pthread_create(&thread, NULL, function, NULL) == 0);
+    CHECK(pthread_join(thread, &result) == 0);
+    CHECK(result == (is_cancelled ? PTHREAD_CANCELED : (void*)&result_of_thread));
+    if (cleaned != cleaned_expected) {
+      fprintf(stderr, "cleaned %d\n", cleaned);
+    }
+    CHECK(cleaned == cleaned_expected);
+  }
+}
+
+static void the_end_of_a_thread_unwinds_its_resumers(void) {
+  ends_in(resumes_on_the_least_stack, 133);
+  ends_in(resumes_two, 123);
+#if !defined(__clang__)
+  CHECK(pirn_stack_create(&stack_of_destroyed, 0) == 0);
+  ends_in(destroys, 123);
+  ends_in(resets, 123);
+  CHECK(pirn_stack_destroy(stack_of_destroyed) == 0); /* each has released it */
+#endif
+}
+
+#else
+static void the_end_of_a_thread_unwinds_its_resumers(void) {}
+#endif
+
 /* ---- misuse ---- */
 
 static void misuse_is_an_error(void) {
@@ -200,6 +345,7 @@ static void misuse_is_an_error(void) {
 }
 
 int main(void) {
+  the_end_of_a_thread_unwinds_its_resumers(); /* first: what it asks of a stack is most in the first unwind */
   values_travel();
   stacks_are_used_again();
   they_nest_and_are_reset();

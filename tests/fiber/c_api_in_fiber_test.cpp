@@ -1,5 +1,8 @@
 // Coroutines of the C API in whose bodies a fiber suspends.
+#include <pthread.h>
+
 #include <cerrno>
+#include <cstdio>
 #include <exception>
 #include <stdexcept>
 
@@ -141,6 +144,28 @@ TEST(c_api_in_fiber, exceptions_of_the_resumer_go_with_a_fiber_that_moves) {
           },
           {.migratable = true})
       .join();
+}
+
+struct says {
+  const char* what;
+  ~says() { static_cast<void>(std::fputs(what, stderr)); }
+};
+
+TEST(c_api_in_fiber_death, the_end_of_the_thread_in_a_body_comes_to_its_fiber) {
+#if defined(PIRN_TSAN)
+  GTEST_SKIP() << "ThreadSanitizer ends a process in which pthread_exit is called on another stack";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(on_one_worker([] {
+                 const says outer{"the fiber's, "};
+                 pirn_coroutine* const co = made([](pirn_coroutine*, void* first) {
+                   const says inner{"the body's, "};
+                   pthread_exit(first);
+                   return first;
+                 });
+                 pirn_resume(co, nullptr, nullptr);
+               }),
+               "the body's, the fiber's, pirn: .* was left by pthread_exit");
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"
 # What no assembler keeps beyond .cfi_restore_state, tried with those of clang 14, 19 and 22 and of binutils 2.40.
 CFI_DIRECTIVE = re.compile(r"\.(cfi_\w+)")
 CFI_NOT_TRACKED = {"cfi_remember_state", "cfi_restore_state", "cfi_escape", "cfi_register", "cfi_offset",
-                   "cfi_same_value", "cfi_undefined"}
+                   "cfi_same_value", "cfi_undefined", "cfi_personality"}
 # A function that is nothing but assembly: what is tracked there is its own.
 WHOLE_FUNCTION = re.compile(r"(#define )?PIRN_\w+_FUNCTION\(|#define PIRN_ACO_SWITCH\(|.*\bPIRN_NAKED .*\(")
 FOREIGN_PATH = re.compile(r"(^|/)(LICENSE|Cargo\.lock|go\.sum)$|\.(png|svg|ico|jpg)$")

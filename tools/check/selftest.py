@@ -29,7 +29,8 @@ CASES = [
     (rules.shape, HEADER, GOOD_HEADER + "using namespace std;\n", GOOD_HEADER + "using std::size_t;\n"),
     (rules.shape, HEADER, GOOD_HEADER + "int e = errno;\n", GOOD_HEADER + "int e = 0;  // never errno\n"),
     (rules.unwind_tables, HEADER, 'void f() { asm(PIRN_CFI(".cfi_def_cfa r9, 0")); }\n',
-     'void f() { asm(PIRN_CFI(".cfi_escape 0x0c, 0x09, 0x00") PIRN_CFI(".cfi_register rip, r8")); }\n'),
+     'void f() { asm(PIRN_CFI(".cfi_escape 0x0c, 0x09, 0x00") PIRN_CFI(".cfi_register rip, r8")); '
+     'asm(PIRN_CFI(".cfi_personality 0x1b, f")); }\n'),
     (rules.unwind_tables, HEADER, 'PIRN_NAKED void f() {\n}\nvoid g() { asm(".cfi_adjust_cfa_offset 8"); }\n',
      'PIRN_NAKED void f() {\n  asm(".cfi_adjust_cfa_offset 8");\n}\n'),
     (rules.unwind_tables, HEADER, 'PIRN_ASM_FUNCTION("f", ".cfi_remember_state\\n\\t.cfi_def_cfa_offset 8\\n\\t.cfi_restore_state");\n',

@@ -81,9 +81,10 @@ struct pirn_coroutine {
   [[no_unique_address]] pirn::sanitizer_peer to_sanitizer{};
   [[no_unique_address]] pirn::sanitizer_peer back_sanitizer{};
   _Unwind_Exception unwinding{};
-  void* set_aside = nullptr;  // exceptions that it had caught when the unwind began
-  unsigned uncaught = 0;      // as of the last frame that the unwinder looked at
-  bool diverted = false;      // a catch block threw another exception instead of rethrowing the unwind
+  void* set_aside = nullptr;                // exceptions that it had caught when the unwind began
+  _Unwind_Exception* on_its_way = nullptr;  // the end of the thread, which its last switch takes to its resumer
+  unsigned uncaught = 0;                    // as of the last frame that the unwinder looked at
+  bool diverted = false;                    // a catch block threw another exception instead of rethrowing the unwind
 };
 
 namespace {
@@ -107,6 +108,11 @@ static_assert(sizeof(pirn_stack) + sizeof(pirn_coroutine) + 80 + 6144 <= PIRN_ST
 
 char* end_of(const pirn_stack* stack) noexcept { return reinterpret_cast<char*>(const_cast<pirn_stack*>(stack)); }
 
+bool is_on_stack_of(const pirn_coroutine& self, const void* position) noexcept {
+  return position >= static_cast<const void*>(self.stack->limit) &&
+         position <= static_cast<const void*>(end_of(self.stack));
+}
+
 /// At the end of a turn: whether it has run off memory of the caller's.
 PIRN_ALWAYS_INLINE void check_end(const pirn_coroutine& self) noexcept {
   if (self.marked_limit != nullptr) {
@@ -129,6 +135,8 @@ pirn_stack* place_stack(char* limit, char* end, void* mapping, std::size_t mappe
 
 [[noreturn]] PIRN_NONE PIRN_NOINLINE PIRN_CALLS_C void run(void* pc, void* sp, void* fp, arch::word first,
                                                            arch::word address, arch::word, arch::word) {
+  // Encoded as an offset of four bytes.
+  asm volatile(PIRN_CFI(".cfi_personality 0x1b, pirn_c_body_left"));
   auto& self = *reinterpret_cast<pirn_coroutine*>(address);
   self.back = {pc, sp, fp};
   self.back_sanitizer = {};
@@ -155,6 +163,12 @@ PIRN_COLD void say(const char* what) noexcept {
 }
 [[noreturn]] PIRN_COLD void refuse(const char* why) noexcept {
   say(why);
+  std::abort();
+}
+[[noreturn]] PIRN_COLD void end_by(const char* why) noexcept {
+  std::fputs("pirn: ", stderr);
+  std::fputs(why, stderr);
+  std::fputc('\n', stderr);
   std::abort();
 }
 
@@ -235,6 +249,38 @@ void swallowed(_Unwind_Reason_Code, _Unwind_Exception* exception) {
   unwind_on(self);
 }
 
+/// The personality of `run`, which the unwinder calls on the stack that it unwinds. What ends the thread (pthread_exit,
+/// pthread_cancel) has left all frames of the body behind, and goes on where the body was resumed or destroyed from.
+extern "C" __attribute__((used, visibility("hidden"))) _Unwind_Reason_Code pirn_c_body_left(int, _Unwind_Action actions,
+                                                                                            _Unwind_Exception_Class,
+                                                                                            _Unwind_Exception* what,
+                                                                                            _Unwind_Context*) {
+  if ((actions & _UA_FORCE_UNWIND) == 0) {
+    return _URC_CONTINUE_UNWIND;  // nothing catches an exception here
+  }
+  pirn_coroutine* const self = current();
+  if (self == nullptr || !is_on_stack_of(*self, __builtin_frame_address(0))) {
+    end_by(
+        "the body of a pirn_coroutine was left by pthread_exit or pthread_cancel where another one, or none, counts as "
+        "running: a continuation that was suspended in it has been resumed elsewhere");
+  }
+  if (what == &self->unwinding) {
+    return _URC_CONTINUE_UNWIND;  // `step` ends it
+  }
+  self->on_its_way = what;
+  leave(*self, nullptr);
+}
+
+/// Goes on with the end of the thread on the caller's stack.
+[[noreturn]] PIRN_COLD void end_thread(_Unwind_Exception* what) noexcept(false) {
+  // How the unwinder keeps what makes an unwind a forced one.
+  _Unwind_ForcedUnwind(what, reinterpret_cast<_Unwind_Stop_Fn>(what->private_1),
+                       reinterpret_cast<void*>(what->private_2));
+  end_by(
+      "the end of a thread, by pthread_exit or pthread_cancel in the body of a pirn_coroutine, meets no frame that it "
+      "can go on from");
+}
+
 /// Makes a coroutine that has begun and is suspended at `to` end.
 PIRN_COLD void unwind_from_outside(pirn_coroutine& self, arch::peer to) noexcept {
   exceptions in_flight{};
@@ -266,15 +312,17 @@ PIRN_COLD void unwind_from_outside(pirn_coroutine& self, arch::peer to) noexcept
   }
 }
 
-/// Makes one that is not running end.
-void end(pirn_coroutine& self) noexcept {
+/// Makes one that is not running end. Returns the end of the thread that is to go on when it is released, or null.
+[[nodiscard]] _Unwind_Exception* end(pirn_coroutine& self) noexcept {
   const arch::peer to = self.to;
   self.to.pc = nullptr;
+  self.on_its_way = nullptr;
   if (to.pc != nullptr && self.back.pc != nullptr) {
     unwind_from_outside(self, to);
   }
   self.back.pc = nullptr;
   self.sanitizer.destroy();
+  return self.on_its_way;
 }
 
 }  // namespace
@@ -367,10 +415,16 @@ int pirn_destroy(pirn_coroutine* coroutine) {
   if (coroutine->running) {
     return -EBUSY;
   }
-  end(*coroutine);
+  _Unwind_Exception* const on_its_way = end(*coroutine);
   pirn_stack* const stack = coroutine->stack;
   stack->taken = false;
-  return coroutine->owns_stack ? pirn_stack_destroy(stack) : 0;
+  if (coroutine->owns_stack) {
+    pirn_stack_destroy(stack);
+  }
+  if (on_its_way != nullptr) {
+    end_thread(on_its_way);
+  }
+  return 0;
 }
 
 int pirn_reset(pirn_coroutine* coroutine, pirn_function body, void* user) {
@@ -380,7 +434,9 @@ int pirn_reset(pirn_coroutine* coroutine, pirn_function body, void* user) {
   if (coroutine->running) {
     return -EBUSY;
   }
-  end(*coroutine);
+  if (_Unwind_Exception* const on_its_way = end(*coroutine); on_its_way != nullptr) {
+    end_thread(on_its_way);
+  }
   prepare(*coroutine, body, user);
   return 0;
 }
@@ -420,15 +476,21 @@ PIRN_NOINLINE int pirn_resume(pirn_coroutine* coroutine, void* in, void** out) {
   }
   current = coroutine->outer;
   coroutine->running = false;
-  if (out != nullptr) {
-    *out = reinterpret_cast<void*>(words[0]);
-  }
   if (arch::is_flagged(to)) {
     sanitizer.forget();
+    if (coroutine->on_its_way != nullptr) [[unlikely]] {
+      end_thread(coroutine->on_its_way);
+    }
+    if (out != nullptr) {
+      *out = reinterpret_cast<void*>(words[0]);
+    }
     return PIRN_ENDED;
   }
   coroutine->to = to;
   coroutine->to_sanitizer = sanitizer;
+  if (out != nullptr) {
+    *out = reinterpret_cast<void*>(words[0]);
+  }
   return PIRN_YIELDED;
 }
 
@@ -444,8 +506,7 @@ PIRN_NOINLINE int pirn_yield(pirn_coroutine* self, void* out, void** in) {
     return -EPERM;
   }
   // Of a coroutine of another kind that runs inside it only that one would be suspended by a switch here.
-  const auto* const position = static_cast<const char*>(__builtin_frame_address(0));
-  if (position < static_cast<const char*>(self->stack->limit) || position > end_of(self->stack)) [[unlikely]] {
+  if (!is_on_stack_of(*self, __builtin_frame_address(0))) [[unlikely]] {
     return -EPERM;
   }
   pirn::detail::blocks_of_c blocks;
