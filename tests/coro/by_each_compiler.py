@@ -20,7 +20,7 @@ def run(compilers: list[str], levels: tuple[str, ...], arguments: list[str], tim
         return SKIPPED
 
     def build_and_run(folder: str, compiler: str, level: str) -> tuple[bool, str]:
-        program = str(Path(folder) / f"{compiler}{level.replace(' ', '')}")
+        program = str(Path(folder) / f"{Path(compiler).name}{level.replace(' ', '')}")
         made = subprocess.run([compiler, *level.split(), *arguments, "-o", program, "-pthread"], capture_output=True,
                               text=True)
         if made.returncode:
