@@ -18,9 +18,12 @@ thread_local int until_failure = -1;  // allocations of this thread
 std::atomic<bool> has_failed{false};
 
 void* allocate(std::size_t size) noexcept {
-  if (armed && until_failure >= 0 && until_failure-- == 0) {
-    has_failed = true;
-    return nullptr;
+  if (armed && until_failure >= 0) {
+    --until_failure;
+    if (until_failure < 0) {
+      has_failed = true;
+      return nullptr;
+    }
   }
   return std::malloc(size);
 }
@@ -84,7 +87,9 @@ void fail_each(const std::string& third, const std::filesystem::path& file = {})
     has_failed = false;
     armed = true;
     client c(at);
-    c.send("GET /first" + get + "\r\nGET /arm" + get + "\r\n" + third);
+    std::string three = "GET /first";
+    three.append(get).append("\r\nGET /arm").append(get).append("\r\n").append(third);
+    c.send(three);
     EXPECT_EQ(c.receive().body, "Hello, world!\n");
     const reply of_second = c.receive();
     EXPECT_TRUE(of_second.body == "armed" || of_second.status == 0) << of_second.status;
