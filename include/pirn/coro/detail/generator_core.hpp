@@ -260,8 +260,7 @@ PIRN_COLD inline void generator_yield_without(generator_control& self, generator
 #if defined(PIRN_YIELD_BRANCHES)
 /// Takes them off before that, and goes back with the resumer, as generator_told_at_yield.
 [[noreturn]] PIRN_COLD inline PIRN_NONE void generator_yield_without(void* pc, void* sp, void* fp,
-                                                                     generator_control& self, word first,
-                                                                     word second) {
+                                                                     generator_control& self, word first, word second) {
   generator_side consumer;
   consumer.at = {pc, sp, fp};
   const peer own = std::exchange(self.at.at, consumer.at);
