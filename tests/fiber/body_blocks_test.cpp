@@ -27,7 +27,7 @@ using name_binding = context_value<std::string>::binding;
 
 std::string now() { return name.get() != nullptr ? *name.get() : "none"; }
 
-const auto twice_as = [](std::string who) {
+const auto twice_as = [](const std::string& who) {
   return [who](auto& yield) {
     const name_binding mine(name, who);
     for (int i = 0; i < 2; ++i) {
