@@ -11,7 +11,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
 if __name__ == "__main__":
-    sys.exit(by_each_compiler.run([], ("-O0", "-O1", "-O2"), [
+    sys.exit(by_each_compiler.run([], ("-O0", "-O2"), [
         "-std=c++20", "-g1", "-fsanitize=undefined", "-fno-sanitize-recover=all",
         *(f"-I{ROOT / name}" for name in ("include", "src")), str(HERE / "copied_undefined.cpp"),
         *(str(ROOT / "src/stack" / name) for name in ("stack.cpp", "address_space.cpp"))], timeout=60))
