@@ -1,6 +1,8 @@
 // i386.
 #pragma once
 
+#include <unwind.h>
+
 #include "conformance_x86.hpp"
 
 namespace conformance {
@@ -105,6 +107,14 @@ inline constexpr bool tables_hold_everywhere = true;
 #endif
 inline constexpr bool kernel_frames_are_known = true;
 inline constexpr bool can_single_step = tables_hold_everywhere;
+/// Position-independent code fetches its pc by a call of two instructions, a copy of which the startup code brings,
+/// without unwind tables. Whether a function uses that one or another register is the compiler's to choose.
+inline bool in_startup_thunk(word pc) {
+  const auto* const code = reinterpret_cast<const unsigned char*>(pc);
+  const auto* const begin = code[0] == 0xc3 ? code - 3 : code;
+  return begin[0] == 0x8b && begin[2] == 0x24 && begin[3] == 0xc3 &&
+         _Unwind_FindEnclosingFunction(const_cast<unsigned char*>(begin)) == nullptr;
+}
 inline word interrupted_pc(const void* signal_context) {
   return static_cast<word>(static_cast<const ucontext_t*>(signal_context)->uc_mcontext.gregs[REG_EIP]);
 }

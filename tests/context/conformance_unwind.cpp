@@ -220,6 +220,8 @@ void look(void* raw_context) {
 #if defined(__riscv) || defined(__aarch64__)
   // Nor are the stubs by which a program calls them, for which this linker writes none.
   ours = ours && _Unwind_FindEnclosingFunction(reinterpret_cast<void*>(pc)) != nullptr;
+#elif defined(__i386__)
+  ours = ours && !in_startup_thunk(pc);
 #endif
   if (ours && (!seen.clean() || !(seen.ends_at_context_root() || seen.ends_at_program()))) {
     if (watched.unclean == 0) {
