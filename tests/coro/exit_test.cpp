@@ -1,6 +1,8 @@
 // A process that ends by exit, called by the body of a generator or coroutine that exit destroys: with the status that
 // was given.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <unwind.h>
 
 #include <cstdlib>
 #include <memory>
@@ -24,6 +26,10 @@ constexpr const char* silence = "^$";
 
 template <class Body>
 void ends_with_its_status(Body body) {
+  // What is looked up is what lies before an address, since it might be one that a call returns to.
+  if (_Unwind_FindEnclosingFunction(static_cast<char*>(::dlsym(RTLD_NEXT, "exit")) + 1) == nullptr) {
+    GTEST_SKIP() << "this C library has no unwind tables, which show the frame of exit";
+  }
   EXPECT_EXIT(
       {
         body();
