@@ -87,6 +87,8 @@ def runs(command):
 
 
 FIXED = ["-fno-pie", "-no-pie"]
+# Of the libraries for programs of C, which need no C++ runtime: what leaves a body is told to a personality of their own.
+FOR_C = ["-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"]
 FRAME = ["-fno-omit-frame-pointer"]
 # Builds that mean something everywhere, and those of one instruction set.
 BUILDS = {
@@ -187,7 +189,7 @@ class Workshop:
         for layer in ["detail", *LAYERS]:
             for source in sorted((ROOT / "src" / layer).rglob("*.cpp")):
                 output = self.program(f"{layer}-{source.stem}{level}.o")
-                self.compile(self.unit_flags, [source], output, link=False)
+                self.compile([*self.unit_flags, *(FOR_C if source.parent.name == "c_api" else [])], [source], output, link=False)
                 self.objects.append(output)
 
     def unit(self, source, level):
@@ -199,14 +201,12 @@ class Workshop:
     def prepare_compat(self):
         """The library for programs of C, which are linked without a C++ runtime."""
         self.compat_object = self.program("compat_aco.o")
-        self.compile(["-O2", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", f"-I{ROOT}/src",
-                      f"-I{ROOT}/compat"], [ROOT / "src" / "compat" / "aco.cpp"], self.compat_object, link=False)
+        self.compile(["-O2", "-fPIC", *FOR_C, f"-I{ROOT}/src", f"-I{ROOT}/compat"], [ROOT / "src" / "compat" / "aco.cpp"], self.compat_object, link=False)
 
     def c_api(self, level):
         """The C API and its test program of C99, linked without a C++ runtime."""
         library, program = self.program(f"c_api{level}.o"), self.program(f"c_api{level}")
-        self.compile([level, "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", f"-I{ROOT}/src"],
-                     [ROOT / "src" / "coro" / "c_api" / "c_api.cpp"], library, link=False)
+        self.compile([level, *FOR_C, f"-I{ROOT}/src"], [ROOT / "src" / "coro" / "c_api" / "c_api.cpp"], library, link=False)
         call([*self.target.c_compiler(self.kind), "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fexceptions",
               *QUIET[self.kind], level, f"-I{ROOT}/include", ROOT / "tests" / "c_api" / "c_api.c", library, "-pthread",
               "-o", program])

@@ -39,7 +39,7 @@ template <class F>
 #endif
 
 TEST(stack_end_death, a_generator_that_yields_further_down) {
-  ENDS("pirn: stack overflow in a generator: it has [0-9]+ bytes without a guard, and needed at least 1[0-9]{4}", {
+  ENDS("pirn: stack overflow in a generator: it has [0-9]+ bytes without a guard, and needed at least [12][0-9]{4}", {
     struct {
       char below[65536];
       pirn::generator<int, pirn::frame<8192>> g = [](auto& yield) {
@@ -89,7 +89,7 @@ TEST(stack_end_death, a_generator_over_whatever_the_compiler_puts_below) {
 
 // Nothing is written where the word is.
 TEST(stack_end_death, a_generator_that_steps_over_the_end) {
-  ENDS("pirn: stack overflow in a generator: it has [0-9]+ bytes without a guard, and needed at least 1[0-9]{4}", {
+  ENDS("pirn: stack overflow in a generator: it has [0-9]+ bytes without a guard, and needed at least [12][0-9]{4}", {
     struct {
       char below[65536];
       pirn::frame_generator<int> g = [](auto& yield) {
