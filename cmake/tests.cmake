@@ -65,6 +65,8 @@ foreach(source IN LISTS sources)
       continue()  # what pirn's own sources do in an exploration is the same in every build
     endif()
     set(layer sim)
+  elseif(folder STREQUAL "compat" AND NOT TARGET pirn_compat)
+    continue()
   else()
     set(layer pirn)
   endif()

@@ -31,7 +31,11 @@ void end_thread() {
   }
   there = true;
   for (;;) {
+#if defined(__powerpc64__)
+    pthread_testcancel();  // the emulator shows no unwinder what a signal has interrupted, in any thread
+#else
     usleep(1000);
+#endif
   }
 }
 
