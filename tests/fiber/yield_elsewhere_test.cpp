@@ -257,14 +257,16 @@ TEST(yield_elsewhere, its_consumer_may_fork_meanwhile) {
     EXPECT_EQ(second, 2);
   });
   consume_in_first_half([](auto next) {
-    int second = 0;
+    int outer = 0;
+    int inner = 0;
     pirn::fork2(
         [&] {
           next();
-          pirn::fork2([&] { next(); }, [&] { ++second; });
+          pirn::fork2([&] { next(); }, [&] { ++inner; });
         },
-        [&] { ++second; });
-    EXPECT_EQ(second, 2);
+        [&] { ++outer; });
+    EXPECT_EQ(outer, 1);
+    EXPECT_EQ(inner, 1);
   });
 }
 

@@ -153,8 +153,8 @@ class sanitizer_state {
   bool adopted_ = false;
 };
 
-/// Travels with a peer: the bounds of its stack. ASan tells them of a stack when it is left, so nobody need have
-/// registered it; a thread's own is made known to LeakSanitizer while its context is suspended.
+/// Travels with a peer: the bounds of its stack, and its fake stack. ASan tells the bounds of a stack when it is left,
+/// so nobody need have registered it; both are made known to LeakSanitizer while who runs there is suspended.
 class sanitizer_peer {
  public:
   sanitizer_peer() noexcept = default;
@@ -163,33 +163,48 @@ class sanitizer_peer {
   PIRN_ALWAYS_INLINE void leave() noexcept {
     forget();
     __sanitizer_start_switch_fiber(&fake_stack_, limit_, size_);
-    if (fake_stack_ != nullptr) {  // its size is not known here; what is scanned too much can only hide a leak
-      __lsan_register_root_region(fake_stack_, detail::fake_stack_size(SIZE_MAX));
-    }
+    note_left(fake_stack_);
   }
   PIRN_ALWAYS_INLINE void leave_for_good() noexcept {
     forget();
+    note_left(nullptr);
     __sanitizer_start_switch_fiber(nullptr, limit_, size_);
   }
   PIRN_ALWAYS_INLINE void arrive() noexcept {
-    if (fake_stack_ != nullptr) {
-      __lsan_unregister_root_region(fake_stack_, detail::fake_stack_size(SIZE_MAX));
-    }
     __sanitizer_finish_switch_fiber(fake_stack_, &limit_, &size_);
     fake_stack_ = nullptr;
     scanned_ = true;
     __lsan_register_root_region(limit_, size_);
+    peer_fake_stack_ = last_left();
+    if (peer_fake_stack_ != nullptr) {
+      __lsan_register_root_region(peer_fake_stack_, detail::fake_stack_size(size_));
+    }
   }
   /// The peer has ended, or will be left: it need not be scanned as a suspended one.
   PIRN_ALWAYS_INLINE void forget() noexcept {
     if (scanned_) {
       __lsan_unregister_root_region(limit_, size_);
+      if (peer_fake_stack_ != nullptr) {
+        __lsan_unregister_root_region(peer_fake_stack_, detail::fake_stack_size(size_));
+      }
       scanned_ = false;
     }
   }
 
  private:
-  void* fake_stack_ = nullptr;  // ours, while we are away
+  // As those of sanitizer_state.
+  PIRN_NOINLINE __attribute__((no_sanitize("address"))) static void note_left(void* fake_stack) noexcept {
+    left_ = fake_stack;
+    asm volatile("" ::: "memory");
+  }
+  PIRN_NOINLINE __attribute__((no_sanitize("address"))) static void* last_left() noexcept {
+    asm volatile("" ::: "memory");
+    return std::exchange(left_, nullptr);
+  }
+
+  static inline thread_local void* left_ = nullptr;  // the fake stack of who is leaving
+  void* fake_stack_ = nullptr;                       // ours, while we are away
+  void* peer_fake_stack_ = nullptr;
   const void* limit_ = nullptr;
   std::size_t size_ = 0;
   bool scanned_ = false;
