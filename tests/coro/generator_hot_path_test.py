@@ -20,8 +20,8 @@ BLOCK = 32
 # where it is a local lambda.
 LOOPS = {
     r"^sum_of$": {"clang": 9, "g++": 9},
-    r"^sum_in_frame$": {"clang": 15, "g++": 15},
-    r"producer_entry.*count_down.*guarded_pool": {"clang": 15},
+    r"^sum_in_frame$": {"clang": 10, "g++": 10},
+    r"producer_entry.*count_down.*guarded_pool": {"clang": 20},
 }
 VECTOR = re.compile(r"\bv?padd[a-z]*\s+.*%[xyz]mm")
 

@@ -1,9 +1,10 @@
 // Calls with arguments on the stack, behind the switches of fibers and in both halves of a fork2: what they are given,
 // a handler that is found, and destructors that run. The unwind tables of a function that suspends must survive the
 // switch that is inlined into it; what does so in coroutines is in tests/coro/conformance_pushed.cpp. And what a body
-// keeps in its frame over a yield that branches out of the switch, since it has a value bound.
+// keeps in its frame over a yield when it has a value bound, or is delegated to, for which the yield has cold code.
 #include <gtest/gtest.h>
 
+#include <type_traits>
 #include <vector>
 
 #include "context/pushed.hpp"
@@ -165,6 +166,34 @@ pirn::generator<long> with_handlers(const long* first) {
   };
 }
 
+/// A yield object and a list, which functions that are called reach through this.
+template <class Yield>
+struct visitor {
+  Yield& yield;
+  std::vector<long>& seen;
+  PUSHED_KEEP void visit(const long* first, long depth) {
+    const pirn::context_value<long>::binding mine(bound, *first + depth);
+    yield(value_bound());
+    seen.push_back(depth);
+    if (depth < 3) {
+      visit(first, depth + 1);
+      yield(-value_bound());
+      seen.push_back(-depth);
+    }
+  }
+};
+
+/// Yields in functions that it calls, with what they hold in frames of their own.
+pirn::generator<long> in_functions(const long* first) {
+  return [first](auto& yield) {
+    std::vector<long> seen;
+    visitor<std::remove_reference_t<decltype(yield)>>{yield, seen}.visit(first, 0);
+    for (const long each : seen) {
+      yield(each);
+    }
+  };
+}
+
 /// What each of them gives alone.
 std::vector<long> alone(pirn::generator<long> (*body)(const long*), const long& first) {
   std::vector<long> all;
@@ -208,7 +237,37 @@ TEST(generators_with_a_value_bound, keep_their_frames_over_a_yield) {
     take_turns(twice);
     take_turns(many_variables);
     take_turns(with_handlers);
+    take_turns(in_functions);
   });
+}
+
+template <class Yield>
+PUSHED_KEEP void give_and_note(visitor<Yield>& to, std::vector<long>& seen) {
+  to.yield(1);
+  seen.push_back(1);
+  to.yield(2);
+  seen.push_back(2);
+}
+
+TEST(generators_that_are_delegated_to_while_suspended, keep_their_frames_over_a_yield) {
+  std::vector<long> seen;
+  pirn::generator<long> inner = [&](auto& yield) {
+    visitor<std::remove_reference_t<decltype(yield)>> to{yield, seen};
+    give_and_note(to, to.seen);
+  };
+  pirn::generator<long> outer = [&](auto& yield) {
+    for (const long each : inner) {
+      yield(each * 10);
+      break;
+    }
+    yield(pirn::elements_of(inner));
+  };
+  std::vector<long> all;
+  for (const long each : outer) {
+    all.push_back(each);
+  }
+  EXPECT_EQ(all, (std::vector<long>{10, 2}));
+  EXPECT_EQ(seen, (std::vector<long>{1, 2}));
 }
 
 }  // namespace

@@ -28,8 +28,6 @@
 //   prepare_producer    builds a producer that begins with Run::run(consumer, word), which must not return
 //   switch_to_producer  suspends a consumer, flagged if that is wanted, and resumes its producer
 //   switch_to_consumer  suspends a producer and resumes its consumer
-//   yield_to_consumer, resume_again   where PIRN_YIELD_BRANCHES is defined: the same with a branch out of the switch if
-//                       the producer is resumed by a flagged peer, and a way back to where it then continues otherwise
 //   switch_to_delegate  suspends a producer, flagged, and resumes another producer as its consumer would
 //   end_to_consumer     the last switch of a producer: its consumer finds it flagged
 //   end_to_delegator    the same to a producer that waits in switch_to_delegate

@@ -17,11 +17,10 @@
 // The resume label begins a block of 32 bytes, so that one fetch brings what follows a switch; the bytes before it are
 // never executed. A recursive body gains 3 % (8 % where two hardware threads share the fetch), a plain loop nothing.
 //
-// Clang is given the producer's tests, for blocks of bodies and for a flagged resumer, inside the switch, as branches
-// out of it (yield_to_consumer). Where it sees such a test, it turns the loop of a recursive body inside out, or lays
-// the cold code between the loop and what comes after: at 3 GHz that costs 0.3 to 0.5 ns an element. For the same
-// reason the cold code does not come back into the loop: it resumes the producer anew (resume_again). Not gcc, whose
-// asm goto loses outputs before 12.4.
+// The producer's tests, for blocks of bodies and for a flagged resumer, stand beside the switch. As branches out of it
+// (an asm goto whose cold code went back to the hot path behind the compiler's back) they saved 5 of 20 instructions,
+// and were wrong: to the compiler the cold way ends in a call that may throw, so it keeps what handlers need in places
+// of the frame where the hot path has something else.
 #pragma once
 
 #include <cstdint>
@@ -121,88 +120,6 @@ PIRN_SWITCH_INLINE void switch_to_consumer(peer& to, word& first, word second) n
   first = received;
   fp_control.restore();
 }
-
-// The cold code comes back behind the compiler's back: a call on its way, such as those by which fuzzers see what is
-// run, might have to keep something where the hot path has something else. Nor does clang harden an asm goto.
-#if defined(__has_feature)
-#if __has_feature(coverage_sanitizer) || __has_feature(speculative_load_hardening)
-#define PIRN_YIELD_IS_WATCHED 1
-#endif
-#endif
-#if defined(__clang__) && __clang_major__ >= 19 && defined(__OPTIMIZE__) && !defined(PIRN_ASAN) && \
-    !defined(PIRN_TSAN) && !defined(PIRN_YIELD_IS_WATCHED)
-#define PIRN_YIELD_BRANCHES 1
-
-/// How `yield_to_consumer` has gone.
-enum class yielded : std::uint8_t {
-  plainly,
-  flagged,     ///< who resumes is: `own` is what it has resumed
-  not_at_all,  ///< a body on this thread has blocks open (body_blocks.hpp): `own` is where to resume this one
-};
-/// As switch_to_consumer, unless bodies have blocks open, and says whether who resumes is flagged.
-PIRN_SWITCH_INLINE yielded yield_to_consumer(peer& to, word& first, word& second, peer& own) noexcept {
-  const detail::fp_words fp_control;
-  void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
-  const word sent0 = first, sent1 = second;
-  register void* pc asm("rdi") = target_pc;
-  register void* sp asm("r15") = target_sp;
-  register void* fp asm("rsi") = target_fp;
-  register word out0 asm("rax") = sent0;
-  register word out1 asm("rcx") = sent1;
-  register word message asm("rdx");
-  register void* own_pc asm("r12");
-  register void* own_sp asm("r13");
-  register void* own_fp asm("r14");
-  asm goto(PIRN_TURN("rdi", "15", "rsi", "r12", "13", "r14", PIRN_ASK_FOR_BLOCKS("r11") "jne %l[blocks]\n\t")
-           "testb %[flag], %%r15b\n\t"
-           "jne %l[flagged]"
-           : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(out0), "+r"(out1), "=r"(message), "=r"(own_pc), "=r"(own_sp),
-             "=r"(own_fp)
-           : [flag] "i"(peer_flag)
-           : "rbx", "r8", "r9", "r10", "r11", PIRN_CLOBBER_FLOAT, "memory", "cc"
-           : flagged, blocks);
-  to = {pc, sp, fp};
-  first = message;
-  fp_control.restore();
-  return yielded::plainly;
-flagged:
-  // Uses the outputs here. A value that is first used where both ways have met again, behind a call, is lost to this
-  // one: clang up to 22 stores it on the other one only.
-  asm volatile("" : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(message), "+r"(own_pc), "+r"(own_sp), "+r"(own_fp));
-  to = {pc, sp, fp};
-  own = {own_pc, own_sp, own_fp};
-  first = message;
-  fp_control.restore();
-  return yielded::flagged;
-blocks:
-  asm volatile("" : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(out0), "+r"(out1), "+r"(own_pc), "+r"(own_sp), "+r"(own_fp));
-  to = {pc, sp, fp};
-  own = {own_pc, own_sp, own_fp};
-  first = out0;
-  second = out1;
-  return yielded::not_at_all;
-}
-
-/// Goes back to where yield_to_consumer was, or was to be, resumed, which finds that it was resumed by `from` with this
-/// message. Leaves the frames below it.
-[[noreturn]] PIRN_ALWAYS_INLINE void resume_again(const peer& own, const peer& from, word message = 0) noexcept {
-  void *const target_pc = own.pc, *const target_sp = own.sp, *const target_fp = own.fp;
-  void *const from_pc = from.pc, *const from_sp = from.sp, *const from_fp = from.fp;
-  const word sent = message;
-  register void* to_pc asm("r12") = target_pc;
-  register void* to_sp asm("r13") = target_sp;
-  register void* to_fp asm("r14") = target_fp;
-  register void* pc asm("rdi") = from_pc;
-  register void* sp asm("r15") = from_sp;
-  register void* fp asm("rsi") = from_fp;
-  register word first asm("rdx") = sent;
-  asm volatile(PIRN_TURN_GO("r12", "13", "r14")
-               :
-               : "r"(to_pc), "r"(to_sp), "r"(to_fp), "r"(pc), "r"(sp), "r"(fp), "r"(first)
-               : "memory");
-  __builtin_unreachable();
-}
-#endif
 
 /// Suspends a producer, flagged, and resumes another one; the message of who resumes it replaces `first`.
 PIRN_SWITCH_INLINE void switch_to_delegate(peer& to, word& first) noexcept {

@@ -13,7 +13,7 @@ __attribute__((used)) inline constinit thread_local std::uint64_t blocks_of_bodi
     "pirn_blocks_of_bodies_" PIRN_ABI_NAME) __attribute__((tls_model("initial-exec"))) = 0;
 
 #if defined(__x86_64__) && !defined(__ILP32__)
-// Compares that word with an operand, by default 0; SCRATCH is a register that may be written.
+// Compares that word with an operand; SCRATCH is a register that may be written.
 #if !defined(__PIC__) || defined(__PIE__)
 #define PIRN_COMPARE_BLOCKS(with, scratch) "cmpq " with ", %%fs:pirn_blocks_of_bodies_" PIRN_ABI_NAME "@tpoff\n\t"
 #else
@@ -21,11 +21,10 @@ __attribute__((used)) inline constinit thread_local std::uint64_t blocks_of_bodi
   "movq pirn_blocks_of_bodies_" PIRN_ABI_NAME "@gottpoff(%%rip), %%" scratch "\n\tcmpq " with ", %%fs:(%%" scratch \
   ")\n\t"
 #endif
-#define PIRN_ASK_FOR_BLOCKS(scratch) PIRN_COMPARE_BLOCKS("$0", scratch)
 /// Whether there are any. By an asm that no compiler caches across a switch, after which the thread may be another one.
 [[nodiscard]] PIRN_ALWAYS_INLINE bool bodies_have_blocks() noexcept {
   bool any;
-  asm volatile(PIRN_ASK_FOR_BLOCKS("r11") : "=@ccne"(any) : : "r11", "cc");
+  asm volatile(PIRN_COMPARE_BLOCKS("$0", "r11") : "=@ccne"(any) : : "r11", "cc");
   return any;
 }
 /// Whether there are any, or this is null.

@@ -111,11 +111,6 @@ struct generator_side {
     arch::switch_to_consumer(at, first, second);
     sanitizer.arrive();
   }
-#if defined(PIRN_YIELD_BRANCHES)
-  PIRN_ALWAYS_INLINE arch::yielded yield(word& first, word& second, peer& own) noexcept {
-    return arch::yield_to_consumer(at, first, second, own);
-  }
-#endif
   PIRN_ALWAYS_INLINE void pass(word& first) noexcept {
     sanitizer.leave();
     arch::switch_to_delegate(at, first);
@@ -230,21 +225,6 @@ PIRN_COLD inline void generator_told(void* pc, void* sp, void* fp, generator_con
   self.delegating.at = {pc, sp, fp};
 }
 
-#if defined(PIRN_YIELD_BRANCHES)
-// What is called where a switch has branched out goes back behind the compiler's back, to `self.at`: to the compiler
-// the way ends there, and any place of the frame that only the hot path needs is free on it. So it is one call, that
-// needs nothing afterwards but what was there before. If it throws, `self.at` has the consumer instead.
-/// As generator_told, and goes back with the consumer to yield to.
-/// PIRN_NONE: else compilers keep the peer, on the hot path, in registers that this call preserves.
-[[noreturn]] PIRN_COLD inline PIRN_NONE void generator_told_at_yield(void* pc, void* sp, void* fp,
-                                                                     generator_control& self,
-                                                                     generator_message& message) {
-  const peer own = std::exchange(self.at.at, peer{pc, sp, fp});
-  generator_told(pc, sp, fp, self, message);
-  arch::resume_again(own, message.side.at);
-}
-#endif
-
 /// Takes off what is open on this stack, and on those of generators that delegate to it.
 PIRN_COLD inline taken_blocks generator_blocks(const generator_control& of, const body_stack* inner) {
   const body_stack mine{reinterpret_cast<word>(of.limit), reinterpret_cast<word>(&of), inner};
@@ -257,18 +237,6 @@ PIRN_COLD inline void generator_yield_without(generator_control& self, generator
   consumer.yield(first, second);
   put_blocks(self.blocks);
 }
-#if defined(PIRN_YIELD_BRANCHES)
-/// Takes them off before that, and goes back with the resumer, as generator_told_at_yield.
-[[noreturn]] PIRN_COLD inline PIRN_NONE void generator_yield_without(void* pc, void* sp, void* fp,
-                                                                     generator_control& self, word first, word second) {
-  generator_side consumer;
-  consumer.at = {pc, sp, fp};
-  const peer own = std::exchange(self.at.at, consumer.at);
-  generator_take_blocks(self);
-  generator_yield_without(self, consumer, first, second);
-  arch::resume_again(own, consumer.at, first);
-}
-#endif
 
 /// Resumes a suspended generator for it to unwind its stack, and returns when it has ended, or given up its place to
 /// one that delegates to it.
@@ -343,7 +311,6 @@ class generator_producer {
   /// Hands two words to the consumer and returns when it wants the next element.
   PIRN_ALWAYS_INLINE void give(word first, word second) {
     if (consumer_.flagged()) [[unlikely]] {
-      consumer_.at = arch::ended_peer();  // the compiler need not keep the rest of it for handlers
       generator_yield_misused();
     }
     // Here, and not in the consumer, whose frame may lie below and be what was overwritten.
@@ -356,23 +323,6 @@ class generator_producer {
         generator_below(self_, stack_position());
       }
     }
-#if defined(PIRN_YIELD_BRANCHES)
-    generator_side consumer = consumer_.take();
-    peer own;
-    const arch::yielded how = consumer.yield(first, second, own);
-    if (how == arch::yielded::not_at_all) [[unlikely]] {
-      self_.at.at = own;
-      const given_back if_it_throws{*this};
-      generator_yield_without(consumer.at.pc, consumer.at.sp, consumer.at.fp, self_, first, second);
-    }
-    if (how == arch::yielded::flagged) [[unlikely]] {
-      self_.at.at = own;
-      const given_back if_it_throws{*this};
-      generator_told_at_yield(consumer.at.pc, arch::unflagged(consumer.at).sp, consumer.at.fp, self_,
-                              *reinterpret_cast<generator_message*>(first));
-    }
-    consumer_ = consumer;
-#else
     if (bodies_have_blocks()) [[unlikely]] {
       generator_take_blocks(self_);
       generator_side copy = consumer_.take();
@@ -388,7 +338,6 @@ class generator_producer {
     if (consumer_.flagged()) [[unlikely]] {
       told(first);
     }
-#endif
   }
 
   /// Lets `inner` give its elements to our consumer, at no cost to each, and returns when it has ended.
@@ -445,17 +394,6 @@ class generator_producer {
     delegate(inner);
   }
 
-  /// Before and after a body that is inlined: moves the consumer to where it is kept there. The compiler, which does
-  /// not know that this is a move, would do it in each turn of a loop instead.
-  PIRN_ALWAYS_INLINE void settle() noexcept {
-#if defined(PIRN_YIELD_BRANCHES)
-    peer moved;
-    asm("movq %1, %0" : "=r"(moved.pc) : "r"(consumer_.at.pc));
-    asm("movq %1, %0" : "=r"(moved.fp) : "r"(consumer_.at.fp));
-    consumer_.at = {moved.pc, consumer_.at.sp, moved.fp};
-#endif
-  }
-
   /// The last switch, after `self_` was told how it went.
   [[noreturn]] PIRN_ALWAYS_INLINE void finish() noexcept {
     self_.status = generator_status::ended;
@@ -479,12 +417,6 @@ class generator_producer {
   const bool marked_;  ///< a constant in a body that is inlined into its entry function
 
  private:
-#if defined(PIRN_YIELD_BRANCHES)
-  struct given_back {
-    generator_producer& to;
-    PIRN_ALWAYS_INLINE ~given_back() { to.consumer_.at = to.self_.at.at; }
-  };
-#endif
   PIRN_ALWAYS_INLINE void told(word raw) {
     auto& message = *reinterpret_cast<generator_message*>(raw);
     void* const sp = arch::unflagged(consumer_.at).sp;
@@ -547,13 +479,7 @@ struct generator_run {
     side.sanitizer.arrive();
     typename Control::yield yield(self, side, message, marks_end<typename Control::allocator>);
     std::exception_ptr thrown;
-    self.how = run_unwindable(
-        [&]() __attribute__((always_inline)) {
-          yield.settle();
-          PIRN_CALL_INLINED self.body(yield);
-          yield.settle();
-        },
-        thrown);
+    self.how = run_unwindable([&]() __attribute__((always_inline)) { PIRN_CALL_INLINED self.body(yield); }, thrown);
     if (thrown) [[unlikely]] {
       self.failure = std::move(thrown);
     }
