@@ -4,6 +4,8 @@
 // keeps in its frame over a yield when it has a value bound, or is delegated to, for which the yield has cold code.
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <type_traits>
 #include <vector>
 
@@ -268,6 +270,28 @@ TEST(generators_that_are_delegated_to_while_suspended, keep_their_frames_over_a_
   }
   EXPECT_EQ(all, (std::vector<long>{10, 2}));
   EXPECT_EQ(seen, (std::vector<long>{1, 2}));
+}
+
+PUSHED_KEEP void touch(void* memory) { asm volatile("" : : "r"(memory) : "memory"); }
+
+// In an ordinary function: a template is compiled otherwise.
+TEST(generators_with_frames_of_unknown_size, yield_beside_an_over_aligned_variable) {
+  volatile long count = 40;
+  pirn::generator<long> g = [&count](auto& yield) {
+    alignas(64) long over[8] = {};
+    auto* const given = static_cast<long*>(__builtin_alloca(static_cast<std::size_t>(count) * sizeof(long)));
+    for (long i = 0; i < 5; ++i) {
+      touch(over);
+      given[i] = over[i] + i;
+      touch(given);
+      yield(given[i] + static_cast<long>(reinterpret_cast<std::uintptr_t>(over) % 64));
+    }
+  };
+  long sum = 0;
+  for (const long each : g) {
+    sum += each;
+  }
+  EXPECT_EQ(sum, 10);
 }
 
 }  // namespace
