@@ -43,17 +43,11 @@ int sum_of(Generator&& of) {
   return sum;
 }
 
-template <class F>
-void on_fiber(F body) {
-  rig r(1);
-  r.rt.run(body);
-}
-
 // ---- blocking ----
 
 template <class Generator>
 void generator_in_blocking() {
-  on_fiber([] {
+  on_one_worker([] {
     EXPECT_EQ(sum_of(Generator([](auto& yield) {
                 yield(1);
                 EXPECT_TRUE(refused([&] { pirn::blocking([&] { yield(100); }); }));
@@ -68,7 +62,7 @@ TEST(yield_elsewhere, a_generator_does_not_yield_inside_a_blocking_call) { gener
 TEST(yield_elsewhere, nor_does_one_in_a_frame) { generator_in_blocking<generator<int, frame<32768>>>(); }
 
 TEST(yield_elsewhere, nor_does_one_that_another_delegates_to) {
-  on_fiber([] {
+  on_one_worker([] {
     EXPECT_EQ(sum_of(generator<int>([](generator<int>::yield& yield) {
                 yield(pirn::elements_of(generator<int>([](generator<int>::yield& inner) {
                   EXPECT_TRUE(refused([&] { pirn::blocking([&] { inner(100); }); }));
@@ -81,7 +75,7 @@ TEST(yield_elsewhere, nor_does_one_that_another_delegates_to) {
 }
 
 TEST(yield_elsewhere, nor_does_a_coroutine) {
-  on_fiber([] {
+  on_one_worker([] {
     coroutine<int()> c([](auto& yield) {
       EXPECT_THROW(pirn::blocking([&] { yield(100); }), std::logic_error);
       yield(1);
@@ -93,7 +87,7 @@ TEST(yield_elsewhere, nor_does_a_coroutine) {
 }
 
 TEST(yield_elsewhere, nor_does_a_copied_coroutine) {
-  on_fiber([] {
+  on_one_worker([] {
     pirn::copy_stack on(65536);
     pirn::copied_coroutine<int()> c(on, [](auto& yield) {
       EXPECT_THROW(pirn::blocking([&] { yield(100); }), std::logic_error);
@@ -105,7 +99,7 @@ TEST(yield_elsewhere, nor_does_a_copied_coroutine) {
 
 TEST(yield_elsewhere_death, nor_does_a_thread_of_control) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_DEATH(on_fiber([] {
+  EXPECT_DEATH(on_one_worker([] {
                  swap_support::world w;
                  w.spawn([&] { pirn::blocking([&] { w.yield(); }); });
                  w.spawn([] {});
@@ -115,7 +109,7 @@ TEST(yield_elsewhere_death, nor_does_a_thread_of_control) {
 }
 
 TEST(yield_elsewhere, nor_does_a_body_that_resumed_the_one_that_waits) {
-  on_fiber([] {
+  on_one_worker([] {
     EXPECT_EQ(sum_of(generator<int>([](auto& yield) {
                 coroutine<void()> inner([&](auto&) {
                   EXPECT_TRUE(refused([&] { pirn::blocking([&] { yield(100); }); }));
@@ -129,7 +123,7 @@ TEST(yield_elsewhere, nor_does_a_body_that_resumed_the_one_that_waits) {
 }
 
 TEST(yield_elsewhere, nor_from_a_body_that_the_call_resumes) {
-  on_fiber([] {
+  on_one_worker([] {
     EXPECT_EQ(sum_of(generator<int>([](auto& yield) {
                 pirn::blocking(
                     [&] { coroutine<void()>([&](auto&) { EXPECT_TRUE(refused([&] { yield(100); })); }).resume(); });
@@ -161,7 +155,7 @@ TEST(yield_elsewhere, what_a_blocking_call_resumes_itself_may_yield) {
     });
     EXPECT_EQ(copied.resume() + copied.resume(), 3);
   };
-  on_fiber([&] {
+  on_one_worker([&] {
     pirn::blocking(resumes);
     EXPECT_EQ(sum_of(generator<int>([&](auto& yield) {
                 pirn::blocking(resumes);
@@ -174,7 +168,7 @@ TEST(yield_elsewhere, what_a_blocking_call_resumes_itself_may_yield) {
 }
 
 TEST(yield_elsewhere, where_no_body_waits_every_one_may_yield) {
-  on_fiber([] {
+  on_one_worker([] {
     pirn::blocking([] {
       EXPECT_EQ(sum_of(generator<int>([](auto& yield) {
                   coroutine<void()>([&](auto&) { yield(1); }).resume();
