@@ -123,8 +123,7 @@ void check_not_outer(const body_stack& from, arch::word position, arch::word out
   }
   constexpr const char* why =
       "pirn: a body yields from inside blocking() or from a half of fork2 that another worker has taken: it was "
-      "resumed "
-      "outside of that, and those that resumed it would go on there. Return from it first, and yield then";
+      "resumed outside of that, and those that resumed it would go on there. Return from it first, and yield then";
   if (from.limit == 0) {
     std::fprintf(stderr, "%s\n", why);
     std::abort();
