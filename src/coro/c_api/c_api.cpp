@@ -418,13 +418,11 @@ int pirn_destroy(pirn_coroutine* coroutine) {
   _Unwind_Exception* const on_its_way = end(*coroutine);
   pirn_stack* const stack = coroutine->stack;
   stack->taken = false;
-  if (coroutine->owns_stack) {
-    pirn_stack_destroy(stack);
-  }
+  const int result = coroutine->owns_stack ? pirn_stack_destroy(stack) : 0;
   if (on_its_way != nullptr) {
     end_thread(on_its_way);
   }
-  return 0;
+  return result;
 }
 
 int pirn_reset(pirn_coroutine* coroutine, pirn_function body, void* user) {
