@@ -1,14 +1,6 @@
 """./dev test --mutants: applies each known fault to a copy of the tree and sees the named test go red.
 
-A patch of this folder begins with lines that say what it shows:
-    Test: context_switch_test       the ctest entry that must fail
-    Why: what a user would have met
-    Preset: asan-ubsan              optional, dev by default
-    Target: pirn_libraries          optional: what to build before the test, by default the target named like it
-    Shows: regular expression       optional: what the failing test must print
-    Timeout: 60                     optional: seconds after which a hang counts as red
-    Alone: yes                      optional: only on a machine that does nothing else is the test sure to notice
-The same test is first seen green without any patch.
+The same test is first seen green without any fault. faults.py says how a fault is written down.
 """
 
 import argparse
@@ -24,52 +16,27 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from faults import Fault, read_all
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-# Taking a patch back would otherwise compile anew all that it had reached, and so would the next run.
+# Taking a fault back would otherwise compile anew all that it had reached, and so would the next run.
 CACHED = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache", "-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
 
 
-@dataclass
-class Fault:
-    path: Path
-    test: str = ""
-    why: str = ""
-    preset: str = "dev"
-    target: str = ""
-    shows: str = ""
-    alone: str = ""
-    timeout: int = 60
-    files: list[str] = field(default_factory=list)
+def needs_plugin(fault: Fault) -> bool:
+    return fault.test.startswith("compiler_")
 
-    @staticmethod
-    def read(path: Path) -> "Fault":
-        fault = Fault(path)
-        text = path.read_text()
-        header = re.split(r"^(?:---|diff) ", text, maxsplit=1, flags=re.M)[0]
-        for key, value in re.findall(r"^(Test|Why|Preset|Target|Shows|Timeout|Alone): *(.+)$", header, re.M):
-            setattr(fault, key.lower(), int(value) if key == "Timeout" else value.strip())
-        if not fault.test or not fault.why:
-            sys.exit(f"{path.name}: lacks a line Test: or Why:")
-        fault.target = fault.target or fault.test
-        fault.files = re.findall(r"^\+\+\+ b/(\S+)", text, re.M)
-        return fault
 
-    @property
-    def plugin(self) -> bool:
-        return self.test.startswith("compiler_")
-
-    @property
-    def binary(self) -> str:
-        return self.preset + ("-plugin" if self.plugin else "")
+def folder_of(fault: Fault) -> str:
+    return fault.preset + ("-plugin" if needs_plugin(fault) else "")
 
 
 class Workshop:
-    """A copy of the sources, built once per preset and then only as far as a patch reaches. Each worker has its own, since
-    most of a patch's time is one compiler at work on one file."""
+    """A copy of the sources, built once per preset and then only as far as a fault reaches. Each worker has its own, since
+    most of a fault's time is one compiler at work on one file."""
 
     def __init__(self, folder: Path, jobs: int):
         self.folder, self.jobs = folder, jobs
@@ -111,27 +78,26 @@ class Workshop:
                                   env=self.environment).returncode == 0
 
     def build(self, fault: Fault) -> bool:
-        binary = str(self.folder / fault.binary)
-        if fault.binary not in self.configured:
+        binary = str(self.folder / folder_of(fault))
+        if folder_of(fault) not in self.configured:
             # What the plugin writes beside an object is not kept by a cache: so the one or the other.
-            options = [] if fault.plugin else ["-DPIRN_PLUGIN=OFF", *CACHED]
+            options = [] if needs_plugin(fault) else ["-DPIRN_PLUGIN=OFF", *CACHED]
             if not self.call("cmake", "--preset", fault.preset, "-S", str(self.source), "-B", binary, *options):
                 return False
-            self.configured.add(fault.binary)
+            self.configured.add(folder_of(fault))
         return self.call("cmake", "--build", binary, "-j", str(self.jobs), "--target", fault.target)
 
-    def patch(self, fault: Fault) -> bool:
-        return self.call("patch", "-p1", "--batch", "--fuzz=0", "--no-backup-if-mismatch", "-i", str(fault.path))
+    def apply(self, fault: Fault) -> None:
+        for name, text in fault.apply(self.source).items():
+            (self.source / name).write_text(text, encoding="utf-8")
 
-    def unpatch(self, fault: Fault) -> None:
-        for name in fault.files:
-            self.restore(name)
-            for leftover in (".rej", ".orig"):
-                (self.source / (name + leftover)).unlink(missing_ok=True)
+    def take_back(self, fault: Fault) -> None:
+        for edit in fault.edits:
+            self.restore(edit.file)
 
     def run(self, fault: Fault, timeout: int) -> tuple[str, str]:
         """('green' | 'red' | 'absent' | 'skipped', output). Run without ctest, which would wait as long as for any test."""
-        listing = subprocess.run(["ctest", "--test-dir", str(self.folder / fault.binary), "--show-only=json-v1",
+        listing = subprocess.run(["ctest", "--test-dir", str(self.folder / folder_of(fault)), "--show-only=json-v1",
                                   "-R", f"^{re.escape(fault.test)}$"], capture_output=True, text=True)
         entries = json.loads(listing.stdout)["tests"] if listing.returncode == 0 else []
         if not entries or "command" not in entries[0]:
@@ -155,10 +121,12 @@ class Workshop:
 
 def try_fault(shop: Workshop, fault: Fault) -> str:
     """What is wrong with this fault; empty when its test caught it."""
-    if not shop.patch(fault):
-        return "the patch does not apply"
+    try:
+        shop.apply(fault)
+    except ValueError as error:
+        return str(error)
     if not shop.build(fault):
-        return "does not build with the patch:\n" + shop.log.read_text()[-2000:]
+        return "does not build with the fault:\n" + shop.log.read_text()[-2000:]
     verdict, output = shop.run(fault, fault.timeout)
     if verdict != "red":
         return f"SURVIVED: {fault.test} is {verdict}"
@@ -173,14 +141,14 @@ def try_group(shop: Workshop, group: list[Fault]) -> Iterator[tuple[Fault, str |
     first = group[0]
     verdict, output = shop.run(first, 10 * first.timeout) if shop.build(first) else ("not built", shop.log.read_text())
     unsound = {"green": "", "skipped": None}.get(
-        verdict, f"{first.test} without any patch is {verdict}\n{output[-2000:]}")
+        verdict, f"{first.test} without any fault is {verdict}\n{output[-2000:]}")
     for fault in group:
         problem = unsound
         if problem == "":
             try:
                 problem = try_fault(shop, fault)
             finally:
-                shop.unpatch(fault)
+                shop.take_back(fault)
         yield fault, problem, time.monotonic() - begin
         begin = time.monotonic()
 
@@ -189,11 +157,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev test --mutants")
     parser.add_argument("--build", type=Path, required=True)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("-R", dest="names", action="append", default=[], help="only the patches whose name matches")
+    parser.add_argument("-R", dest="names", action="append", default=[], help="only the faults whose <layer>/<source>/<name> matches")
     options = parser.parse_args()
 
-    faults = [Fault.read(p) for p in sorted(HERE.glob("*.patch"))]
-    faults = [f for f in faults if not options.names or any(re.search(n, f.path.stem) for n in options.names)]
+    faults, problems = read_all(HERE)
+    if problems:
+        sys.exit("./dev test --mutants: " + "\n".join(problems))
+    faults = [f for f in faults if not options.names or any(re.search(n, f.title) for n in options.names)]
     shops = [Workshop(options.build.resolve() / str(i), 1) for i in range(options.jobs)]
     passed, failed, skipped, printing = 0, 0, [], threading.Lock()
     groups: queue.SimpleQueue[list[Fault]] = queue.SimpleQueue()
@@ -208,10 +178,10 @@ def main() -> int:
             for fault, problem, seconds in try_group(shop, group):
                 with printing:
                     if problem is None:
-                        skipped.append(f"{fault.path.stem}: {fault.test} ({fault.preset})")
+                        skipped.append(f"{fault.title}: {fault.test} ({fault.preset})")
                         continue
                     failed, passed = failed + bool(problem), passed + (not problem)
-                    print(f"{'FAILED' if problem else 'caught':7}{fault.path.stem:36} by {fault.test} ({fault.preset})"
+                    print(f"{'FAILED' if problem else 'caught':7}{fault.title:56} by {fault.test} ({fault.preset})"
                           f" {seconds:5.0f} s", flush=True)
                     print(f"       {fault.why}" + (f"\n  {problem}" if problem else ""), flush=True)
 

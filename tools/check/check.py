@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import compilers
+import mutants
 import rules
 import selftest
 import tables
@@ -17,6 +18,7 @@ CHECKS = [
     ("shape of headers", rules.shape),
     ("unwind tables in an asm", rules.unwind_tables),
     ("length, paths, leftovers", rules.text_of_all),
+    ("faults apply", mutants.mutants),
     ("formatting", rules.formatting),
     ("headers compile alone", compilers.headers),
     ("code blocks of the docs", compilers.docs),

@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 import compilers
+import mutants
 import rules
 import tables
 from tree import Tree
@@ -52,6 +53,28 @@ CASES = [
      "int f(int x) { return x; }\n"),
 ]
 
+FAULTS = """source = "src/sync/x.cpp"
+
+[[fault]]
+name = "x_is_two"
+why = "a user gets 2"
+test = "sync_x_test"
+find = 'return 1;'
+replace = 'return 2;'
+
+[[fault]]
+name = "x_and_y"
+why = "both are wrong"
+test = "sync_x_test"
+[[fault.edit]]
+find = 'x() {'
+replace = 'z() {'
+[[fault.edit]]
+file = "include/pirn/sync/detail/y.hpp"
+find = 'int y;'
+replace = ''
+"""
+
 
 def run(jobs: int) -> list[str]:
     findings = []
@@ -64,7 +87,7 @@ def run(jobs: int) -> list[str]:
                 found = check(Tree(Path(scratch), jobs))
                 if bool(found) != expected:
                     findings.append(f"the check {check.__name__} {'misses' if expected else 'refuses'}: {text!r} {found}")
-    return findings + paste_is_right(jobs) + tables_are_compared(jobs)
+    return findings + paste_is_right(jobs) + tables_are_compared(jobs) + faults_are_checked(jobs)
 
 
 def paste_is_right(jobs: int) -> list[str]:
@@ -114,4 +137,24 @@ def tables_are_compared(jobs: int) -> list[str]:
             found = tables.tables(Tree(Path(scratch), jobs))
             if bool(found) == sound:
                 findings.append(f"the check tables, with {new!r} for {old!r}: {found}")
+    return findings
+
+
+def faults_are_checked(jobs: int) -> list[str]:
+    """Faults apply as they stand, and not where a text is gone or occurs twice, a key is wrong or a name is taken."""
+    findings = []
+    for old, new, sound in [("", "", True), ("return 1", "return 3", False), ("'x() {'", "'{'", True), ("'x() {'", "' '", False),
+                            ("x_and_y", "x_is_two", False), ("sync/x.cpp", "fiber/x.cpp", False), ("why =", "reason =", False),
+                            ("why =", "# why =", False), ("x_is_two", "x-is-two", False), ("find = 'int y;'", "", False),
+                            ("detail/y.hpp", "z.hpp", False), ("'return 2;'", "'return 1;'", False), ("[[fault]]", "[fault]", False),
+                            ("find = 'x() {'", "find = 'int x()'\nreplace = ''\n[[fault.edit]]\nfind = 'x() {'", False),
+                            ("'z() {'", "'z() {'\ntimeout = 3", False), ("'return 2;'", "'return 2;'\ntimeout = 'x'", False)]:
+        with tempfile.TemporaryDirectory() as scratch:
+            for name, text in (("src/sync/x.cpp", "int x() { return 1; }\n"), ("include/pirn/sync/detail/y.hpp", "int y;\n"),
+                               ("tests/faults/sync/x.toml", FAULTS.replace(old, new, 1))):
+                (Path(scratch) / name).parent.mkdir(parents=True, exist_ok=True)
+                (Path(scratch) / name).write_text(text)
+            found = mutants.mutants(Tree(Path(scratch), jobs))
+            if bool(found) == sound:
+                findings.append(f"the check mutants, with {new!r} for {old!r}: {found}")
     return findings
