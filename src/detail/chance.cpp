@@ -2,7 +2,9 @@
 
 #include "pirn/detail/platform.hpp"
 
-namespace pirn::inline PIRN_ABI::platform {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace platform {
 
 namespace {
 
@@ -18,4 +20,6 @@ struct numbers_of_thread : random {
   return static_cast<std::size_t>(per_thread<numbers_of_thread>::here().next() % count);
 }
 
-}  // namespace pirn::inline PIRN_ABI::platform
+}  // namespace platform
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -5,7 +5,9 @@
 
 #include "pirn/detail/exiting.hpp"
 
-namespace pirn::inline PIRN_ABI::platform {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace platform {
 
 namespace {
 
@@ -21,4 +23,6 @@ constinit std::atomic<bool> exit_has_begun = false;
 bool exiting() noexcept { return exit_has_begun.load(std::memory_order_relaxed) || called_by_exit(); }
 bool exiting_if_linked() noexcept { return exiting(); }
 
-}  // namespace pirn::inline PIRN_ABI::platform
+}  // namespace platform
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -3,7 +3,9 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::platform {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace platform {
 
 /// Whether the caller was called by `exit`, which a return from main calls too: it is part of the destructor of a
 /// static object, or of a function given to atexit. Other threads still run then, and what they use is not to be given
@@ -11,4 +13,6 @@ namespace pirn::inline PIRN_ABI::platform {
 /// long.
 [[nodiscard]] bool exiting() noexcept;
 
-}  // namespace pirn::inline PIRN_ABI::platform
+}  // namespace platform
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

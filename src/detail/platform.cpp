@@ -23,7 +23,9 @@ extern "C" int cxa_thread_atexit(void (*destroy)(void*), void* object, void* lib
     asm("__cxa_thread_atexit");
 extern "C" [[gnu::visibility("hidden")]] void* dso_handle asm("__dso_handle");
 
-namespace pirn::inline PIRN_ABI::platform {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace platform {
 
 namespace detail {
 // Read by an asm, which link-time optimization does not see.
@@ -303,4 +305,6 @@ PIRN_NOINLINE void* current_worker_out_of_line() noexcept {
 
 void set_current_worker(void* worker) noexcept { detail::current_worker_slot = worker; }
 
-}  // namespace pirn::inline PIRN_ABI::platform
+}  // namespace platform
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <system_error>
 
-namespace pirn::inline PIRN_ABI::platform {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace platform {
 
 void refused(const char* call, int error, const char* consequence) noexcept {
   std::fprintf(stderr, "pirn: %s failed (error %d, %s): %s\n", call, error,
@@ -12,4 +14,6 @@ void refused(const char* call, int error, const char* consequence) noexcept {
   std::abort();
 }
 
-}  // namespace pirn::inline PIRN_ABI::platform
+}  // namespace platform
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

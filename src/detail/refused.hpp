@@ -3,9 +3,13 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::platform {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace platform {
 
 /// Ends the process with a message: `call` failed with `error` (of errno), and what that means for the program.
 [[noreturn]] PIRN_ENDS_PROCESS void refused(const char* call, int error, const char* consequence) noexcept;
 
-}  // namespace pirn::inline PIRN_ABI::platform
+}  // namespace platform
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -13,7 +13,9 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::platform::system {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace platform::system {
 
 #if defined(PIRN_SIM)
 int socket(int domain, int type, int protocol) noexcept;
@@ -59,4 +61,6 @@ using ::socket;
 using ::write;
 #endif
 
-}  // namespace pirn::inline PIRN_ABI::platform::system
+}  // namespace platform::system
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,7 +7,8 @@
 #include "pirn/fiber/detail/worker_stack.hpp"
 #include "pirn/fiber/scope.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -384,4 +385,5 @@ bool stop_requested() noexcept { return !check_stop(); }
 
 }  // namespace this_fiber
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

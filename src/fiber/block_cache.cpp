@@ -8,7 +8,9 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 // Named for debuggers, which have no mangled names to go by in a stripped program.
 extern platform::atomic<block_chunk*> newest_chunk asm("pirn_fibers_" PIRN_ABI_NAME);
@@ -100,4 +102,6 @@ void block_cache::spill() noexcept {
   count_ -= half;
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

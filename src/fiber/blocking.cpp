@@ -6,7 +6,9 @@
 #include "fiber/blocking_pool.hpp"
 #include "fiber/runtime_state.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 blocking_pool::~blocking_pool() {
   lock_.lock();
@@ -199,4 +201,6 @@ void run_blocking(worker& here, blocking_call& call) {
       block(self, epoch, {.stoppable = false, .from = awaited::outside, .what = "blocking call"}, publish));
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -8,7 +8,9 @@
 
 #include "pirn/fiber/blocking.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Threads that are started when a call needs one, and end when they have long been idle. Of the idle ones the last
 /// that became so works next: its cache is warm, and the others get old enough to end.
@@ -68,4 +70,6 @@ class blocking_pool {
   member* ended_ = nullptr;  ///< the last that did; to be joined
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

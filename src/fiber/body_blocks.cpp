@@ -18,7 +18,9 @@
 #include "pirn/fiber/detail/block_origin.hpp"
 #include "pirn/fiber/scope.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 namespace {
 
@@ -418,4 +420,6 @@ void put_blocks_of_c(const blocks_of_c& what) noexcept {
   put({what.links[0], what.links[1], what.links[2], what.links[3]});
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -17,7 +17,9 @@
 #define PIRN_LEAVES_HANDLERS 1
 #include "pirn/fiber/bounded.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 namespace {
 
@@ -130,4 +132,6 @@ int install_handler(int number, const struct sigaction* action, struct sigaction
 }
 #endif
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

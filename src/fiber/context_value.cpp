@@ -7,7 +7,9 @@
 #include "pirn/fiber/detail/control.hpp"
 #include "pirn/fiber/wait_queue.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 void release(context_node* node) noexcept {
   while (node != nullptr && node->references.fetch_sub(1, platform::memory_order_acq_rel) == 1) {
@@ -62,4 +64,6 @@ void unbind_context(context_node* node) noexcept {
   release(newest);
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

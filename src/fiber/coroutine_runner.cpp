@@ -7,7 +7,9 @@
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/context_value.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 namespace {
 // After so many coroutines the other fibers of the worker have a turn.
@@ -170,4 +172,6 @@ void coroutine_runner::resume_all() noexcept {
   idle_.unlock();
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -25,7 +25,8 @@
 #include "pirn/fiber/detail/owner_mark.hpp"
 #include "stack/backtrace.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
@@ -528,4 +529,5 @@ void deadlock_watch::report(worker& by, deadlock::kind what, const std::vector<w
 }
 
 }  // namespace detail
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -10,7 +10,9 @@
 #include "pirn/fiber/deadlock.hpp"
 #include "pirn/fiber/detail/worker.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Plain threads of the process that wait in a call of pirn without a deadline and were not woken yet.
 class thread_census {
@@ -105,4 +107,6 @@ class deadlock_watch {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> reported_;  ///< number and wait of one fiber of each cycle
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -16,7 +16,8 @@
 #include "fiber/monitor.hpp"
 #include "fiber/runtime_state.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -377,4 +378,5 @@ bool handles_signals() noexcept {
 
 void runtime::dump(int descriptor) noexcept { detail::dump_fibers(*state_, descriptor); }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -10,7 +10,9 @@
 #include "pirn/context/unwind.hpp"
 #include "pirn/fiber/detail/coroutine_runner.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 namespace {
 
@@ -322,4 +324,6 @@ void print_turn(const worker& w, platform::duration lasts, message& out, const v
   print_trace(out, live);
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -6,7 +6,9 @@
 #include "fiber/runtime_state.hpp"
 #include "stack/backtrace.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// One runtime in the list of all, in plain words: tools/pirn_gdb.py reads it.
 struct registered_runtime {
@@ -42,4 +44,6 @@ void print_fibers(worker& w, message& out, const void* signal_context) noexcept;
 /// Prints that the running fiber of `w` has kept it for so long, in the same circumstances.
 void print_turn(const worker& w, platform::duration lasts, message& out, const void* signal_context) noexcept;
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

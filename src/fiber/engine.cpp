@@ -3,7 +3,8 @@
 #include <deque>
 #include <new>
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 wake_reason readiness::wait(io_direction direction, platform::time_point deadline,
                             std::optional<std::uint32_t> tried_at) noexcept {
@@ -162,4 +163,5 @@ void engine::retire() noexcept {
   give_detached_back();
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,7 +7,8 @@
 #include "detail/refused.hpp"
 #include "pirn/fiber/engine.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
@@ -138,4 +139,5 @@ class epoll_engine final : public engine {
 
 std::unique_ptr<engine> make_epoll_engine() { return std::make_unique<epoll_engine>(); }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

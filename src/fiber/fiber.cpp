@@ -7,7 +7,8 @@
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/fiber_local.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
@@ -362,4 +363,5 @@ void fiber::end(detail::fiber_control* f) noexcept {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -2,7 +2,9 @@
 
 #include "pirn/fiber/detail/worker.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 namespace {
 
@@ -101,4 +103,6 @@ std::uint64_t local_key::make() noexcept {
   return number_.compare_exchange_strong(key, mine, platform::memory_order_relaxed) ? mine : key;
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,7 +7,9 @@
 
 #include "fiber/runtime_state.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 namespace {
 platform::atomic<unsigned> forks{0};
@@ -38,4 +40,6 @@ void check_not_forked(const runtime_state& used) noexcept {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -6,7 +6,9 @@
 
 #include "fiber/runtime_state.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 namespace {
 
@@ -345,4 +347,6 @@ void worker::give_fork_stacks_back() noexcept {
   forks.open.give_stacks([this](fork_stack* each) noexcept { stacks.deallocate(stack(each->memory)); });
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -4,7 +4,9 @@
 
 #include "pirn/fiber/detail/worker.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 frame_cache::~frame_cache() {
   const auto empty = [](list(&lists)[sizes], std::size_t alignment) {
@@ -65,4 +67,6 @@ void frame_cache::deallocate(void* frame, std::size_t size, std::size_t alignmen
   ++mine->kept;
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

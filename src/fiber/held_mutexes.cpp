@@ -18,7 +18,9 @@
 #define PIRN_SEES_MUTEXES 0
 #endif
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 void worker::hold_mutexes(unsigned count) noexcept {
   mutexes_held = count;
@@ -84,7 +86,9 @@ constinit platform::signal_atomic<operation*> known_unlock{nullptr};
 
 #endif
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
 #if PIRN_SEES_MUTEXES
 

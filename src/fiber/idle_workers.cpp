@@ -2,7 +2,9 @@
 
 #include <bit>
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 idle_workers::idle_workers(unsigned workers) : asleep_((workers + bits - 1) / bits), engines_(workers) {}
 
@@ -81,4 +83,6 @@ bool idle_workers::retract(unsigned worker) noexcept {
   return false;
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -2,7 +2,9 @@
 
 #include "fiber/runtime_state.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 turn_monitor::turn_monitor(runtime_state& owner, platform::duration longest_turn) noexcept
     : owner_(owner), longest_turn_(longest_turn) {}
@@ -55,4 +57,6 @@ void turn_monitor::look_at(const worker& w, record& before) noexcept {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

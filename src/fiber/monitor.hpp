@@ -6,7 +6,9 @@
 
 #include "pirn/fiber/detail/worker.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Where a worker was found by an interrupt: the same again means that no switch was made in between, if it has not
 /// looked around either.
@@ -48,4 +50,6 @@ class turn_monitor {
   platform::thread thread_;
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -8,7 +8,8 @@
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/detail/left_by_exit.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -327,4 +328,5 @@ worker_statistics runtime::statistics(std::size_t worker) const {
   return state_->statistics(*state_->workers.at(worker));
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -11,7 +11,9 @@
 #include "fiber/monitor.hpp"
 #include "pirn/fiber/runtime.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// How many forks lie between this process and the one that began. Throws std::system_error (memory).
 unsigned generation_of_process();
@@ -97,4 +99,6 @@ void dump_fibers(runtime_state& state, int descriptor) noexcept;
 /// Whether the process has a handler for some signal that may come at any time, besides those for dumps.
 bool handles_signals() noexcept;
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -10,7 +10,8 @@
 #include "pirn/fiber/detail/left_by_exit.hpp"
 #include "pirn/fiber/fiber_local.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
@@ -351,4 +352,5 @@ platform::time_point deadline() noexcept {
 
 }  // namespace this_fiber
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -5,7 +5,9 @@
 #include "fiber/runtime_state.hpp"
 #include "stack/address_space.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 namespace {
 
@@ -127,4 +129,6 @@ void stack_trimmer::step(worker& mine, platform::time_point now, bool busy) noex
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

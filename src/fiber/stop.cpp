@@ -1,6 +1,8 @@
 #include "pirn/fiber/stop.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 void stop_state::release() noexcept {
   if (references_.fetch_sub(1, platform::memory_order_acq_rel) == 1) {
@@ -101,4 +103,6 @@ void stop_link::detach() noexcept {
   list_ = nullptr;
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

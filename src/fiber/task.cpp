@@ -2,7 +2,9 @@
 
 #include <system_error>
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 worker& worker_for_tasks() {
   worker* const here = current_worker();
@@ -38,4 +40,6 @@ void run_tasks(task_root& root, std::coroutine_handle<> from, platform::time_poi
   root.release_values();
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -5,7 +5,8 @@
 #include <cstring>
 #include <new>
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
@@ -253,4 +254,5 @@ void timer_queue::fire_due(platform::time_point now) noexcept {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

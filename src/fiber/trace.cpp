@@ -7,7 +7,9 @@
 
 #include "fiber/runtime_state.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 namespace {
 
@@ -62,4 +64,6 @@ void trace_ended(worker* w, fiber_control* f) noexcept {
   w->look_soon();  // whom this one switches to is told by the scheduler
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -2,7 +2,8 @@
 
 #include <functional>
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 struct unlock_all_commit : detail::commit {
@@ -89,4 +90,5 @@ wake_reason wait_places::wait(wait_options options) noexcept {
   return reason;
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -6,7 +6,8 @@
 #include "detail/exiting.hpp"
 #include "pirn/fiber/inline_wait.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 const char* to_string(wait_error error) noexcept {
   switch (error) {
@@ -181,4 +182,5 @@ void wait_queue::notify_all_and_unlock() noexcept {
   wait_list::make_all_runnable(chain);
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -9,7 +9,9 @@
 // Both runtimes have it; only one declares it in <cxxabi.h>.
 extern "C" void* cxa_get_globals() noexcept asm("__cxa_get_globals");
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 namespace {
 // How long a worker may switch between fibers before it looks at inbox, timers and engine, and how many switches that
@@ -337,4 +339,6 @@ void yield_slow(worker* w) noexcept {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

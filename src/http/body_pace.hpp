@@ -6,7 +6,9 @@
 
 #include "http/write_pace.hpp"
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 /// A client has some time to begin with, and more for each byte of the body, of which it may save up twice what it
 /// has to begin with. So neither a byte now and then nor a large part at the beginning holds the connection.
@@ -38,4 +40,6 @@ class body_pace {
   platform::time_point deadline_ = platform::never;
 };
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

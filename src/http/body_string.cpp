@@ -2,7 +2,9 @@
 
 #include <sys/mman.h>
 
-namespace pirn::inline PIRN_ABI::http::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http::detail {
 
 void* take_pages(std::size_t size) {
   void* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -14,4 +16,6 @@ void* take_pages(std::size_t size) {
 
 void give_pages(void* at, std::size_t size) noexcept { ::munmap(at, size); }
 
-}  // namespace pirn::inline PIRN_ABI::http::detail
+}  // namespace http::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

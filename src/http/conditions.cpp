@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <optional>
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 namespace {
 
@@ -76,4 +78,6 @@ bool range_applies(const request& asked, std::string_view tag, std::int64_t modi
   return condition->starts_with('"') ? *condition == tag : parse_date(*condition) == modified;
 }
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

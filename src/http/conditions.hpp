@@ -6,7 +6,9 @@
 
 #include "pirn/http/message.hpp"
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 enum class condition : std::uint8_t { holds, not_modified, failed };
 
@@ -16,4 +18,6 @@ enum class condition : std::uint8_t { holds, not_modified, failed };
 /// Whether a range may be served: without If-Range always, else if the client's copy is exactly this version.
 [[nodiscard]] bool range_applies(const request& asked, std::string_view tag, std::int64_t modified) noexcept;
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

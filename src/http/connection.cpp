@@ -13,7 +13,9 @@
 #include "http/request_checks.hpp"
 #include "pirn/fiber/this_fiber.hpp"
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 namespace {
 
@@ -366,4 +368,6 @@ void connection::answer() {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

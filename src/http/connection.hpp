@@ -10,7 +10,9 @@
 #include "http/write_pace.hpp"
 #include "pirn/net/tcp_stream.hpp"
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 // Between looks at what does not wake anyone.
 constexpr platform::duration first_nap = std::chrono::milliseconds(1);
@@ -117,4 +119,6 @@ class connection {
   bool cut_ = false;              ///< to be closed with a reset, which drops what the client has not taken
 };
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,7 +7,9 @@
 #include "http/read_at.hpp"
 #include "pirn/fiber/this_fiber.hpp"
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 namespace {
 
@@ -226,4 +228,6 @@ void connection::linger() noexcept {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

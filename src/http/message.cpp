@@ -8,7 +8,9 @@
 #include <ctime>
 #include <stdexcept>
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 namespace {
 
@@ -342,4 +344,6 @@ std::optional<std::int64_t> parse_date(std::string_view text) noexcept {
          when.second;
 }
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

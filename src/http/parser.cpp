@@ -6,7 +6,9 @@
 #include <cstring>
 #include <string_view>
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 namespace {
 
@@ -342,4 +344,6 @@ const char* request_parser::chunk_line(const char* at, const char* end) {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

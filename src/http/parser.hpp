@@ -8,7 +8,9 @@
 
 #include "pirn/http/server.hpp"
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 /// One request: its head as offsets from its first byte, since the buffer may move while it is read. Reused from
 /// request to request.
@@ -129,4 +131,6 @@ class request_parser {
   std::uint64_t overhead_ = 0;  ///< bytes of the body that are no data
 };
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

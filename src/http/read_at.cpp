@@ -5,7 +5,9 @@
 #include <cerrno>
 #include <system_error>
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 result<std::size_t> read_at(int file, std::uint64_t offset, char* into, std::size_t size) noexcept {
   std::size_t total = 0;
@@ -26,4 +28,6 @@ result<> look_at(int file, struct ::stat& about) noexcept {
   return ::fstat(file, &about) == 0 ? result<>() : fail(std::error_code(errno, std::system_category()));
 }
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

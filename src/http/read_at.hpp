@@ -8,7 +8,9 @@
 
 #include "pirn/io/error.hpp"
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 /// Files up to this size are read before anything is said about them; larger ones are read while they are sent, and
 /// what they turn out to lack ends the connection.
@@ -76,4 +78,6 @@ result<> read_one_content(int file, std::uint64_t offset, std::size_t size, Stri
   return fail(std::make_error_code(std::errc::resource_unavailable_try_again));
 }
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

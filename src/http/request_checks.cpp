@@ -8,7 +8,9 @@
 
 #include "pirn/net/address.hpp"
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 namespace {
 
@@ -269,4 +271,6 @@ int check_head(parsed_request& request, char* head) {
   return check_target(request, head);
 }
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

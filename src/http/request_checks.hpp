@@ -3,7 +3,9 @@
 
 #include "http/parser.hpp"
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 /// Looks at a request whose head has been parsed and lies at `head`, and fills in what follows from it: how its body is
 /// framed, whether the connection may be kept, the authority, and the target as handlers get it, which an absolute form
@@ -11,4 +13,6 @@ namespace pirn::inline PIRN_ABI::http {
 /// 0 if it is not.
 [[nodiscard]] int check_head(parsed_request& request, char* head);
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

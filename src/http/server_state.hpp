@@ -7,7 +7,9 @@
 #include "pirn/fiber/stop.hpp"
 #include "pirn/http/server.hpp"
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 class connection;
 
@@ -50,4 +52,6 @@ class server_state final : public pirn::detail::accept_loop::owner {
   std::size_t end_of_waiting_ = 0;
 };
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -16,7 +16,9 @@
 #include "http/conditions.hpp"
 #include "http/read_at.hpp"
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 namespace {
 
@@ -384,4 +386,6 @@ bool static_files::answer_unless_changed(const request& asked, response& answer,
   return true;
 }
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

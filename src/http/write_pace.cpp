@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 bool write_pace::keeps_up(tcp_stream& stream) noexcept {
   const auto left = stream.unacknowledged();
@@ -31,4 +33,6 @@ bool write_pace::keeps_up(tcp_stream& stream) noexcept {
   return now < deadline_;
 }
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

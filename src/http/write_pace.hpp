@@ -6,7 +6,9 @@
 
 #include "pirn/net/tcp_stream.hpp"
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 /// The moment that is `timeout` from now; `never` for one that is beyond all clocks.
 inline platform::time_point after(platform::duration timeout, platform::time_point now = platform::now()) noexcept {
@@ -55,4 +57,6 @@ class write_pace {
   platform::time_point marked_at_{};
 };
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

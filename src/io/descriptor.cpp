@@ -17,7 +17,8 @@
 #include "pirn/fiber/this_fiber.hpp"
 #include "pirn/stack/overflow.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
@@ -439,4 +440,5 @@ result<std::size_t> descriptor::write(const void* buffer, std::size_t size, time
   return counted(perform(io_direction::write, deadline, call, &memory, {&memory, 1}));
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

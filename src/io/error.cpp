@@ -2,7 +2,8 @@
 
 #include <string>
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
@@ -57,4 +58,5 @@ const std::error_category& io_category() noexcept {
   return instance;
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -9,7 +9,8 @@
 #include <cerrno>
 #include <vector>
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
@@ -163,4 +164,5 @@ result<int> signal_set::wait(time_limit deadline) noexcept {
   return state_->take_one();
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

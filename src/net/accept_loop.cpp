@@ -8,7 +8,9 @@
 #include "detail/system.hpp"
 #include "pirn/fiber/stop.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 namespace {
 
@@ -185,4 +187,6 @@ bool accept_loop::wait_for_ends(platform::time_point deadline) noexcept {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -3,7 +3,9 @@
 
 #include "pirn/net/acceptor.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Accepts connections as long as there is a place for one more, and counts those that are open. At the limit it waits
 /// for a client first, then for a place, and accepts then: so room is made for those only that are there, and they wait
@@ -83,4 +85,6 @@ class accept_loop {
   std::uint64_t ends_ = 0;
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -4,7 +4,8 @@
 #include "net/accept_loop.hpp"
 #include "pirn/fiber/stop.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 worker_turns::worker_turns() {
   const detail::worker* const here = detail::current_worker();
@@ -98,4 +99,5 @@ accept_statistics acceptor::statistics() const noexcept {
   return now;
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -8,7 +8,8 @@
 #include <charconv>
 #include <cstring>
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 result<ip_address> ip_address::parse(std::string_view text) {
   if (text == "localhost") {
@@ -110,4 +111,5 @@ endpoint from_native(const ::sockaddr_storage& from) noexcept {
 
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

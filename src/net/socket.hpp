@@ -8,7 +8,9 @@
 #include "pirn/io/descriptor.hpp"
 #include "pirn/net/address.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 // Neither is inlined: where a caller waits in between, which may migrate it, the address of errno is not the same
 // again.
@@ -55,4 +57,6 @@ inline result<endpoint> name_of(const descriptor& socket, name_call call) noexce
   return from_native(name);
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

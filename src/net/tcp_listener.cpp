@@ -7,7 +7,8 @@
 
 #include "net/socket.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 using detail::last_error;
 using detail::outcome_of;
@@ -93,4 +94,5 @@ result<endpoint> tcp_listener::local_endpoint() const noexcept {
   return detail::name_of(socket_, platform::system::getsockname);
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -10,7 +10,8 @@
 
 #include "net/socket.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
@@ -254,4 +255,5 @@ result<endpoint> tcp_stream::remote_endpoint() const noexcept {
   return detail::name_of(socket_, platform::system::getpeername);
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

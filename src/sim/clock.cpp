@@ -13,7 +13,9 @@
 #include "sim/execution.hpp"
 #include "sim/process_guard.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 namespace {
 
@@ -116,7 +118,9 @@ platform::time_point execution::look_at_clock() {
   return now_;
 }
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
 extern "C" {
 

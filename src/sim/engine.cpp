@@ -5,7 +5,8 @@
 
 #include "sim/execution.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
@@ -65,4 +66,5 @@ class sim_engine final : public engine {
 /// By the name of the one that other builds have, so that nothing else differs.
 std::unique_ptr<engine> make_epoll_engine() { return std::make_unique<sim_engine>(); }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

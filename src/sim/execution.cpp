@@ -9,7 +9,9 @@
 #include "pirn/stack/guarded_pool.hpp"
 #include "pirn/stack/overflow.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 constinit thread_local execution* current = nullptr;
 
@@ -470,4 +472,6 @@ void execution::offer() {
   yield();
 }
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -19,7 +19,9 @@
 #include "sim/step_log.hpp"
 #include "stack/backtrace.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 class symbols;
 using platform::checked::value_type;
@@ -301,4 +303,6 @@ using fiber_names = std::map<std::uint64_t, std::size_t>;
 /// `text` with those numbers in the place of the fibers' own. Only fibers that have one, or else all.
 [[nodiscard]] std::string with_names(const std::string& text, fiber_names& fibers, bool all);
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

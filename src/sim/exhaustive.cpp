@@ -4,7 +4,9 @@
 
 #include "pirn/detail/platform.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 unsigned exhaustive_schedule::pick_thread(thread_set enabled, unsigned running) noexcept {
   if (redundant_) {
@@ -151,4 +153,6 @@ bool exhaustive_schedule::advance() {
   return !exhausted_;
 }
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -10,7 +10,9 @@
 
 #include "sim/schedule.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 class exhaustive_schedule final : public schedule {
  public:
@@ -72,4 +74,6 @@ class exhaustive_schedule final : public schedule {
   std::vector<node> trail_;
 };
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -16,7 +16,9 @@
 #include "sim/process_guard.hpp"
 #include "sim/symbols.hpp"
 
-namespace pirn::inline PIRN_ABI::sim {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim {
 
 namespace {
 
@@ -360,4 +362,6 @@ void thread::join() noexcept {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::sim
+}  // namespace sim
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -11,7 +11,9 @@
 #include "pirn/stack/guarded_pool.hpp"
 #include "sim/execution.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 namespace {
 
@@ -92,4 +94,6 @@ std::pair<std::uint64_t, std::string> fiber_of(const void* worker, const void* a
                                    : std::pair<std::uint64_t, std::string>();
 }
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

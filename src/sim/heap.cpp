@@ -19,7 +19,9 @@
 
 #include "sim/execution.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 namespace {
 
@@ -223,7 +225,9 @@ const char* sort_heap() {
   return found;
 }
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
 // The other forms call these.
 // NOLINTBEGIN(misc-new-delete-overloads)

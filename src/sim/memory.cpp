@@ -5,7 +5,9 @@
 
 #include "sim/schedule.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 namespace {
 
@@ -278,4 +280,6 @@ int memory::race(location& of, bool write, unsigned thread, thread_clocks& clock
   return -1;
 }
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -15,7 +15,9 @@
 #include "sim/schedule.hpp"
 #include "sim/vector_clock.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 /// What a step does to a word, as far as others are concerned.
 enum class access : std::uint8_t {
@@ -171,4 +173,6 @@ class memory {
   std::uint32_t places_ = 0;  ///< of sequentially consistent operations, in their total order
 };
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

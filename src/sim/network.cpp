@@ -9,7 +9,9 @@
 #include "pirn/sim/network.hpp"
 #include "sim/execution.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 namespace {
 
@@ -386,9 +388,13 @@ void network::end_partition(std::uint16_t number) {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
-namespace pirn::inline PIRN_ABI::sim {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim {
 
 latency::latency(std::chrono::nanoseconds each_way) noexcept {
   if (detail::current != nullptr) {
@@ -415,4 +421,6 @@ partition::~partition() {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::sim
+}  // namespace sim
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -18,7 +18,9 @@
 
 #include "pirn/detail/platform.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 /// What has happened to a socket, for the one who asked.
 struct event {
@@ -200,4 +202,6 @@ class network {
   std::vector<delivery> deliveries_;
 };
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -10,7 +10,9 @@
 #include "detail/exiting.hpp"
 #include "sim/execution.hpp"
 
-namespace pirn::inline PIRN_ABI::platform {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace platform {
 
 namespace {
 sim::detail::execution& here() noexcept { return *sim::detail::current; }
@@ -198,4 +200,6 @@ PIRN_NOINLINE void* current_worker_out_of_line() noexcept {
 
 void set_current_worker(void* worker) noexcept { detail::current_worker_slot = worker; }
 
-}  // namespace pirn::inline PIRN_ABI::platform
+}  // namespace platform
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

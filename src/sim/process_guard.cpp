@@ -23,7 +23,9 @@ __attribute__((weak)) extern void* __quick_exit_funcs;
 // It is of the same object there, which is linked in only where somebody asks for it.
 [[gnu::used]] static const auto ask_for_thread_creation = &thrd_create;
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 namespace {
 
@@ -74,7 +76,9 @@ process_guard::~process_guard() {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
 // In place of the C library's in the whole program, which a static one overrides: with status 0 a test would end as if
 // it had passed, with another nobody would know in which execution, and what a thread of its own does no schedule says.

@@ -8,7 +8,9 @@
 
 #include "pirn/stack/overflow.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 /// The C library's function for which one of the exploration stands in. Null in a static program.
 template <class Function>
@@ -33,4 +35,6 @@ class process_guard {
   struct sigaction before_[std::size(signals)] = {};
 };
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

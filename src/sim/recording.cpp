@@ -9,7 +9,9 @@
 #include "sim/execution.hpp"
 #include "stack/slab_registry.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 const char* to_string(step_kind kind) noexcept {
   static constexpr const char* names[] = {"load",        "store", "change", "lock",  "try to lock", "unlock", "fence",
@@ -111,4 +113,6 @@ std::string execution::state() const {
   return text + describe_fibers();
 }
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -11,7 +11,9 @@
 #include "sim/exhaustive.hpp"
 #include "sim/vector_clock.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 namespace {
 
@@ -193,4 +195,6 @@ std::unique_ptr<schedule> make_schedule(const options& how) {
 
 std::unique_ptr<schedule> make_replay(deviations path) { return std::make_unique<replay_schedule>(std::move(path)); }
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -11,7 +11,9 @@
 #include "pirn/detail/platform.hpp"
 #include "pirn/sim/explore.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 /// A set of threads, one bit each.
 using thread_set = std::uint32_t;
@@ -117,4 +119,6 @@ class schedule {
 /// One execution, the one of `path`.
 [[nodiscard]] std::unique_ptr<schedule> make_replay(deviations path);
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

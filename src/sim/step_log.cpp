@@ -2,7 +2,9 @@
 
 #include <array>
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 void step_log::add(unsigned thread, std::uint64_t number, const vector_clock& order) {
   if (!steps_.empty() && steps_.back().thread == thread && steps_.back().number == number) {
@@ -39,4 +41,6 @@ thread_set step_log::initials(const earlier_steps::step& earlier) const noexcept
   return found;
 }
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

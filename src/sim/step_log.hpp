@@ -10,7 +10,9 @@
 #include "sim/schedule.hpp"
 #include "sim/vector_clock.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 class step_log {
  public:
@@ -31,4 +33,6 @@ class step_log {
   std::vector<step> steps_;
 };
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

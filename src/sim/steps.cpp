@@ -8,7 +8,9 @@
 #include "pirn/detail/platform.hpp"
 #include "sim/execution.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 namespace {
 
@@ -252,4 +254,6 @@ void execution::wake(const void* word, int count) {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -13,7 +13,9 @@
 #include <memory>
 #include <string_view>
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 namespace {
 
@@ -239,4 +241,6 @@ const std::vector<frame>& symbols::at(std::uintptr_t address) const {
   return found != known_.end() ? found->second : none;
 }
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -11,7 +11,9 @@
 
 #include "sim/execution.hpp"
 
-namespace pirn::inline PIRN_ABI::platform::system {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace platform::system {
 
 namespace {
 
@@ -220,4 +222,6 @@ int ioctl(int descriptor, unsigned long command, int* value) noexcept {
   });
 }
 
-}  // namespace pirn::inline PIRN_ABI::platform::system
+}  // namespace platform::system
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

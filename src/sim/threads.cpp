@@ -3,7 +3,9 @@
 
 #include "sim/execution.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 unsigned execution::free_index() const noexcept {
   if (used_ < most_threads) {
@@ -55,4 +57,6 @@ void execution::join(unsigned thread) {
   running_->clocks.order.join(other.clocks.order);
 }
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -10,7 +10,9 @@
 #include "sim/execution.hpp"
 #include "sim/symbols.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 namespace {
 
@@ -260,4 +262,6 @@ std::string trace_text(const std::vector<recorded_step>& steps, const symbols& k
   return text;
 }
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

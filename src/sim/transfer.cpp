@@ -6,7 +6,9 @@
 #include "sim/execution.hpp"
 #include "sim/network.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 namespace {
 
@@ -289,4 +291,6 @@ void network::close(socket& of) {
   put(*of.link, to, unread ? pipe::packet::kind::reset : pipe::packet::kind::end, {}, {});
 }
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -8,7 +8,9 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::sim::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim::detail {
 
 inline constexpr unsigned most_threads = 16;
 
@@ -56,4 +58,6 @@ class vector_clock {
   std::array<std::int32_t, most_threads> times_{};
 };
 
-}  // namespace pirn::inline PIRN_ABI::sim::detail
+}  // namespace sim::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

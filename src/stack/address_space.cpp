@@ -23,7 +23,9 @@
 #define PIDFD_SELF_THREAD_GROUP (-10001)
 #endif
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 namespace {
 /// Counts the lines of a file of /proc; 0 if it cannot be read.
@@ -151,4 +153,6 @@ void get_memory(char* begin, std::size_t bytes) noexcept {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

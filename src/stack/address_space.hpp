@@ -7,7 +7,9 @@
 
 #include "pirn/stack/stack.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 std::size_t page_size() noexcept;
 /// Address space that nothing can access yet; null with `error` set if there is none.
@@ -27,4 +29,6 @@ iovec pages_below(const stack& value, const void* lowest) noexcept;
 /// Gets memory for the range now.
 void get_memory(char* begin, std::size_t bytes) noexcept;
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -9,7 +9,9 @@
 
 #include <cstring>
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 // ---- message ------------------------------------------------------------------------------------------------------
 
@@ -377,4 +379,6 @@ unsigned backtrace::first_of_caller() const noexcept {
   return internal ? own : own - 1;
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,7 +7,9 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Text on its way to a file descriptor, in a fixed buffer.
 class message {
@@ -90,4 +92,6 @@ class backtrace {
   friend struct backtrace_walk;
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

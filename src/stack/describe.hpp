@@ -5,7 +5,9 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 inline constexpr char unnamed_stack[] = "stack";
 
@@ -17,4 +19,6 @@ void describe_stack(const void* limit, const void* top, const void* fault, char*
 /// takes stacks of the default pool, of which it may be that nobody else has thought of it.
 void tell_overflows_here() noexcept;
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

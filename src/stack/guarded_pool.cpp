@@ -17,7 +17,8 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 const char* to_string(guard_kind kind) noexcept {
   switch (kind) {
@@ -430,4 +431,5 @@ void guarded_pool::cache::shrink_to(std::uint32_t room) noexcept {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -20,7 +20,8 @@
 #include "stack/describe.hpp"
 #include "stack/slab_registry.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 constexpr int signals[] = {SIGSEGV, SIGBUS};
@@ -279,4 +280,5 @@ void describe_stack(const void* limit, const void* top, const void* fault, char*
 }
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

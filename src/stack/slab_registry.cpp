@@ -1,6 +1,8 @@
 #include "stack/slab_registry.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 namespace {
 constexpr std::size_t max_slabs = 4096;
@@ -116,4 +118,6 @@ bool find_slot(const void* address, slot_site& site) noexcept {
   return false;
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,7 +7,9 @@
 
 #include "pirn/detail/platform.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// How a slab is cut. Constant while it is registered.
 struct slab_geometry {
@@ -68,4 +70,6 @@ bool find_guard(const void* address, std::size_t size, slot_site& site) noexcept
 /// The slot that has the address between the end of its guard and its end, in a class with guards or without. The same.
 bool find_slot(const void* address, slot_site& site) noexcept;
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -6,7 +6,8 @@
 
 #include "pirn/detail/platform.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
@@ -74,4 +75,5 @@ void small_stacks::give_back(const stack& value) noexcept {
   kind.idle = base;
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,7 +7,8 @@
 
 #include "stack/address_space.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 const char* to_string(stack_error error) noexcept {
   switch (error) {
@@ -121,4 +122,5 @@ bool trim(const stack& value, const void* lowest) noexcept {
   return unused.iov_len == 0 || madvise(unused.iov_base, unused.iov_len, MADV_DONTNEED) == 0;
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,7 +7,9 @@
 
 #include "stack/address_space.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 namespace {
 // A 32-bit address space has no room for more than a few dozen slabs of a few MiB.
@@ -397,4 +399,6 @@ void stack_class::visit_handed_out(void (*visit)(const stack&), std::size_t at_m
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

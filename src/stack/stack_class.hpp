@@ -10,7 +10,9 @@
 #include "pirn/stack/guarded_pool.hpp"
 #include "stack/slab_registry.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// What limits all classes of a pool together.
 struct stack_quota {
@@ -116,4 +118,6 @@ class stack_class {
   platform::atomic<std::size_t> protected_guards_{0};
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -6,7 +6,9 @@
 
 #include "stack/slab_registry.hpp"
 
-namespace pirn::inline PIRN_ABI::this_stack {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace this_stack {
 
 namespace {
 
@@ -41,4 +43,6 @@ stack bounds() noexcept {
 
 stack bounds_if_linked() noexcept { return bounds(); }
 
-}  // namespace pirn::inline PIRN_ABI::this_stack
+}  // namespace this_stack
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -2,7 +2,9 @@
 
 #include <system_error>
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 void throw_actor_closed() {
   throw std::system_error(std::make_error_code(std::errc::operation_not_permitted), "pirn: call of a closed actor");
@@ -63,4 +65,6 @@ void actor_mailbox::close() noexcept {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -2,7 +2,9 @@
 
 #include "sync/misuse.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 void barrier_core::refuse_number() noexcept { misuse("a barrier expects a negative number of arrivals", this); }
 
@@ -48,4 +50,6 @@ std::expected<void, wait_error> barrier_core::wait(std::uint64_t phase, platform
   return {};
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

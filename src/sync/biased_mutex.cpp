@@ -6,7 +6,8 @@
 #include "sync/hand_over.hpp"
 #include "sync/misuse.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
@@ -181,4 +182,5 @@ void biased_mutex::unlock_slow() noexcept {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

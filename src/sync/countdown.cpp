@@ -2,7 +2,9 @@
 
 #include "sync/misuse.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 void countdown::take_last(std::int64_t count, const char* complaint) noexcept {
   waiters_.lock();
@@ -32,4 +34,6 @@ std::expected<void, wait_error> countdown::wait(const wait_options& how) noexcep
   return {};
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -1,6 +1,7 @@
 #include "pirn/sync/event.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 void event::set_slow() noexcept {
   waiter* woken = nullptr;
@@ -65,4 +66,5 @@ std::expected<void, wait_error> event::wait_slow(platform::time_point deadline) 
   return {};
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

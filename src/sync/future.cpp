@@ -2,7 +2,8 @@
 
 #include <string>
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
@@ -85,4 +86,5 @@ std::expected<void, wait_error> future_state::wait_slow(const wait_options& how)
 }
 
 }  // namespace detail
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -5,7 +5,9 @@
 #include "pirn/fiber/detail/worker.hpp"
 #include "pirn/fiber/wait_queue.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Whether a lock lies idle for no longer if it is handed to `w`: others of this worker run before it at most. Anybody
 /// else, a thread most of all, may take a thousand times as long to run as the lock is held for.
@@ -14,4 +16,6 @@ inline bool runs_here_next(const waiter& w) noexcept {
   return who.what() == agent::kind::fiber && static_cast<const fiber_control&>(who).home() == current_worker();
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -1,6 +1,7 @@
 #include "pirn/sync/local.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 std::expected<void, wait_error> local::shared_mutex::wait_to_read(const wait_options& how) noexcept {
   detail::heir me;
@@ -156,4 +157,5 @@ std::expected<void, wait_error> local_future_state::wait(const wait_options& how
 
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

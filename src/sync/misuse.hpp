@@ -6,7 +6,9 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Says on standard error what was done wrong and to which object, and aborts.
 [[noreturn]] PIRN_ENDS_PROCESS inline void misuse(const char* what, const void* object) noexcept {
@@ -14,4 +16,6 @@ namespace pirn::inline PIRN_ABI::detail {
   std::abort();
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -4,7 +4,8 @@
 #include "sync/hand_over.hpp"
 #include "sync/misuse.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 std::expected<void, wait_error> mutex::lock_slow(const wait_options& how) noexcept {
   if (lock_if_free_soon()) {
@@ -110,4 +111,5 @@ void mutex::unlock_slow() noexcept {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

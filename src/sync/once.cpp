@@ -1,6 +1,7 @@
 #include "pirn/sync/once.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 std::expected<bool, wait_error> once_flag::enter(const wait_options& how) noexcept {
   for (;;) {
@@ -45,4 +46,5 @@ void once_flag::leave(std::uint32_t outcome) noexcept {
   wait_list::make_all_runnable(woken);  // they look for themselves: after a failure one of them tries
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -2,7 +2,8 @@
 
 #include "sync/misuse.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 void recursive_mutex::check_owner(const detail::agent& self) const noexcept {
   if (owner_.load(platform::memory_order_relaxed) != &self) {
@@ -10,4 +11,5 @@ void recursive_mutex::check_owner(const detail::agent& self) const noexcept {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -2,7 +2,9 @@
 
 #include "detail/chance.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 namespace {
 
@@ -88,4 +90,6 @@ selection selecting::run(select_how how_to) {
 
 selection select_among(std::span<select_case* const> cases, select_how how) { return selecting(cases).run(how); }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

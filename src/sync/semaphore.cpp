@@ -4,7 +4,9 @@
 #include "sync/hand_over.hpp"
 #include "sync/misuse.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 void semaphore_core::refuse_count() noexcept {
   misuse("a counting_semaphore begins with a count that is negative or above its maximum", this);
@@ -108,4 +110,6 @@ void semaphore_core::release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noex
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -3,7 +3,8 @@
 #include "sync/hand_over.hpp"
 #include "sync/misuse.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 // Stores to the word are releases although its owner may make them: a reader who comes by the fast path afterwards
 // must see what the last writer did.
@@ -224,4 +225,5 @@ void shared_mutex::unlock_shared_slow() noexcept {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,9 +7,11 @@
 #include <type_traits>
 #include <typeinfo>
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 struct probe {};
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
 namespace {
 

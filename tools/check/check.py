@@ -10,6 +10,7 @@ import mutants
 import rules
 import selftest
 import tables
+import visible
 from tree import Tree
 
 CHECKS = [
@@ -17,6 +18,7 @@ CHECKS = [
     ("platform seam", rules.seam),
     ("shape of headers", rules.shape),
     ("unwind tables in an asm", rules.unwind_tables),
+    ("editors see definitions", visible.visible),
     ("length, paths, leftovers", rules.text_of_all),
     ("faults apply", mutants.mutants),
     ("formatting", rules.formatting),

@@ -77,6 +77,7 @@ def shape(tree: Tree) -> list[str]:
     findings = []
     for path in tree.cxx("include", "src"):
         text = without_comments(tree.text(path))
+        lines = text.split("\n")
         header = path.endswith((".hpp", ".h"))
         if header and not re.search(r"^#pragma once$", text, re.M):
             findings.append(f"{path}: lacks #pragma once")
@@ -88,8 +89,9 @@ def shape(tree: Tree) -> list[str]:
             define = re.match(r"\s*#\s*define\s+(\w+)", line)
             if header and define and not define.group(1).startswith("PIRN_"):
                 findings.append(f"{path}:{number}: macro without PIRN_: {define.group(1)}")
-            if re.match(r"\s*namespace\s+pirn\b(?!::inline PIRN_ABI\b)(?!\s*=)", line):
-                findings.append(f"{path}:{number}: outside the inline namespace: write namespace pirn::inline PIRN_ABI")
+            if re.match(r"\s*namespace\s+pirn\b(?!\s*=)", line) and not re.match(
+                    r"namespace pirn \{\nPIRN_ABI_NAMESPACE_BEGIN$", "\n".join(lines[number - 1:number + 1])):
+                findings.append(f"{path}:{number}: outside the inline namespace: PIRN_ABI_NAMESPACE_BEGIN is to follow")
     return findings
 
 

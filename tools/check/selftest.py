@@ -7,11 +7,20 @@ import compilers
 import mutants
 import rules
 import tables
+import visible
 from tree import Tree
 
-GOOD_HEADER = "#pragma once\n\nnamespace pirn::inline PIRN_ABI {\ninline int one() { return 1; }\n}  // namespace pirn::inline PIRN_ABI\n"
+GOOD_HEADER = """#pragma once
+
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+inline int one() { return 1; }
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
+"""
 HEADER = "include/pirn/context/x.hpp"
-NO_ABI = GOOD_HEADER.replace("::inline PIRN_ABI", "")
+NO_ABI = GOOD_HEADER.replace("PIRN_ABI_NAMESPACE_BEGIN", "").replace("PIRN_ABI_NAMESPACE_END", "")
+HIDDEN = GOOD_HEADER.replace("pirn {\nPIRN_ABI_NAMESPACE_BEGIN", "pirn::inline PIRN_ABI {").replace("PIRN_ABI_NAMESPACE_END", "")
 
 # (check, path, faulty text, sound text): the first must be found, the second must not.
 CASES = [
@@ -26,6 +35,8 @@ CASES = [
     (rules.seam, "src/fiber/x.cpp", "std::this_thread::yield();\n", "this_fiber::yield();\n"),
     (rules.shape, HEADER, GOOD_HEADER.replace("#pragma once", ""), GOOD_HEADER),
     (rules.shape, HEADER, NO_ABI, GOOD_HEADER),
+    (rules.shape, HEADER, HIDDEN, GOOD_HEADER),
+    (visible.visible, HEADER, HIDDEN, GOOD_HEADER),
     (rules.shape, HEADER, GOOD_HEADER + "#define X 1\n", GOOD_HEADER + "#define PIRN_X 1\n"),
     (rules.shape, HEADER, GOOD_HEADER + "using namespace std;\n", GOOD_HEADER + "using std::size_t;\n"),
     (rules.shape, HEADER, GOOD_HEADER + "int e = errno;\n", GOOD_HEADER + "int e = 0;  // never errno\n"),

@@ -122,7 +122,9 @@
 #define PIRN_INTO_BY_PREPARE
 #endif
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 inline constexpr std::size_t red_zone = 16;
 inline constexpr std::size_t switch_zone = red_zone;
@@ -168,11 +170,15 @@ class kept_fp_words {
 using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_words>;
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
 #include "pirn/context/arch_registers.hpp"  // IWYU pragma: export
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 /// Whether this thread runs under a guarded control stack, the shadow stack of this ISA. A switch would make the next
 /// return fault, so callers refuse to start instead.
@@ -207,4 +213,6 @@ PIRN_ASM_FUNCTION("walk_as_if_called_by",
                   "ret");
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

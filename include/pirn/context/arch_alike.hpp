@@ -5,7 +5,9 @@
 
 #include "pirn/context/arch_common.hpp"
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 /// Builds a context that enters `entry` on the stack that ends at `top`, with sp aligned as the ABI has it at a
 /// function's entry. Writes at most 64 bytes below `top` (rounded down to 16). Any thread may resume the result.
@@ -29,4 +31,6 @@ PIRN_ALWAYS_INLINE void transfer_flagged(peer& to, word (&values)[value_words]) 
   detail::transfer_marking<peer_flag>(to, values);
 }
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

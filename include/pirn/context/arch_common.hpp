@@ -65,7 +65,9 @@
 // __morestack itself: what code of this file calls would be weak too, so not linked, and linkers rewrite its uses.
 extern "C" void pirn_split_stack() noexcept asm("__morestack_make_guard") __attribute__((weak));
 
-namespace pirn::inline PIRN_ABI::arch::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch::detail {
 inline const bool stacks_are_whole = [] {
   if (&pirn_split_stack != nullptr) {
     std::fputs("pirn: this program has code that was built with -fsplit-stack, which knows nothing of pirn's stacks\n",
@@ -74,10 +76,14 @@ inline const bool stacks_are_whole = [] {
   }
   return true;
 }();
-}  // namespace pirn::inline PIRN_ABI::arch::detail
+}  // namespace arch::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 #endif
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 using word = std::uintptr_t;
 inline constexpr std::size_t value_words = 4;
@@ -155,4 +161,6 @@ __attribute__((visibility("hidden"))) PIRN_NONE void land(void* pc, void* sp, vo
 }
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -70,7 +70,9 @@
 #endif
 #define PIRN_RESUME_LABEL "nop\n1:\n\t" PIRN_LANDING
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 inline constexpr std::size_t red_zone = 4;
 inline constexpr std::size_t switch_zone = red_zone;
@@ -241,11 +243,15 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
 }
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
 #include "pirn/context/arch_alike.hpp"  // IWYU pragma: export
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 /// As `to = prepare(top, entry); transfer(to, values);`, by a direct jump to the entry function where code is
 /// not position-independent. What `to` holds before is not looked at.
@@ -392,4 +398,6 @@ PIRN_ASM_FUNCTION("walk_as_if_called_by",
                   "retl");
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -115,7 +115,9 @@
   "mr 1, 10\n\t"                   \
   "b %[landing]\n\t" PIRN_CFI(".cfi_restore_state")
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 inline constexpr std::size_t red_zone = 320;  // the ABI's 288, r30 and r2
 inline constexpr std::size_t switch_zone = red_zone;
@@ -166,11 +168,15 @@ class kept_fp_words {
 using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_words>;
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
 #include "pirn/context/arch_registers.hpp"  // IWYU pragma: export
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 /// Whether this thread runs under a hardware shadow stack, which this ISA does not have.
 PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept { return false; }
@@ -206,4 +212,6 @@ PIRN_ASM_FUNCTION("walk_as_if_called_by",
                   "blr");
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

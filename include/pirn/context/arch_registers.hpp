@@ -10,7 +10,9 @@
 
 #include "pirn/context/arch_common.hpp"
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 /// Suspends the caller into `from` and resumes `to`. `first` and `second` travel in registers: the resumed side
 /// finds them in its own two arguments (a fresh context in its entry's parameters), and on return they hold what
@@ -65,11 +67,15 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
 }
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
 #include "pirn/context/arch_alike.hpp"  // IWYU pragma: export
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 /// As `to = prepare(top, entry); transfer(to, values);`, by a direct jump to the entry function where
 /// PIRN_INTO_BY_PREPARE is not defined. What `to` holds before is not looked at.
@@ -148,4 +154,6 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   switch_last(prepare(top, entry), first, second);
 }
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -109,7 +109,9 @@
   "mv sp, t4\n\t"                  \
   "tail %[landing]\n\t" PIRN_CFI(".cfi_restore_state")
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 inline constexpr std::size_t red_zone = 16;
 inline constexpr std::size_t switch_zone = red_zone;
@@ -159,11 +161,15 @@ using kept_fp_words = shared_fp_words;
 using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_words>;
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
 #include "pirn/context/arch_registers.hpp"  // IWYU pragma: export
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 /// Whether this thread runs under a hardware shadow stack: code built for one cannot run here.
 PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept {
@@ -201,4 +207,6 @@ PIRN_ASM_FUNCTION("walk_as_if_called_by",
                   "ret");
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

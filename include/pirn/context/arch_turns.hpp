@@ -1,7 +1,9 @@
 // Two sides that take turns, in terms of `transfer`. Included by arch.hpp only, where the ISA has nothing better.
 #pragma once
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 template <class Run>
 PIRN_NONE void producer_entry(void* pc, void* sp, void* fp, word message, word, word, word) {
@@ -40,4 +42,6 @@ PIRN_ALWAYS_INLINE void switch_to_delegate(peer& to, word& first) noexcept {
 
 [[noreturn]] PIRN_ALWAYS_INLINE void end_to_delegator(const peer& to) noexcept { end_to_consumer(to); }
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

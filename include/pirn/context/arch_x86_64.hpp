@@ -86,7 +86,9 @@
 #define PIRN_LANDING ""
 #endif
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 inline constexpr std::size_t red_zone = 128;
 inline constexpr std::size_t switch_zone = PIRN_SWITCH_INLINED ? 0 : red_zone;  // of the function it is
@@ -262,11 +264,15 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
 }
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
 #include "pirn/context/arch_alike.hpp"  // IWYU pragma: export
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 /// As `to = prepare(top, entry); transfer(to, values);`, by a direct jump to the entry function. What `to` holds before
 /// is not looked at.
@@ -435,4 +441,6 @@ PIRN_NAKED inline word walk_as_if_called_by(const context* /*suspended*/, word /
 }
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -4,7 +4,9 @@
 
 #include "pirn/context/arch.hpp"
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 /// As `switch_to`, with a third word. Both may resume what the other one has suspended; then the third word says
 /// nothing to its receiver, who has to know that from somewhere else.
@@ -28,4 +30,6 @@ PIRN_SWITCH_INLINE void switch_carrying(context& from, const context& to, word& 
   fp.restore();
 }
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -24,7 +24,9 @@
 #define PIRN_FORK_CLOBBERS "rdx", "r12", "r13",
 #endif
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 /// An entry function for `fork_into`: receives the two words and the caller's sp; must not return. PIRN_NONE is part of
 /// its type, so that it need not save registers for nobody.
@@ -109,4 +111,6 @@ PIRN_SWITCH_INLINE void fork_into(context& from, void* root, word& first, word& 
   __builtin_unreachable();
 }
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -43,7 +43,9 @@
   PIRN_CFI(".cfi_register rbp, " to_fp)   \
   "movq %%r" to_sp ", %%rsp\n\tmovq %%" to_fp ", %%rbp\n\tjmpq *%%" to_pc "\n\t" PIRN_CFI(".cfi_restore_state")
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 /// As start_frame, for a producer: what a switch to one delivers becomes the arguments of the ordinary convention.
 PIRN_NAKED inline void start_producer() {
@@ -168,4 +170,6 @@ PIRN_SWITCH_INLINE void switch_to_delegate(peer& to, word& first) noexcept {
   __builtin_unreachable();
 }
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

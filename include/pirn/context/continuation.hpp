@@ -38,7 +38,8 @@
 
 #define PIRN_INLINE_LAMBDA __attribute__((always_inline))
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 template <class... Values>
 class continuation;
@@ -457,4 +458,5 @@ class continuation : public detail::base_of<continuation<Values...>>::type {
   PIRN_ALWAYS_INLINE ~continuation() = default;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

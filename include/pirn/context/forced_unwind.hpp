@@ -35,7 +35,8 @@
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the name is the Itanium ABI's
 extern "C" void* pirn_exception_globals() noexcept asm("__cxa_get_globals");
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// What the C++ runtime keeps per OS thread about exceptions in flight (Itanium C++ ABI, 2.2.2): the list of caught
 /// ones and the count of those thrown and not yet caught.
@@ -336,4 +337,5 @@ namespace detail {
 
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

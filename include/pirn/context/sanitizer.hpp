@@ -29,7 +29,8 @@
 #include <valgrind/valgrind.h>
 #endif
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 #if defined(PIRN_ASAN)
 namespace detail {
@@ -319,4 +320,5 @@ class sanitizer_peer {
 };
 #endif
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

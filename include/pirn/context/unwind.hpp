@@ -5,7 +5,9 @@
 
 #include "pirn/context/arch.hpp"
 
-namespace pirn::inline PIRN_ABI::arch {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
 
 namespace detail {
 struct walk_filter {
@@ -38,4 +40,6 @@ inline _Unwind_Reason_Code backtrace_suspended(const context* suspended, _Unwind
       detail::walk_as_if_called_by(suspended, reinterpret_cast<word>(&filter), 0, &detail::walk_frames));
 }
 
-}  // namespace pirn::inline PIRN_ABI::arch
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -22,7 +22,8 @@
 #include "pirn/coro/detail/copied_side.hpp"
 #include "pirn/stack/copy_stack.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// What a resume gave, or the reason why it could not be tried.
 template <class T>
@@ -270,4 +271,5 @@ class copied_coroutine<Out(In...)> {
   copied_context context_;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

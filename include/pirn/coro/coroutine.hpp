@@ -34,7 +34,8 @@
 #include "pirn/stack/guarded_pool.hpp"
 #include "pirn/stack/stack.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 template <class Signature>
 class coroutine;
@@ -279,4 +280,5 @@ class coroutine<Out(In...)> {
   [[no_unique_address]] detail::sanitizer_ref hooks_;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -8,7 +8,8 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 template <class T>
 class coroutine_local;
@@ -87,4 +88,5 @@ class coroutine_local {
   bool constructed_;  // a static object is all zeros before
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

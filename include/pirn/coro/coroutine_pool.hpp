@@ -19,7 +19,8 @@
 #include "pirn/detail/exiting.hpp"
 #include "pirn/stack/guarded_pool.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// Starts jobs on coroutines that it keeps. Not thread-safe: one for each OS thread, or one thread at a time. Keeps as
 /// many coroutines as there ever were jobs at once, until `trim`. All jobs must have ended or be destroyed before it
@@ -217,4 +218,5 @@ inline void coroutine_pool::trim(std::size_t keep) {
   std::erase_if(all_, [](const std::unique_ptr<member>& each) { return each->surplus; });
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

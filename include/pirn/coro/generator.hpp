@@ -32,7 +32,8 @@
 #include "pirn/stack/frame_buffer.hpp"
 #include "pirn/stack/guarded_pool.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -406,4 +407,5 @@ class [[nodiscard]] generator<T, frame<N>> : detail::frame_memory<N>, public det
 template <class T, std::size_t N = 8192>
 using frame_generator = generator<T, frame<N>>;
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

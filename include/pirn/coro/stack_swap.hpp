@@ -39,7 +39,8 @@
 #include "pirn/detail/exiting.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 class swap_thread;
 
@@ -543,4 +544,5 @@ class stack_swap : detail::swap_core {
   Policy& policy_;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -73,6 +73,10 @@
 #define PIRN_ABI                                                                                         \
   PIRN_ABI_JOIN(PIRN_ABI_CONVENTION, PIRN_ABI_SANITIZER, PIRN_ABI_FP, PIRN_ABI_LIBRARY, PIRN_ABI_LAYOUT, \
                 PIRN_ABI_EXPLORES)
+/// Everything of pirn stands between these two, each on a line of its own behind a plain `namespace pirn {`: editors
+/// and indexers, which do not preprocess, see what is declared there, as they do in Abseil and libc++.
+#define PIRN_ABI_NAMESPACE_BEGIN inline namespace PIRN_ABI {
+#define PIRN_ABI_NAMESPACE_END }
 /// PIRN_ABI as a string literal; it becomes part of the names of symbols that are not mangled.
 #define PIRN_ABI_NAME PIRN_ABI_TEXT(PIRN_ABI)
 

@@ -8,7 +8,9 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::platform {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace platform {
 
 /// Whether the frame of `exit` is among those that the caller waits in. Walks the stack, some microseconds.
 // A function given to atexit could say it only to those that are destroyed after it: a static runtime is not, since it
@@ -43,4 +45,6 @@ namespace pirn::inline PIRN_ABI::platform {
   return &exiting_if_linked != nullptr ? exiting_if_linked() : called_by_exit();
 }
 
-}  // namespace pirn::inline PIRN_ABI::platform
+}  // namespace platform
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

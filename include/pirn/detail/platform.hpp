@@ -20,7 +20,9 @@
 #include "pirn/detail/platform_plain.hpp"  // IWYU pragma: export
 #endif
 
-namespace pirn::inline PIRN_ABI::platform {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace platform {
 
 // ---- atomics and fences ---------------------------------------------------------------------------------------
 
@@ -148,4 +150,6 @@ PIRN_ALWAYS_INLINE void* current_worker() noexcept {
 
 void set_current_worker(void* worker) noexcept;
 
-}  // namespace pirn::inline PIRN_ABI::platform
+}  // namespace platform
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

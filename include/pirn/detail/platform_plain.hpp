@@ -17,7 +17,9 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::platform {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace platform {
 
 /// Whether this is a build that explores interleavings.
 inline constexpr bool exploring = false;
@@ -187,4 +189,6 @@ class per_thread {
   static inline constinit thread_local place of_thread = {};
 };
 
-}  // namespace pirn::inline PIRN_ABI::platform
+}  // namespace platform
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -10,7 +10,8 @@
 
 #include "pirn/detail/platform.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace platform {
 
@@ -149,4 +150,5 @@ struct time_limit : platform::time_point {
   }
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

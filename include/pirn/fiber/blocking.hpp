@@ -9,7 +9,8 @@
 
 #include "pirn/fiber/scope.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -54,4 +55,5 @@ std::invoke_result_t<F> blocking(F&& f) {
   return call.outcome.take();
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -16,7 +16,8 @@
 /// included. There is no such function.
 extern "C" std::size_t pirn_spawn_bounded_needs_the_compiler_plugin(pirn::arch::switch_entry entry) noexcept;
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -173,7 +174,8 @@ PIRN_ALWAYS_INLINE void on_worker_stack(F&& body) noexcept {
 
 }  // namespace this_fiber
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
 // In place of the C library's, in the whole program; of several copies the linker keeps one. Not in pirn's library,
 // from where every program would get them.

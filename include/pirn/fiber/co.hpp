@@ -4,7 +4,8 @@
 #include "pirn/fiber/fiber.hpp"
 #include "pirn/fiber/task.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -60,4 +61,5 @@ namespace co {
 }
 
 }  // namespace co
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

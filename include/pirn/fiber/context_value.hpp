@@ -7,7 +7,8 @@
 #include "pirn/fiber/detail/block_origin.hpp"
 #include "pirn/fiber/detail/cxx23.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -78,4 +79,5 @@ class context_value {
   };
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -9,7 +9,8 @@
 #include "pirn/detail/abi.hpp"
 #include "pirn/fiber/detail/cxx23.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// Fibers that will wait for ever.
 struct deadlock {
@@ -33,4 +34,5 @@ inline constexpr int deadlock_exit_status = 70;
 /// at once, without destructors, which would wait for the fibers.
 [[noreturn]] void exit_on_deadlock(const deadlock& found);
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -8,7 +8,8 @@
 
 #include "pirn/fiber/wait_queue.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 enum class io_direction : std::uint8_t { read = 0, write = 1 };
 
@@ -114,4 +115,5 @@ class engine {
 /// out of file descriptors.
 std::unique_ptr<engine> make_epoll_engine();
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

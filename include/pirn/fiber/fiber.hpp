@@ -15,7 +15,8 @@
 #include "pirn/fiber/detail/worker.hpp"
 #include "pirn/fiber/fiber_id.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// Where and how a fiber is spawned.
 struct spawn_options {
@@ -520,4 +521,5 @@ using unhandled_exception_handler = void (*)(std::uint64_t id, std::string_view 
 /// not suspend, and it may run on any fiber's stack, or on a worker's thread as if that were a plain one.
 unhandled_exception_handler set_unhandled_exception_handler(unhandled_exception_handler handler) noexcept;
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

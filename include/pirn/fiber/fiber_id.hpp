@@ -8,7 +8,8 @@
 #include "pirn/detail/platform.hpp"
 #include "pirn/fiber/detail/cxx23.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// As std::thread::id: which fiber it is, or which plain OS thread, or none. Copied and compared freely; the order
 /// means nothing, but a fiber's id is never that of another one in the same process. Printed by `<<` as dumps name it:
@@ -50,7 +51,8 @@ class fiber_id {
   std::uint64_t word_ = 0;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
 template <>
 struct std::hash<pirn::fiber_id> {

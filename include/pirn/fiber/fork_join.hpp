@@ -11,7 +11,8 @@
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/fiber/scope.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -190,4 +191,5 @@ PIRN_ALWAYS_INLINE std::pair<child_result<F>, child_result<G>> fork2(F&& f, G&& 
   return {std::forward<child_result<F>>(first), detail::call_child(std::forward<G>(g))};
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

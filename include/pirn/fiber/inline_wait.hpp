@@ -3,7 +3,8 @@
 
 #include "pirn/fiber/detail/worker.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 /// Who waits, if it is a fiber pinned to its worker and has no deadline: then nobody else has a say in its switch.
@@ -127,4 +128,5 @@ PIRN_ALWAYS_INLINE bool notify_one_inline(wait_queue& queue) noexcept {
   return true;
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -15,7 +15,8 @@
 #include "pirn/fiber/this_fiber.hpp"
 #include "pirn/fiber/trace.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 struct runtime_options {
   /// OS threads that run fibers; 0 for as many as there are CPUs that the calling thread may use.
@@ -162,4 +163,5 @@ class runtime {
   detail::runtime_state* state_;  ///< its own, unless the process ended before its fibers
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -17,7 +17,8 @@
 #include "pirn/fiber/detail/block_origin.hpp"
 #include "pirn/fiber/runtime.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// How a scope ends its waits, and where its children run.
 struct scope_options {
@@ -401,4 +402,5 @@ namespace this_fiber {
 [[nodiscard]] platform::time_point deadline() noexcept;
 }  // namespace this_fiber
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

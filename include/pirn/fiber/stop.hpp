@@ -7,7 +7,8 @@
 
 #include "pirn/fiber/detail/agent.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 class stop_token;
 
@@ -170,4 +171,5 @@ class stop_callback : detail::stop_link {
 template <class F>
 stop_callback(stop_token, F) -> stop_callback<F>;
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -17,7 +17,8 @@
 #include "pirn/fiber/detail/coroutine_wait.hpp"
 #include "pirn/fiber/scope.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 template <class T>
 class task;
@@ -306,4 +307,5 @@ detail::await_result<A> await(A&& what) {
   return crossing.take();
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -9,7 +9,8 @@
 #include "pirn/fiber/detail/worker.hpp"
 #include "pirn/fiber/fiber_id.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// Why a fiber did not move to another worker.
 enum class migrate_error : std::uint8_t {
@@ -18,9 +19,12 @@ enum class migrate_error : std::uint8_t {
   has_deadline = 3,  ///< it has a scope with a deadline open, whose timer belongs to the worker
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
-namespace pirn::inline PIRN_ABI::this_fiber {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace this_fiber {
 
 /// Lets the other ready fibers of this worker run first. Suspension point. About as long as a function call.
 PIRN_ALWAYS_INLINE void yield() noexcept {
@@ -74,4 +78,6 @@ inline void set_priority(fiber_priority priority) noexcept {
 /// The same as an error that says why, as a blocking call would end here. For loops that compute.
 [[nodiscard]] std::expected<void, wait_error> check_stop() noexcept;
 
-}  // namespace pirn::inline PIRN_ABI::this_fiber
+}  // namespace this_fiber
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

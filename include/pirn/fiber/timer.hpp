@@ -10,7 +10,8 @@
 
 #include "pirn/fiber/wait_queue.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// A deadline that wakes one wait with `wake_reason::timed_out`. Lives on the waiter's stack; must be cancelled (or
 /// have fired) before it is destroyed.
@@ -152,4 +153,5 @@ class timer_queue {
   timer* list_ = nullptr;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

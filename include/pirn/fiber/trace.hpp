@@ -8,7 +8,8 @@
 #include "pirn/detail/abi.hpp"
 #include "pirn/fiber/detail/cxx23.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// Something that has happened to a fiber. Pointers and views hold during the call only, but `reason`, if it is not
 /// null, is a text that stays.
@@ -34,4 +35,5 @@ struct trace_event {
 /// several threads at a time. It may not suspend, throw, spawn or wake.
 using tracer = std::function<void(const trace_event&)>;
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

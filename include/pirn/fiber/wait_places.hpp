@@ -3,7 +3,8 @@
 
 #include "pirn/fiber/wait_queue.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// One of the lists that a wait is in, and the waiter there; lives on the stack of the waiter.
 struct wait_place {
@@ -41,4 +42,5 @@ class wait_places {
   wait_place* first_ = nullptr;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

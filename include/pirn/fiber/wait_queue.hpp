@@ -8,7 +8,8 @@
 #include "pirn/fiber/detail/agent.hpp"
 #include "pirn/fiber/detail/one_worker.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// Why a blocking call did not do what it was called for.
 enum class wait_error : std::uint8_t {
@@ -302,4 +303,5 @@ class wait_queue {
   wait_list waiters_;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

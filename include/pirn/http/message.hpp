@@ -10,7 +10,9 @@
 #include "pirn/http/detail/body_string.hpp"
 #include "pirn/io/descriptor.hpp"
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 /// One header field.
 struct header {
@@ -93,4 +95,6 @@ class response {
 /// The opposite, from any of the three forms that a recipient has to understand; none for what is no such date.
 [[nodiscard]] std::optional<std::int64_t> parse_date(std::string_view text) noexcept;
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -12,7 +12,9 @@
 #include "pirn/http/message.hpp"
 #include "pirn/net/acceptor.hpp"
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 /// Answers a request. Runs in the connection's fiber and may suspend. What it throws becomes a 500.
 using handler = std::function<void(const request&, response&)>;
@@ -81,4 +83,6 @@ class server {
   std::unique_ptr<class server_state> state_;
 };
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

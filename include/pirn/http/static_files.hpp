@@ -9,7 +9,9 @@
 
 struct stat;  // of <sys/stat.h>
 
-namespace pirn::inline PIRN_ABI::http {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http {
 
 /// Answers GET and HEAD from the files below one folder; index.html for a folder. Sends Content-Type by extension,
 /// Last-Modified, ETag; understands If-Match, If-Unmodified-Since, If-None-Match, If-Modified-Since, If-Range, and
@@ -49,4 +51,6 @@ enum class range_kind : std::uint8_t { whole, part, unsatisfiable };
 /// What a Range header asks for of `size` bytes; what is not one well-formed range of bytes is to be ignored: whole.
 [[nodiscard]] range_kind parse_range(std::string_view value, std::uint64_t size, byte_range& range) noexcept;
 
-}  // namespace pirn::inline PIRN_ABI::http
+}  // namespace http
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

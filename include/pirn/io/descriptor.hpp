@@ -13,7 +13,8 @@
 #include "pirn/fiber/engine.hpp"
 #include "pirn/io/error.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// Owns a non-blocking file descriptor. Movable while nobody uses it. Any fiber of any worker, and any plain thread,
 /// may call the operations, but two of them at once in the same direction share what arrives in no promised order.
@@ -123,4 +124,5 @@ class descriptor {
   bool blocks_ = false;  ///< it is to block again once it is given back
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -8,7 +8,8 @@
 
 #include "pirn/fiber/wait_queue.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// Why a call failed where the kernel has no word for it; the first four are those of `wait_error`. What the kernel
 /// reports comes as std::errc in the system category.
@@ -36,7 +37,8 @@ using result = std::expected<T, std::error_code>;
 inline std::unexpected<std::error_code> fail(std::error_code why) noexcept { return std::unexpected(why); }
 inline std::unexpected<std::error_code> fail(io_error why) noexcept { return std::unexpected(make_error_code(why)); }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
 template <>
 struct std::is_error_code_enum<pirn::io_error> : std::true_type {};

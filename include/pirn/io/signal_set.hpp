@@ -8,7 +8,8 @@
 
 #include "pirn/io/descriptor.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// Takes signals away from what they did before (an end of the process, a handler) and hands them to `wait`. A handler
 /// of its own notes them, on whichever thread they come; no signal is blocked, so that processes which are started
@@ -36,4 +37,5 @@ class signal_set {
   std::unique_ptr<state> state_;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

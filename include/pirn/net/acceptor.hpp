@@ -11,7 +11,8 @@
 #include "pirn/fiber/fiber.hpp"
 #include "pirn/net/tcp_listener.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 class accept_loop;
@@ -138,4 +139,5 @@ class acceptor {
   const std::unique_ptr<detail::accept_loop> loop_;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

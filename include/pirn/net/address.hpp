@@ -11,7 +11,8 @@
 
 struct sockaddr_storage;
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// An IPv4 or IPv6 address. The default is 0.0.0.0.
 class ip_address {
@@ -74,4 +75,5 @@ std::uint32_t to_native(const endpoint& from, ::sockaddr_storage& to) noexcept;
 endpoint from_native(const ::sockaddr_storage& from) noexcept;
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -8,7 +8,8 @@
 
 #include "pirn/net/tcp_stream.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// Models SyncReadStream and SyncWriteStream on a tcp_stream that it refers to. Calls suspend the fiber, not the
 /// worker. Fails with boost::asio::error::eof at the end, timed_out after the deadline, operation_aborted where the
@@ -97,4 +98,5 @@ class asio_stream {
   platform::time_point deadline_ = platform::never;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

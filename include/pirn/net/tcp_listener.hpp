@@ -3,7 +3,8 @@
 
 #include "pirn/net/tcp_stream.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 struct listen_options {
   /// How many connections the kernel holds until they are accepted (it caps this at net.core.somaxconn).
@@ -63,4 +64,5 @@ class tcp_listener {
   descriptor socket_;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -9,7 +9,8 @@
 #include "pirn/io/descriptor.hpp"
 #include "pirn/net/address.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// A piece of memory to write from.
 struct const_buffer {
@@ -100,4 +101,5 @@ class tcp_stream {
   descriptor socket_;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

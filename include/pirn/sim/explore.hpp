@@ -19,7 +19,9 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::sim {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim {
 
 /// Which schedules are tried.
 enum class strategy : std::uint8_t {
@@ -148,4 +150,6 @@ class one_schedule {
 /// standard library and of the C library show it as well.
 [[nodiscard]] std::chrono::nanoseconds elapsed() noexcept;
 
-}  // namespace pirn::inline PIRN_ABI::sim
+}  // namespace sim
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -10,7 +10,9 @@
 
 #include "pirn/sim/explore.hpp"
 
-namespace pirn::inline PIRN_ABI::sim {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim {
 
 /// While it lives, data and connections arrive that much virtual time after they were sent. Make it before there is
 /// another thread that sends. The first one adds a thread to the execution, which counts as none of the program's.
@@ -38,4 +40,6 @@ class partition {
   std::uint16_t port_;
 };
 
-}  // namespace pirn::inline PIRN_ABI::sim
+}  // namespace sim
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,7 +7,9 @@
 
 #include "pirn/sim/explore.hpp"
 
-namespace pirn::inline PIRN_ABI::sim {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim {
 
 /// As std::jthread, but for the stop: a thread that is none of a runtime's workers, for programs in which such threads
 /// use pirn too. Must be made in an exploration, where the start of a std::thread ends the execution as `aborted`.
@@ -29,4 +31,6 @@ class thread {
   std::unique_ptr<state> state_;
 };
 
-}  // namespace pirn::inline PIRN_ABI::sim
+}  // namespace sim
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

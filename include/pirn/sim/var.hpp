@@ -6,7 +6,9 @@
 #include "pirn/detail/platform.hpp"
 #include "pirn/sim/explore.hpp"
 
-namespace pirn::inline PIRN_ABI::sim {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace sim {
 
 /// As std::atomic, for types of up to 8 bytes, with a scheduling point at each operation and the memory model that
 /// `options::stale_reads` asks for.
@@ -77,4 +79,6 @@ class var {
   T value_;
 };
 
-}  // namespace pirn::inline PIRN_ABI::sim
+}  // namespace sim
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

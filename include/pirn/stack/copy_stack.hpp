@@ -13,19 +13,17 @@
 //        +-------------------------+
 //
 // Facts that shape the code:
-//   * Whoever resumes a context copies: out the one that lies there (the occupant), if it is another one, and in the
-//   one
-//     that is to run. So a context alone on its stack is never copied, and all copying is done on another stack.
+//   * The resumer copies: the occupant of the stack out, the context in. So a context alone on its stack is never
+//     copied, and all copying is done on another stack.
 //   * A leaf function keeps live values below sp, in the red zone, and an image begins at sp. So `suspend`, which is
 //     inlined, contains a call that the compiler cannot leave out and cannot make a tail call: a function that calls
 //     has no red zone. An out-of-line switch would have the same effect, and cost 10 ns for each return to other code
-//     than its call, and 48 bytes of each image for registers which the switch here leaves to the compiler: it saves
-//     what is live. (tests/stack/red_zone_test.cpp shows what is lost otherwise.)
+//     than its call, and 48 bytes of each image for registers that the compiler saves here only if they are live.
 //   * What differs between suspended contexts is in their images and in copied_context; the state of the one that lies
 //     on the stack, and of its resumer, is in copy_stack, which is in the cache.
 //   * A context comes back to the addresses that it had, so pointers of its own into its own stack stay right. Others
-//     must not follow a pointer into the stack of a suspended context: another one's frames may lie there.
-//     copy_stack_check::protect and AddressSanitizer (which is always told) find such an access at once.
+//     must not follow a pointer into the stack of a suspended context: another one's frames may lie there, and
+//     copy_stack_check::protect and AddressSanitizer find such an access at once.
 //
 // No exceptions, no run-time types, no C++ runtime: the library for C programs is built on this.
 #pragma once
@@ -50,7 +48,8 @@
 #include "pirn/stack/image_memory.hpp"
 #include "pirn/stack/stack.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// How a copy_stack looks for accesses to the stacks of suspended contexts.
 enum class copy_stack_check : std::uint8_t {
@@ -597,4 +596,5 @@ inline void copied_context::end() noexcept {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -6,7 +6,8 @@
 #include "pirn/context/detail/stack_end.hpp"
 #include "pirn/stack/stack.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// Holds one stack of N bytes and is a stack_allocator that hands it out. Has no guard: running off it overwrites what
 /// lies below it in the creator's frame, so it is for code whose depth is known; a coroutine or generator that did it
@@ -47,4 +48,5 @@ template <std::size_t N>
 inline constexpr bool marks_end<frame_buffer<N>> = true;
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -15,7 +15,8 @@
 #include "pirn/detail/platform.hpp"
 #include "pirn/stack/stack.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// How a guard is made.
 enum class guard_kind : std::uint8_t {
@@ -248,4 +249,5 @@ class guarded_pool::cache {
 /// stacks go through a small cache of the calling thread. Throws std::bad_alloc, at first use only.
 [[nodiscard]] guarded_pool& default_stack_pool();
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

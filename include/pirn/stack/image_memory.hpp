@@ -8,7 +8,8 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// What gives the memory of images: `allocate` gives `bytes` bytes aligned for a pointer, or null; `deallocate` takes
 /// back what it gave, with the same `bytes`. Called on the stack of whoever resumes or destroys a context.
@@ -48,4 +49,5 @@ struct image_statistics {
   std::uint64_t bytes = 0;   ///< in all
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

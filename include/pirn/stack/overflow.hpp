@@ -9,7 +9,8 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// While at least one exists, SIGSEGV and SIGBUS are looked at for overflows, process-wide. What handled them before is
 /// called after the message; with the default action the process ends as it would have without us (and dumps core).
@@ -54,4 +55,5 @@ stack_describer set_stack_describer(stack_describer describe) noexcept;
 /// system call that failed with EFAULT is told to be an overflow. Async-signal-safe, lock-free; O(slabs).
 [[nodiscard]] bool is_guard_address(const void* address, std::size_t size = 1) noexcept;
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -11,7 +11,8 @@
 
 #include "pirn/stack/stack.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// The small stacks of the whole process, in classes of multiples of 16 bytes. Their memory is never given back to the
 /// kernel, so a debugger may look at any of them. Any thread.
@@ -39,4 +40,5 @@ struct small_stacks {
   static char mark;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -19,7 +19,8 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// Memory that a context runs on: a value that names it and does not own it. Four words; the last two belong to the
 /// allocator that handed it out.
@@ -109,7 +110,8 @@ inline constexpr std::size_t default_stack_size = std::size_t{64} << 10;
 /// if the kernel refuses, for instance because the memory is locked. One system call, about 2 us; async-signal-safe.
 [[nodiscard]] bool trim(const stack& value, const void* lowest) noexcept;
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
 template <>
 struct std::is_error_code_enum<pirn::stack_error> : std::true_type {};

@@ -3,7 +3,9 @@
 
 #include "pirn/stack/stack.hpp"
 
-namespace pirn::inline PIRN_ABI::this_stack {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace this_stack {
 
 /// Where the caller's stack lies: of a fiber, of the body of a coroutine or generator on a stack of a guarded_pool, or
 /// of the OS thread. From the address of a local variable up to `top` are frames, and down to `limit` is room. For what
@@ -14,4 +16,6 @@ namespace pirn::inline PIRN_ABI::this_stack {
 /// The same; null in a program that uses headers alone, and is not linked with the library of stacks.
 [[nodiscard]] stack bounds_if_linked() noexcept __attribute__((weak));
 
-}  // namespace pirn::inline PIRN_ABI::this_stack
+}  // namespace this_stack
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

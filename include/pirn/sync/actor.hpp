@@ -14,7 +14,8 @@
 #include "pirn/fiber/scope.hpp"
 #include "pirn/sync/future.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -235,4 +236,5 @@ explicit actor(runtime&, State) -> actor<State>;
 template <class State>
 explicit actor(runtime&, spawn_options, State) -> actor<State>;
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

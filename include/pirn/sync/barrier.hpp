@@ -9,7 +9,8 @@
 
 #include "pirn/fiber/wait_queue.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -115,4 +116,5 @@ class barrier {
   [[no_unique_address]] Completion completion_;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

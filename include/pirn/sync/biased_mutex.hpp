@@ -4,7 +4,8 @@
 #include "pirn/fiber/detail/owner_mark.hpp"
 #include "pirn/sync/detail/std_forms.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// A mutual exclusion lock for what the fibers of one worker use nearly always, and others now and then. Not recursive;
 /// works with std::lock_guard, std::unique_lock and std::scoped_lock. The first fiber that locks it biases it towards
@@ -142,4 +143,5 @@ class biased_mutex : detail::owner_mark, public detail::timed_lock<biased_mutex>
   wait_queue waiters_;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -18,7 +18,8 @@
 
 #include "pirn/fiber/inline_wait.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 template <class T, class Lock = platform::spinlock>
 class channel;
@@ -590,4 +591,5 @@ class channel<T, Lock>::iterator {
   mutable received current_;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

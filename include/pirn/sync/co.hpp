@@ -8,7 +8,8 @@
 #include "pirn/fiber/co.hpp"
 #include "pirn/sync/detail/selecting.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -137,4 +138,5 @@ template <selectable... Cases>
 }
 
 }  // namespace co
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

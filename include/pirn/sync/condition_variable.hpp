@@ -6,7 +6,8 @@
 #include "pirn/fiber/wait_queue.hpp"
 #include "pirn/sync/detail/std_forms.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// What a condition_variable can let go of and take again: `mutex`, std::unique_lock of it, and other locks whose
 /// unlock does not suspend.
@@ -78,4 +79,5 @@ class condition_variable : public detail::timed_condition<condition_variable> {
   wait_queue waiters_;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -5,7 +5,8 @@
 
 #include "pirn/fiber/wait_queue.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 template <class Source>
@@ -86,4 +87,5 @@ class event {
   wait_queue waiters_;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

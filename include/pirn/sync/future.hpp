@@ -14,7 +14,8 @@
 #include "pirn/fiber/wait_queue.hpp"
 #include "pirn/sync/detail/std_forms.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// As std::future_errc.
 enum class future_errc : std::uint8_t {
@@ -419,7 +420,8 @@ class packaged_task<Result(Parameters...), State> {
   bool called_ = false;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
 template <>
 struct std::is_error_code_enum<pirn::future_errc> : std::true_type {};

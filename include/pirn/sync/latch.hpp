@@ -6,7 +6,8 @@
 
 #include "pirn/sync/detail/countdown.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// As std::latch: counts down to zero once. Fibers of any worker and plain threads share it. It may be destroyed as
 /// soon as a `wait` has returned without error, even while the last `count_down` has not returned yet.
@@ -41,4 +42,5 @@ class latch {
   mutable detail::countdown left_;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

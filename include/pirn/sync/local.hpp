@@ -21,7 +21,8 @@
 #include "pirn/sync/local_future.hpp"
 #include "pirn/sync/local_locks.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 template <class Event>
@@ -353,4 +354,5 @@ template <class T>
 using channel = pirn::channel<T, detail::one_worker>;
 
 }  // namespace local
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,7 +7,8 @@
 #include "pirn/sync/barrier.hpp"
 #include "pirn/sync/detail/local_queue.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -41,4 +42,5 @@ template <class Completion = detail::no_completion>
 using barrier = pirn::barrier<Completion, detail::local_barrier_core>;
 
 }  // namespace local
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

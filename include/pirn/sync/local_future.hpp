@@ -6,7 +6,8 @@
 #include "pirn/sync/detail/local_queue.hpp"
 #include "pirn/sync/future.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -72,4 +73,5 @@ template <class Signature>
 using packaged_task = pirn::packaged_task<Signature, detail::local_future_state>;
 
 }  // namespace local
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

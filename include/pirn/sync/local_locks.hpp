@@ -9,7 +9,9 @@
 #include "pirn/sync/detail/local_queue.hpp"
 #include "pirn/sync/detail/std_forms.hpp"
 
-namespace pirn::inline PIRN_ABI::local {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace local {
 
 /// As `pirn::recursive_mutex` with mutex_policy::fair.
 class recursive_mutex : public detail::timed_lock<recursive_mutex> {
@@ -255,4 +257,6 @@ void call_once(once_flag& flag, F&& body, Arguments&&... arguments) {
                {.stoppable = false, .what = "local call_once", .object = &flag}));
 }
 
-}  // namespace pirn::inline PIRN_ABI::local
+}  // namespace local
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

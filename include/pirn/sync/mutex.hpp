@@ -4,7 +4,8 @@
 #include "pirn/fiber/detail/owner_mark.hpp"
 #include "pirn/sync/detail/std_forms.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// Who gets a mutex that is unlocked while others wait for it.
 enum class mutex_policy : std::uint8_t {
@@ -73,4 +74,5 @@ class mutex : detail::owner_mark, public detail::timed_lock<mutex> {
   wait_queue waiters_;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -6,7 +6,8 @@
 
 #include "pirn/fiber/wait_queue.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// Whether something has been done, as std::once_flag. Fibers of any worker and plain threads share it. Constant
 /// initialized, so it may be a global.
@@ -76,4 +77,5 @@ PIRN_ALWAYS_INLINE void call_once(once_flag& flag, F&& body, Arguments&&... argu
                {.stoppable = false, .what = "call_once", .object = &flag}));
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -6,7 +6,8 @@
 #include "pirn/sync/detail/std_forms.hpp"
 #include "pirn/sync/mutex.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// As `mutex`, but its owner may lock it any number of times and must unlock it as often. The owner is a fiber or a
 /// plain thread.
@@ -75,4 +76,5 @@ class recursive_mutex : public detail::timed_lock<recursive_mutex> {
   std::uint64_t depth_ = 0;  ///< the owner's
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -20,7 +20,8 @@
 #include "pirn/sync/channel.hpp"
 #include "pirn/sync/event.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace local {
 class event;
@@ -223,4 +224,5 @@ selection try_select(Cases&&... cases) {
   return detail::select_among(std::array<select_case*, sizeof...(Cases)>{&cases...}, detail::select_how::only_try);
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,7 +7,8 @@
 #include "pirn/fiber/wait_queue.hpp"
 #include "pirn/sync/detail/std_forms.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -100,4 +101,5 @@ class counting_semaphore : public detail::timed_semaphore<counting_semaphore<Lea
 /// A semaphore of one permit: a flag to wait for, which one waiter takes down.
 using binary_semaphore = counting_semaphore<1>;
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,7 +7,8 @@
 #include "pirn/sync/detail/heir.hpp"
 #include "pirn/sync/detail/std_forms.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// As std::shared_mutex, for std::shared_lock, std::unique_lock and the like; not recursive. Nobody starves: a reader
 /// waits while a writer does, a writer that unlocks admits all readers that wait then, and the last of them the writer
@@ -131,4 +132,5 @@ class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared
   wait_list writers_;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

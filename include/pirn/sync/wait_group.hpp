@@ -3,7 +3,8 @@
 
 #include "pirn/sync/detail/countdown.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// Counts what is still to be done, and lets others wait until nothing is. Fibers of any worker and plain threads
 /// share it. It may be destroyed as soon as a `wait` has returned without error, and used again as well.
@@ -31,4 +32,5 @@ class wait_group {
   detail::countdown left_;
 };
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -5,7 +5,9 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// All bits while blocks are open, and not taken off, that fibers of this OS thread, or itself, have opened on the
 /// stacks of bodies; 0 otherwise. So one comparison, with an address, also asks whether that is null.
@@ -41,4 +43,6 @@ __attribute__((used)) inline constinit thread_local std::uint64_t blocks_of_bodi
 }
 #endif
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

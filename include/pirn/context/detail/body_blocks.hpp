@@ -17,7 +17,9 @@
 #include "pirn/detail/abi.hpp"
 #include "pirn/detail/platform.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// An sp of the running function.
 PIRN_ALWAYS_INLINE arch::word stack_position() noexcept {
@@ -95,4 +97,6 @@ class blocks_elsewhere {
   taken_blocks taken_;
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -5,7 +5,9 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// What was taken off; as taken_blocks.
 struct blocks_of_c {
@@ -19,4 +21,6 @@ bool take_blocks_of_c(void* limit, void* top, blocks_of_c& to) noexcept asm("pir
 void put_blocks_of_c(const blocks_of_c& what) noexcept asm("pirn_put_blocks_of_c")
     __attribute__((weak, visibility("default")));
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

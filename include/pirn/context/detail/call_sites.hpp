@@ -16,7 +16,9 @@
 #define PIRN_CALLS_C
 #endif
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Reads the table of call sites that GCC and clang write for C++ (the LSDA).
 class call_sites {
@@ -106,4 +108,6 @@ PIRN_COLD inline std::uintptr_t noexcept_caller() {
   return found;
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

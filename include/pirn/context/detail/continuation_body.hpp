@@ -23,7 +23,9 @@
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/context/sanitizer.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 template <class... Ts>
 struct type_list {};
@@ -363,4 +365,6 @@ PIRN_NONE void continuation_entry(void* pc, void* sp, void* fp, word value0, wor
   continuation_runner::run<Back>(pc, sp, fp, value0, value1, value2, value3, First{}, record);
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

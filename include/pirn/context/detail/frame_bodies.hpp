@@ -10,7 +10,9 @@
 #include "pirn/detail/abi.hpp"
 #include "pirn/detail/platform.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Whether what an allocator of this type hands out never lies in a frame.
 template <class Allocator>
@@ -120,4 +122,6 @@ class frame_bodies {
   static inline platform::atomic<bool> anywhere_{false};
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -3,7 +3,9 @@
 
 #include "pirn/context/arch.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// A peer in memory. Not of one type throughout: gcc would move two words at once, and so put them together and apart
 /// around every switch.
@@ -19,4 +21,6 @@ struct kept_peer {
   [[nodiscard]] PIRN_ALWAYS_INLINE arch::peer get() const noexcept { return {pc, reinterpret_cast<void*>(sp), fp}; }
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -6,7 +6,9 @@
 #include "pirn/context/detail/call_sites.hpp"
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Where the calling fiber keeps the pirn_coroutine that it runs in; null on a plain thread. Valid as long as the
 /// fiber. One that is not `to_write` may be of a fiber that has written none, and is only to be read.
@@ -16,9 +18,12 @@ void** c_coroutine_of_fiber(bool to_write) noexcept asm("pirn_c_coroutine_of_fib
 /// The same for a dispatcher of usched.h: two words, the thread that runs and where its frames end. As above.
 void** usched_of_fiber(bool to_write) noexcept asm("pirn_usched_of_fiber") __attribute__((weak, visibility("default")));
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 class forced_unwind;
 
 namespace detail {
@@ -43,4 +48,5 @@ PIRN_COLD PIRN_NOINLINE inline unwinds_under_way& unwinds_here(bool to_write) no
 }
 
 }  // namespace detail
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -10,7 +10,9 @@
 #include "pirn/context/detail/call_sites.hpp"
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Whether stacks of an allocator of this type have such a word: those that lie in a frame, and memory of the caller's,
 /// which has none.
@@ -55,4 +57,6 @@ class stack_end {
   static constexpr std::uint32_t mark = 0x6e656e64;  // half a word, which an instruction has room for
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

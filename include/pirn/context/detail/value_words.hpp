@@ -19,7 +19,9 @@
 
 #include "pirn/context/arch.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 using arch::value_words;
 using arch::word;
@@ -171,4 +173,6 @@ class value_list {
   }
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -31,7 +31,9 @@
 #include "pirn/coro/detail/in_flight.hpp"
 #include "pirn/stack/copy_stack.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 PIRN_COLD inline bool run_in_flight(copied_context& context, word (&words)[value_words]) noexcept {
   const in_flight_elsewhere kept;
@@ -303,4 +305,6 @@ PIRN_COLD void cancel_copied(copied_context& context, Drop&& drop) noexcept {
                         "it goes on to suspend in handlers of the exceptions that it answers the unwind by");
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -37,7 +37,8 @@
 #include "pirn/detail/exiting.hpp"
 #include "pirn/stack/stack.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -374,4 +375,5 @@ class sanitizer_ref_if<true> {
 using sanitizer_ref = sanitizer_ref_if<!std::is_empty_v<sanitizer_state>>;
 
 }  // namespace detail
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -47,7 +47,9 @@
 #define PIRN_CALL_INLINED
 #endif
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 using arch::no_word;
 using arch::peer;
@@ -505,4 +507,6 @@ struct generator_run {
   }
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,7 +7,8 @@
 
 #include "pirn/context/arch.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// How elements of a generator<T> travel.
 ///
@@ -59,4 +60,5 @@ struct frame {};
 template <class T, class Driver = own_stack>
 class generator;
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -13,7 +13,8 @@
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/coro/detail/generator_element.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 /// Thrown through a body whose consumer wants no more. Not a std::exception, so only `catch (...)` sees it; a body that
@@ -188,4 +189,5 @@ PIRN_ALWAYS_INLINE bool for_each(Body&& body, Consumer&& consumer) {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

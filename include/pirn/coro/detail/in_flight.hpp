@@ -14,7 +14,9 @@
 #include "pirn/context/sanitizer.hpp"
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Looks like exceptions in flight, so that a thread's first look takes the slow path.
 inline exception_globals not_looked_up{nullptr, 1};
@@ -126,4 +128,6 @@ PIRN_ALWAYS_INLINE void transfer_back(arch::peer& to, arch::word (&words)[arch::
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -8,7 +8,9 @@
 #include "pirn/context/detail/call_sites.hpp"
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Where the stack of an OS thread lies; empty where the system does not tell, as that of a main thread without /proc.
 struct native_stack {
@@ -32,4 +34,6 @@ struct native_stack {
   }
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

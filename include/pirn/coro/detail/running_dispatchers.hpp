@@ -10,7 +10,9 @@
 #include "pirn/detail/abi.hpp"
 #include "pirn/detail/platform.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// The tops of the places of those that run. For more than it has room for, who opens a block walks. Any thread; an
 /// atomic operation each, and no memory is taken.
@@ -56,4 +58,6 @@ class running_dispatchers {
   static inline platform::atomic<arch::word> tops_[8]{};
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -14,7 +14,9 @@
 #include "pirn/stack/guarded_pool.hpp"
 #include "pirn/stack/stack.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// A stack_allocator, or one that has stacks of one size only, like guarded_pool::cache.
 template <class A>
@@ -99,4 +101,6 @@ struct stack_source {
   }
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -35,7 +35,9 @@
 #include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Images are multiples of so many bytes, the alignment of a stack: their last move is as wide as the others.
 inline constexpr std::size_t swap_block = 16;
@@ -110,4 +112,6 @@ class swap_place {
   char* end_ = nullptr;
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

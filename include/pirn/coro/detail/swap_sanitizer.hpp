@@ -22,7 +22,9 @@
 #define PIRN_UNSANITIZED_INLINE PIRN_UNSANITIZED PIRN_NOINLINE
 #endif
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 #if defined(PIRN_ASAN)
 /// The fake stack of a thread of control: where ASan puts frames to see uses after return. One each, since it frees
@@ -115,4 +117,6 @@ class swap_sanitizer {
 };
 #endif
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

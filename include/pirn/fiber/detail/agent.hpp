@@ -12,7 +12,8 @@
 #include "pirn/detail/platform.hpp"
 #include "pirn/fiber/detail/cxx23.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// Why a wait ended.
 enum class wake_reason : std::uint8_t {
@@ -237,4 +238,5 @@ class agent {
 };
 
 }  // namespace detail
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -8,7 +8,9 @@
 
 #include "pirn/fiber/detail/control.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Memory for the control blocks of the whole process, all of one size. A chunk is never given back, so what lists the
 /// fibers (a signal handler, a debugger) may look at every block at any time; no list of them need be kept.
@@ -83,4 +85,6 @@ class block_cache {
   std::unique_ptr<void*[]> blocks_ = std::make_unique<void*[]>(capacity);
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

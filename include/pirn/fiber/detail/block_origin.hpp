@@ -7,7 +7,9 @@
 #include "pirn/fiber/detail/agent.hpp"
 #include "pirn/fiber/detail/cxx23.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 struct body_scopes;
 
@@ -21,4 +23,6 @@ struct block_origin {
 [[nodiscard]] block_origin block_opened(agent& self, arch::word position) noexcept;
 void block_closed(const block_origin& origin) noexcept;
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

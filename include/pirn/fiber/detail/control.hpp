@@ -18,15 +18,19 @@
 #include "pirn/stack/small_stacks.hpp"
 #include "pirn/stack/stack.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 struct wait_options;
 class scope;
 
 /// Which of the ready fibers of a worker run first.
 enum class fiber_priority : std::uint8_t { normal, high };
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 class worker;
 
@@ -360,4 +364,6 @@ struct joiner {
 };
 static_assert(alignof(joiner) > joiner::neighbour_bit);
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

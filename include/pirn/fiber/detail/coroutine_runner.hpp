@@ -6,7 +6,9 @@
 
 #include "pirn/fiber/detail/worker.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// What waits on behalf of a chain of coroutines, each of which awaits the next: one wait at a time, as with a fiber.
 /// Only its home resumes it.
@@ -94,4 +96,6 @@ class coroutine_runner {
   std::coroutine_handle<> left_over_;
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

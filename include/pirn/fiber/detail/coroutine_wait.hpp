@@ -4,7 +4,9 @@
 #include "pirn/fiber/detail/coroutine_runner.hpp"
 #include "pirn/fiber/fiber.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// The wait of an awaiter; in its frame. The counterpart of `block` for what has no stack to suspend.
 class coroutine_wait {
@@ -135,4 +137,6 @@ struct plain_fiber_awaiter : fiber_awaiter {
   void await_resume() { static_cast<void>(fiber_awaiter::await_resume()); }
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -10,7 +10,9 @@
 #include "pirn/context/arch_x86_64_fork.hpp"
 #include "pirn/fiber/detail/control.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 struct fork_point;
 struct branch_control;
@@ -237,4 +239,6 @@ struct fork_state {
   fork_deque open;
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,7 +7,9 @@
 #include "pirn/detail/abi.hpp"
 #include "pirn/fiber/detail/cxx23.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// The alignment of the frame of the coroutine whose promise's operator new or delete the caller is: compilers pass the
 /// size only, whatever lies in the frame. Clang tells it when that function has been inlined into the coroutine, which
@@ -61,4 +63,6 @@ class frame_cache {
   list wide_[sizes];
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,7 +7,9 @@
 
 #include "pirn/fiber/engine.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// The throttle of wake-ups, after the schedulers of Go and tokio: new work wakes a worker only if none is searching,
 /// and a worker that has found something while nobody else searches looks whether there is more, and then wakes the
@@ -82,4 +84,6 @@ class idle_workers {
   std::vector<std::shared_ptr<engine>> engines_;
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

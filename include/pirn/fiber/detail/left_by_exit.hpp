@@ -3,10 +3,14 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Whether the process ends and a runtime was destroyed before its fibers have ended: what they would do is not done
 /// any more. For destructors that wait for fibers whose runtime they do not know.
 [[nodiscard]] bool fibers_are_left() noexcept;
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -4,7 +4,9 @@
 #include "pirn/detail/platform.hpp"
 #include "pirn/fiber/detail/cxx23.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// In the place of a lock: fibers of one worker exclude each other as long as none suspends. Costs a comparison.
 class one_worker {
@@ -29,4 +31,6 @@ class one_worker {
   mutable const void* home_ = &nobody;
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

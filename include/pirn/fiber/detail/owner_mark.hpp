@@ -3,7 +3,9 @@
 
 #include "pirn/fiber/detail/worker.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// The base of what one fiber at a time can hold. A fiber that is found here while it waits has held it since before
 /// that wait: it takes the mark away before it lets go, and does neither while it waits. A plain thread leaves a mark
@@ -42,4 +44,6 @@ class owner_mark {
   platform::atomic<std::uintptr_t> owner_{0};
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

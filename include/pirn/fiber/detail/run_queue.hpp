@@ -5,7 +5,9 @@
 
 #include "pirn/fiber/detail/control.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// A ring that holds the running node and, after it in order of age, the ready ones: a yield is one load and one
 /// store. Fibers just woken go to a stack beside the ring and run first, newest first, since their data is in the
@@ -400,4 +402,6 @@ class inbox {
   platform::atomic<std::uintptr_t> head_{0};
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -6,7 +6,9 @@
 #include "pirn/detail/time.hpp"
 #include "pirn/fiber/detail/cxx23.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// To sleep and to be woken takes some microseconds on an idle CPU, tens or hundreds on a virtual one. Who waits awake
 /// for about as long before it sleeps never loses more than twice what the better of the two had cost (Karlin, Li,
@@ -84,4 +86,6 @@ class spin_policy {
   platform::time_point contended_until_{};
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

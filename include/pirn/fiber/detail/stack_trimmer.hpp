@@ -6,7 +6,9 @@
 #include "pirn/detail/time.hpp"
 #include "pirn/fiber/detail/block_cache.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 class worker;
 
@@ -56,4 +58,6 @@ class stack_trimmer {
   bool all_ = false;              ///< whether the pass asks how long they have been suspended
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -8,7 +8,9 @@
 
 #include "pirn/fiber/detail/run_queue.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// A list, first in first out, of fibers that `float`: linked by `next`, so that a push cannot fail. Its owner and one
 /// thief at a time exclude each other as in the work stealing of Cilk-5 (Frigo, Leiserson and Randall 1998), where a
@@ -252,4 +254,6 @@ class stealable_queue {
   inbox outside_;
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -19,7 +19,8 @@
 #include "pirn/stack/guarded_pool.hpp"
 #include "pirn/stack/overflow.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -527,4 +528,5 @@ void yield_slow(worker* w) noexcept;
 PIRN_NEVER_BOUNDED void offer_running(worker* w) noexcept;
 
 }  // namespace detail
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

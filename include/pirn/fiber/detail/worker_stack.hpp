@@ -9,7 +9,9 @@
 
 #include "pirn/fiber/detail/worker.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Calls `run(argument)` with its stack below `top`, or where it is if that is null.
 PIRN_NAKED inline void call_on(void* /*top*/, void (* /*run*/)(void*), void* /*argument*/) {
@@ -54,4 +56,6 @@ PIRN_ALWAYS_INLINE void on_worker_stack(worker* w, F&& body) noexcept {
   w->bounded = before;
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,7 +7,9 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::http::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace http::detail {
 
 /// Pages from the kernel, which get them back from `give_pages`. Throws std::bad_alloc.
 [[nodiscard]] void* take_pages(std::size_t size);
@@ -37,4 +39,6 @@ struct body_allocator {
 
 using body_string = std::basic_string<char, std::char_traits<char>, body_allocator<char>>;
 
-}  // namespace pirn::inline PIRN_ABI::http::detail
+}  // namespace http::detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -7,7 +7,9 @@
 
 #include "pirn/detail/abi.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 #if defined(PIRN_ASAN) || defined(PIRN_TSAN)
 /// Copies words of frames, whose red zones memcpy would report. Volatile, or it became a memcpy.
@@ -112,4 +114,6 @@ PIRN_ALWAYS_INLINE void fetch_ahead(const void* out, const void* in) noexcept {
   }
 }
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -6,7 +6,9 @@
 
 #include "pirn/fiber/wait_queue.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// Who waits for a lock that is handed over; in its frame, the value of its waiter. Until it runs, `try_lock` of
 /// anybody may take what it was handed, and it waits again, in front. Otherwise those who lock one, try the others and
@@ -99,4 +101,6 @@ class guests {
   std::uint32_t turn_ = 0;  ///< one more each time they were sent back
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

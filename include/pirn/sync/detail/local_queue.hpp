@@ -6,7 +6,8 @@
 
 #include "pirn/sync/detail/heir.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
@@ -55,4 +56,5 @@ class local_queue {
 
 }  // namespace detail
 
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

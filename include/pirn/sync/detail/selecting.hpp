@@ -5,7 +5,9 @@
 
 #include "pirn/sync/select.hpp"
 
-namespace pirn::inline PIRN_ABI::detail {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
 /// What a select needs from its first look to its end.
 class selecting {
@@ -35,4 +37,6 @@ class selecting {
   platform::time_point deadline_;
 };
 
-}  // namespace pirn::inline PIRN_ABI::detail
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -8,7 +8,8 @@
 
 #include "pirn/detail/time.hpp"
 
-namespace pirn::inline PIRN_ABI {
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
 
 /// As std::cv_status, of `condition_variable::wait_for` and `wait_until`.
 enum class cv_status : std::uint8_t {
@@ -91,4 +92,5 @@ class timed_future {
 // NOLINTEND(bugprone-crtp-constructor-accessibility)
 
 }  // namespace detail
-}  // namespace pirn::inline PIRN_ABI
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
