@@ -1,4 +1,8 @@
-"""docs/performance.md, the pages below it, and what they are made of: each workload's last run, in performance.json."""
+"""Pages of figures, all made of the last run of each workload, which docs/performance.json keeps.
+
+docs/performance.md has the tables that people decide by, README.md a few of their columns; the pages of all workloads, with
+pictures, lie in the build folder. Run as a program with a folder as its argument, this writes the latter there.
+"""
 
 import datetime
 import json
@@ -6,8 +10,10 @@ import os
 import platform
 import re
 import subprocess
+import sys
 from pathlib import Path
 
+import plot
 import report
 from rivals import ROOT, WORKLOADS
 
@@ -64,6 +70,12 @@ class Record:
                                "workloads anew")
         return Record(here, runs)
 
+    @staticmethod
+    def kept(path: Path = KEPT) -> "Record":
+        """What `path` keeps, from whichever machine."""
+        found = json.loads(path.read_text())
+        return Record(found["machine"], found["workloads"])
+
     def take(self, workload: str, results: report.Results, counts=(), skipped=()) -> None:
         """Notes a run of today; `counts` and `skipped` may be of other workloads as well."""
         notes = {impl: note for (of, impl), note in results.notes.items() if of == workload}
@@ -102,19 +114,52 @@ class Record:
         return f"{spelled if rounds != [1] else '1 round'}, {run['date']}."
 
 
-PAGE = """# Performance
+SUMMARY = """# Performance
 
-These pages are made by `./dev bench --docs`; do not edit them. Each program runs alone on one core, and the implementations
-take turns within a round. A program's figure for one round is the median of several timed blocks, in CPU time except for
-http-hello; a table shows the median, the smallest and the largest of the rounds. "of pirn" is the median divided by pirn's,
-and so for any other implementation that a column names: for times and sizes more than 1 means that pirn needs less, for
-rates that pirn does less. Trust ratios more than absolute figures: they come from one machine at one time. The same
-figures are in performance.json beside this page.
+`./dev bench` builds pirn and its rivals, runs them in turn on your machine and prints medians, smallest and largest rounds,
+and ratios. This page is made of its last run by `./dev bench --docs`; do not edit it. A cell is the median, and in brackets
+the ratio to pirn in the same column: for times and sizes more than 1 means that pirn needs less, for rates that pirn does
+less. What a rival wins stands here too. Each program runs on one core, or on as many as it has workers, in CPU time but for
+requests per second. Trust ratios more than absolute figures: they come from one machine at one time.
 
 {machine}
 
-{workloads}
+{tables}
+![yield](performance.svg)
+
+There are {count} workloads. The pages of all of them, with the smallest and the largest round, a picture of each setting,
+counts of instructions and what could not be measured, are made in the build folder by the same command, and are part of a
+release. The figures themselves are in performance.json beside this page; bench/README.md says what each workload is.
 """
+
+# The tables of docs/performance.md: a title, a sentence, and the columns as heading, workload, parameters and unit.
+DECIDING = [
+    ("Switching and starting", "Nanoseconds for a switch between two contexts, for a yield among 10 fibers, and for a fiber "
+     "that is spawned, run and joined, 1000 at a time or one by one.",
+     [("switch", "switch", {}, "ns"), ("yield", "yield", {}, "ns"), ("spawn, 1000", "spawn", {"mode": "batch"}, "ns"),
+      ("spawn, 1", "spawn", {"mode": "single"}, "ns")]),
+    ("Generators", "Nanoseconds for an element: of a sequence that is added up, of a recursion 20 deep, of a tree of a million "
+     "nodes in order.",
+     [("sum", "sum", {"form": "for"}, "ns"), ("hanoi", "hanoi", {"disks": 20}, "ns"), ("tree", "tree-walk", {"mode": "walk"}, "ns")]),
+    ("Messages and locks", "Nanoseconds for a message through a channel and for a lock of one of 4096 mutexes, on one worker and "
+     "on two.",
+     [("ping-pong, 1", "chan", {"shape": "ping-pong", "workers": 1}, "ns"), ("fan-in, 1", "chan", {"shape": "fan-in", "workers": 1}, "ns"),
+      ("ping-pong, 2", "chan", {"shape": "ping-pong", "workers": 2}, "ns"), ("fan-in, 2", "chan", {"shape": "fan-in", "workers": 2}, "ns"),
+      ("mutex, 1", "mutex", {"workers": 1}, "ns"), ("mutex, 2", "mutex", {"workers": 2}, "ns")]),
+    ("Fork and join", "Nanoseconds for a call of fib(40) that forks and for a leaf of a tree of a million, on one worker and on two.",
+     [("fib40, 1", "fib40", {"workers": 1}, "ns"), ("fib40, 2", "fib40", {"workers": 2}, "ns"),
+      ("skynet, 1", "skynet", {"workers": 1}, "ns"), ("skynet, 2", "skynet", {"workers": 2}, "ns")]),
+    ("A million at once", "Bytes and nanoseconds for each of a million suspended fibers, and bytes for each of a million that have "
+     "made a call which used 8 KiB of stack.",
+     [("memory, B", "million", {"measure": "memory"}, "B"), ("creation, ns", "million", {"measure": "create"}, "ns"),
+      ("deep, B", "memory", {"state": "deep", "units": 1_000_000}, "B")]),
+    ("Web server", "`GET /hello` over 100 connections, the server on one core and wrk on another.",
+     [("requests/s", "http-hello", {"measure": "throughput"}, "requests/s"), ("p99, ns", "http-hello", {"measure": "p99"}, "ns")]),
+]
+# The rows and columns of README.md's table.
+README_ROWS = {"pirn": "**pirn**", "corosensei": "corosensei, no scheduler", "boost-fiber": "Boost.Fiber", "tokio": "tokio", "go": "Go",
+               "pthread": "OS threads", "nginx": "nginx"}
+README_MARKS = ("<!-- figures of docs/performance.json -->\n", "<!-- end of figures -->\n")
 
 
 COUNTS = """Counted by cachegrind, per operation: start and end of the programs cancel out. Mispredicted branches and misses of
@@ -128,11 +173,73 @@ def markdown(title: str, heading: list[str], lines: list[list[str]]) -> str:
     return f"{title}\n\n" + "\n".join([rows[0], rule, *rows[1:]]) + "\n"
 
 
-def workload_page(record: Record, workload: str, plotted: bool) -> str:
+def column(record: Record, workload: str, params: dict, unit: str) -> dict[str, float]:
+    """The medians of the implementations at one setting: that with these parameters, and with fewest others."""
+    rows = [row for row in record.runs.get(workload, {"rows": []})["rows"]
+            if row["unit"] == unit and params.items() <= row["params"].items()]
+    fewest = min((len(row["params"]) for row in rows), default=0)
+    return {row["impl"]: row["median"] for row in rows if len(row["params"]) == fewest}
+
+
+def deciding_table(record: Record, title: str, sentence: str, columns) -> str:
+    found = [(heading, unit, column(record, workload, params, unit)) for heading, workload, params, unit in columns]
+    found = [(heading, unit, values) for heading, unit, values in found if values]
+    if not found:
+        return ""
+
+    def merit(impl: str) -> tuple:
+        return tuple((impl not in values, values.get(impl, 0) * (-1 if unit.endswith("/s") else 1)) for _, unit, values in found)
+
+    def cell(impl: str, unit: str, values: dict[str, float]) -> str:
+        if impl not in values:
+            return ""
+        whole = values.get("pirn")
+        return report.in_short(values[impl], unit) + (f" ({values[impl] / whole:.2f})" if whole else "")
+
+    impls = sorted(dict.fromkeys(impl for _, _, values in found for impl in values), key=merit)
+    lines = [[f"**{impl}**" if impl == "pirn" else impl, *(cell(impl, unit, values) for _, unit, values in found)] for impl in impls]
+    return markdown(f"## {title}\n\n{sentence}", ["implementation", *(heading for heading, _, _ in found)], lines)
+
+
+def summary(record: Record) -> str:
+    """docs/performance.md."""
+    tables = "\n".join(filter(None, (deciding_table(record, *table) for table in DECIDING)))
+    machine = "\n".join(f"- {name}: {what}" for name, what in record.machine.items())
+    return SUMMARY.format(machine=machine, tables=tables, count=len(record.workloads))
+
+
+def two_digits(value: float) -> str:
+    return f"{value:.1f}" if value < 9.95 else f"{value:,.0f}" if value >= 10_000 else f"{value:.0f}"
+
+
+def readme_table(record: Record) -> str:
+    """The table of README.md, between its marks."""
+    columns = [column(record, *of) for of in (("yield", {}, "ns"), ("spawn", {"mode": "batch"}, "ns"), ("spawn", {"mode": "single"}, "ns"),
+                                              ("http-hello", {"measure": "throughput"}, "requests/s"),
+                                              ("http-hello", {"measure": "p99"}, "ns"))]
+    lines = []
+    for impl, title in README_ROWS.items():
+        one, batch, single, rate, p99 = (values.get(impl, values.get(f"{impl}-http")) for values in columns)
+        cells = [two_digits(one) if one else "", f"{two_digits(batch)}; {two_digits(single)}" if batch and single else "",
+                 f"{rate / 1000:.0f} k; {p99 / 1e6:.2g} ms" if rate and p99 else ""]
+        lines.append(" | ".join([title, *(f"**{text}**" if text and impl == "pirn" else text for text in cells)]))
+    heading = ("| | one of 10 fibers yields, ns | spawn, run and join, ns: 1000 at a time; one at a time "
+               "| `GET /hello`, server on one core: requests/s; p99 |\n|---|---:|---:|---:|\n")
+    return heading + "".join(f"| {' '.join(line.split())} |\n" for line in lines)
+
+
+def with_table(readme: str, record: Record) -> str:
+    """README.md with the table of today between its marks; a ValueError when they are not there."""
+    begin, end = (readme.find(mark) for mark in README_MARKS)
+    if begin < 0 or end < begin:
+        raise ValueError(f"README.md lacks the lines {README_MARKS[0].strip()} and {README_MARKS[1].strip()}")
+    return readme[:begin + len(README_MARKS[0])] + readme_table(record) + readme[end:]
+
+
+def workload_page(record: Record, workload: str, pictures=()) -> str:
     what, results, run = WORKLOADS[workload], record.results, record.runs[workload]
-    parts = [f"# {workload}\n\n{what[0].upper()}{what[1:]}. {record.when(workload)} See [performance](../performance.md).\n"]
-    if plotted:
-        parts.append(f"![{workload}](../plots/{workload}.svg)\n")
+    parts = [f"# {workload}\n\n{what[0].upper()}{what[1:]}. {record.when(workload)} See [all workloads](index.md).\n"]
+    parts += [f"![{name}](plots/{name}.svg)\n" for name in pictures]
     tables = report.tables(results, [workload])
     parts += [markdown(*table) for table in tables]
     shown = dict.fromkeys(line[0] for _, _, lines in tables for line in lines)  # an ordered set of what the tables name
@@ -146,16 +253,45 @@ def workload_page(record: Record, workload: str, plotted: bool) -> str:
     return "\n".join(parts)
 
 
-def pages(record: Record, plots=()) -> dict[str, str]:
-    """What lies in docs/ by its path there: a page for each workload; `plots` are those that have a picture."""
-    found = {f"performance/{name}.md": workload_page(record, name, name in plots) for name in record.workloads}
+def pages(record: Record, pictures=()) -> dict[str, str]:
+    """The pages of all workloads by name; `pictures` are the names of those that are drawn."""
+    drawn = {name: [] for name in record.workloads}
+    for name in record.workloads:
+        known = {title for title, _, _ in plot.pictures(name, record.runs[name]["rows"])}
+        drawn[name] = [picture for picture in pictures if picture in known]
+    found = {f"{name}.md": workload_page(record, name, drawn[name]) for name in record.workloads}
     machine = "\n".join(f"- {name}: {what}" for name, what in record.machine.items())
-    lines = [f"| [{name}](performance/{name}.md) | {WORKLOADS[name]} |" for name in record.workloads]
+    lines = [f"| [{name}]({name}.md) | {WORKLOADS[name]} |" for name in record.workloads]
     table = "\n".join(["| workload | what is measured |", "| --- | --- |", *lines])
-    return {"performance.md": PAGE.format(machine=machine, workloads=table)} | found
+    return {"index.md": f"# All workloads\n\n{machine}\n\n{table}\n"} | found
 
 
-def write_pages(record: Record, folder: Path, plots=()) -> None:
-    for name, text in pages(record, plots).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+def write_pages(record: Record, folder: Path, pictures=()) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in pages(record, pictures).items():
         (folder / name).write_text(text)
+
+
+def write_docs(record: Record) -> None:
+    """docs/performance.md and the table of README.md."""
+    (DOCS / "performance.md").write_text(summary(record))
+    readme = ROOT / "README.md"
+    readme.write_text(with_table(readme.read_text(), record))
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        print("usage: page.py FOLDER", file=sys.stderr)
+        return 2
+    record, folder = Record.kept(), Path(sys.argv[1])
+    try:
+        pictures = plot.draw_elsewhere(folder / "plots", record.results.rows(record.workloads))
+    except RuntimeError as reason:
+        print(f"without pictures: {reason}", file=sys.stderr)
+        pictures = []
+    write_pages(record, folder, pictures)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

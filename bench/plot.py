@@ -1,4 +1,5 @@
-"""Draws the rows of a run, one SVG for each workload: bars for medians, whiskers from the smallest to the largest round.
+"""Draws the rows of a run, one SVG for each setting of a workload: bars for medians, whiskers from the smallest to the
+largest round. An implementation has one colour everywhere, and an axis that is not logarithmic begins at 0.
 
 Run as a program, with the folder as its argument and the rows of --json on its standard input, because the Python that
 has matplotlib need not be the one that runs the bench.
@@ -8,19 +9,36 @@ import functools
 import json
 import math
 import os
+import re
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import report
 
-OURS, OTHERS = "#c2410c", "#64748b"
-LINES = ("#0f766e", "#1d4ed8", "#7c3aed", "#64748b", "#a16207", "#0891b2", "#be185d")
+# pirn and its variants are warm, all others cold. An implementation without a colour here takes one by its name.
+COLOURS = {
+    "pirn": "#c2410c", "pirn-migratable": "#ea580c", "pirn-plugin": "#f97316", "pirn-local": "#d97706", "pirn-frame": "#b45309",
+    "pirn-foreach": "#f59e0b", "pirn-copy": "#9a3412", "pirn-swap": "#dc2626", "pirn-c": "#b91c1c", "pirn-co": "#ef4444",
+    "go": "#0891b2", "go-http": "#0891b2", "tokio": "#7c3aed", "boost-fiber": "#1d4ed8", "boost-context": "#3b82f6",
+    "boost-coroutine2": "#60a5fa", "boost-fcontext": "#93c5fd", "corosensei": "#0f766e", "cpp20": "#4d7c0f", "pthread": "#64748b",
+    "pth": "#94a3b8", "st": "#475569", "nginx": "#15803d", "callback": "#334155", "openmp": "#a21caf", "rayon": "#db2777",
+    "tbb": "#6d28d9", "erlang": "#be185d", "ghc": "#86198f", "serial": "#1f2937",
+}
+WARM = ("#fb923c", "#e11d48", "#fbbf24", "#f43f5e", "#92400e", "#fda4af", "#7c2d12", "#fdba74")
+COLD = ("#14b8a6", "#0284c7", "#8b5cf6", "#65a30d", "#6b7280", "#06b6d4", "#4f46e5", "#059669")
 LOG_FROM = 10  # ratio of the largest to the smallest from which a scale is logarithmic
 
 
 def is_ours(impl: str) -> bool:
     return impl == "pirn" or impl.startswith("pirn-")
+
+
+def colour_of(impl: str) -> str:
+    """The colour of an implementation, the same in every picture."""
+    spare = WARM if is_ours(impl) else COLD
+    return COLOURS.get(impl) or spare[zlib.crc32(impl.encode()) % len(spare)]
 
 
 def plain(axis) -> None:
@@ -52,7 +70,7 @@ def bars(axes, title: str, rows: list[dict]) -> None:
     medians = [row["median"] for row in rows]
     whiskers = [[row["median"] - row["min"] for row in rows], [row["max"] - row["median"] for row in rows]]
     axes.barh([row["impl"] for row in rows], medians, xerr=whiskers, height=0.7, error_kw={"lw": 1, "capsize": 2.5},
-              color=[OURS if is_ours(row["impl"]) else OTHERS for row in rows], ecolor="#111827")
+              color=[colour_of(row["impl"]) for row in rows], ecolor="#111827")
     largest = max(row["max"] for row in rows)
     if min(medians) > 0 and max(medians) / min(medians) >= LOG_FROM:
         axes.set_xscale("log")
@@ -75,7 +93,6 @@ def lines(axes, workload: str, rows: list[dict]) -> None:
     found = report.series(rows, workload)
     reference = report.base(workload, found)
     whole = {value: row["median"] for value, row in found.get(reference, {}).items()}
-    colours = iter(LINES * 4)
     ends = []
     for impl in sorted(found, key=lambda impl: (not is_ours(impl), impl)):
         points = [(value, row) for value, row in found[impl].items() if whole.get(value)]
@@ -85,7 +102,7 @@ def lines(axes, workload: str, rows: list[dict]) -> None:
         y = [row["median"] / whole[value] for value, row in points]
         whiskers = [[(row["median"] - row["min"]) / whole[value] for value, row in points],
                     [(row["max"] - row["median"]) / whole[value] for value, row in points]]
-        colour = OURS if impl == "pirn" else next(colours)
+        colour = colour_of(impl)
         axes.errorbar(x, y, yerr=whiskers, color=colour, lw=1.6, elinewidth=0.8, capsize=2, marker="o", ms=3)
         ends.append((math.log(y[-1]), x[-1], impl, colour))
     axes.set_yscale("log")
@@ -100,6 +117,8 @@ def lines(axes, workload: str, rows: list[dict]) -> None:
     axes.set_title(f"{workload} by {report.SERIES[workload]}", fontsize=10, loc="left")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(color="#e5e7eb", lw=0.6)
+    axes.margins(x=0.22)  # room for the names at the right
+    axes.set_xlim(left=0)
 
 
 def grid_lines(axes, title: str, rows: list[dict], grid) -> None:
@@ -109,7 +128,6 @@ def grid_lines(axes, title: str, rows: list[dict], grid) -> None:
         unusual = {name: row["params"][name] for name, value in grid.usual.items() if row["params"].get(name) != value}
         if not unusual or is_ours(row["impl"]):
             found.setdefault(" ".join(filter(None, (row["impl"], report.label(unusual)))), []).append(row)
-    colours = iter(LINES * 8)
     ends = []
     for name in sorted(found, key=lambda name: (not is_ours(name), name)):
         points = sorted(found[name], key=lambda row: row["params"][grid.x])
@@ -117,8 +135,8 @@ def grid_lines(axes, title: str, rows: list[dict], grid) -> None:
         y = [row["median"] for row in points]
         whiskers = [[row["median"] - row["min"] for row in points], [row["max"] - row["median"] for row in points]]
         ours = is_ours(name)
-        colour = OURS if name == report.base(rows[0]["workload"], found) else next(colours)
-        axes.errorbar(x, y, yerr=whiskers, color=colour, lw=1.8 if ours else 1.1, ls="-" if ours else "--", elinewidth=0.8,
+        colour = colour_of(points[0]["impl"])
+        axes.errorbar(x, y, yerr=whiskers, color=colour, lw=1.8 if ours else 1.1, ls="-" if name == points[0]["impl"] else "--", elinewidth=0.8,
                       capsize=2, marker="o", ms=3)
         ends.append((math.log(y[-1]), x[-1], name, colour))
     axes.set_xscale("log")
@@ -148,40 +166,28 @@ def grid_panels(rows: list[dict], grid) -> dict[str, list[dict]]:
     return {title: members for title, members in panels.items() if len({row["params"][grid.x] for row in members}) > 1}
 
 
-def figure(pyplot, workload: str, rows: list[dict]):
-    """The picture of one workload: its lines when it is a series, a panel with bars for each table otherwise."""
+def pictures(workload: str, rows: list[dict]) -> list[tuple[str, float, object]]:
+    """The pictures of one workload, one setting each: name, height in inches, and the function that fills given axes."""
     if workload in report.SERIES:
-        made, axes = pyplot.subplots(figsize=(7.5, 4.2), layout="constrained")
-        lines(axes, workload, rows)
-        axes.margins(x=0.22)  # room for the names at the right
-        axes.set_xlim(left=0)
-        panels = [axes]
-    elif workload in report.GRIDS:
+        return [(workload, 4.2, lambda axes: lines(axes, workload, rows))]
+    if workload in report.GRIDS:
         grid = report.GRIDS[workload]
-        groups = grid_panels(rows, grid)
-        made, axes = pyplot.subplots(max(1, len(groups)), squeeze=False, layout="constrained",
-                                     figsize=(7.5, 4.4 * max(1, len(groups))))
-        panels = axes[:, 0]
-        for panel, (title, group) in zip(panels, groups.items()):
-            grid_lines(panel, f"{workload} {title}".strip(), group, grid)
-    else:
-        groups = report.grouped(rows)
-        heights = [0.55 + 0.24 * len(group) for group in groups.values()]
-        made, axes = pyplot.subplots(len(groups), squeeze=False, layout="constrained",
-                                     figsize=(7.5, sum(heights) + 0.3 * len(groups)), height_ratios=heights)
-        panels = axes[:, 0]
-        for panel, ((_, params, unit), group) in zip(panels, groups.items()):
-            bars(panel, " ".join(filter(None, (workload, params, f"({unit})"))), group)
-    for panel in panels:
-        panel.tick_params(labelsize=8, length=2)
-        panel.set_axisbelow(True)
-        for side in ("top", "right"):
-            panel.spines[side].set_visible(False)
-    return made
+        return [(file_name(workload, title), 4.4, functools.partial(
+            lambda axes, title, group: grid_lines(axes, f"{workload} {title}".strip(), group, grid), title=title, group=group))
+            for title, group in grid_panels(rows, grid).items()]
+    return [(file_name(workload, params, unit if several_units else ""), 0.85 + 0.24 * len(group), functools.partial(
+        lambda axes, title, group: bars(axes, title, group), title=" ".join(filter(None, (workload, params, f"({unit})"))), group=group))
+        for several_units in [len({unit for _, _, unit in report.grouped(rows)}) > len({params for _, params, _ in report.grouped(rows)})]
+        for (_, params, unit), group in report.grouped(rows).items()]
+
+
+def file_name(workload: str, *setting: str) -> str:
+    """A name for the picture of one setting, of letters, digits and - only."""
+    return "-".join([workload, *(word for part in setting for word in re.findall(r"[\w.]+", part))])
 
 
 def draw(folder: Path, rows: list[dict]) -> list[str]:
-    """Writes <workload>.svg for each workload that has rows; their names."""
+    """Writes a picture for each setting of each workload that has rows; their names without .svg."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -191,12 +197,19 @@ def draw(folder: Path, rows: list[dict]) -> list[str]:
     from matplotlib import pyplot
 
     folder.mkdir(parents=True, exist_ok=True)
-    workloads = list(dict.fromkeys(row["workload"] for row in rows if row["workload"] != "clock"))
-    for workload in workloads:
-        made = figure(pyplot, workload, [row for row in rows if row["workload"] == workload])
-        made.savefig(folder / f"{workload}.svg", metadata={"Date": None})
-        pyplot.close(made)
-    return workloads
+    drawn = []
+    for workload in dict.fromkeys(row["workload"] for row in rows if row["workload"] != "clock"):
+        for name, height, fill in pictures(workload, [row for row in rows if row["workload"] == workload]):
+            made, axes = pyplot.subplots(figsize=(7.5, height), layout="constrained")
+            fill(axes)
+            axes.tick_params(labelsize=8, length=2)
+            axes.set_axisbelow(True)
+            for side in ("top", "right"):
+                axes.spines[side].set_visible(False)
+            made.savefig(folder / f"{name}.svg", metadata={"Date": None})
+            pyplot.close(made)
+            drawn.append(name)
+    return drawn
 
 
 @functools.cache

@@ -93,7 +93,7 @@ class CountsTest(unittest.TestCase):
         self.assertEqual(lines, [["pirn", "40.00", "3.00", "0.25", "0.00"], ["cpp20", "400.00", "3.00", "0.25", "0.00"]])
         record = page.Record({})
         record.take("hanoi", report.Results(), made)
-        text = page.workload_page(record, "hanoi", False)
+        text = page.workload_page(record, "hanoi")
         self.assertIn("## Counts", text)
         self.assertIn("| pirn | 40.00 |", text)
 

@@ -50,6 +50,40 @@ class PageTest(unittest.TestCase):
         for gone in ("| pirn | 3.00 |", "sum/go"):
             self.assertNotIn(gone, made)
 
+    def test_the_summary_has_the_tables_that_people_decide_by_with_ratios(self):
+        record = page.Record(HERE)
+        made = report.Results()
+        for impl, workers, value in (("pirn", 1, 2.0), ("go", 1, 10.0), ("pirn", 2, 10.0), ("go", 2, 9.0), ("st", 1, 5.0)):
+            made.add({"unit": "ns", "params": {"workers": workers}, "value": value}, "mutex", impl)
+        record.take("mutex", made)
+        made = page.summary(record)
+        self.assertIn("| implementation | mutex, 1 | mutex, 2 |", made)
+        self.assertIn("| **pirn** | 2.00 (1.00) | 10.00 (1.00) |", made)
+        self.assertIn("| go | 10.00 (5.00) | 9.00 (0.90) |", made, "also where a rival wins")
+        self.assertIn("| st | 5.00 (2.50) |  |", made)
+        self.assertNotIn("Web server", made, "nothing of it was measured")
+
+    def test_a_column_is_the_setting_with_fewest_other_parameters(self):
+        record = page.Record(HERE)
+        made = report.Results()
+        made.add({"unit": "ns", "params": {"fibers": 10, "workers": 2}, "value": 9.0}, "yield", "pirn")
+        made.add({"unit": "ns", "params": {"fibers": 10}, "value": 1.0}, "yield", "pirn")
+        record.take("yield", made)
+        self.assertEqual(page.column(record, "yield", {}, "ns"), {"pirn": 1.0})
+        self.assertEqual(page.column(record, "yield", {"workers": 2}, "ns"), {"pirn": 9.0})
+
+    def test_the_readme_takes_its_table_and_keeps_the_rest(self):
+        record = page.Record(HERE)
+        record.take("yield", results("yield", 1.234))
+        old = f"before\n{page.README_MARKS[0]}| stale |\n{page.README_MARKS[1]}after\n"
+        made = page.with_table(old, record)
+        self.assertTrue(made.startswith("before\n") and made.endswith("after\n"))
+        self.assertIn("| **pirn** | **1.2** | | |", made)
+        self.assertNotIn("stale", made)
+        self.assertEqual(page.with_table(made, record), made)
+        with self.assertRaisesRegex(ValueError, "figures of docs"):
+            page.with_table("no marks\n", record)
+
     def test_does_not_mix_machines(self):
         record = page.Record(HERE)
         record.take("switch", results("switch", 2.0))

@@ -52,8 +52,8 @@ class SeriesTest(unittest.TestCase):
     def test_the_page_shows_the_pictures_that_there_are(self):
         record = page.Record({})
         record.take("hanoi", hanoi())
-        self.assertIn("![hanoi](../plots/hanoi.svg)", page.workload_page(record, "hanoi", True))
-        self.assertNotIn("![", page.workload_page(record, "hanoi", False))
+        self.assertIn("![hanoi](plots/hanoi.svg)", page.pages(record, ["hanoi", "sum-form-for"])["hanoi.md"])
+        self.assertNotIn("![", page.pages(record)["hanoi.md"])
 
 
 def ring() -> report.Results:
@@ -105,26 +105,44 @@ class PlotTest(unittest.TestCase):
         self.assertEqual(plot.spread([0, 0.5, 5], 1), [0, 1, 5])
         self.assertEqual(plot.spread([], 1), [])
 
+    def test_an_implementation_has_one_colour_and_ours_are_not_among_the_others(self):
+        self.assertEqual(plot.colour_of("pirn-unheard-of"), plot.colour_of("pirn-unheard-of"))
+        self.assertIn(plot.colour_of("pirn-unheard-of"), plot.WARM)
+        self.assertIn(plot.colour_of("unheard-of"), plot.COLD)
+        named = {impl: colour for impl, colour in plot.COLOURS.items() if impl != "go-http"}
+        self.assertEqual(len(set(named.values())), len(named), "no two have the same")
+
     def test_without_matplotlib_the_reason_is_said(self):
         with mock.patch.object(plot, "interpreter", return_value=None):
             with self.assertRaisesRegex(RuntimeError, "python3-matplotlib"):
                 plot.draw_elsewhere(self.folder, [])
 
     @unittest.skipUnless(plot.interpreter(), "no Python here has matplotlib")
-    def test_one_picture_a_workload_with_every_implementation_in_it(self):
+    def test_a_picture_is_of_one_setting(self):
+        rows = results([("trim", "pirn", {"measure": "before", "workers": 1}, 1.0), ("trim", "pirn", {"measure": "before", "workers": 2}, 2.0),
+                        ("trim", "go", {"measure": "before", "workers": 2}, 3.0)]).rows(["trim"])
+        self.assertEqual([name for name, _, _ in plot.pictures("trim", rows)], ["trim-measure-before-workers-1",
+                                                                                "trim-measure-before-workers-2"])
+        made = report.Results()
+        for unit in ("ns", "B"):
+            made.add({"unit": unit, "params": {"a": 1}, "value": 1.0}, "sum", "pirn")
+        self.assertEqual([name for name, _, _ in plot.pictures("sum", made.rows(["sum"]))], ["sum-a-1-ns", "sum-a-1-B"])
+
+    @unittest.skipUnless(plot.interpreter(), "no Python here has matplotlib")
+    def test_every_implementation_is_in_its_picture(self):
         rows = hanoi().rows(["hanoi"])
         rows += ring().rows(["ring"])
         rows += results([("sum", "loop", {"form": "for"}, 0.3), ("sum", "pirn", {"form": "for"}, 1.0),
                          ("sum", "boost-coroutine2", {"form": "for"}, 30.0), ("sum", "loop", {"form": "while"}, 0.3),
                          ("clock", "pirn", {"measure": "empty-loop"}, 0.3)]).rows(["sum", "clock"])
-        self.assertEqual(plot.draw_elsewhere(self.folder, rows), ["hanoi", "ring", "sum"])
-        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["hanoi.svg", "ring.svg", "sum.svg"])
+        names = ["hanoi", "ring-N-2", "ring-N-8", "sum-form-for", "sum-form-while"]
+        self.assertEqual(plot.draw_elsewhere(self.folder, rows), names)
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), [f"{name}.svg" for name in names])
         again = self.folder / "again"
         plot.draw_elsewhere(again, rows)
         for name, expected in {"hanoi": ["callback", "pirn", "cpp20", "hanoi by disks", "disks"],
-                               "ring": ["ring N=2", "ring N=8", "pirn-swap", "pirn-swap P=2", "go", "coroutines"],
-                               "sum": ["loop", "boost-coroutine2", "sum form=for (ns)", "sum form=while (ns)",
-                                       "30.00"]}.items():
+                               "ring-N-2": ["ring N=2", "pirn-swap", "pirn-swap P=2", "go", "coroutines"],
+                               "sum-form-for": ["loop", "boost-coroutine2", "sum form=for (ns)", "30.00"]}.items():
             path = self.folder / f"{name}.svg"
             words = {"".join(element.itertext()).strip() for element in xml.parse(path).getroot().iter()
                      if element.tag.endswith("}text")}

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import compilers
+import figures
 import mutants
 import rules
 import selftest
@@ -25,6 +26,7 @@ CHECKS = [
     ("headers compile alone", compilers.headers),
     ("code blocks of the docs", compilers.docs),
     ("tables of the docs", tables.tables),
+    ("figures of the docs", figures.figures),
     ("clang-tidy", compilers.tidy),
 ]
 
