@@ -16,7 +16,7 @@ list(FILTER sources EXCLUDE REGEX "/signal_set\\.cpp$")  # signals are the kerne
 
 add_library(pirn_sim ${sources})
 add_library(pirn::sim ALIAS pirn_sim)
-set_target_properties(pirn_sim PROPERTIES EXPORT_NAME sim VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+set_target_properties(pirn_sim PROPERTIES EXPORT_NAME sim VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 pirn_warnings(pirn_sim)
 target_compile_features(pirn_sim PUBLIC cxx_std_23)
 target_compile_definitions(pirn_sim PUBLIC PIRN_SIM=1)
