@@ -23,3 +23,13 @@ if(PIRN_STACK_BOUNDS)
   install(DIRECTORY "${PIRN_STACK_SUMMARIES}/" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pirn/stack" FILES_MATCHING PATTERN "*.stack")
   install(FILES "${PIRN_STACK_ASSUMPTIONS}" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pirn")
 endif()
+
+# gdb's commands for fibers. gdb finds a script for a library by that library's own path below its auto-load folder, which is
+# PREFIX/share/gdb/auto-load for those in PREFIX=/usr; with static libraries, or elsewhere, ~/.gdbinit names it (docs/debugging.md).
+install(FILES "${PROJECT_SOURCE_DIR}/tools/pirn_gdb.py" DESTINATION "${CMAKE_INSTALL_DATADIR}/pirn")
+if(BUILD_SHARED_LIBS AND TARGET pirn_fiber)
+  install(CODE "
+    file(REAL_PATH \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\" libraries BASE_DIRECTORY /)
+    file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/gdb/auto-load\${libraries}\" TYPE FILE
+         RENAME \"libpirn_fiber.so.${PROJECT_VERSION}-gdb.py\" FILES \"${PROJECT_SOURCE_DIR}/tools/pirn_gdb.py\")")
+endif()
