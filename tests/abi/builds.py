@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Builds that a switch cannot serve are refused by a message, and those whose layouts differ have names that differ."""
+"""Builds that a switch cannot serve are refused by a message, and those whose layouts differ have names that differ.
+
+A program of C may have an object that uses the context layer: that needs no C++ runtime, and is linked without one.
+"""
 
 import shutil
 import subprocess
@@ -73,9 +76,26 @@ def said_by(compiler, flags, program, folder):
     return done.stdout + done.stderr, done.returncode == 0
 
 
+def needs_the_cxx_runtime(compiler, level, folder):
+    """What the linker of C says of a program with one object of the context layer; empty if it runs."""
+    program, of_cxx, of_c, output = (Path(folder) / name for name in ("layer.cpp", "layer.o", "main.c", "of_c"))
+    program.write_text("#include \"pirn/context/arch.hpp\"\nextern \"C\" int zero() { return 0; }\n")
+    of_c.write_text("int zero(void);\nint main(void) { return zero(); }\n")
+    subprocess.run([compiler, "-std=c++20", level, *INCLUDES, "-c", program, "-o", of_cxx], check=True)
+    linker = compiler.replace("clang++", "clang").replace("g++", "gcc")
+    done = subprocess.run([linker, of_c, of_cxx, "-o", output], capture_output=True, text=True)
+    return done.stderr if done.returncode else "" if subprocess.run([output]).returncode == 0 else "it fails"
+
+
 def main():
     failures = tried = 0
     with tempfile.TemporaryDirectory(prefix="pirn-builds-") as folder:
+        for compiler in filter(shutil.which, ("clang++-22", "clang++-19", "g++-12")):
+            for level in ("-O0", "-O2"):
+                tried += 1
+                if said := needs_the_cxx_runtime(compiler, level, folder):
+                    failures += 1
+                    print(f"FAILED {compiler} {level}: a program of C with the context layer is not linked\n{said[:1500]}")
         for compiler, flags, program, message in REFUSED:
             if not shutil.which(compiler):
                 continue

@@ -68,14 +68,15 @@ extern "C" void pirn_split_stack() noexcept asm("__morestack_make_guard") __attr
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace arch::detail {
-inline const bool stacks_are_whole = [] {
+/// Runs before main. A constructor rather than the initializer of a variable, whose guard is in the C++ runtime: a
+/// program of C that has one object of C++ needs none.
+__attribute__((constructor)) inline void refuse_split_stacks() {
   if (&pirn_split_stack != nullptr) {
     std::fputs("pirn: this program has code that was built with -fsplit-stack, which knows nothing of pirn's stacks\n",
                stderr);
     std::abort();
   }
-  return true;
-}();
+}
 }  // namespace arch::detail
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
