@@ -64,7 +64,7 @@ def amalgamate(root: Path) -> str:
     made.lines += [f"// pirn {version}: context, stack and coro in one header. Made of pirn's sources; do not edit it.",
                    "// One file of a program defines PIRN_IMPLEMENTATION before it includes this.",
                    "// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception", "#pragma once"]
-    made.header("pirn/context/arch_common.hpp")  # or it would stand once for each instruction set
+    made.header("pirn/context/arch_types.hpp")  # or it would stand once for each instruction set
     for layer in LAYERS:
         for path in sorted((root / "include/pirn" / layer).glob("*.hpp")):
             name = f"pirn/{layer}/{path.name}"

@@ -1,10 +1,10 @@
-// Threads of control of a stack_swap dispatcher, each with an image that is as large as it must be.
+// Swapped tasks of a stack_swap dispatcher, each with an image that is as large as it must be.
 #include "memory.hpp"
 #include "pirn/coro/stack_swap.hpp"
 
 namespace {
 
-struct unit : pirn::swap_thread {
+struct unit : pirn::swapped_task {
   unit* after = nullptr;
 };
 
@@ -16,7 +16,7 @@ class ready_list {
     *last_ = &who;
     last_ = &who.after;
   }
-  pirn::swap_thread* next() noexcept {
+  pirn::swapped_task* next() noexcept {
     unit* const chosen = first_;
     if (chosen != nullptr) {
       first_ = chosen->after;

@@ -1,4 +1,4 @@
-// Threads of control of a stack_swap dispatcher, which run on the worker's own stack: the scheduler is a list of who
+// Swapped tasks of a stack_swap dispatcher, which run on the worker's own stack: the scheduler is a list of who
 // has been sent a message, last in, first out, as that of the source. Each one's image lies beside it as long as it
 // fits.
 #include "pirn/coro/stack_swap.hpp"
@@ -10,9 +10,9 @@
 
 namespace {
 
-/// A thread of control, with what it takes to run it, and in the next lines of the cache its image.
-struct alignas(64) place : pirn::swap_thread {
-  place() : pirn::swap_thread(image, sizeof image) {}
+/// A swapped task, with what it takes to run it, and in the next lines of the cache its image.
+struct alignas(64) place : pirn::swapped_task {
+  place() : pirn::swapped_task(image, sizeof image) {}
   place* after = nullptr;  // on the list of those who are ready; its own address while it waits
   bench::ring::letterbox mail;
   alignas(64) char image[128];
@@ -25,7 +25,7 @@ class ready_list {
     who.after = top_;
     top_ = &who;
   }
-  pirn::swap_thread* next() noexcept {
+  pirn::swapped_task* next() noexcept {
     place* const chosen = top_;
     if (chosen != nullptr) [[likely]] {
       top_ = chosen->after;

@@ -1,4 +1,4 @@
-// What is left to gain: the loops of pirn.cpp by hand, with its switch, its registers and its tests of a flagged peer.
+// What is left to gain: the loops of pirn.cpp by hand, with its switch, its registers and its tests of a tagged peer.
 // Each loop begins at its own resume label and ends with the switch, so that an element takes two jumps. Compilers put
 // the resume label in the middle of a loop and jump back to its begin, which makes four.
 #include "sum.hpp"

@@ -33,8 +33,8 @@ unit starter;
 }
 
 PIRN_ALWAYS_INLINE void switch_inline(unit& from, unit& to) {
-  arch::word none0 = arch::no_word();
-  arch::word none1 = arch::no_word();
+  arch::word none0 = arch::undef_word();
+  arch::word none1 = arch::undef_word();
   arch::switch_to(from.state, to.state, none0, none1);
 }
 

@@ -15,7 +15,7 @@ static_assert(offsetof(aco_t, reg[ACO_REG_IDX_RETADDR]) == 0 && offsetof(aco_t, 
 }  // namespace pirn_aco
 
 // x0 is `state`, x1 is `to`. The tables leave out d8 to d15, which no unwinder needs for finding a caller. Their bytes,
-// explained in arch_common.hpp: 10 1d 02 71 10 is x29 (1d) saved at x1 (71: 70 + 1) + 16.
+// explained in arch_types.hpp: 10 1d 02 71 10 is x29 (1d) saved at x1 (71: 70 + 1) + 16.
 #define PIRN_ACO_SWITCH(name, save, restore)                                                                    \
   PIRN_ACO_FUNCTION(                                                                                            \
       name,                                                                                                     \

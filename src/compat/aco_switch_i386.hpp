@@ -15,7 +15,7 @@ static_assert(offsetof(aco_t, reg[ACO_REG_IDX_RETADDR]) == 0 && offsetof(aco_t, 
 }  // namespace pirn_aco
 
 // eax is `state`, edx is `to`. The frame is found through ecx: the registers are stored below esp at no instruction.
-// The bytes of its tables, explained in arch_common.hpp: 0c 01 00 is CFA = ecx + 0; 10 08 02 70 00 is eip (8) saved at
+// The bytes of its tables, explained in arch_types.hpp: 0c 01 00 is CFA = ecx + 0; 10 08 02 70 00 is eip (8) saved at
 // eax (70: 70 + 0) + 0, with 72 for edx; 10 05 02 72 08 is ebp (5) saved at edx + 8.
 #define PIRN_ACO_SWITCH(name, save, restore)                                                          \
   PIRN_ACO_FUNCTION(name,                                                                             \

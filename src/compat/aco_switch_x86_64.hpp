@@ -15,7 +15,7 @@ static_assert(offsetof(aco_t, reg[ACO_REG_IDX_RETADDR]) == 0 && offsetof(aco_t, 
 }  // namespace pirn_aco
 
 // rdi is `state`, rsi is `to`. The frame is found through rcx: the registers are stored below rsp at no instruction.
-// The bytes of its tables, explained in arch_common.hpp: 0c 02 00 is CFA = rcx + 0; 10 06 02 74 10 is rbp (6) saved at
+// The bytes of its tables, explained in arch_types.hpp: 0c 02 00 is CFA = rcx + 0; 10 06 02 74 10 is rbp (6) saved at
 // rsi (74: 70 + 4) + 16.
 #define PIRN_ACO_SWITCH(name, save, restore)                                                            \
   PIRN_ACO_FUNCTION(name,                                                                               \

@@ -55,7 +55,7 @@ bool runs_in_own_frame(const fiber_control* f) noexcept {
         return _URC_NO_REASON;
       },
       &last);
-  if (last.pc != reinterpret_cast<arch::word>(arch::detail::eight_into(&arch::root_frame))) {
+  if (last.pc != reinterpret_cast<arch::word>(arch::detail::entry_plus_8(&arch::root_frame))) {
     return false;
   }
   return f == nullptr || reinterpret_cast<arch::word>(f->first_frame()) - last.sp > arch::root_size;
@@ -379,7 +379,7 @@ taken_blocks take(const body_stack* from, arch::word position) {
   }
   if (from != nullptr && from->moves && body_scopes::any_lies_on(here, self, *from)) {
     refuse(
-        "pirn: a copied_coroutine or a thread of control is suspended with a scope open: its frames are copied "
+        "pirn: a copied_coroutine or a swapped task is suspended with a scope open: its frames are copied "
         "elsewhere meanwhile, where nobody finds the scope. Close it before");
   }
   take_values(here, self, from, taken);

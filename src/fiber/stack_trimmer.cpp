@@ -35,8 +35,8 @@ std::uint32_t note_of(const fiber_control& f) noexcept {
 PIRN_NOINLINE __attribute__((no_sanitize("address", "thread"))) const void* lowest_in_use(
     const fiber_control& f) noexcept {
   constexpr std::size_t most_words = 4096;  // more is rare, and would cost more to look through than to keep
-  const void* const root = arch::detail::eight_into(&arch::root_frame);
-  void* const* const end = arch::detail::below_root(f.first_frame());
+  const void* const root = arch::detail::entry_plus_8(&arch::root_frame);
+  void* const* const end = arch::detail::initial_sp(f.first_frame());
   void* const* at = static_cast<void**>(f.state.sp);
   if (!f.memory.contains(at) || at > end || static_cast<std::size_t>(end - at) > most_words) {
     return nullptr;

@@ -52,7 +52,7 @@ void tell_kind(detail::message& out) noexcept {
   constexpr struct {
     const char* function;
     const char* name;
-  } kinds[] = {{"14coroutine_life", "a coroutine"},
+  } kinds[] = {{"15coroutine_entry", "a coroutine"},
                {"13generator_run", "a generator"},
                {"18continuation_entry", "a continuation"}};
   for (const auto& kind : kinds) {

@@ -217,29 +217,29 @@ TEST(arch, stack_is_reused) {
   EXPECT_EQ(shared.runs, 1000);
 }
 
-TEST(arch, flag_is_in_sp_and_nowhere_else) {
+TEST(arch, tag_is_in_sp_and_nowhere_else) {
   memory stack;
   const peer plain = arch::prepare(stack.top(), &add_up);
-  EXPECT_FALSE(arch::is_flagged(plain));
-  const peer marked = arch::flagged(plain);
-  EXPECT_TRUE(arch::is_flagged(marked));
-  EXPECT_EQ(marked.pc, plain.pc);
-  EXPECT_EQ(marked.fp, plain.fp);
-  EXPECT_NE(marked.sp, plain.sp);
-  EXPECT_EQ(arch::unflagged(marked).sp, plain.sp);
-  EXPECT_EQ(arch::unflagged(plain).sp, plain.sp);
-  EXPECT_TRUE(arch::is_flagged(arch::flagged(marked)));
+  EXPECT_FALSE(arch::is_tagged(plain));
+  const peer tagged = arch::tagged(plain);
+  EXPECT_TRUE(arch::is_tagged(tagged));
+  EXPECT_EQ(tagged.pc, plain.pc);
+  EXPECT_EQ(tagged.fp, plain.fp);
+  EXPECT_NE(tagged.sp, plain.sp);
+  EXPECT_EQ(arch::untagged(tagged).sp, plain.sp);
+  EXPECT_EQ(arch::untagged(plain).sp, plain.sp);
+  EXPECT_TRUE(arch::is_tagged(arch::tagged(tagged)));
 }
 
-// Adds what arrives to the last value until its resumer is flagged.
-UNCHECKED PIRN_NONE void count_until_flagged(void* pc, void* sp, void* fp, word a, word b, word c, word d) {
+// Adds what arrives to the last value until its resumer is tagged.
+UNCHECKED PIRN_NONE void count_until_tagged(void* pc, void* sp, void* fp, word a, word b, word c, word d) {
   peer resumer{pc, sp, fp};
   word values[arch::value_words] = {a, b, c, d};
-  while (!arch::is_flagged(resumer)) {
+  while (!arch::is_tagged(resumer)) {
     values[3] += values[0];
     arch::transfer(resumer, values);
   }
-  arch::transfer_last(arch::unflagged(resumer), values);
+  arch::transfer_last(arch::untagged(resumer), values);
 }
 
 TEST(arch, transfer_into_enters_a_function_on_a_fresh_stack) {
@@ -247,17 +247,17 @@ TEST(arch, transfer_into_enters_a_function_on_a_fresh_stack) {
   for (word slack = 0; slack < 16; ++slack) {
     peer counter;
     word values[arch::value_words] = {5, 6, 7, 100};
-    arch::transfer_into<&count_until_flagged>(stack.top() - slack, counter, values);
+    arch::transfer_into<&count_until_tagged>(stack.top() - slack, counter, values);
     for (word i = 1; i < 100; ++i) {
-      ASSERT_FALSE(arch::is_flagged(counter));
+      ASSERT_FALSE(arch::is_tagged(counter));
       EXPECT_EQ(values[0], 5U);
       EXPECT_EQ(values[1], 6U);
       EXPECT_EQ(values[2], 7U);
       EXPECT_EQ(values[3], 100 + 5 * i);
       arch::transfer(counter, values);
     }
-    arch::transfer_flagged(counter, values);
-    EXPECT_TRUE(arch::is_flagged(counter));
+    arch::transfer_tagged(counter, values);
+    EXPECT_TRUE(arch::is_tagged(counter));
     EXPECT_EQ(counter.pc, nullptr);
     EXPECT_EQ(values[3], 600U);
   }

@@ -151,7 +151,7 @@ class by_transfer : public by_transfers<by_transfer> {
   }
 };
 
-/// The same without `prepare`, and ending by `transfer_last`: then `inside` is flagged.
+/// The same without `prepare`, and ending by `transfer_last`: then `inside` is tagged.
 class by_transfer_into : public by_transfers<by_transfer_into> {
  public:
   static constexpr const char* name = "transfer_into";

@@ -241,18 +241,18 @@ CONFORMANCE_KEEP void words_by_transfer(stack& own) {
   expect(all, by_transfer::name, "four values arrive at a resumed context");
 }
 
-// The flag both ways, and the last switch, where the resumer finds whom the ending context says.
+// The tag both ways, and the last switch, where the resumer finds whom the ending context says.
 PIRN_NONE void receive_flag_and_end(void* pc, void* sp, void* fp, word first, word second, word third, word fourth) {
   auto& seen = *reinterpret_cast<messages*>(first);
   seen.received[1] = second;
   seen.received[2] = third;
   seen.received[3] = fourth;
   arch::peer resumer{pc, sp, fp};
-  seen.received[4] = arch::is_flagged(resumer);
+  seen.received[4] = arch::is_tagged(resumer);
   word values[4] = {31, 32, 33, 34};
   arch::transfer(resumer, values);
-  seen.received[5] = arch::is_flagged(resumer);
-  resumer = arch::unflagged(resumer);
+  seen.received[5] = arch::is_tagged(resumer);
+  resumer = arch::untagged(resumer);
   seen.received[6] = values[0] + values[1] + values[2] + values[3];
   if (seen.received[6] == 0) {
     const word last[4] = {41, 42, 43, 44};
@@ -272,14 +272,14 @@ CONFORMANCE_KEEP void words_by_transfer_into(stack& own) {
          "four values arrive at entry");
   expect(values[0] == 31 && values[1] == 32 && values[2] == 33 && values[3] == 34, by_transfer_into::name,
          "four values arrive at the resumer");
-  expect(own.holds(there.sp) && !arch::is_flagged(there) && seen.received[4] == 0, by_transfer_into::name,
+  expect(own.holds(there.sp) && !arch::is_tagged(there) && seen.received[4] == 0, by_transfer_into::name,
          "the resumer learns whom to resume next");
   values[0] = values[1] = values[2] = values[3] = 0;
-  arch::transfer_flagged(there, values);
-  expect(seen.received[5] == 1 && seen.received[6] == 0, "transfer_flagged", "the resumed side finds the flag");
+  arch::transfer_tagged(there, values);
+  expect(seen.received[5] == 1 && seen.received[6] == 0, "transfer_tagged", "the resumed side finds the tag");
   expect(values[0] == 41 && values[1] == 42 && values[2] == 43 && values[3] == 44, "transfer_last",
          "four values arrive at the resumer");
-  expect(arch::is_flagged(there) && there.pc == nullptr && arch::unflagged(there).sp == nullptr, "transfer_last",
+  expect(arch::is_tagged(there) && there.pc == nullptr && arch::untagged(there).sp == nullptr, "transfer_last",
          "the resumer finds that its peer has ended");
 
   values[0] = reinterpret_cast<word>(&seen);
@@ -287,7 +287,7 @@ CONFORMANCE_KEEP void words_by_transfer_into(stack& own) {
   seen.outside = there;
   values[0] = values[1] = values[2] = values[3] = 1;
   arch::transfer(there, values);
-  expect(seen.received[5] == 0 && seen.received[6] == 4, "transfer", "the resumed side finds no flag");
+  expect(seen.received[5] == 0 && seen.received[6] == 4, "transfer", "the resumed side finds no tag");
   expect(there.pc == seen.outside.pc && there.sp == seen.outside.sp && there.fp == seen.outside.fp && values[3] == 54,
          "transfer_last", "the resumer finds the peer that it was handed");
 }

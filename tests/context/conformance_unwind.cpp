@@ -175,7 +175,7 @@ void walk_inside_and_suspended() {
     expect(shape.ended && ended.clean() && !ended.shows(inner), Shape::name,
            "backtrace_suspended follows the context as it runs on");
   } else {
-    expect(shape.ended && arch::is_flagged(shape.inside), Shape::name, "a context that has ended is flagged");
+    expect(shape.ended && arch::is_tagged(shape.inside), Shape::name, "a context that has ended is tagged");
   }
 }
 

@@ -53,7 +53,7 @@ class party {
     while (!ended) {
       word values[arch::value_words] = {reinterpret_cast<word>(&unwind)};
       outside_hooks_.leave(inside_hooks_);
-      arch::transfer_flagged(inside_, values);
+      arch::transfer_tagged(inside_, values);
       outside_hooks_.arrive();
     }
   }
@@ -63,8 +63,8 @@ class party {
     inside_hooks_.leave(outside_hooks_);
     arch::transfer(outside_, values);
     inside_hooks_.arrive();
-    if (arch::is_flagged(outside_)) [[unlikely]] {
-      outside_ = arch::unflagged(outside_);
+    if (arch::is_tagged(outside_)) [[unlikely]] {
+      outside_ = arch::untagged(outside_);
       reinterpret_cast<forced_unwind*>(values[0])->raise();
     }
   }
@@ -77,8 +77,8 @@ class party {
     arch::transfer(outside_, values);
     inside_hooks_.arrive();
     exception_globals::of_thread() = own;
-    if (arch::is_flagged(outside_)) {
-      outside_ = arch::unflagged(outside_);
+    if (arch::is_tagged(outside_)) {
+      outside_ = arch::untagged(outside_);
       reinterpret_cast<forced_unwind*>(values[0])->raise();
     }
   }

@@ -12,7 +12,7 @@ sys.path.insert(0, str(HERE.parent / "context"))
 from disassembly import forbidden, functions, loop_of, report, run  # noqa: E402
 
 # Function (a pattern) -> the most instructions and conditional jumps of its hot loop. The jumps of resume: begun? in
-# flight? flagged? and the loop's own; of yield: running here? in flight? flagged?
+# flight? tagged? and the loop's own; of yield: running here? in flight? tagged?
 LOOPS = {
     r"^resume_all$": (34, 4),
     r"count_up": (30, 4),

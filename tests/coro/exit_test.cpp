@@ -126,17 +126,17 @@ TEST(exit_death, with_a_copied_coroutine_that_is_not_static) {
 
 /// One after the other, those that have blocked before those that have not begun.
 struct in_turn {
-  pirn::swap_thread* next() noexcept { return std::exchange(ready, nullptr); }
+  pirn::swapped_task* next() noexcept { return std::exchange(ready, nullptr); }
   static void* allocate(std::size_t size) noexcept { return std::malloc(size); }
   static void free(void* buffer, std::size_t /*size*/) noexcept { std::free(buffer); }
-  pirn::swap_thread* ready = nullptr;
+  pirn::swapped_task* ready = nullptr;
 };
 
-TEST(exit_death, by_a_thread_of_control) {
+TEST(exit_death, by_a_swapped_task) {
   ends_with_its_status([] {
     static in_turn policy;
-    static pirn::swap_thread waits;
-    static pirn::swap_thread last;
+    static pirn::swapped_task waits;
+    static pirn::swapped_task last;
     static pirn::stack_swap dispatcher(policy);
     waits.assign<[](auto& swap) {
       policy.ready = &last;
@@ -148,22 +148,22 @@ TEST(exit_death, by_a_thread_of_control) {
   });
 }
 
-TEST(exit_death, by_what_unwinds_a_thread_of_control) {
+TEST(exit_death, by_what_unwinds_a_swapped_task) {
   ends_with_its_status([] {
     struct exits {
       ~exits() { std::exit(status); }
     };
     static in_turn policy;
-    static pirn::swap_thread thread;
+    static pirn::swapped_task task;
     static pirn::stack_swap dispatcher(policy);
-    thread.assign<[](auto& swap) {
+    task.assign<[](auto& swap) {
       const exits at_the_end;
       static_cast<void>(swap.block());
     }>(dispatcher);
-    policy.ready = &thread;
+    policy.ready = &task;
     static_cast<void>(dispatcher.run());
-    dispatcher.cancel(thread);
-    policy.ready = &thread;
+    dispatcher.cancel(task);
+    policy.ready = &task;
     static_cast<void>(dispatcher.run());
   });
 }
@@ -211,10 +211,10 @@ TEST(exit_death, otherwise_a_running_one_must_not_be_destroyed) {
   EXPECT_DEATH(
       {
         in_turn policy;
-        pirn::swap_thread thread;
+        pirn::swapped_task task;
         std::optional<pirn::stack_swap<in_turn>> dispatcher(policy);
-        thread.assign<[](auto& swap) { swap.reset(); }>(dispatcher);
-        policy.ready = &thread;
+        task.assign<[](auto& swap) { swap.reset(); }>(dispatcher);
+        policy.ready = &task;
         static_cast<void>(dispatcher->run());
       },
       "a dispatcher was destroyed while it runs");

@@ -1,4 +1,4 @@
-// Threads of control that take turns on one native stack: exceptions, ends before the end, and broken rules.
+// Swapped tasks that take turns on one native stack: exceptions, ends before the end, and broken rules.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -265,13 +265,13 @@ TEST(StackSwapDeathTest, BrokenRulesAreNamed) {
         world w;
         static_cast<void>(w.swap.block());
       },
-      "block was called outside of a thread of control");
+      "block was called outside of a swapped task");
   EXPECT_DEATH(
       {
         world w;
         w.swap.abort();
       },
-      "abort was called outside of a thread of control");
+      "abort was called outside of a swapped task");
   EXPECT_DEATH(
       {
         world w;
@@ -279,7 +279,7 @@ TEST(StackSwapDeathTest, BrokenRulesAreNamed) {
         w.policy.ready(who);
         w.swap.run();
       },
-      "next returned a thread of control that has ended");
+      "next returned a swapped task that has ended");
   EXPECT_DEATH(
       {
         world w;
@@ -289,7 +289,7 @@ TEST(StackSwapDeathTest, BrokenRulesAreNamed) {
         other.policy.ready(who);
         other.swap.run();
       },
-      "next returned a thread of control of another dispatcher");
+      "next returned a swapped task of another dispatcher");
   EXPECT_DEATH(
       {
         world w;
@@ -297,14 +297,14 @@ TEST(StackSwapDeathTest, BrokenRulesAreNamed) {
         w.swap.run();
         w.units.clear();
       },
-      "a thread of control was destroyed before it ended");
+      "a swapped task was destroyed before it ended");
   EXPECT_DEATH(
       {
         world w;
         w.spawn([&] { w.swap.discard(w.units[0]); });
         w.swap.run();
       },
-      "discard was called for a thread of control that is not blocked here");
+      "discard was called for a swapped task that is not blocked here");
 }
 
 void run_and_block_in(pirn::stack other) {

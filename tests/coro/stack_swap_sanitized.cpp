@@ -1,4 +1,4 @@
-// Threads of control whose frames are full of what AddressSanitizer puts red zones around: nothing false is said of
+// Swapped tasks whose frames are full of what AddressSanitizer puts red zones around: nothing false is said of
 // them, nor of who runs on the same part of the stack afterwards.
 #include <alloca.h>
 
@@ -12,19 +12,19 @@
 
 namespace {
 
-struct thread : pirn::swap_thread {
+struct task : pirn::swapped_task {
   int number = 0;
   int ended = 0;
 };
 
 struct scheduler {
-  std::deque<thread*> ready;
+  std::deque<task*> ready;
 
-  pirn::swap_thread* next() noexcept {
+  pirn::swapped_task* next() noexcept {
     if (ready.empty()) {
       return nullptr;
     }
-    thread* const first = ready.front();
+    task* const first = ready.front();
     ready.pop_front();
     return first;
   }
@@ -36,7 +36,7 @@ scheduler policy;
 pirn::stack_swap dispatcher(policy);
 
 void yield() {
-  policy.ready.push_back(static_cast<thread*>(dispatcher.current()));
+  policy.ready.push_back(static_cast<task*>(dispatcher.current()));
   if (dispatcher.block() != pirn::swap_error::none) {
     std::abort();
   }
@@ -71,7 +71,7 @@ __attribute__((noinline)) void fill(int number, int depth) {
   }
 }
 
-void body(thread& self) {
+void body(task& self) {
   for (int i = 0; i < 3; ++i) {
     fill(self.number, self.number % 4);
   }
@@ -81,7 +81,7 @@ void body(thread& self) {
   }
 }
 
-/// Writes on all of the stack that the threads of control have used.
+/// Writes on all of the stack that the swapped tasks have used.
 __attribute__((noinline)) void scribble() {
   unsigned char bytes[16384];
   std::memset(bytes, 0xa5, sizeof bytes);
@@ -91,10 +91,10 @@ __attribute__((noinline)) void scribble() {
 }  // namespace
 
 int main() {
-  std::deque<thread> threads(20);
+  std::deque<task> tasks(20);
   for (int turn = 0; turn < 2; ++turn) {
     int number = 0;
-    for (auto& each : threads) {
+    for (auto& each : tasks) {
       each.number = number++;
       each.ended = 0;
       each.assign<&body>(each);
@@ -104,7 +104,7 @@ int main() {
       return 1;
     }
     scribble();
-    for (const auto& each : threads) {
+    for (const auto& each : tasks) {
       if (each.ended != 1) {
         return 1;
       }

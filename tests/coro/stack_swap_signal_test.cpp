@@ -1,4 +1,4 @@
-// Signal handlers may strike anywhere while threads of control take turns: they run on the same stack, the kernel
+// Signal handlers may strike anywhere while swapped tasks take turns: they run on the same stack, the kernel
 // writes over what lies below the sp that they interrupt, and they walk what lies above it.
 #include <execinfo.h>
 #include <gtest/gtest.h>
@@ -17,12 +17,12 @@ namespace {
 
 class ready_list {
  public:
-  void ready(pirn::swap_thread& who) { ready_.push_back(&who); }
-  pirn::swap_thread* next() noexcept {
+  void ready(pirn::swapped_task& who) { ready_.push_back(&who); }
+  pirn::swapped_task* next() noexcept {
     if (ready_.empty()) {
       return nullptr;
     }
-    pirn::swap_thread* const first = ready_.front();
+    pirn::swapped_task* const first = ready_.front();
     ready_.pop_front();
     return first;
   }
@@ -30,10 +30,10 @@ class ready_list {
   void free(void* buffer, std::size_t) noexcept { ::operator delete(buffer); }
 
  private:
-  std::deque<pirn::swap_thread*> ready_;
+  std::deque<pirn::swapped_task*> ready_;
 };
 
-struct wanderer : pirn::swap_thread {
+struct wanderer : pirn::swapped_task {
   ready_list* list = nullptr;
   pirn::stack_swap<ready_list>* swap = nullptr;
   std::uint64_t seed = 0;
@@ -61,7 +61,7 @@ struct wanderer : pirn::swap_thread {
   }
 };
 
-/// Threads of control of different depths block in turns.
+/// Swapped tasks of different depths block in turns.
 bool turns(int each) {
   ready_list list;
   pirn::stack_swap swap(list);

@@ -1,4 +1,4 @@
-// What the tests of stack_swap share: a policy that counts, and a dispatcher with its threads of control.
+// What the tests of stack_swap share: a policy that counts, and a dispatcher with its swapped tasks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,9 +25,9 @@ class scheduler {
   explicit scheduler(order how = order::fifo) : order_(how) {}
   ~scheduler() { EXPECT_EQ(buffers_.size(), 0u) << "every buffer comes back"; }
 
-  void ready(pirn::swap_thread& who) { ready_.push_back(&who); }
-  void forget(const pirn::swap_thread& who) { std::erase(ready_, &who); }
-  pirn::swap_thread* next() noexcept {
+  void ready(pirn::swapped_task& who) { ready_.push_back(&who); }
+  void forget(const pirn::swapped_task& who) { std::erase(ready_, &who); }
+  pirn::swapped_task* next() noexcept {
     if (ready_.empty()) {
       return nullptr;
     }
@@ -37,7 +37,7 @@ class scheduler {
     } else if (order_ == order::any) {
       at = random_() % ready_.size();
     }
-    pirn::swap_thread* const chosen = ready_[at];
+    pirn::swapped_task* const chosen = ready_[at];
     ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(at));
     return chosen;
   }
@@ -63,21 +63,21 @@ class scheduler {
  private:
   order order_;
   std::minstd_rand random_{1};
-  std::deque<pirn::swap_thread*> ready_;
+  std::deque<pirn::swapped_task*> ready_;
   std::map<void*, std::size_t> buffers_;
 };
 
 using dispatcher = pirn::stack_swap<scheduler>;
 
-/// A thread of control that calls something.
-struct unit : pirn::swap_thread {
-  using pirn::swap_thread::swap_thread;
+/// A swapped task that calls something.
+struct unit : pirn::swapped_task {
+  using pirn::swapped_task::swapped_task;
   std::function<void()> work;
 
   static void run(unit& self) { self.work(); }
 };
 
-/// A dispatcher, its policy and its threads of control.
+/// A dispatcher, its policy and its swapped tasks.
 struct world {
   explicit world(scheduler::order how = scheduler::order::fifo) : policy(how) {}
 

@@ -1,4 +1,4 @@
-// Threads of control that take turns on one native stack: their turns, their images, and where run may be called.
+// Swapped tasks that take turns on one native stack: their turns, their images, and where run may be called.
 #include "pirn/coro/stack_swap.hpp"
 
 #include <alloca.h>
@@ -312,15 +312,15 @@ TEST(StackSwap, PolicyOfThreeFunctions) {
   world unused;
   struct state {
     std::deque<unit> units;
-    std::deque<pirn::swap_thread*> ready;
+    std::deque<pirn::swapped_task*> ready;
     int allocated = 0;
   } s;
-  const pirn::swap_callbacks callbacks{.next_one = [](void* user) -> pirn::swap_thread* {
+  const pirn::swap_callbacks callbacks{.next_one = [](void* user) -> pirn::swapped_task* {
                                          auto& of = *static_cast<state*>(user);
                                          if (of.ready.empty()) {
                                            return nullptr;
                                          }
-                                         pirn::swap_thread* const first = of.ready.front();
+                                         pirn::swapped_task* const first = of.ready.front();
                                          of.ready.pop_front();
                                          return first;
                                        },

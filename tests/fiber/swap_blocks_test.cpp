@@ -1,4 +1,4 @@
-// Scopes and bound values that threads of control of a stack_swap have open.
+// Scopes and bound values that swapped tasks of a stack_swap have open.
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,7 +45,7 @@ void take_turns(world& w, const std::string& who, int turns) {
   }
 }
 
-TEST(swap_blocks, a_value_is_the_threads_that_bound_it) {
+TEST(swap_blocks, a_value_is_the_tasks_that_bound_it) {
   everywhere([] {
     const name_binding outer(name, "caller");
     const bool in_body = pirn::detail::bodies_have_blocks();
@@ -213,7 +213,7 @@ TEST(swap_blocks, a_scope_does_not_let_it_block) {
   });
 }
 
-TEST(swap_blocks, a_generator_of_a_thread_has_its_own) {
+TEST(swap_blocks, a_generator_of_a_task_has_its_own) {
   everywhere([] {
     world w;
     for (const char* const who : {"a", "b"}) {

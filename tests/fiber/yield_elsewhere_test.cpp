@@ -97,7 +97,7 @@ TEST(yield_elsewhere, nor_does_a_copied_coroutine) {
   });
 }
 
-TEST(yield_elsewhere_death, nor_does_a_thread_of_control) {
+TEST(yield_elsewhere_death, nor_does_a_swapped_task) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(on_one_worker([] {
                  swap_support::world w;

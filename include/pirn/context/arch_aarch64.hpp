@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pirn/context/arch_common.hpp"
+#include "pirn/context/arch_types.hpp"
 
 // Offsets shared by the assembly and the structs.
 #define PIRN_CONTEXT_PC "0"
@@ -101,7 +101,7 @@
   "mov " PIRN_SP        \
   ", sp\n\t"            \
   "mov " PIRN_FP ", x29\n\t"
-#define PIRN_MARK_TEXT "orr " PIRN_SP ", " PIRN_SP ", #1\n\t"
+#define PIRN_TAG_TEXT "orr " PIRN_SP ", " PIRN_SP ", #1\n\t"
 #define PIRN_TRANSFER_TEXT \
   "mov x9, " PIRN_PC       \
   "\n\t"                   \
@@ -147,14 +147,14 @@ namespace detail {
 void exchange() PIRN_ASM_NAME("exchange");
 PIRN_ASM_FUNCTION("exchange", PIRN_EXCHANGE_TEXT);
 #endif
-PIRN_ALWAYS_INLINE void* plant_root(void* top) noexcept {
+PIRN_ALWAYS_INLINE void* write_root_frame(void* top) noexcept {
   return reinterpret_cast<void*>(reinterpret_cast<word>(top) & ~word{15});
 }
 PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry, void (*start)()) noexcept {
-  auto* slot = static_cast<void**>(plant_root(top));
-  *--slot = eight_into(&root_frame);
+  auto* slot = static_cast<void**>(write_root_frame(top));
+  *--slot = entry_plus_8(&root_frame);
   *--slot = entry;
-  return {eight_into(start), slot, nullptr};
+  return {entry_plus_8(start), slot, nullptr};
 }
 inline constexpr auto transfer_start = &start_frame;
 
@@ -174,7 +174,7 @@ using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_wor
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
 
-#include "pirn/context/arch_registers.hpp"  // IWYU pragma: export
+#include "pirn/context/arch_register_abi.hpp"  // IWYU pragma: export
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

@@ -24,7 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pirn/context/arch_common.hpp"
+#include "pirn/context/arch_types.hpp"
 
 // Offsets shared by the assembly and the structs below.
 #define PIRN_CONTEXT_PC "0"
@@ -105,19 +105,19 @@ PIRN_ASM_FUNCTION("start_frame_plain", PIRN_START_PADDING
 
 namespace detail {
 /// The sp at which an entry function begins. Its return address lies there, its arguments, seven at most, above it.
-PIRN_ALWAYS_INLINE void** below_root(void* top) noexcept {
+PIRN_ALWAYS_INLINE void** initial_sp(void* top) noexcept {
   return reinterpret_cast<void**>(reinterpret_cast<word>(top) & ~word{15}) - 9;
 }
 /// Puts the root frame onto a fresh stack and returns the same.
-PIRN_ALWAYS_INLINE void** plant_root(void* top) noexcept {
-  void** const slot = below_root(top);
-  *slot = eight_into(&root_frame);
+PIRN_ALWAYS_INLINE void** write_root_frame(void* top) noexcept {
+  void** const slot = initial_sp(top);
+  *slot = entry_plus_8(&root_frame);
   return slot;
 }
 PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry, void (*start)()) noexcept {
-  void** slot = plant_root(top);
+  void** slot = write_root_frame(top);
   *--slot = entry;
-  return {eight_into(start), slot, nullptr};
+  return {entry_plus_8(start), slot, nullptr};
 }
 inline constexpr auto transfer_start = &start_frame_plain;
 
@@ -189,9 +189,9 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
 }
 
 namespace detail {
-/// `transfer`, where the resumed side finds `mark` in the sp of its peer.
-template <word mark>
-PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) noexcept {
+/// `transfer`, where the resumed side finds `tag` in the sp of its peer.
+template <word tag>
+PIRN_SWITCH_INLINE void transfer_tagging(peer& to, word (&values)[value_words]) noexcept {
   const fp_words fp_control;
   void *const target_sp = to.sp, *const target_fp = to.fp;
   const word sent0 = values[0], sent1 = values[1];
@@ -218,14 +218,14 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
       PIRN_CFI(".cfi_same_value esi")
       "xchgl %%esp, %%ebx\n\t"
       PIRN_CFI(PIRN_CFA_IS("4", "0"))
-      "leal 4+%c[mark](%%ebx), %%ebx\n\t"
+      "leal 4+%c[tag](%%ebx), %%ebx\n\t"
       "xchgl %%ebp, %%edi\n\t"
       PIRN_CFI(".cfi_same_value ebp")
       "jmpl *" PIRN_BLOCK_PC "(%%ecx)\n\t"
       PIRN_CFI(".cfi_restore_state")
       PIRN_RESUME_LABEL
       : "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(block)
-      : [mark] "i"(mark)
+      : [tag] "i"(tag)
       : PIRN_CLOBBER_FLOAT, "memory", "cc");
   // clang-format on
   const word received0 = value0, received1 = value1;
@@ -247,7 +247,7 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
 
-#include "pirn/context/arch_alike.hpp"  // IWYU pragma: export
+#include "pirn/context/arch_generic.hpp"  // IWYU pragma: export
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -258,9 +258,9 @@ namespace arch {
 template <transfer_entry entry>
 PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_words]) noexcept {
   const detail::fp_words fp_control;
-  void** const fresh = detail::below_root(top);
+  void** const fresh = detail::initial_sp(top);
   const word* const sent = values;
-  register void* sp asm("ebx") = detail::eight_into(&root_frame);
+  register void* sp asm("ebx") = detail::entry_plus_8(&root_frame);
   register void* fp asm("edi") = reinterpret_cast<void*>(&detail::land<entry>);
   register word value0 asm("eax") = reinterpret_cast<word>(sent);
   register word value1 asm("edx");

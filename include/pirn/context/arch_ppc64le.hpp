@@ -23,7 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pirn/context/arch_common.hpp"
+#include "pirn/context/arch_types.hpp"
 
 // Offsets shared by the assembly and the structs.
 #define PIRN_CONTEXT_PC "0"
@@ -102,7 +102,7 @@
   "ld 11, " PIRN_CONTEXT_FP "(6)\n\t"
 #define PIRN_TRANSFER_TEXT "mr 12, 3\n\tmr 10, 4\n\tmr 11, 5\n\t"
 #define PIRN_LEAVE_TEXT PIRN_LABEL_ADDRESS("3") "mr 4, 1\n\tmr 5, 31\n\t"
-#define PIRN_MARK_TEXT "ori 4, 4, 1\n\t"
+#define PIRN_TAG_TEXT "ori 4, 4, 1\n\t"
 // Into a fresh stack: sp in r10, an address in the root frame in r12. A fresh context takes r2 over, which is right for
 // a function of the same module.
 #define PIRN_INTO_TEXT             \
@@ -139,19 +139,19 @@ PIRN_ASM_FUNCTION("start_frame",
 
 namespace detail {
 /// The root frame: a back chain that ends here, and room for what an entry function saves in its caller's frame.
-PIRN_ALWAYS_INLINE void* plant_root(void* top) noexcept {
+PIRN_ALWAYS_INLINE void* write_root_frame(void* top) noexcept {
   auto* slot = reinterpret_cast<void**>(reinterpret_cast<word>(top) & ~word{15}) - 4;
   slot[0] = nullptr;
   slot[2] = nullptr;
   return slot;
 }
 PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry, void (*start)()) noexcept {
-  auto* const root = static_cast<void**>(plant_root(top));
+  auto* const root = static_cast<void**>(write_root_frame(top));
   auto* const slot = root - 4;
   slot[0] = root;
-  slot[2] = eight_into(&root_frame);
+  slot[2] = entry_plus_8(&root_frame);
   slot[3] = entry;
-  return {eight_into(start), slot, nullptr};
+  return {entry_plus_8(start), slot, nullptr};
 }
 inline constexpr auto transfer_start = &start_frame;
 
@@ -172,7 +172,7 @@ using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_wor
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
 
-#include "pirn/context/arch_registers.hpp"  // IWYU pragma: export
+#include "pirn/context/arch_register_abi.hpp"  // IWYU pragma: export
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pirn/context/arch_common.hpp"
+#include "pirn/context/arch_types.hpp"
 
 // Offsets shared by the assembly and the structs.
 #define PIRN_CONTEXT_PC "0"
@@ -96,7 +96,7 @@
   "ld t5, " PIRN_CONTEXT_FP "(a3)\n\t"
 #define PIRN_TRANSFER_TEXT "mv t3, a0\n\tmv t4, a1\n\tmv t5, a2\n\t"
 #define PIRN_LEAVE_TEXT "lla a0, 1f\n\tmv a1, sp\n\tmv a2, s0\n\t"
-#define PIRN_MARK_TEXT "ori a1, a1, 1\n\t"
+#define PIRN_TAG_TEXT "ori a1, a1, 1\n\t"
 // Into a fresh stack: sp in t4, an address in the root frame in t3. A fresh context takes no s1 over.
 #define PIRN_INTO_TEXT             \
   PIRN_CFI(".cfi_remember_state")  \
@@ -133,14 +133,14 @@ PIRN_ASM_FUNCTION("start_frame",
                   "ld t3, 0(sp)\n\tld ra, 8(sp)\n\taddi sp, sp, 16\n\tjr t3\n\t.option pop");
 
 namespace detail {
-PIRN_ALWAYS_INLINE void* plant_root(void* top) noexcept {
+PIRN_ALWAYS_INLINE void* write_root_frame(void* top) noexcept {
   return reinterpret_cast<void*>(reinterpret_cast<word>(top) & ~word{15});
 }
 PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry, void (*start)()) noexcept {
-  auto* slot = static_cast<void**>(plant_root(top));
-  *--slot = eight_into(&root_frame);
+  auto* slot = static_cast<void**>(write_root_frame(top));
+  *--slot = entry_plus_8(&root_frame);
   *--slot = entry;
-  return {eight_into(start), slot, nullptr};
+  return {entry_plus_8(start), slot, nullptr};
 }
 inline constexpr auto transfer_start = &start_frame;
 
@@ -165,7 +165,7 @@ using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_wor
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
 
-#include "pirn/context/arch_registers.hpp"  // IWYU pragma: export
+#include "pirn/context/arch_register_abi.hpp"  // IWYU pragma: export
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

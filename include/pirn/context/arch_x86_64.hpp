@@ -20,7 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pirn/context/arch_common.hpp"
+#include "pirn/context/arch_types.hpp"
 
 // Offsets shared by the assembly and the structs below.
 #define PIRN_CONTEXT_PC "0"
@@ -131,21 +131,21 @@ PIRN_NAKED inline void start_frame_plain() {
 
 namespace detail {
 /// The sp at which an entry function begins. Its return address lies there, a seventh argument above it.
-PIRN_ALWAYS_INLINE void** below_root(void* top) noexcept {
+PIRN_ALWAYS_INLINE void** initial_sp(void* top) noexcept {
   return reinterpret_cast<void**>((reinterpret_cast<word>(top) & ~word{15}) - root_size);
 }
 /// Puts the root frame onto a fresh stack and returns the same.
-PIRN_ALWAYS_INLINE void** plant_root(void* top) noexcept {
-  void** const slot = below_root(top);
+PIRN_ALWAYS_INLINE void** write_root_frame(void* top) noexcept {
+  void** const slot = initial_sp(top);
   slot[2] = nullptr;
   slot[1] = nullptr;
-  slot[0] = eight_into(&root_frame);
+  slot[0] = entry_plus_8(&root_frame);
   return slot;
 }
 PIRN_ALWAYS_INLINE context prepare_at(void* top, void* entry, void (*start)()) noexcept {
-  void** slot = plant_root(top);
+  void** slot = write_root_frame(top);
   *--slot = entry;
-  return {eight_into(start), slot, nullptr};
+  return {entry_plus_8(start), slot, nullptr};
 }
 #if defined(PIRN_HAS_NONE)
 inline constexpr auto transfer_start = &start_frame;
@@ -215,10 +215,10 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
 }
 
 namespace detail {
-/// `transfer`, where the resumed side finds `mark` in the sp of its peer. The registers are those in which
+/// `transfer`, where the resumed side finds `tag` in the sp of its peer. The registers are those in which
 /// preserve_none passes (pc, sp, fp, values...), so a fresh context's entry function finds its arguments in place.
-template <word mark>
-PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) noexcept {
+template <word tag>
+PIRN_SWITCH_INLINE void transfer_tagging(peer& to, word (&values)[value_words]) noexcept {
   const fp_words fp_control;
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   const word sent0 = values[0], sent1 = values[1], sent2 = values[2], sent3 = values[3];
@@ -236,7 +236,7 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
       "movq %%r14, %%r10\n\t"
       "leaq 1f(%%rip), %%r12\n\t"
       "movq %%rsp, %%r13\n\t"
-      ".if %c[mark]\n\torq %[mark], %%r13\n\t.endif\n\t"
+      ".if %c[tag]\n\torq %[tag], %%r13\n\t.endif\n\t"
       "movq %%rbp, %%r14\n\t"
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(PIRN_CFA_IS("9", "0"))
@@ -249,7 +249,7 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
       "nop\n\t.p2align 4\n"
       "1:\n\t" PIRN_LANDING
       : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(value2), "+r"(value3)
-      : [mark] "i"(mark)
+      : [tag] "i"(tag)
       : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", PIRN_CLOBBER_FLOAT, "memory", "cc");
   const word received0 = value0, received1 = value1, received2 = value2, received3 = value3;
   void *const resumer_pc = pc, *const resumer_sp = sp, *const resumer_fp = fp;
@@ -268,7 +268,7 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
 
-#include "pirn/context/arch_alike.hpp"  // IWYU pragma: export
+#include "pirn/context/arch_generic.hpp"  // IWYU pragma: export
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -279,8 +279,8 @@ namespace arch {
 template <transfer_entry entry>
 PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_words]) noexcept {
   const detail::fp_words fp_control;
-  void* const fresh_sp = detail::below_root(top);
-  void* const returns_to_root = detail::eight_into(&root_frame);
+  void* const fresh_sp = detail::initial_sp(top);
+  void* const returns_to_root = detail::entry_plus_8(&root_frame);
   PIRN_INTO_ADDRESS(&detail::land<entry>)
   const word sent0 = values[0], sent1 = values[1], sent2 = values[2], sent3 = values[3];
 #if defined(PIRN_HAS_NONE)
@@ -384,7 +384,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
 /// As `switch_last(prepare(top, entry), first, second)` on a stack that was prepared at `top` before, and on which what
 /// began there has ended: its root frame is still there.
 [[noreturn]] PIRN_ALWAYS_INLINE void enter_last(void* top, switch_entry entry, word first, word second) noexcept {
-  void** const root = detail::below_root(top);
+  void** const root = detail::initial_sp(top);
   register word message0 asm("rdi") = first;
   register word message1 asm("rsi") = second;
   register void** fresh asm("r10") = root;

@@ -33,7 +33,7 @@ namespace arch {
 typedef void(PIRN_NONE* fork_entry)(word first, word second, void* sp);
 
 namespace detail {
-/// As `land` of arch_common.hpp.
+/// As `land` of arch_types.hpp.
 template <fork_entry entry>
 __attribute__((visibility("hidden"))) PIRN_NONE void land_fork(word first, word second, void* sp) {
   entry(first, second, sp);
@@ -41,7 +41,7 @@ __attribute__((visibility("hidden"))) PIRN_NONE void land_fork(word first, word 
 }  // namespace detail
 
 /// Puts the root frame onto a stack; returns what `fork_into` wants.
-PIRN_ALWAYS_INLINE void* fork_root(void* top) noexcept { return detail::plant_root(top); }
+PIRN_ALWAYS_INLINE void* fork_root(void* top) noexcept { return detail::write_root_frame(top); }
 
 /// Suspends the caller into `from` and enters the function on a stack that was prepared. On return the words are what
 /// the side that resumed us sent.

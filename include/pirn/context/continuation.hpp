@@ -13,7 +13,7 @@
 //        | run                  | calls the body; makes the last switch
 //        | ...                  |
 //
-// A peer is found flagged (arch::is_flagged) in two cases, and only they leave the hot path:
+// A peer is found tagged (arch::is_tagged) in two cases, and only they leave the hot path:
 //   pc is null     the peer has ended; word 0 is the address of its `epitaph`, on its stack, which is ours to release
 //   pc is not null the peer drops us, and waits until our stack is unwound; word 0 is the address of its `dropping`
 #pragma once
@@ -131,8 +131,8 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   /// another thread may resume it.
   PIRN_ALWAYS_INLINE resumed resume(Sent... values) && {
     word words[value_words];
-    typename value_list<Sent...>::parcel parcel;
-    parcel.pack(words, values...);
+    typename value_list<Sent...>::packed_args packed;
+    packed.pack(words, values...);
     arch::peer to = take();
     sanitizer_peer sanitizer = sanitizer_;
     switch_to(to, sanitizer, words);
@@ -144,8 +144,8 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
     using result = typename received<Received...>::type;
     if constexpr (value_list<Received...>::self_contained) {
       word words[value_words];
-      typename value_list<Sent...>::parcel parcel;
-      parcel.pack(words, values...);
+      typename value_list<Sent...>::packed_args packed;
+      packed.pack(words, values...);
       arch::peer to = take();
       sanitizer_peer sanitizer = sanitizer_;
       switch_to(to, sanitizer, words);
@@ -196,8 +196,8 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   PIRN_ALWAYS_INLINE static resumed entered(Record* fresh, Sent... values) {
     arch::peer to;
     word words[value_words];
-    typename value_list<Sent...>::parcel parcel;
-    parcel.pack(words, values...);
+    typename value_list<Sent...>::packed_args packed;
+    packed.pack(words, values...);
     sanitizer_peer sanitizer(fresh->sanitizer);
     if (bodies_have_blocks()) [[unlikely]] {
       away back;
@@ -331,7 +331,7 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   }
   /// Turns the end of a peer into an empty one and the words that it left.
   PIRN_ALWAYS_INLINE static void settle(arch::peer& from, const sanitizer_peer& sanitizer, word (&words)[value_words]) {
-    if (arch::is_flagged(from)) [[unlikely]] {
+    if (arch::is_tagged(from)) [[unlikely]] {
       // A copy: what were given the address of could no longer live in registers.
       const last_words last = copy_last_words(from.pc, from.sp, from.fp, sanitizer, words[0]);
       from = {};
@@ -346,7 +346,7 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
                                             word (&words)[value_words]) {
     if constexpr (value_list<Received...>::self_contained) {
       settle(from, sanitizer, words);
-    } else if (arch::is_flagged(from)) [[unlikely]] {
+    } else if (arch::is_tagged(from)) [[unlikely]] {
       return last_values(from.pc, from.sp, from.fp, sanitizer, words[0]);
     }
     return value_list<Received...>::unpack(words, [&](auto&&... each) PIRN_INLINE_LAMBDA {

@@ -2,7 +2,7 @@
 //
 //   canceller                                   suspended context
 //   forced_unwind cancel("name");
-//   transfer(flagged peer, &cancel)  ------->   is_flagged: a cold branch calls cancel.raise()
+//   transfer(tagged peer, &cancel)  ------->   is_tagged: a cold branch calls cancel.raise()
 //                                               destructors run, innermost frame first
 //                                               run_unwindable, in the entry function, returns `unwound`
 //   ~forced_unwind               <-------       transfer_last

@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "pirn/coro/detail/copied_side.hpp"
+#include "pirn/coro/detail/copied_core.hpp"
 #include "pirn/stack/copy_stack.hpp"
 
 namespace pirn {
@@ -182,12 +182,12 @@ class copied_coroutine<Out(In...)> {
   template <class Body>
   void construct(copy_stack& on, Body&& body) {
     using stored = std::decay_t<Body>;
-    using life = detail::copied_life<outs, ins, stored>;
+    using entry = detail::copied_entry<outs, ins, stored>;
     if (on.error() != stack_error::none) {
       detail::copied_failed(on.error(), "pirn: copied_coroutine");
     }
-    copied_context fresh(on, &life::enter);
-    if constexpr (!life::stateless) {
+    copied_context fresh(on, &entry::enter);
+    if constexpr (!entry::stateless) {
       using kept = detail::kept_body<stored>;
       if (!fresh.reserve(kept::size)) {
         detail::copied_failed(stack_error::no_image_memory, "pirn: copied_coroutine");
@@ -212,8 +212,8 @@ class copied_coroutine<Out(In...)> {
   PIRN_ALWAYS_INLINE Out run(bool begins, In&... in) {
     arch::word words[arch::value_words];
     [[maybe_unused]] arch::word spill[arch::value_words];
-    typename detail::value_list<In...>::parcel parcel;
-    parcel.pack(words, in...);
+    typename detail::value_list<In...>::packed_args packed;
+    packed.pack(words, in...);
     if (begins) [[unlikely]] {
       detail::pack_first_copied<In...>(context_, words, spill);
     }

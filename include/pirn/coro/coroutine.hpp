@@ -29,7 +29,7 @@
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/context/sanitizer.hpp"
 #include "pirn/coro/coroutine_local.hpp"
-#include "pirn/coro/detail/coroutine_side.hpp"
+#include "pirn/coro/detail/coroutine_core.hpp"
 #include "pirn/coro/detail/stack_source.hpp"
 #include "pirn/stack/guarded_pool.hpp"
 #include "pirn/stack/stack.hpp"
@@ -114,8 +114,8 @@ class coroutine<Out(In...)> {
   PIRN_ALWAYS_INLINE Out resume(In... in) {
     arch::peer to = to_.get();
     arch::word words[arch::value_words];
-    typename detail::value_list<In...>::parcel parcel;
-    parcel.pack(words, in...);
+    typename detail::value_list<In...>::packed_args packed;
+    packed.pack(words, in...);
     if (to.pc == nullptr) [[unlikely]] {
       if (to_.sp <= runs) {
         detail::not_resumable(to_.sp == runs);
@@ -127,8 +127,8 @@ class coroutine<Out(In...)> {
       to_.sp = runs;
       detail::transfer(to, words, sanitizer_);
     }
-    if (arch::is_flagged(to)) [[unlikely]] {
-      to_ = detail::kept_peer(to);
+    if (arch::is_tagged(to)) [[unlikely]] {
+      to_ = detail::stored_peer(to);
       sanitizer_.forget();
       if (words[0] != static_cast<arch::word>(detail::last_word::returned)) [[unlikely]] {
         detail::ended_otherwise(words[0], words[1]);
@@ -142,7 +142,7 @@ class coroutine<Out(In...)> {
     if (to.pc == nullptr) {
       __builtin_unreachable();  // tells the next resume that it need not ask
     }
-    to_ = detail::kept_peer(to);
+    to_ = detail::stored_peer(to);
     if constexpr (!std::is_void_v<Out>) {
       return detail::value_list<Out>::unpack(words,
                                              [](auto&& value) -> Out { return static_cast<decltype(value)>(value); });
@@ -150,7 +150,7 @@ class coroutine<Out(In...)> {
   }
 
   /// Whether there is nothing to resume: the body has ended, by return, exception or reset(), or there never was one.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool done() const noexcept { return to_.sp <= arch::peer_flag; }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool done() const noexcept { return to_.sp <= arch::peer_tag; }
 
   /// Whether it is running, or waiting for one that it resumed.
   [[nodiscard]] bool running() const noexcept { return to_.sp == runs; }
@@ -189,15 +189,15 @@ class coroutine<Out(In...)> {
   };
   template <class Body>
   struct ways_of {
-    using life = detail::coroutine_life<outs, ins, Body>;
-    using record = typename life::record;
+    using entry = detail::coroutine_entry<outs, ins, Body>;
+    using record = typename entry::record;
 
     static void begin(arch::peer& to, arch::word (&words)[arch::value_words], sanitizer_peer& sanitizer) noexcept {
       auto* const fresh = static_cast<record*>(to.sp);
       arch::word spill[arch::value_words];
-      life::pack_first(fresh, words, spill);
+      entry::pack_first(fresh, words, spill);
       sanitizer.leave();
-      arch::transfer_into<&life::enter>(fresh, to, words);
+      arch::transfer_into<&entry::enter>(fresh, to, words);
       sanitizer.arrive();
     }
     static void destroy(void* fresh) noexcept { std::destroy_at(std::addressof(static_cast<record*>(fresh)->body)); }
@@ -252,7 +252,7 @@ class coroutine<Out(In...)> {
   }
   PIRN_COLD static void begin_in_flight(const ways& how, arch::peer& to, arch::word (&words)[arch::value_words],
                                         sanitizer_peer& sanitizer) {
-    const detail::in_flight_elsewhere kept;
+    const detail::saved_exception_state kept;
     how.begin(to, words, sanitizer);
   }
 
@@ -260,12 +260,12 @@ class coroutine<Out(In...)> {
   PIRN_ALWAYS_INLINE void clear() noexcept {
     if (!done()) [[unlikely]] {
       const arch::peer last = to_.get();
-      to_ = detail::kept_peer(arch::ended_peer());
+      to_ = detail::stored_peer(arch::ended_peer());
       if (last.pc != nullptr) {
         detail::cancel_coroutine(last, sanitizer_);
       } else if (last.sp == reinterpret_cast<void*>(runs)) {
         detail::destroyed_while_running();
-        to_ = detail::kept_peer(last);
+        to_ = detail::stored_peer(last);
         origin_ = {};
         hooks_ = {};
       } else {
@@ -274,7 +274,7 @@ class coroutine<Out(In...)> {
     }
   }
 
-  detail::kept_peer to_;
+  detail::stored_peer to_;
   detail::stack_source origin_;
   [[no_unique_address]] sanitizer_peer sanitizer_;
   [[no_unique_address]] detail::sanitizer_ref hooks_;

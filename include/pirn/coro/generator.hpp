@@ -72,7 +72,7 @@ class generator_yield : public detail::generator_producer {
   PIRN_ALWAYS_INLINE void operator()(T&& value)
     requires(!element::by_value)
   {
-    give(reinterpret_cast<detail::word>(std::addressof(value)), detail::no_word());
+    give(reinterpret_cast<detail::word>(std::addressof(value)), detail::undef_word());
   }
   PIRN_ALWAYS_INLINE void operator()(const value_type& value)
     requires(!std::is_lvalue_reference_v<T> && !element::by_value && std::copy_constructible<value_type>)
@@ -151,12 +151,12 @@ class generator_iterators<T>::iterator {
   /// Runs the body up to its next element; throws what the body throws, and std::logic_error past the end or from the
   /// body itself.
   PIRN_ALWAYS_INLINE iterator& operator++() {
-    advance(no_word());
+    advance(undef_word());
     return *this;
   }
   PIRN_ALWAYS_INLINE void operator++(int) { ++*this; }
   [[nodiscard]] PIRN_ALWAYS_INLINE friend bool operator==(const iterator& it, std::default_sentinel_t) noexcept {
-    return it.producer_.flagged();
+    return it.producer_.tagged();
   }
 
  private:
@@ -164,28 +164,28 @@ class generator_iterators<T>::iterator {
   PIRN_ALWAYS_INLINE explicit iterator(generator_control* control) noexcept : control_(control) {}
 
   PIRN_ALWAYS_INLINE void advance(word message) {
-    if (producer_.flagged()) [[unlikely]] {
+    if (producer_.tagged()) [[unlikely]] {
       generator_misused(control_);
     }
-    generator_side producer = producer_.take();
-    second_ = no_word();
+    generator_peer producer = producer_.take();
+    second_ = undef_word();
     first_ = message;
     producer.resume(first_, second_);
     producer_ = producer;
-    if (producer_.flagged()) [[unlikely]] {
+    if (producer_.tagged()) [[unlikely]] {
       producer_.sanitizer.forget();
       generator_ended(control_);
     }
   }
   PIRN_ALWAYS_INLINE void give_back() noexcept {
-    if (!producer_.flagged()) {
+    if (!producer_.tagged()) {
       control_->at = producer_.take();
       control_->status = generator_status::suspended;
     }
   }
 
   generator_control* control_;
-  generator_side producer_{};
+  generator_peer producer_{};
   word first_ = 0;
   word second_ = 0;
 };
@@ -211,13 +211,13 @@ class generator_base {
   /// Runs the body up to its first element, or to the next after those taken before. Throws what the body throws, and
   /// std::logic_error if this has been moved from, is running, or has an iterator already.
   [[nodiscard]] PIRN_ALWAYS_INLINE iterator begin() {
-    if (control_ == nullptr || control_->status == generator_status::lent) [[unlikely]] {
+    if (control_ == nullptr || control_->status == generator_status::iterating) [[unlikely]] {
       generator_misused(control_);
     }
     iterator it(control_);
     if (control_->status != generator_status::ended) {
       it.producer_ = control_->at;
-      control_->status = generator_status::lent;
+      control_->status = generator_status::iterating;
       it.advance(reinterpret_cast<word>(control_));
     }
     return it;

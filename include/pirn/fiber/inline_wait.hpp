@@ -41,11 +41,11 @@ PIRN_ALWAYS_INLINE wake_reason wait_list::wait_by(detail::agent& self, Lock& loc
 template <class Lock>
 PIRN_ALWAYS_INLINE wake_reason wait_list::wait_pinned(detail::worker* here, detail::fiber_control& self, Lock& lock,
                                                       detail::wait_kind kind, const wait_options& options, void* value,
-                                                      std::uintptr_t* carried) noexcept {
+                                                      std::uintptr_t* word_slot) noexcept {
   return wait_by(
       self, lock, kind, value,
       [&](std::uint64_t epoch) __attribute__((always_inline)) {
-        detail::suspend_pinned(here, self, epoch, kind, options, [&lock] { lock.unlock(); }, carried);
+        detail::suspend_pinned(here, self, epoch, kind, options, [&lock] { lock.unlock(); }, word_slot);
       },
       true);
 }
@@ -57,15 +57,15 @@ PIRN_ALWAYS_INLINE wake_reason wait_list::wait_inline(Lock& lock, const wait_opt
   return self != nullptr ? wait_pinned(here, *self, lock, kind, options, value) : wait(lock, options, value);
 }
 
-template <class Lock, class Carries>
+template <class Lock, class AcceptWord>
 PIRN_ALWAYS_INLINE wake_reason wait_list::wait_inline(Lock& lock, const wait_options& options, void* value,
-                                                      std::uintptr_t& word, const Carries& carries) noexcept {
+                                                      std::uintptr_t& word, const AcceptWord& accept_word) noexcept {
   const detail::wait_kind kind = detail::kind_of(options);
   const auto [here, self] = detail::pinned_waiter(options);
   if (self == nullptr || here->exceptions->any()) [[unlikely]] {
     return wait(lock, options, value);
   }
-  carries();
+  accept_word();
   return wait_pinned(here, *self, lock, kind, options, value, &word);
 }
 
@@ -74,7 +74,7 @@ namespace detail {
 /// Runs `who`, whose wait the caller has claimed and who waits where a word can be given, in place of the caller, which
 /// goes behind all that are ready: a suspension point. False where a rule of the scheduler or exceptions in flight are
 /// against it; then nothing has happened.
-PIRN_ALWAYS_INLINE bool switch_over_giving(agent* who, std::uintptr_t given) noexcept {
+PIRN_ALWAYS_INLINE bool switch_to_with_value(agent* who, std::uintptr_t given) noexcept {
   worker* const here = current_worker();
   fiber_control* const next = here != nullptr ? pinned_fiber(who, here) : nullptr;
   if (next == nullptr || here->switches_left == 0 || !here->queue.may_overtake() || here->exceptions->any()) {

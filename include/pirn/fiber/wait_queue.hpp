@@ -164,11 +164,11 @@ class wait_list {
   /// As `wait`; in a pinned fiber that has no deadline the switch is a part of the caller. See inline_wait.hpp.
   template <class Lock>
   [[nodiscard]] wake_reason wait_inline(Lock& lock, const wait_options& options, void* value) noexcept;
-  /// The same; calls `carries()` if whoever wakes the caller may do it by `switch_over_giving`, and then `word` is what
-  /// that gave.
-  template <class Lock, class Carries>
+  /// As the overload above. Calls `accept_word()` if the waker may use `switch_to_with_value`; `word` is then the value
+  /// that the waker passed.
+  template <class Lock, class AcceptWord>
   [[nodiscard]] wake_reason wait_inline(Lock& lock, const wait_options& options, void* value, std::uintptr_t& word,
-                                        const Carries& carries) noexcept;
+                                        const AcceptWord& accept_word) noexcept;
 
   /// Claims the first waiter whose wait has not ended otherwise and takes it off the list, or returns null. The
   /// caller may hand over a value, then must call `detail::make_runnable(w->wake.who())`, best after unlocking; after
@@ -215,7 +215,7 @@ class wait_list {
   template <class Lock>
   [[nodiscard]] wake_reason wait_pinned(detail::worker* here, detail::fiber_control& self, Lock& lock,
                                         detail::wait_kind kind, const wait_options& options, void* value,
-                                        std::uintptr_t* carried = nullptr) noexcept;
+                                        std::uintptr_t* word_slot = nullptr) noexcept;
   /// `suspend(epoch)` releases the lock, and returns once the wait is over. It `opens_later` if it opens a stoppable
   /// wait itself before that.
   template <class Lock, class Suspend>

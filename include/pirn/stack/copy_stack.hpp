@@ -40,8 +40,8 @@
 
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/body_blocks.hpp"
-#include "pirn/context/detail/kept_peer.hpp"
 #include "pirn/context/detail/stack_end.hpp"
+#include "pirn/context/detail/stored_peer.hpp"
 #include "pirn/context/sanitizer.hpp"
 #include "pirn/detail/exiting.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
@@ -125,8 +125,8 @@ class copy_stack {
     arch::transfer(to, words);
     resumer.arrive();
     resumer_sanitizer_ = resumer;
-    resumer_ = detail::kept_peer(to);
-    if (arch::is_flagged(to)) [[unlikely]] {
+    resumer_ = detail::stored_peer(to);
+    if (arch::is_tagged(to)) [[unlikely]] {
       interrupted();  // the call that keeps the red zone empty
       asm volatile("" ::: "memory");
       return true;
@@ -157,8 +157,8 @@ class copy_stack {
 
   copied_context* ready_ = nullptr;     // the occupant, if it can be resumed as it is
   copied_context* occupant_ = nullptr;  // whose frames lie there
-  detail::kept_peer suspended_;         // its state, while it does not run
-  detail::kept_peer resumer_;           // of the one that runs
+  detail::stored_peer suspended_;       // its state, while it does not run
+  detail::stored_peer resumer_;         // of the one that runs
   char* base_ = nullptr;
   arch::word limit_ = 0;
   arch::word size_ = 0;    // 0: nothing is plain
@@ -218,7 +218,7 @@ class copied_context {
   /// As run, and its `suspend` returns true. It must not be fresh.
   bool interrupt(arch::word (&words)[arch::value_words]) noexcept {
     arch::peer to = leave();
-    arch::transfer_flagged(to, words);
+    arch::transfer_tagged(to, words);
     return arrive(to);
   }
   /// Whoever has resumed it has taken what it sent, and will not look at its frames any more.
@@ -267,14 +267,14 @@ class copied_context {
   PIRN_ALWAYS_INLINE bool arrive(const arch::peer& from) noexcept {
     copy_stack& on = *on_;
     peer_sanitizer_.arrive();
-    if (arch::is_flagged(from)) [[unlikely]] {
+    if (arch::is_tagged(from)) [[unlikely]] {
       state_ = state::none;
       on.occupant_ = nullptr;
       on.contexts_ -= 1;
       peer_sanitizer_.forget();
       return false;
     }
-    on.suspended_ = detail::kept_peer(from);
+    on.suspended_ = detail::stored_peer(from);
     on.ready_ = this;
     return true;
   }
@@ -376,7 +376,7 @@ inline copy_stack::~copy_stack() {
 }
 
 PIRN_NOINLINE inline void copy_stack::interrupted() noexcept {
-  resumer_ = detail::kept_peer(arch::unflagged(resumer_.get()));
+  resumer_ = detail::stored_peer(arch::untagged(resumer_.get()));
 }
 
 /// Makes the frames of the occupant inaccessible.
@@ -479,7 +479,7 @@ PIRN_NOINLINE inline stack_error copied_context::exchange_any() noexcept {
     restore(on, &detail::copy_image);
     return stack_error::none;
   }
-  on.suspended_ = detail::kept_peer(arch::prepare(on.memory_.top(), entry_));
+  on.suspended_ = detail::stored_peer(arch::prepare(on.memory_.top(), entry_));
   on.occupant_ = on.ready_ = this;
   state_ = state::begun;
   size_ = unsaved;

@@ -409,7 +409,7 @@ class channel {
         std::uintptr_t word = 0;
         __builtin_memcpy(&word, std::addressof(value), sizeof value);
         taker.word_given = true;
-        if (detail::switch_over_giving(who, word)) {
+        if (detail::switch_to_with_value(who, word)) {
           return;
         }
         taker.word_given = false;

@@ -297,7 +297,7 @@ PIRN_COLD void unwind_from_outside(pirn_coroutine& self, arch::peer to) noexcept
   arch::word words[arch::value_words] = {};
   pirn::sanitizer_peer sanitizer = self.to_sanitizer;
   sanitizer.leave();
-  arch::transfer_flagged(to, words);
+  arch::transfer_tagged(to, words);
   sanitizer.arrive();
   sanitizer.forget();
   check_end(self);
@@ -474,7 +474,7 @@ PIRN_NOINLINE int pirn_resume(pirn_coroutine* coroutine, void* in, void** out) {
   }
   current = coroutine->outer;
   coroutine->running = false;
-  if (arch::is_flagged(to)) {
+  if (arch::is_tagged(to)) {
     sanitizer.forget();
     if (coroutine->on_its_way != nullptr) [[unlikely]] {
       end_thread(coroutine->on_its_way);
@@ -522,8 +522,8 @@ PIRN_NOINLINE int pirn_yield(pirn_coroutine* self, void* out, void** in) {
   if (&pirn::detail::put_blocks_of_c != nullptr) {
     pirn::detail::put_blocks_of_c(blocks);
   }
-  if (arch::is_flagged(back)) {
-    self->back = arch::unflagged(back);
+  if (arch::is_tagged(back)) {
+    self->back = arch::untagged(back);
     unwind(*self);
   }
   self->back = back;

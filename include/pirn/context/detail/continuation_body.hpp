@@ -158,7 +158,7 @@ struct dropping {
   [[no_unique_address]] sanitizer_peer back_sanitizer{};
   dropping* outer = nullptr;
 
-  /// Resumes `to` flagged, and returns when it has ended and its stack is released.
+  /// Resumes `to` tagged, and returns when it has ended and its stack is released.
   PIRN_COLD static void drop(void* pc, void* sp, void* fp, sanitizer_peer sanitizer) noexcept {
     arch::peer to{pc, sp, fp};
     dropping self{std::uncaught_exceptions() == 0
@@ -168,7 +168,7 @@ struct dropping {
     self.outer = std::exchange(unwinds_here(true).innermost_dropping, &self);
     word words[value_words] = {reinterpret_cast<word>(&self), 0, 0, 0};
     sanitizer.leave();
-    arch::transfer_flagged(to, words);
+    arch::transfer_tagged(to, words);
     sanitizer.arrive();
     sanitizer.forget();
     reinterpret_cast<epitaph*>(words[0])->release();
@@ -177,7 +177,7 @@ struct dropping {
   /// The dropped one's side.
   [[noreturn]] PIRN_COLD static void obey(word address, const arch::peer& dropper, const sanitizer_peer& sanitizer) {
     auto& self = *reinterpret_cast<dropping*>(address);
-    self.back = arch::unflagged(dropper);
+    self.back = arch::untagged(dropper);
     self.back_sanitizer = sanitizer;
     if (continuation_record::of_this_stack() == nullptr) {
       forced_unwind::refuse(self.name,
@@ -249,13 +249,13 @@ class finished {
 template <class... Ts>
 struct epitaph_of : epitaph {
   word words[value_words];  // as a resume would have sent them
-  typename value_list<Ts...>::parcel parcel;
+  typename value_list<Ts...>::packed_args packed;
   finished<Ts...> last;
 
   /// `body` returns what becomes `last`, in its place: nobody would be left to tell of a value that throws when moved.
   template <class Body>
   PIRN_ALWAYS_INLINE epitaph_of(std::in_place_t /*unused*/, Body&& body) : last(std::forward<Body>(body)()) {
-    std::apply([this](auto&... each) { parcel.pack(words, each...); }, last.values_);
+    std::apply([this](auto&... each) { packed.pack(words, each...); }, last.values_);
     bury_values = [](epitaph& self) noexcept { std::destroy_at(&static_cast<epitaph_of&>(self).last); };
   }
 };
@@ -293,7 +293,7 @@ struct continuation_runner {
       Back back;
       std::exception_ptr thrown;
       ending how = ending::unwound;
-      if (!arch::is_flagged(to)) [[likely]] {
+      if (!arch::is_tagged(to)) [[likely]] {
         how = run_unwindable(
             [&] {
               value_list<First...>::unpack(words, [&](auto&&... first) {
@@ -315,7 +315,7 @@ struct continuation_runner {
             },
             thrown);
       } else {
-        unwinds_here(false).innermost_dropping->back = arch::unflagged(to);
+        unwinds_here(false).innermost_dropping->back = arch::untagged(to);
         unwinds_here(false).innermost_dropping->back_sanitizer = sanitizer;
       }
       std::destroy_at(&record->body);
@@ -329,7 +329,7 @@ struct continuation_runner {
     end.none.record = record;
     word last[value_words];
     last[0] = reinterpret_cast<word>(&end.none);
-    leave_unset(last, 1);
+    leave_indeterminate(last, 1);
     sanitizer.leave_for_good();
     arch::transfer_last(to, last);
   }

@@ -28,8 +28,8 @@ using arch::word;
 
 /// Leaves the words from `first` on as they are: what nobody will look at costs no instruction. gcc must be told, or it
 /// warns of each.
-PIRN_ALWAYS_INLINE void leave_unset([[maybe_unused]] word (&words)[value_words],
-                                    [[maybe_unused]] std::size_t first) noexcept {
+PIRN_ALWAYS_INLINE void leave_indeterminate([[maybe_unused]] word (&words)[value_words],
+                                            [[maybe_unused]] std::size_t first) noexcept {
 #if !defined(__clang__)
   for (std::size_t i = first; i < value_words; ++i) {
     asm volatile("" : "=r"(words[i]));  // volatile, or a loop keeps a register for this
@@ -38,13 +38,13 @@ PIRN_ALWAYS_INLINE void leave_unset([[maybe_unused]] word (&words)[value_words],
 }
 
 template <class T>
-inline constexpr bool travels_whole = std::is_trivially_copyable_v<T> && sizeof(T) <= value_words * sizeof(word);
+inline constexpr bool fits_in_words = std::is_trivially_copyable_v<T> && sizeof(T) <= value_words * sizeof(word);
 
 /// One value of type T on its way.
 template <class T>
-struct value_coding {
+struct word_codec {
   using bare = std::remove_const_t<T>;
-  static constexpr bool whole = travels_whole<T>;
+  static constexpr bool whole = fits_in_words<T>;
   static constexpr std::size_t words = whole ? (sizeof(T) + sizeof(word) - 1) / sizeof(word) : 1;
 
   PIRN_ALWAYS_INLINE static void pack(T& value, word* to) noexcept {
@@ -85,7 +85,7 @@ struct value_coding {
 };
 
 template <class T>
-struct value_coding<T&> {
+struct word_codec<T&> {
   static constexpr bool whole = true;
   static constexpr std::size_t words = 1;
   PIRN_ALWAYS_INLINE static void pack(T& value, word* to) noexcept {
@@ -95,7 +95,7 @@ struct value_coding<T&> {
 };
 
 template <class T>
-struct value_coding<T&&> {
+struct word_codec<T&&> {
   static constexpr bool whole = true;
   static constexpr std::size_t words = 1;
   PIRN_ALWAYS_INLINE static void pack(T& value, word* to) noexcept {
@@ -124,28 +124,28 @@ struct received<> {
 template <class... Ts>
 class value_list {
  public:
-  static constexpr std::size_t words = (std::size_t{0} + ... + value_coding<Ts>::words);
+  static constexpr std::size_t words = (std::size_t{0} + ... + word_codec<Ts>::words);
   static constexpr bool in_registers = words <= value_words;
   /// The words say it all: nothing of the values is anywhere else.
-  static constexpr bool self_contained = in_registers && (value_coding<Ts>::whole && ...);
+  static constexpr bool self_contained = in_registers && (word_codec<Ts>::whole && ...);
   using tuple = std::tuple<Ts...>;
 
   /// What of the values has to lie in the sender's frame until they are taken.
-  class parcel {
+  class packed_args {
    public:
     /// Puts the values, which must outlive the switch, into the words that travel.
     PIRN_ALWAYS_INLINE void pack(word (&to)[value_words],
                                  std::type_identity_t<std::remove_reference_t<Ts>>&... values) noexcept {
       [[maybe_unused]] word* at = words_;
-      ((value_coding<Ts>::pack(values, at), at += value_coding<Ts>::words), ...);
+      ((word_codec<Ts>::pack(values, at), at += word_codec<Ts>::words), ...);
       if constexpr (in_registers) {
         for (std::size_t i = 0; i < words; ++i) {
           to[i] = words_[i];
         }
-        leave_unset(to, words);
+        leave_indeterminate(to, words);
       } else {
         to[0] = reinterpret_cast<word>(&words_[0]);
-        leave_unset(to, 1);
+        leave_indeterminate(to, 1);
       }
     }
 
@@ -163,13 +163,13 @@ class value_list {
  private:
   static constexpr std::size_t offset_of(std::size_t index) noexcept {
     std::size_t sum = 0, i = 0;
-    (((i++ < index) ? (sum += value_coding<Ts>::words) : sum), ...);
+    (((i++ < index) ? (sum += word_codec<Ts>::words) : sum), ...);
     return sum;
   }
   template <class Make, std::size_t... I>
   PIRN_ALWAYS_INLINE static decltype(auto) unpack_from([[maybe_unused]] const word* from, Make&& make,
                                                        std::index_sequence<I...>) {
-    return std::forward<Make>(make)(value_coding<Ts>::unpack(from + offset_of(I))...);
+    return std::forward<Make>(make)(word_codec<Ts>::unpack(from + offset_of(I))...);
   }
 };
 

@@ -1,4 +1,4 @@
-// What a generator has at the top of its stack, and how the two sides of it take turns.
+// What a generator has at the top of its stack, and how control passes between its producer and its consumer.
 //
 //        +----------------------+ top of the stack
 //        | generator_control    | the body, what ends it, and how to resume it while nobody iterates
@@ -12,10 +12,10 @@
 // iterator, the producer's in the yield object. Both are small local objects whose address no cold function gets, so
 // compilers keep them in registers, also when the generator itself came from a function that is not inlined.
 //
-// A side that is switched away from, or has ended, holds a flagged peer (arch::is_flagged), so that the test of misuse
+// A side that is switched away from, or has ended, holds a tagged peer (arch::is_tagged), so that the test of misuse
 // before a switch is one bit too, and none at all where the compiler has seen the test after the last one.
 //
-// A flagged resumer sends a `generator_message`: cancel, or the other consumer that a delegating generator lends.
+// A tagged resumer sends a `generator_message`: cancel, or the other consumer that a delegating generator lends.
 #pragma once
 
 #include <cstddef>
@@ -51,8 +51,8 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-using arch::no_word;
 using arch::peer;
+using arch::undef_word;
 using arch::word;
 
 /// How a trivially copyable value of at most two words becomes words, and a value again.
@@ -63,12 +63,12 @@ struct word_pair {
   PIRN_ALWAYS_INLINE static void pack(const T& value, word& first, word& second) noexcept {
     if constexpr (is_word) {
       first = static_cast<word>(value);  // NOLINT(bugprone-signed-char-misuse): cast back to the same type
-      second = no_word();
+      second = undef_word();
     } else {
       word words[2];
       std::memcpy(words, std::addressof(value), sizeof(T));
       first = words[0];
-      second = sizeof(T) > sizeof(word) ? words[1] : no_word();
+      second = sizeof(T) > sizeof(word) ? words[1] : undef_word();
     }
   }
   PIRN_ALWAYS_INLINE static T unpack(word first, word second) noexcept {
@@ -87,35 +87,35 @@ struct word_pair {
 };
 
 /// What one side knows of the other.
-struct generator_side {
+struct generator_peer {
   arch::peer at = arch::ended_peer();
   [[no_unique_address]] sanitizer_peer sanitizer{};
 
   /// Away, or over: the object that held the side says so from here on.
-  PIRN_ALWAYS_INLINE generator_side take() noexcept {
-    const generator_side side = *this;
+  PIRN_ALWAYS_INLINE generator_peer take() noexcept {
+    const generator_peer side = *this;
     at.sp = arch::ended_peer().sp;  // one store, where this lies in memory
     return side;
   }
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool flagged() const noexcept { return arch::is_flagged(at); }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool tagged() const noexcept { return arch::is_tagged(at); }
   PIRN_ALWAYS_INLINE void resume(word& first, word& second) noexcept {
     sanitizer.leave();
-    arch::switch_to_producer(at, first, second);
+    arch::resume_producer(at, first, second);
     sanitizer.arrive();
   }
-  PIRN_ALWAYS_INLINE void resume_flagged(word& first, word& second) noexcept {
+  PIRN_ALWAYS_INLINE void resume_tagged(word& first, word& second) noexcept {
     sanitizer.leave();
-    arch::switch_to_producer<arch::peer_flag>(at, first, second);
+    arch::resume_producer<arch::peer_tag>(at, first, second);
     sanitizer.arrive();
   }
   PIRN_ALWAYS_INLINE void yield(word& first, word second) noexcept {
     sanitizer.leave();
-    arch::switch_to_consumer(at, first, second);
+    arch::yield_to_consumer(at, first, second);
     sanitizer.arrive();
   }
   PIRN_ALWAYS_INLINE void pass(word& first) noexcept {
     sanitizer.leave();
-    arch::switch_to_delegate(at, first);
+    arch::delegate_to(at, first);
     sanitizer.arrive();
   }
 };
@@ -125,7 +125,7 @@ struct generator_message;
 enum class generator_status : std::uint8_t {
   fresh,      ///< the body has not begun
   suspended,  ///< at a yield, and `at` says where
-  lent,       ///< an iterator, or a generator that delegates to this one, holds what `at` held
+  iterating,  ///< an iterator, or a generator that delegates to this one, holds what `at` held
   ended,
 };
 
@@ -135,19 +135,19 @@ struct generator_control;
 struct generator_moves {
   /// Runs the body on the running stack, with its elements to `consumer`; ends the generator before that. `on` is whom
   /// the stack belongs to.
-  void (*run_here)(generator_control& fresh, generator_control& on, generator_side& consumer);
+  void (*run_here)(generator_control& fresh, generator_control& on, generator_peer& consumer);
   /// Moves it to a stack on which many find room that it delegates to; the same as before if there is none.
   generator_control* (*to_larger)(generator_control& fresh) noexcept;
 };
 
 /// A generator, apart from its type. Lies on the generator's own stack.
 struct generator_control {
-  generator_side at{};
+  generator_peer at{};
   generator_status status = generator_status::fresh;
   ending how = ending::returned;
   std::exception_ptr failure{};
   /// Whom to resume at the end instead of the consumer: a generator that delegates to this one, by that message.
-  generator_side delegating{};
+  generator_peer delegating{};
   generator_message* delegation = nullptr;
   generator_message* cancelled = nullptr;
   [[no_unique_address]] sanitizer_state sanitizer{};
@@ -164,14 +164,14 @@ struct generator_control {
   std::size_t waiting = 0;
 };
 
-/// What a flagged resumer has to say. Lies in its frame, and is valid until it is resumed.
+/// What a tagged resumer has to say. Lies in its frame, and is valid until it is resumed.
 struct generator_message {
   forced_unwind* cancel;  ///< unwind your stack; if null, you are delegated to
   /// For who is delegated to: the consumer to yield to, to be given back here at the end. From who was cancelled: the
   /// generator that delegates to it, which is to be cancelled next.
-  generator_side side{};
-  generator_control* whom = nullptr;  ///< who is delegated to
-  generator_control* by = nullptr;    ///< who delegates
+  generator_peer side{};
+  generator_control* target = nullptr;  ///< who is delegated to
+  generator_control* by = nullptr;      ///< who delegates
 };
 
 // ---- cold code: never gets a side that is in use, not even by value, since that may be by address ---------------
@@ -217,9 +217,9 @@ PIRN_COLD inline void generator_ended(generator_control* control) {
 }
 
 // The arguments are in the registers in which the switch has left them.
-/// A flagged resumer, whose peer is given: does not return if it cancels; else `message` has the consumer to yield to.
-PIRN_COLD inline void generator_told(void* pc, void* sp, void* fp, generator_control& self,
-                                     generator_message& message) {
+/// A tagged resumer, whose peer is given: does not return if it cancels; else `message` has the consumer to yield to.
+PIRN_COLD inline void generator_on_tagged_resume(void* pc, void* sp, void* fp, generator_control& self,
+                                                 generator_message& message) {
   if (message.cancel != nullptr) {
     self.cancelled = &message;
     message.cancel->raise();
@@ -234,7 +234,7 @@ PIRN_COLD inline taken_blocks generator_blocks(const generator_control& of, cons
 }
 PIRN_COLD inline void generator_take_blocks(generator_control& self) { self.blocks = generator_blocks(self, nullptr); }
 /// Yields to `consumer` and puts back what was taken.
-PIRN_COLD inline void generator_yield_without(generator_control& self, generator_side& consumer, word& first,
+PIRN_COLD inline void generator_yield_without(generator_control& self, generator_peer& consumer, word& first,
                                               word second) noexcept {
   consumer.yield(first, second);
   put_blocks(self.blocks);
@@ -242,12 +242,12 @@ PIRN_COLD inline void generator_yield_without(generator_control& self, generator
 
 /// Resumes a suspended generator for it to unwind its stack, and returns when it has ended, or given up its place to
 /// one that delegates to it.
-PIRN_COLD inline void generator_cancel(generator_side& side, generator_message& message) noexcept {
+PIRN_COLD inline void generator_cancel(generator_peer& side, generator_message& message) noexcept {
   constexpr int most_attempts = 1000;
   constexpr int most_ignored = 100;
   for (int attempts = 0; attempts < most_attempts; ++attempts) {
     word first = reinterpret_cast<word>(&message);
-    word second = no_word();
+    word second = undef_word();
     // What yields while it is run by the unwind, a destructor for example, comes to its end: nobody wants the element.
     if (attempts != 0 && attempts <= most_ignored && std::uncaught_exceptions() != 0) {
       side.resume(first, second);
@@ -255,9 +255,9 @@ PIRN_COLD inline void generator_cancel(generator_side& side, generator_message& 
       if (attempts != 0) {
         message.cancel->report("it yielded, and is unwound from there");
       }
-      side.resume_flagged(first, second);
+      side.resume_tagged(first, second);
     }
-    if (side.flagged()) {
+    if (side.tagged()) {
       side.sanitizer.forget();
       return;
     }
@@ -267,7 +267,7 @@ PIRN_COLD inline void generator_cancel(generator_side& side, generator_message& 
 
 /// Ends a generator's stack and releases it.
 PIRN_COLD inline void generator_destroy(generator_control& control) noexcept {
-  if (control.status == generator_status::lent) {
+  if (control.status == generator_status::iterating) {
     if (platform::left_to_exit()) {
       return;
     }
@@ -275,19 +275,19 @@ PIRN_COLD inline void generator_destroy(generator_control& control) noexcept {
     std::abort();
   }
   if (control.status == generator_status::suspended) {
-    control.status = generator_status::lent;
+    control.status = generator_status::iterating;
     // The count is the thread's: whose exception it is cannot be told.
     const char* const name = std::uncaught_exceptions() == 0
                                  ? "a generator that was destroyed"
                                  : "a generator that was destroyed while an exception was in flight, perhaps that of a "
                                    "destructor in which it is suspended";
-    generator_side side = control.at;
+    generator_peer side = control.at;
     do {  // one turn for each generator in a chain of delegation, the innermost first
       forced_unwind cancel(name);
       generator_message message{&cancel};
       generator_cancel(side, message);
       side = message.side;
-    } while (!side.flagged());
+    } while (!side.tagged());
     control.failure = nullptr;
   }
   control.dispose(control);
@@ -302,17 +302,17 @@ class generator_producer {
   generator_producer& operator=(const generator_producer&) = delete;
 
  protected:
-  /// `message` is for when `first` is flagged, and `marked` says whether the end of the stack is.
-  PIRN_ALWAYS_INLINE generator_producer(generator_control& self, const generator_side& first, word message, bool marked)
+  /// `message` is for when `first` is tagged, and `marked` says whether the end of the stack is.
+  PIRN_ALWAYS_INLINE generator_producer(generator_control& self, const generator_peer& first, word message, bool marked)
       : self_(self), consumer_(first), marked_(marked) {
-    if (consumer_.flagged()) [[unlikely]] {
-      told(message);
+    if (consumer_.tagged()) [[unlikely]] {
+      on_tagged_resume(message);
     }
   }
 
   /// Hands two words to the consumer and returns when it wants the next element.
   PIRN_ALWAYS_INLINE void give(word first, word second) {
-    if (consumer_.flagged()) [[unlikely]] {
+    if (consumer_.tagged()) [[unlikely]] {
       generator_yield_misused();
     }
     // Here, and not in the consumer, whose frame may lie below and be what was overwritten.
@@ -327,42 +327,42 @@ class generator_producer {
     }
     if (bodies_have_blocks()) [[unlikely]] {
       generator_take_blocks(self_);
-      generator_side copy = consumer_.take();
+      generator_peer copy = consumer_.take();
       word message = first;
       generator_yield_without(self_, copy, message, second);
       consumer_ = copy;
       first = message;
     } else {
-      generator_side consumer = consumer_.take();
+      generator_peer consumer = consumer_.take();
       consumer.yield(first, second);
       consumer_ = consumer;
     }
-    if (consumer_.flagged()) [[unlikely]] {
-      told(first);
+    if (consumer_.tagged()) [[unlikely]] {
+      on_tagged_resume(first);
     }
   }
 
   /// Lets `inner` give its elements to our consumer, at no cost to each, and returns when it has ended.
   PIRN_ALWAYS_INLINE void delegate(generator_control* inner) {
-    if (inner == nullptr || inner->status == generator_status::lent) {
+    if (inner == nullptr || inner->status == generator_status::iterating) {
       generator_misused(inner);
     }
-    if (consumer_.flagged()) {
+    if (consumer_.tagged()) {
       generator_yield_misused();
     }
     if (inner->status == generator_status::ended) {
       return;
     }
     generator_message message{nullptr, consumer_.take(), inner, &self_};
-    generator_side side = inner->at;
-    inner->status = generator_status::lent;
+    generator_peer side = inner->at;
+    inner->status = generator_status::iterating;
     inner->delegation = &message;
     inner->waiting = self_.waiting + 1;
     word first = reinterpret_cast<word>(&message);
     side.pass(first);
     if (inner->how == ending::unwound) [[unlikely]] {
       consumer_ = side;
-      told(first);
+      on_tagged_resume(first);
     }
     side.sanitizer.forget();
     consumer_ = message.side;
@@ -374,14 +374,14 @@ class generator_producer {
   /// null then, and another one if it was moved.
   PIRN_ALWAYS_INLINE void delegate_last(generator_control*& inner) {
     if (inner != nullptr && inner->status == generator_status::fresh && inner->moves != nullptr &&
-        inner->moves->run_here != nullptr && self_.moves != nullptr && !consumer_.flagged()) {
+        inner->moves->run_here != nullptr && self_.moves != nullptr && !consumer_.tagged()) {
       const word limit = reinterpret_cast<word>(self_.limit);
       const word room = stack_position() - limit;
       if (room >= inner->size && room < reinterpret_cast<word>(&self_) - limit) {
-        generator_side consumer = consumer_.take();
-        const struct lent {
-          generator_side &from, &to;
-          PIRN_ALWAYS_INLINE ~lent() { to = from; }
+        generator_peer consumer = consumer_.take();
+        const struct restore_consumer {
+          generator_peer &from, &to;
+          PIRN_ALWAYS_INLINE ~restore_consumer() { to = from; }
         } back{consumer, consumer_};
         generator_control& fresh = *std::exchange(inner, nullptr);
         fresh.moves->run_here(fresh, self_, consumer);
@@ -403,30 +403,30 @@ class generator_producer {
       if (self_.how != ending::unwound) {
         self_.delegation->side = consumer_;
         self_.delegating.sanitizer.leave_for_good();
-        arch::end_to_delegator(self_.delegating.at);
+        arch::finish_to_delegator(self_.delegating.at);
       }
       self_.cancelled->side = self_.delegating;
     }
     consumer_.sanitizer.leave_for_good();
-    arch::end_to_consumer(consumer_.at);
+    arch::finish_to_consumer(consumer_.at);
   }
 
   template <class Control>
   friend struct generator_run;
 
   generator_control& self_;
-  generator_side consumer_;
+  generator_peer consumer_;
   const bool marked_;  ///< a constant in a body that is inlined into its entry function
 
  private:
-  PIRN_ALWAYS_INLINE void told(word raw) {
+  PIRN_ALWAYS_INLINE void on_tagged_resume(word raw) {
     auto& message = *reinterpret_cast<generator_message*>(raw);
-    void* const sp = arch::unflagged(consumer_.at).sp;
+    void* const sp = arch::untagged(consumer_.at).sp;
     consumer_.at.sp = sp;
-    generator_told(consumer_.at.pc, sp, consumer_.at.fp, self_, message);
+    generator_on_tagged_resume(consumer_.at.pc, sp, consumer_.at.fp, self_, message);
     self_.delegating.sanitizer = consumer_.sanitizer;
     consumer_.at.pc = message.side.at.pc;
-    consumer_.at.sp = arch::unflagged(message.side.at).sp;  // it is not flagged, and now the compiler knows
+    consumer_.at.sp = arch::untagged(message.side.at).sp;  // it is not tagged, and now the compiler knows
     consumer_.at.fp = message.side.at.fp;
     consumer_.sanitizer = message.side.sanitizer;
   }
@@ -475,9 +475,9 @@ struct generator_run {
   // Inlined: the yield object shares the frame of a body that is inlined too.
   // `message` is who begins, or one that says so if a generator delegates to this one.
   [[noreturn]] PIRN_ALWAYS_INLINE static void run(const peer& from, word message) {
-    auto& self = static_cast<Control&>(*(arch::is_flagged(from) ? reinterpret_cast<generator_message*>(message)->whom
-                                                                : reinterpret_cast<generator_control*>(message)));
-    generator_side side{from};
+    auto& self = static_cast<Control&>(*(arch::is_tagged(from) ? reinterpret_cast<generator_message*>(message)->target
+                                                               : reinterpret_cast<generator_control*>(message)));
+    generator_peer side{from};
     side.sanitizer.arrive();
     typename Control::yield yield(self, side, message, marks_end<typename Control::allocator>);
     std::exception_ptr thrown;
@@ -493,14 +493,14 @@ struct generator_run {
   }
 
   /// As generator_moves has it.
-  PIRN_NOINLINE static void run_here(generator_control& fresh, generator_control& on, generator_side& consumer) {
+  PIRN_NOINLINE static void run_here(generator_control& fresh, generator_control& on, generator_peer& consumer) {
     using body_type = decltype(Control::body);
     body_type body(std::move(static_cast<Control&>(fresh).body));
     fresh.dispose(fresh);
-    typename Control::yield yield(on, consumer, no_word(), false);
+    typename Control::yield yield(on, consumer, undef_word(), false);
     const struct given_back {
       typename Control::yield& from;
-      generator_side& to;
+      generator_peer& to;
       PIRN_ALWAYS_INLINE ~given_back() { to = from.consumer_; }
     } back{yield, consumer};
     body(yield);

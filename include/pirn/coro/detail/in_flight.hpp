@@ -9,7 +9,7 @@
 
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/body_blocks.hpp"
-#include "pirn/context/detail/kept_peer.hpp"
+#include "pirn/context/detail/stored_peer.hpp"
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/context/sanitizer.hpp"
 #include "pirn/detail/abi.hpp"
@@ -55,16 +55,16 @@ PIRN_ALWAYS_INLINE bool maybe_in_flight() noexcept {
 }
 
 /// Takes the thread's exceptions in flight away while it lives. It may be destroyed by another thread.
-class in_flight_elsewhere {
+class saved_exception_state {
  public:
-  PIRN_COLD in_flight_elsewhere() noexcept {
+  PIRN_COLD saved_exception_state() noexcept {
     exception_globals& here = exception_globals::of_thread();
     in_flight_here = bodies_have_blocks() ? &not_looked_up : &here;
     kept_ = std::exchange(here, {});
   }
-  PIRN_COLD ~in_flight_elsewhere() { exception_globals::of_thread() = kept_; }
-  in_flight_elsewhere(const in_flight_elsewhere&) = delete;
-  in_flight_elsewhere& operator=(const in_flight_elsewhere&) = delete;
+  PIRN_COLD ~saved_exception_state() { exception_globals::of_thread() = kept_; }
+  saved_exception_state(const saved_exception_state&) = delete;
+  saved_exception_state& operator=(const saved_exception_state&) = delete;
 
  private:
   exception_globals kept_;
@@ -87,7 +87,7 @@ PIRN_ALWAYS_INLINE void with_copies(arch::peer& to, arch::word (&words)[arch::va
 
 PIRN_COLD inline void transfer_in_flight(arch::peer& to, arch::word (&words)[arch::value_words],
                                          sanitizer_peer& sanitizer) noexcept {
-  const in_flight_elsewhere kept;
+  const saved_exception_state kept;
   sanitizer.leave();
   arch::transfer(to, words);
   sanitizer.arrive();

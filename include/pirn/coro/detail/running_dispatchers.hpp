@@ -1,4 +1,4 @@
-// Where dispatchers of stack_swap run. Their threads of control are bodies that have no stack of their own: what lies
+// Where dispatchers of stack_swap run. Their swapped tasks are bodies that have no stack of their own: what lies
 // below the place of a dispatcher, on the stack where that is, is theirs. Who opens a block there finds it here.
 #pragma once
 

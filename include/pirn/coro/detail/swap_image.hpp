@@ -1,4 +1,4 @@
-// Images of threads of control that take turns on one native stack: where they lie. Without exceptions and the C++
+// Images of swapped tasks that take turns on one native stack: where they lie. Without exceptions and the C++
 // runtime, as compat/usched.h needs it.
 //
 //      +--------------------------+
@@ -9,8 +9,8 @@
 //      | root frame               |          the same whoever runs, so no image holds it
 //      +--------------------------+ end      where a line of the cache ends
 //      | dispatching loop         |
-//      | frames of a thread of    |  image: [end - size, end)
-//      | control, down to block   |
+//      | frames of a swapped      |  image: [end - size, end)
+//      | task, down to block      |
 //      +--------------------------+ sp
 //      | pushed registers,        |
 //      | switch zone              |

@@ -1,4 +1,4 @@
-// What sanitizers must be told when threads of control take turns on one stack. As sanitizer.hpp, but what is left and
+// What sanitizers must be told when swapped tasks take turns on one stack. As sanitizer.hpp, but what is left and
 // arrived at is always the same stack, of which somebody else's frames are on top each time.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/detail/abi.hpp"
 
-// Code between two threads of control: it enters on behalf of one and never returns on behalf of it, so nobody would
+// Code between two swapped tasks: it enters on behalf of one and never returns on behalf of it, so nobody would
 // take back the red zones of its locals. Those of a function that is inlined come and go with the one that it is
 // inlined into: with a sanitizer, what ordinarily is inlined into code of everybody's is not.
 #if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
@@ -27,7 +27,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 #if defined(PIRN_ASAN)
-/// The fake stack of a thread of control: where ASan puts frames to see uses after return. One each, since it frees
+/// The fake stack of a swapped task: where ASan puts frames to see uses after return. One each, since it frees
 /// what it finds there by comparing stack positions.
 class swap_sanitizer {
  public:
@@ -75,7 +75,7 @@ class swap_sanitizer {
   void* fake_ = nullptr;  // while it is suspended
 };
 #elif defined(PIRN_TSAN)
-/// TSan's fiber of a thread of control: it keeps the chain of calls.
+/// TSan's fiber of a swapped task: it keeps the chain of calls.
 class swap_sanitizer {
  public:
   PIRN_ALWAYS_INLINE void leave(swap_sanitizer& to) noexcept {

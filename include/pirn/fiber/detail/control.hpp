@@ -240,7 +240,7 @@ struct fiber_control : run_node, agent {
   [[nodiscard]] bool traced() const noexcept { return (home_word() & traced_bit) != 0; }
   /// Whether it has not begun to run.
   [[nodiscard]] bool fresh() const noexcept {
-    return state.pc == nullptr || state.pc == arch::detail::eight_into(&arch::start_frame);
+    return state.pc == nullptr || state.pc == arch::detail::entry_plus_8(&arch::start_frame);
   }
   /// Keeps the running fiber on its worker until `untie`, while that has timers of it. False if it stays anyway.
   [[nodiscard]] bool tie() noexcept {

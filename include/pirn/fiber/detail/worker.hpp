@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "pirn/context/arch_x86_64_carry.hpp"
+#include "pirn/context/arch_x86_64_switch_with_word.hpp"
 #include "pirn/fiber/detail/block_cache.hpp"
 #include "pirn/fiber/detail/fork_deque.hpp"
 #include "pirn/fiber/detail/frame_cache.hpp"
@@ -423,15 +423,15 @@ PIRN_ALWAYS_INLINE void provide_stack(worker* w, run_node* node) noexcept {
 PIRN_NEVER_BOUNDED void provide_stack_slow(worker* w, run_node* node) noexcept;
 
 /// Switches from `self` to `next`, which the run queue has just made the running one and which has started; returns on
-/// the worker that resumes `self`. The worker travels in a register. With a `carried` whoever resumes `self` may give
+/// the worker that resumes `self`. The worker travels in a register. With a `word_slot` whoever resumes `self` may give
 /// it a word there, and `next` gets the one that is there if it has suspended so.
 PIRN_ALWAYS_INLINE worker* switch_started(worker* w, run_node* self, run_node* next, commit* pending,
-                                          arch::word* carried = nullptr) noexcept {
+                                          arch::word* word_slot = nullptr) noexcept {
   auto by = reinterpret_cast<arch::word>(w);
   auto what = reinterpret_cast<arch::word>(pending);
   self->sanitizer.leave(next->sanitizer);
-  if (carried != nullptr) {
-    arch::switch_carrying(self->state, next->state, by, what, *carried);
+  if (word_slot != nullptr) {
+    arch::switch_to_with_word(self->state, next->state, by, what, *word_slot);
   } else {
     arch::switch_to(self->state, next->state, by, what);
   }
@@ -441,11 +441,11 @@ PIRN_ALWAYS_INLINE worker* switch_started(worker* w, run_node* self, run_node* n
 
 /// The same to any that is ready.
 PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* next, commit* pending,
-                                        arch::word* carried = nullptr) noexcept {
+                                        arch::word* word_slot = nullptr) noexcept {
   if (next->state.pc == nullptr) [[unlikely]] {
     provide_stack_slow(w, next);
   }
-  return switch_started(w, self, next, pending, carried);
+  return switch_started(w, self, next, pending, word_slot);
 }
 
 /// The same where exceptions are in flight, which stay with `self`, or the worker is watched.
@@ -485,12 +485,12 @@ PIRN_ALWAYS_INLINE worker* suspend(worker* w, const wait_options& what, commit* 
   return switch_away(w, self, next, publish);
 }
 /// The same for a fiber that is pinned to `w` and whose wait has begun as `epoch`: `publish` tells others of it. Where
-/// there is a `carried`, which is only if no exceptions are in flight nor the worker is watched, whoever wakes it may
+/// there is a `word_slot`, which is only if no exceptions are in flight nor the worker is watched, whoever wakes it may
 /// give it that word.
 template <class Publish>
 PIRN_ALWAYS_INLINE void suspend_pinned(worker* w, fiber_control& self, std::uint64_t epoch, wait_kind kind,
                                        const wait_options& what, const Publish& publish,
-                                       arch::word* carried = nullptr) noexcept {
+                                       arch::word* word_slot = nullptr) noexcept {
   run_node* next;
   if (w->spend_switch()) [[unlikely]] {
     next = w->queue.leave_to_scheduler();
@@ -502,8 +502,8 @@ PIRN_ALWAYS_INLINE void suspend_pinned(worker* w, fiber_control& self, std::uint
     w->queue.push_woken(&self);
   }
   publish();
-  static_cast<void>(carried != nullptr ? switch_nodes(w, &self, next, nullptr, carried)
-                                       : switch_away(w, &self, next, nullptr));
+  static_cast<void>(word_slot != nullptr ? switch_nodes(w, &self, next, nullptr, word_slot)
+                                         : switch_away(w, &self, next, nullptr));
 }
 
 /// The same for a fiber with a bounded stack.

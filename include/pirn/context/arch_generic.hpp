@@ -1,9 +1,9 @@
 // What is alike in all ISAs, in terms of what their files define: `start_frame`, and of `detail` `transfer_start`,
-// which is that of entry functions reached by `transfer`, `prepare_at` and `transfer_marking`. Included by those files
+// which is that of entry functions reached by `transfer`, `prepare_at` and `transfer_tagging`. Included by those files
 // only.
 #pragma once
 
-#include "pirn/context/arch_common.hpp"
+#include "pirn/context/arch_types.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -20,15 +20,15 @@ PIRN_ALWAYS_INLINE peer prepare(void* top, transfer_entry entry) noexcept {
   return detail::prepare_at(top, reinterpret_cast<void*>(entry), detail::transfer_start);
 }
 
-/// Suspends the caller and resumes `to`, which must not be flagged, both as (pc, sp, fp), with four words of values. On
+/// Suspends the caller and resumes `to`, which must not be tagged, both as (pc, sp, fp), with four words of values. On
 /// return `to` is whoever resumed us and `values` what they sent.
 PIRN_ALWAYS_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept {
-  detail::transfer_marking<0>(to, values);
+  detail::transfer_tagging<0>(to, values);
 }
 
-/// As `transfer`, and the resumed side finds its peer, the caller, flagged.
-PIRN_ALWAYS_INLINE void transfer_flagged(peer& to, word (&values)[value_words]) noexcept {
-  detail::transfer_marking<peer_flag>(to, values);
+/// As `transfer`, and the resumed side finds its peer, the caller, tagged.
+PIRN_ALWAYS_INLINE void transfer_tagged(peer& to, word (&values)[value_words]) noexcept {
+  detail::transfer_tagging<peer_tag>(to, values);
 }
 
 }  // namespace arch

@@ -9,14 +9,15 @@ namespace detail {
 
 /// A peer in memory. Not of one type throughout: gcc would move two words at once, and so put them together and apart
 /// around every switch.
-struct kept_peer {
+struct stored_peer {
   void* pc = nullptr;
   arch::word sp = 0;
   void* fp = nullptr;
 
-  PIRN_ALWAYS_INLINE kept_peer() noexcept = default;
-  PIRN_ALWAYS_INLINE kept_peer(void* where, arch::word stack, void* frame) noexcept : pc(where), sp(stack), fp(frame) {}
-  PIRN_ALWAYS_INLINE explicit kept_peer(const arch::peer& from) noexcept
+  PIRN_ALWAYS_INLINE stored_peer() noexcept = default;
+  PIRN_ALWAYS_INLINE stored_peer(void* where, arch::word stack, void* frame) noexcept
+      : pc(where), sp(stack), fp(frame) {}
+  PIRN_ALWAYS_INLINE explicit stored_peer(const arch::peer& from) noexcept
       : pc(from.pc), sp(reinterpret_cast<arch::word>(from.sp)), fp(from.fp) {}
   [[nodiscard]] PIRN_ALWAYS_INLINE arch::peer get() const noexcept { return {pc, reinterpret_cast<void*>(sp), fp}; }
 };

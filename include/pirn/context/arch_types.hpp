@@ -90,7 +90,7 @@ using word = std::uintptr_t;
 inline constexpr std::size_t value_words = 4;
 
 /// A word of which nobody will ask what it holds: costs no instruction.
-PIRN_ALWAYS_INLINE word no_word() noexcept {
+PIRN_ALWAYS_INLINE word undef_word() noexcept {
   word any;
   asm volatile("" : "=r"(any));  // volatile: else it is one word for all, kept in a register for that
   return any;
@@ -107,25 +107,23 @@ struct context {
 /// The same state as a value that `transfer` keeps in registers.
 using peer = context;
 
-/// The bit of `peer::sp` that is free, since stacks are aligned: set, it marks a peer as out of the ordinary.
-inline constexpr word peer_flag = 1;
-/// `who` with the mark. A marked peer must not be resumed.
-PIRN_ALWAYS_INLINE peer flagged(peer who) noexcept {
-  who.sp = reinterpret_cast<void*>(reinterpret_cast<word>(who.sp) | peer_flag);
+/// The bit of `peer::sp` that is free, since stacks are aligned: set, it tags a peer as out of the ordinary.
+inline constexpr word peer_tag = 1;
+/// `who` with the tag. A tagged peer must not be resumed.
+PIRN_ALWAYS_INLINE peer tagged(peer who) noexcept {
+  who.sp = reinterpret_cast<void*>(reinterpret_cast<word>(who.sp) | peer_tag);
   return who;
 }
-/// Whether `who` has the mark: a test of a register and a branch.
-PIRN_ALWAYS_INLINE bool is_flagged(const peer& who) noexcept {
-  return (reinterpret_cast<word>(who.sp) & peer_flag) != 0;
-}
-/// What stands for a context that has ended: flagged, and null but for that.
+/// Whether `who` has the tag: a test of a register and a branch.
+PIRN_ALWAYS_INLINE bool is_tagged(const peer& who) noexcept { return (reinterpret_cast<word>(who.sp) & peer_tag) != 0; }
+/// What stands for a context that has ended: tagged, and null but for that.
 PIRN_ALWAYS_INLINE peer ended_peer() noexcept {
   peer none;
-  return flagged(none);
+  return tagged(none);
 }
-/// `who` without the mark.
-PIRN_ALWAYS_INLINE peer unflagged(peer who) noexcept {
-  who.sp = reinterpret_cast<void*>(reinterpret_cast<word>(who.sp) & ~peer_flag);
+/// `who` without the tag.
+PIRN_ALWAYS_INLINE peer untagged(peer who) noexcept {
+  who.sp = reinterpret_cast<void*>(reinterpret_cast<word>(who.sp) & ~peer_tag);
   return who;
 }
 
@@ -149,7 +147,7 @@ class shared_fp_words {
 
 /// Where contexts begin in `start_frame` and return to in `root_frame`: not at the first byte, since unwinders look up
 /// the byte before a return address.
-PIRN_ALWAYS_INLINE void* eight_into(void (*function)()) noexcept {
+PIRN_ALWAYS_INLINE void* entry_plus_8(void (*function)()) noexcept {
   return reinterpret_cast<char*>(reinterpret_cast<void*>(function)) + 8;
 }
 

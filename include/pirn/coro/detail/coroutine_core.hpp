@@ -9,8 +9,8 @@
 //
 // Words, besides the plain values of a resume and of a yield:
 //   first resume      the record's address, then the values, or if they need more than three words their address
-//   end (flagged)     how it ended, then the result, or the address of what is to be moved from
-//   cancel (flagged)  the address of the canceller's forced_unwind
+//   end (tagged)     how it ended, then the result, or the address of what is to be moved from
+//   cancel (tagged)  the address of the canceller's forced_unwind
 #pragma once
 
 #include <cstddef>
@@ -76,16 +76,16 @@ class result_of {
   void destroy() noexcept {}
 };
 template <class Out>
-  requires(std::is_reference_v<Out> || (travels_whole<Out> && value_coding<Out>::words < value_words))
+  requires(std::is_reference_v<Out> || (fits_in_words<Out> && word_codec<Out>::words < value_words))
 class result_of<Out> {
  public:
   template <class Make>
   PIRN_ALWAYS_INLINE void make(word (&to)[value_words], Make&& body) {
     Out value = body();
-    value_coding<Out>::pack(value, &to[1]);
+    word_codec<Out>::pack(value, &to[1]);
   }
   void destroy() noexcept {}
-  PIRN_ALWAYS_INLINE static Out take(const word (&from)[value_words]) { return value_coding<Out>::unpack(&from[1]); }
+  PIRN_ALWAYS_INLINE static Out take(const word (&from)[value_words]) { return word_codec<Out>::unpack(&from[1]); }
 };
 template <class Out>
 class result_of<Out> {
@@ -113,7 +113,7 @@ class result_of<Out> {
 };
 
 template <class Outs, class Ins, class Body>
-struct coroutine_life;
+struct coroutine_entry;
 
 /// Of a yield at `position` that is not on its coroutine's stack, or has found the word at the end of that overwritten.
 [[noreturn]] PIRN_COLD inline void refuse_yield(word position, word limit, word size, bool marked) {
@@ -150,13 +150,13 @@ class coroutine_yield<void(Out...), void(In...)> : public coroutine_locals {
       }
     }
     word words[value_words];
-    typename value_list<Out...>::parcel parcel;
-    parcel.pack(words, value...);
+    typename value_list<Out...>::packed_args packed;
+    packed.pack(words, value...);
     arch::peer resumer = resumer_.get();
     detail::transfer_back(resumer, words, sanitizer_, limit_, limit_ + size_);
-    resumer_ = kept_peer(resumer);
-    if (arch::is_flagged(resumer)) [[unlikely]] {
-      resumer_ = kept_peer(arch::unflagged(resumer));
+    resumer_ = stored_peer(resumer);
+    if (arch::is_tagged(resumer)) [[unlikely]] {
+      resumer_ = stored_peer(arch::untagged(resumer));
       cancelled_by_ = reinterpret_cast<forced_unwind*>(words[0]);
       cancelled_by_->raise();
     }
@@ -166,7 +166,7 @@ class coroutine_yield<void(Out...), void(In...)> : public coroutine_locals {
 
  private:
   template <class, class, class>
-  friend struct coroutine_life;
+  friend struct coroutine_entry;
 
   PIRN_ALWAYS_INLINE coroutine_yield(const arch::peer& resumer, const coroutine_record_base* record) noexcept
       : resumer_(resumer),
@@ -174,7 +174,7 @@ class coroutine_yield<void(Out...), void(In...)> : public coroutine_locals {
         size_(reinterpret_cast<word>(record) - limit_),
         plain_(record->marked ? 0 : size_) {}
 
-  kept_peer resumer_;
+  stored_peer resumer_;
   word limit_;  // of the coroutine's stack
   word size_;
   word plain_;  // or 0: nothing is, and the word at the limit is looked at
@@ -187,7 +187,7 @@ enum class last_word : word { returned, threw, unwound };
 
 /// What stands between the root frame and a body.
 template <class... Out, class... In, class Body>
-struct coroutine_life<void(Out...), void(In...), Body> {
+struct coroutine_entry<void(Out...), void(In...), Body> {
   using yield = coroutine_yield<void(Out...), void(In...)>;
   using record = coroutine_record<Body>;
   static constexpr bool first_in_registers = value_list<In...>::words < value_words;
@@ -200,13 +200,13 @@ struct coroutine_life<void(Out...), void(In...), Body> {
       for (std::size_t i = value_list<In...>::words; i != 0; --i) {
         words[i] = words[i - 1];
       }
-      leave_unset(words, value_list<In...>::words + 1);
+      leave_indeterminate(words, value_list<In...>::words + 1);
     } else {
       for (std::size_t i = 0; i < value_words; ++i) {
         spill[i] = words[i];
       }
       words[1] = reinterpret_cast<word>(&spill[0]);
-      leave_unset(words, 2);
+      leave_indeterminate(words, 2);
     }
     words[0] = reinterpret_cast<word>(fresh);
   }
@@ -215,7 +215,7 @@ struct coroutine_life<void(Out...), void(In...), Body> {
     auto* const self = reinterpret_cast<record*>(word0);
     result_of<Out...> result;
     word last[value_words];
-    leave_unset(last, 0);
+    leave_indeterminate(last, 0);
     arch::peer resumer;
     [[maybe_unused]] sanitizer_peer sanitizer;
     std::exception_ptr thrown;
@@ -225,7 +225,7 @@ struct coroutine_life<void(Out...), void(In...), Body> {
       word first[value_words];
       if constexpr (first_in_registers) {
         first[0] = word1, first[1] = word2, first[2] = word3;
-        leave_unset(first, 3);
+        leave_indeterminate(first, 3);
       } else {
         for (std::size_t i = 0; i < value_words; ++i) {
           first[i] = reinterpret_cast<const word*>(word1)[i];
@@ -338,9 +338,9 @@ PIRN_COLD inline void cancel_coroutine(arch::peer to, sanitizer_peer sanitizer) 
   for (int attempts = 0; attempts < most_attempts; ++attempts) {
     word words[value_words] = {reinterpret_cast<word>(&unwind)};
     sanitizer.leave();
-    arch::transfer_flagged(to, words);
+    arch::transfer_tagged(to, words);
     sanitizer.arrive();
-    if (arch::is_flagged(to)) {
+    if (arch::is_tagged(to)) {
       sanitizer.forget();
       return;
     }

@@ -8,7 +8,7 @@
 //   PIRN_TO_PC, PIRN_TO_SP, PIRN_TO_FP   the context that is about to be resumed
 #pragma once
 
-#include "pirn/context/arch_common.hpp"
+#include "pirn/context/arch_types.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -36,9 +36,9 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
 }
 
 namespace detail {
-/// `transfer`, where the resumed side finds `mark` in the sp of its peer.
-template <word mark>
-PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) noexcept {
+/// `transfer`, where the resumed side finds `tag` in the sp of its peer.
+template <word tag>
+PIRN_SWITCH_INLINE void transfer_tagging(peer& to, word (&values)[value_words]) noexcept {
   const fp_words fp_control;
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   const word sent0 = values[0], sent1 = values[1], sent2 = values[2], sent3 = values[3];
@@ -49,10 +49,10 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
   register word value1 asm(PIRN_VALUE1) = sent1;
   register word value2 asm(PIRN_VALUE2) = sent2;
   register word value3 asm(PIRN_VALUE3) = sent3;
-  asm volatile(PIRN_TRANSFER_TEXT PIRN_LEAVE_TEXT ".if %c[mark]\n\t" PIRN_MARK_TEXT
+  asm volatile(PIRN_TRANSFER_TEXT PIRN_LEAVE_TEXT ".if %c[tag]\n\t" PIRN_TAG_TEXT
                                                   ".endif\n\t" PIRN_EXCHANGE PIRN_RESUME_LABEL
                : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(value2), "+r"(value3)
-               : [mark] "i"(mark)
+               : [tag] "i"(tag)
                : PIRN_TO_PC, PIRN_TO_SP, PIRN_TO_FP, PIRN_TRANSFER_CLOBBERS);
   const word received0 = value0, received1 = value1, received2 = value2, received3 = value3;
   void *const resumer_pc = pc, *const resumer_sp = sp, *const resumer_fp = fp;
@@ -71,7 +71,7 @@ PIRN_SWITCH_INLINE void transfer_marking(peer& to, word (&values)[value_words]) 
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
 
-#include "pirn/context/arch_alike.hpp"  // IWYU pragma: export
+#include "pirn/context/arch_generic.hpp"  // IWYU pragma: export
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -86,8 +86,8 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   transfer(to, values);
 #else
   const detail::fp_words fp_control;
-  void* const fresh_sp = detail::plant_root(top);
-  void* const root = detail::eight_into(&root_frame);
+  void* const fresh_sp = detail::write_root_frame(top);
+  void* const root = detail::entry_plus_8(&root_frame);
   const word sent0 = values[0], sent1 = values[1], sent2 = values[2], sent3 = values[3];
   register void* pc asm(PIRN_PC);
   register void* sp asm(PIRN_SP);

@@ -4,7 +4,7 @@
 //   copy_stack                 afterwards: entry function's frame (body, yield object, result), the body's frames
 //
 // The words of the first resume are the context's address and the values, or if they need more than two words their
-// address. Everything else is as in coroutine_side.hpp.
+// address. Everything else is as in coroutine_core.hpp.
 #pragma once
 
 #include <unwind.h>
@@ -27,7 +27,7 @@
 #include "pirn/context/detail/value_words.hpp"
 #include "pirn/context/forced_unwind.hpp"
 #include "pirn/coro/coroutine_local.hpp"
-#include "pirn/coro/detail/coroutine_side.hpp"
+#include "pirn/coro/detail/coroutine_core.hpp"
 #include "pirn/coro/detail/in_flight.hpp"
 #include "pirn/stack/copy_stack.hpp"
 
@@ -36,7 +36,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 PIRN_COLD inline bool run_in_flight(copied_context& context, word (&words)[value_words]) noexcept {
-  const in_flight_elsewhere kept;
+  const saved_exception_state kept;
   return context.run(words);
 }
 /// The words go in registers and come back in the copy_stack: nothing of them lies in the caller's frame, and so in its
@@ -49,7 +49,7 @@ PIRN_COLD inline bool suspend_in_flight(copy_stack& on, word word0, word word1, 
                           nullptr, true};
     blocks = take_blocks(&mine, stack_position());
   }
-  const in_flight_elsewhere kept;
+  const saved_exception_state kept;
   const bool interrupted = on.suspend(words);
   for (std::size_t i = 0; i < value_words; ++i) {
     on.received[i] = words[i];
@@ -81,7 +81,7 @@ PIRN_ALWAYS_INLINE void forget([[maybe_unused]] word (&words)[value_words]) noex
 
 /// Throws unless `position`, the caller's, is on the stack, and not on one that lies inside a frame there. That is told
 /// by how far up the root frame is where a walk ends; one that ends elsewhere, for want of tables, tells nothing.
-PIRN_COLD inline void look_where_it_yields(const copy_stack& on, word position) {
+PIRN_COLD inline void check_yield_stack(const copy_stack& on, word position) {
   on.check_end(position);
   if (!on.memory().contains(reinterpret_cast<const void*>(position))) {
     coroutine_misused("pirn: copied_coroutine: yield called outside: on another stack than its coroutine's");
@@ -101,7 +101,7 @@ PIRN_COLD inline void look_where_it_yields(const copy_stack& on, word position) 
       },
       &last);
   constexpr std::size_t largest_root = 64;
-  if (last.pc == reinterpret_cast<word>(arch::detail::eight_into(&arch::root_frame)) &&
+  if (last.pc == reinterpret_cast<word>(arch::detail::entry_plus_8(&arch::root_frame)) &&
       last.sp < reinterpret_cast<word>(on.memory().top()) - largest_root) {
     coroutine_misused("pirn: copied_coroutine: yield called outside: on a stack inside a frame of its coroutine's");
   }
@@ -126,12 +126,12 @@ class copied_yield<void(Out...), void(In...)> : public coroutine_locals {
   /// A suspension point: any thread may resume it, and destroying the coroutine unwinds it from here.
   PIRN_ALWAYS_INLINE received operator()(Out... value) {
     if (const word position = stack_position(); !on_.plainly_contains(position)) [[unlikely]] {
-      look_where_it_yields(on_, position);
+      check_yield_stack(on_, position);
     }
     word words[value_words];
     forget(words);
-    typename value_list<Out...>::parcel parcel;
-    parcel.pack(words, value...);
+    typename value_list<Out...>::packed_args packed;
+    packed.pack(words, value...);
     const bool interrupted = suspend_keeping_exceptions(on_, words);
     if (interrupted) [[unlikely]] {
       reinterpret_cast<forced_unwind*>(words[0])->raise();
@@ -167,7 +167,7 @@ struct kept_body : kept_body_base {
 
 /// What stands between the root frame and a body.
 template <class Outs, class Ins, class Body>
-struct copied_life;
+struct copied_entry;
 
 /// Whether the values of a first resume travel beside the context's address.
 template <class... In>
@@ -190,7 +190,7 @@ PIRN_ALWAYS_INLINE void pack_first_copied(copied_context& context, word (&words)
 }
 
 template <class... Out, class... In, class Body>
-struct copied_life<void(Out...), void(In...), Body> {
+struct copied_entry<void(Out...), void(In...), Body> {
   using yield = copied_yield<void(Out...), void(In...)>;
   /// Nothing need be kept of it, nor destroyed.
   static constexpr bool stateless = std::is_empty_v<Body> && std::is_trivially_copyable_v<Body>;
@@ -201,11 +201,11 @@ struct copied_life<void(Out...), void(In...), Body> {
     on.entered(pc, sp, fp);
     result_of<Out...> result;
     word last[value_words];
-    leave_unset(last, 0);
+    leave_indeterminate(last, 0);
     word first[value_words];
     if constexpr (first_beside<In...>) {
       first[0] = word1, first[1] = word2;
-      leave_unset(first, 2);
+      leave_indeterminate(first, 2);
     } else {
       for (std::size_t i = 0; i < value_words; ++i) {
         first[i] = reinterpret_cast<const word*>(word1)[i];
@@ -230,7 +230,7 @@ struct copied_life<void(Out...), void(In...), Body> {
   [[noreturn]] PIRN_COLD static void finish_otherwise(copy_stack& on, ending how) noexcept {
     const bool threw = how == ending::threw;
     word last[value_words];
-    leave_unset(last, 2);
+    leave_indeterminate(last, 2);
     last[0] = static_cast<word>(threw ? last_word::threw : last_word::unwound);
     last[1] = reinterpret_cast<word>(threw ? static_cast<void*>(on.received) : forced_unwind::of_thread());
     on.finish(last);

@@ -10,8 +10,8 @@ namespace arch {
 
 /// As `switch_to`, with a third word. Both may resume what the other one has suspended; then the third word says
 /// nothing to its receiver, who has to know that from somewhere else.
-PIRN_SWITCH_INLINE void switch_carrying(context& from, const context& to, word& first, word& second,
-                                        word& third) noexcept {
+PIRN_SWITCH_INLINE void switch_to_with_word(context& from, const context& to, word& first, word& second,
+                                            word& third) noexcept {
   const detail::fp_words fp;
   const word sent0 = first, sent1 = second, sent2 = third;
   register word message0 asm("rdi") = sent0;

@@ -1,10 +1,10 @@
-// x86-64: two sides that take turns, by arch::transfer with one difference. As the two are never alike, each direction
+// x86-64: asymmetric transfer. As arch::transfer, but a producer and its consumer are never alike, so each direction
 // has registers of its own for whom to go to and for who went, so that nothing has to be moved out of the way first.
 //
-//                        whom to go to     who goes, or comes     words that go     words that come
-//   switch_to_producer   r12, r13, r14     rdi, r15, rsi          rdx               rax, rcx
-//   switch_to_consumer   rdi, r15, rsi     r12, r13, r14          rax, rcx          rdx
-//   switch_to_delegate   r12, r13, r14     rdi, r15, rsi          rdx               rdx
+//                       whom to go to     who goes, or comes     words that go     words that come
+//   resume_producer     r12, r13, r14     rdi, r15, rsi          rdx               rax, rcx
+//   yield_to_consumer   rdi, r15, rsi     r12, r13, r14          rax, rcx          rdx
+//   delegate_to         r12, r13, r14     rdi, r15, rsi          rdx               rdx
 //
 // The peer of a side is therefore in the same registers when it comes and when the side goes to it again, and a switch
 // has 6 instructions instead of 9. Everything but sp and fp is clobbered, as by any switch. Since each side saves fp in
@@ -17,7 +17,7 @@
 // The resume label begins a block of 32 bytes, so that one fetch brings what follows a switch; the bytes before it are
 // never executed. A recursive body gains 3 % (8 % where two hardware threads share the fetch), a plain loop nothing.
 //
-// The producer's tests, for blocks of bodies and for a flagged resumer, stand beside the switch. As branches out of it
+// The producer's tests, for blocks of bodies and for a tagged resumer, stand beside the switch. As branches out of it
 // (an asm goto whose cold code went back to the hot path behind the compiler's back) they saved 5 of 20 instructions,
 // and were wrong: to the compiler the cold way ends in a call that may throw, so it keeps what handlers need in places
 // of the frame where the hot path has something else.
@@ -28,19 +28,19 @@
 #include "pirn/context/arch_x86_64.hpp"
 #include "pirn/context/detail/blocks_of_bodies.hpp"
 
-// `to` are the registers of whom to go to, `own` those of who goes, each sp as the number of an r8 to r15; `mark` is an
-// instruction that flags the latter.
-#define PIRN_TURN(to_pc, to_sp, to_fp, own_pc, own_sp, own_fp, mark) \
-  "leaq 1f(%%rip), %%" own_pc                                        \
-  "\n\t"                                                             \
-  "movq %%rsp, %%r" own_sp "\n\tmovq %%rbp, %%" own_fp "\n\t" mark   \
-  PIRN_TURN_GO(to_pc, to_sp, to_fp) "nop\n\t.p2align 5\n1:\n\t" PIRN_LANDING
+// `to` are the registers of whom to go to, `own` those of who goes, each sp as the number of an r8 to r15; `tag` is an
+// instruction that tags the latter.
+#define PIRN_ASYMMETRIC_SWITCH(to_pc, to_sp, to_fp, own_pc, own_sp, own_fp, tag) \
+  "leaq 1f(%%rip), %%" own_pc                                                    \
+  "\n\t"                                                                         \
+  "movq %%rsp, %%r" own_sp "\n\tmovq %%rbp, %%" own_fp "\n\t" tag                \
+  PIRN_ASYMMETRIC_JUMP(to_pc, to_sp, to_fp) "nop\n\t.p2align 5\n1:\n\t" PIRN_LANDING
 // While sp and fp are exchanged, the tables describe the context that is being resumed.
-#define PIRN_TURN_GO(to_pc, to_sp, to_fp) \
-  PIRN_CFI(".cfi_remember_state")         \
-  PIRN_CFI(PIRN_CFA_IS(to_sp, "0"))       \
-  PIRN_CFI(".cfi_register rip, " to_pc)   \
-  PIRN_CFI(".cfi_register rbp, " to_fp)   \
+#define PIRN_ASYMMETRIC_JUMP(to_pc, to_sp, to_fp) \
+  PIRN_CFI(".cfi_remember_state")                 \
+  PIRN_CFI(PIRN_CFA_IS(to_sp, "0"))               \
+  PIRN_CFI(".cfi_register rip, " to_pc)           \
+  PIRN_CFI(".cfi_register rbp, " to_fp)           \
   "movq %%r" to_sp ", %%rsp\n\tmovq %%" to_fp ", %%rbp\n\tjmpq *%%" to_pc "\n\t" PIRN_CFI(".cfi_restore_state")
 
 namespace pirn {
@@ -64,10 +64,10 @@ PIRN_ALWAYS_INLINE peer prepare_producer(void* top) noexcept {
   return detail::prepare_at(top, reinterpret_cast<void*>(&producer_entry<Run>), &start_producer);
 }
 
-/// Suspends the consumer, flagged if `mark` is 1, and resumes the producer `to` with the word `first`. The two words
+/// Suspends the consumer, tagged if `tag` is 1, and resumes the producer `to` with the word `first`. The two words
 /// of its element come back.
-template <word mark = 0>
-PIRN_SWITCH_INLINE void switch_to_producer(peer& to, word& first, word& second) noexcept {
+template <word tag = 0>
+PIRN_SWITCH_INLINE void resume_producer(peer& to, word& first, word& second) noexcept {
   const detail::fp_words fp_control;
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   const word sent = first;
@@ -78,13 +78,13 @@ PIRN_SWITCH_INLINE void switch_to_producer(peer& to, word& first, word& second) 
   register word in0 asm("rax");
   register word in1 asm("rcx");
   // NOLINTNEXTLINE(bugprone-branch-clone): the instructions differ
-  if constexpr (mark == 0) {
-    asm volatile(PIRN_TURN("r12", "13", "r14", "rdi", "15", "rsi", "")
+  if constexpr (tag == 0) {
+    asm volatile(PIRN_ASYMMETRIC_SWITCH("r12", "13", "r14", "rdi", "15", "rsi", "")
                  : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(message), "=r"(in0), "=r"(in1)
                  :
                  : "rbx", "rdi", "rsi", "r8", "r9", "r10", "r11", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
   } else {
-    asm volatile(PIRN_TURN("r12", "13", "r14", "rdi", "15", "rsi", "orq $1, %%r15\n\t")
+    asm volatile(PIRN_ASYMMETRIC_SWITCH("r12", "13", "r14", "rdi", "15", "rsi", "orq $1, %%r15\n\t")
                  : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(message), "=r"(in0), "=r"(in1)
                  :
                  : "rbx", "rdi", "rsi", "r8", "r9", "r10", "r11", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
@@ -100,7 +100,7 @@ PIRN_SWITCH_INLINE void switch_to_producer(peer& to, word& first, word& second) 
 }
 
 /// Suspends a producer and resumes its consumer `to`; the message of who resumes it replaces `first`.
-PIRN_SWITCH_INLINE void switch_to_consumer(peer& to, word& first, word second) noexcept {
+PIRN_SWITCH_INLINE void yield_to_consumer(peer& to, word& first, word second) noexcept {
   const detail::fp_words fp_control;
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   const word sent0 = first, sent1 = second;
@@ -110,7 +110,7 @@ PIRN_SWITCH_INLINE void switch_to_consumer(peer& to, word& first, word second) n
   register word out0 asm("rax") = sent0;
   register word out1 asm("rcx") = sent1;
   register word message asm("rdx");
-  asm volatile(PIRN_TURN("rdi", "15", "rsi", "r12", "13", "r14", "")
+  asm volatile(PIRN_ASYMMETRIC_SWITCH("rdi", "15", "rsi", "r12", "13", "r14", "")
                : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(out0), "+r"(out1), "=r"(message)
                :
                : "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", PIRN_CLOBBER_FLOAT, "memory", "cc");
@@ -123,8 +123,8 @@ PIRN_SWITCH_INLINE void switch_to_consumer(peer& to, word& first, word second) n
   fp_control.restore();
 }
 
-/// Suspends a producer, flagged, and resumes another one; the message of who resumes it replaces `first`.
-PIRN_SWITCH_INLINE void switch_to_delegate(peer& to, word& first) noexcept {
+/// Suspends a producer, tagged, and resumes another one; the message of who resumes it replaces `first`.
+PIRN_SWITCH_INLINE void delegate_to(peer& to, word& first) noexcept {
   const detail::fp_words fp_control;
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   const word sent = first;
@@ -135,7 +135,7 @@ PIRN_SWITCH_INLINE void switch_to_delegate(peer& to, word& first) noexcept {
   register void* pc asm("rdi");
   register void* sp asm("r15");
   register void* fp asm("rsi");
-  asm volatile(PIRN_TURN("r12", "13", "r14", "rdi", "15", "rsi", "orq $1, %%r15\n\t")
+  asm volatile(PIRN_ASYMMETRIC_SWITCH("r12", "13", "r14", "rdi", "15", "rsi", "orq $1, %%r15\n\t")
                : "+r"(to_pc), "+r"(to_sp), "+r"(to_fp), "+r"(message), "=&r"(pc), "=&r"(sp), "=&r"(fp)
                :
                : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", PIRN_CLOBBER_FLOAT, "memory", "cc");
@@ -149,24 +149,24 @@ PIRN_SWITCH_INLINE void switch_to_delegate(peer& to, word& first) noexcept {
 }
 
 /// The last switch of a producer, to its consumer.
-[[noreturn]] PIRN_ALWAYS_INLINE void end_to_consumer(const peer& to) noexcept {
+[[noreturn]] PIRN_ALWAYS_INLINE void finish_to_consumer(const peer& to) noexcept {
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   register void* pc asm("rdi") = target_pc;
   register void* sp asm("r15") = target_sp;
   register void* fp asm("rsi") = target_fp;
-  register word ended asm("r13") = peer_flag;
-  asm volatile(PIRN_TURN_GO("rdi", "15", "rsi") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
+  register word ended asm("r13") = peer_tag;
+  asm volatile(PIRN_ASYMMETRIC_JUMP("rdi", "15", "rsi") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
   __builtin_unreachable();
 }
 
 /// The last switch of a producer, to one that delegates to it.
-[[noreturn]] PIRN_ALWAYS_INLINE void end_to_delegator(const peer& to) noexcept {
+[[noreturn]] PIRN_ALWAYS_INLINE void finish_to_delegator(const peer& to) noexcept {
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
   register void* pc asm("r12") = target_pc;
   register void* sp asm("r13") = target_sp;
   register void* fp asm("r14") = target_fp;
-  register word ended asm("r15") = peer_flag;
-  asm volatile(PIRN_TURN_GO("r12", "13", "r14") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
+  register word ended asm("r15") = peer_tag;
+  asm volatile(PIRN_ASYMMETRIC_JUMP("r12", "13", "r14") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
   __builtin_unreachable();
 }
 

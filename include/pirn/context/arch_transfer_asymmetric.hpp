@@ -1,0 +1,48 @@
+// Asymmetric transfer between a producer and its consumer, in terms of `transfer`. Included by arch.hpp only, where
+// the ISA has nothing better.
+#pragma once
+
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace arch {
+
+template <class Run>
+PIRN_NONE void producer_entry(void* pc, void* sp, void* fp, word message, word, word, word) {
+  Run::run(peer{pc, sp, fp}, message);
+}
+template <class Run>
+PIRN_ALWAYS_INLINE peer prepare_producer(void* top) noexcept {
+  return arch::prepare(top, &producer_entry<Run>);  // qualified: else what it is a template of is looked at
+}
+
+template <word tag = 0>
+PIRN_ALWAYS_INLINE void resume_producer(peer& to, word& first, word& second) noexcept {
+  word values[value_words] = {first, second, undef_word(), undef_word()};
+  if constexpr (tag == 0) {
+    transfer(to, values);
+  } else {
+    transfer_tagged(to, values);
+  }
+  first = values[0];
+  second = values[1];
+}
+
+PIRN_ALWAYS_INLINE void yield_to_consumer(peer& to, word& first, word second) noexcept {
+  resume_producer(to, first, second);
+}
+
+PIRN_ALWAYS_INLINE void delegate_to(peer& to, word& first) noexcept {
+  word second = undef_word();
+  resume_producer<1>(to, first, second);
+}
+
+[[noreturn]] PIRN_ALWAYS_INLINE void finish_to_consumer(const peer& to) noexcept {
+  const word values[value_words] = {undef_word(), undef_word(), undef_word(), undef_word()};
+  transfer_last(to, values);
+}
+
+[[noreturn]] PIRN_ALWAYS_INLINE void finish_to_delegator(const peer& to) noexcept { finish_to_consumer(to); }
+
+}  // namespace arch
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
