@@ -48,6 +48,6 @@ endforeach()
 # What is compiled with it says so here, in the end, and tests in cmake/tests.cmake.
 if(PIRN_USE_PLUGIN)
   foreach(target IN LISTS PIRN_LIBRARY_TARGETS)
-    pirn_enable_plugin(${target} REPORT "${PROJECT_BINARY_DIR}/spread")
+    pirn_enable_plugin(${target} REPORT "${PROJECT_BINARY_DIR}/propagation")
   endforeach()
 endif()

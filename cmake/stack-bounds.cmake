@@ -20,7 +20,7 @@ endforeach()
 # Not where they are compiled again for something else, pirn::sim for instance.
 set(here $<IN_LIST:$<TARGET_PROPERTY:NAME>,pirn_detail$<SEMICOLON>pirn_stack$<SEMICOLON>pirn_fiber$<SEMICOLON>pirn_sync>)
 foreach(option -fplugin=${plugin} -fpass-plugin=${plugin} -mllvm "-pirn-stack-summaries=${PIRN_STACK_SUMMARIES}" -mllvm
-        -pirn-spread=false)
+        -pirn-propagate=false)
   set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS "$<${here}:${option}>")
 endforeach()
 set_property(SOURCE ${sources} APPEND PROPERTY OBJECT_DEPENDS "${plugin}")

@@ -5,8 +5,8 @@
 
 namespace pirn::plugin {
 
-/// Spreads the convention that preserves no register from functions that switch to those that call them.
-void register_spread(llvm::PassBuilder& builder);
+/// Propagates the convention that preserves no register from functions that switch to those that call them.
+void register_propagation(llvm::PassBuilder& builder);
 /// Reports, or makes safe, addresses of thread-local variables that live across a switch.
 void register_thread_locals(llvm::PassBuilder& builder);
 /// Computes how much stack a function needs at most, and answers the program's questions about it.

@@ -10,7 +10,7 @@
 extern "C" __attribute__((visibility("default"))) llvm::PassPluginLibraryInfo llvmGetPassPluginInfo() {
   return {LLVM_PLUGIN_API_VERSION, "pirn", "1", [](llvm::PassBuilder& builder) {
             pirn::plugin::register_thread_locals(builder);
-            pirn::plugin::register_spread(builder);
+            pirn::plugin::register_propagation(builder);
             pirn::plugin::register_stack_bounds(builder);
           }};
 }

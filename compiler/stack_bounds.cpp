@@ -22,8 +22,8 @@
 #include "llvm/Support/raw_ostream.h"
 #include "module_file.hpp"
 #include "passes.hpp"
-#include "stack_book.hpp"
 #include "stack_copies.hpp"
+#include "stack_facts.hpp"
 #include "stack_frames.hpp"
 #include "stack_graph.hpp"
 #include "stack_options.hpp"
@@ -35,7 +35,7 @@ namespace {
 
 using namespace llvm;
 
-constexpr StringRef question = "pirn_spawn_bounded_needs_the_compiler_plugin";
+constexpr StringRef query_symbol = "pirn_spawn_bounded_needs_the_compiler_plugin";
 
 /// Modules whose compilation has begun in this process: all but those that a linker reads, which it may do in many
 /// threads.
@@ -65,18 +65,18 @@ bool is_for_later(const Module& module, bool post_link) {
   return being_compiled().end(module) && !post_link && is_for_linker(module);
 }
 
-struct question_asked {
+struct bound_query {
   CallInst* call;
   Function* entry;  ///< null where it is no constant
 };
 
-std::vector<question_asked> questions_in(Module& module) {
-  std::vector<question_asked> found;
-  const Function* const asked = module.getFunction(question);
-  if (asked == nullptr) {
+std::vector<bound_query> bound_queries_in(Module& module) {
+  std::vector<bound_query> found;
+  const Function* const marker = module.getFunction(query_symbol);
+  if (marker == nullptr) {
     return found;
   }
-  for (const User* const user : asked->users()) {
+  for (const User* const user : marker->users()) {
     if (auto* const call = const_cast<CallInst*>(dyn_cast<CallInst>(user)); call != nullptr && call->arg_size() == 1) {
       found.push_back({call, dyn_cast<Function>(call->getArgOperand(0)->stripPointerCasts())});
     }
@@ -84,8 +84,8 @@ std::vector<question_asked> questions_in(Module& module) {
   return found;
 }
 
-/// What functions say of themselves in the source: [[clang::annotate("pirn-stack: BYTES")]], or `ends`.
-void read_annotations(const Module& module, stack_book& book) {
+/// What functions say of themselves in the source: [[clang::annotate("pirn-stack: BYTES")]], or `noreturn`.
+void read_annotations(const Module& module, stack_facts& facts) {
   const GlobalVariable* const all = module.getGlobalVariable("llvm.global.annotations");
   const auto* const entries = all != nullptr ? dyn_cast<ConstantArray>(all->getInitializer()) : nullptr;
   if (entries == nullptr) {
@@ -104,9 +104,9 @@ void read_annotations(const Module& module, stack_book& book) {
     if (!what.consume_front("pirn-stack:")) {
       continue;
     }
-    const bool ends = what.ltrim() == "ends";
-    if (ends || !what.ltrim().getAsInteger(10, bytes)) {
-      book.say(function->getName(), {ends, bytes});
+    const bool noreturn = what.ltrim() == "noreturn";
+    if (noreturn || !what.ltrim().getAsInteger(10, bytes)) {
+      facts.annotate(function->getName(), {noreturn, bytes});
     }
   }
 }
@@ -151,7 +151,7 @@ void refine(const Module& module, stack_frames& frames) {
 }
 
 /// For the summary: names that mean the same in every file, and calls through pointers as what they are.
-stack_frames for_others(const Module& module, const stack_frames& frames, const stack_book& book) {
+stack_frames for_others(const Module& module, const stack_frames& frames, const stack_facts& facts) {
   const auto name = [&](const std::string& of) {
     const Function* const function = module.getFunction(of);
     return function != nullptr && function->hasLocalLinkage() ? of + "@" + module.getSourceFileName() : of;
@@ -159,16 +159,16 @@ stack_frames for_others(const Module& module, const stack_frames& frames, const 
   stack_frames found;
   for (const auto& [function, frame] : frames) {
     stack_frame& copy = found[name(function)] = frame;
-    if (const stack_book::fact* const said = book.said_of(function)) {
+    if (const stack_facts::fact* const fact = facts.fact_for(function)) {
       copy = {};
-      copy.bytes = said->bytes;
+      copy.bytes = fact->bytes;
       continue;
     }
     for (stack_call& call : copy.calls) {
       call.callee = name(call.callee);
     }
     if (copy.indirect) {
-      const std::vector<std::string>* const targets = book.targets_in(function);
+      const std::vector<std::string>* const targets = facts.targets_in(function);
       if (targets == nullptr) {
         copy.why_none = "it calls through a pointer, and nothing says what that may point to";
         continue;
@@ -188,21 +188,21 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
 
   PreservedAnalyses run(Module& module, ModuleAnalysisManager& /*analyses*/) {
     const bool later = is_for_later(module, post_link_);
-    const std::vector<question_asked> asked = questions_in(module);
+    const std::vector<bound_query> queries = bound_queries_in(module);
     const stack_options options = stack_options::given();
-    if (later || (asked.empty() && options.report.empty() && options.summaries.empty())) {
+    if (later || (queries.empty() && options.report.empty() && options.summaries.empty())) {
       return PreservedAnalyses::all();
     }
-    stack_book book;
+    stack_facts facts;
     std::string error;
     for (const std::string& each : options.assumptions) {
-      if (!book.read(each, error)) {
+      if (!facts.read(each, error)) {
         module.getContext().emitError("pirn: " + error);
         return PreservedAnalyses::all();
       }
     }
     std::vector<Function*> roots;
-    for (const question_asked& each : asked) {
+    for (const bound_query& each : queries) {
       if (each.entry != nullptr) {
         roots.push_back(each.entry);
       }
@@ -214,19 +214,19 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
         }
       }
     }
-    read_annotations(module, book);
+    read_annotations(module, facts);
     const bool copied = keep_to_own_copies(
-        roots, [&](const Function& function) { return book.said_of(function.getName()) != nullptr; });
-    book.say(question, {});  // no call is left of it
+        roots, [&](const Function& function) { return facts.fact_for(function.getName()) != nullptr; });
+    facts.annotate(query_symbol, {});  // no call is left of it
     stack_frames frames = frames_of(module, level_, error);
     if (!error.empty()) {
       module.getContext().emitError("pirn: no stack bounds: " + error);
       return PreservedAnalyses::all();
     }
     refine(module, frames);
-    stack_graph graph(frames, book, options.otherwise);
+    stack_graph graph(frames, facts, options.otherwise);
     stack_report report;
-    for (const question_asked& each : questions_in(module)) {
+    for (const bound_query& each : bound_queries_in(module)) {
       answer(each, graph, report);
     }
     if (!options.report.empty()) {
@@ -236,31 +236,31 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
       report.append_to(options.report, module);
     }
     if (!options.summaries.empty()) {
-      write_summary(options.summaries, module, summary_text(for_others(module, frames, book)));
+      write_summary(options.summaries, module, summary_text(for_others(module, frames, facts)));
     }
-    return asked.empty() && !copied ? PreservedAnalyses::all() : PreservedAnalyses::none();
+    return queries.empty() && !copied ? PreservedAnalyses::all() : PreservedAnalyses::none();
   }
 
  private:
-  static void answer(const question_asked& asked, stack_graph& graph, stack_report& report) {
-    Value* value = ConstantInt::get(asked.call->getType(), 0);
-    if (asked.entry == nullptr) {
-      refuse(*asked.call, "pirn: no bound of the stack: the function that is to run on it is not known here");
+  static void answer(const bound_query& query, stack_graph& graph, stack_report& report) {
+    Value* value = ConstantInt::get(query.call->getType(), 0);
+    if (query.entry == nullptr) {
+      refuse(*query.call, "pirn: no bound of the stack: the function that is to run on it is not known here");
     } else {
-      const std::string name = asked.entry->getName().str();
+      const std::string name = query.entry->getName().str();
       const stack_bound& bound = graph.of(name);
       report.add_entry(name);
       if (bound.bytes) {
-        value = ConstantInt::get(asked.call->getType(), *bound.bytes);
-        remark(*asked.call, *asked.entry, bound);
+        value = ConstantInt::get(query.call->getType(), *bound.bytes);
+        remark(*query.call, *query.entry, bound);
       } else {
-        refuse(*asked.call,
+        refuse(*query.call,
                "pirn: a fiber with this body cannot have a bounded stack: " + shown(bound.path.back().function) + ": " +
                    bound.why_none + "; on the path " + shown(bound.path));
       }
     }
-    asked.call->replaceAllUsesWith(value);
-    asked.call->eraseFromParent();
+    query.call->replaceAllUsesWith(value);
+    query.call->eraseFromParent();
   }
 
   static void refuse(const CallInst& call, const std::string& why) {

@@ -19,13 +19,13 @@ stack_bound stack_graph::work_out(const std::string& function) {
   if (llvm::StringRef name = function; name.consume_front("asm ")) {
     return {std::stoull(name.str()), "", {}};
   }
-  if (const stack_book::fact* const said = book_.said_of(function)) {
-    return {said->ends ? 0 : said->bytes, "", {{function, said->bytes}}};
+  if (const stack_facts::fact* const fact = facts_.fact_for(function)) {
+    return {fact->noreturn ? 0 : fact->bytes, "", {{function, fact->bytes}}};
   }
   if (const auto at = here_.find(function); at != here_.end()) {
     return of_frame(function, at->second);
   }
-  if (const stack_frame* const summary = book_.summary_of(function)) {
+  if (const stack_frame* const summary = facts_.summary_of(function)) {
     return of_frame(function, *summary);
   }
   if (otherwise_) {
@@ -51,7 +51,7 @@ stack_bound stack_graph::of_frame(const std::string& function, const stack_frame
   }
   std::vector<stack_call> calls = frame.calls;
   if (frame.indirect) {
-    const std::vector<std::string>* const targets = book_.targets_in(function);
+    const std::vector<std::string>* const targets = facts_.targets_in(function);
     if (targets == nullptr) {
       result.why_none = "it calls through a pointer, and nothing says what that may point to";
       return result;

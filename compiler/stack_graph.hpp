@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "stack_book.hpp"
+#include "stack_facts.hpp"
 #include "stack_frames.hpp"
 
 namespace pirn::plugin {
@@ -27,8 +27,8 @@ struct stack_bound {
 class stack_graph {
  public:
   /// All must outlive it. Of `otherwise`, if there is one, are functions that nothing is known of.
-  stack_graph(const stack_frames& here, const stack_book& book, std::optional<std::uint64_t> otherwise)
-      : here_(here), book_(book), otherwise_(otherwise) {}
+  stack_graph(const stack_frames& here, const stack_facts& facts, std::optional<std::uint64_t> otherwise)
+      : here_(here), facts_(facts), otherwise_(otherwise) {}
 
   const stack_bound& of(const std::string& function);
 
@@ -37,7 +37,7 @@ class stack_graph {
   stack_bound of_frame(const std::string& function, const stack_frame& frame);
 
   const stack_frames& here_;
-  const stack_book& book_;
+  const stack_facts& facts_;
   const std::optional<std::uint64_t> otherwise_;
   std::map<std::string, stack_bound> known_;
   std::vector<std::string> under_way_;

@@ -112,7 +112,7 @@ suspension::suspension(llvm::Module& module, llvm::ModuleAnalysisManager& analys
     if (is_of_pirn(name)) {
       return of_pirn_may_suspend(function);
     }
-    return unknown == unknown_calls::may_suspend && !is_of_language_runtime(name) &&
+    return unknown == unknown_calls::assume_suspending && !is_of_language_runtime(name) &&
            !functions.getResult<llvm::TargetLibraryAnalysis>(function).getLibFunc(function, known);
   };
 

@@ -10,7 +10,7 @@
 namespace pirn::plugin {
 
 /// What is presumed of functions of which nothing is known.
-enum class unknown_calls : std::uint8_t { go_on, may_suspend };
+enum class unknown_calls : std::uint8_t { assume_nonsuspending, assume_suspending };
 
 /// The functions of a module that may suspend, and what that is concluded from. A call may suspend if it is a switch,
 /// or in the convention that preserves nothing, or indirect, or of a function that may. A function of this module may

@@ -24,10 +24,11 @@ llvm::cl::opt<thread_locals_mode> mode(
 
 llvm::cl::opt<unknown_calls> calls(
     "pirn-thread-locals-calls", llvm::cl::desc("What the warnings presume of functions whose code is not seen"),
-    llvm::cl::values(
-        clEnumValN(unknown_calls::go_on, "known", "they do not suspend, unless they are pirn's or annotated"),
-        clEnumValN(unknown_calls::may_suspend, "all", "they may suspend, unless they are of a system library")),
-    llvm::cl::init(unknown_calls::go_on));
+    llvm::cl::values(clEnumValN(unknown_calls::assume_nonsuspending, "known",
+                                "they do not suspend, unless they are pirn's or annotated"),
+                     clEnumValN(unknown_calls::assume_suspending, "all",
+                                "they may suspend, unless they are of a system library")),
+    llvm::cl::init(unknown_calls::assume_nonsuspending));
 
 /// The modes that any part of a module was compiled in: they stay with it up to the linker, which has no such option.
 thread_locals_mode remembered(const llvm::Module& module) {
@@ -63,13 +64,13 @@ class remember_mode : public llvm::PassInfoMixin<remember_mode> {
 /// Whether the module will be linked as bitcode, and optimized again.
 bool is_for_link(const llvm::Module& module) { return module.getModuleFlag("EnableSplitLTOUnit") != nullptr; }
 
-class stop_asking_at_end : public llvm::PassInfoMixin<stop_asking_at_end> {
+class lower_barriers_at_end : public llvm::PassInfoMixin<lower_barriers_at_end> {
  public:
-  explicit stop_asking_at_end(bool compiled_here) : compiled_here_(compiled_here) {}
+  explicit lower_barriers_at_end(bool compiled_here) : compiled_here_(compiled_here) {}
   llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) {
     const bool more_is_inlined = compiled_here_ && is_for_link(module);
     return more_is_inlined || remembered(module) != thread_locals_mode::safe ? llvm::PreservedAnalyses::all()
-                                                                             : stop_asking::run(module, analyses);
+                                                                             : lower_barriers::run(module, analyses);
   }
   static bool isRequired() { return true; }
 
@@ -78,7 +79,7 @@ class stop_asking_at_end : public llvm::PassInfoMixin<stop_asking_at_end> {
 };
 
 void add_last(llvm::ModulePassManager& passes, bool compiled_here) {
-  passes.addPass(stop_asking_at_end(compiled_here));
+  passes.addPass(lower_barriers_at_end(compiled_here));
   passes.addPass(in_mode<report_stale_addresses>(thread_locals_mode::warn));
 }
 
@@ -93,23 +94,23 @@ void register_thread_locals(llvm::PassBuilder& builder) {
       [compiled_here](llvm::ModulePassManager& passes, llvm::OptimizationLevel /*level*/) {
         *compiled_here = true;
         passes.addPass(remember_mode());
-        passes.addPass(in_mode<ask_for_addresses>(thread_locals_mode::safe));
+        passes.addPass(in_mode<insert_barriers>(thread_locals_mode::safe));
       });
   builder.registerOptimizerLastEPCallback([compiled_here](llvm::ModulePassManager& passes,
                                                           llvm::OptimizationLevel /*level*/,
                                                           auto... /*phase*/) { add_last(passes, *compiled_here); });
   builder.registerFullLinkTimeOptimizationEarlyEPCallback(
       [](llvm::ModulePassManager& passes, llvm::OptimizationLevel /*level*/) {
-        passes.addPass(in_mode<ask_for_addresses>(thread_locals_mode::safe));
+        passes.addPass(in_mode<insert_barriers>(thread_locals_mode::safe));
       });
   builder.registerFullLinkTimeOptimizationLastEPCallback(
       [](llvm::ModulePassManager& passes, llvm::OptimizationLevel /*level*/) { add_last(passes, false); });
   builder.registerPipelineParsingCallback([](llvm::StringRef name, llvm::ModulePassManager& passes,
                                              llvm::ArrayRef<llvm::PassBuilder::PipelineElement> /*inner*/) {
-    if (name == "pirn-ask-for-thread-locals") {
-      passes.addPass(ask_for_addresses());
-    } else if (name == "pirn-stop-asking-for-thread-locals") {
-      passes.addPass(stop_asking());
+    if (name == "pirn-insert-thread-local-barriers") {
+      passes.addPass(insert_barriers());
+    } else if (name == "pirn-lower-thread-local-barriers") {
+      passes.addPass(lower_barriers());
     } else if (name == "pirn-report-thread-locals") {
       passes.addPass(report_stale_addresses());
     } else {

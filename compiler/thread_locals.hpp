@@ -9,17 +9,17 @@ namespace pirn::plugin {
 /// What the user wants the report to presume.
 unknown_calls presumed_of_unknown_calls();
 
-/// Has each use of a thread-local variable's name ask an accessor for the address, and tells optimizers of functions
-/// declared `const` that their results depend on the thread. What is inlined later is right with that, whichever
-/// optimizations follow.
-class ask_for_addresses : public llvm::PassInfoMixin<ask_for_addresses> {
+/// Inserts a barrier at each use of a thread-local variable's name: a call of an accessor that returns the address.
+/// Tells optimizers of functions declared `const` that their results depend on the thread. Inlining and all later
+/// optimizations keep to that.
+class insert_barriers : public llvm::PassInfoMixin<insert_barriers> {
  public:
   static llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses);
   static bool isRequired() { return true; }
 };
 
-/// Takes the accessors back out of functions that cannot suspend. Nothing may be inlined afterwards.
-class stop_asking : public llvm::PassInfoMixin<stop_asking> {
+/// Lowers the barriers to direct accesses in functions that cannot suspend. Nothing may be inlined afterwards.
+class lower_barriers : public llvm::PassInfoMixin<lower_barriers> {
  public:
   static llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses);
   static bool isRequired() { return true; }

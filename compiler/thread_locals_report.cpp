@@ -1,11 +1,11 @@
 #include <set>
 #include <tuple>
 
+#include "common_base_analysis.hpp"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
-#include "shared_bases.hpp"
 #include "stale_uses.hpp"
 #include "suspension.hpp"
 #include "thread_address.hpp"
@@ -117,7 +117,7 @@ llvm::PreservedAnalyses report_stale_addresses::run(llvm::Module& module, llvm::
         reporter.report(*used, *call, *between, *what, "");
       }
     }
-    for (const shared_base& shared : find_shared_bases(each, suspends)) {
+    for (const common_base& shared : find_common_bases(each, suspends)) {
       const std::string what = *thread_value(*shared.later);
       const std::string other = *thread_value(*shared.earlier);
       reporter.report(*shared.later, *shared.earlier, *shared.between, what, what == other ? "" : other);

@@ -11,13 +11,13 @@
 namespace pirn::plugin {
 namespace {
 
-const llvm::MemoryEffects asks_the_thread = llvm::MemoryEffects::inaccessibleMemOnly(llvm::ModRefInfo::Ref);
+const llvm::MemoryEffects reads_thread = llvm::MemoryEffects::inaccessibleMemOnly(llvm::ModRefInfo::Ref);
 
 /// What `function` is said not to do it does if it asks the thread.
 bool weaken(llvm::Function& function) {
   bool changed = false;
-  if ((function.getMemoryEffects() | asks_the_thread) != function.getMemoryEffects()) {
-    function.setMemoryEffects(function.getMemoryEffects() | asks_the_thread);
+  if ((function.getMemoryEffects() | reads_thread) != function.getMemoryEffects()) {
+    function.setMemoryEffects(function.getMemoryEffects() | reads_thread);
     function.removeFnAttr(llvm::Attribute::Speculatable);
     changed = true;
   }
@@ -27,8 +27,8 @@ bool weaken(llvm::Function& function) {
       continue;
     }
     const llvm::MemoryEffects said = call->getAttributes().getMemoryEffects();
-    if ((said | asks_the_thread) != said) {
-      call->setMemoryEffects(said | asks_the_thread);
+    if ((said | reads_thread) != said) {
+      call->setMemoryEffects(said | reads_thread);
       changed = true;
     }
   }
@@ -59,7 +59,7 @@ llvm::Instruction* before(llvm::Use& use) {
   return user;
 }
 
-bool ask_for(llvm::GlobalValue& variable, llvm::SmallVectorImpl<llvm::Function*>& asking) {
+bool insert_barrier(llvm::GlobalValue& variable, llvm::SmallVectorImpl<llvm::Function*>& thread_dependent) {
   const bool changed = llvm::convertUsersOfConstantsToInstructions({&variable});
   llvm::SmallVector<llvm::Use*, 16> uses;
   for (llvm::Use& each : variable.uses()) {
@@ -74,7 +74,7 @@ bool ask_for(llvm::GlobalValue& variable, llvm::SmallVectorImpl<llvm::Function*>
   }
   llvm::Function* const accessor =
       accessor_of(variable, *llvm::cast<llvm::Instruction>(uses.front()->getUser())->getFunction());
-  asking.push_back(accessor);
+  thread_dependent.push_back(accessor);
   llvm::DenseMap<std::pair<llvm::PHINode*, llvm::BasicBlock*>, llvm::Value*> of_edges;
   for (llvm::Use* use : uses) {
     auto* const user = llvm::cast<llvm::Instruction>(use->getUser());
@@ -104,27 +104,27 @@ bool ask_for(llvm::GlobalValue& variable, llvm::SmallVectorImpl<llvm::Function*>
 
 }  // namespace
 
-llvm::PreservedAnalyses ask_for_addresses::run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) {
+llvm::PreservedAnalyses insert_barriers::run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) {
   auto& functions = analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
   bool changed = false;
-  llvm::SmallVector<llvm::Function*, 32> asking;
+  llvm::SmallVector<llvm::Function*, 32> thread_dependent;
   for (llvm::Function& each : module) {
     llvm::LibFunc known;
     if (is_presumed_constant(each) && !functions.getResult<llvm::TargetLibraryAnalysis>(each).getLibFunc(each, known)) {
-      asking.push_back(&each);
+      thread_dependent.push_back(&each);
       changed = true;
     }
   }
   for (llvm::GlobalValue& each : module.global_values()) {
     if (each.isThreadLocal()) {
-      changed |= ask_for(each, asking);
+      changed |= insert_barrier(each, thread_dependent);
     }
   }
-  weaken_callers(std::move(asking));
+  weaken_callers(std::move(thread_dependent));
   return changed ? llvm::PreservedAnalyses::none() : llvm::PreservedAnalyses::all();
 }
 
-llvm::PreservedAnalyses stop_asking::run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) {
+llvm::PreservedAnalyses lower_barriers::run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) {
   llvm::SmallVector<llvm::Function*, 16> accessors;
   for (llvm::Function& each : module) {
     if (variable_of(each) != nullptr) {
@@ -134,7 +134,7 @@ llvm::PreservedAnalyses stop_asking::run(llvm::Module& module, llvm::ModuleAnaly
   if (accessors.empty()) {
     return llvm::PreservedAnalyses::all();
   }
-  const suspension suspends(module, analyses, unknown_calls::may_suspend);
+  const suspension suspends(module, analyses, unknown_calls::assume_suspending);
   for (llvm::Function* accessor : accessors) {
     for (llvm::User* user : llvm::make_early_inc_range(accessor->users())) {
       auto* const call = llvm::dyn_cast<llvm::CallInst>(user);

@@ -1,5 +1,5 @@
 ; The deepest path counts: frames, return addresses, what a leaf keeps below its sp, tail calls, what is said of others.
-; RUN: printf 'bytes 100 outside\nends abort\ncalls by_pointer : leaf, shallow\n' > %t
+; RUN: printf 'bytes 100 outside\nnoreturn abort\ncalls by_pointer : leaf, shallow\n' > %t
 ; RUN: export PIRN_STACK_ASSUMPTIONS=%t PIRN_STACK_REPORT=%t.json; rm -f %t.json; opt -load-pass-plugin=%plugin -passes=pirn-stack-bounds -pass-remarks=pirn -S %s -o %t.ll 2> %t.remarks
 ; RUN: FileCheck %s < %t.ll
 ; RUN: FileCheck %s --check-prefix=REMARK < %t.remarks

@@ -1,8 +1,8 @@
 ; Accessors hold against what optimizers do, and go again where nothing suspends.
-; RUN: opt -load-pass-plugin=%plugin -passes=pirn-ask-for-thread-locals -S %s | FileCheck --check-prefix=ASK %s
-; RUN: opt -load-pass-plugin=%plugin -passes='pirn-ask-for-thread-locals,default<O3>' -S %s | FileCheck %s
-; RUN: opt -load-pass-plugin=%plugin -passes='pirn-ask-for-thread-locals,default<O3>,pirn-stop-asking-for-thread-locals' -S %s | FileCheck --check-prefix=STOP %s
-; RUN: opt -load-pass-plugin=%plugin -passes='pirn-ask-for-thread-locals,default<O3>,pirn-report-thread-locals' -disable-output %s 2>&1 | FileCheck --allow-empty --check-prefix=REPORT %s
+; RUN: opt -load-pass-plugin=%plugin -passes=pirn-insert-thread-local-barriers -S %s | FileCheck --check-prefix=INSERT %s
+; RUN: opt -load-pass-plugin=%plugin -passes='pirn-insert-thread-local-barriers,default<O3>' -S %s | FileCheck %s
+; RUN: opt -load-pass-plugin=%plugin -passes='pirn-insert-thread-local-barriers,default<O3>,pirn-lower-thread-local-barriers' -S %s | FileCheck --check-prefix=LOWER %s
+; RUN: opt -load-pass-plugin=%plugin -passes='pirn-insert-thread-local-barriers,default<O3>,pirn-report-thread-locals' -disable-output %s 2>&1 | FileCheck --allow-empty --check-prefix=REPORT %s
 ; REPORT-NOT: warning
 
 target triple = "x86_64-pc-linux-gnu"
@@ -17,8 +17,8 @@ declare void @use(ptr) nocallback
 declare ptr @__errno_location() nounwind willreturn memory(none)
 declare double @cos(double) nounwind memory(none)
 
-; ASK-LABEL: define void @inlined(
-; ASK: call ptr @pirn.thread_local.x()
+; INSERT-LABEL: define void @inlined(
+; INSERT: call ptr @pirn.thread_local.x()
 define void @inlined() {
   %a = call ptr @llvm.threadlocal.address.p0(ptr @x)
   call void @use(ptr %a)
@@ -112,18 +112,18 @@ define void @through_function() {
   ret void
 }
 
-; ASK-LABEL: define ptr @by_another_name(
-; ASK: call ptr @pirn.thread_local.also()
+; INSERT-LABEL: define ptr @by_another_name(
+; INSERT: call ptr @pirn.thread_local.also()
 define ptr @by_another_name() {
   %a = call ptr @llvm.threadlocal.address.p0(ptr @also)
   ret ptr %a
 }
 
 ; A use without the intrinsic, on an edge.
-; ASK-LABEL: define ptr @on_an_edge(
-; ASK: right:
-; ASK: [[OWN:%.*]] = call ptr @pirn.thread_local.own()
-; ASK: phi ptr [ null, %left ], [ [[OWN]], %right ]
+; INSERT-LABEL: define ptr @on_an_edge(
+; INSERT: right:
+; INSERT: [[OWN:%.*]] = call ptr @pirn.thread_local.own()
+; INSERT: phi ptr [ null, %left ], [ [[OWN]], %right ]
 define ptr @on_an_edge(i1 %way) {
   br i1 %way, label %left, label %right
 left:
@@ -135,14 +135,14 @@ end:
   ret ptr %p
 }
 
-; STOP-LABEL: define void @inlined(
-; STOP: call {{.*}}ptr @llvm.threadlocal.address.p0(ptr {{.*}}@x)
-; STOP-LABEL: define void @after_inlining(
-; STOP: call {{.*}}ptr @pirn.thread_local.x()
-; STOP-LABEL: define {{.*}}ptr @somebodys(
-; STOP: call {{.*}}ptr @llvm.threadlocal.address.p0(ptr {{.*}}@x)
+; LOWER-LABEL: define void @inlined(
+; LOWER: call {{.*}}ptr @llvm.threadlocal.address.p0(ptr {{.*}}@x)
+; LOWER-LABEL: define void @after_inlining(
+; LOWER: call {{.*}}ptr @pirn.thread_local.x()
+; LOWER-LABEL: define {{.*}}ptr @somebodys(
+; LOWER: call {{.*}}ptr @llvm.threadlocal.address.p0(ptr {{.*}}@x)
 
-; ASK-LABEL: define linkonce_odr hidden nonnull align 4 ptr @pirn.thread_local.x()
-; ASK-SAME: [[ATTRIBUTES:#[0-9]+]] comdat
-; ASK: define internal nonnull align 4 ptr @pirn.thread_local.own()
-; ASK: attributes [[ATTRIBUTES]] = { {{.*}}noinline {{.*}}memory(inaccessiblemem: read)
+; INSERT-LABEL: define linkonce_odr hidden nonnull align 4 ptr @pirn.thread_local.x()
+; INSERT-SAME: [[ATTRIBUTES:#[0-9]+]] comdat
+; INSERT: define internal nonnull align 4 ptr @pirn.thread_local.own()
+; INSERT: attributes [[ATTRIBUTES]] = { {{.*}}noinline {{.*}}memory(inaccessiblemem: read)

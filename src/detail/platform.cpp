@@ -238,7 +238,7 @@ long times_preempted() noexcept {
 int thread_id() noexcept { return static_cast<int>(syscall(SYS_gettid)); }
 
 void yield_thread() noexcept { sched_yield(); }
-void offer_thread() noexcept { sched_yield(); }
+void yield_thread_hint() noexcept { sched_yield(); }
 
 unsigned thread_count() noexcept {
   const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);

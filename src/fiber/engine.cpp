@@ -7,10 +7,10 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
 wake_reason readiness::wait(io_direction direction, platform::time_point deadline,
-                            std::optional<std::uint32_t> tried_at) noexcept {
+                            std::optional<std::uint32_t> seen_tick) noexcept {
   side& here = sides_[static_cast<int>(direction)];
   here.waiters.lock();
-  if (here.ready || (tried_at && *tried_at != mark(direction))) {
+  if (here.ready || (seen_tick && *seen_tick != tick(direction))) {
     here.ready = false;
     here.waiters.unlock();
     return wake_reason::notified;
@@ -23,7 +23,7 @@ wake_reason readiness::wait(io_direction direction, platform::time_point deadlin
 
 void readiness::signal(io_direction direction) noexcept {
   side& here = sides_[static_cast<int>(direction)];
-  here.mark.fetch_add(one_signal, platform::memory_order_acq_rel);
+  here.tick.fetch_add(one_signal, platform::memory_order_acq_rel);
   here.waiters.lock();
   // Whoever waits now consumes the edge; otherwise, and where all those waits have just ended, the next finds it.
   waiter* const woken = here.waiters.claim_all();
@@ -53,7 +53,7 @@ class readiness_pool {
     for (auto& side : made->sides_) {
       const platform::spin_guard guard(side.waiters);
       side.ready = false;
-      side.mark.fetch_and(~readiness::irregular, platform::memory_order_acq_rel);
+      side.tick.fetch_and(~readiness::hup_or_error, platform::memory_order_acq_rel);
     }
     made->home_ = from;
     return made;

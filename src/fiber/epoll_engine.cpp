@@ -64,7 +64,7 @@ class epoll_engine final : public engine {
       }
       const std::uint32_t what = events[i].events;
       if ((what & (EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI)) != 0) {
-        handle->signal_irregular();
+        handle->signal_hup_or_error();
       }
       if ((what & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI)) != 0) {
         handle->signal(io_direction::read);

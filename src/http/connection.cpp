@@ -38,11 +38,11 @@ bool has_arrived(const tcp_stream& stream) noexcept {
 /// what comes nevertheless, and between that the end.
 bool has_ended(const tcp_stream& stream) noexcept {
   ::tcp_info about{};
-  const descriptor::attempt look = [](int native, void* into) noexcept -> std::int64_t {
+  const descriptor::syscall look = [](int native, void* into) noexcept -> std::int64_t {
     ::socklen_t size = sizeof about;
     return platform::system::getsockopt(native, IPPROTO_TCP, TCP_INFO, into, &size);  // why it fails does not matter
   };
-  return !stream.apply(look, &about) || about.tcpi_state != TCP_ESTABLISHED;
+  return !stream.invoke(look, &about) || about.tcpi_state != TCP_ESTABLISHED;
 }
 
 }  // namespace

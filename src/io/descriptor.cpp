@@ -63,14 +63,14 @@ std::error_code poll_on_thread(int native, io_direction direction, platform::tim
 }  // namespace
 
 /// Counts one operation as under way; false once the descriptor is closed.
-class descriptor::use {
+class descriptor::operation_guard {
  public:
-  explicit use(const descriptor& of) noexcept : of_(of) {
+  explicit operation_guard(const descriptor& of) noexcept : of_(of) {
     open_ = (of_.users_.fetch_add(one_user, platform::memory_order_acq_rel) & closed_bit) == 0;
   }
-  ~use() { of_.users_.fetch_sub(one_user, platform::memory_order_acq_rel); }
-  use(const use&) = delete;
-  use& operator=(const use&) = delete;
+  ~operation_guard() { of_.users_.fetch_sub(one_user, platform::memory_order_acq_rel); }
+  operation_guard(const operation_guard&) = delete;
+  operation_guard& operator=(const operation_guard&) = delete;
   explicit operator bool() const noexcept { return open_; }
 
  private:
@@ -94,8 +94,8 @@ void descriptor::take(descriptor& other) noexcept {
   native_.store(other.native_.exchange(-1, platform::memory_order_relaxed), platform::memory_order_relaxed);
   handle_.store(other.handle_.exchange(nullptr, platform::memory_order_acq_rel), platform::memory_order_release);
   engine_ = std::exchange(other.engine_, {});
-  drained_at_.store(other.drained_at_.exchange(no_mark, platform::memory_order_relaxed),
-                    platform::memory_order_relaxed);
+  drained_tick_.store(other.drained_tick_.exchange(no_tick, platform::memory_order_relaxed),
+                      platform::memory_order_relaxed);
   protocol_.store(other.protocol_.exchange(protocol::unknown, platform::memory_order_relaxed),
                   platform::memory_order_relaxed);
   borrowed_ = std::exchange(other.borrowed_, false);
@@ -242,22 +242,22 @@ readiness* descriptor::attached(std::error_code& error, bool& found) noexcept {
   return handle;
 }
 
-std::uint32_t descriptor::present_mark() const noexcept {
+std::uint32_t descriptor::current_tick() const noexcept {
   const readiness* const handle = handle_.load(platform::memory_order_acquire);
   if (handle == nullptr || detail::current_worker() == nullptr) {
-    return unknown_mark;
+    return unknown_tick;
   }
-  const std::uint32_t mark = handle->mark(io_direction::read);
-  return readiness::regular(mark) ? mark : unknown_mark;
+  const std::uint32_t tick = handle->tick(io_direction::read);
+  return readiness::clean(tick) ? tick : unknown_tick;
 }
 
-std::optional<std::uint32_t> descriptor::raw_mark(io_direction direction) const noexcept {
+std::optional<std::uint32_t> descriptor::raw_tick(io_direction direction) const noexcept {
   const readiness* const handle = handle_.load(platform::memory_order_acquire);
-  return handle != nullptr ? std::optional(handle->mark(direction)) : std::nullopt;
+  return handle != nullptr ? std::optional(handle->tick(direction)) : std::nullopt;
 }
 
 result<> descriptor::wait_ready(io_direction direction, platform::time_point deadline,
-                                std::optional<std::uint32_t> tried_at) noexcept {
+                                std::optional<std::uint32_t> seen_tick) noexcept {
   if (detail::current_worker() == nullptr) {
     if (const std::error_code error = poll_on_thread(native(), direction, deadline)) {
       return fail(error);
@@ -269,10 +269,10 @@ result<> descriptor::wait_ready(io_direction direction, platform::time_point dea
     if (handle == nullptr) {
       return fail(error);
     }
-    if (found && !tried_at) {
+    if (found && !seen_tick) {
       return {};  // somebody else has made it known meanwhile, and may have been told already: look again
     }
-    switch (handle->wait(direction, deadline, tried_at)) {
+    switch (handle->wait(direction, deadline, seen_tick)) {
       case wake_reason::timed_out:
         return fail(io_error::timed_out);
       case wake_reason::stopped:
@@ -290,20 +290,20 @@ result<> descriptor::wait_ready(io_direction direction, platform::time_point dea
 }
 
 result<> descriptor::wait(io_direction direction, time_limit deadline) noexcept {
-  const use mine(*this);
-  if (!mine) {
+  const operation_guard guard(*this);
+  if (!guard) {
     return fail(io_error::closed);
   }
   if (const std::error_code reason = reason_to_stop(deadline)) {
     count_unsuspended(direction);
     return fail(reason);
   }
-  const std::optional<std::uint32_t> mark = raw_mark(direction);
-  if (mark && !poll_on_thread(native(), direction, platform::time_point{})) {
+  const std::optional<std::uint32_t> tick = raw_tick(direction);
+  if (tick && !poll_on_thread(native(), direction, platform::time_point{})) {
     count_unsuspended(direction);
     return {};
   }
-  result<> ready = wait_ready(direction, deadline, mark);
+  result<> ready = wait_ready(direction, deadline, tick);
   if (!ready && ready.error() == std::errc::operation_not_permitted) {
     // The engine cannot watch it, as it never blocks: a file, a folder, /dev/null. To poll(2) those are always ready.
     count_unsuspended(direction);
@@ -321,9 +321,9 @@ void descriptor::count_unsuspended(io_direction direction) noexcept {
   }
 }
 
-result<std::int64_t> descriptor::apply(attempt call, void* argument) const noexcept {
-  const use mine(*this);
-  if (!mine) {
+result<std::int64_t> descriptor::invoke(syscall call, void* argument) const noexcept {
+  const operation_guard guard(*this);
+  if (!guard) {
     return fail(io_error::closed);
   }
   const std::int64_t outcome = call(native(), argument);
@@ -333,10 +333,10 @@ result<std::int64_t> descriptor::apply(attempt call, void* argument) const noexc
   return outcome;
 }
 
-result<std::int64_t> descriptor::perform(io_direction direction, platform::time_point deadline, attempt call,
+result<std::int64_t> descriptor::perform(io_direction direction, platform::time_point deadline, syscall call,
                                          void* argument, std::span<const ::iovec> memory) noexcept {
-  const use mine(*this);
-  if (!mine) {
+  const operation_guard guard(*this);
+  if (!guard) {
     return fail(io_error::closed);
   }
   if (const std::error_code reason = reason_to_stop(deadline)) {
@@ -344,16 +344,16 @@ result<std::int64_t> descriptor::perform(io_direction direction, platform::time_
     return fail(reason);
   }
   auto& unsuspended = unsuspended_[static_cast<int>(direction)];
-  if (const std::uint32_t mark = drained_at_.load(platform::memory_order_relaxed);
-      direction == io_direction::read && mark == present_mark()) {
+  if (const std::uint32_t tick = drained_tick_.load(platform::memory_order_relaxed);
+      direction == io_direction::read && tick == current_tick()) {
     // Nothing has come since, and the readiness will tell when something does.
     unsuspended.store(0, platform::memory_order_relaxed);
-    if (const result<> ready = wait_ready(direction, deadline, mark); !ready) {
+    if (const result<> ready = wait_ready(direction, deadline, tick); !ready) {
       return fail(ready.error());
     }
   }
   for (;;) {
-    const std::optional<std::uint32_t> tried_at = raw_mark(direction);
+    const std::optional<std::uint32_t> seen_tick = raw_tick(direction);
     const std::int64_t outcome = call(native(), argument);
     if (outcome >= 0) [[likely]] {
       count_unsuspended(direction);
@@ -370,7 +370,7 @@ result<std::int64_t> descriptor::perform(io_direction direction, platform::time_
       return fail(system_error_of(static_cast<int>(-outcome)));
     }
     unsuspended.store(0, platform::memory_order_relaxed);
-    if (const result<> ready = wait_ready(direction, deadline, tried_at); !ready) {
+    if (const result<> ready = wait_ready(direction, deadline, seen_tick); !ready) {
       return fail(ready.error());
     }
   }
@@ -394,7 +394,7 @@ result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
 
 result<std::size_t> descriptor::read(void* buffer, std::size_t size, time_limit deadline) noexcept {
   ::iovec memory{buffer, size};
-  const attempt call = [](int native, void* argument) noexcept {
+  const syscall call = [](int native, void* argument) noexcept {
     const auto& into = *static_cast<const ::iovec*>(argument);
     return outcome_of(platform::system::read(native, into.iov_base, into.iov_len));
   };
@@ -419,13 +419,13 @@ result<std::size_t> descriptor::receive(void* buffer, std::size_t size, time_lim
     descriptor& of;
     ::iovec into;
   } wanted{*this, {buffer, size}};
-  const attempt call = [](int native, void* argument) noexcept {
+  const syscall call = [](int native, void* argument) noexcept {
     auto& [of, into] = *static_cast<request*>(argument);
-    const std::uint32_t mark = of.present_mark();
+    const std::uint32_t tick = of.current_tick();
     const std::int64_t got = outcome_of(platform::system::recv(native, into.iov_base, into.iov_len, 0));
     const bool took_all =
-        got > 0 && static_cast<std::size_t>(got) < into.iov_len && mark != unknown_mark && of.short_read_is_all(native);
-    of.drained_at_.store(took_all ? mark : no_mark, platform::memory_order_relaxed);
+        got > 0 && static_cast<std::size_t>(got) < into.iov_len && tick != unknown_tick && of.short_read_is_all(native);
+    of.drained_tick_.store(took_all ? tick : no_tick, platform::memory_order_relaxed);
     return got;
   };
   return counted(perform(io_direction::read, deadline, call, &wanted, {&wanted.into, 1}));
@@ -433,7 +433,7 @@ result<std::size_t> descriptor::receive(void* buffer, std::size_t size, time_lim
 
 result<std::size_t> descriptor::write(const void* buffer, std::size_t size, time_limit deadline) noexcept {
   ::iovec memory{const_cast<void*>(buffer), size};
-  const attempt call = [](int native, void* argument) noexcept {
+  const syscall call = [](int native, void* argument) noexcept {
     const auto& from = *static_cast<const ::iovec*>(argument);
     return outcome_of(platform::system::write(native, from.iov_base, from.iov_len));
   };

@@ -22,11 +22,11 @@ constexpr auto shortest_pause = std::chrono::microseconds(100);
 platform::time_point after(platform::duration length) noexcept { return time_limit(length); }
 
 bool has_client(const tcp_listener& listener) noexcept {
-  const descriptor::attempt look = [](int native, void*) noexcept -> std::int64_t {
+  const descriptor::syscall look = [](int native, void*) noexcept -> std::int64_t {
     pollfd interest{native, POLLIN, 0};
     return platform::system::poll(&interest, 1, 0);
   };
-  return listener.apply(look, nullptr).value_or(0) > 0;
+  return listener.invoke(look, nullptr).value_or(0) > 0;
 }
 
 }  // namespace

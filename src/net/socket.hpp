@@ -32,7 +32,7 @@ inline result<descriptor> open_socket(const ip_address& address) noexcept {
 /// One call that cannot block, with the socket kept open meanwhile. `call(native)` returns as the system call does.
 template <class Call>
 result<> call_on(const descriptor& socket, Call call) noexcept {
-  const auto done = socket.apply(
+  const auto done = socket.invoke(
       [](int native, void* argument) noexcept { return outcome_of((*static_cast<Call*>(argument))(native)); }, &call);
   if (!done) {
     return fail(done.error());

@@ -69,7 +69,7 @@ accept_failure kind_of_accept_failure(const std::error_code& error) noexcept {
 }
 
 result<tcp_stream> tcp_listener::accept_one(time_limit deadline) noexcept {
-  const descriptor::attempt call = [](int native, void*) noexcept {
+  const descriptor::syscall call = [](int native, void*) noexcept {
     return outcome_of(platform::system::accept4(native, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   };
   const auto accepted = socket_.perform(io_direction::read, deadline, call, nullptr);

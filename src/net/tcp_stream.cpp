@@ -84,7 +84,7 @@ result<tcp_stream> tcp_stream::connect(const endpoint& to, time_limit deadline) 
     bool begun;
   } request{};
   request.size = detail::to_native(to, request.native);
-  const descriptor::attempt call = [](int native, void* argument) noexcept -> std::int64_t {
+  const descriptor::syscall call = [](int native, void* argument) noexcept -> std::int64_t {
     auto& wanted = *static_cast<target*>(argument);
     if (wanted.begun) {
       return look_whether_connected(native, nullptr);
@@ -134,7 +134,7 @@ result<> tcp_stream::read_exactly(void* buffer, std::size_t size, time_limit dea
 
 result<std::size_t> tcp_stream::write_some(const void* buffer, std::size_t size, time_limit deadline) noexcept {
   ::iovec memory{const_cast<void*>(buffer), size};
-  const descriptor::attempt call = [](int native, void* argument) noexcept {
+  const descriptor::syscall call = [](int native, void* argument) noexcept {
     const auto& from = *static_cast<const ::iovec*>(argument);
     return outcome_of(platform::system::send(native, from.iov_base, from.iov_len, MSG_NOSIGNAL));
   };
@@ -156,7 +156,7 @@ result<> tcp_stream::write(const void* buffer, std::size_t size, time_limit dead
 
 result<std::size_t> tcp_stream::write_from(std::span<const const_buffer> parts, std::size_t skip,
                                            platform::time_point deadline) noexcept {
-  const descriptor::attempt call = [](int native, void* argument) noexcept {
+  const descriptor::syscall call = [](int native, void* argument) noexcept {
     return outcome_of(platform::system::sendmsg(native, static_cast<const ::msghdr*>(argument), MSG_NOSIGNAL));
   };
   ::iovec memory[most_parts];
@@ -198,7 +198,7 @@ result<std::size_t> tcp_stream::send_file(int file, std::uint64_t offset, std::s
     ::off_t offset;
     std::size_t size;
   } request{file, static_cast<::off_t>(offset), size};
-  const descriptor::attempt call = [](int native, void* argument) noexcept {
+  const descriptor::syscall call = [](int native, void* argument) noexcept {
     const auto& from = *static_cast<const source*>(argument);
     const no_sigpipe quiet;
     ::off_t position = from.offset;
@@ -213,17 +213,17 @@ result<> tcp_stream::shutdown(shutdown_half which) noexcept {
 }
 
 void tcp_stream::close_with_reset() noexcept {
-  const descriptor::attempt call = [](int native, void*) noexcept {
+  const descriptor::syscall call = [](int native, void*) noexcept {
     const ::linger at_once{.l_onoff = 1, .l_linger = 0};
     return outcome_of(platform::system::setsockopt(native, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));
   };
-  static_cast<void>(socket_.apply(call, nullptr));  // it fails only where there is nothing to reset
+  static_cast<void>(socket_.invoke(call, nullptr));  // it fails only where there is nothing to reset
   socket_.close();
 }
 
 result<std::size_t> tcp_stream::unacknowledged() noexcept {
   int bytes = 0;
-  const descriptor::attempt call = [](int native, void* argument) noexcept -> std::int64_t {
+  const descriptor::syscall call = [](int native, void* argument) noexcept -> std::int64_t {
     // What a reset has left unacknowledged is still counted.
     pollfd interest{native, 0, 0};
     if (platform::system::poll(&interest, 1, 0) > 0 && (interest.revents & POLLERR) != 0) {
@@ -231,7 +231,7 @@ result<std::size_t> tcp_stream::unacknowledged() noexcept {
     }
     return outcome_of(platform::system::ioctl(native, SIOCOUTQ, static_cast<int*>(argument)));
   };
-  if (const auto done = socket_.apply(call, &bytes); !done) {
+  if (const auto done = socket_.invoke(call, &bytes); !done) {
     return fail(done.error());
   }
   return static_cast<std::size_t>(bytes);

@@ -48,13 +48,13 @@ constexpr nanoseconds origin_of(clock_kind kind) noexcept {
   return kind == clock_kind::calendar ? first_day - beginning.time_since_epoch() : nanoseconds(0);
 }
 
-nanoseconds read(clock_kind kind) noexcept { return current->look_at_clock().time_since_epoch() + origin_of(kind); }
+nanoseconds read(clock_kind kind) noexcept { return current->read_clock().time_since_epoch() + origin_of(kind); }
 
 // Who looks at the clock so often at one moment waits for time to pass, which a running thread does not let it: he
 // sleeps for a moment, or for an eighth of what he has waited already.
-constexpr unsigned looks_of_a_loop = 16;
-constexpr unsigned glances_of_a_loop = 256;
-constexpr platform::duration shortest_look = std::chrono::microseconds(10);
+constexpr unsigned reads_of_a_loop = 16;
+constexpr unsigned internal_reads_of_a_loop = 256;
+constexpr platform::duration shortest_sleep = std::chrono::microseconds(10);
 
 /// Until `when`; a thread of an exploration that nobody wakes.
 void sleep_until(platform::time_point when) noexcept {
@@ -94,26 +94,26 @@ int sleep(clock_kind kind, bool absolute, const timespec& time, timespec* left) 
 
 // These are here so that every program has what is below, which it may only call by way of the standard library.
 void execution::begin_clock() noexcept {
-  now_ = looked_at_ = loop_began_ = beginning;
-  looks_ = glances_ = 0;
+  now_ = read_at_ = loop_began_ = beginning;
+  reads_ = internal_reads_ = 0;
 }
 
-platform::time_point execution::glance() {
-  if (std::exchange(glanced_at_, steps_) != steps_) {
-    glances_ = 0;
+platform::time_point execution::read_clock_internal() {
+  if (std::exchange(internal_read_step_, steps_) != steps_) {
+    internal_reads_ = 0;
   }
-  return ++glances_ < glances_of_a_loop ? now_ : look_at_clock();
+  return ++internal_reads_ < internal_reads_of_a_loop ? now_ : read_clock();
 }
 
-platform::time_point execution::look_at_clock() {
-  if (now_ != looked_at_) {
-    looked_at_ = loop_began_ = now_;
-    looks_ = 0;
+platform::time_point execution::read_clock() {
+  if (now_ != read_at_) {
+    read_at_ = loop_began_ = now_;
+    reads_ = 0;
   }
-  if (++looks_ == looks_of_a_loop) {
-    looks_ = 0;
-    sleep_until(now_ + std::max<platform::duration>(shortest_look, (now_ - loop_began_) / 8));
-    looked_at_ = now_;
+  if (++reads_ == reads_of_a_loop) {
+    reads_ = 0;
+    sleep_until(now_ + std::max<platform::duration>(shortest_sleep, (now_ - loop_began_) / 8));
+    read_at_ = now_;
   }
   return now_;
 }

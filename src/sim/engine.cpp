@@ -24,8 +24,8 @@ class sim_engine final : public engine {
     const std::vector<sim::detail::event> events = std::exchange(queue_->events, {});  // in the same step
     for (const sim::detail::event& each : events) {
       auto* const handle = static_cast<readiness*>(each.of);
-      if (each.irregular) {
-        handle->signal_irregular();
+      if (each.hup_or_error) {
+        handle->signal_hup_or_error();
       }
       if (each.readable) {
         handle->signal(io_direction::read);

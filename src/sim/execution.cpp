@@ -19,10 +19,10 @@ namespace {
 
 constexpr std::size_t thread_stack = std::size_t{512} << 10;
 // After so many steps that change nothing whoever still spins waits for time to pass.
-constexpr unsigned most_futile_steps = 2000;
+constexpr unsigned max_unproductive_steps = 2000;
 constexpr std::uint64_t steps_between_fairness = 64;
-constexpr platform::duration first_leap = std::chrono::milliseconds(1);
-constexpr platform::duration longest_leap = std::chrono::hours(1);
+constexpr platform::duration first_clock_step = std::chrono::milliseconds(1);
+constexpr platform::duration longest_clock_step = std::chrono::hours(1);
 
 guarded_pool& stacks_of_threads() {
   static auto* const pool = new guarded_pool({.name = "threads of pirn::sim"});
@@ -59,9 +59,9 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   bounded_ = reduces_ && by.asleep() == nullptr;
   record_ = record;
   begin_clock();
-  leap_ = first_leap;
+  clock_step_ = first_clock_step;
   steps_ = time_passed_at_ = 0;
-  futile_ = faults_ = 0;
+  unproductive_steps_ = faults_ = 0;
   held_schedules_ = 0;
   found_ = {};
   ended_by_signal_ = false;
@@ -253,8 +253,8 @@ void execution::decide() {
     unsigned next = no_thread;
     std::uint32_t choice = no_choice;
     // Else who looks and yields until a sleeper has done something would look for ever.
-    const bool late = steps_ - time_passed_at_ > std::max<std::uint64_t>(how_.fairness, most_futile_steps);
-    if (ready_ == 0 || futile_ > most_futile_steps || late) {
+    const bool late = steps_ - time_passed_at_ > std::max<std::uint64_t>(how_.fairness, max_unproductive_steps);
+    if (ready_ == 0 || unproductive_steps_ > max_unproductive_steps || late) {
       if (let_time_pass(late)) {
         before = no_thread;  // who runs next, the same thread or another, begins anew
         continue;
@@ -262,7 +262,7 @@ void execution::decide() {
       if (ready_ == 0) {
         fail(outcome::deadlock, "nothing can run, and no time that could pass would change that");
       }
-      futile_ = 0;  // not to look again at every step
+      unproductive_steps_ = 0;  // not to look again at every step
     }
     if (enabled == 0) {  // all of them spin: each in its turn
       spinning_ = 0;
@@ -282,7 +282,7 @@ void execution::decide() {
     chosen.clocks.last_choice = choice;
     chosen.since = steps_;
     if (&chosen != running_) {
-      chosen.went_on = false;
+      chosen.yield_declined = false;
       switch_to(chosen);
     }
     return;
@@ -361,7 +361,7 @@ void execution::take_step(location& of, access what) {
   self.pending = access::none;
   self.pending_at = nullptr;
   spinning_ &= only(self.index);
-  futile_ = what == access::read ? futile_ + 1 : 0;
+  unproductive_steps_ = what == access::read ? unproductive_steps_ + 1 : 0;
 }
 
 void execution::order_step(location& of, access what) {
@@ -431,20 +431,21 @@ bool execution::let_time_pass(bool late) {
     }
     all.join(threads_[i]->clocks.order);
   }
-  const bool leaps = ready_ != 0 && late && (futile_ <= most_futile_steps || nearest == platform::never);
-  if (leaps && nearest - now_ > leap_) {
+  const bool limits_step =
+      ready_ != 0 && late && (unproductive_steps_ <= max_unproductive_steps || nearest == platform::never);
+  if (limits_step && nearest - now_ > clock_step_) {
     // What takes so many steps takes time, but not as much as somebody may have given it.
-    nearest = now_ + leap_;
-    leap_ = std::min(4 * leap_, longest_leap);
+    nearest = now_ + clock_step_;
+    clock_step_ = std::min(4 * clock_step_, longest_clock_step);
   } else if (nearest == platform::never) {
     return false;
   } else {
-    leap_ = first_leap;
+    clock_step_ = first_clock_step;
   }
   now_ = std::max(now_, nearest);
   note(step_kind::time_passes, nullptr, static_cast<std::uint64_t>((now_ - beginning).count()));
   time_passed_at_ = steps_;
-  futile_ = 0;
+  unproductive_steps_ = 0;
   spinning_ = 0;
   for (unsigned i = 0; i < used_; ++i) {
     virtual_thread& each = *threads_[i];
@@ -462,11 +463,11 @@ void execution::yield() {
   point(access::none, nullptr);
 }
 
-void execution::offer() {
+void execution::yield_hint() {
   // An exhaustive search tries that once before others come, else there would be no end of it.
   const bool often = how_.how != strategy::exhaustive;
-  if ((often || !running_->went_on) && held_schedules_ == 0 && schedule_->choose(2) != 0) {
-    running_->went_on = true;
+  if ((often || !running_->yield_declined) && held_schedules_ == 0 && schedule_->choose(2) != 0) {
+    running_->yield_declined = true;
     return;
   }
   yield();

@@ -104,9 +104,9 @@ class virtual_thread {
   const void* waits_on = nullptr;
   platform::time_point deadline = platform::never;
   bool timed_out = false;
-  bool spins = false;       ///< others come first
-  bool went_on = false;     ///< when it offered others to come first, and none has come since
-  std::uint64_t since = 0;  ///< the step at which it was made ready, blocked, or had its last turn
+  bool spins = false;           ///< others come first
+  bool yield_declined = false;  ///< when it offered others to come first, and none has come since
+  std::uint64_t since = 0;      ///< the step at which it was made ready, blocked, or had its last turn
   bool daemon = false;
   bool joined = false;
 
@@ -165,7 +165,7 @@ class execution {
   void join(unsigned thread);
   void yield();
   /// The same, or nothing, as a kernel likes that may find the others too busy elsewhere.
-  void offer();
+  void yield_hint();
   /// A step that changes something at this address that is no atomic, and that other threads see as if it were one.
   void touch(const void* at);
   /// A thread that need not have ended when the program does.
@@ -180,9 +180,9 @@ class execution {
   /// As it is when an execution begins.
   void begin_clock() noexcept;
   /// The same for the program, which sleeps a little where it looks again and again.
-  platform::time_point look_at_clock();
+  platform::time_point read_clock();
   /// The same for who may be pirn itself, which also looks often, but never without a step in between.
-  platform::time_point glance();
+  platform::time_point read_clock_internal();
   /// From here on, or no longer, the next thread is the one that comes by itself.
   void hold_schedule(bool hold) noexcept { held_schedules_ += hold ? 1 : -1; }
   [[nodiscard]] const sim::faults& wants() const noexcept { return how_.faults; }
@@ -253,14 +253,14 @@ class execution {
   arch::context root_;
   platform::time_point now_;
   std::uint64_t steps_ = 0;
-  std::uint64_t time_passed_at_ = 0;  ///< the step at which it did last
-  platform::time_point looked_at_;    ///< what the program saw when it last looked at the clock
-  platform::time_point loop_began_;   ///< when it began to look again and again
-  unsigned looks_ = 0;                ///< at this moment
-  std::uint64_t glanced_at_ = 0;      ///< a step
-  unsigned glances_ = 0;              ///< since then
-  platform::duration leap_{};         ///< of the clock, where it has stood still for too long
-  unsigned futile_ = 0;               ///< how often in a row there was nobody but who spins
+  std::uint64_t time_passed_at_ = 0;      ///< the step at which it did last
+  platform::time_point read_at_;          ///< what the program saw when it last looked at the clock
+  platform::time_point loop_began_;       ///< when it began to look again and again
+  unsigned reads_ = 0;                    ///< at this moment
+  std::uint64_t internal_read_step_ = 0;  ///< a step
+  unsigned internal_reads_ = 0;           ///< since then
+  platform::duration clock_step_{};       ///< of the clock, where it has stood still for too long
+  unsigned unproductive_steps_ = 0;       ///< how often in a row there was nobody but who spins
   unsigned faults_ = 0;
   int held_schedules_ = 0;
   failure found_;

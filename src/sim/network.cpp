@@ -116,7 +116,7 @@ void network::watch(socket& of, const detail::watch& by) {
     step(&of.in());
     of.in().readers.push_back(by);
     if (of.in().readable()) {
-      told.emplace_back(by.queue, event{.of = by.of, .readable = true, .irregular = of.in().at_end || of.in().cut});
+      told.emplace_back(by.queue, event{.of = by.of, .readable = true, .hup_or_error = of.in().at_end || of.in().cut});
     }
     step(&of.out());
     of.out().writers.push_back(by);

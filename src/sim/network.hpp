@@ -27,7 +27,7 @@ struct event {
   void* of = nullptr;  ///< what the socket was watched as
   bool readable = false;
   bool writable = false;
-  bool irregular = false;  ///< the end of the stream, or an error
+  bool hup_or_error = false;  ///< the end of the stream, or an error
 };
 
 /// Where events go, as an epoll instance. Whoever waits for them waits for `told`; the events change in steps at it.

@@ -116,7 +116,9 @@ void heavy_fence() noexcept {
 bool fences_are_asymmetric() noexcept { return true; }
 
 time_point now() noexcept {
-  return sim::detail::current == nullptr ? sim::detail::beginning : checked::watching ? here().glance() : here().now();
+  return sim::detail::current == nullptr ? sim::detail::beginning
+         : checked::watching             ? here().read_clock_internal()
+                                         : here().now();
 }
 
 std::uint64_t random_seed() noexcept { return 1; }
@@ -169,9 +171,9 @@ void yield_thread() noexcept {
   }
 }
 
-void offer_thread() noexcept {
+void yield_thread_hint() noexcept {
   if (checked::watching) {
-    here().offer();
+    here().yield_hint();
   }
 }
 

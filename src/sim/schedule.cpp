@@ -133,9 +133,9 @@ class replay_schedule final : public schedule {
 }  // namespace
 
 std::string to_seed(const recipe& of) {
-  char print[8];
-  static_cast<void>(std::snprintf(print, sizeof print, "-%04x", static_cast<unsigned>(of.print)));
-  std::string seed = std::string(seed_version) + print;
+  char fingerprint[8];
+  static_cast<void>(std::snprintf(fingerprint, sizeof fingerprint, "-%04x", static_cast<unsigned>(of.fingerprint)));
+  std::string seed = std::string(seed_version) + fingerprint;
   for (const deviation& each : of.path) {
     seed += "-" + std::to_string(each.at) + "." + std::to_string(each.chosen);
   }
@@ -158,7 +158,7 @@ bool from_seed(std::string_view seed, recipe& into) {
     at = next;
     return error == std::errc();
   };
-  if (!number('-', into.print, 16)) {
+  if (!number('-', into.fingerprint, 16)) {
     return false;
   }
   while (at != end) {

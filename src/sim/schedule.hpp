@@ -33,7 +33,7 @@ using deviations = std::vector<deviation>;
 /// What names one execution of one program.
 struct recipe {
   deviations path;
-  std::uint16_t print = 0;  ///< between what it had to choose, so that it is not taken for one of another program
+  std::uint16_t fingerprint = 0;  ///< between what it had to choose, so that it is not taken for one of another program
   bool operator==(const recipe&) const = default;
 };
 /// As text, for `sim::replay`, and back. False for what is no such text.
@@ -65,12 +65,12 @@ class schedule {
   /// How many choices there were in this execution.
   [[nodiscard]] std::uint32_t choices() const noexcept { return choices_; }
   /// This execution, so far.
-  [[nodiscard]] recipe taken() const { return {path_, static_cast<std::uint16_t>(print_ >> 48)}; }
+  [[nodiscard]] recipe taken() const { return {path_, static_cast<std::uint16_t>(fingerprint_ >> 48)}; }
 
   /// Begins the next execution; false if there is none.
   bool begin() {
     choices_ = 0;
-    print_ = 0;
+    fingerprint_ = 0;
     path_.clear();
     return advance();
   }
@@ -106,11 +106,11 @@ class schedule {
       const platform::quiet unseen;
       path_.push_back({choices_, chosen});
     }
-    print_ = (print_ ^ among) * 0x9e3779b97f4a7c15u + chosen;
+    fingerprint_ = (fingerprint_ ^ among) * 0x9e3779b97f4a7c15u + chosen;
     ++choices_;
   }
   std::uint32_t choices_ = 0;
-  std::uint64_t print_ = 0;
+  std::uint64_t fingerprint_ = 0;
   deviations path_;
 };
 

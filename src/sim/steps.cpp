@@ -28,10 +28,10 @@ std::uint64_t execution::load(const void* at, value_type type, std::memory_order
   const bool ordered = how_.stale_reads && order == std::memory_order_seq_cst;
   const access what = ordered ? access::write : access::read;
   point(what, &of);
-  const unsigned looks = futile_;
+  const unsigned unproductive = unproductive_steps_;
   take_step(of, what);
   take_place(order);
-  futile_ = looks + 1;
+  unproductive_steps_ = unproductive + 1;
   std::uint64_t value = bits_at(at, type.size);
   virtual_thread& self = *running_;
   if (how_.stale_reads && !of.history.empty()) {
@@ -177,7 +177,7 @@ void execution::plain(const void* at, bool write, value_type type, const void* v
   take_step(of, write ? access::write : access::read);
   note(write ? step_kind::write : step_kind::read, &of, type.size != 0 ? bits_at(value, type.size) : 0, type);
   look_for_race(of, write);
-  futile_ = 0;  // who waits for somebody does not look at a variable
+  unproductive_steps_ = 0;  // who waits for somebody does not look at a variable
 }
 
 void execution::plain_now(const void* at) {

@@ -19,7 +19,7 @@ bool fault(bool sim::faults::* what) { return platform::checked::watching && cur
 network::arrivals network::arrive(pipe& at, news& into) {
   using kind = pipe::packet::kind;
   arrivals found;
-  bool something = false, irregular = false;
+  bool something = false, hup_or_error = false;
   while (at.partitions == 0 && !at.flying.empty() && at.flying.front().arrives <= current->now()) {
     const pipe::packet next = std::move(at.flying.front());
     at.flying.pop_front();
@@ -35,16 +35,16 @@ network::arrivals network::arrive(pipe& at, news& into) {
     if (next.what == kind::data && !at.reader_gone) {
       at.arrived += next.bytes;
     } else if (next.what == kind::end) {
-      at.at_end = irregular = true;
+      at.at_end = hup_or_error = true;
     } else {
-      at.cut = irregular = true;
+      at.cut = hup_or_error = true;
       at.read_error = ECONNRESET;
       (next.what == kind::data ? found.unwanted : found.reset) = true;
       found.behind_the_end = at.at_end;
     }
   }
   if (something) {
-    tell(at.readers, {.readable = true, .irregular = irregular}, into);
+    tell(at.readers, {.readable = true, .hup_or_error = hup_or_error}, into);
   }
   bool room = false;
   while (at.partitions == 0 && !at.returning.empty() && at.returning.front().arrives <= current->now()) {
@@ -65,7 +65,7 @@ void network::follow(connection& link, pipe& at, const arrivals& what) {
     step(&back);
     link.established = what.error == 0;
     link.error = what.error;
-    tell(back.writers, {.writable = true, .irregular = what.error != 0}, told);
+    tell(back.writers, {.writable = true, .hup_or_error = what.error != 0}, told);
     publish(told);
   }
   if (what.reset) {
@@ -105,13 +105,13 @@ void network::end_reading(pipe& which, int error, news& into) {
   which.arrived.clear();
   which.cut = true;
   which.read_error = error;
-  tell(which.readers, {.readable = true, .irregular = true}, into);
+  tell(which.readers, {.readable = true, .hup_or_error = true}, into);
 }
 
 void network::end_writing(pipe& which, int error, news& into) {
   which.broken = true;
   which.write_error = error;
-  tell(which.writers, {.writable = true, .irregular = true}, into);
+  tell(which.writers, {.writable = true, .hup_or_error = true}, into);
 }
 
 bool network::reset(socket& of, pipe& by) {
@@ -224,7 +224,7 @@ int network::shutdown(socket& of, int how) {
   const bool over = in.at_end;
   if (how != SHUT_WR) {
     in.not_read = true;
-    tell(in.readers, {.readable = true, .irregular = true}, told);
+    tell(in.readers, {.readable = true, .hup_or_error = true}, told);
   }
   publish(told);
   step(&out);

@@ -384,15 +384,15 @@ TEST(descriptor, a_call_keeps_the_number_from_a_close_elsewhere) {
     std::atomic<bool> leave = false;
   } now;
   std::thread user([&] {
-    const descriptor::attempt look = [](int native, void* argument) noexcept -> std::int64_t {
+    const descriptor::syscall look = [](int native, void* argument) noexcept -> std::int64_t {
       auto& there = *static_cast<stage*>(argument);
       there.inside = true;
       while (!there.leave) {
       }
       return ::fcntl(native, F_GETFD) >= 0 ? 1 : -EBADF;
     };
-    EXPECT_EQ(std::as_const(s.a).apply(look, &now), 1);
-    EXPECT_EQ(std::as_const(s.a).apply(look, &now).error(), io_error::closed);
+    EXPECT_EQ(std::as_const(s.a).invoke(look, &now), 1);
+    EXPECT_EQ(std::as_const(s.a).invoke(look, &now).error(), io_error::closed);
   });
   while (!now.inside) {
   }

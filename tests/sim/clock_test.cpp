@@ -166,7 +166,7 @@ TEST(clock, passes_to_each_deadline_in_its_turn) {
   }
 }
 
-TEST(clock, does_not_leap_over_work) {
+TEST(clock, does_not_step_over_work) {
   const sim::result found = sim::explore(
       [] {
         runtime fibers({.workers = 2});

@@ -103,7 +103,7 @@
 #if defined(__clang__)
 #define PIRN_NEVER_BOUNDED __attribute__((noinline, annotate("pirn-stack: 0")))
 // A function that ends the process with a message: the stacks that it overwrites below a small one no longer matter.
-#define PIRN_ENDS_PROCESS __attribute__((noinline, annotate("pirn-stack: ends")))
+#define PIRN_ENDS_PROCESS __attribute__((noinline, annotate("pirn-stack: noreturn")))
 #else
 #define PIRN_NEVER_BOUNDED __attribute__((noinline))
 #define PIRN_ENDS_PROCESS __attribute__((noinline))

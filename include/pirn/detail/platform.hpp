@@ -111,8 +111,8 @@ long times_preempted() noexcept;
 int thread_id() noexcept;
 /// Lets another OS thread run, for whose sake the caller waits.
 void yield_thread() noexcept;
-/// The same for a caller that could as well go on.
-void offer_thread() noexcept;
+/// As `yield_thread`, for a caller that could as well continue.
+void yield_thread_hint() noexcept;
 /// How many threads the process has at this moment; 0 where the kernel does not tell.
 unsigned thread_count() noexcept;
 

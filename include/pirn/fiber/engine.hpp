@@ -21,36 +21,36 @@ class readiness {
  public:
   /// Suspends until the descriptor may be ready in `direction` since the last such wait. A hint: try the operation
   /// again and come back if it would still block. Any fiber, of any worker, may wait.
-  /// With `tried_at`, the `mark` from before the operation that would have blocked, it returns at once if there
+  /// With `seen_tick`, the `tick` from before the operation that would have blocked, it returns at once if there
   /// was a signal since, even if that woke another fiber, which may have left something.
   [[nodiscard]] wake_reason wait(io_direction direction, platform::time_point deadline,
-                                 std::optional<std::uint32_t> tried_at = {}) noexcept;
+                                 std::optional<std::uint32_t> seen_tick = {}) noexcept;
   /// For engines: the descriptor has become ready (or failed, which both directions must find out).
   void signal(io_direction direction) noexcept;
   /// For engines: from now on an operation that did less than it could says nothing about the next one, since the
   /// stream has ended, failed or holds urgent data.
-  void signal_irregular() noexcept {
-    sides_[static_cast<int>(io_direction::read)].mark.fetch_or(irregular, platform::memory_order_acq_rel);
+  void signal_hup_or_error() noexcept {
+    sides_[static_cast<int>(io_direction::read)].tick.fetch_or(hup_or_error, platform::memory_order_acq_rel);
   }
 
   /// Whether an engine that has not retired reports it. All who wait are told when that ends.
   [[nodiscard]] bool reported() const noexcept { return reported_.load(platform::memory_order_acquire); }
-  /// Differs after each signal for the direction. If it is `regular` and still the same as before a read that took all
+  /// Differs after each signal for the direction. If it is `clean` and still the same as before a read that took all
   /// there was, there is nothing to read yet.
-  [[nodiscard]] std::uint32_t mark(io_direction direction) const noexcept {
-    return sides_[static_cast<int>(direction)].mark.load(platform::memory_order_acquire);
+  [[nodiscard]] std::uint32_t tick(io_direction direction) const noexcept {
+    return sides_[static_cast<int>(direction)].tick.load(platform::memory_order_acquire);
   }
-  [[nodiscard]] static bool regular(std::uint32_t mark) noexcept { return (mark & irregular) == 0; }
+  [[nodiscard]] static bool clean(std::uint32_t tick) noexcept { return (tick & hup_or_error) == 0; }
 
  private:
   friend class engine;
   friend class readiness_pool;
-  static constexpr std::uint32_t irregular = 1;
+  static constexpr std::uint32_t hup_or_error = 1;
   static constexpr std::uint32_t one_signal = 2;
   struct side {
     wait_queue waiters;
     bool ready = false;
-    platform::atomic<std::uint32_t> mark{0};
+    platform::atomic<std::uint32_t> tick{0};
   };
   side sides_[2];
   platform::atomic<bool> reported_{false};

@@ -30,7 +30,7 @@ namespace this_fiber {
 PIRN_ALWAYS_INLINE void yield() noexcept {
   detail::worker* const w = detail::current_worker();
   if (w == nullptr) [[unlikely]] {
-    platform::offer_thread();
+    platform::yield_thread_hint();
     return;
   }
   if (w->spend_switch() || (w->queue.woken() | w->obstacles->bits()) != 0) [[unlikely]] {

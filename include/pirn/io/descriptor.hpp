@@ -42,7 +42,7 @@ class descriptor {
   /// change standard input, output or error, and closes it if it fails.
   static result<descriptor> adopt(int native) noexcept;
   /// For a descriptor that somebody else owns, for instance the socket of a C library: waits for it, and neither closes
-  /// it nor changes its mode. `read`, `write` and `perform` only if it is non-blocking; `wait` and `apply` always. The
+  /// it nor changes its mode. `read`, `write` and `perform` only if it is non-blocking; `wait` and `invoke` always. The
   /// owner must not close it before this is closed or destroyed. Only one at a time may wait for a number: the waits of
   /// another fail with std::errc::file_exists.
   static result<descriptor> borrow(int native) noexcept;
@@ -57,7 +57,7 @@ class descriptor {
     return (users_.load(platform::memory_order_acquire) & closed_bit) == 0;
   }
   /// The kernel's number, -1 once it is closed. Another fiber's `close` gives the number to others, so a system call on
-  /// it beside one belongs into `apply` or `perform`, which keep it open meanwhile.
+  /// it beside one belongs into `invoke` or `perform`, which keep it open meanwhile.
   [[nodiscard]] int native() const noexcept { return native_.load(platform::memory_order_relaxed); }
 
   /// Reads at least one byte; 0 is the end.
@@ -78,34 +78,34 @@ class descriptor {
                                             time_limit deadline = platform::never) noexcept;
 
   /// One system call: returns what it returned, or the negated number of its error. Must not block or suspend.
-  using attempt = std::int64_t (*)(int native, void* argument) noexcept;
+  using syscall = std::int64_t (*)(int native, void* argument) noexcept;
   /// Repeats `call` until it neither would block nor was interrupted; the loop above. `memory` is what the call reads
   /// or writes: if it fails for a bad address in the guard of a stack, that is reported as io_error::stack_overflow.
-  [[nodiscard]] result<std::int64_t> perform(io_direction direction, platform::time_point deadline, attempt call,
+  [[nodiscard]] result<std::int64_t> perform(io_direction direction, platform::time_point deadline, syscall call,
                                              void* argument, std::span<const ::iovec> memory = {}) noexcept;
   /// Makes one call that never blocks, whatever the fiber was asked; does not suspend. Safe against a `close`
   /// elsewhere, as the other operations are.
-  [[nodiscard]] result<std::int64_t> apply(attempt call, void* argument) const noexcept;
+  [[nodiscard]] result<std::int64_t> invoke(syscall call, void* argument) const noexcept;
 
  private:
-  class use;
+  class operation_guard;
   static constexpr std::uint32_t closed_bit = 1;
   static constexpr std::uint32_t one_user = 2;
-  static constexpr std::uint32_t no_mark = 1;       ///< in `drained_at_`; the marks of a readiness are even
-  static constexpr std::uint32_t unknown_mark = 3;  ///< of a readiness that cannot be relied on
+  static constexpr std::uint32_t no_tick = 1;       ///< in `drained_tick_`; the ticks of a readiness are even
+  static constexpr std::uint32_t unknown_tick = 3;  ///< of a readiness that cannot be relied on
 
   [[nodiscard]] result<> wait_ready(io_direction direction, platform::time_point deadline,
-                                    std::optional<std::uint32_t> tried_at = {}) noexcept;
-  /// The readiness's mark, if there is a readiness yet.
-  [[nodiscard]] std::optional<std::uint32_t> raw_mark(io_direction direction) const noexcept;
+                                    std::optional<std::uint32_t> seen_tick = {}) noexcept;
+  /// The readiness's tick, if there is a readiness yet.
+  [[nodiscard]] std::optional<std::uint32_t> raw_tick(io_direction direction) const noexcept;
   /// The readiness, made or taken over if need be; `found` says that it was reported already.
   [[nodiscard]] readiness* attached(std::error_code& error, bool& found) noexcept;
   /// Whether a `receive` that took less than it could took all there was.
   [[nodiscard]] bool short_read_is_all(int native) noexcept;
   /// After an operation that did not wait: now and then lets others run.
   void count_unsuspended(io_direction direction) noexcept;
-  /// The readiness's mark if it can be relied on, else `unknown_mark`.
-  [[nodiscard]] std::uint32_t present_mark() const noexcept;
+  /// The readiness's tick if it can be relied on, else `unknown_tick`.
+  [[nodiscard]] std::uint32_t current_tick() const noexcept;
   void take(descriptor& other) noexcept;
 
   platform::atomic<int> native_{-1};
@@ -116,8 +116,8 @@ class descriptor {
   std::shared_ptr<engine> engine_;  ///< of `handle_`; used under the lock
   platform::spinlock attaching_;
   platform::atomic<std::uint8_t> unsuspended_[2] = {};  ///< operations in a row that did not wait, per direction
-  /// The readiness's mark from before a `receive` that took all there was; `no_mark` after any other.
-  platform::atomic<std::uint32_t> drained_at_{no_mark};
+  /// The readiness's tick from before a `receive` that took all there was; `no_tick` after any other.
+  platform::atomic<std::uint32_t> drained_tick_{no_tick};
   enum class protocol : std::uint8_t { unknown, plain_tcp, other };
   platform::atomic<protocol> protocol_{protocol::unknown};
   bool borrowed_ = false;

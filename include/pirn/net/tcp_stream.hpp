@@ -87,10 +87,10 @@ class tcp_stream {
   result<> set_unsent_limit(int bytes) noexcept;
   [[nodiscard]] result<endpoint> local_endpoint() const noexcept;
   [[nodiscard]] result<endpoint> remote_endpoint() const noexcept;
-  /// As of `descriptor`: beside a `close` elsewhere, system calls on the number belong into `apply`.
+  /// As of `descriptor`: beside a `close` elsewhere, system calls on the number belong into `invoke`.
   [[nodiscard]] int native() const noexcept { return socket_.native(); }
-  [[nodiscard]] result<std::int64_t> apply(descriptor::attempt call, void* argument) const noexcept {
-    return socket_.apply(call, argument);
+  [[nodiscard]] result<std::int64_t> invoke(descriptor::syscall call, void* argument) const noexcept {
+    return socket_.invoke(call, argument);
   }
 
  private:

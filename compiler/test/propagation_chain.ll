@@ -1,5 +1,5 @@
 ; What calls a function that switches preserves nothing either, up to where other files may call.
-; RUN: opt -load-pass-plugin=%plugin -passes=pirn-spread -pass-remarks=pirn -pass-remarks-missed=pirn -S %s 2> %t.remarks | FileCheck %s
+; RUN: opt -load-pass-plugin=%plugin -passes=pirn-propagate -pass-remarks=pirn -pass-remarks-missed=pirn -S %s 2> %t.remarks | FileCheck %s
 ; RUN: FileCheck --check-prefix=REMARK %s < %t.remarks
 target triple = "x86_64-unknown-linux-gnu"
 

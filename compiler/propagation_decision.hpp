@@ -13,7 +13,7 @@ namespace pirn::plugin {
 struct decision {
   llvm::Function* function = nullptr;
   /// Whether it gets the convention.
-  bool spread = false;
+  bool propagated = false;
   /// How often a call of it leads to a call that preserves no register, by the frequencies that the compiler assumes.
   double switches = 0;
   /// Why it does not get it; empty if it does.

@@ -1,4 +1,4 @@
-#include "spread_convention.hpp"
+#include "propagation_convention.hpp"
 
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/CallingConv.h"

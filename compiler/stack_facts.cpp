@@ -1,4 +1,4 @@
-#include "stack_book.hpp"
+#include "stack_facts.hpp"
 
 #include <algorithm>
 
@@ -62,7 +62,7 @@ std::vector<StringRef> split_list(StringRef text) {
 
 }  // namespace
 
-bool stack_book::read_line(StringRef line) {
+bool stack_facts::read_line(StringRef line) {
   StringRef rest;
   StringRef keyword;
   std::tie(keyword, rest) = line.split(' ');
@@ -77,9 +77,9 @@ bool stack_book::read_line(StringRef line) {
     return false;
   }
   if (keyword == "bytes") {
-    said_[function] = {false, bytes};
-  } else if (keyword == "ends") {
-    said_[function] = {true, 0};
+    facts_[function] = {false, bytes};
+  } else if (keyword == "noreturn") {
+    facts_[function] = {true, 0};
   } else if (keyword == "calls") {
     for (const StringRef each : split_list(list)) {
       targets_[function].push_back(each.str());
@@ -100,7 +100,7 @@ bool stack_book::read_line(StringRef line) {
   return true;
 }
 
-bool stack_book::read_file(StringRef path, std::string& error) {
+bool stack_facts::read_file(StringRef path, std::string& error) {
   auto text = llvm::MemoryBuffer::getFile(path, true);
   if (!text) {
     error = ("cannot read " + path + ": " + text.getError().message()).str();
@@ -122,7 +122,7 @@ bool stack_book::read_file(StringRef path, std::string& error) {
   return true;
 }
 
-bool stack_book::read(StringRef path, std::string& error) {
+bool stack_facts::read(StringRef path, std::string& error) {
   if (!llvm::sys::fs::is_directory(path)) {
     return read_file(path, error);
   }
@@ -142,11 +142,13 @@ bool stack_book::read(StringRef path, std::string& error) {
   return std::all_of(files.begin(), files.end(), [&](const std::string& file) { return read_file(file, error); });
 }
 
-const stack_book::fact* stack_book::said_of(StringRef function) const { return look_up(said_, function); }
+const stack_facts::fact* stack_facts::fact_for(StringRef function) const { return look_up(facts_, function); }
 
-const std::vector<std::string>* stack_book::targets_in(StringRef function) const { return look_up(targets_, function); }
+const std::vector<std::string>* stack_facts::targets_in(StringRef function) const {
+  return look_up(targets_, function);
+}
 
-const stack_frame* stack_book::summary_of(StringRef function) const {
+const stack_frame* stack_facts::summary_of(StringRef function) const {
   const auto at = summaries_.find(function.str());
   return at != summaries_.end() ? &at->second : nullptr;
 }

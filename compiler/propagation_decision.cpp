@@ -1,7 +1,7 @@
 // Three questions are asked about every function that may switch. May it have the convention? Does a call of it usually
 // switch? And do its callers that keep their own convention gain? Such a caller saves all registers on entry, once, and
 // spares the function's own saves at each call: it loses where it calls the function on a rare path only.
-#include "spread_decision.hpp"
+#include "propagation_decision.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -13,7 +13,7 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
-#include "spread_convention.hpp"
+#include "propagation_convention.hpp"
 #include "switches.hpp"
 
 namespace pirn::plugin {
@@ -29,10 +29,10 @@ struct call_of {
 struct candidate {
   decision what;
   std::string refusal;
-  double by_itself = 0;         // calls that preserve no register, whatever is decided about others
+  double direct_rate = 0;       // calls that preserve no register, whatever is decided about others
   double called_by_others = 0;  // that preserve no register themselves
   std::vector<call_of> calls;
-  bool banned = false;  // its callers would lose
+  bool rejected = false;  // its callers would lose
 };
 
 std::string percent(double rate) {
@@ -63,18 +63,18 @@ std::string linkage_refusal(const llvm::Function& function, const llvm::SmallPtr
   return function.hasAddressTaken(nullptr, false, true, true) ? "its address is taken" : "";
 }
 
-class judge {
+class cost_model {
  public:
-  judge(llvm::Module& module, llvm::ModuleAnalysisManager& analyses);
+  cost_model(llvm::Module& module, llvm::ModuleAnalysisManager& analyses);
   std::vector<decision> decide();
 
  private:
   std::size_t index_of(llvm::Function& function);
-  void look_at(std::size_t index, llvm::FunctionAnalysisManager& analyses);
+  void collect_rates(std::size_t index, llvm::FunctionAnalysisManager& analyses);
   std::string refusal(const llvm::Function& function);
   const std::string& refusal_as_caller(const llvm::Function& function);
   void grow();
-  bool ban_where_callers_lose();
+  bool reject_where_callers_lose();
   double rate_of(const candidate& of) const;
 
   llvm::Module& module_;
@@ -84,7 +84,7 @@ class judge {
   std::vector<candidate> candidates_;
 };
 
-std::size_t judge::index_of(llvm::Function& function) {
+std::size_t cost_model::index_of(llvm::Function& function) {
   const auto [place, is_new] = index_.try_emplace(&function, candidates_.size());
   if (is_new) {
     candidates_.emplace_back();
@@ -94,7 +94,7 @@ std::size_t judge::index_of(llvm::Function& function) {
   return place->second;
 }
 
-const std::string& judge::refusal_as_caller(const llvm::Function& function) {
+const std::string& cost_model::refusal_as_caller(const llvm::Function& function) {
   const auto [place, is_new] = as_callers_.try_emplace(&function);
   if (is_new) {
     place->second = caller_refusal(function);
@@ -102,7 +102,7 @@ const std::string& judge::refusal_as_caller(const llvm::Function& function) {
   return place->second;
 }
 
-std::string judge::refusal(const llvm::Function& function) {
+std::string cost_model::refusal(const llvm::Function& function) {
   if (function.getCallingConv() != llvm::CallingConv::C && function.getCallingConv() != llvm::CallingConv::Fast) {
     return "it has a convention of its own";
   }
@@ -131,7 +131,7 @@ std::string judge::refusal(const llvm::Function& function) {
   return "";
 }
 
-judge::judge(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) : module_(module) {
+cost_model::cost_model(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) : module_(module) {
   llvm::SmallVector<llvm::GlobalValue*, 8> used;
   llvm::collectUsedGlobalVariables(module, used, false);
   llvm::collectUsedGlobalVariables(module, used, true);
@@ -150,22 +150,22 @@ judge::judge(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) : modu
   }
   auto& of_functions = analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
   for (std::size_t i = 0; i != candidates_.size(); ++i) {  // grows in it
-    look_at(i, of_functions);
+    collect_rates(i, of_functions);
   }
 }
 
-void judge::look_at(std::size_t index, llvm::FunctionAnalysisManager& analyses) {
+void cost_model::collect_rates(std::size_t index, llvm::FunctionAnalysisManager& analyses) {
   llvm::Function& function = *candidates_[index].what.function;
   const llvm::BlockFrequencyInfo& frequencies = analyses.getResult<llvm::BlockFrequencyAnalysis>(function);
   const auto entry = static_cast<double>(frequencies.getEntryFreq().getFrequency());
-  double by_itself = 0;
+  double direct_rate = 0;
   for (const llvm::Instruction& instruction : llvm::instructions(function)) {
     if (const auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction);
         call != nullptr && preserves_nothing(*call)) {
-      by_itself += static_cast<double>(frequencies.getBlockFreq(call->getParent()).getFrequency()) / entry;
+      direct_rate += static_cast<double>(frequencies.getBlockFreq(call->getParent()).getFrequency()) / entry;
     }
   }
-  candidates_[index].by_itself = by_itself;
+  candidates_[index].direct_rate = direct_rate;
   if (!candidates_[index].refusal.empty()) {
     return;  // so its calls preserve registers
   }
@@ -187,24 +187,24 @@ void judge::look_at(std::size_t index, llvm::FunctionAnalysisManager& analyses) 
   }
 }
 
-double judge::rate_of(const candidate& of) const {
-  double rate = of.by_itself;
+double cost_model::rate_of(const candidate& of) const {
+  double rate = of.direct_rate;
   for (const auto& [callee, often] : of.calls) {
-    rate += candidates_[callee].what.spread && candidates_[callee].what.function != of.what.function ? often : 0;
+    rate += candidates_[callee].what.propagated && candidates_[callee].what.function != of.what.function ? often : 0;
   }
   return rate;
 }
 
 // The least set that holds every function which usually calls what switches or is in the set.
-void judge::grow() {
+void cost_model::grow() {
   for (candidate& each : candidates_) {
-    each.what.spread = false;
+    each.what.propagated = false;
   }
   for (bool grown = true; grown;) {
     grown = false;
     for (candidate& each : candidates_) {
-      if (!each.what.spread && !each.banned && each.refusal.empty() && rate_of(each) >= usually) {
-        each.what.spread = grown = true;
+      if (!each.what.propagated && !each.rejected && each.refusal.empty() && rate_of(each) >= usually) {
+        each.what.propagated = grown = true;
       }
     }
   }
@@ -215,40 +215,43 @@ void judge::grow() {
 
 // What a function gains is its own saves, at every call; what it costs is the saves of a caller that keeps its
 // convention, once in a call of that one, for all such functions that it calls.
-bool judge::ban_where_callers_lose() {
-  struct account {
+bool cost_model::reject_where_callers_lose() {
+  struct benefit {
     double gain = 0;
     double loss = 0;
-    const candidate* loser = nullptr;
+    const candidate* limiting_caller = nullptr;
   };
-  std::vector<account> accounts(candidates_.size());
+  std::vector<benefit> benefits(candidates_.size());
   for (const candidate& caller : candidates_) {
-    const bool pays = !caller.what.spread && caller.by_itself == 0;
+    const bool pays = !caller.what.propagated && caller.direct_rate == 0;
     for (const auto& [callee, often] : caller.calls) {
-      account& of = accounts[callee];
+      benefit& of = benefits[callee];
       of.gain += often;
       if (pays && caller.what.switches > 0) {
         of.loss += often / caller.what.switches;
-        of.loser = of.loser == nullptr || caller.what.switches < of.loser->what.switches ? &caller : of.loser;
+        of.limiting_caller = of.limiting_caller == nullptr || caller.what.switches < of.limiting_caller->what.switches
+                                 ? &caller
+                                 : of.limiting_caller;
       }
     }
   }
-  bool banned = false;
+  bool rejected = false;
   for (std::size_t i = 0; i != candidates_.size(); ++i) {
     candidate& each = candidates_[i];
-    if (each.what.spread && each.called_by_others + accounts[i].gain < usually * accounts[i].loss) {
-      each.banned = banned = true;
-      each.what.reason = "'" + readable(*accounts[i].loser->what.function) + "' would save all registers for it " +
-                         "and switches in " + percent(accounts[i].loser->what.switches) + " of its calls";
+    if (each.what.propagated && each.called_by_others + benefits[i].gain < usually * benefits[i].loss) {
+      each.rejected = rejected = true;
+      each.what.reason = "'" + readable(*benefits[i].limiting_caller->what.function) +
+                         "' would save all registers for it " + "and switches in " +
+                         percent(benefits[i].limiting_caller->what.switches) + " of its calls";
     }
   }
-  return banned;
+  return rejected;
 }
 
-std::vector<decision> judge::decide() {
+std::vector<decision> cost_model::decide() {
   do {
     grow();
-  } while (ban_where_callers_lose());
+  } while (reject_where_callers_lose());
   std::vector<decision> decisions;
   for (llvm::Function& function : module_) {
     const auto found = index_.find(&function);
@@ -258,7 +261,7 @@ std::vector<decision> judge::decide() {
     candidate& each = candidates_[found->second];
     if (!each.refusal.empty()) {
       each.what.reason = each.refusal;
-    } else if (!each.what.spread && !each.banned) {
+    } else if (!each.what.propagated && !each.rejected) {
       each.what.reason = "it switches in " + percent(each.what.switches) + " of its calls";
     }
     decisions.push_back(each.what);
@@ -269,7 +272,7 @@ std::vector<decision> judge::decide() {
 }  // namespace
 
 std::vector<decision> decide(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) {
-  return judge(module, analyses).decide();
+  return cost_model(module, analyses).decide();
 }
 
 }  // namespace pirn::plugin

@@ -2,7 +2,7 @@
 // _Z1fv.preserve_none, where it is defined and where it is called. Who was compiled without the list asks the linker
 // for _Z1fv, and is told that there is none. An address of such a function would be called with the ordinary
 // convention: it is replaced with that of a function which has that one and calls it.
-#include "spread_list.hpp"
+#include "propagation_list.hpp"
 
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -11,7 +11,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
-#include "spread_convention.hpp"
+#include "propagation_convention.hpp"
 
 namespace pirn::plugin {
 namespace {

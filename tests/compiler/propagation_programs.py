@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles programs with and without the plugin and compares what they do: spread_programs.py quick|slow VERSION PLUGIN.
+"""Compiles programs with and without the plugin and compares what they do: propagation_programs.py quick|slow VERSION PLUGIN.
 
 Ends with 77, skipped, where that version of clang or lld is missing.
 """
@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-here = Path(__file__).parent / "spread"
+here = Path(__file__).parent / "propagation"
 kind, version, plugin = sys.argv[1:4]
 compiler = "clang++-" + version
 loaded = [f"-fplugin={plugin}", f"-fpass-plugin={plugin}"]
@@ -35,7 +35,7 @@ def compile_to(target: Path, source: str, *options: object) -> Path:
 
 
 def decisions(report: Path) -> dict[str, bool]:
-    return {each["function"]: each["spread"] for each in json.loads(report.read_text())["functions"]}
+    return {each["function"]: each["propagated"] for each in json.loads(report.read_text())["functions"]}
 
 
 class Program:

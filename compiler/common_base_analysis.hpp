@@ -9,12 +9,12 @@ namespace pirn::plugin {
 
 /// `later` is an address of a thread-local variable for which code generation may take what it needs from `earlier`;
 /// `between` may suspend.
-struct shared_base {
+struct common_base {
   llvm::CallBase* earlier;
   llvm::CallBase* later;
   llvm::CallBase* between;
 };
 
-llvm::SmallVector<shared_base, 4> find_shared_bases(llvm::Function& function, const suspension& suspends);
+llvm::SmallVector<common_base, 4> find_common_bases(llvm::Function& function, const suspension& suspends);
 
 }  // namespace pirn::plugin

@@ -1,4 +1,4 @@
-#include "spread_report.hpp"
+#include "propagation_report.hpp"
 
 #include "llvm/Analysis/OptimizationRemarkEmitter.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -9,7 +9,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "module_file.hpp"
-#include "spread_convention.hpp"
+#include "propagation_convention.hpp"
 
 namespace pirn::plugin {
 namespace {
@@ -29,9 +29,9 @@ void emit_remarks(const std::vector<decision>& decisions) {
     llvm::OptimizationRemarkEmitter remarks(each.function);
     const llvm::DiagnosticLocation where(each.function->getSubprogram());
     const llvm::BasicBlock* const block = &each.function->getEntryBlock();
-    if (each.spread) {
+    if (each.propagated) {
       remarks.emit([&] {
-        return llvm::OptimizationRemark(remark_pass, "Spread", where, block)
+        return llvm::OptimizationRemark(remark_pass, "Propagated", where, block)
                << "'" << readable(*each.function) << "' preserves no register any more; switches in a call of it: "
                << llvm::ore::NV("Switches", rounded(each.switches));
       });
@@ -67,9 +67,9 @@ void write_report(const llvm::Module& module, const std::vector<decision>& decis
                 json.attribute("file", where->getFilename());
                 json.attribute("line", where->getLine());
               }
-              json.attribute("spread", each.spread);
+              json.attribute("propagated", each.propagated);
               json.attribute("switches_per_call", each.switches);
-              if (!each.spread) {
+              if (!each.propagated) {
                 json.attribute("reason", each.reason);
               }
             });

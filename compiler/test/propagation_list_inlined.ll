@@ -1,7 +1,7 @@
 ; After inlining, a call of a listed function may stand in a frame that it would break.
-; RUN: ! opt -load-pass-plugin=%plugin -passes=pirn-spread -S %s 2> %t.errors
+; RUN: ! opt -load-pass-plugin=%plugin -passes=pirn-propagate -S %s 2> %t.errors
 ; RUN: FileCheck %s < %t.errors
-; RUN: sed 's/align 64/align 16/' %s | opt -load-pass-plugin=%plugin -passes=pirn-spread -S | FileCheck --check-prefix=GOOD %s
+; RUN: sed 's/align 64/align 16/' %s | opt -load-pass-plugin=%plugin -passes=pirn-propagate -S | FileCheck --check-prefix=GOOD %s
 target triple = "x86_64-unknown-linux-gnu"
 
 declare preserve_nonecc void @_Z6listedv.preserve_none()

@@ -1,5 +1,5 @@
 ; A function that usually does not switch is left alone, as is one whose callers would save all registers for a rare call.
-; RUN: opt -load-pass-plugin=%plugin -passes=pirn-spread -pass-remarks=pirn -pass-remarks-missed=pirn -S %s 2> %t.remarks | FileCheck %s
+; RUN: opt -load-pass-plugin=%plugin -passes=pirn-propagate -pass-remarks=pirn -pass-remarks-missed=pirn -S %s 2> %t.remarks | FileCheck %s
 ; RUN: FileCheck --check-prefix=REMARK %s < %t.remarks
 target triple = "x86_64-unknown-linux-gnu"
 

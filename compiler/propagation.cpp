@@ -6,23 +6,23 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Module.h"
 #include "passes.hpp"
-#include "spread_convention.hpp"
-#include "spread_decision.hpp"
-#include "spread_list.hpp"
-#include "spread_report.hpp"
-#include "spread_settings.hpp"
+#include "propagation_convention.hpp"
+#include "propagation_decision.hpp"
+#include "propagation_list.hpp"
+#include "propagation_report.hpp"
+#include "propagation_settings.hpp"
 
 namespace pirn::plugin {
 namespace {
 
 // After everything else, when what could be inlined is.
-class spread_pass : public llvm::PassInfoMixin<spread_pass> {
+class propagation_pass : public llvm::PassInfoMixin<propagation_pass> {
  public:
   /// `unless_linked`: to do nothing where the module will be optimized again, by a linker.
-  explicit spread_pass(bool unless_linked = false) : unless_linked_(unless_linked) {}
+  explicit propagation_pass(bool unless_linked = false) : unless_linked_(unless_linked) {}
 
   llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) const {
-    const spread_settings settings = settings_of(module);
+    const propagation_settings settings = settings_of(module);
     if (!has_convention(module) || (unless_linked_ && is_for_linker(module))) {
       return llvm::PreservedAnalyses::all();
     }
@@ -34,7 +34,7 @@ class spread_pass : public llvm::PassInfoMixin<spread_pass> {
     bool changed = false;
     emit_remarks(decisions);
     for (const decision& each : decisions) {
-      if (each.spread) {
+      if (each.propagated) {
         set_convention(*each.function);
         changed = true;
       }
@@ -52,7 +52,7 @@ class spread_pass : public llvm::PassInfoMixin<spread_pass> {
 // Before everything else, so that what files agree about does not depend on what is inlined.
 struct list_pass : llvm::PassInfoMixin<list_pass> {
   static llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& /*analyses*/) {
-    const spread_settings settings = settings_of_command();
+    const propagation_settings settings = settings_of_command();
     remember(module, settings);
     if (settings.list.empty() || !has_convention(module) || sanitizes_addresses(module)) {
       return llvm::PreservedAnalyses::all();
@@ -69,11 +69,11 @@ struct list_pass : llvm::PassInfoMixin<list_pass> {
 
 }  // namespace
 
-void register_spread(llvm::PassBuilder& builder) {
+void register_propagation(llvm::PassBuilder& builder) {
   builder.registerPipelineParsingCallback([](llvm::StringRef name, llvm::ModulePassManager& passes,
                                              llvm::ArrayRef<llvm::PassBuilder::PipelineElement> /*inner*/) {
-    if (name == "pirn-spread") {
-      passes.addPass(spread_pass());
+    if (name == "pirn-propagate") {
+      passes.addPass(propagation_pass());
       return true;
     }
     if (name == "pirn-list") {
@@ -89,7 +89,7 @@ void register_spread(llvm::PassBuilder& builder) {
       [](llvm::ModulePassManager& passes, llvm::OptimizationLevel level, llvm::ThinOrFullLTOPhase phase) {
         const bool last = phase == llvm::ThinOrFullLTOPhase::None || phase == llvm::ThinOrFullLTOPhase::ThinLTOPostLink;
         if (last && level != llvm::OptimizationLevel::O0) {
-          passes.addPass(spread_pass());
+          passes.addPass(propagation_pass());
         }
       });
 #else
@@ -99,14 +99,14 @@ void register_spread(llvm::PassBuilder& builder) {
       [compiles](llvm::ModulePassManager& /*passes*/, llvm::OptimizationLevel /*level*/) { *compiles = true; });
   builder.registerOptimizerLastEPCallback([compiles](llvm::ModulePassManager& passes, llvm::OptimizationLevel level) {
     if (level != llvm::OptimizationLevel::O0) {
-      passes.addPass(spread_pass(*compiles));
+      passes.addPass(propagation_pass(*compiles));
     }
   });
 #endif
   builder.registerFullLinkTimeOptimizationLastEPCallback(
       [](llvm::ModulePassManager& passes, llvm::OptimizationLevel level) {
         if (level != llvm::OptimizationLevel::O0) {
-          passes.addPass(spread_pass());
+          passes.addPass(propagation_pass());
         }
       });
 }

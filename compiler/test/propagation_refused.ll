@@ -1,5 +1,5 @@
 ; What cannot have the convention keeps its own, and the remark says why.
-; RUN: opt -load-pass-plugin=%plugin -passes=pirn-spread -pass-remarks-missed=pirn -S %s 2> %t.remarks | FileCheck %s
+; RUN: opt -load-pass-plugin=%plugin -passes=pirn-propagate -pass-remarks-missed=pirn -S %s 2> %t.remarks | FileCheck %s
 ; RUN: FileCheck --check-prefix=REMARK %s < %t.remarks
 target triple = "x86_64-unknown-linux-gnu"
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"

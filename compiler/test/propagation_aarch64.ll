@@ -1,8 +1,8 @@
 ; On AArch64 any frame of variable size may be addressed through x19; elsewhere there is no such convention.
-; RUN: opt -load-pass-plugin=%plugin -passes=pirn-spread -pass-remarks-missed=pirn -S %s 2> %t.remarks | FileCheck %s
+; RUN: opt -load-pass-plugin=%plugin -passes=pirn-propagate -pass-remarks-missed=pirn -S %s 2> %t.remarks | FileCheck %s
 ; RUN: FileCheck --check-prefix=REMARK %s < %t.remarks
-; RUN: sed s/aarch64-/riscv64-/ %s | opt -load-pass-plugin=%plugin -passes=pirn-spread -S | FileCheck --check-prefix=NONE %s
-; RUN: sed s/aarch64-unknown-linux-gnu/x86_64-pc-windows-msvc/ %s | opt -load-pass-plugin=%plugin -passes=pirn-spread -S | FileCheck --check-prefix=NONE %s
+; RUN: sed s/aarch64-/riscv64-/ %s | opt -load-pass-plugin=%plugin -passes=pirn-propagate -S | FileCheck --check-prefix=NONE %s
+; RUN: sed s/aarch64-unknown-linux-gnu/x86_64-pc-windows-msvc/ %s | opt -load-pass-plugin=%plugin -passes=pirn-propagate -S | FileCheck --check-prefix=NONE %s
 ; NONE: define internal void @plain(
 target triple = "aarch64-unknown-linux-gnu"
 

@@ -1,4 +1,4 @@
-#include "spread_settings.hpp"
+#include "propagation_settings.hpp"
 
 #include "llvm/IR/Metadata.h"
 #include "llvm/Support/CommandLine.h"
@@ -7,10 +7,10 @@ namespace pirn::plugin {
 namespace {
 
 // A linker has parsed its command line when it loads the plugin, so options do not reach it: it reads them here.
-constexpr const char* remembered_as = "pirn.spread";
+constexpr const char* remembered_as = "pirn.propagate";
 
-llvm::cl::opt<bool> automatic("pirn-spread", llvm::cl::init(true),
-                              llvm::cl::desc("spread the convention that preserves no register to callers"));
+llvm::cl::opt<bool> automatic("pirn-propagate", llvm::cl::init(true),
+                              llvm::cl::desc("propagate the convention that preserves no register to callers"));
 llvm::cl::opt<std::string> list("pirn-list", llvm::cl::value_desc("file"),
                                 llvm::cl::desc("functions that have the convention in all files"));
 llvm::cl::opt<std::string> report("pirn-report", llvm::cl::value_desc("folder or file.json"),
@@ -18,17 +18,17 @@ llvm::cl::opt<std::string> report("pirn-report", llvm::cl::value_desc("folder or
 
 }  // namespace
 
-spread_settings settings_of_command() { return {automatic, list, report}; }
+propagation_settings settings_of_command() { return {automatic, list, report}; }
 
-void remember(llvm::Module& module, const spread_settings& settings) {
+void remember(llvm::Module& module, const propagation_settings& settings) {
   llvm::LLVMContext& context = module.getContext();
   module.getOrInsertNamedMetadata(remembered_as)
       ->addOperand(llvm::MDNode::get(context, {llvm::MDString::get(context, settings.automatic ? "automatic" : "off"),
                                                llvm::MDString::get(context, settings.report)}));
 }
 
-spread_settings settings_of(const llvm::Module& module) {
-  spread_settings settings = settings_of_command();
+propagation_settings settings_of(const llvm::Module& module) {
+  propagation_settings settings = settings_of_command();
   const llvm::NamedMDNode* const remembered = module.getNamedMetadata(remembered_as);
   if (remembered == nullptr) {
     return settings;

@@ -1,11 +1,11 @@
-// How decisions are told: as remarks of the compiler, and as a file.
+// Reports decisions as remarks of the compiler, and into a file.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "llvm/IR/Module.h"
-#include "spread_decision.hpp"
+#include "propagation_decision.hpp"
 
 namespace pirn::plugin {
 

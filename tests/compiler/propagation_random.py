@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Random programs with switches woven in, with and without the plugin: spread_random.py INCLUDE COUNT [SEED] VERSION=PLUGIN...
+"""Random programs with switches woven in, with and without the plugin: propagation_random.py INCLUDE COUNT [SEED] VERSION=PLUGIN...
 
 Ends with 77, skipped, where csmith or a compiler is missing.
 """
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-here = Path(__file__).parent / "spread"
+here = Path(__file__).parent / "propagation"
 seconds = 10  # a program that runs longer without the plugin is passed over: many do, for ever
 declaration = "extern __attribute__((preserve_none)) void weave(void);\n"
 
@@ -40,7 +40,7 @@ def main() -> int:
     if missing:
         print("skipped: no", *missing)
         return 77
-    compared = spread = 0
+    compared = propagated = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
 
@@ -77,14 +77,14 @@ def main() -> int:
             if len(said) == 1:
                 continue
             if said[0] != said[1]:
-                kept = Path(tempfile.gettempdir()) / f"spread_random_{seed}.c"
+                kept = Path(tempfile.gettempdir()) / f"propagation_random_{seed}.c"
                 shutil.copy(folder / "program.c", kept)
                 print(f"csmith --seed {seed}, clang {version} {level}: {said[0]} without, {said[1]} with the plugin: {kept}")
                 return 1
-            here_spread = sum(each["spread"] for each in json.loads((folder / "report.json").read_text())["functions"])
-            compared += here_spread != 0
-            spread += here_spread
-    print(f"{compared} programs, in which {spread} functions got the convention")
+            propagated_here = sum(each["propagated"] for each in json.loads((folder / "report.json").read_text())["functions"])
+            compared += propagated_here != 0
+            propagated += propagated_here
+    print(f"{compared} programs, in which {propagated} functions got the convention")
     return 0
 
 

@@ -1,4 +1,4 @@
-#include "shared_bases.hpp"
+#include "common_base_analysis.hpp"
 
 #include <set>
 
@@ -55,7 +55,7 @@ bool needs_no_address(const llvm::CallBase& address) {
   return true;
 }
 
-bool may_share(const llvm::CallBase& earlier, const llvm::CallBase& later, const llvm::DominatorTree& tree) {
+bool may_share_base(const llvm::CallBase& earlier, const llvm::CallBase& later, const llvm::DominatorTree& tree) {
   const llvm::GlobalValue& first = *variable_of(earlier);
   const llvm::GlobalValue& second = *variable_of(later);
   const bool in_block = earlier.getParent() == later.getParent() && earlier.comesBefore(&later);
@@ -107,8 +107,8 @@ llvm::CallBase* suspends_between(llvm::CallBase& from, llvm::CallBase& to, const
 
 }  // namespace
 
-llvm::SmallVector<shared_base, 4> find_shared_bases(llvm::Function& function, const suspension& suspends) {
-  llvm::SmallVector<shared_base, 4> shared;
+llvm::SmallVector<common_base, 4> find_common_bases(llvm::Function& function, const suspension& suspends) {
+  llvm::SmallVector<common_base, 4> shared;
   if (function.hasOptNone()) {
     return shared;  // there each address is computed where it stands
   }
@@ -125,7 +125,7 @@ llvm::SmallVector<shared_base, 4> find_shared_bases(llvm::Function& function, co
   const llvm::DominatorTree tree(function);
   for (llvm::CallBase* later : addresses) {
     for (llvm::CallBase* earlier : addresses) {
-      if (earlier == later || !may_share(*earlier, *later, tree)) {
+      if (earlier == later || !may_share_base(*earlier, *later, tree)) {
         continue;
       }
       if (llvm::CallBase* const between = suspends_between(*earlier, *later, suspends)) {
