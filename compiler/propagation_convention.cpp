@@ -14,8 +14,8 @@ namespace {
 
 // There are twelve on x86-64, but the eleventh is r11, which the stub of a lazily bound symbol overwrites, as does a
 // prologue that probes the stack; the twelfth is rax.
-constexpr unsigned most_argument_words = 10;
-constexpr unsigned most_result_parts = 2;
+constexpr unsigned max_argument_words = 10;
+constexpr unsigned max_result_parts = 2;
 constexpr unsigned widest_vector = 128;  // in bits: for wider ones it depends on the features of the caller
 
 llvm::Triple target_of(const llvm::Module& module) { return llvm::Triple(module.getTargetTriple()); }
@@ -159,15 +159,15 @@ std::string signature_refusal(const llvm::Function& function) {
       return "the place of an argument depends on features of the target";
     }
   }
-  if (words > most_argument_words) {
+  if (words > max_argument_words) {
     return "its arguments take " + std::to_string(words) + " general registers, and there are " +
-           std::to_string(most_argument_words);
+           std::to_string(max_argument_words);
   }
   words = parts = 0;
   if (!measure(function.getReturnType(), layout, words, parts)) {
     return "the place of its result depends on features of the target";
   }
-  return parts > most_result_parts ? "its result takes more than two registers" : "";
+  return parts > max_result_parts ? "its result takes more than two registers" : "";
 }
 
 std::string call_refusal(const llvm::CallBase& call) {

@@ -36,18 +36,18 @@ thread_locals_mode remembered(const llvm::Module& module) {
   return value == nullptr ? thread_locals_mode::off : static_cast<thread_locals_mode>(value->getZExtValue());
 }
 
-/// Runs a pass if the module is in one of the modes from `least` on.
+/// Runs a pass if the module is in one of the modes from `min_mode` on.
 template <class Pass>
 class in_mode : public llvm::PassInfoMixin<in_mode<Pass>> {
  public:
-  explicit in_mode(thread_locals_mode least) : least_(least) {}
+  explicit in_mode(thread_locals_mode min_mode) : min_mode_(min_mode) {}
   llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) {
-    return remembered(module) < least_ ? llvm::PreservedAnalyses::all() : Pass().run(module, analyses);
+    return remembered(module) < min_mode_ ? llvm::PreservedAnalyses::all() : Pass().run(module, analyses);
   }
   static bool isRequired() { return true; }
 
  private:
-  thread_locals_mode least_;
+  thread_locals_mode min_mode_;
 };
 
 class remember_mode : public llvm::PassInfoMixin<remember_mode> {

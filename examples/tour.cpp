@@ -56,8 +56,8 @@ void run(report& r, bool talk) {
     }
   };
   say("Measuring a yield: ten fibers take turns, then two OS threads on one CPU ...");
-  r.fiber_yield_ns = tour::least_of(tour::fiber_yield_cost);
-  r.thread_yield_ns = tour::least_of(tour::thread_yield_cost);
+  r.fiber_yield_ns = tour::min_of(tour::fiber_yield_cost);
+  r.thread_yield_ns = tour::min_of(tour::thread_yield_cost);
 
   const unsigned cpus = pirn::platform::available_cpus();
   r.load.workers = cpus > 1 ? cpus / 2 : 1;

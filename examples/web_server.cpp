@@ -15,7 +15,7 @@
 int main(int argc, char** argv) try {
   std::string root = ".";
   pirn::endpoint at{pirn::ip_address::loopback_v4(), 8080};
-  pirn::runtime_options how;
+  pirn::runtime_options options;
   for (int i = 1; i < argc; i += 2) {
     const std::string_view name = argv[i];
     const std::string value = i + 1 < argc ? argv[i + 1] : "";
@@ -27,14 +27,14 @@ int main(int argc, char** argv) try {
       root = value;
     } else if (const auto address = pirn::ip_address::parse(value); name == "--address" && address) {
       at.address = *address;
-    } else if (!(name == "--port" && number(at.port)) && !(name == "--workers" && number(how.workers))) {
+    } else if (!(name == "--port" && number(at.port)) && !(name == "--workers" && number(options.workers))) {
       std::fprintf(stderr, "usage: web_server [--root DIR] [--address A] [--port P (0: any)] [--workers N]\n");
       return EXIT_FAILURE;
     }
   }
   pirn::signal_set signals({SIGINT, SIGTERM});
   const pirn::http::static_files files(root);
-  pirn::runtime runtime(how);
+  pirn::runtime runtime(options);
   return runtime.run([&] {
     auto listener = pirn::tcp_listener::listen(at);
     if (!listener) {

@@ -21,10 +21,10 @@ namespace {
 
 class rpc_client {
  public:
-  static constexpr std::size_t most_calls = 64;
+  static constexpr std::size_t max_calls = 64;
 
   explicit rpc_client(connection& to) : to_(to), from_(to) {
-    for (std::uint64_t slot = 0; slot < most_calls; ++slot) {
+    for (std::uint64_t slot = 0; slot < max_calls; ++slot) {
       free_.push(slot);
     }
   }
@@ -57,12 +57,12 @@ class rpc_client {
     signal turn;  ///< that its answer has come, or that it is to read for all
   };
 
-  static std::size_t slot_of(std::uint64_t id) { return id % most_calls; }
+  static std::size_t slot_of(std::uint64_t id) { return id % max_calls; }
 
   void enlist(pending& mine) {
     check(!free_.empty(), "no more calls at once than a client has room for");
     const std::uint64_t slot = free_.pop();
-    mine.id = ++calls_ * most_calls + slot;
+    mine.id = ++calls_ * max_calls + slot;
     calls_of_[slot] = &mine;
   }
   void strike_off(const pending& mine) {
@@ -171,9 +171,9 @@ class rpc_client {
   bool reading_ = false;  ///< whether somebody reads a header, or the payload that its answer has
   std::uint64_t calls_ = 0;
   std::optional<std::unexpected<client_error>> error_;
-  std::array<pending*, most_calls> calls_of_ = {};
-  ring<std::uint64_t, most_calls> free_;
-  ring<std::uint64_t, 4 * most_calls> waiting_;
+  std::array<pending*, max_calls> calls_of_ = {};
+  ring<std::uint64_t, max_calls> free_;
+  ring<std::uint64_t, 4 * max_calls> waiting_;
 };
 
 }  // namespace

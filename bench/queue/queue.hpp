@@ -31,8 +31,8 @@ template <typename Queue>
 void queue_row(const char* impl, const char* note) {
   const std::uint64_t pairs = input("PAIRS");
   const std::uint64_t workers = input("WORKERS");
-  static constexpr std::uint64_t most_pairs = 8;
-  check(pairs <= most_pairs, "at most 8 producers");
+  static constexpr std::uint64_t max_pairs = 8;
+  check(pairs <= max_pairs, "at most 8 producers");
   static constexpr std::uint64_t turn = 64;  // nodes that a producer puts before others may go on
   std::vector<node> nodes;
   const auto run = [&](std::uint64_t n) {
@@ -53,7 +53,7 @@ void queue_row(const char* impl, const char* note) {
         }
         return;
       }
-      std::uint64_t next[most_pairs] = {};  // of each producer the least number that may come
+      std::uint64_t next[max_pairs] = {};  // of each producer the least number that may come
       std::uint64_t mine = 0;
       for (std::uint64_t k = 0; k < share; ++k) {
         const std::uint64_t number = queue.take();

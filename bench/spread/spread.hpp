@@ -14,7 +14,7 @@
 namespace {
 
 constexpr int deepest = 8;
-constexpr int most_live = 5;
+constexpr int max_live = 5;
 
 constexpr std::uint64_t kept_value(std::uint64_t x, std::uint64_t which) { return x + 3 * which; }
 
@@ -73,19 +73,19 @@ using one_run = void (*)(std::uint64_t);
 
 template <int... which>
 constexpr std::array<one_run, sizeof...(which)> all_runs(std::integer_sequence<int, which...> /*which*/) {
-  return {&run<which / (most_live + 1) + 1, which % (most_live + 1)>...};
+  return {&run<which / (max_live + 1) + 1, which % (max_live + 1)>...};
 }
 
 void spread_workload(const char* impl) {
   const std::uint64_t depth = bench::input("DEPTH");
   const std::uint64_t live = bench::input("LIVE");
-  bench::check(depth >= 1 && depth <= deepest && live <= most_live, "DEPTH is 1 to 8 and LIVE 0 to 5");
-  const auto runs = all_runs(std::make_integer_sequence<int, deepest*(most_live + 1)>());
+  bench::check(depth >= 1 && depth <= deepest && live <= max_live, "DEPTH is 1 to 8 and LIVE 0 to 5");
+  const auto runs = all_runs(std::make_integer_sequence<int, deepest*(max_live + 1)>());
   pirn::runtime runtime({.workers = 1, .stack_size = bench::input("STACK")});
   runtime.run([&] {
     const std::string params = "{\"depth\":" + std::to_string(depth) + ",\"live\":" + std::to_string(live) + "}";
     bench::row("spread", impl, params, "ns",
-               bench::ns_per_operation(runs[(depth - 1) * (most_live + 1) + live], bench::input("FIBERS")));
+               bench::ns_per_operation(runs[(depth - 1) * (max_live + 1) + live], bench::input("FIBERS")));
   });
 }
 

@@ -38,8 +38,8 @@ struct client {
   std::vector<std::uint32_t> latencies_us;
   std::string failure;
 
-  void run(const load_options& how, clock::time_point begin, clock::time_point end) {
-    auto stream = pirn::tcp_stream::connect(how.to, end);
+  void run(const load_options& options, clock::time_point begin, clock::time_point end) {
+    auto stream = pirn::tcp_stream::connect(options.to, end);
     if (!stream) {
       failure = "connect: " + stream.error().message();
       return;
@@ -84,24 +84,24 @@ struct client {
 
 /// `look_at_server` tells how much memory the server uses, in KiB.
 template <class Look>
-load_result drive(const load_options& how, Look look_at_server) {
+load_result drive(const load_options& options, Look look_at_server) {
   load_result sum;
   pirn::guarded_pool stacks;
-  std::vector<client> clients(how.connections);
+  std::vector<client> clients(options.connections);
   {
-    pirn::runtime runtime({.workers = how.workers, .stacks = &stacks});
+    pirn::runtime runtime({.workers = options.workers, .stacks = &stacks});
     runtime.run([&] {
       sum.server_kib_before = look_at_server();
       const auto begin = clock::now() + std::chrono::milliseconds(500);
-      const auto end = begin + how.time;
+      const auto end = begin + options.time;
       std::vector<pirn::fiber> fibers;
       fibers.reserve(clients.size());
       for (client& one : clients) {
-        fibers.push_back(pirn::spawn([&] { one.run(how, begin, end); },
+        fibers.push_back(pirn::spawn([&] { one.run(options, begin, end); },
                                      {.name = "client", .worker = pirn::spawn_options::any_worker}));
       }
-      static_cast<void>(pirn::this_fiber::sleep_until(begin + how.time / 2));
-      const auto memory = stacks.stats(pirn::stack_sampling::memory);
+      static_cast<void>(pirn::this_fiber::sleep_until(begin + options.time / 2));
+      const auto memory = stacks.statistics(pirn::stack_sampling::memory);
       sum.client_stacks = memory.in_use;
       sum.client_bytes_per_fiber = memory.resident / std::max<std::size_t>(1, memory.in_use);
       sum.server_kib_during = look_at_server();

@@ -20,7 +20,7 @@ inline double nanoseconds_since(std::chrono::steady_clock::time_point begin) {
 
 /// The least of several tries: what else the machine does can only add to it.
 template <class Measure>
-double least_of(Measure measure) {
+double min_of(Measure measure) {
   double least = measure();
   for (int i = 0; i < 4; ++i) {
     least = std::min(least, measure());

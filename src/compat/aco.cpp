@@ -47,7 +47,7 @@ using word = std::uintptr_t;
 
 constexpr std::size_t default_image = 64;
 constexpr std::size_t default_share_stack = std::size_t{2} << 20;
-constexpr std::size_t least_share_stack = 4096;
+constexpr std::size_t min_share_stack = 4096;
 
 /// What malloc gives at least for `bytes`, where blocks are multiples of 16 with a word of malloc's own in each.
 constexpr std::size_t malloc_size(std::size_t bytes) noexcept {
@@ -114,8 +114,9 @@ PIRN_ALWAYS_INLINE word* buffer_of(const aco_t* co) noexcept {
     amortized += image.sz / 2;
     std::free(buffer_of(co));
   }
-  const std::size_t least = bytes > amortized ? bytes : amortized;
-  image.sz = malloc_size(least) > least ? malloc_size(least) : least;  // a size that wraps around cannot be had anyway
+  const std::size_t min_bytes = bytes > amortized ? bytes : amortized;
+  image.sz = malloc_size(min_bytes) > min_bytes ? malloc_size(min_bytes)
+                                                : min_bytes;  // a size that wraps around cannot be had anyway
   return static_cast<word*>(allocate(image.sz, "aco_resume", "the image of a coroutine"));
 }
 
@@ -445,8 +446,8 @@ PIRN_EXPORT aco_share_stack_t* aco_share_stack_new2(std::size_t sz, char guard_p
   constexpr const char* where = "aco_share_stack_new2";
   if (sz == 0) {
     sz = default_share_stack;
-  } else if (sz < least_share_stack) {
-    sz = least_share_stack;
+  } else if (sz < min_share_stack) {
+    sz = min_share_stack;
   }
   auto* const made = static_cast<aco_share_stack_t*>(allocate(sizeof(counted_stack), where, "a share stack's state"));
   counted(made) = counted_stack{};

@@ -103,8 +103,8 @@ class scheduler {
   }
   /// The native thread for the next of `total` threads that are spread in runs.
   int spread(int total) {
-    constexpr int least = 128;
-    const int run = total / natives_ > least ? total / natives_ : least;
+    constexpr int min_run = 128;
+    const int run = total / natives_ > min_run ? total / natives_ : min_run;
     return made_.fetch_add(1, pirn::platform::memory_order_relaxed) / run;
   }
 

@@ -42,12 +42,12 @@ bool register_membarrier() noexcept {
 
 /// The light sides have run without fences of their own, so nothing can stand in for this one.
 void fence_others() noexcept {
-  constexpr int most_tries = 1000;
+  constexpr int max_tries = 1000;
   for (int i = 0; syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0; ++i) {
     const int error = errno;
     if (error == EPERM && i == 0) {
       register_membarrier();  // what it says when the kernel has forgotten, and when a sandbox refuses
-    } else if (error == ENOMEM && i < most_tries) {
+    } else if (error == ENOMEM && i < max_tries) {
       yield_thread();
     } else {
       refused(
@@ -186,7 +186,7 @@ class cpu_set {
   std::size_t bytes_;
   cpu_set_t* words_;
 };
-constexpr std::size_t most_cpus = std::size_t{1} << 20;
+constexpr std::size_t max_cpus = std::size_t{1} << 20;
 
 /// Those that the calling thread may run on; none where the kernel does not tell.
 cpu_set allowed_cpus() noexcept {
@@ -194,7 +194,7 @@ cpu_set allowed_cpus() noexcept {
   for (;;) {
     cpu_set found(cpus);
     // EINVAL: the kernel's own sets are larger.
-    if (!found || sched_getaffinity(0, found.bytes(), found.get()) == 0 || errno != EINVAL || cpus >= most_cpus) {
+    if (!found || sched_getaffinity(0, found.bytes(), found.get()) == 0 || errno != EINVAL || cpus >= max_cpus) {
       return found;
     }
     cpus *= 2;
@@ -203,7 +203,7 @@ cpu_set allowed_cpus() noexcept {
 }  // namespace
 
 std::error_code thread::pin(unsigned cpu) noexcept {
-  if (cpu >= most_cpus) {
+  if (cpu >= max_cpus) {
     return std::make_error_code(std::errc::invalid_argument);
   }
   const cpu_set only(std::size_t{cpu} + 1);

@@ -33,9 +33,9 @@ void blocking_pool::announce() {
   std::error_code error;
   lock_.lock();
   ++announced_;
-  if (most_ == 0) {
+  if (max_threads_ == 0) {
     error = std::make_error_code(std::errc::operation_not_permitted);
-  } else if (idle_count_ + looking_ < announced_ + queued_ && threads() < most_) {
+  } else if (idle_count_ + looking_ < announced_ + queued_ && threads() < max_threads_) {
     error = start_thread();
   }
   if (error) {
@@ -43,8 +43,8 @@ void blocking_pool::announce() {
   }
   lock_.unlock();
   if (error) {
-    throw std::system_error(error, most_ == 0 ? "pirn: the runtime may have no threads for blocking calls"
-                                              : "pirn: cannot start a thread for a blocking call");
+    throw std::system_error(error, max_threads_ == 0 ? "pirn: the runtime may have no threads for blocking calls"
+                                                     : "pirn: cannot start a thread for a blocking call");
   }
 }
 

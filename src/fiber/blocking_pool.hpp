@@ -19,8 +19,8 @@ namespace detail {
 /// out. In between it is not forgotten: idle threads end only if there are more of them than announced calls.
 class blocking_pool {
  public:
-  blocking_pool(unsigned most_threads, platform::duration idle_time) noexcept
-      : most_(most_threads), idle_time_(idle_time) {}
+  blocking_pool(unsigned max_threads, platform::duration idle_time) noexcept
+      : max_threads_(max_threads), idle_time_(idle_time) {}
   blocking_pool(const blocking_pool&) = delete;
   blocking_pool& operator=(const blocking_pool&) = delete;
   /// Joins the threads. No call may be on its way.
@@ -54,7 +54,7 @@ class blocking_pool {
   void count_out(member& self) noexcept;
   static void join(member* ended) noexcept;
 
-  const unsigned most_;
+  const unsigned max_threads_;
   const platform::duration idle_time_;
   // The rest is under the lock.
   platform::spinlock lock_;

@@ -56,7 +56,7 @@ namespace {
 constexpr auto delay_for_each_fiber = std::chrono::microseconds(100);
 constexpr platform::duration between_trials = std::chrono::milliseconds(20);
 constexpr platform::duration longest_delay = std::chrono::hours(24 * 365);  // multiples of it are a time still
-constexpr unsigned most_trials = 50;
+constexpr unsigned max_probe_attempts = 50;
 constexpr int longest_pause = 64;  // delays
 
 /// Whose end alone can end the wait, if that is one fiber; its block only.
@@ -72,26 +72,27 @@ const fiber_control* awaited_by(const wait_options& wait) noexcept {
 }
 
 /// Notes what is known of the wait of `f`, which neither a deadline nor a stop can end.
-void note_facts(const fiber_control& f, std::uint64_t wait, const wait_options& how, std::vector<wait_edge>& facts) {
+void note_facts(const fiber_control& f, std::uint64_t wait, const wait_options& options,
+                std::vector<wait_edge>& facts) {
   const void* to = nullptr;
   std::uint64_t to_wait = 0;
-  if (how.from == awaited::children) {
-    to = how.object;
-  } else if (const fiber_control* const owner = awaited_by(how)) {
+  if (options.from == awaited::children) {
+    to = options.object;
+  } else if (const fiber_control* const owner = awaited_by(options)) {
     const std::uint64_t number = owner->number();
-    to_wait = owner->serves_coroutines() && how.from == awaited::holder ? 0 : owner->present_wait();
+    to_wait = owner->serves_coroutines() && options.from == awaited::holder ? 0 : owner->present_wait();
     // If it is still the owner, it has been since before its wait; and if `f` still waits, all that was for this wait.
-    if (to_wait != 0 && awaited_by(how) == owner && f.present_wait() == wait && owner->number() == number) {
+    if (to_wait != 0 && awaited_by(options) == owner && f.present_wait() == wait && owner->number() == number) {
       to = owner;
     }
   }
   if (to == nullptr) {
     return;
   }
-  facts.push_back({&f, to, to_wait, &f, f.number(), wait, how});
+  facts.push_back({&f, to, to_wait, &f, f.number(), wait, options});
   if (f.is_child()) {
     if (const stop_list* const scope = static_cast<const child_control&>(f).list()) {
-      facts.push_back({scope, &f, wait, &f, f.number(), wait, how});
+      facts.push_back({scope, &f, wait, &f, f.number(), wait, options});
     }
   }
 }
@@ -163,13 +164,13 @@ std::string describe(const std::vector<wait_edge>& cycle) {
     text += "  ";
     text += describe(*each.who);
     text += " waits for ";
-    text += each.how.what;
-    std::snprintf(address, sizeof address, " at %p", each.how.object);
+    text += each.options.what;
+    std::snprintf(address, sizeof address, " at %p", each.options.object);
     text += address;
-    if (each.how.from == awaited::holder) {
+    if (each.options.from == awaited::holder) {
       text += ", held by ";
       text += describe(*static_cast<const fiber_control*>(each.to));
-    } else if (each.how.from == awaited::fiber) {
+    } else if (each.options.from == awaited::fiber) {
       text += ", ";
       text += describe(*static_cast<const fiber_control*>(each.to));
     }
@@ -207,8 +208,8 @@ std::string describe_present_cycle() {
     block_chunk::for_each(w, [&](const fiber_control& f) {
       // One that is still on its worker may have begun a wait without having said of what.
       if (const std::uint64_t wait = f.present_wait(); wait != 0 && f.home()->queue.running() != &f) {
-        if (const wait_options& how = *f.waits; how.deadline == platform::never && !how.stoppable) {
-          note_facts(f, wait, how, facts);
+        if (const wait_options& options = *f.waits; options.deadline == platform::never && !options.stoppable) {
+          note_facts(f, wait, options, facts);
         }
       }
     });
@@ -262,7 +263,7 @@ void worker::look_for_deadlocks(platform::time_point now) noexcept {
       return;
     }
     watch.look(*this);
-    looked.trials = most_trials;
+    looked.trials = max_probe_attempts;
     looked.pause = delay;
     looked.confirmed = false;
     looked.next = next_trial(now);
@@ -282,12 +283,12 @@ void worker::look_for_deadlocks(platform::time_point now) noexcept {
       }
       [[fallthrough]];
     case deadlock_watch::verdict::foreign:
-      looked.trials = most_trials;
+      looked.trials = max_probe_attempts;
       looked.next = now + looked.pause;
       looked.pause = std::min(2 * looked.pause, longest_pause * delay);
       break;
     case deadlock_watch::verdict::standstill:
-      looked.trials = again ? 0 : most_trials;
+      looked.trials = again ? 0 : max_probe_attempts;
       looked.next = again ? platform::never : next_trial(now);
       if (again) {
         watch.report_standstill(*this);
@@ -363,12 +364,12 @@ void deadlock_watch::look(worker& w) noexcept {
         hopeless = false;
         return;
       }
-      const wait_options& how = *f.waits;
-      if (how.deadline != platform::never || how.from == awaited::outside) {
+      const wait_options& options = *f.waits;
+      if (options.deadline != platform::never || options.from == awaited::outside) {
         hopeless = false;
-      } else if (!how.stoppable) {
+      } else if (!options.stoppable) {
         try {
-          note_facts(f, wait, how, facts);
+          note_facts(f, wait, options, facts);
         } catch (const std::bad_alloc&) {
           facts.clear();
         }

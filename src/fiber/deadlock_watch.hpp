@@ -43,7 +43,7 @@ struct wait_edge {
   const fiber_control* who;
   std::uint64_t number;  ///< of `who`
   std::uint64_t wait;
-  wait_options how;  ///< of `who`
+  wait_options options;  ///< of `who`
 };
 
 /// A cycle of the waits of this moment among the fibers of all runtimes, described; empty if there is none. Only where

@@ -26,7 +26,7 @@ constinit registered_runtime* registered_runtimes = nullptr;
 namespace {
 
 constexpr int interrupt = SIGURG;
-constexpr int most_signals = 65;
+constexpr int max_signals = 65;
 constexpr auto longest_silence = std::chrono::seconds(5);
 constexpr auto between_looks = std::chrono::milliseconds(20);
 
@@ -166,7 +166,7 @@ struct signal_use {
   unsigned users;
   struct sigaction earlier;
 };
-constinit signal_use uses[most_signals] = {};
+constinit signal_use uses[max_signals] = {};
 
 /// Does what would have happened without us, as far as that is a function.
 void hand_on(int signal, siginfo_t* info, void* context) noexcept {
@@ -215,7 +215,7 @@ void on_dump_signal(int signal, siginfo_t* info, void* context) {
 }
 
 void use_signal(int signal, void (*handler)(int, siginfo_t*, void*)) {
-  if (signal <= 0 || signal >= most_signals) {
+  if (signal <= 0 || signal >= max_signals) {
     throw std::system_error(EINVAL, std::system_category(), "pirn: dump_signal");
   }
   signal_use& use = uses[signal];
@@ -349,7 +349,7 @@ bool handles_signals() noexcept {
     return (action.sa_flags & SA_SIGINFO) != 0 || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
   };
   const guard held;
-  for (int signal = 1; signal < most_signals; ++signal) {
+  for (int signal = 1; signal < max_signals; ++signal) {
     struct sigaction now = {};
     switch (signal) {
       case SIGSEGV:  // these come to a thread that does something

@@ -19,12 +19,12 @@ namespace {
 /// The innermost frames of one stack. `lookup` is a byte of the instruction that executes: the return address of a
 /// call may belong to the next function already.
 struct trace {
-  static constexpr unsigned most = 32;
+  static constexpr unsigned max_frames = 32;
   struct place {
     std::uintptr_t pc;
     std::uintptr_t lookup;
   };
-  place places[most] = {};
+  place places[max_frames] = {};
   unsigned count = 0;
   bool cut = false;
 
@@ -34,7 +34,7 @@ struct trace {
     if (pc == 0) {
       return _URC_END_OF_STACK;
     }
-    if (count == most) {
+    if (count == max_frames) {
       cut = true;
       return _URC_END_OF_STACK;
     }

@@ -47,9 +47,9 @@ class epoll_engine final : public engine {
 
   void poll(platform::time_point deadline) noexcept override {
     forget_detached();
-    constexpr int most_events = 256;
-    epoll_event events[most_events];
-    const int count = wait(events, most_events, deadline);
+    constexpr int max_events = 256;
+    epoll_event events[max_events];
+    const int count = wait(events, max_events, deadline);
     if (count < 0 && errno != EINTR) {
       platform::refused("epoll_wait", errno,
                         errno == EBADF ? "the program has closed a descriptor that is not its own, the engine's"
@@ -102,20 +102,20 @@ class epoll_engine final : public engine {
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, &unused);
   }
 
-  int wait(epoll_event* events, int most, platform::time_point deadline) noexcept {
+  int wait(epoll_event* events, int max_events, platform::time_point deadline) noexcept {
     if (deadline == platform::never) {
-      return wait_ms(events, most, -1);
+      return wait_ms(events, max_events, -1);
     }
     const auto left = platform::between(platform::now(), deadline);
     const auto left_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
     if (left_ns <= 0) {
-      return wait_ms(events, most, 0);
+      return wait_ms(events, max_events, 0);
     }
     if (has_nanoseconds_) {
       timespec limit{};
       limit.tv_sec = static_cast<time_t>(left_ns / 1'000'000'000);
       limit.tv_nsec = static_cast<long>(left_ns % 1'000'000'000);
-      const int count = ::epoll_pwait2(epoll_.get(), events, most, &limit, nullptr);
+      const int count = ::epoll_pwait2(epoll_.get(), events, max_events, &limit, nullptr);
       if (count >= 0 || errno == EINTR) {
         return count;
       }
@@ -123,13 +123,14 @@ class epoll_engine final : public engine {
       has_nanoseconds_ = false;
     }
     const auto left_ms = (left_ns + 999'999) / 1'000'000;  // rounded up
-    return wait_ms(events, most, left_ms > 1'000'000 ? 1'000'000 : static_cast<int>(left_ms));
+    return wait_ms(events, max_events, left_ms > 1'000'000 ? 1'000'000 : static_cast<int>(left_ms));
   }
 
   /// By either of two calls: a sandbox may know one only.
-  int wait_ms(epoll_event* events, int most, int milliseconds) const noexcept {
-    const int count = ::epoll_wait(epoll_.get(), events, most, milliseconds);
-    return count >= 0 || errno == EINTR ? count : ::epoll_pwait(epoll_.get(), events, most, milliseconds, nullptr);
+  int wait_ms(epoll_event* events, int max_events, int milliseconds) const noexcept {
+    const int count = ::epoll_wait(epoll_.get(), events, max_events, milliseconds);
+    return count >= 0 || errno == EINTR ? count
+                                        : ::epoll_pwait(epoll_.get(), events, max_events, milliseconds, nullptr);
   }
 
   owned_descriptor epoll_;

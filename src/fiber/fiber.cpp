@@ -230,13 +230,13 @@ void follow_token(fiber_control* f, const stop_token& token) noexcept {
   });
 }
 
-std::uintptr_t await_end(fiber_control* f, const wait_options& how, wake_reason& reason) noexcept {
+std::uintptr_t await_end(fiber_control* f, const wait_options& options, wake_reason& reason) noexcept {
   if (const std::uintptr_t outcome = end_if_known(current_worker(), f); outcome != join_possible) {
     return outcome;
   }
   agent& self = current_agent();
   joiner me{&self, 0};
-  if (!self.begin(kind_of(how), me.epoch)) {
+  if (!self.begin(kind_of(options), me.epoch)) {
     reason = self.stop_reason();
     return join_possible;
   }
@@ -246,7 +246,7 @@ std::uintptr_t await_end(fiber_control* f, const wait_options& how, wake_reason&
                       }},
                       f,
                       &me};
-  reason = block(self, me.epoch, how, publish);
+  reason = block(self, me.epoch, options, publish);
   return end_after_wait(f, me, reason);
 }
 
@@ -270,8 +270,8 @@ void fiber::join_neighbour(detail::worker* here) {
   static_cast<void>(self->begin(detail::wait_kind::sole, me.epoch));
   f->join_word.store(reinterpret_cast<std::uintptr_t>(&me) | detail::joiner::neighbour_bit,
                      platform::memory_order_relaxed);
-  const wait_options how = end_of(f);
-  detail::suspend(here, how, nullptr);
+  const wait_options options = end_of(f);
+  detail::suspend(here, options, nullptr);
   end_join(f->join_word.load(platform::memory_order_acquire));
 }
 

@@ -315,7 +315,7 @@ bool worker::steal_continuation(worker& victim) noexcept {
   if (block == nullptr) {
     return false;
   }
-  const bool last = begin_theft();
+  const bool last = begin_steal();
   branch_control* branch = nullptr;
   fiber_control* taken = nullptr;
   const auto take = [&](fork_point* point) noexcept {
@@ -328,10 +328,10 @@ bool worker::steal_continuation(worker& victim) noexcept {
   };
   if (!victim.forks.open.steal(take)) {
     blocks.deallocate(block);
-    theft_failed();
+    steal_failed();
     return false;
   }
-  count(counters.thefts);
+  count(counters.steal_operations);
   count(counters.stolen);
   if (branch != nullptr) {
     branch->follow(*branch->point->caller);
@@ -339,7 +339,7 @@ bool worker::steal_continuation(worker& victim) noexcept {
     blocks.deallocate(block);
   }
   queue.push_back(taken);
-  theft_done(last);
+  end_steal(last);
   return true;
 }
 

@@ -59,7 +59,7 @@ void* frame_cache::allocate(std::size_t size, std::size_t alignment) {
 
 void frame_cache::deallocate(void* frame, std::size_t size, std::size_t alignment) noexcept {
   list* const mine = here_for(size, alignment);
-  if (mine == nullptr || mine->kept == most_kept) {
+  if (mine == nullptr || mine->kept == max_kept) {
     to_heap(frame, alignment);
     return;
   }

@@ -6,8 +6,8 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-turn_monitor::turn_monitor(runtime_state& owner, platform::duration longest_turn) noexcept
-    : owner_(owner), longest_turn_(longest_turn) {}
+turn_monitor::turn_monitor(runtime_state& owner, platform::duration stall_threshold) noexcept
+    : owner_(owner), stall_threshold_(stall_threshold) {}
 
 std::error_code turn_monitor::start() noexcept {
   try {
@@ -26,7 +26,7 @@ void turn_monitor::stop() noexcept {
 
 void turn_monitor::run() noexcept {
   while (stopping_.load(platform::memory_order_acquire) == 0) {
-    platform::futex_wait(stopping_, 0, platform::later(platform::now(), longest_turn_ / 2));
+    platform::futex_wait(stopping_, 0, platform::later(platform::now(), stall_threshold_ / 2));
     for (const auto& each : owner_.workers) {
       look_at(*each, records_[each->index]);
     }
@@ -44,7 +44,7 @@ void turn_monitor::look_at(const worker& w, record& before) noexcept {
     return;
   }
   const platform::time_point now = platform::now();
-  const bool too_long = before.last.fiber != 0 && now - before.since >= longest_turn_;
+  const bool too_long = before.last.fiber != 0 && now - before.since >= stall_threshold_;
   if (before.last.fiber != 0 && !too_long) {
     return;
   }

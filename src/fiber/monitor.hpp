@@ -21,11 +21,11 @@ struct turn {
 /// standard error, with a backtrace. Nothing if it does not answer.
 turn find_turn(const worker& w, const turn& last, platform::duration lasts) noexcept;
 
-/// A thread that looks twice in each `longest_turn` whether the workers have switched. Only of those that have not does
-/// it ask more.
+/// A thread that looks twice in each `stall_threshold` whether the workers have switched. Only of those that have not
+/// does it ask more.
 class turn_monitor {
  public:
-  turn_monitor(runtime_state& owner, platform::duration longest_turn) noexcept;
+  turn_monitor(runtime_state& owner, platform::duration stall_threshold) noexcept;
   turn_monitor(const turn_monitor&) = delete;
   turn_monitor& operator=(const turn_monitor&) = delete;
 
@@ -44,7 +44,7 @@ class turn_monitor {
   void look_at(const worker& w, record& before) noexcept;
 
   runtime_state& owner_;
-  const platform::duration longest_turn_;
+  const platform::duration stall_threshold_;
   std::vector<record> records_;
   platform::signal_atomic<std::uint32_t> stopping_{0};
   platform::thread thread_;

@@ -84,13 +84,13 @@ void release_calling_thread(runtime_state& state) noexcept {
 
 }  // namespace
 
-runtime_state::runtime_state(const runtime_options& how)
-    : options(completed(how)),
+runtime_state::runtime_state(const runtime_options& requested)
+    : options(completed(requested)),
       knows_engine(knows(options.make_engine)),
-      pool(how.stacks != nullptr ? *how.stacks : default_stack_pool()),
+      pool(requested.stacks != nullptr ? *requested.stacks : default_stack_pool()),
       idle(std::make_shared<idle_workers>(options.workers)),
       deadlocks(*this),
-      blocking(options.most_blocking_threads, options.blocking_idle_time) {
+      blocking(options.max_blocking_threads, options.blocking_idle_time) {
   if (options.report_overflow && !platform::exploring) {
     overflow.emplace();
     set_stack_describer(&describe_fiber);
@@ -135,7 +135,7 @@ worker_statistics runtime_state::statistics(const worker& of) const noexcept {
   };
   return {.spawned = now(of.spawned),
           .ended = now(of.ended),
-          .thefts = now(of.counters.thefts),
+          .steal_operations = now(of.counters.steal_operations),
           .stolen = now(of.counters.stolen),
           .parks = now(of.counters.parks),
           .wakes = now(of.counters.wakes),
@@ -155,7 +155,7 @@ stack_result stack_for_fiber(worker* here, runtime_state& owner, std::size_t sta
   if (stack_size == 0) {
     stack_size = owner.options.stack_size;
   }
-  if (stack_size < least_stack_bytes) {
+  if (stack_size < min_stack_bytes) {
     return {stack{}, stack_error::too_small};
   }
   if (platform::spawn_fails()) {
@@ -266,8 +266,8 @@ runtime::runtime(const runtime_options& options) : state_(nullptr) {
   if (!error) {
     error = std::make_error_code(static_cast<std::errc>(state_->start_error.load(platform::memory_order_acquire)));
   }
-  if (!error && options.longest_turn > platform::duration::zero()) {
-    error = state_->monitor.emplace(*state_, options.longest_turn).start();
+  if (!error && options.stall_threshold > platform::duration::zero()) {
+    error = state_->monitor.emplace(*state_, options.stall_threshold).start();
   }
   if (error) {
     state_->stopping.store(true, platform::memory_order_release);

@@ -32,7 +32,7 @@ void as_plain_thread(F&& body) {
 
 class runtime_state {
  public:
-  explicit runtime_state(const runtime_options& how);
+  explicit runtime_state(const runtime_options& requested);
   ~runtime_state();
 
   /// Whether the runtime is being destroyed and no fiber is left. Exact: `ended` is read first, and only rises, so

@@ -27,8 +27,8 @@ std::vector<std::exception_ptr> attached_to(const std::exception_ptr& what) {
   return last != nullptr && last->first == what ? last->others : std::vector<std::exception_ptr>();
 }
 
-[[noreturn]] void misused(const char* how) noexcept {
-  std::fprintf(stderr, "pirn: a scope is %s\n", how);
+[[noreturn]] void misused(const char* what) noexcept {
+  std::fprintf(stderr, "pirn: a scope is %s\n", what);
   std::abort();
 }
 
@@ -42,8 +42,8 @@ detail::runtime_state* runtime_of_caller() {
 }
 
 /// Never the caller's own for those that begin at once: `spawn` looks at that first.
-int worker_for_children(const scope_options& how) noexcept {
-  return how.migratable ? spawn_options::any_worker : how.worker;
+int worker_for_children(const scope_options& options) noexcept {
+  return options.migratable ? spawn_options::any_worker : options.worker;
 }
 
 }  // namespace
@@ -105,20 +105,20 @@ void child_control::body_ended() noexcept {
 
 }  // namespace detail
 
-scope::scope(const scope_options& how)
+scope::scope(const scope_options& options)
     : opener_(detail::current_agent()),
       runtime_(runtime_of_caller()),
-      worker_(worker_for_children(how)),
-      migratable_(how.migratable) {
-  open(how);
+      worker_(worker_for_children(options)),
+      migratable_(options.migratable) {
+  open(options);
 }
 
-scope::scope(runtime& where, const scope_options& how)
+scope::scope(runtime& where, const scope_options& options)
     : opener_(detail::current_agent()),
       runtime_(where.state_),
-      worker_(worker_for_children(how)),
-      migratable_(how.migratable) {
-  open(how);
+      worker_(worker_for_children(options)),
+      migratable_(options.migratable) {
+  open(options);
   if (opener_.what() == detail::agent::kind::thread && own_deadline_ != platform::never) {
     try {
       watch_ = where.spawn(
@@ -145,8 +145,8 @@ scope::scope(scope& outer, std::size_t wake_at)
   open({});
 }
 
-void scope::open(const scope_options& how) {
-  if (how.migratable) {
+void scope::open(const scope_options& options) {
+  if (options.migratable) {
     const detail::worker* const here = detail::current_worker();
     if (here == nullptr || &here->owner != runtime_ || !detail::running_fiber(here)->migratable()) {
       throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
@@ -156,10 +156,10 @@ void scope::open(const scope_options& how) {
   detail::surroundings& here = detail::surroundings_of(opener_);
   origin_ = detail::block_opened(opener_, reinterpret_cast<arch::word>(__builtin_frame_address(0)));
   outer_ = here.innermost;
-  own_deadline_ = how.deadline;
+  own_deadline_ = options.deadline;
   here.innermost = this;
   follow_outer();
-  token_.emplace(how.stop, stopper{this});
+  token_.emplace(options.stop, stopper{this});
   inherit_deadline();
 }
 

@@ -34,11 +34,11 @@ std::uint32_t note_of(const fiber_control& f) noexcept {
 /// rare in optimized code.
 PIRN_NOINLINE __attribute__((no_sanitize("address", "thread"))) const void* lowest_in_use(
     const fiber_control& f) noexcept {
-  constexpr std::size_t most_words = 4096;  // more is rare, and would cost more to look through than to keep
+  constexpr std::size_t max_words = 4096;  // more is rare, and would cost more to look through than to keep
   const void* const root = arch::detail::entry_plus_8(&arch::root_frame);
   void* const* const end = arch::detail::initial_sp(f.first_frame());
   void* const* at = static_cast<void**>(f.state.sp);
-  if (!f.memory.contains(at) || at > end || static_cast<std::size_t>(end - at) > most_words) {
+  if (!f.memory.contains(at) || at > end || static_cast<std::size_t>(end - at) > max_words) {
     return nullptr;
   }
   for (; at != end; ++at) {
@@ -106,9 +106,9 @@ void stack_trimmer::step(worker& mine, platform::time_point now, bool busy) noex
   const stealable_queue::hold hold(mine.stealable, mine.owner.workers);
   batch found;
   found.thieves_out = hold.alone();
-  found.prefault = mine.owner.pool.how().prefault;
-  const std::size_t most = busy ? busy_trims : idle_trims;
-  for (std::size_t looks = busy ? busy_looks : idle_looks; chunk_ != nullptr && looks != 0 && found.count != most;
+  found.prefault = mine.owner.pool.options().prefault;
+  const std::size_t max_trims = busy ? busy_trims : idle_trims;
+  for (std::size_t looks = busy ? busy_looks : idle_looks; chunk_ != nullptr && looks != 0 && found.count != max_trims;
        --looks) {
     const auto& f = *reinterpret_cast<const fiber_control*>(chunk_->blocks[index_]);
     if (f.home() == &mine && f.lives()) {

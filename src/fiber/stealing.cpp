@@ -13,13 +13,13 @@ namespace {
 constexpr int search_rounds = platform::exploring ? 1 : 16;
 constexpr int relaxes_per_round = platform::exploring ? 1 : 32;
 // So many of them it looks on before it steals from a queue.
-constexpr int rounds_before_theft = platform::exploring ? 0 : 12;
+constexpr int rounds_before_steal = platform::exploring ? 0 : 12;
 // A worker that waits awake asks its engine for events that often.
 constexpr platform::duration spin_poll_interval = std::chrono::microseconds(10);
 // If that long passes between two looks at the clock, the kernel may have run somebody else there.
 constexpr platform::duration suspicious_gap = std::chrono::microseconds(40);
 // So many fibers that were kept run before one of the others has its turn.
-constexpr unsigned most_kept_in_a_row = 16;
+constexpr unsigned max_lifo_slot_polls = 16;
 // Of the turns of a busy worker about one in so many goes to a fiber that floats.
 constexpr unsigned turns_per_floating = 64;
 
@@ -55,7 +55,7 @@ bool worker::take_over(fiber_control* f) noexcept {
 
 run_node* worker::next_floating() noexcept {
   run_node* node = nullptr;
-  if (kept_streak_ < most_kept_in_a_row || stealable.empty()) {
+  if (kept_streak_ < max_lifo_slot_polls || stealable.empty()) {
     node = stealable.take_kept();
     ++kept_streak_;
   }
@@ -84,17 +84,17 @@ void worker::wake_another() noexcept {
   }
 }
 
-bool worker::begin_theft() noexcept {
+bool worker::begin_steal() noexcept {
   searching_ = false;
   return idle->end_search();
 }
 
-void worker::theft_failed() noexcept {
+void worker::steal_failed() noexcept {
   idle->search();
   searching_ = true;
 }
 
-void worker::theft_done(bool last) noexcept {
+void worker::end_steal(bool last) noexcept {
   if (last && (owner.has_stealable() || (!idle->watched() && owner.has_kept()))) {
     wake_another();
   }
@@ -166,21 +166,21 @@ void worker::stop_searching() noexcept {
   searching_ = false;
   if (idle->end_search()) {
     platform::heavy_fence();
-    theft_done(true);
+    end_steal(true);
   }
 }
 
 bool worker::steal_from(worker& victim, std::uint32_t kept) noexcept {
-  const bool last = begin_theft();
+  const bool last = begin_steal();
   run_node* node = kept != 0 ? victim.stealable.steal_kept(this, kept) : victim.stealable.steal(this);
   if (node == nullptr) {
-    theft_failed();
+    steal_failed();
     return false;
   }
   if (kept != 0) {
     watch_pause_ = first_watch_pause;
   }
-  count(counters.thefts);
+  count(counters.steal_operations);
   for (bool first = true; node != nullptr; first = false) {
     auto* const f = static_cast<fiber_control*>(node);
     node = node->next;
@@ -192,7 +192,7 @@ bool worker::steal_from(worker& victim, std::uint32_t kept) noexcept {
       stealable.push(f);
     }
   }
-  theft_done(last);
+  end_steal(last);
   return true;
 }
 
@@ -222,7 +222,7 @@ bool worker::find_work() noexcept {
     for (std::size_t i = 0; i < all; ++i) {
       worker& victim = *owner.workers[(start + i) % all];
       if (&victim != this && ((victim.forks.open.worth_a_look() && steal_continuation(victim)) ||
-                              (round >= rounds_before_theft && waits_long_at(victim) && steal_from(victim)))) {
+                              (round >= rounds_before_steal && waits_long_at(victim) && steal_from(victim)))) {
         return true;
       }
     }
@@ -347,7 +347,7 @@ void worker::park() noexcept {
   searching_ = idle->retract(index);
   if (watching) {
     idle->end_watch();
-    watch_pause_ = std::min(2 * watch_pause_, most_watch_pause);
+    watch_pause_ = std::min(2 * watch_pause_, max_watch_pause);
   }
   if ((found || watching) && !searching_) {  // so that another one looks if this one gets something else to do
     idle->search();

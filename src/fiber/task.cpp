@@ -26,16 +26,16 @@ void run_tasks(task_root& root, std::coroutine_handle<> from, platform::time_poi
   } else {
     home.coroutines->resume(root, from);
   }
-  wait_options how{.deadline = deadline, .from = awaited::task, .what = "end of task"};
-  how.object = static_cast<const coroutine_agent*>(&root);
-  const wake_reason why = root.ended.wait(how);
+  wait_options options{.deadline = deadline, .from = awaited::task, .what = "end of task"};
+  options.object = static_cast<const coroutine_agent*>(&root);
+  const wake_reason why = root.ended.wait(options);
   if (why != wake_reason::notified) {
     if (root.request_stop(why == wake_reason::stopped ? wake_reason::stopped : wake_reason::expired)) {
       home.coroutines->ready(root);
     }
-    how.deadline = platform::never;
-    how.stoppable = false;
-    static_cast<void>(root.ended.wait(how));
+    options.deadline = platform::never;
+    options.stoppable = false;
+    static_cast<void>(root.ended.wait(options));
   }
   root.release_values();
 }

@@ -22,8 +22,8 @@ std::size_t offset_in(const Entry* memory) noexcept {
 
 }  // namespace
 
-timer_queue::timer_queue(std::uint32_t most) : most_(most) {
-  if (!grow(std::min(2 * room, most))) {
+timer_queue::timer_queue(std::uint32_t max_entries) : max_entries_(max_entries) {
+  if (!grow(std::min(2 * room, max_entries))) {
     std::free(memory_);
     throw std::bad_alloc();
   }
@@ -143,8 +143,9 @@ void timer_queue::settle() noexcept {
       rise(sorted_++);
     }
   }
-  if (capacity_ - size_ < room && capacity_ != most_) [[unlikely]] {
-    static_cast<void>(grow(static_cast<std::uint32_t>(std::min<std::uint64_t>(most_, 2 * std::uint64_t{capacity_}))));
+  if (capacity_ - size_ < room && capacity_ != max_entries_) [[unlikely]] {
+    static_cast<void>(
+        grow(static_cast<std::uint32_t>(std::min<std::uint64_t>(max_entries_, 2 * std::uint64_t{capacity_}))));
   }
 }
 
@@ -170,7 +171,7 @@ void timer_queue::delist(timer& t) noexcept {
 void timer_queue::give_places() noexcept {
   while (list_ != nullptr) {
     if (size_ == capacity_) {
-      const std::uint64_t twice = std::min<std::uint64_t>(most_, 2 * std::uint64_t{capacity_});
+      const std::uint64_t twice = std::min<std::uint64_t>(max_entries_, 2 * std::uint64_t{capacity_});
       if (twice == capacity_ || !grow(static_cast<std::uint32_t>(twice))) {
         return;
       }

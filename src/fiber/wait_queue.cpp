@@ -23,11 +23,11 @@ const char* to_string(wait_error error) noexcept {
   return "unknown wait error";
 }
 
-bool waker::wake(wake_reason reason, wake_policy how) const noexcept {
+bool waker::wake(wake_reason reason, wake_policy policy) const noexcept {
   if (who_ == nullptr || !claim(reason)) {
     return false;
   }
-  detail::make_runnable(who_, how);
+  detail::make_runnable(who_, policy);
   return true;
 }
 
@@ -161,13 +161,13 @@ void wait_list::make_all_runnable(waiter* chain) noexcept {
   }
 }
 
-bool wait_queue::notify_one_and_unlock(wake_policy how) noexcept {
+bool wait_queue::notify_one_and_unlock(wake_policy policy) noexcept {
   waiter* const chosen = waiters_.claim_first();
   lock_.unlock();
   if (chosen == nullptr) {
     return false;
   }
-  detail::make_runnable(chosen->wake.who(), how);
+  detail::make_runnable(chosen->wake.who(), policy);
   return true;
 }
 

@@ -29,11 +29,11 @@ std::size_t stacks_at_hand(const runtime_state& state) noexcept {
   if (state.options.trace) {
     return 0;  // then no spawn is a fast one
   }
-  constexpr std::size_t most = 1024;
-  const guarded_pool_options& how = state.pool.how();
+  constexpr std::size_t max_stacks = 1024;
+  const guarded_pool_options& pool_options = state.pool.options();
   const std::size_t limit =
-      std::min(how.max_stacks, how.max_bytes / std::max<std::size_t>(state.options.stack_size, 1));
-  return std::clamp<std::size_t>(limit / (2 * state.options.workers), 2, most);
+      std::min(pool_options.max_stacks, pool_options.max_bytes / std::max<std::size_t>(state.options.stack_size, 1));
+  return std::clamp<std::size_t>(limit / (2 * state.options.workers), 2, max_stacks);
 }
 }  // namespace
 
@@ -111,7 +111,7 @@ void worker::adapt(platform::time_point now) noexcept {
     const auto spent = now - last_look_;
     if (platform::exploring) {
       switches_per_look_ = 16;  // there time stands still, and looks as if the switches took none
-    } else if (spent < look_interval && switches_per_look_ < most_switches_per_look &&
+    } else if (spent < look_interval && switches_per_look_ < max_switches_per_tick &&
                switches_given_ == static_cast<unsigned>(switches_per_look_)) {
       switches_per_look_ *= 2;
     } else if (spent > 2 * look_interval && switches_per_look_ > 1) {

@@ -16,8 +16,8 @@ class body_pace {
  public:
   /// `rate` in bytes per second; 0 for no limit.
   body_pace(std::size_t rate, platform::duration grace) noexcept : rate_(rate) {
-    if (rate != 0 && grace < platform::duration::max() / (2 * most_graces)) {
-      most_saved_ = most_graces * grace;
+    if (rate != 0 && grace < platform::duration::max() / (2 * max_graces)) {
+      max_saved_ = max_graces * grace;
       deadline_ = platform::now() + grace;
     }
   }
@@ -27,16 +27,16 @@ class body_pace {
     if (deadline_ != platform::never) {
       const std::chrono::duration<double> earned(static_cast<double>(bytes) / static_cast<double>(rate_));
       deadline_ = std::min(
-          platform::now() + most_saved_,
-          deadline_ + (earned < most_saved_ ? std::chrono::duration_cast<platform::duration>(earned) : most_saved_));
+          platform::now() + max_saved_,
+          deadline_ + (earned < max_saved_ ? std::chrono::duration_cast<platform::duration>(earned) : max_saved_));
     }
   }
 
  private:
-  static constexpr int most_graces = 2;
+  static constexpr int max_graces = 2;
 
   std::size_t rate_;
-  platform::duration most_saved_{};
+  platform::duration max_saved_{};
   platform::time_point deadline_ = platform::never;
 };
 

@@ -21,12 +21,12 @@ namespace {
 
 constexpr std::size_t kib = 1024;
 constexpr std::size_t first_capacity = 4 * kib;
-constexpr std::size_t least_body_room = 16 * kib;
+constexpr std::size_t min_body_room = 16 * kib;
 constexpr std::size_t output_enough = 64 * kib;  // written even though more responses follow
-constexpr int most_unsent = 256 * kib;           // that the kernel takes for a client that does not read
-constexpr std::size_t most_held_idle = 4 * kib;  // beside the input, between requests
-constexpr unsigned most_in_row = 8;              // requests that are answered before others get a turn
-constexpr std::size_t most_empty_lines = 4;      // before a request
+constexpr int max_unsent = 256 * kib;            // that the kernel takes for a client that does not read
+constexpr std::size_t max_held_idle = 4 * kib;   // beside the input, between requests
+constexpr unsigned max_in_row = 8;               // requests that are answered before others get a turn
+constexpr std::size_t max_empty_lines = 4;       // before a request
 
 /// Whether a read would not wait.
 bool has_arrived(const tcp_stream& stream) noexcept {
@@ -49,7 +49,7 @@ bool has_ended(const tcp_stream& stream) noexcept {
 
 void connection::run() noexcept {
   owner_.enter(*this);
-  static_cast<void>(stream_.set_unsent_limit(most_unsent));  // or the system's own limit holds
+  static_cast<void>(stream_.set_unsent_limit(max_unsent));  // or the system's own limit holds
   try {
     while (keep_) {
       request_parser parser(parsed_request_, owner_.options);
@@ -60,7 +60,7 @@ void connection::run() noexcept {
       answer();
       whole_output_ = output_.size();
       begin_ = parsed_;
-      if (begin_ < filled_ && ++answered_in_row_ == most_in_row) {
+      if (begin_ < filled_ && ++answered_in_row_ == max_in_row) {
         answered_in_row_ = 0;
         this_fiber::yield();  // there may be no other suspension for as long as the client likes
       }
@@ -110,7 +110,7 @@ bool connection::read_header() {
   parsed_ = begin_;
   for (;;) {
     empty_lines += skip_empty_lines();
-    if (empty_lines > most_empty_lines) {
+    if (empty_lines > max_empty_lines) {
       return refuse(400);  // a client could hold the connection for ever with them
     }
     if (parsed_ < filled_ && !(filled_ - begin_ == 1 && input_[begin_] == '\r')) {
@@ -208,8 +208,8 @@ bool connection::read_body() {
       return true;
     }
     parsed_ = filled_ = body_begin;  // what has been parsed is in the body's string, so its place is free again
-    if (capacity_ - body_begin < least_body_room) {
-      grow(body_begin + least_body_room);
+    if (capacity_ - body_begin < min_body_room) {
+      grow(body_begin + min_body_room);
     }
     if (!receive(std::min(deadline, pace.deadline()))) {
       return false;
@@ -230,7 +230,7 @@ bool connection::receive_first() {
     capacity_ = 0;
     grow(std::min(first_capacity, owner_.options.header_limit));
   }
-  if (held_elsewhere() > most_held_idle) {
+  if (held_elsewhere() > max_held_idle) {
     release_buffers();
   }
   const platform::time_point now = platform::now();

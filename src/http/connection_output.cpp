@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t copied_body = std::size_t{16} * 1024;  // larger ones leave from where the handler has put them
 constexpr std::size_t copy_step = std::size_t{64} * 1024;    // of a large file at a time
-constexpr std::size_t most_lingering_bytes = std::size_t{256} * 1024;
+constexpr std::size_t max_lingering_bytes = std::size_t{256} * 1024;
 // Who makes room for others has so much time for what is on its way, since the connection has begun to wait.
 constexpr platform::duration time_on_the_way = std::chrono::seconds(1);
 
@@ -118,11 +118,11 @@ void connection::send_file() {
   // page.
   std::uint64_t offset = response_.file_offset_;
   std::string_view unsent;
-  put_each(response_.file_length_, [&](std::size_t most, platform::time_point deadline) -> result<std::size_t> {
+  put_each(response_.file_length_, [&](std::size_t max_size, platform::time_point deadline) -> result<std::size_t> {
     if (unsent.empty()) {
       // Where the disk fails the file ends. What is left of one that is written over is of another content than what
       // has been sent.
-      if (!read_one_content(file, offset, std::min(most, copy_step), copy, about) || is_written_over()) {
+      if (!read_one_content(file, offset, std::min(max_size, copy_step), copy, about) || is_written_over()) {
         return 0;
       }
       offset += copy.size();
@@ -139,17 +139,18 @@ bool connection::flush(std::string_view body) noexcept {
     return !peer_ended_;
   }
   std::string_view head = output_;
-  const bool sent = put_each(head.size() + body.size(), [&](std::size_t most, platform::time_point deadline) noexcept {
-    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): the size stands beside it
-    const const_buffer parts[] = {{head.data(), head.size()}, {body.data(), std::min(most, body.size())}};
-    const auto put = head.empty()   ? stream_.write_some(body.data(), most, deadline)
-                     : body.empty() ? stream_.write_some(head.data(), most, deadline)
-                                    : stream_.write_some(parts, deadline);
-    const std::size_t of_head = std::min(put.value_or(0), head.size());
-    head.remove_prefix(of_head);
-    body.remove_prefix(put.value_or(0) - of_head);
-    return put;
-  });
+  const bool sent =
+      put_each(head.size() + body.size(), [&](std::size_t max_size, platform::time_point deadline) noexcept {
+        // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): the size stands beside it
+        const const_buffer parts[] = {{head.data(), head.size()}, {body.data(), std::min(max_size, body.size())}};
+        const auto put = head.empty()   ? stream_.write_some(body.data(), max_size, deadline)
+                         : body.empty() ? stream_.write_some(head.data(), max_size, deadline)
+                                        : stream_.write_some(parts, deadline);
+        const std::size_t of_head = std::min(put.value_or(0), head.size());
+        head.remove_prefix(of_head);
+        body.remove_prefix(put.value_or(0) - of_head);
+        return put;
+      });
   output_.clear();
   whole_output_ = 0;
   return sent;
@@ -162,8 +163,8 @@ bool connection::put_each(std::uint64_t left, Put put) {
     return cut_off();
   }
   while (left > 0) {
-    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(left, write_pace::step));
-    const auto done = put(most, pace_.next_look());
+    const auto max_size = static_cast<std::size_t>(std::min<std::uint64_t>(left, write_pace::step));
+    const auto done = put(max_size, pace_.next_look());
     if (!done) {
       if (done.error() == io_error::timed_out && pace_.keeps_up(stream_)) {
         continue;
@@ -197,7 +198,7 @@ void connection::linger() noexcept {
   bool ended = false;
   bool delivered = false;
   char ignored[1024];
-  for (std::size_t total = 0; total < most_lingering_bytes;) {
+  for (std::size_t total = 0; total < max_lingering_bytes;) {
     if (!ended) {
       const auto got = stream_.read(ignored, sizeof ignored, delivered ? until : std::min(until, pace_.next_look()));
       if (got && *got > 0) {

@@ -79,7 +79,7 @@ int hex_value(char c) noexcept {
 constexpr std::string_view version_form = "HTTP/d.d";
 
 // A chunk of one byte has six bytes around it, so a client that sends each byte when it has it stays below.
-constexpr std::uint64_t most_overhead_of_a_byte = 8;
+constexpr std::uint64_t max_overhead_per_byte = 8;
 
 }  // namespace
 
@@ -101,7 +101,7 @@ std::size_t request_parser::parse(const char* head, std::size_t from, std::size_
     }
     if (in_body_ && !is_data) {
       overhead_ += static_cast<std::uint64_t>(at - before);
-      if (overhead_ > limits_.header_limit + most_overhead_of_a_byte * into_.body.size()) {
+      if (overhead_ > limits_.header_limit + max_overhead_per_byte * into_.body.size()) {
         refuse(at, 431);
       }
     }

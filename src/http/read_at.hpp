@@ -28,8 +28,8 @@ result<> read_at(int file, std::uint64_t offset, std::size_t size, String& into)
   return got ? result<>() : fail(got.error());
 }
 
-/// A file that is changed at every one of so many looks is given up.
-inline constexpr int most_looks = 20;
+/// A file that is changed at every one of so many attempts is given up.
+inline constexpr int max_attempts = 20;
 
 /// Whether a file was changed between two looks, in any way: its times may be set back, but not that of the last change
 /// of what is known about it. Files of devices have no such times.
@@ -65,7 +65,7 @@ result<bool> read_if_unchanged(int file, std::uint64_t offset, std::size_t size,
 /// The same until it has read one content; resource_unavailable_try_again where the file does not come to rest.
 template <class String>
 result<> read_one_content(int file, std::uint64_t offset, std::size_t size, String& into, struct ::stat& about) {
-  for (int looks = 0; looks < most_looks; ++looks) {
+  for (int attempts = 0; attempts < max_attempts; ++attempts) {
     const auto unchanged = read_if_unchanged(file, offset, size, into, about);
     if (!unchanged) {
       return fail(unchanged.error());

@@ -35,24 +35,24 @@ std::size_t default_limit() noexcept {
 
 }  // namespace
 
-server_state::server_state(handler what, server_options how)
+server_state::server_state(handler what, server_options requested)
     : answer(std::move(what)),
-      options(std::move(how)),
-      loop({.most = options.connection_limit != 0 ? options.connection_limit : default_limit(),
+      options(std::move(requested)),
+      loop({.max_connections = options.connection_limit != 0 ? options.connection_limit : default_limit(),
             .longest_pause = longest_pause,
             .told_every = options.accept_failed_every,
             .in_turn = true,
             .makes_room = true}) {}
 
 std::error_code server_state::begin(tcp_stream&& taken, unsigned worker) noexcept {
-  const spawn_options how{.name = "http connection",
-                          .stack_size = options.stack_size,
-                          .worker = static_cast<int>(worker),
-                          .stop = serving.get_token()};
+  const spawn_options fiber_options{.name = "http connection",
+                                    .stack_size = options.stack_size,
+                                    .worker = static_cast<int>(worker),
+                                    .stop = serving.get_token()};
   auto spawned =
       try_spawn([this, worker,
                  stream = std::move(taken)]() mutable noexcept { connection(*this, std::move(stream), worker).run(); },
-                how);
+                fiber_options);
   if (!spawned) {
     return spawned.error();
   }

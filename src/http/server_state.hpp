@@ -15,7 +15,7 @@ class connection;
 
 class server_state final : public pirn::detail::accept_loop::owner {
  public:
-  server_state(handler what, server_options how);
+  server_state(handler what, server_options requested);
 
   const handler answer;
   const server_options options;

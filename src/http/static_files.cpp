@@ -83,10 +83,10 @@ constexpr int file_flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 /// nothing about it, nor does a rename anywhere on the machine while the kernel followed a ".." of a link (EAGAIN).
 template <class Open>
 int open_at_last(Open open) noexcept {
-  constexpr int most_tries = 100;  // a lease that is to be broken first is told by EAGAIN too
+  constexpr int max_tries = 100;  // a lease that is to be broken first is told by EAGAIN too
   for (int tries = 1;; ++tries) {
     const int file = open();
-    if (file >= 0 || (errno != EINTR && errno != EAGAIN) || tries == most_tries) {
+    if (file >= 0 || (errno != EINTR && errno != EAGAIN) || tries == max_tries) {
       return file;
     }
   }
@@ -317,7 +317,7 @@ void static_files::operator()(const request& asked, response& answer) const {
     return;
   }
   // From the conditions on, since they are about the content that is sent.
-  for (int looks = 0; looks < most_looks; ++looks) {
+  for (int attempts = 0; attempts < max_attempts; ++attempts) {
     if (answer_unless_changed(asked, answer, type_of(path), *file, about)) {
       return;
     }

@@ -16,10 +16,10 @@ bool write_pace::keeps_up(tcp_stream& stream) noexcept {
   if (!is_limited()) {
     return true;
   }
-  const double limits = std::min(static_cast<double>(taken) / step, double{most_saved});
+  const double limits = std::min(static_cast<double>(taken) / step, double{max_saved});
   const auto earned = static_cast<platform::duration::rep>(limits * static_cast<double>(limit_.count()));
   const platform::time_point now = platform::now();
-  deadline_ = std::min(deadline_ + platform::duration(earned), now + most_saved * limit_);
+  deadline_ = std::min(deadline_ + platform::duration(earned), now + max_saved * limit_);
   const bool took_marked = marked_ > 0 && taken >= marked_ && now - marked_at_ <= limit_ / 2;
   if (*left == 0 || took_marked) {
     deadline_ = std::max(deadline_, now + limit_);

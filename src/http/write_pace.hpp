@@ -43,10 +43,10 @@ class write_pace {
 
  private:
   static constexpr int looks_per_limit = 4;
-  static constexpr int most_saved = 2;  ///< limits
+  static constexpr int max_saved = 2;  ///< limits
 
   /// Or it is beyond all clocks.
-  [[nodiscard]] bool is_limited() const noexcept { return limit_ < platform::duration::max() / (2 * most_saved); }
+  [[nodiscard]] bool is_limited() const noexcept { return limit_ < platform::duration::max() / (2 * max_saved); }
 
   platform::duration limit_;
   platform::time_point deadline_ = platform::never;

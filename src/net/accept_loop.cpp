@@ -15,8 +15,8 @@ namespace detail {
 namespace {
 
 // So many connections may be lost in a row before it seems to be no matter of connections.
-constexpr std::uint64_t most_passed_over = 32;
-constexpr std::uint64_t most_doublings = 7;
+constexpr std::uint64_t max_passed_over = 32;
+constexpr std::uint64_t max_doublings = 7;
 constexpr auto shortest_pause = std::chrono::microseconds(100);
 
 platform::time_point after(platform::duration length) noexcept { return time_limit(length); }
@@ -83,7 +83,7 @@ std::error_code accept_loop::run(tcp_listener& from, owner& each, worker_turns& 
 bool accept_loop::has_place(std::uint64_t& ends) noexcept {
   const platform::spin_guard guard(ended);
   ends = ends_;
-  return open_ < limits_.most;
+  return open_ < limits_.max_connections;
 }
 
 std::error_code accept_loop::wait_for_place(tcp_listener& from, owner& each, platform::time_point client_by,
@@ -104,7 +104,7 @@ std::error_code accept_loop::wait_for_place(tcp_listener& from, owner& each, pla
     // A connection may be of use for that only later.
     const platform::time_point until = limits_.makes_room ? std::min(deadline, after(limits_.longest_pause)) : deadline;
     ended.lock();
-    if (open_ < limits_.most) {
+    if (open_ < limits_.max_connections) {
       ended.unlock();
       continue;
     }
@@ -149,7 +149,7 @@ void accept_loop::tell(owner& each, const std::error_code& error, accept_failure
 }
 
 bool accept_loop::needs_pause(accept_failure kind) const noexcept {
-  return kind == accept_failure::shortage || failures_in_row_ > most_passed_over;
+  return kind == accept_failure::shortage || failures_in_row_ > max_passed_over;
 }
 
 void accept_loop::pause(owner& each, accept_failure kind, std::uint64_t ends, platform::time_point deadline) noexcept {
@@ -157,8 +157,8 @@ void accept_loop::pause(owner& each, accept_failure kind, std::uint64_t ends, pl
   const platform::duration longest = limits_.longest_pause;
   platform::duration length = longest;
   if (kind != accept_failure::shortage || !each.make_room()) {  // else one is about to end
-    const std::uint64_t before = kind == accept_failure::connection ? most_passed_over : 0;
-    const std::uint64_t doublings = std::min(failures_in_row_ - before - 1, most_doublings);
+    const std::uint64_t before = kind == accept_failure::connection ? max_passed_over : 0;
+    const std::uint64_t doublings = std::min(failures_in_row_ - before - 1, max_doublings);
     const platform::duration first = std::max<platform::duration>(longest / 100, shortest_pause);
     const auto times = std::int64_t{1} << doublings;
     length = first < longest / times ? first * times : longest;  // not beyond all numbers
@@ -180,8 +180,9 @@ bool accept_loop::wait_for_ends(platform::time_point deadline) noexcept {
       ended.unlock();
       return true;
     }
-    const wait_options how{.deadline = deadline, .stoppable = false, .what = "the end of connections", .object = this};
-    if (ended.wait(how) == wake_reason::timed_out) {
+    const wait_options options{
+        .deadline = deadline, .stoppable = false, .what = "the end of connections", .object = this};
+    if (ended.wait(options) == wake_reason::timed_out) {
       return false;
     }
   }

@@ -13,7 +13,7 @@ namespace detail {
 class accept_loop {
  public:
   struct limits {
-    std::size_t most;  ///< connections
+    std::size_t max_connections;
     platform::duration longest_pause;
     platform::duration told_every;
     bool in_turn;     ///< whether `worker_turns` choose the workers

@@ -43,14 +43,14 @@ std::string accept_trouble::text() const {
 }
 
 struct acceptor::each_client final : detail::accept_loop::owner {
-  each_client(acceptor& all, begins& each, const stop_token& stop) : of(all), to(each), how(all.options_.fibers) {
-    how.stop = stop;
+  each_client(acceptor& all, begins& each, const stop_token& stop) : of(all), to(each), options(all.options_.fibers) {
+    options.stop = stop;
   }
   std::error_code begin(tcp_stream&& taken, unsigned turn) override {
     if (turn != detail::accept_loop::no_turn) {
-      how.worker = static_cast<int>(turn);
+      options.worker = static_cast<int>(turn);
     }
-    return to.begin(std::move(taken), turn, how);
+    return to.begin(std::move(taken), turn, options);
   }
   void tell(const accept_trouble& trouble) override {
     if (of.options_.told) {
@@ -59,16 +59,17 @@ struct acceptor::each_client final : detail::accept_loop::owner {
   }
   acceptor& of;
   begins& to;
-  spawn_options how;
+  spawn_options options;
 };
 
 acceptor::acceptor(accept_options options)
     : options_(std::move(options)),
-      loop_(std::make_unique<detail::accept_loop>(detail::accept_loop::limits{.most = options_.most,
-                                                                              .longest_pause = options_.longest_pause,
-                                                                              .told_every = options_.told_every,
-                                                                              .in_turn = options_.fibers.worker < 0,
-                                                                              .makes_room = false})) {}
+      loop_(
+          std::make_unique<detail::accept_loop>(detail::accept_loop::limits{.max_connections = options_.max_connections,
+                                                                            .longest_pause = options_.longest_pause,
+                                                                            .told_every = options_.told_every,
+                                                                            .in_turn = options_.fibers.worker < 0,
+                                                                            .makes_room = false})) {}
 
 acceptor::~acceptor() = default;
 

@@ -80,10 +80,10 @@ result<tcp_stream> tcp_listener::accept_one(time_limit deadline) noexcept {
 }
 
 result<tcp_stream> tcp_listener::accept(time_limit deadline) noexcept {
-  constexpr int most_passed_over = 32;
+  constexpr int max_passed_over = 32;
   for (int passed_over = 0;; ++passed_over) {
     auto accepted = accept_one(deadline);
-    if (accepted || passed_over == most_passed_over ||
+    if (accepted || passed_over == max_passed_over ||
         kind_of_accept_failure(accepted.error()) != accept_failure::connection) {
       return accepted;
     }

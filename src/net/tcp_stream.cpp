@@ -17,7 +17,7 @@ namespace {
 
 using detail::outcome_of;
 
-constexpr std::size_t most_parts = 16;
+constexpr std::size_t max_parts = 16;
 
 /// Succeeds once the socket is no longer connecting.
 std::int64_t look_whether_connected(int native, void*) noexcept {
@@ -159,8 +159,8 @@ result<std::size_t> tcp_stream::write_from(std::span<const const_buffer> parts, 
   const descriptor::syscall call = [](int native, void* argument) noexcept {
     return outcome_of(platform::system::sendmsg(native, static_cast<const ::msghdr*>(argument), MSG_NOSIGNAL));
   };
-  ::iovec memory[most_parts];
-  const std::size_t count = std::min(parts.size(), most_parts);
+  ::iovec memory[max_parts];
+  const std::size_t count = std::min(parts.size(), max_parts);
   for (std::size_t i = 0; i < count; ++i) {
     memory[i] = {const_cast<void*>(parts[i].data), parts[i].size};
   }

@@ -69,8 +69,8 @@ constexpr timespec to_timespec(nanoseconds time) noexcept {
 
 /// The latest there is where it is later than that.
 constexpr nanoseconds from_timespec(const timespec& time) noexcept {
-  constexpr nanoseconds most = nanoseconds::max() / 4;
-  return time.tv_sec < most / second ? time.tv_sec * second + nanoseconds(time.tv_nsec) : most;
+  constexpr nanoseconds max = nanoseconds::max() / 4;
+  return time.tv_sec < max / second ? time.tv_sec * second + nanoseconds(time.tv_nsec) : max;
 }
 
 constexpr bool valid(const timespec& time) noexcept {

@@ -36,7 +36,7 @@ bool depend(access a, const location* of_a, access b, const location* of_b) noex
 
 }  // namespace
 
-execution::execution(const options& how) : how_(how) {}
+execution::execution(const sim::options& options) : options_(options) {}
 
 execution::~execution() {
   for (const auto& each : threads_) {
@@ -50,7 +50,7 @@ execution::~execution() {
 
 void execution::run(const std::function<void()>& program, schedule& by, std::vector<recorded_step>* record) {
   vector_clock::use(1);
-  memory_.begin_execution(how_.stale_reads);
+  memory_.begin_execution(options_.stale_reads);
   log_.clear();
   used_ = 0;
   ready_ = spinning_ = 0;
@@ -253,7 +253,7 @@ void execution::decide() {
     unsigned next = no_thread;
     std::uint32_t choice = no_choice;
     // Else who looks and yields until a sleeper has done something would look for ever.
-    const bool late = steps_ - time_passed_at_ > std::max<std::uint64_t>(how_.fairness, max_unproductive_steps);
+    const bool late = steps_ - time_passed_at_ > std::max<std::uint64_t>(options_.fairness, max_unproductive_steps);
     if (ready_ == 0 || unproductive_steps_ > max_unproductive_steps || late) {
       if (let_time_pass(late)) {
         before = no_thread;  // who runs next, the same thread or another, begins anew
@@ -292,7 +292,7 @@ void execution::decide() {
 unsigned execution::overdue(thread_set enabled) const noexcept {
   for (; enabled != 0; enabled &= enabled - 1) {
     const auto each = static_cast<unsigned>(std::countr_zero(enabled));
-    if (steps_ - threads_[each]->since > how_.fairness) {
+    if (steps_ - threads_[each]->since > options_.fairness) {
       return each;
     }
   }
@@ -300,9 +300,9 @@ unsigned execution::overdue(thread_set enabled) const noexcept {
 }
 
 void execution::point(access what, location* at) {
-  if (++steps_ > how_.steps) [[unlikely]] {
+  if (++steps_ > options_.steps) [[unlikely]] {
     fail_if_cycle();
-    fail(outcome::no_end, "no end after " + std::to_string(how_.steps) +
+    fail(outcome::no_end, "no end after " + std::to_string(options_.steps) +
                               " steps, though everybody has had turns: a livelock, or somebody starves, or waits for "
                               "ever while others go on (or it needs more of them: `options::steps`)");
   }
@@ -368,7 +368,7 @@ void execution::order_step(location& of, access what) {
   virtual_thread& self = *running_;
   earlier_steps races;
   if (what == access::heavy) {
-    thread_clocks* all[most_threads];
+    thread_clocks* all[max_threads];
     for (unsigned i = 0; i < used_; ++i) {
       all[i] = &threads_[i]->clocks;
     }
@@ -391,7 +391,7 @@ void execution::order_step(location& of, access what) {
 }
 
 void execution::take_place(std::memory_order order) {
-  if (how_.stale_reads && order == std::memory_order_seq_cst) {
+  if (options_.stale_reads && order == std::memory_order_seq_cst) {
     take_step(memory_.find(&memory_), access::read);
   }
 }
@@ -465,7 +465,7 @@ void execution::yield() {
 
 void execution::yield_hint() {
   // An exhaustive search tries that once before others come, else there would be no end of it.
-  const bool often = how_.how != strategy::exhaustive;
+  const bool often = options_.strategy != strategy::exhaustive;
   if ((often || !running_->yield_declined) && held_schedules_ == 0 && schedule_->choose(2) != 0) {
     running_->yield_declined = true;
     return;

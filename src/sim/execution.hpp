@@ -68,7 +68,7 @@ inline constexpr fault_kind fault_kinds[] = {
 
 /// What a recorded execution keeps of each step.
 struct recorded_step {
-  static constexpr std::size_t most_frames = 24;
+  static constexpr std::size_t max_frames = 24;
   step_kind kind;
   std::string thread_name;
   bool by_daemon = false;
@@ -78,7 +78,7 @@ struct recorded_step {
   std::uint64_t value = 0;
   value_type type;  ///< of `value`, where it is a variable's
   platform::time_point when;
-  std::uintptr_t frames[most_frames];
+  std::uintptr_t frames[max_frames];
   std::size_t frame_count = 0;
 };
 
@@ -132,7 +132,7 @@ struct failure {
 
 class execution {
  public:
-  explicit execution(const options& how);
+  explicit execution(const sim::options& options);
   ~execution();
   execution(const execution&) = delete;
   execution& operator=(const execution&) = delete;
@@ -185,8 +185,8 @@ class execution {
   platform::time_point read_clock_internal();
   /// From here on, or no longer, the next thread is the one that comes by itself.
   void hold_schedule(bool hold) noexcept { held_schedules_ += hold ? 1 : -1; }
-  [[nodiscard]] const sim::faults& wants() const noexcept { return how_.faults; }
-  [[nodiscard]] unsigned wants_cpus() const noexcept { return how_.cpus != 0 ? how_.cpus : 1; }
+  [[nodiscard]] const sim::faults& wants() const noexcept { return options_.faults; }
+  [[nodiscard]] unsigned wants_cpus() const noexcept { return options_.cpus != 0 ? options_.cpus : 1; }
   [[noreturn]] void fail(outcome what, std::string message);
   /// What `std::abort` does, for what else a program must not do.
   [[noreturn]] void abort(std::string message);
@@ -235,7 +235,7 @@ class execution {
   virtual_thread& new_thread(unsigned index, void (*entry)(void*), void* argument, const char* name);
   /// Where a new one can be: where none was yet, else where one was that the caller has joined; else no_thread.
   [[nodiscard]] unsigned free_index() const noexcept;
-  const options& how_;
+  const options& options_;
   memory memory_;
   step_log log_;
   network network_;
@@ -296,7 +296,7 @@ using fiber_names = std::map<std::uint64_t, std::size_t>;
 [[nodiscard]] symbols symbols_of(const std::vector<recorded_step>& steps);
 /// The steps of an execution, to be read. Without the middle, where there are more than so many lines.
 [[nodiscard]] std::string trace_text(const std::vector<recorded_step>& steps, const symbols& known, fiber_names& fibers,
-                                     std::size_t most_lines);
+                                     std::size_t max_lines);
 /// The two accesses of a data race, of which the last one is the last of the steps. Empty where the steps do not have
 /// them.
 [[nodiscard]] std::string race_text(const std::vector<recorded_step>& steps, const symbols& known, fiber_names& fibers);

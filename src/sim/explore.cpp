@@ -26,10 +26,10 @@ using namespace detail;
 
 constexpr std::uint64_t default_executions = 10'000;
 // How many executions the search for a shorter failing one may take.
-constexpr unsigned most_attempts = 2000;
-constexpr double most_seconds = 60;
+constexpr unsigned max_attempts = 2000;
+constexpr double max_seconds = 60;
 // Of the trace of an execution without an end.
-constexpr std::size_t most_lines = 200;
+constexpr std::size_t max_lines = 200;
 
 /// While it lives nothing is printed on standard error: it would be the same as before, a thousand times.
 class silence {
@@ -76,9 +76,9 @@ constinit std::atomic<bool> only_exploration::taken = false;
 
 class exploration {
  public:
-  exploration(const std::function<void()>& program, const options& how)
-      : program_(program), how_(how), runs_(how_), began_(std::chrono::steady_clock::now()) {
-    if (how_.failed && how_.failed()) {
+  exploration(const std::function<void()>& program, const sim::options& options)
+      : program_(program), options_(options), runs_(options_), began_(std::chrono::steady_clock::now()) {
+    if (options_.failed && options_.failed()) {
       throw std::logic_error(
           "pirn: options::failed says so before the exploration begins, and could say nothing of it: end the test at "
           "its first failure");
@@ -86,13 +86,13 @@ class exploration {
   }
 
   result search() {
-    const auto by = make_schedule(how_);
-    std::uint64_t most = how_.executions;
-    if (most == 0) {
-      most = how_.how == strategy::exhaustive ? ~std::uint64_t{0} : default_executions;
+    const auto by = make_schedule(options_);
+    std::uint64_t max_executions = options_.executions;
+    if (max_executions == 0) {
+      max_executions = options_.strategy == strategy::exhaustive ? ~std::uint64_t{0} : default_executions;
     }
     recipe failing;
-    while (!out_of_time() && by->begin() && found_.executions < most) {
+    while (!out_of_time() && by->begin() && found_.executions < max_executions) {
       const failure what = run(*by);
       found_.redundant += by->redundant() ? 1 : 0;
       if (what.what != outcome::passed) {
@@ -134,7 +134,7 @@ class exploration {
     found_.steps += runs_.steps();
     found_.threads = std::max(found_.threads, runs_.threads());
     failure what = runs_.found();
-    if (what.what == outcome::passed && how_.failed && how_.failed()) {
+    if (what.what == outcome::passed && options_.failed && options_.failed()) {
       what = {outcome::assertion, "the test framework has seen a failure", {}};
       seen_by_framework_ = true;
     }
@@ -162,10 +162,10 @@ class exploration {
   void shorten(recipe& best, outcome wanted) {
     const silence unsaid;
     unsigned attempts = 0;
-    const double limit = seconds() + most_seconds;
+    const double limit = seconds() + max_seconds;
     for (std::size_t chunk = std::max<std::size_t>(best.path.size() / 2, 1); chunk != 0;) {
       const std::size_t before = best.path.size();
-      for (std::size_t at = 0; at < best.path.size() && attempts < most_attempts && seconds() < limit; ++attempts) {
+      for (std::size_t at = 0; at < best.path.size() && attempts < max_attempts && seconds() < limit; ++attempts) {
         deviations fewer = best.path;
         fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(at),
                     fewer.begin() + static_cast<std::ptrdiff_t>(std::min(at + chunk, best.path.size())));
@@ -176,11 +176,11 @@ class exploration {
       // What could not be left out may be now, where something else is.
       chunk = chunk == 1 && best.path.size() < before ? 1 : chunk / 2;
     }
-    if (how_.how != strategy::exhaustive) {  // which begins with what is short
-      options few = how_;
-      few.how = strategy::exhaustive;
+    if (options_.strategy != strategy::exhaustive) {  // which begins with what is short
+      options few = options_;
+      few.strategy = strategy::exhaustive;
       const auto by = make_schedule(few);
-      while (attempts < 2 * most_attempts && seconds() < limit && by->begin() && !shorter(*by, wanted, best)) {
+      while (attempts < 2 * max_attempts && seconds() < limit && by->begin() && !shorter(*by, wanted, best)) {
         ++attempts;
       }
     }
@@ -216,7 +216,7 @@ class exploration {
     fiber_names fibers;
     const symbols known = symbols_of(steps);
     // What does not end repeats itself.
-    found_.trace = trace_text(steps, known, fibers, found_.what == outcome::no_end ? most_lines : steps.size());
+    found_.trace = trace_text(steps, known, fibers, found_.what == outcome::no_end ? max_lines : steps.size());
     found_.state = with_names(with_lines(found_.state), fibers, true);
     found_.message = with_names(found_.message, fibers, false);
     if (const std::string race = found_.what == outcome::data_race ? race_text(steps, known, fibers) : "";
@@ -229,7 +229,7 @@ class exploration {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   }
   [[nodiscard]] bool out_of_time() const {
-    return found_.executions != 0 && seconds() > std::chrono::duration<double>(how_.budget).count();
+    return found_.executions != 0 && seconds() > std::chrono::duration<double>(options_.budget).count();
   }
   result finish() {
     found_.seconds = seconds();
@@ -238,7 +238,7 @@ class exploration {
 
   const only_exploration in_process_;
   const std::function<void()>& program_;
-  const options how_;
+  const options options_;
   execution runs_;
   const process_guard process_;
   std::chrono::steady_clock::time_point began_;
@@ -246,13 +246,14 @@ class exploration {
   bool seen_by_framework_ = false;
 };
 
-result replay_by(const std::function<void()>& program, std::string_view seed, const options& how, const char* whose) {
+result replay_by(const std::function<void()>& program, std::string_view seed, const sim::options& options,
+                 const char* whose) {
   recipe wanted;
   if (!from_seed(seed, wanted)) {
     throw std::invalid_argument("pirn: " + std::string(whose) +
                                 "no seed of an exploration by this version: " + std::string(seed));
   }
-  return exploration(program, how).once(wanted);
+  return exploration(program, options).once(wanted);
 }
 
 }  // namespace
@@ -263,15 +264,15 @@ const char* to_string(outcome what) noexcept {
   return names[static_cast<std::size_t>(what)];
 }
 
-result explore(const std::function<void()>& program, const options& how) {
+result explore(const std::function<void()>& program, const sim::options& options) {
   if (const char* const seed = std::getenv("PIRN_SIM_REPLAY"); seed != nullptr && *seed != '\0') {
-    return replay_by(program, seed, how, "PIRN_SIM_REPLAY is ");
+    return replay_by(program, seed, options, "PIRN_SIM_REPLAY is ");
   }
-  return exploration(program, how).search();
+  return exploration(program, options).search();
 }
 
-result replay(const std::function<void()>& program, std::string_view seed, const options& how) {
-  return replay_by(program, seed, how, "");
+result replay(const std::function<void()>& program, std::string_view seed, const sim::options& options) {
+  return replay_by(program, seed, options, "");
 }
 
 void check(bool holds, std::string_view what, const std::source_location& where) noexcept {

@@ -81,7 +81,7 @@ void forget_runtimes() noexcept { pirn::detail::registered_runtimes = nullptr; }
 
 std::size_t stacks_in_use() {
   const platform::quiet unseen;
-  return default_stack_pool().stats().in_use;
+  return default_stack_pool().statistics().in_use;
 }
 
 std::pair<std::uint64_t, std::string> fiber_of(const void* worker, const void* at) {

@@ -191,7 +191,7 @@ const char* sort_heap() {
   const guard held;
   const char* found = nullptr;
   static constinit free_block** all = nullptr;
-  static constinit std::size_t most = 0;
+  static constinit std::size_t capacity = 0;
   for (std::size_t units = 1; unsorted.any() && units <= largest / unit; ++units) {
     if (!unsorted.test(units)) {
       continue;
@@ -199,9 +199,9 @@ const char* sort_heap() {
     unsorted.reset(units);
     std::size_t count = 0;
     for (free_block* each = programs.free[units]; each != nullptr; each = each->next) {
-      if (count == most) {
-        most = std::max<std::size_t>(2 * most, 1024);
-        auto* const more = static_cast<free_block**>(std::realloc(all, most * sizeof *all));
+      if (count == capacity) {
+        capacity = std::max<std::size_t>(2 * capacity, 1024);
+        auto* const more = static_cast<free_block**>(std::realloc(all, capacity * sizeof *all));
         if (more == nullptr) {
           std::abort();
         }

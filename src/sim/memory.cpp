@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::size_t first_table_size = 1024;
 // A load may see one of so many of the newest values.
-constexpr std::size_t most_visible = 7;
+constexpr std::size_t max_visible = 7;
 // And the same old one so often.
-constexpr std::uint8_t most_looks = 2;
+constexpr std::uint8_t max_stale_reads = 2;
 
 bool acquires(std::memory_order order) noexcept {
   return order != std::memory_order_relaxed && order != std::memory_order_release;
@@ -201,7 +201,7 @@ unsigned memory::visible(location& of, unsigned thread, const thread_clocks& clo
     return 0;
   }
   std::size_t oldest = of.oldest[thread];
-  if (of.looks[thread] >= most_looks && oldest + 1 < of.history.size()) {
+  if (of.looks[thread] >= max_stale_reads && oldest + 1 < of.history.size()) {
     ++oldest;
   }
   const bool strict = order == std::memory_order_seq_cst;
@@ -214,7 +214,7 @@ unsigned memory::visible(location& of, unsigned thread, const thread_clocks& clo
       break;
     }
   }
-  return static_cast<unsigned>(std::min(of.history.size() - oldest, most_visible));
+  return static_cast<unsigned>(std::min(of.history.size() - oldest, max_visible));
 }
 
 std::uint64_t memory::see(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order,
@@ -269,7 +269,7 @@ int memory::race(location& of, bool write, unsigned thread, thread_clocks& clock
     of.plain_read[thread] = now;
     return -1;
   }
-  for (unsigned other = 0; other < most_threads; ++other) {
+  for (unsigned other = 0; other < max_threads; ++other) {
     if (other != thread && of.plain_read[other] != 0 && !clocks.seen.happened.covers(other, of.plain_read[other])) {
       return static_cast<int>(other);
     }

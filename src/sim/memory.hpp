@@ -83,16 +83,16 @@ struct location {
   unsigned writer = 0, unlocker = 0;
   mark last_write, last_unlock;
   std::uint32_t readers = 0;  ///< since the last write
-  mark last_read[most_threads];
+  mark last_read[max_threads];
 
   knowledge released;
   unsigned plain_writer = 0;
   std::uint32_t plain_write = 0;
-  std::uint32_t plain_read[most_threads] = {};
+  std::uint32_t plain_read[max_threads] = {};
 
   std::vector<stored> history;
-  std::uint32_t oldest[most_threads] = {};  ///< of the history: what each thread may still see
-  std::uint8_t looks[most_threads] = {};    ///< how often it has seen that, although there was something newer
+  std::uint32_t oldest[max_threads] = {};  ///< of the history: what each thread may still see
+  std::uint8_t looks[max_threads] = {};    ///< how often it has seen that, although there was something newer
 };
 
 /// The steps that came before another one and could have come after.
@@ -111,7 +111,7 @@ class earlier_steps {
 
  private:
   // All that can have read, the last that wrote, unlocked, and fenced all of them.
-  step all_[most_threads + 3];  // not initialised, for that takes longer than what is done with it
+  step all_[max_threads + 3];  // not initialised, for that takes longer than what is done with it
   std::size_t count_ = 0;
 };
 

@@ -398,8 +398,8 @@ namespace sim {
 
 latency::latency(std::chrono::nanoseconds each_way) noexcept {
   if (detail::current != nullptr) {
-    constexpr std::chrono::nanoseconds most = std::chrono::hours(24) * 36'500;  // a sum of some is a time still
-    before_ = std::exchange(detail::current->net().latency, std::min(each_way, most));
+    constexpr std::chrono::nanoseconds max = std::chrono::hours(24) * 36'500;  // a sum of some is a time still
+    before_ = std::exchange(detail::current->net().latency, std::min(each_way, max));
   }
 }
 

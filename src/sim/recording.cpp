@@ -28,7 +28,7 @@ struct unwinding {
 
 _Unwind_Reason_Code keep_frame(_Unwind_Context* context, void* raw) {
   recorded_step& step = *static_cast<unwinding*>(raw)->into;
-  if (step.frame_count == recorded_step::most_frames) {
+  if (step.frame_count == recorded_step::max_frames) {
     return _URC_END_OF_STACK;
   }
   step.frames[step.frame_count++] = _Unwind_GetIP(context);

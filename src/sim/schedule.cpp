@@ -102,7 +102,7 @@ class pct_schedule final : public schedule {
   bool decided_otherwise_ = false;  ///< something in this one, which the bound knows nothing of
   std::uint64_t step_ = 0;
   std::int64_t lowest_ = -1;
-  std::array<std::int64_t, most_threads> priorities_{};
+  std::array<std::int64_t, max_threads> priorities_{};
   std::vector<std::uint64_t> changes_;
 };
 
@@ -113,7 +113,7 @@ class replay_schedule final : public schedule {
  protected:
   unsigned pick_thread(thread_set enabled, unsigned running) noexcept override {
     const unsigned wanted = next_wanted(no_thread);
-    return wanted < most_threads && (enabled & only(wanted)) != 0 ? wanted : default_thread(enabled, running);
+    return wanted < max_threads && (enabled & only(wanted)) != 0 ? wanted : default_thread(enabled, running);
   }
   unsigned choose_value(unsigned count) noexcept override {
     const unsigned wanted = next_wanted(0);
@@ -182,14 +182,14 @@ unsigned default_thread(thread_set enabled, unsigned running) noexcept {
   return static_cast<unsigned>(std::countr_zero(above != 0 ? above : enabled));
 }
 
-std::unique_ptr<schedule> make_schedule(const options& how) {
-  switch (how.how) {
+std::unique_ptr<schedule> make_schedule(const sim::options& options) {
+  switch (options.strategy) {
     case strategy::random:
-      return std::make_unique<random_schedule>(how.seed);
+      return std::make_unique<random_schedule>(options.seed);
     case strategy::pct:
-      return std::make_unique<pct_schedule>(how.seed, how.depth);
+      return std::make_unique<pct_schedule>(options.seed, options.depth);
     default:
-      return std::make_unique<exhaustive_schedule>(how.preemptions, how.reduce);
+      return std::make_unique<exhaustive_schedule>(options.preemptions, options.reduce);
   }
 }
 

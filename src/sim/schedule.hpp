@@ -114,8 +114,8 @@ class schedule {
   deviations path_;
 };
 
-/// The one that `how` asks for.
-[[nodiscard]] std::unique_ptr<schedule> make_schedule(const options& how);
+/// The one that `options` asks for.
+[[nodiscard]] std::unique_ptr<schedule> make_schedule(const sim::options& options);
 /// One execution, the one of `path`.
 [[nodiscard]] std::unique_ptr<schedule> make_replay(deviations path);
 

@@ -16,7 +16,7 @@ void step_log::add(unsigned thread, std::uint64_t number, const vector_clock& or
 }
 
 thread_set step_log::initials(const earlier_steps::step& earlier) const noexcept {
-  std::array<const step*, most_threads> first{};
+  std::array<const step*, max_threads> first{};
   const step* const last = &steps_.back();
   const step* at = last;
   for (; at->thread != earlier.thread || at->time > earlier.time; --at) {

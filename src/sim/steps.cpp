@@ -25,7 +25,7 @@ std::uint64_t bits_at(const void* at, std::size_t size) noexcept {
 std::uint64_t execution::load(const void* at, value_type type, std::memory_order order) {
   location& of = memory_.find(at);
   // What one has seen another must not miss: which of two comes first matters.
-  const bool ordered = how_.stale_reads && order == std::memory_order_seq_cst;
+  const bool ordered = options_.stale_reads && order == std::memory_order_seq_cst;
   const access what = ordered ? access::write : access::read;
   point(what, &of);
   const unsigned unproductive = unproductive_steps_;
@@ -34,7 +34,7 @@ std::uint64_t execution::load(const void* at, value_type type, std::memory_order
   unproductive_steps_ = unproductive + 1;
   std::uint64_t value = bits_at(at, type.size);
   virtual_thread& self = *running_;
-  if (how_.stale_reads && !of.history.empty()) {
+  if (options_.stale_reads && !of.history.empty()) {
     const unsigned count = memory_.visible(of, self.index, self.clocks, order);
     value = memory_.see(of, self.index, self.clocks, order, count > 1 ? schedule_->choose(count) : 0);
   } else {
@@ -50,7 +50,7 @@ void execution::store(const void* at, value_type type, std::uint64_t value, std:
   take_step(of, access::write);
   take_place(order);
   virtual_thread& self = *running_;
-  if (how_.stale_reads) {
+  if (options_.stale_reads) {
     memory_.remember_old(of, bits_at(at, type.size));
     memory_.remember(of, self.index, self.clocks, order, value, false);
   } else {
@@ -71,7 +71,7 @@ void execution::modified(const void* at, value_type type, std::uint64_t before, 
   take_place(order);
   virtual_thread& self = *running_;
   memory_.acquire(of, self.clocks, order);
-  if (how_.stale_reads) {
+  if (options_.stale_reads) {
     memory_.remember_old(of, before);
     memory_.remember(of, self.index, self.clocks, order, after, true);
   } else {
@@ -83,7 +83,7 @@ void execution::modified(const void* at, value_type type, std::uint64_t before, 
 void execution::compare_failed(const void* at, value_type type, std::uint64_t found, std::memory_order order) {
   location& of = memory_.find(at);
   take_place(order);
-  if (how_.stale_reads && !of.history.empty()) {
+  if (options_.stale_reads && !of.history.empty()) {
     // From now on it sees nothing older.
     static_cast<void>(memory_.see(of, running_->index, running_->clocks, order, 0));
   } else {
@@ -149,7 +149,7 @@ void execution::unlock(const void* at, std::atomic<bool>& held) {
 }
 
 void execution::fence(std::memory_order order, bool everywhere) {
-  if (!how_.stale_reads) {
+  if (!options_.stale_reads) {
     memory_.fence(running_->clocks, order);
     return;
   }
@@ -206,7 +206,7 @@ void execution::touch(const void* at) {
 }
 
 bool execution::fault(bool sim::faults::* what) {
-  if (!(how_.faults.*what) || faults_ >= how_.faults.most || schedule_->choose(2) == 0) {
+  if (!(options_.faults.*what) || faults_ >= options_.faults.max_per_execution || schedule_->choose(2) == 0) {
     return false;
   }
   ++faults_;

@@ -8,7 +8,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace sim::detail {
 
 unsigned execution::free_index() const noexcept {
-  if (used_ < most_threads) {
+  if (used_ < max_threads) {
     return used_;
   }
   for (unsigned i = 1; i < used_; ++i) {
@@ -53,7 +53,7 @@ void execution::join(unsigned thread) {
     block(&other, platform::never);
   }
   other.joined = true;
-  running_->clocks.seen.join(other.clocks.seen, how_.stale_reads);
+  running_->clocks.seen.join(other.clocks.seen, options_.stale_reads);
   running_->clocks.order.join(other.clocks.order);
 }
 

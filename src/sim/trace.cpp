@@ -214,7 +214,7 @@ std::string race_text(const std::vector<recorded_step>& steps, const symbols& kn
 }
 
 std::string trace_text(const std::vector<recorded_step>& steps, const symbols& known, fiber_names& fibers,
-                       std::size_t most_lines) {
+                       std::size_t max_lines) {
   std::vector<std::string> lines;
   std::string last;
   place before;
@@ -251,9 +251,9 @@ std::string trace_text(const std::vector<recorded_step>& steps, const symbols& k
   }
   end_line();
   std::string text;
-  const std::size_t left_out = lines.size() > most_lines ? lines.size() - most_lines : 0;
+  const std::size_t left_out = lines.size() > max_lines ? lines.size() - max_lines : 0;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (left_out != 0 && i == most_lines / 2) {
+    if (left_out != 0 && i == max_lines / 2) {
       text += "  ... " + std::to_string(left_out) + " more lines ...\n";
       i += left_out;
     }

@@ -12,7 +12,7 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace sim::detail {
 
-inline constexpr unsigned most_threads = 16;
+inline constexpr unsigned max_threads = 16;
 
 /// For each thread how far it had come.
 class vector_clock {
@@ -52,10 +52,10 @@ class vector_clock {
 
  private:
   static constexpr std::size_t lanes = 4;  ///< of one vector of the baseline
-  static inline constinit std::size_t used_ = most_threads;
+  static inline constinit std::size_t used_ = max_threads;
 
   // No execution has as many steps as one with a sign could not count, and the baseline of x86-64 compares only these.
-  std::array<std::int32_t, most_threads> times_{};
+  std::array<std::int32_t, max_threads> times_{};
 };
 
 }  // namespace sim::detail

@@ -76,7 +76,7 @@ static_assert(class_index(std::size_t{1} << largest_bits) == class_count - 1);
 /// What is behind a guarded_pool.
 class stack_pool_state {
  public:
-  explicit stack_pool_state(const guarded_pool_options& options) : how(options) {}
+  explicit stack_pool_state(const guarded_pool_options& requested) : options(requested) {}
   ~stack_pool_state() {
     for (auto& each : classes_) {
       delete each.load(platform::memory_order_acquire);
@@ -100,19 +100,19 @@ class stack_pool_state {
         continue;
       }
       std::fprintf(stderr, "pirn: the stack pool \"%s\" is destroyed while %zu of its stacks of %zu bytes are %s:\n",
-                   how.name, missing, one->stack_size(), caches_ != nullptr ? "in use or in a cache" : "in use");
-      constexpr std::size_t at_most = 8;
+                   options.name, missing, one->stack_size(), caches_ != nullptr ? "in use or in a cache" : "in use");
+      constexpr std::size_t max_count = 8;
       one->visit_handed_out(
           [](const stack& value) {
             char text[160];
             describe_stack(value.limit(), value.top(), nullptr, text, sizeof text);
             std::fprintf(stderr, "  %s, at [%p, %p)\n", text, value.limit(), value.top());
           },
-          at_most);
+          max_count);
       std::abort();
     }
     if (caches_ != nullptr) {
-      std::fprintf(stderr, "pirn: the stack pool \"%s\" is destroyed before a cache of it\n", how.name);
+      std::fprintf(stderr, "pirn: the stack pool \"%s\" is destroyed before a cache of it\n", options.name);
       std::abort();
     }
   }
@@ -156,14 +156,14 @@ class stack_pool_state {
     }
   }
 
-  guarded_pool::statistics stats(stack_sampling sampling) {
-    guarded_pool::statistics all;
+  guarded_pool_statistics statistics(stack_sampling sampling) {
+    guarded_pool_statistics all;
     for (auto& each : classes_) {
       stack_class* const one = each.load(platform::memory_order_acquire);
       if (one == nullptr) {
         continue;
       }
-      stack_class_statistics stats = one->stats(sampling);
+      stack_class_statistics stats = one->statistics(sampling);
       const std::size_t cached = std::min(in_caches(one), stats.in_use);
       stats.in_use -= cached;
       stats.idle += cached;
@@ -176,12 +176,12 @@ class stack_pool_state {
     return all;
   }
 
-  const guarded_pool_options how;
+  const guarded_pool_options options;
 
  private:
   stack_class* make_class(std::size_t index, stack_error& error) noexcept {
     try {
-      auto made = std::make_unique<stack_class>(how, quota_, size_of_class(index));
+      auto made = std::make_unique<stack_class>(options, quota_, size_of_class(index));
       stack_class* other = nullptr;
       if (classes_[index].compare_exchange_strong(other, made.get(), platform::memory_order_acq_rel)) {
         return made.release();
@@ -265,11 +265,11 @@ platform::atomic<guarded_pool*> the_default_pool{nullptr};
 
 // ---- guarded_pool -------------------------------------------------------------------------------------------------
 
-guarded_pool::guarded_pool(const options& how) {
-  if (how.guard != guard_kind::none && (how.guard_size == 0 || how.guard_size % detail::page_size() != 0)) {
-    throw std::system_error(stack_error::guard_refused, how.name);
+guarded_pool::guarded_pool(const guarded_pool_options& options) {
+  if (options.guard != guard_kind::none && (options.guard_size == 0 || options.guard_size % detail::page_size() != 0)) {
+    throw std::system_error(stack_error::guard_refused, options.name);
   }
-  state_ = new detail::stack_pool_state(how);
+  state_ = new detail::stack_pool_state(options);
 }
 
 guarded_pool::~guarded_pool() {
@@ -314,15 +314,15 @@ void guarded_pool::give_back(const stack& value) noexcept {
 
 void guarded_pool::trim() noexcept { state_->trim(); }
 
-guarded_pool::statistics guarded_pool::stats(stack_sampling sampling) const { return state_->stats(sampling); }
+guarded_pool_statistics guarded_pool::statistics(stack_sampling sampling) const { return state_->statistics(sampling); }
 
-const guarded_pool::options& guarded_pool::how() const noexcept { return state_->how; }
+const guarded_pool_options& guarded_pool::options() const noexcept { return state_->options; }
 
 guarded_pool& default_stack_pool() {
   static guarded_pool* const pool = [] {
-    guarded_pool::options how;
-    how.name = "default";
-    auto* const made = new guarded_pool(how);
+    guarded_pool_options options;
+    options.name = "default";
+    auto* const made = new guarded_pool(options);
     detail::the_default_pool.store(made, platform::memory_order_relaxed);
     return made;
   }();
@@ -394,8 +394,9 @@ void guarded_pool::cache::deallocate_slow(const stack& value) noexcept {
 }
 
 bool guarded_pool::cache::grow() noexcept {
-  const options& how = pool_.how();
-  const bool limited = how.max_stacks != SIZE_MAX || how.max_bytes != SIZE_MAX;  // then others may need what idles here
+  const guarded_pool_options& options = pool_.options();
+  const bool limited =
+      options.max_stacks != SIZE_MAX || options.max_bytes != SIZE_MAX;  // then others may need what idles here
   if (room_ == 0 || room_ > UINT32_MAX / 2 || limited) {
     return false;
   }

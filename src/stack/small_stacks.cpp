@@ -12,7 +12,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace {
 
 constexpr std::size_t canary_bytes = sizeof(std::uintptr_t);
-constexpr std::size_t classes = small_stacks::most / small_stacks::step;
+constexpr std::size_t classes = small_stacks::max_size / small_stacks::step;
 // So much address space is taken at a time. Pages are touched one after the other, as stacks are handed out.
 constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
 // Below the first stack of a chunk, and never touched but by who ends the process with a message.
@@ -53,10 +53,10 @@ void* take_from(size_class& kind, std::size_t bytes) noexcept {
 char small_stacks::mark = 0;
 
 stack_result small_stacks::allocate(std::size_t size) noexcept {
-  if (size > most - canary_bytes) {
+  if (size > max_size - canary_bytes) {
     return {stack{}, stack_error::invalid_size};
   }
-  const std::size_t number = std::max((size + canary_bytes + step - 1) / step, least / step);
+  const std::size_t number = std::max((size + canary_bytes + step - 1) / step, min_size / step);
   const std::size_t bytes = number * step;
   char* const base = static_cast<char*>(take_from(all[number], bytes));
   if (base == nullptr) {

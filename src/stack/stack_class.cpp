@@ -18,10 +18,10 @@ constexpr std::size_t first_slab = std::size_t{wide ? 64 : 4} << 20;
 constexpr std::size_t largest_slab = std::size_t{wide ? 16 * 1024 : 128} << 20;
 }  // namespace
 
-stack_class::stack_class(const guarded_pool_options& how, stack_quota& quota, std::size_t stack_size)
-    : how_(how), quota_(quota), page_(page_size()), stack_size_(stack_size) {
-  const std::size_t guard = how.guard == guard_kind::none ? 0 : how.guard_size;
-  usable_ = (stack_size + (how.colour ? colour_span : 0) + page_ - 1) / page_ * page_;
+stack_class::stack_class(const guarded_pool_options& options, stack_quota& quota, std::size_t stack_size)
+    : options_(options), quota_(quota), page_(page_size()), stack_size_(stack_size) {
+  const std::size_t guard = options.guard == guard_kind::none ? 0 : options.guard_size;
+  usable_ = (stack_size + (options.colour ? colour_span : 0) + page_ - 1) / page_ * page_;
   if ((guard + usable_) / page_ % 2 == 0) {
     usable_ += page_;  // slots an odd number of pages apart
   }
@@ -42,7 +42,7 @@ stack_class::~stack_class() {
 stack stack_class::stack_of(const slab& in, std::uint32_t id) noexcept {
   const std::uint32_t index = id & (max_slots - 1);
   char* const end = in.base + (index + 1) * stride_;
-  return {end - usable_, end - (how_.colour ? colour_of(index) : 0), this, id};
+  return {end - usable_, end - (options_.colour ? colour_of(index) : 0), this, id};
 }
 
 // ---- lists --------------------------------------------------------------------------------------------------------
@@ -105,11 +105,11 @@ stack_error stack_class::map_slab(slab& made, std::size_t slots) noexcept {
     return error;
   }
   const std::size_t guard = stride_ - usable_;
-  made.guard = how_.guard;
-  if (how_.guard == guard_kind::automatic || how_.guard == guard_kind::lightweight) {
+  made.guard = options_.guard;
+  if (options_.guard == guard_kind::automatic || options_.guard == guard_kind::lightweight) {
     error = install_guard(made.base, guard);
     made.guard = error == stack_error::none ? guard_kind::lightweight : guard_kind::protected_pages;
-    if (error == stack_error::guard_refused && how_.guard == guard_kind::automatic) {
+    if (error == stack_error::guard_refused && options_.guard == guard_kind::automatic) {
       error = stack_error::none;
     }
   }
@@ -122,7 +122,7 @@ stack_error stack_class::map_slab(slab& made, std::size_t slots) noexcept {
   }
   if (error == stack_error::none) {
     made.entry = register_slab(
-        {reinterpret_cast<std::uintptr_t>(made.base), stride_, guard, made.slots, stack_size_, how_.colour});
+        {reinterpret_cast<std::uintptr_t>(made.base), stride_, guard, made.slots, stack_size_, options_.colour});
     error = made.entry == nullptr ? stack_error::pool_limit : stack_error::none;
   }
   if (error != stack_error::none) {
@@ -185,7 +185,7 @@ stack_error stack_class::protect(const slab& in, std::uint32_t index) noexcept {
     if (error == stack_error::none) {
       lightweight_guards_.fetch_add(1, platform::memory_order_relaxed);
     }
-    if (error != stack_error::guard_refused || how_.guard == guard_kind::lightweight) {
+    if (error != stack_error::guard_refused || options_.guard == guard_kind::lightweight) {
       return error;
     }
   }
@@ -199,12 +199,12 @@ stack_error stack_class::protect(const slab& in, std::uint32_t index) noexcept {
 }
 
 stack_error stack_class::make(stack& out) noexcept {
-  const bool too_many = quota_.stacks.fetch_add(1, platform::memory_order_relaxed) >= how_.max_stacks;
+  const bool too_many = quota_.stacks.fetch_add(1, platform::memory_order_relaxed) >= options_.max_stacks;
   const std::size_t bytes = quota_.bytes.fetch_add(usable_, platform::memory_order_relaxed);
   stack_error error = stack_error::none;
   slab* from = nullptr;
   std::uint32_t id = nobody;
-  if (too_many || bytes > how_.max_bytes || how_.max_bytes - bytes < usable_) {
+  if (too_many || bytes > options_.max_bytes || options_.max_bytes - bytes < usable_) {
     error = stack_error::pool_limit;
   } else {
     const platform::spin_guard guard(lock_);
@@ -225,7 +225,7 @@ stack_error stack_class::make(stack& out) noexcept {
     return error;
   }
   out = stack_of(*from, id);
-  const std::size_t prefault = std::min((how_.prefault + page_ - 1) / page_ * page_, usable_);
+  const std::size_t prefault = std::min((options_.prefault + page_ - 1) / page_ * page_, usable_);
   get_memory(static_cast<char*>(out.limit()) + usable_ - prefault, prefault);
   return stack_error::none;
 }
@@ -271,7 +271,7 @@ void stack_class::give(const stack* stacks, std::uint32_t count) noexcept {
     for (std::uint32_t i = 0; i < count; ++i) {
       const auto id = static_cast<std::uint32_t>(stacks[i].slot());
       if (record_of(id).state != record::out) {
-        std::fprintf(stderr, "pirn: a stack of the pool \"%s\" was given back twice\n", how_.name);
+        std::fprintf(stderr, "pirn: a stack of the pool \"%s\" was given back twice\n", options_.name);
         std::abort();
       }
       push(warm_, id);
@@ -285,7 +285,7 @@ void stack_class::give(const stack* stacks, std::uint32_t count) noexcept {
 
 std::size_t stack_class::warm_limit() const noexcept {
   const std::size_t deepest = high_water_.load(platform::memory_order_relaxed);
-  return how_.idle_high_water / std::max(page_, (deepest + page_ - 1) / page_ * page_);
+  return options_.idle_high_water / std::max(page_, (deepest + page_ - 1) / page_ * page_);
 }
 
 void stack_class::note_depth(const stack& value) noexcept {
@@ -306,7 +306,7 @@ void stack_class::cool(std::size_t keep) noexcept {
   constexpr std::size_t batch = 16;  // the caller may be running on a small stack
   std::uint32_t ids[batch];
   stack stacks[batch];
-  const std::size_t kept = std::min((how_.prefault + page_ - 1) / page_ * page_, usable_);
+  const std::size_t kept = std::min((options_.prefault + page_ - 1) / page_ * page_, usable_);
   while (true) {
     std::size_t count = 0;
     {
@@ -352,7 +352,7 @@ std::size_t stack_class::handed_out() noexcept {
   return live_ - warm_.count - cold_.count - cooling_;
 }
 
-stack_class_statistics stack_class::stats(stack_sampling sampling) noexcept {
+stack_class_statistics stack_class::statistics(stack_sampling sampling) noexcept {
   const platform::quiet one_step;
   stack_class_statistics result;
   if (sampling == stack_sampling::memory) {
@@ -387,13 +387,13 @@ stack_class_statistics stack_class::stats(stack_sampling sampling) noexcept {
   return result;
 }
 
-void stack_class::visit_handed_out(void (*visit)(const stack&), std::size_t at_most) noexcept {
+void stack_class::visit_handed_out(void (*visit)(const stack&), std::size_t max_count) noexcept {
   const platform::spin_guard guard(lock_);
   for (std::size_t i = 0; i < slabs_.size(); ++i) {
-    for (std::uint32_t index = 0; index < slabs_[i]->carved && at_most != 0; ++index) {
+    for (std::uint32_t index = 0; index < slabs_[i]->carved && max_count != 0; ++index) {
       if (slabs_[i]->records[index].state == record::out) {
         visit(stack_of(*slabs_[i], static_cast<std::uint32_t>(i << index_bits) | index));
-        --at_most;
+        --max_count;
       }
     }
   }

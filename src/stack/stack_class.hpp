@@ -25,7 +25,7 @@ struct stack_quota {
 class stack_class {
  public:
   /// Throws std::bad_alloc.
-  stack_class(const guarded_pool_options& how, stack_quota& quota, std::size_t stack_size);
+  stack_class(const guarded_pool_options& options, stack_quota& quota, std::size_t stack_size);
   ~stack_class();
   stack_class(const stack_class&) = delete;
   stack_class& operator=(const stack_class&) = delete;
@@ -45,9 +45,9 @@ class stack_class {
   /// Stacks handed out, those in caches included.
   [[nodiscard]] std::size_t handed_out() noexcept;
   /// `in_use` and `idle` are for the class alone: caches are the pool's to count.
-  [[nodiscard]] stack_class_statistics stats(stack_sampling sampling) noexcept;
-  /// Calls `visit` for each stack that is handed out (a scan of all slots), up to `at_most` of them.
-  void visit_handed_out(void (*visit)(const stack&), std::size_t at_most) noexcept;
+  [[nodiscard]] stack_class_statistics statistics(stack_sampling sampling) noexcept;
+  /// Calls `visit` for each stack that is handed out (a scan of all slots), up to `max_count` of them.
+  void visit_handed_out(void (*visit)(const stack&), std::size_t max_count) noexcept;
 
  private:
   static constexpr std::uint32_t nobody = UINT32_MAX;
@@ -96,7 +96,7 @@ class stack_class {
   void cool(std::size_t keep) noexcept;
   void note_depth(const stack& value) noexcept;
 
-  const guarded_pool_options& how_;
+  const guarded_pool_options& options_;
   stack_quota& quota_;
   const std::size_t page_;
   const std::size_t stack_size_;

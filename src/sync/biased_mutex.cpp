@@ -22,9 +22,9 @@ bool bias_pays() noexcept {
 
 }  // namespace
 
-std::expected<void, wait_error> biased_mutex::lock_slow(const wait_options& how) noexcept {
+std::expected<void, wait_error> biased_mutex::lock_slow(const wait_options& options) noexcept {
   // To move takes as long as the other worker takes to switch, which no deadline ends.
-  const bool moved = how.deadline == platform::never && go_to_its_worker();
+  const bool moved = options.deadline == platform::never && go_to_its_worker();
   detail::heir me;
   waiters_.lock();
   if (moved) {
@@ -35,7 +35,7 @@ std::expected<void, wait_error> biased_mutex::lock_slow(const wait_options& how)
         flag_.load(platform::memory_order_relaxed) != handed_over) {
       flag_.store(contended, platform::memory_order_relaxed);
     }
-    if (const wake_reason reason = me.wait(waiters_, how); reason != wake_reason::notified) {
+    if (const wake_reason reason = me.wait(waiters_, options); reason != wake_reason::notified) {
       return std::unexpected(detail::error_of(reason));
     }
     if (me.certain()) {

@@ -20,7 +20,7 @@ void countdown::take_last(std::int64_t count, const char* complaint) noexcept {
   }
 }
 
-std::expected<void, wait_error> countdown::wait(const wait_options& how) noexcept {
+std::expected<void, wait_error> countdown::wait(const wait_options& options) noexcept {
   // Under the lock even if nothing is left: the caller may destroy the object then, and by way of the lock the last
   // `take` is through with it.
   waiters_.lock();
@@ -28,7 +28,7 @@ std::expected<void, wait_error> countdown::wait(const wait_options& how) noexcep
     waiters_.unlock();
     return {};
   }
-  if (const wake_reason reason = waiters_.wait(how); reason != wake_reason::notified) {
+  if (const wake_reason reason = waiters_.wait(options); reason != wake_reason::notified) {
     return std::unexpected(error_of(reason));
   }
   return {};

@@ -19,7 +19,7 @@ void event::set_slow() noexcept {
     waiters_.lock();
     if (word_.load(platform::memory_order_relaxed) == waited) {
       while (waiter* const w = waiters_.claim_first()) {
-        if (how_ == event_reset::automatic) {
+        if (reset_ == event_reset::automatic) {
           if (waiters_.empty()) {
             word_.store(clear, platform::memory_order_relaxed);
           }

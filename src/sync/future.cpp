@@ -73,13 +73,13 @@ void future_state::take_future() {
   }
 }
 
-std::expected<void, wait_error> future_state::wait_slow(const wait_options& how) noexcept {
+std::expected<void, wait_error> future_state::wait_slow(const wait_options& options) noexcept {
   waiters_.lock();
   if (ready()) {
     waiters_.unlock();
     return {};
   }
-  if (const wake_reason reason = waiters_.wait(how); reason != wake_reason::notified) {
+  if (const wake_reason reason = waiters_.wait(options); reason != wake_reason::notified) {
     return std::unexpected(error_of(reason));
   }
   return {};

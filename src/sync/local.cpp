@@ -3,10 +3,11 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-std::expected<void, wait_error> local::shared_mutex::wait_to_read(const wait_options& how) noexcept {
+std::expected<void, wait_error> local::shared_mutex::wait_to_read(const wait_options& options) noexcept {
   detail::heir me;
   do {
-    if (const wake_reason reason = me.wait(readers_.list(), readers_.home(), how); reason != wake_reason::notified) {
+    if (const wake_reason reason = me.wait(readers_.list(), readers_.home(), options);
+        reason != wake_reason::notified) {
       return std::unexpected(detail::error_of(reason));
     }
   } while (!guests_.arrives(me) && !read_if_open());
@@ -148,11 +149,11 @@ void local_future_state::take_future() {
   }
 }
 
-std::expected<void, wait_error> local_future_state::wait(const wait_options& how) noexcept {
+std::expected<void, wait_error> local_future_state::wait(const wait_options& options) noexcept {
   if (ready()) {
     return {};
   }
-  return waiters_.wait(how);
+  return waiters_.wait(options);
 }
 
 }  // namespace detail

@@ -7,7 +7,7 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-std::expected<void, wait_error> mutex::lock_slow(const wait_options& how) noexcept {
+std::expected<void, wait_error> mutex::lock_slow(const wait_options& options) noexcept {
   if (lock_if_free_soon()) {
     return {};
   }
@@ -25,7 +25,7 @@ std::expected<void, wait_error> mutex::lock_slow(const wait_options& how) noexce
       waiters_.unlock();
       return {};
     }
-    if (const wake_reason reason = me.wait(waiters_, how); reason != wake_reason::notified) {
+    if (const wake_reason reason = me.wait(waiters_, options); reason != wake_reason::notified) {
       return std::unexpected(detail::error_of(reason));
     }
     if (policy_ == mutex_policy::fair) {
@@ -49,7 +49,7 @@ bool mutex::lock_if_free_soon() noexcept {
   if (holds != nullptr && holds->home() == detail::current_worker()) {
     return false;
   }
-  for (int looks = 0; looks < most_looks; ++looks) {
+  for (int spins = 0; spins < max_spins; ++spins) {
     const std::uintptr_t holder = owner_.load(platform::memory_order_relaxed);
     if (holder == unlocked) {
       if (lock_if_free()) {

@@ -3,7 +3,7 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-std::expected<bool, wait_error> once_flag::enter(const wait_options& how) noexcept {
+std::expected<bool, wait_error> once_flag::enter(const wait_options& options) noexcept {
   for (;;) {
     std::uint32_t word = fresh;
     // Acquire: the next attempt sees what a failed one has left behind.
@@ -19,7 +19,7 @@ std::expected<bool, wait_error> once_flag::enter(const wait_options& how) noexce
       waiters_.unlock();  // it has just ended
       continue;
     }
-    if (const wake_reason reason = waiters_.wait(how); reason != wake_reason::notified) {
+    if (const wake_reason reason = waiters_.wait(options); reason != wake_reason::notified) {
       return std::unexpected(detail::error_of(reason));
     }
   }

@@ -73,22 +73,22 @@ selection selecting::nothing_ready() const noexcept {
   return come ? selection{timer_, {}} : none(wake_reason::timed_out);
 }
 
-selection selecting::run(select_how how_to) {
+selection selecting::run(select_mode mode) {
   for (;;) {
     if (const std::optional<selection> fired = look()) {
       return *fired;
     }
-    if (how_to == select_how::only_try) {
+    if (mode == select_mode::only_try) {
       places_.unlock();
       return nothing_ready();
     }
-    if (const std::optional<selection> fired = after_wait(places_.wait(how()))) {
+    if (const std::optional<selection> fired = after_wait(places_.wait(options()))) {
       return *fired;
     }
   }
 }
 
-selection select_among(std::span<select_case* const> cases, select_how how) { return selecting(cases).run(how); }
+selection select_among(std::span<select_case* const> cases, select_mode mode) { return selecting(cases).run(mode); }
 
 }  // namespace detail
 PIRN_ABI_NAMESPACE_END

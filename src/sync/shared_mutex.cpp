@@ -98,7 +98,7 @@ bool shared_mutex::try_lock_shared_slow() noexcept {
   return false;
 }
 
-std::expected<void, wait_error> shared_mutex::lock_slow(const wait_options& how) noexcept {
+std::expected<void, wait_error> shared_mutex::lock_slow(const wait_options& options) noexcept {
   detail::heir me;
   wake_reason reason;
   for (;;) {
@@ -110,7 +110,7 @@ std::expected<void, wait_error> shared_mutex::lock_slow(const wait_options& how)
       mark_owner();
       return {};
     }
-    reason = me.wait(writers_, lock_, how);
+    reason = me.wait(writers_, lock_, options);
     if (reason != wake_reason::notified) {
       break;
     }
@@ -136,7 +136,7 @@ std::expected<void, wait_error> shared_mutex::lock_slow(const wait_options& how)
   return std::unexpected(detail::error_of(reason));
 }
 
-std::expected<void, wait_error> shared_mutex::lock_shared_slow(const wait_options& how) noexcept {
+std::expected<void, wait_error> shared_mutex::lock_shared_slow(const wait_options& options) noexcept {
   detail::heir me;
   lock_.lock();
   for (;;) {
@@ -146,7 +146,7 @@ std::expected<void, wait_error> shared_mutex::lock_shared_slow(const wait_option
       word_.store((word / reader + 1) * reader | contention(), platform::memory_order_release);
       break;
     }
-    if (const wake_reason reason = me.wait(readers_, lock_, how); reason != wake_reason::notified) {
+    if (const wake_reason reason = me.wait(readers_, lock_, options); reason != wake_reason::notified) {
       return std::unexpected(detail::error_of(reason));
     }
     lock_.lock();

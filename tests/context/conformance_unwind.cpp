@@ -24,12 +24,12 @@ namespace {
 
 // ---- reading a backtrace ----------------------------------------------------------------------------------------
 
-constexpr int most_frames = 64;
+constexpr int max_frames = 64;
 
 // What a walk over the frames met. Filled in signal handlers too: no allocation, no locks.
 struct trace {
-  word function[most_frames] = {};  // where the function of each frame begins
-  word pc[most_frames] = {};
+  word function[max_frames] = {};  // where the function of each frame begins
+  word pc[max_frames] = {};
   int frames = 0;
   bool ended = false;      // by an address of 0, which only a table that says "no caller" gives
   bool in_order = true;    // outer frames lie higher on the same stack
@@ -80,7 +80,7 @@ _Unwind_Reason_Code note_frame(_Unwind_Context* frame, void* raw) {
   } else if (seen.past_signal) {
     seen.stack_pointer = sp;
   }
-  if (seen.frames == most_frames) {
+  if (seen.frames == max_frames) {
     return _URC_NORMAL_STOP;
   }
   seen.pc[seen.frames] = pc;
@@ -96,13 +96,13 @@ CONFORMANCE_KEEP void take(trace& seen) {
 // ---- from inside ------------------------------------------------------------------------------------------------
 
 trace from_inside;
-void* by_glibc[most_frames];
+void* by_glibc[max_frames];
 int frames_by_glibc;
 
 template <class Shape>
 CONFORMANCE_KEEP void innermost(Shape& shape) {
   take(from_inside);
-  frames_by_glibc = backtrace(by_glibc, most_frames);
+  frames_by_glibc = backtrace(by_glibc, max_frames);
   shape.yield();
   asm volatile("");
 }

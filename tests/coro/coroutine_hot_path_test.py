@@ -26,7 +26,7 @@ BRANCH = re.compile(rf"{CONDITIONAL}\s")
 def check(compiler, level, folder):
     found = functions(compiler, [level, "-fno-pie"], HERE / "coroutine_hot_path.cpp", folder)
     good = True
-    for pattern, (most, most_branches) in LOOPS.items():
+    for pattern, (most, max_branches) in LOOPS.items():
         if compiler.startswith("g++") and pattern == r"^create_run_destroy$":
             if level == "-O3":
                 continue  # gcc lays this loop out in pieces there
@@ -35,9 +35,9 @@ def check(compiler, level, folder):
         loop = next(filter(None, loops), [])
         wrong = forbidden(loop)
         branches = sum(bool(BRANCH.match(line)) for line in loop)
-        fine = loop and not wrong and len(loop) <= most and branches <= most_branches
+        fine = loop and not wrong and len(loop) <= most and branches <= max_branches
         good &= report(fine, f"{compiler} {level} {pattern}: {len(loop)} instructions, at most {most}; {branches} branches, "
-                       f"at most {most_branches}; forbidden: {', '.join(wrong) or 'none'}", loop)
+                       f"at most {max_branches}; forbidden: {', '.join(wrong) or 'none'}", loop)
     return good
 
 

@@ -358,7 +358,7 @@ TEST(coroutine_test, on_every_kind_of_stack) {
     check(coroutine<int()>(cache, deep));
     EXPECT_GE(cache.size(), 1u);
   }
-  EXPECT_EQ(pool.stats().in_use, 0u);
+  EXPECT_EQ(pool.statistics().in_use, 0u);
   const auto in_frame = std::make_unique<pirn::frame_buffer<roomy>>();
   check(coroutine<int()>(*in_frame, deep));
   check(coroutine<int()>(*in_frame, deep));
@@ -392,7 +392,7 @@ TEST(coroutine_test, a_body_that_cannot_be_moved_in_gives_the_stack_back) {
   pirn::guarded_pool pool;
   const throws_when_copied body;
   EXPECT_THROW(coroutine<void()>(pool, body), int);
-  EXPECT_EQ(pool.stats().in_use, 0u);
+  EXPECT_EQ(pool.statistics().in_use, 0u);
 }
 
 TEST(coroutine_test, an_over_aligned_body_lies_as_it_asked) {
@@ -444,16 +444,16 @@ TEST(coroutine_test, a_reset_that_fails_keeps_the_stack) {
     for (int i = 0; i < 2; ++i) {
       EXPECT_THROW(one.reset(body), std::runtime_error);
       EXPECT_TRUE(one.done());
-      EXPECT_EQ(pool.stats().in_use, 1u);
+      EXPECT_EQ(pool.statistics().in_use, 1u);
       EXPECT_THROW(one.resume(), std::logic_error);
     }
     EXPECT_THROW(one.reset([large = std::array<char, 100'000>()](auto&) { return static_cast<int>(large[0]); }),
                  std::length_error);
-    EXPECT_EQ(pool.stats().in_use, 1u);
+    EXPECT_EQ(pool.statistics().in_use, 1u);
     one.reset([](auto&) { return 2; });
     EXPECT_EQ(one.resume(), 2);
   }
-  EXPECT_EQ(pool.stats().in_use, 0u);
+  EXPECT_EQ(pool.statistics().in_use, 0u);
 }
 #endif
 
@@ -480,7 +480,7 @@ TEST(coroutine_test, reset_uses_the_stack_again) {
   EXPECT_TRUE(one.done());
   one.reset();
   EXPECT_TRUE(one.done());
-  EXPECT_EQ(pool.stats().in_use, 1u);
+  EXPECT_EQ(pool.statistics().in_use, 1u);
 }
 
 // ---- together ----------------------------------------------------------------------------------------------------

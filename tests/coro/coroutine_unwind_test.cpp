@@ -114,8 +114,8 @@ TEST_F(coroutine_unwind_test, the_stack_goes_back_and_is_used_again) {
     one.resume(0);
   }
   EXPECT_EQ(log.size(), 9u);
-  EXPECT_EQ(pool.stats().in_use, 0u);
-  EXPECT_EQ(pool.stats().idle, 1u);
+  EXPECT_EQ(pool.statistics().in_use, 0u);
+  EXPECT_EQ(pool.statistics().idle, 1u);
 }
 
 TEST_F(coroutine_unwind_test, swallowing_is_overruled) {

@@ -51,7 +51,7 @@ generator<int> there_and_back(int level) {
 }
 
 TEST(generator_recursion, holds_a_stack_for_many_levels) {
-  const std::size_t before = pirn::default_stack_pool().stats().in_use;
+  const std::size_t before = pirn::default_stack_pool().statistics().in_use;
   std::size_t most = 0;
   int next = deep;
   int step = -1;
@@ -59,7 +59,7 @@ TEST(generator_recursion, holds_a_stack_for_many_levels) {
   for (const int level : there_and_back(deep)) {
     ASSERT_EQ(level, next);
     if (level == 0) {
-      most = pirn::default_stack_pool().stats().in_use;
+      most = pirn::default_stack_pool().statistics().in_use;
       step = 1;
     }
     next += step;
@@ -67,7 +67,7 @@ TEST(generator_recursion, holds_a_stack_for_many_levels) {
   }
   EXPECT_EQ(turns, 2L * deep + 1);
   EXPECT_LE(most - before, deep / 50U) << "each takes a stack of its own";
-  EXPECT_EQ(pirn::default_stack_pool().stats().in_use, before);
+  EXPECT_EQ(pirn::default_stack_pool().statistics().in_use, before);
 }
 
 TEST(generator_recursion, ends_in_the_midst_from_the_innermost_outwards) {

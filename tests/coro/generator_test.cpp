@@ -369,9 +369,9 @@ TEST(generator, gives_its_stack_back) {
     generator<int> fresh(pool, 65536, [](auto& yield) { yield(1); });
     EXPECT_EQ(taken(ended).size(), 1u);
     EXPECT_EQ(*suspended.begin(), 1);
-    EXPECT_EQ(pool.stats().in_use, 3u);
+    EXPECT_EQ(pool.statistics().in_use, 3u);
   }
-  EXPECT_EQ(pool.stats().in_use, 0u);
+  EXPECT_EQ(pool.statistics().in_use, 0u);
 }
 
 TEST(generator, may_be_iterated_by_several_threads_in_turn) {

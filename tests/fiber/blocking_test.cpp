@@ -92,7 +92,7 @@ TEST(blocking, starts_a_thread_only_if_none_is_idle) {
 }
 
 TEST(blocking, grows_to_the_limit_where_calls_wait_for_their_turn_and_shrinks) {
-  rig r(2, {.most_blocking_threads = 3, .blocking_idle_time = 5ms});
+  rig r(2, {.max_blocking_threads = 3, .blocking_idle_time = 5ms});
   gate until_opened;
   std::atomic<int> inside = 0;
   std::atomic<int> most = 0;
@@ -121,7 +121,7 @@ TEST(blocking, grows_to_the_limit_where_calls_wait_for_their_turn_and_shrinks) {
 }
 
 TEST(blocking, a_call_that_comes_as_a_thread_ends_is_made) {
-  rig r(2, {.most_blocking_threads = 1, .blocking_idle_time = 100us});
+  rig r(2, {.max_blocking_threads = 1, .blocking_idle_time = 100us});
   std::vector<pirn::fiber> all;
   std::atomic<int> made = 0;
   const int rounds = scaled(2000);
@@ -138,7 +138,7 @@ TEST(blocking, a_call_that_comes_as_a_thread_ends_is_made) {
 }
 
 TEST(blocking, many_at_once_from_all_workers) {
-  rig r(3, {.most_blocking_threads = 16});
+  rig r(3, {.max_blocking_threads = 16});
   std::vector<pirn::fiber> all;
   std::atomic<long> sum = 0;
   const int each = scaled(300);
@@ -200,7 +200,7 @@ TEST(blocking, a_token_ends_the_call_that_asks_it) {
 }
 
 TEST(blocking, without_threads_it_says_so) {
-  rig r(1, {.most_blocking_threads = 0});
+  rig r(1, {.max_blocking_threads = 0});
   r.rt.run([] {
     bool called = false;
     try {

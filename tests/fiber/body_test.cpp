@@ -44,7 +44,7 @@ TEST(body, that_throws_when_copied_leaks_nothing) {
   rig r;
   const throws_when_copied callable;
   EXPECT_THROW(static_cast<void>(r.rt.try_spawn(callable)), std::runtime_error);
-  EXPECT_EQ(r.pool.stats().in_use, 0u);
+  EXPECT_EQ(r.pool.statistics().in_use, 0u);
   EXPECT_EQ(r.rt.statistics().spawned, 0u);
 }
 

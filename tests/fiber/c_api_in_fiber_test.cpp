@@ -48,12 +48,12 @@ void run_one(int rounds) {
   EXPECT_EQ(pirn_destroy(co), 0);
 }
 
-void run_many(unsigned workers, const pirn::spawn_options& how) {
+void run_many(unsigned workers, const pirn::spawn_options& options) {
   rig r(workers);
   r.rt.run([&] {
     std::vector<pirn::fiber> all;
     for (int i = 0; i < 8; ++i) {
-      all.push_back(pirn::spawn([] { run_one(scaled(200)); }, how));
+      all.push_back(pirn::spawn([] { run_one(scaled(200)); }, options));
     }
     join_all(all);
   });

@@ -205,13 +205,13 @@ TEST_F(dump, takes_one_that_is_about_to_be_resumed_for_ready) {
   }
   const sink into;
   pirn::runtime* dumped = nullptr;
-  pirn::runtime_options how{.workers = 1};
-  how.trace = [&](const pirn::trace_event& event) {  // on the scheduler's stack, which has chosen the fiber already
+  pirn::runtime_options options{.workers = 1};
+  options.trace = [&](const pirn::trace_event& event) {  // on the scheduler's stack, which has chosen the fiber already
     if (event.what == pirn::trace_event::kind::resumed && !released.exchange(true)) {
       dumped->dump(into.descriptor());
     }
   };
-  pirn::runtime runtime(how);
+  pirn::runtime runtime(options);
   dumped = &runtime;
   runtime.spawn([] { dump_test_yields(); }, {.name = "yielder"}).join();
   const std::string part = part_of(into.text(), "yielder");

@@ -234,7 +234,7 @@ TEST(fiber, try_spawn_refuses_workers_and_sizes_that_do_not_exist) {
   const auto small = r.rt.try_spawn([] {}, {.stack_size = 1024});
   ASSERT_FALSE(small.has_value());
   EXPECT_STREQ(small.error().category().name(), "pirn.stack");
-  EXPECT_EQ(r.pool.stats().in_use, 0u);
+  EXPECT_EQ(r.pool.statistics().in_use, 0u);
   EXPECT_FALSE(r.rt.try_spawn([] {}, {.stack_size = SIZE_MAX}).has_value());
 }
 
@@ -311,7 +311,7 @@ TEST(fiber, a_callable_that_cannot_be_moved_in_leaves_nothing_behind) {
     }
     pirn::spawn([] {}).join();
   });
-  EXPECT_EQ(r.pool.stats().in_use, 0u);
+  EXPECT_EQ(r.pool.statistics().in_use, 0u);
 }
 
 TEST(fiber, spawn_outside_a_runtime_is_misuse) {
@@ -552,7 +552,7 @@ TEST(fiber, thousands_that_do_not_suspend_touch_few_stacks) {
   });
   EXPECT_EQ(ended, 2 * count);
 #if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
-  EXPECT_LT(r.pool.stats(pirn::stack_sampling::memory).resident, count * 4096 / 20);
+  EXPECT_LT(r.pool.statistics(pirn::stack_sampling::memory).resident, count * 4096 / 20);
 #endif
 }
 

@@ -57,7 +57,7 @@ namespace {
 TEST(monitor, warns_once_of_a_fiber_that_keeps_its_worker) {
   const captured_stderr output;
   {
-    rig r(2, {.longest_turn = 20ms});
+    rig r(2, {.stall_threshold = 20ms});
     r.rt.spawn(
             [&] {
               pirn::this_fiber::yield();
@@ -76,7 +76,7 @@ TEST(monitor, warns_once_of_a_fiber_that_keeps_its_worker) {
 TEST(monitor, does_not_warn_of_fibers_that_take_turns_or_wait) {
   const captured_stderr output;
   {
-    rig r(1, {.longest_turn = 200ms});
+    rig r(1, {.stall_threshold = 200ms});
     r.rt.run([&] {
       const auto until = clock::now() + 600ms;
       const auto work = [&] {

@@ -93,11 +93,11 @@ class high_priority_bound : public testing::TestWithParam<unsigned> {};
 
 TEST_P(high_priority_bound, limits_the_wait_of_the_others) {
   const unsigned bound = GetParam();
-  pirn::runtime_options how;
+  pirn::runtime_options options;
   if (bound != 0) {
-    how.high_priority_bound = bound;
+    options.high_priority_bound = bound;
   }
-  rig r(1, how);
+  rig r(1, options);
   const unsigned expected = bound != 0 ? bound : 32;  // as documented
   std::uint64_t longest = 0;
   r.rt.run([&] {

@@ -23,8 +23,8 @@ unsigned sleeps_until_it_waits(spin_policy& policy, time_point now) {
 TEST(spin_policy, waits_as_long_as_a_wake_up_has_taken) {
   spin_policy policy(1s);
   static_cast<void>(sleeps_until_it_waits(policy, begin));
-  EXPECT_TRUE(policy.wait(begin + spin_policy::least_patience - 1ns));
-  EXPECT_FALSE(policy.wait(begin + spin_policy::least_patience));
+  EXPECT_TRUE(policy.wait(begin + spin_policy::min_limit - 1ns));
+  EXPECT_FALSE(policy.wait(begin + spin_policy::min_limit));
 
   for (int i = 0; i < 100; ++i) {
     policy.slept(begin, begin + 1ms, begin + 3ms);
@@ -51,7 +51,7 @@ TEST(spin_policy, waits_more_rarely_when_that_was_vain) {
   for (int i = 0; i < 12; ++i) {
     EXPECT_FALSE(policy.wait(begin + 1s));
     const unsigned sleeps = sleeps_until_it_waits(policy, begin);
-    EXPECT_EQ(sleeps, std::min(2 * before + 1, spin_policy::most_sleeps_between));
+    EXPECT_EQ(sleeps, std::min(2 * before + 1, spin_policy::max_sleeps_between));
     before = sleeps;
   }
   policy.was_right();
@@ -77,7 +77,7 @@ TEST(spin_policy, takes_the_wake_up_for_the_arrival_where_that_is_unknown) {
   for (int i = 0; i < 100; ++i) {
     policy.slept(begin, begin - 1s, begin + 1s);
   }
-  EXPECT_EQ(policy.patience(), spin_policy::least_patience);
+  EXPECT_EQ(policy.patience(), spin_policy::min_limit);
 }
 
 TEST(spin_policy, leaves_the_cpu_to_others_that_want_it) {

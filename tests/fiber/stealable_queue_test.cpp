@@ -72,7 +72,7 @@ TEST(stealable_queue, a_thief_takes_so_many_at_most) {
   for (const run_node* node = queue.steal(thief); node != nullptr; node = node->next) {
     ++stolen;
   }
-  EXPECT_EQ(stolen, stealable_queue::most_stolen);
+  EXPECT_EQ(stolen, stealable_queue::max_stolen);
   while (queue.take() != nullptr) {
     ++stolen;
   }
@@ -147,7 +147,7 @@ TEST(stealable_queue, each_fiber_goes_to_one) {
   stealable_queue queue;
   std::vector<std::atomic<int>> taken(count + 1);
   std::atomic<std::uint64_t> sum = 0;
-  std::atomic<std::uint64_t> thefts = 0;
+  std::atomic<std::uint64_t> steals = 0;
   const auto take = [&](const run_node* node) {
     ++taken[number_of(node)];
     ++sum;
@@ -161,7 +161,7 @@ TEST(stealable_queue, each_fiber_goes_to_one) {
             std::this_thread::yield();
             continue;
           }
-          for (run_node* node = queue.steal(thief); node != nullptr; ++thefts) {
+          for (run_node* node = queue.steal(thief); node != nullptr; ++steals) {
             run_node* const next = node->next;
             take(node);
             node = next;
@@ -176,12 +176,12 @@ TEST(stealable_queue, each_fiber_goes_to_one) {
     });
     std::minstd_rand random(5);  // NOLINT(bugprone-random-generator-seed): the same each time
     for (std::uint64_t i = 0; i < count; ++i) {
-      const std::uint64_t thefts_before = thefts;
+      const std::uint64_t steals_before = steals;
       if (i % 3 != 0) {
         queue.push(&all[i]);
       }
       if (i % 3000 == 1) {  // so that thieves have their share however few processors there are
-        EXPECT_TRUE(eventually([&] { return thefts > thefts_before; })) << i;
+        EXPECT_TRUE(eventually([&] { return steals > steals_before; })) << i;
       }
       if (random() % 4 == 0) {
         if (const run_node* const node = queue.take()) {

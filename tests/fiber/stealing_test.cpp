@@ -15,14 +15,14 @@ const pirn::spawn_options anywhere{.worker = pirn::spawn_options::any_worker};
 
 /// Runs `body` on a fiber of another worker than the caller's, which waits for its beginning without a suspension.
 template <class F>
-pirn::fiber spawn_stolen(F body, const pirn::spawn_options& how = anywhere) {
+pirn::fiber spawn_stolen(F body, const pirn::spawn_options& options = anywhere) {
   std::atomic<bool> begun = false;
   pirn::fiber f = pirn::spawn(
       [&begun, body]() mutable {
         begun = true;
         body();
       },
-      how);
+      options);
   compute_until([&] { return begun.load(); });
   return f;
 }
@@ -233,7 +233,7 @@ TEST(stealing, stacks_go_back_where_the_fiber_ends) {
     }
   });
   EXPECT_TRUE(eventually([&] { return r.rt.statistics().live_fibers == 0; }));
-  const auto stats = r.pool.stats();
+  const auto stats = r.pool.statistics();
   EXPECT_EQ(stats.in_use, 0u);
   EXPECT_LT(stats.idle, 4000u);
 }
@@ -315,7 +315,7 @@ TEST(stealing, statistics) {
   EXPECT_EQ(r.rt.statistics(0).ended, 1u);
   EXPECT_EQ(r.rt.statistics(0).stolen, 0u);
   EXPECT_EQ(r.rt.statistics(1).ended, 1u);
-  EXPECT_EQ(r.rt.statistics(1).thefts, 1u);
+  EXPECT_EQ(r.rt.statistics(1).steal_operations, 1u);
   EXPECT_EQ(r.rt.statistics(1).stolen, 1u);
   EXPECT_THROW(static_cast<void>(r.rt.statistics(2)), std::out_of_range);
 }

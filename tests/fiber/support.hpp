@@ -26,16 +26,17 @@ constexpr int scaled(int count) { return count / slowdown > 0 ? count / slowdown
 
 /// A runtime whose stacks come from a pool of its own, which aborts if one is not given back.
 struct rig {
-  explicit rig(unsigned workers = 2, pirn::runtime_options how = {}) : rt(completed(workers, std::move(how), pool)) {}
+  explicit rig(unsigned workers = 2, pirn::runtime_options options = {})
+      : rt(completed(workers, std::move(options), pool)) {}
 
   pirn::guarded_pool pool;
   pirn::runtime rt;
 
  private:
-  static pirn::runtime_options completed(unsigned workers, pirn::runtime_options how, pirn::guarded_pool& pool) {
-    how.workers = workers;
-    how.stacks = &pool;
-    return how;
+  static pirn::runtime_options completed(unsigned workers, pirn::runtime_options options, pirn::guarded_pool& pool) {
+    options.workers = workers;
+    options.stacks = &pool;
+    return options;
   }
 };
 
@@ -79,8 +80,8 @@ inline void join_all(std::vector<pirn::fiber>& fibers) {
 }
 
 /// Gives up the processor in one of three ways, in the middle of something. Another fiber sees no exception in flight.
-inline void pause(int how) {
-  switch (how % 3) {
+inline void pause(int kind) {
+  switch (kind % 3) {
     case 0:
       pirn::this_fiber::yield();
       break;
@@ -106,14 +107,14 @@ class event {
       queue_.unlock();
     }
   }
-  pirn::wake_reason wait(pirn::wait_options how = {}) {
+  pirn::wake_reason wait(pirn::wait_options options = {}) {
     queue_.lock();
     if (signals_ > 0) {
       --signals_;
       queue_.unlock();
       return pirn::wake_reason::notified;
     }
-    return queue_.wait(how);
+    return queue_.wait(options);
   }
 
  private:

@@ -48,9 +48,9 @@ class recorder {
 };
 
 pirn::runtime_options traced(recorder& into) {
-  pirn::runtime_options how;
-  how.trace = into.tracer();
-  return how;
+  pirn::runtime_options options;
+  options.trace = into.tracer();
+  return options;
 }
 
 TEST(trace, tells_the_life_of_a_fiber) {

@@ -46,7 +46,7 @@ std::uint64_t trimmed_at_last(const rig& r) {
 /// Fibers that were deep once and then wait, with something on their stacks that must survive.
 class crowd {
  public:
-  crowd(rig& r, int count, const pirn::spawn_options& how = {}) : stacks_(static_cast<std::size_t>(count)) {
+  crowd(rig& r, int count, const pirn::spawn_options& options = {}) : stacks_(static_cast<std::size_t>(count)) {
     for (int i = 0; i < count; ++i) {
       fibers_.push_back(r.rt.spawn(
           [this, i] {
@@ -61,7 +61,7 @@ class crowd {
               EXPECT_EQ(std::count(kept.begin(), kept.end(), i), 64);
             }
           },
-          how));
+          options));
     }
     EXPECT_TRUE(eventually([&] { return asleep_ == count; }));
   }

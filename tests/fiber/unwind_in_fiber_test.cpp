@@ -80,7 +80,7 @@ void drop_one_that_resumes(int times, int& ended) {
   this_fiber::yield();
 }
 
-void in_many_fibers(rig& r, void (*drop)(int times, int& ended), const pirn::spawn_options& how) {
+void in_many_fibers(rig& r, void (*drop)(int times, int& ended), const pirn::spawn_options& options) {
   constexpr int fibers = 8;
   constexpr int rounds = 20;
   int ended[fibers] = {};
@@ -93,7 +93,7 @@ void in_many_fibers(rig& r, void (*drop)(int times, int& ended), const pirn::spa
               drop((first * 3 + i) % 5, mine);
             }
           },
-          how));
+          options));
     }
     for (auto& each : all) {
       each.join();

@@ -19,9 +19,9 @@ struct several {
       all.add(places[i]);
     }
   }
-  wake_reason wait(pirn::wait_options how = {}) {
+  wake_reason wait(pirn::wait_options options = {}) {
     all.lock();
-    return all.wait(how);
+    return all.wait(options);
   }
   [[nodiscard]] std::string claimed() const {
     std::string result;

@@ -11,9 +11,9 @@ using namespace pirn_test;
 using pirn::wait_queue;
 using pirn::wake_reason;
 
-wake_reason wait_on(wait_queue& queue, pirn::wait_options how = {}) {
+wake_reason wait_on(wait_queue& queue, pirn::wait_options options = {}) {
   queue.lock();
-  return queue.wait(how);
+  return queue.wait(options);
 }
 
 bool has_waiters(wait_queue& queue, int count) {
@@ -54,11 +54,11 @@ TEST(wait_queue, an_inlined_wait_is_one_like_others) {
   rig r(2);
   wait_queue queue;
   std::atomic<int> through = 0;
-  static constexpr pirn::wait_options how{.stoppable = false, .what = "a test"};
+  static constexpr pirn::wait_options options{.stoppable = false, .what = "a test"};
   const auto body = [&] {
     for (int i = 0; i < 100; ++i) {
       queue.lock();
-      EXPECT_EQ(pirn::wait_inline(queue, how), wake_reason::notified);
+      EXPECT_EQ(pirn::wait_inline(queue, options), wake_reason::notified);
       ++through;
     }
   };
@@ -191,11 +191,11 @@ TEST(wait_queue, others_keep_their_place_when_one_gives_up) {
     std::vector<pirn::fiber> all;
     for (const char who : {'a', 'b', 'c', 'd', 'e'}) {
       all.push_back(pirn::spawn([&, who] {
-        pirn::wait_options how;
+        pirn::wait_options options;
         if (who == 'b' || who == 'e') {
-          how.deadline = clock::now() + 1ms;
+          options.deadline = clock::now() + 1ms;
         }
-        const wake_reason reason = wait_on(queue, how);
+        const wake_reason reason = wait_on(queue, options);
         order += reason == wake_reason::notified ? who : static_cast<char>(who - 'a' + 'A');
       }));
     }

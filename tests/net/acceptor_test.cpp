@@ -145,7 +145,7 @@ TEST(acceptor, gives_silent_connections_to_the_worker_that_has_the_fewest) {
 TEST(acceptor, takes_no_more_than_so_many) {
   pirn::runtime({.workers = 1}).run([] {
     auto listener = tcp_listener::listen(loopback()).value();
-    acceptor all({.most = 2});
+    acceptor all({.max_connections = 2});
     pirn::fiber accepting = pirn::spawn([&] { static_cast<void>(all.run(listener, echo)); });
     std::vector<tcp_stream> clients;
     for (int i = 0; i < 3; ++i) {

@@ -56,9 +56,9 @@ TEST(acceptor, goes_on_where_a_connection_makes_room) {
           tcp_listener listener = listening();
           int answered = 0;
           run_fibers(1, {[&] {
-                       accept_options how;
-                       how.most = shortage ? SIZE_MAX : 1;
-                       acceptor all(how);
+                       accept_options options;
+                       options.max_connections = shortage ? SIZE_MAX : 1;
+                       acceptor all(options);
                        fiber accepting = spawn([&] { static_cast<void>(all.run(listener, answer)); });
                        fiber other = spawn([&] { answered += ask() ? 1 : 0; });
                        answered += ask() ? 1 : 0;

@@ -25,7 +25,7 @@ TEST(blocking, calls_of_two_workers_take_turns_on_one_thread) {
       });
       sim::check(mine == 1 || mine == 2);
     };
-    run_fibers({.workers = 2, .most_blocking_threads = 1}, {call, call});
+    run_fibers({.workers = 2, .max_blocking_threads = 1}, {call, call});
     sim::check(calls == 2, "both were made");
   });
 }
@@ -41,7 +41,7 @@ TEST(blocking, threads_for_both_if_there_may_be_two) {
             static_cast<void>(other.wait());
           });
         };
-        run_fibers({.workers = 2, .most_blocking_threads = 2},
+        run_fibers({.workers = 2, .max_blocking_threads = 2},
                    {[&] { meet(first, second); }, [&] { meet(second, first); }});
       },
       {.preemptions = 1});
@@ -75,7 +75,7 @@ TEST(blocking, what_it_throws_comes_back) {
 TEST(blocking, a_thread_that_ends_takes_no_call_with_it) {
   expect_passes([] {
     int calls = 0;
-    run_fibers({.workers = 1, .most_blocking_threads = 1, .blocking_idle_time = 1ms}, {[&] {
+    run_fibers({.workers = 1, .max_blocking_threads = 1, .blocking_idle_time = 1ms}, {[&] {
                  blocking([&] { ++calls; });
                  static_cast<void>(this_fiber::sleep_for(1ms));
                  blocking([&] { ++calls; });
@@ -90,7 +90,7 @@ TEST(blocking, more_calls_than_threads_wait_their_turn) {
       [] {
         int calls = 0;
         const auto call = [&] { blocking([&] { ++calls; }); };
-        run_fibers({.workers = 1, .most_blocking_threads = 1}, {call, call, call});
+        run_fibers({.workers = 1, .max_blocking_threads = 1}, {call, call, call});
         sim::check(calls == 3);
       },
       {.preemptions = 1});

@@ -109,7 +109,7 @@ void on_worker_0(const std::function<void()>& f, bool migratable = false) {
 }
 
 /// All of those are too many.
-const sim::options where_words_are_old{.how = sim::strategy::random, .stale_reads = true, .executions = 3000};
+const sim::options where_words_are_old{.strategy = sim::strategy::random, .stale_reads = true, .executions = 3000};
 
 // ---- children ------------------------------------------------------------------------------------------------------
 

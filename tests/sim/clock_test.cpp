@@ -202,7 +202,7 @@ TEST(clock, of_another_thread_is_the_real_one) {
   });
   while (looks.load() < 20) {
     EXPECT_TRUE(sim::explore(an_hour_and_a_little_less<std::chrono::steady_clock>,
-                             {.how = sim::strategy::random, .executions = 200}));
+                             {.strategy = sim::strategy::random, .executions = 200}));
   }
   end = true;
   beside.join();

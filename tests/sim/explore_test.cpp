@@ -29,8 +29,8 @@ namespace {
 void lose_an_update() { pirn_test::lose_an_update(); }
 
 TEST(explore, finds_a_lost_update_by_every_strategy) {
-  for (const auto how : {sim::strategy::exhaustive, sim::strategy::random, sim::strategy::pct}) {
-    const sim::result found = sim::explore(lose_an_update, {.how = how});
+  for (const auto strategy : {sim::strategy::exhaustive, sim::strategy::random, sim::strategy::pct}) {
+    const sim::result found = sim::explore(lose_an_update, {.strategy = strategy});
     EXPECT_EQ(found.what, outcome::assertion);
     EXPECT_NE(found.message.find("an update is lost"), std::string::npos) << found.text();
     EXPECT_NE(found.message.find("explore_test.cpp:"), std::string::npos) << found.text();
@@ -93,7 +93,7 @@ TEST(explore, has_few_choices_first) {
 
 TEST(explore, says_that_a_failure_does_not_come_again) {
   int executions = 0;
-  const sim::result found = sim::explore([&] { sim::check(++executions != 3); }, {.how = sim::strategy::random});
+  const sim::result found = sim::explore([&] { sim::check(++executions != 3); }, {.strategy = sim::strategy::random});
   EXPECT_EQ(found.what, outcome::assertion);
   EXPECT_NE(found.message.find("under the same schedule again it did not fail"), std::string::npos) << found.text();
   executions = 0;
@@ -102,14 +102,14 @@ TEST(explore, says_that_a_failure_does_not_come_again) {
         sim::check(++executions != 3);
         executions < 3 ? void() : throw std::runtime_error("what came instead");
       },
-      {.how = sim::strategy::random});
+      {.strategy = sim::strategy::random});
   EXPECT_NE(other.message.find("it failed otherwise (exception: what came instead)"), std::string::npos)
       << other.text();
 }
 
 TEST(explore, tells_of_every_kind_of_failure) {
-  const auto kind = [](auto program, const sim::options& how = {}) {
-    const sim::result found = sim::explore(program, how);
+  const auto kind = [](auto program, const sim::options& options = {}) {
+    const sim::result found = sim::explore(program, options);
     EXPECT_FALSE(found.text().empty());
     return found.what;
   };
@@ -333,8 +333,8 @@ TEST(explore, what_it_keeps_itself_does_not_change_addresses) {
       steps.fetch_add(1);
     });
   };
-  for (const auto how : {sim::strategy::exhaustive, sim::strategy::random}) {
-    const sim::result found = sim::explore(reuse, {.how = how});
+  for (const auto strategy : {sim::strategy::exhaustive, sim::strategy::random}) {
+    const sim::result found = sim::explore(reuse, {.strategy = strategy});
     EXPECT_EQ(found.what, outcome::assertion) << found.text();
     EXPECT_EQ(sim::replay(reuse, found.seed).what, outcome::assertion);
   }
@@ -403,7 +403,7 @@ TEST(explore, time_passes_while_somebody_yields_and_looks) {
 }
 
 TEST(explore, a_yield_may_do_nothing) {
-  for (const auto how : {sim::strategy::exhaustive, sim::strategy::random, sim::strategy::pct}) {
+  for (const auto strategy : {sim::strategy::exhaustive, sim::strategy::random, sim::strategy::pct}) {
     std::set<int> seen;
     const sim::result found = sim::explore(
         [&] {
@@ -412,7 +412,7 @@ TEST(explore, a_yield_may_do_nothing) {
           this_fiber::yield();
           seen.insert(word.load());
         },
-        {.how = how, .executions = 100});
+        {.strategy = strategy, .executions = 100});
     EXPECT_TRUE(found) << found.text();
     EXPECT_EQ(seen, (std::set{0, 1}));
   }
@@ -493,19 +493,19 @@ TEST(explore, stops_at_every_wait) {
   std::set<std::string> ends;
   const sim::result found = sim::explore(
       [&] {
-        std::string how;
+        std::string wakes;
         event first;
         event second;
         pirn_test::run_fibers(1, {[&] {
-                                    how += first.wait() ? "1" : "-";
-                                    how += second.wait() ? "2" : "-";
+                                    wakes += first.wait() ? "1" : "-";
+                                    wakes += second.wait() ? "2" : "-";
                                   },
                                   [&] {
                                     first.set();
                                     static_cast<void>(this_fiber::sleep_for(std::chrono::seconds(1)));
                                     second.set();
                                   }});
-        ends.insert(how);
+        ends.insert(wakes);
       },
       {.faults = {.stop = true}});
   EXPECT_TRUE(found) << found.text();

@@ -18,13 +18,14 @@ namespace pirn_test {
 
 /// Runs each of `bodies` as a fiber, the first on worker 0, the next on the next, and joins them. Everything may be
 /// interrupted but the beginning and the end of the runtime.
-inline void run_fibers(const pirn::runtime_options& how, const std::vector<std::function<void()>>& bodies,
+inline void run_fibers(const pirn::runtime_options& options, const std::vector<std::function<void()>>& bodies,
                        bool migratable = false) {
   std::optional<pirn::sim::one_schedule> apart(std::in_place);
-  pirn::runtime runtime{how};
+  pirn::runtime runtime{options};
   std::vector<pirn::fiber> fibers;
   for (std::size_t i = 0; i < bodies.size(); ++i) {
-    fibers.push_back(runtime.spawn(bodies[i], {.worker = static_cast<int>(i % how.workers), .migratable = migratable}));
+    fibers.push_back(
+        runtime.spawn(bodies[i], {.worker = static_cast<int>(i % options.workers), .migratable = migratable}));
   }
   apart.reset();
   for (auto& each : fibers) {
@@ -49,8 +50,8 @@ inline void lose_an_update(const std::source_location& where = std::source_locat
 }
 
 /// Fails the test with the whole report unless nothing is found. Prints what it took.
-inline pirn::sim::result explore_and_print(const std::function<void()>& program, const pirn::sim::options& how) {
-  const pirn::sim::result found = pirn::sim::explore(program, how);
+inline pirn::sim::result explore_and_print(const std::function<void()>& program, const pirn::sim::options& options) {
+  const pirn::sim::result found = pirn::sim::explore(program, options);
   EXPECT_TRUE(found) << found.text();
   std::printf("  %llu executions, %.1f million steps, %.2f s\n", static_cast<unsigned long long>(found.executions),
               static_cast<double>(found.steps) / 1e6, found.seconds);
@@ -59,36 +60,36 @@ inline pirn::sim::result explore_and_print(const std::function<void()>& program,
 
 /// What takes too long for every day: a million schedules of either random kind, however long they take, and for at
 /// most so many seconds each one preemption more, with and without the memory model.
-inline void soak(const std::function<void()>& program, pirn::sim::options how, std::chrono::seconds exhaustive) {
+inline void soak(const std::function<void()>& program, pirn::sim::options options, std::chrono::seconds exhaustive) {
   using pirn::sim::strategy;
-  how.preemptions = 3;
+  options.preemptions = 3;
   for (const strategy each : {strategy::random, strategy::pct}) {
-    how.how = each;
-    how.stale_reads = true;
-    how.executions = 1'000'000;
-    how.budget = std::chrono::hours(2);
-    const pirn::sim::result found = explore_and_print(program, how);
-    EXPECT_TRUE(!found || found.executions == how.executions) << "out of time";
+    options.strategy = each;
+    options.stale_reads = true;
+    options.executions = 1'000'000;
+    options.budget = std::chrono::hours(2);
+    const pirn::sim::result found = explore_and_print(program, options);
+    EXPECT_TRUE(!found || found.executions == options.executions) << "out of time";
   }
   for (const bool stale : {false, true}) {
-    how.how = strategy::exhaustive;
-    how.stale_reads = stale;
-    how.executions = 0;
-    how.budget = exhaustive;
-    const pirn::sim::result found = explore_and_print(program, how);
+    options.strategy = strategy::exhaustive;
+    options.stale_reads = stale;
+    options.executions = 0;
+    options.budget = exhaustive;
+    const pirn::sim::result found = explore_and_print(program, options);
     std::printf("  preemption bound 3, %s: %s\n", stale ? "stale reads" : "sequentially consistent",
                 found.complete ? "complete" : "not all of it");
   }
 }
 
-/// Explores the whole program as `how` says; with PIRN_SIM_SOAK also as `soak` does, for so many seconds.
-inline void expect_passes(const std::function<void()>& program, pirn::sim::options how = {}) {
-  how.budget = std::chrono::minutes(2);
-  const pirn::sim::result found = explore_and_print(program, how);
-  EXPECT_TRUE(how.how != pirn::sim::strategy::exhaustive || found.complete || !found)
+/// Explores the whole program as `options` says; with PIRN_SIM_SOAK also as `soak` does, for so many seconds.
+inline void expect_passes(const std::function<void()>& program, pirn::sim::options options = {}) {
+  options.budget = std::chrono::minutes(2);
+  const pirn::sim::result found = explore_and_print(program, options);
+  EXPECT_TRUE(options.strategy != pirn::sim::strategy::exhaustive || found.complete || !found)
       << "out of time: " << found.text();
   if (const char* const seconds = std::getenv("PIRN_SIM_SOAK"); seconds != nullptr && found) {
-    soak(program, how, std::chrono::seconds(std::atol(seconds)));
+    soak(program, options, std::chrono::seconds(std::atol(seconds)));
   }
 }
 

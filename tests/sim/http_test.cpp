@@ -59,7 +59,7 @@ void serve(const std::function<void(http::server&)>& client, bool stops = true, 
 }
 
 sim::options randomly(std::uint64_t executions, sim::faults what = {}) {
-  return {.how = sim::strategy::random, .executions = executions, .faults = what};
+  return {.strategy = sim::strategy::random, .executions = executions, .faults = what};
 }
 
 TEST(http, who_asks_is_answered) {
@@ -71,7 +71,7 @@ TEST(http, who_asks_is_answered) {
     });
   };
   for (const sim::options& how : {randomly(2000), sim::options{.preemptions = 1, .executions = 2000}}) {
-    const sim::result found = explore_and_print(program, how);
+    const sim::result found = explore_and_print(program, options);
     EXPECT_TRUE(found) << found.text();
   }
 }
@@ -97,10 +97,10 @@ void stop_while_one_asks(int stops_on) {
 }
 
 TEST(http, who_has_asked_before_the_server_is_stopped_is_answered) {
-  for (const auto how : {sim::strategy::random, sim::strategy::pct}) {
+  for (const auto strategy : {sim::strategy::random, sim::strategy::pct}) {
     for (const int stops_on : {0, 1}) {
       const sim::result found =
-          explore_and_print([&] { stop_while_one_asks(stops_on); }, {.how = how, .executions = 2000});
+          explore_and_print([&] { stop_while_one_asks(stops_on); }, {.strategy = strategy, .executions = 2000});
       EXPECT_TRUE(found) << found.text();
     }
   }
@@ -120,7 +120,7 @@ TEST(http, who_does_not_finish_asking_is_told_so_in_time) {
 
 TEST(http, is_answered_in_pieces) {
   const sim::result found = explore_and_print([] { serve([](http::server&) { sim::check(is_yes(ask(get))); }); },
-                                              randomly(1000, {.short_transfers = true, .most = 200}));
+                                              randomly(1000, {.short_transfers = true, .max_per_execution = 200}));
   EXPECT_TRUE(found) << found.text();
 }
 
@@ -132,7 +132,7 @@ TEST(http, outlives_connections_that_are_reset) {
           static_cast<void>(ask(get));
         });
       },
-      randomly(2000, {.spurious = true, .reset = true, .most = 3}));
+      randomly(2000, {.spurious = true, .reset = true, .max_per_execution = 3}));
   EXPECT_TRUE(found) << found.text();
 }
 
@@ -161,8 +161,8 @@ void crowd() {
 }
 
 TEST(http, who_waits_makes_room_and_is_answered_otherwise) {
-  for (const auto how : {sim::strategy::random, sim::strategy::pct}) {
-    const sim::result found = explore_and_print(&crowd, {.how = how, .executions = 1000});
+  for (const auto strategy : {sim::strategy::random, sim::strategy::pct}) {
+    const sim::result found = explore_and_print(&crowd, {.strategy = strategy, .executions = 1000});
     EXPECT_TRUE(found) << found.text();
   }
 }
@@ -219,9 +219,9 @@ void begins_as_it_is_chosen(bool early) {
 TEST(http, a_request_that_begins_as_its_connection_is_chosen_is_not_lost_in_silence) {
   for (const bool early : {false, true}) {
     seconds = {};
-    for (const auto how : {sim::strategy::random, sim::strategy::pct}) {
+    for (const auto strategy : {sim::strategy::random, sim::strategy::pct}) {
       const sim::result found =
-          explore_and_print([early] { begins_as_it_is_chosen(early); }, {.how = how, .executions = 1000});
+          explore_and_print([early] { begins_as_it_is_chosen(early); }, {.strategy = strategy, .executions = 1000});
       EXPECT_TRUE(found) << found.text();
     }
     EXPECT_GT(seconds.answered, 0);

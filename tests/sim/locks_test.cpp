@@ -156,7 +156,7 @@ TEST(mutex, shows_what_was_done_by_the_owners_before) {
         mutex lock;
         three_go_in(lock);
       },
-      {.how = sim::strategy::random, .stale_reads = true, .executions = 5000});
+      {.strategy = sim::strategy::random, .stale_reads = true, .executions = 5000});
 }
 TEST(mutex, is_tried) {
   expect_passes([] { one_tries<mutex>(); });
@@ -309,7 +309,7 @@ TEST(biased_mutex, excludes_where_loads_are_old) {
         biased_mutex lock;
         three_go_in(lock);
       },
-      {.how = sim::strategy::random, .stale_reads = true, .executions = 5000});
+      {.strategy = sim::strategy::random, .stale_reads = true, .executions = 5000});
 }
 TEST(biased_mutex, is_tried) {
   expect_passes([] { one_tries<biased_mutex>(); });

@@ -186,7 +186,7 @@ TEST(network, sockets_do_what_those_of_linux_do) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     std::vector<std::string> here;
     const pirn::sim::result found = pirn::sim::explore([&] { here = random_program(of_exploration, seed).run(calls); },
-                                                       {.how = pirn::sim::strategy::random, .executions = 1});
+                                                       {.strategy = pirn::sim::strategy::random, .executions = 1});
     ASSERT_TRUE(found) << found.text();
     std::vector<std::string> there;
     // On a machine that is busy Linux may deliver late.

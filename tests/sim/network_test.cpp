@@ -207,7 +207,7 @@ TEST(network, short_transfers_are_continued) {
                      [] { tcp_stream::connect(here).value().write("hello").value(); }});
     };
   };
-  expect_passes(program(true), with({.short_transfers = true, .most = 3}, 1));
+  expect_passes(program(true), with({.short_transfers = true, .max_per_execution = 3}, 1));
   EXPECT_TRUE(sim::explore(program(false), bound(1)));
   EXPECT_EQ(sim::explore(program(false), with({.short_transfers = true})).what, outcome::assertion);
 }

@@ -15,7 +15,7 @@ namespace {
 
 TEST(pct, says_how_much_it_may_have_missed) {
   const auto two_fibers = [] { pirn_test::run_fibers(2, {[] {}, [] {}}); };
-  const sim::result found = sim::explore(two_fibers, {.how = sim::strategy::pct, .depth = 2, .executions = 500});
+  const sim::result found = sim::explore(two_fibers, {.strategy = sim::strategy::pct, .depth = 2, .executions = 500});
   EXPECT_TRUE(found) << found.text();
   EXPECT_EQ(found.executions, 500U);
   EXPECT_LT(found.missed, 1);
@@ -25,10 +25,10 @@ TEST(pct, says_how_much_it_may_have_missed) {
     const sim::thread other([&] { static_cast<void>(word.load(std::memory_order_relaxed)); });
     word = 2;
   };
-  const auto missed = [](const std::function<void()>& program, sim::options how) {
-    how.how = sim::strategy::pct;
-    how.executions = 50;
-    return sim::explore(program, how).missed;
+  const auto missed = [](const std::function<void()>& program, sim::options options) {
+    options.strategy = sim::strategy::pct;
+    options.executions = 50;
+    return sim::explore(program, options).missed;
   };
   EXPECT_LT(missed(two_words, {.depth = 1}), 1e-6);
   EXPECT_EQ(missed(two_words, {.depth = 0}), missed(two_words, {.depth = 1}));
@@ -52,7 +52,7 @@ TEST(pct, keeps_what_it_says) {
         other.join();
         ++seen[value];
       },
-      {.how = sim::strategy::pct, .depth = 2, .executions = 5000});
+      {.strategy = sim::strategy::pct, .depth = 2, .executions = 5000});
   const double chance = 1 - std::pow(found.missed, 1.0 / static_cast<double>(found.executions));
   EXPECT_GT(chance, 0.02);
   for (const int each : seen) {

@@ -43,9 +43,9 @@ struct random_program {
 /// All that threads of random operations on few words can come to: a text for each end. Each operation, of class
 /// `Operations`, gets a random number and says what it has seen.
 template <class Operations>
-std::set<std::string> outcomes(const random_program& of, sim::options how, std::uint64_t& executions) {
+std::set<std::string> outcomes(const random_program& of, sim::options options, std::uint64_t& executions) {
   std::set<std::string> all;
-  how.budget = std::chrono::minutes(1);
+  options.budget = std::chrono::minutes(1);
   const sim::result found = sim::explore(
       [&] {
         platform::random numbers(of.seed);
@@ -71,7 +71,7 @@ std::set<std::string> outcomes(const random_program& of, sim::options how, std::
         }
         all.insert(end);
       },
-      how);
+      options);
   EXPECT_TRUE(found) << found.text();
   EXPECT_TRUE(found.complete) << found.text();
   executions += found.executions;
@@ -79,12 +79,12 @@ std::set<std::string> outcomes(const random_program& of, sim::options how, std::
 }
 
 template <class Operations>
-void expect_same_outcomes(const random_program& of, sim::options how, effort& took) {
-  how.reduce = false;
-  const std::set<std::string> everything = outcomes<Operations>(of, how, took.without);
-  how.reduce = true;
-  EXPECT_EQ(outcomes<Operations>(of, how, took.with), everything)
-      << "seed " << of.seed << ", bound " << static_cast<int>(how.preemptions);
+void expect_same_outcomes(const random_program& of, sim::options options, effort& took) {
+  options.reduce = false;
+  const std::set<std::string> everything = outcomes<Operations>(of, options, took.without);
+  options.reduce = true;
+  EXPECT_EQ(outcomes<Operations>(of, options, took.with), everything)
+      << "seed " << of.seed << ", bound " << static_cast<int>(options.preemptions);
 }
 
 /// How many random programs; more where PIRN_SIM_PROGRAMS says so.
@@ -255,7 +255,7 @@ struct two_words {
   std::string saw[3];
 };
 std::set<std::string> outcomes(const std::vector<std::function<void(two_words&, std::string&)>>& bodies,
-                               const sim::options& how) {
+                               const sim::options& options) {
   std::set<std::string> all;
   const sim::result found = sim::explore(
       [&] {
@@ -268,7 +268,7 @@ std::set<std::string> outcomes(const std::vector<std::function<void(two_words&, 
         }
         all.insert(shared.saw[0] + "|" + shared.saw[1] + "|" + shared.saw[2]);
       },
-      how);
+      options);
   EXPECT_TRUE(found) << found.text();
   EXPECT_TRUE(found.complete) << found.text();
   return all;

@@ -142,7 +142,7 @@ TEST(replay, of_what_takes_seconds_is_exact) {
       {.executions = 6000});
   EXPECT_TRUE(expires) << expires.text();
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
-    const sim::result found = sim::explore(program, {.how = sim::strategy::random, .seed = seed});
+    const sim::result found = sim::explore(program, {.strategy = sim::strategy::random, .seed = seed});
     EXPECT_EQ(found.what, outcome::assertion);
     EXPECT_EQ(found.message.find("again"), std::string::npos) << found.text();
     const sim::result again = sim::replay(program, found.seed);
@@ -152,8 +152,8 @@ TEST(replay, of_what_takes_seconds_is_exact) {
 }
 
 TEST(report, is_of_a_short_execution_also_where_a_framework_is_asked) {
-  const sim::options how = {.how = sim::strategy::random, .failed = [] { return false; }};
-  const sim::result found = sim::explore(lose_an_update, how);
+  const sim::options options = {.strategy = sim::strategy::random, .failed = [] { return false; }};
+  const sim::result found = sim::explore(lose_an_update, options);
   EXPECT_EQ(found.what, outcome::assertion);
   EXPECT_LE(std::count(found.seed.begin(), found.seed.end(), '.'), 2) << found.text();
 }

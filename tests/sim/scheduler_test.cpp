@@ -210,7 +210,7 @@ TEST(join, by_another_worker_does_not_wait_for_who_runs_next) {
     all.done();
   };
   expect_passes(program);
-  expect_passes(program, {.how = sim::strategy::random, .stale_reads = true, .executions = 2000});
+  expect_passes(program, {.strategy = sim::strategy::random, .stale_reads = true, .executions = 2000});
 }
 
 TEST(detach, at_the_end) {
@@ -284,7 +284,7 @@ TEST(migrate_to, goes_on_there_once) {
 
 TEST(floating, are_stolen_once) {
   // Four times as many steps as it needs, and fewer than fairness gives to who spins: nobody may do that.
-  const sim::options how{.steps = 2'000};
+  const sim::options options{.steps = 2'000};
   const auto program = [] {
     watched_runtime all(2);
     sim::atomic<int> ran[2] = {0, 0};
@@ -305,7 +305,7 @@ TEST(floating, are_stolen_once) {
     all.done();
     sim::check(ran[0].load() == 1 && ran[1].load() == 1, "each has run once");
   };
-  expect_passes(program, how);
+  expect_passes(program, options);
 }
 
 TEST(floating, do_not_wait_for_who_made_them) {
@@ -331,7 +331,7 @@ TEST(floating, do_not_wait_for_who_made_them) {
   };
   expect_passes(program);
   // The first of a runtime, where a worker that did not expect any falls asleep without a fence.
-  expect_passes(program, {.how = sim::strategy::random, .stale_reads = true, .executions = 2000});
+  expect_passes(program, {.strategy = sim::strategy::random, .stale_reads = true, .executions = 2000});
 }
 
 TEST(floating, from_a_plain_thread) {

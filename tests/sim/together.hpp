@@ -41,17 +41,17 @@ struct together_options {
 /// Runs each of `all` as a fiber of a worker of its own. Only what happens from the beginning of all to the end of the
 /// last is explored: how a worker begins and how a fiber ends is for other tests, and would make the executions fifty
 /// times as many. The worker of a body that has ended does nothing any more.
-inline void run_together(const bodies& all, const together_options& how = {}) {
+inline void run_together(const bodies& all, const together_options& options = {}) {
   std::optional<pirn::sim::one_schedule> apart(std::in_place);
   const auto count = static_cast<unsigned>(all.size());
-  pirn::runtime runtime{{.workers = count - how.threads}};
+  pirn::runtime runtime{{.workers = count - options.threads}};
   gate begin;
   gate end;
   unsigned begun = 0;
   unsigned ended = 0;
   const auto run = [&](unsigned i) {
     if (i == 0) {
-      how.before();
+      options.before();
     }
     ++begun;
     begin.pass();
@@ -63,12 +63,12 @@ inline void run_together(const bodies& all, const together_options& how = {}) {
     end.pass();
   };
   std::vector<pirn::fiber> own;
-  std::vector<pirn::fiber>& fibers = how.fibers != nullptr ? *how.fibers : own;
+  std::vector<pirn::fiber>& fibers = options.fibers != nullptr ? *options.fibers : own;
   std::vector<pirn::sim::thread> threads;
   for (unsigned i = 0; i < count; ++i) {
-    if (i < count - how.threads) {
+    if (i < count - options.threads) {
       fibers.push_back(
-          runtime.spawn([&run, i] { run(i); }, {.worker = static_cast<int>(i), .migratable = how.migratable}));
+          runtime.spawn([&run, i] { run(i); }, {.worker = static_cast<int>(i), .migratable = options.migratable}));
     } else {
       threads.emplace_back([&run, i] { run(i); });
     }

@@ -103,7 +103,7 @@ TEST(future, comes_as_a_deadline_passes) {
 // ---- select --------------------------------------------------------------------------------------------------------
 
 TEST(select, takes_each_of_those_that_are_ready) {
-  for (const auto how : {sim::strategy::exhaustive, sim::strategy::random, sim::strategy::pct}) {
+  for (const auto strategy : {sim::strategy::exhaustive, sim::strategy::random, sim::strategy::pct}) {
     std::set<std::size_t> taken;
     const sim::result found = sim::explore(
         [&] {
@@ -117,7 +117,7 @@ TEST(select, takes_each_of_those_that_are_ready) {
                 taken.insert(select(receive(first, value), receive(second, value), wait(third)).index);
               }});
         },
-        {.how = how, .executions = 200});
+        {.strategy = strategy, .executions = 200});
     EXPECT_TRUE(found) << found.text();
     EXPECT_EQ(taken.size(), 3U);
   }

@@ -38,12 +38,12 @@ TEST(continuation_stacks, guarded_pool) {
     continuation<int> large(pool, doubles, std::size_t{1} << 20);
     EXPECT_EQ(k.exchange(1), 2);
     EXPECT_EQ(large.exchange(2), 4);
-    EXPECT_EQ(pool.stats().in_use, 2U);
+    EXPECT_EQ(pool.statistics().in_use, 2U);
   }
-  EXPECT_EQ(pool.stats().in_use, 0U);
+  EXPECT_EQ(pool.statistics().in_use, 0U);
   auto [k, x] = continuation<int>::start(pool, doubles, 5);
   EXPECT_EQ(x, 10);
-  EXPECT_EQ(pool.stats().in_use, 1U);
+  EXPECT_EQ(pool.statistics().in_use, 1U);
 }
 
 TEST(continuation_stacks, no_stack_says_why) {

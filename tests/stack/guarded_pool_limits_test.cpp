@@ -19,6 +19,8 @@ namespace {
 
 using pirn::guard_kind;
 using pirn::guarded_pool;
+using pirn::guarded_pool_options;
+using pirn::guarded_pool_statistics;
 using pirn::stack;
 using pirn::stack_error;
 using stack_test::guard_of;
@@ -103,21 +105,21 @@ bool pretend_old_kernel() {
 TEST(guarded_pool_limits, an_old_kernel_gets_protected_pages) {
   const stack_test::child_result child = in_child([] {
     CHECK_OR_RETURN(pretend_old_kernel(), unsupported);
-    guarded_pool::options how;
-    guarded_pool pool(how);
+    guarded_pool_options options;
+    guarded_pool pool(options);
     stack stacks[10];
     for (stack& each : stacks) {
       each = pool.allocate(64 * KiB).value;
       CHECK_OR_RETURN(each, 1);
-      CHECK_OR_RETURN(is_guarded(each, how.guard_size), 2);
+      CHECK_OR_RETURN(is_guarded(each, options.guard_size), 2);
     }
-    const auto stats = pool.stats();
+    const auto stats = pool.statistics();
     CHECK_OR_RETURN(stats.classes[0].lightweight_guards == 0 && stats.classes[0].protected_guards == 10, 3);
     for (const stack& each : stacks) {
       pool.deallocate(each);
     }
-    how.guard = guard_kind::lightweight;
-    guarded_pool strict(how);
+    options.guard = guard_kind::lightweight;
+    guarded_pool strict(options);
     CHECK_OR_RETURN(strict.allocate(64 * KiB).error == stack_error::guard_refused, 4);
     return 0;
   });
@@ -132,30 +134,30 @@ TEST(guarded_pool_limits, locked_memory_gets_protected_pages) {
     GTEST_SKIP() << "a sanitizer's shadow cannot be locked";
   }
   const stack_test::child_result child = in_child([] {
-    guarded_pool::options how;
-    how.guard_size = 16 * KiB;
-    guarded_pool before(how);
+    guarded_pool_options options;
+    options.guard_size = 16 * KiB;
+    guarded_pool before(options);
     const stack early = before.allocate(16 * KiB).value;
     CHECK_OR_RETURN(early, 1);
     CHECK_OR_RETURN(mlockall(MCL_FUTURE) == 0, unsupported);
     {
       const std::size_t resident = status_bytes("VmRSS");
-      guarded_pool pool(how);
+      guarded_pool pool(options);
       stack stacks[10];
       for (stack& each : stacks) {
         const pirn::stack_result got = pool.allocate(16 * KiB);
         CHECK_OR_RETURN(got, 2);
         each = got.value;
-        CHECK_OR_RETURN(is_guarded(each, how.guard_size), 3);
+        CHECK_OR_RETURN(is_guarded(each, options.guard_size), 3);
       }
-      CHECK_OR_RETURN(pool.stats().classes[0].protected_guards == 10, 4);
+      CHECK_OR_RETURN(pool.statistics().classes[0].protected_guards == 10, 4);
       CHECK_OR_RETURN(status_bytes("VmRSS") < resident + 8 * MiB, 5);  // only the stacks are locked
       for (const stack& each : stacks) {
         pool.deallocate(each);
       }
       pool.trim();
-      how.guard = guard_kind::lightweight;
-      guarded_pool strict(how);
+      options.guard = guard_kind::lightweight;
+      guarded_pool strict(options);
       CHECK_OR_RETURN(strict.allocate(16 * KiB).error == stack_error::guard_refused, 6);
     }
     // A slab that was made before and is locked now (which fails half-way, at the first guard).
@@ -164,9 +166,9 @@ TEST(guarded_pool_limits, locked_memory_gets_protected_pages) {
     for (stack& each : more) {
       each = before.allocate(16 * KiB).value;
       CHECK_OR_RETURN(each, 7);
-      CHECK_OR_RETURN(is_guarded(each, how.guard_size), 8);
+      CHECK_OR_RETURN(is_guarded(each, options.guard_size), 8);
     }
-    CHECK_OR_RETURN(before.stats().classes[0].protected_guards > 0, 9);
+    CHECK_OR_RETURN(before.statistics().classes[0].protected_guards > 0, 9);
     for (const stack& each : more) {
       before.deallocate(each);
     }
@@ -186,14 +188,14 @@ TEST(guarded_pool_limits, too_many_mappings_is_an_error_that_says_so) {
     GTEST_SKIP() << "vm.max_map_count is " << max_mappings << ", or a sanitizer needs mappings itself";
   }
   const stack_test::child_result child = in_child([] {
-    guarded_pool::options how;
-    how.guard = guard_kind::protected_pages;
-    how.guard_size = 4 * KiB;
-    guarded_pool pool(how);
+    guarded_pool_options options;
+    options.guard = guard_kind::protected_pages;
+    options.guard_size = 4 * KiB;
+    guarded_pool pool(options);
     std::vector<stack> stacks;
     CHECK_OR_RETURN(fill(stacks, 100'000, pool, 16 * KiB) == stack_error::mapping_limit, 1);
     CHECK_OR_RETURN(stacks.size() > 10'000, 2);
-    CHECK_OR_RETURN(is_guarded(stacks.back(), how.guard_size) && is_guarded(stacks.front(), how.guard_size), 3);
+    CHECK_OR_RETURN(is_guarded(stacks.back(), options.guard_size) && is_guarded(stacks.front(), options.guard_size), 3);
     pool.deallocate(stacks.back());
     CHECK_OR_RETURN(pool.allocate(16 * KiB).value.limit() == stacks.back().limit(), 4);
     CHECK_OR_RETURN(pool.allocate(16 * KiB).error == stack_error::mapping_limit, 5);
@@ -262,8 +264,8 @@ TEST(guarded_pool_limits, an_exhausted_address_space_is_an_error) {
 // Under the default vm.max_map_count, which is below two mappings for each of a twentieth of them.
 TEST(guarded_pool_limits, a_million_guarded_stacks_exist_at_once) {
   const std::size_t count = stack_test::sanitized ? 20'000 : 1'000'000;
-  guarded_pool::options how;
-  guarded_pool pool(how);
+  guarded_pool_options options;
+  guarded_pool pool(options);
   const std::size_t mappings = count_mappings();
   const std::size_t tables = status_bytes("VmPTE");
   std::vector<stack> stacks(count);
@@ -274,7 +276,7 @@ TEST(guarded_pool_limits, a_million_guarded_stacks_exist_at_once) {
     }
     each = got.value;
   }
-  const guarded_pool::statistics stats = pool.stats();
+  const guarded_pool_statistics stats = pool.statistics();
   EXPECT_EQ(stats.in_use, count);
   if (stats.classes[0].protected_guards != 0) {
     GTEST_FAIL() << "guards are not lightweight here";
@@ -282,20 +284,20 @@ TEST(guarded_pool_limits, a_million_guarded_stacks_exist_at_once) {
   EXPECT_LT(count_mappings(), mappings + 100);
   for (std::size_t i = 0; i < count; i += count / 100) {
     EXPECT_FALSE(readable(static_cast<char*>(stacks[i].limit()) - 1));
-    EXPECT_FALSE(readable(guard_of(stacks[i], how.guard_size)));
+    EXPECT_FALSE(readable(guard_of(stacks[i], options.guard_size)));
     EXPECT_TRUE(readable(stacks[i].limit()));
   }
   RecordProperty("page_table_bytes_per_stack", std::to_string((status_bytes("VmPTE") - tables) / count));
   for (const stack& each : stacks) {
     pool.deallocate(each);
   }
-  EXPECT_EQ(pool.stats().in_use, 0u);
+  EXPECT_EQ(pool.statistics().in_use, 0u);
 }
 
 TEST(guarded_pool_memory, the_stacks_idle_the_longest_give_theirs_back) {
-  guarded_pool::options how;
-  how.idle_high_water = 40 * page();
-  guarded_pool pool(how);
+  guarded_pool_options options;
+  options.idle_high_water = 40 * page();
+  guarded_pool pool(options);
   constexpr int count = 100;
   stack stacks[count];
   for (stack& each : stacks) {
@@ -309,20 +311,20 @@ TEST(guarded_pool_memory, the_stacks_idle_the_longest_give_theirs_back) {
   for (const stack& each : stacks) {
     resident += resident_bytes(each);
   }
-  EXPECT_LE(resident, how.idle_high_water);
-  EXPECT_GE(resident, how.idle_high_water / 2);
+  EXPECT_LE(resident, options.idle_high_water);
+  EXPECT_GE(resident, options.idle_high_water / 2);
   EXPECT_EQ(resident_bytes(stacks[0]), 0u);
   EXPECT_EQ(resident_bytes(stacks[count - 1]), page());
   EXPECT_EQ(pool.allocate(64 * KiB).value.limit(), stacks[count - 1].limit()) << "the warmest first";
   pool.deallocate(stacks[count - 1]);
-  EXPECT_EQ(pool.stats().classes[0].idle, static_cast<std::size_t>(count));
-  EXPECT_GE(pool.stats().classes[0].idle_cold, 60u);
+  EXPECT_EQ(pool.statistics().classes[0].idle, static_cast<std::size_t>(count));
+  EXPECT_GE(pool.statistics().classes[0].idle_cold, 60u);
 }
 
 TEST(guarded_pool_memory, deep_stacks_count_for_what_they_hold) {
-  guarded_pool::options how;
-  how.idle_high_water = 64 * page();
-  guarded_pool pool(how);
+  guarded_pool_options options;
+  options.idle_high_water = 64 * page();
+  guarded_pool pool(options);
   stack stacks[32];
   for (stack& each : stacks) {
     each = pool.allocate(64 * KiB).value;
@@ -335,14 +337,14 @@ TEST(guarded_pool_memory, deep_stacks_count_for_what_they_hold) {
   for (const stack& each : stacks) {
     resident += resident_bytes(each);
   }
-  EXPECT_LE(resident, how.idle_high_water);
-  EXPECT_EQ(pool.stats().classes[0].high_water / page(), stacks[0].size() / page());
+  EXPECT_LE(resident, options.idle_high_water);
+  EXPECT_EQ(pool.statistics().classes[0].high_water / page(), stacks[0].size() / page());
 }
 
 TEST(guarded_pool_memory, prefaulted_memory_is_there_and_stays) {
-  guarded_pool::options how;
-  how.prefault = 3 * page();
-  guarded_pool pool(how);
+  guarded_pool_options options;
+  options.prefault = 3 * page();
+  guarded_pool pool(options);
   const stack value = pool.allocate(64 * KiB).value;
   EXPECT_EQ(resident_bytes(value), 3 * page());
   std::memset(value.limit(), 1, value.size());
@@ -360,8 +362,8 @@ TEST(guarded_pool_memory, high_water_of_a_class_outlives_its_stacks) {
   pool.deallocate(value);
   pool.trim();
   EXPECT_EQ(high_water(value), 0u);
-  EXPECT_GE(pool.stats().classes[0].high_water, 20 * KiB);
-  EXPECT_LE(pool.stats().classes[0].high_water, 24 * KiB);
+  EXPECT_GE(pool.statistics().classes[0].high_water, 20 * KiB);
+  EXPECT_LE(pool.statistics().classes[0].high_water, 24 * KiB);
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ namespace {
 
 using pirn::guard_kind;
 using pirn::guarded_pool;
+using pirn::guarded_pool_options;
+using pirn::guarded_pool_statistics;
 using pirn::stack;
 using pirn::stack_error;
 using stack_test::guard_of;
@@ -54,13 +56,13 @@ TEST(guarded_pool, refuses_impossible_sizes) {
 }
 
 TEST(guarded_pool, no_guard_must_be_asked_for_by_name) {
-  guarded_pool::options how;
-  how.guard_size = 0;
-  EXPECT_THROW(guarded_pool{how}, std::system_error);
-  how.guard_size = page() + 1;
-  EXPECT_THROW(guarded_pool{how}, std::system_error);
-  how.guard = guard_kind::none;
-  guarded_pool pool(how);
+  guarded_pool_options options;
+  options.guard_size = 0;
+  EXPECT_THROW(guarded_pool{options}, std::system_error);
+  options.guard_size = page() + 1;
+  EXPECT_THROW(guarded_pool{options}, std::system_error);
+  options.guard = guard_kind::none;
+  guarded_pool pool(options);
   const stack value = pool.allocate(64 * KiB).value;
   EXPECT_TRUE(value);
   pool.deallocate(value);
@@ -69,10 +71,10 @@ TEST(guarded_pool, no_guard_must_be_asked_for_by_name) {
 TEST(guarded_pool, every_page_of_every_guard_faults) {
   for (const guard_kind kind : {guard_kind::automatic, guard_kind::lightweight, guard_kind::protected_pages}) {
     for (const std::size_t guard_size : {page(), 64 * KiB}) {
-      guarded_pool::options how;
-      how.guard = kind;
-      how.guard_size = guard_size;
-      guarded_pool pool(how);
+      guarded_pool_options options;
+      options.guard = kind;
+      options.guard_size = guard_size;
+      guarded_pool pool(options);
       stack stacks[20];
       for (stack& each : stacks) {
         const pirn::stack_result got = pool.allocate(16 * KiB);
@@ -98,9 +100,9 @@ TEST(guarded_pool, every_page_of_every_guard_faults) {
 
 TEST(guarded_pool, a_stack_keeps_its_guard_when_its_memory_is_given_back) {
   for (const guard_kind kind : {guard_kind::automatic, guard_kind::protected_pages}) {
-    guarded_pool::options how;
-    how.guard = kind;
-    guarded_pool pool(how);
+    guarded_pool_options options;
+    options.guard = kind;
+    guarded_pool pool(options);
     const stack first = pool.allocate(64 * KiB).value;
     std::memset(first.limit(), 1, first.size());
     pool.deallocate(first);
@@ -108,8 +110,8 @@ TEST(guarded_pool, a_stack_keeps_its_guard_when_its_memory_is_given_back) {
     EXPECT_EQ(resident_bytes(first), 0u);
     const stack again = pool.allocate(64 * KiB).value;
     ASSERT_EQ(again.limit(), first.limit());
-    for (std::size_t at = 0; at < how.guard_size; at += page()) {
-      EXPECT_FALSE(readable(guard_of(again, how.guard_size) + at));
+    for (std::size_t at = 0; at < options.guard_size; at += page()) {
+      EXPECT_FALSE(readable(guard_of(again, options.guard_size) + at));
     }
     pool.deallocate(again);
   }
@@ -135,9 +137,9 @@ TEST(guarded_pool, like_stacks_begin_at_different_cache_sets) {
     pool.deallocate(each);
   }
 
-  guarded_pool::options how;
-  how.colour = false;
-  guarded_pool plain(how);
+  guarded_pool_options options;
+  options.colour = false;
+  guarded_pool plain(options);
   for (int i = 0; i < 10; ++i) {
     stacks[i] = plain.allocate(64 * KiB).value;
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(stacks[i].top()) % page(), 0u);
@@ -148,9 +150,9 @@ TEST(guarded_pool, like_stacks_begin_at_different_cache_sets) {
 }
 
 TEST(guarded_pool, limits_are_errors_and_end_when_a_stack_comes_back) {
-  guarded_pool::options how;
-  how.max_stacks = 3;
-  guarded_pool pool(how);
+  guarded_pool_options options;
+  options.max_stacks = 3;
+  guarded_pool pool(options);
   stack stacks[3];
   for (stack& each : stacks) {
     each = pool.allocate(64 * KiB).value;
@@ -165,9 +167,9 @@ TEST(guarded_pool, limits_are_errors_and_end_when_a_stack_comes_back) {
     pool.deallocate(each);
   }
 
-  how = {};
-  how.max_bytes = 200 * KiB;
-  guarded_pool small(how);
+  options = {};
+  options.max_bytes = 200 * KiB;
+  guarded_pool small(options);
   stacks[0] = small.allocate(64 * KiB).value;
   stacks[1] = small.allocate(64 * KiB).value;
   EXPECT_TRUE(stacks[0] && stacks[1]);
@@ -184,7 +186,7 @@ TEST(guarded_pool, statistics_count_by_class) {
   const stack c = cache.allocate().value;
   static_cast<char*>(a.top())[-1] = 1;
   cache.deallocate(c);
-  const guarded_pool::statistics stats = pool.stats(pirn::stack_sampling::memory);
+  const guarded_pool_statistics stats = pool.statistics(pirn::stack_sampling::memory);
   ASSERT_EQ(stats.classes.size(), 2u);
   EXPECT_EQ(stats.classes[0].stack_size, 16 * KiB);
   EXPECT_EQ(stats.classes[0].in_use, 1u);
@@ -239,23 +241,23 @@ TEST(guarded_pool_cache, flushes_the_older_half_and_refills) {
     cache.deallocate(each);
     EXPECT_LE(cache.size(), capacity);
   }
-  EXPECT_EQ(pool.stats().in_use, 0u);
-  EXPECT_EQ(pool.stats().idle, 3 * capacity);
+  EXPECT_EQ(pool.statistics().in_use, 0u);
+  EXPECT_EQ(pool.statistics().idle, 3 * capacity);
   EXPECT_EQ(cache.allocate().value.limit(), stacks.back().limit()) << "the one used last stayed";
   cache.deallocate(stacks.back());
   for (std::size_t i = 0; i < 3 * capacity; ++i) {
     EXPECT_TRUE(distinct.contains(cache.allocate().value.limit())) << "an idle stack was there";
   }
-  EXPECT_EQ(pool.stats().idle, 0u);
+  EXPECT_EQ(pool.statistics().idle, 0u);
   for (const stack& each : stacks) {
     cache.deallocate(each);
   }
 }
 
 TEST(guarded_pool_cache, does_not_grow_where_a_limit_is_for_all) {
-  guarded_pool::options how;
-  how.max_stacks = 100;
-  guarded_pool pool(how);
+  guarded_pool_options options;
+  options.max_stacks = 100;
+  guarded_pool pool(options);
   constexpr std::size_t capacity = 8;
   guarded_pool::cache cache(pool, 64 * KiB, capacity);
   for (std::size_t i = 0; i < capacity; ++i) {
@@ -296,14 +298,14 @@ TEST(guarded_pool_cache, grows_as_more_are_reserved_and_shrinks_again) {
   for (const stack& each : at_once) {
     cache.deallocate(each);
   }
-  EXPECT_EQ(pool.stats().idle, 100u);
+  EXPECT_EQ(pool.statistics().idle, 100u);
   for (int i = 0; i < 1000; ++i) {
     cache.age();
   }
   EXPECT_LE(cache.size(), 2 * capacity);
   cache.shrink();
   EXPECT_LE(cache.size(), capacity);
-  EXPECT_EQ(pool.stats().idle, 100u);
+  EXPECT_EQ(pool.statistics().idle, 100u);
 }
 
 TEST(guarded_pool_cache, passes_other_sizes_on_and_returns_everything) {
@@ -318,14 +320,14 @@ TEST(guarded_pool_cache, passes_other_sizes_on_and_returns_everything) {
     cache.deallocate(cache.allocate().value);
     EXPECT_EQ(cache.size(), 1u);
   }
-  EXPECT_EQ(pool.stats().in_use, 0u);
-  EXPECT_EQ(pool.stats().idle, 2u);
+  EXPECT_EQ(pool.statistics().in_use, 0u);
+  EXPECT_EQ(pool.statistics().idle, 2u);
 }
 
 TEST(guarded_pool_cache, says_why_there_is_none) {
-  guarded_pool::options how;
-  how.max_stacks = 1;
-  guarded_pool pool(how);
+  guarded_pool_options options;
+  options.max_stacks = 1;
+  guarded_pool pool(options);
   guarded_pool::cache cache(pool);
   const stack only = cache.allocate().value;
   const pirn::stack_result refused = cache.allocate();
@@ -339,9 +341,9 @@ TEST(guarded_pool_cache, says_why_there_is_none) {
 
 // Stacks move between threads in all the ways there are, each marked by whoever holds it.
 TEST(guarded_pool, no_stack_is_in_two_hands) {
-  guarded_pool::options how;
-  how.idle_high_water = 32 * page();  // memory is given back all the time
-  guarded_pool pool(how);
+  guarded_pool_options options;
+  options.idle_high_water = 32 * page();  // memory is given back all the time
+  guarded_pool pool(options);
   constexpr int threads = 4;
   const int rounds = stack_test::sanitized ? 2000 : 20000;
   std::mutex lock;
@@ -393,7 +395,7 @@ TEST(guarded_pool, no_stack_is_in_two_hands) {
     all.emplace_back(work, i);
   }
   for (int i = 0; i < 50; ++i) {
-    static_cast<void>(pool.stats());  // counting does not disturb
+    static_cast<void>(pool.statistics());  // counting does not disturb
   }
   for (std::thread& each : all) {
     each.join();
@@ -402,12 +404,12 @@ TEST(guarded_pool, no_stack_is_in_two_hands) {
   for (const stack& each : passed_on) {
     pool.deallocate(each);
   }
-  EXPECT_EQ(pool.stats().in_use, 0u);
+  EXPECT_EQ(pool.statistics().in_use, 0u);
 }
 
 TEST(guarded_pool, the_default_pool_caches_by_thread) {
   guarded_pool& pool = pirn::default_stack_pool();
-  const std::size_t before = pool.stats().in_use;
+  const std::size_t before = pool.statistics().in_use;
   stack kept;
   std::thread([&] {
     const stack value = pool.allocate(pirn::default_stack_size).value;
@@ -415,7 +417,7 @@ TEST(guarded_pool, the_default_pool_caches_by_thread) {
     kept = pool.allocate(pirn::default_stack_size).value;
     EXPECT_EQ(kept.limit(), value.limit());
   }).join();
-  EXPECT_EQ(pool.stats().in_use, before + 1);
+  EXPECT_EQ(pool.statistics().in_use, before + 1);
   pool.deallocate(kept);
   const stack large = pool.allocate(1024 * KiB).value;
   EXPECT_GE(large.size(), 1024 * KiB);
@@ -423,7 +425,7 @@ TEST(guarded_pool, the_default_pool_caches_by_thread) {
   const stack small = pool.allocate(KiB).value;
   EXPECT_LT(small.size(), 16 * KiB) << "a small request does not take a default-sized stack";
   pool.deallocate(small);
-  EXPECT_EQ(pool.stats().in_use, before);
+  EXPECT_EQ(pool.statistics().in_use, before);
 }
 
 #if defined(PIRN_ASAN)
@@ -454,9 +456,9 @@ TEST(guarded_pool, leak_checks_see_the_stacks_in_use_and_only_those) {
 TEST(guarded_pool_death, destroyed_while_a_stack_is_in_use) {
   EXPECT_DEATH(
       {
-        guarded_pool::options how;
-        how.name = "borrowed";
-        guarded_pool pool(how);
+        guarded_pool_options options;
+        options.name = "borrowed";
+        guarded_pool pool(options);
         static_cast<void>(pool.allocate(64 * KiB));
       },
       "\"borrowed\" is destroyed while 1 of its stacks of 65536 bytes");

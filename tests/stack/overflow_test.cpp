@@ -293,7 +293,7 @@ TEST(overflow, a_write_past_the_top_is_no_overflow) {
     guarded_pool pool;
     const stack below = pool.allocate(64 * KiB).value;
     const stack above = pool.allocate(64 * KiB).value;
-    char* const guard = stack_test::guard_of(above, pool.how().guard_size);
+    char* const guard = stack_test::guard_of(above, pool.options().guard_size);
     stack_test::run_on(below, [=] { *static_cast<volatile char*>(guard) = 1; });
     return 1;
   });

@@ -189,7 +189,7 @@ TEST(stealing_stress, any_placement_at_2_to_4_workers) {
     EXPECT_EQ(s.guarded, s.guarded_too);
     EXPECT_GT(s.begun, 100u);
     // A child that has ended gives its stack back behind its last switch, with a sanitizer with all else that it had.
-    EXPECT_TRUE(eventually([&] { return r.rt.statistics().live_fibers == 0 && r.pool.stats().in_use == 0; }));
+    EXPECT_TRUE(eventually([&] { return r.rt.statistics().live_fibers == 0 && r.pool.statistics().in_use == 0; }));
     std::uint64_t ended = 0;
     std::uint64_t stolen = 0;
     for (std::size_t i = 0; i < workers; ++i) {
@@ -198,7 +198,7 @@ TEST(stealing_stress, any_placement_at_2_to_4_workers) {
     }
     EXPECT_EQ(ended, s.begun);
     EXPECT_GT(stolen, 0u);
-    EXPECT_EQ(r.pool.stats().in_use, 0u);
+    EXPECT_EQ(r.pool.statistics().in_use, 0u);
   }
   ::close(nowhere);
 }

@@ -50,8 +50,8 @@ TEST(actor, is_made_in_a_runtime_of_choice_with_and_without_options) {
   EXPECT_EQ(balance_of(with_braces), 0);
   pirn::actor<account> named(r.rt, {.name = "account"}, 4);
   EXPECT_EQ(balance_of(named), 4);
-  const pirn::spawn_options how{.name = "other"};
-  pirn::actor<account> with_options(r.rt, how, 5);
+  const pirn::spawn_options options{.name = "other"};
+  pirn::actor<account> with_options(r.rt, options, 5);
   EXPECT_EQ(balance_of(with_options), 5);
   EXPECT_EQ(with_options.call([](account& /*self*/) { return std::string(pirn::this_fiber::name()); }), "other");
   pirn::actor deduced(r.rt, account(6));
@@ -67,7 +67,7 @@ TEST(actor, is_made_in_a_runtime_of_choice_with_and_without_options) {
   // Of a state that is made of anything too, the runtime is the actor's.
   pirn::actor<std::any> any(r.rt);
   EXPECT_FALSE(any.call([](const std::any& self) { return self.has_value(); }));
-  pirn::actor<std::any> any_with_options(r.rt, how);
+  pirn::actor<std::any> any_with_options(r.rt, options);
   EXPECT_EQ(any_with_options.call([](std::any& /*self*/) { return std::string(pirn::this_fiber::name()); }), "other");
 }
 

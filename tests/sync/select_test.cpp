@@ -476,16 +476,16 @@ struct reluctant {
 };
 
 TEST(select, a_place_that_throws_throws_in_the_sender_and_is_waited_for_again) {
-  for (const pirn::wake_policy how : {pirn::wake_policy::enqueue, pirn::wake_policy::switch_over}) {
-    on_one_worker([how] {
+  for (const pirn::wake_policy policy : {pirn::wake_policy::enqueue, pirn::wake_policy::switch_over}) {
+    on_one_worker([policy] {
       channel<int> c;
       reluctant place = 0;
       pirn::fiber f = pirn::spawn([&] { EXPECT_TRUE(succeeded(select(receive(c, place)), 0)); });
       pirn::this_fiber::yield();
-      EXPECT_THROW(static_cast<void>(c.send(1, how)), std::runtime_error);
+      EXPECT_THROW(static_cast<void>(c.send(1, policy)), std::runtime_error);
       pirn::this_fiber::yield();
       place.armed = false;
-      EXPECT_TRUE(c.send(2, how).has_value());
+      EXPECT_TRUE(c.send(2, policy).has_value());
       f.join();
       EXPECT_EQ(place.value, 2);
     });

@@ -212,7 +212,7 @@ class coroutine<Out(In...)> {
     using record = detail::coroutine_record<stored>;
     const auto top = reinterpret_cast<std::uintptr_t>(origin_.memory.top());
     const std::uintptr_t at = (top - sizeof(record)) & ~(std::uintptr_t{alignof(record)} - 1);
-    if (origin_.memory.size() < sizeof(record) + alignof(record) + detail::least_stack) [[unlikely]] {
+    if (origin_.memory.size() < sizeof(record) + alignof(record) + detail::min_stack) [[unlikely]] {
       if constexpr (OnFailure == on_failure::give_stack_back) {
         origin_.give_back_unused();
       }

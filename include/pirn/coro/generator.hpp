@@ -247,10 +247,10 @@ class generator_base {
   PIRN_ALWAYS_INLINE void create(Body&& body, const stack& memory, Allocator* from) {
     using control = generator_control_of<yield, std::decay_t<Body>, Allocator>;
     constexpr std::size_t alignment = alignof(control) > 16 ? alignof(control) : 16;
-    constexpr std::size_t least = sizeof(control) + alignment + 256;
+    constexpr std::size_t min_size = sizeof(control) + alignment + 256;
     auto* const at =
         reinterpret_cast<void*>((reinterpret_cast<word>(memory.top()) - sizeof(control)) & ~(alignment - 1));
-    const bool fits = memory.size() >= least;
+    const bool fits = memory.size() >= min_size;
     control* made = nullptr;
     if constexpr (std::is_nothrow_constructible_v<std::decay_t<Body>, Body>) {
       made = fits ? ::new (at) control(std::forward<Body>(body), memory, from) : nullptr;

@@ -172,8 +172,8 @@ class swapped_task {
                           thrown);
   }
   static std::uint32_t rounded_down(std::size_t size) noexcept {
-    constexpr std::size_t most = UINT32_MAX;
-    return static_cast<std::uint32_t>((size < most ? size : most) & ~(detail::swap_block - 1));
+    constexpr std::size_t max = UINT32_MAX;
+    return static_cast<std::uint32_t>((size < max ? size : max) & ~(detail::swap_block - 1));
   }
 
   arch::context context_;  // before it begins: pc is its entry, fp its argument

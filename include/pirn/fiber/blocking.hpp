@@ -29,7 +29,7 @@ void run_blocking(worker& here, blocking_call& call);
 /// Calls `f` on an OS thread for blocking calls and returns what it returns, or rethrows what it throws. Only the
 /// calling fiber waits; its worker runs others. On a plain thread, and within another `f`, just calls `f`.
 ///
-/// The threads belong to the runtime: one is started if none is idle, up to `runtime_options::most_blocking_threads`;
+/// The threads belong to the runtime: one is started if none is idle, up to `runtime_options::max_blocking_threads`;
 /// beyond those a call waits its turn, first come, first served. One that has had no work for
 /// `runtime_options::blocking_idle_time` ends. Throws std::system_error, before `f` was called, if a thread is needed
 /// and cannot be started, or if the runtime may have none.

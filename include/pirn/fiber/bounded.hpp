@@ -55,13 +55,13 @@ struct bounded_block : fiber_control {
 
 /// `entry` is that of its block, and needs `bound`.
 template <class F>
-fiber_control* launch_bounded(F&& body, const spawn_options& how, arch::switch_entry entry, std::size_t bound,
+fiber_control* launch_bounded(F&& body, const spawn_options& options, arch::switch_entry entry, std::size_t bound,
                               std::error_code& error) {
   using callable = std::decay_t<F>;
   using block = bounded_block<callable>;
   if constexpr (!std::is_nothrow_constructible_v<callable, F&&> && std::is_nothrow_move_constructible_v<callable>) {
     // A copy may suspend, and the caller go on at another worker.
-    return launch_bounded(callable(std::forward<F>(body)), how, entry, bound, error);
+    return launch_bounded(callable(std::forward<F>(body)), options, entry, bound, error);
   }
   worker* const here = current_worker();
   if (here == nullptr) {
@@ -73,8 +73,8 @@ fiber_control* launch_bounded(F&& body, const spawn_options& how, arch::switch_e
                 "the body of a bounded fiber holds at most eleven words: capture a pointer to the rest");
   static_assert(std::is_empty_v<sanitizer_state> && !platform::exploring,
                 "there are no bounded stacks in builds with a sanitizer or of an exploration");
-  worker* const to = choose_worker(here, here->owner, how.worker);
-  if (to == nullptr || how.migratable || how.worker == spawn_options::any_worker || how.stack_size != 0) {
+  worker* const to = choose_worker(here, here->owner, options.worker);
+  if (to == nullptr || options.migratable || options.worker == spawn_options::any_worker || options.stack_size != 0) {
     error = std::make_error_code(std::errc::invalid_argument);
     return nullptr;
   }
@@ -101,21 +101,21 @@ fiber_control* launch_bounded(F&& body, const spawn_options& how, arch::switch_e
   }
   f->begin_in(entry);
   f->begin_on_small(found.value);
-  if (!how.name.empty()) {
-    f->set_name(how.name);
+  if (!options.name.empty()) {
+    f->set_name(options.name);
   }
-  if (how.stop.stop_possible()) {
-    follow_token(f, how.stop);
+  if (options.stop.stop_possible()) {
+    follow_token(f, options.stop);
   }
   f->settle_in(to, mobility::pinned, to->traced | fiber_control::bounded_bit);
-  f->set_high_priority(how.priority == fiber_priority::high);
+  f->set_high_priority(options.priority == fiber_priority::high);
   if (to != here) {
     f->join_word.store(join_abroad, platform::memory_order_relaxed);
   }
   if (to->traced != 0) [[unlikely]] {
     trace_spawned(f);
   }
-  if (to == here && how.priority == fiber_priority::normal) {
+  if (to == here && options.priority == fiber_priority::normal) {
     launch_here(here, f);
   } else {
     launch_slow(here, to, f);
@@ -126,16 +126,16 @@ fiber_control* launch_bounded(F&& body, const spawn_options& how, arch::switch_e
 }  // namespace detail
 
 /// As `try_spawn`, on a small stack. The body, which is noexcept and holds at most eleven words, is refused by the
-/// compiler plugin unless its need of stack has a bound. Of `how`, the fiber cannot be `migratable`, have `any_worker`
-/// or a `stack_size`: then the error is invalid_argument.
+/// compiler plugin unless its need of stack has a bound. Of `options`, the fiber cannot be `migratable`, have
+/// `any_worker` or a `stack_size`: then the error is invalid_argument.
 template <class F>
 [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<fiber, std::error_code> try_spawn_bounded(F&& body,
-                                                                                         const spawn_options& how) {
+                                                                                         const spawn_options& options) {
   // Inlined, so that what the plugin says of it is said of the caller's line.
   constexpr auto entry = &detail::bounded_block<std::decay_t<F>>::entry;
   const std::size_t bound = pirn_spawn_bounded_needs_the_compiler_plugin(entry);
   std::error_code error;
-  if (auto* const f = detail::launch_bounded(std::forward<F>(body), how, entry, bound, error)) {
+  if (auto* const f = detail::launch_bounded(std::forward<F>(body), options, entry, bound, error)) {
     return fiber(f);
   }
   return std::unexpected(error);
@@ -147,8 +147,8 @@ template <class F>
 
 /// As `try_spawn_bounded`, but throws std::system_error where that returns an error.
 template <class F>
-PIRN_ALWAYS_INLINE fiber spawn_bounded(F&& body, const spawn_options& how = {}) {
-  auto made = try_spawn_bounded(std::forward<F>(body), how);
+PIRN_ALWAYS_INLINE fiber spawn_bounded(F&& body, const spawn_options& options = {}) {
+  auto made = try_spawn_bounded(std::forward<F>(body), options);
   if (!made) [[unlikely]] {
     detail::throw_no_fiber(made.error());
   }

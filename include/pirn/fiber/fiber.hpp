@@ -56,7 +56,7 @@ namespace detail {
 /// Frees the block and throws what the fiber threw.
 [[noreturn]] void rethrow_failure(fiber_control* f);
 /// Suspends until the fiber has ended; returns its join_state, or join_possible if the wait ended otherwise.
-std::uintptr_t await_end(fiber_control* f, const wait_options& how, wake_reason& reason) noexcept;
+std::uintptr_t await_end(fiber_control* f, const wait_options& options, wake_reason& reason) noexcept;
 /// The parts of it: the join_state, or join_possible, if that is known without a wait; who waits, told to the fiber's
 /// end; and what is known after the wait.
 std::uintptr_t end_if_known(worker* here, fiber_control* f) noexcept;
@@ -224,7 +224,7 @@ struct fiber_block : Control {
 };
 
 /// The smallest stack that a fiber is given.
-inline constexpr std::size_t least_stack_bytes = sizeof(fiber_cold_part) + 2048;
+inline constexpr std::size_t min_stack_bytes = sizeof(fiber_cold_part) + 2048;
 
 /// What is special about the fibers of a scope is done by another one of these.
 struct by_itself {
@@ -283,23 +283,23 @@ PIRN_ALWAYS_INLINE void launch_here(worker* here, fiber_control* f) noexcept {
 
 /// A fiber of `owner`, which need not be the caller's runtime.
 template <class F, class Kind = by_itself>
-fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, std::error_code& error,
+fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& options, std::error_code& error,
                       const Kind& kind = {}) {
   static_assert(std::invocable<std::decay_t<F>>, "a fiber runs a callable without parameters");
   using control = typename Kind::control;
   if constexpr (!is_prepared<F, control>) {
-    return launch(owner, prepared<control>(std::forward<F>(body)), how, error, kind);
+    return launch(owner, prepared<control>(std::forward<F>(body)), options, error, kind);
   } else {
     worker* here = current_worker();
     if (here != nullptr && &here->owner != &owner) {
       here = nullptr;
     }
-    worker* const to = choose_worker(here, owner, how.worker);
+    worker* const to = choose_worker(here, owner, options.worker);
     if (to == nullptr) {
       error = std::make_error_code(std::errc::invalid_argument);
       return nullptr;
     }
-    const stack_result found = stack_for_fiber(here, owner, how.stack_size);
+    const stack_result found = stack_for_fiber(here, owner, options.stack_size);
     if (!found) {
       error = make_error_code(found.error);
       return nullptr;
@@ -311,18 +311,18 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& how, 
       return nullptr;
     }
     f->begin_on(found.value);
-    if (!how.name.empty()) {
-      f->set_name(how.name);
+    if (!options.name.empty()) {
+      f->set_name(options.name);
     }
     f->sanitizer.create(found.value.limit(), found.value.size(), f->name());
-    if (how.stop.stop_possible()) {
-      follow_token(f, how.stop);
+    if (options.stop.stop_possible()) {
+      follow_token(f, options.stop);
     }
     kind.adopt(f);
-    const bool high = how.priority == fiber_priority::high;
-    const mobility moves = how.migratable                                     ? mobility::migratable
-                           : how.worker == spawn_options::any_worker && !high ? mobility::floating
-                                                                              : mobility::pinned;
+    const bool high = options.priority == fiber_priority::high;
+    const mobility moves = options.migratable                                     ? mobility::migratable
+                           : options.worker == spawn_options::any_worker && !high ? mobility::floating
+                                                                                  : mobility::pinned;
     f->settle_in(to, moves, to->traced);
     f->set_high_priority(high);
     if (std::is_same_v<control, fiber_control> && to != here) {
@@ -459,9 +459,9 @@ class [[nodiscard]] fiber {
   template <class F>
   friend fiber spawn(F&& body);
   template <class F>
-  friend std::expected<fiber, std::error_code> try_spawn(F&& body, const spawn_options& how);
+  friend std::expected<fiber, std::error_code> try_spawn(F&& body, const spawn_options& options);
   template <class F>
-  friend std::expected<fiber, std::error_code> try_spawn_bounded(F&& body, const spawn_options& how);
+  friend std::expected<fiber, std::error_code> try_spawn_bounded(F&& body, const spawn_options& options);
 
   PIRN_ALWAYS_INLINE explicit fiber(detail::fiber_control* control) noexcept : control_(control) {}
   /// The parts of `join`: of a fiber of `here` that runs still, and of any.
@@ -480,13 +480,13 @@ class [[nodiscard]] fiber {
 /// or invalid_argument for a worker that does not exist. Throws what moving `body` throws, and std::system_error
 /// (operation_not_permitted) on a plain thread. Not a suspension point.
 template <class F>
-[[nodiscard]] std::expected<fiber, std::error_code> try_spawn(F&& body, const spawn_options& how) {
+[[nodiscard]] std::expected<fiber, std::error_code> try_spawn(F&& body, const spawn_options& options) {
   detail::worker* const here = detail::current_worker();
   if (here == nullptr) {
     detail::throw_no_runtime();
   }
   std::error_code error;
-  if (auto* const f = detail::launch(here->owner, std::forward<F>(body), how, error)) {
+  if (auto* const f = detail::launch(here->owner, std::forward<F>(body), options, error)) {
     return fiber(f);
   }
   return std::unexpected(error);
@@ -498,8 +498,8 @@ template <class F>
 
 /// As `try_spawn`, but throws std::system_error where that returns an error, as std::thread does.
 template <class F>
-fiber spawn(F&& body, const spawn_options& how) {
-  auto made = try_spawn(std::forward<F>(body), how);
+fiber spawn(F&& body, const spawn_options& options) {
+  auto made = try_spawn(std::forward<F>(body), options);
   if (!made) [[unlikely]] {
     detail::throw_no_fiber(made.error());
   }

@@ -99,21 +99,21 @@ PIRN_ALWAYS_INLINE void make_runnable_inline(agent* who) noexcept {
 
 }  // namespace detail
 
-/// As `queue.wait(how)`, with the lock of the queue held. In a pinned fiber, where `how` is neither stoppable nor has a
-/// deadline, the switch is in the caller, which keeps across it what it needs itself and no registers of a function in
-/// between: less to save and restore, and a few hundred bytes of code for each call. For what waits most of the time;
-/// `how` is best `static constexpr`. Suspension point.
-PIRN_ALWAYS_INLINE wake_reason wait_inline(wait_queue& queue, const wait_options& how) noexcept {
-  const auto [here, self] = detail::pinned_waiter(how);
-  if (self == nullptr || how.stoppable) [[unlikely]] {
-    return queue.wait(how);
+/// As `queue.wait(options)`, with the lock of the queue held. In a pinned fiber, where `options` is neither stoppable
+/// nor has a deadline, the switch is in the caller, which keeps across it what it needs itself and no registers of a
+/// function in between: less to save and restore, and a few hundred bytes of code for each call. For what waits most of
+/// the time; `options` is best `static constexpr`. Suspension point.
+PIRN_ALWAYS_INLINE wake_reason wait_inline(wait_queue& queue, const wait_options& options) noexcept {
+  const auto [here, self] = detail::pinned_waiter(options);
+  if (self == nullptr || options.stoppable) [[unlikely]] {
+    return queue.wait(options);
   }
   std::uint64_t epoch = 0;
   static_cast<void>(self->begin(detail::wait_kind::sole, epoch));  // which no stop refuses
   waiter node;
   node.wake = waker(*self, epoch);
   queue.enter(node);
-  detail::suspend_pinned(here, *self, epoch, detail::wait_kind::sole, how, [&queue] { queue.unlock(); });
+  detail::suspend_pinned(here, *self, epoch, detail::wait_kind::sole, options, [&queue] { queue.unlock(); });
   return wake_reason::notified;
 }
 

@@ -49,7 +49,7 @@ struct runtime_options {
   /// should not have slept. Where there are more workers than CPUs they never wait awake. 0 for never.
   time_span idle_spin = std::chrono::microseconds(500);
   /// How many OS threads there may be for `blocking` at a time; 0 for none, then it throws.
-  unsigned most_blocking_threads = 512;
+  unsigned max_blocking_threads = 512;
   /// How long one of them stays without work.
   time_span blocking_idle_time = std::chrono::seconds(10);
   /// Whether running off a stack is reported (see pirn/stack/overflow.hpp); false leaves SIGSEGV alone.
@@ -61,7 +61,7 @@ struct runtime_options {
   /// How long a fiber may keep its worker before that is reported on standard error, with the fiber's backtrace, once
   /// for each such turn, after at most twice the time; 0 for any time. Else there is a thread more, which looks twice
   /// in that time and interrupts workers that seem to be kept (SIGURG, as for a dump).
-  time_span longest_turn{};
+  time_span stall_threshold{};
   /// What is told of all that happens to its fibers; see pirn/fiber/trace.hpp. Null costs nothing; with one each switch
   /// takes about 0.1 us more, and a fiber keeps its stack until it is joined.
   tracer trace = {};
@@ -82,14 +82,14 @@ struct runtime_statistics {
 
 /// What one worker of a runtime has done, at one moment; each number but `ready` only rises.
 struct worker_statistics {
-  std::uint64_t spawned = 0;   ///< fibers that its fibers have spawned
-  std::uint64_t ended = 0;     ///< fibers that have ended on it
-  std::uint64_t thefts = 0;    ///< times that it took fibers or a continuation from another worker
-  std::uint64_t stolen = 0;    ///< fibers that it took so, and continuations
-  std::uint64_t parks = 0;     ///< times that it had nothing to do and slept
-  std::uint64_t wakes = 0;     ///< times that it woke another worker to steal
-  std::uint64_t trimmed = 0;   ///< stacks of suspended fibers that it has trimmed
-  std::uint64_t switches = 0;  ///< from one of its fibers to another or to the scheduler, up to its last look
+  std::uint64_t spawned = 0;           ///< fibers that its fibers have spawned
+  std::uint64_t ended = 0;             ///< fibers that have ended on it
+  std::uint64_t steal_operations = 0;  ///< times that it took fibers or a continuation from another worker
+  std::uint64_t stolen = 0;            ///< fibers that it took so, and continuations
+  std::uint64_t parks = 0;             ///< times that it had nothing to do and slept
+  std::uint64_t wakes = 0;             ///< times that it woke another worker to steal
+  std::uint64_t trimmed = 0;           ///< stacks of suspended fibers that it has trimmed
+  std::uint64_t switches = 0;          ///< from one of its fibers to another or to the scheduler, up to its last look
   std::size_t ready = 0;  ///< fibers in its queues when it last counted, which it does up to a hundred times a second
   platform::duration longest_wait{};  ///< of a fiber from when it was ready until it ran; measured with a tracer only
 };
@@ -110,18 +110,18 @@ class runtime {
 
   /// Runs `body` as a new fiber of this runtime; as the free functions of the same names.
   template <class F>
-  fiber spawn(F&& body, const spawn_options& how = {}) {
+  fiber spawn(F&& body, const spawn_options& options = {}) {
     std::error_code error;
-    detail::fiber_control* const f = detail::launch(*state_, std::forward<F>(body), how, error);
+    detail::fiber_control* const f = detail::launch(*state_, std::forward<F>(body), options, error);
     if (f == nullptr) {
       detail::throw_no_fiber(error);
     }
     return fiber(f);
   }
   template <class F>
-  [[nodiscard]] std::expected<fiber, std::error_code> try_spawn(F&& body, const spawn_options& how = {}) {
+  [[nodiscard]] std::expected<fiber, std::error_code> try_spawn(F&& body, const spawn_options& options = {}) {
     std::error_code error;
-    if (auto* const f = detail::launch(*state_, std::forward<F>(body), how, error)) {
+    if (auto* const f = detail::launch(*state_, std::forward<F>(body), options, error)) {
       return fiber(f);
     }
     return std::unexpected(error);

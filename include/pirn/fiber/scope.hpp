@@ -159,10 +159,10 @@ class scope : detail::stop_link {
  public:
   /// On a fiber: children belong to its runtime. Throws std::system_error (operation_not_permitted) on a plain thread,
   /// and if it is to be migratable on a fiber that is not.
-  explicit scope(const scope_options& how = {});
+  explicit scope(const scope_options& options = {});
   /// On a plain thread, or on a fiber of any runtime: children belong to `where`, which outlives the scope. For a plain
   /// thread a scope with a deadline spawns a fiber that keeps it; throws std::system_error if that fails.
-  explicit scope(runtime& where, const scope_options& how = {});
+  explicit scope(runtime& where, const scope_options& options = {});
   scope(const scope&) = delete;
   scope& operator=(const scope&) = delete;
   /// Stops what still runs, and suspends until all has ended. What failed since the last `join` goes to the handler of
@@ -182,9 +182,9 @@ class scope : detail::stop_link {
     }
   }
   template <class F>
-  void spawn(F&& body, const spawn_options& how) {
+  void spawn(F&& body, const spawn_options& options) {
     std::error_code error;
-    if (detail::launch(*runtime_, std::forward<F>(body), how, error, adoption{this}) == nullptr) {
+    if (detail::launch(*runtime_, std::forward<F>(body), options, error, adoption{this}) == nullptr) {
       detail::throw_no_fiber(error);
     }
   }
@@ -301,7 +301,7 @@ class scope : detail::stop_link {
   /// In `outer`, for its opener; wakes that one too when as few as `wake_at` children are left.
   scope(scope& outer, std::size_t wake_at);
 
-  void open(const scope_options& how);
+  void open(const scope_options& options);
   /// What stops the scope that it is opened in, or else its opener, stops it too.
   void follow_outer() noexcept;
   /// Its deadline as it follows from its own and the outer one.
@@ -323,14 +323,14 @@ class scope : detail::stop_link {
 
   template <class F>
   void spawn_early(F&& body) {
-    const spawn_options how{.worker = spawn_options::any_worker, .migratable = true};
+    const spawn_options options{.worker = spawn_options::any_worker, .migratable = true};
     const detail::worker* const here = detail::current_worker();
     if (here == nullptr || &here->owner != runtime_ || !detail::may_begin_early_child(here)) {
-      spawn(std::forward<F>(body), how);
+      spawn(std::forward<F>(body), options);
       return;
     }
     std::error_code error;
-    if (detail::launch(*runtime_, std::forward<F>(body), how, error, early_adoption{{this}}) == nullptr) {
+    if (detail::launch(*runtime_, std::forward<F>(body), options, error, early_adoption{{this}}) == nullptr) {
       detail::throw_no_fiber(error);
     }
   }

@@ -41,8 +41,8 @@ class timer_queue {
   /// So many are sure to find room from look to look: as many as a worker makes switches at most.
   static constexpr std::uint32_t room = 1024;
 
-  /// Takes memory for no more than `most`. Throws std::bad_alloc.
-  explicit timer_queue(std::uint32_t most = std::uint32_t{1} << 30);
+  /// Takes memory for no more than `max_entries`. Throws std::bad_alloc.
+  explicit timer_queue(std::uint32_t max_entries = std::uint32_t{1} << 30);
   ~timer_queue();
   timer_queue(const timer_queue&) = delete;
   timer_queue& operator=(const timer_queue&) = delete;
@@ -149,7 +149,7 @@ class timer_queue {
   std::uint32_t free_ = no_slot;
   std::uint32_t made_ = 0;  ///< slots that were ever in use
   std::uint32_t capacity_ = 0;
-  std::uint32_t most_;
+  std::uint32_t max_entries_;
   timer* list_ = nullptr;
 };
 

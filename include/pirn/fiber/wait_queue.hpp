@@ -59,7 +59,7 @@ class waker {
 
   /// Makes the waiter runnable again, at the front of its worker's queue. True if this call was the one that ended
   /// the wait.
-  bool wake(wake_reason reason = wake_reason::notified, wake_policy how = wake_policy::enqueue) const noexcept;
+  bool wake(wake_reason reason = wake_reason::notified, wake_policy policy = wake_policy::enqueue) const noexcept;
   /// Ends the wait without making the waiter runnable: if true, the caller must pass `who()` to `make_runnable`.
   PIRN_ALWAYS_INLINE bool claim(wake_reason reason) const noexcept { return who_->claim(epoch_, reason); }
   [[nodiscard]] detail::agent* who() const noexcept { return who_; }
@@ -116,8 +116,8 @@ agent& current_agent() noexcept;
 void make_runnable(agent* who, bool back = false) noexcept;
 /// `wake_policy::switch_over`.
 void switch_over_to(agent* who) noexcept;
-PIRN_ALWAYS_INLINE void make_runnable(agent* who, wake_policy how) noexcept {
-  how == wake_policy::enqueue ? make_runnable(who) : switch_over_to(who);
+PIRN_ALWAYS_INLINE void make_runnable(agent* who, wake_policy policy) noexcept {
+  policy == wake_policy::enqueue ? make_runnable(who) : switch_over_to(who);
 }
 /// Suspends the caller, whose wait has begun as `epoch`, until it is claimed; `publish` runs once it is switched
 /// out. The deadline claims it through a timer of its worker.
@@ -283,16 +283,16 @@ class wait_queue {
   [[nodiscard]] wait_list& list() noexcept { return waiters_; }
 
   /// Takes the lock and wakes the first waiter. True if there was one.
-  PIRN_ALWAYS_INLINE bool notify_one(wake_policy how = wake_policy::enqueue) noexcept {
+  PIRN_ALWAYS_INLINE bool notify_one(wake_policy policy = wake_policy::enqueue) noexcept {
     lock_.lock();
     if (waiters_.empty()) {
       lock_.unlock();
       return false;
     }
-    return notify_one_and_unlock(how);
+    return notify_one_and_unlock(policy);
   }
   /// The same with the lock held by the caller; releases it.
-  bool notify_one_and_unlock(wake_policy how = wake_policy::enqueue) noexcept;
+  bool notify_one_and_unlock(wake_policy policy = wake_policy::enqueue) noexcept;
   /// Takes the lock and wakes all present waiters. O(n).
   void notify_all() noexcept;
   /// As `notify_all`, with the lock held by the caller; releases it.

@@ -52,7 +52,7 @@ struct accept_options {
   /// Of the connections' fibers. Their workers are chosen in turn unless this names one; `stop` is not used.
   spawn_options fibers = {.name = "connection", .worker = spawn_options::any_worker};
   /// How many connections may be open; while there are so many, others wait in the listener's queue.
-  std::size_t most = SIZE_MAX;
+  std::size_t max_connections = SIZE_MAX;
   /// How long connections may go on once accepting has ended, before their fibers are asked to stop.
   time_span drain{};
   /// The longest pause at a shortage. The first one is a hundredth of it (at least 0.1 ms), each is twice as long as
@@ -92,13 +92,13 @@ class acceptor {
   std::error_code run(tcp_listener& from, Handler handler, time_limit deadline = platform::never) {
     struct beginner final : begins {
       beginner(acceptor& owner, Handler& call) noexcept : owner_(owner), call_(call) {}
-      std::error_code begin(tcp_stream&& taken, unsigned place, const spawn_options& how) override {
+      std::error_code begin(tcp_stream&& taken, unsigned place, const spawn_options& options) override {
         auto made = try_spawn(
             [this, place, stream = std::move(taken)]() mutable {
               const ending at_end(owner_, place);
               call_(tcp_stream(std::move(stream)));  // which is closed before the end is told
             },
-            how);
+            options);
         if (!made) {
           return made.error();
         }
@@ -116,7 +116,7 @@ class acceptor {
 
  private:
   struct begins {
-    virtual std::error_code begin(tcp_stream&& taken, unsigned place, const spawn_options& how) = 0;
+    virtual std::error_code begin(tcp_stream&& taken, unsigned place, const spawn_options& options) = 0;
 
    protected:
     ~begins() = default;

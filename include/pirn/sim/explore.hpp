@@ -35,18 +35,18 @@ inline constexpr unsigned no_bound = std::numeric_limits<unsigned>::max();
 
 /// What may go wrong besides the order of things. Each is tried both ways wherever it can happen, as a schedule is.
 struct faults {
-  bool spawn = false;            ///< a stack that is asked for cannot be had
-  bool spurious = false;         ///< a thread that waits wakes for nothing
-  bool stop = false;             ///< a fiber that is about to wait where a stop ends it is asked to stop
-  bool short_transfers = false;  ///< a socket is read or written, and one byte is moved where more could be
-  bool reset = false;            ///< a connection is reset when it is read or written
-  bool shortage = false;         ///< a connection is to be accepted, and there is no descriptor for it
-  unsigned most = 1;             ///< in one execution
+  bool spawn = false;              ///< a stack that is asked for cannot be had
+  bool spurious = false;           ///< a thread that waits wakes for nothing
+  bool stop = false;               ///< a fiber that is about to wait where a stop ends it is asked to stop
+  bool short_transfers = false;    ///< a socket is read or written, and one byte is moved where more could be
+  bool reset = false;              ///< a connection is reset when it is read or written
+  bool shortage = false;           ///< a connection is to be accepted, and there is no descriptor for it
+  unsigned max_per_execution = 1;  ///< in one execution
 };
 
 /// How to explore.
 struct options {
-  strategy how = strategy::exhaustive;
+  sim::strategy strategy = sim::strategy::exhaustive;
   /// `exhaustive`: how often a thread that could go on may be interrupted in one execution. Most bugs need two.
   unsigned preemptions = 2;
   /// `exhaustive`: leave out executions that differ only in the order of steps that cannot matter to each other.
@@ -124,11 +124,11 @@ struct result {
 /// Runs `program` under one schedule after the other. All that it uses of pirn must begin and end inside of it, and it
 /// must do the same whenever the schedule is the same. With PIRN_SIM_REPLAY set in the environment to a seed, it does
 /// that execution only. One exploration at a time in a process, on one OS thread; not from inside of another.
-result explore(const std::function<void()>& program, const options& how = {});
+result explore(const std::function<void()>& program, const sim::options& options = {});
 
-/// Runs the one execution that `seed` names, for a debugger: with the same program and the same `how`; passes for no
-/// other. Throws std::invalid_argument for what is no seed.
-result replay(const std::function<void()>& program, std::string_view seed, const options& how = {});
+/// Runs the one execution that `seed` names, for a debugger: with the same program and the same `options`; passes for
+/// no other. Throws std::invalid_argument for what is no seed.
+result replay(const std::function<void()>& program, std::string_view seed, const sim::options& options = {});
 
 /// Ends the execution as failed unless `holds`. Anywhere in an exploration; outside of one it prints and aborts.
 void check(bool holds, std::string_view what = "a check does not hold",

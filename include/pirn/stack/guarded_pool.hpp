@@ -74,7 +74,16 @@ struct stack_class_statistics {
   std::size_t protected_guards = 0;
 };
 
-/// Whether `stats` looks at each stack's memory.
+/// What a guarded_pool holds: the sums over its size classes, and each class.
+struct guarded_pool_statistics {
+  std::vector<stack_class_statistics> classes;  ///< by size, those that were ever used
+  std::size_t in_use = 0;
+  std::size_t idle = 0;
+  std::size_t resident = 0;
+  std::size_t reserved = 0;
+};
+
+/// Whether `statistics` looks at each stack's memory.
 enum class stack_sampling : std::uint8_t {
   counters,  ///< only what is counted anyway
   memory,    ///< also asks the kernel about every stack (0.3 us each), which updates high-water marks
@@ -86,19 +95,11 @@ class guarded_pool {
  public:
   /// Its stacks never lie in the frame of a function.
   static constexpr bool maps_stacks = true;
-  using options = guarded_pool_options;
-  struct statistics {
-    std::vector<stack_class_statistics> classes;  ///< by size, those that were ever used
-    std::size_t in_use = 0;
-    std::size_t idle = 0;
-    std::size_t resident = 0;
-    std::size_t reserved = 0;
-  };
   class cache;
 
   /// Throws std::system_error (guard_refused) for options that ask for no guard without saying `guard_kind::none`,
   /// or for a guard that is not whole pages.
-  explicit guarded_pool(const options& how = options{});
+  explicit guarded_pool(const guarded_pool_options& options = {});
   ~guarded_pool();
   guarded_pool(const guarded_pool&) = delete;
   guarded_pool& operator=(const guarded_pool&) = delete;
@@ -113,8 +114,8 @@ class guarded_pool {
   /// Idle stacks in the pool give all their memory back now, whatever the policy.
   void trim() noexcept;
   /// Throws std::bad_alloc.
-  [[nodiscard]] statistics stats(stack_sampling sampling = stack_sampling::counters) const;
-  [[nodiscard]] const options& how() const noexcept;
+  [[nodiscard]] guarded_pool_statistics statistics(stack_sampling sampling = stack_sampling::counters) const;
+  [[nodiscard]] const guarded_pool_options& options() const noexcept;
 
  private:
   friend class cache;
@@ -122,7 +123,7 @@ class guarded_pool {
 };
 static_assert(stack_allocator<guarded_pool>);
 
-/// Stacks of one size kept at hand by one worker. Not thread-safe, except that `guarded_pool::stats` may count it.
+/// Stacks of one size kept at hand by one worker. Not thread-safe, except that `guarded_pool::statistics` may count it.
 /// Last in, first out: what was used last is still in the processor's cache.
 class guarded_pool::cache {
  public:

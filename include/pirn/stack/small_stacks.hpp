@@ -17,8 +17,8 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// The small stacks of the whole process, in classes of multiples of 16 bytes. Their memory is never given back to the
 /// kernel, so a debugger may look at any of them. Any thread.
 struct small_stacks {
-  static constexpr std::size_t least = 256;
-  static constexpr std::size_t most = std::size_t{32} << 10;
+  static constexpr std::size_t min_size = 256;
+  static constexpr std::size_t max_size = std::size_t{32} << 10;
   static constexpr std::size_t step = 16;
 
   /// A stack of at least `size` usable bytes. The error is invalid_size for more than there are in the largest.

@@ -112,9 +112,9 @@ class actor {
   /// The same with options for its fiber.
   template <class... Arguments>
     requires std::constructible_from<State, Arguments...>
-  explicit actor(runtime& in, const spawn_options& how, Arguments&&... arguments)
+  explicit actor(runtime& in, const spawn_options& options, Arguments&&... arguments)
       : state_(std::forward<Arguments>(arguments)...) {
-    fiber_ = in.spawn([this] { serve(); }, how);
+    fiber_ = in.spawn([this] { serve(); }, options);
   }
   /// Closes it, and suspends until all that was sent is done. Not from one of its own calls.
   ~actor() {

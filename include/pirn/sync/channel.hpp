@@ -50,7 +50,7 @@ class channel {
   /// channel allocates as it grows, O(log n) times in all, then `send` may throw std::bad_alloc; it keeps room for as
   /// many as there ever were at once. Throws std::bad_alloc.
   explicit channel(std::size_t capacity = 0)
-      : capacity_(capacity), oldest_(std::make_unique<ring>(capacity == unbounded ? least_unbounded_room : capacity)) {}
+      : capacity_(capacity), oldest_(std::make_unique<ring>(capacity == unbounded ? min_unbounded_room : capacity)) {}
   /// Destroys what nobody has received. Nobody may be waiting.
   ~channel() {
     while (!none()) {
@@ -66,11 +66,11 @@ class channel {
                                                                         time_limit deadline = platform::never) {
     return send_or_wait(value, deadline);
   }
-  /// As above; `how` is for the receiver that waits for it, if any.
-  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> send(T&& value, wake_policy how,
+  /// As above; `policy` is for the receiver that waits for it, if any.
+  [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> send(T&& value, wake_policy policy,
                                                                         time_limit deadline = platform::never) {
-    return how == wake_policy::enqueue ? send_or_wait(value, deadline)
-                                       : send_or_wait<wake_policy::switch_over>(value, deadline);
+    return policy == wake_policy::enqueue ? send_or_wait(value, deadline)
+                                          : send_or_wait<wake_policy::switch_over>(value, deadline);
   }
   /// As above with a copy of `value`. Throws what copying or moving a T throws.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> send(const T& value,
@@ -147,7 +147,7 @@ class channel {
   using received = std::expected<T, wait_error>;
   /// Of a call that cannot be done at once.
   enum class patience : std::uint8_t { none, until_deadline };
-  static constexpr std::size_t least_unbounded_room = 16;
+  static constexpr std::size_t min_unbounded_room = 16;
 
   /// Room for some values in a row, the oldest at `first`.
   struct ring {
@@ -448,11 +448,11 @@ class channel {
       return result;
     }
     std::uintptr_t word = 0;
-    const reception how = wait_to_receive(deadline, result, word);
-    if (how == reception::word) [[likely]] {
+    const reception got = wait_to_receive(deadline, result, word);
+    if (got == reception::word) [[likely]] {
       return received(std::in_place, of_word(word));
     }
-    if (how == reception::none) [[unlikely]] {
+    if (got == reception::none) [[unlikely]] {
       lock_.lock();
       receive_locked_or_wait<patience::until_deadline>(deadline, result);
     }
@@ -507,12 +507,12 @@ class channel {
         return;
       }
       std::uintptr_t word = 0;
-      const reception how = wait_to_receive(deadline, result, word);
-      if (how == reception::none) {
+      const reception got = wait_to_receive(deadline, result, word);
+      if (got == reception::none) {
         continue;
       }
       if constexpr (fits_word) {
-        if (how == reception::word) {
+        if (got == reception::word) {
           T value = of_word(word);
           deliver(result, value);
         }
@@ -532,15 +532,15 @@ class channel {
   /// The same. With `none` it must be tried again.
   PIRN_ALWAYS_INLINE reception wait_to_receive(platform::time_point deadline, received& result, std::uintptr_t& word) {
     exchange taker{&result};
-    const wait_options how{.deadline = deadline, .what = "value in channel", .object = this};
+    const wait_options options{.deadline = deadline, .what = "value in channel", .object = this};
     wake_reason reason;
     if constexpr (fits_word) {
-      reason = receivers_.wait_inline(lock_, how, &taker, word, [&taker] { taker.takes_word = true; });
+      reason = receivers_.wait_inline(lock_, options, &taker, word, [&taker] { taker.takes_word = true; });
       if (taker.word_given) {
         return reception::word;
       }
     } else {
-      reason = receivers_.wait_inline(lock_, how, &taker);
+      reason = receivers_.wait_inline(lock_, options, &taker);
     }
     if (reason != wake_reason::notified) [[unlikely]] {
       result = std::unexpected(detail::error_of(reason));

@@ -29,7 +29,7 @@ class select_awaiter : public own_awaiter {
   template <task_like Promise>
   bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
     coroutine_agent& chain = h.promise().chain();
-    const bool begun = wait_.begin(chain, h, how_ = selecting_.how(), [&](std::uint64_t epoch) {
+    const bool begun = wait_.begin(chain, h, options_ = selecting_.options(), [&](std::uint64_t epoch) {
       selecting_.places().enter(waker(chain, epoch));
       selecting_.places().unlock();
     });
@@ -49,13 +49,13 @@ class select_awaiter : public own_awaiter {
       }
     }
     // What it was woken for is gone: so rare that the fiber underneath may wait for the next.
-    return result_ ? *result_ : selecting_.run(select_how::wait);
+    return result_ ? *result_ : selecting_.run(select_mode::wait);
   }
 
  private:
   const std::array<select_case*, Count> cases_;
   selecting selecting_;
-  wait_options how_;
+  wait_options options_;
   coroutine_wait wait_;
   std::optional<selection> result_;
 };

@@ -71,7 +71,7 @@ class condition_variable : public detail::timed_condition<condition_variable> {
   }
 
   /// Wakes the one that has waited longest. With or without the lock held, but without it to switch over.
-  void notify_one(wake_policy how = wake_policy::enqueue) noexcept { waiters_.notify_one(how); }
+  void notify_one(wake_policy policy = wake_policy::enqueue) noexcept { waiters_.notify_one(policy); }
   /// Wakes all that wait now. O(n). Never suspends.
   void notify_all() noexcept { waiters_.notify_all(); }
 

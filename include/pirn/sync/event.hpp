@@ -25,7 +25,7 @@ class event {
  public:
   /// Begins unset.
   constexpr event() noexcept : event(event_reset::manual) {}
-  constexpr explicit event(event_reset how) noexcept : how_(how) {}
+  constexpr explicit event(event_reset reset) noexcept : reset_(reset) {}
   event(const event&) = delete;
   event& operator=(const event&) = delete;
 
@@ -52,7 +52,7 @@ class event {
 
   /// Whether it is set; with automatic reset that takes it back. Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_wait() noexcept {
-    if (how_ == event_reset::manual) {
+    if (reset_ == event_reset::manual) {
       return is_set();
     }
     std::uint32_t expected = signalled;
@@ -83,7 +83,7 @@ class event {
   std::expected<void, wait_error> wait_slow(platform::time_point deadline) noexcept;
 
   platform::atomic<std::uint32_t> word_{clear};
-  const event_reset how_;
+  const event_reset reset_;
   wait_queue waiters_;
 };
 

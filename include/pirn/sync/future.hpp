@@ -58,11 +58,11 @@ class future_state {
   }
 
   [[nodiscard]] bool ready() const noexcept { return stage_.load(platform::memory_order_acquire) == is_ready; }
-  PIRN_ALWAYS_INLINE std::expected<void, wait_error> wait(const wait_options& how) noexcept {
+  PIRN_ALWAYS_INLINE std::expected<void, wait_error> wait(const wait_options& options) noexcept {
     if (ready()) [[likely]] {
       return {};
     }
-    return wait_slow(how);
+    return wait_slow(options);
   }
   /// What was provided instead of a value, or null. Once ready.
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
@@ -94,7 +94,7 @@ class future_state {
   static constexpr std::uint32_t is_provided = 1;  ///< one promise is writing
   static constexpr std::uint32_t is_ready = 2;     ///< set under the queue's lock
 
-  std::expected<void, wait_error> wait_slow(const wait_options& how) noexcept;
+  std::expected<void, wait_error> wait_slow(const wait_options& options) noexcept;
 
   platform::atomic<std::uint32_t> references_{1};
   platform::atomic<std::uint32_t> stage_{is_empty};

@@ -88,10 +88,10 @@ class wait_queue {
   wait_queue(const wait_queue&) = delete;
   wait_queue& operator=(const wait_queue&) = delete;
 
-  /// Suspends the caller until it is notified, or as `how` says. Suspension point.
-  [[nodiscard]] wake_reason wait(const wait_options& how) noexcept {
+  /// Suspends the caller until it is notified, or as `options` says. Suspension point.
+  [[nodiscard]] wake_reason wait(const wait_options& options) noexcept {
     waiters_.enter();
-    return waiters_.list().wait(waiters_.home(), how);
+    return waiters_.list().wait(waiters_.home(), options);
   }
   /// Whether nobody waits. False also where all that are in it are about to leave.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool empty() const noexcept {
@@ -213,7 +213,7 @@ class event {
  public:
   /// Begins unset.
   event() noexcept : event(event_reset::manual) {}
-  explicit event(event_reset how) noexcept : how_(how) {}
+  explicit event(event_reset reset) noexcept : reset_(reset) {}
   event(const event&) = delete;
   event& operator=(const event&) = delete;
 
@@ -221,7 +221,7 @@ class event {
   /// Does not suspend. O(waiters woken).
   void set() noexcept {
     waiters_.enter();
-    if (how_ == event_reset::manual) {
+    if (reset_ == event_reset::manual) {
       set_ = true;
       waiters_.wake_all();
     } else if (!waiters_.wake_first()) {
@@ -240,7 +240,7 @@ class event {
   /// Whether it is set; with automatic reset that takes it back. Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_wait() noexcept {
     waiters_.enter();
-    return how_ == event_reset::manual ? set_ : std::exchange(set_, false);
+    return reset_ == event_reset::manual ? set_ : std::exchange(set_, false);
   }
   /// As `try_wait`, but suspends until it is set, the deadline passes or the caller is asked to stop.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> wait(
@@ -255,7 +255,7 @@ class event {
   template <class Event>
   friend class detail::local_event_case;
 
-  const event_reset how_;
+  const event_reset reset_;
   bool set_ = false;
   detail::local_queue waiters_;
 };

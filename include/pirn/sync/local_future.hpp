@@ -29,7 +29,7 @@ class local_future_state {
     waiters_.enter();
     return stage_ == stage::ready;
   }
-  std::expected<void, wait_error> wait(const wait_options& how) noexcept;
+  std::expected<void, wait_error> wait(const wait_options& options) noexcept;
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
   void check() const {
     if (failure_ != nullptr) {

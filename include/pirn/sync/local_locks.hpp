@@ -64,8 +64,8 @@ class recursive_mutex : public detail::timed_lock<recursive_mutex> {
     ++depth_;
     return true;
   }
-  std::expected<void, wait_error> wait(const wait_options& how) noexcept {
-    auto result = waiters_.wait_to_own(state_, how);
+  std::expected<void, wait_error> wait(const wait_options& options) noexcept {
+    auto result = waiters_.wait_to_own(state_, options);
     if (result) {
       owner_ = &detail::current_agent();
       depth_ = 1;
@@ -190,7 +190,7 @@ class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
     ++read_by_;
     return true;
   }
-  std::expected<void, wait_error> wait_to_read(const wait_options& how) noexcept;
+  std::expected<void, wait_error> wait_to_read(const wait_options& options) noexcept;
 
   state written_ = state::free;
   std::size_t read_by_ = 0;
@@ -229,10 +229,10 @@ class once_flag {
   };
 
   template <class F>
-  std::expected<void, wait_error> run(F&& body, const wait_options& how) {
+  std::expected<void, wait_error> run(F&& body, const wait_options& options) {
     waiters_.enter();
     while (state_ == state::running) {
-      if (auto waited = waiters_.wait(how); !waited) {
+      if (auto waited = waiters_.wait(options); !waited) {
         return waited;
       }
     }

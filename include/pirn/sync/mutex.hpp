@@ -65,9 +65,9 @@ class mutex : detail::owner_mark, public detail::timed_lock<mutex> {
   /// Looks for some hundred nanoseconds whether an owner who runs elsewhere lets go, as long as nobody waits: most hold
   /// a mutex for less than a wait takes.
   [[nodiscard]] bool lock_if_free_soon() noexcept;
-  static constexpr int most_looks = 40;
+  static constexpr int max_spins = 40;
   [[nodiscard]] bool take_handed_over() noexcept;
-  std::expected<void, wait_error> lock_slow(const wait_options& how) noexcept;
+  std::expected<void, wait_error> lock_slow(const wait_options& options) noexcept;
   void unlock_slow() noexcept;
 
   const mutex_policy policy_;

@@ -44,11 +44,11 @@ class once_flag {
   };
 
   template <class F>
-  PIRN_ALWAYS_INLINE std::expected<void, wait_error> run(F&& body, const wait_options& how) {
+  PIRN_ALWAYS_INLINE std::expected<void, wait_error> run(F&& body, const wait_options& options) {
     if (word_.load(platform::memory_order_acquire) == done) [[likely]] {
       return {};
     }
-    const std::expected<bool, wait_error> mine = enter(how);
+    const std::expected<bool, wait_error> mine = enter(options);
     if (!mine) {
       return std::unexpected(mine.error());
     }
@@ -61,7 +61,7 @@ class once_flag {
   }
 
   /// True if the caller is the one to do it, false if it is done.
-  std::expected<bool, wait_error> enter(const wait_options& how) noexcept;
+  std::expected<bool, wait_error> enter(const wait_options& options) noexcept;
   void leave(std::uint32_t outcome) noexcept;
 
   platform::atomic<std::uint32_t> word_{fresh};

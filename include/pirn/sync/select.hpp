@@ -67,8 +67,8 @@ class select_case {
 
 namespace detail {
 
-enum class select_how : std::uint8_t { wait, only_try };
-selection select_among(std::span<select_case* const> cases, select_how how);
+enum class select_mode : std::uint8_t { wait, only_try };
+selection select_among(std::span<select_case* const> cases, select_mode mode);
 
 /// Moves what is received into `Place`, a variable of the user's.
 template <class T, class Place, class Lock>
@@ -214,14 +214,14 @@ concept selectable = std::derived_from<Case, select_case>;
 template <selectable... Cases>
   requires(sizeof...(Cases) > 0)
 selection select(Cases&&... cases) {
-  return detail::select_among(std::array<select_case*, sizeof...(Cases)>{&cases...}, detail::select_how::wait);
+  return detail::select_among(std::array<select_case*, sizeof...(Cases)>{&cases...}, detail::select_mode::wait);
 }
 
 /// As `select`, but never suspends: if no case is ready, and no `until` has come, its outcome is `timed_out`.
 template <selectable... Cases>
   requires(sizeof...(Cases) > 0)
 selection try_select(Cases&&... cases) {
-  return detail::select_among(std::array<select_case*, sizeof...(Cases)>{&cases...}, detail::select_how::only_try);
+  return detail::select_among(std::array<select_case*, sizeof...(Cases)>{&cases...}, detail::select_mode::only_try);
 }
 
 PIRN_ABI_NAMESPACE_END

@@ -116,8 +116,8 @@ class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared
   [[nodiscard]] bool take_handed_over() noexcept;
   [[nodiscard]] bool take_from_guests() noexcept;
   [[nodiscard]] bool try_lock_shared_slow() noexcept;
-  std::expected<void, wait_error> lock_slow(const wait_options& how) noexcept;
-  std::expected<void, wait_error> lock_shared_slow(const wait_options& how) noexcept;
+  std::expected<void, wait_error> lock_slow(const wait_options& options) noexcept;
+  std::expected<void, wait_error> lock_shared_slow(const wait_options& options) noexcept;
   void unlock_slow() noexcept;
   void unlock_shared_slow() noexcept;
   [[nodiscard]] waiter* admit_readers() noexcept;

@@ -96,7 +96,7 @@ class frame_bodies {
   using bucket = frame_bodies_near;
   static constexpr std::uint64_t unit = bucket::unit;
   static constexpr std::uint64_t granule = std::uint64_t{256} << 10;
-  static constexpr std::uint64_t most_granules = 4;
+  static constexpr std::uint64_t max_granules = 4;
 
   /// `does` to the places that a stack lies in, or false for one that lies in too many.
   static bool each_of(const void* limit, const void* top,
@@ -105,7 +105,7 @@ class frame_bodies {
     const auto end = (static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(top)) + unit - 1) / unit;
     const std::uint64_t first = low * unit / granule;
     const std::uint64_t last = end > low ? (end * unit - 1) / granule : first;
-    if (first + most_granules <= last) {
+    if (first + max_granules <= last) {
       return false;
     }
     for (std::uint64_t each = first; each <= last; ++each) {

@@ -285,9 +285,9 @@ PIRN_COLD inline void copied_refused(stack_error error) noexcept {
 /// Unwinds a suspended coroutine that has been brought in. `drop` takes the result of one that returns nevertheless.
 template <class Drop>
 PIRN_COLD void cancel_copied(copied_context& context, Drop&& drop) noexcept {
-  constexpr int most_attempts = 1000;
+  constexpr int max_attempts = 1000;
   forced_unwind unwind("copied_coroutine");
-  for (int attempts = 0; attempts < most_attempts; ++attempts) {
+  for (int attempts = 0; attempts < max_attempts; ++attempts) {
     word words[value_words] = {reinterpret_cast<word>(&unwind)};
     if (!context.interrupt(words)) {
       if (words[0] == static_cast<word>(last_word::returned)) {

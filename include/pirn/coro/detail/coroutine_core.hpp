@@ -302,7 +302,7 @@ template <class Out>
 using none_or_one = typename none_or_one_of<Out>::type;
 
 /// Room for the frames of a body that does nothing.
-inline constexpr std::size_t least_stack = 256;
+inline constexpr std::size_t min_stack = 256;
 
 [[noreturn]] PIRN_COLD inline void no_room_for_body() {
   throw std::length_error("pirn: coroutine: the stack has no room for the body");
@@ -333,9 +333,9 @@ PIRN_COLD inline void destroyed_while_running() noexcept {
 
 /// Unwinds a suspended coroutine.
 PIRN_COLD inline void cancel_coroutine(arch::peer to, sanitizer_peer sanitizer) noexcept {
-  constexpr int most_attempts = 1000;
+  constexpr int max_attempts = 1000;
   forced_unwind unwind("coroutine");
-  for (int attempts = 0; attempts < most_attempts; ++attempts) {
+  for (int attempts = 0; attempts < max_attempts; ++attempts) {
     word words[value_words] = {reinterpret_cast<word>(&unwind)};
     sanitizer.leave();
     arch::transfer_tagged(to, words);

@@ -243,13 +243,13 @@ PIRN_COLD inline void generator_yield_without(generator_control& self, generator
 /// Resumes a suspended generator for it to unwind its stack, and returns when it has ended, or given up its place to
 /// one that delegates to it.
 PIRN_COLD inline void generator_cancel(generator_peer& side, generator_message& message) noexcept {
-  constexpr int most_attempts = 1000;
-  constexpr int most_ignored = 100;
-  for (int attempts = 0; attempts < most_attempts; ++attempts) {
+  constexpr int max_attempts = 1000;
+  constexpr int max_ignored = 100;
+  for (int attempts = 0; attempts < max_attempts; ++attempts) {
     word first = reinterpret_cast<word>(&message);
     word second = undef_word();
     // What yields while it is run by the unwind, a destructor for example, comes to its end: nobody wants the element.
-    if (attempts != 0 && attempts <= most_ignored && std::uncaught_exceptions() != 0) {
+    if (attempts != 0 && attempts <= max_ignored && std::uncaught_exceptions() != 0) {
       side.resume(first, second);
     } else {
       if (attempts != 0) {

@@ -81,8 +81,8 @@ class agent {
 
   /// Opens a wait. False if it is stoppable and a stop was requested: the agent must not suspend then, and
   /// `stop_reason` says why. With `later` a stoppable wait is opened by `open_to_stop` only.
-  PIRN_ALWAYS_INLINE bool begin(wait_kind how, std::uint64_t& epoch, bool later = false) noexcept {
-    if (how == wait_kind::stoppable) {
+  PIRN_ALWAYS_INLINE bool begin(wait_kind wait, std::uint64_t& epoch, bool later = false) noexcept {
+    if (wait == wait_kind::stoppable) {
       if (platform::stops_here()) {
         identity_.now.fetch_or(stopped_bit, platform::memory_order_seq_cst);
       }
@@ -92,11 +92,11 @@ class agent {
     }
     const std::uint64_t begun = (word_.now.load(platform::memory_order_relaxed) | below_epoch) + 1;
     epoch = begun >> epoch_shift;
-    if (later && how == wait_kind::stoppable) {
+    if (later && wait == wait_kind::stoppable) {
       return true;
     }
     // Who may claim it learns of it later, through the lock or the word that publishes the waiter.
-    word_.now.store(begun | waiting_bit | (how == wait_kind::sole ? sole_bit : 0), platform::memory_order_release);
+    word_.now.store(begun | waiting_bit | (wait == wait_kind::sole ? sole_bit : 0), platform::memory_order_release);
     return true;
   }
 

@@ -210,8 +210,8 @@ struct fiber_control : run_node, agent {
   /// Whether a fiber that has a home has not ended. Its own worker's thread only, where it may interrupt anything.
   [[nodiscard]] bool lives() const noexcept { return ended_here() == join_possible; }
   /// From here on who lists the fibers of `on` finds it.
-  PIRN_ALWAYS_INLINE void settle_in(worker* on, mobility how = mobility::pinned, std::uintptr_t traced = 0) noexcept {
-    set_home(reinterpret_cast<std::uintptr_t>(on) | static_cast<std::uintptr_t>(how) | traced);
+  PIRN_ALWAYS_INLINE void settle_in(worker* on, mobility moves = mobility::pinned, std::uintptr_t traced = 0) noexcept {
+    set_home(reinterpret_cast<std::uintptr_t>(on) | static_cast<std::uintptr_t>(moves) | traced);
   }
   [[nodiscard]] PIRN_ALWAYS_INLINE bool has_high_priority() const noexcept { return (home_word() & high_bit) != 0; }
   /// By whoever has made the fiber, before it is ready, or by itself.
@@ -321,8 +321,8 @@ struct fiber_control : run_node, agent {
   static constexpr std::uintptr_t tied_bit = 4;
   static constexpr std::uintptr_t high_bit = 16;
   static constexpr std::uintptr_t home_bits = 63;  ///< mobility and these
-  [[nodiscard]] bool mobility_is(mobility how) const noexcept {
-    return (home_word() & static_cast<std::uintptr_t>(how)) == static_cast<std::uintptr_t>(how);
+  [[nodiscard]] bool mobility_is(mobility moves) const noexcept {
+    return (home_word() & static_cast<std::uintptr_t>(moves)) == static_cast<std::uintptr_t>(moves);
   }
   PIRN_ALWAYS_INLINE void set_home(std::uintptr_t value) noexcept {
     platform::atomic_ref<std::uintptr_t>(home_).store(value, platform::memory_order_release);

@@ -60,7 +60,7 @@ class coroutine_runner {
   static std::coroutine_handle<> pass(coroutine_agent& chain, std::coroutine_handle<> to) noexcept {
 #if defined(__GNUC__) && !defined(__clang__)
     // gcc makes it a call, which stays on the stack until the chain waits: below -O2, and with some sanitizers.
-    if (++chain.passed == most_calls) {
+    if (++chain.passed == max_calls) {
       chain.passed = 0;
       chain.home().coroutines->left_over_ = to;
       return std::noop_coroutine();
@@ -74,7 +74,7 @@ class coroutine_runner {
   void look() noexcept;
 
  private:
-  static constexpr unsigned most_calls = 16;
+  static constexpr unsigned max_calls = 16;
 
   /// On the stack of a fiber that resumes coroutines.
   struct resumer {

@@ -15,21 +15,22 @@ class coroutine_wait {
   /// may claim it from then on: only its home resumes it, and that runs this. False if a stop was requested: then
   /// nothing is published and the coroutine goes on, with the reason.
   template <class Publish>
-  bool begin(coroutine_agent& who, std::coroutine_handle<> at, const wait_options& how, Publish&& publish) noexcept {
+  bool begin(coroutine_agent& who, std::coroutine_handle<> at, const wait_options& options,
+             Publish&& publish) noexcept {
     who.leave();
     // First, since a dump may be printed by a signal that comes in between.
     who.goes_on = at;
-    who.waits_for = how.what;
-    who.waits_at = how.object;
+    who.waits_for = options.what;
+    who.waits_at = options.object;
     std::uint64_t epoch = 0;
-    if (!who.begin(kind_of(how), epoch)) {
+    if (!who.begin(kind_of(options), epoch)) {
       reason_ = who.stop_reason();
       who.enter();
       return false;
     }
     who_ = &who;
-    who.home().timers.arm(limit_, how.deadline, waker(who, epoch));
-    if (how.stoppable && who.open_to_stop(epoch)) {
+    who.home().timers.arm(limit_, options.deadline, waker(who, epoch));
+    if (options.stoppable && who.open_to_stop(epoch)) {
       who.home().coroutines->ready(who);
     }
     publish(epoch);
@@ -60,13 +61,13 @@ class completion {
     done_ = true;
     queue_.notify_all_and_unlock();
   }
-  [[nodiscard]] wake_reason wait(const wait_options& how) noexcept {
+  [[nodiscard]] wake_reason wait(const wait_options& options) noexcept {
     queue_.lock();
     if (done_) {
       queue_.unlock();
       return wake_reason::notified;
     }
-    return queue_.wait(how);
+    return queue_.wait(options);
   }
   /// For a coroutine, which is not stopped in it: whether it has to be suspended.
   bool begin_wait(coroutine_agent& who, std::coroutine_handle<> at) noexcept {
@@ -96,7 +97,7 @@ struct own_awaiter {};
 class fiber_awaiter : public own_awaiter {
  public:
   fiber_awaiter(fiber& what, platform::time_point deadline, bool stoppable) noexcept
-      : fiber_(what), how_{.deadline = deadline, .stoppable = stoppable, .what = "end of fiber"} {}
+      : fiber_(what), options_{.deadline = deadline, .stoppable = stoppable, .what = "end of fiber"} {}
 
   bool await_ready() {
     if (fiber_.control_ == nullptr) {
@@ -107,7 +108,7 @@ class fiber_awaiter : public own_awaiter {
   }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
-    return wait_.begin(h.promise().chain(), h, how_, [&](std::uint64_t epoch) {
+    return wait_.begin(h.promise().chain(), h, options_, [&](std::uint64_t epoch) {
       me_ = {&h.promise().chain(), epoch};
       publish_joiner(fiber_.control_, me_);
     });
@@ -125,7 +126,7 @@ class fiber_awaiter : public own_awaiter {
 
  private:
   fiber& fiber_;
-  const wait_options how_;
+  const wait_options options_;
   coroutine_wait wait_;
   joiner me_{};
   std::uintptr_t outcome_ = join_possible;

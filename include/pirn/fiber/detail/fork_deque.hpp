@@ -150,7 +150,7 @@ class fork_deque {
   class hold {
    public:
     explicit hold(fork_deque& open) noexcept : open_(open) {
-      for (int tries = 0; (held_ = open_.lock_.try_lock()) == false && tries < most_tries; ++tries) {
+      for (int tries = 0; (held_ = open_.lock_.try_lock()) == false && tries < max_tries; ++tries) {
         platform::yield_thread();
       }
     }
@@ -163,7 +163,7 @@ class fork_deque {
     hold& operator=(const hold&) = delete;
 
    private:
-    static constexpr int most_tries = 10'000;
+    static constexpr int max_tries = 10'000;
     fork_deque& open_;
     bool held_ = false;
   };

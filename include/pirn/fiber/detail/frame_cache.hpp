@@ -48,7 +48,7 @@ class frame_cache {
   };
   static constexpr std::size_t step = 64;
   static constexpr std::size_t sizes = 16;  ///< larger frames come from the heap
-  static constexpr unsigned most_kept = 256;
+  static constexpr unsigned max_kept = 256;
   static constexpr std::size_t usual_alignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
   /// Of frames with vectors in them: what needs more comes from the heap.
   static constexpr std::size_t wide_alignment = 64;

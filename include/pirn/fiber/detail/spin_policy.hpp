@@ -16,19 +16,19 @@ namespace detail {
 class spin_policy {
  public:
   /// Sleeps between two tries.
-  static constexpr unsigned most_sleeps_between = 255;
+  static constexpr unsigned max_sleeps_between = 255;
   /// After somebody else had the CPU meanwhile it does not for that many times as long.
   static constexpr int rests_per_preemption = 16;
   /// It waits twice as long as it takes to wake it, as far as it knows, but for that long at least.
-  static constexpr platform::duration least_patience = std::chrono::microseconds(100);
+  static constexpr platform::duration min_limit = std::chrono::microseconds(100);
 
-  /// Never waits awake for longer than `most` in a row.
-  explicit spin_policy(platform::duration most) noexcept : most_(most) {}
+  /// Never waits awake for longer than `max_limit` in a row.
+  explicit spin_policy(platform::duration max_limit) noexcept : max_limit_(max_limit) {}
 
   /// There is nothing to do: whether to go on waiting for it. If false, to sleep is next.
   [[nodiscard]] bool wait(platform::time_point now) noexcept {
     if (!waiting()) {
-      if (most_ <= platform::duration::zero() || now < contended_until_) {
+      if (max_limit_ <= platform::duration::zero() || now < contended_until_) {
         return false;
       }
       if (sleeps_left_ != 0) {
@@ -42,7 +42,7 @@ class spin_policy {
       return true;
     }
     end_wait();
-    sleeps_between_ = std::min(2 * sleeps_between_ + 1, most_sleeps_between);
+    sleeps_between_ = std::min(2 * sleeps_between_ + 1, max_sleeps_between);
     sleeps_left_ = sleeps_between_;
     return false;
   }
@@ -74,11 +74,11 @@ class spin_policy {
 
   [[nodiscard]] bool waiting() const noexcept { return until_ != platform::time_point{}; }
   [[nodiscard]] platform::duration patience() const noexcept {
-    return std::min(std::max(2 * wake_takes_, least_patience), most_);
+    return std::min(std::max(2 * wake_takes_, min_limit), max_limit_);
   }
 
  private:
-  platform::duration most_;
+  platform::duration max_limit_;
   platform::duration wake_takes_{};  ///< about, from when something has arrived until it runs again
   platform::time_point until_{};
   unsigned sleeps_left_ = 1;

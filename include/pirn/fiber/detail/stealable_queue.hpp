@@ -23,7 +23,7 @@ namespace detail {
 class stealable_queue {
  public:
   /// How many fibers a thief takes at most.
-  static constexpr std::size_t most_stolen = 32;
+  static constexpr std::size_t max_stolen = 32;
 
   stealable_queue() = default;
   stealable_queue(const stealable_queue&) = delete;
@@ -100,7 +100,7 @@ class stealable_queue {
   [[nodiscard]] bool worth_a_look() const noexcept {
     return !empty() && owner_.load(platform::memory_order_relaxed) != held;
   }
-  /// Takes the older half, at least one and at most `most_stolen`, linked by `next` in order of age; null if there is
+  /// Takes the older half, at least one and at most `max_stolen`, linked by `next` in order of age; null if there is
   /// none, or the owner or another thief is inside. They belong to `thief` then. Any worker but the owner; one fence of
   /// all threads.
   [[nodiscard]] run_node* steal(worker* thief) noexcept {
@@ -146,10 +146,10 @@ class stealable_queue {
       const auto taken_from = [&queue](const auto& worker) {
         return worker->stealable.taking_from_.load(platform::memory_order_acquire) == &queue;
       };
-      for (int looks = 0; (alone_ = !queue_.thief_.load(platform::memory_order_acquire) &&
-                                    std::none_of(std::begin(all), std::end(all), taken_from)) == false;
-           ++looks) {
-        if (looks == most_looks) {
+      for (int attempts = 0; (alone_ = !queue_.thief_.load(platform::memory_order_acquire) &&
+                                       std::none_of(std::begin(all), std::end(all), taken_from)) == false;
+           ++attempts) {
+        if (attempts == max_attempts) {
           break;
         }
         platform::yield_thread();
@@ -161,7 +161,7 @@ class stealable_queue {
     [[nodiscard]] bool alone() const noexcept { return alone_; }
 
    private:
-    static constexpr int most_looks = 10'000;
+    static constexpr int max_attempts = 10'000;
     stealable_queue& queue_;
     std::uint8_t before_;
     bool alone_ = false;
@@ -228,7 +228,7 @@ class stealable_queue {
     if (size == 0) {
       return nullptr;
     }
-    const std::size_t count = std::min((size + 1) / 2, most_stolen);
+    const std::size_t count = std::min((size + 1) / 2, max_stolen);
     run_node* const oldest = first_;
     run_node* last = oldest;
     static_cast<fiber_control*>(last)->move_to(thief);

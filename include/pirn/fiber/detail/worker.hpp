@@ -46,7 +46,7 @@ struct exceptions_in_flight {
 /// What a worker counts; written by it alone.
 struct worker_counters {
   platform::atomic<std::uint64_t> stolen{0};
-  platform::atomic<std::uint64_t> thefts{0};
+  platform::atomic<std::uint64_t> steal_operations{0};
   platform::atomic<std::uint64_t> parks{0};
   platform::atomic<std::uint64_t> wakes{0};
   platform::atomic<std::uint64_t> trimmed{0};
@@ -318,10 +318,10 @@ class alignas(64) worker {
   bool steal_continuation(worker& victim) noexcept;
   void stop_searching() noexcept;
   /// It ends to search before it steals: then the fence of the theft also serves the look at what was queued meanwhile.
-  /// Returns whether it was the last to search, for `theft_done`.
-  [[nodiscard]] bool begin_theft() noexcept;
-  void theft_failed() noexcept;
-  void theft_done(bool last) noexcept;
+  /// Returns whether it was the last to search, for `end_steal`.
+  [[nodiscard]] bool begin_steal() noexcept;
+  void steal_failed() noexcept;
+  void end_steal(bool last) noexcept;
   /// Waits awake for what others may hand over, if it is worth that, until the word is no longer `before`, or for some
   /// microseconds. False if it is time to sleep.
   bool spin(platform::time_point now, const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
@@ -345,15 +345,15 @@ class alignas(64) worker {
   /// How long what a worker keeps may lie there, if all others sleep, before one of them looks at it: at first, and
   /// at most, after it has looked for nothing some times.
   static constexpr platform::duration first_watch_pause = std::chrono::microseconds(100);
-  static constexpr platform::duration most_watch_pause = std::chrono::milliseconds(1);
-  static constexpr int most_switches_per_look = 1024;
-  static_assert(timer_queue::room >= most_switches_per_look);
+  static constexpr platform::duration max_watch_pause = std::chrono::milliseconds(1);
+  static constexpr int max_switches_per_tick = 1024;
+  static_assert(timer_queue::room >= max_switches_per_tick);
 
   /// Fibers that only this worker knows to have ended, or null for those that were taken: since the last look, and
   /// between that and the one before. There is one switch to each, and never so many between two looks.
-  static constexpr std::size_t most_ended = 2 * most_switches_per_look;
-  std::unique_ptr<fiber_control*[]> ended_ = std::make_unique<fiber_control*[]>(most_ended);
-  std::unique_ptr<fiber_control*[]> ended_before_ = std::make_unique<fiber_control*[]>(most_ended);
+  static constexpr std::size_t max_ended = 2 * max_switches_per_tick;
+  std::unique_ptr<fiber_control*[]> ended_ = std::make_unique<fiber_control*[]>(max_ended);
+  std::unique_ptr<fiber_control*[]> ended_before_ = std::make_unique<fiber_control*[]>(max_ended);
   fiber_control** last_ended_ = ended_.get();
   fiber_control** last_ended_before_ = ended_before_.get();
   int switches_per_look_ = 64;

@@ -27,7 +27,7 @@ class countdown {
     }
     take_last(count, complaint);
   }
-  std::expected<void, wait_error> wait(const wait_options& how) noexcept;
+  std::expected<void, wait_error> wait(const wait_options& options) noexcept;
   /// Acquire: a zero orders what was done before.
   [[nodiscard]] std::int64_t left() const noexcept { return left_.load(platform::memory_order_acquire); }
 

@@ -30,11 +30,11 @@ class heir {
 
   /// Suspends the caller in `list`; `lock` is held and then released.
   template <class Lock>
-  [[nodiscard]] wake_reason wait(wait_list& list, Lock& lock, const wait_options& how) noexcept {
-    return losses_ == 0 ? list.wait(lock, how, this) : list.wait_in_front(lock, how, this);
+  [[nodiscard]] wake_reason wait(wait_list& list, Lock& lock, const wait_options& options) noexcept {
+    return losses_ == 0 ? list.wait(lock, options, this) : list.wait_in_front(lock, options, this);
   }
-  [[nodiscard]] wake_reason wait(wait_queue& queue, const wait_options& how) noexcept {
-    return wait(queue.list(), queue.own_lock(), how);
+  [[nodiscard]] wake_reason wait(wait_queue& queue, const wait_options& options) noexcept {
+    return wait(queue.list(), queue.own_lock(), options);
   }
   /// Once a wait was notified: whether nobody can have taken the lock.
   [[nodiscard]] bool certain() const noexcept { return certain_; }

@@ -25,10 +25,10 @@ class selecting {
   }
   [[nodiscard]] selection nothing_ready() const noexcept;
   /// All of it, by suspending the calling fiber or blocking the calling thread.
-  selection run(select_how how);
+  selection run(select_mode mode);
 
   [[nodiscard]] wait_places& places() noexcept { return places_; }
-  [[nodiscard]] wait_options how() const noexcept { return {.deadline = deadline_, .what = "select"}; }
+  [[nodiscard]] wait_options options() const noexcept { return {.deadline = deadline_, .what = "select"}; }
 
  private:
   std::span<select_case* const> cases_;
