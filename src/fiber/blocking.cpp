@@ -189,7 +189,7 @@ void run_blocking(worker& here, blocking_call& call) {
   agent& self = current_agent();
   call.body = position_in_body(self);
   std::uint64_t epoch = 0;
-  static_cast<void>(self.begin(wait_kind::sole, epoch));  // cannot be refused
+  static_cast<void>(self.begin(wait_kind::single_waker, epoch));  // cannot be refused
   call.caller = waker(self, epoch);
   submit_commit publish{{[](commit* c) noexcept {
                           auto* const request = static_cast<submit_commit*>(c);

@@ -54,7 +54,7 @@ namespace {
 // A look costs up to 100 ns for each fiber of the process, whose blocks are cold, and each worker looks: together a
 // thousandth of the time.
 constexpr auto delay_for_each_fiber = std::chrono::microseconds(100);
-constexpr platform::duration between_trials = std::chrono::milliseconds(20);
+constexpr platform::duration probe_interval = std::chrono::milliseconds(20);
 constexpr platform::duration longest_delay = std::chrono::hours(24 * 365);  // multiples of it are a time still
 constexpr unsigned max_probe_attempts = 50;
 constexpr int longest_pause = 64;  // delays
@@ -221,12 +221,12 @@ std::string describe_present_cycle() {
 
 // ---- one worker ---------------------------------------------------------------------------------------------------
 
-void worker::end_stillness(platform::time_point now) noexcept {
+void worker::end_quiescence(platform::time_point now) noexcept {
   if constexpr (platform::exploring) {  // which has a search of its own, in no steps of the program
     return;
   }
-  looked.still = false;
-  looked.trials = 0;
+  looked.quiescent = false;
+  looked.probe_attempts = 0;
   if (const platform::duration delay = owner.deadlocks.delay(); delay != platform::duration::zero()) {
     if (looked.next < now || looked.next > now + delay) {
       looked.next = now + delay;
@@ -234,9 +234,9 @@ void worker::end_stillness(platform::time_point now) noexcept {
   }
 }
 
-platform::time_point worker::next_trial(platform::time_point now) noexcept {
+platform::time_point worker::next_probe(platform::time_point now) noexcept {
   // Two that wake at the same time find each other awake.
-  return now + between_trials / 2 + platform::duration(random_.next() % between_trials.count());
+  return now + probe_interval / 2 + platform::duration(random_.next() % probe_interval.count());
 }
 
 void worker::look_for_deadlocks(platform::time_point now) noexcept {
@@ -257,66 +257,66 @@ void worker::look_for_deadlocks(platform::time_point now) noexcept {
     }
     return;
   }
-  if (looked.trials == 0 && (!looked.still || !watch.all_looked(*this))) {
+  if (looked.probe_attempts == 0 && (!looked.quiescent || !watch.all_looked(*this))) {
     if (const auto later = watch.begin(*this, now)) {
       looked.next = *later;
       return;
     }
     watch.look(*this);
-    looked.trials = max_probe_attempts;
+    looked.probe_attempts = max_probe_attempts;
     looked.pause = delay;
     looked.confirmed = false;
-    looked.next = next_trial(now);
+    looked.next = next_probe(now);
     return;
   }
-  const deadlock_watch::verdict now_is = watch.judge(*this);
-  const bool again = std::exchange(looked.confirmed, now_is == deadlock_watch::verdict::standstill);
+  const deadlock_watch::probe_result now_is = watch.probe(*this);
+  const bool again = std::exchange(looked.confirmed, now_is == deadlock_watch::probe_result::standstill);
   switch (now_is) {
-    case deadlock_watch::verdict::waiting:
-      looked.trials = 0;
+    case deadlock_watch::probe_result::waiting:
+      looked.probe_attempts = 0;
       looked.next = platform::never;
       break;
-    case deadlock_watch::verdict::moving:
-      if (--looked.trials != 0) {
-        looked.next = next_trial(now);
+    case deadlock_watch::probe_result::moving:
+      if (--looked.probe_attempts != 0) {
+        looked.next = next_probe(now);
         break;
       }
       [[fallthrough]];
-    case deadlock_watch::verdict::foreign:
-      looked.trials = max_probe_attempts;
+    case deadlock_watch::probe_result::foreign:
+      looked.probe_attempts = max_probe_attempts;
       looked.next = now + looked.pause;
       looked.pause = std::min(2 * looked.pause, longest_pause * delay);
       break;
-    case deadlock_watch::verdict::standstill:
-      looked.trials = again ? 0 : max_probe_attempts;
-      looked.next = again ? platform::never : next_trial(now);
+    case deadlock_watch::probe_result::standstill:
+      looked.probe_attempts = again ? 0 : max_probe_attempts;
+      looked.next = again ? platform::never : next_probe(now);
       if (again) {
         watch.report_standstill(*this);
       }
   }
 }
 
-platform::time_point worker::vote_on_deadlock() noexcept {
+platform::time_point worker::report_idle() noexcept {
   if constexpr (platform::exploring) {
     return platform::never;  // there a standstill is seen at once
   }
-  looked.vote.store(!looked.still     ? deadlock_look::ballot::absent
-                    : looked.hopeless ? deadlock_look::ballot::hopeless
-                                      : deadlock_look::ballot::still,
-                    platform::memory_order_release);
-  if (looked.trials != 0) {
+  looked.report.store(!looked.quiescent          ? deadlock_look::idle_report::absent
+                      : looked.no_external_waker ? deadlock_look::idle_report::no_external_waker
+                                                 : deadlock_look::idle_report::quiescent,
+                      platform::memory_order_release);
+  if (looked.probe_attempts != 0) {
     return looked.next;
   }
   // The last to sleep looks. It may be one of which nothing has run, so that it would not by itself: Dekker, with what
-  // is announced on one side and the duty on the other.
-  platform::atomic<bool>& duty = owner.deadlocks.duty;
+  // is announced on one side and the request on the other.
+  platform::atomic<bool>& probe_requested = owner.deadlocks.probe_requested;
   if (looked.next != platform::never) {
-    duty.store(true, platform::memory_order_seq_cst);
+    probe_requested.store(true, platform::memory_order_seq_cst);
   }
   if (!idle->others_asleep(index)) {
     return platform::never;
   }
-  if (duty.exchange(false, platform::memory_order_seq_cst) && looked.next == platform::never) {
+  if (probe_requested.exchange(false, platform::memory_order_seq_cst) && looked.next == platform::never) {
     looked.next = platform::now() + owner.deadlocks.delay();
   }
   return looked.next;
@@ -338,7 +338,7 @@ std::optional<platform::time_point> deadlock_watch::begin(const worker& by, plat
   const platform::time_point next = platform::time_point(platform::duration(last)) + delay() / 2;
   if ((last != 0 && now < next) ||
       !begun_.compare_exchange_strong(last, now.time_since_epoch().count(), platform::memory_order_relaxed)) {
-    return std::max(next, now + between_trials);
+    return std::max(next, now + probe_interval);
   }
   round_.fetch_add(1, platform::memory_order_release);
   for (const auto& each : owner_.workers) {
@@ -352,7 +352,7 @@ std::optional<platform::time_point> deadlock_watch::begin(const worker& by, plat
 void deadlock_watch::look(worker& w) noexcept {
   deadlock_look& result = w.looked;
   result.round = round_.load(platform::memory_order_acquire);
-  bool hopeless = w.timers.empty() && owner_.knows_engine;
+  bool no_external_waker = w.timers.empty() && owner_.knows_engine;
   std::uint64_t fingerprint = 0;
   std::vector<wait_edge> facts;
   {
@@ -361,12 +361,12 @@ void deadlock_watch::look(worker& w) noexcept {
       const std::uint64_t wait = f.present_wait();
       // One that a thief may have taken, and be running.
       if (wait == 0 || (f.floats() && !held.alone())) {
-        hopeless = false;
+        no_external_waker = false;
         return;
       }
       const wait_options& options = *f.waits;
       if (options.deadline != platform::never || options.from == awaited::outside) {
-        hopeless = false;
+        no_external_waker = false;
       } else if (!options.stoppable) {
         try {
           note_facts(f, wait, options, facts);
@@ -380,8 +380,8 @@ void deadlock_watch::look(worker& w) noexcept {
   if (!w.stealable.empty()) {  // thieves have left it alone meanwhile
     static_cast<void>(w.idle->wake_one());
   }
-  result.hopeless = hopeless;
-  result.still = true;
+  result.no_external_waker = no_external_waker;
+  result.quiescent = true;
   result.fingerprint.store(fingerprint, platform::memory_order_relaxed);
   try {
     publish(w, std::move(facts));
@@ -425,30 +425,31 @@ bool deadlock_watch::is_new(const std::vector<wait_edge>& cycle) {
 
 bool deadlock_watch::all_looked(const worker& by) const noexcept {
   return std::all_of(owner_.workers.begin(), owner_.workers.end(), [&](const auto& each) {
-    return each.get() == &by || each->looked.vote.load(platform::memory_order_acquire) != deadlock_look::ballot::absent;
+    return each.get() == &by ||
+           each->looked.report.load(platform::memory_order_acquire) != deadlock_look::idle_report::absent;
   });
 }
 
 deadlock_watch::sleepers deadlock_watch::ask_others(const worker& by) const noexcept {
-  sleepers result{verdict::standstill, 0};
+  sleepers result{probe_result::standstill, 0};
   for (const auto& each : owner_.workers) {
     if (!each->stealable.empty() || !each->looked.thread_waits.load(platform::memory_order_acquire) ||
         each->looked.coroutine_ready.load(platform::memory_order_acquire)) {
-      return {verdict::moving, 0};
+      return {probe_result::moving, 0};
     }
     if (each.get() == &by) {
       continue;
     }
-    // In this order: who has slept, been awake and sleeps again has taken back its vote before the second sleep, and
-    // counts a sleep before it votes.
+    // In this order: who has slept, been awake and sleeps again has taken back its report before the second sleep, and
+    // counts a sleep before it reports.
     const bool asleep = each->incoming.asleep();
-    const auto vote = each->looked.vote.load(platform::memory_order_acquire);
+    const auto report = each->looked.report.load(platform::memory_order_acquire);
     result.parks += each->counters.parks.load(platform::memory_order_acquire);
-    if (!asleep || vote == deadlock_look::ballot::absent) {
-      return {verdict::moving, 0};
+    if (!asleep || report == deadlock_look::idle_report::absent) {
+      return {probe_result::moving, 0};
     }
-    if (vote == deadlock_look::ballot::still) {
-      result.what = verdict::waiting;
+    if (report == deadlock_look::idle_report::quiescent) {
+      result.what = probe_result::waiting;
     }
   }
   return result;
@@ -465,23 +466,23 @@ bool deadlock_watch::only_known_threads() noexcept {
   return all == known && owner_.blocking.idle_threads() == idle && waiting_threads.state() == waiting;
 }
 
-deadlock_watch::verdict deadlock_watch::judge(const worker& w) noexcept {
-  if (!w.looked.still || !w.incoming.empty()) {
-    return verdict::moving;
+deadlock_watch::probe_result deadlock_watch::probe(const worker& w) noexcept {
+  if (!w.looked.quiescent || !w.incoming.empty()) {
+    return probe_result::moving;
   }
   const sleepers before = ask_others(w);
-  if (before.what != verdict::standstill) {
+  if (before.what != probe_result::standstill) {
     return before.what;
   }
-  if (!w.looked.hopeless || owner_.statistics().live_fibers == 0) {
-    return verdict::waiting;
+  if (!w.looked.no_external_waker || owner_.statistics().live_fibers == 0) {
+    return probe_result::waiting;
   }
   const bool alone = only_known_threads();
   const sleepers after = ask_others(w);
-  if (after.what != verdict::standstill || after.parks != before.parks || !w.incoming.empty()) {
-    return verdict::moving;
+  if (after.what != probe_result::standstill || after.parks != before.parks || !w.incoming.empty()) {
+    return probe_result::moving;
   }
-  return alone ? verdict::standstill : verdict::foreign;
+  return alone ? probe_result::standstill : probe_result::foreign;
 }
 
 std::uint64_t deadlock_watch::fingerprint() const noexcept {

@@ -70,24 +70,24 @@ class deadlock_watch {
   /// Looks at the fibers of `w`, from its scheduler, and reports a cycle.
   void look(worker& w) noexcept;
 
-  enum class verdict : std::uint8_t {
+  enum class probe_result : std::uint8_t {
     moving,      ///< something of the runtime runs
     waiting,     ///< all stands still, but some fiber waits for time to pass or for the kernel; or there is none
     foreign,     ///< all stands still, and only a thread or a signal that the runtime does not know may change that
     standstill,  ///< nothing can change that
   };
   /// From the scheduler of `w`, which has looked and has nothing to do.
-  [[nodiscard]] verdict judge(const worker& w) noexcept;
+  [[nodiscard]] probe_result probe(const worker& w) noexcept;
   /// Whether all workers have looked since they last ran a fiber.
   [[nodiscard]] bool all_looked(const worker& by) const noexcept;
   void report_standstill(worker& by) noexcept;
 
   /// Whether a worker sleeps that would have looked, had it been the last: who is, looks in its place.
-  platform::atomic<bool> duty{false};
+  platform::atomic<bool> probe_requested{false};
 
  private:
   struct sleepers {
-    verdict what;
+    probe_result what;
     std::uint64_t parks;  ///< of all: the same number means that nobody was awake in between
   };
   [[nodiscard]] sleepers ask_others(const worker& by) const noexcept;

@@ -267,7 +267,7 @@ void fiber::join_neighbour(detail::worker* here) {
   // Nobody else looks at the join word meanwhile, so a plain store does, and nothing needs to wait until the caller is
   // switched out.
   detail::joiner me{self, 0};
-  static_cast<void>(self->begin(detail::wait_kind::sole, me.epoch));
+  static_cast<void>(self->begin(detail::wait_kind::single_waker, me.epoch));
   f->join_word.store(reinterpret_cast<std::uintptr_t>(&me) | detail::joiner::neighbour_bit,
                      platform::memory_order_relaxed);
   const wait_options options = end_of(f);

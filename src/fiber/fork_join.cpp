@@ -84,7 +84,7 @@ void free_branch(worker* here, branch_control* branch) noexcept {
 
 }  // namespace
 
-fork_place* begin_fork() {
+deque_slot* begin_fork() {
   worker* const here = current_worker();
   if (here == nullptr) {
     refuse("pirn: fork2 outside a fiber");
@@ -154,7 +154,7 @@ void end_first_half_apart(fork_point& point, arch::word outcome) noexcept {
       &point, [&]() noexcept { progress_of(point).store(both_under_way, platform::memory_order_relaxed); });
   if (progress_of(point).load(platform::memory_order_acquire) != branch_ended) {
     const wait_options what{.stoppable = false, .what = "second half of fork2", .object = &point};
-    static_cast<void>(point.caller->begin(wait_kind::sole, point.epoch));
+    static_cast<void>(point.caller->begin(wait_kind::single_waker, point.epoch));
     branch_commit publish{{&tell_wait}, &point};
     here = suspend(here, what, &publish);
   }
@@ -166,7 +166,7 @@ void end_first_half_apart(fork_point& point, arch::word outcome) noexcept {
 namespace {
 struct open_commit : commit {
   worker* here;
-  fork_place* place;
+  deque_slot* slot;
   fork_point* point;
 };
 }  // namespace
@@ -186,16 +186,16 @@ void begin_early_child(worker* here, early_child_control* child) noexcept {
   }
   fork_point point(self, {});
   point.on = nullptr;
-  child->place = open.next();
+  child->slot = open.next();
   child->cold();
   here->forks.around = &child->around;
   const worker::fiber_belongings own = here->leave_belongings(*self);
   open_commit publish{{[](commit* c) noexcept {
                         const open_commit request = *static_cast<open_commit*>(c);
-                        request.here->open_continuation(request.place, request.point);
+                        request.here->open_continuation(request.slot, request.point);
                       }},
                       here,
-                      child->place,
+                      child->slot,
                       &point};
   here->queue.become(child);
   if (here->traced != 0) {
@@ -215,8 +215,8 @@ void finish_early_child() noexcept {
   }
   self->leave_block();
   run_node* next = nullptr;
-  if (here->forks.open.pop(self->place)) {
-    fiber_control* const parent = self->place->point->caller;
+  if (here->forks.open.pop(self->slot)) {
+    fiber_control* const parent = self->slot->point->caller;
     here->forks.around = &surroundings_of(*parent);
     here->queue.become(parent);
     if (here->traced != 0) {
@@ -246,7 +246,7 @@ void branch_control::follow(fiber_control& caller) noexcept {
   }
 }
 
-bool fork_deque::pop_contended(place* at) noexcept {
+bool fork_deque::pop_contended(slot* at) noexcept {
   const platform::spin_guard guard(lock_);
   if (head_.load(platform::memory_order_relaxed) <= at) {
     return true;
@@ -255,9 +255,9 @@ bool fork_deque::pop_contended(place* at) noexcept {
   return false;
 }
 
-void fork_deque::reset(place* end) noexcept {
+void fork_deque::reset(slot* end) noexcept {
   const std::ptrdiff_t gone = end - first();
-  for (place* each = first(); each != deepest_; ++each) {
+  for (slot* each = first(); each != deepest_; ++each) {
     each->on = deepest_ - each > gone ? each[gone].on : nullptr;
   }
   tail_.store(first(), platform::memory_order_release);

@@ -61,29 +61,29 @@ void rethrow_with(std::exception_ptr first, std::vector<std::exception_ptr> othe
   std::rethrow_exception(std::move(first));
 }
 
-bool contest::decide(std::size_t index, std::exception_ptr failure) noexcept {
+bool race_state::try_win(std::size_t index, std::exception_ptr failure) noexcept {
   const platform::spin_guard guard(lock_);
-  if (winner_ != nobody) {
+  if (winner_ != none) {
     return false;
   }
   winner_ = index;
-  decisive_ = std::move(failure);
+  winner_failure_ = std::move(failure);
   return true;
 }
 
-void contest::keep(std::exception_ptr failure) {
+void race_state::record_failure(std::exception_ptr failure) {
   const platform::spin_guard guard(lock_);
-  kept_.push_back(std::move(failure));
+  failures_.push_back(std::move(failure));
 }
 
-std::size_t contest::winner() {
-  if (decisive_ != nullptr) {
-    rethrow_with(std::move(decisive_), {});
+std::size_t race_state::winner() {
+  if (winner_failure_ != nullptr) {
+    rethrow_with(std::move(winner_failure_), {});
   }
-  if (winner_ == nobody) {
-    std::exception_ptr first = std::move(kept_.front());
-    kept_.erase(kept_.begin());
-    rethrow_with(std::move(first), std::move(kept_));
+  if (winner_ == none) {
+    std::exception_ptr first = std::move(failures_.front());
+    failures_.erase(failures_.begin());
+    rethrow_with(std::move(first), std::move(failures_));
   }
   return winner_;
 }

@@ -335,12 +335,12 @@ void worker::park() noexcept {
     counters.ready.store(0, platform::memory_order_relaxed);
     const platform::time_point began = platform::now();
     const platform::time_point next_watch = watching ? began + watch_pause_ : platform::never;
-    io->poll(std::min({timers.next(), trimmer.next(), vote_on_deadlock(), next_watch}));
+    io->poll(std::min({timers.next(), trimmer.next(), report_idle(), next_watch}));
     last_poll_ = platform::now();
     if (!incoming.empty()) {
       awake_.slept(began, handed_over_at.load(platform::memory_order_relaxed), last_poll_);
     }
-    looked.vote.store(deadlock_look::ballot::absent, platform::memory_order_release);
+    looked.report.store(deadlock_look::idle_report::absent, platform::memory_order_release);
     // Whoever hands something over now need not notify: this worker looks before it sleeps again.
     incoming.unpark();
   }

@@ -125,7 +125,7 @@ void timer_queue::settle() noexcept {
     free_ = no_slot;
   }
   if (list_ != nullptr) [[unlikely]] {
-    give_places();
+    assign_slots();
   }
   if (size_ - live_ > live_) {
     sorted_ = 0;
@@ -152,7 +152,7 @@ void timer_queue::settle() noexcept {
 // ---- those for which there was no room ----------------------------------------------------------------------------
 
 void timer_queue::enlist(timer& t) noexcept {
-  t.place = timer::listed;
+  t.slot = timer::listed;
   t.previous = nullptr;
   t.next = list_;
   if (list_ != nullptr) {
@@ -168,7 +168,7 @@ void timer_queue::delist(timer& t) noexcept {
   }
 }
 
-void timer_queue::give_places() noexcept {
+void timer_queue::assign_slots() noexcept {
   while (list_ != nullptr) {
     if (size_ == capacity_) {
       const std::uint64_t twice = std::min<std::uint64_t>(max_entries_, 2 * std::uint64_t{capacity_});
@@ -206,7 +206,7 @@ platform::time_point timer_queue::next() noexcept {
 }
 
 void timer_queue::fire_one(timer& due) noexcept {
-  due.place = timer::nowhere;
+  due.slot = timer::unarmed;
   if (due.wake.who() == nullptr) {
     auto& calls = static_cast<call_timer&>(due);
     calls.call(calls);

@@ -77,18 +77,18 @@ void detail::one_worker::settle() const noexcept {
 }
 
 template <class Lock>
-wake_reason wait_list::wait_otherwise(detail::worker* here, Lock& lock, const wait_options& options, void* value,
-                                      place where) noexcept {
+wake_reason wait_list::wait_slow(detail::worker* here, Lock& lock, const wait_options& options, void* value,
+                                 placement where) noexcept {
   return here != nullptr && detail::running_fiber(here)->bounded() ? wait_bounded(here, lock, options, value, where)
-                                                                   : wait_anywhere(lock, options, value, where);
+                                                                   : wait_generic(lock, options, value, where);
 }
 
 // Only fibers without a bounded stack and threads get here.
 template <class Lock>
-PIRN_NEVER_BOUNDED wake_reason wait_list::wait_anywhere(Lock& lock, const wait_options& options, void* value,
-                                                        place where) noexcept {
+PIRN_NEVER_BOUNDED wake_reason wait_list::wait_generic(Lock& lock, const wait_options& options, void* value,
+                                                       placement where) noexcept {
   detail::agent& self = detail::current_agent();
-  return wait_by(
+  return wait_impl(
       self, lock, detail::kind_of(options), value,
       [&](std::uint64_t epoch) {
         unlock_commit<Lock> publish{
@@ -101,9 +101,9 @@ PIRN_NEVER_BOUNDED wake_reason wait_list::wait_anywhere(Lock& lock, const wait_o
 // With few frames, and those small: a fiber with a bounded stack has this much less for itself.
 template <class Lock>
 PIRN_NOINLINE wake_reason wait_list::wait_bounded(detail::worker* here, Lock& lock, const wait_options& options,
-                                                  void* value, place where) noexcept {
+                                                  void* value, placement where) noexcept {
   detail::fiber_control& self = *detail::running_fiber(here);
-  return wait_by(
+  return wait_impl(
       self, lock, detail::kind_of(options), value,
       [&](std::uint64_t epoch) __attribute__((always_inline)) {
         // On the heap: on the stack it would count for waits without a deadline too.
@@ -120,7 +120,7 @@ PIRN_NOINLINE wake_reason wait_list::wait_bounded(detail::worker* here, Lock& lo
 wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
   const auto [here, self] = detail::pinned_waiter(options);
   return self != nullptr ? wait_pinned(here, *self, lock, detail::kind_without_deadline(options), options, value)
-                         : wait_otherwise(here, lock, options, value, place::behind);
+                         : wait_slow(here, lock, options, value, placement::back);
 }
 
 wake_reason wait_list::wait(const detail::one_worker& lock, const wait_options& options, void* value) noexcept {
@@ -129,16 +129,16 @@ wake_reason wait_list::wait(const detail::one_worker& lock, const wait_options& 
     return wait_pinned(here, *self, lock, detail::kind_without_deadline(options), options, value);
   }
   lock.refuse_migratable();
-  return wait_otherwise(here, lock, options, value, place::behind);
+  return wait_slow(here, lock, options, value, placement::back);
 }
 
 wake_reason wait_list::wait_in_front(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
-  return wait_otherwise(detail::current_worker(), lock, options, value, place::in_front);
+  return wait_slow(detail::current_worker(), lock, options, value, placement::front);
 }
 
 wake_reason wait_list::wait_in_front(const detail::one_worker& lock, const wait_options& options,
                                      void* value) noexcept {
-  return wait_otherwise(detail::current_worker(), lock, options, value, place::in_front);
+  return wait_slow(detail::current_worker(), lock, options, value, placement::front);
 }
 
 waiter* wait_list::claim_all() noexcept {

@@ -205,8 +205,8 @@ void worker::drive(const platform::atomic<std::uint32_t>* word, std::uint32_t be
 }
 
 void worker::run_turn(platform::time_point now) noexcept {
-  if (looked.still) {
-    end_stillness(now);
+  if (looked.quiescent) {
+    end_quiescence(now);
   }
   if (searching_) {
     stop_searching();

@@ -37,7 +37,7 @@ actor_message* actor_mailbox::take() noexcept {
     }
     agent& self = current_agent();
     std::uint64_t epoch = 0;
-    static_cast<void>(self.begin(wait_kind::sole, epoch));
+    static_cast<void>(self.begin(wait_kind::single_waker, epoch));
     sleeper_ = waker(self, epoch);
     mark_commit mark{{[](commit* c) noexcept {
                        const auto* const m = static_cast<mark_commit*>(c);

@@ -2,8 +2,8 @@
 
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/this_fiber.hpp"
-#include "pirn/sync/detail/heir.hpp"
-#include "sync/hand_over.hpp"
+#include "pirn/sync/detail/lock_waiter.hpp"
+#include "sync/hand_off.hpp"
 #include "sync/misuse.hpp"
 
 namespace pirn {
@@ -25,27 +25,27 @@ bool bias_pays() noexcept {
 std::expected<void, wait_error> biased_mutex::lock_slow(const wait_options& options) noexcept {
   // To move takes as long as the other worker takes to switch, which no deadline ends.
   const bool moved = options.deadline == platform::never && go_to_its_worker();
-  detail::heir me;
+  detail::lock_waiter me;
   waiters_.lock();
   if (moved) {
     unbias_here();
   }
   while (!take()) {
     if (is_biased(bias_.load(platform::memory_order_relaxed)) &&
-        flag_.load(platform::memory_order_relaxed) != handed_over) {
+        flag_.load(platform::memory_order_relaxed) != handed_off) {
       flag_.store(contended, platform::memory_order_relaxed);
     }
     if (const wake_reason reason = me.wait(waiters_, options); reason != wake_reason::notified) {
       return std::unexpected(detail::error_of(reason));
     }
-    if (me.certain()) {
+    if (me.owns()) {
       return {};
     }
     waiters_.lock();
-    if (take_handed_over()) {
+    if (take_handed_off()) {
       break;
     }
-    me.lost();
+    me.count_bypass();
   }
   waiters_.unlock();
   return {};
@@ -53,17 +53,17 @@ std::expected<void, wait_error> biased_mutex::lock_slow(const wait_options& opti
 
 bool biased_mutex::try_lock_slow() noexcept {
   if (bias_.load(platform::memory_order_relaxed) == shared &&
-      word_.load(platform::memory_order_relaxed) != handed_over) {
+      word_.load(platform::memory_order_relaxed) != handed_off) {
     return false;
   }
   const platform::spin_guard guard(waiters_);
-  return take() || take_handed_over();
+  return take() || take_handed_off();
 }
 
 /// The queue's lock is held.
-bool biased_mutex::take_handed_over() noexcept {
+bool biased_mutex::take_handed_off() noexcept {
   auto& state = bias_.load(platform::memory_order_relaxed) == shared ? word_ : flag_;
-  const bool handed = state.load(platform::memory_order_acquire) == handed_over;
+  const bool handed = state.load(platform::memory_order_acquire) == handed_off;
   if (handed) {
     state.store(waiters_.empty() ? taken : contended, platform::memory_order_relaxed);
   }
@@ -91,7 +91,7 @@ bool biased_mutex::go_to_its_worker() const noexcept {
 void biased_mutex::unbias_here() noexcept {
   if (bias_.load(platform::memory_order_relaxed) == this_worker()) {
     if (const std::uint8_t flag = flag_.load(platform::memory_order_acquire); flag != free) {
-      word_.store(flag == handed_over ? handed_over : contended, platform::memory_order_relaxed);
+      word_.store(flag == handed_off ? handed_off : contended, platform::memory_order_relaxed);
     }
     bias_.store(shared, platform::memory_order_release);
   }
@@ -122,8 +122,8 @@ bool biased_mutex::take() noexcept {
     bias_.store(shared, platform::memory_order_release);
   }
   std::uint8_t word = word_.load(platform::memory_order_relaxed);
-  while (word != handed_over && !word_.compare_exchange_weak(word, contended, platform::memory_order_acquire,
-                                                             platform::memory_order_relaxed)) {
+  while (word != handed_off && !word_.compare_exchange_weak(word, contended, platform::memory_order_acquire,
+                                                            platform::memory_order_relaxed)) {
   }
   if (word != free) {
     return false;
@@ -136,15 +136,15 @@ bool biased_mutex::take() noexcept {
 
 /// Makes the first that waits the owner, as `state` says then, or leaves it free for it and whoever comes before it
 /// runs; or null. The caller must make it runnable.
-waiter* biased_mutex::hand_over(platform::atomic<std::uint8_t>& state) noexcept {
+waiter* biased_mutex::hand_off(platform::atomic<std::uint8_t>& state) noexcept {
   waiter* const next = waiters_.claim_first();
   std::uint8_t kept = free;
   if (next != nullptr) {
     // Free with others still in the queue: `next` marks the word as contended again before it owns or waits.
-    if (detail::heir::is_certain(*next)) {
+    if (detail::lock_waiter::try_grant(*next)) {
       kept = waiters_.empty() ? taken : contended;
     } else if (&state == &flag_ || detail::runs_here_next(*next)) {
-      kept = handed_over;
+      kept = handed_off;
     }
   }
   state.store(kept, platform::memory_order_release);
@@ -156,7 +156,7 @@ void biased_mutex::give_way() noexcept {
   waiters_.lock();
   waiter* next = nullptr;
   if (bias_.load(platform::memory_order_relaxed) != shared) {
-    next = hand_over(word_);
+    next = hand_off(word_);
     bias_.store(shared, platform::memory_order_release);
   }
   waiters_.unlock();
@@ -169,10 +169,10 @@ void biased_mutex::unlock_slow() noexcept {
   waiters_.lock();
   const std::uintptr_t bias = bias_.load(platform::memory_order_relaxed);
   if (const std::uint8_t state = (bias == shared ? word_ : flag_).load(platform::memory_order_relaxed);
-      state == free || state == handed_over) {
+      state == free || state == handed_off) {
     detail::misuse("unlock of a biased mutex that nobody has locked", this);
   }
-  waiter* const next = hand_over(is_biased(bias) ? flag_ : word_);
+  waiter* const next = hand_off(is_biased(bias) ? flag_ : word_);
   if (!is_biased(bias)) {
     bias_.store(shared, platform::memory_order_release);
   }

@@ -4,13 +4,13 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
 std::expected<void, wait_error> local::shared_mutex::wait_to_read(const wait_options& options) noexcept {
-  detail::heir me;
+  detail::lock_waiter me;
   do {
     if (const wake_reason reason = me.wait(readers_.list(), readers_.home(), options);
         reason != wake_reason::notified) {
       return std::unexpected(detail::error_of(reason));
     }
-  } while (!guests_.arrives(me) && !read_if_open());
+  } while (!admitted_.confirm(me) && !read_if_open());
   return {};
 }
 
@@ -26,27 +26,27 @@ std::expected<void, wait_error> local_queue::wait(const wait_options& options) n
 
 std::expected<void, wait_error> local_queue::wait_to_own(local_lock_state& lock, const wait_options& options,
                                                          const std::size_t& readers) noexcept {
-  heir me;
+  lock_waiter me;
   for (;;) {
     if (const wake_reason reason = me.wait(waiters_, home_, options); reason != wake_reason::notified) {
       return std::unexpected(error_of(reason));
     }
-    if (me.certain() || lock == local_lock_state::handed_over || (lock == local_lock_state::free && readers == 0)) {
+    if (me.owns() || lock == local_lock_state::handed_off || (lock == local_lock_state::free && readers == 0)) {
       lock = local_lock_state::taken;
       return {};
     }
-    me.lost();
+    me.count_bypass();
   }
 }
 
-local_lock_state local_queue::hand_over_slow() noexcept {
+local_lock_state local_queue::hand_off_slow() noexcept {
   waiter* const first = waiters_.claim_first();
   if (first == nullptr) {
     return local_lock_state::free;
   }
-  const bool certain = heir::is_certain(*first);
+  const bool granted = lock_waiter::try_grant(*first);
   make_runnable(first->wake.who());
-  return certain ? local_lock_state::taken : local_lock_state::handed_over;
+  return granted ? local_lock_state::taken : local_lock_state::handed_off;
 }
 
 std::size_t local_queue::wake_all() noexcept {
@@ -59,9 +59,9 @@ std::size_t local_queue::wake_all() noexcept {
   return count;
 }
 
-std::size_t local_queue::let_in(guests& readers) noexcept {
+std::size_t local_queue::admit(admitted_readers& readers) noexcept {
   waiter* const all = waiters_.claim_all();
-  const std::size_t count = readers.let_in(all);
+  const std::size_t count = readers.admit(all);
   wait_list::make_all_runnable(all);
   return count;
 }

@@ -1,7 +1,7 @@
 #include "pirn/sync/mutex.hpp"
 
-#include "pirn/sync/detail/heir.hpp"
-#include "sync/hand_over.hpp"
+#include "pirn/sync/detail/lock_waiter.hpp"
+#include "sync/hand_off.hpp"
 #include "sync/misuse.hpp"
 
 namespace pirn {
@@ -12,7 +12,7 @@ std::expected<void, wait_error> mutex::lock_slow(const wait_options& options) no
     return {};
   }
   const std::uintptr_t self = caller();
-  detail::heir me;
+  detail::lock_waiter me;
   for (;;) {
     waiters_.lock();
     // If it is free and nobody waits, let the unlock be a fast one. (With barging, somebody may.)
@@ -29,14 +29,14 @@ std::expected<void, wait_error> mutex::lock_slow(const wait_options& options) no
       return std::unexpected(detail::error_of(reason));
     }
     if (policy_ == mutex_policy::fair) {
-      if (me.certain()) {  // then only its upper bit changes meanwhile
+      if (me.owns()) {  // then only its upper bit changes meanwhile
         owner_.fetch_add(self - no_fiber, platform::memory_order_relaxed);
         return {};
       }
-      if (take_handed_over()) {
+      if (take_handed_off()) {
         return {};
       }
-      me.lost();
+      me.count_bypass();
     }
   }
 }
@@ -55,7 +55,7 @@ bool mutex::lock_if_free_soon() noexcept {
       if (lock_if_free()) {
         return true;
       }
-    } else if ((holder & contended_bit) != 0 || holder == handed_over) {
+    } else if ((holder & contended_bit) != 0 || holder == handed_off) {
       return false;
     }
     platform::relax();
@@ -63,10 +63,10 @@ bool mutex::lock_if_free_soon() noexcept {
   return false;
 }
 
-bool mutex::take_handed_over() noexcept {
+bool mutex::take_handed_off() noexcept {
   const std::uintptr_t self = caller();
   std::uintptr_t word = owner_.load(platform::memory_order_relaxed);
-  while ((word & ~contended_bit) == handed_over) {
+  while ((word & ~contended_bit) == handed_off) {
     if (owner_.compare_exchange_weak(word, self | (word & contended_bit), platform::memory_order_acquire,
                                      platform::memory_order_relaxed)) {
       return true;
@@ -79,14 +79,14 @@ void mutex::unlock_slow() noexcept {
   for (;;) {
     waiters_.lock();
     const std::uintptr_t self = owner_.load(platform::memory_order_relaxed) & ~contended_bit;
-    if (self == unlocked || self == handed_over) {
+    if (self == unlocked || self == handed_off) {
       detail::misuse("unlock of a mutex that nobody has locked", this);
     }
     waiter* const next = waiters_.claim_first();
-    const bool certain = next != nullptr && detail::heir::is_certain(*next);
-    if (next != nullptr && policy_ == mutex_policy::fair && (certain || detail::runs_here_next(*next))) {
+    const bool granted = next != nullptr && detail::lock_waiter::try_grant(*next);
+    if (next != nullptr && policy_ == mutex_policy::fair && (granted || detail::runs_here_next(*next))) {
       // The word stays taken, now for `next`, who has no mark as long as it does not run.
-      const std::uintptr_t holder = certain ? no_fiber : handed_over;
+      const std::uintptr_t holder = granted ? no_fiber : handed_off;
       owner_.store(waiters_.empty() ? holder : holder | contended_bit, platform::memory_order_release);
       waiters_.unlock();
       detail::make_runnable(next->wake.who());

@@ -21,8 +21,8 @@ void make_runnable_after_unlocking(waiter* woken) noexcept {
 selecting::selecting(std::span<select_case* const> cases, platform::time_point deadline) noexcept
     : cases_(cases), timer_(cases.size()), deadline_(deadline) {
   for (std::size_t i = 0; i < cases_.size(); ++i) {
-    if (cases_[i]->place.list != nullptr) {
-      places_.add(cases_[i]->place);
+    if (cases_[i]->entry.list != nullptr) {
+      entries_.add(cases_[i]->entry);
     } else if (cases_[i]->deadline < deadline_) {
       timer_ = i;
       deadline_ = cases_[i]->deadline;
@@ -31,7 +31,7 @@ selecting::selecting(std::span<select_case* const> cases, platform::time_point d
 }
 
 std::optional<selection> selecting::look() {
-  places_.lock();
+  entries_.lock();
   const std::size_t first = cases_.size() == 1 ? 0 : platform::chance(cases_.size());
   for (std::size_t k = 0; k < cases_.size(); ++k) {
     const std::size_t i = (first + k) % cases_.size();
@@ -40,12 +40,12 @@ std::optional<selection> selecting::look() {
     try {
       state = cases_[i]->attempt(woken);
     } catch (...) {
-      places_.unlock();
+      entries_.unlock();
       make_runnable_after_unlocking(woken);
       throw;
     }
     if (state != select_case::state::must_wait) {
-      places_.unlock();
+      entries_.unlock();
       make_runnable_after_unlocking(woken);
       return state == select_case::state::done ? selection{i, {}} : selection{i, std::unexpected(wait_error::closed)};
     }
@@ -61,7 +61,7 @@ std::optional<selection> selecting::after_wait(wake_reason reason) const noexcep
     return none(reason);
   }
   for (std::size_t i = 0; i < cases_.size(); ++i) {
-    if (cases_[i]->place.node.claimed && cases_[i]->settled()) {
+    if (cases_[i]->entry.node.claimed && cases_[i]->settled()) {
       return selection{i, {}};
     }
   }
@@ -79,10 +79,10 @@ selection selecting::run(select_mode mode) {
       return *fired;
     }
     if (mode == select_mode::only_try) {
-      places_.unlock();
+      entries_.unlock();
       return nothing_ready();
     }
-    if (const std::optional<selection> fired = after_wait(places_.wait(options()))) {
+    if (const std::optional<selection> fired = after_wait(entries_.wait(options()))) {
       return *fired;
     }
   }

@@ -1,7 +1,7 @@
 #include "pirn/sync/semaphore.hpp"
 
-#include "pirn/sync/detail/heir.hpp"
-#include "sync/hand_over.hpp"
+#include "pirn/sync/detail/lock_waiter.hpp"
+#include "sync/hand_off.hpp"
 #include "sync/misuse.hpp"
 
 namespace pirn {
@@ -13,7 +13,7 @@ void semaphore_core::refuse_count() noexcept {
 }
 
 std::expected<void, wait_error> semaphore_core::acquire_slow(platform::time_point deadline) noexcept {
-  heir me;
+  lock_waiter me;
   for (bool woken = false;;) {
     waiters_.lock();
     owed_ -= woken ? 1 : 0;
@@ -25,10 +25,10 @@ std::expected<void, wait_error> semaphore_core::acquire_slow(platform::time_poin
     if (reason != wake_reason::notified) {
       return std::unexpected(error_of(reason));
     }
-    if (me.certain()) {
-      return {};  // a permit was handed over
+    if (me.owns()) {
+      return {};  // a permit was handed off
     }
-    me.lost();
+    me.count_bypass();
     woken = true;
   }
 }
@@ -66,7 +66,7 @@ void semaphore_core::release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noex
     const std::int64_t permits = word_.load(platform::memory_order_relaxed) / one_permit;
     std::int64_t free = 0;
     while (count != 0 && !waiters_.empty()) {
-      if (permits + free < owed_ && !heir::is_due(*waiters_.front())) {
+      if (permits + free < owed_ && !lock_waiter::bypass_limit_reached(*waiters_.front())) {
         ++free;  // one who was woken comes for it
         --count;
         continue;
@@ -77,8 +77,8 @@ void semaphore_core::release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noex
       }
       // A permit of one who is only woken is free meanwhile: a thread takes as long to run as a thousand others may
       // need it for.
-      if (heir::is_due(*next) || runs_here_next(*next)) {
-        heir::make_certain(*next);
+      if (lock_waiter::bypass_limit_reached(*next) || runs_here_next(*next)) {
+        lock_waiter::grant(*next);
       } else {
         ++free;
         ++owed_;

@@ -1,6 +1,6 @@
 #include "pirn/sync/shared_mutex.hpp"
 
-#include "sync/hand_over.hpp"
+#include "sync/hand_off.hpp"
 #include "sync/misuse.hpp"
 
 namespace pirn {
@@ -17,58 +17,58 @@ std::uint32_t shared_mutex::contention() const noexcept { return readers_.empty(
 waiter* shared_mutex::admit_readers() noexcept {
   waiter* const admitted = readers_.claim_all();
   bool elsewhere = false;
-  bool due = false;
+  bool limit_reached = false;
   for (const waiter* w = admitted; w != nullptr; w = w->next) {
     elsewhere = elsewhere || !detail::runs_here_next(*w);
-    due = due || detail::heir::is_due(*w);
+    limit_reached = limit_reached || detail::lock_waiter::bypass_limit_reached(*w);
   }
-  if (elsewhere && !due) {
-    guests_.turn_away(admitted);
+  if (elsewhere && !limit_reached) {
+    admitted_.mark_to_retry(admitted);
     word_.store(0, platform::memory_order_release);
   } else if (admitted != nullptr) {
-    let_in(admitted, 0);
+    admit(admitted, 0);
   }
   return admitted;
 }
 
-void shared_mutex::let_in(const waiter* chain, std::uint32_t readers) noexcept {
-  word_.store((readers + guests_.let_in(chain)) * reader | contention(), platform::memory_order_release);
+void shared_mutex::admit(const waiter* chain, std::uint32_t readers) noexcept {
+  word_.store((readers + admitted_.admit(chain)) * reader | contention(), platform::memory_order_release);
 }
 
 waiter* shared_mutex::admit_writer() noexcept {
   waiter* const admitted = writers_.claim_first();
   if (admitted != nullptr) {
     admitted->next = nullptr;
-    const bool certain = detail::heir::is_certain(*admitted);
+    const bool granted = detail::lock_waiter::try_grant(*admitted);
     std::uint32_t word = 0;
-    if (certain || detail::runs_here_next(*admitted)) {
-      word = (certain ? writer : writer | handed_over) | contention();
+    if (granted || detail::runs_here_next(*admitted)) {
+      word = (granted ? writer : writer | handed_off) | contention();
     }
     word_.store(word, platform::memory_order_release);
   }
   return admitted;
 }
 
-bool shared_mutex::take_handed_over() noexcept {
+bool shared_mutex::take_handed_off() noexcept {
   const std::uint32_t word = word_.load(platform::memory_order_relaxed);
-  if ((word & handed_over) == 0 || (word_.fetch_and(~handed_over, platform::memory_order_acquire) & handed_over) == 0) {
+  if ((word & handed_off) == 0 || (word_.fetch_and(~handed_off, platform::memory_order_acquire) & handed_off) == 0) {
     return false;
   }
   mark_owner();
   return true;
 }
 
-bool shared_mutex::take_from_guests() noexcept {
+bool shared_mutex::take_from_admitted() noexcept {
   std::uint32_t word = word_.load(platform::memory_order_relaxed);
   if ((word & writer) != 0) {
     return false;
   }
   const platform::spin_guard guard(lock_);
   // A reader may come or go meanwhile where nobody waits.
-  while ((word & writer) == 0 && guests_.are_all(word / reader)) {
+  while ((word & writer) == 0 && admitted_.are_all(word / reader)) {
     if (word_.compare_exchange_weak(word, writer | (word & contended), platform::memory_order_acquire,
                                     platform::memory_order_relaxed)) {
-      guests_.send_back();
+      admitted_.revoke();
       mark_owner();
       return true;
     }
@@ -78,18 +78,18 @@ bool shared_mutex::take_from_guests() noexcept {
 
 bool shared_mutex::try_lock_shared_slow() noexcept {
   std::uint32_t word = word_.load(platform::memory_order_relaxed);
-  if ((word & (writer | handed_over)) == writer) {
+  if ((word & (writer | handed_off)) == writer) {
     return false;
   }
   const platform::spin_guard guard(lock_);
-  if ((word & handed_over) != 0) {
-    if ((word_.fetch_and(~handed_over, platform::memory_order_relaxed) & handed_over) == 0) {
+  if ((word & handed_off) != 0) {
+    if ((word_.fetch_and(~handed_off, platform::memory_order_relaxed) & handed_off) == 0) {
       return false;  // somebody was faster
     }
     word_.store(reader | contention(), platform::memory_order_release);
     return true;
   }
-  while ((word & writer) == 0 && (writers_.empty() || guests_.are_all(word / reader))) {
+  while ((word & writer) == 0 && (writers_.empty() || admitted_.are_all(word / reader))) {
     if (word_.compare_exchange_weak(word, word + reader, platform::memory_order_acquire,
                                     platform::memory_order_relaxed)) {
       return true;
@@ -99,7 +99,7 @@ bool shared_mutex::try_lock_shared_slow() noexcept {
 }
 
 std::expected<void, wait_error> shared_mutex::lock_slow(const wait_options& options) noexcept {
-  detail::heir me;
+  detail::lock_waiter me;
   wake_reason reason;
   for (;;) {
     lock_.lock();
@@ -114,14 +114,14 @@ std::expected<void, wait_error> shared_mutex::lock_slow(const wait_options& opti
     if (reason != wake_reason::notified) {
       break;
     }
-    if (me.certain()) {
+    if (me.owns()) {
       mark_owner();
       return {};
     }
-    if (take_handed_over()) {
+    if (take_handed_off()) {
       return {};
     }
-    me.lost();
+    me.count_bypass();
   }
   // Readers may have waited because of this caller.
   lock_.lock();
@@ -129,7 +129,7 @@ std::expected<void, wait_error> shared_mutex::lock_slow(const wait_options& opti
   const std::uint32_t word = word_.load(platform::memory_order_relaxed);
   if ((word & (writer | contended)) == contended && writers_.empty()) {
     admitted = readers_.claim_all();
-    let_in(admitted, word / reader);
+    admit(admitted, word / reader);
   }
   lock_.unlock();
   wait_list::make_all_runnable(admitted);
@@ -137,7 +137,7 @@ std::expected<void, wait_error> shared_mutex::lock_slow(const wait_options& opti
 }
 
 std::expected<void, wait_error> shared_mutex::lock_shared_slow(const wait_options& options) noexcept {
-  detail::heir me;
+  detail::lock_waiter me;
   lock_.lock();
   for (;;) {
     // A free one is for whoever comes, also where a writer waits: another one was woken and has not run yet.
@@ -150,7 +150,7 @@ std::expected<void, wait_error> shared_mutex::lock_shared_slow(const wait_option
       return std::unexpected(detail::error_of(reason));
     }
     lock_.lock();
-    if (guests_.arrives(me)) {
+    if (admitted_.confirm(me)) {
       break;
     }
   }
@@ -162,7 +162,7 @@ void shared_mutex::unlock_slow() noexcept {
   for (;;) {
     lock_.lock();
     const std::uint32_t word = word_.load(platform::memory_order_acquire);
-    if ((word & (writer | handed_over)) != writer) {
+    if ((word & (writer | handed_off)) != writer) {
       detail::misuse("unlock of a shared_mutex that nobody has locked to write", this);
     }
     waiter* admitted = nullptr;

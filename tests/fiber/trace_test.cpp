@@ -6,7 +6,7 @@
 
 #include "fiber/support.hpp"
 #include "pirn/fiber/scope.hpp"
-#include "pirn/fiber/wait_places.hpp"
+#include "pirn/fiber/wait_set.hpp"
 
 namespace {
 

@@ -233,7 +233,7 @@ class counted {
   int& failures_;  ///< in a row, of all
 };
 
-/// Four on one worker, to whom locks are handed over while others are ready, and one elsewhere. If nobody could take
+/// Four on one worker, to whom locks are handed off while others are ready, and one elsewhere. If nobody could take
 /// what was handed to another one that has not run, they would find each other's lock taken for ever.
 template <class Mutex>
 void two_at_once(bool with_another) {

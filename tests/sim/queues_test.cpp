@@ -289,9 +289,9 @@ void forks_and_thieves(unsigned thieves) {
   for (unsigned i = 0; i < thieves; ++i) {
     all.emplace_back([&] { steal_one(open, forks, stolen); });
   }
-  fork_deque::place* const outer = open.next();
+  fork_deque::slot* const outer = open.next();
   open.push(outer, &forks[0].point);
-  fork_deque::place* const inner = open.next();
+  fork_deque::slot* const inner = open.next();
   open.push(inner, &forks[1].point);
   const bool inner_kept = open.pop(inner);
   if (inner_kept) {

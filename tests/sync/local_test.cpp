@@ -162,7 +162,7 @@ TEST(local_semaphore, permits_go_to_who_has_waited_longest) {
     }
     pirn::this_fiber::yield();
     permits.release(2);
-    EXPECT_FALSE(permits.try_acquire());  // handed over, not there for the taking
+    EXPECT_FALSE(permits.try_acquire());  // handed off, not there for the taking
     pirn::this_fiber::yield();
     permits.release(3);
     join_all(all);

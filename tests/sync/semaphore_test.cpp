@@ -74,10 +74,10 @@ TEST(semaphore, hands_over_in_the_order_of_waiting) {
     }
     pirn::this_fiber::yield();
     permits.release();
-    EXPECT_FALSE(permits.try_acquire());  // it was handed over
+    EXPECT_FALSE(permits.try_acquire());  // it was handed off
     pirn::this_fiber::yield();
     EXPECT_EQ(order, "a");
-    permits.release(5);  // three are handed over, two stay
+    permits.release(5);  // three are handed off, two stay
     EXPECT_TRUE(permits.try_acquire());
     EXPECT_TRUE(permits.try_acquire());
     EXPECT_FALSE(permits.try_acquire());

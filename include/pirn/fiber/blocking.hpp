@@ -48,7 +48,7 @@ std::invoke_result_t<F> blocking(F&& f) {
         : blocking_call{[](blocking_call& call) noexcept { static_cast<call_of_f&>(call).make(); }}, f(given) {}
     void make() noexcept { outcome.fill(std::forward<F>(f)); }
     std::remove_reference_t<F>& f;
-    detail::outcome_place<F> outcome;
+    detail::result_or_error<F> outcome;
   };
   call_of_f call(f);
   detail::run_blocking(*here, call);

@@ -22,8 +22,8 @@ inline constexpr arch::word first_half_returned = 2;
 inline constexpr arch::word first_half_failed = 4;
 
 /// The slow parts of what follows.
-/// Makes the caller ready to fork, or refuses: throws std::system_error. Returns the next place, which has a stack.
-fork_place* begin_fork();
+/// Makes the caller ready to fork, or refuses: throws std::system_error. Returns the next slot, which has a stack.
+deque_slot* begin_fork();
 /// What a continuation does first, resumed with these words. True if it was taken: then it is a branch.
 bool begin_second_half(fork_point& point, arch::word by, arch::word pending, exceptions_in_flight kept) noexcept;
 /// Ends the branch, and returns as the caller once the first half has ended; returns how it did.
@@ -45,13 +45,13 @@ class fork_call : public fork_point {
 
   PIRN_NONE static void entry(arch::word raw, arch::word at, void* caller_sp) {
     fork_call& self = *reinterpret_cast<fork_call*>(raw);
-    auto* const place = reinterpret_cast<fork_place*>(at);
+    auto* const slot = reinterpret_cast<deque_slot*>(at);
     worker* const begun_on = current_worker();
     self.first.arrive();
-    begun_on->open_continuation(place, &self);
+    begun_on->open_continuation(slot, &self);
     const arch::word outcome = self.execute();
     worker* const here = current_worker();
-    if (!here->forks.open.pop(place, &self)) [[unlikely]] {
+    if (!here->forks.open.pop(slot, &self)) [[unlikely]] {
       end_first_half_apart(self, outcome);
     }
     self.first.leave_for_good(self.continuation);
@@ -59,7 +59,7 @@ class fork_call : public fork_point {
   }
 
   /// Switches to it; the words are those with which the continuation is resumed.
-  PIRN_ALWAYS_INLINE void run(fork_place* at, arch::word& by, arch::word& pending) noexcept {
+  PIRN_ALWAYS_INLINE void run(deque_slot* at, arch::word& by, arch::word& pending) noexcept {
     on = at->on;
     first.create(on->memory.limit(), on->memory.size(), "");
     by = reinterpret_cast<arch::word>(static_cast<fork_call*>(this));
@@ -117,7 +117,7 @@ template <class F, class G>
 PIRN_NOINLINE fork_results<F, G> end_fork(fork_call<F>& call, std::remove_reference_t<G>& g, arch::word by,
                                           arch::word pending, exceptions_in_flight kept) {
   const bool taken = begin_second_half(call, by, pending, kept);
-  result_place<child_result<G>> second;
+  result_slot<child_result<G>> second;
   std::exception_ptr failure;
   try {
     second.fill(std::forward<G>(g));
@@ -142,7 +142,7 @@ PIRN_NOINLINE fork_results<F, G> end_fork(fork_call<F>& call, std::remove_refere
 /// As `fork2`, where something is to be made first.
 template <class F, class G>
 PIRN_NOINLINE fork_results<F, G> fork2_prepared(std::remove_reference_t<F>& f, std::remove_reference_t<G>& g) {
-  fork_place* const at = begin_fork();
+  deque_slot* const at = begin_fork();
   worker* const here = current_worker();
   fork_call<F> call(f, running_fiber(here), *here->forks.around);
   const exceptions_in_flight kept = std::exchange(*here->thread_exceptions, {});

@@ -25,24 +25,25 @@ struct pinned_waiter {
 }  // namespace detail
 
 template <class Lock, class Suspend>
-PIRN_ALWAYS_INLINE wake_reason wait_list::wait_by(detail::agent& self, Lock& lock, detail::wait_kind kind, void* value,
-                                                  const Suspend& suspend, bool opens_later, place where) noexcept {
+PIRN_ALWAYS_INLINE wake_reason wait_list::wait_impl(detail::agent& self, Lock& lock, detail::wait_kind kind,
+                                                    void* value, const Suspend& suspend, bool opens_later,
+                                                    placement where) noexcept {
   std::uint64_t epoch = 0;
   if (!self.begin(kind, epoch, opens_later)) [[unlikely]] {
     lock.unlock();
     return self.stop_reason();
   }
   waiter node{.wake = waker(self, epoch), .value = value};
-  where == place::behind ? append(node) : prepend(node);
+  where == placement::back ? append(node) : prepend(node);
   suspend(epoch);
-  return node.claimed ? wake_reason::notified : leave(self, lock, node);
+  return node.claimed ? wake_reason::notified : remove_after_wait(self, lock, node);
 }
 
 template <class Lock>
 PIRN_ALWAYS_INLINE wake_reason wait_list::wait_pinned(detail::worker* here, detail::fiber_control& self, Lock& lock,
                                                       detail::wait_kind kind, const wait_options& options, void* value,
                                                       std::uintptr_t* word_slot) noexcept {
-  return wait_by(
+  return wait_impl(
       self, lock, kind, value,
       [&](std::uint64_t epoch) __attribute__((always_inline)) {
         detail::suspend_pinned(here, self, epoch, kind, options, [&lock] { lock.unlock(); }, word_slot);
@@ -109,11 +110,11 @@ PIRN_ALWAYS_INLINE wake_reason wait_inline(wait_queue& queue, const wait_options
     return queue.wait(options);
   }
   std::uint64_t epoch = 0;
-  static_cast<void>(self->begin(detail::wait_kind::sole, epoch));  // which no stop refuses
+  static_cast<void>(self->begin(detail::wait_kind::single_waker, epoch));  // which no stop refuses
   waiter node;
   node.wake = waker(*self, epoch);
-  queue.enter(node);
-  detail::suspend_pinned(here, *self, epoch, detail::wait_kind::sole, options, [&queue] { queue.unlock(); });
+  queue.append(node);
+  detail::suspend_pinned(here, *self, epoch, detail::wait_kind::single_waker, options, [&queue] { queue.unlock(); });
   return wake_reason::notified;
 }
 

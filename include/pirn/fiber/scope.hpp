@@ -64,7 +64,7 @@ child_result<F, Arguments...> call_child(F&& f, Arguments&&... arguments) {
 
 /// Where a child leaves its result; it may be a reference.
 template <class T>
-class result_place {
+class result_slot {
  public:
   template <class F, class... Arguments>
   void fill(F&& f, Arguments&&... arguments) {
@@ -88,11 +88,11 @@ class result_place {
 
 /// The same for a call made elsewhere on behalf of a caller who waits: also keeps what it throws.
 template <class F, class... Arguments>
-class outcome_place {
+class result_or_error {
  public:
   void fill(F&& f, Arguments... arguments) noexcept {
     try {
-      place_.fill(std::forward<F>(f), std::forward<Arguments>(arguments)...);
+      slot_.fill(std::forward<F>(f), std::forward<Arguments>(arguments)...);
     } catch (...) {
       failure_ = exception_of("a call that is made on behalf of a fiber");
     }
@@ -102,46 +102,46 @@ class outcome_place {
       std::rethrow_exception(std::move(failure_));
     }
     if constexpr (!std::is_void_v<std::invoke_result_t<F, Arguments...>>) {
-      return place_.take();
+      return slot_.take();
     }
   }
 
  private:
-  result_place<child_result<F, Arguments...>> place_;
+  result_slot<child_result<F, Arguments...>> slot_;
   std::exception_ptr failure_;
 };
 
-/// Takes the value of the place with this number.
-template <class Result, bool Same, std::size_t I = 0, class... Places>
-Result take_place(std::tuple<Places...>& places, std::size_t number) {
-  if constexpr (I + 1 < sizeof...(Places)) {
+/// Takes the value of the slot with this number.
+template <class Result, bool Same, std::size_t I = 0, class... Slots>
+Result take_result(std::tuple<Slots...>& slots, std::size_t number) {
+  if constexpr (I + 1 < sizeof...(Slots)) {
     if (number != I) {
-      return take_place<Result, Same, I + 1>(places, number);
+      return take_result<Result, Same, I + 1>(slots, number);
     }
   }
   if constexpr (Same) {
-    return std::get<I>(places).take();
+    return std::get<I>(slots).take();
   } else {
-    return Result(std::in_place_index<I>, std::get<I>(places).take());
+    return Result(std::in_place_index<I>, std::get<I>(slots).take());
   }
 }
 
-/// Children of which one decides.
-class contest {
+/// The state of a race of children, of which the first to win decides.
+class race_state {
  public:
-  /// The child with this number decides, by failing if `failure` is not null. True if it is the first.
-  bool decide(std::size_t index, std::exception_ptr failure = nullptr) noexcept;
-  /// A child has failed, which decides nothing.
-  void keep(std::exception_ptr failure);
-  /// The number of the one that decided; rethrows if that, or all, failed.
+  /// Tries to make this child the winner, with its failure if that is not null. True if it is the first.
+  bool try_win(std::size_t index, std::exception_ptr failure = nullptr) noexcept;
+  /// Keeps the failure of a child that does not end the race.
+  void record_failure(std::exception_ptr failure);
+  /// The index of the winner; rethrows its failure, or the first one if all have failed.
   [[nodiscard]] std::size_t winner();
 
  private:
-  static constexpr std::size_t nobody = ~std::size_t{0};
+  static constexpr std::size_t none = ~std::size_t{0};
   platform::spinlock lock_;
-  std::size_t winner_ = nobody;
-  std::exception_ptr decisive_;
-  std::vector<std::exception_ptr> kept_;
+  std::size_t winner_ = none;
+  std::exception_ptr winner_failure_;
+  std::vector<std::exception_ptr> failures_;
 };
 
 /// Rethrows `first`, with which `attached_failures` will find the others.
@@ -210,13 +210,13 @@ class scope : detail::stop_link {
   template <class... Fs>
     requires(sizeof...(Fs) > 0)
   std::tuple<child_result<Fs>...> all(Fs&&... fs) {
-    std::tuple<detail::result_place<child_result<Fs>>...> places;
+    std::tuple<detail::result_slot<child_result<Fs>>...> slots;
     scope inner(*this, 0);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (inner.spawn_into(std::get<I>(places), std::forward<Fs>(fs)), ...);
+      (inner.spawn_into(std::get<I>(slots), std::forward<Fs>(fs)), ...);
     }(std::index_sequence_for<Fs...>{});
     inner.join();
-    return std::apply([](auto&... place) { return std::tuple<child_result<Fs>...>(place.take()...); }, places);
+    return std::apply([](auto&... slot) { return std::tuple<child_result<Fs>...>(slot.take()...); }, slots);
   }
 
   /// Calls each as a child. The first that ends decides: the others are stopped, and once they have ended its result
@@ -244,7 +244,7 @@ class scope : detail::stop_link {
     using element = std::ranges::range_reference_t<Range>;
     using value = child_result<F&, element>;
     using results = std::conditional_t<std::is_void_v<std::invoke_result_t<F&, element>>, void, std::vector<value>>;
-    std::vector<detail::result_place<value>> places(static_cast<std::size_t>(std::ranges::distance(range)));
+    std::vector<detail::result_slot<value>> slots(static_cast<std::size_t>(std::ranges::distance(range)));
     scope inner(*this, limit > 0 ? limit - 1 : 0);
     std::size_t begun = 0;
     for (auto&& each : range) {
@@ -252,22 +252,22 @@ class scope : detail::stop_link {
       if (!inner.check_stop()) {
         break;
       }
-      inner.spawn([&f, &place = places[begun], given = std::tuple<element>(std::forward<element>(each))]() mutable {
-        place.fill(f, std::forward<element>(std::get<0>(given)));
+      inner.spawn([&f, &slot = slots[begun], given = std::tuple<element>(std::forward<element>(each))]() mutable {
+        slot.fill(f, std::forward<element>(std::get<0>(given)));
       });
       ++begun;
     }
     inner.join();
-    if (begun < places.size()) {
+    if (begun < slots.size()) {
       return std::expected<results, wait_error>(std::unexpect, inner.check_stop().error());
     }
     if constexpr (std::is_void_v<results>) {
       return std::expected<void, wait_error>();
     } else {
       std::vector<value> values;
-      values.reserve(places.size());
-      for (auto& place : places) {
-        values.push_back(place.take());
+      values.reserve(slots.size());
+      for (auto& slot : slots) {
+        values.push_back(slot.take());
       }
       return std::expected<results, wait_error>(std::move(values));
     }
@@ -334,40 +334,40 @@ class scope : detail::stop_link {
       detail::throw_no_fiber(error);
     }
   }
-  template <class Place, class F>
-  void spawn_into(Place& place, F&& f) {
-    spawn([&place, given = std::addressof(f)] { place.fill(std::forward<F>(*given)); });
+  template <class Slot, class F>
+  void spawn_into(Slot& slot, F&& f) {
+    spawn([&slot, given = std::addressof(f)] { slot.fill(std::forward<F>(*given)); });
   }
-  template <decided_by Rule, class Place, class F>
-  void spawn_contestant(detail::contest& among, std::size_t index, Place& place, F&& f) {
-    spawn([this, &among, index, &place, given = std::addressof(f)] {
-      bool decided = false;
+  template <decided_by Rule, class Slot, class F>
+  void spawn_racer(detail::race_state& state, std::size_t index, Slot& slot, F&& f) {
+    spawn([this, &state, index, &slot, given = std::addressof(f)] {
+      bool won = false;
       try {
-        place.fill(std::forward<F>(*given));
-        decided = among.decide(index);
+        slot.fill(std::forward<F>(*given));
+        won = state.try_win(index);
       } catch (...) {
         if constexpr (Rule == decided_by::end) {
-          decided = among.decide(index, detail::exception_of("a child of a scope"));
+          won = state.try_win(index, detail::exception_of("a child of a scope"));
         } else {
-          among.keep(detail::exception_of("a child of a scope"));
+          state.record_failure(detail::exception_of("a child of a scope"));
         }
       }
-      if (decided) {
+      if (won) {
         request_stop();
       }
     });
   }
   template <decided_by Rule, class... Fs>
   detail::one_of<child_result<Fs>...> first_of(Fs&&... fs) {
-    std::tuple<detail::result_place<child_result<Fs>>...> places;
-    detail::contest among;
+    std::tuple<detail::result_slot<child_result<Fs>>...> slots;
+    detail::race_state state;
     scope inner(*this, 0);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (inner.template spawn_contestant<Rule>(among, I, std::get<I>(places), std::forward<Fs>(fs)), ...);
+      (inner.template spawn_racer<Rule>(state, I, std::get<I>(slots), std::forward<Fs>(fs)), ...);
     }(std::index_sequence_for<Fs...>{});
     inner.join();
-    return detail::take_place<detail::one_of<child_result<Fs>...>, detail::all_the_same<child_result<Fs>...>>(
-        places, among.winner());
+    return detail::take_result<detail::one_of<child_result<Fs>...>, detail::all_the_same<child_result<Fs>...>>(
+        slots, state.winner());
   }
 
   detail::agent& opener_;

@@ -109,7 +109,7 @@ class task_promise : public task_promise_base {
   }
 
  private:
-  result_place<T> result_;
+  result_slot<T> result_;
 };
 template <>
 class task_promise<void> : public task_promise_base {

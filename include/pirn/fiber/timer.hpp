@@ -17,14 +17,14 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// have fired) before it is destroyed.
 struct timer {
   platform::time_point when;
-  waker wake;                     ///< of nobody for a `call_timer`
-  std::uint32_t place = nowhere;  ///< the queue's: its slot, or one of those below
-  timer* next = nullptr;          ///< the queue's: of the list of those that are `listed`
+  waker wake;                    ///< of nobody for a `call_timer`
+  std::uint32_t slot = unarmed;  ///< the queue's: its slot, or one of those below
+  timer* next = nullptr;         ///< the queue's: of the list of those that are `listed`
   timer* previous = nullptr;
 
-  static constexpr std::uint32_t nowhere = ~std::uint32_t{0};
-  static constexpr std::uint32_t listed = nowhere - 1;  ///< has no slot
-  [[nodiscard]] bool armed() const noexcept { return place != nowhere; }
+  static constexpr std::uint32_t unarmed = ~std::uint32_t{0};
+  static constexpr std::uint32_t listed = unarmed - 1;  ///< has no slot
+  [[nodiscard]] bool armed() const noexcept { return slot != unarmed; }
 };
 
 /// A timer that calls instead. The call comes from the worker's scheduler: it must not suspend.
@@ -67,7 +67,7 @@ class timer_queue {
     const std::uint32_t slot = take_slot();
     slots_[slot] = reinterpret_cast<std::uintptr_t>(&t);
     entries_[size_++] = {t.when.time_since_epoch().count(), slot};
-    t.place = slot;
+    t.slot = slot;
     ++live_;
   }
   /// O(1), amortised over the look that follows; does nothing to a timer that has fired.
@@ -75,18 +75,18 @@ class timer_queue {
     if (!t.armed()) {
       return;
     }
-    if (t.place == timer::listed) [[unlikely]] {
+    if (t.slot == timer::listed) [[unlikely]] {
       delist(t);
     } else {
       --live_;
-      if (size_ != sorted_ && entries_[size_ - 1].slot == t.place) {
+      if (size_ != sorted_ && entries_[size_ - 1].slot == t.slot) {
         --size_;
-        free_slot(t.place);
+        free_slot(t.slot);
       } else {
-        slots_[t.place] = empty_slot;
+        slots_[t.slot] = empty_slot;
       }
     }
-    t.place = timer::nowhere;
+    t.slot = timer::unarmed;
   }
   /// Wakes what is due at `now`, in order of time. Amortised O(log n) each.
   void fire(platform::time_point now) noexcept {
@@ -137,7 +137,7 @@ class timer_queue {
 
   PIRN_NOINLINE void enlist(timer& t) noexcept;
   PIRN_NOINLINE void delist(timer& t) noexcept;
-  void give_places() noexcept;
+  void assign_slots() noexcept;
   [[nodiscard]] timer* earliest_listed() const noexcept;
 
   entry* memory_ = nullptr;

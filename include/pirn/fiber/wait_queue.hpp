@@ -102,12 +102,12 @@ struct commit {
 
 /// What may end a wait with these options, which name no deadline.
 inline wait_kind kind_without_deadline(const wait_options& options) noexcept {
-  return options.stoppable ? wait_kind::stoppable : wait_kind::sole;
+  return options.stoppable ? wait_kind::stoppable : wait_kind::single_waker;
 }
 /// What may end a wait with these options.
 inline wait_kind kind_of(const wait_options& options) noexcept {
   const wait_kind kind = kind_without_deadline(options);
-  return kind == wait_kind::sole && options.deadline != platform::never ? wait_kind::timed : kind;
+  return kind == wait_kind::single_waker && options.deadline != platform::never ? wait_kind::timed : kind;
 }
 /// The calling fiber, or the plain OS thread's own agent.
 agent& current_agent() noexcept;
@@ -199,18 +199,19 @@ class wait_list {
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
 
  private:
-  friend class wait_places;
+  friend class wait_set;
   friend class wait_queue;
-  enum class place : bool { behind, in_front };
-  /// Of whoever is no pinned fiber without a deadline, or waits in front.
+  enum class placement : bool { back, front };
+  /// The wait of a thread, of a fiber that is not pinned or has a deadline, or at the front.
   template <class Lock>
-  [[nodiscard]] wake_reason wait_otherwise(detail::worker* here, Lock& lock, const wait_options& options, void* value,
-                                           place where) noexcept;
+  [[nodiscard]] wake_reason wait_slow(detail::worker* here, Lock& lock, const wait_options& options, void* value,
+                                      placement where) noexcept;
   template <class Lock>
   [[nodiscard]] wake_reason wait_bounded(detail::worker* here, Lock& lock, const wait_options& options, void* value,
-                                         place where) noexcept;
+                                         placement where) noexcept;
   template <class Lock>
-  [[nodiscard]] wake_reason wait_anywhere(Lock& lock, const wait_options& options, void* value, place where) noexcept;
+  [[nodiscard]] wake_reason wait_generic(Lock& lock, const wait_options& options, void* value,
+                                         placement where) noexcept;
   /// Of a fiber that is pinned to `here`, without a deadline.
   template <class Lock>
   [[nodiscard]] wake_reason wait_pinned(detail::worker* here, detail::fiber_control& self, Lock& lock,
@@ -219,12 +220,12 @@ class wait_list {
   /// `suspend(epoch)` releases the lock, and returns once the wait is over. It `opens_later` if it opens a stoppable
   /// wait itself before that.
   template <class Lock, class Suspend>
-  [[nodiscard]] wake_reason wait_by(detail::agent& self, Lock& lock, detail::wait_kind kind, void* value,
-                                    const Suspend& suspend, bool opens_later = false,
-                                    place where = place::behind) noexcept;
+  [[nodiscard]] wake_reason wait_impl(detail::agent& self, Lock& lock, detail::wait_kind kind, void* value,
+                                      const Suspend& suspend, bool opens_later = false,
+                                      placement where = placement::back) noexcept;
   /// The end of a wait that was not woken through the list; returns why it ended.
   template <class Lock>
-  [[nodiscard]] PIRN_NOINLINE wake_reason leave(detail::agent& self, Lock& lock, waiter& node) noexcept {
+  [[nodiscard]] PIRN_NOINLINE wake_reason remove_after_wait(detail::agent& self, Lock& lock, waiter& node) noexcept {
     // Somebody may be looking at the node right now, so even an unlinked one is left only under the lock.
     const platform::spin_guard guard(lock);
     if (node.linked) {
@@ -271,14 +272,14 @@ class wait_queue {
   [[nodiscard]] wake_reason wait(const wait_options& options, void* value = nullptr) noexcept {
     return waiters_.wait(lock_, options, value);
   }
-  /// For a waiter that is suspended otherwise. It must be notified before it goes.
-  void enter(waiter& w) noexcept { waiters_.append(w); }
+  /// Appends a waiter that is suspended by other means. It must be notified before it is destroyed.
+  void append(waiter& w) noexcept { waiters_.append(w); }
   [[nodiscard]] waiter* claim_first() noexcept { return waiters_.claim_first(); }
   [[nodiscard]] waiter* claim_all() noexcept { return waiters_.claim_all(); }
   [[nodiscard]] waiter* front() const noexcept { return waiters_.front(); }
   [[nodiscard]] bool empty() const noexcept { return waiters_.empty(); }
 
-  /// For a wait in several queues at once (`wait_places`).
+  /// For a wait in several queues at once (`wait_set`).
   [[nodiscard]] platform::spinlock& own_lock() noexcept { return lock_; }
   [[nodiscard]] wait_list& list() noexcept { return waiters_; }
 

@@ -199,7 +199,7 @@ class actor {
       self->reply.finish();
     }
     F&& body;
-    detail::outcome_place<F, State&> outcome;
+    detail::result_or_error<F, State&> outcome;
     detail::actor_reply reply;
   };
 

@@ -87,12 +87,12 @@ class biased_mutex : detail::owner_mark, public detail::timed_lock<biased_mutex>
 
   // Flag and word are one of these. The flag counts while it is biased or being revoked: it goes up on the thread of
   // the lock's worker only, and comes down there or, where the owner has migrated, under the queue's lock. The word
-  // counts when it is shared: `contended` and `handed_over` are set and taken back under the queue's lock. They are
+  // counts when it is shared: `contended` and `handed_off` are set and taken back under the queue's lock. They are
   // two, since the worker may be late with a store to the flag that it takes back at once.
   static constexpr std::uint8_t free = 0;
   static constexpr std::uint8_t taken = 1;
-  static constexpr std::uint8_t contended = 2;    ///< the same, and somebody may wait
-  static constexpr std::uint8_t handed_over = 3;  ///< to who waited, and has not run yet
+  static constexpr std::uint8_t contended = 2;   ///< the same, and somebody may wait
+  static constexpr std::uint8_t handed_off = 3;  ///< to who waited, and has not run yet
 
   /// Null, which no bias is, on a plain thread.
   [[nodiscard]] static PIRN_ALWAYS_INLINE std::uintptr_t this_worker() noexcept {
@@ -134,8 +134,8 @@ class biased_mutex : detail::owner_mark, public detail::timed_lock<biased_mutex>
   [[nodiscard]] bool go_to_its_worker() const noexcept;
   void unbias_here() noexcept;
   [[nodiscard]] bool take() noexcept;
-  [[nodiscard]] bool take_handed_over() noexcept;
-  [[nodiscard]] waiter* hand_over(platform::atomic<std::uint8_t>& state) noexcept;
+  [[nodiscard]] bool take_handed_off() noexcept;
+  [[nodiscard]] waiter* hand_off(platform::atomic<std::uint8_t>& state) noexcept;
 
   platform::atomic<std::uintptr_t> bias_{nobody};
   platform::atomic<std::uint8_t> flag_{free};

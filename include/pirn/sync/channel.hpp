@@ -257,7 +257,7 @@ class channel {
   static constexpr bool fits_word = std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uintptr_t);
 
   /// Gives the value to a waiting receiver that was claimed. With `switch_over` one that takes words has yet to get it
-  /// (`hand_over`).
+  /// (`hand_off`).
   template <wake_policy How>
   static PIRN_ALWAYS_INLINE void give(T& value, exchange& taker) {
     if (!(fits_word && How == wake_policy::switch_over && taker.takes_word)) {
@@ -350,12 +350,12 @@ class channel {
         give<How>(value, taker);
         detail::agent* const who = next->wake.who();
         lock_.unlock();
-        How == wake_policy::enqueue ? detail::make_runnable_inline(who) : hand_over(value, taker, who);
+        How == wake_policy::enqueue ? detail::make_runnable_inline(who) : hand_off(value, taker, who);
         return result;
       }
     }
     if (waiter* const next = send_locked_or_wait<patience::until_deadline, How>(value, deadline, result)) {
-      hand_over(value, exchange_of(next), next->wake.who());
+      hand_off(value, exchange_of(next), next->wake.who());
     }
     return result;
   }
@@ -365,7 +365,7 @@ class channel {
     static_cast<void>(send_locked_or_wait<patience::none, wake_policy::enqueue>(value, platform::never, result));
     return result;
   }
-  /// The lock must be held, and is released. With `switch_over` a receiver that waited may come back: for `hand_over`.
+  /// The lock must be held, and is released. With `switch_over` a receiver that waited may come back: for `hand_off`.
   template <patience Patience, wake_policy How>
   [[nodiscard]] PIRN_NONE PIRN_NOINLINE waiter* send_locked_or_wait(T& value, platform::time_point deadline,
                                                                     sent& result) {
@@ -403,7 +403,7 @@ class channel {
     }
   }
   /// Switches to a receiver to whom `give<switch_over>` has given the value, or is about to.
-  static PIRN_ALWAYS_INLINE void hand_over(T& value, exchange& taker, detail::agent* who) {
+  static PIRN_ALWAYS_INLINE void hand_off(T& value, exchange& taker, detail::agent* who) {
     if constexpr (fits_word) {
       if (taker.takes_word) {
         std::uintptr_t word = 0;

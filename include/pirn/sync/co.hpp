@@ -30,11 +30,11 @@ class select_awaiter : public own_awaiter {
   bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
     coroutine_agent& chain = h.promise().chain();
     const bool begun = wait_.begin(chain, h, options_ = selecting_.options(), [&](std::uint64_t epoch) {
-      selecting_.places().enter(waker(chain, epoch));
-      selecting_.places().unlock();
+      selecting_.entries().append(waker(chain, epoch));
+      selecting_.entries().unlock();
     });
     if (!begun) {
-      selecting_.places().unlock();
+      selecting_.entries().unlock();
     }
     return begun;
   }
@@ -42,7 +42,7 @@ class select_awaiter : public own_awaiter {
     if (!result_) {
       const wake_reason reason = wait_.end();
       if (wait_.begun()) {
-        selecting_.places().leave();
+        selecting_.entries().remove_after_wait();
         result_ = selecting_.after_wait(reason);
       } else {
         result_ = selecting_.none(reason);

@@ -62,7 +62,7 @@ class mutex : public detail::timed_lock<mutex> {
     if (state_ != state::taken) [[unlikely]] {
       waiters_.refuse("unlock of a local mutex that nobody has locked");
     }
-    state_ = waiters_.hand_over();
+    state_ = waiters_.hand_off();
   }
 
  private:

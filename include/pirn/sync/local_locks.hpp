@@ -35,7 +35,7 @@ class recursive_mutex : public detail::timed_lock<recursive_mutex> {
     return wait({.deadline = deadline, .what = "local recursive_mutex", .object = this});
   }
   /// Never suspends.
-  [[nodiscard]] bool try_lock() noexcept { return lock_if(state::free) || lock_if(state::handed_over); }
+  [[nodiscard]] bool try_lock() noexcept { return lock_if(state::free) || lock_if(state::handed_off); }
   /// The owner only; aborts for anybody else. Hands it to the one that has waited longest. Does not suspend.
   void unlock() noexcept {
     waiters_.enter();
@@ -44,7 +44,7 @@ class recursive_mutex : public detail::timed_lock<recursive_mutex> {
     }
     if (--depth_ == 0) {
       owner_ = nullptr;
-      state_ = waiters_.hand_over();
+      state_ = waiters_.hand_off();
     }
   }
 
@@ -101,7 +101,7 @@ class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
     auto result = writers_.wait_to_own(
         written_, {.deadline = deadline, .what = "local shared_mutex, to write", .object = this}, read_by_);
     if (!result && written_ == state::free && writers_.empty()) {
-      read_by_ += readers_.let_in(guests_);  // they may have waited because of this caller
+      read_by_ += readers_.admit(admitted_);  // they may have waited because of this caller
     }
     return result;
   }
@@ -110,10 +110,10 @@ class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
     if (lock_if_free()) {
       return true;
     }
-    if (written_ == state::free && guests_.are_all(read_by_)) {
-      guests_.send_back();
+    if (written_ == state::free && admitted_.are_all(read_by_)) {
+      admitted_.revoke();
       read_by_ = 0;
-    } else if (written_ != state::handed_over) {
+    } else if (written_ != state::handed_off) {
       return false;
     }
     written_ = state::taken;
@@ -125,8 +125,8 @@ class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
     if (written_ != state::taken) {
       writers_.refuse("unlock of a local shared_mutex that nobody has locked to write");
     }
-    read_by_ = readers_.let_in(guests_);
-    written_ = read_by_ == 0 ? writers_.hand_over() : state::free;
+    read_by_ = readers_.admit(admitted_);
+    written_ = read_by_ == 0 ? writers_.hand_off() : state::free;
   }
 
   /// Suspends while a writer owns the lock or waits for it. Not ended by a stop.
@@ -148,9 +148,9 @@ class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
     if (read_if_open()) {
       return true;
     }
-    if (written_ == state::handed_over) {
+    if (written_ == state::handed_off) {
       written_ = state::free;
-    } else if (written_ == state::taken || !guests_.are_all(read_by_)) {
+    } else if (written_ == state::taken || !admitted_.are_all(read_by_)) {
       return false;
     }
     ++read_by_;
@@ -163,9 +163,9 @@ class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
       writers_.refuse("unlock of a local shared_mutex that nobody has locked to read");
     }
     if (--read_by_ == 0) {
-      written_ = writers_.hand_over();
+      written_ = writers_.hand_off();
       if (written_ == state::free) {
-        read_by_ = readers_.let_in(guests_);
+        read_by_ = readers_.admit(admitted_);
       }
     }
   }
@@ -194,7 +194,7 @@ class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
 
   state written_ = state::free;
   std::size_t read_by_ = 0;
-  detail::guests guests_;  ///< of those
+  detail::admitted_readers admitted_;  ///< of those
   detail::local_queue writers_;
   detail::local_queue readers_;  ///< wait only while a writer owns the lock or waits
 };

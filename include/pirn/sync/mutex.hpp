@@ -41,7 +41,7 @@ class mutex : detail::owner_mark, public detail::timed_lock<mutex> {
   /// Takes also a lock that was handed to somebody who has not run since: only so do those that try several and back
   /// off (std::scoped_lock) get on. Who waits loses it so four times at most; until it runs, others may come before it.
   /// Never suspends.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept { return lock_if_free() || take_handed_over(); }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept { return lock_if_free() || take_handed_off(); }
   /// The owner only (aborts when nobody owns it). Does not suspend.
   PIRN_ALWAYS_INLINE void unlock() noexcept {
     std::uintptr_t holder = owner_.load(platform::memory_order_relaxed);
@@ -55,7 +55,7 @@ class mutex : detail::owner_mark, public detail::timed_lock<mutex> {
   // The word is its owner. `contended_bit` is set under the queue's lock by who is about to wait, and taken back under
   // it by an owner who finds the queue empty: so an unlock that does not find it has nobody to wake.
   static constexpr std::uintptr_t unlocked = 0;
-  static constexpr std::uintptr_t handed_over = 2;  ///< to who waited, and has not run yet
+  static constexpr std::uintptr_t handed_off = 2;  ///< to who waited, and has not run yet
 
   [[nodiscard]] PIRN_ALWAYS_INLINE bool lock_if_free() noexcept {
     std::uintptr_t expected = unlocked;
@@ -66,7 +66,7 @@ class mutex : detail::owner_mark, public detail::timed_lock<mutex> {
   /// a mutex for less than a wait takes.
   [[nodiscard]] bool lock_if_free_soon() noexcept;
   static constexpr int max_spins = 40;
-  [[nodiscard]] bool take_handed_over() noexcept;
+  [[nodiscard]] bool take_handed_off() noexcept;
   std::expected<void, wait_error> lock_slow(const wait_options& options) noexcept;
   void unlock_slow() noexcept;
 

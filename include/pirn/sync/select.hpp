@@ -1,6 +1,6 @@
 // Waiting for the first of several things, as the select statement of Go.
 //
-// The cases of a select are places of one wait (`wait_places`): they share its epoch, so whoever claims it through one
+// The cases of a select are entries of one wait (`wait_set`): they share its epoch, so whoever claims it through one
 // of them has decided it. A select looks at its cases and enters their lists with the locks of all held, taken in the
 // order of their addresses. Whoever fires a case of a select that waits needs the lock of that case only. What is local
 // has none: whoever fires it is a fiber of the same worker.
@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "pirn/fiber/stop.hpp"
-#include "pirn/fiber/wait_places.hpp"
+#include "pirn/fiber/wait_set.hpp"
 #include "pirn/sync/channel.hpp"
 #include "pirn/sync/event.hpp"
 
@@ -41,14 +41,14 @@ class select_case {
  public:
   enum class state : std::uint8_t { must_wait, done, closed };
 
-  select_case(platform::spinlock& lock, wait_list& list, void* value = nullptr) noexcept : place{&lock, &list} {
-    place.node.value = value;
+  select_case(platform::spinlock& lock, wait_list& list, void* value = nullptr) noexcept : entry{&lock, &list} {
+    entry.node.value = value;
   }
   select_case(const detail::one_worker& home, wait_list& list, void* value = nullptr) noexcept
-      : place{nullptr, &list, &home} {
-    place.node.value = value;
+      : entry{nullptr, &list, &home} {
+    entry.node.value = value;
   }
-  explicit select_case(platform::time_point when) noexcept : deadline(when), place{nullptr, nullptr} {}
+  explicit select_case(platform::time_point when) noexcept : deadline(when), entry{nullptr, nullptr} {}
   select_case(const select_case&) = delete;
   select_case& operator=(const select_case&) = delete;
 
@@ -59,7 +59,7 @@ class select_case {
   [[nodiscard]] virtual bool settled() const noexcept { return true; }
 
   const time_limit deadline = platform::never;  ///< of an `until`
-  wait_place place;                             ///< of nothing in an `until`
+  wait_entry entry;                             ///< of nothing in an `until`
 
  protected:
   ~select_case() = default;

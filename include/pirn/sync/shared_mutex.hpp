@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "pirn/fiber/detail/owner_mark.hpp"
-#include "pirn/sync/detail/heir.hpp"
+#include "pirn/sync/detail/lock_waiter.hpp"
 #include "pirn/sync/detail/std_forms.hpp"
 
 namespace pirn {
@@ -41,7 +41,7 @@ class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared
   /// Takes also a lock that was handed to a writer, or to readers all of whom, have not run since, as that of `mutex`
   /// does. Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept {
-    return lock_if_free() || take_handed_over() || take_from_guests();
+    return lock_if_free() || take_handed_off() || take_from_admitted();
   }
   /// The writer only (aborts when there is none). Does not suspend.
   PIRN_ALWAYS_INLINE void unlock() noexcept {
@@ -69,7 +69,7 @@ class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared
     return lock_shared_slow(
         {.deadline = deadline, .from = awaited::holder, .what = "shared_mutex, to read", .object = mark()});
   }
-  /// False while a writer owns the lock or waits for it, unless nobody has it who has run since it was handed over:
+  /// False while a writer owns the lock or waits for it, unless nobody has it who has run since it was handed off:
   /// then a writer waits again, as with `try_lock`, and readers are joined. Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock_shared() noexcept { return read_if_open() || try_lock_shared_slow(); }
   /// A reader only (aborts when there is none). Does not suspend.
@@ -88,10 +88,10 @@ class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared
  private:
   // The word: `writer` if one owns it, else `reader` times their number; and `contended` while somebody may wait, but
   // where one who was woken is about to say so. While that is set the word changes under the lock below only, but for
-  // `handed_over`, which whoever takes the lock then takes back.
+  // `handed_off`, which whoever takes the lock then takes back.
   static constexpr std::uint32_t writer = 1;
   static constexpr std::uint32_t contended = 2;
-  static constexpr std::uint32_t handed_over = 4;  ///< `writer` is one who waited, and has not run yet
+  static constexpr std::uint32_t handed_off = 4;  ///< `writer` is one who waited, and has not run yet
   static constexpr std::uint32_t reader = 8;
 
   [[nodiscard]] PIRN_ALWAYS_INLINE bool lock_if_free() noexcept {
@@ -113,22 +113,22 @@ class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared
     }
     return false;
   }
-  [[nodiscard]] bool take_handed_over() noexcept;
-  [[nodiscard]] bool take_from_guests() noexcept;
+  [[nodiscard]] bool take_handed_off() noexcept;
+  [[nodiscard]] bool take_from_admitted() noexcept;
   [[nodiscard]] bool try_lock_shared_slow() noexcept;
   std::expected<void, wait_error> lock_slow(const wait_options& options) noexcept;
   std::expected<void, wait_error> lock_shared_slow(const wait_options& options) noexcept;
   void unlock_slow() noexcept;
   void unlock_shared_slow() noexcept;
   [[nodiscard]] waiter* admit_readers() noexcept;
-  void let_in(const waiter* chain, std::uint32_t readers) noexcept;
+  void admit(const waiter* chain, std::uint32_t readers) noexcept;
   [[nodiscard]] waiter* admit_writer() noexcept;
   [[nodiscard]] std::uint32_t contention() const noexcept;
 
   platform::atomic<std::uint32_t> word_{0};
   platform::spinlock lock_;
-  detail::guests guests_;  ///< of the readers in the word; under the lock, like the lists
-  wait_list readers_;      ///< wait only while a writer owns the lock or is in the other list
+  detail::admitted_readers admitted_;  ///< of the readers in the word; under the lock, like the lists
+  wait_list readers_;                  ///< wait only while a writer owns the lock or is in the other list
   wait_list writers_;
 };
 

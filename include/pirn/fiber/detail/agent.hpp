@@ -27,9 +27,9 @@ namespace detail {
 
 /// How a wait may be ended besides by whom it was begun for.
 enum class wait_kind : std::uint8_t {
-  sole,       ///< not at all: no deadline, no stop; there is one waker, so claiming needs no read-modify-write
-  timed,      ///< by a deadline
-  stoppable,  ///< by a stop, and by a deadline
+  single_waker,  ///< not at all: no deadline, no stop; there is one waker, so claiming needs no read-modify-write
+  timed,         ///< by a deadline
+  stoppable,     ///< by a stop, and by a deadline
 };
 
 /// A word in memory that others may still read as that of the fiber which had it before: it begins by a store.
@@ -48,7 +48,7 @@ union lasting_word {
 /// The wait word, from the low end:
 ///   bit 0     waiting: set by the agent when it begins a wait, cleared by whoever claims it
 ///   bit 1     stoppable: the present wait ends when a stop is requested; set once the agent is switched out
-///   bit 2     sole: the present wait has one waker only
+///   bit 2     single_waker: the present wait has one waker only
 ///   bits 3-4  wake_reason of the last claim; zero during a wait
 ///   bits 5-   epoch: one more for each wait, so that a claim meant for an earlier wait fails
 /// While it does not wait, and until it is published, only the agent itself writes it (or the context that follows it);
@@ -96,7 +96,8 @@ class agent {
       return true;
     }
     // Who may claim it learns of it later, through the lock or the word that publishes the waiter.
-    word_.now.store(begun | waiting_bit | (wait == wait_kind::sole ? sole_bit : 0), platform::memory_order_release);
+    word_.now.store(begun | waiting_bit | (wait == wait_kind::single_waker ? single_waker_bit : 0),
+                    platform::memory_order_release);
     return true;
   }
 
@@ -115,11 +116,11 @@ class agent {
   PIRN_ALWAYS_INLINE bool claim(std::uint64_t epoch, wake_reason reason) noexcept {
     std::uint64_t old = word_.now.load(platform::memory_order_relaxed);
     const std::uint64_t numbered = epoch << epoch_shift;
-    if (((old ^ (numbered | waiting_bit)) & ~(stoppable_bit | sole_bit)) != 0) {
+    if (((old ^ (numbered | waiting_bit)) & ~(stoppable_bit | single_waker_bit)) != 0) {
       return false;
     }
     const std::uint64_t closed = numbered | (static_cast<std::uint64_t>(reason) << reason_shift);
-    if ((old & sole_bit) != 0) {
+    if ((old & single_waker_bit) != 0) {
       word_.now.store(closed, platform::memory_order_release);
       return true;
     }
@@ -217,7 +218,7 @@ class agent {
 
   static constexpr std::uint64_t waiting_bit = 1;
   static constexpr std::uint64_t stoppable_bit = 2;
-  static constexpr std::uint64_t sole_bit = 4;
+  static constexpr std::uint64_t single_waker_bit = 4;
   static constexpr int reason_shift = 3;
   static constexpr int epoch_shift = 5;
   static constexpr std::uint64_t below_epoch = (1 << epoch_shift) - 1;

@@ -78,7 +78,7 @@ class completion {
     }
     return wait_.begin(who, at, {.stoppable = false, .what = "an awaitable"}, [&](std::uint64_t epoch) {
       node_.wake = waker(who, epoch);
-      queue_.enter(node_);
+      queue_.append(node_);
       queue_.unlock();
     });
   }

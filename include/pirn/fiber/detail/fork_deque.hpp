@@ -61,51 +61,51 @@ struct branch_control : child_control {
   fork_point* point = nullptr;
 };
 
-/// A place for a continuation.
-struct fork_place {
+/// A slot for a continuation.
+struct deque_slot {
   fork_point* point;
-  fork_stack* on;  ///< for the first half; null in the places before the first and behind the last. The owner only
+  fork_stack* on;  ///< for the first half; null in the slots before the first and behind the last. The owner only
 };
 
-/// A child of a scope that was begun at once, in place of its parent, whose continuation lies open in `place`.
+/// A child of a scope that was begun at once, in place of its parent, whose continuation lies open in `slot`.
 struct early_child_control : child_control {
   using child_control::child_control;
-  fork_place* place = nullptr;
+  deque_slot* slot = nullptr;
 };
 
 /// The continuations that lie open on one worker, from that of the outermost call to that of the innermost: all of the
 /// running fiber, and of those that have begun it, and one another, as early children. The protocol is that of Cilk-5
 /// (Frigo, Leiserson and Randall 1998): thieves take the outermost under a lock, the owner takes the innermost back
 /// without one unless it may be the same; and the owner's fence is left to the thief (Ladan-Mozes, Lee and Vyukov
-/// 2011). Each place has the stack for the call whose continuation it will hold, so that a fork which finds its place
+/// 2011). Each slot has the stack for the call whose continuation it will hold, so that a fork which finds its slot
 /// has its stack.
 class fork_deque {
  public:
   static constexpr std::size_t capacity = 1024;
-  using place = fork_place;
+  using slot = deque_slot;
 
   fork_deque() = default;
   fork_deque(const fork_deque&) = delete;
   fork_deque& operator=(const fork_deque&) = delete;
 
   // -- the owner only
-  /// The next place; one without a stack if the running fiber must be made ready first, there is none yet, or no room.
-  [[nodiscard]] PIRN_ALWAYS_INLINE place* next() const noexcept { return tail_.load(platform::memory_order_relaxed); }
-  /// Takes the stack of the next place, null if it has none, for a continuation that needs none.
+  /// The next slot; one without a stack if the running fiber must be made ready first, there is none yet, or no room.
+  [[nodiscard]] PIRN_ALWAYS_INLINE slot* next() const noexcept { return tail_.load(platform::memory_order_relaxed); }
+  /// Takes the stack of the next slot, null if it has none, for a continuation that needs none.
   [[nodiscard]] fork_stack* strip() noexcept { return std::exchange(next()->on, nullptr); }
   /// Lays the continuation open, which must be complete. Then somebody must be woken for it, behind a light fence.
-  PIRN_ALWAYS_INLINE void push(place* at, fork_point* point) noexcept {
+  PIRN_ALWAYS_INLINE void push(slot* at, fork_point* point) noexcept {
     at->point = point;
     tail_.store(at + 1, platform::memory_order_release);
   }
-  /// Takes this one back, which was pushed to that place. False if it was taken, or is not the innermost: a generator
+  /// Takes this one back, which was pushed to that slot. False if it was taken, or is not the innermost: a generator
   /// that yields in a first half has its consumer fork meanwhile, there or further in.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool pop(place* at, const fork_point* mine) noexcept {
-    // The place may be another worker's, which writes to it, unless this is so.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool pop(slot* at, const fork_point* mine) noexcept {
+    // The slot may be another worker's, which writes to it, unless this is so.
     return tail_.load(platform::memory_order_relaxed) == at + 1 && at->point == mine && pop(at);
   }
   /// The same for one that is the innermost unless it was taken, and then nothing is left.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool pop(place* at) noexcept {
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool pop(slot* at) noexcept {
     if (tail_.load(platform::memory_order_relaxed) != at + 1) [[unlikely]] {  // compared, so that nothing waits for it
       return false;
     }
@@ -117,9 +117,9 @@ class fork_deque {
     }
     return head_.load(platform::memory_order_acquire) <= at || pop_contended(at);
   }
-  /// Begins and ends the time in which there are places with stacks; nothing is open then.
+  /// Begins and ends the time in which there are slots with stacks; nothing is open then.
   void open() noexcept { tail_.store(first(), platform::memory_order_release); }
-  void close() noexcept { tail_.store(places_.get(), platform::memory_order_release); }
+  void close() noexcept { tail_.store(slots_.get(), platform::memory_order_release); }
   [[nodiscard]] bool full() const noexcept { return next() == end(); }
   /// Takes all back, calls `take` with each, the outermost first. Thieves wait meanwhile.
   template <class Take>
@@ -128,15 +128,15 @@ class fork_deque {
       return;
     }
     const platform::spin_guard guard(lock_);
-    place* const tail = next();
-    for (place* each = head_.load(platform::memory_order_relaxed); each != tail; ++each) {
+    slot* const tail = next();
+    for (slot* each = head_.load(platform::memory_order_relaxed); each != tail; ++each) {
       take(each->point);
     }
     reset(tail);
   }
   /// Whether an address lies on one of the stacks. Its own thread may ask wherever it was interrupted.
   [[nodiscard]] bool on_stack(const void* address) const noexcept {
-    return std::any_of(first(), deepest_, [address](const place& each) noexcept {
+    return std::any_of(first(), deepest_, [address](const slot& each) noexcept {
       return each.on != nullptr && each.on->memory.contains(address);
     });
   }
@@ -171,8 +171,8 @@ class fork_deque {
   template <class Tell>
   void if_open(const fork_point* which, Tell tell) noexcept {
     const platform::spin_guard guard(lock_);
-    place* const head = head_.load(platform::memory_order_relaxed);
-    if (head < next() && std::any_of(head, next(), [which](const place& each) { return each.point == which; })) {
+    slot* const head = head_.load(platform::memory_order_relaxed);
+    if (head < next() && std::any_of(head, next(), [which](const slot& each) { return each.point == which; })) {
       tell();
     }
   }
@@ -202,7 +202,7 @@ class fork_deque {
     if (!lock_.try_lock()) {
       return false;
     }
-    place* const head = head_.load(platform::memory_order_relaxed);
+    slot* const head = head_.load(platform::memory_order_relaxed);
     head_.store(head + 1, platform::memory_order_release);
     platform::heavy_fence();  // orders the store above before the load below, and in `pop` the same the other way
     const bool found = head < tail_.load(platform::memory_order_acquire);
@@ -216,18 +216,18 @@ class fork_deque {
   }
 
  private:
-  [[nodiscard]] PIRN_ALWAYS_INLINE place* first() const noexcept { return places_.get() + 1; }
-  [[nodiscard]] place* end() const noexcept { return first() + capacity; }
-  /// All places before `end` have lost their stacks, with what was open there; those behind move up.
-  void reset(place* end) noexcept;
+  [[nodiscard]] PIRN_ALWAYS_INLINE slot* first() const noexcept { return slots_.get() + 1; }
+  [[nodiscard]] slot* end() const noexcept { return first() + capacity; }
+  /// All slots before `end` have lost their stacks, with what was open there; those behind move up.
+  void reset(slot* end) noexcept;
   /// As `pop`, where a thief may be after the same one.
-  PIRN_NOINLINE bool pop_contended(place* at) noexcept;
+  PIRN_NOINLINE bool pop_contended(slot* at) noexcept;
 
-  const std::unique_ptr<place[]> places_ = std::make_unique<place[]>(capacity + 2);
-  platform::atomic<place*> tail_{places_.get()};  ///< behind the innermost; written by the owner
-  place* deepest_ = first();                      ///< behind the last that has a stack
+  const std::unique_ptr<slot[]> slots_ = std::make_unique<slot[]>(capacity + 2);
+  platform::atomic<slot*> tail_{slots_.get()};  ///< behind the innermost; written by the owner
+  slot* deepest_ = first();                     ///< behind the last that has a stack
   const bool asymmetric_ = platform::fences_are_asymmetric();
-  alignas(64) platform::atomic<place*> head_{first()};  ///< the outermost; written under the lock
+  alignas(64) platform::atomic<slot*> head_{first()};  ///< the outermost; written under the lock
   platform::spinlock lock_;
 };
 

@@ -60,15 +60,15 @@ struct deadlock_look {
   // -- by the worker alone
   platform::time_point next = platform::never;  ///< when it is time again
   std::uint32_t round = 0;                      ///< the last one in which it took part
-  bool still = true;                            ///< nothing of it has run since
-  bool hopeless = false;                        ///< all of it waits, for what fibers and plain threads alone can do
-  unsigned trials = 0;                          ///< how often it will still ask whether the others stand still too
+  bool quiescent = true;                        ///< nothing of it has run since
+  bool no_external_waker = false;               ///< all of it waits, for what fibers and plain threads alone can do
+  unsigned probe_attempts = 0;                  ///< how often it will still ask whether the others stand still too
   bool confirmed = false;                       ///< the last time they did
   platform::duration pause{};                   ///< until it asks again although a foreign thread may do something
   // -- read by others
-  /// What it says of itself while it sleeps: `absent` while it does not, and unless it is still.
-  enum class ballot : std::uint8_t { absent, still, hopeless };
-  platform::atomic<ballot> vote{ballot::absent};
+  /// Its report while it sleeps; `absent` while it is awake or not quiescent.
+  enum class idle_report : std::uint8_t { absent, quiescent, no_external_waker };
+  platform::atomic<idle_report> report{idle_report::absent};
   /// False once the thread that it runs on in a wait of that was woken.
   platform::atomic<bool> thread_waits{true};
   /// Whether it was told to look at its coroutines, and has not yet.
@@ -237,7 +237,7 @@ class alignas(64) worker {
   /// Makes branches of all continuations that are open, ready for any worker.
   void give_continuations_away() noexcept;
   /// Lays open a continuation of the running fiber.
-  PIRN_ALWAYS_INLINE void open_continuation(fork_place* at, fork_point* point) noexcept {
+  PIRN_ALWAYS_INLINE void open_continuation(deque_slot* at, fork_point* point) noexcept {
     forks.open.push(at, point);
     platform::signal_fence();
     if (forks.wake->load(platform::memory_order_relaxed) != 0) [[unlikely]] {
@@ -336,11 +336,11 @@ class alignas(64) worker {
   /// When it is time, or another worker has begun a round.
   void look_for_deadlocks(platform::time_point now) noexcept;
   /// When to ask again whether all others sleep.
-  [[nodiscard]] platform::time_point next_trial(platform::time_point now) noexcept;
+  [[nodiscard]] platform::time_point next_probe(platform::time_point now) noexcept;
   /// It is about to run a fiber for the first time since it has looked.
-  void end_stillness(platform::time_point now) noexcept;
+  void end_quiescence(platform::time_point now) noexcept;
   /// It is about to sleep; returns when to look again.
-  [[nodiscard]] platform::time_point vote_on_deadlock() noexcept;
+  [[nodiscard]] platform::time_point report_idle() noexcept;
 
   /// How long what a worker keeps may lie there, if all others sleep, before one of them looks at it: at first, and
   /// at most, after it has looked for nothing some times.

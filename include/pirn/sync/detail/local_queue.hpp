@@ -4,15 +4,15 @@
 #include <cstddef>
 #include <expected>
 
-#include "pirn/sync/detail/heir.hpp"
+#include "pirn/sync/detail/lock_waiter.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
-/// Of a lock. What was `handed_over` is taken by `try_lock` or by who it was handed to, whoever runs first.
-enum class local_lock_state : std::uint8_t { free, taken, handed_over };
+/// Of a lock. What was `handed_off` is taken by `try_lock` or by who it was handed to, whoever runs first.
+enum class local_lock_state : std::uint8_t { free, taken, handed_off };
 
 /// The waiters of something local, and whose it is.
 class local_queue {
@@ -30,23 +30,23 @@ class local_queue {
   /// puts it behind all that are ready.
   PIRN_ALWAYS_INLINE bool wake_first(bool back = false) noexcept { return !waiters_.empty() && wake_first_slow(back); }
   /// The same for those who wait to own a lock. The result is its state then.
-  PIRN_ALWAYS_INLINE local_lock_state hand_over() noexcept {
-    return waiters_.empty() ? local_lock_state::free : hand_over_slow();
+  PIRN_ALWAYS_INLINE local_lock_state hand_off() noexcept {
+    return waiters_.empty() ? local_lock_state::free : hand_off_slow();
   }
   /// How many that were. O(n).
   std::size_t wake_all() noexcept;
-  /// The same for readers, whom it lets in.
-  std::size_t let_in(guests& readers) noexcept;
+  /// Admits all waiting readers. Returns their number. O(n).
+  std::size_t admit(admitted_readers& readers) noexcept;
   /// False also where all that are in it are about to leave.
   [[nodiscard]] bool empty() const noexcept { return waiters_.empty(); }
 
-  /// For a wait in several queues at once (`wait_places`).
+  /// For a wait in several queues at once (`wait_set`).
   [[nodiscard]] const one_worker& home() const noexcept { return home_; }
   [[nodiscard]] wait_list& list() noexcept { return waiters_; }
 
  private:
   bool wake_first_slow(bool back) noexcept;
-  local_lock_state hand_over_slow() noexcept;
+  local_lock_state hand_off_slow() noexcept;
 
   static constexpr std::size_t no_readers = 0;
 

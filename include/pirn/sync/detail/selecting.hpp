@@ -16,8 +16,8 @@ class selecting {
 
   /// Takes the locks and looks whether a case is ready. If not, the locks are held; else they are not.
   [[nodiscard]] std::optional<selection> look();
-  /// As the caller's wait in `places` has ended. Nothing if it is to look again: what one case waited for has come, but
-  /// went to somebody else.
+  /// As the caller's wait in `entries` has ended. Nothing if it is to look again: what one case waited for has come,
+  /// but went to somebody else.
   [[nodiscard]] std::optional<selection> after_wait(wake_reason reason) const noexcept;
   /// Without a case; for a select that finds nothing ready and may not wait, and where no wait could begin.
   [[nodiscard]] selection none(wake_reason why) const noexcept {
@@ -27,12 +27,12 @@ class selecting {
   /// All of it, by suspending the calling fiber or blocking the calling thread.
   selection run(select_mode mode);
 
-  [[nodiscard]] wait_places& places() noexcept { return places_; }
+  [[nodiscard]] wait_set& entries() noexcept { return entries_; }
   [[nodiscard]] wait_options options() const noexcept { return {.deadline = deadline_, .what = "select"}; }
 
  private:
   std::span<select_case* const> cases_;
-  wait_places places_;
+  wait_set entries_;
   std::size_t timer_;  ///< the `until` that comes first; the number of cases if there is none
   platform::time_point deadline_;
 };

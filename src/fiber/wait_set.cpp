@@ -1,4 +1,4 @@
-#include "pirn/fiber/wait_places.hpp"
+#include "pirn/fiber/wait_set.hpp"
 
 #include <functional>
 
@@ -7,22 +7,22 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 struct unlock_all_commit : detail::commit {
-  wait_places* places;
+  wait_set* entries;
 };
 }  // namespace
 
-void wait_places::add(wait_place& place) noexcept {
-  wait_place** at = &first_;
-  while (*at != nullptr && !std::less<>()(place.lock, (*at)->lock)) {
+void wait_set::add(wait_entry& entry) noexcept {
+  wait_entry** at = &first_;
+  while (*at != nullptr && !std::less<>()(entry.lock, (*at)->lock)) {
     at = &(*at)->next;
   }
-  place.next = *at;
-  *at = &place;
+  entry.next = *at;
+  *at = &entry;
 }
 
-void wait_places::lock() noexcept {
+void wait_set::lock() noexcept {
   const platform::spinlock* held = nullptr;  // those without a lock come first
-  for (const wait_place* p = first_; p != nullptr; p = p->next) {
+  for (const wait_entry* p = first_; p != nullptr; p = p->next) {
     if (p->home != nullptr) {
       p->home->lock();
     }
@@ -33,28 +33,28 @@ void wait_places::lock() noexcept {
   }
 }
 
-void wait_places::unlock() noexcept {
-  for (const wait_place* p = first_; p != nullptr;) {
+void wait_set::unlock() noexcept {
+  for (const wait_entry* p = first_; p != nullptr;) {
     platform::spinlock* const held = p->lock;
     do {
       p = p->next;
     } while (p != nullptr && p->lock == held);
     if (held != nullptr) {
-      held->unlock();  // after the last one the waiter may be gone, and the places with it
+      held->unlock();  // after the last one the waiter may be gone, and the entries with it
     }
   }
 }
 
-void wait_places::enter(const waker& who) noexcept {
-  for (wait_place* p = first_; p != nullptr; p = p->next) {
+void wait_set::append(const waker& who) noexcept {
+  for (wait_entry* p = first_; p != nullptr; p = p->next) {
     p->node.wake = who;
     p->node.claimed = false;
     p->list->append(p->node);
   }
 }
 
-void wait_places::leave() noexcept {
-  for (wait_place* p = first_; p != nullptr; p = p->next) {
+void wait_set::remove_after_wait() noexcept {
+  for (wait_entry* p = first_; p != nullptr; p = p->next) {
     if (p->node.claimed) {
       continue;
     }
@@ -71,8 +71,8 @@ void wait_places::leave() noexcept {
   }
 }
 
-wake_reason wait_places::wait(wait_options options) noexcept {
-  options.stoppable = true;  // and never `sole`, which is for one waker
+wake_reason wait_set::wait(wait_options options) noexcept {
+  options.stoppable = true;  // never `single_waker`, since each of the lists may wake it
   if (first_ != nullptr && first_->home != nullptr) {
     first_->home->refuse_migratable();
   }
@@ -82,11 +82,11 @@ wake_reason wait_places::wait(wait_options options) noexcept {
     unlock();
     return self.stop_reason();
   }
-  enter(waker(self, epoch));
-  unlock_all_commit publish{{[](detail::commit* c) noexcept { static_cast<unlock_all_commit*>(c)->places->unlock(); }},
+  append(waker(self, epoch));
+  unlock_all_commit publish{{[](detail::commit* c) noexcept { static_cast<unlock_all_commit*>(c)->entries->unlock(); }},
                             this};
   const wake_reason reason = detail::block(self, epoch, options, publish);
-  leave();
+  remove_after_wait();
   return reason;
 }
 

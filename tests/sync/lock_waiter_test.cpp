@@ -1,5 +1,5 @@
-// Locks that are handed over, and those who try to take them meanwhile.
-#include "pirn/sync/detail/heir.hpp"
+// Locks that are handed off, and those who try to take them meanwhile.
+#include "pirn/sync/detail/lock_waiter.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,21 +19,21 @@ namespace {
 using namespace pirn_test;
 
 template <class Mutex>
-class heir : public testing::Test {};
+class lock_waiter : public testing::Test {};
 using all_locks = testing::Types<pirn::mutex, pirn::recursive_mutex, pirn::shared_mutex, pirn::biased_mutex,
                                  pirn::local::mutex, pirn::local::recursive_mutex, pirn::local::shared_mutex>;
-TYPED_TEST_SUITE(heir, all_locks);
+TYPED_TEST_SUITE(lock_waiter, all_locks);
 
-TYPED_TEST(heir, keeps_its_turn_and_loses_it_four_times_at_most) {
+TYPED_TEST(lock_waiter, keeps_its_turn_and_is_bypassed_four_times_at_most) {
   rig r(1);
   TypeParam m;
   expect_first_come_first_served(r, m);
 }
 
-TYPED_TEST(heir, gets_what_it_has_lost_once_that_is_free) {
+TYPED_TEST(lock_waiter, gets_the_lock_after_a_bypass_once_that_is_free) {
   on_one_worker([] {
     TypeParam m;
-    const auto lose = [&](auto then) {
+    const auto bypassed = [&](auto then) {
       m.lock();
       bool got = false;
       pirn::fiber waits = pirn::spawn([&] {
@@ -49,19 +49,19 @@ TYPED_TEST(heir, gets_what_it_has_lost_once_that_is_free) {
       waits.join();
       return got;
     };
-    EXPECT_TRUE(lose([&] { m.unlock(); }));
-    EXPECT_TRUE(lose([&] {
+    EXPECT_TRUE(bypassed([&] { m.unlock(); }));
+    EXPECT_TRUE(bypassed([&] {
       pirn::this_fiber::yield();
       m.unlock();
     }));
-    EXPECT_FALSE(lose([&] { static_cast<void>(pirn::this_fiber::sleep_for(30ms)); }));
+    EXPECT_FALSE(bypassed([&] { static_cast<void>(pirn::this_fiber::sleep_for(30ms)); }));
     m.unlock();
     EXPECT_TRUE(m.try_lock());
     m.unlock();
   });
 }
 
-TYPED_TEST(heir, is_tried_without_letting_others_run) {
+TYPED_TEST(lock_waiter, is_tried_without_letting_others_run) {
   on_one_worker([] {
     TypeParam m;
     m.lock();
@@ -104,7 +104,7 @@ class patient {
   Mutex m_;
 };
 
-TYPED_TEST(heir, lets_those_who_lock_several_at_once_get_on) {
+TYPED_TEST(lock_waiter, lets_those_who_lock_several_at_once_get_on) {
   for (unsigned seed = 0; seed < static_cast<unsigned>(scaled(300)); ++seed) {
     on_one_worker([seed] {
       std::array<patient<TypeParam>, 4> all;
@@ -165,11 +165,11 @@ TYPED_TEST(heir, lets_those_who_lock_several_at_once_get_on) {
 }
 
 template <class Mutex>
-class guests : public testing::Test {};
+class admitted_readers : public testing::Test {};
 using shared_locks = testing::Types<pirn::shared_mutex, pirn::local::shared_mutex>;
-TYPED_TEST_SUITE(guests, shared_locks);
+TYPED_TEST_SUITE(admitted_readers, shared_locks);
 
-TYPED_TEST(guests, are_sent_back_four_times_at_most) {
+TYPED_TEST(admitted_readers, are_revoked_four_times_at_most) {
   on_one_worker([] {
     TypeParam m;
     std::string order;
@@ -197,7 +197,7 @@ TYPED_TEST(guests, are_sent_back_four_times_at_most) {
   });
 }
 
-TYPED_TEST(guests, are_not_sent_back_while_anybody_reads) {
+TYPED_TEST(admitted_readers, are_not_revoked_while_anybody_reads) {
   on_one_worker([] {
     TypeParam m;
     m.lock();
@@ -212,7 +212,7 @@ TYPED_TEST(guests, are_not_sent_back_while_anybody_reads) {
     });
     pirn::this_fiber::yield();
     m.unlock();
-    EXPECT_TRUE(m.try_lock_shared());  // joins the guest, though a writer waits
+    EXPECT_TRUE(m.try_lock_shared());  // joins the admitted reader, though a writer waits
     EXPECT_FALSE(m.try_lock());
     pirn::this_fiber::yield();
     EXPECT_TRUE(read);
@@ -223,7 +223,7 @@ TYPED_TEST(guests, are_not_sent_back_while_anybody_reads) {
   });
 }
 
-TYPED_TEST(guests, a_writer_who_has_not_run_loses_the_lock_to_who_tries_to_read) {
+TYPED_TEST(admitted_readers, a_writer_who_has_not_run_loses_the_lock_to_who_tries_to_read) {
   on_one_worker([] {
     TypeParam m;
     std::string order;
@@ -247,7 +247,7 @@ TYPED_TEST(guests, a_writer_who_has_not_run_loses_the_lock_to_who_tries_to_read)
   });
 }
 
-TYPED_TEST(guests, those_who_lock_several_at_once_to_read_and_to_write_get_on) {
+TYPED_TEST(admitted_readers, those_who_lock_several_at_once_to_read_and_to_write_get_on) {
   for (unsigned seed = 0; seed < static_cast<unsigned>(scaled(300)); ++seed) {
     on_one_worker([seed] {
       std::array<patient<TypeParam>, 4> all;
@@ -305,13 +305,13 @@ TYPED_TEST(guests, those_who_lock_several_at_once_to_read_and_to_write_get_on) {
 }
 
 template <class Mutex>
-class heir_death : public heir<Mutex> {
+class lock_waiter_death : public lock_waiter<Mutex> {
  protected:
   void SetUp() override { testing::FLAGS_gtest_death_test_style = "threadsafe"; }
 };
-TYPED_TEST_SUITE(heir_death, all_locks);
+TYPED_TEST_SUITE(lock_waiter_death, all_locks);
 
-TYPED_TEST(heir_death, has_nobody_unlock_what_it_has_not_got_yet) {
+TYPED_TEST(lock_waiter_death, has_nobody_unlock_what_it_has_not_got_yet) {
   const auto unlocks_twice = [] {
     on_one_worker([] {
       TypeParam m;
@@ -330,11 +330,11 @@ TYPED_TEST(heir_death, has_nobody_unlock_what_it_has_not_got_yet) {
 }
 
 template <class Mutex>
-class heir_of_many : public testing::Test {};
+class lock_waiter_of_many : public testing::Test {};
 using locks_of_many = testing::Types<pirn::mutex, pirn::recursive_mutex, pirn::shared_mutex, pirn::biased_mutex>;
-TYPED_TEST_SUITE(heir_of_many, locks_of_many);
+TYPED_TEST_SUITE(lock_waiter_of_many, locks_of_many);
 
-TYPED_TEST(heir_of_many, excludes_fibers_and_threads_that_lock_several_at_once) {
+TYPED_TEST(lock_waiter_of_many, excludes_fibers_and_threads_that_lock_several_at_once) {
   rig r(3);
   std::array<TypeParam, 3> all;
   std::array<long, 3> counted{};  // not atomic: the locks order them
@@ -393,7 +393,7 @@ void expect_overtaken_four_times(Wait wait) {
   });
 }
 
-TYPED_TEST(heir_of_many, is_overtaken_from_elsewhere_four_times_at_most) {
+TYPED_TEST(lock_waiter_of_many, is_overtaken_from_elsewhere_four_times_at_most) {
   expect_overtaken_four_times<TypeParam>([](TypeParam& m, std::atomic<bool>& got) {
     const std::lock_guard guard(m);
     got = true;
@@ -418,14 +418,14 @@ TEST(permit_of_many, is_overtaken_from_elsewhere_four_times_at_most) {
   });
 }
 
-TEST(guests_of_many, are_overtaken_from_elsewhere_four_times_at_most) {
+TEST(admitted_readers_of_many, are_overtaken_from_elsewhere_four_times_at_most) {
   expect_overtaken_four_times<pirn::shared_mutex>([](pirn::shared_mutex& m, std::atomic<bool>& got) {
     const std::shared_lock guard(m);
     got = true;
   });
 }
 
-TEST(guests_of_many, come_before_a_writer_who_waits_since_they_were_overtaken) {
+TEST(admitted_readers_of_many, come_before_a_writer_who_waits_since_they_were_overtaken) {
   rig r(2);
   pirn::shared_mutex m;
   std::atomic<int> got = 0;

@@ -1,4 +1,4 @@
-#include "pirn/fiber/wait_places.hpp"
+#include "pirn/fiber/wait_set.hpp"
 
 #include <array>
 
@@ -7,16 +7,16 @@
 namespace {
 
 using namespace pirn_test;
-using pirn::wait_place;
+using pirn::wait_entry;
 using pirn::wait_queue;
 using pirn::wake_reason;
 
 /// A wait in some queues.
 struct several {
   template <class... Queues>
-  explicit several(Queues&... queues) : places{wait_place{&queues.own_lock(), &queues.list()}...} {
+  explicit several(Queues&... queues) : entries{wait_entry{&queues.own_lock(), &queues.list()}...} {
     for (std::size_t i = 0; i < sizeof...(Queues); ++i) {
-      all.add(places[i]);
+      all.add(entries[i]);
     }
   }
   wake_reason wait(pirn::wait_options options = {}) {
@@ -25,15 +25,15 @@ struct several {
   }
   [[nodiscard]] std::string claimed() const {
     std::string result;
-    for (const wait_place& place : places) {
-      if (place.lock != nullptr) {
-        result += place.node.claimed ? '1' : '0';
+    for (const wait_entry& entry : entries) {
+      if (entry.lock != nullptr) {
+        result += entry.node.claimed ? '1' : '0';
       }
     }
     return result;
   }
-  std::array<wait_place, 4> places;
-  pirn::wait_places all;
+  std::array<wait_entry, 4> entries;
+  pirn::wait_set all;
 };
 
 bool waited_for(wait_queue& queue) {
@@ -41,7 +41,7 @@ bool waited_for(wait_queue& queue) {
   return !queue.empty();
 }
 
-TEST(wait_places, any_of_the_lists_ends_the_wait_and_none_keeps_a_waiter) {
+TEST(wait_set, any_of_the_lists_ends_the_wait_and_none_keeps_a_waiter) {
   rig r(2);
   std::array<wait_queue, 3> queues;
   for (std::size_t i = 0; i < queues.size(); ++i) {
@@ -59,14 +59,14 @@ TEST(wait_places, any_of_the_lists_ends_the_wait_and_none_keeps_a_waiter) {
   }
 }
 
-TEST(wait_places, the_wait_takes_one_of_several_notifications) {
+TEST(wait_set, the_wait_takes_one_of_several_notifications) {
   rig r(2);
   wait_queue a;
   wait_queue b;
   std::atomic<int> other = 0;
   const int rounds = scaled(2000);
   for (int i = 0; i < rounds; ++i) {
-    // Both notifiers succeed: one with the wait in two places, one with the wait behind it.
+    // Both notifiers succeed: one with the wait in two lists, one with the wait behind it.
     pirn::fiber both = r.rt.spawn([&] { EXPECT_EQ(several(a, b).wait(), wake_reason::notified); }, {.worker = 0});
     ASSERT_TRUE(eventually([&] { return waited_for(a) && waited_for(b); }));
     pirn::fiber notifier = r.rt.spawn([&] { other += a.notify_one() ? 1 : 0; }, {.worker = 1});
@@ -77,7 +77,7 @@ TEST(wait_places, the_wait_takes_one_of_several_notifications) {
   }
 }
 
-TEST(wait_places, one_list_may_be_there_twice) {
+TEST(wait_set, one_list_may_be_there_twice) {
   wait_queue a;
   std::jthread thread([&] {
     several wait(a, a);
@@ -90,7 +90,7 @@ TEST(wait_places, one_list_may_be_there_twice) {
   EXPECT_FALSE(a.notify_one());
 }
 
-TEST(wait_places, a_stop_and_a_deadline_end_it) {
+TEST(wait_set, a_stop_and_a_deadline_end_it) {
   rig r(1);
   wait_queue a;
   wait_queue b;

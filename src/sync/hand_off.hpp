@@ -1,4 +1,4 @@
-// To whom a lock is handed over, and who is only woken to lock it.
+// Which waiter a lock is handed off to, and which one is only woken to try again.
 #pragma once
 
 #include "pirn/fiber/detail/control.hpp"
