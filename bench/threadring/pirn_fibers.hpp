@@ -9,14 +9,14 @@
 
 namespace bench {
 
-/// The program of `impl`; a `Place` has put(token) and take(), which waits for it. `woken_bound` is that of the
-/// runtime: a fiber that was woken goes first within that bound.
+/// The program of `impl`; a `Place` has put(token) and take(), which waits for it. `lifo_budget` is that of the
+/// runtime: a fiber that was woken goes first within that budget.
 template <class Place>
 void threadring_of_fibers(const char* impl, const char* note,
-                          unsigned woken_bound = pirn::runtime_options{}.woken_bound) {
+                          unsigned lifo_budget = pirn::runtime_options{}.lifo_budget) {
   need_memory(input("PROCESSES") * 5000);
   pirn::runtime runtime(
-      {.workers = 1, .calling_thread = true, .stack_size = input("STACK"), .woken_bound = woken_bound});
+      {.workers = 1, .calling_thread = true, .stack_size = input("STACK"), .lifo_budget = lifo_budget});
   runtime.run([&] {
     std::vector<Place> ring(input("PROCESSES"));
     Place finished;

@@ -20,7 +20,7 @@ struct thread_agent : agent {
   platform::atomic<std::uint32_t> wakeups{0};
   bool counted = false;  ///< among `waiting_threads`; by itself before it waits, then by who wakes it
   surroundings around;
-  worker* drives = nullptr;  ///< the worker that runs on it while it waits
+  worker* hosted_worker = nullptr;  ///< the worker that runs on it while it waits
   thread_agent* next_free = nullptr;
 };
 
@@ -70,11 +70,11 @@ thread_agent& agent_of_this_thread() noexcept {
 const agent* agent_if_known() noexcept { return mine().held; }
 
 wake_reason block_thread(thread_agent& self, std::uint64_t epoch, const wait_options& options,
-                         commit& publish) noexcept {
+                         post_switch_action& publish) noexcept {
   const std::uint32_t before = self.wakeups.load(platform::memory_order_relaxed);
   platform::time_point deadline = options.deadline;
-  self.drives = driven_worker();
-  if (self.drives == nullptr && deadline == platform::never) {
+  self.hosted_worker = caller_worker();
+  if (self.hosted_worker == nullptr && deadline == platform::never) {
     self.counted = true;
     waiting_threads.add();
   }
@@ -82,11 +82,11 @@ wake_reason block_thread(thread_agent& self, std::uint64_t epoch, const wait_opt
     make_runnable(&self);
   }
   publish.run(&publish);
-  if (self.drives != nullptr) {
+  if (self.hosted_worker != nullptr) {
     timer limit;
-    self.drives->timers.arm(limit, options.deadline, waker(self, epoch));
-    self.drives->drive(&self.wakeups, before);
-    self.drives->timers.cancel(limit);
+    self.hosted_worker->timers.arm(limit, options.deadline, waker(self, epoch));
+    self.hosted_worker->run_on_caller(&self.wakeups, before);
+    self.hosted_worker->timers.cancel(limit);
     return self.reason();
   }
   // Being claimed is not enough to go on: until it makes the waiter runnable, the claimer reads the waiter's node.
@@ -102,24 +102,24 @@ wake_reason block_thread(thread_agent& self, std::uint64_t epoch, const wait_opt
 }
 
 /// What the context that follows a stoppable fiber does: a stop may reach the fiber from now on.
-struct stoppable_commit : commit {
+struct stoppable_action : post_switch_action {
   fiber_control* who;
   std::uint64_t epoch;
-  commit* publish;
+  post_switch_action* publish;
   bool stoppable;
-  bool tied_until_published;
+  bool migration_disabled_until_published;
 };
 
-void open_to_stop(commit* c) noexcept {
-  auto* const request = static_cast<stoppable_commit*>(c);
+void open_to_stop(post_switch_action* c) noexcept {
+  auto* const request = static_cast<stoppable_action*>(c);
   if (request->stoppable && request->who->open_to_stop(request->epoch)) {
     make_runnable(request->who);
   }
-  // The fiber is not running, even if a stopper has queued it: its worker is here, and it is tied to that.
-  fiber_control* const free_again = request->tied_until_published ? request->who : nullptr;
+  // The fiber is not running, even if a stopper has queued it: its worker is here, and it cannot migrate.
+  fiber_control* const free_again = request->migration_disabled_until_published ? request->who : nullptr;
   request->publish->run(request->publish);
   if (free_again != nullptr) {
-    free_again->untie();
+    free_again->enable_migration();
   }
 }
 
@@ -185,22 +185,22 @@ unwinds_under_way* unwinds_of_fiber(bool to_write) noexcept {
 
 namespace {
 void wake_thread(thread_agent& who) noexcept {
-  worker* const driven = who.drives;
-  if (driven == nullptr) {
+  worker* const hosted = who.hosted_worker;
+  if (hosted == nullptr) {
     if (who.counted) {
       who.counted = false;
       waiting_threads.remove();
     }
     who.wakeups.fetch_add(1, platform::memory_order_release);
     platform::futex_wake(&who.wakeups, 1);
-  } else if (driven == current_worker()) {
-    driven->looked.thread_waits.store(false, platform::memory_order_relaxed);
+  } else if (hosted == current_worker()) {
+    hosted->looked.thread_waits.store(false, platform::memory_order_relaxed);
     who.wakeups.fetch_add(1, platform::memory_order_release);
-    driven->look_soon();
+    hosted->request_tick();
   } else {
     // Once its word has changed the thread may go on and end its runtime.
-    const std::shared_ptr<engine> kept = driven->io;
-    driven->looked.thread_waits.store(false, platform::memory_order_release);
+    const std::shared_ptr<engine> kept = hosted->io;
+    hosted->looked.thread_waits.store(false, platform::memory_order_release);
     who.wakeups.fetch_add(1, platform::memory_order_release);
     kept->notify();
   }
@@ -223,18 +223,18 @@ PIRN_NEVER_BOUNDED void make_stranger_runnable(agent* who, bool back) noexcept {
   if (f->traced()) {
     trace_woken(f);
   }
-  if (f->floats()) {
-    if (here == home || (here != nullptr && here->take_over(f))) {
-      back ? here->offer(f) : here->keep(f);
+  if (f->stealable()) {
+    if (here == home || (here != nullptr && here->adopt_remote(f))) {
+      back ? here->push_stealable(f) : here->push_lifo_slot(f);
     } else {
       check_not_forked(home->owner);
-      home->offer_from_outside(f);
+      home->inject_stealable(f);
     }
   } else if (here == nullptr || &here->owner != &home->owner) {
     check_not_forked(home->owner);
-    home->hand_over_from_outside(f);
+    home->inject(f);
   } else if (here != home) {
-    home->hand_over(f);
+    home->push_remote(f);
   } else if (f->has_high_priority()) {
     home->queue.push_high(f);
   } else {
@@ -262,7 +262,7 @@ void switch_over_to(agent* who) noexcept {
   auto* const f = who->what() == agent::kind::fiber ? static_cast<fiber_control*>(who) : nullptr;
   // Asked before, since it may be gone after.
   const bool over = here != nullptr && f != nullptr && f->home() == here;
-  if (over && f->floats() && !f->traced()) {
+  if (over && f->stealable() && !f->traced()) {
     here->queue.push_woken(f);  // not where a thief finds it: it is next
   } else {
     make_runnable(who);
@@ -272,7 +272,7 @@ void switch_over_to(agent* who) noexcept {
   }
 }
 
-wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options, commit& publish) noexcept {
+wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options, post_switch_action& publish) noexcept {
   if (self.what() == agent::kind::thread) {
     return block_thread(static_cast<thread_agent&>(self), epoch, options, publish);
   }
@@ -286,18 +286,18 @@ wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options,
     w->timers.cancel(limit);
     return self.reason();
   }
-  const bool tied = f.tie();
-  stoppable_commit open{{&open_to_stop}, &f, epoch, &publish, options.stoppable, tied && !timed};
-  commit* const last_wish = options.stoppable || tied ? &open : &publish;
+  const bool migration_disabled = f.disable_migration();
+  stoppable_action open{{&open_to_stop}, &f, epoch, &publish, options.stoppable, migration_disabled && !timed};
+  post_switch_action* const after_switch = options.stoppable || migration_disabled ? &open : &publish;
   if (!timed) {
-    suspend(w, options, last_wish);  // and may go on with another worker, whose timers are not to be touched
+    suspend(w, options, after_switch);  // and may go on with another worker, whose timers are not to be touched
     return self.reason();
   }
   w->timers.arm(limit, options.deadline, waker(self, epoch));
-  suspend(w, options, last_wish);
+  suspend(w, options, after_switch);
   w->timers.cancel(limit);
-  if (tied) {
-    f.untie();
+  if (migration_disabled) {
+    f.enable_migration();
   }
   return self.reason();
 }
@@ -312,7 +312,7 @@ std::expected<void, wait_error> sleep_until(time_limit when) noexcept {
   if (!self.begin(detail::wait_kind::stoppable, epoch)) {
     return std::unexpected(detail::error_of(self.stop_reason()));
   }
-  detail::commit nothing{[](detail::commit*) noexcept {}};
+  detail::post_switch_action nothing{[](detail::post_switch_action*) noexcept {}};
   const wake_reason why = detail::block(self, epoch, {.deadline = when, .what = "time to pass"}, nothing);
   return why == wake_reason::timed_out ? std::expected<void, wait_error>{} : std::unexpected(detail::error_of(why));
 }
@@ -321,7 +321,7 @@ std::expected<void, wait_error> sleep_for(time_span how_long) noexcept { return 
 
 namespace {
 
-struct move_commit : detail::commit {
+struct move_action : detail::post_switch_action {
   detail::worker* to;
   detail::fiber_control* who;
 };
@@ -341,15 +341,15 @@ std::expected<void, migrate_error> migrate_to(std::size_t worker) noexcept {
     return {};
   }
   detail::fiber_control* const self = detail::running_fiber(w);
-  if (self->tied()) {
+  if (self->migration_disabled()) {
     return std::unexpected(migrate_error::has_deadline);
   }
   const wait_options nothing{.stoppable = false, .what = "another worker"};
-  move_commit leave{{[](detail::commit* c) noexcept {
-                      const auto* const request = static_cast<move_commit*>(c);
+  move_action leave{{[](detail::post_switch_action* c) noexcept {
+                      const auto* const request = static_cast<move_action*>(c);
                       detail::worker* const to = request->to;
                       request->who->move_to(to);
-                      to->hand_over(request->who);
+                      to->push_remote(request->who);
                     }},
                     all[worker].get(),
                     self};

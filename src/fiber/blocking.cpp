@@ -177,7 +177,7 @@ void blocking_pool::join(member* ended) noexcept {
 }
 
 namespace {
-struct submit_commit : commit {
+struct submit_action : post_switch_action {
   blocking_pool* pool;
   blocking_call* call;
 };
@@ -191,8 +191,8 @@ void run_blocking(worker& here, blocking_call& call) {
   std::uint64_t epoch = 0;
   static_cast<void>(self.begin(wait_kind::single_waker, epoch));  // cannot be refused
   call.caller = waker(self, epoch);
-  submit_commit publish{{[](commit* c) noexcept {
-                          auto* const request = static_cast<submit_commit*>(c);
+  submit_action publish{{[](post_switch_action* c) noexcept {
+                          auto* const request = static_cast<submit_action*>(c);
                           request->pool->submit(*request->call);
                         }},
                         &pool,

@@ -64,7 +64,7 @@ void end_on_worker_stack() noexcept {
   self->memory.forget();
   w->count(w->ended);
   self->leave_block();
-  run_node* const next = w->spend_switch() ? w->queue.leave_to_scheduler() : w->queue.leave();
+  run_node* const next = w->consume_budget() ? w->queue.leave_to_scheduler() : w->queue.leave();
   if (next->state.pc == nullptr) {
     provide_stack(w, next);
   }
@@ -91,10 +91,10 @@ stack_result small_stack_for(std::size_t bytes) noexcept {
 }
 
 namespace {
-void settle_elsewhere(worker* w, arch::word pending) noexcept {
+void run_post_switch_on_worker_stack(worker* w, arch::word pending) noexcept {
   w->bounded = worker::bounded_fiber::borrows;
   call_on(
-      free_worker_stack(w), [](void* what) noexcept { settle(reinterpret_cast<arch::word>(what)); },
+      free_worker_stack(w), [](void* what) noexcept { run_post_switch(reinterpret_cast<arch::word>(what)); },
       reinterpret_cast<void*>(pending));
   w->bounded = worker::bounded_fiber::runs;
 }
@@ -104,7 +104,7 @@ void begin_bounded(worker* w, arch::word pending) noexcept {
   w->bounded = worker::bounded_fiber::runs;
   w->watch();
   if (pending != 0) {
-    settle_elsewhere(w, pending);
+    run_post_switch_on_worker_stack(w, pending);
   }
 }
 
@@ -157,7 +157,8 @@ struct left_aside {
 
 }  // namespace
 
-worker* switch_bounded(worker* w, run_node* node, run_node* next, commit* pending, const wait_options* wait) noexcept {
+worker* switch_bounded(worker* w, run_node* node, run_node* next, post_switch_action* pending,
+                       const wait_options* wait) noexcept {
   auto* const self = static_cast<fiber_control*>(node);
   check(w, *self);
   left_aside own{std::exchange(*w->thread_exceptions, {}), 0, w, self, wait};
@@ -176,7 +177,7 @@ worker* switch_bounded(worker* w, run_node* node, run_node* next, commit* pendin
   w->mutexes_held = own.mutexes;
   w->watch();
   if (what != 0) {
-    settle_elsewhere(w, what);
+    run_post_switch_on_worker_stack(w, what);
   }
   return w;
 }

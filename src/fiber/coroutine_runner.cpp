@@ -74,7 +74,7 @@ bool coroutine_runner::add_fiber() noexcept {
       made->detach();
       return true;
     }
-  } catch (const std::exception&) {  // no memory: tried again at the next look
+  } catch (const std::exception&) {  // no memory: tried again at the next tick
   }
   idle_.lock();
   --fibers_;

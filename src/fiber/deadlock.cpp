@@ -247,7 +247,7 @@ void worker::look_for_deadlocks(platform::time_point now) noexcept {
   }
   const platform::duration delay = watch.delay();
   if (queue.has_ready()) {
-    if (now - last_look_ > delay / 2) {  // it has slept: what there is now need not be found at once
+    if (now - last_tick_ > delay / 2) {  // it has slept: what there is now need not be found at once
       looked.next = now + delay;
     } else if (const auto later = watch.begin(*this, now)) {
       looked.next = *later;
@@ -360,7 +360,7 @@ void deadlock_watch::look(worker& w) noexcept {
     block_chunk::for_each(w, [&](const fiber_control& f) {
       const std::uint64_t wait = f.present_wait();
       // One that a thief may have taken, and be running.
-      if (wait == 0 || (f.floats() && !held.alone())) {
+      if (wait == 0 || (f.stealable() && !held.alone())) {
         no_external_waker = false;
         return;
       }

@@ -84,7 +84,7 @@ constinit platform::duration turn_lasts = {};
 
 void look_at_turn(worker& w, const void* signal_context) noexcept {
   const bool in_fiber = w.queue.running() != w.queue.scheduler();
-  found_turn = {in_fiber ? running_fiber(&w)->number() : 0, w.switches_left};
+  found_turn = {in_fiber ? running_fiber(&w)->number() : 0, w.budget_left};
   if (in_fiber && found_turn == last_turn) {
     message out(STDERR_FILENO);
     print_turn(w, turn_lasts, out, signal_context);
@@ -181,7 +181,7 @@ void hand_on(int signal, siginfo_t* info, void* context) noexcept {
 /// The one that runs here or, between two waits of a thread that made its runtime, stands still here; else null.
 worker* worker_of_thread() noexcept {
   worker* const running = current_worker();
-  return running != nullptr ? running : driven_worker();
+  return running != nullptr ? running : caller_worker();
 }
 
 void on_interrupt(int signal, siginfo_t* info, void* context) {

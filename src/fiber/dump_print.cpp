@@ -273,7 +273,7 @@ void print_fibers_held(const worker& w, bool alone, message& out, const void* si
       signal_context != nullptr ? walk_interrupted(*static_cast<const ucontext_t*>(signal_context)) : 0;
   const fiber_control* on_cpu = nullptr;
   // What others may take away, and run, while it is looked at.
-  const auto may_go = [&](const fiber_control& f) { return !alone && f.floats(); };
+  const auto may_go = [&](const fiber_control& f) { return !alone && f.stealable(); };
   block_chunk::for_each(w, [&](const fiber_control& f) {
     if (!may_go(f) && f.runs_on().contains(reinterpret_cast<const void*>(at))) {
       on_cpu = &f;

@@ -89,16 +89,16 @@ void fiber_control::destroy_cold() noexcept {
   }
 }
 
-void settle(arch::word pending) noexcept {
+void run_post_switch(arch::word pending) noexcept {
   if ((pending & 1) != 0) {
     retire(reinterpret_cast<fiber_control*>(pending & ~arch::word{63}), (pending >> 1) & 7);
   } else {
-    auto* const publish = reinterpret_cast<commit*>(pending);
+    auto* const publish = reinterpret_cast<post_switch_action*>(pending);
     publish->run(publish);
   }
 }
 
-void settle_first(arch::word pending) noexcept { settle(pending); }
+void run_post_switch_at_entry(arch::word pending) noexcept { run_post_switch(pending); }
 
 std::uintptr_t end_described(worker* w, fiber_control* self, std::uintptr_t outcome) noexcept {
   self->end_cold();
@@ -151,7 +151,7 @@ void retire(fiber_control* f, std::uintptr_t outcome) noexcept {
 
 namespace {
 
-struct join_commit : commit {
+struct join_action : post_switch_action {
   fiber_control* target;
   joiner* me;
 };
@@ -240,8 +240,8 @@ std::uintptr_t await_end(fiber_control* f, const wait_options& options, wake_rea
     reason = self.stop_reason();
     return join_possible;
   }
-  join_commit publish{{[](commit* c) noexcept {
-                        const auto* const request = static_cast<join_commit*>(c);
+  join_action publish{{[](post_switch_action* c) noexcept {
+                        const auto* const request = static_cast<join_action*>(c);
                         publish_joiner(request->target, *request->me);
                       }},
                       f,

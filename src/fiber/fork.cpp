@@ -19,7 +19,7 @@ unsigned generation_of_process() {
   static const int refused = pthread_atfork(nullptr, nullptr, [] {
     forks.fetch_add(1, platform::memory_order_relaxed);
     if (worker* const w = current_worker()) {
-      w->look_soon();  // the next switch is to the scheduler, which looks
+      w->request_tick();  // the next switch is to the scheduler, which looks
     }
   });
   if (refused != 0) {

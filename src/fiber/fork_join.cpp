@@ -48,7 +48,7 @@ branch_control* make_branch(worker* by, void* block, fork_point& point) noexcept
   return branch;
 }
 
-struct branch_commit : commit {
+struct branch_action : post_switch_action {
   fork_point* point;
 };
 
@@ -63,13 +63,15 @@ void tell(fork_point& point, fork_progress mine, fork_progress other) noexcept {
 }
 
 /// The branch is switched out for good. Once its end is told, the caller may free all of it.
-void tell_end(commit* c) noexcept {
-  fork_point& point = *static_cast<branch_commit*>(c)->point;
+void tell_end(post_switch_action* c) noexcept {
+  fork_point& point = *static_cast<branch_action*>(c)->point;
   point.branch->leave_block();
   tell(point, branch_ended, caller_waits);
 }
 
-void tell_wait(commit* c) noexcept { tell(*static_cast<branch_commit*>(c)->point, caller_waits, branch_ended); }
+void tell_wait(post_switch_action* c) noexcept {
+  tell(*static_cast<branch_action*>(c)->point, caller_waits, branch_ended);
+}
 
 void free_branch(worker* here, branch_control* branch) noexcept {
   branch->detach();
@@ -109,7 +111,7 @@ bool begin_second_half(fork_point& point, arch::word by, arch::word pending, exc
   const bool taken = pending != first_half_returned && pending != first_half_failed;
   if (taken) {
     point.branch->sanitizer.arrive();
-    arrive(by, pending);
+    finish_switch(by, pending);
     if (const arch::word body = position_in_body(*point.branch); body != 0) {
       current_worker()->run_in_outer_body(body);
     }
@@ -130,7 +132,7 @@ arch::word end_branch(fork_point& point) noexcept {
   if (worker* const here = current_worker(); here->outer_body != 0) {
     here->run_in_outer_body(0);
   }
-  branch_commit publish{{&tell_end}, &point};
+  branch_action publish{{&tell_end}, &point};
   const wait_options what{.stoppable = false, .what = "its end", .object = &point};
   // From here on this is the caller again.
   worker* const here = suspend(current_worker(), what, &publish);
@@ -155,7 +157,7 @@ void end_first_half_apart(fork_point& point, arch::word outcome) noexcept {
   if (progress_of(point).load(platform::memory_order_acquire) != branch_ended) {
     const wait_options what{.stoppable = false, .what = "second half of fork2", .object = &point};
     static_cast<void>(point.caller->begin(wait_kind::single_waker, point.epoch));
-    branch_commit publish{{&tell_wait}, &point};
+    branch_action publish{{&tell_wait}, &point};
     here = suspend(here, what, &publish);
   }
   point.caller->cold().base = &point.branch->runs_on();
@@ -164,19 +166,19 @@ void end_first_half_apart(fork_point& point, arch::word outcome) noexcept {
 }
 
 namespace {
-struct open_commit : commit {
+struct open_action : post_switch_action {
   worker* here;
   deque_slot* slot;
   fork_point* point;
 };
 }  // namespace
 
-bool may_begin_early_child(const worker* here) noexcept {
+bool may_begin_eager_child(const worker* here) noexcept {
   const fiber_control* const self = running_fiber(here);
-  return self->migratable() && !self->tied();
+  return self->migratable() && !self->migration_disabled();
 }
 
-void begin_early_child(worker* here, early_child_control* child) noexcept {
+void begin_eager_child(worker* here, eager_child_control* child) noexcept {
   fiber_control* const self = running_fiber(here);
   here->count(here->spawned);
   here->start_forking(*self);
@@ -190,8 +192,8 @@ void begin_early_child(worker* here, early_child_control* child) noexcept {
   child->cold();
   here->forks.around = &child->around;
   const worker::fiber_belongings own = here->leave_belongings(*self);
-  open_commit publish{{[](commit* c) noexcept {
-                        const open_commit request = *static_cast<open_commit*>(c);
+  open_action publish{{[](post_switch_action* c) noexcept {
+                        const open_action request = *static_cast<open_action*>(c);
                         request.here->open_continuation(request.slot, request.point);
                       }},
                       here,
@@ -206,9 +208,9 @@ void begin_early_child(worker* here, early_child_control* child) noexcept {
   here->take_belongings(own);
 }
 
-void finish_early_child() noexcept {
+void finish_eager_child() noexcept {
   worker* const here = current_worker();
-  auto* const self = static_cast<early_child_control*>(running_fiber(here));
+  auto* const self = static_cast<eager_child_control*>(running_fiber(here));
   here->count(here->ended);
   if (here->traced != 0) {
     trace_ended(here, self);
@@ -227,7 +229,7 @@ void finish_early_child() noexcept {
     if (here->forking()) {
       here->stop_forking();
     }
-    next = here->spend_switch() ? here->queue.leave_to_scheduler() : here->queue.leave();
+    next = here->consume_budget() ? here->queue.leave_to_scheduler() : here->queue.leave();
     if (next->state.pc == nullptr) {
       provide_stack(here, next);
     }
@@ -306,7 +308,7 @@ void worker::give_continuations_away() noexcept {
   while (innermost != nullptr) {
     auto* const each = static_cast<fiber_control*>(innermost);
     innermost = innermost->next;
-    offer(each);
+    push_stealable(each);
   }
 }
 

@@ -14,7 +14,7 @@ namespace detail {
 /// looked around either.
 struct turn {
   std::uint64_t fiber = 0;  ///< its number; 0 for none
-  unsigned switches_left = 0;
+  unsigned budget_left = 0;
   friend bool operator==(const turn&, const turn&) = default;
 };
 /// Interrupts the thread of `w` to find out; if what it finds is `last`, which began `lasts` ago, the thread says so on

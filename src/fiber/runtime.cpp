@@ -69,7 +69,7 @@ void adopt_calling_thread(runtime_state& state) {
   if (current_worker() != nullptr) {
     throw std::system_error(std::make_error_code(std::errc::operation_not_permitted), text);
   }
-  if (driven_worker() != nullptr) {
+  if (caller_worker() != nullptr) {
     throw std::system_error(std::make_error_code(std::errc::device_or_resource_busy), text);
   }
   state.workers[0]->adopt_thread();
@@ -191,11 +191,11 @@ void launch_slow(worker* here, worker* to, fiber_control* f) noexcept {
   }
   check_not_forked(to->owner);
   if (to == here) {
-    f->floats() ? to->offer(f) : to->queue.push(f);
-  } else if (!f->floats()) {
-    to->hand_over_from_outside(f);
+    f->stealable() ? to->push_stealable(f) : to->queue.push(f);
+  } else if (!f->stealable()) {
+    to->inject(f);
   } else {
-    to->offer_from_outside(f);
+    to->inject_stealable(f);
   }
 }
 
@@ -292,14 +292,14 @@ runtime::~runtime() {
     std::abort();
   }
   const bool here = state_->options.calling_thread;
-  if (here && detail::driven_worker() != state_->workers[0].get()) {
+  if (here && detail::caller_worker() != state_->workers[0].get()) {
     std::fputs("pirn: a runtime on the calling thread is being destroyed by another one\n", stderr);
     std::abort();
   }
   state_->stopping.store(true, platform::memory_order_release);
   state_->notify_all();
   if (here) {
-    state_->workers[0]->drive(nullptr, 0);
+    state_->workers[0]->run_on_caller(nullptr, 0);
     state_->notify_all();
   }
   detail::waiting_threads.add();

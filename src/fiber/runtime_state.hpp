@@ -45,14 +45,14 @@ class runtime_state {
   [[nodiscard]] std::size_t first_with_thread() const noexcept { return options.calling_thread ? 1 : 0; }
   /// Whether some worker has fibers ready that others may take. A hint, but behind a heavy fence none is missed.
   [[nodiscard]] bool has_stealable() const noexcept;
-  /// Whether some worker keeps one that was woken. A hint.
-  [[nodiscard]] bool has_kept() const noexcept;
+  /// Whether the LIFO slot of some worker is filled. A hint.
+  [[nodiscard]] bool has_filled_lifo_slot() const noexcept;
 
   runtime_options options;
   const bool knows_engine;  ///< whether only descriptors and timers wake by it
   const unsigned generation = generation_of_process();
   /// Whether the first worker is the calling thread's and that does not wait: nobody else may count on it.
-  platform::atomic<bool> caller_is_absent{options.calling_thread};
+  platform::atomic<bool> caller_is_idle{options.calling_thread};
   guarded_pool& pool;
   std::shared_ptr<idle_workers> idle;
   std::vector<std::unique_ptr<worker>> workers;

@@ -189,7 +189,7 @@ void scope::inherit_deadline() noexcept {
     expiry_.target = this;
     expiry_.call = [](call_timer& due) noexcept { static_cast<expiry&>(due).target->stop(wake_reason::expired); };
     auto& opener = static_cast<detail::fiber_control&>(opener_);
-    tied_ = opener.hold();
+    migration_disabled_ = opener.hold();
     opener.home()->timers.insert(expiry_);
   }
 }
@@ -218,7 +218,7 @@ void scope::close() noexcept {
   if (expiry_.armed()) {
     static_cast<detail::fiber_control&>(opener_).home()->timers.cancel(expiry_);
   }
-  if (tied_) {
+  if (migration_disabled_) {
     static_cast<detail::fiber_control&>(opener_).let_go();
   }
   // Once none of these is left, nobody can stop the scope any more.

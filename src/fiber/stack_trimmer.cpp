@@ -72,7 +72,8 @@ void stack_trimmer::end() noexcept {
 }
 
 void stack_trimmer::look_at(const fiber_control& f, std::uint32_t& note, batch& found) noexcept {
-  if (!f.waiting() || f.state.pc == nullptr || f.bounded() || (f.migratable() && !f.tied() && !found.thieves_out)) {
+  if (!f.waiting() || f.state.pc == nullptr || f.bounded() ||
+      (f.migratable() && !f.migration_disabled() && !found.thieves_out)) {
     return;
   }
   const std::uint32_t now = note_of(f);

@@ -18,28 +18,28 @@ constexpr int rounds_before_steal = platform::exploring ? 0 : 12;
 constexpr platform::duration spin_poll_interval = std::chrono::microseconds(10);
 // If that long passes between two looks at the clock, the kernel may have run somebody else there.
 constexpr platform::duration suspicious_gap = std::chrono::microseconds(40);
-// So many fibers that were kept run before one of the others has its turn.
+// So many fibers of the LIFO slot run before one of the list has its turn.
 constexpr unsigned max_lifo_slot_polls = 16;
-// Of the turns of a busy worker about one in so many goes to a fiber that floats.
-constexpr unsigned turns_per_floating = 64;
+// Of the turns of a busy worker about one in so many goes to a fiber that is stealable.
+constexpr unsigned stealable_interval = 64;
 
 }  // namespace
 
-void worker::offer(fiber_control* f) noexcept {
+void worker::push_stealable(fiber_control* f) noexcept {
   idle->expect_work();
   stealable.push(f);
   wake_another();
 }
 
-void worker::keep(fiber_control* f) noexcept {
+void worker::push_lifo_slot(fiber_control* f) noexcept {
   if (owner.workers.size() == 1) {
     queue.push_woken(f);
     return;
   }
   idle->expect_work();
-  stealable.keep(f);
+  stealable.push_lifo_slot(f);
   if (queue.has_ready()) {
-    look_within(turns_per_floating);
+    limit_budget(stealable_interval);
   }
   platform::light_fence();  // with the heavy one that a search ends with: one of the two sees what the other has done
   if (!idle->watched()) {
@@ -47,21 +47,20 @@ void worker::keep(fiber_control* f) noexcept {
   }
 }
 
-bool worker::take_over(fiber_control* f) noexcept {
+bool worker::adopt_remote(fiber_control* f) noexcept {
   worker* const home = f->home();
-  return &home->owner == &owner &&
-         stealable.take_over_from(home->stealable, [=, this]() noexcept { f->move_to(this); });
+  return &home->owner == &owner && stealable.adopt_from(home->stealable, [=, this]() noexcept { f->move_to(this); });
 }
 
-run_node* worker::next_floating() noexcept {
+run_node* worker::next_stealable() noexcept {
   run_node* node = nullptr;
-  if (kept_streak_ < max_lifo_slot_polls || stealable.empty()) {
-    node = stealable.take_kept();
-    ++kept_streak_;
+  if (lifo_slot_polls_ < max_lifo_slot_polls || stealable.empty()) {
+    node = stealable.pop_lifo_slot();
+    ++lifo_slot_polls_;
   }
   if (node == nullptr) {
     node = stealable.take();
-    kept_streak_ = 0;
+    lifo_slot_polls_ = 0;
   }
   if (node != nullptr) {
     static_cast<fiber_control*>(node)->begin_here();
@@ -69,8 +68,8 @@ run_node* worker::next_floating() noexcept {
   return node;
 }
 
-run_node* worker::floating_or_scheduler() noexcept {
-  run_node* const node = next_floating();
+run_node* worker::stealable_or_scheduler() noexcept {
+  run_node* const node = next_stealable();
   if (node == nullptr) {
     return queue.scheduler();
   }
@@ -95,50 +94,50 @@ void worker::steal_failed() noexcept {
 }
 
 void worker::end_steal(bool last) noexcept {
-  if (last && (owner.has_stealable() || (!idle->watched() && owner.has_kept()))) {
+  if (last && (owner.has_stealable() || (!idle->watched() && owner.has_filled_lifo_slot()))) {
     wake_another();
   }
 }
 
-void worker::offer_from_outside(fiber_control* f) noexcept {
+void worker::inject_stealable(fiber_control* f) noexcept {
   const std::shared_ptr<idle_workers> kept = idle;
   kept->expect_work();
   stealable.push_from_outside(f);
   static_cast<void>(kept->wake_one());
 }
 
-void worker::take_from_the_absent() noexcept {
-  worker& absent = *owner.workers.front();
-  const bool list = absent.stealable.worth_a_look();
-  if (const std::uint32_t kept = list ? 0 : absent.stealable.kept(); list || kept != 0) {
+void worker::steal_from_idle_caller() noexcept {
+  worker& caller = *owner.workers.front();
+  const bool list = caller.stealable.worth_a_look();
+  if (const std::uint32_t version = list ? 0 : caller.stealable.lifo_version(); list || version != 0) {
     if (!searching_) {
       idle->search();
       searching_ = true;
     }
-    static_cast<void>(steal_from(absent, kept));
+    static_cast<void>(steal_from(caller, version));
   }
 }
 
-void worker::take_one_floating() noexcept {
-  if (owner.options.calling_thread && owner.caller_is_absent.load(platform::memory_order_relaxed)) {
-    take_from_the_absent();
+void worker::take_one_stealable() noexcept {
+  if (owner.options.calling_thread && owner.caller_is_idle.load(platform::memory_order_relaxed)) {
+    steal_from_idle_caller();
   }
-  if (run_node* const node = next_floating()) {
+  if (run_node* const node = next_stealable()) {
     queue.push_back(node);
   }
 }
 
-void worker::look_soon_for_floating() noexcept {
+void worker::limit_budget_for_stealable() noexcept {
   // No earlier for those of the list if somebody else has time for them.
-  if (stealable.kept() != 0 || (!stealable.empty() && !idle->any())) {
-    look_within(turns_per_floating);
+  if (stealable.lifo_version() != 0 || (!stealable.empty() && !idle->any())) {
+    limit_budget(stealable_interval);
   }
 }
 
-void worker::leave_to_others() noexcept {
-  owner.caller_is_absent.store(true, platform::memory_order_relaxed);
+void worker::publish_local_work() noexcept {
+  owner.caller_is_idle.store(true, platform::memory_order_relaxed);
   if (owner.workers.size() > 1 && idle->work_expected()) {
-    queue.remove_if([](const run_node* node) noexcept { return static_cast<const fiber_control*>(node)->floats(); },
+    queue.remove_if([](const run_node* node) noexcept { return static_cast<const fiber_control*>(node)->stealable(); },
                     [this](run_node* node) noexcept { stealable.push(node); });
     if (!stealable.empty()) {
       wake_another();
@@ -158,8 +157,9 @@ bool runtime_state::has_stealable() const noexcept {
   return false;
 }
 
-bool runtime_state::has_kept() const noexcept {
-  return std::any_of(workers.begin(), workers.end(), [](const auto& each) { return each->stealable.kept() != 0; });
+bool runtime_state::has_filled_lifo_slot() const noexcept {
+  return std::any_of(workers.begin(), workers.end(),
+                     [](const auto& each) { return each->stealable.lifo_version() != 0; });
 }
 
 void worker::stop_searching() noexcept {
@@ -170,14 +170,14 @@ void worker::stop_searching() noexcept {
   }
 }
 
-bool worker::steal_from(worker& victim, std::uint32_t kept) noexcept {
+bool worker::steal_from(worker& victim, std::uint32_t version) noexcept {
   const bool last = begin_steal();
-  run_node* node = kept != 0 ? victim.stealable.steal_kept(this, kept) : victim.stealable.steal(this);
+  run_node* node = version != 0 ? victim.stealable.steal_lifo_slot(this, version) : victim.stealable.steal(this);
   if (node == nullptr) {
     steal_failed();
     return false;
   }
-  if (kept != 0) {
+  if (version != 0) {
     watch_pause_ = first_watch_pause;
   }
   count(counters.steal_operations);
@@ -214,7 +214,7 @@ bool worker::find_work() noexcept {
   }
   for (std::size_t i = 0; i < all; ++i) {
     const stealable_queue& queue_there = owner.workers[i]->stealable;
-    seen_[i].kept = queue_there.kept();
+    seen_[i].lifo_version = queue_there.lifo_version();
     seen_[i].taken = queue_there.taken();
   }
   for (int round = 0; round < search_rounds; ++round) {
@@ -240,8 +240,8 @@ bool worker::find_work() noexcept {
   }
   for (std::size_t i = 0; i < all; ++i) {
     worker& other = *owner.workers[i];
-    if (const std::uint32_t kept = seen_[i].kept;
-        kept != 0 && &other != this && other.stealable.kept() == kept && steal_from(other, kept)) {
+    if (const std::uint32_t version = seen_[i].lifo_version;
+        version != 0 && &other != this && other.stealable.lifo_version() == version && steal_from(other, version)) {
       return true;
     }
   }
@@ -265,7 +265,7 @@ bool worker::spin(platform::time_point now, const platform::atomic<std::uint32_t
   if (!awake_.wait(now)) {
     return false;
   }
-  const bool floating = owner.workers.size() > 1 && idle->work_expected();
+  const bool may_steal = owner.workers.size() > 1 && idle->work_expected();
   const platform::time_point next_poll = std::min({now + spin_poll_interval, timers.next(), trimmer.next()});
   while (now < next_poll) {
     for (int i = 0; i < relaxes_per_round; ++i) {
@@ -275,7 +275,7 @@ bool worker::spin(platform::time_point now, const platform::atomic<std::uint32_t
       }
       platform::relax();
     }
-    if (floating && owner.has_stealable()) {
+    if (may_steal && owner.has_stealable()) {
       awake_.was_right();
       return true;
     }
@@ -302,7 +302,7 @@ bool worker::sees_work() const noexcept {
     const stealable_queue& there = each->stealable;
     return each->forks.open.worth_a_look() ||
            (each.get() == this    ? !there.empty()
-            : platform::exploring ? there.worth_a_look() || there.kept() != 0  // without a watch
+            : platform::exploring ? there.worth_a_look() || there.lifo_version() != 0  // without a watch
                                   : waits_long_at(*each));
   });
 }
@@ -311,9 +311,9 @@ bool worker::sees_traffic() noexcept {
   bool some = false;
   for (const auto& each : owner.workers) {
     const stealable_queue& there = each->stealable;
-    const std::uint32_t moves = there.times_kept() + there.taken();
+    const std::uint32_t moves = there.lifo_pushes() + there.taken();
     const bool moved = std::exchange(seen_[each->index].moves, moves) != moves;
-    some |= each.get() != this && (moved || !there.empty() || there.kept() != 0);
+    some |= each.get() != this && (moved || !there.empty() || there.lifo_version() != 0);
   }
   return some;
 }
@@ -338,7 +338,7 @@ void worker::park() noexcept {
     io->poll(std::min({timers.next(), trimmer.next(), report_idle(), next_watch}));
     last_poll_ = platform::now();
     if (!incoming.empty()) {
-      awake_.slept(began, handed_over_at.load(platform::memory_order_relaxed), last_poll_);
+      awake_.slept(began, last_remote_push.load(platform::memory_order_relaxed), last_poll_);
     }
     looked.report.store(deadlock_look::idle_report::absent, platform::memory_order_release);
     // Whoever hands something over now need not notify: this worker looks before it sleeps again.
@@ -360,21 +360,21 @@ void worker::park() noexcept {
 
 namespace {
 
-struct offer_commit : commit {
+struct push_stealable_action : post_switch_action {
   worker* here;
   fiber_control* who;
 };
 
 }  // namespace
 
-void offer_running(worker* w) noexcept {
+void yield_stealable(worker* w) noexcept {
   fiber_control* const self = running_fiber(w);
-  offer_commit publish{{[](commit* c) noexcept {
-                         auto* const request = static_cast<offer_commit*>(c);
-                         request->here->offer(request->who);  // which may resume it elsewhere at once
-                       }},
-                       w,
-                       self};
+  push_stealable_action publish{{[](post_switch_action* c) noexcept {
+                                  auto* const request = static_cast<push_stealable_action*>(c);
+                                  request->here->push_stealable(request->who);  // which may resume it elsewhere at once
+                                }},
+                                w,
+                                self};
   run_node* const next = w->queue.leave_to_scheduler();
   if (w->exceptions->any()) {
     switch_watched(w, self, next, &publish, nullptr);

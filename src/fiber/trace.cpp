@@ -61,7 +61,7 @@ void trace_suspended(worker* w, run_node* self, const wait_options* wait) noexce
 
 void trace_ended(worker* w, fiber_control* f) noexcept {
   tell(w->owner, trace_event::kind::ended, *f);
-  w->look_soon();  // whom this one switches to is told by the scheduler
+  w->request_tick();  // whom this one switches to is told by the scheduler
 }
 
 }  // namespace detail

@@ -33,7 +33,7 @@ bool waker::wake(wake_reason reason, wake_policy policy) const noexcept {
 
 namespace {
 template <class Lock>
-struct unlock_commit : detail::commit {
+struct unlock_action : detail::post_switch_action {
   Lock* lock;
 };
 }  // namespace
@@ -91,8 +91,9 @@ PIRN_NEVER_BOUNDED wake_reason wait_list::wait_generic(Lock& lock, const wait_op
   return wait_impl(
       self, lock, detail::kind_of(options), value,
       [&](std::uint64_t epoch) {
-        unlock_commit<Lock> publish{
-            {[](detail::commit* c) noexcept { static_cast<unlock_commit<Lock>*>(c)->lock->unlock(); }}, &lock};
+        unlock_action<Lock> publish{
+            {[](detail::post_switch_action* c) noexcept { static_cast<unlock_action<Lock>*>(c)->lock->unlock(); }},
+            &lock};
         static_cast<void>(detail::block(self, epoch, options, publish));
       },
       false, where);

@@ -6,7 +6,7 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
-struct unlock_all_commit : detail::commit {
+struct unlock_all_action : detail::post_switch_action {
   wait_set* entries;
 };
 }  // namespace
@@ -83,8 +83,8 @@ wake_reason wait_set::wait(wait_options options) noexcept {
     return self.stop_reason();
   }
   append(waker(self, epoch));
-  unlock_all_commit publish{{[](detail::commit* c) noexcept { static_cast<unlock_all_commit*>(c)->entries->unlock(); }},
-                            this};
+  unlock_all_action publish{
+      {[](detail::post_switch_action* c) noexcept { static_cast<unlock_all_action*>(c)->entries->unlock(); }}, this};
   const wake_reason reason = detail::block(self, epoch, options, publish);
   remove_after_wait();
   return reason;

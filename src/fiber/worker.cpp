@@ -15,8 +15,8 @@ namespace detail {
 
 namespace {
 // How long a worker may switch between fibers before it looks at inbox, timers and engine, and how many switches that
-// may be at most: fibers that only yield need few looks, fibers that compute need one after nearly every switch.
-constexpr auto look_interval = std::chrono::microseconds(50);
+// may be at most: fibers that only yield need few ticks, fibers that compute need one after nearly every switch.
+constexpr auto tick_interval = std::chrono::microseconds(50);
 // How often it counts the fibers that are ready: that takes less than 10 ns for each, so a thousandth of the time.
 constexpr auto count_interval = std::chrono::milliseconds(10);
 constexpr auto count_interval_for_each = std::chrono::microseconds(10);
@@ -38,7 +38,7 @@ std::size_t stacks_at_hand(const runtime_state& state) noexcept {
 }  // namespace
 
 worker::worker(runtime_state& state, unsigned number)
-    : queue(state.options.woken_bound, state.options.high_priority_bound),
+    : queue(state.options.lifo_budget, state.options.high_priority_budget),
       stacks(state.pool, state.options.stack_size, stacks_at_hand(state)),
       trimmer(state.options.trim_after),
       io(state.options.make_engine()),
@@ -107,15 +107,15 @@ void worker::take_incoming() noexcept {
 }
 
 void worker::adapt(platform::time_point now) noexcept {
-  if (switches_spent()) {
-    const auto spent = now - last_look_;
+  if (budget_exhausted()) {
+    const auto spent = now - last_tick_;
     if (platform::exploring) {
-      switches_per_look_ = 16;  // there time stands still, and looks as if the switches took none
-    } else if (spent < look_interval && switches_per_look_ < max_switches_per_tick &&
-               switches_given_ == static_cast<unsigned>(switches_per_look_)) {
-      switches_per_look_ *= 2;
-    } else if (spent > 2 * look_interval && switches_per_look_ > 1) {
-      switches_per_look_ /= 2;
+      switches_per_tick_ = 16;  // there time stands still, and looks as if the switches took none
+    } else if (spent < tick_interval && switches_per_tick_ < max_switches_per_tick &&
+               tick_budget_ == static_cast<unsigned>(switches_per_tick_)) {
+      switches_per_tick_ *= 2;
+    } else if (spent > 2 * tick_interval && switches_per_tick_ > 1) {
+      switches_per_tick_ /= 2;
     }
   }
 }
@@ -132,27 +132,27 @@ void worker::resume_next() noexcept {
 }
 
 void worker::count_ready(platform::time_point now) noexcept {
-  const std::size_t count = queue.count_ready() + stealable.size() + (stealable.kept() != 0 ? 1 : 0);
+  const std::size_t count = queue.count_ready() + stealable.size() + (stealable.lifo_version() != 0 ? 1 : 0);
   counters.ready.store(count, platform::memory_order_relaxed);
   next_count_ = now + count_interval + count * count_interval_for_each;
 }
 
 namespace {
 /// The worker that runs on this thread while it waits.
-struct driven_here {
+struct caller_worker_here {
   worker* which = nullptr;
 };
-worker*& driven() noexcept { return platform::per_thread<driven_here>::here().which; }
+worker*& caller_worker_of_thread() noexcept { return platform::per_thread<caller_worker_here>::here().which; }
 }  // namespace
 
-worker* driven_worker() noexcept { return driven(); }
+worker* caller_worker() noexcept { return caller_worker_of_thread(); }
 
 void worker::begin() noexcept {
   queue.scheduler()->sanitizer.adopt_thread();
   thread_exceptions = static_cast<exceptions_in_flight*>(cxa_get_globals());
   obstacles = exceptions = traced != 0 ? &watched : thread_exceptions;
   enter_dumps(*this);
-  last_poll_ = last_look_ = platform::now();
+  last_poll_ = last_tick_ = platform::now();
 }
 
 void worker::end() noexcept {
@@ -183,28 +183,28 @@ void worker::run() noexcept {
 
 void worker::adopt_thread() {
   overflow_of_caller_.emplace();
-  driven() = this;
+  caller_worker_of_thread() = this;
   begin();
 }
 
 void worker::release_thread() noexcept {
   end();
-  driven() = nullptr;
+  caller_worker_of_thread() = nullptr;
   overflow_of_caller_.reset();
 }
 
-void worker::drive(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept {
+void worker::run_on_caller(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept {
   looked.thread_waits.store(true, platform::memory_order_relaxed);
-  owner.caller_is_absent.store(false, platform::memory_order_relaxed);
+  owner.caller_is_idle.store(false, platform::memory_order_relaxed);
   const exceptions_in_flight of_thread = std::exchange(*thread_exceptions, {});
   platform::set_current_worker(this);
   loop(word, before);
-  leave_to_others();
+  publish_local_work();
   platform::set_current_worker(nullptr);
   *thread_exceptions = of_thread;
 }
 
-void worker::run_turn(platform::time_point now) noexcept {
+void worker::run_tick(platform::time_point now) noexcept {
   if (looked.quiescent) {
     end_quiescence(now);
   }
@@ -212,7 +212,7 @@ void worker::run_turn(platform::time_point now) noexcept {
     stop_searching();
   }
   awake_.end_wait();
-  if (now - last_poll_ >= look_interval) {
+  if (now - last_poll_ >= tick_interval) {
     io->poll(now);
     last_poll_ = now;
   }
@@ -222,14 +222,14 @@ void worker::run_turn(platform::time_point now) noexcept {
   }
   stacks.age();
   adapt(now);
-  last_look_ = now;
+  last_tick_ = now;
   if (now >= next_count_) {
     count_ready(now);
   }
-  switches_left = switches_given_ = static_cast<unsigned>(switches_per_look_);
-  look_soon_for_floating();
+  budget_left = tick_budget_ = static_cast<unsigned>(switches_per_tick_);
+  limit_budget_for_stealable();
   resume_next();
-  counters.switches.store(counters.switches.load(platform::memory_order_relaxed) + (switches_given_ - switches_left),
+  counters.switches.store(counters.switches.load(platform::memory_order_relaxed) + (tick_budget_ - budget_left),
                           platform::memory_order_relaxed);
 }
 
@@ -258,7 +258,7 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
       announce_ended();  // the others too: nobody knows when it looks again
       return;
     }
-    take_one_floating();
+    take_one_stealable();
     if (coroutines != nullptr) {
       coroutines->look();
     }
@@ -266,13 +266,13 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
       look_for_deadlocks(now);
     }
     if (queue.has_ready()) {
-      run_turn(now);
+      run_tick(now);
       continue;
     }
     if (more_to_announce) {
       continue;
     }
-    if (stealable.kept() != 0) {
+    if (stealable.lifo_version() != 0) {
       platform::yield_thread();  // to a thief inside of the queue, unless it was woken just now
       continue;
     }
@@ -289,7 +289,7 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
     if (!spin(now, word, before)) {
       park();
     } else if (take_incoming(); queue.has_ready()) {
-      run_turn(now);  // without a look at all the rest, which has just been looked at
+      run_tick(now);  // without a look at all the rest, which has just been looked at
     }
   }
 }
@@ -297,7 +297,7 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
 void provide_stack_slow(worker* w, run_node* node) noexcept { provide_stack(w, node); }
 
 namespace {
-PIRN_NEVER_BOUNDED worker* switch_watched_plain(worker* w, run_node* self, run_node* next, commit* pending,
+PIRN_NEVER_BOUNDED worker* switch_watched_plain(worker* w, run_node* self, run_node* next, post_switch_action* pending,
                                                 const wait_options* wait) noexcept {
   if (w->forking()) {
     w->stop_forking();
@@ -313,22 +313,23 @@ PIRN_NEVER_BOUNDED worker* switch_watched_plain(worker* w, run_node* self, run_n
 }
 }  // namespace
 
-worker* switch_watched(worker* w, run_node* self, run_node* next, commit* pending, const wait_options* wait) noexcept {
+worker* switch_watched(worker* w, run_node* self, run_node* next, post_switch_action* pending,
+                       const wait_options* wait) noexcept {
   return w->bounded == worker::bounded_fiber::none ? switch_watched_plain(w, self, next, pending, wait)
                                                    : switch_bounded(w, self, next, pending, wait);
 }
 
-worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, commit* pending) noexcept {
+worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, post_switch_action* pending) noexcept {
   return switch_watched(w, self, next, pending, self->waits);
 }
 
 void yield_slow(worker* w) noexcept {
   run_node* const self = w->queue.running();
-  if (w->switches_spent() && static_cast<fiber_control*>(self)->floats() && w->idle->any()) [[unlikely]] {
-    offer_running(w);
+  if (w->budget_exhausted() && static_cast<fiber_control*>(self)->stealable() && w->idle->any()) [[unlikely]] {
+    yield_stealable(w);
     return;
   }
-  run_node* const next = w->switches_spent() ? w->queue.pause() : w->queue.rotate_slow();
+  run_node* const next = w->budget_exhausted() ? w->queue.pause() : w->queue.rotate_slow();
   if (next == self) {
     return;
   }

@@ -15,7 +15,7 @@ void throw_calls_itself() {
 }
 
 actor_message* actor_mailbox::take() noexcept {
-  struct mark_commit : commit {
+  struct mark_action : post_switch_action {
     actor_mailbox* box;
     agent* self;
     std::uint64_t epoch;
@@ -39,8 +39,8 @@ actor_message* actor_mailbox::take() noexcept {
     std::uint64_t epoch = 0;
     static_cast<void>(self.begin(wait_kind::single_waker, epoch));
     sleeper_ = waker(self, epoch);
-    mark_commit mark{{[](commit* c) noexcept {
-                       const auto* const m = static_cast<mark_commit*>(c);
+    mark_action mark{{[](post_switch_action* c) noexcept {
+                       const auto* const m = static_cast<mark_action*>(c);
                        std::uintptr_t none = 0;
                        if (!m->box->head_.compare_exchange_strong(none, waiting, platform::memory_order_release,
                                                                   platform::memory_order_relaxed)) {

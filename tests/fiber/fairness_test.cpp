@@ -34,11 +34,11 @@ class ping_pong {
   event turn_[2];
 };
 
-class woken_bound : public testing::TestWithParam<unsigned> {};
+class lifo_budget : public testing::TestWithParam<unsigned> {};
 
-TEST_P(woken_bound, limits_the_wait_of_those_that_are_ready) {
+TEST_P(lifo_budget, limits_the_wait_of_those_that_are_ready) {
   const unsigned bound = GetParam();
-  rig r(1, {.woken_bound = bound});
+  rig r(1, {.lifo_budget = bound});
   std::uint64_t longest = 0;
   std::uint64_t total = 0;
   r.rt.run([&] {
@@ -62,7 +62,7 @@ TEST_P(woken_bound, limits_the_wait_of_those_that_are_ready) {
   EXPECT_GE(total, static_cast<std::uint64_t>(scaled(5000)) * bound / 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(bounds, woken_bound, testing::Values(1u, 3u, 16u));
+INSTANTIATE_TEST_SUITE_P(bounds, lifo_budget, testing::Values(1u, 3u, 16u));
 
 /// One fiber is woken, and then buried under others that wake each other for as long as it has not run.
 class buried : public testing::TestWithParam<unsigned> {
@@ -73,7 +73,7 @@ class buried : public testing::TestWithParam<unsigned> {
   };
   /// The turns that others had before it ran, or `most`.
   std::uint64_t turns_before(const options& what) {
-    rig r(1, {.woken_bound = GetParam()});
+    rig r(1, {.lifo_budget = GetParam()});
     std::uint64_t before = most;
     r.rt.run([&] {
       event patience, turn[2];

@@ -374,19 +374,19 @@ TEST(fork_join, both_see_what_is_bound_around_the_call) {
 }
 
 /// The same in scopes whose children begin at once.
-PIRN_NOINLINE long early_fib(long n) {
+PIRN_NOINLINE long eager_fib(long n) {
   if (n < 2) {
     return n;
   }
   pirn::scope both({.migratable = true});
   long first = 0;
-  both.spawn([&first, n] { first = early_fib(n - 1); });
-  const long second = early_fib(n - 2);
+  both.spawn([&first, n] { first = eager_fib(n - 1); });
+  const long second = eager_fib(n - 2);
   both.join();
   return first + second;
 }
 
-TEST(fork_join, a_child_of_a_migratable_scope_begins_at_once) {
+TEST(fork_join, a_child_of_a_migratable_scope_is_eager) {
   for (const unsigned workers : {1u, 2u}) {
     on_migratable(workers, [&] {
       {
@@ -415,7 +415,7 @@ TEST(fork_join, a_child_of_a_migratable_scope_begins_at_once) {
       pirn::scope outer({.migratable = true});
       auto [a, b] = outer.all([] { return pirn::fork2([] { return 1; }, [] { return 2; }).second; }, [] { return 3; });
       EXPECT_EQ(a + b, 5);
-      EXPECT_EQ(early_fib(12), 144);
+      EXPECT_EQ(eager_fib(12), 144);
     });
   }
 }

@@ -293,7 +293,7 @@ TEST(migration, left_behind_by_the_calling_thread) {
 }
 
 /// So it is if they have enough to do, and with all that is woken or spawned there while the thread is away.
-TEST(migration, those_of_the_absent_thread_have_turns_beside_others) {
+TEST(migration, those_of_the_idle_caller_have_turns_beside_others) {
   rig r(2, {.calling_thread = true});
   std::atomic<bool> done = false;
   std::vector<event> ping(3), pong(3);
@@ -345,7 +345,7 @@ TEST(migration, those_of_the_absent_thread_have_turns_beside_others) {
 }
 
 /// A worker that looks for work and is then left by its thread looks no more, and others must not rely on it.
-TEST(migration, the_absent_thread_does_not_count_as_searching) {
+TEST(migration, the_idle_caller_does_not_count_as_searching) {
   rig r(2, {.calling_thread = true});
   for (int i = 0; i < scaled(300); ++i) {
     r.rt.spawn([] {}, {.worker = 1}).join();

@@ -21,9 +21,9 @@ struct idle_fiber : pirn::detail::fiber_control {
 
 class run_queue_alone : public testing::Test {
  protected:
-  static constexpr unsigned woken_bound = 3;
-  static constexpr unsigned high_bound = 4;
-  run_queue queue{woken_bound, high_bound};
+  static constexpr unsigned lifo_budget = 3;
+  static constexpr unsigned high_priority_budget = 4;
+  run_queue queue{lifo_budget, high_priority_budget};
   std::array<idle_fiber, 12> nodes;
 
   /// The index of a node, or -1 for the scheduler.
@@ -82,7 +82,7 @@ TEST_F(run_queue_alone, who_was_just_woken_runs_first_newest_first) {
   EXPECT_EQ(leave(), -1);
 }
 
-TEST_F(run_queue_alone, no_more_than_the_bound_in_a_row_while_others_are_ready) {
+TEST_F(run_queue_alone, no_more_than_the_budget_in_a_row_while_others_are_ready) {
   push({0, 1});
   EXPECT_EQ(leave(), 0);
   wake(4);
@@ -92,14 +92,14 @@ TEST_F(run_queue_alone, no_more_than_the_bound_in_a_row_while_others_are_ready) 
     EXPECT_EQ(leave(), 5 - i);
   }
   wake(5);
-  EXPECT_EQ(leave(), 1);  // the bound of 3 is reached
+  EXPECT_EQ(leave(), 1);  // the budget of 3 is reached
   EXPECT_EQ(leave(), 5);  // and begins anew
   wake(6);
   EXPECT_EQ(leave(), 6);
   EXPECT_EQ(leave(), -1);
 }
 
-TEST_F(run_queue_alone, the_bound_also_holds_against_a_fiber_that_yields) {
+TEST_F(run_queue_alone, the_budget_also_holds_against_a_fiber_that_yields) {
   push({0, 1});
   EXPECT_EQ(leave(), 0);
   for (int i = 2; i < 7; ++i) {
@@ -111,11 +111,11 @@ TEST_F(run_queue_alone, the_bound_also_holds_against_a_fiber_that_yields) {
   EXPECT_EQ(leave(), 1);
   EXPECT_EQ(leave(), 3);
   EXPECT_EQ(leave(), 0);
-  EXPECT_EQ(leave(), 2);  // which was below 3 when the bound was reached
+  EXPECT_EQ(leave(), 2);  // which was below 3 when the budget was reached
   EXPECT_EQ(leave(), -1);
 }
 
-TEST_F(run_queue_alone, without_anybody_waiting_there_is_no_bound) {
+TEST_F(run_queue_alone, without_anybody_waiting_there_is_no_budget) {
   push({0});
   EXPECT_EQ(leave(), 0);
   for (int i = 0; i < 20; ++i) {
@@ -183,11 +183,11 @@ TEST_F(run_queue_alone, high_priority_comes_first_in_order_of_age) {
   EXPECT_FALSE(queue.has_ready());
 }
 
-TEST_F(run_queue_alone, high_priority_has_a_bound) {
+TEST_F(run_queue_alone, high_priority_has_a_budget) {
   push({0, 1});
   push_high({5, 6});
   for (int round = 0; round < 3; ++round) {
-    for (unsigned i = 0; i < high_bound; ++i) {
+    for (unsigned i = 0; i < high_priority_budget; ++i) {
       EXPECT_EQ(round + i == 0 ? leave() : yield(), 5 + static_cast<int>(i) % 2);
     }
     EXPECT_EQ(yield(), round % 2);
@@ -202,10 +202,10 @@ TEST_F(run_queue_alone, behaves_as_the_rules_say) {
   std::vector<int> woken;
   std::deque<int> idle;
   int running = -1;
-  unsigned woken_streak = 0;
-  unsigned high_streak = 0;
+  unsigned lifo_polls = 0;
+  unsigned high_priority_polls = 0;
   const auto is_high = [&](int i) { return i >= 0 && nodes[static_cast<std::size_t>(i)].has_high_priority(); };
-  const auto high_may = [&] { return high_streak < high_bound || (ring.empty() && woken.empty()); };
+  const auto high_may = [&] { return high_priority_polls < high_priority_budget || (ring.empty() && woken.empty()); };
   const auto take = [](auto& from) {
     const int first = from.front();
     from.pop_front();
@@ -213,17 +213,17 @@ TEST_F(run_queue_alone, behaves_as_the_rules_say) {
   };
   const auto choose = [&](int otherwise) {
     if (!high.empty() && high_may()) {
-      ++high_streak;
+      ++high_priority_polls;
       return take(high);
     }
-    high_streak = 0;
-    if (!woken.empty() && (woken_streak < woken_bound || (ring.empty() && woken.size() == 1))) {
-      woken_streak = woken_streak < woken_bound ? woken_streak + 1 : 1;  // anew: it has kept nobody waiting
+    high_priority_polls = 0;
+    if (!woken.empty() && (lifo_polls < lifo_budget || (ring.empty() && woken.size() == 1))) {
+      lifo_polls = lifo_polls < lifo_budget ? lifo_polls + 1 : 1;  // anew: it has kept nobody waiting
       const int newest = woken.back();
       woken.pop_back();
       return newest;
     }
-    woken_streak = 0;
+    lifo_polls = 0;
     for (; woken.size() > 1; woken.erase(woken.begin())) {
       ring.push_back(woken.front());
     }
@@ -298,7 +298,7 @@ TEST_F(run_queue_alone, behaves_as_the_rules_say) {
               }
             }
           } else if (high.empty() && high_may()) {
-            ++high_streak;
+            ++high_priority_polls;
           } else {
             running = choose(before);
             high.push_back(before);

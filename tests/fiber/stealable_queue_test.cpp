@@ -21,11 +21,11 @@ alignas(64) std::array<std::byte, 128> places;
 pirn::detail::worker* const owner = reinterpret_cast<pirn::detail::worker*>(places.data());
 pirn::detail::worker* const thief = reinterpret_cast<pirn::detail::worker*>(places.data() + 64);
 
-/// Fibers that float, numbered from 1.
+/// Fibers that are stealable, numbered from 1.
 std::deque<fiber_control> make_fibers(std::uint64_t count) {
   std::deque<fiber_control> all;
   for (std::uint64_t i = 1; i <= count; ++i) {
-    all.emplace_back(i).settle_in(owner, pirn::detail::mobility::floating);
+    all.emplace_back(i).settle_in(owner, pirn::detail::mobility::stealable_until_started);
   }
   return all;
 }
@@ -90,50 +90,50 @@ TEST(stealable_queue, who_holds_it_keeps_thieves_out) {
   stealable_queue& queue = mine.stealable;
   queue.push(&all[0]);
   queue.push(&all[1]);
-  queue.keep(&all[2]);
-  const auto take_over = [&] {
-    return other.stealable.take_over_from(queue, [&] { all[3].move_to(thief); }) && all[3].home() == thief;
+  queue.push_lifo_slot(&all[2]);
+  const auto adopt = [&] {
+    return other.stealable.adopt_from(queue, [&] { all[3].move_to(thief); }) && all[3].home() == thief;
   };
   {
     const stealable_queue::hold held(queue, std::array{&mine, &other});
     EXPECT_TRUE(held.alone());
     EXPECT_FALSE(queue.worth_a_look());
     EXPECT_EQ(queue.steal(thief), nullptr);
-    EXPECT_EQ(queue.steal_kept(thief, queue.kept()), nullptr);
-    EXPECT_FALSE(take_over());
+    EXPECT_EQ(queue.steal_lifo_slot(thief, queue.lifo_version()), nullptr);
+    EXPECT_FALSE(adopt());
     EXPECT_EQ(all[3].home(), owner);
   }
   EXPECT_TRUE(queue.worth_a_look());
   EXPECT_EQ(number_of(queue.steal(thief)), 1u);
-  EXPECT_EQ(number_of(queue.steal_kept(thief, queue.kept())), 3u);
-  EXPECT_TRUE(take_over());
+  EXPECT_EQ(number_of(queue.steal_lifo_slot(thief, queue.lifo_version())), 3u);
+  EXPECT_TRUE(adopt());
 }
 
-TEST(stealable_queue, the_last_one_woken_is_kept_apart) {
+TEST(stealable_queue, the_last_one_woken_is_in_the_lifo_slot) {
   std::deque<fiber_control> all = make_fibers(4);
   stealable_queue queue;
-  EXPECT_EQ(queue.kept(), 0u);
-  EXPECT_EQ(queue.take_kept(), nullptr);
-  queue.keep(&all[0]);
+  EXPECT_EQ(queue.lifo_version(), 0u);
+  EXPECT_EQ(queue.pop_lifo_slot(), nullptr);
+  queue.push_lifo_slot(&all[0]);
   EXPECT_TRUE(queue.empty());
   EXPECT_FALSE(queue.worth_a_look());
   EXPECT_EQ(queue.take(), nullptr);
-  const std::uint32_t first = queue.kept();
-  queue.keep(&all[1]);  // which puts the first one behind the others
+  const std::uint32_t first = queue.lifo_version();
+  queue.push_lifo_slot(&all[1]);  // which puts the first one behind the others
   queue.push(&all[2]);
-  const std::uint32_t second = queue.kept();
+  const std::uint32_t second = queue.lifo_version();
   EXPECT_NE(second, 0u);
   EXPECT_NE(second, first);
-  EXPECT_EQ(queue.times_kept(), 2u);
-  EXPECT_EQ(queue.steal_kept(thief, first), nullptr);  // a thief asks for the one that it has seen
-  EXPECT_EQ(queue.kept(), second);
-  const run_node* const stolen = queue.steal_kept(thief, second);
+  EXPECT_EQ(queue.lifo_pushes(), 2u);
+  EXPECT_EQ(queue.steal_lifo_slot(thief, first), nullptr);  // a thief asks for the one that it has seen
+  EXPECT_EQ(queue.lifo_version(), second);
+  const run_node* const stolen = queue.steal_lifo_slot(thief, second);
   EXPECT_EQ(number_of(stolen), 2u);
   EXPECT_EQ(static_cast<const fiber_control*>(stolen)->home(), thief);
-  EXPECT_EQ(queue.kept(), 0u);
-  EXPECT_EQ(queue.take_kept(), nullptr);
-  queue.keep(&all[3]);
-  EXPECT_EQ(number_of(queue.take_kept()), 4u);
+  EXPECT_EQ(queue.lifo_version(), 0u);
+  EXPECT_EQ(queue.pop_lifo_slot(), nullptr);
+  queue.push_lifo_slot(&all[3]);
+  EXPECT_EQ(number_of(queue.pop_lifo_slot()), 4u);
   EXPECT_EQ(number_of(queue.take()), 1u);
   EXPECT_EQ(number_of(queue.take()), 3u);
   EXPECT_EQ(queue.taken(), 2u);

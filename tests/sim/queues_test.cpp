@@ -33,7 +33,9 @@ detail::worker* worker(std::size_t number) { return reinterpret_cast<detail::wor
 
 /// A fiber that never runs, with something that its maker wrote and whoever takes it changes.
 struct item : fiber_control {
-  explicit item(std::uint64_t number) : fiber_control(number) { settle_in(worker(0), detail::mobility::floating); }
+  explicit item(std::uint64_t number) : fiber_control(number) {
+    settle_in(worker(0), detail::mobility::stealable_until_started);
+  }
   /// The last that its sender does before it lets go.
   run_node* ready() {
     written = 1;
@@ -201,34 +203,35 @@ void pushes_from_outside() {
 
 TEST(stealable_queue, takes_in_what_others_push) { expect_passes(pushes_from_outside, whole); }
 
-/// Of those that are kept each goes to its owner or to the thief that has seen it, or behind the others.
-void one_is_kept() {
+/// Of those that are put into the LIFO slot each goes to its owner or to the thief that has seen it, or behind the
+/// others.
+void lifo_slot_is_filled() {
   detail::stealable_queue queue;
   std::array<item, 2> items{item(1), item(2)};
-  queue.keep(items[0].ready());
+  queue.push_lifo_slot(items[0].ready());
   sim::thread thief([&] {
     for (int looks = 0; looks < 2; ++looks) {
-      if (const std::uint32_t kept = queue.kept(); kept != 0) {
-        take(queue.steal_kept(worker(1), kept), 1);
+      if (const std::uint32_t version = queue.lifo_version(); version != 0) {
+        take(queue.steal_lifo_slot(worker(1), version), 1);
       }
     }
   });
   const auto take_mine = [&] {
-    if (run_node* const mine = queue.take_kept()) {
+    if (run_node* const mine = queue.pop_lifo_slot()) {
       mine->next = nullptr;
       take(mine, 0);
     }
   };
-  queue.keep(items[1].ready());
+  queue.push_lifo_slot(items[1].ready());
   take_mine();
   thief.join();
   take_mine();
   check_all_taken(queue, items);
 }
 
-TEST(stealable_queue, keeps_one_for_its_owner_and_one_thief) { expect_passes(one_is_kept, whole); }
-TEST(stealable_queue, keeps_one_where_words_are_old) {
-  expect_passes(one_is_kept, {.preemptions = 3, .stale_reads = true});
+TEST(stealable_queue, has_a_lifo_slot_for_its_owner_or_one_thief) { expect_passes(lifo_slot_is_filled, whole); }
+TEST(stealable_queue, has_a_lifo_slot_where_words_are_old) {
+  expect_passes(lifo_slot_is_filled, {.preemptions = 3, .stale_reads = true});
 }
 
 /// As far as it matters here, a worker.
@@ -237,11 +240,11 @@ struct place {
 };
 
 /// Who looks at the suspended fibers of its thread has them for itself, whoever wakes one of them meanwhile.
-void look_while_one_is_taken_over() {
+void look_while_one_is_adopted() {
   place mine, other;
   item one(1);
   sim::thread waker([&] {
-    if (other.stealable.take_over_from(mine.stealable, [&] { one.move_to(worker(1)); })) {
+    if (other.stealable.adopt_from(mine.stealable, [&] { one.move_to(worker(1)); })) {
       one.taken = 1;  // it runs there
     }
   });
@@ -255,10 +258,8 @@ void look_while_one_is_taken_over() {
   waker.join();
 }
 
-TEST(stealable_queue, is_held_against_who_takes_over) { expect_passes(look_while_one_is_taken_over, whole); }
-TEST(stealable_queue, is_held_where_words_are_old) {
-  expect_passes(look_while_one_is_taken_over, {.stale_reads = true});
-}
+TEST(stealable_queue, is_held_against_who_adopts) { expect_passes(look_while_one_is_adopted, whole); }
+TEST(stealable_queue, is_held_where_words_are_old) { expect_passes(look_while_one_is_adopted, {.stale_reads = true}); }
 
 // ---- the open continuations of fork2 ------------------------------------------------------------------------------
 

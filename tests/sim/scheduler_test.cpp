@@ -282,7 +282,7 @@ TEST(migrate_to, goes_on_there_once) {
       {.preemptions = 3});
 }
 
-TEST(floating, are_stolen_once) {
+TEST(stealable, are_stolen_once) {
   // Four times as many steps as it needs, and fewer than fairness gives to who spins: nobody may do that.
   const sim::options options{.steps = 2'000};
   const auto program = [] {
@@ -308,7 +308,7 @@ TEST(floating, are_stolen_once) {
   expect_passes(program, options);
 }
 
-TEST(floating, do_not_wait_for_who_made_them) {
+TEST(stealable, do_not_wait_for_who_made_them) {
   const auto program = [] {
     watched_runtime all(2);
     sim::atomic<bool> told{false};
@@ -334,7 +334,7 @@ TEST(floating, do_not_wait_for_who_made_them) {
   expect_passes(program, {.strategy = sim::strategy::random, .stale_reads = true, .executions = 2000});
 }
 
-TEST(floating, from_a_plain_thread) {
+TEST(stealable, from_a_plain_thread) {
   expect_passes(
       [] {
         watched_runtime all(2);
@@ -388,13 +388,13 @@ TEST(fork2, within_each_other) {
 TEST(priority, of_one_that_never_waits_leaves_others_their_turns) {
   expect_passes([] {
     bool other_ran = false;
-    run_fibers({.workers = 1, .high_priority_bound = 2}, {[&] {
-                                                            this_fiber::set_priority(fiber_priority::high);
-                                                            while (!other_ran) {
-                                                              this_fiber::yield();
-                                                            }
-                                                          },
-                                                          [&] { other_ran = true; }});
+    run_fibers({.workers = 1, .high_priority_budget = 2}, {[&] {
+                                                             this_fiber::set_priority(fiber_priority::high);
+                                                             while (!other_ran) {
+                                                               this_fiber::yield();
+                                                             }
+                                                           },
+                                                           [&] { other_ran = true; }});
   });
 }
 

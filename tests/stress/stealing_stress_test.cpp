@@ -38,7 +38,7 @@ pirn::spawn_options anywhere_of(std::uint64_t chance, unsigned workers) {
     case 1:
       return {.worker = static_cast<int>(chance / 5 % workers)};
     case 2:
-      return {.name = "floating", .worker = pirn::spawn_options::any_worker};
+      return {.name = "stealable", .worker = pirn::spawn_options::any_worker};
     case 3:
       return {.worker = pirn::spawn_options::any_worker};
     default:

@@ -478,8 +478,8 @@ static_assert(std::is_trivially_copyable_v<small> && sizeof(small) == 8);
 
 /// A value of each kind is the same at the other end, however it is resumed.
 template <class T, class Make, class Read>
-void expect_switched_over(unsigned woken_bound, Make make, Read read) {
-  rig r(1, {.woken_bound = woken_bound});
+void expect_switched_over(unsigned lifo_budget, Make make, Read read) {
+  rig r(1, {.lifo_budget = lifo_budget});
   r.rt.run([&] {
     channel<T> c(1);
     constexpr int count = 5000;  // more than the scheduler lets pass without a look
@@ -521,7 +521,7 @@ void expect_switched_over(unsigned woken_bound, Make make, Read read) {
 }
 
 TEST(channel, values_that_switch_over_in_a_register_arrive) {
-  for (const unsigned bound : {0u, 1u, 3u, pirn::runtime_options{}.woken_bound}) {
+  for (const unsigned bound : {0u, 1u, 3u, pirn::runtime_options{}.lifo_budget}) {
     expect_switched_over<int>(bound, [](int i) { return -i; }, [](int v) { return v; });
     expect_switched_over<double>(bound, [](int i) { return i / 3.0; }, [](double v) { return v; });
     expect_switched_over<bool>(bound, [](int i) { return i % 3 == 0; }, [](bool v) { return v; });
@@ -533,7 +533,7 @@ TEST(channel, values_that_switch_over_in_a_register_arrive) {
 }
 
 TEST(channel, switching_over_again_and_again_starves_nobody) {
-  rig r(1, {.woken_bound = 10});
+  rig r(1, {.lifo_budget = 10});
   r.rt.run([] {
     constexpr std::size_t count = 200;
     std::vector<std::unique_ptr<channel<int>>> chain;

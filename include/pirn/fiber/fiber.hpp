@@ -141,7 +141,7 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
     self->leave_block();
     pending = pending_end(self, outcome);
   }
-  run_node* const next = w->spend_switch() ? w->queue.leave_to_scheduler() : w->queue.leave();
+  run_node* const next = w->consume_budget() ? w->queue.leave_to_scheduler() : w->queue.leave();
   const auto by = reinterpret_cast<arch::word>(w);
   // A sanitizer must hear of the end of the stack's use from another stack: there it goes back with the block.
   const bool give_now = std::is_empty_v<sanitizer_state> && outcome == join_ended;
@@ -169,12 +169,12 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
 }
 
 /// Whether the calling fiber of `here` may leave its continuation to others while a child runs.
-bool may_begin_early_child(const worker* here) noexcept;
+bool may_begin_eager_child(const worker* here) noexcept;
 /// Runs the child in place of the calling fiber, whose continuation anybody may take meanwhile; returns, perhaps on
 /// another worker, when it was taken, or the child has ended or suspended.
-void begin_early_child(worker* here, early_child_control* child) noexcept;
+void begin_eager_child(worker* here, eager_child_control* child) noexcept;
 /// As `finish` for such a child: goes on with its parent if nobody has taken that.
-[[noreturn]] void finish_early_child() noexcept;
+[[noreturn]] void finish_eager_child() noexcept;
 
 /// A callable on the heap: too large for a control block, or one that may throw when it is moved.
 template <class F>
@@ -195,11 +195,11 @@ struct fiber_block : Control {
     run_node* const self = reinterpret_cast<worker*>(by)->queue.running();
     self->sanitizer.arrive();
     if (pending != 0) {
-      settle_first(pending);
+      run_post_switch_at_entry(pending);
     }
     const std::uintptr_t outcome = static_cast<fiber_block*>(self)->execute();
-    if constexpr (std::is_same_v<Control, early_child_control>) {
-      finish_early_child();
+    if constexpr (std::is_same_v<Control, eager_child_control>) {
+      finish_eager_child();
     } else {
       finish(outcome);
     }
@@ -226,10 +226,10 @@ struct fiber_block : Control {
 /// The smallest stack that a fiber is given.
 inline constexpr std::size_t min_stack_bytes = sizeof(fiber_cold_part) + 2048;
 
-/// What is special about the fibers of a scope is done by another one of these.
-struct by_itself {
+/// How a fiber outside of a scope is spawned. A scope has policies of its own for its children.
+struct standalone_policy {
   using control = fiber_control;
-  static constexpr bool begins_at_once = false;
+  static constexpr bool eager = false;
   /// Runs before the fiber is made ready.
   PIRN_ALWAYS_INLINE void adopt(fiber_control*) const noexcept {}
 };
@@ -282,13 +282,13 @@ PIRN_ALWAYS_INLINE void launch_here(worker* here, fiber_control* f) noexcept {
 }
 
 /// A fiber of `owner`, which need not be the caller's runtime.
-template <class F, class Kind = by_itself>
+template <class F, class SpawnPolicy = standalone_policy>
 fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& options, std::error_code& error,
-                      const Kind& kind = {}) {
+                      const SpawnPolicy& policy = {}) {
   static_assert(std::invocable<std::decay_t<F>>, "a fiber runs a callable without parameters");
-  using control = typename Kind::control;
+  using control = typename SpawnPolicy::control;
   if constexpr (!is_prepared<F, control>) {
-    return launch(owner, prepared<control>(std::forward<F>(body)), options, error, kind);
+    return launch(owner, prepared<control>(std::forward<F>(body)), options, error, policy);
   } else {
     worker* here = current_worker();
     if (here != nullptr && &here->owner != &owner) {
@@ -318,10 +318,10 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& optio
     if (options.stop.stop_possible()) {
       follow_token(f, options.stop);
     }
-    kind.adopt(f);
+    policy.adopt(f);
     const bool high = options.priority == fiber_priority::high;
     const mobility moves = options.migratable                                     ? mobility::migratable
-                           : options.worker == spawn_options::any_worker && !high ? mobility::floating
+                           : options.worker == spawn_options::any_worker && !high ? mobility::stealable_until_started
                                                                                   : mobility::pinned;
     f->settle_in(to, moves, to->traced);
     f->set_high_priority(high);
@@ -331,8 +331,8 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& optio
     if (to->traced != 0) [[unlikely]] {
       trace_spawned(f);
     }
-    if constexpr (Kind::begins_at_once) {
-      begin_early_child(here, f);
+    if constexpr (SpawnPolicy::eager) {
+      begin_eager_child(here, f);
     } else if (to == here && moves == mobility::pinned && !high) {
       launch_here(here, f);
     } else {
@@ -348,10 +348,10 @@ template <class F>
 using handed_over = std::conditional_t<std::is_trivially_copyable_v<std::decay_t<F>> && sizeof(std::decay_t<F>) <= 16,
                                        std::decay_t<F>, F&&>;
 
-template <class Body, class Kind>
-PIRN_NOINLINE fiber_control* launch_or_throw(runtime_state& owner, Body body, const Kind& kind) {
+template <class Body, class SpawnPolicy>
+PIRN_NOINLINE fiber_control* launch_or_throw(runtime_state& owner, Body body, const SpawnPolicy& policy) {
   std::error_code error;
-  fiber_control* const f = launch(owner, std::forward<Body>(body), spawn_options{}, error, kind);
+  fiber_control* const f = launch(owner, std::forward<Body>(body), spawn_options{}, error, policy);
   if (f == nullptr) {
     throw_no_fiber(error);
   }
@@ -359,38 +359,38 @@ PIRN_NOINLINE fiber_control* launch_or_throw(runtime_state& owner, Body body, co
 }
 
 /// Makes a fiber with nothing special about it, on the caller's worker, out of what that has at hand.
-template <class F, class Kind>
-PIRN_ALWAYS_INLINE fiber_control* launch_at_hand(worker* here, F&& body, const Kind& kind) noexcept {
+template <class F, class SpawnPolicy>
+PIRN_ALWAYS_INLINE fiber_control* launch_at_hand(worker* here, F&& body, const SpawnPolicy& policy) noexcept {
   here->stacks.reserve_at_hand();
-  auto* const f = make_block<typename Kind::control>(here, std::forward<F>(body));
-  kind.adopt(f);
+  auto* const f = make_block<typename SpawnPolicy::control>(here, std::forward<F>(body));
+  policy.adopt(f);
   f->settle_in(here);
   here->has_fiber_to_start();
   launch_here(here, f);
   return f;
 }
 
-template <class Body, class Kind>
-PIRN_NOINLINE fiber_control* launch_refilled(worker* here, Body body, Kind kind) {
+template <class Body, class SpawnPolicy>
+PIRN_NOINLINE fiber_control* launch_refilled(worker* here, Body body, SpawnPolicy policy) {
   if (!here->get_ready_to_spawn() || platform::spawn_may_fail()) {
-    return launch_or_throw<Body>(here->owner, std::forward<Body>(body), kind);
+    return launch_or_throw<Body>(here->owner, std::forward<Body>(body), policy);
   }
-  return launch_at_hand(here, std::forward<Body>(body), kind);
+  return launch_at_hand(here, std::forward<Body>(body), policy);
 }
 
 /// A fiber with nothing special about it, on the caller's worker: its stack is reserved now and chosen when it starts.
 /// All that may call a function is behind one test, so that what is left needs no registers saved.
-template <class F, class Kind = by_itself>
-PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, const Kind& kind = {}) {
+template <class F, class SpawnPolicy = standalone_policy>
+PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, const SpawnPolicy& policy = {}) {
   static_assert(std::invocable<std::decay_t<F>>, "a fiber runs a callable without parameters");
-  using control = typename Kind::control;
+  using control = typename SpawnPolicy::control;
   if constexpr (!is_prepared<F, control>) {
     auto own = prepared<control>(std::forward<F>(body));
-    return launch_plain(current_worker(), std::move(own), kind);
+    return launch_plain(current_worker(), std::move(own), policy);
   } else if (here->ready_to_spawn() && !platform::spawn_may_fail()) [[likely]] {
-    return launch_at_hand(here, std::forward<F>(body), kind);
+    return launch_at_hand(here, std::forward<F>(body), policy);
   } else {
-    return launch_refilled<handed_over<F>>(here, std::forward<F>(body), kind);
+    return launch_refilled<handed_over<F>>(here, std::forward<F>(body), policy);
   }
 }
 

@@ -36,9 +36,9 @@ struct runtime_options {
   guarded_pool* stacks = nullptr;
   /// How many fibers just woken may run in a row, newest first, while others are ready. With 0 all run first in first
   /// out.
-  unsigned woken_bound = 48;
+  unsigned lifo_budget = 48;
   /// How many turns of fibers of high priority there may be in a row while others are ready.
-  unsigned high_priority_bound = 32;
+  unsigned high_priority_budget = 32;
   /// How long a fiber must be suspended before the memory of its stack that it no longer uses is given back, or up to
   /// twice as long: whole pages below what is live. Not positive for never; then only `trim` does it.
   time_span trim_after{};
@@ -89,7 +89,7 @@ struct worker_statistics {
   std::uint64_t parks = 0;             ///< times that it had nothing to do and slept
   std::uint64_t wakes = 0;             ///< times that it woke another worker to steal
   std::uint64_t trimmed = 0;           ///< stacks of suspended fibers that it has trimmed
-  std::uint64_t switches = 0;          ///< from one of its fibers to another or to the scheduler, up to its last look
+  std::uint64_t switches = 0;          ///< from one of its fibers to another or to the scheduler, up to its last tick
   std::size_t ready = 0;  ///< fibers in its queues when it last counted, which it does up to a hundred times a second
   platform::duration longest_wait{};  ///< of a fiber from when it was ready until it ran; measured with a tracer only
 };

@@ -174,9 +174,9 @@ class scope : detail::stop_link {
   void spawn(F&& body) {
     detail::worker* const here = detail::current_worker();
     if (here != nullptr && &here->owner == runtime_ && worker_ == spawn_options::current_worker) [[likely]] {
-      detail::launch_plain(here, std::forward<F>(body), adoption{this});
+      detail::launch_plain(here, std::forward<F>(body), child_policy{this});
     } else if (migratable_) {
-      spawn_early(std::forward<F>(body));
+      spawn_eager(std::forward<F>(body));
     } else {
       spawn(std::forward<F>(body), {.worker = worker_});
     }
@@ -184,7 +184,7 @@ class scope : detail::stop_link {
   template <class F>
   void spawn(F&& body, const spawn_options& options) {
     std::error_code error;
-    if (detail::launch(*runtime_, std::forward<F>(body), options, error, adoption{this}) == nullptr) {
+    if (detail::launch(*runtime_, std::forward<F>(body), options, error, child_policy{this}) == nullptr) {
       detail::throw_no_fiber(error);
     }
   }
@@ -280,15 +280,15 @@ class scope : detail::stop_link {
   enum class decided_by : bool { end, success };
 
   /// How the fibers of a scope are made.
-  struct adoption {
+  struct child_policy {
     using control = detail::child_control;
-    static constexpr bool begins_at_once = false;
+    static constexpr bool eager = false;
     scope* to;
     void adopt(control* child) const noexcept { to->adopt(*child); }
   };
-  struct early_adoption : adoption {
-    using control = detail::early_child_control;
-    static constexpr bool begins_at_once = true;
+  struct eager_child_policy : child_policy {
+    using control = detail::eager_child_control;
+    static constexpr bool eager = true;
   };
   struct stopper {
     scope* target;
@@ -322,15 +322,15 @@ class scope : detail::stop_link {
   void check_opener() const noexcept;
 
   template <class F>
-  void spawn_early(F&& body) {
+  void spawn_eager(F&& body) {
     const spawn_options options{.worker = spawn_options::any_worker, .migratable = true};
     const detail::worker* const here = detail::current_worker();
-    if (here == nullptr || &here->owner != runtime_ || !detail::may_begin_early_child(here)) {
+    if (here == nullptr || &here->owner != runtime_ || !detail::may_begin_eager_child(here)) {
       spawn(std::forward<F>(body), options);
       return;
     }
     std::error_code error;
-    if (detail::launch(*runtime_, std::forward<F>(body), options, error, early_adoption{{this}}) == nullptr) {
+    if (detail::launch(*runtime_, std::forward<F>(body), options, error, eager_child_policy{{this}}) == nullptr) {
       detail::throw_no_fiber(error);
     }
   }
@@ -389,8 +389,8 @@ class scope : detail::stop_link {
   platform::spinlock interrupting_;
   bool away_ = false;  ///< under that lock
   expiry expiry_;
-  bool tied_ = false;  ///< this scope keeps its opener on the worker that has the timer
-  fiber watch_;        ///< waits for the deadline of a scope that a plain thread opened
+  bool migration_disabled_ = false;  ///< this scope keeps its opener on the worker that has the timer
+  fiber watch_;                      ///< waits for the deadline of a scope that a plain thread opened
 };
 
 /// In a handler of what `scope::join` and others rethrew: what the other children threw, in order of time. Empty in any

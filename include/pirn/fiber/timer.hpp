@@ -33,12 +33,12 @@ struct call_timer : timer {
 };
 
 /// The pending timers of a worker, used by that worker only. An insertion needs no memory: `next` and `fire`, which
-/// run on the scheduler's stack, see to it that there is room for as many as there may be until the next look. Where
+/// run on the scheduler's stack, see to it that there is room for as many as there may be until the next tick. Where
 /// memory is refused, timers are kept in a list, at a cost that is linear in its length for `next` and for each that
 /// fires, until there is room.
 class timer_queue {
  public:
-  /// So many are sure to find room from look to look: as many as a worker makes switches at most.
+  /// So many are sure to find room from tick to tick: as many as a worker makes switches at most.
   static constexpr std::uint32_t room = 1024;
 
   /// Takes memory for no more than `max_entries`. Throws std::bad_alloc.
@@ -70,7 +70,7 @@ class timer_queue {
     t.slot = slot;
     ++live_;
   }
-  /// O(1), amortised over the look that follows; does nothing to a timer that has fired.
+  /// O(1), amortised over the tick that follows; does nothing to a timer that has fired.
   PIRN_ALWAYS_INLINE void cancel(timer& t) noexcept {
     if (!t.armed()) {
       return;
@@ -141,7 +141,7 @@ class timer_queue {
   [[nodiscard]] timer* earliest_listed() const noexcept;
 
   entry* memory_ = nullptr;
-  entry* entries_ = nullptr;  ///< in it: a heap up to `sorted_`, then what was inserted since the last look
+  entry* entries_ = nullptr;  ///< in it: a heap up to `sorted_`, then what was inserted since the last tick
   std::uintptr_t* slots_ = nullptr;
   std::uint32_t size_ = 0;  ///< of the entries, those of cancelled timers included
   std::uint32_t sorted_ = 0;

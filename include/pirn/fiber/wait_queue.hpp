@@ -45,7 +45,7 @@ struct wait_options {
 enum class wake_policy : std::uint8_t {
   enqueue,  ///< it is made ready; the caller goes on
   /// If both are of one worker it runs at once, and the caller goes behind all that are ready: a suspension point.
-  /// Within `runtime_options::woken_bound`, so that nobody starves. Otherwise the same as `enqueue`.
+  /// Within `runtime_options::lifo_budget`, so that nobody starves. Otherwise the same as `enqueue`.
   switch_over,
 };
 
@@ -96,8 +96,8 @@ struct fiber_control;
 
 /// What a context that has just been switched out wants done on its behalf by the context that follows: only then
 /// can nobody resume it while it still runs.
-struct commit {
-  void (*run)(commit*) noexcept;
+struct post_switch_action {
+  void (*run)(post_switch_action*) noexcept;
 };
 
 /// What may end a wait with these options, which name no deadline.
@@ -121,7 +121,7 @@ PIRN_ALWAYS_INLINE void make_runnable(agent* who, wake_policy policy) noexcept {
 }
 /// Suspends the caller, whose wait has begun as `epoch`, until it is claimed; `publish` runs once it is switched
 /// out. The deadline claims it through a timer of its worker.
-wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options, commit& publish) noexcept;
+wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options, post_switch_action& publish) noexcept;
 /// Says so, and what the first of them waits for where that is known, and aborts; not in `exit`.
 PIRN_ENDS_PROCESS void destroyed_with_waiters(const void* list, const waiter& first) noexcept;
 

@@ -99,7 +99,7 @@ class wait_queue {
     return waiters_.empty();
   }
   /// Wakes the one that has waited longest. True if there was one. Does not suspend. (Of several woken one after the
-  /// other the last one runs first; see runtime_options::woken_bound.)
+  /// other the last one runs first; see runtime_options::lifo_budget.)
   PIRN_ALWAYS_INLINE bool notify_one() noexcept {
     waiters_.enter();
     return waiters_.wake_first();

@@ -55,7 +55,7 @@ struct run_node {
 /// before it has moved the word to join_waking, since another might time out and be gone.
 ///
 /// A fiber whose handle only its own worker has needed so far ends without a read-modify-write: the worker keeps it,
-/// and tells all others at its second look from then. Until then a fiber that does not yield might run for long. So
+/// and tells all others at its second tick from then. Until then a fiber that does not yield might run for long. So
 /// whoever joins elsewhere moves the word to join_abroad first, and behind a heavy fence looks whether it was kept by
 /// then.
 enum join_state : std::uintptr_t {
@@ -81,8 +81,8 @@ struct fiber_control;
 /// How a fiber may move from worker to worker while it is ready.
 enum class mobility : std::uintptr_t {
   pinned = 0,
-  floating = 1,    ///< until it has started
-  migratable = 3,  ///< always, except while it is tied
+  stealable_until_started = 1,
+  migratable = 3,  ///< always, except while that is disabled
 };
 
 /// Ties a fiber to the stop token that it was spawned with.
@@ -110,7 +110,7 @@ struct alignas(16) fiber_cold_part {
   local_table* locals = nullptr;
   surroundings around;               ///< of a fiber that is no child
   platform::time_point ready_since;  ///< of one that is traced; by who makes it ready
-  unsigned holds = 0;                ///< why it is tied, for longer than a wait
+  unsigned holds = 0;                ///< why migration is disabled for longer than a wait
   /// Where it runs if that is not its own stack: that of the innermost fork2 whose continuation was taken, or, of a
   /// branch, the one that it was taken on. Further in are only stacks of forks that are open on its worker.
   const stack* base = nullptr;
@@ -225,32 +225,33 @@ struct fiber_control : run_node, agent {
   /// Its worker is about to run it for the first time, or again: unless it is migratable it stays.
   void begin_here() noexcept {
     if (!migratable()) {
-      set_home(home_word() & ~static_cast<std::uintptr_t>(mobility::floating));
+      set_home(home_word() & ~static_cast<std::uintptr_t>(mobility::stealable_until_started));
     }
   }
   /// Whether any worker may run it next, once it is ready: not while it is of high priority, which is a matter between
   /// the fibers of one worker.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool floats() const noexcept {
-    return (home_word() & (static_cast<std::uintptr_t>(mobility::floating) | tied_bit | high_bit)) ==
-           static_cast<std::uintptr_t>(mobility::floating);
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool stealable() const noexcept {
+    return (home_word() & (static_cast<std::uintptr_t>(mobility::stealable_until_started) | migration_disabled_bit |
+                           high_bit)) == static_cast<std::uintptr_t>(mobility::stealable_until_started);
   }
   [[nodiscard]] bool migratable() const noexcept { return mobility_is(mobility::migratable); }
-  [[nodiscard]] bool tied() const noexcept { return (home_word() & tied_bit) != 0; }
+  [[nodiscard]] bool migration_disabled() const noexcept { return (home_word() & migration_disabled_bit) != 0; }
   /// Whether its runtime wants to hear of it: then no fast path is taken for it.
   [[nodiscard]] bool traced() const noexcept { return (home_word() & traced_bit) != 0; }
   /// Whether it has not begun to run.
   [[nodiscard]] bool fresh() const noexcept {
     return state.pc == nullptr || state.pc == arch::detail::entry_plus_8(&arch::start_frame);
   }
-  /// Keeps the running fiber on its worker until `untie`, while that has timers of it. False if it stays anyway.
-  [[nodiscard]] bool tie() noexcept {
-    if (!migratable() || tied()) {
+  /// Keeps the running fiber on its worker until `enable_migration`, while that has timers of it. False if it stays
+  /// anyway.
+  [[nodiscard]] bool disable_migration() noexcept {
+    if (!migratable() || migration_disabled()) {
       return false;
     }
-    set_home(home_word() | tied_bit);
+    set_home(home_word() | migration_disabled_bit);
     return true;
   }
-  void untie() noexcept { set_home(home_word() & ~tied_bit); }
+  void enable_migration() noexcept { set_home(home_word() & ~migration_disabled_bit); }
   /// The same for what does not end in reverse order: it stays until `let_go` was called as often as this returned
   /// true, which is always if it is migratable.
   [[nodiscard]] bool hold() noexcept {
@@ -258,13 +259,13 @@ struct fiber_control : run_node, agent {
       return false;
     }
     if (cold().holds++ == 0) {
-      static_cast<void>(tie());
+      static_cast<void>(disable_migration());
     }
     return true;
   }
   void let_go() noexcept {
     if (--cold().holds == 0) {
-      untie();
+      enable_migration();
     }
   }
   /// It has ended, and is about to be known to others, who may put another into the block.
@@ -318,7 +319,7 @@ struct fiber_control : run_node, agent {
   static constexpr std::uintptr_t bounded_bit = 32;
 
  private:
-  static constexpr std::uintptr_t tied_bit = 4;
+  static constexpr std::uintptr_t migration_disabled_bit = 4;
   static constexpr std::uintptr_t high_bit = 16;
   static constexpr std::uintptr_t home_bits = 63;  ///< mobility and these
   [[nodiscard]] bool mobility_is(mobility moves) const noexcept {

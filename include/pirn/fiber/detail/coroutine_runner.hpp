@@ -42,7 +42,7 @@ class coroutine_agent : public agent {
 
 /// Of one worker: the coroutines that are ready, first in first out, and the fibers that resume them. One such fiber is
 /// enough as long as coroutines wait by co_await; where one has called something that suspends, the fiber is held up,
-/// and the worker's next look adds another for those that are ready meanwhile.
+/// and the worker's next tick adds another for those that are ready meanwhile.
 class coroutine_runner {
  public:
   explicit coroutine_runner(worker& home) noexcept : home_(home) {}
@@ -70,7 +70,7 @@ class coroutine_runner {
 #endif
     return to;
   }
-  /// By the scheduler, at each look: sees to it that what is ready goes on; and ends the fibers once the runtime ends.
+  /// By the scheduler, at each tick: sees to it that what is ready goes on; and ends the fibers once the runtime ends.
   void look() noexcept;
 
  private:

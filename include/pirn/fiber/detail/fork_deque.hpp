@@ -67,14 +67,14 @@ struct deque_slot {
   fork_stack* on;  ///< for the first half; null in the slots before the first and behind the last. The owner only
 };
 
-/// A child of a scope that was begun at once, in place of its parent, whose continuation lies open in `slot`.
-struct early_child_control : child_control {
+/// An eager child: one of a scope that runs at once in place of its parent, whose continuation lies open in `slot`.
+struct eager_child_control : child_control {
   using child_control::child_control;
   deque_slot* slot = nullptr;
 };
 
 /// The continuations that lie open on one worker, from that of the outermost call to that of the innermost: all of the
-/// running fiber, and of those that have begun it, and one another, as early children. The protocol is that of Cilk-5
+/// running fiber, and of those that have begun it, and one another, as eager children. The protocol is that of Cilk-5
 /// (Frigo, Leiserson and Randall 1998): thieves take the outermost under a lock, the owner takes the innermost back
 /// without one unless it may be the same; and the owner's fence is left to the thief (Ladan-Mozes, Lee and Vyukov
 /// 2011). Each slot has the stack for the call whose continuation it will hold, so that a fork which finds its slot

@@ -47,7 +47,7 @@ class idle_workers {
   /// Whether all but one are announced to sleep, for that one.
   [[nodiscard]] bool others_asleep(unsigned worker) const noexcept;
 
-  /// Whether a worker that sleeps will look at what others keep, soon and without being woken.
+  /// Whether a worker that sleeps will look at the LIFO slots of others, soon and without being woken.
   [[nodiscard]] bool watched() const noexcept { return watched_.load(platform::memory_order_relaxed); }
 
   // -- for a worker about itself

@@ -11,18 +11,18 @@ namespace detail {
 
 /// A ring that holds the running node and, after it in order of age, the ready ones: a yield is one load and one
 /// store. Fibers just woken go to a stack beside the ring and run first, newest first, since their data is in the
-/// processor's cache; but at most `woken_bound` of them in a row while somebody else is ready. Then one of the ring has
+/// processor's cache; but at most `lifo_budget` of them in a row while somebody else is ready. Then one of the ring has
 /// its turn, and all on the stack but the newest go into the ring, so that nobody starves. Fibers of high priority have
-/// a list of their own, first in first out, and run before all others, but at most `high_bound` of them in a row while
-/// another one is ready. The scheduler's own node is in the ring just while it runs.
+/// a list of their own, first in first out, and run before all others, but at most `high_priority_budget` of them in a
+/// row while another one is ready. The scheduler's own node is in the ring just while it runs.
 class run_queue {
  public:
-  run_queue(unsigned woken_bound, unsigned high_bound) noexcept
-      : streak_limit_(woken_bound),
-        woken_bound_(woken_bound),
+  run_queue(unsigned lifo_budget, unsigned high_priority_budget) noexcept
+      : lifo_limit_(lifo_budget),
+        lifo_budget_(lifo_budget),
         running_(&scheduler_),
         next_(&scheduler_),
-        high_bound_(high_bound) {
+        high_priority_budget_(high_priority_budget) {
     scheduler_.next = scheduler_.previous = &scheduler_;
   }
   run_queue(const run_queue&) = delete;
@@ -62,7 +62,7 @@ class run_queue {
       next_ = node;
     }
   }
-  /// In front of all that are ready, subject to the bound.
+  /// In front of all that are ready, subject to the budget.
   PIRN_ALWAYS_INLINE void push_woken(run_node* node) noexcept {
     node->next = woken_;
     woken_ = node;
@@ -79,7 +79,7 @@ class run_queue {
       return rotate_marked();
     }
     if (!take_woken()) {
-      end_streak();
+      flush_woken();
       return rotate();
     }
     run_node* const node = pop_woken();
@@ -87,11 +87,11 @@ class run_queue {
     return run(node);
   }
   /// Whether one that was just woken may run before those in the ring.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool may_overtake() const noexcept { return streak_ < streak_limit_; }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool may_overtake() const noexcept { return lifo_polls_ < lifo_limit_; }
   /// The running node goes behind all others and `node`, which was just woken and lies nowhere yet, runs. Only where it
   /// `may_overtake`.
   PIRN_ALWAYS_INLINE void hand_over(run_node* node) noexcept {
-    ++streak_;
+    ++lifo_polls_;
     link_before(next_, node);
     run(node);
   }
@@ -122,8 +122,8 @@ class run_queue {
     if (woken_ == nullptr && next != self) [[likely]] {
       next->previous = self->previous;
       self->previous->next = next;
-      if (streak_ != 0) [[unlikely]] {
-        streak_ = 0;
+      if (lifo_polls_ != 0) [[unlikely]] {
+        lifo_polls_ = 0;
       }
       return run(next);
     }
@@ -207,22 +207,23 @@ class run_queue {
   [[nodiscard]] bool is_last_woken(const run_node* node) const noexcept {
     return node->next == nullptr || node->next == &scheduler_;
   }
-  /// Whether one of the woken is next. With nobody else ready a streak begins anew, since it kept nobody waiting.
+  /// Whether one of the woken is next. With nobody else ready the count of LIFO polls begins anew, since it kept nobody
+  /// waiting.
   [[nodiscard]] bool take_woken() noexcept {
-    if (woken_ != nullptr && streak_ >= woken_bound_ && next_ == running_ && is_last_woken(woken_)) {
-      streak_ = 0;
+    if (woken_ != nullptr && lifo_polls_ >= lifo_budget_ && next_ == running_ && is_last_woken(woken_)) {
+      lifo_polls_ = 0;
       return true;
     }
-    return woken_ != nullptr && streak_ < woken_bound_;
+    return woken_ != nullptr && lifo_polls_ < lifo_budget_;
   }
   /// One of the ring has its turn next: the woken ones go behind all in it, the oldest first, but the newest stays if
   /// any of them may ever overtake.
-  void end_streak() noexcept {
-    streak_ = 0;
+  void flush_woken() noexcept {
+    lifo_polls_ = 0;
     if (!has_woken()) {
       return;
     }
-    run_node** const first = woken_bound_ != 0 ? &woken_->next : &woken_;
+    run_node** const first = lifo_budget_ != 0 ? &woken_->next : &woken_;
     run_node* position = running_;
     run_node* node = *first;
     while (node != nullptr && node != &scheduler_) {
@@ -237,10 +238,10 @@ class run_queue {
   run_node* pop_woken() noexcept {
     run_node* const node = woken_;
     woken_ = node->next;
-    ++streak_;
+    ++lifo_polls_;
     return node;
   }
-  /// Where nobody is ready, a streak has reached its limit, or there is a mark.
+  /// Where nobody is ready, the LIFO budget is exhausted, or there is a mark.
   PIRN_ASIDE PIRN_NOINLINE run_node* leave_slow() noexcept {
     if (marked_) [[unlikely]] {
       return leave_marked();
@@ -249,7 +250,7 @@ class run_queue {
       return leave_to(pop_woken());
     }
     run_node* const self = running_;
-    end_streak();
+    flush_woken();
     if (self->next == self) {
       return self == &scheduler_ ? self : leave_to_scheduler();
     }
@@ -270,7 +271,7 @@ class run_queue {
       }
       *bottom = &scheduler_;
       marked_ = true;
-      streak_limit_ = 0;
+      lifo_limit_ = 0;
     }
   }
   /// Ends a switch: takes the mark away where it is no longer needed, and nobody lies on it.
@@ -278,34 +279,34 @@ class run_queue {
     if (woken_ == &scheduler_ && high_ == nullptr && (node == &scheduler_ || !is_high(node))) {
       woken_ = nullptr;
       marked_ = false;
-      streak_limit_ = woken_bound_;
+      lifo_limit_ = lifo_budget_;
     }
     return run(node);
   }
   /// Whether one of high priority may run next.
   [[nodiscard]] bool high_may_run() const noexcept {
-    return high_streak_ < high_bound_ || (next_ == running_ && !has_woken());
+    return high_priority_polls_ < high_priority_budget_ || (next_ == running_ && !has_woken());
   }
   /// Takes who is to run before those in the ring; null if these go on. The running node is in the ring still.
   run_node* pop_preferred() noexcept {
     if (high_ != nullptr && high_may_run()) {
       run_node* const node = high_;
       high_ = node->next;
-      ++high_streak_;
+      ++high_priority_polls_;
       return node;
     }
-    high_streak_ = 0;
+    high_priority_polls_ = 0;
     if (has_woken() && take_woken()) {
       return pop_woken();
     }
-    end_streak();
+    flush_woken();
     return nullptr;
   }
   PIRN_NOINLINE run_node* rotate_marked() noexcept {
     run_node* const self = running_;
     const bool high = is_high(self);
     if (high && high_ == nullptr && high_may_run()) {
-      ++high_streak_;
+      ++high_priority_polls_;
       return self;
     }
     run_node* node = pop_preferred();
@@ -340,17 +341,17 @@ class run_queue {
   }
 
   run_node* woken_ = nullptr;  ///< the newest, linked by `next` down to null or the mark
-  unsigned streak_ = 0;        ///< woken fibers run since somebody from the ring ran
-  unsigned streak_limit_;      ///< the bound, or 0 while there is a mark
-  unsigned woken_bound_;
+  unsigned lifo_polls_ = 0;    ///< woken fibers run since somebody from the ring ran
+  unsigned lifo_limit_;        ///< the budget, or 0 while there is a mark
+  unsigned lifo_budget_;
   run_node* running_;
   /// Always running_->next: kept here so that a yield need not find the running node before it can find the next.
   run_node* next_;
   run_node scheduler_;        ///< not where a fiber's block could lie: see owner_mark
   run_node* high_ = nullptr;  ///< the oldest ready one of high priority, linked by `next`
   run_node* last_high_ = nullptr;
-  unsigned high_streak_ = 0;  ///< turns of high priority since another one
-  unsigned high_bound_;
+  unsigned high_priority_polls_ = 0;  ///< turns of high priority since another one
+  unsigned high_priority_budget_;
   bool marked_ = false;
 };
 

@@ -12,13 +12,13 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// A list, first in first out, of fibers that `float`: linked by `next`, so that a push cannot fail. Its owner and one
-/// thief at a time exclude each other as in the work stealing of Cilk-5 (Frigo, Leiserson and Randall 1998), where a
-/// thief takes a lock and the owner only says that it is inside; and the owner's fence is left to the thief, which
-/// makes one for all threads (Ladan-Mozes, Lee and Vyukov 2011). Nobody waits for anybody: a thief that meets the owner
-/// goes elsewhere, and an owner that meets a thief pushes to the inbox of the queue, which whoever is next inside
+/// A list, first in first out, of fibers that are `stealable`: linked by `next`, so that a push cannot fail. Its owner
+/// and one thief at a time exclude each other as in the work stealing of Cilk-5 (Frigo, Leiserson and Randall 1998),
+/// where a thief takes a lock and the owner only says that it is inside; and the owner's fence is left to the thief,
+/// which makes one for all threads (Ladan-Mozes, Lee and Vyukov 2011). Nobody waits for anybody: a thief that meets the
+/// owner goes elsewhere, and an owner that meets a thief pushes to the inbox of the queue, which whoever is next inside
 /// empties into the list. A node is only looked at by who is inside, so that it may go with its fiber.
-/// Besides, the one that was woken last is kept apart: its owner takes it before all others, since its data is in the
+/// The one that was woken last is in the LIFO slot: its owner takes it before all others, since its data is in the
 /// cache, and thieves only if it stays there for long. After the `runnext` of Go's scheduler.
 class stealable_queue {
  public:
@@ -57,38 +57,39 @@ class stealable_queue {
     return oldest;
   }
 
-  /// Keeps this one apart; who was kept so far goes behind all others. The owner only.
-  void keep(run_node* node) noexcept {
+  /// Puts `node` into the LIFO slot; what was there goes behind all others. The owner only.
+  void push_lifo_slot(run_node* node) noexcept {
     if (!enter()) {
       push_from_outside(node);
       return;
     }
-    if (kept() != 0) {
-      append(kept_node_, kept_node_, 1);
+    if (lifo_version() != 0) {
+      append(lifo_slot_, lifo_slot_, 1);
     }
-    kept_node_ = node;
-    kept_.store(2 * (times_kept() + 1) + 1, platform::memory_order_relaxed);
+    lifo_slot_ = node;
+    lifo_version_.store(2 * (lifo_pushes() + 1) + 1, platform::memory_order_relaxed);
     leave();
   }
-  /// The one that is kept; null if there is none, or a thief is inside. The owner only.
-  [[nodiscard]] run_node* take_kept() noexcept {
-    if (kept() == 0 || !enter()) {
+  /// Empties the LIFO slot; null if it is empty, or a thief is inside. The owner only.
+  [[nodiscard]] run_node* pop_lifo_slot() noexcept {
+    if (lifo_version() == 0 || !enter()) {
       return nullptr;
     }
-    run_node* const node = forget_kept();
+    run_node* const node = take_lifo_slot();
     leave();
     return node;
   }
-  /// Which one is kept, as a number that is another for the next one; 0 if there is none. A hint for others than the
-  /// owner.
-  [[nodiscard]] std::uint32_t kept() const noexcept {
-    const std::uint32_t all = kept_.load(platform::memory_order_relaxed);
+  /// A version number for the LIFO slot; 0 if it is empty. A hint for others than the owner.
+  [[nodiscard]] std::uint32_t lifo_version() const noexcept {
+    const std::uint32_t all = lifo_version_.load(platform::memory_order_relaxed);
     return (all & 1) != 0 ? all : 0;
   }
-  /// How often one was. A hint.
-  [[nodiscard]] std::uint32_t times_kept() const noexcept { return kept_.load(platform::memory_order_relaxed) / 2; }
+  /// How often the LIFO slot was filled. A hint.
+  [[nodiscard]] std::uint32_t lifo_pushes() const noexcept {
+    return lifo_version_.load(platform::memory_order_relaxed) / 2;
+  }
 
-  /// Whether there is nothing but one that may be kept, by plain loads. Any thread; for others than the owner a hint.
+  /// Whether there is nothing outside of the LIFO slot, by plain loads. Any thread; for others than the owner a hint.
   [[nodiscard]] bool empty() const noexcept {
     return size_.load(platform::memory_order_relaxed) == 0 && outside_.empty();
   }
@@ -106,13 +107,13 @@ class stealable_queue {
   [[nodiscard]] run_node* steal(worker* thief) noexcept {
     return as_thief([=, this]() noexcept { return cut_half(thief); });
   }
-  /// The same with the one that is kept, if it still is the one of that number.
-  [[nodiscard]] run_node* steal_kept(worker* thief, std::uint32_t number) noexcept {
+  /// As `steal`, for the LIFO slot, if `number` still is its version.
+  [[nodiscard]] run_node* steal_lifo_slot(worker* thief, std::uint32_t number) noexcept {
     return as_thief([=, this]() noexcept -> run_node* {
-      if (kept() != number) {
+      if (lifo_version() != number) {
         return nullptr;
       }
-      run_node* const node = forget_kept();
+      run_node* const node = take_lifo_slot();
       node->next = nullptr;
       static_cast<fiber_control*>(node)->move_to(thief);
       return node;
@@ -122,14 +123,14 @@ class stealable_queue {
   /// Lets the owner of this queue, who has woken a fiber at home at the owner of `home`, make it its own by `move()`:
   /// unless that one holds its queue just now. True if it did. No fence: the rare holder makes one for both.
   template <class Move>
-  bool take_over_from(const stealable_queue& home, const Move& move) noexcept {
-    taking_from_.store(&home, platform::memory_order_relaxed);
+  bool adopt_from(const stealable_queue& home, const Move& move) noexcept {
+    adopting_from_.store(&home, platform::memory_order_relaxed);
     platform::light_fence();
     const bool may = home.owner_.load(platform::memory_order_acquire) != held;
     if (may) {
       move();
     }
-    taking_from_.store(nullptr, platform::memory_order_release);
+    adopting_from_.store(nullptr, platform::memory_order_release);
     return may;
   }
 
@@ -144,7 +145,7 @@ class stealable_queue {
       queue_.owner_.store(held, platform::memory_order_relaxed);
       platform::heavy_fence();
       const auto taken_from = [&queue](const auto& worker) {
-        return worker->stealable.taking_from_.load(platform::memory_order_acquire) == &queue;
+        return worker->stealable.adopting_from_.load(platform::memory_order_acquire) == &queue;
       };
       for (int attempts = 0; (alone_ = !queue_.thief_.load(platform::memory_order_acquire) &&
                                        std::none_of(std::begin(all), std::end(all), taken_from)) == false;
@@ -196,12 +197,12 @@ class stealable_queue {
   }
 
   // -- for who is inside
-  [[nodiscard]] run_node* forget_kept() noexcept {
-    if (kept() == 0) {
+  [[nodiscard]] run_node* take_lifo_slot() noexcept {
+    if (lifo_version() == 0) {
       return nullptr;  // stolen meanwhile
     }
-    kept_.store(2 * times_kept(), platform::memory_order_relaxed);
-    return kept_node_;
+    lifo_version_.store(2 * lifo_pushes(), platform::memory_order_relaxed);
+    return lifo_slot_;
   }
   void set_size(std::size_t size) noexcept { size_.store(size, platform::memory_order_relaxed); }
   void append(run_node* first, run_node* last, std::size_t count) noexcept {
@@ -247,9 +248,9 @@ class stealable_queue {
   run_node* last_ = nullptr;                       ///< the same
   platform::atomic<std::size_t> size_{0};          ///< of the list
   platform::atomic<std::uint32_t> taken_{0};
-  run_node* kept_node_ = nullptr;                                  ///< by who is inside, as the next
-  platform::atomic<std::uint32_t> kept_{0};                        ///< twice how often one was kept; odd while one is
-  platform::atomic<const stealable_queue*> taking_from_{nullptr};  ///< by its owner
+  run_node* lifo_slot_ = nullptr;                                    ///< by who is inside, as the next
+  platform::atomic<std::uint32_t> lifo_version_{0};                  ///< twice how often it was filled; odd while it is
+  platform::atomic<const stealable_queue*> adopting_from_{nullptr};  ///< by its owner
   alignas(64) platform::atomic<bool> thief_{false};
   inbox outside_;
 };

@@ -89,7 +89,7 @@ class alignas(64) worker {
 
   // -- written and read by this worker's thread only
   alignas(block_chunk::alignment) run_queue queue;  ///< so that its scheduler's node is where no fiber's can be
-  unsigned switches_left = 0;  ///< until the scheduler has a look at inbox, timers and engine; wraps when used up
+  unsigned budget_left = 0;                         ///< switches until the scheduler's next tick; wraps when exhausted
   /// What keeps a yield off its fast path: `exceptions`, or `fibers_to_start` while there are any without a stack.
   const exceptions_in_flight* obstacles = &fibers_to_start;
   /// What keeps a suspension off its fast path: `thread_exceptions`, or what looks like some while it is `watched`.
@@ -118,7 +118,7 @@ class alignas(64) worker {
   // -- shared
   alignas(64) inbox incoming;
   /// The last time that a worker woke this one.
-  platform::atomic<platform::time_point> handed_over_at{platform::time_point{}};
+  platform::atomic<platform::time_point> last_remote_push{platform::time_point{}};
   alignas(64) stealable_queue stealable;
   // -- constant after start
   std::shared_ptr<engine> io;          ///< shared with descriptors that may outlive the runtime
@@ -137,18 +137,18 @@ class alignas(64) worker {
   void release_thread() noexcept;
   /// Runs its fibers on that thread, from a wait of it, until `word` is no longer `before`; without a word, until all
   /// fibers of the runtime have ended.
-  void drive(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
+  void run_on_caller(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
   /// Wakes a sleeping worker, if there is none that searches, for what others may take now.
   void wake_another() noexcept;
-  /// Takes a ready fiber from a fiber of the same runtime.
-  void hand_over(run_node* node) noexcept {
+  /// Pushes a ready fiber of this worker to its inbox. By a fiber of another worker of the runtime.
+  void push_remote(run_node* node) noexcept {
     if (incoming.push(node)) {
-      handed_over_at.store(platform::now(), platform::memory_order_relaxed);
+      last_remote_push.store(platform::now(), platform::memory_order_relaxed);
       io->notify();
     }
   }
-  /// The same from any thread: the fiber may be the last one, and the runtime gone before this returns.
-  void hand_over_from_outside(run_node* node) noexcept {
+  /// As `push_remote`, from any thread: the fiber may be the last one, and the runtime gone before this returns.
+  void inject(run_node* node) noexcept {
     const std::shared_ptr<engine> kept = io;
     if (incoming.push(node)) {
       kept->notify();
@@ -189,22 +189,23 @@ class alignas(64) worker {
     }
   }
 
-  /// Makes one of its fibers that float ready for any worker. Its own thread only.
-  void offer(fiber_control* f) noexcept;
-  /// The same from any other thread: the fiber may be the last one, and the runtime gone before this returns.
-  void offer_from_outside(fiber_control* f) noexcept;
-  /// Makes one of its fibers that float and was just woken ready: it is likely to run here. Its own thread only.
-  void keep(fiber_control* f) noexcept;
-  /// Makes a fiber its own that floats, waits no longer and was at home at another worker. False if it may not.
-  [[nodiscard]] bool take_over(fiber_control* f) noexcept;
-  /// Who runs next instead of `next`: if that is the scheduler, a fiber that floats and lies ready here. Not on bounded
-  /// stacks.
-  [[nodiscard]] PIRN_ALWAYS_INLINE run_node* or_floating(run_node* next) noexcept {
-    return next == queue.scheduler() && !switches_spent() ? floating_or_scheduler() : next;
+  /// Makes one of its stealable fibers ready for any worker. Its own thread only.
+  void push_stealable(fiber_control* f) noexcept;
+  /// As `push_stealable`, from any other thread: the fiber may be the last one, and the runtime gone before this
+  /// returns.
+  void inject_stealable(fiber_control* f) noexcept;
+  /// Puts a stealable fiber that was just woken into the LIFO slot: it is likely to run here. Its own thread only.
+  void push_lifo_slot(fiber_control* f) noexcept;
+  /// Makes this worker the home of a stealable fiber of another one that waits no longer. False if it may not.
+  [[nodiscard]] bool adopt_remote(fiber_control* f) noexcept;
+  /// Who runs next instead of `next`: if that is the scheduler, a fiber that is stealable and lies ready here. Not on
+  /// bounded stacks.
+  [[nodiscard]] PIRN_ALWAYS_INLINE run_node* or_stealable(run_node* next) noexcept {
+    return next == queue.scheduler() && !budget_exhausted() ? stealable_or_scheduler() : next;
   }
 
   /// Keeps a fiber that has ended while nobody waited for it: a handle on this worker finds it so without an atomic
-  /// operation, and the scheduler's next look but one, or the next one with nothing else to do, announces it to all
+  /// operation, and the scheduler's next tick but one, or the next one with nothing else to do, announces it to all
   /// others.
   PIRN_ALWAYS_INLINE void keep_ended(fiber_control* f, std::uintptr_t outcome) noexcept {
     f->set_ended_here(outcome, last_ended_);
@@ -247,22 +248,22 @@ class alignas(64) worker {
   /// Those that are kept for first halves.
   void give_fork_stacks_back() noexcept;
 
-  /// Counts a switch. True when it is time for the scheduler to have a look. (This form is one instruction on memory
-  /// and a jump on its carry.)
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool spend_switch() noexcept {
-    return __builtin_sub_overflow(switches_left, 1U, &switches_left);
+  /// Consumes one switch of the budget. True if none was left: the scheduler runs next. (This form is one instruction
+  /// on memory and a jump on its carry.)
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool consume_budget() noexcept {
+    return __builtin_sub_overflow(budget_left, 1U, &budget_left);
   }
-  [[nodiscard]] bool switches_spent() const noexcept { return static_cast<int>(switches_left) < 0; }
-  /// The next switch is to the scheduler.
-  void look_soon() noexcept {
-    switches_given_ -= switches_left;
-    switches_left = 0;
+  [[nodiscard]] bool budget_exhausted() const noexcept { return static_cast<int>(budget_left) < 0; }
+  /// Ends the budget: the next switch is to the scheduler.
+  void request_tick() noexcept {
+    tick_budget_ -= budget_left;
+    budget_left = 0;
   }
-  /// The next look comes after so many switches at most.
-  void look_within(unsigned switches) noexcept {
-    if (!switches_spent() && switches_left > switches) {
-      switches_given_ -= switches_left - switches;
-      switches_left = switches;
+  /// Limits the budget: the next tick comes after so many switches at most.
+  void limit_budget(unsigned switches) noexcept {
+    if (!budget_exhausted() && budget_left > switches) {
+      tick_budget_ -= budget_left - switches;
+      budget_left = switches;
     }
   }
   /// Whether stack, block and number for one more fiber are at hand.
@@ -285,34 +286,34 @@ class alignas(64) worker {
  private:
   void begin() noexcept;
   void end() noexcept;
-  [[nodiscard]] PIRN_NOINLINE run_node* floating_or_scheduler() noexcept;
-  /// Takes the one of its own fibers that float whose turn it is; null if there is none.
-  [[nodiscard]] run_node* next_floating() noexcept;
+  [[nodiscard]] PIRN_NOINLINE run_node* stealable_or_scheduler() noexcept;
+  /// Takes the one of its own stealable fibers whose turn it is; null if there is none.
+  [[nodiscard]] run_node* next_stealable() noexcept;
   /// Runs fibers until all of the runtime have ended, or the word is no longer `before`.
   void loop(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
   void reserve_ids() noexcept;
-  /// Announces the fibers that had ended by the last look but one, as far as their handles have not taken them. True if
+  /// Announces the fibers that had ended by the last tick but one, as far as their handles have not taken them. True if
   /// there are more.
   bool announce_ended() noexcept;
   void take_incoming() noexcept;
   void adapt(platform::time_point now) noexcept;
-  /// Runs fibers that are ready until it is time to look again.
-  void run_turn(platform::time_point now) noexcept;
+  /// Runs ready fibers until the budget of this tick is exhausted.
+  void run_tick(platform::time_point now) noexcept;
   void resume_next() noexcept;
   /// Counts the fibers that are ready.
   void count_ready(platform::time_point now) noexcept;
-  /// Takes fibers that float from the worker of the calling thread, however busy this one is.
-  void take_from_the_absent() noexcept;
-  /// Takes one of its own fibers that float into the ring, where nobody else can.
-  void take_one_floating() noexcept;
-  /// Sees to it that those which are left have their turns too, whatever goes on in the ring.
-  void look_soon_for_floating() noexcept;
-  /// Its thread goes on with something else: what others may take is to lie where they can.
-  void leave_to_others() noexcept;
-  /// Takes fibers that float from other workers. True if it may have something to do now.
+  /// Steals from the calling thread's worker while that does not run, however busy this one is.
+  void steal_from_idle_caller() noexcept;
+  /// Takes one of its own stealable fibers into the ring, where nobody else can.
+  void take_one_stealable() noexcept;
+  /// Limits the budget so that the stealable fibers that are left have their turns beside the ring.
+  void limit_budget_for_stealable() noexcept;
+  /// Moves the stealable fibers of the ring to where others can steal them. Its thread goes on with something else.
+  void publish_local_work() noexcept;
+  /// Takes stealable fibers from other workers. True if it may have something to do now.
   bool find_work() noexcept;
-  /// The same from one, its older half or the one it keeps if that is the one of the number `kept`.
-  bool steal_from(worker& victim, std::uint32_t kept = 0) noexcept;
+  /// The same from one: its older half, or, with a `version`, its LIFO slot if that still has it.
+  bool steal_from(worker& victim, std::uint32_t version = 0) noexcept;
   /// Whether what lies in that worker's queue has waited for most of a search: else its owner is faster than a thief.
   [[nodiscard]] bool waits_long_at(const worker& victim) const noexcept;
   bool steal_continuation(worker& victim) noexcept;
@@ -342,36 +343,36 @@ class alignas(64) worker {
   /// It is about to sleep; returns when to look again.
   [[nodiscard]] platform::time_point report_idle() noexcept;
 
-  /// How long what a worker keeps may lie there, if all others sleep, before one of them looks at it: at first, and
+  /// How long a fiber may lie in a LIFO slot, if all others sleep, before one of them looks at it: at first, and
   /// at most, after it has looked for nothing some times.
   static constexpr platform::duration first_watch_pause = std::chrono::microseconds(100);
   static constexpr platform::duration max_watch_pause = std::chrono::milliseconds(1);
   static constexpr int max_switches_per_tick = 1024;
   static_assert(timer_queue::room >= max_switches_per_tick);
 
-  /// Fibers that only this worker knows to have ended, or null for those that were taken: since the last look, and
-  /// between that and the one before. There is one switch to each, and never so many between two looks.
+  /// Fibers that only this worker knows to have ended, or null for those that were taken: since the last tick, and
+  /// between that and the one before. There is one switch to each, and never so many between two ticks.
   static constexpr std::size_t max_ended = 2 * max_switches_per_tick;
   std::unique_ptr<fiber_control*[]> ended_ = std::make_unique<fiber_control*[]>(max_ended);
   std::unique_ptr<fiber_control*[]> ended_before_ = std::make_unique<fiber_control*[]>(max_ended);
   fiber_control** last_ended_ = ended_.get();
   fiber_control** last_ended_before_ = ended_before_.get();
-  int switches_per_look_ = 64;
-  unsigned switches_given_ = 0;  ///< until the next look; what is missing of them in `switches_left` was made
+  int switches_per_tick_ = 64;
+  unsigned tick_budget_ = 0;     ///< of this tick; what is missing of it in `budget_left` was consumed
   std::uint64_t last_told_ = 0;  ///< fiber that has suspended with a mutex
   bool searching_ = false;       ///< whether it counts as one of `idle_workers` that search
   spin_policy awake_;
   long times_preempted_ = 0;
   /// The queue of a worker, as this one has seen it: at the beginning of a search, and when it fell asleep last.
   struct seen_queue {
-    std::uint32_t kept = 0;
+    std::uint32_t lifo_version = 0;
     std::uint32_t taken = 0;
     std::uint32_t moves = 0;
   };
   std::vector<seen_queue> seen_;
-  unsigned kept_streak_ = 0;  ///< how many that it kept have run since another one that floats
-  platform::duration watch_pause_ = first_watch_pause;  ///< until it looks again at what others keep
-  platform::time_point last_look_;
+  unsigned lifo_slot_polls_ = 0;                        ///< fibers of the LIFO slot run since another stealable one
+  platform::duration watch_pause_ = first_watch_pause;  ///< until it looks again at the LIFO slots of others
+  platform::time_point last_tick_;
   platform::time_point last_poll_;
   platform::time_point next_count_;
   platform::random random_{platform::random_seed()};
@@ -379,7 +380,7 @@ class alignas(64) worker {
 };
 
 /// The worker that runs on the calling plain thread whenever that waits, or null.
-worker* driven_worker() noexcept;
+worker* caller_worker() noexcept;
 /// The worker of the calling OS thread, or null on a plain thread.
 PIRN_ALWAYS_INLINE worker* current_worker() noexcept { return static_cast<worker*>(platform::current_worker()); }
 PIRN_ALWAYS_INLINE fiber_control* running_fiber(const worker* w) noexcept {
@@ -395,20 +396,20 @@ PIRN_ALWAYS_INLINE fiber_control* pinned_fiber(agent* who, const worker* here) n
 }
 
 /// The second word of a switch: what the context that was switched out wants done on its behalf. Zero for nothing, the
-/// address of a commit, or, if bit 0 is set, the address of the block of a fiber that has ended, and its join_state
-/// in bits 1-3.
+/// address of a post_switch_action, or, if bit 0 is set, the address of the block of a fiber that has ended, and its
+/// join_state in bits 1-3.
 PIRN_ALWAYS_INLINE arch::word pending_end(fiber_control* f, std::uintptr_t outcome) noexcept {
   static_assert(alignof(worker) >= 64);  // and so are blocks
   return reinterpret_cast<arch::word>(f) | (outcome << 1) | 1;
 }
-PIRN_NEVER_BOUNDED void settle(arch::word pending) noexcept;
+PIRN_NEVER_BOUNDED void run_post_switch(arch::word pending) noexcept;
 /// The same at the beginning of a fiber.
-PIRN_ASIDE PIRN_NEVER_BOUNDED void settle_first(arch::word pending) noexcept;
+PIRN_ASIDE PIRN_NEVER_BOUNDED void run_post_switch_at_entry(arch::word pending) noexcept;
 
 /// What every context does first when it is resumed.
-PIRN_ALWAYS_INLINE worker* arrive(arch::word by, arch::word pending) noexcept {
+PIRN_ALWAYS_INLINE worker* finish_switch(arch::word by, arch::word pending) noexcept {
   if (pending != 0) {
-    settle(pending);
+    run_post_switch(pending);
   }
   return reinterpret_cast<worker*>(by);
 }
@@ -425,7 +426,7 @@ PIRN_NEVER_BOUNDED void provide_stack_slow(worker* w, run_node* node) noexcept;
 /// Switches from `self` to `next`, which the run queue has just made the running one and which has started; returns on
 /// the worker that resumes `self`. The worker travels in a register. With a `word_slot` whoever resumes `self` may give
 /// it a word there, and `next` gets the one that is there if it has suspended so.
-PIRN_ALWAYS_INLINE worker* switch_started(worker* w, run_node* self, run_node* next, commit* pending,
+PIRN_ALWAYS_INLINE worker* switch_started(worker* w, run_node* self, run_node* next, post_switch_action* pending,
                                           arch::word* word_slot = nullptr) noexcept {
   auto by = reinterpret_cast<arch::word>(w);
   auto what = reinterpret_cast<arch::word>(pending);
@@ -436,11 +437,11 @@ PIRN_ALWAYS_INLINE worker* switch_started(worker* w, run_node* self, run_node* n
     arch::switch_to(self->state, next->state, by, what);
   }
   self->sanitizer.arrive();
-  return arrive(by, what);
+  return finish_switch(by, what);
 }
 
 /// The same to any that is ready.
-PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* next, commit* pending,
+PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* next, post_switch_action* pending,
                                         arch::word* word_slot = nullptr) noexcept {
   if (next->state.pc == nullptr) [[unlikely]] {
     provide_stack_slow(w, next);
@@ -449,11 +450,13 @@ PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* nex
 }
 
 /// The same where exceptions are in flight, which stay with `self`, or the worker is watched.
-worker* switch_watched(worker* w, run_node* self, run_node* next, commit* pending, const wait_options* wait) noexcept;
+worker* switch_watched(worker* w, run_node* self, run_node* next, post_switch_action* pending,
+                       const wait_options* wait) noexcept;
 /// The same for one with a bounded stack.
-worker* switch_bounded(worker* w, run_node* self, run_node* next, commit* pending, const wait_options* wait) noexcept;
+worker* switch_bounded(worker* w, run_node* self, run_node* next, post_switch_action* pending,
+                       const wait_options* wait) noexcept;
 /// The same for one that waits.
-worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, commit* pending) noexcept;
+worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, post_switch_action* pending) noexcept;
 
 // What a runtime tells its tracer, if it has one. `wait` is null for a yield.
 void trace_spawned(fiber_control* f) noexcept;
@@ -466,22 +469,23 @@ void trace_ended(worker* w, fiber_control* f) noexcept;
 /// since only this worker resumes it, and that is still here.
 PIRN_ALWAYS_INLINE run_node* leave_queue(worker* w, const wait_options& what) noexcept {
   run_node* const self = w->queue.running();
-  run_node* const next = w->spend_switch() ? w->queue.leave_to_scheduler() : w->queue.leave();
+  run_node* const next = w->consume_budget() ? w->queue.leave_to_scheduler() : w->queue.leave();
   self->waits = &what;
   return next;
 }
 /// Switches from `self`, which has left the queue, to `next`, until somebody has made it ready again; `publish`, if
 /// any, runs once it is off.
-PIRN_ALWAYS_INLINE worker* switch_away(worker* w, run_node* self, run_node* next, commit* publish) noexcept {
+PIRN_ALWAYS_INLINE worker* switch_away(worker* w, run_node* self, run_node* next,
+                                       post_switch_action* publish) noexcept {
   if (w->exceptions->any()) [[unlikely]] {
     return switch_with_exceptions(w, self, next, publish);
   }
   return switch_nodes(w, self, next, publish);
 }
 /// Both.
-PIRN_ALWAYS_INLINE worker* suspend(worker* w, const wait_options& what, commit* publish) noexcept {
+PIRN_ALWAYS_INLINE worker* suspend(worker* w, const wait_options& what, post_switch_action* publish) noexcept {
   run_node* const self = w->queue.running();
-  run_node* const next = w->or_floating(leave_queue(w, what));
+  run_node* const next = w->or_stealable(leave_queue(w, what));
   return switch_away(w, self, next, publish);
 }
 /// The same for a fiber that is pinned to `w` and whose wait has begun as `epoch`: `publish` tells others of it. Where
@@ -492,10 +496,10 @@ PIRN_ALWAYS_INLINE void suspend_pinned(worker* w, fiber_control& self, std::uint
                                        const wait_options& what, const Publish& publish,
                                        arch::word* word_slot = nullptr) noexcept {
   run_node* next;
-  if (w->spend_switch()) [[unlikely]] {
+  if (w->consume_budget()) [[unlikely]] {
     next = w->queue.leave_to_scheduler();
   } else if (next = w->queue.leave_to_woken(); next == nullptr) {
-    next = w->or_floating(w->queue.leave_to_others());
+    next = w->or_stealable(w->queue.leave_to_others());
   }
   self.waits = &what;
   if (kind == wait_kind::stoppable && self.open_to_stop(epoch)) [[unlikely]] {
@@ -524,8 +528,8 @@ void cancel_limit(worker* w, timer* limit) noexcept;
 /// The parts of a yield that are not its fast path: fibers woken or not started, a look at the outside, exceptions in
 /// flight.
 void yield_slow(worker* w) noexcept;
-/// Takes the running fiber, which floats, off the worker and makes it ready for any.
-PIRN_NEVER_BOUNDED void offer_running(worker* w) noexcept;
+/// Takes the running fiber, which is stealable, off the worker and makes it ready for any.
+PIRN_NEVER_BOUNDED void yield_stealable(worker* w) noexcept;
 
 }  // namespace detail
 PIRN_ABI_NAMESPACE_END
