@@ -16,10 +16,10 @@ namespace {
 
 /// A plain OS thread that waits. Never freed, since a waker may look at it late; reused by later threads.
 struct thread_agent : agent {
-  thread_agent() noexcept : agent(agent::kind::thread) {}
+  thread_agent() noexcept : agent(agent_kind::thread) {}
   platform::atomic<std::uint32_t> wakeups{0};
   bool counted = false;  ///< among `waiting_threads`; by itself before it waits, then by who wakes it
-  surroundings around;
+  inherited_context inherited;
   worker* hosted_worker = nullptr;  ///< the worker that runs on it while it waits
   thread_agent* next_free = nullptr;
 };
@@ -140,20 +140,20 @@ agent& current_agent() noexcept {
   return agent_of_this_thread();
 }
 
-surroundings& surroundings_of(agent& self) noexcept {
-  if (self.what() == agent::kind::thread) {
-    return static_cast<thread_agent&>(self).around;
+inherited_context& inherited_context_of(agent& self) noexcept {
+  if (self.kind() == agent_kind::thread) {
+    return static_cast<thread_agent&>(self).inherited;
   }
   auto& f = static_cast<fiber_control&>(self);
-  return f.is_child() ? static_cast<child_control&>(f).around : f.cold().around;
+  return f.is_child() ? static_cast<child_control&>(f).inherited : f.cold().inherited;
 }
 
-const surroundings* surroundings_here() noexcept {
+const inherited_context* inherited_context_here() noexcept {
   if (const worker* const w = current_worker()) {
     fiber_control& f = *running_fiber(w);
-    return f.is_child() || f.described() ? &surroundings_of(f) : nullptr;
+    return f.is_child() || f.described() ? &inherited_context_of(f) : nullptr;
   }
-  return mine().held != nullptr ? &mine().held->around : nullptr;
+  return mine().held != nullptr ? &mine().held->inherited : nullptr;
 }
 
 void** c_coroutine_of_fiber(bool to_write) noexcept {
@@ -207,14 +207,14 @@ void wake_thread(thread_agent& who) noexcept {
 }
 
 /// A fiber that is not of the caller's worker, or not pinned, or no fiber. On the worker's stack for bounded fibers.
-PIRN_NEVER_BOUNDED void make_stranger_runnable(agent* who, bool back) noexcept {
-  if (who->what() == agent::kind::thread) {
+PIRN_NEVER_BOUNDED void make_runnable_slow(agent* who, bool back) noexcept {
+  if (who->kind() == agent_kind::thread) {
     wake_thread(static_cast<thread_agent&>(*who));
     return;
   }
-  if (who->what() == agent::kind::coroutine) {
+  if (who->kind() == agent_kind::coroutine) {
     auto* const chain = static_cast<coroutine_agent*>(who);
-    chain->home().coroutines->ready(*chain);
+    chain->home().coroutines->schedule(*chain);
     return;
   }
   auto* const f = static_cast<fiber_control*>(who);
@@ -251,15 +251,15 @@ void make_runnable(agent* who, bool back) noexcept {
     return;
   }
   if (here != nullptr && here->bounded == worker::bounded_fiber::runs) {
-    on_worker_stack(here, [=]() noexcept { make_stranger_runnable(who, back); });
+    on_worker_stack(here, [=]() noexcept { make_runnable_slow(who, back); });
     return;
   }
-  make_stranger_runnable(who, back);
+  make_runnable_slow(who, back);
 }
 
 void switch_over_to(agent* who) noexcept {
   worker* const here = current_worker();
-  auto* const f = who->what() == agent::kind::fiber ? static_cast<fiber_control*>(who) : nullptr;
+  auto* const f = who->kind() == agent_kind::fiber ? static_cast<fiber_control*>(who) : nullptr;
   // Asked before, since it may be gone after.
   const bool over = here != nullptr && f != nullptr && f->home() == here;
   if (over && f->stealable() && !f->traced()) {
@@ -273,7 +273,7 @@ void switch_over_to(agent* who) noexcept {
 }
 
 wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options, post_switch_action& publish) noexcept {
-  if (self.what() == agent::kind::thread) {
+  if (self.kind() == agent_kind::thread) {
     return block_thread(static_cast<thread_agent&>(self), epoch, options, publish);
   }
   auto& f = static_cast<fiber_control&>(self);

@@ -198,7 +198,7 @@ void run_blocking(worker& here, blocking_call& call) {
                         &pool,
                         &call};
   static_cast<void>(
-      block(self, epoch, {.stoppable = false, .from = awaited::outside, .what = "blocking call"}, publish));
+      block(self, epoch, {.stoppable = false, .wakeable_by = awaited::external, .what = "blocking call"}, publish));
 }
 
 }  // namespace detail

@@ -27,7 +27,7 @@ namespace {
 [[noreturn]] void refuse(const char* why) { throw std::logic_error(why); }
 
 fiber_control* as_fiber(agent& self) noexcept {
-  return self.what() == agent::kind::fiber ? &static_cast<fiber_control&>(self) : nullptr;
+  return self.kind() == agent_kind::fiber ? &static_cast<fiber_control&>(self) : nullptr;
 }
 
 /// Not inlined: where the words lie may not be known from before a switch.
@@ -110,7 +110,8 @@ bool runs_in_body(agent& self, arch::word position) noexcept {
 struct outer_body {
   arch::word position = 0;
 };
-/// Where a body waits for what the caller runs, as a call by `blocking` or a branch; null if that is not so.
+/// Where a body waits for what the caller runs, as a call by `blocking` or a stolen continuation; null if that is not
+/// so.
 arch::word outer_body_here() noexcept {
   const worker* const here = current_worker();
   return here != nullptr ? here->outer_body : platform::per_thread<outer_body>::here().position;
@@ -183,7 +184,7 @@ void worker::run_in_outer_body(arch::word position) noexcept {
     count_blocks(position != 0 ? 1 : ~std::uint64_t{0});
   }
   outer_body = position;
-  watch();
+  update_slow_masks();
 }
 
 block_origin block_opened(agent& self, arch::word position) noexcept {
@@ -202,7 +203,7 @@ void block_closed(const block_origin& origin) noexcept {
 
 /// The links of scopes.
 struct body_scopes {
-  static void take(surroundings& here, agent& self, const body_stack* from, taken_blocks& to) noexcept {
+  static void take(inherited_context& here, agent& self, const body_stack* from, taken_blocks& to) noexcept {
     scope* const newest = here.innermost;
     scope* oldest = nullptr;
     for (scope* each = newest; each != nullptr && leaves_with(from, each->origin_, self); each = each->outer_) {
@@ -228,7 +229,7 @@ struct body_scopes {
     to.oldest_scope = oldest;
   }
 
-  static void put(surroundings& here, agent& self, const taken_blocks& what) noexcept {
+  static void put(inherited_context& here, agent& self, const taken_blocks& what) noexcept {
     auto* const newest = static_cast<scope*>(what.newest_scope);
     auto* const oldest = static_cast<scope*>(what.oldest_scope);
     if (&oldest->opener_ != &self) {
@@ -252,7 +253,7 @@ struct body_scopes {
   }
 
   /// Of those in this list that any is open over, whether one keeps a position on these stacks.
-  static bool any_lies_on(const surroundings& here, const agent& self, const body_stack& stack) noexcept {
+  static bool any_lies_on(const inherited_context& here, const agent& self, const body_stack& stack) noexcept {
     for (const scope* each = here.innermost; each != nullptr && &each->opener_ == &self; each = each->outer_) {
       if (stack.holds(each->origin_.position)) {
         return true;
@@ -277,7 +278,7 @@ struct body_scopes {
 
 namespace {
 
-bool any_value_lies_on(const surroundings& here, const agent& self, const body_stack& stack) noexcept {
+bool any_value_lies_on(const inherited_context& here, const agent& self, const body_stack& stack) noexcept {
   for (const context_node* each = here.values; each != nullptr; each = each->older) {
     if (each->origin.by == &self && stack.holds(each->origin.position)) {
       return true;
@@ -286,7 +287,7 @@ bool any_value_lies_on(const surroundings& here, const agent& self, const body_s
   return false;
 }
 
-void take_values(surroundings& here, agent& self, const body_stack* from, taken_blocks& to) {
+void take_values(inherited_context& here, agent& self, const body_stack* from, taken_blocks& to) {
   context_node* const newest = here.values;
   context_node* oldest = nullptr;
   context_node* last_own = nullptr;  // the oldest of those that no child has inherited
@@ -333,7 +334,7 @@ void take_values(surroundings& here, agent& self, const body_stack* from, taken_
   to.oldest_value = oldest;
 }
 
-void put_values(surroundings& here, agent& self, const taken_blocks& what) noexcept {
+void put_values(inherited_context& here, agent& self, const taken_blocks& what) noexcept {
   auto* const newest = static_cast<context_node*>(what.newest_value);
   auto* const oldest = static_cast<context_node*>(what.oldest_value);
   for (context_node* each = newest; each != nullptr; each = each->older) {
@@ -343,7 +344,7 @@ void put_values(surroundings& here, agent& self, const taken_blocks& what) noexc
   here.values = newest;
 }
 
-bool has_any(const surroundings* here) noexcept {
+bool has_any(const inherited_context* here) noexcept {
   return here != nullptr && (here->innermost != nullptr || here->values != nullptr);
 }
 
@@ -360,7 +361,7 @@ taken_blocks take(const body_stack* from, arch::word position) {
   if (const arch::word outer = outer_body_here(); outer != 0 && from != nullptr) {
     check_not_outer(*from, position, outer);
   }
-  if (!has_any(surroundings_here())) {
+  if (!has_any(inherited_context_here())) {
     return taken;
   }
   agent& self = current_agent();
@@ -370,7 +371,7 @@ taken_blocks take(const body_stack* from, arch::word position) {
     whole.limit = limit_below(self, position);
     from = &whole;
   }
-  surroundings& here = surroundings_of(self);
+  inherited_context& here = inherited_context_of(self);
   if (from != nullptr && !from->holds(position) &&
       (body_scopes::any_lies_on(here, self, *from) || any_value_lies_on(here, self, *from))) {
     refuse(
@@ -392,7 +393,7 @@ void put(const taken_blocks& what) noexcept {
     return;
   }
   agent& self = current_agent();
-  surroundings& here = surroundings_of(self);
+  inherited_context& here = inherited_context_of(self);
   if (what.newest_scope != nullptr) {
     body_scopes::put(here, self, what);
   }

@@ -2,7 +2,7 @@
 // fiber calls there is either compiled with the plugin, which adds it up, or called on the worker's stack.
 //
 // Its home word has a bit which no pinned fiber has, so that nobody takes a fast path for it, and while it runs its
-// worker is `watched`: so each of its suspensions comes by `switch_bounded`.
+// worker's slow path is forced: so each of its suspensions comes by `switch_bounded`.
 #define PIRN_LEAVES_HANDLERS 1
 #include "pirn/fiber/bounded.hpp"
 
@@ -59,14 +59,14 @@ void end_on_worker_stack() noexcept {
     outcome = end_described(w, self, outcome);
   }
   w->bounded = worker::bounded_fiber::none;
-  w->watch();
+  w->update_slow_masks();
   small_stacks::give_back(self->memory);
   self->memory.forget();
   w->count(w->ended);
-  self->leave_block();
+  self->release_block();
   run_node* const next = w->consume_budget() ? w->queue.leave_to_scheduler() : w->queue.leave();
   if (next->state.pc == nullptr) {
-    provide_stack(w, next);
+    attach_reserved_stack(w, next);
   }
   arch::switch_last(next->state, reinterpret_cast<arch::word>(w), pending_end(self, outcome));
 }
@@ -102,7 +102,7 @@ void run_post_switch_on_worker_stack(worker* w, arch::word pending) noexcept {
 
 void begin_bounded(worker* w, arch::word pending) noexcept {
   w->bounded = worker::bounded_fiber::runs;
-  w->watch();
+  w->update_slow_masks();
   if (pending != 0) {
     run_post_switch_on_worker_stack(w, pending);
   }
@@ -150,7 +150,7 @@ struct left_aside {
       trace_resumed(own.w, next);
     }
     if (next->state.pc == nullptr) {
-      provide_stack(own.w, next);
+      attach_reserved_stack(own.w, next);
     }
   }
 };
@@ -167,7 +167,7 @@ worker* switch_bounded(worker* w, run_node* node, run_node* next, post_switch_ac
     call_on(free_worker_stack(w), &left_aside::leave, &own);
   }
   w->bounded = worker::bounded_fiber::none;
-  w->watch();
+  w->update_slow_masks();
   auto by = reinterpret_cast<arch::word>(w);
   auto what = reinterpret_cast<arch::word>(pending);
   arch::switch_to(self->state, next->state, by, what);
@@ -175,7 +175,7 @@ worker* switch_bounded(worker* w, run_node* node, run_node* next, post_switch_ac
   w->bounded = worker::bounded_fiber::runs;
   *w->thread_exceptions = own.exceptions;
   w->mutexes_held = own.mutexes;
-  w->watch();
+  w->update_slow_masks();
   if (what != 0) {
     run_post_switch_on_worker_stack(w, what);
   }

@@ -33,7 +33,7 @@ context_node* alias_of(context_node* node) noexcept {
 }
 
 const context_node* find_context(const void* key) noexcept {
-  const surroundings* const here = surroundings_here();
+  const inherited_context* const here = inherited_context_here();
   const context_node* node = here != nullptr ? here->values : nullptr;
   while (node != nullptr && node->key != key) {
     node = node->older;
@@ -43,14 +43,14 @@ const context_node* find_context(const void* key) noexcept {
 
 void bind_context(context_node* node) noexcept {
   agent& self = current_agent();
-  surroundings& here = surroundings_of(self);
+  inherited_context& here = inherited_context_of(self);
   node->origin = block_opened(self, reinterpret_cast<arch::word>(__builtin_frame_address(0)));
   node->older = here.values;
   here.values = node;
 }
 
 void unbind_context(context_node* node) noexcept {
-  surroundings& here = surroundings_of(current_agent());
+  inherited_context& here = inherited_context_of(current_agent());
   context_node* const newest = here.values;
   if (newest == nullptr || newest->holder != node) {
     std::fputs("pirn: a binding of a context value ends that is not the newest one of its fiber\n", stderr);

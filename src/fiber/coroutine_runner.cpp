@@ -17,19 +17,21 @@ constexpr unsigned coroutines_per_turn = 8;
 }  // namespace
 
 namespace {
-surroundings& surroundings_of_runner() noexcept { return surroundings_of(*running_fiber(current_worker())); }
+inherited_context& inherited_context_of_runner() noexcept {
+  return inherited_context_of(*running_fiber(current_worker()));
+}
 }  // namespace
 
 void coroutine_agent::enter() noexcept {
-  const surroundings* const here = surroundings_here();
+  const inherited_context* const here = inherited_context_here();
   innermost_ = here != nullptr ? here->innermost : nullptr;
   if (values_ != nullptr || (here != nullptr && here->values != nullptr)) {
-    std::swap(surroundings_of_runner().values, values_);
+    std::swap(inherited_context_of_runner().values, values_);
   }
 }
 
 void coroutine_agent::leave() noexcept {
-  const surroundings* const here = surroundings_here();
+  const inherited_context* const here = inherited_context_here();
   if ((here != nullptr ? here->innermost : nullptr) != innermost_) {
     std::fputs(
         "pirn: a task suspends with a scope open, which belongs to the fiber that runs the task, and it may go on in "
@@ -38,12 +40,12 @@ void coroutine_agent::leave() noexcept {
     std::abort();
   }
   if (values_ != nullptr || (here != nullptr && here->values != nullptr)) {
-    std::swap(surroundings_of_runner().values, values_);
+    std::swap(inherited_context_of_runner().values, values_);
   }
 }
 
 void coroutine_agent::inherit_values() noexcept {
-  if (const surroundings* const here = surroundings_here(); here != nullptr && here->values != nullptr) {
+  if (const inherited_context* const here = inherited_context_here(); here != nullptr && here->values != nullptr) {
     here->values->references.fetch_add(1, platform::memory_order_relaxed);
     values_ = here->values;
   }
@@ -82,7 +84,7 @@ bool coroutine_runner::add_fiber() noexcept {
   return false;
 }
 
-void coroutine_runner::ready(coroutine_agent& who) noexcept {
+void coroutine_runner::schedule(coroutine_agent& who) noexcept {
   idle_.lock();
   who.next_ = nullptr;
   (last_ != nullptr ? last_->next_ : first_) = &who;
@@ -111,13 +113,13 @@ void coroutine_runner::resume(coroutine_agent& chain, std::coroutine_handle<> fr
 
 bool coroutine_runner::all_held_up() const noexcept {
   unsigned held_up = 0;
-  for (const resumer* each = resuming_; each != nullptr; each = each->next) {
+  for (const active_resume* each = active_; each != nullptr; each = each->next) {
     held_up += each->fiber->waiting() ? 1 : 0;
   }
   return held_up == fibers_;
 }
 
-void coroutine_runner::look() noexcept {
+void coroutine_runner::poll() noexcept {
   idle_.lock();
   home_.looked.coroutine_ready.store(false, platform::memory_order_relaxed);
   if (first_ == nullptr) {
@@ -136,8 +138,8 @@ void coroutine_runner::look() noexcept {
 }
 
 void coroutine_runner::resume_all() noexcept {
-  running_fiber(current_worker())->set_serves_coroutines();
-  resumer me{running_fiber(current_worker()), nullptr};
+  running_fiber(current_worker())->set_runs_tasks();
+  active_resume me{running_fiber(current_worker()), nullptr};
   idle_.lock();
   for (unsigned turn = 1;; ++turn) {
     coroutine_agent* const next = first_;
@@ -154,15 +156,15 @@ void coroutine_runner::resume_all() noexcept {
     if (first_ == nullptr) {
       last_ = nullptr;
     }
-    me.next = resuming_;
-    resuming_ = &me;
+    me.next = active_;
+    active_ = &me;
     idle_.unlock();
-    resume(*next, next->goes_on);
+    resume(*next, next->continuation);
     if (turn % coroutines_per_turn == 0) {
       this_fiber::yield();
     }
     idle_.lock();
-    resumer** link = &resuming_;
+    active_resume** link = &active_;
     while (*link != &me) {
       link = &(*link)->next;
     }

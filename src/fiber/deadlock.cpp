@@ -61,7 +61,7 @@ constexpr int longest_pause = 64;  // delays
 
 /// Whose end alone can end the wait, if that is one fiber; its block only.
 const fiber_control* awaited_by(const wait_options& wait) noexcept {
-  switch (wait.from) {
+  switch (wait.wakeable_by) {
     case awaited::holder:
       return static_cast<const owner_mark*>(wait.object)->owner();
     case awaited::fiber:
@@ -76,11 +76,11 @@ void note_facts(const fiber_control& f, std::uint64_t wait, const wait_options& 
                 std::vector<wait_edge>& facts) {
   const void* to = nullptr;
   std::uint64_t to_wait = 0;
-  if (options.from == awaited::children) {
+  if (options.wakeable_by == awaited::children) {
     to = options.object;
   } else if (const fiber_control* const owner = awaited_by(options)) {
     const std::uint64_t number = owner->number();
-    to_wait = owner->serves_coroutines() && options.from == awaited::holder ? 0 : owner->present_wait();
+    to_wait = owner->runs_tasks() && options.wakeable_by == awaited::holder ? 0 : owner->present_wait();
     // If it is still the owner, it has been since before its wait; and if `f` still waits, all that was for this wait.
     if (to_wait != 0 && awaited_by(options) == owner && f.present_wait() == wait && owner->number() == number) {
       to = owner;
@@ -167,10 +167,10 @@ std::string describe(const std::vector<wait_edge>& cycle) {
     text += each.options.what;
     std::snprintf(address, sizeof address, " at %p", each.options.object);
     text += address;
-    if (each.options.from == awaited::holder) {
+    if (each.options.wakeable_by == awaited::holder) {
       text += ", held by ";
       text += describe(*static_cast<const fiber_control*>(each.to));
-    } else if (each.options.from == awaited::fiber) {
+    } else if (each.options.wakeable_by == awaited::fiber) {
       text += ", ";
       text += describe(*static_cast<const fiber_control*>(each.to));
     }
@@ -199,7 +199,7 @@ std::string text_of_dump(runtime_state& state) {
 }  // namespace
 
 const fiber_control* holder_of(const wait_options& wait) noexcept {
-  return wait.from == awaited::holder ? awaited_by(wait) : nullptr;
+  return wait.wakeable_by == awaited::holder ? awaited_by(wait) : nullptr;
 }
 
 std::string describe_present_cycle() {
@@ -365,7 +365,7 @@ void deadlock_watch::look(worker& w) noexcept {
         return;
       }
       const wait_options& options = *f.waits;
-      if (options.deadline != platform::never || options.from == awaited::outside) {
+      if (options.deadline != platform::never || options.wakeable_by == awaited::external) {
         no_external_waker = false;
       } else if (!options.stoppable) {
         try {

@@ -168,7 +168,7 @@ void print_trace(message& out, const trace& from) noexcept {
 
 /// The chain of tasks that the fiber awaits, where that waits and is one of the same worker `w`; else null.
 const coroutine_agent* awaited_task(const fiber_control& f, const worker& w) noexcept {
-  if (!f.waiting() || f.waits->from != awaited::task) {
+  if (!f.waiting() || f.waits->wakeable_by != awaited::task) {
     return nullptr;
   }
   const auto* const chain = static_cast<const coroutine_agent*>(f.waits->object);
@@ -220,7 +220,7 @@ void print_fiber(message& out, const worker& w, const fiber_control& f, bool on_
   }
   if (chain != nullptr) {
     // A frame begins with the function that resumes it.
-    const std::uintptr_t resumes = *static_cast<const std::uintptr_t*>(chain->goes_on.address());
+    const std::uintptr_t resumes = *static_cast<const std::uintptr_t*>(chain->continuation.address());
     suspended.places[0] = {resumes, resumes};
     suspended.count = 1;
     out.text("    the task goes on in:\n");

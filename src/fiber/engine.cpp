@@ -16,7 +16,7 @@ wake_reason readiness::wait(io_direction direction, platform::time_point deadlin
     return wake_reason::notified;
   }
   return here.waiters.wait({.deadline = deadline,
-                            .from = awaited::outside,
+                            .wakeable_by = awaited::external,
                             .what = direction == io_direction::read ? "readable descriptor" : "writable descriptor",
                             .object = this});
 }

@@ -67,7 +67,7 @@ void rethrow_failure(fiber_control* f) {
 }
 
 void report_unhandled(const agent& whose, std::exception_ptr what) noexcept {
-  const bool is_fiber = whose.what() == agent::kind::fiber;
+  const bool is_fiber = whose.kind() == agent_kind::fiber;
   const worker* const w = current_worker();
   const auto report = [&] {
     unhandled.load(platform::memory_order_acquire)(
@@ -113,7 +113,7 @@ std::uintptr_t end_described(worker* w, fiber_control* self, std::uintptr_t outc
     return join_ended_cold;
   }
   std::uintptr_t state = join_possible;
-  if (self->join_word.compare_exchange_strong(state, join_abroad, platform::memory_order_acq_rel,
+  if (self->join_word.compare_exchange_strong(state, join_remote, platform::memory_order_acq_rel,
                                               platform::memory_order_acquire) ||
       state != join_detached) {
     return join_failed;  // told at once: what it failed with is for the handle
@@ -123,7 +123,7 @@ std::uintptr_t end_described(worker* w, fiber_control* self, std::uintptr_t outc
 }
 
 void retire(fiber_control* f, std::uintptr_t outcome) noexcept {
-  f->leave_block();
+  f->release_block();
   // One that its worker had no place for as it ended. A sanitizer keeps it with the block.
   if (std::is_empty_v<sanitizer_state> && outcome == join_ended && f->memory) {
     give_stack_back(current_worker(), f->memory);
@@ -176,14 +176,15 @@ std::uintptr_t end_if_known(worker* here, fiber_control* f) noexcept {
   std::uintptr_t state = f->join_word.load(platform::memory_order_acquire);
   if (state == join_possible) {
     if (here != nullptr && f->home() == here) {
-      return f->is_pinned_to(here) && f->ended_here() != join_possible ? here->take_ended(f) : join_possible;
+      return f->is_pinned_to(here) && f->ended_here() != join_possible ? here->claim_deferred(f) : join_possible;
     }
-    if (f->join_word.compare_exchange_strong(state, join_abroad, platform::memory_order_acq_rel,
+    if (f->join_word.compare_exchange_strong(state, join_remote, platform::memory_order_acq_rel,
                                              platform::memory_order_acquire)) {
-      state = join_abroad;
+      state = join_remote;
       platform::heavy_fence();
-      if (f->was_kept() && f->join_word.compare_exchange_strong(state, join_detached, platform::memory_order_acq_rel,
-                                                                platform::memory_order_acquire)) {
+      if (f->was_deferred() &&
+          f->join_word.compare_exchange_strong(state, join_detached, platform::memory_order_acq_rel,
+                                               platform::memory_order_acquire)) {
         return join_left;
       }
     }
@@ -194,7 +195,7 @@ std::uintptr_t end_if_known(worker* here, fiber_control* f) noexcept {
 std::uintptr_t end_after_wait(fiber_control* f, joiner& me, wake_reason reason) noexcept {
   if (reason != wake_reason::notified) {
     auto published = reinterpret_cast<std::uintptr_t>(&me);
-    if (f->join_word.compare_exchange_strong(published, join_abroad, platform::memory_order_acq_rel,
+    if (f->join_word.compare_exchange_strong(published, join_remote, platform::memory_order_acq_rel,
                                              platform::memory_order_acquire)) {
       return join_possible;
     }
@@ -254,11 +255,11 @@ std::uintptr_t await_end(fiber_control* f, const wait_options& options, wake_rea
 
 namespace {
 wait_options end_of(const detail::fiber_control* f) noexcept {
-  return {.stoppable = false, .from = awaited::fiber, .what = "end of fiber", .object = f};
+  return {.stoppable = false, .wakeable_by = awaited::fiber, .what = "end of fiber", .object = f};
 }
 }  // namespace
 
-void fiber::join_neighbour(detail::worker* here) {
+void fiber::join_same_worker(detail::worker* here) {
   detail::fiber_control* const f = control_;
   detail::fiber_control* const self = detail::running_fiber(here);
   if (self == f) [[unlikely]] {
@@ -268,7 +269,7 @@ void fiber::join_neighbour(detail::worker* here) {
   // switched out.
   detail::joiner me{self, 0};
   static_cast<void>(self->begin(detail::wait_kind::single_waker, me.epoch));
-  f->join_word.store(reinterpret_cast<std::uintptr_t>(&me) | detail::joiner::neighbour_bit,
+  f->join_word.store(reinterpret_cast<std::uintptr_t>(&me) | detail::joiner::same_worker_bit,
                      platform::memory_order_relaxed);
   const wait_options options = end_of(f);
   detail::suspend(here, options, nullptr);

@@ -15,8 +15,8 @@ namespace {
 /// `fork_point::progress`: what of the two has ended first.
 enum fork_progress : std::uintptr_t {
   both_under_way,
-  branch_ended,  ///< its stack is switched out: the caller may go on there
-  caller_waits,  ///< for that
+  continuation_ended,  ///< its stack is switched out: the caller may go on there
+  caller_waits,        ///< for that
 };
 
 platform::atomic_ref<std::uintptr_t> progress_of(fork_point& point) noexcept {
@@ -29,26 +29,26 @@ platform::atomic_ref<std::uintptr_t> progress_of(fork_point& point) noexcept {
 
 /// Makes the fiber that goes on with a continuation which was taken for `by`, in a block of its. Of those of one caller
 /// that of the outermost comes first.
-branch_control* make_branch(worker* by, void* block, fork_point& point) noexcept {
-  auto* const branch = ::new (block) branch_control(by->make_id());
-  branch->state = point.state;
-  branch->memory = point.on->memory;
-  branch->around = point.around;
-  branch->point = &point;
-  branch->cold().base = &point.caller->runs_on();
+stolen_continuation* make_stolen_continuation(worker* by, void* block, fork_point& point) noexcept {
+  auto* const stolen = ::new (block) stolen_continuation(by->make_id());
+  stolen->state = point.state;
+  stolen->memory = point.on->memory;
+  stolen->inherited = point.inherited;
+  stolen->point = &point;
+  stolen->cold().base = &point.caller->runs_on();
   point.caller->cold().base = &point.on->memory;
-  branch->sanitizer = point.continuation;
+  stolen->sanitizer = point.continuation;
   point.continuation = {};
-  point.branch = branch;
+  point.stolen = stolen;
   progress_of(point).store(both_under_way, platform::memory_order_relaxed);
-  branch->settle_in(by, mobility::migratable, by->traced);
+  stolen->assign_worker(by, mobility::migratable, by->traced);
   if (by->traced != 0) {
-    trace_spawned(branch);
+    trace_spawned(stolen);
   }
-  return branch;
+  return stolen;
 }
 
-struct branch_action : post_switch_action {
+struct fork_action : post_switch_action {
   fork_point* point;
 };
 
@@ -62,26 +62,26 @@ void tell(fork_point& point, fork_progress mine, fork_progress other) noexcept {
   }
 }
 
-/// The branch is switched out for good. Once its end is told, the caller may free all of it.
+/// The stolen continuation is switched out for good. Once its end is told, the caller may free all of it.
 void tell_end(post_switch_action* c) noexcept {
-  fork_point& point = *static_cast<branch_action*>(c)->point;
-  point.branch->leave_block();
-  tell(point, branch_ended, caller_waits);
+  fork_point& point = *static_cast<fork_action*>(c)->point;
+  point.stolen->release_block();
+  tell(point, continuation_ended, caller_waits);
 }
 
 void tell_wait(post_switch_action* c) noexcept {
-  tell(*static_cast<branch_action*>(c)->point, caller_waits, branch_ended);
+  tell(*static_cast<fork_action*>(c)->point, caller_waits, continuation_ended);
 }
 
-void free_branch(worker* here, branch_control* branch) noexcept {
-  branch->detach();
+void free_stolen_continuation(worker* here, stolen_continuation* stolen) noexcept {
+  stolen->detach();
   if (here->traced != 0) {
-    trace_ended(here, branch);
+    trace_ended(here, stolen);
   }
-  branch->sanitizer.destroy();
-  branch->destroy_cold();
-  give_stack_back(here, branch->memory);
-  give_block_back(here, branch);
+  stolen->sanitizer.destroy();
+  stolen->destroy_cold();
+  give_stack_back(here, stolen->memory);
+  give_block_back(here, stolen);
 }
 
 }  // namespace
@@ -110,9 +110,9 @@ deque_slot* begin_fork() {
 bool begin_second_half(fork_point& point, arch::word by, arch::word pending, exceptions_in_flight kept) noexcept {
   const bool taken = pending != first_half_returned && pending != first_half_failed;
   if (taken) {
-    point.branch->sanitizer.arrive();
+    point.stolen->sanitizer.arrive();
     finish_switch(by, pending);
-    if (const arch::word body = position_in_body(*point.branch); body != 0) {
+    if (const arch::word body = position_in_body(*point.stolen); body != 0) {
       current_worker()->run_in_outer_body(body);
     }
   } else {
@@ -126,18 +126,18 @@ bool begin_second_half(fork_point& point, arch::word by, arch::word pending, exc
   return taken;
 }
 
-arch::word end_branch(fork_point& point) noexcept {
-  branch_control* const branch = point.branch;
-  branch->end_cold();
+arch::word end_stolen_continuation(fork_point& point) noexcept {
+  stolen_continuation* const stolen = point.stolen;
+  stolen->end_cold();
   if (worker* const here = current_worker(); here->outer_body != 0) {
     here->run_in_outer_body(0);
   }
-  branch_action publish{{&tell_end}, &point};
+  fork_action publish{{&tell_end}, &point};
   const wait_options what{.stoppable = false, .what = "its end", .object = &point};
   // From here on this is the caller again.
   worker* const here = suspend(current_worker(), what, &publish);
   point.first.destroy();
-  free_branch(here, branch);
+  free_stolen_continuation(here, stolen);
   return point.outcome;
 }
 
@@ -154,15 +154,15 @@ void end_first_half_apart(fork_point& point, arch::word outcome) noexcept {
   // It may be open still, further out than others: then it is given away with those, or taken.
   here->forks.open.if_open(
       &point, [&]() noexcept { progress_of(point).store(both_under_way, platform::memory_order_relaxed); });
-  if (progress_of(point).load(platform::memory_order_acquire) != branch_ended) {
+  if (progress_of(point).load(platform::memory_order_acquire) != continuation_ended) {
     const wait_options what{.stoppable = false, .what = "second half of fork2", .object = &point};
     static_cast<void>(point.caller->begin(wait_kind::single_waker, point.epoch));
-    branch_action publish{{&tell_wait}, &point};
+    fork_action publish{{&tell_wait}, &point};
     here = suspend(here, what, &publish);
   }
-  point.caller->cold().base = &point.branch->runs_on();
-  point.first.leave_for_good(point.branch->sanitizer);
-  arch::switch_last(point.branch->state, reinterpret_cast<arch::word>(here), 0);
+  point.caller->cold().base = &point.stolen->runs_on();
+  point.first.leave_for_good(point.stolen->sanitizer);
+  arch::switch_last(point.stolen->state, reinterpret_cast<arch::word>(here), 0);
 }
 
 namespace {
@@ -183,18 +183,18 @@ void begin_eager_child(worker* here, eager_child_control* child) noexcept {
   here->count(here->spawned);
   here->start_forking(*self);
   fork_deque& open = here->forks.open;
-  if (fork_stack* const unused = open.strip()) {
+  if (fork_stack* const unused = open.take_unused_stack()) {
     here->stacks.deallocate(stack(unused->memory));
   }
   fork_point point(self, {});
   point.on = nullptr;
   child->slot = open.next();
   child->cold();
-  here->forks.around = &child->around;
-  const worker::fiber_belongings own = here->leave_belongings(*self);
+  here->forks.inherited = &child->inherited;
+  const worker::thread_state own = here->save_thread_state(*self);
   open_action publish{{[](post_switch_action* c) noexcept {
                         const open_action request = *static_cast<open_action*>(c);
-                        request.here->open_continuation(request.slot, request.point);
+                        request.here->push_continuation(request.slot, request.point);
                       }},
                       here,
                       child->slot,
@@ -205,7 +205,7 @@ void begin_eager_child(worker* here, eager_child_control* child) noexcept {
     trace_resumed(here, child);
   }
   here = switch_started(here, self, child, &publish);
-  here->take_belongings(own);
+  here->restore_thread_state(own);
 }
 
 void finish_eager_child() noexcept {
@@ -215,11 +215,11 @@ void finish_eager_child() noexcept {
   if (here->traced != 0) {
     trace_ended(here, self);
   }
-  self->leave_block();
+  self->release_block();
   run_node* next = nullptr;
   if (here->forks.open.pop(self->slot)) {
     fiber_control* const parent = self->slot->point->caller;
-    here->forks.around = &surroundings_of(*parent);
+    here->forks.inherited = &inherited_context_of(*parent);
     here->queue.become(parent);
     if (here->traced != 0) {
       trace_resumed(here, parent);
@@ -231,17 +231,18 @@ void finish_eager_child() noexcept {
     }
     next = here->consume_budget() ? here->queue.leave_to_scheduler() : here->queue.leave();
     if (next->state.pc == nullptr) {
-      provide_stack(here, next);
+      attach_reserved_stack(here, next);
     }
   }
   self->sanitizer.leave_for_good(next->sanitizer);
   arch::switch_last(next->state, reinterpret_cast<arch::word>(here), pending_end(self, join_ended_cold));
 }
 
-void branch_control::follow(fiber_control& caller) noexcept {
-  scope* const innermost = around.innermost;
+void stolen_continuation::follow(fiber_control& caller) noexcept {
+  scope* const innermost = inherited.innermost;
   stop_list& list = innermost != nullptr && &innermost->opener_ == &caller ? innermost->stops_ : caller.cold().scopes;
-  attach(list, [](stop_link& link) noexcept { return begin_to_stop(static_cast<branch_control*>(&link), link.why()); });
+  attach(list,
+         [](stop_link& link) noexcept { return begin_to_stop(static_cast<stolen_continuation*>(&link), link.why()); });
   // A stop that came before the caller had a list is only to be seen in its flags.
   if (const wake_reason why = caller.own_stop_reason(); why != wake_reason::notified) {
     stop_fiber(this, why);
@@ -269,26 +270,26 @@ void fork_deque::reset(slot* end) noexcept {
 void worker::start_forking(fiber_control& self) noexcept {
   if (forking()) {
     if (forks.open.full()) {
-      give_continuations_away();
+      publish_continuations();
     }
     return;
   }
   check_not_forked(owner);
   idle->expect_work();
   self.cold();
-  forks.around = &surroundings_of(self);
+  forks.inherited = &inherited_context_of(self);
   forks.open.open();
-  watch();
+  update_slow_masks();
 }
 
 void worker::stop_forking() noexcept {
-  give_continuations_away();
+  publish_continuations();
   forks.open.close();
-  forks.around = nullptr;
-  watch();
+  forks.inherited = nullptr;
+  update_slow_masks();
 }
 
-void worker::give_continuations_away() noexcept {
+void worker::publish_continuations() noexcept {
   run_node* innermost = nullptr;
   forks.open.drain([&](fork_point* point) noexcept {
     if (point->on == nullptr) {
@@ -300,9 +301,9 @@ void worker::give_continuations_away() noexcept {
       std::fputs("pirn: no memory for the fiber that goes on with a fork2\n", stderr);
       std::abort();
     }
-    branch_control* const branch = make_branch(this, block, *point);
-    branch->follow(*point->caller);
-    branch->next = std::exchange(innermost, branch);
+    stolen_continuation* const stolen = make_stolen_continuation(this, block, *point);
+    stolen->follow(*point->caller);
+    stolen->next = std::exchange(innermost, stolen);
   });
   // What would have come next goes first.
   while (innermost != nullptr) {
@@ -318,11 +319,11 @@ bool worker::steal_continuation(worker& victim) noexcept {
     return false;
   }
   const bool last = begin_steal();
-  branch_control* branch = nullptr;
+  stolen_continuation* stolen = nullptr;
   fiber_control* taken = nullptr;
   const auto take = [&](fork_point* point) noexcept {
     if (point->on != nullptr) {
-      taken = branch = make_branch(this, block, *point);
+      taken = stolen = make_stolen_continuation(this, block, *point);
     } else {
       taken = point->caller;
       taken->move_to(this);
@@ -335,8 +336,8 @@ bool worker::steal_continuation(worker& victim) noexcept {
   }
   count(counters.steal_operations);
   count(counters.stolen);
-  if (branch != nullptr) {
-    branch->follow(*branch->point->caller);
+  if (stolen != nullptr) {
+    stolen->follow(*stolen->point->caller);
   } else {
     blocks.deallocate(block);
   }

@@ -3,7 +3,8 @@
 // sanitizers, which have such functions of their own.
 //
 // The functions below take the place of the C library's in the whole program, and call those. A worker whose fiber has
-// taken a mutex is `watched`: then its next suspension goes by the slow paths, which look here, and no other does.
+// taken a mutex has `force_slow_path`: then its next suspension goes by the slow paths, which look here, and no other
+// does.
 #include <cerrno>
 #include <utility>
 
@@ -24,7 +25,7 @@ namespace detail {
 
 void worker::hold_mutexes(unsigned count) noexcept {
   mutexes_held = count;
-  watch();
+  update_slow_masks();
 }
 
 unsigned worker::leave_mutexes(const fiber_control& self) noexcept {

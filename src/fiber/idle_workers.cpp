@@ -22,7 +22,7 @@ bool idle_workers::any() const noexcept {
 }
 
 bool idle_workers::others_asleep(unsigned worker) const noexcept {
-  // Ordered with `announce`: of those that fall asleep at the same time one at least sees all the others.
+  // Ordered with `transition_to_parked`: of those that fall asleep at the same time one at least sees all the others.
   std::size_t left = engines_.size();
   for (unsigned word = 0; word < asleep_.size(); ++word) {
     const std::uint64_t set = asleep_[word].load(platform::memory_order_seq_cst);
@@ -32,7 +32,8 @@ bool idle_workers::others_asleep(unsigned worker) const noexcept {
 }
 
 bool idle_workers::wake_one() noexcept {
-  // Before it: the work was queued. With the heavy fence between `announce` or `end_search` and the look at the queues.
+  // Before it: the work was queued. With the heavy fence between `transition_to_parked` or `end_search` and the look at
+  // the queues.
   platform::light_fence();
   while (sleeper() != nobody) {
     std::uint32_t none = 0;
@@ -67,7 +68,7 @@ bool idle_workers::try_search() noexcept {
   return true;
 }
 
-void idle_workers::announce(unsigned worker, bool searching) noexcept {
+void idle_workers::transition_to_parked(unsigned worker, bool searching) noexcept {
   sleepers_.fetch_add(1, platform::memory_order_seq_cst);
   asleep_[worker / bits].fetch_or(bit(worker), platform::memory_order_seq_cst);
   if (searching) {
@@ -75,7 +76,7 @@ void idle_workers::announce(unsigned worker, bool searching) noexcept {
   }
 }
 
-bool idle_workers::retract(unsigned worker) noexcept {
+bool idle_workers::transition_from_parked(unsigned worker) noexcept {
   if ((asleep_[worker / bits].fetch_and(~bit(worker), platform::memory_order_seq_cst) & bit(worker)) == 0) {
     return true;
   }

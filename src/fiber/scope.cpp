@@ -90,7 +90,7 @@ std::size_t race_state::winner() {
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): as of every control block
 std::uintptr_t child_control::body_failed(std::exception_ptr what) noexcept {
-  around.innermost->fail(what);
+  inherited.innermost->fail(what);
   return join_ended;
 }
 
@@ -98,9 +98,9 @@ void child_control::body_ended() noexcept {
   if (described()) {
     end_cold();
   }
-  release(around.values);
+  release(inherited.values);
   detach();
-  around.innermost->leave();
+  inherited.innermost->leave();
 }
 
 }  // namespace detail
@@ -119,7 +119,7 @@ scope::scope(runtime& where, const scope_options& options)
       worker_(worker_for_children(options)),
       migratable_(options.migratable) {
   open(options);
-  if (opener_.what() == detail::agent::kind::thread && own_deadline_ != platform::never) {
+  if (opener_.kind() == detail::agent_kind::thread && own_deadline_ != platform::never) {
     try {
       watch_ = where.spawn(
           [this] {
@@ -153,7 +153,7 @@ void scope::open(const scope_options& options) {
                               "pirn: a migratable scope of a fiber that is not");
     }
   }
-  detail::surroundings& here = detail::surroundings_of(opener_);
+  detail::inherited_context& here = detail::inherited_context_of(opener_);
   origin_ = detail::block_opened(opener_, reinterpret_cast<arch::word>(__builtin_frame_address(0)));
   outer_ = here.innermost;
   own_deadline_ = options.deadline;
@@ -170,7 +170,7 @@ void scope::follow_outer() noexcept {
   };
   if (nested_) {
     attach(outer_->stops_, follow);
-  } else if (opener_.what() == detail::agent::kind::fiber) {
+  } else if (opener_.kind() == detail::agent_kind::fiber) {
     attach(static_cast<detail::fiber_control&>(opener_).cold().scopes, follow);
   }
   // A stop that came before the fiber had a list is only to be seen in its flags.
@@ -183,7 +183,7 @@ void scope::inherit_deadline() noexcept {
   const platform::time_point nearest = outer_ != nullptr ? std::min(own_deadline_, outer_->deadline()) : own_deadline_;
   deadline_.store(nearest, platform::memory_order_relaxed);
   // The deadline of an outer scope comes as its stop.
-  if (own_deadline_ == nearest && nearest != platform::never && opener_.what() == detail::agent::kind::fiber &&
+  if (own_deadline_ == nearest && nearest != platform::never && opener_.kind() == detail::agent_kind::fiber &&
       expiry_.target == nullptr) {
     expiry_.when = nearest;
     expiry_.target = this;
@@ -211,7 +211,7 @@ scope::~scope() {
 }
 
 void scope::close() noexcept {
-  detail::surroundings& here = detail::surroundings_of(opener_);
+  detail::inherited_context& here = detail::inherited_context_of(opener_);
   if (here.innermost != this) {
     misused("closed before one that was opened later");
   }
@@ -244,9 +244,9 @@ void scope::check_opener() const noexcept {
 
 void scope::adopt(detail::child_control& child) noexcept {
   running_.fetch_add(1, platform::memory_order_relaxed);
-  child.around.innermost = this;
-  if (const detail::surroundings* const here = detail::surroundings_here(); here != nullptr) {
-    child.around.values = here->values;
+  child.inherited.innermost = this;
+  if (const detail::inherited_context* const here = detail::inherited_context_here(); here != nullptr) {
+    child.inherited.values = here->values;
     if (here->values != nullptr) {
       here->values->references.fetch_add(1, platform::memory_order_relaxed);
     }
@@ -327,7 +327,7 @@ void scope::wait_for(std::size_t left) noexcept {
   done_.lock();
   while (running_.load(platform::memory_order_acquire) > left) {
     static_cast<void>(done_.wait({.stoppable = false,
-                                  .from = left == 0 && wake_at_ == 0 ? awaited::children : awaited::anybody,
+                                  .wakeable_by = left == 0 && wake_at_ == 0 ? awaited::children : awaited::anybody,
                                   .what = "children of a scope",
                                   .object = &stops_}));
     done_.lock();
@@ -346,7 +346,7 @@ void scope::join() {
 namespace this_fiber {
 
 platform::time_point deadline() noexcept {
-  const detail::surroundings* const here = detail::surroundings_here();
+  const detail::inherited_context* const here = detail::inherited_context_here();
   return here != nullptr && here->innermost != nullptr ? here->innermost->deadline() : platform::never;
 }
 

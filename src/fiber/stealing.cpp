@@ -42,7 +42,7 @@ void worker::push_lifo_slot(fiber_control* f) noexcept {
     limit_budget(stealable_interval);
   }
   platform::light_fence();  // with the heavy one that a search ends with: one of the two sees what the other has done
-  if (!idle->watched()) {
+  if (!idle->has_sentinel()) {
     wake_another();
   }
 }
@@ -63,7 +63,7 @@ run_node* worker::next_stealable() noexcept {
     lifo_slot_polls_ = 0;
   }
   if (node != nullptr) {
-    static_cast<fiber_control*>(node)->begin_here();
+    static_cast<fiber_control*>(node)->pin_unless_migratable();
   }
   return node;
 }
@@ -94,7 +94,7 @@ void worker::steal_failed() noexcept {
 }
 
 void worker::end_steal(bool last) noexcept {
-  if (last && (owner.has_stealable() || (!idle->watched() && owner.has_filled_lifo_slot()))) {
+  if (last && (owner.has_stealable() || (!idle->has_sentinel() && owner.has_filled_lifo_slot()))) {
     wake_another();
   }
 }
@@ -178,7 +178,7 @@ bool worker::steal_from(worker& victim, std::uint32_t version) noexcept {
     return false;
   }
   if (version != 0) {
-    watch_pause_ = first_watch_pause;
+    sentinel_pause_ = first_sentinel_pause;
   }
   count(counters.steal_operations);
   for (bool first = true; node != nullptr; first = false) {
@@ -186,7 +186,7 @@ bool worker::steal_from(worker& victim, std::uint32_t version) noexcept {
     node = node->next;
     count(counters.stolen);
     if (first) {
-      f->begin_here();
+      f->pin_unless_migratable();
       queue.push_back(f);
     } else {
       stealable.push(f);
@@ -254,7 +254,7 @@ platform::time_point worker::look_for_preemption(platform::time_point before) no
     const long known = times_preempted_;
     times_preempted_ = platform::times_preempted();
     if (times_preempted_ != known) {
-      awake_.was_preempted(before, now);
+      spinner_.record_preemption(before, now);
     }
   }
   return now;
@@ -262,7 +262,7 @@ platform::time_point worker::look_for_preemption(platform::time_point before) no
 
 bool worker::spin(platform::time_point now, const platform::atomic<std::uint32_t>* word,
                   std::uint32_t before) noexcept {
-  if (!awake_.wait(now)) {
+  if (!spinner_.wait(now)) {
     return false;
   }
   const bool may_steal = owner.workers.size() > 1 && idle->work_expected();
@@ -270,21 +270,21 @@ bool worker::spin(platform::time_point now, const platform::atomic<std::uint32_t
   while (now < next_poll) {
     for (int i = 0; i < relaxes_per_round; ++i) {
       if (!incoming.empty()) {
-        awake_.was_right();
+        spinner_.hit();
         return true;
       }
       platform::relax();
     }
     if (may_steal && owner.has_stealable()) {
-      awake_.was_right();
+      spinner_.hit();
       return true;
     }
     if (word != nullptr && word->load(platform::memory_order_acquire) != before) {
-      awake_.was_right();
+      spinner_.hit();
       return true;
     }
     now = look_for_preemption(now);
-    if (!awake_.wait(now)) {
+    if (!spinner_.wait(now)) {
       return false;
     }
   }
@@ -302,7 +302,7 @@ bool worker::sees_work() const noexcept {
     const stealable_queue& there = each->stealable;
     return each->forks.open.worth_a_look() ||
            (each.get() == this    ? !there.empty()
-            : platform::exploring ? there.worth_a_look() || there.lifo_version() != 0  // without a watch
+            : platform::exploring ? there.worth_a_look() || there.lifo_version() != 0  // without a sentinel
                                   : waits_long_at(*each));
   });
 }
@@ -321,35 +321,35 @@ bool worker::sees_traffic() noexcept {
 void worker::park() noexcept {
   give_fork_stacks_back();
   stacks.shrink();
-  idle->announce(index, searching_);
+  idle->transition_to_parked(index, searching_);
   searching_ = false;
   bool found = false;
-  bool watching = false;
+  bool is_sentinel = false;
   if (idle->work_expected()) {
     platform::heavy_fence();
     found = sees_work();
-    watching = !platform::exploring && sees_traffic() && !found && idle->try_watch();
+    is_sentinel = !platform::exploring && sees_traffic() && !found && idle->try_become_sentinel();
   }
   if (!found && incoming.park()) {
     count(counters.parks);
     counters.ready.store(0, platform::memory_order_relaxed);
     const platform::time_point began = platform::now();
-    const platform::time_point next_watch = watching ? began + watch_pause_ : platform::never;
-    io->poll(std::min({timers.next(), trimmer.next(), report_idle(), next_watch}));
+    const platform::time_point sentinel_wakeup = is_sentinel ? began + sentinel_pause_ : platform::never;
+    io->poll(std::min({timers.next(), trimmer.next(), report_idle(), sentinel_wakeup}));
     last_poll_ = platform::now();
     if (!incoming.empty()) {
-      awake_.slept(began, last_remote_push.load(platform::memory_order_relaxed), last_poll_);
+      spinner_.record_sleep(began, last_remote_push.load(platform::memory_order_relaxed), last_poll_);
     }
     looked.report.store(deadlock_look::idle_report::absent, platform::memory_order_release);
     // Whoever hands something over now need not notify: this worker looks before it sleeps again.
     incoming.unpark();
   }
-  searching_ = idle->retract(index);
-  if (watching) {
-    idle->end_watch();
-    watch_pause_ = std::min(2 * watch_pause_, max_watch_pause);
+  searching_ = idle->transition_from_parked(index);
+  if (is_sentinel) {
+    idle->resign_as_sentinel();
+    sentinel_pause_ = std::min(2 * sentinel_pause_, max_sentinel_pause);
   }
-  if ((found || watching) && !searching_) {  // so that another one looks if this one gets something else to do
+  if ((found || is_sentinel) && !searching_) {  // so that another one looks if this one gets something else to do
     idle->search();
     searching_ = true;
   }
@@ -376,8 +376,8 @@ void yield_stealable(worker* w) noexcept {
                                 w,
                                 self};
   run_node* const next = w->queue.leave_to_scheduler();
-  if (w->exceptions->any()) {
-    switch_watched(w, self, next, &publish, nullptr);
+  if (w->suspend_slow_mask->any()) {
+    switch_slow(w, self, next, &publish, nullptr);
   } else {
     switch_nodes(w, self, next, &publish);
   }

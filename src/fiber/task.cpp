@@ -21,17 +21,17 @@ void run_tasks(task_root& root, std::coroutine_handle<> from, platform::time_poi
   root.inherit_values();
   if (running_fiber(&home)->migratable()) {
     // It may go on elsewhere after a call in the task that suspends, and the task may not.
-    root.goes_on = from;
-    home.coroutines->ready(root);
+    root.continuation = from;
+    home.coroutines->schedule(root);
   } else {
     home.coroutines->resume(root, from);
   }
-  wait_options options{.deadline = deadline, .from = awaited::task, .what = "end of task"};
+  wait_options options{.deadline = deadline, .wakeable_by = awaited::task, .what = "end of task"};
   options.object = static_cast<const coroutine_agent*>(&root);
   const wake_reason why = root.ended.wait(options);
   if (why != wake_reason::notified) {
     if (root.request_stop(why == wake_reason::stopped ? wake_reason::stopped : wake_reason::expired)) {
-      home.coroutines->ready(root);
+      home.coroutines->schedule(root);
     }
     options.deadline = platform::never;
     options.stoppable = false;

@@ -207,12 +207,12 @@ platform::time_point timer_queue::next() noexcept {
 
 void timer_queue::fire_one(timer& due) noexcept {
   due.slot = timer::unarmed;
-  if (due.wake.who() == nullptr) {
+  if (due.wake.agent() == nullptr) {
     auto& calls = static_cast<call_timer&>(due);
     calls.call(calls);
   } else if (due.wake.claim(wake_reason::timed_out)) {
     // The waiter resumes on this worker, so its node outlives this call.
-    detail::make_runnable(due.wake.who(), true);
+    detail::make_runnable(due.wake.agent(), true);
   }
 }
 
@@ -234,7 +234,7 @@ void timer_queue::fire_due(platform::time_point now) noexcept {
       }
     }
     for (std::uint32_t i = 0; i != count; ++i) {
-      __builtin_prefetch(timer_in(due[i])->wake.who(), 1);
+      __builtin_prefetch(timer_in(due[i])->wake.agent(), 1);
     }
     for (std::uint32_t i = 0; i != count; ++i) {
       timer* const t = timer_in(due[i]);  // none if one before it has cancelled it

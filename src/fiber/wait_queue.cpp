@@ -24,10 +24,10 @@ const char* to_string(wait_error error) noexcept {
 }
 
 bool waker::wake(wake_reason reason, wake_policy policy) const noexcept {
-  if (who_ == nullptr || !claim(reason)) {
+  if (agent_ == nullptr || !claim(reason)) {
     return false;
   }
-  detail::make_runnable(who_, policy);
+  detail::make_runnable(agent_, policy);
   return true;
 }
 
@@ -43,8 +43,8 @@ void detail::destroyed_with_waiters(const void* list, const waiter& first) noexc
     return;
   }
   const char* what = "something";
-  const agent& who = *first.wake.who();
-  if (who.what() == agent::kind::fiber) {
+  const agent& who = *first.wake.agent();
+  if (who.kind() == agent_kind::fiber) {
     const auto& f = static_cast<const fiber_control&>(who);
     if (f.home() == current_worker()) {  // so it does not run meanwhile
       what = f.waits->what;
@@ -158,7 +158,7 @@ void wait_list::make_all_runnable(waiter* chain) noexcept {
   while (chain != nullptr) {
     waiter* const w = chain;
     chain = w->next;
-    detail::make_runnable(w->wake.who(), true);
+    detail::make_runnable(w->wake.agent(), true);
   }
 }
 
@@ -168,7 +168,7 @@ bool wait_queue::notify_one_and_unlock(wake_policy policy) noexcept {
   if (chosen == nullptr) {
     return false;
   }
-  detail::make_runnable(chosen->wake.who(), policy);
+  detail::make_runnable(chosen->wake.agent(), policy);
   return true;
 }
 

@@ -25,7 +25,7 @@ platform::atomic<std::uint64_t> ids_reserved{0};
 
 /// How many idle stacks a worker keeps: of a pool with a limit, all workers together at most half, since what idles
 /// with one is out of reach for the others.
-std::size_t stacks_at_hand(const runtime_state& state) noexcept {
+std::size_t stack_cache_capacity(const runtime_state& state) noexcept {
   if (state.options.trace) {
     return 0;  // then no spawn is a fast one
   }
@@ -39,17 +39,17 @@ std::size_t stacks_at_hand(const runtime_state& state) noexcept {
 
 worker::worker(runtime_state& state, unsigned number)
     : queue(state.options.lifo_budget, state.options.high_priority_budget),
-      stacks(state.pool, state.options.stack_size, stacks_at_hand(state)),
+      stacks(state.pool, state.options.stack_size, stack_cache_capacity(state)),
       trimmer(state.options.trim_after),
       io(state.options.make_engine()),
       idle(state.idle),
       owner(state),
       index(number),
       traced(state.options.trace ? fiber_control::traced_bit : 0),
-      awake_(state.options.idle_spin),
+      spinner_(state.options.idle_spin),
       seen_(state.options.workers) {
   forks.wake = &idle->sleepers();
-  idle->introduce(index, io);
+  idle->register_worker(index, io);
 }
 
 worker::~worker() {
@@ -57,10 +57,10 @@ worker::~worker() {
   io->retire();
 }
 
-void worker::watch() noexcept {
+void worker::update_slow_masks() noexcept {
   const bool has_more = mutexes_held != 0 || outer_body != 0 || traced != 0 || forking();
-  exceptions = has_more || bounded != bounded_fiber::none ? &watched : thread_exceptions;
-  obstacles = stacks.reserved() != 0 ? &fibers_to_start : exceptions;
+  suspend_slow_mask = has_more || bounded != bounded_fiber::none ? &force_slow_path : thread_exceptions;
+  yield_slow_mask = stacks.reserved() != 0 ? &force_slow_yield : suspend_slow_mask;
 }
 
 bool worker::get_ready_to_spawn() noexcept {
@@ -84,7 +84,7 @@ std::uint64_t make_foreign_id() noexcept {
   return ids_reserved.fetch_add(ids_at_a_time, platform::memory_order_relaxed) + 1;
 }
 
-bool worker::announce_ended() noexcept {
+bool worker::publish_completions() noexcept {
   for (fiber_control** each = ended_before_.get(); each != last_ended_before_; ++each) {
     if (fiber_control* const f = *each) {
       retire(f, f->ended_here());
@@ -150,7 +150,7 @@ worker* caller_worker() noexcept { return caller_worker_of_thread(); }
 void worker::begin() noexcept {
   queue.scheduler()->sanitizer.adopt_thread();
   thread_exceptions = static_cast<exceptions_in_flight*>(cxa_get_globals());
-  obstacles = exceptions = traced != 0 ? &watched : thread_exceptions;
+  yield_slow_mask = suspend_slow_mask = traced != 0 ? &force_slow_path : thread_exceptions;
   enter_dumps(*this);
   last_poll_ = last_tick_ = platform::now();
 }
@@ -211,7 +211,7 @@ void worker::run_tick(platform::time_point now) noexcept {
   if (searching_) {
     stop_searching();
   }
-  awake_.end_wait();
+  spinner_.end_wait();
   if (now - last_poll_ >= tick_interval) {
     io->poll(now);
     last_poll_ = now;
@@ -250,17 +250,17 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
     if (owner.abandoned.load(platform::memory_order_relaxed)) [[unlikely]] {
       stay_for_ever();
     }
-    const bool more_to_announce = announce_ended();
+    const bool more_to_publish = publish_completions();
     take_incoming();
     const platform::time_point now = platform::now();
     timers.fire(now);
     if (word != nullptr && word->load(platform::memory_order_acquire) != before) {
-      announce_ended();  // the others too: nobody knows when it looks again
+      publish_completions();  // the others too: nobody knows when it looks again
       return;
     }
     take_one_stealable();
     if (coroutines != nullptr) {
-      coroutines->look();
+      coroutines->poll();
     }
     if (owner.deadlocks.calls(looked, now)) [[unlikely]] {
       look_for_deadlocks(now);
@@ -269,7 +269,7 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
       run_tick(now);
       continue;
     }
-    if (more_to_announce) {
+    if (more_to_publish) {
       continue;
     }
     if (stealable.lifo_version() != 0) {
@@ -294,33 +294,33 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
   }
 }
 
-void provide_stack_slow(worker* w, run_node* node) noexcept { provide_stack(w, node); }
+void attach_reserved_stack_slow(worker* w, run_node* node) noexcept { attach_reserved_stack(w, node); }
 
 namespace {
-PIRN_NEVER_BOUNDED worker* switch_watched_plain(worker* w, run_node* self, run_node* next, post_switch_action* pending,
-                                                const wait_options* wait) noexcept {
+PIRN_NEVER_BOUNDED worker* switch_slow_plain(worker* w, run_node* self, run_node* next, post_switch_action* pending,
+                                             const wait_options* wait) noexcept {
   if (w->forking()) {
     w->stop_forking();
   }
-  const worker::fiber_belongings own = w->leave_belongings(*static_cast<fiber_control*>(self));
+  const worker::thread_state own = w->save_thread_state(*static_cast<fiber_control*>(self));
   if (w->traced != 0) {
     trace_suspended(w, self, wait);
     trace_resumed(w, next);
   }
   w = switch_nodes(w, self, next, pending);
-  w->take_belongings(own);
+  w->restore_thread_state(own);
   return w;
 }
 }  // namespace
 
-worker* switch_watched(worker* w, run_node* self, run_node* next, post_switch_action* pending,
-                       const wait_options* wait) noexcept {
-  return w->bounded == worker::bounded_fiber::none ? switch_watched_plain(w, self, next, pending, wait)
+worker* switch_slow(worker* w, run_node* self, run_node* next, post_switch_action* pending,
+                    const wait_options* wait) noexcept {
+  return w->bounded == worker::bounded_fiber::none ? switch_slow_plain(w, self, next, pending, wait)
                                                    : switch_bounded(w, self, next, pending, wait);
 }
 
 worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, post_switch_action* pending) noexcept {
-  return switch_watched(w, self, next, pending, self->waits);
+  return switch_slow(w, self, next, pending, self->waits);
 }
 
 void yield_slow(worker* w) noexcept {
@@ -333,8 +333,8 @@ void yield_slow(worker* w) noexcept {
   if (next == self) {
     return;
   }
-  if (w->exceptions->any()) {
-    switch_watched(w, self, next, nullptr, nullptr);
+  if (w->suspend_slow_mask->any()) {
+    switch_slow(w, self, next, nullptr, nullptr);
   } else {
     switch_nodes(w, self, next, nullptr);
   }

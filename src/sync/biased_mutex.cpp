@@ -161,7 +161,7 @@ void biased_mutex::give_way() noexcept {
   }
   waiters_.unlock();
   if (next != nullptr) {
-    detail::make_runnable(next->wake.who());
+    detail::make_runnable(next->wake.agent());
   }
 }
 
@@ -178,7 +178,7 @@ void biased_mutex::unlock_slow() noexcept {
   }
   waiters_.unlock();
   if (next != nullptr) {
-    detail::make_runnable(next->wake.who());
+    detail::make_runnable(next->wake.agent());
   }
 }
 

@@ -24,7 +24,7 @@ void event::set_slow() noexcept {
             word_.store(clear, platform::memory_order_relaxed);
           }
           waiters_.unlock();
-          detail::make_runnable(w->wake.who());
+          detail::make_runnable(w->wake.agent());
           return;
         }
         *tail = w;

@@ -12,8 +12,8 @@ namespace detail {
 /// Whether a lock lies idle for no longer if it is handed to `w`: others of this worker run before it at most. Anybody
 /// else, a thread most of all, may take a thousand times as long to run as the lock is held for.
 inline bool runs_here_next(const waiter& w) noexcept {
-  const agent& who = *w.wake.who();
-  return who.what() == agent::kind::fiber && static_cast<const fiber_control&>(who).home() == current_worker();
+  const agent& who = *w.wake.agent();
+  return who.kind() == agent_kind::fiber && static_cast<const fiber_control&>(who).home() == current_worker();
 }
 
 }  // namespace detail

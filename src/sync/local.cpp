@@ -45,7 +45,7 @@ local_lock_state local_queue::hand_off_slow() noexcept {
     return local_lock_state::free;
   }
   const bool granted = lock_waiter::try_grant(*first);
-  make_runnable(first->wake.who());
+  make_runnable(first->wake.agent());
   return granted ? local_lock_state::taken : local_lock_state::handed_off;
 }
 
@@ -71,7 +71,7 @@ bool local_queue::wake_first_slow(bool back) noexcept {
   if (first == nullptr) {
     return false;
   }
-  make_runnable(first->wake.who(), back);
+  make_runnable(first->wake.agent(), back);
   return true;
 }
 

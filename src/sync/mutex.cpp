@@ -89,7 +89,7 @@ void mutex::unlock_slow() noexcept {
       const std::uintptr_t holder = granted ? no_fiber : handed_off;
       owner_.store(waiters_.empty() ? holder : holder | contended_bit, platform::memory_order_release);
       waiters_.unlock();
-      detail::make_runnable(next->wake.who());
+      detail::make_runnable(next->wake.agent());
       return;
     }
     if (next != nullptr) {
@@ -97,7 +97,7 @@ void mutex::unlock_slow() noexcept {
       // Unlocked with others still in the queue: `next` marks the word as contended again before it owns or waits.
       // It is not running yet, so the mutex is still there.
       owner_.store(unlocked, platform::memory_order_release);
-      detail::make_runnable(next->wake.who());
+      detail::make_runnable(next->wake.agent());
       return;
     }
     // Once the word says unlocked, another owner may destroy the mutex: that must be the last access.

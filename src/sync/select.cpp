@@ -10,7 +10,7 @@ namespace {
 
 void make_runnable_after_unlocking(waiter* woken) noexcept {
   if (woken != nullptr && woken->next == nullptr) {
-    make_runnable(woken->wake.who());
+    make_runnable(woken->wake.agent());
   } else {
     wait_list::make_all_runnable(woken);
   }

@@ -104,7 +104,7 @@ void semaphore_core::release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noex
   }
   *tail = nullptr;
   if (woken != nullptr && woken->next == nullptr) {
-    make_runnable(woken->wake.who());
+    make_runnable(woken->wake.agent());
   } else {
     wait_list::make_all_runnable(woken);
   }

@@ -278,7 +278,7 @@ TEST(fiber, a_batch_that_never_suspends_passes_through_few_stacks) {
   });
 }
 
-TEST(fiber, more_may_wait_for_their_start_than_a_worker_keeps_stacks_at_hand) {
+TEST(fiber, more_may_wait_for_their_start_than_a_worker_caches_stacks) {
   rig r(1);
   r.rt.run([] {
     constexpr int count = 3000;

@@ -291,7 +291,7 @@ TEST(fork_join, a_stop_reaches_both) {
       const auto ended = pirn::this_fiber::sleep_until(pirn::platform::never);
       EXPECT_EQ(ended.error(), pirn::wait_error::stopped);
     };
-    // The second of the inner call is a branch of a branch.
+    // The second of the inner call is a stolen continuation of a stolen continuation.
     pirn::fiber f = r.rt.spawn([&] { pirn::fork2(wait, [&] { pirn::fork2(wait, wait); }); }, {.migratable = true});
     ASSERT_TRUE(eventually([&] { return waiting == 3; }));
     f.request_stop();

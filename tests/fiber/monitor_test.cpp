@@ -125,7 +125,7 @@ TEST(monitor, warns_of_a_fiber_that_suspends_while_it_holds_a_mutex) {
     EXPECT_EQ(output.times("\"holder\" suspends while it holds a pthread mutex\n"), 1u) << how;
     EXPECT_EQ(output.times("suspends while"), 1u) << how;
     EXPECT_NE(output.times("    #0 "), 0u) << how;
-    EXPECT_EQ(output.times("switch_watched"), 0u) << how << ": the backtrace begins inside of pirn";
+    EXPECT_EQ(output.times("switch_slow"), 0u) << how << ": the backtrace begins inside of pirn";
     if (how != 0) {  // a yield is inlined
       EXPECT_NE(output.times(how == 1 ? "sleep_" : "5fiber"), 0u) << how << ": it does not show what was called";
     }

@@ -16,7 +16,7 @@ using pirn::detail::run_queue;
 
 /// A fiber without a home that is never resumed.
 struct idle_fiber : pirn::detail::fiber_control {
-  idle_fiber() : fiber_control(1) { settle_in(nullptr); }
+  idle_fiber() : fiber_control(1) { assign_worker(nullptr); }
 };
 
 class run_queue_alone : public testing::Test {

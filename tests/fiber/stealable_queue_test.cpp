@@ -25,7 +25,7 @@ pirn::detail::worker* const thief = reinterpret_cast<pirn::detail::worker*>(plac
 std::deque<fiber_control> make_fibers(std::uint64_t count) {
   std::deque<fiber_control> all;
   for (std::uint64_t i = 1; i <= count; ++i) {
-    all.emplace_back(i).settle_in(owner, pirn::detail::mobility::stealable_until_started);
+    all.emplace_back(i).assign_worker(owner, pirn::detail::mobility::stealable_until_started);
   }
   return all;
 }
@@ -248,23 +248,23 @@ TEST(idle_workers, one_is_woken_at_a_time) {
   std::array<int, workers> notified{};
   idle_workers idle(workers);
   for (unsigned i = 0; i < workers; ++i) {
-    idle.introduce(i, std::make_shared<counting_engine>(notified[i]));
+    idle.register_worker(i, std::make_shared<counting_engine>(notified[i]));
   }
   EXPECT_FALSE(idle.any());
   EXPECT_FALSE(idle.wake_one());  // all are awake
   for (const unsigned sleeper : {3u, 68u, 69u}) {
-    idle.announce(sleeper, false);
+    idle.transition_to_parked(sleeper, false);
   }
   EXPECT_TRUE(idle.wake_one());
   EXPECT_EQ(notified[3], 1);
   EXPECT_FALSE(idle.wake_one());  // that one will find it
-  EXPECT_TRUE(idle.retract(3));
+  EXPECT_TRUE(idle.transition_from_parked(3));
   EXPECT_TRUE(idle.end_search());
   EXPECT_TRUE(idle.wake_one());
   EXPECT_EQ(notified[68], 1);
-  EXPECT_TRUE(idle.retract(68));
-  idle.announce(68, true);         // it has found nothing
-  EXPECT_FALSE(idle.retract(69));  // something else wakes it
+  EXPECT_TRUE(idle.transition_from_parked(68));
+  idle.transition_to_parked(68, true);            // it has found nothing
+  EXPECT_FALSE(idle.transition_from_parked(69));  // something else wakes it
   EXPECT_TRUE(idle.wake_one());
   EXPECT_EQ(notified[68], 2);
   EXPECT_EQ(notified[69], 0);

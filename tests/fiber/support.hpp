@@ -101,7 +101,7 @@ class event {
     queue_.lock();
     if (pirn::waiter* const w = queue_.claim_first()) {
       queue_.unlock();
-      pirn::detail::make_runnable(w->wake.who());
+      pirn::detail::make_runnable(w->wake.agent());
     } else {
       ++signals_;
       queue_.unlock();

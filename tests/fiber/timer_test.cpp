@@ -18,7 +18,7 @@ pirn::platform::time_point at(int t) { return pirn::platform::time_point(std::ch
 
 TEST(timer_queue, next_is_the_earliest) {
   // Nobody waits for these: firing only disarms them, so that the heap is tested alone.
-  pirn::detail::agent nobody(pirn::detail::agent::kind::thread);
+  pirn::detail::agent nobody(pirn::detail::agent_kind::thread);
   timer_queue queue;
   EXPECT_TRUE(queue.empty());
   EXPECT_EQ(queue.next(), pirn::platform::never);
@@ -53,7 +53,7 @@ struct model_case {
 class timer_queue_against_a_model : public testing::TestWithParam<model_case> {};
 
 TEST_P(timer_queue_against_a_model, behaves_as_a_sorted_list) {
-  pirn::detail::agent nobody(pirn::detail::agent::kind::thread);
+  pirn::detail::agent nobody(pirn::detail::agent_kind::thread);
   std::mt19937 random(GetParam().seed);
   const std::size_t count = static_cast<std::size_t>(scaled(3000));
   const std::unique_ptr<timer[]> timers(new timer[count]);
@@ -171,7 +171,7 @@ TEST(timer_queue, one_that_fires_may_cancel_and_insert_others) {
 }
 
 TEST(timer_queue, hundreds_of_thousands) {
-  pirn::detail::agent nobody(pirn::detail::agent::kind::thread);
+  pirn::detail::agent nobody(pirn::detail::agent_kind::thread);
   const std::size_t count = static_cast<std::size_t>(scaled(300'000));
   const std::unique_ptr<timer[]> timers(new timer[count]);
   timer_queue queue;

@@ -141,7 +141,7 @@ TEST(wait_queue, hands_a_value_to_the_waiter_that_it_claims) {
     *static_cast<int*>(w->value) = value;
     queue.unlock();
     std::this_thread::sleep_for(1ms);  // claimed, but not let go: the node must stay
-    pirn::detail::make_runnable(w->wake.who());
+    pirn::detail::make_runnable(w->wake.agent());
   }
   f.join();
   t.join();
@@ -166,7 +166,7 @@ TEST(wait_queue, a_claimed_thread_stays_until_it_is_made_runnable) {
   }
   std::this_thread::sleep_for(60ms);
   EXPECT_FALSE(returned);
-  pirn::detail::make_runnable(w->wake.who());
+  pirn::detail::make_runnable(w->wake.agent());
   t.join();
 }
 
@@ -248,7 +248,7 @@ TEST(wait_queue, a_late_waker_does_nothing) {
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(eventually([&] {
       const pirn::platform::spin_guard guard(queue);
-      if (queue.empty() || !queue.front()->wake.who()->waiting()) {  // or still the node of the wait before
+      if (queue.empty() || !queue.front()->wake.agent()->waiting()) {  // or still the node of the wait before
         return false;
       }
       late.push_back(queue.front()->wake);

@@ -416,7 +416,7 @@ void it_forks_meanwhile() {
 }
 TEST(body_blocks, the_consumer_forks_meanwhile) { expect_passes(it_forks_meanwhile); }
 
-/// Each half of a fork has a body with a scope, and the second may be a branch of another worker.
+/// Each half of a fork has a body with a scope, and the second may be a stolen continuation of another worker.
 void each_half_has_a_body() {
   on_worker_0(
       [] {

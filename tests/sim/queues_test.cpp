@@ -34,7 +34,7 @@ detail::worker* worker(std::size_t number) { return reinterpret_cast<detail::wor
 /// A fiber that never runs, with something that its maker wrote and whoever takes it changes.
 struct item : fiber_control {
   explicit item(std::uint64_t number) : fiber_control(number) {
-    settle_in(worker(0), detail::mobility::stealable_until_started);
+    assign_worker(worker(0), detail::mobility::stealable_until_started);
   }
   /// The last that its sender does before it lets go.
   run_node* ready() {
@@ -330,8 +330,8 @@ TEST(fork_deque, fences_are_enough) {
 void work_and_a_sleeper() {
   detail::idle_workers idle(2);
   std::shared_ptr<engine> io = make_epoll_engine();
-  idle.introduce(0, io);
-  idle.introduce(1, make_epoll_engine());
+  idle.register_worker(0, io);
+  idle.register_worker(1, make_epoll_engine());
   sim::atomic<int> queued{0};
   const auto queue_one = [&] {
     queued.fetch_add(1, std::memory_order_relaxed);
@@ -349,12 +349,12 @@ void work_and_a_sleeper() {
       }
       continue;
     }
-    idle.announce(0, searching);
+    idle.transition_to_parked(0, searching);
     platform::heavy_fence();
     if (queued.load(std::memory_order_relaxed) == done) {
       io->poll(platform::never);
     }
-    searching = idle.retract(0);
+    searching = idle.transition_from_parked(0);
   }
   one.join();
   two.join();
@@ -369,7 +369,7 @@ TEST(idle_workers, never_sleep_on_work_where_words_are_old) {
 
 /// Two waits of one agent. In each a waker and a stop compete to end it, and the waker of the first comes late.
 void claims_of_two_waits() {
-  detail::agent waiting(detail::agent::kind::thread);
+  detail::agent waiting(detail::agent_kind::thread);
   sim::atomic<int> ended{0};
   std::uint64_t first = 0;
   sim::check(waiting.begin(detail::wait_kind::timed, first), "nobody has stopped it");
@@ -395,7 +395,7 @@ TEST(agent, ends_a_wait_once_and_no_later_one) { expect_passes(claims_of_two_wai
 
 /// A stop that comes while a wait begins ends it, whoever of the two was first.
 void a_stop_at_the_beginning_of_a_wait() {
-  detail::agent waiting(detail::agent::kind::thread);
+  detail::agent waiting(detail::agent_kind::thread);
   bool stopper_ended = false;
   sim::thread stopper([&] { stopper_ended = waiting.request_stop(wake_reason::stopped); });
   std::uint64_t epoch = 0;

@@ -99,18 +99,18 @@ fiber_control* launch_bounded(F&& body, const spawn_options& options, arch::swit
     small_stacks::give_back(found.value);
     throw;
   }
-  f->begin_in(entry);
-  f->begin_on_small(found.value);
+  f->set_entry(entry);
+  f->attach_small_stack(found.value);
   if (!options.name.empty()) {
     f->set_name(options.name);
   }
   if (options.stop.stop_possible()) {
     follow_token(f, options.stop);
   }
-  f->settle_in(to, mobility::pinned, to->traced | fiber_control::bounded_bit);
+  f->assign_worker(to, mobility::pinned, to->traced | fiber_control::bounded_bit);
   f->set_high_priority(options.priority == fiber_priority::high);
   if (to != here) {
-    f->join_word.store(join_abroad, platform::memory_order_relaxed);
+    f->join_word.store(join_remote, platform::memory_order_relaxed);
   }
   if (to->traced != 0) [[unlikely]] {
     trace_spawned(f);

@@ -33,8 +33,8 @@ struct yield_awaiter : own_awaiter {
   static void await_suspend(std::coroutine_handle<Promise> h) noexcept {
     coroutine_agent& chain = h.promise().chain();
     chain.leave();
-    chain.goes_on = h;
-    chain.home().coroutines->ready(chain);
+    chain.continuation = h;
+    chain.home().coroutines->schedule(chain);
   }
   static constexpr void await_resume() noexcept {}
 };

@@ -67,7 +67,7 @@ stack_result stack_for_fiber(worker* here, runtime_state& owner, std::size_t sta
 /// Finds the worker that `which` names; null if there is none.
 worker* choose_worker(worker* here, runtime_state& owner, int which) noexcept;
 std::uint64_t make_foreign_id() noexcept;
-/// Makes a new fiber that has settled in `to` ready; spawned by `here` or, if null, by a plain thread.
+/// Makes a new fiber that is assigned to `to` ready; spawned by `here` or, if null, by a plain thread.
 void launch_slow(worker* here, worker* to, fiber_control* f) noexcept;
 /// Ends the fiber's stoppable waits, present and later, and those of its scopes. Any thread.
 void stop_fiber(fiber_control* f, wake_reason why) noexcept;
@@ -124,21 +124,21 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
   arch::word pending = 0;
   const std::uintptr_t state = self->join_word.load(platform::memory_order_acquire);
   if (state == join_possible) {
-    w->keep_ended(self, outcome);
+    w->defer_completion(self, outcome);
     platform::light_fence();
     if (self->join_word.load(platform::memory_order_relaxed) != join_possible) [[unlikely]] {
-      pending = pending_end(self, w->take_ended(self));  // who joins elsewhere may have come too early to see it
+      pending = pending_end(self, w->claim_deferred(self));  // who joins elsewhere may have come too early to see it
     }
-  } else if (state > join_failed && (state & joiner::neighbour_bit) != 0) {
+  } else if (state > join_failed && (state & joiner::same_worker_bit) != 0) {
     // A joiner that only this worker resumes can be made ready at once: it runs when this stack is left. It goes to
     // the back, since the other fibers of a batch end meanwhile, and it need not suspend for each.
-    const joiner waiting = *reinterpret_cast<const joiner*>(state & ~joiner::neighbour_bit);
+    const joiner waiting = *reinterpret_cast<const joiner*>(state & ~joiner::same_worker_bit);
     waiting.who->claim(waiting.epoch, wake_reason::notified);
-    self->leave_block();
+    self->release_block();
     self->join_word.store(outcome, platform::memory_order_release);
     w->queue.push(static_cast<fiber_control*>(waiting.who));
   } else {
-    self->leave_block();
+    self->release_block();
     pending = pending_end(self, outcome);
   }
   run_node* const next = w->consume_budget() ? w->queue.leave_to_scheduler() : w->queue.leave();
@@ -159,7 +159,7 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
       self->memory.forget();
       arch::enter_last(first_frame, f->entry_without_stack(), by, pending);
     }
-    provide_stack(w, next);
+    attach_reserved_stack(w, next);
   } else if (give_now && w->stacks.keeps(self->memory) && w->stacks.has_room()) {
     w->stacks.deallocate(self->memory);  // and stays whole until this worker next asks for one
     self->memory.forget();
@@ -271,7 +271,7 @@ PIRN_ALWAYS_INLINE Control* make_block(worker* here, F&& body) noexcept {
     return nullptr;
   }
   auto* const f = ::new (place) block(here != nullptr ? here->make_id() : make_foreign_id(), std::forward<F>(body));
-  f->begin_in(&block::entry);
+  f->set_entry(&block::entry);
   return f;
 }
 
@@ -310,7 +310,7 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& optio
       error = make_error_code(stack_error::out_of_memory);
       return nullptr;
     }
-    f->begin_on(found.value);
+    f->attach_stack(found.value);
     if (!options.name.empty()) {
       f->set_name(options.name);
     }
@@ -323,10 +323,10 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& optio
     const mobility moves = options.migratable                                     ? mobility::migratable
                            : options.worker == spawn_options::any_worker && !high ? mobility::stealable_until_started
                                                                                   : mobility::pinned;
-    f->settle_in(to, moves, to->traced);
+    f->assign_worker(to, moves, to->traced);
     f->set_high_priority(high);
     if (std::is_same_v<control, fiber_control> && to != here) {
-      f->join_word.store(join_abroad, platform::memory_order_relaxed);
+      f->join_word.store(join_remote, platform::memory_order_relaxed);
     }
     if (to->traced != 0) [[unlikely]] {
       trace_spawned(f);
@@ -358,13 +358,13 @@ PIRN_NOINLINE fiber_control* launch_or_throw(runtime_state& owner, Body body, co
   return f;
 }
 
-/// Makes a fiber with nothing special about it, on the caller's worker, out of what that has at hand.
+/// Makes a fiber with nothing special about it, on the caller's worker, out of what that has cached.
 template <class F, class SpawnPolicy>
-PIRN_ALWAYS_INLINE fiber_control* launch_at_hand(worker* here, F&& body, const SpawnPolicy& policy) noexcept {
-  here->stacks.reserve_at_hand();
+PIRN_ALWAYS_INLINE fiber_control* launch_from_cache(worker* here, F&& body, const SpawnPolicy& policy) noexcept {
+  here->stacks.reserve_cached();
   auto* const f = make_block<typename SpawnPolicy::control>(here, std::forward<F>(body));
   policy.adopt(f);
-  f->settle_in(here);
+  f->assign_worker(here);
   here->has_fiber_to_start();
   launch_here(here, f);
   return f;
@@ -375,7 +375,7 @@ PIRN_NOINLINE fiber_control* launch_refilled(worker* here, Body body, SpawnPolic
   if (!here->get_ready_to_spawn() || platform::spawn_may_fail()) {
     return launch_or_throw<Body>(here->owner, std::forward<Body>(body), policy);
   }
-  return launch_at_hand(here, std::forward<Body>(body), policy);
+  return launch_from_cache(here, std::forward<Body>(body), policy);
 }
 
 /// A fiber with nothing special about it, on the caller's worker: its stack is reserved now and chosen when it starts.
@@ -388,7 +388,7 @@ PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, const Spa
     auto own = prepared<control>(std::forward<F>(body));
     return launch_plain(current_worker(), std::move(own), policy);
   } else if (here->ready_to_spawn() && !platform::spawn_may_fail()) [[likely]] {
-    return launch_at_hand(here, std::forward<F>(body), policy);
+    return launch_from_cache(here, std::forward<F>(body), policy);
   } else {
     return launch_refilled<handed_over<F>>(here, std::forward<F>(body), policy);
   }
@@ -426,14 +426,14 @@ class [[nodiscard]] fiber {
     if (f != nullptr && here != nullptr && f->is_pinned_to(here) &&
         f->join_word.load(platform::memory_order_acquire) == detail::join_possible) [[likely]] {
       if (f->ended_well_here() && !f->memory && here->blocks.has_room()) [[likely]] {
-        here->take_ended(f);
+        here->claim_deferred(f);
         f->sanitizer.destroy();
         here->blocks.deallocate_in_room(f);
         control_ = nullptr;
         return;
       }
       if (f->ended_here() == detail::join_possible) {
-        join_neighbour(here);
+        join_same_worker(here);
         return;
       }
     }
@@ -465,7 +465,7 @@ class [[nodiscard]] fiber {
 
   PIRN_ALWAYS_INLINE explicit fiber(detail::fiber_control* control) noexcept : control_(control) {}
   /// The parts of `join`: of a fiber of `here` that runs still, and of any.
-  void join_neighbour(detail::worker* here);
+  void join_same_worker(detail::worker* here);
   void join_slow();
   void end_join(std::uintptr_t outcome);
   std::expected<void, wait_error> end_join(std::uintptr_t outcome, wake_reason reason);

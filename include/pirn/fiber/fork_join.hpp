@@ -24,10 +24,10 @@ inline constexpr arch::word first_half_failed = 4;
 /// The slow parts of what follows.
 /// Makes the caller ready to fork, or refuses: throws std::system_error. Returns the next slot, which has a stack.
 deque_slot* begin_fork();
-/// What a continuation does first, resumed with these words. True if it was taken: then it is a branch.
+/// What a continuation does first, resumed with these words. True if it was taken: then it is a stolen continuation.
 bool begin_second_half(fork_point& point, arch::word by, arch::word pending, exceptions_in_flight kept) noexcept;
-/// Ends the branch, and returns as the caller once the first half has ended; returns how it did.
-arch::word end_branch(fork_point& point) noexcept;
+/// Ends the stolen continuation, and returns as the caller once the first half has ended; returns how it did.
+arch::word end_stolen_continuation(fork_point& point) noexcept;
 /// Ends a first half whose continuation was taken.
 [[noreturn]] void end_first_half_apart(fork_point& point, arch::word outcome) noexcept;
 
@@ -36,7 +36,7 @@ template <class F>
 class fork_call : public fork_point {
  public:
   using result = child_result<F>;
-  PIRN_ALWAYS_INLINE fork_call(F& f, fiber_control* who, const surroundings& what) noexcept
+  PIRN_ALWAYS_INLINE fork_call(F& f, fiber_control* who, const inherited_context& what) noexcept
       : fork_point(who, what), f_(f) {}
   // NOLINTNEXTLINE(modernize-use-equals-default): what the union holds is taken before
   PIRN_ALWAYS_INLINE ~fork_call() {}
@@ -48,7 +48,7 @@ class fork_call : public fork_point {
     auto* const slot = reinterpret_cast<deque_slot*>(at);
     worker* const begun_on = current_worker();
     self.first.arrive();
-    begun_on->open_continuation(slot, &self);
+    begun_on->push_continuation(slot, &self);
     const arch::word outcome = self.execute();
     worker* const here = current_worker();
     if (!here->forks.open.pop(slot, &self)) [[unlikely]] {
@@ -124,7 +124,7 @@ PIRN_NOINLINE fork_results<F, G> end_fork(fork_call<F>& call, std::remove_refere
   } catch (...) {
     failure = exception_of("the second half of fork2");
   }
-  const arch::word outcome = taken ? end_branch(call) : pending;
+  const arch::word outcome = taken ? end_stolen_continuation(call) : pending;
   if (outcome == first_half_failed) {
     std::vector<std::exception_ptr> others;
     if (failure != nullptr) {
@@ -144,7 +144,7 @@ template <class F, class G>
 PIRN_NOINLINE fork_results<F, G> fork2_prepared(std::remove_reference_t<F>& f, std::remove_reference_t<G>& g) {
   deque_slot* const at = begin_fork();
   worker* const here = current_worker();
-  fork_call<F> call(f, running_fiber(here), *here->forks.around);
+  fork_call<F> call(f, running_fiber(here), *here->forks.inherited);
   const exceptions_in_flight kept = std::exchange(*here->thread_exceptions, {});
   arch::word by = 0;
   arch::word pending = 0;
@@ -165,19 +165,19 @@ PIRN_NOINLINE fork_results<F, G> fork2_prepared(std::remove_reference_t<F>& f, s
 /// thread, and that of the pool if there is no stack, before either is called. What `spawn_options::migratable` says of
 /// thread-local addresses goes for the caller across this call: it may return on another worker.
 ///
-/// `f` runs as the calling fiber. `g` does too, or as a branch, a fiber of its own that ends with it: so neither may
-/// join, or call `all` and the like of, a scope that the caller has opened, nor wait for what the caller holds, and the
-/// fiber_locals of the caller are there in `f` only for certain. Context values, deadlines and stops of the caller and
-/// of its scopes reach both. Suspension point. Papers: the work-first principle and the protocol are those of Cilk-5
-/// (Frigo, Leiserson and Randall 1998); continuations of ordinary functions are taken as by Fibril (Yang and
-/// Mellor-Crummey 2016), with a stack for each first half.
+/// `f` runs as the calling fiber. `g` does too, or as a stolen continuation, a fiber of its own that ends with it: so
+/// neither may join, or call `all` and the like of, a scope that the caller has opened, nor wait for what the caller
+/// holds, and the fiber_locals of the caller are there in `f` only for certain. Context values, deadlines and stops of
+/// the caller and of its scopes reach both. Suspension point. Papers: the work-first principle and the protocol are
+/// those of Cilk-5 (Frigo, Leiserson and Randall 1998); continuations of ordinary functions are taken as by Fibril
+/// (Yang and Mellor-Crummey 2016), with a stack for each first half.
 template <class F, class G>
 PIRN_ALWAYS_INLINE std::pair<child_result<F>, child_result<G>> fork2(F&& f, G&& g) {
   detail::worker* const here = detail::current_worker();
   if (here == nullptr || here->forks.open.next()->on == nullptr || here->thread_exceptions->any()) [[unlikely]] {
     return detail::fork2_prepared<F, G>(f, g);
   }
-  detail::fork_call<F> call(f, detail::running_fiber(here), *here->forks.around);
+  detail::fork_call<F> call(f, detail::running_fiber(here), *here->forks.inherited);
   arch::word by = 0;
   arch::word pending = 0;
   call.run(here->forks.open.next(), by, pending);

@@ -63,7 +63,7 @@ PIRN_ALWAYS_INLINE wake_reason wait_list::wait_inline(Lock& lock, const wait_opt
                                                       std::uintptr_t& word, const AcceptWord& accept_word) noexcept {
   const detail::wait_kind kind = detail::kind_of(options);
   const auto [here, self] = detail::pinned_waiter(options);
-  if (self == nullptr || here->exceptions->any()) [[unlikely]] {
+  if (self == nullptr || here->suspend_slow_mask->any()) [[unlikely]] {
     return wait(lock, options, value);
   }
   accept_word();
@@ -78,7 +78,7 @@ namespace detail {
 PIRN_ALWAYS_INLINE bool switch_to_with_value(agent* who, std::uintptr_t given) noexcept {
   worker* const here = current_worker();
   fiber_control* const next = here != nullptr ? pinned_fiber(who, here) : nullptr;
-  if (next == nullptr || here->budget_left == 0 || !here->queue.may_overtake() || here->exceptions->any()) {
+  if (next == nullptr || here->budget_left == 0 || !here->queue.may_overtake() || here->suspend_slow_mask->any()) {
     return false;
   }
   --here->budget_left;
@@ -125,7 +125,7 @@ PIRN_ALWAYS_INLINE bool notify_one_inline(wait_queue& queue) noexcept {
   if (chosen == nullptr) {
     return false;
   }
-  detail::make_runnable_inline(chosen->wake.who());
+  detail::make_runnable_inline(chosen->wake.agent());
   return true;
 }
 

@@ -275,7 +275,7 @@ class scope : detail::stop_link {
 
  private:
   friend detail::child_control;
-  friend detail::branch_control;
+  friend detail::stolen_continuation;
   friend detail::body_scopes;
   enum class decided_by : bool { end, success };
 

@@ -33,7 +33,7 @@ PIRN_ALWAYS_INLINE void yield() noexcept {
     platform::yield_thread_hint();
     return;
   }
-  if (w->consume_budget() || (w->queue.woken() | w->obstacles->bits()) != 0) [[unlikely]] {
+  if (w->consume_budget() || (w->queue.woken() | w->yield_slow_mask->bits()) != 0) [[unlikely]] {
     detail::yield_slow(w);
     return;
   }

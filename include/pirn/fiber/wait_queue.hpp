@@ -28,7 +28,7 @@ enum class awaited : std::uint8_t {
   fiber,     ///< the fiber whose control block `object` is, by its end
   task,      ///< the chain of tasks that the `detail::coroutine_agent` `object` is, by its end
   children,  ///< those of the scope whose list of stops `object` is, all of them, by their ends
-  outside,   ///< not a fiber: the kernel, or a thread of the runtime that is no worker
+  external,  ///< not a fiber: the kernel, or a thread of the runtime that is no worker
 };
 
 /// How a wait may end and what a dump says about it.
@@ -36,7 +36,7 @@ struct wait_options {
   time_limit deadline = platform::never;
   /// Whether a stop request ends the wait. Not so where the caller could not bear it (relocking after a wait).
   bool stoppable = true;
-  awaited from = awaited::anybody;
+  awaited wakeable_by = awaited::anybody;
   const char* what = "something";  ///< static text: what the fiber waits for
   const void* object = nullptr;    ///< the address that the dump shows beside it
 };
@@ -55,17 +55,17 @@ enum class wake_policy : std::uint8_t {
 class waker {
  public:
   waker() noexcept = default;
-  waker(detail::agent& who, std::uint64_t epoch) noexcept : who_(&who), epoch_(epoch) {}
+  waker(detail::agent& who, std::uint64_t epoch) noexcept : agent_(&who), epoch_(epoch) {}
 
   /// Makes the waiter runnable again, at the front of its worker's queue. True if this call was the one that ended
   /// the wait.
   bool wake(wake_reason reason = wake_reason::notified, wake_policy policy = wake_policy::enqueue) const noexcept;
-  /// Ends the wait without making the waiter runnable: if true, the caller must pass `who()` to `make_runnable`.
-  PIRN_ALWAYS_INLINE bool claim(wake_reason reason) const noexcept { return who_->claim(epoch_, reason); }
-  [[nodiscard]] detail::agent* who() const noexcept { return who_; }
+  /// Ends the wait without making the waiter runnable: if true, the caller must pass `agent()` to `make_runnable`.
+  PIRN_ALWAYS_INLINE bool claim(wake_reason reason) const noexcept { return agent_->claim(epoch_, reason); }
+  [[nodiscard]] detail::agent* agent() const noexcept { return agent_; }
 
  private:
-  detail::agent* who_ = nullptr;
+  detail::agent* agent_ = nullptr;
   std::uint64_t epoch_ = 0;
 };
 
@@ -171,7 +171,7 @@ class wait_list {
                                         const AcceptWord& accept_word) noexcept;
 
   /// Claims the first waiter whose wait has not ended otherwise and takes it off the list, or returns null. The
-  /// caller may hand over a value, then must call `detail::make_runnable(w->wake.who())`, best after unlocking; after
+  /// caller may hand over a value, then must call `detail::make_runnable(w->wake.agent())`, best after unlocking; after
   /// that the waiter is gone.
   [[nodiscard]] PIRN_ALWAYS_INLINE waiter* claim_first() noexcept {
     while (first_ != nullptr) {

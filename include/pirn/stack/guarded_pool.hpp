@@ -149,20 +149,20 @@ class guarded_pool::cache {
   /// used last serves. The errors are those of `allocate`.
   [[nodiscard]] PIRN_ALWAYS_INLINE stack_error reserve() noexcept {
     // The slow path only fills items_: were it to return a stack, compilers would send it through memory always.
-    if (!has_one_at_hand()) [[unlikely]] {
+    if (!has_unreserved()) [[unlikely]] {
       if (const stack_error error = refill(); error != stack_error::none) {
         return error;
       }
     }
-    reserve_at_hand();
+    reserve_cached();
     return stack_error::none;
   }
   /// Whether `reserve` needs nothing from the pool.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool has_one_at_hand() const noexcept {
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool has_unreserved() const noexcept {
     return count_.load(platform::memory_order_relaxed) != reserved_;
   }
   /// The same then.
-  PIRN_ALWAYS_INLINE void reserve_at_hand() noexcept { ++reserved_; }
+  PIRN_ALWAYS_INLINE void reserve_cached() noexcept { ++reserved_; }
   /// Takes one `reserve` back.
   PIRN_ALWAYS_INLINE void unreserve() noexcept { --reserved_; }
   /// A stack for one earlier `reserve`; cannot fail. To be copied before the next call.

@@ -27,7 +27,7 @@ class biased_mutex : detail::owner_mark, public detail::timed_lock<biased_mutex>
   PIRN_ALWAYS_INLINE void lock() noexcept {
     if (!lock_at_once()) [[unlikely]] {
       static_cast<void>(
-          lock_slow({.stoppable = false, .from = awaited::holder, .what = "biased mutex", .object = mark()}));
+          lock_slow({.stoppable = false, .wakeable_by = awaited::holder, .what = "biased mutex", .object = mark()}));
     }
     mark_owner();
   }
@@ -35,8 +35,8 @@ class biased_mutex : detail::owner_mark, public detail::timed_lock<biased_mutex>
   /// a deadline nobody moves.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(time_limit deadline) noexcept {
     if (!lock_at_once()) [[unlikely]] {
-      if (const auto locked =
-              lock_slow({.deadline = deadline, .from = awaited::holder, .what = "biased mutex", .object = mark()});
+      if (const auto locked = lock_slow(
+              {.deadline = deadline, .wakeable_by = awaited::holder, .what = "biased mutex", .object = mark()});
           !locked) {
         return locked;
       }

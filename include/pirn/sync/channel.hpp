@@ -280,7 +280,7 @@ class channel {
       throw;
     }
     lock_.unlock();
-    detail::make_runnable(woken->wake.who(), How);
+    detail::make_runnable(woken->wake.agent(), How);
   }
   /// Gives the value to a waiting receiver or puts it into the ring. True if it was one of them.
   template <wake_policy How = wake_policy::enqueue>
@@ -348,14 +348,14 @@ class channel {
           return result;
         }
         give<How>(value, taker);
-        detail::agent* const who = next->wake.who();
+        detail::agent* const who = next->wake.agent();
         lock_.unlock();
         How == wake_policy::enqueue ? detail::make_runnable_inline(who) : hand_off(value, taker, who);
         return result;
       }
     }
     if (waiter* const next = send_locked_or_wait<patience::until_deadline, How>(value, deadline, result)) {
-      hand_off(value, exchange_of(next), next->wake.who());
+      hand_off(value, exchange_of(next), next->wake.agent());
     }
     return result;
   }
@@ -387,7 +387,7 @@ class channel {
       if (done) [[likely]] {
         lock_.unlock();
         if (How == wake_policy::enqueue && woken != nullptr) {
-          detail::make_runnable_inline(woken->wake.who());
+          detail::make_runnable_inline(woken->wake.agent());
           return nullptr;
         }
         return woken;

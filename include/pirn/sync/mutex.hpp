@@ -28,7 +28,8 @@ class mutex : detail::owner_mark, public detail::timed_lock<mutex> {
   /// Suspension point. Not ended by a stop, since std::lock_guard could not tell.
   PIRN_ALWAYS_INLINE void lock() noexcept {
     if (!lock_if_free()) [[unlikely]] {
-      static_cast<void>(lock_slow({.stoppable = false, .from = awaited::holder, .what = "mutex", .object = mark()}));
+      static_cast<void>(
+          lock_slow({.stoppable = false, .wakeable_by = awaited::holder, .what = "mutex", .object = mark()}));
     }
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free mutex is locked in any case.
@@ -36,7 +37,7 @@ class mutex : detail::owner_mark, public detail::timed_lock<mutex> {
     if (lock_if_free()) [[likely]] {
       return {};
     }
-    return lock_slow({.deadline = deadline, .from = awaited::holder, .what = "mutex", .object = mark()});
+    return lock_slow({.deadline = deadline, .wakeable_by = awaited::holder, .what = "mutex", .object = mark()});
   }
   /// Takes also a lock that was handed to somebody who has not run since: only so do those that try several and back
   /// off (std::scoped_lock) get on. Who waits loses it so four times at most; until it runs, others may come before it.

@@ -26,8 +26,8 @@ class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared
   /// Suspension point. Not ended by a stop, since std::lock_guard could not tell.
   PIRN_ALWAYS_INLINE void lock() noexcept {
     if (!lock_if_free()) [[unlikely]] {
-      static_cast<void>(
-          lock_slow({.stoppable = false, .from = awaited::holder, .what = "shared_mutex, to write", .object = mark()}));
+      static_cast<void>(lock_slow(
+          {.stoppable = false, .wakeable_by = awaited::holder, .what = "shared_mutex, to write", .object = mark()}));
     }
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free one is locked in any case.
@@ -36,7 +36,7 @@ class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared
       return {};
     }
     return lock_slow(
-        {.deadline = deadline, .from = awaited::holder, .what = "shared_mutex, to write", .object = mark()});
+        {.deadline = deadline, .wakeable_by = awaited::holder, .what = "shared_mutex, to write", .object = mark()});
   }
   /// Takes also a lock that was handed to a writer, or to readers all of whom, have not run since, as that of `mutex`
   /// does. Never suspends.
@@ -57,7 +57,7 @@ class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared
   PIRN_ALWAYS_INLINE void lock_shared() noexcept {
     if (!read_if_open()) [[unlikely]] {
       static_cast<void>(lock_shared_slow(
-          {.stoppable = false, .from = awaited::holder, .what = "shared_mutex, to read", .object = mark()}));
+          {.stoppable = false, .wakeable_by = awaited::holder, .what = "shared_mutex, to read", .object = mark()}));
     }
   }
   /// As `lock_shared`, unless the deadline passes or the caller is asked to stop first. One that no writer owns or
@@ -67,7 +67,7 @@ class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared
       return {};
     }
     return lock_shared_slow(
-        {.deadline = deadline, .from = awaited::holder, .what = "shared_mutex, to read", .object = mark()});
+        {.deadline = deadline, .wakeable_by = awaited::holder, .what = "shared_mutex, to read", .object = mark()});
   }
   /// False while a writer owns the lock or waits for it, unless nobody has it who has run since it was handed off:
   /// then a writer waits again, as with `try_lock`, and readers are joined. Never suspends.

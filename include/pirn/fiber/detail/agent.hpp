@@ -44,6 +44,13 @@ union lasting_word {
   platform::atomic<std::uint64_t> now;
 };
 
+enum class agent_kind : std::uint8_t {
+  fiber,
+  child,  ///< a fiber of a scope
+  thread,
+  coroutine,  ///< one without a stack, or several that await each other
+};
+
 /// Two words.
 /// The wait word, from the low end:
 ///   bit 0     waiting: set by the agent when it begins a wait, cleared by whoever claims it
@@ -60,22 +67,15 @@ union lasting_word {
 ///   bit 3     expired: the same as `stopped`, since the deadline of the scope that it is a child of has passed
 ///   bits 4-5  stopped and expired as long as a scope that it opened itself is
 ///   bit 6     child: constant; of a coroutine too
-///   bit 7     serves: set once, by itself
+///   bit 7     runs_tasks: set once, by itself
 ///   bits 8-   the number of a fiber: constant
 class agent {
  public:
-  enum class kind : std::uint8_t {
-    fiber,
-    child,  ///< a fiber of a scope
-    thread,
-    coroutine,  ///< one without a stack, or several that await each other
-  };
-
-  explicit agent(kind what, std::uint64_t number = 0) noexcept
-      : identity_((number << number_shift) | (what == kind::thread      ? thread_bit
-                                              : what == kind::child     ? child_bit
-                                              : what == kind::coroutine ? thread_bit | child_bit
-                                                                        : 0)) {}
+  explicit agent(agent_kind what, std::uint64_t number = 0) noexcept
+      : identity_((number << number_shift) | (what == agent_kind::thread      ? thread_bit
+                                              : what == agent_kind::child     ? child_bit
+                                              : what == agent_kind::coroutine ? thread_bit | child_bit
+                                                                              : 0)) {}
   agent(const agent&) = delete;
   agent& operator=(const agent&) = delete;
 
@@ -178,9 +178,11 @@ class agent {
     return static_cast<wake_reason>((word_.now.load(platform::memory_order_acquire) >> reason_shift) & 3);
   }
   /// A child is a fiber here.
-  [[nodiscard]] PIRN_ALWAYS_INLINE kind what() const noexcept {
+  [[nodiscard]] PIRN_ALWAYS_INLINE agent_kind kind() const noexcept {
     const std::uint64_t identity = identity_.now.load(platform::memory_order_relaxed);
-    return (identity & thread_bit) == 0 ? kind::fiber : (identity & child_bit) == 0 ? kind::thread : kind::coroutine;
+    return (identity & thread_bit) == 0  ? agent_kind::fiber
+           : (identity & child_bit) == 0 ? agent_kind::thread
+                                         : agent_kind::coroutine;
   }
   /// Whether it is a fiber of a scope.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool is_child() const noexcept {
@@ -191,9 +193,9 @@ class agent {
   }
 
   /// It runs coroutines from now on: what one of them holds, another such fiber may let go of.
-  void set_serves_coroutines() noexcept { identity_.now.fetch_or(serves_bit, platform::memory_order_release); }
-  [[nodiscard]] bool serves_coroutines() const noexcept {
-    return (identity_.now.load(platform::memory_order_acquire) & serves_bit) != 0;
+  void set_runs_tasks() noexcept { identity_.now.fetch_or(runs_tasks_bit, platform::memory_order_release); }
+  [[nodiscard]] bool runs_tasks() const noexcept {
+    return (identity_.now.load(platform::memory_order_acquire) & runs_tasks_bit) != 0;
   }
 
   /// Whether the cold part of a fiber's block has been written.
@@ -231,7 +233,7 @@ class agent {
   static constexpr std::uint64_t scope_expired_bit = 32;
   static constexpr std::uint64_t child_bit = 64;
   static constexpr std::uint64_t stop_bits = stopped_bit | expired_bit | scope_stopped_bit | scope_expired_bit;
-  static constexpr std::uint64_t serves_bit = 128;
+  static constexpr std::uint64_t runs_tasks_bit = 128;
   static constexpr int number_shift = 8;
 
   lasting_word word_{0};

@@ -56,21 +56,21 @@ struct run_node {
 ///
 /// A fiber whose handle only its own worker has needed so far ends without a read-modify-write: the worker keeps it,
 /// and tells all others at its second tick from then. Until then a fiber that does not yield might run for long. So
-/// whoever joins elsewhere moves the word to join_abroad first, and behind a heavy fence looks whether it was kept by
+/// whoever joins elsewhere moves the word to join_remote first, and behind a heavy fence looks whether it was kept by
 /// then.
 enum join_state : std::uintptr_t {
-  join_possible = 0,    ///< runs; a handle exists
-  join_detached = 1,    ///< runs; no handle: its end frees the stack
-  join_waking = 2,      ///< has ended; its worker touches the block once more, to say so
-  join_ended = 3,       ///< has ended and is switched out; the handle frees the stack
-  join_ended_cold = 4,  ///< the same, and there is a cold part to destroy
-  join_failed = 5,      ///< the same, and its exception is kept there
-  join_branch = 6,      ///< is a `branch_control`, for good
-  join_abroad = 8,      ///< as join_possible, and its end must be told at once; even, so that it is no neighbour
-  join_left = 10,       ///< never in the word: has ended, and its worker frees the block
+  join_possible = 0,             ///< runs; a handle exists
+  join_detached = 1,             ///< runs; no handle: its end frees the stack
+  join_waking = 2,               ///< has ended; its worker touches the block once more, to say so
+  join_ended = 3,                ///< has ended and is switched out; the handle frees the stack
+  join_ended_cold = 4,           ///< the same, and there is a cold part to destroy
+  join_failed = 5,               ///< the same, and its exception is kept there
+  join_stolen_continuation = 6,  ///< is a `stolen_continuation`, for good
+  join_remote = 8,  ///< as join_possible, and its end must be told at once; even, so without `same_worker_bit`
+  join_left = 10,   ///< never in the word: has ended, and its worker frees the block
 };
 PIRN_ALWAYS_INLINE bool is_joinable(std::uintptr_t join_word) noexcept {
-  return join_word == join_possible || join_word == join_abroad;
+  return join_word == join_possible || join_word == join_remote;
 }
 PIRN_ALWAYS_INLINE bool has_ended(std::uintptr_t join_word) noexcept {
   return join_word >= join_ended && join_word <= join_failed;
@@ -94,8 +94,8 @@ struct fiber_stop_link : stop_link {
 struct context_node;
 class local_table;
 
-/// What a fiber or thread finds around itself, and hands on to its children.
-struct surroundings {
+/// The scope and the context values of a fiber or thread, which its children inherit.
+struct inherited_context {
   scope* innermost = nullptr;      ///< of the scopes that it is a child of or has opened
   context_node* values = nullptr;  ///< the newest of those bound
 };
@@ -106,13 +106,14 @@ struct alignas(16) fiber_cold_part {
   char name[name_capacity] = {};  ///< zero-terminated; longer names are cut
   std::exception_ptr failure;
   fiber_stop_link stop;
-  stop_list scopes;  ///< the outermost of those that it has open, and branches
+  stop_list scopes;  ///< the outermost of those that it has open, and stolen continuations
   local_table* locals = nullptr;
-  surroundings around;               ///< of a fiber that is no child
+  inherited_context inherited;       ///< of a fiber that is no child
   platform::time_point ready_since;  ///< of one that is traced; by who makes it ready
   unsigned holds = 0;                ///< why migration is disabled for longer than a wait
   /// Where it runs if that is not its own stack: that of the innermost fork2 whose continuation was taken, or, of a
-  /// branch, the one that it was taken on. Further in are only stacks of forks that are open on its worker.
+  /// stolen continuation, the one that it was taken on. Further in are only stacks of forks that are open on its
+  /// worker.
   const stack* base = nullptr;
   void* c_coroutine = nullptr;  ///< see of_fiber.hpp
   void* usched[2] = {};         ///< the same
@@ -120,11 +121,11 @@ struct alignas(16) fiber_cold_part {
 };
 
 struct fiber_control : run_node, agent {
-  explicit fiber_control(std::uint64_t number, agent::kind what = agent::kind::fiber) noexcept : agent(what, number) {
+  explicit fiber_control(std::uint64_t number, agent_kind what = agent_kind::fiber) noexcept : agent(what, number) {
     memory.forget();
   }
   // -- one cache line with the bases: what a wake-up and a switch touch
-  /// The worker that it belongs to; null for a block without a fiber, and for one whose end has been announced. Only
+  /// The worker that it belongs to; null for a block without a fiber, and for one whose end has been published. Only
   /// that worker resumes it, and it gets another one in two ways only: by that worker's own thread, or by a thief
   /// inside of that worker's stealable queue.
   [[nodiscard]] PIRN_ALWAYS_INLINE worker* home() const noexcept {
@@ -152,12 +153,12 @@ struct fiber_control : run_node, agent {
   platform::atomic<std::uintptr_t> join_word{join_possible};
 
   /// A fiber that has no stack yet keeps its entry function where the sp will be, and has no pc.
-  PIRN_ALWAYS_INLINE void begin_in(arch::switch_entry entry) noexcept {
+  PIRN_ALWAYS_INLINE void set_entry(arch::switch_entry entry) noexcept {
     state.sp = reinterpret_cast<void*>(entry);
     state.pc = nullptr;
   }
   /// Its stack, on which it begins when it is next resumed. The pc comes last: a signal handler that sees one may walk.
-  PIRN_ALWAYS_INLINE void begin_on(const stack& where) noexcept {
+  PIRN_ALWAYS_INLINE void attach_stack(const stack& where) noexcept {
     const auto entry = reinterpret_cast<arch::switch_entry>(state.sp);
     void* const top = below_cold(where);  // not out of `memory`: the processor would wait for what was just written
     memory = where;
@@ -168,7 +169,7 @@ struct fiber_control : run_node, agent {
     platform::atomic_ref<void*>(state.pc).store(begin.pc, platform::memory_order_relaxed);
   }
   /// The same for a fiber with a bounded stack, which has nothing else on it.
-  void begin_on_small(const stack& where) noexcept {
+  void attach_small_stack(const stack& where) noexcept {
     const auto entry = reinterpret_cast<arch::switch_entry>(state.sp);
     memory = where;
     state = arch::prepare(where.top(), entry);
@@ -183,14 +184,14 @@ struct fiber_control : run_node, agent {
     return static_cast<char*>(where.top()) - sizeof(fiber_cold_part);
   }
 
-  /// The end as its own worker knows it before it is announced in the join word: kept in the state, which has no
+  /// The end as its own worker knows it before it is published in the join word: kept in the state, which has no
   /// other use then; a live fiber has a pc.
-  PIRN_ALWAYS_INLINE void set_ended_here(std::uintptr_t outcome, fiber_control** kept_at) noexcept {
-    state.sp = kept_at;
+  PIRN_ALWAYS_INLINE void set_ended_here(std::uintptr_t outcome, fiber_control** deferred_slot) noexcept {
+    state.sp = deferred_slot;
     platform::atomic_ref<void*>(state.pc).store(reinterpret_cast<void*>(outcome), platform::memory_order_release);
   }
   /// Whether it has ended so. By anybody.
-  [[nodiscard]] bool was_kept() const noexcept {
+  [[nodiscard]] bool was_deferred() const noexcept {
     void* const pc = platform::atomic_ref<void*>(const_cast<void*&>(state.pc)).load(platform::memory_order_acquire);
     return pc != nullptr && reinterpret_cast<std::uintptr_t>(pc) <= join_failed;
   }
@@ -202,15 +203,16 @@ struct fiber_control : run_node, agent {
   [[nodiscard]] PIRN_ALWAYS_INLINE bool ended_well_here() const noexcept {
     return reinterpret_cast<std::uintptr_t>(state.pc) == join_ended;
   }
-  /// Where its worker keeps it until the end is announced. Only once it has `ended_here`.
-  [[nodiscard]] PIRN_ALWAYS_INLINE fiber_control** kept_at() const noexcept {
+  /// Where its worker keeps it until the end is published. Only once it has `ended_here`.
+  [[nodiscard]] PIRN_ALWAYS_INLINE fiber_control** deferred_slot() const noexcept {
     return static_cast<fiber_control**>(state.sp);
   }
 
   /// Whether a fiber that has a home has not ended. Its own worker's thread only, where it may interrupt anything.
   [[nodiscard]] bool lives() const noexcept { return ended_here() == join_possible; }
   /// From here on who lists the fibers of `on` finds it.
-  PIRN_ALWAYS_INLINE void settle_in(worker* on, mobility moves = mobility::pinned, std::uintptr_t traced = 0) noexcept {
+  PIRN_ALWAYS_INLINE void assign_worker(worker* on, mobility moves = mobility::pinned,
+                                        std::uintptr_t traced = 0) noexcept {
     set_home(reinterpret_cast<std::uintptr_t>(on) | static_cast<std::uintptr_t>(moves) | traced);
   }
   [[nodiscard]] PIRN_ALWAYS_INLINE bool has_high_priority() const noexcept { return (home_word() & high_bit) != 0; }
@@ -220,10 +222,10 @@ struct fiber_control : run_node, agent {
   void move_to(worker* on) noexcept {
     set_home(reinterpret_cast<std::uintptr_t>(on) | (home_word() & home_bits));
     std::uintptr_t before = join_possible;  // its handle stays
-    join_word.compare_exchange_strong(before, join_abroad, platform::memory_order_relaxed);
+    join_word.compare_exchange_strong(before, join_remote, platform::memory_order_relaxed);
   }
   /// Its worker is about to run it for the first time, or again: unless it is migratable it stays.
-  void begin_here() noexcept {
+  void pin_unless_migratable() noexcept {
     if (!migratable()) {
       set_home(home_word() & ~static_cast<std::uintptr_t>(mobility::stealable_until_started));
     }
@@ -269,7 +271,7 @@ struct fiber_control : run_node, agent {
     }
   }
   /// It has ended, and is about to be known to others, who may put another into the block.
-  PIRN_ALWAYS_INLINE void leave_block() noexcept { set_home(0); }
+  PIRN_ALWAYS_INLINE void release_block() noexcept { set_home(0); }
 
   /// The part that is made when first needed, by the spawner before the fiber runs, else by the fiber: on the fiber's
   /// stack, which from then on stays until the fiber is joined, or if that is a small one on the heap.
@@ -341,10 +343,10 @@ struct fiber_control : run_node, agent {
 
 /// A fiber of a scope. It has no handle: the scope knows it by the link, until it tells the scope of its end.
 struct child_control : fiber_control, stop_link {
-  explicit child_control(std::uint64_t number) noexcept : fiber_control(number, agent::kind::child) {
+  explicit child_control(std::uint64_t number) noexcept : fiber_control(number, agent_kind::child) {
     join_word.store(join_detached, platform::memory_order_relaxed);
   }
-  surroundings around;
+  inherited_context inherited;
 
   // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method): who calls them knows which of the two it has
   std::uintptr_t body_failed(std::exception_ptr what) noexcept;
@@ -353,17 +355,17 @@ struct child_control : fiber_control, stop_link {
 };
 
 /// Of a fiber or thread, which alone may ask; made when first needed.
-surroundings& surroundings_of(agent& self) noexcept;
+inherited_context& inherited_context_of(agent& self) noexcept;
 /// Of the caller, null if it has none.
-const surroundings* surroundings_here() noexcept;
+const inherited_context* inherited_context_here() noexcept;
 
 /// Who waits for a fiber's end; on the stack of the waiter.
 struct joiner {
-  static constexpr std::uintptr_t neighbour_bit = 1;
+  static constexpr std::uintptr_t same_worker_bit = 1;
   agent* who;
   std::uint64_t epoch;
 };
-static_assert(alignof(joiner) > joiner::neighbour_bit);
+static_assert(alignof(joiner) > joiner::same_worker_bit);
 
 }  // namespace detail
 PIRN_ABI_NAMESPACE_END

@@ -14,11 +14,11 @@ namespace detail {
 /// Only its home resumes it.
 class coroutine_agent : public agent {
  public:
-  explicit coroutine_agent(worker& home) noexcept : agent(kind::coroutine), home_(home) {}
+  explicit coroutine_agent(worker& home) noexcept : agent(agent_kind::coroutine), home_(home) {}
   [[nodiscard]] worker& home() const noexcept { return home_; }
 
-  std::coroutine_handle<> goes_on;  ///< once it is runnable
-  unsigned passed = 0;              ///< from one of the chain to another since one was last resumed by a runner
+  std::coroutine_handle<> continuation;  ///< once it is runnable
+  unsigned passed = 0;                   ///< from one of the chain to another since one was last resumed by a runner
   // Of its last wait, for dumps.
   const char* waits_for = "";
   const void* waits_at = nullptr;
@@ -53,7 +53,7 @@ class coroutine_runner {
   /// std::system_error (memory).
   static coroutine_runner& of(worker& home);
   /// Resumes the coroutine soon. Any thread.
-  void ready(coroutine_agent& who) noexcept;
+  void schedule(coroutine_agent& who) noexcept;
   /// Resumes one of the chain until that waits or has ended. By a fiber of the worker.
   void resume(coroutine_agent& chain, std::coroutine_handle<> from) noexcept;
   /// What to return from `await_suspend` for a chain to go on in `to`.
@@ -71,15 +71,15 @@ class coroutine_runner {
     return to;
   }
   /// By the scheduler, at each tick: sees to it that what is ready goes on; and ends the fibers once the runtime ends.
-  void look() noexcept;
+  void poll() noexcept;
 
  private:
   static constexpr unsigned max_calls = 16;
 
   /// On the stack of a fiber that resumes coroutines.
-  struct resumer {
+  struct active_resume {
     const agent* fiber;
-    resumer* next;
+    active_resume* next;
   };
 
   [[nodiscard]] bool add_fiber() noexcept;
@@ -91,7 +91,7 @@ class coroutine_runner {
   coroutine_agent* first_ = nullptr;
   coroutine_agent* last_ = nullptr;
   unsigned fibers_ = 0;
-  resumer* resuming_ = nullptr;  ///< those that are inside of a coroutine
+  active_resume* active_ = nullptr;  ///< those that are inside of a coroutine
   /// From `pass` to the `resume` whose call of a coroutine returns then, with nothing in between.
   std::coroutine_handle<> left_over_;
 };

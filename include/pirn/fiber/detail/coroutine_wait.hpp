@@ -19,7 +19,7 @@ class coroutine_wait {
              Publish&& publish) noexcept {
     who.leave();
     // First, since a dump may be printed by a signal that comes in between.
-    who.goes_on = at;
+    who.continuation = at;
     who.waits_for = options.what;
     who.waits_at = options.object;
     std::uint64_t epoch = 0;
@@ -31,7 +31,7 @@ class coroutine_wait {
     who_ = &who;
     who.home().timers.arm(limit_, options.deadline, waker(who, epoch));
     if (options.stoppable && who.open_to_stop(epoch)) {
-      who.home().coroutines->ready(who);
+      who.home().coroutines->schedule(who);
     }
     publish(epoch);
     return true;

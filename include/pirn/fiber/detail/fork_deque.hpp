@@ -15,7 +15,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 struct fork_point;
-struct branch_control;
+struct stolen_continuation;
 
 /// A stack that is ready for the first half of a `fork2`. Lies on it, below the place of a cold part.
 struct alignas(16) fork_stack {
@@ -33,18 +33,19 @@ struct alignas(16) fork_stack {
 };
 
 /// A call of `fork2`, from the moment when its first half begins; on the stack of the caller. Also a child of a scope
-/// that was begun at once: then the continuation needs no branch, for the child is a fiber of its own.
+/// that was begun at once: then the continuation needs no control block, for the child is a fiber of its own.
 struct fork_point {
-  PIRN_ALWAYS_INLINE fork_point(fiber_control* who, const surroundings& what) noexcept : caller(who), around(what) {}
+  PIRN_ALWAYS_INLINE fork_point(fiber_control* who, const inherited_context& what) noexcept
+      : caller(who), inherited(what) {}
   union {
     arch::context state;  ///< the continuation: where the second half begins; not written twice
   };
-  fork_stack* on;          ///< where the first half runs; null for a child
-  fiber_control* caller;   ///< who called, and who runs the first half
-  surroundings around;     ///< what the caller had around itself
-  branch_control* branch;  ///< who runs the second half; set by who takes the continuation, as the next three
+  fork_stack* on;               ///< where the first half runs; null for a child
+  fiber_control* caller;        ///< who called, and who runs the first half
+  inherited_context inherited;  ///< what the caller had around itself
+  stolen_continuation* stolen;  ///< who runs the second half; set by who takes the continuation, as the next three
   std::uintptr_t progress;
-  std::uint64_t epoch;     ///< of the caller's wait for the branch
+  std::uint64_t epoch;     ///< of the caller's wait for the stolen continuation
   std::uintptr_t outcome;  ///< of the first half
   [[no_unique_address]] sanitizer_state continuation;
   [[no_unique_address]] sanitizer_state first;
@@ -52,11 +53,11 @@ struct fork_point {
 
 /// The fiber that goes on with a continuation which was taken: it runs the second half and ends there. Its `memory` is
 /// the stack of the first half, of which it has the place for a cold part.
-struct branch_control : child_control {
-  explicit branch_control(std::uint64_t number) noexcept : child_control(number) {
-    join_word.store(join_branch, platform::memory_order_relaxed);
+struct stolen_continuation : child_control {
+  explicit stolen_continuation(std::uint64_t number) noexcept : child_control(number) {
+    join_word.store(join_stolen_continuation, platform::memory_order_relaxed);
   }
-  /// From here on what stops the caller, or a scope that it had opened, stops the branch.
+  /// From here on what stops the caller, or a scope that it had opened, stops the stolen continuation.
   void follow(fiber_control& caller) noexcept;
   fork_point* point = nullptr;
 };
@@ -92,7 +93,7 @@ class fork_deque {
   /// The next slot; one without a stack if the running fiber must be made ready first, there is none yet, or no room.
   [[nodiscard]] PIRN_ALWAYS_INLINE slot* next() const noexcept { return tail_.load(platform::memory_order_relaxed); }
   /// Takes the stack of the next slot, null if it has none, for a continuation that needs none.
-  [[nodiscard]] fork_stack* strip() noexcept { return std::exchange(next()->on, nullptr); }
+  [[nodiscard]] fork_stack* take_unused_stack() noexcept { return std::exchange(next()->on, nullptr); }
   /// Lays the continuation open, which must be complete. Then somebody must be woken for it, behind a light fence.
   PIRN_ALWAYS_INLINE void push(slot* at, fork_point* point) noexcept {
     at->point = point;
@@ -233,7 +234,7 @@ class fork_deque {
 
 /// What a worker needs to fork: kept by its own thread.
 struct fork_state {
-  const surroundings* around = nullptr;  ///< of the running fiber, if it may fork at once
+  const inherited_context* inherited = nullptr;  ///< of the running fiber, if it may fork at once
   /// Not zero if somebody may have to be woken for a continuation, or a fence is needed to know.
   const platform::atomic<std::uint32_t>* wake = nullptr;
   fork_deque open;

@@ -22,16 +22,16 @@ class idle_workers {
   idle_workers& operator=(const idle_workers&) = delete;
 
   /// The engine by whose `notify` the worker wakes. Before there are threads.
-  void introduce(unsigned worker, std::shared_ptr<engine> io) noexcept { engines_[worker] = std::move(io); }
+  void register_worker(unsigned worker, std::shared_ptr<engine> io) noexcept { engines_[worker] = std::move(io); }
 
   /// From now on workers must look for work of others before they sleep. Before the first such work is queued.
   void expect_work() noexcept {
-    if (expected_.load(platform::memory_order_acquire) != (told | all_told)) [[unlikely]] {
+    if (expected_.load(platform::memory_order_acquire) != (fence_pending | fence_done)) [[unlikely]] {
       // Dekker with a worker that falls asleep: it announces that and then reads this. One that was not told yet sleeps
       // without a fence of its own, so this one shows it to all who queue work from now on.
-      expected_.fetch_or(told, platform::memory_order_seq_cst);
+      expected_.fetch_or(fence_pending, platform::memory_order_seq_cst);
       platform::heavy_fence();
-      expected_.fetch_or(all_told, platform::memory_order_release);
+      expected_.fetch_or(fence_done, platform::memory_order_release);
     }
   }
   [[nodiscard]] bool work_expected() const noexcept { return expected_.load(platform::memory_order_seq_cst) != 0; }
@@ -44,11 +44,11 @@ class idle_workers {
   /// Whether some worker sleeps or searches. A hint.
   [[nodiscard]] bool any() const noexcept;
 
-  /// Whether all but one are announced to sleep, for that one.
+  /// Whether all but one are parked, or about to be, for that one.
   [[nodiscard]] bool others_asleep(unsigned worker) const noexcept;
 
   /// Whether a worker that sleeps will look at the LIFO slots of others, soon and without being woken.
-  [[nodiscard]] bool watched() const noexcept { return watched_.load(platform::memory_order_relaxed); }
+  [[nodiscard]] bool has_sentinel() const noexcept { return has_sentinel_.load(platform::memory_order_relaxed); }
 
   // -- for a worker about itself
   /// Begins to search. False if enough others do: half of all that are awake and busy would only be in each other's
@@ -57,13 +57,15 @@ class idle_workers {
   void search() noexcept { searching_.fetch_add(1, platform::memory_order_seq_cst); }
   /// Ends to search. True if nobody searches any more: what is queued since this worker has looked is its business.
   bool end_search() noexcept { return searching_.fetch_sub(1, platform::memory_order_seq_cst) == 1; }
-  /// Announces that it is about to sleep; ends its search. Then it must look at all queues, behind a heavy fence.
-  void announce(unsigned worker, bool searching) noexcept;
+  /// Marks it as about to sleep; ends its search. Then it must look at all queues, behind a heavy fence.
+  void transition_to_parked(unsigned worker, bool searching) noexcept;
   /// It is awake. True if somebody has woken it for work: it is searching then.
-  bool retract(unsigned worker) noexcept;
-  /// It is to be the one that will look. False if another one is.
-  [[nodiscard]] bool try_watch() noexcept { return !watched_.exchange(true, platform::memory_order_seq_cst); }
-  void end_watch() noexcept { watched_.store(false, platform::memory_order_seq_cst); }
+  bool transition_from_parked(unsigned worker) noexcept;
+  /// Makes it the sentinel, which looks at the work of others now and then. False if there is one already.
+  [[nodiscard]] bool try_become_sentinel() noexcept {
+    return !has_sentinel_.exchange(true, platform::memory_order_seq_cst);
+  }
+  void resign_as_sentinel() noexcept { has_sentinel_.store(false, platform::memory_order_seq_cst); }
 
  private:
   static constexpr unsigned bits = 64;
@@ -74,9 +76,9 @@ class idle_workers {
 
   /// Workers that look for work of others, and those that are being woken to do so.
   alignas(64) platform::atomic<std::uint32_t> searching_{0};
-  static constexpr std::uint8_t told = 1, all_told = 2;
+  static constexpr std::uint8_t fence_pending = 1, fence_done = 2;
   platform::atomic<std::uint8_t> expected_{0};
-  platform::atomic<bool> watched_{false};
+  platform::atomic<bool> has_sentinel_{false};
   /// How many bits of `asleep_` are set, or are about to be: read by every fork, written when workers fall asleep.
   alignas(64) platform::atomic<std::uint32_t> sleepers_{0};
   static constexpr platform::atomic<std::uint32_t> some_{1};

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "pirn/context/arch_x86_64_switch_with_word.hpp"
+#include "pirn/fiber/detail/adaptive_spinner.hpp"
 #include "pirn/fiber/detail/block_cache.hpp"
 #include "pirn/fiber/detail/fork_deque.hpp"
 #include "pirn/fiber/detail/frame_cache.hpp"
 #include "pirn/fiber/detail/idle_workers.hpp"
-#include "pirn/fiber/detail/spin_policy.hpp"
 #include "pirn/fiber/detail/stack_trimmer.hpp"
 #include "pirn/fiber/detail/stealable_queue.hpp"
 #include "pirn/fiber/engine.hpp"
@@ -76,9 +76,9 @@ struct deadlock_look {
   platform::atomic<std::uint64_t> fingerprint{0};  ///< of the waits that it has seen
 };
 
-/// They look like some.
-inline constexpr exceptions_in_flight fibers_to_start{nullptr, 1};
-inline constexpr exceptions_in_flight watched{nullptr, 1};
+/// Sentinels that make `any()` true, to force the slow path.
+inline constexpr exceptions_in_flight force_slow_yield{nullptr, 1};
+inline constexpr exceptions_in_flight force_slow_path{nullptr, 1};
 
 class alignas(64) worker {
  public:
@@ -90,10 +90,11 @@ class alignas(64) worker {
   // -- written and read by this worker's thread only
   alignas(block_chunk::alignment) run_queue queue;  ///< so that its scheduler's node is where no fiber's can be
   unsigned budget_left = 0;                         ///< switches until the scheduler's next tick; wraps when exhausted
-  /// What keeps a yield off its fast path: `exceptions`, or `fibers_to_start` while there are any without a stack.
-  const exceptions_in_flight* obstacles = &fibers_to_start;
-  /// What keeps a suspension off its fast path: `thread_exceptions`, or what looks like some while it is `watched`.
-  const exceptions_in_flight* exceptions = nullptr;
+  /// What keeps a yield off its fast path: `suspend_slow_mask`, or `force_slow_yield` while there are any without a
+  /// stack.
+  const exceptions_in_flight* yield_slow_mask = &force_slow_yield;
+  /// What keeps a suspension off its fast path: `thread_exceptions`, or `force_slow_path`.
+  const exceptions_in_flight* suspend_slow_mask = nullptr;
   timer_queue timers;
   std::uint64_t next_id = 0;
   std::uint64_t last_id = 0;
@@ -155,23 +156,23 @@ class alignas(64) worker {
     }
   }
 
-  /// Makes the running fiber's suspensions go by the slow paths, or no longer, as it is to be.
-  void watch() noexcept;
-  /// The running fiber is a branch that began at this position, on the stack of a body that others resume: one that
-  /// must not yield there. Null: it is not, or no longer.
+  /// Recomputes whether the running fiber must take the slow suspension path.
+  void update_slow_masks() noexcept;
+  /// The running fiber is a stolen continuation that began at this position, on the stack of a body that others resume:
+  /// one that must not yield there. Null: it is not, or no longer.
   void run_in_outer_body(arch::word position) noexcept;
   /// The running fiber holds so many pthread mutexes.
   void hold_mutexes(unsigned count) noexcept;
   /// The running fiber suspends: the next one holds none. Returns how many it held; tells of it if there were any.
   unsigned leave_mutexes(const fiber_control& self) noexcept;
-  /// What belongs to a fiber and is kept for each OS thread or worker.
-  struct fiber_belongings {
+  /// State of the running fiber that its OS thread or its worker holds.
+  struct thread_state {
     exceptions_in_flight exceptions;
     unsigned mutexes;
     arch::word body;
   };
-  /// Around a switch of the running fiber. To take is for the worker that resumes it.
-  [[nodiscard]] fiber_belongings leave_belongings(const fiber_control& self) noexcept {
+  /// Called around a switch of the running fiber; the worker that resumes it restores.
+  [[nodiscard]] thread_state save_thread_state(const fiber_control& self) noexcept {
     const exceptions_in_flight own = std::exchange(*thread_exceptions, {});
     const arch::word body = outer_body;
     if (body != 0) {
@@ -179,7 +180,7 @@ class alignas(64) worker {
     }
     return {own, leave_mutexes(self), body};
   }
-  void take_belongings(const fiber_belongings& of) noexcept {
+  void restore_thread_state(const thread_state& of) noexcept {
     *thread_exceptions = of.exceptions;
     if (of.mutexes != 0) {
       hold_mutexes(of.mutexes);
@@ -204,41 +205,41 @@ class alignas(64) worker {
     return next == queue.scheduler() && !budget_exhausted() ? stealable_or_scheduler() : next;
   }
 
-  /// Keeps a fiber that has ended while nobody waited for it: a handle on this worker finds it so without an atomic
-  /// operation, and the scheduler's next tick but one, or the next one with nothing else to do, announces it to all
+  /// Defers the completion of a fiber that nobody waits for: a handle on this worker finds it so without an atomic
+  /// operation, and the scheduler's next tick but one, or the next one with nothing else to do, publishes it to all
   /// others.
-  PIRN_ALWAYS_INLINE void keep_ended(fiber_control* f, std::uintptr_t outcome) noexcept {
+  PIRN_ALWAYS_INLINE void defer_completion(fiber_control* f, std::uintptr_t outcome) noexcept {
     f->set_ended_here(outcome, last_ended_);
     *last_ended_++ = f;
   }
-  /// Takes such a fiber for its handle; returns its join_state.
-  PIRN_ALWAYS_INLINE std::uintptr_t take_ended(fiber_control* f) noexcept {
-    *f->kept_at() = nullptr;
-    f->leave_block();
+  /// Claims such a fiber for its handle; returns its join_state.
+  PIRN_ALWAYS_INLINE std::uintptr_t claim_deferred(fiber_control* f) noexcept {
+    *f->deferred_slot() = nullptr;
+    f->release_block();
     return f->ended_here();
   }
   /// A fiber without a stack waits for its turn; none does any more.
   PIRN_ALWAYS_INLINE void has_fiber_to_start() noexcept {
-    if (obstacles != &fibers_to_start) {
-      obstacles = &fibers_to_start;
+    if (yield_slow_mask != &force_slow_yield) {
+      yield_slow_mask = &force_slow_yield;
     }
   }
   PIRN_ALWAYS_INLINE void has_started_one() noexcept {
     if (stacks.reserved() == 0) {
-      obstacles = exceptions;
+      yield_slow_mask = suspend_slow_mask;
     }
   }
 
   /// Whether the running fiber may have continuations open.
-  [[nodiscard]] bool forking() const noexcept { return forks.around != nullptr; }
+  [[nodiscard]] bool forking() const noexcept { return forks.inherited != nullptr; }
   /// From here on the running fiber may: makes it ready to, and room for one more.
   void start_forking(fiber_control& self) noexcept;
   /// No more: `self` is about to leave. Makes what it has open ready for any worker.
   void stop_forking() noexcept;
-  /// Makes branches of all continuations that are open, ready for any worker.
-  void give_continuations_away() noexcept;
+  /// Makes a fiber, ready for any worker, of each continuation that is open.
+  void publish_continuations() noexcept;
   /// Lays open a continuation of the running fiber.
-  PIRN_ALWAYS_INLINE void open_continuation(deque_slot* at, fork_point* point) noexcept {
+  PIRN_ALWAYS_INLINE void push_continuation(deque_slot* at, fork_point* point) noexcept {
     forks.open.push(at, point);
     platform::signal_fence();
     if (forks.wake->load(platform::memory_order_relaxed) != 0) [[unlikely]] {
@@ -268,7 +269,7 @@ class alignas(64) worker {
   }
   /// Whether stack, block and number for one more fiber are at hand.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool ready_to_spawn() const noexcept {
-    return stacks.has_one_at_hand() && blocks.has_one() && next_id != last_id;
+    return stacks.has_unreserved() && blocks.has_one() && next_id != last_id;
   }
   /// Fetches them. False if there are no stacks or there is no memory.
   [[nodiscard]] bool get_ready_to_spawn() noexcept;
@@ -292,9 +293,9 @@ class alignas(64) worker {
   /// Runs fibers until all of the runtime have ended, or the word is no longer `before`.
   void loop(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
   void reserve_ids() noexcept;
-  /// Announces the fibers that had ended by the last tick but one, as far as their handles have not taken them. True if
-  /// there are more.
-  bool announce_ended() noexcept;
+  /// Publishes the completions of the fibers that had ended by the last tick but one, as far as their handles have not
+  /// taken them. True if there are more.
+  bool publish_completions() noexcept;
   void take_incoming() noexcept;
   void adapt(platform::time_point now) noexcept;
   /// Runs ready fibers until the budget of this tick is exhausted.
@@ -345,8 +346,8 @@ class alignas(64) worker {
 
   /// How long a fiber may lie in a LIFO slot, if all others sleep, before one of them looks at it: at first, and
   /// at most, after it has looked for nothing some times.
-  static constexpr platform::duration first_watch_pause = std::chrono::microseconds(100);
-  static constexpr platform::duration max_watch_pause = std::chrono::milliseconds(1);
+  static constexpr platform::duration first_sentinel_pause = std::chrono::microseconds(100);
+  static constexpr platform::duration max_sentinel_pause = std::chrono::milliseconds(1);
   static constexpr int max_switches_per_tick = 1024;
   static_assert(timer_queue::room >= max_switches_per_tick);
 
@@ -361,7 +362,7 @@ class alignas(64) worker {
   unsigned tick_budget_ = 0;     ///< of this tick; what is missing of it in `budget_left` was consumed
   std::uint64_t last_told_ = 0;  ///< fiber that has suspended with a mutex
   bool searching_ = false;       ///< whether it counts as one of `idle_workers` that search
-  spin_policy awake_;
+  adaptive_spinner spinner_;
   long times_preempted_ = 0;
   /// The queue of a worker, as this one has seen it: at the beginning of a search, and when it fell asleep last.
   struct seen_queue {
@@ -370,8 +371,8 @@ class alignas(64) worker {
     std::uint32_t moves = 0;
   };
   std::vector<seen_queue> seen_;
-  unsigned lifo_slot_polls_ = 0;                        ///< fibers of the LIFO slot run since another stealable one
-  platform::duration watch_pause_ = first_watch_pause;  ///< until it looks again at the LIFO slots of others
+  unsigned lifo_slot_polls_ = 0;  ///< fibers of the LIFO slot run since another stealable one
+  platform::duration sentinel_pause_ = first_sentinel_pause;  ///< until it looks again at the LIFO slots of others
   platform::time_point last_tick_;
   platform::time_point last_poll_;
   platform::time_point next_count_;
@@ -388,7 +389,7 @@ PIRN_ALWAYS_INLINE fiber_control* running_fiber(const worker* w) noexcept {
 }
 /// `who` as a fiber, if it is one that is pinned to `here`; else null.
 PIRN_ALWAYS_INLINE fiber_control* pinned_fiber(agent* who, const worker* here) noexcept {
-  if (who->what() != agent::kind::fiber) {
+  if (who->kind() != agent_kind::fiber) {
     return nullptr;
   }
   auto& f = static_cast<fiber_control&>(*who);  // of a pointer gcc 12 keeps null in mind, and warns of what is there
@@ -415,13 +416,13 @@ PIRN_ALWAYS_INLINE worker* finish_switch(arch::word by, arch::word pending) noex
 }
 
 /// Gives a fiber that is about to start the stack that was reserved for it.
-PIRN_ALWAYS_INLINE void provide_stack(worker* w, run_node* node) noexcept {
+PIRN_ALWAYS_INLINE void attach_reserved_stack(worker* w, run_node* node) noexcept {
   auto* const f = static_cast<fiber_control*>(node);
-  f->begin_on(w->stacks.allocate_reserved());
+  f->attach_stack(w->stacks.allocate_reserved());
   w->has_started_one();
   f->sanitizer.create(f->memory.limit(), f->memory.size(), "");
 }
-PIRN_NEVER_BOUNDED void provide_stack_slow(worker* w, run_node* node) noexcept;
+PIRN_NEVER_BOUNDED void attach_reserved_stack_slow(worker* w, run_node* node) noexcept;
 
 /// Switches from `self` to `next`, which the run queue has just made the running one and which has started; returns on
 /// the worker that resumes `self`. The worker travels in a register. With a `word_slot` whoever resumes `self` may give
@@ -444,14 +445,14 @@ PIRN_ALWAYS_INLINE worker* switch_started(worker* w, run_node* self, run_node* n
 PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* next, post_switch_action* pending,
                                         arch::word* word_slot = nullptr) noexcept {
   if (next->state.pc == nullptr) [[unlikely]] {
-    provide_stack_slow(w, next);
+    attach_reserved_stack_slow(w, next);
   }
   return switch_started(w, self, next, pending, word_slot);
 }
 
-/// The same where exceptions are in flight, which stay with `self`, or the worker is watched.
-worker* switch_watched(worker* w, run_node* self, run_node* next, post_switch_action* pending,
-                       const wait_options* wait) noexcept;
+/// The same where exceptions are in flight, which stay with `self`, or the slow path is forced.
+worker* switch_slow(worker* w, run_node* self, run_node* next, post_switch_action* pending,
+                    const wait_options* wait) noexcept;
 /// The same for one with a bounded stack.
 worker* switch_bounded(worker* w, run_node* self, run_node* next, post_switch_action* pending,
                        const wait_options* wait) noexcept;
@@ -477,7 +478,7 @@ PIRN_ALWAYS_INLINE run_node* leave_queue(worker* w, const wait_options& what) no
 /// any, runs once it is off.
 PIRN_ALWAYS_INLINE worker* switch_away(worker* w, run_node* self, run_node* next,
                                        post_switch_action* publish) noexcept {
-  if (w->exceptions->any()) [[unlikely]] {
+  if (w->suspend_slow_mask->any()) [[unlikely]] {
     return switch_with_exceptions(w, self, next, publish);
   }
   return switch_nodes(w, self, next, publish);
@@ -489,8 +490,8 @@ PIRN_ALWAYS_INLINE worker* suspend(worker* w, const wait_options& what, post_swi
   return switch_away(w, self, next, publish);
 }
 /// The same for a fiber that is pinned to `w` and whose wait has begun as `epoch`: `publish` tells others of it. Where
-/// there is a `word_slot`, which is only if no exceptions are in flight nor the worker is watched, whoever wakes it may
-/// give it that word.
+/// there is a `word_slot`, which is only if no exceptions are in flight nor the slow path is forced, whoever wakes it
+/// may give it that word.
 template <class Publish>
 PIRN_ALWAYS_INLINE void suspend_pinned(worker* w, fiber_control& self, std::uint64_t epoch, wait_kind kind,
                                        const wait_options& what, const Publish& publish,

@@ -13,7 +13,7 @@ namespace detail {
 /// To sleep and to be woken takes some microseconds on an idle CPU, tens or hundreds on a virtual one. Who waits awake
 /// for about as long before it sleeps never loses more than twice what the better of the two had cost (Karlin, Li,
 /// Manasse and Owicki 1991); and it does so only where that has been of use of late. One worker's; not shared.
-class spin_policy {
+class adaptive_spinner {
  public:
   /// Sleeps between two tries.
   static constexpr unsigned max_sleeps_between = 255;
@@ -23,7 +23,7 @@ class spin_policy {
   static constexpr platform::duration min_limit = std::chrono::microseconds(100);
 
   /// Never waits awake for longer than `max_limit` in a row.
-  explicit spin_policy(platform::duration max_limit) noexcept : max_limit_(max_limit) {}
+  explicit adaptive_spinner(platform::duration max_limit) noexcept : max_limit_(max_limit) {}
 
   /// There is nothing to do: whether to go on waiting for it. If false, to sleep is next.
   [[nodiscard]] bool wait(platform::time_point now) noexcept {
@@ -35,7 +35,7 @@ class spin_policy {
         --sleeps_left_;
         return false;
       }
-      until_ = platform::later(now, patience());
+      until_ = platform::later(now, limit());
       return true;
     }
     if (now < until_) {
@@ -49,31 +49,31 @@ class spin_policy {
   /// It had something to do before that.
   void end_wait() noexcept { until_ = {}; }
   /// The same, and that was what it waited for.
-  void was_right() noexcept {
+  void hit() noexcept {
     end_wait();
     sleeps_between_ = 0;
   }
   /// Somebody else has had the CPU from `before` until now, and may want it again: who waits awake uses up the time
   /// that the kernel gives it, and comes late when it is woken.
-  void was_preempted(platform::time_point before, platform::time_point now) noexcept {
+  void record_preemption(platform::time_point before, platform::time_point now) noexcept {
     end_wait();
     contended_until_ = now + rests_per_preemption * (now - before);
   }
   /// It has slept since `began` until now, and was woken because of what had arrived at `arrived`; `began` or earlier
   /// if nobody knows when.
-  void slept(platform::time_point began, platform::time_point arrived, platform::time_point now) noexcept {
+  void record_sleep(platform::time_point began, platform::time_point arrived, platform::time_point now) noexcept {
     if (arrived <= began) {
       arrived = now;
     } else {
       wake_takes_ += (now - arrived - wake_takes_) / 4;
     }
-    if (arrived - began < patience()) {
+    if (arrived - began < limit()) {
       sleeps_left_ = sleeps_between_ = 0;
     }
   }
 
   [[nodiscard]] bool waiting() const noexcept { return until_ != platform::time_point{}; }
-  [[nodiscard]] platform::duration patience() const noexcept {
+  [[nodiscard]] platform::duration limit() const noexcept {
     return std::min(std::max(2 * wake_takes_, min_limit), max_limit_);
   }
 
