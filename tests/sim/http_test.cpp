@@ -70,7 +70,7 @@ TEST(http, who_asks_is_answered) {
       sim::check(answer.find("Date: Sat, 01 Jan 2000 00:00:00 GMT") != std::string::npos);
     });
   };
-  for (const sim::options& how : {randomly(2000), sim::options{.preemptions = 1, .executions = 2000}}) {
+  for (const sim::options& options : {randomly(2000), sim::options{.preemptions = 1, .executions = 2000}}) {
     const sim::result found = explore_and_print(program, options);
     EXPECT_TRUE(found) << found.text();
   }
