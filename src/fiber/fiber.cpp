@@ -182,9 +182,8 @@ std::uintptr_t end_if_known(worker* here, fiber_control* f) noexcept {
                                              platform::memory_order_acquire)) {
       state = join_remote;
       platform::heavy_fence();
-      if (f->was_deferred() &&
-          f->join_word.compare_exchange_strong(state, join_detached, platform::memory_order_acq_rel,
-                                               platform::memory_order_acquire)) {
+      if (f->deferred() && f->join_word.compare_exchange_strong(state, join_detached, platform::memory_order_acq_rel,
+                                                                platform::memory_order_acquire)) {
         return join_left;
       }
     }

@@ -191,7 +191,7 @@ struct fiber_control : run_node, agent {
     platform::atomic_ref<void*>(state.pc).store(reinterpret_cast<void*>(outcome), platform::memory_order_release);
   }
   /// Whether it has ended so. By anybody.
-  [[nodiscard]] bool was_deferred() const noexcept {
+  [[nodiscard]] bool deferred() const noexcept {
     void* const pc = platform::atomic_ref<void*>(const_cast<void*&>(state.pc)).load(platform::memory_order_acquire);
     return pc != nullptr && reinterpret_cast<std::uintptr_t>(pc) <= join_failed;
   }
