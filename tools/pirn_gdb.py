@@ -30,7 +30,7 @@ WAITING_BIT = 1
 DESCRIBED_BIT = 4
 NUMBER_SHIFT = 8
 JOIN_ENDED, JOIN_FAILED = 3, 5  # of the join word, in control.hpp
-HOME_BITS = 31  # of the word that has a fiber's home, in control.hpp
+HOME_BITS = 63  # of the word that has a fiber's home, in control.hpp
 FRESH_OFFSET = 8  # of a fresh context's pc in start_frame
 
 DEEPEST_SEARCH = 40  # frames that `pirn fibers` looks at for one that is the user's

@@ -71,8 +71,19 @@ def check_view(what: str, text: str) -> None:
     expect(what, text, r"selected before: 1\n.*selected after: 1\n#0 .*\bready_to_be_looked_at \(")
 
 
+def check_constants(script: Path) -> None:
+    """The script has the numbers that the headers have: a fiber of a kind that no program here has could be missed else."""
+    headers = "".join((script.parents[1] / "include/pirn/fiber/detail" / name).read_text() for name in ("agent.hpp", "control.hpp"))
+    of_script = dict(re.findall(r"^([A-Z_]+) = (\d+)\b", script.read_text(), re.M))
+    for name in ("WAITING_BIT", "DESCRIBED_BIT", "NUMBER_SHIFT", "HOME_BITS"):
+        of_header = re.search(rf"\b{name.lower()} = (\d+);", headers)
+        if not of_header or of_header.group(1) != of_script.get(name):
+            sys.exit(f"{name} of {script} is not that of the headers")
+
+
 def main() -> None:
     debugger, program, script, objcopy = sys.argv[1:]
+    check_constants(Path(script))
     what = Path(program).name
     look = [f"source {script}", r'printf "selected before: %d\n", $_thread', "pirn fibers", "pirn bt all full",
             r'printf "selected after: %d\n", $_thread', "backtrace"]
