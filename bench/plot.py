@@ -16,6 +16,7 @@ import zlib
 from pathlib import Path
 
 import report
+from rivals import is_ours
 
 # pirn and its variants are warm, all others cold. An implementation without a colour here takes one by its name.
 COLOURS = {
@@ -29,10 +30,6 @@ COLOURS = {
 WARM = ("#fb923c", "#e11d48", "#fbbf24", "#f43f5e", "#92400e", "#fda4af", "#7c2d12", "#fdba74")
 COLD = ("#14b8a6", "#0284c7", "#8b5cf6", "#65a30d", "#6b7280", "#06b6d4", "#4f46e5", "#059669")
 LOG_FROM = 10  # ratio of the largest to the smallest from which a scale is logarithmic
-
-
-def is_ours(impl: str) -> bool:
-    return impl == "pirn" or impl.startswith("pirn-")
 
 
 def colour_of(impl: str) -> str:

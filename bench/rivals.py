@@ -84,8 +84,9 @@ class Program:
 
     @property
     def command_with_own_words(self) -> list[str]:
-        """Of a program from outside the command itself: it finds in its inputs what to do."""
-        return self.command if self.outside else [str(OWN_WORDS_BUILD / "rivals" / self.workload / self.impl)]
+        """Of a program from outside the command itself: it finds in its inputs what to do. An older pirn has one build only."""
+        other = self.outside or "@" in self.impl
+        return self.command if other else [str(OWN_WORDS_BUILD / "rivals" / self.workload / self.impl)]
 
 
 def sources(workloads) -> dict[tuple[str, str], Path]:
@@ -104,9 +105,39 @@ def outside(folder: Path, workloads) -> list[Program]:
     return [Program(workload, path.name, [str(path.resolve())], outside=True) for workload in workloads for path in files]
 
 
-def build(workloads) -> list[Program]:
-    """Builds the implementations of the workloads that are in the tree."""
-    files = sources(workloads)
+def against(revision: str, workloads) -> list[Program]:
+    """pirn's own implementations of the workloads as they were at a revision, built in a folder of their own.
+
+    A RuntimeError says what that revision lacks.
+    """
+    found = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--verify", "--quiet", "--short", f"{revision}^{{commit}}"],
+                           capture_output=True, text=True)
+    if found.returncode:
+        raise RuntimeError(f"no revision {revision} in this repository")
+    folder = BUILD / "against" / found.stdout.strip()
+    source = folder / "source"
+    if not (source / "bench").is_dir():
+        source.mkdir(parents=True, exist_ok=True)
+        archive = subprocess.run(["git", "-C", str(ROOT), "archive", revision], check=True, capture_output=True).stdout
+        subprocess.run(["tar", "-x", "-C", str(source)], input=archive, check=True)
+    keys = [(workload, path.stem) for workload in workloads if (source / "bench" / workload).is_dir()
+            for path in sorted((source / "bench" / workload).glob("*.cpp"), key=lambda path: (path.stem != "pirn", path.stem))
+            if is_ours(path.stem)]
+    if reason := _run(["cmake", "--preset", "bench", "-S", str(source), "-B", str(folder / "build")], cwd=source):
+        raise RuntimeError(f"{revision} cannot be configured: {reason}")
+    failed = _build_targets([_cmake_target(key) for key in keys], folder / "build")
+    return [Program(workload, f"{impl}@{revision}", [str(folder / "build" / "rivals" / workload / impl)],
+                    skipped=f"does not build: {failed[_cmake_target((workload, impl))]}" if _cmake_target((workload, impl)) in failed else "")
+            for workload, impl in keys]
+
+
+def is_ours(impl: str) -> bool:
+    return impl == "pirn" or impl.startswith("pirn-")
+
+
+def build(workloads, ours_only: bool = False) -> list[Program]:
+    """Builds the implementations of the workloads that are in the tree, or pirn's own."""
+    files = {key: path for key, path in sources(workloads).items() if not ours_only or is_ours(key[1])}
     reasons = {}
     for suffixes, how in (((".cpp",), _build_cpp), ((".go",), _build_go), ((".rs",), _build_rust),
                           ((".hs",), _build_haskell), (SCRIPTS, _build_script)):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures pirn and its rivals: builds them, runs them in turn on one core, shows medians and ratios.
 
-    ./dev bench [NAME...] [--list] [--json FILE] [--rounds N] [--quick] [--sweep] [--rivals DIR] [--counts] [--plot [DIR]]
-                         [--docs]
+    ./dev bench [NAME...] [--list] [--json FILE] [--rounds N] [--quick] [--sweep] [--rivals DIR] [--against REV]
+                         [--counts] [--plot [DIR]] [--docs]
 
 README.md beside this file says what a program of the bench gets and prints.
 """
@@ -56,6 +56,8 @@ def arguments() -> argparse.Namespace:
                         help=f"measure {', '.join(settings.SWEEPS)} at all their settings, which takes hours")
     parser.add_argument("--rivals", metavar="DIR", type=Path, action="append", default=[],
                         help="also run every executable of DIR, with the name of the workload as its argument")
+    parser.add_argument("--against", metavar="REV",
+                        help="compare pirn with itself at a git revision, in turn, and leave the rivals out")
     parser.add_argument("--counts", action="store_true",
                         help="also count instructions, branches and cache misses; with --rounds 0 only that")
     parser.add_argument("--plot", metavar="DIR", type=Path, nargs="?", const=rivals.BUILD / "plots",
@@ -73,6 +75,8 @@ def arguments() -> argparse.Namespace:
     for folder in options.rivals:
         if not folder.is_dir():
             parser.error(f"--rivals {folder}: no such folder")
+    if options.against and options.docs:
+        parser.error("--against and --docs exclude each other")
     if options.quick and options.sweep:
         parser.error("--quick and --sweep exclude each other")
     if options.rounds is None and options.quick:
@@ -260,7 +264,13 @@ def main() -> int:
         return 1
     say("building")
     wanted = options.names + (["clock"] if {"switch", "yield"} & set(options.names) else [])
-    programs = rivals.build(dict.fromkeys(wanted))
+    programs = rivals.build(dict.fromkeys(wanted), ours_only=bool(options.against))
+    if options.against:
+        try:
+            programs += rivals.against(options.against, options.names)
+        except RuntimeError as reason:
+            say(reason)
+            return 1
     for folder in options.rivals:
         programs += rivals.outside(folder, options.names)
     bench = Bench(options, programs)

@@ -17,6 +17,7 @@ class Setting:
     only: tuple = ()  # those that can, where most cannot
 
     def suits(self, impl: str) -> bool:
+        impl = impl.partition("@")[0]  # what pirn does, it did at an earlier revision
         return impl not in self.without and (not self.only or impl in self.only)
 
     @property

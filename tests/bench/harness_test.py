@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import stat
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -178,6 +179,32 @@ class HarnessTest(unittest.TestCase):
         ((_, heading, (line,)),) = report.tables(results, ["switch"])
         self.assertEqual(dict(zip(heading, line))["cycles"], "8.0")
         self.assertEqual(dict(zip(heading, line))["net"], "6.0")
+
+    def test_pirn_of_a_revision_is_built_in_its_own_folder_and_measured_where_pirn_is(self):
+        def git(*words):
+            subprocess.run(["git", "-C", str(self.folder), "-c", "user.name=a", "-c", "user.email=a@b", *words], check=True,
+                           capture_output=True)
+
+        git("init", "-q")
+        for name in ("yield/pirn.cpp", "yield/pirn-co.cpp", "yield/go.go", "yield/st.cpp"):
+            (self.folder / "bench" / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / "bench" / name).write_text("")
+        git("add", "-A")
+        git("commit", "-q", "-m", "x")
+        (self.folder / "bench/yield/pirn-new.cpp").write_text("")  # not of that revision
+        commands = []
+        with mock.patch.multiple(rivals, ROOT=self.folder, BUILD=self.folder / "build",
+                                 _run=lambda command, **_: commands.append(command) or ("wrong" if "bench_yield_pirn-co" in command else "")):
+            programs = rivals.against("HEAD", ["yield", "no-such"])
+            with self.assertRaisesRegex(RuntimeError, "no revision nowhere"):
+                rivals.against("nowhere", ["yield"])
+        self.assertEqual([(each.impl, each.skipped) for each in programs],
+                         [("pirn@HEAD", ""), ("pirn-co@HEAD", "does not build: wrong")])
+        self.assertIn("/against/", programs[0].command[0])
+        self.assertEqual(programs[0].command_with_own_words, programs[0].command)
+        setting = settings.Setting(only=("pirn",))
+        self.assertTrue(setting.suits("pirn@HEAD"))
+        self.assertFalse(setting.suits("pirn-co@HEAD"))
 
     def test_a_script_whose_command_is_missing_is_skipped(self):
         for suffix, mark in {".sh": "#", ".escript": "%%"}.items():
