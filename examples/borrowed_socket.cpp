@@ -38,7 +38,7 @@ void finish(connection* c) {
 namespace {
 
 /// Suspends the fiber until the answer has come; the library never blocks the worker.
-pirn::result<> await_answer(database::connection* c, pirn::platform::time_point deadline) {
+pirn::result<> await_answer(database::connection* c, pirn::time_point deadline) {
   auto lent = pirn::descriptor::borrow(database::socket_of(c));
   if (!lent) {
     return pirn::fail(lent.error());

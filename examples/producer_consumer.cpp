@@ -44,7 +44,7 @@ int main() {
   }
 
   // Plain threads wait like fibers do, and may give up.
-  const auto deadline = pirn::platform::now() + std::chrono::seconds(10);
+  const auto deadline = pirn::clock::now() + std::chrono::seconds(10);
   if (!producing.wait(deadline)) {
     std::puts("too slow");
   }

@@ -12,7 +12,7 @@ namespace this_fiber = pirn::this_fiber;
 
 namespace {
 
-std::string fetch(const std::string& name, pirn::platform::duration takes) {
+std::string fetch(const std::string& name, pirn::clock::duration takes) {
   if (const auto slept = this_fiber::sleep_for(takes); !slept) {
     return name + ": " + to_string(slept.error());
   }
@@ -24,7 +24,7 @@ std::string fetch(const std::string& name, pirn::platform::duration takes) {
 int main() {
   pirn::runtime runtime({.workers = 1});
   runtime.run([] {
-    pirn::scope s({.deadline = pirn::platform::clock::now() + 10s});
+    pirn::scope s({.deadline = pirn::clock::now() + 10s});
 
     auto [page, length] = s.all([] { return fetch("page", 2ms); }, [] { return 42; });
     std::printf("%s, %d\n", page.c_str(), length);
@@ -38,7 +38,7 @@ int main() {
       std::printf("%d ... %d\n", squares->front(), squares->back());
     }
     {
-      pirn::scope hurried({.deadline = pirn::platform::clock::now() + 1ms});
+      pirn::scope hurried({.deadline = pirn::clock::now() + 1ms});
       std::printf("%s\n", fetch("slow", 1h).c_str());
     }
     try {

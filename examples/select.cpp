@@ -19,7 +19,7 @@ int main() {
       int order = 0;
       std::string letter;
       const auto [index, outcome] = select(receive(orders, order), receive(letters, letter), wait(closing_time),
-                                           pirn::until(pirn::platform::now() + 10s));
+                                           pirn::until(pirn::clock::now() + 10s));
       if (!outcome) {  // a channel was closed, or this fiber was asked to stop
         std::printf("case %zu: %s\n", index, to_string(outcome.error()));
         return;

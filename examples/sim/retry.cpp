@@ -31,7 +31,7 @@ void ask() {
   for (int id = 1; id <= 2; ++id) {  // the first question may be given up, and then another one is asked
     const message question{.id = id, .value = 10 * id};
     stream.write(&question, sizeof question).value();
-    const auto deadline = pirn::platform::now() + 10ms;
+    const auto deadline = pirn::clock::now() + 10ms;
     for (message answer{}; stream.read_exactly(&answer, sizeof answer, deadline);) {
       if (Fixed && answer.id != id) {
         continue;  // to an earlier question

@@ -49,7 +49,7 @@ TEST(clock, of_the_calendar_is_the_same_in_each_execution) {
         .spawn([] {
           using namespace std::chrono;
           sim::check(system_clock::now() == sys_days(2000y / January / 1));
-          const time_point before = system_clock::now();
+          const std::chrono::time_point before = system_clock::now();
           static_cast<void>(this_fiber::sleep_for(90min));
           sim::check(system_clock::now() - before == 90min);
         })

@@ -13,6 +13,13 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
+/// The clock of deadlines: the steady clock, and in an exploration the simulated one.
+using clock = platform::clock;
+/// A point of that clock.
+using time_point = platform::time_point;
+/// The deadline that never comes; the default of calls that may wait.
+inline constexpr time_point never = platform::never;
+
 namespace platform {
 
 /// `from + by`, but the latest point there is (`never`) where that lies beyond it, and the earliest likewise.
