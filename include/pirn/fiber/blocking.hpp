@@ -19,24 +19,24 @@ struct blocking_call {
   void (*run)(blocking_call&) noexcept;
   waker caller = {};
   blocking_call* next = nullptr;
-  arch::word body = 0;  ///< where it is made, if that is on the stack of a body, which must not yield meanwhile
+  arch::word body = 0;  ///< where it is made, if on the stack of a body; that body must not yield meanwhile
 };
 /// Suspends the fiber that `here` runs until a thread of its runtime has run the call.
 void run_blocking(worker& here, blocking_call& call);
 
 }  // namespace detail
 
-/// Calls `f` on an OS thread for blocking calls and returns what it returns, or rethrows what it throws. Only the
-/// calling fiber waits; its worker runs others. On a plain thread, and within another `f`, just calls `f`.
+/// Calls `f` on an OS thread for blocking calls, and returns its result or rethrows its exception. Only the calling
+/// fiber waits; its worker runs other fibers. On a plain thread, and within another `f`, it calls `f` directly.
 ///
-/// The threads belong to the runtime: one is started if none is idle, up to `runtime_options::max_blocking_threads`;
-/// beyond those a call waits its turn, first come, first served. One that has had no work for
-/// `runtime_options::blocking_idle_time` ends. Throws std::system_error, before `f` was called, if a thread is needed
-/// and cannot be started, or if the runtime may have none.
+/// The threads belong to the runtime. One is started if none is idle, up to `runtime_options::max_blocking_threads`;
+/// beyond that limit calls wait, first come, first served. A thread that has had no work for
+/// `runtime_options::blocking_idle_time` ends. Throws std::system_error, before `f` is called, if a thread is needed
+/// and cannot be started, or if the runtime may have no such threads.
 ///
-/// Suspension point, but neither a stop nor a deadline ends it: `f` runs to its end, the caller waits for it, and so
-/// `f` may refer to the caller's variables. To have `f` end early, give it a stop_token to ask. `f` is on a plain
-/// thread: what asks for the fiber there (`this_fiber`, fiber_local, context_value) does not find the caller.
+/// Suspension point, but neither a stop nor a deadline ends it: the caller waits until `f` has returned, so `f` may
+/// refer to the caller's variables. To make `f` end early, give it a stop_token to check. `f` is on a plain thread: a
+/// lookup of the current fiber there (`this_fiber`, fiber_local, context_value) does not find the caller.
 template <class F>
 std::invoke_result_t<F> blocking(F&& f) {
   detail::worker* const here = detail::current_worker();

@@ -1,7 +1,7 @@
-// Fibers on stacks that are as large as they must be: from 256 bytes on, without a guard.
+// Fibers on stacks that are only as large as necessary: from 256 bytes on, without a guard.
 //
-// How large that is, the compiler plugin proves when the spawn is compiled, or the compilation fails and says what has
-// no bound. Without the plugin the program does not link. docs/compiler.md says what can have a bound.
+// The compiler plugin proves that size when the spawn is compiled; otherwise the compilation fails and says which part
+// has no bound. Without the plugin the program does not link. docs/compiler.md says what can have a bound.
 #pragma once
 
 #include <signal.h>
@@ -12,8 +12,8 @@
 #include "pirn/fiber/fiber.hpp"
 #include "pirn/stack/small_stacks.hpp"
 
-/// The compiler plugin replaces calls of this by the bytes that `entry` uses of its stack at most, its return address
-/// included. There is no such function.
+/// The compiler plugin replaces each call by the most stack bytes that `entry` uses, its return address included. The
+/// function has no definition.
 extern "C" std::size_t pirn_spawn_bounded_needs_the_compiler_plugin(pirn::arch::switch_entry entry) noexcept;
 
 namespace pirn {
@@ -21,15 +21,15 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
-/// Once for each kind of body, before the first of them is spawned: ends the process with a message where something
-/// might use more of a small stack than is known: an object with `entry` in it that binds its symbols lazily, or a
-/// handler of a signal that runs on the stack that it interrupts.
+/// Checks, once for each kind of body and before its first spawn, that nothing uses more of a small stack than is
+/// known. Ends the process with a message if the object that contains `entry` binds its symbols lazily, or if a signal
+/// handler runs on the stack that it interrupts.
 void check_before_bounded(const void* entry) noexcept;
-/// As sigaction, but refuses handlers that would run on small stacks, once there are some.
+/// As sigaction, but refuses handlers that would run on small stacks, once there are such stacks.
 int install_handler(int number, const struct sigaction* action, struct sigaction* before) noexcept;
-/// A stack for an entry that uses so much.
+/// Returns a stack for an entry that uses `bytes` bytes.
 stack_result small_stack_for(std::size_t bytes) noexcept;
-/// What such a fiber does first and last.
+/// The first and the last step of a bounded fiber.
 void begin_bounded(worker* w, arch::word pending) noexcept;
 [[noreturn]] void finish_bounded() noexcept;
 
@@ -53,14 +53,14 @@ struct bounded_block : fiber_control {
   alignas(F) std::byte body[sizeof(F)];
 };
 
-/// `entry` is that of its block, and needs `bound`.
+/// `entry` is that of the block, and needs `bound` bytes of stack.
 template <class F>
 fiber_control* launch_bounded(F&& body, const spawn_options& options, arch::switch_entry entry, std::size_t bound,
                               std::error_code& error) {
   using callable = std::decay_t<F>;
   using block = bounded_block<callable>;
   if constexpr (!std::is_nothrow_constructible_v<callable, F&&> && std::is_nothrow_move_constructible_v<callable>) {
-    // A copy may suspend, and the caller go on at another worker.
+    // A copy may suspend, and the caller may resume on another worker.
     return launch_bounded(callable(std::forward<F>(body)), options, entry, bound, error);
   }
   worker* const here = current_worker();
@@ -125,13 +125,13 @@ fiber_control* launch_bounded(F&& body, const spawn_options& options, arch::swit
 
 }  // namespace detail
 
-/// As `try_spawn`, on a small stack. The body, which is noexcept and holds at most eleven words, is refused by the
-/// compiler plugin unless its need of stack has a bound. Of `options`, the fiber cannot be `migratable`, have
-/// `any_worker` or a `stack_size`: then the error is invalid_argument.
+/// As `try_spawn`, but on a small stack. The body is noexcept and holds at most eleven words; the compiler plugin
+/// refuses it unless its stack use has a bound. If `options` asks for `migratable`, `any_worker` or a `stack_size`, the
+/// error is invalid_argument.
 template <class F>
 [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<fiber, std::error_code> try_spawn_bounded(F&& body,
                                                                                          const spawn_options& options) {
-  // Inlined, so that what the plugin says of it is said of the caller's line.
+  // Inlined, so that messages of the plugin name the caller's line.
   constexpr auto entry = &detail::bounded_block<std::decay_t<F>>::entry;
   const std::size_t bound = pirn_spawn_bounded_needs_the_compiler_plugin(entry);
   std::error_code error;
@@ -157,9 +157,9 @@ PIRN_ALWAYS_INLINE fiber spawn_bounded(F&& body, const spawn_options& options = 
 
 namespace this_fiber {
 
-/// Calls `body` where there is room: on the worker's stack in a bounded fiber, whose bound does not count it; anywhere
-/// else it is just called. For what nobody knows the depth of, such as malloc and printf. It is noexcept, and must not
-/// suspend: in a bounded fiber that ends the process with a message.
+/// Calls `body` where there is room: in a bounded fiber on the worker's stack, so that the bound does not count it;
+/// elsewhere directly. For calls of unknown depth, such as malloc and printf. `body` is noexcept and must not suspend:
+/// in a bounded fiber that ends the process with a message.
 template <class F>
 PIRN_ALWAYS_INLINE void on_worker_stack(F&& body) noexcept {
   static_assert(std::is_nothrow_invocable_v<F&>, "no exception can leave the worker's stack");
@@ -177,8 +177,8 @@ PIRN_ALWAYS_INLINE void on_worker_stack(F&& body) noexcept {
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
 
-// In place of the C library's, in the whole program; of several copies the linker keeps one. Not in pirn's library,
-// from where every program would get them.
+// Replace the C library's functions in the whole program; of several copies the linker keeps one. Not in pirn's
+// library, because every program would get them from there.
 #if defined(__GLIBC__) && !defined(PIRN_ASAN) && !defined(PIRN_TSAN) && !defined(PIRN_SIM) && \
     !defined(PIRN_LEAVES_HANDLERS)
 extern "C" {
@@ -187,7 +187,7 @@ __attribute__((weak)) int sigaction(int number, const struct sigaction* action, 
   return pirn::detail::install_handler(number, action, before);
 }
 
-// The C library's own would not come by there.
+// The C library's own `signal` would not call `sigaction` above.
 __attribute__((weak)) __sighandler_t signal(int number, __sighandler_t handler) noexcept {
   struct sigaction action = {};
   struct sigaction before = {};

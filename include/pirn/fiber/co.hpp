@@ -1,4 +1,5 @@
-// What a task awaits: the end of a fiber, a point of time, its turn. Channels and select are in pirn/sync/co.hpp.
+// Operations that a task awaits: the end of a fiber, a point in time, a yield. Channels and select are in
+// pirn/sync/co.hpp.
 #pragma once
 
 #include "pirn/fiber/fiber.hpp"
@@ -41,9 +42,8 @@ struct yield_awaiter : own_awaiter {
 
 }  // namespace detail
 
-/// What a task does by `co_await`. Each of these suspends the task and nothing else, ends early when the fiber that
-/// awaits the chain of tasks is asked to stop or its deadline passes, and never throws, but for what is moved or
-/// joined.
+/// Operations for `co_await` in a task. Each suspends only the task, and ends early when the fiber that awaits the
+/// chain of tasks is asked to stop or its deadline passes. Exceptions come only from moved values and joined fibers.
 namespace co {
 
 /// Suspends the task until `when`, or longer if the worker is busy.
@@ -52,10 +52,10 @@ namespace co {
   return detail::sleep_awaiter(time_limit(how_long));
 }
 
-/// Lets the other tasks of the worker that are ready have their turn, and now and then its fibers.
+/// Lets the other ready tasks of the worker run first, and from time to time its fibers.
 [[nodiscard]] inline detail::yield_awaiter yield() noexcept { return {}; }
 
-/// As `fiber::join` with a deadline; `co_await f` alone is as `f.join()`, which no stop ends.
+/// Joins `f`, as `fiber::join` with a deadline. `co_await f` alone is as `f.join()`, which no stop ends.
 [[nodiscard]] inline detail::fiber_awaiter join(fiber& f, time_limit deadline = platform::never) noexcept {
   return {f, deadline, true};
 }

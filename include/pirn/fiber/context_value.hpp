@@ -1,4 +1,4 @@
-// Values that a fiber hands on to its children, for instance the number of the request that it works on.
+// Values that a fiber passes on to its children, for instance the number of the request that it serves.
 #pragma once
 
 #include <utility>
@@ -12,33 +12,33 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
-/// A value that is bound. Immutable and counted: fibers that run at the same time share a tail of their lists.
+/// A bound value. Immutable and reference-counted: fibers that run at the same time share a tail of their lists.
 struct context_node {
   context_node(const void* what, void (*end)(context_node*) noexcept) noexcept : key(what), destroy(end) {}
   platform::atomic<int> references{1};
   const void* key;
   void (*destroy)(context_node*) noexcept;
   context_node* older = nullptr;
-  const context_node* holder = this;  ///< of the value: another one where that is in several lists
-  block_origin origin;                ///< of the binding
+  const context_node* holder = this;  ///< the node with the value: another one if the value is in several lists
+  block_origin origin;                ///< where the value was bound
 };
-/// One with the value of another, for another list. Null if there is no memory.
+/// Returns a node with the value of another, for another list. Null if there is no memory.
 context_node* alias_of(context_node* node) noexcept;
 
-/// Gives a reference back, and those that this was the last to need.
+/// Releases a reference, and destroys the nodes that lose their last one.
 void release(context_node* node) noexcept;
-/// The caller's newest one for `key`, or null. O(what is bound).
+/// Returns the caller's newest node for `key`, or null. O(number of values bound).
 const context_node* find_context(const void* key) noexcept;
-/// Puts a node, whose reference it takes, in front of the caller's.
+/// Puts `node` in front of the caller's list and takes over its reference.
 void bind_context(context_node* node) noexcept;
-/// Takes the caller's newest one, which must be `node`, away.
+/// Removes the caller's newest node, which must be `node`.
 void unbind_context(context_node* node) noexcept;
 
 }  // namespace detail
 
-/// A key for values of one type, usually static. A value is bound for as long as a `binding` exists, seen by the fiber
-/// (or thread) that bound it and by the children that it spawns in scopes meanwhile, which keep it for their lifetime;
-/// not by fibers spawned outside of scopes. The key must outlive its bindings. Any thread or fiber may use it.
+/// A key for values of one type, usually static. A value is bound for as long as a `binding` exists. The fiber (or
+/// thread) that bound it sees it, and so do the children that it spawns in scopes meanwhile, for their lifetime; fibers
+/// spawned outside of scopes do not. The key must outlive its bindings. Any thread or fiber may use it.
 template <class T>
 class context_value {
   struct node : detail::context_node {
@@ -54,15 +54,15 @@ class context_value {
   context_value(const context_value&) = delete;
   context_value& operator=(const context_value&) = delete;
 
-  /// What is bound for the caller, or null. Valid as long as the binding or the child that inherited it. O(number of
-  /// values bound).
+  /// Returns the value bound for the caller, or null. Valid as long as the binding, or as the child that inherited it.
+  /// O(number of values bound).
   [[nodiscard]] const T* get() const noexcept {
     const detail::context_node* const found = detail::find_context(this);
     return found != nullptr ? &static_cast<const node*>(found)->value : nullptr;
   }
 
-  /// Binds a value made of `arguments` for its lifetime, in front of an older one. Ended by the fiber that began it, in
-  /// reverse order (a binding that is not the newest aborts). Throws std::bad_alloc.
+  /// Binds a value made from `arguments` for the lifetime of this object, in front of an older value. The fiber that
+  /// began a binding ends it, in reverse order (aborts if it is not the newest). Throws std::bad_alloc.
   class [[nodiscard]] binding {
    public:
     template <class... Arguments>

@@ -12,26 +12,26 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// Fibers that will wait for ever.
+/// Fibers that wait forever.
 struct deadlock {
   enum class kind : std::uint8_t {
-    cycle,       ///< each waits for what the next one holds or is, the last for the first
+    cycle,       ///< each waits for the next one, or for what that one holds; the last for the first
     standstill,  ///< all fibers of the runtime wait, and nothing is left that could wake one
   };
   kind what;
-  std::vector<std::uint64_t> fibers;  ///< the numbers of those in the cycle; none for a standstill
-  /// What there is to say, then all fibers of the runtime as `runtime::dump` prints them.
+  std::vector<std::uint64_t> fibers;  ///< the numbers of the fibers in the cycle; empty for a standstill
+  /// A description, then all fibers of the runtime as `runtime::dump` prints them.
   std::string report;
 };
 
-/// Called once for each deadlock, in a fiber of the runtime (without memory for one, in none). When it returns, the
-/// fibers wait on.
+/// Called once for each deadlock, in a fiber of the runtime (without memory for one, outside of fibers). When it
+/// returns, the fibers keep waiting.
 using deadlock_handler = std::function<void(const deadlock&)>;
 
 /// The exit status of a process that `exit_on_deadlock` ends.
 inline constexpr int deadlock_exit_status = 70;
 /// The default handler: writes the report to standard error, flushes the streams of the C library and ends the process
-/// at once, without destructors, which would wait for the fibers.
+/// at once. It runs no destructors, because they would wait for the fibers.
 [[noreturn]] void exit_on_deadlock(const deadlock& found);
 
 PIRN_ABI_NAMESPACE_END

@@ -15,28 +15,28 @@ enum class io_direction : std::uint8_t { read = 0, write = 1 };
 
 class readiness_pool;
 
-/// A file descriptor known to an engine, and who waits for it. It is the descriptor's until that is detached: where its
-/// engine retires, another one takes it over with all who wait and all that has been told.
+/// A file descriptor known to an engine, with its waiters. It belongs to the descriptor until it is detached. When its
+/// engine retires, another one takes it over with all waiters and all past signals.
 class readiness {
  public:
-  /// Suspends until the descriptor may be ready in `direction` since the last such wait. A hint: try the operation
-  /// again and come back if it would still block. Any fiber, of any worker, may wait.
-  /// With `seen_tick`, the `tick` from before the operation that would have blocked, it returns at once if there
-  /// was a signal since, even if that woke another fiber, which may have left something.
+  /// Suspends until the descriptor may have become ready in `direction` since the last such wait. A hint: try the
+  /// operation again, and wait again if it would still block. Any fiber of any worker may wait.
+  /// `seen_tick` is the `tick` from before the operation that would have blocked. With it the wait returns at once if
+  /// there was a signal since, even if that woke another fiber, which may have left something over.
   [[nodiscard]] wake_reason wait(io_direction direction, platform::time_point deadline,
                                  std::optional<std::uint32_t> seen_tick = {}) noexcept;
-  /// For engines: the descriptor has become ready (or failed, which both directions must find out).
+  /// For engines: reports that the descriptor has become ready, or has failed, which both directions must find out.
   void signal(io_direction direction) noexcept;
-  /// For engines: from now on an operation that did less than it could says nothing about the next one, since the
-  /// stream has ended, failed or holds urgent data.
+  /// For engines: records that the stream has ended, failed or holds urgent data. From now on an operation that did
+  /// less than it could says nothing about the next one.
   void signal_hup_or_error() noexcept {
     sides_[static_cast<int>(io_direction::read)].tick.fetch_or(hup_or_error, platform::memory_order_acq_rel);
   }
 
-  /// Whether an engine that has not retired reports it. All who wait are told when that ends.
+  /// Whether an engine that has not retired reports the descriptor. All waiters are woken when that ends.
   [[nodiscard]] bool reported() const noexcept { return reported_.load(platform::memory_order_acquire); }
-  /// Differs after each signal for the direction. If it is `clean` and still the same as before a read that took all
-  /// there was, there is nothing to read yet.
+  /// Returns a number that each signal for the direction changes. If it is `clean`, and unchanged since before a read
+  /// that took all there was, there is nothing to read yet.
   [[nodiscard]] std::uint32_t tick(io_direction direction) const noexcept {
     return sides_[static_cast<int>(direction)].tick.load(platform::memory_order_acquire);
   }
@@ -55,13 +55,13 @@ class readiness {
   side sides_[2];
   platform::atomic<bool> reported_{false};
   int descriptor_ = -1;
-  std::shared_ptr<readiness_pool> home_;  ///< whose memory it is, while it is used
-  // In the list of what its engine reports, of what that may still hold an event of, or of what its pool has free.
+  std::shared_ptr<readiness_pool> home_;  ///< the pool that owns its memory, while it is in use
+  // Links of a list: what its engine reports, what may still get an event that was fetched, or what its pool has free.
   readiness* next_ = nullptr;
   readiness* previous_ = nullptr;
 };
 
-/// What turns kernel events into wake-ups; each worker has its own.
+/// Turns kernel events into wake-ups; each worker has its own engine.
 class engine {
  public:
   engine();
@@ -69,29 +69,29 @@ class engine {
   engine& operator=(const engine&) = delete;
   virtual ~engine();
 
-  /// Begins to report a non-blocking descriptor, or returns null and says why. Any thread.
+  /// Begins to report a non-blocking descriptor, or returns null and sets `error`. Any thread.
   [[nodiscard]] readiness* attach(int descriptor, std::error_code& error) noexcept;
-  /// Reports from now on what `from`, which has retired, did; or returns false and says why. Fibers and threads may
-  /// wait for it meanwhile. Any thread, one at a time for each `handle`.
+  /// Begins to report what `from`, which has retired, reported to `handle`; or returns false and sets `error`. Fibers
+  /// and threads may wait for it meanwhile. Any thread, one at a time for each `handle`.
   [[nodiscard]] bool take_over(readiness& handle, engine& from, std::error_code& error) noexcept;
-  /// Ends reporting; nobody may wait for it any more. Before the descriptor is closed. Any thread.
+  /// Ends reporting; there may be no waiters any more. Before the descriptor is closed. Any thread.
   void detach(readiness* handle) noexcept;
-  /// Waits until something is ready, `notify` was called or the deadline has passed, and wakes the waiters of what
-  /// is ready. A deadline in the past only looks. The owning worker only. Begins with `forget_detached`.
+  /// Waits until something is ready, `notify` was called or the deadline has passed, and wakes the waiters of all that
+  /// is ready. With a past deadline it does not wait. The owning worker only. Begins with `forget_detached`.
   virtual void poll(platform::time_point deadline) noexcept = 0;
-  /// Ends the present or else the next `poll` early. Any thread.
+  /// Ends the present `poll` early, or else the next one. Any thread.
   virtual void notify() noexcept = 0;
 
-  /// Says that nobody polls any more, and wakes all who wait for what it has reported: another engine takes that over
-  /// for them. Once, after the last `poll`. O(what is attached).
+  /// Declares that polling has ended, and wakes all waiters of reported descriptors: another engine takes these over.
+  /// Once, after the last `poll`. O(attached descriptors).
   void retire() noexcept;
 
  protected:
-  /// Lets the kernel report the descriptor to `handle`, and what it is ready for now; or returns false and says why.
+  /// Makes the kernel report the descriptor to `handle`, with its present readiness; or returns false and sets `error`.
   virtual bool begin(readiness& handle, int descriptor, std::error_code& error) noexcept = 0;
-  /// The opposite. An event that has been fetched already may still come to `handle`.
+  /// The opposite of `begin`. An event that was already fetched may still reach `handle`.
   virtual void end(readiness& handle, int descriptor) noexcept = 0;
-  /// Gives back what was detached before the call. When no event is left of an earlier look at the kernel.
+  /// Gives back what was detached before the call. Called when no event of an earlier look at the kernel is left.
   void forget_detached() noexcept {
     if (detached_.load(platform::memory_order_acquire) != nullptr) {
       give_detached_back();
@@ -100,12 +100,12 @@ class engine {
 
  private:
   void enter(readiness& handle) noexcept;
-  /// Whether no event can come to it any more; else it is among the detached.
+  /// Whether no event can reach `handle` any more; otherwise it is in the detached list now.
   [[nodiscard]] bool remove(readiness& handle) noexcept;
   void give_detached_back() noexcept;
 
   const std::shared_ptr<readiness_pool> pool_;
-  platform::spinlock lock_;  ///< of the lists, and of the end
+  platform::spinlock lock_;  ///< of the lists and of `retired_`
   readiness* reporting_ = nullptr;
   platform::atomic<readiness*> detached_{nullptr};
   bool retired_ = false;

@@ -24,63 +24,64 @@ struct spawn_options {
   std::string_view name = {};
   /// Bytes of stack, 0 for the runtime's default.
   std::size_t stack_size = 0;
-  /// The index of a worker, or one of the two below.
+  /// The index of a worker, or one of the two constants below.
   int worker = current_worker;
-  /// A stop that is requested through this token ends the fiber's stoppable waits, as `fiber::request_stop` does.
+  /// A stop requested through this token ends the fiber's stoppable waits, as `fiber::request_stop` does.
   stop_token stop = {};
-  /// Whether any worker may go on with the fiber whenever it is ready, wherever `worker` has it begin. What the body
-  /// calls must bear that: an address of a thread-local variable (`errno` and what the C library keeps per thread
-  /// included) that was taken before a suspension point is another thread's after it, and compilers take such an
-  /// address early and keep it, also across calls, without a word of it in the source. So use them only in functions
-  /// that contain no suspension point and are not inlined into one that does, and hold no std::mutex while suspended.
+  /// Whether any worker may resume the fiber whenever it is ready, wherever `worker` lets it begin. The body must
+  /// tolerate that. An address of a thread-local variable (`errno` and other per-thread state of the C library
+  /// included) that was taken before a suspension point belongs to another thread after it. Compilers take such an
+  /// address early and keep it, even across calls, without a trace in the source. So use thread-local variables only in
+  /// functions that contain no suspension point and are not inlined into one that does, and hold no std::mutex while
+  /// suspended.
   bool migratable = false;
-  /// With `high` it runs before the fibers of its worker that are not, whenever that knows that it is ready (if another
-  /// worker or thread has made it so, within 50 us or the turn that then runs). It stays on that worker then, also with
-  /// `any_worker` and `migratable`. Its children are `normal` unless they are spawned otherwise.
+  /// With `high` the fiber runs before the normal fibers of its worker, as soon as the worker knows that it is ready
+  /// (if another worker or thread made it ready, within 50 us or the turn that then runs). It then stays on that
+  /// worker, even with `any_worker` and `migratable`. Its children are `normal` unless they are spawned otherwise.
   fiber_priority priority = fiber_priority::normal;
 
   /// The calling fiber's own worker; from a plain thread each worker of the runtime in turn.
   static constexpr int current_worker = -1;
-  /// Whichever has nothing else to do: the calling fiber's own worker unless another one takes it before it has begun.
-  /// Where it has begun it stays, unless it is migratable.
+  /// Any worker without other work: the calling fiber's own, unless another worker takes the fiber before it begins.
+  /// Once begun it stays on that worker, unless it is migratable.
   static constexpr int any_worker = -2;
 };
 
 namespace detail {
 
-/// The slow parts of what follows.
+/// The slow parts of the functions below.
 [[noreturn]] void throw_not_joinable();
 [[noreturn]] void throw_joins_itself();
 [[noreturn]] void throw_no_runtime();
 [[noreturn]] void throw_no_fiber(std::error_code why);
-/// Frees the block and throws what the fiber threw.
+/// Frees the block and rethrows the fiber's exception.
 [[noreturn]] void rethrow_failure(fiber_control* f);
-/// Suspends until the fiber has ended; returns its join_state, or join_possible if the wait ended otherwise.
+/// Suspends until the fiber has ended; returns its join_state, or join_possible if the wait ended for another reason.
 std::uintptr_t await_end(fiber_control* f, const wait_options& options, wake_reason& reason) noexcept;
-/// The parts of it: the join_state, or join_possible, if that is known without a wait; who waits, told to the fiber's
-/// end; and what is known after the wait.
+/// The parts of `await_end`: look for an end that is known without a wait (else join_possible), publish the joiner, and
+/// return the outcome after the wait.
 std::uintptr_t end_if_known(worker* here, fiber_control* f) noexcept;
 void publish_joiner(fiber_control* f, joiner& where) noexcept;
 std::uintptr_t end_after_wait(fiber_control* f, joiner& me, wake_reason reason) noexcept;
 class fiber_awaiter;
 stack_result stack_for_fiber(worker* here, runtime_state& owner, std::size_t stack_size) noexcept;
-/// Finds the worker that `which` names; null if there is none.
+/// Returns the worker that `which` names, or null.
 worker* choose_worker(worker* here, runtime_state& owner, int which) noexcept;
 std::uint64_t make_foreign_id() noexcept;
-/// Makes a new fiber that is assigned to `to` ready; spawned by `here` or, if null, by a plain thread.
+/// Makes a new fiber that is assigned to `to` ready. `here` is the spawning worker, or null for a plain thread.
 void launch_slow(worker* here, worker* to, fiber_control* f) noexcept;
-/// Ends the fiber's stoppable waits, present and later, and those of its scopes. Any thread.
+/// Ends the fiber's present and later stoppable waits, and those of its scopes. Any thread.
 void stop_fiber(fiber_control* f, wake_reason why) noexcept;
-/// The same but for its scopes: returns the list of those if it is to be walked.
+/// As `stop_fiber`, but without its scopes: returns the list of those if the caller must walk it.
 stop_list* begin_to_stop(fiber_control* f, wake_reason why) noexcept;
 void follow_token(fiber_control* f, const stop_token& token) noexcept;
 
-/// For a fiber that ends and has a cold part, while it still runs: destroys what is in there; if it ends by an
-/// exception that nobody will take, tells the handler. Returns the join_state to end with.
+/// For an ending fiber with a cold part, while it still runs: destroys the contents of that part. If an exception ended
+/// it and no joiner will take that, tells the handler. Returns the join_state to end with.
 PIRN_ASIDE std::uintptr_t end_described(worker* w, fiber_control* self, std::uintptr_t outcome) noexcept;
-/// Tells the handler of an exception that nobody will take; `whose` it was.
+/// Reports to the handler an exception of `whose` that no joiner will take.
 void report_unhandled(const agent& whose, std::exception_ptr what) noexcept;
-/// For an ended fiber that is switched out: marks it as such and wakes its joiner, or frees it if it has no handle.
+/// For an ended fiber that is switched out: marks it as ended and wakes its joiner, or frees it if it has no handle.
 void retire(fiber_control* f, std::uintptr_t outcome) noexcept;
 
 PIRN_ALWAYS_INLINE void give_stack_back(worker* here, const stack& memory) noexcept {
@@ -99,7 +100,7 @@ PIRN_ALWAYS_INLINE void give_block_back(worker* here, void* block) noexcept {
   }
 }
 
-/// Destroys the block of a fiber that has ended thus and is switched out.
+/// Destroys the block of a fiber that has ended with `outcome` and is switched out.
 PIRN_ALWAYS_INLINE void free_block(worker* here, fiber_control* f, std::uintptr_t outcome) noexcept {
   f->sanitizer.destroy();
   if (outcome != join_ended) [[unlikely]] {
@@ -111,8 +112,8 @@ PIRN_ALWAYS_INLINE void free_block(worker* here, fiber_control* f, std::uintptr_
   give_block_back(here, f);
 }
 
-/// The last switch of a fiber; does not return. Inlined into its entry function, so that no call is left without its
-/// return: the processor predicts the returns of whoever runs next.
+/// Switches away from a fiber for the last time; does not return. Inlined into its entry function, so that each call
+/// has its return: the processor predicts the returns of the next fiber.
 PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
   worker* w = current_worker();
   fiber_control* const self = running_fiber(w);
@@ -127,11 +128,11 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
     w->defer_completion(self, outcome);
     platform::light_fence();
     if (self->join_word.load(platform::memory_order_relaxed) != join_possible) [[unlikely]] {
-      pending = pending_end(self, w->claim_deferred(self));  // who joins elsewhere may have come too early to see it
+      pending = pending_end(self, w->claim_deferred(self));  // a joiner elsewhere may have looked too early to see it
     }
   } else if (state > join_failed && (state & joiner::same_worker_bit) != 0) {
-    // A joiner that only this worker resumes can be made ready at once: it runs when this stack is left. It goes to
-    // the back, since the other fibers of a batch end meanwhile, and it need not suspend for each.
+    // A joiner that only this worker resumes can be made ready at once: it runs after this stack is left. It goes to
+    // the back: the other fibers of a batch end meanwhile, so it need not suspend for each.
     const joiner waiting = *reinterpret_cast<const joiner*>(state & ~joiner::same_worker_bit);
     waiting.who->claim(waiting.epoch, wake_reason::notified);
     self->release_block();
@@ -143,15 +144,15 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
   }
   run_node* const next = w->consume_budget() ? w->queue.leave_to_scheduler() : w->queue.leave();
   const auto by = reinterpret_cast<arch::word>(w);
-  // A sanitizer must hear of the end of the stack's use from another stack: there it goes back with the block.
+  // A sanitizer must learn from another stack that this one is no longer in use: there it goes back with the block.
   const bool give_now = std::is_empty_v<sanitizer_state> && outcome == join_ended;
   if (next->state.pc == nullptr) {
     if (give_now && w->stacks.keeps(self->memory)) [[likely]] {
-      // It begins on this very stack, from the same first frame: what is in use here from now on is in registers.
+      // It begins on this same stack, at the same first frame: all values used from here on are in registers.
       auto* const f = static_cast<fiber_control*>(next);
       __builtin_prefetch(next->next, 1);
       __builtin_prefetch(reinterpret_cast<const char*>(next->next) + 64, 1);
-      // Found out from what was written long ago: the processor would wait for it in the block of `f`.
+      // Computed from values written long ago: the processor would wait for those just written to the block of `f`.
       void* const first_frame = self->first_frame();
       w->stacks.reuse_reserved(self->memory);
       f->memory = self->memory;
@@ -161,22 +162,22 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
     }
     attach_reserved_stack(w, next);
   } else if (give_now && w->stacks.keeps(self->memory) && w->stacks.has_room()) {
-    w->stacks.deallocate(self->memory);  // and stays whole until this worker next asks for one
+    w->stacks.deallocate(self->memory);  // its contents stay until this worker next asks for a stack
     self->memory.forget();
   }
   self->sanitizer.leave_for_good(next->sanitizer);
   arch::switch_last(next->state, by, pending);
 }
 
-/// Whether the calling fiber of `here` may leave its continuation to others while a child runs.
+/// Whether the calling fiber of `here` may leave its continuation to other workers while a child runs.
 bool may_begin_eager_child(const worker* here) noexcept;
-/// Runs the child in place of the calling fiber, whose continuation anybody may take meanwhile; returns, perhaps on
-/// another worker, when it was taken, or the child has ended or suspended.
+/// Runs the child in place of the calling fiber, whose continuation can be stolen meanwhile. Returns, perhaps on
+/// another worker, when it was stolen, or the child has ended or suspended.
 void begin_eager_child(worker* here, eager_child_control* child) noexcept;
-/// As `finish` for such a child: goes on with its parent if nobody has taken that.
+/// As `finish` for an eager child: continues with its parent if that was not stolen.
 [[noreturn]] void finish_eager_child() noexcept;
 
-/// A callable on the heap: too large for a control block, or one that may throw when it is moved.
+/// A callable on the heap: it is too large for a control block, or may throw when it is moved.
 template <class F>
 struct boxed {
   void operator()() { static_cast<F&&>(*body)(); }
@@ -206,7 +207,7 @@ struct fiber_block : Control {
   }
 
  private:
-  /// Returns the join_state to end with. Inlined into what never returns: so nothing is saved for a return from it.
+  /// Returns the join_state to end with. Inlined into a function that never returns, so nothing is saved for a return.
   PIRN_ALWAYS_INLINE std::uintptr_t execute() noexcept {
     std::uintptr_t outcome = join_ended;
     F* const callable = std::launder(reinterpret_cast<F*>(body));
@@ -226,7 +227,7 @@ struct fiber_block : Control {
 /// The smallest stack that a fiber is given.
 inline constexpr std::size_t min_stack_bytes = sizeof(fiber_cold_part) + 2048;
 
-/// How a fiber outside of a scope is spawned. A scope has policies of its own for its children.
+/// How a fiber outside of a scope is spawned. A scope has other policies for its children.
 struct standalone_policy {
   using control = fiber_control;
   static constexpr bool eager = false;
@@ -239,13 +240,13 @@ template <class F, class Control>
 inline constexpr bool fits_block = sizeof(fiber_block<F, Control>) <= block_chunk::block_bytes &&
                                    alignof(fiber_block<F, Control>) <= block_chunk::alignment;
 
-/// Whether a body can be moved or copied to where it will lie without a word of its own code that might throw, suspend
-/// or spawn. Others go through `prepared`, before anything is held for the fiber or known of the caller's worker.
+/// Whether a body can be moved or copied into its block without running code that might throw, suspend or spawn. Other
+/// bodies go through `prepared`, before anything is held for the fiber or known about the caller's worker.
 template <class F, class Control>
 inline constexpr bool is_prepared =
     fits_block<std::decay_t<F>, Control> && std::is_nothrow_constructible_v<std::decay_t<F>, F&&>;
 
-/// The body as something that is.
+/// Returns the body as a callable that `is_prepared`.
 template <class Control, class F>
 auto prepared(F&& body) {
   using callable = std::decay_t<F>;
@@ -256,7 +257,7 @@ auto prepared(F&& body) {
   }
 }
 
-/// Makes a new fiber's block, without a stack; nobody knows of it yet. Null if there is no memory for it.
+/// Makes a new fiber's block, without a stack and not yet visible to others. Null if there is no memory for it.
 template <class Control, class F>
 PIRN_ALWAYS_INLINE Control* make_block(worker* here, F&& body) noexcept {
   static_assert(is_prepared<F, Control>);
@@ -281,7 +282,7 @@ PIRN_ALWAYS_INLINE void launch_here(worker* here, fiber_control* f) noexcept {
   here->queue.push_back(f);
 }
 
-/// A fiber of `owner`, which need not be the caller's runtime.
+/// Spawns a fiber of `owner`, which need not be the caller's runtime.
 template <class F, class SpawnPolicy = standalone_policy>
 fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& options, std::error_code& error,
                       const SpawnPolicy& policy = {}) {
@@ -342,8 +343,8 @@ fiber_control* launch(runtime_state& owner, F&& body, const spawn_options& optio
   }
 }
 
-/// How the slow parts of a spawn take its body: what fits into registers by value, so that the fast part need not put
-/// it into memory for them.
+/// How the slow parts of a spawn take its body: by value if it fits into registers, so that the fast part need not
+/// store it in memory for them.
 template <class F>
 using handed_over = std::conditional_t<std::is_trivially_copyable_v<std::decay_t<F>> && sizeof(std::decay_t<F>) <= 16,
                                        std::decay_t<F>, F&&>;
@@ -358,7 +359,7 @@ PIRN_NOINLINE fiber_control* launch_or_throw(runtime_state& owner, Body body, co
   return f;
 }
 
-/// Makes a fiber with nothing special about it, on the caller's worker, out of what that has cached.
+/// Makes a fiber with default options on the caller's worker, from the resources that it has cached.
 template <class F, class SpawnPolicy>
 PIRN_ALWAYS_INLINE fiber_control* launch_from_cache(worker* here, F&& body, const SpawnPolicy& policy) noexcept {
   here->stacks.reserve_cached();
@@ -378,8 +379,8 @@ PIRN_NOINLINE fiber_control* launch_refilled(worker* here, Body body, SpawnPolic
   return launch_from_cache(here, std::forward<Body>(body), policy);
 }
 
-/// A fiber with nothing special about it, on the caller's worker: its stack is reserved now and chosen when it starts.
-/// All that may call a function is behind one test, so that what is left needs no registers saved.
+/// Spawns a fiber with default options on the caller's worker. Its stack is reserved now and chosen when it starts.
+/// Everything that may call a function is behind one test, so that the rest saves no registers.
 template <class F, class SpawnPolicy = standalone_policy>
 PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, const SpawnPolicy& policy = {}) {
   static_assert(std::invocable<std::decay_t<F>>, "a fiber runs a callable without parameters");
@@ -396,8 +397,8 @@ PIRN_ALWAYS_INLINE fiber_control* launch_plain(worker* here, F&& body, const Spa
 
 }  // namespace detail
 
-/// A handle of a fiber, as std::jthread is one of a thread: move-only; destroying it requests a stop and joins.
-/// Not itself thread-safe.
+/// A handle of a fiber, as std::jthread is one of a thread. Move-only; destroying it requests a stop and joins. Not
+/// itself thread-safe.
 class [[nodiscard]] fiber {
  public:
   using id = fiber_id;
@@ -418,8 +419,9 @@ class [[nodiscard]] fiber {
   }
 
   [[nodiscard]] bool joinable() const noexcept { return control_ != nullptr; }
-  /// Suspends until the fiber has ended, then rethrows what it threw. A stop of the caller does not end this wait.
-  /// Throws std::system_error (no_such_process) if there is no fiber, (resource_deadlock_would_occur) for oneself.
+  /// Suspends until the fiber has ended, then rethrows its exception. A stop of the caller does not end this wait.
+  /// Throws std::system_error (no_such_process) for an empty handle, (resource_deadlock_would_occur) if a fiber joins
+  /// itself.
   PIRN_ALWAYS_INLINE void join() {
     detail::fiber_control* const f = control_;
     detail::worker* const here = detail::current_worker();
@@ -439,18 +441,18 @@ class [[nodiscard]] fiber {
     }
     join_slow();
   }
-  /// As `join`, unless the deadline passes or the caller is asked to stop first: then the handle stays joinable.
+  /// As `join`, but ends when the deadline passes or the caller is asked to stop: then the handle stays joinable.
   [[nodiscard]] std::expected<void, wait_error> join(time_limit deadline);
-  /// Lets the fiber run on by itself; what it throws then goes to the runtime's handler.
+  /// Lets the fiber run without a handle; its exception then goes to the handler of unhandled exceptions.
   void detach() noexcept;
   /// Ends the fiber's present stoppable wait and all its later ones with wait_error::stopped.
   void request_stop() noexcept;
 
-  /// Which fiber it is; `id()` without a fiber.
+  /// Returns the fiber's id; `id()` without a fiber.
   [[nodiscard]] id get_id() const noexcept { return id(number()); }
-  /// The fiber's number, unique in its process; 0 without a fiber.
+  /// Returns the fiber's number, unique in its process; 0 without a fiber.
   [[nodiscard]] std::uint64_t number() const noexcept { return control_ != nullptr ? control_->number() : 0; }
-  /// The name it was spawned with.
+  /// Returns the name that it was spawned with.
   [[nodiscard]] std::string_view name() const noexcept { return control_ != nullptr ? control_->name() : ""; }
 
  private:
@@ -464,20 +466,20 @@ class [[nodiscard]] fiber {
   friend std::expected<fiber, std::error_code> try_spawn_bounded(F&& body, const spawn_options& options);
 
   PIRN_ALWAYS_INLINE explicit fiber(detail::fiber_control* control) noexcept : control_(control) {}
-  /// The parts of `join`: of a fiber of `here` that runs still, and of any.
+  /// The parts of `join`: for a fiber of `here` that still runs, and for any fiber.
   void join_same_worker(detail::worker* here);
   void join_slow();
   void end_join(std::uintptr_t outcome);
   std::expected<void, wait_error> end_join(std::uintptr_t outcome, wake_reason reason);
   void reset() noexcept;
-  /// Requests a stop, joins and frees. By value, so that a handle which is moved on at once need not be in memory.
+  /// Requests a stop, joins and frees. By value, so that a handle that is moved at once need not be in memory.
   static void end(detail::fiber_control* f) noexcept;
 
   detail::fiber_control* control_ = nullptr;
 };
 
-/// Runs `body` as a new fiber of the calling fiber's runtime. The error is that of the stack (category "pirn.stack")
-/// or invalid_argument for a worker that does not exist. Throws what moving `body` throws, and std::system_error
+/// Spawns `body` as a new fiber of the calling fiber's runtime. The error is that of the stack (category "pirn.stack"),
+/// or invalid_argument for a worker that does not exist. Throws the exceptions of moving `body`, and std::system_error
 /// (operation_not_permitted) on a plain thread. Not a suspension point.
 template <class F>
 [[nodiscard]] std::expected<fiber, std::error_code> try_spawn(F&& body, const spawn_options& options) {
@@ -505,7 +507,7 @@ fiber spawn(F&& body, const spawn_options& options) {
   }
   return std::move(*made);
 }
-/// The same with everything by default: on the caller's worker, no name. The fast path of spawning.
+/// As `spawn` with the default options: on the caller's worker, no name. The fast path of spawning.
 template <class F>
 PIRN_ALWAYS_INLINE fiber spawn(F&& body) {
   detail::worker* const here = detail::current_worker();
@@ -515,10 +517,10 @@ PIRN_ALWAYS_INLINE fiber spawn(F&& body) {
   return fiber(detail::launch_plain(here, std::forward<F>(body)));
 }
 
-/// What is told of a fiber whose exception nobody takes: it was detached, or its handle was destroyed.
+/// Receives an exception of a fiber that no joiner takes, because the fiber was detached or its handle destroyed.
 using unhandled_exception_handler = void (*)(std::uint64_t id, std::string_view name, std::exception_ptr what) noexcept;
-/// Replaces the handler of the process and returns the old one; the first one writes a line to standard error. It must
-/// not suspend, and it may run on any fiber's stack, or on a worker's thread as if that were a plain one.
+/// Replaces the handler of the process and returns the old one; the initial one writes a line to standard error. A
+/// handler must not suspend. It may run on any fiber's stack, or on a worker's thread as if that were a plain one.
 unhandled_exception_handler set_unhandled_exception_handler(unhandled_exception_handler handler) noexcept;
 
 PIRN_ABI_NAMESPACE_END

@@ -1,4 +1,4 @@
-// What tells fibers apart, as std::thread::id does threads.
+// Identifiers of fibers, as std::thread::id is one of threads.
 #pragma once
 
 #include <compare>
@@ -11,21 +11,21 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// As std::thread::id: which fiber it is, or which plain OS thread, or none. Copied and compared freely; the order
-/// means nothing, but a fiber's id is never that of another one in the same process. Printed by `<<` as dumps name it:
-/// `4097` for a fiber, `thread 31` for a thread, `no fiber`.
+/// Identifies a fiber, a plain OS thread, or neither, as std::thread::id does. Copied and compared freely; the order
+/// has no meaning, but no two fibers of a process ever have the same id. Printed by `<<` as in dumps: `4097` for a
+/// fiber, `thread 31` for a thread, `no fiber`.
 class fiber_id {
  public:
-  /// Of no fiber.
+  /// The id of no fiber.
   constexpr fiber_id() noexcept = default;
-  /// Of the fiber with that number; of none for 0.
+  /// The id of the fiber with that number; of no fiber for 0.
   constexpr explicit fiber_id(std::uint64_t number) noexcept : word_(number) {}
-  /// Of the calling OS thread, where that runs no fiber.
+  /// The id of the calling OS thread, if that runs no fiber.
   static fiber_id of_this_thread() noexcept {
     return fiber_id(thread_bit | static_cast<std::uint32_t>(platform::thread_id()));
   }
 
-  /// The number by which dumps and handlers name the fiber; 0 for a thread and for none.
+  /// Returns the number by which dumps and handlers name the fiber; 0 for a thread and for no fiber.
   [[nodiscard]] constexpr std::uint64_t number() const noexcept { return is_thread() ? 0 : word_; }
 
   friend constexpr bool operator==(const fiber_id&, const fiber_id&) noexcept = default;

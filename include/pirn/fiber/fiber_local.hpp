@@ -1,4 +1,4 @@
-// Variables of which each fiber has its own.
+// Variables with a value for each fiber.
 #pragma once
 
 #include <concepts>
@@ -28,9 +28,9 @@ struct local_node {
 class local_table {
  public:
   [[nodiscard]] local_node* find(std::uint64_t key) const noexcept;
-  /// Takes the node, whose key must not be there. Throws std::bad_alloc, and then has not taken it.
+  /// Takes the node, whose key must not be in the table. Throws std::bad_alloc, and then does not take it.
   void add(local_node* node);
-  /// Destroys all, the newest first, and those that this makes.
+  /// Destroys all values, the newest first, and those that the destructors make.
   void clear() noexcept;
 
  private:
@@ -38,23 +38,23 @@ class local_table {
   void grow();
 
   std::unique_ptr<local_node*[]> places_;
-  std::size_t capacity_ = 0;  ///< a power of two, or none yet
+  std::size_t capacity_ = 0;  ///< a power of two, or 0 at first
   std::size_t count_ = 0;
   local_node* newest_ = nullptr;
 };
 
-/// Of the caller; null if it has none yet.
+/// Returns the caller's table; null if it has none yet.
 local_table* locals_if_any() noexcept;
-/// Of the caller. Throws std::bad_alloc.
+/// Returns the caller's table. Throws std::bad_alloc.
 local_table& locals_here();
 void end_locals(local_table*& locals) noexcept;
-/// What a variable's values are found by: a number, since another variable may come to lie where one was that its
-/// values have outlived. Given at the first use and not by a constructor: a static object of another file may use the
+/// The number that identifies a variable's values. Not its address: another variable may come to lie there while the
+/// values live on. Assigned at the first use and not by a constructor: a static object of another file may use the
 /// variable before that would run.
 class local_key {
  public:
   constexpr local_key() noexcept = default;
-  /// 0, which no value has, if there was no use yet.
+  /// Returns 0, which no value has, before the first use.
   [[nodiscard]] std::uint64_t if_any() const noexcept { return number_.load(platform::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t get() noexcept {
     const std::uint64_t known = if_any();
@@ -69,10 +69,10 @@ class local_key {
 
 }  // namespace detail
 
-/// A variable of which each fiber, and each plain thread, has its own, made when it first asks. The values of a fiber
-/// are destroyed when its body has ended, also by an exception or after a stop, the newest first; by the fiber itself,
-/// so that their destructors may suspend. They count as part of the fiber: a scope waits for them. The variable may be
-/// destroyed before its values, which live on until their fibers end. Any thread or fiber may use it.
+/// A variable of which each fiber, and each plain thread, has its own value, made at its first use. The fiber destroys
+/// its values when its body has ended, also by an exception or after a stop, the newest first; their destructors may
+/// suspend. They count as part of the fiber: a scope waits for them. The variable may be destroyed before its values,
+/// which live until their fibers end. Any thread or fiber may use it.
 template <class T>
 class fiber_local {
  public:
@@ -80,7 +80,7 @@ class fiber_local {
   fiber_local(const fiber_local&) = delete;
   fiber_local& operator=(const fiber_local&) = delete;
 
-  /// The caller's value, value-initialised if there was none. Throws what that throws, and std::bad_alloc.
+  /// Returns the caller's value, value-initialised if there was none. Throws what that throws, and std::bad_alloc.
   [[nodiscard]] T& get()
     requires std::default_initializable<T>
   {
@@ -97,14 +97,14 @@ class fiber_local {
   {
     return &get();
   }
-  /// The caller's value, null if there is none. O(1).
+  /// Returns the caller's value, or null. O(1).
   [[nodiscard]] T* find() const noexcept {
     const detail::local_table* const mine = detail::locals_if_any();
     const std::uint64_t key = key_.if_any();
     detail::local_node* const found = mine != nullptr && key != 0 ? mine->find(key) : nullptr;
     return found != nullptr ? &static_cast<node*>(found)->value : nullptr;
   }
-  /// Makes the caller's value of `arguments`; one that there was is assigned to.
+  /// Makes the caller's value from `arguments`; an existing value is assigned to.
   template <class... Arguments>
   T& emplace(Arguments&&... arguments) {
     if (T* const known = find()) {

@@ -16,29 +16,29 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
-/// What the first half says to the continuation as it ends, if nobody has taken that; other words are those of a switch
-/// between fibers.
+/// The word by which the first half tells the continuation how it ended, if that was not stolen. Other words are those
+/// of a switch between fibers.
 inline constexpr arch::word first_half_returned = 2;
 inline constexpr arch::word first_half_failed = 4;
 
-/// The slow parts of what follows.
-/// Makes the caller ready to fork, or refuses: throws std::system_error. Returns the next slot, which has a stack.
+/// The slow parts of `fork2`.
+/// Makes the caller ready to fork, or throws std::system_error. Returns the next slot, which has a stack.
 deque_slot* begin_fork();
-/// What a continuation does first, resumed with these words. True if it was taken: then it is a stolen continuation.
+/// The first step of a continuation, resumed with these words. True if it was taken: then it is a stolen continuation.
 bool begin_second_half(fork_point& point, arch::word by, arch::word pending, exceptions_in_flight kept) noexcept;
-/// Ends the stolen continuation, and returns as the caller once the first half has ended; returns how it did.
+/// Ends the stolen continuation, and returns as the caller once the first half has ended; returns the outcome of that.
 arch::word end_stolen_continuation(fork_point& point) noexcept;
-/// Ends a first half whose continuation was taken.
+/// Ends a first half whose continuation was stolen.
 [[noreturn]] void end_first_half_apart(fork_point& point, arch::word outcome) noexcept;
 
-/// The first half of a `fork2`. What it returns is not flagged as there, since who takes it knows.
+/// The first half of a `fork2`. No flag says whether there is a result, since the code that takes it knows.
 template <class F>
 class fork_call : public fork_point {
  public:
   using result = child_result<F>;
   PIRN_ALWAYS_INLINE fork_call(F& f, fiber_control* who, const inherited_context& what) noexcept
       : fork_point(who, what), f_(f) {}
-  // NOLINTNEXTLINE(modernize-use-equals-default): what the union holds is taken before
+  // NOLINTNEXTLINE(modernize-use-equals-default): the contents of the union are taken before
   PIRN_ALWAYS_INLINE ~fork_call() {}
   fork_call(const fork_call&) = delete;
   fork_call& operator=(const fork_call&) = delete;
@@ -58,7 +58,7 @@ class fork_call : public fork_point {
     arch::fork_back(self.state, caller_sp, reinterpret_cast<arch::word>(here), outcome);
   }
 
-  /// Switches to it; the words are those with which the continuation is resumed.
+  /// Switches to it. Afterwards the words are those that resumed the continuation.
   PIRN_ALWAYS_INLINE void run(deque_slot* at, arch::word& by, arch::word& pending) noexcept {
     on = at->on;
     first.create(on->memory.limit(), on->memory.size(), "");
@@ -68,7 +68,7 @@ class fork_call : public fork_point {
     arch::fork_into<&entry>(state, on->root(), by, pending);
   }
 
-  /// Once each, if it has returned or has failed.
+  /// Takes the result if it has returned, the exception if it has failed. Once.
   PIRN_ALWAYS_INLINE result take() {
     if constexpr (std::is_reference_v<result>) {
       return static_cast<result>(*value_);
@@ -112,7 +112,7 @@ class fork_call : public fork_point {
 template <class F, class G>
 using fork_results = std::pair<child_result<F>, child_result<G>>;
 
-/// The continuation where it was taken, the first half failed, or exceptions are in flight.
+/// The continuation if it was stolen, the first half failed, or exceptions are in flight.
 template <class F, class G>
 PIRN_NOINLINE fork_results<F, G> end_fork(fork_call<F>& call, std::remove_reference_t<G>& g, arch::word by,
                                           arch::word pending, exceptions_in_flight kept) {
@@ -139,7 +139,7 @@ PIRN_NOINLINE fork_results<F, G> end_fork(fork_call<F>& call, std::remove_refere
   return {std::forward<child_result<F>>(first), second.take()};
 }
 
-/// As `fork2`, where something is to be made first.
+/// As `fork2`, but readies the caller and sets exceptions in flight aside first.
 template <class F, class G>
 PIRN_NOINLINE fork_results<F, G> fork2_prepared(std::remove_reference_t<F>& f, std::remove_reference_t<G>& g) {
   deque_slot* const at = begin_fork();
@@ -154,23 +154,24 @@ PIRN_NOINLINE fork_results<F, G> fork2_prepared(std::remove_reference_t<F>& f, s
 
 }  // namespace detail
 
-/// Calls `f` and `g`, perhaps at the same time, and returns what they return once both have: a pair, for
+/// Calls `f` and `g`, perhaps at the same time, and returns both results once both have returned: a pair, for
 /// `auto [a, b] = fork2(f, g)`; void counts as std::monostate. `f` begins at once, on a stack of the runtime's default
-/// size; meanwhile the continuation of the caller, which begins with the call of `g`, may be taken by a worker that has
-/// nothing else to do, or, if `f` suspends, by any. If nobody has taken it when `f` ends, `g` is called as a function
-/// is. Both are always called. If one throws, that is rethrown; if both do, that of `f`, and `attached_failures` has
-/// the other.
+/// size. Meanwhile the continuation of the caller, which begins with the call of `g`, may be stolen by an idle worker,
+/// or, if `f` suspends, by any worker. If it was not stolen when `f` ends, `g` is called as an ordinary function. `f`
+/// and `g` are always called. If one throws, its exception is rethrown; if both do, that of `f`, and
+/// `attached_failures` has the other.
 ///
-/// The caller must be migratable: throws std::system_error (operation_not_permitted) in any other fiber and on a plain
-/// thread, and that of the pool if there is no stack, before either is called. What `spawn_options::migratable` says of
-/// thread-local addresses goes for the caller across this call: it may return on another worker.
+/// The caller must be migratable: in any other fiber and on a plain thread this throws std::system_error
+/// (operation_not_permitted), and without a stack the error of the pool, before either is called. The rule about
+/// thread-local addresses at `spawn_options::migratable` holds for the caller across this call: it may return on
+/// another worker.
 ///
-/// `f` runs as the calling fiber. `g` does too, or as a stolen continuation, a fiber of its own that ends with it: so
-/// neither may join, or call `all` and the like of, a scope that the caller has opened, nor wait for what the caller
-/// holds, and the fiber_locals of the caller are there in `f` only for certain. Context values, deadlines and stops of
-/// the caller and of its scopes reach both. Suspension point. Papers: the work-first principle and the protocol are
-/// those of Cilk-5 (Frigo, Leiserson and Randall 1998); continuations of ordinary functions are taken as by Fibril
-/// (Yang and Mellor-Crummey 2016), with a stack for each first half.
+/// `f` runs as the calling fiber. `g` does too, or as a stolen continuation, a separate fiber that ends with it. So
+/// neither may join a scope that the caller has opened (or call its `all` and the like), nor wait for what the caller
+/// holds, and only `f` is certain to find the fiber_locals of the caller. Context values, deadlines and stops of the
+/// caller and of its scopes reach both. Suspension point. Papers: the work-first principle and the protocol are those
+/// of Cilk-5 (Frigo, Leiserson and Randall 1998); continuations of ordinary functions are stolen as by Fibril (Yang and
+/// Mellor-Crummey 2016), with a stack for each first half.
 template <class F, class G>
 PIRN_ALWAYS_INLINE std::pair<child_result<F>, child_result<G>> fork2(F&& f, G&& g) {
   detail::worker* const here = detail::current_worker();

@@ -1,4 +1,4 @@
-// Waits whose switch is a part of the caller, and wake-ups.
+// Waits whose switch is inlined into the caller, and wake-ups.
 #pragma once
 
 #include "pirn/fiber/detail/worker.hpp"
@@ -7,10 +7,10 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
-/// Who waits, if it is a fiber pinned to its worker and has no deadline: then nobody else has a say in its switch.
+/// The calling fiber, if it is pinned to its worker and its wait has no deadline: then nothing else affects its switch.
 struct pinned_waiter {
   PIRN_ALWAYS_INLINE explicit pinned_waiter(const wait_options& options) noexcept {
-    // Before the compiler must assume that the options have changed.
+    // First, before the compiler must assume that the options have changed.
     const bool endless = options.deadline == platform::never;
     here = current_worker();
     if (endless && here != nullptr) [[likely]] {
@@ -20,7 +20,7 @@ struct pinned_waiter {
   }
 
   worker* here;
-  fiber_control* self = nullptr;  ///< null: it is something else
+  fiber_control* self = nullptr;  ///< null for any other caller
 };
 }  // namespace detail
 
@@ -72,9 +72,9 @@ PIRN_ALWAYS_INLINE wake_reason wait_list::wait_inline(Lock& lock, const wait_opt
 
 namespace detail {
 
-/// Runs `who`, whose wait the caller has claimed and who waits where a word can be given, in place of the caller, which
-/// goes behind all that are ready: a suspension point. False where a rule of the scheduler or exceptions in flight are
-/// against it; then nothing has happened.
+/// Runs `who` in place of the caller, which goes behind all ready fibers: a suspension point. The caller has claimed
+/// the wait of `who`, and that must be one that can receive a word. False if a rule of the scheduler or exceptions in
+/// flight forbid the switch; then nothing has happened.
 PIRN_ALWAYS_INLINE bool switch_to_with_value(agent* who, std::uintptr_t given) noexcept {
   worker* const here = current_worker();
   fiber_control* const next = here != nullptr ? pinned_fiber(who, here) : nullptr;
@@ -88,7 +88,7 @@ PIRN_ALWAYS_INLINE bool switch_to_with_value(agent* who, std::uintptr_t given) n
   return true;
 }
 
-/// As `make_runnable`, with what a pinned fiber of this worker needs in the caller.
+/// As `make_runnable`, but the part for a pinned fiber of this worker is inlined into the caller.
 PIRN_ALWAYS_INLINE void make_runnable_inline(agent* who) noexcept {
   worker* const here = current_worker();
   if (fiber_control* const f = pinned_fiber(who, here)) [[likely]] {
@@ -100,17 +100,17 @@ PIRN_ALWAYS_INLINE void make_runnable_inline(agent* who) noexcept {
 
 }  // namespace detail
 
-/// As `queue.wait(options)`, with the lock of the queue held. In a pinned fiber, where `options` is neither stoppable
-/// nor has a deadline, the switch is in the caller, which keeps across it what it needs itself and no registers of a
-/// function in between: less to save and restore, and a few hundred bytes of code for each call. For what waits most of
-/// the time; `options` is best `static constexpr`. Suspension point.
+/// As `queue.wait(options)`, with the lock of the queue held. In a pinned fiber, if `options` is neither stoppable nor
+/// has a deadline, the switch is inlined into the caller. The caller keeps its own values across it and no registers of
+/// a function in between: less to save and restore, and a few hundred bytes of code for each call. For waits that
+/// suspend most of the time; `options` is best `static constexpr`. Suspension point.
 PIRN_ALWAYS_INLINE wake_reason wait_inline(wait_queue& queue, const wait_options& options) noexcept {
   const auto [here, self] = detail::pinned_waiter(options);
   if (self == nullptr || options.stoppable) [[unlikely]] {
     return queue.wait(options);
   }
   std::uint64_t epoch = 0;
-  static_cast<void>(self->begin(detail::wait_kind::single_waker, epoch));  // which no stop refuses
+  static_cast<void>(self->begin(detail::wait_kind::single_waker, epoch));  // no stop refuses this wait
   waiter node;
   node.wake = waker(*self, epoch);
   queue.append(node);
@@ -118,7 +118,7 @@ PIRN_ALWAYS_INLINE wake_reason wait_inline(wait_queue& queue, const wait_options
   return wake_reason::notified;
 }
 
-/// As `queue.notify_one_and_unlock()`, in the caller as far as it wakes a pinned fiber of the same worker.
+/// As `queue.notify_one_and_unlock()`, but waking a pinned fiber of the same worker is inlined into the caller.
 PIRN_ALWAYS_INLINE bool notify_one_inline(wait_queue& queue) noexcept {
   waiter* const chosen = queue.claim_first();
   queue.unlock();

@@ -19,16 +19,16 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
 struct runtime_options {
-  /// OS threads that run fibers; 0 for as many as there are CPUs that the calling thread may use.
+  /// The number of OS threads that run fibers; 0 for the number of CPUs that the calling thread may use.
   unsigned workers = 0;
-  /// Makes the calling thread, which must be a plain one, worker 0: that runs fibers whenever this thread waits in a
-  /// call of pirn (`run`, `fiber::join`, a lock, a channel ...), until it has what it waited for; then they stand
-  /// still, but for those that may run on another worker. Only this thread may destroy the runtime. While the process
-  /// has no other thread nothing needs to be atomic, which makes locks, channels and wake-ups about twice as fast: so
-  /// with one worker, and no others of any library.
+  /// Makes the calling thread, which must be a plain one, worker 0. It runs fibers whenever it waits in a call of pirn
+  /// (`run`, `fiber::join`, a lock, a channel ...), until that wait ends. Then they stand still, except those that may
+  /// run on another worker. Only this thread may destroy the runtime. While the process has no other thread nothing
+  /// needs to be atomic, which makes locks, channels and wake-ups about twice as fast. That is so with one worker, if
+  /// no library has threads.
   bool calling_thread = false;
-  /// Pins worker i to the i-th of the CPUs that the thread which makes the runtime may use (see sched_getaffinity), but
-  /// not that thread itself. Refused (std::system_error) where there are more workers than those.
+  /// Pins worker i to the i-th CPU that the thread which makes the runtime may use (see sched_getaffinity), but does
+  /// not pin that thread itself. With more workers than such CPUs the constructor throws std::system_error.
   bool pin_workers = false;
   /// Bytes of stack of a fiber that does not ask for another size.
   std::size_t stack_size = default_stack_size;
@@ -37,61 +37,61 @@ struct runtime_options {
   /// How many fibers just woken may run in a row, newest first, while others are ready. With 0 all run first in first
   /// out.
   unsigned lifo_budget = 48;
-  /// How many turns of fibers of high priority there may be in a row while others are ready.
+  /// How many turns in a row fibers of high priority may have while others are ready.
   unsigned high_priority_budget = 32;
-  /// How long a fiber must be suspended before the memory of its stack that it no longer uses is given back, or up to
-  /// twice as long: whole pages below what is live. Not positive for never; then only `trim` does it.
+  /// How long a fiber must be suspended before the memory that its stack no longer uses is given back: whole pages
+  /// below the live part. It may take up to twice as long. Not positive for never; then only `trim` does it.
   time_span trim_after{};
-  /// How long at most a worker with nothing to do waits awake for a fiber that another thread or worker makes ready,
-  /// before it sleeps in its engine: then neither side pays for a wake-up, some microseconds of an idle CPU and tens or
-  /// hundreds of a virtual one. It waits about as long as its wake-ups have taken; after each time that this was in
-  /// vain it goes to sleep at once twice as often as before, up to 255 times, or until it was woken so soon that it
-  /// should not have slept. Where there are more workers than CPUs they never wait awake. 0 for never.
+  /// How long at most an idle worker waits awake for a fiber that another thread or worker makes ready, before it
+  /// sleeps in its engine. Meanwhile neither side pays for a wake-up: some microseconds on an idle CPU, tens or
+  /// hundreds on a virtual one. It waits about as long as its wake-ups have taken. After each useless wait it goes to
+  /// sleep at once twice as often as before, up to 255 times, or until it is woken so soon that it should not have
+  /// slept. If there are more workers than CPUs they never wait awake. 0 for never.
   time_span idle_spin = std::chrono::microseconds(500);
-  /// How many OS threads there may be for `blocking` at a time; 0 for none, then it throws.
+  /// How many OS threads there may be for `blocking` at a time; with 0 it throws.
   unsigned max_blocking_threads = 512;
-  /// How long one of them stays without work.
+  /// How long such a thread stays without work.
   time_span blocking_idle_time = std::chrono::seconds(10);
-  /// Whether running off a stack is reported (see pirn/stack/overflow.hpp); false leaves SIGSEGV alone.
+  /// Whether a stack overflow is reported (see pirn/stack/overflow.hpp); with false pirn leaves SIGSEGV alone.
   bool report_overflow = true;
   /// Makes each worker's engine.
   std::function<std::unique_ptr<engine>()> make_engine = make_epoll_engine;
   /// A signal that prints all fibers to standard error, as `dump` does, for instance SIGUSR1; 0 for none.
   int dump_signal = 0;
-  /// How long a fiber may keep its worker before that is reported on standard error, with the fiber's backtrace, once
-  /// for each such turn, after at most twice the time; 0 for any time. Else there is a thread more, which looks twice
-  /// in that time and interrupts workers that seem to be kept (SIGURG, as for a dump).
+  /// How long a fiber may keep its worker before that is reported on standard error, with the fiber's backtrace: once
+  /// for each such turn, after at most twice this time. 0 for any time. Otherwise an extra thread looks twice in this
+  /// time and interrupts workers that seem to be kept (SIGURG, as for a dump).
   time_span stall_threshold{};
-  /// What is told of all that happens to its fibers; see pirn/fiber/trace.hpp. Null costs nothing; with one each switch
-  /// takes about 0.1 us more, and a fiber keeps its stack until it is joined.
+  /// Called for all events of its fibers; see pirn/fiber/trace.hpp. Null costs nothing; with a tracer each switch takes
+  /// about 0.1 us more, and a fiber keeps its stack until it is joined.
   tracer trace = {};
-  /// What is told of a deadlock; see pirn/fiber/deadlock.hpp. Null for `exit_on_deadlock`.
+  /// Called for each deadlock; see pirn/fiber/deadlock.hpp. Null for `exit_on_deadlock`.
   deadlock_handler on_deadlock = {};
-  /// How long all fibers must have stood still, or a worker been busy, before the runtime looks for deadlocks (longer
-  /// where there are many fibers, so that it takes no more than a thousandth of the time); 0 for never.
+  /// How long all fibers must have stood still, or a worker been busy, before the runtime looks for deadlocks. Longer
+  /// with many fibers, so that the search takes at most a thousandth of the time. 0 for never.
   time_span deadlock_delay = std::chrono::seconds(1);
 };
 
-/// Numbers about a runtime at one moment; each is exact, together they may be torn.
+/// Statistics of a runtime at one moment; each number is exact, but together they may be torn.
 struct runtime_statistics {
   std::size_t workers = 0;
-  std::size_t live_fibers = 0;  ///< spawned and not yet ended; a child of a scope ends a moment after it has said so
-  std::uint64_t spawned = 0;    ///< ever
+  std::size_t live_fibers = 0;  ///< spawned and not yet ended; a child ends a moment after it has told its scope
+  std::uint64_t spawned = 0;    ///< in total
   std::size_t blocking_threads = 0;
 };
 
-/// What one worker of a runtime has done, at one moment; each number but `ready` only rises.
+/// Statistics of one worker, at one moment; each number but `ready` only rises.
 struct worker_statistics {
   std::uint64_t spawned = 0;           ///< fibers that its fibers have spawned
   std::uint64_t ended = 0;             ///< fibers that have ended on it
   std::uint64_t steal_operations = 0;  ///< times that it took fibers or a continuation from another worker
-  std::uint64_t stolen = 0;            ///< fibers that it took so, and continuations
+  std::uint64_t stolen = 0;            ///< fibers and continuations taken in these
   std::uint64_t parks = 0;             ///< times that it had nothing to do and slept
   std::uint64_t wakes = 0;             ///< times that it woke another worker to steal
   std::uint64_t trimmed = 0;           ///< stacks of suspended fibers that it has trimmed
   std::uint64_t switches = 0;          ///< from one of its fibers to another or to the scheduler, up to its last tick
-  std::size_t ready = 0;  ///< fibers in its queues when it last counted, which it does up to a hundred times a second
-  platform::duration longest_wait{};  ///< of a fiber from when it was ready until it ran; measured with a tracer only
+  std::size_t ready = 0;  ///< fibers in its queues at its last count; it counts up to a hundred times a second
+  platform::duration longest_wait{};  ///< the longest time from when a fiber was ready until it ran; with a tracer only
 };
 
 /// Owns workers. A fiber stays on the worker where it began unless it is migratable. Any thread or fiber may call the
@@ -99,16 +99,16 @@ struct worker_statistics {
 class runtime {
  public:
   /// Starts the workers. Throws std::system_error (threads, file descriptors, memory; not_supported under a hardware
-  /// shadow stack; operation_not_permitted for `calling_thread` in a fiber, device_or_resource_busy where the thread
-  /// has such a runtime already).
+  /// shadow stack; operation_not_permitted for `calling_thread` in a fiber, device_or_resource_busy if the thread
+  /// already has such a runtime).
   explicit runtime(const runtime_options& options = {});
-  /// Waits for all fibers to end, then for the workers. Not from one of its own fibers. In `exit`, which a return from
-  /// main calls for static objects, it waits for nothing if there are fibers left: they begin no other turn then.
+  /// Waits for all fibers to end, then for the workers. Must not be called by one of its fibers. In `exit`, which a
+  /// return from main calls for static objects, it does not wait if there are fibers left: they do not run again then.
   ~runtime();
   runtime(const runtime&) = delete;
   runtime& operator=(const runtime&) = delete;
 
-  /// Runs `body` as a new fiber of this runtime; as the free functions of the same names.
+  /// Spawns `body` as a new fiber of this runtime, as the free functions of the same names do.
   template <class F>
   fiber spawn(F&& body, const spawn_options& options = {}) {
     std::error_code error;
@@ -127,7 +127,7 @@ class runtime {
     return std::unexpected(error);
   }
 
-  /// Runs `body` as a fiber and waits for it; returns what it returns and throws what it throws.
+  /// Runs `body` as a fiber and waits for it; returns its result or rethrows its exception.
   template <class F>
   std::invoke_result_t<F> run(F&& body) {
     using result = std::invoke_result_t<F>;
@@ -149,18 +149,18 @@ class runtime {
   }
 
   /// Prints every live fiber (name, number, state, what it waits for, backtrace) to a file descriptor. Works while
-  /// fibers run, also where one never yields: each worker is interrupted by a signal (SIGURG). Not async-signal-safe.
+  /// fibers run, even if one never yields: a signal (SIGURG) interrupts each worker. Not async-signal-safe.
   void dump(int descriptor = 2) noexcept;
-  /// Asks each worker to give back, before it next sleeps, the memory that its suspended fibers no longer use, however
-  /// short they have been suspended. Returns at once.
+  /// Asks each worker to give back, before it next sleeps, the memory that its suspended fibers no longer use, even if
+  /// they were suspended only just now. Returns at once.
   void trim() noexcept;
   [[nodiscard]] runtime_statistics statistics() const noexcept;
-  /// Of one worker. Throws std::out_of_range.
+  /// Returns the statistics of one worker. Throws std::out_of_range.
   [[nodiscard]] worker_statistics statistics(std::size_t worker) const;
 
  private:
   friend class scope;
-  detail::runtime_state* state_;  ///< its own, unless the process ended before its fibers
+  detail::runtime_state* state_;  ///< owned, unless the process ended before its fibers
 };
 
 PIRN_ABI_NAMESPACE_END

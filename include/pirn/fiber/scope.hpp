@@ -22,21 +22,21 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 /// How a scope ends its waits, and where its children run.
 struct scope_options {
-  /// When the scope expires. Of the deadlines of the scopes around a fiber the nearest counts.
+  /// When the scope expires. Of the deadlines of all scopes around a fiber the nearest one counts.
   time_limit deadline = platform::never;
-  /// A stop that is requested through this token stops the scope.
+  /// A stop requested through this token stops the scope.
   stop_token stop = {};
-  /// Where children run that are not spawned otherwise; as in `spawn_options`. With `any_worker` they are queued, and
-  /// other workers may take them before they have begun.
+  /// Where children run that are spawned without options; as in `spawn_options`. With `any_worker` they are queued, and
+  /// other workers may take them before they begin.
   int worker = spawn_options::current_worker;
-  /// Children begin at once, in place of who spawns them, whose continuation others may take meanwhile: `spawn` is a
-  /// suspension point then. They are migratable, and so must be who opens the scope, a fiber of the runtime that they
-  /// belong to; `worker` is not used. Spawned by a fiber that is not migratable, or that has a scope with a deadline
+  /// Children begin at once, in place of the spawning fiber, whose continuation can be stolen meanwhile: `spawn` is a
+  /// suspension point then. They are migratable. The opener must be migratable too, and a fiber of the runtime that
+  /// they belong to; `worker` is not used. If the spawning fiber is not migratable, or has a scope with a deadline
   /// open, they are queued instead, as with `any_worker`.
   bool migratable = false;
 };
 
-/// The results of `scope::all` and others: void counts as std::monostate, a reference as a reference.
+/// The result of a child for `scope::all` and others: std::monostate for void, a reference for a reference.
 template <class F, class... Arguments>
 using child_result = std::conditional_t<std::is_void_v<std::invoke_result_t<F, Arguments...>>, std::monostate,
                                         std::invoke_result_t<F, Arguments...>>;
@@ -47,11 +47,11 @@ template <class... Ts>
 using first_type = std::tuple_element_t<0, std::tuple<Ts...>>;
 template <class... Ts>
 inline constexpr bool all_the_same = (std::is_same_v<first_type<Ts...>, Ts> && ...);
-/// What one of several children returns: their type if they agree, else a variant with a place for each.
+/// The result of one of several children: their type if they agree, else a variant with an alternative for each.
 template <class... Ts>
 using one_of = std::conditional_t<all_the_same<Ts...>, first_type<Ts...>, std::variant<Ts...>>;
 
-/// Calls `f` as what was passed; makes something of nothing.
+/// Calls `f` with the arguments as passed; returns a value even for void.
 template <class F, class... Arguments>
 child_result<F, Arguments...> call_child(F&& f, Arguments&&... arguments) {
   if constexpr (std::is_void_v<std::invoke_result_t<F, Arguments...>>) {
@@ -62,7 +62,7 @@ child_result<F, Arguments...> call_child(F&& f, Arguments&&... arguments) {
   }
 }
 
-/// Where a child leaves its result; it may be a reference.
+/// Holds the result of a child, which may be a reference.
 template <class T>
 class result_slot {
  public:
@@ -86,7 +86,7 @@ class result_slot {
   std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, std::optional<T>> value_{};
 };
 
-/// The same for a call made elsewhere on behalf of a caller who waits: also keeps what it throws.
+/// As `result_slot`, for a call made elsewhere on behalf of a waiting caller: also keeps its exception.
 template <class F, class... Arguments>
 class result_or_error {
  public:
@@ -126,14 +126,14 @@ Result take_result(std::tuple<Slots...>& slots, std::size_t number) {
   }
 }
 
-/// The state of a race of children, of which the first to win decides.
+/// The state of a race of children: the first winner decides.
 class race_state {
  public:
   /// Tries to make this child the winner, with its failure if that is not null. True if it is the first.
   bool try_win(std::size_t index, std::exception_ptr failure = nullptr) noexcept;
   /// Keeps the failure of a child that does not end the race.
   void record_failure(std::exception_ptr failure);
-  /// The index of the winner; rethrows its failure, or the first one if all have failed.
+  /// Returns the index of the winner; rethrows its failure, or the first one if all have failed.
   [[nodiscard]] std::size_t winner();
 
  private:
@@ -144,32 +144,32 @@ class race_state {
   std::vector<std::exception_ptr> failures_;
 };
 
-/// Rethrows `first`, with which `attached_failures` will find the others.
+/// Rethrows `first`; `attached_failures` will find the others.
 [[noreturn]] void rethrow_with(std::exception_ptr first, std::vector<std::exception_ptr> others);
 
 }  // namespace detail
 
-/// A group of fibers, its children, that end before it does. Opened by a fiber or a plain thread for as long as the
-/// object lives, which is a variable of a block. What reaches the scope (a stop, its deadline, the failure of a child)
-/// ends the stoppable waits of its children, of their scopes, and of the opener while the scope is its innermost or
-/// around that: with wait_error::stopped, or wait_error::expired for a deadline. Only the opener may join it and call
-/// `all`, `any`, `race` and `map`, and it closes scopes in reverse order (aborts otherwise); the opener and the
-/// scope's fibers may spawn; any thread or fiber may request a stop.
+/// A group of fibers, its children, which end before it does. A fiber or a plain thread opens it as a variable of a
+/// block, for the lifetime of that. A stop, its deadline or the failure of a child stops the scope: that ends the
+/// stoppable waits of its children, of their scopes, and of the opener while the scope is its innermost or around that,
+/// with wait_error::stopped, or wait_error::expired for a deadline. Only the opener may join it and call `all`, `any`,
+/// `race` and `map`, and it closes its scopes in reverse order (aborts otherwise). The opener and the scope's fibers
+/// may spawn. Any thread or fiber may request a stop.
 class scope : detail::stop_link {
  public:
-  /// On a fiber: children belong to its runtime. Throws std::system_error (operation_not_permitted) on a plain thread,
-  /// and if it is to be migratable on a fiber that is not.
+  /// Opens a scope on a fiber: children belong to its runtime. Throws std::system_error (operation_not_permitted) on a
+  /// plain thread, and for a migratable scope on a fiber that is not.
   explicit scope(const scope_options& options = {});
-  /// On a plain thread, or on a fiber of any runtime: children belong to `where`, which outlives the scope. For a plain
-  /// thread a scope with a deadline spawns a fiber that keeps it; throws std::system_error if that fails.
+  /// Opens a scope on a plain thread, or on a fiber of any runtime: children belong to `where`, which outlives the
+  /// scope. On a plain thread a scope with a deadline spawns a fiber for it; throws std::system_error if that fails.
   explicit scope(runtime& where, const scope_options& options = {});
   scope(const scope&) = delete;
   scope& operator=(const scope&) = delete;
-  /// Stops what still runs, and suspends until all has ended. What failed since the last `join` goes to the handler of
-  /// unhandled exceptions, as with a `fiber`.
+  /// Stops the children that still run, and suspends until all have ended. Failures since the last `join` go to the
+  /// handler of unhandled exceptions, as with a `fiber`.
   ~scope();
 
-  /// Runs `body` as a child. The first child that ends by an exception stops the scope. Throws as `pirn::spawn`.
+  /// Spawns `body` as a child. The first child that ends by an exception stops the scope. Throws as `pirn::spawn`.
   template <class F>
   void spawn(F&& body) {
     detail::worker* const here = detail::current_worker();
@@ -189,23 +189,23 @@ class scope : detail::stop_link {
     }
   }
 
-  /// Suspends until all children have ended, then rethrows what the first that failed has thrown; `attached_failures`
-  /// has what others did. Not ended by a stop: the children are, and it waits for them. More may be spawned after it.
+  /// Suspends until all children have ended, then rethrows the first failure; `attached_failures` has the others. A
+  /// stop does not end this wait: it ends the children, and `join` waits for them. More may be spawned afterwards.
   void join();
 
-  /// Stops the scope for good.
+  /// Stops the scope, which stays stopped.
   void request_stop() noexcept { stop(wake_reason::stopped); }
-  /// Success as long as the scope goes on, else why its waits end. A deadline counts from when it has passed, also
-  /// while its worker has not looked at its timers.
+  /// Returns success until the scope is stopped, then why its waits end. A deadline counts from the moment when it has
+  /// passed, even if its worker has not looked at its timers.
   [[nodiscard]] std::expected<void, wait_error> check_stop() const noexcept {
     return detail::unless_stopped(stops_.why(), deadline());
   }
-  /// The nearest of its own and those of the scopes around it.
+  /// Returns the nearest deadline of this scope and the scopes around it.
   [[nodiscard]] platform::time_point deadline() const noexcept {
     return deadline_.load(platform::memory_order_relaxed);
   }
 
-  /// Calls each as a child, in a scope of their own, and returns what they return: a tuple, for instance for
+  /// Calls each function as a child, in a separate scope, and returns their results: a tuple, for instance for
   /// `auto [a, b] = s.all(f, g)`. The first that fails stops the others; its exception is rethrown once all have ended.
   template <class... Fs>
     requires(sizeof...(Fs) > 0)
@@ -219,26 +219,26 @@ class scope : detail::stop_link {
     return std::apply([](auto&... slot) { return std::tuple<child_result<Fs>...>(slot.take()...); }, slots);
   }
 
-  /// Calls each as a child. The first that ends decides: the others are stopped, and once they have ended its result
-  /// is returned (of their common type, or a variant with a place for each) or its exception rethrown. What the others
-  /// return or throw is dropped.
+  /// Calls each as a child. The first child that ends decides: the others are stopped, and once they have ended its
+  /// result is returned (of their common type, or a variant with an alternative for each) or its exception rethrown.
+  /// Results and exceptions of the others are dropped.
   template <class... Fs>
     requires(sizeof...(Fs) > 0)
   detail::one_of<child_result<Fs>...> race(Fs&&... fs) {
     return first_of<decided_by::end>(std::forward<Fs>(fs)...);
   }
 
-  /// As `race` for the first that returns. Rethrows, with the others attached, only if all fail.
+  /// As `race`, but the first child that returns decides. Rethrows, with the others attached, only if all fail.
   template <class... Fs>
     requires(sizeof...(Fs) > 0)
   detail::one_of<child_result<Fs>...> any(Fs&&... fs) {
     return first_of<decided_by::success>(std::forward<Fs>(fs)...);
   }
 
-  /// Calls `f` with each element of `range`, in at most `limit` (at least one) children at a time, and returns what it
-  /// returns in the order of the range. The first call that fails stops the rest, and its exception is rethrown. The
-  /// error says why the scope was stopped before the last call began; then no more are begun, and what the others
-  /// returned is dropped.
+  /// Calls `f` with each element of `range`, in at most `limit` (at least one) children at a time, and returns the
+  /// results in the order of the range. The first call that fails stops the rest, and its exception is rethrown. The
+  /// error says why the scope was stopped before the last call began; then no more are begun, and the results are
+  /// dropped.
   template <std::ranges::forward_range Range, class F>
   auto map(Range&& range, std::size_t limit, F&& f) {
     using element = std::ranges::range_reference_t<Range>;
@@ -298,26 +298,26 @@ class scope : detail::stop_link {
     scope* target = nullptr;
   };
 
-  /// In `outer`, for its opener; wakes that one too when as few as `wake_at` children are left.
+  /// Opens a scope in `outer`, for the same opener; wakes that also when as few as `wake_at` children are left.
   scope(scope& outer, std::size_t wake_at);
 
   void open(const scope_options& options);
-  /// What stops the scope that it is opened in, or else its opener, stops it too.
+  /// Makes a stop of the outer scope, if that has the same opener, or else of the opener stop this scope too.
   void follow_outer() noexcept;
-  /// Its deadline as it follows from its own and the outer one.
+  /// Computes its deadline from its own and the outer one.
   void inherit_deadline() noexcept;
-  /// Whether it is taken off its opener, which is not interrupted by its stop then.
+  /// Sets whether it is taken off its opener; its stop does not interrupt the opener then.
   void set_away(bool away) noexcept;
   void close() noexcept;
   void adopt(detail::child_control& child) noexcept;
-  /// A child has failed, and has ended.
+  /// Called when the body of a child has failed.
   void fail(const std::exception_ptr& what) noexcept;
   void leave() noexcept;
   void stop(wake_reason why) noexcept;
-  /// The same but for the children: returns their list if it is to be walked.
+  /// As `stop`, but without the children: returns their list if the caller must walk it.
   detail::stop_list* begin_to_stop(wake_reason why) noexcept;
   void interrupt_opener(wake_reason why) noexcept;
-  /// Suspends until at most as many children are left.
+  /// Suspends until at most `left` children are left.
   void wait_for(std::size_t left) noexcept;
   void check_opener() const noexcept;
 
@@ -381,24 +381,24 @@ class scope : detail::stop_link {
   platform::atomic<platform::time_point> deadline_{platform::never};  ///< written by the opener
   detail::block_origin origin_;
   detail::stop_list stops_;
-  platform::atomic<std::size_t> running_{0};  ///< children; comes to wake_at_ and below only under the queue's lock
+  platform::atomic<std::size_t> running_{0};  ///< children; reaches wake_at_ and below only under the queue's lock
   wait_queue done_;
   std::exception_ptr failure_;  ///< the first; under the queue's lock
   std::vector<std::exception_ptr> others_;
   std::optional<stop_callback<stopper>> token_;
   platform::spinlock interrupting_;
-  bool away_ = false;  ///< under that lock
+  bool away_ = false;  ///< under `interrupting_`
   expiry expiry_;
   bool migration_disabled_ = false;  ///< this scope keeps its opener on the worker that has the timer
   fiber watch_;                      ///< waits for the deadline of a scope that a plain thread opened
 };
 
-/// In a handler of what `scope::join` and others rethrew: what the other children threw, in order of time. Empty in any
-/// other handler, and once the same fiber has met a later failure of a scope.
+/// In a handler of an exception rethrown by `scope::join` and others: returns those of the other children, in order of
+/// time. Empty in any other handler, and once the same fiber has met a later failure of a scope.
 std::vector<std::exception_ptr> attached_failures();
 
 namespace this_fiber {
-/// The nearest deadline of the scopes around the caller, `never` if there is none.
+/// Returns the nearest deadline of the scopes around the caller, or `never`.
 [[nodiscard]] platform::time_point deadline() noexcept;
 }  // namespace this_fiber
 

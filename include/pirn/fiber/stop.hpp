@@ -1,4 +1,4 @@
-// Cooperative cancellation, with the interface of std::stop_token: the requests reach every blocking call of a fiber
+// Cooperative cancellation, with the interface of std::stop_token. A request reaches every blocking call of a fiber
 // that was spawned with the token.
 #pragma once
 
@@ -18,11 +18,11 @@ struct fiber_control;
 void follow_token(fiber_control* f, const stop_token& token) noexcept;
 class stop_list;
 
-/// What is called when a stop is requested; a link of a list.
+/// A callback for a stop; a link of a `stop_list`.
 class stop_link {
  public:
-  /// Returns a list that is to be walked next, for which `begin` was true, or null. That list must last until `detach`
-  /// has returned.
+  /// Returns a list that is to be walked next, for which `begin` has returned true, or null. That list must last until
+  /// `detach` has returned.
   using action = stop_list* (*)(stop_link&) noexcept;
 
   stop_link() noexcept = default;
@@ -31,12 +31,12 @@ class stop_link {
 
   /// Registers `call` with a list that outlives the registration; it runs at once if a stop was requested already.
   void attach(stop_list& list, action call) noexcept;
-  /// Unregisters. On return the call has finished or will never start, unless it is the call itself that detaches.
+  /// Unregisters the call. On return it has finished or will never start, unless the call itself detaches.
   void detach() noexcept;
   [[nodiscard]] bool attached() const noexcept { return list_ != nullptr; }
-  /// Why the list that it is attached to was stopped: `notified` if it was not.
+  /// Returns why its list was stopped: `notified` if it was not.
   [[nodiscard]] wake_reason why() const noexcept;
-  /// The list that it is attached to, or null.
+  /// Returns the list that it is attached to, or null.
   [[nodiscard]] const stop_list* list() const noexcept { return list_; }
 
  private:
@@ -48,10 +48,10 @@ class stop_link {
   bool linked_ = false;
 };
 
-/// Whom one stop reaches: callbacks and fibers of a source, children and inner scopes of a scope, scopes of a fiber.
+/// The receivers of a stop: callbacks and fibers of a source, children and inner scopes of a scope, scopes of a fiber.
 class stop_list {
  public:
-  /// Calls what is attached, the newest first; no lock is held during a call. True for the first request.
+  /// Calls all attached links, the newest first; no lock is held during a call. True for the first request.
   bool request(wake_reason why) noexcept {
     const bool first = begin(why);
     if (first) {
@@ -59,12 +59,12 @@ class stop_list {
     }
     return first;
   }
-  /// The two halves of it: says that a stop is requested, true for the first time; and then makes the calls, of this
-  /// list and of those that the calls return.
+  /// The two halves of `request`: `begin` records the request and returns true for the first one; `walk` makes the
+  /// calls of this list, and of the lists that they return.
   bool begin(wake_reason why) noexcept;
   void walk() noexcept;
   [[nodiscard]] bool requested() const noexcept { return why() != wake_reason::notified; }
-  /// `stopped` or `expired` once it was requested, else `notified`.
+  /// Returns `stopped` or `expired` once a stop was requested, else `notified`.
   [[nodiscard]] wake_reason why() const noexcept { return why_.load(platform::memory_order_acquire); }
 
  private:
@@ -72,13 +72,13 @@ class stop_list {
   platform::spinlock lock_;
   platform::atomic<wake_reason> why_{wake_reason::notified};  ///< written under the lock
   stop_link* first_ = nullptr;
-  platform::atomic<stop_link*> calling_{nullptr};  ///< whose call runs now; written under the lock
+  platform::atomic<stop_link*> calling_{nullptr};  ///< the link whose call runs now; written under the lock
   int caller_ = 0;                                 ///< the OS thread that runs it; written under the lock
-  stop_list* above_ = nullptr;                     ///< whose call has led here, for `walk`
+  stop_list* above_ = nullptr;                     ///< the list whose call has led here, for `walk`
 };
 inline wake_reason stop_link::why() const noexcept { return list_->why(); }
 
-/// Shared by the sources and tokens of one stop; counted.
+/// State shared by the sources and tokens of one stop; reference-counted.
 class stop_state : public stop_list {
  public:
   void acquire() noexcept { references_.fetch_add(1, platform::memory_order_relaxed); }
@@ -91,7 +91,7 @@ class stop_state : public stop_list {
 
 }  // namespace detail
 
-/// Asks whether a stop was requested. Copyable; any thread or fiber may use it.
+/// Says whether a stop was requested. Copyable; any thread or fiber may use it.
 class stop_token {
  public:
   stop_token() noexcept = default;

@@ -1,7 +1,7 @@
 // C++20 coroutines beside fibers, on the same workers.
 //
-// A task runs on the worker of the fiber that awaits it. Where it waits by co_await it takes no stack meanwhile, only
-// its frame; between two waits it runs on the stack of a fiber of that worker, so it may call anything.
+// A task runs on the worker of the fiber that awaits it. While it waits by co_await it needs no stack, only its frame.
+// Between two waits it runs on the stack of a fiber of that worker, so it may call anything.
 #pragma once
 
 #include <concepts>
@@ -25,20 +25,20 @@ class task;
 
 namespace detail {
 
-/// A chain of tasks that a fiber awaits; on its stack.
+/// A chain of tasks that a fiber awaits; lies on its stack.
 struct task_root : coroutine_agent {
   using coroutine_agent::coroutine_agent;
   completion ended;
 };
-/// The calling fiber's worker, with something that resumes coroutines. Throws std::system_error
-/// (operation_not_permitted on a plain thread; memory).
+/// Returns the calling fiber's worker, with a `coroutine_runner`. Throws std::system_error (operation_not_permitted on
+/// a plain thread; memory).
 worker& worker_for_tasks();
-/// Runs the chain until it has ended: begins in `from`. A stop or a passed deadline of the caller is the chain's.
+/// Runs the chain, which begins in `from`, until it has ended. A stop or passed deadline of the caller is the chain's.
 void run_tasks(task_root& root, std::coroutine_handle<> from, platform::time_point deadline) noexcept;
 
 class task_promise_base {
  public:
-  // Inlined for the sake of `frame_alignment`, which needs no -fcoro-aligned-allocation: so that does not matter.
+  // Inlined, as `frame_alignment` requires. That needs no -fcoro-aligned-allocation, so the warning does not matter.
 #if defined(__clang__)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wunknown-warning-option"
@@ -75,7 +75,7 @@ class task_promise_base {
   decltype(auto) await_transform(Awaitable&& what);
 
   [[nodiscard]] coroutine_agent& chain() const noexcept { return *chain_; }
-  /// It is a link of that chain, and the coroutine goes on once it has ended; none for the first link.
+  /// Makes this coroutine a link of `chain`; `awaited_by` continues once it has ended, and is null for the first link.
   void join_chain(coroutine_agent& chain, std::coroutine_handle<> awaited_by) noexcept {
     chain_ = &chain;
     awaited_by_ = awaited_by;
@@ -124,9 +124,9 @@ concept task_like = std::derived_from<Promise, task_promise_base>;
 
 }  // namespace detail
 
-/// A coroutine that begins when it is awaited: by another one (`co_await`), by a fiber (`await`). Move-only; destroying
-/// it destroys a coroutine that has not begun or has ended. What it returns or throws, `co_await` and `await` do.
-/// Its frame comes from a cache of its worker. Not itself thread-safe.
+/// A coroutine that begins when it is awaited: by another task (`co_await`), by a fiber (`await`). Move-only;
+/// destroying it destroys a coroutine that has not begun or has ended. `co_await` and `await` return its result or
+/// rethrow its exception. Its frame comes from a cache of its worker. Not itself thread-safe.
 template <class T = void>
 class [[nodiscard]] task {
  public:
@@ -143,7 +143,7 @@ class [[nodiscard]] task {
     }
   }
 
-  /// In a task: begins this one, as the next link of its chain.
+  /// Begins this task, as the next link of the awaiting task's chain.
   auto operator co_await() && noexcept { return awaiter{frame_}; }
 
  private:
@@ -165,11 +165,10 @@ class [[nodiscard]] task {
   std::coroutine_handle<promise_type> frame_;
 };
 
-/// Runs a task and suspends the calling fiber until it has ended; returns what it returns and throws what it throws.
-/// A stop of the fiber, and the deadline, end what the task waits for by co_await with that error, as they would end
-/// the fiber's own waits, and `await` goes on to wait for the task's end. Throws std::system_error
-/// (operation_not_permitted on a plain thread, memory), before the task has begun. Cost: as two switches, if the task
-/// waits at all.
+/// Runs a task and suspends the calling fiber until it has ended; returns its result or rethrows its exception. A stop
+/// of the fiber, and the deadline, end the task's waits by co_await with that error, as they would end the fiber's own
+/// waits; `await` still waits for the task's end. Throws std::system_error (operation_not_permitted on a plain thread,
+/// memory), before the task has begun. Cost: as two switches, if the task waits at all.
 template <class T>
 T await(task<T> what, time_limit deadline = platform::never) {
   detail::task_root root(detail::worker_for_tasks());
@@ -201,7 +200,7 @@ decltype(auto) awaiter_of(A&& what) {
 template <class A>
 using await_result = decltype(awaiter_of(std::declval<A>()).await_resume());
 
-/// Awaits something of another library, wherever that resumes it, and says when it is there.
+/// Awaits an awaitable of another library, wherever that resumes it, and completes `there` afterwards.
 template <class T>
 class bridge {
  public:
@@ -239,7 +238,7 @@ bridge<await_result<A>> build_bridge(A&& what) {
   co_return co_await std::forward<A>(what);
 }
 
-/// What a task awaits that is not pirn's: the task goes on on its own worker all the same.
+/// Awaits an awaitable that is not pirn's: the task still resumes on its own worker.
 template <class A>
 class foreign_awaiter {
  public:
@@ -262,7 +261,7 @@ inline constexpr bool is_task = false;
 template <class T>
 inline constexpr bool is_task<task<T>> = true;
 
-/// Stands for an awaiter where gcc-12 would copy it.
+/// Refers to an awaiter that gcc-12 would copy.
 template <class Awaiter>
 class awaiter_reference {
  public:
@@ -294,9 +293,9 @@ decltype(auto) task_promise_base::await_transform(Awaitable&& what) {
 
 }  // namespace detail
 
-/// Suspends the calling fiber, or blocks a plain thread, until an awaitable of any library is there; returns and throws
-/// as `co_await` of it. Whoever resumes the awaitable, on whatever thread, only wakes the caller. Nothing ends that
-/// wait, since nothing can be asked of the awaitable.
+/// Suspends the calling fiber, or blocks a plain thread, until an awaitable of any library is ready; returns and throws
+/// as `co_await` of it. Resuming the awaitable, on whatever thread, only wakes the caller. Nothing ends that wait
+/// early, since there is no way to stop the awaitable.
 template <class A>
   requires(!detail::is_task<std::remove_cvref_t<A>> && !std::derived_from<std::remove_cvref_t<A>, detail::own_awaiter>)
 detail::await_result<A> await(A&& what) {

@@ -1,4 +1,4 @@
-// What a fiber can do to itself. On a plain OS thread each call does the same to the thread.
+// Operations of a fiber on itself. On a plain OS thread each call does the same to the thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 /// Why a fiber did not move to another worker.
 enum class migrate_error : std::uint8_t {
-  not_migratable = 1,  ///< it was not spawned so, or the caller is a plain thread
+  not_migratable = 1,  ///< it was not spawned as migratable, or the caller is a plain thread
   no_such_worker = 2,
   has_deadline = 3,  ///< it has a scope with a deadline open, whose timer belongs to the worker
 };
@@ -26,7 +26,7 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace this_fiber {
 
-/// Lets the other ready fibers of this worker run first. Suspension point. About as long as a function call.
+/// Lets the other ready fibers of this worker run first. Suspension point. Costs about as much as a function call.
 PIRN_ALWAYS_INLINE void yield() noexcept {
   detail::worker* const w = detail::current_worker();
   if (w == nullptr) [[unlikely]] {
@@ -39,23 +39,22 @@ PIRN_ALWAYS_INLINE void yield() noexcept {
   }
   detail::run_node* const self = w->queue.running();
   detail::run_node* const next = w->queue.rotate();
-  if (std::is_empty_v<sanitizer_state> || next != self) {  // a switch to itself is right, only not for a sanitizer
+  if (std::is_empty_v<sanitizer_state> || next != self) {  // a switch to itself works, except for a sanitizer
     detail::switch_started(w, self, next, nullptr);
   }
 }
 
-/// Suspends for at least the given time, of any unit, or until a point of any clock. What is too far away to count in
-/// nanoseconds lasts until a stop. The error is that of a stop or of a scope's deadline, and then it may be shorter.
+/// Suspends for at least the given time, of any unit, or until a point of any clock. A time too far away to count in
+/// nanoseconds lasts until a stop. The error is that of a stop or of a scope's deadline; then the sleep may be shorter.
 /// Suspension point.
 [[nodiscard]] std::expected<void, wait_error> sleep_until(time_limit when) noexcept;
 [[nodiscard]] std::expected<void, wait_error> sleep_for(time_span how_long) noexcept;
 
-/// Goes on on the worker with that index; from there the caller, which must be migratable, moves on as ever. Suspension
-/// point, which no stop ends, unless it is there already or there is an error.
+/// Migrates the calling fiber, which must be migratable, to the worker with that index; it may migrate again later.
+/// Suspension point, which no stop ends, unless it is there already or there is an error.
 [[nodiscard]] std::expected<void, migrate_error> migrate_to(std::size_t worker) noexcept;
 
-/// From its next switch on the fiber is queued by this priority (`spawn_options::priority` says what it means). Nothing
-/// on a plain thread.
+/// Sets the fiber's priority from its next switch on (see `spawn_options::priority`). Does nothing on a plain thread.
 inline void set_priority(fiber_priority priority) noexcept {
   if (detail::worker* const w = detail::current_worker()) {
     const bool high = priority == fiber_priority::high;
@@ -66,16 +65,16 @@ inline void set_priority(fiber_priority priority) noexcept {
   }
 }
 
-/// Which fiber it is, or which thread.
+/// Returns the id of the calling fiber or thread.
 [[nodiscard]] fiber_id get_id() noexcept;
-/// The fiber's number, unique in its process and never reused; 0 on a plain thread.
+/// Returns the fiber's number, unique in its process and never reused; 0 on a plain thread.
 [[nodiscard]] std::uint64_t number() noexcept;
-/// The name it was spawned with; empty for none and on a plain thread.
+/// Returns the name that it was spawned with; empty without one and on a plain thread.
 [[nodiscard]] std::string_view name() noexcept;
-/// Whether the caller is to stop: it was asked to, through its handle or its token, or a scope around it is stopped or
-/// past its deadline.
+/// Returns whether the caller is to stop: it was asked to, through its handle or its token, or a scope around it is
+/// stopped or past its deadline.
 [[nodiscard]] bool stop_requested() noexcept;
-/// The same as an error that says why, as a blocking call would end here. For loops that compute.
+/// As `stop_requested`, but as an error that says why, as a blocking call would end here. For loops that compute.
 [[nodiscard]] std::expected<void, wait_error> check_stop() noexcept;
 
 }  // namespace this_fiber

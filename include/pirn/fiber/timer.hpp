@@ -1,9 +1,9 @@
 // Timers of one worker: an implicit heap with four children to a node (Johnson 1975), laid out so that siblings share a
 // cache line (LaMarca and Ladner 1996). It holds deadlines and the numbers of slots, and a slot holds the address of
-// its timer, so that no order of things ever needs to look at the timers themselves: those lie on the stacks of
-// waiters, which are cold. It is lazy: what is inserted waits behind the heap until the worker looks, and what is
-// cancelled leaves an empty slot, which goes when its turn comes or when there are more of its kind than timers. So a
-// deadline that is met before the worker next looks, which is what nearly all are, is never compared with another.
+// its timer. So ordering never looks at the timers themselves, which lie on the stacks of waiters and are cold. The
+// heap is lazy: an inserted timer waits behind it until the worker looks; a cancelled one leaves an empty slot, which
+// goes when its turn comes, or when there are more empty slots than timers. So the deadline of a wait that ends before
+// the worker next looks, as nearly all do, is never compared with another.
 #pragma once
 
 #include <cstddef>
@@ -13,44 +13,43 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// A deadline that wakes one wait with `wake_reason::timed_out`. Lives on the waiter's stack; must be cancelled (or
-/// have fired) before it is destroyed.
+/// A deadline that wakes one wait with `wake_reason::timed_out`. Lies on the waiter's stack; must be cancelled (or have
+/// fired) before it is destroyed.
 struct timer {
   platform::time_point when;
-  waker wake;                    ///< of nobody for a `call_timer`
-  std::uint32_t slot = unarmed;  ///< the queue's: its slot, or one of those below
-  timer* next = nullptr;         ///< the queue's: of the list of those that are `listed`
+  waker wake;                    ///< empty for a `call_timer`
+  std::uint32_t slot = unarmed;  ///< for the queue: its slot, or one of the two below
+  timer* next = nullptr;         ///< for the queue: links of the list of `listed` timers
   timer* previous = nullptr;
 
   static constexpr std::uint32_t unarmed = ~std::uint32_t{0};
-  static constexpr std::uint32_t listed = unarmed - 1;  ///< has no slot
+  static constexpr std::uint32_t listed = unarmed - 1;  ///< without a slot
   [[nodiscard]] bool armed() const noexcept { return slot != unarmed; }
 };
 
-/// A timer that calls instead. The call comes from the worker's scheduler: it must not suspend.
+/// A timer that calls a function instead. The worker's scheduler makes the call: it must not suspend.
 struct call_timer : timer {
   void (*call)(call_timer&) noexcept = nullptr;
 };
 
-/// The pending timers of a worker, used by that worker only. An insertion needs no memory: `next` and `fire`, which
-/// run on the scheduler's stack, see to it that there is room for as many as there may be until the next tick. Where
-/// memory is refused, timers are kept in a list, at a cost that is linear in its length for `next` and for each that
-/// fires, until there is room.
+/// The pending timers of a worker, used by that worker only. An insertion needs no memory: `next` and `fire`, which run
+/// on the scheduler's stack, make room for as many as there may be until the next tick. If memory is refused, timers
+/// are kept in a list until there is room; `next`, and each timer that fires, then take time linear in its length.
 class timer_queue {
  public:
-  /// So many are sure to find room from tick to tick: as many as a worker makes switches at most.
+  /// The number of timers that find room from one tick to the next: a worker makes at most as many switches.
   static constexpr std::uint32_t room = 1024;
 
-  /// Takes memory for no more than `max_entries`. Throws std::bad_alloc.
+  /// Takes memory for at most `max_entries`. Throws std::bad_alloc.
   explicit timer_queue(std::uint32_t max_entries = std::uint32_t{1} << 30);
   ~timer_queue();
   timer_queue(const timer_queue&) = delete;
   timer_queue& operator=(const timer_queue&) = delete;
 
   [[nodiscard]] bool empty() const noexcept { return live_ == 0 && list_ == nullptr; }
-  /// When the next timer is due, or `never`. Amortised O(log n) for each that was inserted or has fired since.
+  /// Returns when the next timer is due, or `never`. Amortised O(log n) for each timer inserted or fired since.
   [[nodiscard]] platform::time_point next() noexcept;
-  /// Inserts the timer of a wait, unless that has no deadline. O(1).
+  /// Inserts the timer of a wait, unless the wait has no deadline. O(1).
   PIRN_ALWAYS_INLINE void arm(timer& t, platform::time_point deadline, const waker& who) noexcept {
     if (deadline != platform::never) {
       t.when = deadline;
@@ -58,7 +57,7 @@ class timer_queue {
       insert(t);
     }
   }
-  /// O(1).
+  /// Inserts a timer. O(1).
   PIRN_ALWAYS_INLINE void insert(timer& t) noexcept {
     if (size_ == capacity_) [[unlikely]] {
       enlist(t);
@@ -70,7 +69,7 @@ class timer_queue {
     t.slot = slot;
     ++live_;
   }
-  /// O(1), amortised over the tick that follows; does nothing to a timer that has fired.
+  /// Cancels a timer, unless it has fired. O(1), amortised over the tick that follows.
   PIRN_ALWAYS_INLINE void cancel(timer& t) noexcept {
     if (!t.armed()) {
       return;
@@ -88,7 +87,7 @@ class timer_queue {
     }
     t.slot = timer::unarmed;
   }
-  /// Wakes what is due at `now`, in order of time. Amortised O(log n) each.
+  /// Fires the timers that are due at `now`, in order of time. Amortised O(log n) each.
   void fire(platform::time_point now) noexcept {
     if (size_ != 0 || list_ != nullptr) {
       fire_due(now);
@@ -100,11 +99,11 @@ class timer_queue {
     platform::duration::rep when;
     std::uint32_t slot;
   };
-  /// How many due ones are taken off the heap before the first of them is woken, so that their memory is fetched
+  /// How many due timers are taken off the heap before the first of them fires, so that their memory is fetched
   /// meanwhile.
   static constexpr std::uint32_t batch = 16;
 
-  // A slot holds the address of its timer, or a number shifted left by one with bit 0 set: the next free slot.
+  // A slot holds the address of its timer; a free one holds the number of the next, shifted left by one with bit 0 set.
   static constexpr std::uint32_t no_slot = ~std::uint32_t{0} >> 1;
   static constexpr std::uintptr_t empty_slot = (std::uintptr_t{no_slot} << 1) | 1;
   PIRN_ALWAYS_INLINE std::uint32_t take_slot() noexcept {
@@ -119,7 +118,7 @@ class timer_queue {
     slots_[slot] = (std::uintptr_t{free_} << 1) | 1;
     free_ = slot;
   }
-  /// Null if it was cancelled.
+  /// Null if the timer was cancelled.
   [[nodiscard]] timer* timer_in(std::uint32_t slot) const noexcept {
     return (slots_[slot] & 1) == 0 ? reinterpret_cast<timer*>(slots_[slot]) : nullptr;
   }
@@ -141,13 +140,13 @@ class timer_queue {
   [[nodiscard]] timer* earliest_listed() const noexcept;
 
   entry* memory_ = nullptr;
-  entry* entries_ = nullptr;  ///< in it: a heap up to `sorted_`, then what was inserted since the last tick
+  entry* entries_ = nullptr;  ///< in `memory_`: a heap up to `sorted_`, then the insertions since the last tick
   std::uintptr_t* slots_ = nullptr;
-  std::uint32_t size_ = 0;  ///< of the entries, those of cancelled timers included
+  std::uint32_t size_ = 0;  ///< of the entries, with those of cancelled timers
   std::uint32_t sorted_ = 0;
   std::uint32_t live_ = 0;  ///< timers that have a slot
   std::uint32_t free_ = no_slot;
-  std::uint32_t made_ = 0;  ///< slots that were ever in use
+  std::uint32_t made_ = 0;  ///< slots that have ever been in use
   std::uint32_t capacity_ = 0;
   std::uint32_t max_entries_;
   timer* list_ = nullptr;

@@ -1,4 +1,4 @@
-// What a runtime tells of its fibers while it runs, for a timeline.
+// Events of a runtime's fibers, for a timeline.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// Something that has happened to a fiber. Pointers and views hold during the call only, but `reason`, if it is not
-/// null, is a text that stays.
+/// An event of a fiber. Pointers and views are valid during the call only, except `reason`: if not null, the text stays
+/// valid.
 struct trace_event {
   enum class kind : std::uint8_t {
     spawned,
@@ -23,16 +23,16 @@ struct trace_event {
     ended,
   };
   kind what;
-  std::uint64_t fiber;    ///< its number
-  std::string_view name;  ///< as it was spawned with
-  std::uint64_t by;       ///< the number of the fiber that runs there, by which it was spawned or woken; 0 for none
-  int worker;             ///< the index of the one on whose thread it happens; -1 for any other thread
+  std::uint64_t fiber;           ///< its number
+  std::string_view name;         ///< given when it was spawned
+  std::uint64_t by;              ///< the number of the running fiber, which spawned or woke it; 0 for none
+  int worker;                    ///< the index of the worker on whose thread it happens; -1 for any other thread
   const char* reason = nullptr;  ///< as in a dump: what it waits for, "its turn" for a yield
-  const void* object = nullptr;  ///< the same: the address of that
+  const void* object = nullptr;  ///< the address of that, as in a dump
 };
 
-/// Called for each event of a runtime's fibers where it happens: on the fiber's stack, a scheduler's or a thread's, by
-/// several threads at a time. It may not suspend, throw, spawn or wake.
+/// Called for each event of a runtime's fibers where it happens: on the stack of the fiber, of a scheduler or of a
+/// thread, by several threads at a time. It must not suspend, throw, spawn or wake.
 using tracer = std::function<void(const trace_event&)>;
 
 PIRN_ABI_NAMESPACE_END

@@ -1,4 +1,4 @@
-// The one blocking primitive. Everything in sync, and io's readiness, is a thin layer on it.
+// The only blocking primitive. Everything in sync, and io's readiness, is a thin layer on it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// Why a blocking call did not do what it was called for.
+/// Why a blocking call did not do its work.
 enum class wait_error : std::uint8_t {
   timed_out = 1,  ///< its own deadline passed
   stopped = 2,    ///< the fiber, or a scope around the caller, was asked to stop
@@ -21,46 +21,45 @@ enum class wait_error : std::uint8_t {
 /// A short English phrase for `error`.
 const char* to_string(wait_error error) noexcept;
 
-/// Who ends a wait besides a deadline and a stop, as far as that is known; the search for deadlocks goes by it.
+/// The possible wakers of a wait, besides a deadline and a stop, as far as known; for the search for deadlocks.
 enum class awaited : std::uint8_t {
   anybody,   ///< any fiber or thread
-  holder,    ///< who holds `wait_options::object`, which is a `detail::owner_mark`
-  fiber,     ///< the fiber whose control block `object` is, by its end
-  task,      ///< the chain of tasks that the `detail::coroutine_agent` `object` is, by its end
-  children,  ///< those of the scope whose list of stops `object` is, all of them, by their ends
+  holder,    ///< the holder of `wait_options::object`, which is a `detail::owner_mark`
+  fiber,     ///< the fiber whose control block is `object`, by its end
+  task,      ///< the chain of tasks whose `detail::coroutine_agent` is `object`, by its end
+  children,  ///< all children of the scope whose list of stops is `object`, by their ends
   external,  ///< not a fiber: the kernel, or a thread of the runtime that is no worker
 };
 
 /// How a wait may end and what a dump says about it.
 struct wait_options {
   time_limit deadline = platform::never;
-  /// Whether a stop request ends the wait. Not so where the caller could not bear it (relocking after a wait).
+  /// Whether a stop request ends the wait. False if the caller could not handle that (relocking after a wait).
   bool stoppable = true;
   awaited wakeable_by = awaited::anybody;
   const char* what = "something";  ///< static text: what the fiber waits for
   const void* object = nullptr;    ///< the address that the dump shows beside it
 };
 
-/// What becomes of a fiber that is woken. After the wake policies of the SWAPSTACK paper (Dolan et al. 2013).
+/// How a woken fiber is scheduled. After the wake policies of the SWAPSTACK paper (Dolan et al. 2013).
 enum class wake_policy : std::uint8_t {
-  enqueue,  ///< it is made ready; the caller goes on
-  /// If both are of one worker it runs at once, and the caller goes behind all that are ready: a suspension point.
-  /// Within `runtime_options::lifo_budget`, so that nobody starves. Otherwise the same as `enqueue`.
+  enqueue,  ///< it is made ready; the caller continues
+  /// If both are of one worker it runs at once, and the caller goes behind all ready fibers: a suspension point. Within
+  /// `runtime_options::lifo_budget`, so that no fiber starves. Otherwise as `enqueue`.
   switch_over,
 };
 
-/// Ends one particular wait of one fiber or plain thread. A wake-up that comes late, after the wait has ended for
-/// another reason, does nothing: the epoch tells. Valid as long as the waiting fiber has not ended. Any thread or
+/// Ends one particular wait of one fiber or plain thread. After the wait has ended for another reason, a late wake-up
+/// does nothing, because its epoch is an earlier one. Valid as long as the waiting fiber has not ended. Any thread or
 /// fiber may call it. After the waker of Boost.Fiber.
 class waker {
  public:
   waker() noexcept = default;
   waker(detail::agent& who, std::uint64_t epoch) noexcept : agent_(&who), epoch_(epoch) {}
 
-  /// Makes the waiter runnable again, at the front of its worker's queue. True if this call was the one that ended
-  /// the wait.
+  /// Makes the waiter ready, at the front of its worker's queue. True if this call ended the wait.
   bool wake(wake_reason reason = wake_reason::notified, wake_policy policy = wake_policy::enqueue) const noexcept;
-  /// Ends the wait without making the waiter runnable: if true, the caller must pass `agent()` to `make_runnable`.
+  /// Ends the wait without making the waiter ready: if true, the caller must pass `agent()` to `make_runnable`.
   PIRN_ALWAYS_INLINE bool claim(wake_reason reason) const noexcept { return agent_->claim(epoch_, reason); }
   [[nodiscard]] detail::agent* agent() const noexcept { return agent_; }
 
@@ -73,14 +72,14 @@ struct waiter;
 
 namespace detail {
 
-/// What a wait that was not notified returns.
+/// Returns the error for a wait that was not notified.
 constexpr wait_error error_of(wake_reason reason) noexcept {
   return reason == wake_reason::stopped   ? wait_error::stopped
          : reason == wake_reason::expired ? wait_error::expired
                                           : wait_error::timed_out;
 }
-/// Success, unless a stop was requested or the deadline has passed. That is asked of the clock, since no timer fires
-/// while a fiber of its worker computes.
+/// Returns success, unless a stop was requested or the deadline has passed. The clock decides on the deadline, since no
+/// timer fires while a fiber of its worker computes.
 inline std::expected<void, wait_error> unless_stopped(wake_reason why, platform::time_point deadline) noexcept {
   if (why != wake_reason::notified) {
     return std::unexpected(error_of(why));
@@ -94,27 +93,27 @@ inline std::expected<void, wait_error> unless_stopped(wake_reason why, platform:
 class worker;
 struct fiber_control;
 
-/// What a context that has just been switched out wants done on its behalf by the context that follows: only then
-/// can nobody resume it while it still runs.
+/// An action that the next context runs on behalf of the one that was just switched out. Earlier, another worker could
+/// resume that context while it still runs.
 struct post_switch_action {
   void (*run)(post_switch_action*) noexcept;
 };
 
-/// What may end a wait with these options, which name no deadline.
+/// Returns the kind of a wait with these options, which name no deadline.
 inline wait_kind kind_without_deadline(const wait_options& options) noexcept {
   return options.stoppable ? wait_kind::stoppable : wait_kind::single_waker;
 }
-/// What may end a wait with these options.
+/// Returns the kind of a wait with these options.
 inline wait_kind kind_of(const wait_options& options) noexcept {
   const wait_kind kind = kind_without_deadline(options);
   return kind == wait_kind::single_waker && options.deadline != platform::never ? wait_kind::timed : kind;
 }
-/// The calling fiber, or the plain OS thread's own agent.
+/// Returns the calling fiber, or the plain OS thread's own agent.
 agent& current_agent() noexcept;
-/// Queues a claimed agent: a fiber on its worker, a thread by unblocking it. `back` puts a fiber behind those that
-/// are ready instead of in front.
+/// Schedules a claimed agent: queues a fiber on its worker, or unblocks a thread. `back` puts a fiber behind the ready
+/// ones instead of in front.
 void make_runnable(agent* who, bool back = false) noexcept;
-/// `wake_policy::switch_over`.
+/// Wakes with `wake_policy::switch_over`.
 void switch_over_to(agent* who) noexcept;
 PIRN_ALWAYS_INLINE void make_runnable(agent* who, wake_policy policy) noexcept {
   policy == wake_policy::enqueue ? make_runnable(who) : switch_over_to(who);
@@ -122,27 +121,27 @@ PIRN_ALWAYS_INLINE void make_runnable(agent* who, wake_policy policy) noexcept {
 /// Suspends the caller, whose wait has begun as `epoch`, until it is claimed; `publish` runs once it is switched
 /// out. The deadline claims it through a timer of its worker.
 wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options, post_switch_action& publish) noexcept;
-/// Says so, and what the first of them waits for where that is known, and aborts; not in `exit`.
+/// Reports a list destroyed with waiters, and what the first one waits for if that is known; aborts. Not in `exit`.
 PIRN_ENDS_PROCESS void destroyed_with_waiters(const void* list, const waiter& first) noexcept;
 
 }  // namespace detail
 
-/// One fiber's (or thread's) place in a wait_list; lives on the stack of the waiter.
+/// The place of a fiber (or thread) in a wait_list; lies on the waiter's stack.
 struct waiter {
   waiter* next = nullptr;
   waiter* previous = nullptr;
   waker wake;
-  void* value = nullptr;  ///< whatever the primitive hands to a waiter, under the list's lock
+  void* value = nullptr;  ///< handed to the waiter by the primitive, under the list's lock
   bool linked = false;    ///< under the list's lock
   bool claimed = false;   ///< written by `claim_first`, read once the waiter runs again
 };
 
-/// A first-in-first-out list of waiters without a lock of its own, for primitives that keep several under one lock;
-/// the others use `wait_queue`. That lock, whichever it is, must be held in every call.
+/// A first-in-first-out list of waiters without a lock, for primitives that keep several under one lock; the others use
+/// `wait_queue`. That lock must be held in every call.
 class wait_list {
  public:
   wait_list() noexcept = default;
-  /// Aborts if somebody waits: nobody could wake it any more. Not in `exit`, where that does not matter.
+  /// Aborts if there are waiters: nothing could wake them any more. Not in `exit`, where that does not matter.
   ~wait_list() {
     if (first_ != nullptr) [[unlikely]] {
       detail::destroyed_with_waiters(this, *first_);
@@ -152,16 +151,16 @@ class wait_list {
   wait_list& operator=(const wait_list&) = delete;
 
   /// Suspends the caller until it is notified, stopped or its deadline passes. `lock` is released once the caller is
-  /// switched out, and is not held on return. `value` is what a notifier finds in the waiter.
+  /// switched out, and is not held on return. A notifier finds `value` in the waiter.
   [[nodiscard]] wake_reason wait(platform::spinlock& lock, const wait_options& options, void* value = nullptr) noexcept;
-  /// The same for a list of one worker. Aborts in a migratable fiber, which another worker might resume.
+  /// As the overload above, for a list of one worker. Aborts in a migratable fiber, which another worker might resume.
   [[nodiscard]] wake_reason wait(const detail::one_worker& lock, const wait_options& options,
                                  void* value = nullptr) noexcept;
-  /// As `wait`, ahead of all others: for who was notified, and did not get what it has waited for.
+  /// As `wait`, but ahead of all others: for a waiter that was notified and did not get what it has waited for.
   [[nodiscard]] wake_reason wait_in_front(platform::spinlock& lock, const wait_options& options, void* value) noexcept;
   [[nodiscard]] wake_reason wait_in_front(const detail::one_worker& lock, const wait_options& options,
                                           void* value) noexcept;
-  /// As `wait`; in a pinned fiber that has no deadline the switch is a part of the caller. See inline_wait.hpp.
+  /// As `wait`, but in a pinned fiber without a deadline the switch is inlined into the caller. See inline_wait.hpp.
   template <class Lock>
   [[nodiscard]] wake_reason wait_inline(Lock& lock, const wait_options& options, void* value) noexcept;
   /// As the overload above. Calls `accept_word()` if the waker may use `switch_to_with_value`; `word` is then the value
@@ -170,9 +169,9 @@ class wait_list {
   [[nodiscard]] wake_reason wait_inline(Lock& lock, const wait_options& options, void* value, std::uintptr_t& word,
                                         const AcceptWord& accept_word) noexcept;
 
-  /// Claims the first waiter whose wait has not ended otherwise and takes it off the list, or returns null. The
-  /// caller may hand over a value, then must call `detail::make_runnable(w->wake.agent())`, best after unlocking; after
-  /// that the waiter is gone.
+  /// Claims the first waiter whose wait has not ended otherwise and takes it off the list, or returns null. The caller
+  /// may hand over a value, then must call `detail::make_runnable(w->wake.agent())`, best after unlocking; after that
+  /// the waiter is gone.
   [[nodiscard]] PIRN_ALWAYS_INLINE waiter* claim_first() noexcept {
     while (first_ != nullptr) {
       waiter* const candidate = first_;
@@ -190,11 +189,11 @@ class wait_list {
     }
     return nullptr;
   }
-  /// Claims all waiters and takes them off, linked by `next` in order of age; for `make_all_runnable`. O(n).
+  /// Claims all waiters and takes them off the list, linked by `next` in order of age; for `make_all_runnable`. O(n).
   [[nodiscard]] waiter* claim_all() noexcept;
-  /// Makes runnable what `claim_all` returned, behind all that are ready. Best after unlocking. O(n).
+  /// Makes the waiters from `claim_all` ready, behind all ready fibers. Best after unlocking. O(n).
   static void make_all_runnable(waiter* chain) noexcept;
-  /// The first waiter, or null; it may be one whose wait has already ended.
+  /// Returns the first waiter, or null; its wait may have ended already.
   [[nodiscard]] waiter* front() const noexcept { return first_; }
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
 
@@ -202,7 +201,7 @@ class wait_list {
   friend class wait_set;
   friend class wait_queue;
   enum class placement : bool { back, front };
-  /// The wait of a thread, of a fiber that is not pinned or has a deadline, or at the front.
+  /// The wait of a thread, of a fiber that is not pinned or has a deadline, or at the front of the list.
   template <class Lock>
   [[nodiscard]] wake_reason wait_slow(detail::worker* here, Lock& lock, const wait_options& options, void* value,
                                       placement where) noexcept;
@@ -212,21 +211,21 @@ class wait_list {
   template <class Lock>
   [[nodiscard]] wake_reason wait_generic(Lock& lock, const wait_options& options, void* value,
                                          placement where) noexcept;
-  /// Of a fiber that is pinned to `here`, without a deadline.
+  /// The wait of a fiber that is pinned to `here`, without a deadline.
   template <class Lock>
   [[nodiscard]] wake_reason wait_pinned(detail::worker* here, detail::fiber_control& self, Lock& lock,
                                         detail::wait_kind kind, const wait_options& options, void* value,
                                         std::uintptr_t* word_slot = nullptr) noexcept;
-  /// `suspend(epoch)` releases the lock, and returns once the wait is over. It `opens_later` if it opens a stoppable
+  /// `suspend(epoch)` releases the lock, and returns once the wait is over. With `opens_later` it opens a stoppable
   /// wait itself before that.
   template <class Lock, class Suspend>
   [[nodiscard]] wake_reason wait_impl(detail::agent& self, Lock& lock, detail::wait_kind kind, void* value,
                                       const Suspend& suspend, bool opens_later = false,
                                       placement where = placement::back) noexcept;
-  /// The end of a wait that was not woken through the list; returns why it ended.
+  /// Ends a wait that was not woken through the list; returns why it ended.
   template <class Lock>
   [[nodiscard]] PIRN_NOINLINE wake_reason remove_after_wait(detail::agent& self, Lock& lock, waiter& node) noexcept {
-    // Somebody may be looking at the node right now, so even an unlinked one is left only under the lock.
+    // A notifier may be looking at the node right now, so even an unlinked one is left only under the lock.
     const platform::spin_guard guard(lock);
     if (node.linked) {
       remove(node);
@@ -268,7 +267,7 @@ class wait_queue {
   void lock() noexcept { lock_.lock(); }
   void unlock() noexcept { lock_.unlock(); }
 
-  /// As of `wait_list`; the lock must be held, and `wait` releases it.
+  /// As `wait_list::wait`; the lock must be held, and `wait` releases it.
   [[nodiscard]] wake_reason wait(const wait_options& options, void* value = nullptr) noexcept {
     return waiters_.wait(lock_, options, value);
   }
@@ -292,7 +291,7 @@ class wait_queue {
     }
     return notify_one_and_unlock(policy);
   }
-  /// The same with the lock held by the caller; releases it.
+  /// As `notify_one`, with the lock held by the caller; releases it.
   bool notify_one_and_unlock(wake_policy policy = wake_policy::enqueue) noexcept;
   /// Takes the lock and wakes all present waiters. O(n).
   void notify_all() noexcept;

@@ -1,4 +1,4 @@
-// One wait in several lists at once: what select is built on.
+// One wait in several lists at once: the basis of select.
 #pragma once
 
 #include "pirn/fiber/wait_queue.hpp"
@@ -6,35 +6,35 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// One of the lists that a wait is in, and the waiter there; lives on the stack of the waiter.
+/// One of the lists that a wait is in, and the waiter there; lies on the waiter's stack.
 struct wait_entry {
-  platform::spinlock* lock;  ///< guards the list; null for one of a single worker
+  platform::spinlock* lock;  ///< guards the list; null for a list of one worker
   wait_list* list;
-  const detail::one_worker* home = nullptr;  ///< of such a list
+  const detail::one_worker* home = nullptr;  ///< of a list of one worker
   wait_entry* next = nullptr;                ///< of the same wait, in the order of the locks
-  waiter node = {};  ///< `value` is what a notifier of this list finds; `claimed` says that it was this list
+  waiter node = {};  ///< a notifier of this list finds `value`; `claimed` says that it was this list
 };
 
-/// The entries of one wait. All waiters share its epoch: whoever claims one of them has ended the wait, and claims of
-/// the others fail. Used by the fiber or thread that waits.
+/// The entries of one wait. All waiters share its epoch: a claim of one of them ends the wait, and claims of the others
+/// fail. Used by the fiber or thread that waits.
 class wait_set {
  public:
-  /// O(n). Neither `entry` nor its list may go before the last wait has returned.
+  /// Adds an entry. O(n). Neither `entry` nor its list may be destroyed before the last wait has returned.
   void add(wait_entry& entry) noexcept;
 
-  /// Takes the locks of all lists, each once, in the order of their addresses: so two waits that meet on the same locks
-  /// cannot each hold what the other one wants. Aborts where a list is another worker's.
+  /// Takes the locks of all lists, each once, in the order of their addresses, so that of two waits neither can hold a
+  /// lock that the other one wants. Aborts if a list belongs to another worker.
   void lock() noexcept;
   void unlock() noexcept;
 
-  /// As `wait_list::wait`, in all the lists; the locks must be held and are released once the caller is switched out.
-  /// The wait is stoppable. On return no list has a waiter of this wait any more; if notified, exactly one entry is
-  /// `claimed`, and neither its list nor its lock has been touched since. Aborts in a migratable fiber if a list is of
-  /// a single worker. O(n).
+  /// As `wait_list::wait`, but in all the lists; the locks must be held and are released once the caller is switched
+  /// out. The wait is stoppable. On return no list has a waiter of this wait any more. If notified, exactly one entry
+  /// is `claimed`, and neither its list nor its lock has been touched since. Aborts in a migratable fiber if a list is
+  /// of one worker. O(n).
   [[nodiscard]] wake_reason wait(wait_options options) noexcept;
 
-  /// The parts of `wait` around the suspension, for a waiter that suspends by other means: appends it to all the lists,
-  /// with the locks held, and removes it from those whose node was not claimed, with none held.
+  /// The parts of `wait` around the suspension, for a waiter that suspends by other means. `append` adds it to all the
+  /// lists, with the locks held; `remove_after_wait` removes it from those whose node was not claimed, with none held.
   void append(const waker& who) noexcept;
   void remove_after_wait() noexcept;
 

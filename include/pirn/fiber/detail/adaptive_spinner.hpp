@@ -1,4 +1,4 @@
-// Whether a worker with nothing to do waits awake, and for how long.
+// Decides whether an idle worker waits awake, and for how long.
 #pragma once
 
 #include <algorithm>
@@ -10,22 +10,22 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// To sleep and to be woken takes some microseconds on an idle CPU, tens or hundreds on a virtual one. Who waits awake
-/// for about as long before it sleeps never loses more than twice what the better of the two had cost (Karlin, Li,
-/// Manasse and Owicki 1991); and it does so only where that has been of use of late. One worker's; not shared.
+/// Sleeping and being woken takes some microseconds on an idle CPU, tens or hundreds on a virtual one. A worker that
+/// waits awake for about as long before it sleeps never loses more than twice the cost of the better choice (Karlin,
+/// Li, Manasse and Owicki 1991). It does so only where that has been of use of late. One worker's; not shared.
 class adaptive_spinner {
  public:
-  /// Sleeps between two tries.
+  /// The maximum number of sleeps between two tries.
   static constexpr unsigned max_sleeps_between = 255;
-  /// After somebody else had the CPU meanwhile it does not for that many times as long.
+  /// After another thread had the CPU, the worker does not wait awake for this many times as long.
   static constexpr int rests_per_preemption = 16;
-  /// It waits twice as long as it takes to wake it, as far as it knows, but for that long at least.
+  /// The worker waits awake for twice the measured time of a wake-up, but at least for this long.
   static constexpr platform::duration min_limit = std::chrono::microseconds(100);
 
   /// Never waits awake for longer than `max_limit` in a row.
   explicit adaptive_spinner(platform::duration max_limit) noexcept : max_limit_(max_limit) {}
 
-  /// There is nothing to do: whether to go on waiting for it. If false, to sleep is next.
+  /// Called when there is nothing to do: whether to continue waiting. If false, the worker sleeps next.
   [[nodiscard]] bool wait(platform::time_point now) noexcept {
     if (!waiting()) {
       if (max_limit_ <= platform::duration::zero() || now < contended_until_) {
@@ -46,21 +46,21 @@ class adaptive_spinner {
     sleeps_left_ = sleeps_between_;
     return false;
   }
-  /// It had something to do before that.
+  /// Ends the wait: the worker has something to do.
   void end_wait() noexcept { until_ = {}; }
-  /// The same, and that was what it waited for.
+  /// As `end_wait`, for something that the worker was waiting for.
   void hit() noexcept {
     end_wait();
     sleeps_between_ = 0;
   }
-  /// Somebody else has had the CPU from `before` until now, and may want it again: who waits awake uses up the time
-  /// that the kernel gives it, and comes late when it is woken.
+  /// Another thread has had the CPU from `before` until `now`, and may want it again: a worker that waits awake uses up
+  /// the time that the kernel gives it, and is late when it is woken.
   void record_preemption(platform::time_point before, platform::time_point now) noexcept {
     end_wait();
     contended_until_ = now + rests_per_preemption * (now - before);
   }
-  /// It has slept since `began` until now, and was woken because of what had arrived at `arrived`; `began` or earlier
-  /// if nobody knows when.
+  /// The worker has slept from `began` until `now`, and was woken by something that arrived at `arrived`: `began` or
+  /// earlier if the time is unknown.
   void record_sleep(platform::time_point began, platform::time_point arrived, platform::time_point now) noexcept {
     if (arrived <= began) {
       arrived = now;
@@ -79,7 +79,7 @@ class adaptive_spinner {
 
  private:
   platform::duration max_limit_;
-  platform::duration wake_takes_{};  ///< about, from when something has arrived until it runs again
+  platform::duration wake_takes_{};  ///< about, from an arrival until the worker runs again
   platform::time_point until_{};
   unsigned sleeps_left_ = 1;
   unsigned sleeps_between_ = 0;

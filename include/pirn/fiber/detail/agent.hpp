@@ -1,4 +1,4 @@
-// What can wait: a fiber or a plain OS thread, behind one word that decides who wakes it and why.
+// Agents: a fiber or a plain OS thread, behind one word that decides which wake-up ends its wait and why.
 #pragma once
 
 #if !defined(__x86_64__) || defined(__ILP32__)
@@ -25,14 +25,14 @@ enum class wake_reason : std::uint8_t {
 
 namespace detail {
 
-/// How a wait may be ended besides by whom it was begun for.
+/// How a wait may end other than by its waker.
 enum class wait_kind : std::uint8_t {
   single_waker,  ///< not at all: no deadline, no stop; there is one waker, so claiming needs no read-modify-write
   timed,         ///< by a deadline
   stoppable,     ///< by a stop, and by a deadline
 };
 
-/// A word in memory that others may still read as that of the fiber which had it before: it begins by a store.
+/// A word that others may still read as that of the fiber which had this memory before: it begins by a store.
 union lasting_word {
   PIRN_ALWAYS_INLINE explicit lasting_word(std::uint64_t first) noexcept {
     if constexpr (platform::exploring) {
@@ -53,21 +53,21 @@ enum class agent_kind : std::uint8_t {
 
 /// Two words.
 /// The wait word, from the low end:
-///   bit 0     waiting: set by the agent when it begins a wait, cleared by whoever claims it
+///   bit 0     waiting: set by the agent when it begins a wait, cleared by the claim
 ///   bit 1     stoppable: the present wait ends when a stop is requested; set once the agent is switched out
 ///   bit 2     single_waker: the present wait has one waker only
 ///   bits 3-4  wake_reason of the last claim; zero during a wait
 ///   bits 5-   epoch: one more for each wait, so that a claim meant for an earlier wait fails
-/// While it does not wait, and until it is published, only the agent itself writes it (or the context that follows it);
+/// While the agent does not wait, and until it is published, only the agent writes it (or the context that follows);
 /// from then on only a claim does.
-/// The identity, from the low end; flags may be set by anyone:
-///   bit 0     stopped: asked to stop, for good
+/// The identity, from the low end; any thread may set flags:
+///   bit 0     stopped: asked to stop; never cleared
 ///   bit 1     thread: constant; of a coroutine too
 ///   bit 2     described: set once
-///   bit 3     expired: the same as `stopped`, since the deadline of the scope that it is a child of has passed
-///   bits 4-5  stopped and expired as long as a scope that it opened itself is
+///   bit 3     expired: as `stopped`, but because the deadline of the scope that it is a child of has passed
+///   bits 4-5  stopped and expired as long as a scope that it has opened is
 ///   bit 6     child: constant; of a coroutine too
-///   bit 7     runs_tasks: set once, by itself
+///   bit 7     runs_tasks: set once, by the fiber
 ///   bits 8-   the number of a fiber: constant
 class agent {
  public:
@@ -79,8 +79,8 @@ class agent {
   agent(const agent&) = delete;
   agent& operator=(const agent&) = delete;
 
-  /// Opens a wait. False if it is stoppable and a stop was requested: the agent must not suspend then, and
-  /// `stop_reason` says why. With `later` a stoppable wait is opened by `open_to_stop` only.
+  /// Begins a wait. False if it is stoppable and a stop was requested: the agent must not suspend then, and
+  /// `stop_reason` says why. With `later` a stoppable wait is opened only by `open_to_stop`.
   PIRN_ALWAYS_INLINE bool begin(wait_kind wait, std::uint64_t& epoch, bool later = false) noexcept {
     if (wait == wait_kind::stoppable) {
       if (platform::stops_here()) {
@@ -95,17 +95,17 @@ class agent {
     if (later && wait == wait_kind::stoppable) {
       return true;
     }
-    // Who may claim it learns of it later, through the lock or the word that publishes the waiter.
+    // Possible claimers learn of the wait later, through the lock or the word that publishes the waiter.
     word_.now.store(begun | waiting_bit | (wait == wait_kind::single_waker ? single_waker_bit : 0),
                     platform::memory_order_release);
     return true;
   }
 
-  /// Lets a stop end the wait of `epoch` too. Once the agent is switched out, since a stopper knows it already and may
-  /// queue it at once, and before it is published to anybody else. True if a stop was requested since `begin`: the
-  /// caller must make the agent runnable.
+  /// Lets a stop end the wait of `epoch` too. Called once the agent is switched out, since a stopper knows it already
+  /// and may queue it at once, and before it is published to any other waker. True if a stop was requested since
+  /// `begin`: the caller must make it runnable.
   bool open_to_stop(std::uint64_t epoch) noexcept {
-    // Dekker with request_stop: here the word is written and then the flag read, there the other way round.
+    // Dekker with request_stop: here the word is written and then the flag is read, there it is the other way round.
     word_.now.exchange((epoch << epoch_shift) | waiting_bit | stoppable_bit, platform::memory_order_seq_cst);
     const std::uint64_t stops = identity_.now.load(platform::memory_order_seq_cst) & stop_bits;
     return stops != 0 && claim(epoch, reason_of(stops));
@@ -128,23 +128,23 @@ class agent {
                                              platform::memory_order_relaxed);
   }
 
-  /// Marks the agent as asked to stop, for good. True if that ended a stoppable wait: the caller must make the
+  /// Marks the agent as asked to stop, which stays so. True if that ended a stoppable wait: the caller must make the
   /// agent runnable. `why` is `stopped` or `expired`.
   bool request_stop(wake_reason why) noexcept {
     return end_wait(why == wake_reason::stopped ? stopped_bit : expired_bit, why);
   }
-  /// The same for as long as a scope that it opened is stopped.
+  /// As `request_stop`, but only while a scope that it opened is stopped.
   bool interrupt(wake_reason why) noexcept {
     return end_wait(why == wake_reason::stopped ? scope_stopped_bit : scope_expired_bit, why);
   }
-  /// A scope that the agent opened is closed, and so is its stop; `outer` tells of the next one that it opened. By the
-  /// agent itself.
+  /// Ends the stop of a scope that it opened and that is now closed; `outer` returns that of the next. Called by the
+  /// agent.
   template <class Outer>
   void end_interruption(Outer outer) noexcept {
     if ((identity_.now.load(platform::memory_order_relaxed) & (scope_stopped_bit | scope_expired_bit)) == 0) {
       return;
     }
-    // Who stops the outer scope says so there first and sets the bit here second.
+    // A stop of the outer scope is recorded there first and sets the bit here second.
     identity_.now.fetch_and(~(scope_stopped_bit | scope_expired_bit), platform::memory_order_seq_cst);
     if (const wake_reason why = outer(); why != wake_reason::notified) {
       identity_.now.fetch_or(why == wake_reason::stopped ? scope_stopped_bit : scope_expired_bit,
@@ -153,7 +153,7 @@ class agent {
   }
 
   [[nodiscard]] bool waiting() const noexcept { return present_wait() != 0; }
-  /// The epoch of the wait that has begun and was not claimed yet, or 0. While it is the same, that wait goes on.
+  /// Returns the epoch of the wait that has begun and was not claimed yet, or 0. While unchanged, that wait lasts.
   [[nodiscard]] std::uint64_t present_wait() const noexcept {
     const std::uint64_t present = word_.now.load(platform::memory_order_acquire);
     return (present & waiting_bit) != 0 ? present >> epoch_shift : 0;
@@ -161,23 +161,23 @@ class agent {
   [[nodiscard]] bool stop_requested() const noexcept {
     return (identity_.now.load(platform::memory_order_acquire) & stop_bits) != 0;
   }
-  /// `stopped` or `expired` if a stop was requested, else `notified`.
+  /// Returns `stopped` or `expired` if a stop was requested, else `notified`.
   [[nodiscard]] wake_reason stop_reason() const noexcept {
     return reason_of(identity_.now.load(platform::memory_order_acquire) & stop_bits);
   }
-  /// The number of its last wait. Of a fiber, by its own worker.
+  /// Returns the number of its last wait. For a fiber: called on its own worker.
   [[nodiscard]] std::uint64_t epoch() const noexcept {
     return word_.now.load(platform::memory_order_relaxed) >> epoch_shift;
   }
-  /// The same as far as it is for good.
+  /// As `stop_reason`, without the stops of scopes that it opened.
   [[nodiscard]] wake_reason own_stop_reason() const noexcept {
     return reason_of(identity_.now.load(platform::memory_order_acquire) & (stopped_bit | expired_bit));
   }
-  /// Why the last wait ended.
+  /// Returns why the last wait ended.
   [[nodiscard]] wake_reason reason() const noexcept {
     return static_cast<wake_reason>((word_.now.load(platform::memory_order_acquire) >> reason_shift) & 3);
   }
-  /// A child is a fiber here.
+  /// Returns its kind; a child counts as a fiber.
   [[nodiscard]] PIRN_ALWAYS_INLINE agent_kind kind() const noexcept {
     const std::uint64_t identity = identity_.now.load(platform::memory_order_relaxed);
     return (identity & thread_bit) == 0  ? agent_kind::fiber
@@ -192,7 +192,7 @@ class agent {
     return identity_.now.load(platform::memory_order_relaxed) >> number_shift;
   }
 
-  /// It runs coroutines from now on: what one of them holds, another such fiber may let go of.
+  /// Records that it runs coroutines: another such fiber may release what one of them holds.
   void set_runs_tasks() noexcept { identity_.now.fetch_or(runs_tasks_bit, platform::memory_order_release); }
   [[nodiscard]] bool runs_tasks() const noexcept {
     return (identity_.now.load(platform::memory_order_acquire) & runs_tasks_bit) != 0;

@@ -1,4 +1,4 @@
-// Where the control blocks of fibers lie.
+// Memory for the control blocks of fibers.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// Memory for the control blocks of the whole process, all of one size. A chunk is never given back, so what lists the
-/// fibers (a signal handler, a debugger) may look at every block at any time; no list of them need be kept.
+/// Memory for the control blocks of the whole process, all of one size. A chunk is never given back, so code that lists
+/// the fibers (a signal handler, a debugger) may look at every block at any time; no list of them is kept.
 struct block_chunk {
   /// Three cache lines: two for the control block proper and a callable of up to three words, the third for larger
-  /// ones. A sanitizer needs room for what it knows of a fiber.
+  /// ones. A sanitizer needs room for its state of a fiber.
   static constexpr std::size_t block_bytes = std::is_empty_v<sanitizer_state> ? 192 : 256;
   static constexpr std::size_t alignment = 64;
   static constexpr std::size_t blocks_in_one = 333;  // with the rest, a little less than 64 KiB
@@ -26,7 +26,7 @@ struct block_chunk {
   static void give(void* const* blocks, std::uint32_t number) noexcept;
   [[nodiscard]] static block_chunk* newest() noexcept;
 
-  /// Calls `visit(const fiber_control&)` for each fiber of `owner` that has not ended. Only in the owner's thread,
+  /// Calls `visit(const fiber_control&)` for each fiber of `owner` that has not ended. Only on the owner's thread,
   /// where it may interrupt anything.
   template <class Visit>
   static void for_each(const worker& owner, Visit visit) {
@@ -42,12 +42,10 @@ struct block_chunk {
 
   block_chunk* next;
   alignas(alignment) std::byte blocks[blocks_in_one][block_bytes];
-  std::uint32_t
-      notes[blocks_in_one];  ///< of each block, by the `stack_trimmer` of the worker that its fiber belongs to
+  std::uint32_t notes[blocks_in_one];  ///< for each block, by its worker's `stack_trimmer`
 };
 
-/// Blocks kept at hand by one worker, which alone may call. What was used last is used next, while it is in the
-/// processor's cache.
+/// Blocks kept by one worker, the only caller. The block used last is used next, while it is in the processor's cache.
 class block_cache {
  public:
   block_cache() = default;
@@ -56,9 +54,9 @@ class block_cache {
   ~block_cache() { block_chunk::give(blocks_.get(), count_); }
 
   [[nodiscard]] PIRN_ALWAYS_INLINE bool has_one() const noexcept { return count_ != 0; }
-  /// Fetches some if there is none. False if there is no memory.
+  /// Fetches some if it has no block. False if there is no memory.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool get_one() noexcept { return count_ != 0 || refill(); }
-  /// Null if there is no memory.
+  /// Returns a block, or null if there is no memory.
   [[nodiscard]] PIRN_ALWAYS_INLINE void* allocate() noexcept {
     if (!get_one()) [[unlikely]] {
       return nullptr;
@@ -72,11 +70,11 @@ class block_cache {
     }
     deallocate_in_room(block);
   }
-  /// Where there `has_room`.
+  /// As `deallocate`, if there `has_room`.
   PIRN_ALWAYS_INLINE void deallocate_in_room(void* block) noexcept { blocks_[count_++] = block; }
 
  private:
-  /// Next to none under a sanitizer, so that a use of a fiber that is gone shows.
+  /// Almost nothing under a sanitizer, so that it detects a use of a destroyed fiber.
   static constexpr std::uint32_t capacity = std::is_empty_v<sanitizer_state> ? 1024 : 1;
   PIRN_NOINLINE bool refill() noexcept;
   PIRN_NOINLINE void spill() noexcept;

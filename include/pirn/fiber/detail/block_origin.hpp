@@ -13,13 +13,13 @@ namespace detail {
 
 struct body_scopes;
 
-/// Where a block was opened, and by whom.
+/// Where a block was opened, and by which agent.
 struct block_origin {
   agent* by = nullptr;
   arch::word position = 0;
-  bool in_body = false;  ///< on another stack than its own
+  bool in_body = false;  ///< on another stack than the agent's
 };
-/// By who opens one.
+/// Called when a block is opened.
 [[nodiscard]] block_origin block_opened(agent& self, arch::word position) noexcept;
 void block_closed(const block_origin& origin) noexcept;
 

@@ -1,4 +1,4 @@
-// One wait of a coroutine, and what others wait for: its end.
+// One wait of a coroutine, and a completion that others wait for.
 #pragma once
 
 #include "pirn/fiber/detail/coroutine_runner.hpp"
@@ -8,17 +8,17 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// The wait of an awaiter; in its frame. The counterpart of `block` for what has no stack to suspend.
+/// The wait of an awaiter; lies in its frame. The counterpart of `block` for agents without a stack to suspend.
 class coroutine_wait {
  public:
-  /// Begins the wait of `who`, which is about to be suspended and goes on in `at`. `publish(epoch)` tells others, who
-  /// may claim it from then on: only its home resumes it, and that runs this. False if a stop was requested: then
-  /// nothing is published and the coroutine goes on, with the reason.
+  /// Begins the wait of `who`, which is about to be suspended and resumes in `at`. `publish(epoch)` makes it known to
+  /// others, which may claim it from then on: only its home resumes it, and that runs this. False if a stop was
+  /// requested: then nothing is published and the coroutine continues, with the reason.
   template <class Publish>
   bool begin(coroutine_agent& who, std::coroutine_handle<> at, const wait_options& options,
              Publish&& publish) noexcept {
     who.leave();
-    // First, since a dump may be printed by a signal that comes in between.
+    // First, since a signal that comes in between may print a dump.
     who.continuation = at;
     who.waits_for = options.what;
     who.waits_at = options.object;
@@ -37,7 +37,7 @@ class coroutine_wait {
     return true;
   }
   [[nodiscard]] bool begun() const noexcept { return who_ != nullptr; }
-  /// Why it has ended. Once, when the coroutine has been resumed or was not suspended.
+  /// Returns why it has ended. Called once, when the coroutine has been resumed or was not suspended.
   wake_reason end() noexcept {
     if (who_ != nullptr) {
       who_->home().timers.cancel(limit_);
@@ -52,10 +52,10 @@ class coroutine_wait {
   wake_reason reason_ = wake_reason::notified;
 };
 
-/// Something that happens once, and one who waits for it: a fiber, a thread or a coroutine.
+/// An event that happens once, and its waiter: a fiber, a thread or a coroutine.
 class completion {
  public:
-  /// Nothing of it is touched once it has happened, so that the waiter may destroy it.
+  /// Marks it as done, and touches nothing of it afterwards, so that the waiter may destroy it.
   void set() noexcept {
     queue_.lock();
     done_ = true;
@@ -69,7 +69,7 @@ class completion {
     }
     return queue_.wait(options);
   }
-  /// For a coroutine, which is not stopped in it: whether it has to be suspended.
+  /// Begins the wait of a coroutine, which no stop ends. True if the coroutine must be suspended.
   bool begin_wait(coroutine_agent& who, std::coroutine_handle<> at) noexcept {
     queue_.lock();
     if (done_) {
@@ -131,10 +131,10 @@ class fiber_awaiter : public own_awaiter {
   joiner me_{};
   std::uintptr_t outcome_ = join_possible;
 };
-/// The same as `join()`: nothing but the end ends it.
+/// As `join()`: only the end of the fiber ends the wait.
 struct plain_fiber_awaiter : fiber_awaiter {
   explicit plain_fiber_awaiter(fiber& what) noexcept : fiber_awaiter(what, platform::never, false) {}
-  // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method): who calls it knows which of the two it has
+  // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method): callers know which of the two they have
   void await_resume() { static_cast<void>(fiber_awaiter::await_resume()); }
 };
 

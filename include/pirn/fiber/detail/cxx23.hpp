@@ -1,5 +1,5 @@
 // Included first by the headers from fiber on, so that an older language level ends in one line that says so. The file
-// that is not there ends the compilation: no compiler goes on after it to tell of all that is missing.
+// that does not exist ends the compilation: no compiler continues after it and reports everything that is missing.
 #pragma once
 
 #if __cplusplus < 202100L

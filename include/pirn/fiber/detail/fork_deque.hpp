@@ -1,4 +1,4 @@
-// What a worker knows of the calls of `fork2` that are under way on it: whose continuation anybody may take.
+// The calls of `fork2` that are under way on a worker, whose continuations any worker may take.
 #pragma once
 
 #include <algorithm>
@@ -17,23 +17,23 @@ namespace detail {
 struct fork_point;
 struct stolen_continuation;
 
-/// A stack that is ready for the first half of a `fork2`. Lies on it, below the place of a cold part.
+/// A stack that is ready for the first half of a `fork2`. The object lies on it, below the place of a cold part.
 struct alignas(16) fork_stack {
-  /// Of a stack that is large enough for a fiber.
+  /// Makes one on a stack that is large enough for a fiber.
   static fork_stack* make(const stack& memory) noexcept {
     char* const top = static_cast<char*>(fiber_control::below_cold(memory));
     auto* const made = ::new (static_cast<void*>(top - sizeof(fork_stack))) fork_stack{memory};
     arch::fork_root(made);
     return made;
   }
-  /// For `arch::fork_into`.
+  /// The address for `arch::fork_into`.
   [[nodiscard]] PIRN_ALWAYS_INLINE void* root() noexcept { return reinterpret_cast<char*>(this) - arch::root_size; }
 
   stack memory;
 };
 
-/// A call of `fork2`, from the moment when its first half begins; on the stack of the caller. Also a child of a scope
-/// that was begun at once: then the continuation needs no control block, for the child is a fiber of its own.
+/// A call of `fork2`, from the moment when its first half begins; lies on the caller's stack. Also an eager child of a
+/// scope: then the continuation needs no control block, because the child is a separate fiber.
 struct fork_point {
   PIRN_ALWAYS_INLINE fork_point(fiber_control* who, const inherited_context& what) noexcept
       : caller(who), inherited(what) {}
@@ -41,9 +41,9 @@ struct fork_point {
     arch::context state;  ///< the continuation: where the second half begins; not written twice
   };
   fork_stack* on;               ///< where the first half runs; null for a child
-  fiber_control* caller;        ///< who called, and who runs the first half
-  inherited_context inherited;  ///< what the caller had around itself
-  stolen_continuation* stolen;  ///< who runs the second half; set by who takes the continuation, as the next three
+  fiber_control* caller;        ///< the calling fiber, which also runs the first half
+  inherited_context inherited;  ///< the scope and values around the caller
+  stolen_continuation* stolen;  ///< runs the second half; set by the thief, as the next three
   std::uintptr_t progress;
   std::uint64_t epoch;     ///< of the caller's wait for the stolen continuation
   std::uintptr_t outcome;  ///< of the first half
@@ -51,13 +51,13 @@ struct fork_point {
   [[no_unique_address]] sanitizer_state first;
 };
 
-/// The fiber that goes on with a continuation which was taken: it runs the second half and ends there. Its `memory` is
-/// the stack of the first half, of which it has the place for a cold part.
+/// The fiber that continues with a stolen continuation: it runs the second half and ends there. Its `memory` is the
+/// stack of the first half, of which it has the place for a cold part.
 struct stolen_continuation : child_control {
   explicit stolen_continuation(std::uint64_t number) noexcept : child_control(number) {
     join_word.store(join_stolen_continuation, platform::memory_order_relaxed);
   }
-  /// From here on what stops the caller, or a scope that it had opened, stops the stolen continuation.
+  /// From here on a stop of the caller, or of a scope that it had opened, stops the stolen continuation.
   void follow(fiber_control& caller) noexcept;
   fork_point* point = nullptr;
 };
@@ -65,21 +65,20 @@ struct stolen_continuation : child_control {
 /// A slot for a continuation.
 struct deque_slot {
   fork_point* point;
-  fork_stack* on;  ///< for the first half; null in the slots before the first and behind the last. The owner only
+  fork_stack* on;  ///< for the first half; null before the first slot and behind the last. The owner only
 };
 
-/// An eager child: one of a scope that runs at once in place of its parent, whose continuation lies open in `slot`.
+/// A child of a scope that runs at once in place of its parent, whose continuation lies open in `slot`.
 struct eager_child_control : child_control {
   using child_control::child_control;
   deque_slot* slot = nullptr;
 };
 
-/// The continuations that lie open on one worker, from that of the outermost call to that of the innermost: all of the
-/// running fiber, and of those that have begun it, and one another, as eager children. The protocol is that of Cilk-5
-/// (Frigo, Leiserson and Randall 1998): thieves take the outermost under a lock, the owner takes the innermost back
-/// without one unless it may be the same; and the owner's fence is left to the thief (Ladan-Mozes, Lee and Vyukov
-/// 2011). Each slot has the stack for the call whose continuation it will hold, so that a fork which finds its slot
-/// has its stack.
+/// The open continuations of one worker, from the outermost call to the innermost. They belong to the running fiber,
+/// and to the fibers that have begun it, and one another, as eager children. The protocol is that of Cilk-5 (Frigo,
+/// Leiserson and Randall 1998): thieves take the outermost under a lock; the owner takes the innermost back without
+/// one, unless it may be the same. The owner's fence is left to the thief (Ladan-Mozes, Lee and Vyukov 2011). Each slot
+/// has the stack for the call whose continuation it will hold, so a fork that finds its slot has its stack.
 class fork_deque {
  public:
   static constexpr std::size_t capacity = 1024;
@@ -90,22 +89,23 @@ class fork_deque {
   fork_deque& operator=(const fork_deque&) = delete;
 
   // -- the owner only
-  /// The next slot; one without a stack if the running fiber must be made ready first, there is none yet, or no room.
+  /// Returns the next slot. It has no stack if the running fiber must be made ready first, or a stack or room is
+  /// missing.
   [[nodiscard]] PIRN_ALWAYS_INLINE slot* next() const noexcept { return tail_.load(platform::memory_order_relaxed); }
-  /// Takes the stack of the next slot, null if it has none, for a continuation that needs none.
+  /// Takes the stack of the next slot, or null, for a continuation that needs no stack.
   [[nodiscard]] fork_stack* take_unused_stack() noexcept { return std::exchange(next()->on, nullptr); }
-  /// Lays the continuation open, which must be complete. Then somebody must be woken for it, behind a light fence.
+  /// Opens the continuation, which must be complete, to thieves. A worker must be woken for it, behind a light fence.
   PIRN_ALWAYS_INLINE void push(slot* at, fork_point* point) noexcept {
     at->point = point;
     tail_.store(at + 1, platform::memory_order_release);
   }
-  /// Takes this one back, which was pushed to that slot. False if it was taken, or is not the innermost: a generator
-  /// that yields in a first half has its consumer fork meanwhile, there or further in.
+  /// Takes back this continuation, which was pushed to that slot. False if it was stolen, or is not the innermost: a
+  /// generator that yields in a first half has its consumer fork meanwhile, there or further in.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool pop(slot* at, const fork_point* mine) noexcept {
-    // The slot may be another worker's, which writes to it, unless this is so.
+    // Otherwise the slot may be another worker's, which writes to it.
     return tail_.load(platform::memory_order_relaxed) == at + 1 && at->point == mine && pop(at);
   }
-  /// The same for one that is the innermost unless it was taken, and then nothing is left.
+  /// As `pop` above, for one that is the innermost unless it was stolen; if it was, nothing is left.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool pop(slot* at) noexcept {
     if (tail_.load(platform::memory_order_relaxed) != at + 1) [[unlikely]] {  // compared, so that nothing waits for it
       return false;
@@ -118,11 +118,11 @@ class fork_deque {
     }
     return head_.load(platform::memory_order_acquire) <= at || pop_contended(at);
   }
-  /// Begins and ends the time in which there are slots with stacks; nothing is open then.
+  /// Begin and end the time in which there are slots with stacks; nothing is open then.
   void open() noexcept { tail_.store(first(), platform::memory_order_release); }
   void close() noexcept { tail_.store(slots_.get(), platform::memory_order_release); }
   [[nodiscard]] bool full() const noexcept { return next() == end(); }
-  /// Takes all back, calls `take` with each, the outermost first. Thieves wait meanwhile.
+  /// Takes all back and calls `take` with each, the outermost first. Thieves get nothing meanwhile.
   template <class Take>
   void drain(Take take) noexcept {
     if (next() <= first()) {
@@ -135,19 +135,18 @@ class fork_deque {
     }
     reset(tail);
   }
-  /// Whether an address lies on one of the stacks. Its own thread may ask wherever it was interrupted.
+  /// Whether an address lies on one of the stacks. May be called by its own thread wherever that was interrupted.
   [[nodiscard]] bool on_stack(const void* address) const noexcept {
     return std::any_of(first(), deepest_, [address](const slot& each) noexcept {
       return each.on != nullptr && each.on->memory.contains(address);
     });
   }
-  /// Whose continuations are open, null if none is. The same.
+  /// The fiber whose continuations are open, or null. Called as `on_stack`.
   [[nodiscard]] const fiber_control* caller() const noexcept {
     return next() > first() && head_.load(platform::memory_order_relaxed) < next() ? (next() - 1)->point->caller
                                                                                    : nullptr;
   }
-  /// Keeps thieves out while the owner's thread prints its fibers, where it may have interrupted anything: also itself
-  /// while it did the same.
+  /// Keeps thieves out while the owner's thread prints its fibers. It may have interrupted anything, even a `hold`.
   class hold {
    public:
     explicit hold(fork_deque& open) noexcept : open_(open) {
@@ -168,7 +167,7 @@ class fork_deque {
     fork_deque& open_;
     bool held_ = false;
   };
-  /// Calls `tell` if that one is open, with thieves kept out.
+  /// Calls `tell` if that continuation is open, with thieves kept out.
   template <class Tell>
   void if_open(const fork_point* which, Tell tell) noexcept {
     const platform::spin_guard guard(lock_);
@@ -177,7 +176,7 @@ class fork_deque {
       tell();
     }
   }
-  /// Calls `take` with each stack, and has none then. Nothing may be open.
+  /// Calls `take` with each stack, and keeps no stack. Nothing may be open.
   template <class Take>
   void give_stacks(Take take) noexcept {
     for (; deepest_ != first();) {
@@ -192,12 +191,12 @@ class fork_deque {
   }
 
   // -- any thread
-  /// Whether it is worth a thief's fence. A hint.
+  /// Whether a steal is worth a thief's fence. A hint.
   [[nodiscard]] bool worth_a_look() const noexcept {
     return head_.load(platform::memory_order_relaxed) < tail_.load(platform::memory_order_relaxed);
   }
-  /// Calls `take` with the outermost; the owner cannot end that call meanwhile. False if there is none, or another
-  /// thief is there. One fence of all threads.
+  /// Calls `take` with the outermost continuation; the owner cannot end that call meanwhile. False if nothing is open,
+  /// or another thief is there. One fence of all threads.
   template <class Take>
   [[nodiscard]] bool steal(Take take) noexcept {
     if (!lock_.try_lock()) {
@@ -205,7 +204,7 @@ class fork_deque {
     }
     slot* const head = head_.load(platform::memory_order_relaxed);
     head_.store(head + 1, platform::memory_order_release);
-    platform::heavy_fence();  // orders the store above before the load below, and in `pop` the same the other way
+    platform::heavy_fence();  // orders the store above before the load below, and the reverse in `pop`
     const bool found = head < tail_.load(platform::memory_order_acquire);
     if (found) {
       take(head->point);
@@ -219,9 +218,9 @@ class fork_deque {
  private:
   [[nodiscard]] PIRN_ALWAYS_INLINE slot* first() const noexcept { return slots_.get() + 1; }
   [[nodiscard]] slot* end() const noexcept { return first() + capacity; }
-  /// All slots before `end` have lost their stacks, with what was open there; those behind move up.
+  /// Removes all slots before `end`, whose stacks and open continuations are gone; those behind move up.
   void reset(slot* end) noexcept;
-  /// As `pop`, where a thief may be after the same one.
+  /// As `pop`, if a thief may be after the same continuation.
   PIRN_NOINLINE bool pop_contended(slot* at) noexcept;
 
   const std::unique_ptr<slot[]> slots_ = std::make_unique<slot[]>(capacity + 2);
@@ -232,10 +231,10 @@ class fork_deque {
   platform::spinlock lock_;
 };
 
-/// What a worker needs to fork: kept by its own thread.
+/// The state that a worker needs to fork; used by its own thread.
 struct fork_state {
   const inherited_context* inherited = nullptr;  ///< of the running fiber, if it may fork at once
-  /// Not zero if somebody may have to be woken for a continuation, or a fence is needed to know.
+  /// Not zero if a worker may have to be woken for a continuation, or if only a fence can tell.
   const platform::atomic<std::uint32_t>* wake = nullptr;
   fork_deque open;
 };

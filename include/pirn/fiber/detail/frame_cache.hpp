@@ -1,4 +1,4 @@
-// Where the frames of C++20 coroutines lie.
+// Memory for the frames of C++20 coroutines.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// The alignment of the frame of the coroutine whose promise's operator new or delete the caller is: compilers pass the
-/// size only, whatever lies in the frame. Clang tells it when that function has been inlined into the coroutine, which
-/// must be. Elsewhere it is found out from the size, of which any alignment of a type in the frame is a divisor: with
-/// gcc a frame is a struct.
+/// Returns the alignment of the frame of the coroutine whose promise's operator new or delete calls this: compilers
+/// pass the size only, whatever lies in the frame. Clang knows it once that function has been inlined into the
+/// coroutine, which must happen. Elsewhere it follows from the size, of which any alignment of a type in the frame is a
+/// divisor: with gcc a frame is a struct.
 PIRN_ALWAYS_INLINE std::size_t frame_alignment([[maybe_unused]] std::size_t size) noexcept {
 #if defined(__clang__)
   return __builtin_coro_align();
@@ -23,8 +23,8 @@ PIRN_ALWAYS_INLINE std::size_t frame_alignment([[maybe_unused]] std::size_t size
 #endif
 }
 
-/// Memory for the frames of coroutines that one worker keeps and uses again. None under AddressSanitizer, so that a use
-/// of a frame that is gone shows.
+/// Memory for the frames of coroutines that one worker keeps and reuses. Keeps nothing under AddressSanitizer, so that
+/// it detects a use of a destroyed frame.
 class frame_cache {
  public:
   frame_cache() = default;
@@ -32,9 +32,9 @@ class frame_cache {
   frame_cache& operator=(const frame_cache&) = delete;
   ~frame_cache();
 
-  /// Throws std::bad_alloc. Any thread: from its worker's cache, if it has one. `alignment` is a power of two.
+  /// Returns memory, from the worker's cache if any. Any thread. `alignment` is a power of two. Throws std::bad_alloc.
   [[nodiscard]] static void* allocate(std::size_t size, std::size_t alignment);
-  /// Takes what `allocate` gave for this size and alignment.
+  /// Takes back memory that `allocate` returned for this size and alignment.
   static void deallocate(void* frame, std::size_t size, std::size_t alignment) noexcept;
 
  private:
@@ -50,11 +50,11 @@ class frame_cache {
   static constexpr std::size_t sizes = 16;  ///< larger frames come from the heap
   static constexpr unsigned max_kept = 256;
   static constexpr std::size_t usual_alignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
-  /// Of frames with vectors in them: what needs more comes from the heap.
+  /// For frames with vectors in them; larger alignments come from the heap.
   static constexpr std::size_t wide_alignment = 64;
 
   static constexpr std::size_t rounded(std::size_t size) noexcept { return (size + step - 1) & ~(step - 1); }
-  /// That list of the caller's worker; null if there is none, or if frames like that are not kept.
+  /// Returns that list of the caller's worker; null without a worker, or if such frames are not kept.
   [[nodiscard]] static list* here_for(std::size_t size, std::size_t alignment) noexcept;
   [[nodiscard]] static void* from_heap(std::size_t size, std::size_t alignment);
   static void to_heap(void* frame, std::size_t alignment) noexcept;

@@ -1,4 +1,4 @@
-// Which workers of a runtime sleep and how many look for work, and whom new work wakes.
+// Which workers of a runtime sleep and how many look for work; decides which worker new work wakes.
 #pragma once
 
 #include <cstdint>
@@ -11,57 +11,56 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// The throttle of wake-ups, after the schedulers of Go and tokio: new work wakes a worker only if none is searching,
-/// and a worker that has found something while nobody else searches looks whether there is more, and then wakes the
-/// next. docs/scheduler.md has the states and says why no wake-up is lost. Any thread may call; shared with threads
-/// that wake somebody, since the runtime may be gone before they return.
+/// The throttle of wake-ups, after the schedulers of Go and tokio. New work wakes a worker only if no worker is
+/// searching. A worker that has found something while no other one searches looks whether there is more, and then wakes
+/// the next. docs/scheduler.md has the states and says why no wake-up is lost. Any thread may call; shared with threads
+/// that wake a worker, since the runtime may be gone before they return.
 class idle_workers {
  public:
   explicit idle_workers(unsigned workers);
   idle_workers(const idle_workers&) = delete;
   idle_workers& operator=(const idle_workers&) = delete;
 
-  /// The engine by whose `notify` the worker wakes. Before there are threads.
+  /// Sets the engine by whose `notify` the worker wakes. Called before there are threads.
   void register_worker(unsigned worker, std::shared_ptr<engine> io) noexcept { engines_[worker] = std::move(io); }
 
-  /// From now on workers must look for work of others before they sleep. Before the first such work is queued.
+  /// From now on workers must look for work of others before they sleep. Called before the first such work is queued.
   void expect_work() noexcept {
     if (expected_.load(platform::memory_order_acquire) != (fence_pending | fence_done)) [[unlikely]] {
-      // Dekker with a worker that falls asleep: it announces that and then reads this. One that was not told yet sleeps
-      // without a fence of its own, so this one shows it to all who queue work from now on.
+      // Dekker with a worker that falls asleep: it announces that and then reads this flag. Before it sees the flag it
+      // sleeps without a fence, so this fence shows that to all callers that queue work from now on.
       expected_.fetch_or(fence_pending, platform::memory_order_seq_cst);
       platform::heavy_fence();
       expected_.fetch_or(fence_done, platform::memory_order_release);
     }
   }
   [[nodiscard]] bool work_expected() const noexcept { return expected_.load(platform::memory_order_seq_cst) != 0; }
-  /// After work was queued that any worker may take: wakes one that sleeps unless one is searching. True if it did.
+  /// Called after work was queued for any worker: wakes a sleeping worker, unless one is searching. True if it did.
   bool wake_one() noexcept;
-  /// A word that is zero only if no worker sleeps, to whom a light fence costs nothing.
+  /// Returns a word that is zero only if no worker sleeps and a light fence costs nothing.
   [[nodiscard]] const platform::atomic<std::uint32_t>& sleepers() const noexcept {
     return platform::fences_are_asymmetric() ? sleepers_ : some_;
   }
   /// Whether some worker sleeps or searches. A hint.
   [[nodiscard]] bool any() const noexcept;
 
-  /// Whether all but one are parked, or about to be, for that one.
+  /// Whether all workers but this one are parked, or about to be.
   [[nodiscard]] bool others_asleep(unsigned worker) const noexcept;
 
-  /// Whether a worker that sleeps will look at the LIFO slots of others, soon and without being woken.
+  /// Whether a sleeping worker will soon look at the LIFO slots of others without being woken.
   [[nodiscard]] bool has_sentinel() const noexcept { return has_sentinel_.load(platform::memory_order_relaxed); }
 
   // -- for a worker about itself
-  /// Begins to search. False if enough others do: half of all that are awake and busy would only be in each other's
-  /// way.
+  /// Begins to search. False if at least half of the workers do: more would only be in each other's way.
   [[nodiscard]] bool try_search() noexcept;
   void search() noexcept { searching_.fetch_add(1, platform::memory_order_seq_cst); }
-  /// Ends to search. True if nobody searches any more: what is queued since this worker has looked is its business.
+  /// Ends a search. True if no worker searches any more: this one must then care for what was queued since it looked.
   bool end_search() noexcept { return searching_.fetch_sub(1, platform::memory_order_seq_cst) == 1; }
-  /// Marks it as about to sleep; ends its search. Then it must look at all queues, behind a heavy fence.
+  /// Marks the worker as about to sleep and ends its search. Then it must look at all queues, behind a heavy fence.
   void transition_to_parked(unsigned worker, bool searching) noexcept;
-  /// It is awake. True if somebody has woken it for work: it is searching then.
+  /// Marks the worker as awake. True if it was woken for work: it is searching then.
   bool transition_from_parked(unsigned worker) noexcept;
-  /// Makes it the sentinel, which looks at the work of others now and then. False if there is one already.
+  /// Makes it the sentinel, which from time to time looks at the work of others. False if there is one already.
   [[nodiscard]] bool try_become_sentinel() noexcept {
     return !has_sentinel_.exchange(true, platform::memory_order_seq_cst);
   }
@@ -74,7 +73,7 @@ class idle_workers {
   [[nodiscard]] unsigned sleeper() const noexcept;
   bool wake_sleeper() noexcept;
 
-  /// Workers that look for work of others, and those that are being woken to do so.
+  /// Workers that look for work of others, and workers that are being woken to do so.
   alignas(64) platform::atomic<std::uint32_t> searching_{0};
   static constexpr std::uint8_t fence_pending = 1, fence_done = 2;
   platform::atomic<std::uint8_t> expected_{0};
@@ -82,7 +81,7 @@ class idle_workers {
   /// How many bits of `asleep_` are set, or are about to be: read by every fork, written when workers fall asleep.
   alignas(64) platform::atomic<std::uint32_t> sleepers_{0};
   static constexpr platform::atomic<std::uint32_t> some_{1};
-  std::vector<platform::atomic<std::uint64_t>> asleep_;  ///< a bit for each worker; cleared by who wakes it, or itself
+  std::vector<platform::atomic<std::uint64_t>> asleep_;  ///< a bit for each worker; cleared by its waker, or the worker
   std::vector<std::shared_ptr<engine>> engines_;
 };
 

@@ -1,4 +1,4 @@
-// What makes a primitive local: where others have a lock, the mark of the one worker whose fibers may use it.
+// The part of a primitive that makes it local: in place of a lock, the mark of the one worker whose fibers may use it.
 #pragma once
 
 #include "pirn/detail/platform.hpp"
@@ -8,10 +8,10 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// In the place of a lock: fibers of one worker exclude each other as long as none suspends. Costs a comparison.
+/// Takes the place of a lock: fibers of one worker exclude each other as long as no fiber suspends. Costs a comparison.
 class one_worker {
  public:
-  /// The first call makes the caller's worker the object's. Aborts on any other worker and on a plain thread.
+  /// Makes the caller's worker the object's, at the first call. Aborts on any other worker and on a plain thread.
   PIRN_ALWAYS_INLINE void lock() const noexcept {
     if (platform::current_worker() != home_) [[unlikely]] {
       settle();
@@ -19,9 +19,9 @@ class one_worker {
   }
   PIRN_ALWAYS_INLINE void unlock() const noexcept {}
 
-  /// A wait begins: aborts in a migratable fiber, which another worker might resume.
+  /// Called when a wait begins: aborts in a migratable fiber, which another worker might resume.
   void refuse_migratable() const noexcept;
-  /// Says what was done wrong with the object that this is in, and aborts.
+  /// Reports a misuse of the object that this is in, and aborts.
   [[noreturn]] PIRN_ENDS_PROCESS void refuse(const char* what) const noexcept;
 
  private:

@@ -9,12 +9,12 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// A ring that holds the running node and, after it in order of age, the ready ones: a yield is one load and one
-/// store. Fibers just woken go to a stack beside the ring and run first, newest first, since their data is in the
-/// processor's cache; but at most `lifo_budget` of them in a row while somebody else is ready. Then one of the ring has
-/// its turn, and all on the stack but the newest go into the ring, so that nobody starves. Fibers of high priority have
-/// a list of their own, first in first out, and run before all others, but at most `high_priority_budget` of them in a
-/// row while another one is ready. The scheduler's own node is in the ring just while it runs.
+/// A ring that holds the running node and, after it in order of age, the ready ones: a yield is one load and one store.
+/// Fibers just woken go to a stack beside the ring and run first, newest first, since their data is in the processor's
+/// cache; but at most `lifo_budget` of them run in a row while another fiber is ready. Then a fiber of the ring runs,
+/// and all on the stack but the newest go into the ring, so that no fiber starves. Fibers of high priority have a
+/// separate list, first in first out, and run before all others, but at most `high_priority_budget` of them in a row
+/// while another one is ready. The scheduler's own node is in the ring only while it runs.
 class run_queue {
  public:
   run_queue(unsigned lifo_budget, unsigned high_priority_budget) noexcept
@@ -31,16 +31,16 @@ class run_queue {
   [[nodiscard]] PIRN_ALWAYS_INLINE run_node* running() const noexcept { return running_; }
   [[nodiscard]] run_node* scheduler() noexcept { return &scheduler_; }
   [[nodiscard]] const run_node* scheduler() const noexcept { return &scheduler_; }
-  /// Where in the queue the scheduler's node lies.
+  /// Returns the offset of the scheduler's node in the queue.
   static constexpr std::size_t scheduler_offset() noexcept { return offsetof(run_queue, scheduler_); }
-  /// Not zero if woken fibers or some of high priority are waiting, or the running one is of high priority.
+  /// Returns nonzero if woken fibers or some of high priority are ready, or the running one is of high priority.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::uintptr_t woken() const noexcept {
     return reinterpret_cast<std::uintptr_t>(woken_);
   }
   /// Whether anything but the running node is ready.
   [[nodiscard]] bool has_ready() const noexcept { return has_woken() || next_ != running_ || high_ != nullptr; }
 
-  /// Behind all that are ready and of its priority.
+  /// Queues it behind all ready fibers of its priority.
   PIRN_ALWAYS_INLINE void push(fiber_control* f) noexcept {
     if (f->has_high_priority()) [[unlikely]] {
       push_high(f);
@@ -48,32 +48,32 @@ class run_queue {
       push_back(f);
     }
   }
-  /// The same for one that is known to be of high priority.
+  /// As `push`, for a node that is known to be of high priority.
   PIRN_ASIDE PIRN_NOINLINE void push_high(run_node* node) noexcept {
     node->next = nullptr;
     (high_ != nullptr ? last_high_->next : high_) = node;
     last_high_ = node;
     mark();
   }
-  /// Behind all that are ready.
+  /// Queues it behind all ready nodes.
   PIRN_ALWAYS_INLINE void push_back(run_node* node) noexcept {
     link_before(running_, node);
     if (next_ == running_) {
       next_ = node;
     }
   }
-  /// In front of all that are ready, subject to the budget.
+  /// Queues it in front of all ready nodes, subject to the budget.
   PIRN_ALWAYS_INLINE void push_woken(run_node* node) noexcept {
     node->next = woken_;
     woken_ = node;
   }
 
   PIRN_ALWAYS_INLINE void push(run_node* node, bool back) noexcept { back ? push_back(node) : push_woken(node); }
-  /// The running fiber has become one of high priority. When it no longer is, that is seen at the next switch.
+  /// Called when the running fiber has become one of high priority. The opposite is noticed at the next switch.
   void running_is_high_now() noexcept { mark(); }
-  /// The running node goes behind all others; returns the next to run, which may be the same one. `woken` must be zero.
+  /// Puts the running node behind all others; returns the next to run, which may be the same one. `woken` must be zero.
   PIRN_ALWAYS_INLINE run_node* rotate() noexcept { return run(next_); }
-  /// As `rotate`, where `woken` may be anything: behind all others of its priority. Not for the scheduler.
+  /// As `rotate`, for any `woken`: behind all others of its priority. Not for the scheduler.
   run_node* rotate_slow() noexcept {
     if (marked_) [[unlikely]] {
       return rotate_marked();
@@ -86,16 +86,15 @@ class run_queue {
     link_before(next_, node);
     return run(node);
   }
-  /// Whether one that was just woken may run before those in the ring.
+  /// Whether a node that was just woken may run before those in the ring.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool may_overtake() const noexcept { return lifo_polls_ < lifo_limit_; }
-  /// The running node goes behind all others and `node`, which was just woken and lies nowhere yet, runs. Only where it
-  /// `may_overtake`.
+  /// Puts the running node behind all others and runs `node`, just woken and not queued yet. Only if it `may_overtake`.
   PIRN_ALWAYS_INLINE void hand_over(run_node* node) noexcept {
     ++lifo_polls_;
     link_before(next_, node);
     run(node);
   }
-  /// The running node goes behind all others of its priority and the scheduler runs.
+  /// Puts the running node behind all others of its priority and runs the scheduler.
   run_node* pause() noexcept {
     run_node* const self = running_;
     if (marked_ && is_high(self)) [[unlikely]] {
@@ -106,16 +105,16 @@ class run_queue {
     }
     return run(&scheduler_);
   }
-  /// The running node leaves the ring; returns the next to run: the scheduler if nothing is ready.
+  /// Removes the running node from the ring; returns the next to run: the scheduler if nothing is ready.
   PIRN_ALWAYS_INLINE run_node* leave() noexcept {
     run_node* const woken = leave_to_woken();
     return woken != nullptr ? woken : leave_to_others();
   }
-  /// The same if the one woken last may run next; else nothing happens and the result is null.
+  /// As `leave` if the node woken last may run next; else does nothing and returns null.
   PIRN_ALWAYS_INLINE run_node* leave_to_woken() noexcept {
     return woken_ != nullptr && may_overtake() ? leave_to(pop_woken()) : nullptr;
   }
-  /// As `leave`, once that is tried.
+  /// As `leave`, after `leave_to_woken` returned null.
   PIRN_ALWAYS_INLINE run_node* leave_to_others() noexcept {
     run_node* const self = running_;
     run_node* const next = self->next;
@@ -129,14 +128,15 @@ class run_queue {
     }
     return leave_slow();
   }
-  /// The running node leaves the ring and `node` runs in its place.
+  /// Removes the running node from the ring and runs `node` in its place.
   void become(run_node* node) noexcept {
     replace(running_, node);
     run_marked(node);
   }
-  /// The running node leaves the ring and the scheduler runs.
+  /// Removes the running node from the ring and runs the scheduler.
   run_node* leave_to_scheduler() noexcept { return leave_to(&scheduler_); }
-  /// Gives those that `which` says so of to `take`, but for such of high priority. For the scheduler. O(n).
+  /// Removes the nodes that `which` accepts, except those of high priority, and gives them to `take`. For the
+  /// scheduler. O(n).
   template <class Which, class Take>
   void remove_if(const Which& which, const Take& take) noexcept {
     for (run_node* node = next_; node != running_;) {
@@ -158,7 +158,7 @@ class run_queue {
       }
     }
   }
-  /// How many besides the running node are ready. O(n).
+  /// Returns how many nodes besides the running one are ready. O(n).
   [[nodiscard]] std::size_t count_ready() const noexcept {
     std::size_t count = 0;
     for (const run_node* node = next_; node != running_; node = node->next) {
@@ -203,12 +203,11 @@ class run_queue {
     return run(node);
   }
   [[nodiscard]] bool has_woken() const noexcept { return woken_ != nullptr && woken_ != &scheduler_; }
-  /// Whether nothing but the mark lies below the woken one.
+  /// Whether only the mark, or nothing, lies below the woken node.
   [[nodiscard]] bool is_last_woken(const run_node* node) const noexcept {
     return node->next == nullptr || node->next == &scheduler_;
   }
-  /// Whether one of the woken is next. With nobody else ready the count of LIFO polls begins anew, since it kept nobody
-  /// waiting.
+  /// Whether a woken node is next. If no other one is ready the count of LIFO polls begins anew, since no node waited.
   [[nodiscard]] bool take_woken() noexcept {
     if (woken_ != nullptr && lifo_polls_ >= lifo_budget_ && next_ == running_ && is_last_woken(woken_)) {
       lifo_polls_ = 0;
@@ -216,8 +215,8 @@ class run_queue {
     }
     return woken_ != nullptr && lifo_polls_ < lifo_budget_;
   }
-  /// One of the ring has its turn next: the woken ones go behind all in it, the oldest first, but the newest stays if
-  /// any of them may ever overtake.
+  /// Gives the ring its turn: the woken nodes go behind all in it, the oldest first, but the newest stays if woken
+  /// nodes may ever overtake.
   void flush_woken() noexcept {
     lifo_polls_ = 0;
     if (!has_woken()) {
@@ -241,7 +240,7 @@ class run_queue {
     ++lifo_polls_;
     return node;
   }
-  /// Where nobody is ready, the LIFO budget is exhausted, or there is a mark.
+  /// As `leave_to_others`, if nothing is ready, the LIFO budget is exhausted, or there is a mark.
   PIRN_ASIDE PIRN_NOINLINE run_node* leave_slow() noexcept {
     if (marked_) [[unlikely]] {
       return leave_marked();
@@ -258,8 +257,9 @@ class run_queue {
     return run(self->next);
   }
 
-  // -- priorities. While there is a fiber of high priority, ready or running, a mark at the bottom of the woken ones,
-  // -- for which the scheduler stands, keeps every switch off the fast paths.
+  // -- priorities. While a fiber of high priority is ready or running, the scheduler's node lies as a mark at the
+  // bottom
+  // -- of the woken ones. It keeps every switch off the fast paths.
   static bool is_high(const run_node* fiber) noexcept {
     return static_cast<const fiber_control*>(fiber)->has_high_priority();
   }
@@ -274,7 +274,7 @@ class run_queue {
       lifo_limit_ = 0;
     }
   }
-  /// Ends a switch: takes the mark away where it is no longer needed, and nobody lies on it.
+  /// Ends a switch: removes the mark if it is no longer needed and no node lies on it.
   run_node* run_marked(run_node* node) noexcept {
     if (woken_ == &scheduler_ && high_ == nullptr && (node == &scheduler_ || !is_high(node))) {
       woken_ = nullptr;
@@ -283,11 +283,11 @@ class run_queue {
     }
     return run(node);
   }
-  /// Whether one of high priority may run next.
+  /// Whether a fiber of high priority may run next.
   [[nodiscard]] bool high_may_run() const noexcept {
     return high_priority_polls_ < high_priority_budget_ || (next_ == running_ && !has_woken());
   }
-  /// Takes who is to run before those in the ring; null if these go on. The running node is in the ring still.
+  /// Takes the node that runs before those in the ring, or returns null. The running node is still in the ring.
   run_node* pop_preferred() noexcept {
     if (high_ != nullptr && high_may_run()) {
       run_node* const node = high_;
@@ -341,7 +341,7 @@ class run_queue {
   }
 
   run_node* woken_ = nullptr;  ///< the newest, linked by `next` down to null or the mark
-  unsigned lifo_polls_ = 0;    ///< woken fibers run since somebody from the ring ran
+  unsigned lifo_polls_ = 0;    ///< woken fibers run since a fiber of the ring ran
   unsigned lifo_limit_;        ///< the budget, or 0 while there is a mark
   unsigned lifo_budget_;
   run_node* running_;
@@ -355,11 +355,11 @@ class run_queue {
   bool marked_ = false;
 };
 
-/// Fibers handed to a worker by other threads: a stack that the owner empties whole (Treiber 1986), whose head also
+/// Fibers handed to a worker by other threads: a stack that the owner empties at once (Treiber 1986). Its head also
 /// says that the owner sleeps, so that a hand-over cannot miss it.
 class inbox {
  public:
-  /// True if the owner is parked and must be notified. Any thread.
+  /// Pushes a node. True if the owner is parked and must be notified. Any thread.
   [[nodiscard]] bool push(run_node* node) noexcept {
     std::uintptr_t old = head_.load(platform::memory_order_relaxed);
     do {
@@ -373,9 +373,9 @@ class inbox {
     const std::uintptr_t head = head_.load(platform::memory_order_relaxed);
     return head == 0 || head == parked;
   }
-  /// Whether the owner sleeps, or is about to or awake again without having said so, and there is nothing. Any thread.
+  /// Whether the inbox is empty and the owner sleeps, or is about to, or is awake without having said so. Any thread.
   [[nodiscard]] bool asleep() const noexcept { return head_.load(platform::memory_order_seq_cst) == parked; }
-  /// Takes all, oldest first, linked by `next`. The owner only.
+  /// Takes all nodes, oldest first, linked by `next`. The owner only.
   [[nodiscard]] run_node* take_all() noexcept {
     const std::uintptr_t old = head_.exchange(0, platform::memory_order_acquire);
     run_node* oldest_first = nullptr;
@@ -392,7 +392,7 @@ class inbox {
     std::uintptr_t none = 0;
     return head_.compare_exchange_strong(none, parked, platform::memory_order_seq_cst, platform::memory_order_relaxed);
   }
-  /// The owner is awake again.
+  /// Called when the owner is awake again.
   void unpark() noexcept {
     std::uintptr_t expected = parked;
     head_.compare_exchange_strong(expected, 0, platform::memory_order_relaxed, platform::memory_order_relaxed);

@@ -13,12 +13,12 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 /// A list, first in first out, of fibers that are `stealable`: linked by `next`, so that a push cannot fail. Its owner
-/// and one thief at a time exclude each other as in the work stealing of Cilk-5 (Frigo, Leiserson and Randall 1998),
-/// where a thief takes a lock and the owner only says that it is inside; and the owner's fence is left to the thief,
-/// which makes one for all threads (Ladan-Mozes, Lee and Vyukov 2011). Nobody waits for anybody: a thief that meets the
-/// owner goes elsewhere, and an owner that meets a thief pushes to the inbox of the queue, which whoever is next inside
-/// empties into the list. A node is only looked at by who is inside, so that it may go with its fiber.
-/// The one that was woken last is in the LIFO slot: its owner takes it before all others, since its data is in the
+/// and one thief at a time exclude each other as in the work stealing of Cilk-5 (Frigo, Leiserson and Randall 1998): a
+/// thief takes a lock, and the owner only says that it is inside. The owner's fence is left to the thief, which makes
+/// one for all threads (Ladan-Mozes, Lee and Vyukov 2011). Neither waits for the other: a thief that meets the owner
+/// goes elsewhere, and an owner that meets a thief pushes to the inbox of the queue, which the next one inside empties
+/// into the list. A node is only looked at from inside, so that it may go with its fiber.
+/// The fiber that was woken last is in the LIFO slot: its owner takes it before all others, since its data is in the
 /// cache, and thieves only if it stays there for long. After the `runnext` of Go's scheduler.
 class stealable_queue {
  public:
@@ -29,7 +29,7 @@ class stealable_queue {
   stealable_queue(const stealable_queue&) = delete;
   stealable_queue& operator=(const stealable_queue&) = delete;
 
-  /// Behind all others, or nearly so if a thief is inside. The owner only. Then somebody must be woken for it.
+  /// Queues a node behind all others, or nearly so if a thief is inside. The owner only, which must then wake a worker.
   void push(run_node* node) noexcept {
     if (!enter()) {
       push_from_outside(node);
@@ -38,9 +38,9 @@ class stealable_queue {
     append(node, node, 1);
     leave();
   }
-  /// The same from any thread.
+  /// As `push`, from any thread.
   void push_from_outside(run_node* node) noexcept { static_cast<void>(outside_.push(node)); }
-  /// The oldest; null if there is none, or a thief is inside. The owner only.
+  /// Takes the oldest node; null if the queue is empty, or a thief is inside. The owner only.
   [[nodiscard]] run_node* take() noexcept {
     if (empty() || !enter()) {
       return nullptr;
@@ -57,7 +57,7 @@ class stealable_queue {
     return oldest;
   }
 
-  /// Puts `node` into the LIFO slot; what was there goes behind all others. The owner only.
+  /// Puts `node` into the LIFO slot; the node that was there goes behind all others. The owner only.
   void push_lifo_slot(run_node* node) noexcept {
     if (!enter()) {
       push_from_outside(node);
@@ -89,25 +89,25 @@ class stealable_queue {
     return lifo_version_.load(platform::memory_order_relaxed) / 2;
   }
 
-  /// Whether there is nothing outside of the LIFO slot, by plain loads. Any thread; for others than the owner a hint.
+  /// Whether the queue is empty outside of the LIFO slot, by plain loads. Any thread; for others than the owner a hint.
   [[nodiscard]] bool empty() const noexcept {
     return size_.load(platform::memory_order_relaxed) == 0 && outside_.empty();
   }
-  /// How many there are, without those that others have just pushed. A hint.
+  /// Returns the number of nodes, without those that others have just pushed. A hint.
   [[nodiscard]] std::size_t size() const noexcept { return size_.load(platform::memory_order_relaxed); }
-  /// How many its owner has taken. A hint for others.
+  /// Returns how many nodes its owner has taken. A hint for others.
   [[nodiscard]] std::uint32_t taken() const noexcept { return taken_.load(platform::memory_order_relaxed); }
-  /// Whether it is worth a thief's fence. A hint.
+  /// Whether a steal is worth a thief's fence. A hint.
   [[nodiscard]] bool worth_a_look() const noexcept {
     return !empty() && owner_.load(platform::memory_order_relaxed) != held;
   }
-  /// Takes the older half, at least one and at most `max_stolen`, linked by `next` in order of age; null if there is
-  /// none, or the owner or another thief is inside. They belong to `thief` then. Any worker but the owner; one fence of
-  /// all threads.
+  /// Takes the older half, at least one and at most `max_stolen`, linked by `next` in order of age; they belong to
+  /// `thief` then. Null if the queue is empty, or the owner or another thief is inside. Any worker but the owner; one
+  /// fence of all threads.
   [[nodiscard]] run_node* steal(worker* thief) noexcept {
     return as_thief([=, this]() noexcept { return cut_half(thief); });
   }
-  /// As `steal`, for the LIFO slot, if `number` still is its version.
+  /// As `steal`, for the LIFO slot, if its version is still `number`.
   [[nodiscard]] run_node* steal_lifo_slot(worker* thief, std::uint32_t number) noexcept {
     return as_thief([=, this]() noexcept -> run_node* {
       if (lifo_version() != number) {
@@ -120,8 +120,8 @@ class stealable_queue {
     });
   }
 
-  /// Lets the owner of this queue, who has woken a fiber at home at the owner of `home`, make it its own by `move()`:
-  /// unless that one holds its queue just now. True if it did. No fence: the rare holder makes one for both.
+  /// Calls `move`, by which the owner of this queue becomes the home of a fiber that it has woken, unless the owner of
+  /// `home`, the old one, holds its queue just now. True if it did. No fence: the rare holder makes one for both.
   template <class Move>
   bool adopt_from(const stealable_queue& home, const Move& move) noexcept {
     adopting_from_.store(&home, platform::memory_order_relaxed);
@@ -134,11 +134,11 @@ class stealable_queue {
     return may;
   }
 
-  /// Keeps others from taking fibers of the owner's while its thread looks at them, where it may have interrupted
-  /// anything. Not `alone` if somebody does not leave: that may be what the same signal has interrupted.
+  /// Keeps others from taking the owner's fibers while its thread looks at them, where it may have interrupted
+  /// anything. Not `alone` if another worker does not leave: the same signal may have interrupted it inside.
   class hold {
    public:
-    /// `all` are pointers to all workers, or what has a `stealable` like them.
+    /// `all` holds pointers to all workers, or to objects with a `stealable` like them.
     template <class Workers>
     hold(stealable_queue& queue, const Workers& all) noexcept
         : queue_(queue), before_(queue.owner_.load(platform::memory_order_relaxed)) {
@@ -182,21 +182,21 @@ class stealable_queue {
     }
     return true;
   }
-  /// Release: the next thief sees the list as it is.
+  /// Release: the next thief sees the list in its present state.
   void leave() noexcept { owner_.store(outside, platform::memory_order_release); }
-  /// What `take` finds inside; null if the owner or another thief is there.
+  /// Returns what `take` finds inside; null if the owner or another thief is there.
   template <class Take>
   run_node* as_thief(const Take& take) noexcept {
     if (thief_.exchange(true, platform::memory_order_acq_rel)) {
       return nullptr;
     }
-    platform::heavy_fence();  // orders the store above before the load below, and in `enter` the same the other way
+    platform::heavy_fence();  // orders the store above before the load below, and the reverse in `enter`
     run_node* const found = owner_.load(platform::memory_order_acquire) == outside ? take() : nullptr;
     thief_.store(false, platform::memory_order_release);
     return found;
   }
 
-  // -- for who is inside
+  // -- called inside
   [[nodiscard]] run_node* take_lifo_slot() noexcept {
     if (lifo_version() == 0) {
       return nullptr;  // stolen meanwhile
@@ -244,13 +244,13 @@ class stealable_queue {
   }
 
   platform::atomic<std::uint8_t> owner_{outside};  ///< where the owner is; written by its thread
-  run_node* first_ = nullptr;                      ///< if the size is not 0; by who is inside, as the next two
-  run_node* last_ = nullptr;                       ///< the same
+  run_node* first_ = nullptr;                      ///< valid if the size is not 0; used inside, as the next two
+  run_node* last_ = nullptr;                       ///< as `first_`
   platform::atomic<std::size_t> size_{0};          ///< of the list
   platform::atomic<std::uint32_t> taken_{0};
-  run_node* lifo_slot_ = nullptr;                                    ///< by who is inside, as the next
-  platform::atomic<std::uint32_t> lifo_version_{0};                  ///< twice how often it was filled; odd while it is
-  platform::atomic<const stealable_queue*> adopting_from_{nullptr};  ///< by its owner
+  run_node* lifo_slot_ = nullptr;                                    ///< used inside, as the next
+  platform::atomic<std::uint32_t> lifo_version_{0};                  ///< twice the number of fills; odd while filled
+  platform::atomic<const stealable_queue*> adopting_from_{nullptr};  ///< written by its owner
   alignas(64) platform::atomic<bool> thief_{false};
   inbox outside_;
 };

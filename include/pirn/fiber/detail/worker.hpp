@@ -27,13 +27,13 @@ namespace detail {
 class runtime_state;
 class coroutine_runner;
 
-/// What the C++ ABI keeps per OS thread about exceptions in flight (Itanium C++ ABI, 2.2.2): the stack of caught ones
-/// and the count of uncaught ones. It belongs to the fiber that threw.
+/// The state that the C++ ABI keeps per OS thread about exceptions in flight (Itanium C++ ABI, 2.2.2): the stack of
+/// caught exceptions and the count of uncaught ones. It belongs to the fiber that threw.
 struct exceptions_in_flight {
   void* caught = nullptr;
   unsigned uncaught = 0;
-  /// Not zero if there are any: in one load all but the lowest 16 bits of `caught`, since no object lies in the first
-  /// 64 KiB, and the lowest 16 of `uncaught`.
+  /// Returns nonzero if there are any: in one load all but the lowest 16 bits of `caught`, since no object lies in the
+  /// first 64 KiB, and the lowest 16 of `uncaught`.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::uintptr_t bits() const noexcept {
     static_assert(sizeof(void*) == 8 && std::endian::native == std::endian::little);
     std::uintptr_t both;
@@ -43,7 +43,7 @@ struct exceptions_in_flight {
   [[nodiscard]] PIRN_ALWAYS_INLINE bool any() const noexcept { return bits() != 0; }
 };
 
-/// What a worker counts; written by it alone.
+/// Counters of a worker; written by it alone.
 struct worker_counters {
   platform::atomic<std::uint64_t> stolen{0};
   platform::atomic<std::uint64_t> steal_operations{0};
@@ -55,23 +55,23 @@ struct worker_counters {
   platform::atomic<platform::duration::rep> longest_wait{0};
 };
 
-/// What a worker knows of its own fibers for the search for deadlocks; see deadlock.cpp.
+/// The knowledge of a worker about its own fibers, for the search for deadlocks; see deadlock.cpp.
 struct deadlock_look {
   // -- by the worker alone
-  platform::time_point next = platform::never;  ///< when it is time again
-  std::uint32_t round = 0;                      ///< the last one in which it took part
-  bool quiescent = true;                        ///< nothing of it has run since
-  bool no_external_waker = false;               ///< all of it waits, for what fibers and plain threads alone can do
-  unsigned probe_attempts = 0;                  ///< how often it will still ask whether the others stand still too
-  bool confirmed = false;                       ///< the last time they did
-  platform::duration pause{};                   ///< until it asks again although a foreign thread may do something
+  platform::time_point next = platform::never;  ///< when to look again
+  std::uint32_t round = 0;                      ///< the last round in which it took part
+  bool quiescent = true;                        ///< none of its fibers has run since
+  bool no_external_waker = false;               ///< all its fibers wait, for what fibers and plain threads alone can do
+  unsigned probe_attempts = 0;                  ///< how often it will still probe whether the others stand still too
+  bool confirmed = false;                       ///< the last probe found that they do
+  platform::duration pause{};                   ///< until it probes again although a foreign thread may do something
   // -- read by others
   /// Its report while it sleeps; `absent` while it is awake or not quiescent.
   enum class idle_report : std::uint8_t { absent, quiescent, no_external_waker };
   platform::atomic<idle_report> report{idle_report::absent};
-  /// False once the thread that it runs on in a wait of that was woken.
+  /// For a worker that runs in a wait of its OS thread: false once that thread was woken.
   platform::atomic<bool> thread_waits{true};
-  /// Whether it was told to look at its coroutines, and has not yet.
+  /// Whether another thread has made a coroutine ready that the worker has not looked at yet.
   platform::atomic<bool> coroutine_ready{false};
   platform::atomic<std::uint64_t> fingerprint{0};  ///< of the waits that it has seen
 };
@@ -88,25 +88,25 @@ class alignas(64) worker {
   ~worker();
 
   // -- written and read by this worker's thread only
-  alignas(block_chunk::alignment) run_queue queue;  ///< so that its scheduler's node is where no fiber's can be
+  alignas(block_chunk::alignment) run_queue queue;  ///< aligned so that its scheduler's node is where no fiber's can be
   unsigned budget_left = 0;                         ///< switches until the scheduler's next tick; wraps when exhausted
-  /// What keeps a yield off its fast path: `suspend_slow_mask`, or `force_slow_yield` while there are any without a
-  /// stack.
+  /// Keeps a yield off its fast path if it has bits: `suspend_slow_mask`, or `force_slow_yield` while there are fibers
+  /// without a stack.
   const exceptions_in_flight* yield_slow_mask = &force_slow_yield;
-  /// What keeps a suspension off its fast path: `thread_exceptions`, or `force_slow_path`.
+  /// Keeps a suspension off its fast path if it has bits: `thread_exceptions`, or `force_slow_path`.
   const exceptions_in_flight* suspend_slow_mask = nullptr;
   timer_queue timers;
   std::uint64_t next_id = 0;
   std::uint64_t last_id = 0;
-  guarded_pool::cache stacks;  ///< one is reserved for each fiber of this worker that has none yet
+  guarded_pool::cache stacks;  ///< one is reserved for each fiber of this worker that has no stack yet
   block_cache blocks;
   frame_cache frames;
-  std::unique_ptr<coroutine_runner> coroutines;  ///< null until there are some
+  std::unique_ptr<coroutine_runner> coroutines;  ///< null until they are needed
   stack_trimmer trimmer;
   exceptions_in_flight* thread_exceptions = nullptr;  ///< of its OS thread
-  arch::word outer_body = 0;                          ///< as run_in_outer_body was told
-  unsigned mutexes_held = 0;                          ///< of pthread, by the running fiber; see held_mutexes.cpp
-  /// Whether the running fiber has a small stack, and whether it is the worker's that it uses just now.
+  arch::word outer_body = 0;                          ///< the position given to run_in_outer_body
+  unsigned mutexes_held = 0;                          ///< of pthread, held by the running fiber; see held_mutexes.cpp
+  /// Whether the running fiber has a small stack, and whether it uses the worker's stack just now.
   enum class bounded_fiber : std::uint8_t { none, runs, borrows } bounded = bounded_fiber::none;
   // -- written by this worker, read by others to find out whether all fibers have ended
   platform::atomic<std::uint64_t> spawned{0};
@@ -114,7 +114,7 @@ class alignas(64) worker {
   platform::atomic<int> thread_id{0};  ///< the kernel's, while the thread runs; for dumps and debuggers
   worker_counters counters;
   deadlock_look looked;
-  // -- written and read by this worker's thread, but for the thieves' part
+  // -- written and read by this worker's thread, except for the thieves' part
   fork_state forks;
   // -- shared
   alignas(64) inbox incoming;
@@ -126,22 +126,22 @@ class alignas(64) worker {
   std::shared_ptr<idle_workers> idle;  ///< of the runtime; shared with threads that wake fibers
   runtime_state& owner;
   unsigned index;
-  std::uintptr_t traced;  ///< the bit of its fibers that says so
+  std::uintptr_t traced;  ///< the bit that marks its fibers as traced
   platform::thread thread;
-  const void* scheduler_frame = nullptr;  ///< the outermost of the scheduler while that runs; for dumps
+  const void* scheduler_frame = nullptr;  ///< the outermost frame of the scheduler while that runs; for dumps
 
   /// The body of the worker's OS thread.
   void run() noexcept;
-  /// For the worker of a thread that made its runtime: takes possession of that thread, and gives it back. Throws
+  /// For the worker of a thread that made its runtime: take possession of that thread, and give it back. Throws
   /// std::system_error (memory).
   void adopt_thread();
   void release_thread() noexcept;
-  /// Runs its fibers on that thread, from a wait of it, until `word` is no longer `before`; without a word, until all
-  /// fibers of the runtime have ended.
+  /// Runs its fibers on that thread, from a wait of the thread, until `word` is no longer `before`; without a word,
+  /// until all fibers of the runtime have ended.
   void run_on_caller(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
-  /// Wakes a sleeping worker, if there is none that searches, for what others may take now.
+  /// Wakes a sleeping worker, unless one is searching, for work that others may take now.
   void wake_another() noexcept;
-  /// Pushes a ready fiber of this worker to its inbox. By a fiber of another worker of the runtime.
+  /// Pushes a ready fiber of this worker to its inbox. Called by a fiber of another worker of the runtime.
   void push_remote(run_node* node) noexcept {
     if (incoming.push(node)) {
       last_remote_push.store(platform::now(), platform::memory_order_relaxed);
@@ -158,14 +158,14 @@ class alignas(64) worker {
 
   /// Recomputes whether the running fiber must take the slow suspension path.
   void update_slow_masks() noexcept;
-  /// The running fiber is a stolen continuation that began at this position, on the stack of a body that others resume:
-  /// one that must not yield there. Null: it is not, or no longer.
+  /// Records that the running fiber is a stolen continuation that began at this position, on the stack of a body that
+  /// others resume: it must not yield there. Null: it is not, or no longer.
   void run_in_outer_body(arch::word position) noexcept;
-  /// The running fiber holds so many pthread mutexes.
+  /// Records that the running fiber holds `count` pthread mutexes.
   void hold_mutexes(unsigned count) noexcept;
-  /// The running fiber suspends: the next one holds none. Returns how many it held; tells of it if there were any.
+  /// Called when the running fiber suspends: the next one holds no mutex. Returns how many it held, and reports any.
   unsigned leave_mutexes(const fiber_control& self) noexcept;
-  /// State of the running fiber that its OS thread or its worker holds.
+  /// The state of the running fiber that its OS thread or its worker holds.
   struct thread_state {
     exceptions_in_flight exceptions;
     unsigned mutexes;
@@ -190,24 +190,23 @@ class alignas(64) worker {
     }
   }
 
-  /// Makes one of its stealable fibers ready for any worker. Its own thread only.
+  /// Makes a stealable fiber of this worker ready for any worker. Its own thread only.
   void push_stealable(fiber_control* f) noexcept;
   /// As `push_stealable`, from any other thread: the fiber may be the last one, and the runtime gone before this
   /// returns.
   void inject_stealable(fiber_control* f) noexcept;
   /// Puts a stealable fiber that was just woken into the LIFO slot: it is likely to run here. Its own thread only.
   void push_lifo_slot(fiber_control* f) noexcept;
-  /// Makes this worker the home of a stealable fiber of another one that waits no longer. False if it may not.
+  /// Makes this worker the home of a stealable fiber of another one that no longer waits. False if that is not allowed.
   [[nodiscard]] bool adopt_remote(fiber_control* f) noexcept;
-  /// Who runs next instead of `next`: if that is the scheduler, a fiber that is stealable and lies ready here. Not on
+  /// Returns the node to run instead of `next`: if that is the scheduler, a stealable fiber that is ready here. Not on
   /// bounded stacks.
   [[nodiscard]] PIRN_ALWAYS_INLINE run_node* or_stealable(run_node* next) noexcept {
     return next == queue.scheduler() && !budget_exhausted() ? stealable_or_scheduler() : next;
   }
 
-  /// Defers the completion of a fiber that nobody waits for: a handle on this worker finds it so without an atomic
-  /// operation, and the scheduler's next tick but one, or the next one with nothing else to do, publishes it to all
-  /// others.
+  /// Defers the completion of a fiber without waiters. A handle on this worker finds it so without an atomic operation.
+  /// The scheduler's next tick but one, or the next one with nothing else to do, publishes it to all others.
   PIRN_ALWAYS_INLINE void defer_completion(fiber_control* f, std::uintptr_t outcome) noexcept {
     f->set_ended_here(outcome, last_ended_);
     *last_ended_++ = f;
@@ -218,7 +217,7 @@ class alignas(64) worker {
     f->release_block();
     return f->ended_here();
   }
-  /// A fiber without a stack waits for its turn; none does any more.
+  /// Record that a fiber waits to start and has no stack; that one has started, perhaps the last.
   PIRN_ALWAYS_INLINE void has_fiber_to_start() noexcept {
     if (yield_slow_mask != &force_slow_yield) {
       yield_slow_mask = &force_slow_yield;
@@ -232,13 +231,13 @@ class alignas(64) worker {
 
   /// Whether the running fiber may have continuations open.
   [[nodiscard]] bool forking() const noexcept { return forks.inherited != nullptr; }
-  /// From here on the running fiber may: makes it ready to, and room for one more.
+  /// Lets the running fiber have continuations open, and makes room for one more.
   void start_forking(fiber_control& self) noexcept;
-  /// No more: `self` is about to leave. Makes what it has open ready for any worker.
+  /// Ends that: `self` is about to leave. Makes what it has open ready for any worker.
   void stop_forking() noexcept;
-  /// Makes a fiber, ready for any worker, of each continuation that is open.
+  /// Makes a fiber, ready for any worker, of each open continuation.
   void publish_continuations() noexcept;
-  /// Lays open a continuation of the running fiber.
+  /// Opens a continuation of the running fiber to thieves.
   PIRN_ALWAYS_INLINE void push_continuation(deque_slot* at, fork_point* point) noexcept {
     forks.open.push(at, point);
     platform::signal_fence();
@@ -246,7 +245,7 @@ class alignas(64) worker {
       wake_another();
     }
   }
-  /// Those that are kept for first halves.
+  /// Gives back the stacks that are kept for first halves.
   void give_fork_stacks_back() noexcept;
 
   /// Consumes one switch of the budget. True if none was left: the scheduler runs next. (This form is one instruction
@@ -260,14 +259,14 @@ class alignas(64) worker {
     tick_budget_ -= budget_left;
     budget_left = 0;
   }
-  /// Limits the budget: the next tick comes after so many switches at most.
+  /// Limits the budget: the next tick comes after at most `switches` switches.
   void limit_budget(unsigned switches) noexcept {
     if (!budget_exhausted() && budget_left > switches) {
       tick_budget_ -= budget_left - switches;
       budget_left = switches;
     }
   }
-  /// Whether stack, block and number for one more fiber are at hand.
+  /// Whether a stack, a block and a number for one more fiber are at hand.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool ready_to_spawn() const noexcept {
     return stacks.has_unreserved() && blocks.has_one() && next_id != last_id;
   }
@@ -280,7 +279,7 @@ class alignas(64) worker {
     return ++next_id;
   }
   PIRN_ALWAYS_INLINE void count(platform::atomic<std::uint64_t>& counter) noexcept {
-    // Release: who sees the count sees what the fibers did. Only this worker writes, so no read-modify-write.
+    // Release: a reader of the count sees what the fibers did. Only this worker writes, so no read-modify-write.
     counter.store(counter.load(platform::memory_order_relaxed) + 1, platform::memory_order_release);
   }
 
@@ -288,13 +287,13 @@ class alignas(64) worker {
   void begin() noexcept;
   void end() noexcept;
   [[nodiscard]] PIRN_NOINLINE run_node* stealable_or_scheduler() noexcept;
-  /// Takes the one of its own stealable fibers whose turn it is; null if there is none.
+  /// Takes the next one of the worker's stealable fibers, or null.
   [[nodiscard]] run_node* next_stealable() noexcept;
-  /// Runs fibers until all of the runtime have ended, or the word is no longer `before`.
+  /// Runs fibers until all fibers of the runtime have ended, or the word is no longer `before`.
   void loop(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
   void reserve_ids() noexcept;
-  /// Publishes the completions of the fibers that had ended by the last tick but one, as far as their handles have not
-  /// taken them. True if there are more.
+  /// Publishes the completions of the fibers that had ended by the last tick but one, unless their handles have taken
+  /// them. True if there are more.
   bool publish_completions() noexcept;
   void take_incoming() noexcept;
   void adapt(platform::time_point now) noexcept;
@@ -305,54 +304,54 @@ class alignas(64) worker {
   void count_ready(platform::time_point now) noexcept;
   /// Steals from the calling thread's worker while that does not run, however busy this one is.
   void steal_from_idle_caller() noexcept;
-  /// Takes one of its own stealable fibers into the ring, where nobody else can.
+  /// Takes one of the worker's stealable fibers into the ring, where no other worker can take it.
   void take_one_stealable() noexcept;
-  /// Limits the budget so that the stealable fibers that are left have their turns beside the ring.
+  /// Limits the budget so that the remaining stealable fibers have their turns beside the ring.
   void limit_budget_for_stealable() noexcept;
-  /// Moves the stealable fibers of the ring to where others can steal them. Its thread goes on with something else.
+  /// Moves the stealable fibers of the ring to where others can steal them. Its thread then does something else.
   void publish_local_work() noexcept;
-  /// Takes stealable fibers from other workers. True if it may have something to do now.
+  /// Takes stealable fibers from other workers. True if there may be something to do now.
   bool find_work() noexcept;
-  /// The same from one: its older half, or, with a `version`, its LIFO slot if that still has it.
+  /// As `find_work`, from one worker: its older half, or, with a `version`, its LIFO slot if that is unchanged.
   bool steal_from(worker& victim, std::uint32_t version = 0) noexcept;
-  /// Whether what lies in that worker's queue has waited for most of a search: else its owner is faster than a thief.
+  /// Whether that worker's queue has waited for most of a search: otherwise its owner is faster than a thief.
   [[nodiscard]] bool waits_long_at(const worker& victim) const noexcept;
   bool steal_continuation(worker& victim) noexcept;
   void stop_searching() noexcept;
-  /// It ends to search before it steals: then the fence of the theft also serves the look at what was queued meanwhile.
-  /// Returns whether it was the last to search, for `end_steal`.
+  /// Ends the search before a steal: then the fence of the theft also serves the look at what was queued meanwhile.
+  /// Returns whether this was the last to search, for `end_steal`.
   [[nodiscard]] bool begin_steal() noexcept;
   void steal_failed() noexcept;
   void end_steal(bool last) noexcept;
-  /// Waits awake for what others may hand over, if it is worth that, until the word is no longer `before`, or for some
-  /// microseconds. False if it is time to sleep.
+  /// Waits awake for what others may hand over, if that is worthwhile, until the word is no longer `before`, or for
+  /// some microseconds. False if it is time to sleep.
   bool spin(platform::time_point now, const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
-  /// Whether the kernel has run somebody else since `before`, while it spins. Returns the time.
+  /// Checks, while it spins, whether the kernel has run another thread since `before`. Returns the time.
   platform::time_point look_for_preemption(platform::time_point before) noexcept;
   /// Whether something waits long at another worker.
   [[nodiscard]] bool sees_work() const noexcept;
-  /// Whether fibers have gone through the queues of others since it was asked last.
+  /// Whether fibers have passed through the queues of others since the last call.
   [[nodiscard]] bool sees_traffic() noexcept;
   /// Sleeps until there may be something to do.
   void park() noexcept;
-  /// When it is time, or another worker has begun a round.
+  /// Called when it is time, or another worker has begun a round.
   void look_for_deadlocks(platform::time_point now) noexcept;
-  /// When to ask again whether all others sleep.
+  /// Returns when to probe again whether all others sleep.
   [[nodiscard]] platform::time_point next_probe(platform::time_point now) noexcept;
-  /// It is about to run a fiber for the first time since it has looked.
+  /// Called when it is about to run a fiber for the first time since it has looked.
   void end_quiescence(platform::time_point now) noexcept;
-  /// It is about to sleep; returns when to look again.
+  /// Called when it is about to sleep; returns when to look again.
   [[nodiscard]] platform::time_point report_idle() noexcept;
 
-  /// How long a fiber may lie in a LIFO slot, if all others sleep, before one of them looks at it: at first, and
-  /// at most, after it has looked for nothing some times.
+  /// How long a fiber may lie in a LIFO slot, if all others sleep, before one of them looks at it: at first, and at
+  /// most, after some looks that found nothing.
   static constexpr platform::duration first_sentinel_pause = std::chrono::microseconds(100);
   static constexpr platform::duration max_sentinel_pause = std::chrono::milliseconds(1);
   static constexpr int max_switches_per_tick = 1024;
   static_assert(timer_queue::room >= max_switches_per_tick);
 
-  /// Fibers that only this worker knows to have ended, or null for those that were taken: since the last tick, and
-  /// between that and the one before. There is one switch to each, and never so many between two ticks.
+  /// Fibers whose end only this worker knows, or null for those that were claimed: since the last tick, and between
+  /// that and the one before. Each takes a switch, and there are never that many between two ticks.
   static constexpr std::size_t max_ended = 2 * max_switches_per_tick;
   std::unique_ptr<fiber_control*[]> ended_ = std::make_unique<fiber_control*[]>(max_ended);
   std::unique_ptr<fiber_control*[]> ended_before_ = std::make_unique<fiber_control*[]>(max_ended);
@@ -360,11 +359,11 @@ class alignas(64) worker {
   fiber_control** last_ended_before_ = ended_before_.get();
   int switches_per_tick_ = 64;
   unsigned tick_budget_ = 0;     ///< of this tick; what is missing of it in `budget_left` was consumed
-  std::uint64_t last_told_ = 0;  ///< fiber that has suspended with a mutex
-  bool searching_ = false;       ///< whether it counts as one of `idle_workers` that search
+  std::uint64_t last_told_ = 0;  ///< the last fiber reported for suspending with a mutex
+  bool searching_ = false;       ///< whether `idle_workers` counts it as searching
   adaptive_spinner spinner_;
   long times_preempted_ = 0;
-  /// The queue of a worker, as this one has seen it: at the beginning of a search, and when it fell asleep last.
+  /// The queue of a worker, as this one has seen it: at the beginning of a search, and when it last fell asleep.
   struct seen_queue {
     std::uint32_t lifo_version = 0;
     std::uint32_t taken = 0;
@@ -380,34 +379,34 @@ class alignas(64) worker {
   std::optional<overflow_thread> overflow_of_caller_;
 };
 
-/// The worker that runs on the calling plain thread whenever that waits, or null.
+/// Returns the worker that runs on the calling plain thread whenever that waits, or null.
 worker* caller_worker() noexcept;
-/// The worker of the calling OS thread, or null on a plain thread.
+/// Returns the worker of the calling OS thread, or null on a plain thread.
 PIRN_ALWAYS_INLINE worker* current_worker() noexcept { return static_cast<worker*>(platform::current_worker()); }
 PIRN_ALWAYS_INLINE fiber_control* running_fiber(const worker* w) noexcept {
   return static_cast<fiber_control*>(w->queue.running());
 }
-/// `who` as a fiber, if it is one that is pinned to `here`; else null.
+/// Returns `who` as a fiber, if it is one that is pinned to `here`; else null.
 PIRN_ALWAYS_INLINE fiber_control* pinned_fiber(agent* who, const worker* here) noexcept {
   if (who->kind() != agent_kind::fiber) {
     return nullptr;
   }
-  auto& f = static_cast<fiber_control&>(*who);  // of a pointer gcc 12 keeps null in mind, and warns of what is there
+  auto& f = static_cast<fiber_control&>(*who);  // a reference: for a pointer gcc 12 assumes null, and warns
   return f.is_pinned_to(here) ? &f : nullptr;
 }
 
-/// The second word of a switch: what the context that was switched out wants done on its behalf. Zero for nothing, the
-/// address of a post_switch_action, or, if bit 0 is set, the address of the block of a fiber that has ended, and its
-/// join_state in bits 1-3.
+/// The second word of a switch: an action on behalf of the context that was switched out. Zero for none, the address of
+/// a post_switch_action, or, if bit 0 is set, the address of the block of a fiber that has ended, and its join_state in
+/// bits 1-3.
 PIRN_ALWAYS_INLINE arch::word pending_end(fiber_control* f, std::uintptr_t outcome) noexcept {
   static_assert(alignof(worker) >= 64);  // and so are blocks
   return reinterpret_cast<arch::word>(f) | (outcome << 1) | 1;
 }
 PIRN_NEVER_BOUNDED void run_post_switch(arch::word pending) noexcept;
-/// The same at the beginning of a fiber.
+/// As `run_post_switch`, at the beginning of a fiber.
 PIRN_ASIDE PIRN_NEVER_BOUNDED void run_post_switch_at_entry(arch::word pending) noexcept;
 
-/// What every context does first when it is resumed.
+/// The first step of every context that is resumed.
 PIRN_ALWAYS_INLINE worker* finish_switch(arch::word by, arch::word pending) noexcept {
   if (pending != 0) {
     run_post_switch(pending);
@@ -425,8 +424,8 @@ PIRN_ALWAYS_INLINE void attach_reserved_stack(worker* w, run_node* node) noexcep
 PIRN_NEVER_BOUNDED void attach_reserved_stack_slow(worker* w, run_node* node) noexcept;
 
 /// Switches from `self` to `next`, which the run queue has just made the running one and which has started; returns on
-/// the worker that resumes `self`. The worker travels in a register. With a `word_slot` whoever resumes `self` may give
-/// it a word there, and `next` gets the one that is there if it has suspended so.
+/// the worker that resumes `self`. The worker travels in a register. With a `word_slot` the resumer of `self` may give
+/// it a word there, and `next` gets the word in it if it has suspended so.
 PIRN_ALWAYS_INLINE worker* switch_started(worker* w, run_node* self, run_node* next, post_switch_action* pending,
                                           arch::word* word_slot = nullptr) noexcept {
   auto by = reinterpret_cast<arch::word>(w);
@@ -441,7 +440,7 @@ PIRN_ALWAYS_INLINE worker* switch_started(worker* w, run_node* self, run_node* n
   return finish_switch(by, what);
 }
 
-/// The same to any that is ready.
+/// As `switch_started`, to any ready node.
 PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* next, post_switch_action* pending,
                                         arch::word* word_slot = nullptr) noexcept {
   if (next->state.pc == nullptr) [[unlikely]] {
@@ -450,32 +449,32 @@ PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* nex
   return switch_started(w, self, next, pending, word_slot);
 }
 
-/// The same where exceptions are in flight, which stay with `self`, or the slow path is forced.
+/// As `switch_nodes`, if exceptions are in flight, which stay with `self`, or the slow path is forced.
 worker* switch_slow(worker* w, run_node* self, run_node* next, post_switch_action* pending,
                     const wait_options* wait) noexcept;
-/// The same for one with a bounded stack.
+/// As `switch_slow`, for a fiber with a bounded stack.
 worker* switch_bounded(worker* w, run_node* self, run_node* next, post_switch_action* pending,
                        const wait_options* wait) noexcept;
-/// The same for one that waits.
+/// As `switch_slow`, for a fiber that waits.
 worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, post_switch_action* pending) noexcept;
 
-// What a runtime tells its tracer, if it has one. `wait` is null for a yield.
+// Report events to the runtime's tracer, if it has one. `wait` is null for a yield.
 void trace_spawned(fiber_control* f) noexcept;
 void trace_woken(fiber_control* f) noexcept;
 void trace_suspended(worker* w, run_node* self, const wait_options* wait) noexcept;
 void trace_resumed(worker* w, run_node* next) noexcept;
 void trace_ended(worker* w, fiber_control* f) noexcept;
 
-/// Takes the running fiber off the run queue; returns who is next. If it is pinned it may be made ready from here on,
-/// since only this worker resumes it, and that is still here.
+/// Takes the running fiber off the run queue; returns the next to run. If the fiber is pinned it may be made ready from
+/// here on, since only this worker resumes it, and that is still here.
 PIRN_ALWAYS_INLINE run_node* leave_queue(worker* w, const wait_options& what) noexcept {
   run_node* const self = w->queue.running();
   run_node* const next = w->consume_budget() ? w->queue.leave_to_scheduler() : w->queue.leave();
   self->waits = &what;
   return next;
 }
-/// Switches from `self`, which has left the queue, to `next`, until somebody has made it ready again; `publish`, if
-/// any, runs once it is off.
+/// Switches from `self`, which has left the queue, to `next`, until `self` is made ready again; `publish`, if any, runs
+/// once it is off.
 PIRN_ALWAYS_INLINE worker* switch_away(worker* w, run_node* self, run_node* next,
                                        post_switch_action* publish) noexcept {
   if (w->suspend_slow_mask->any()) [[unlikely]] {
@@ -483,15 +482,15 @@ PIRN_ALWAYS_INLINE worker* switch_away(worker* w, run_node* self, run_node* next
   }
   return switch_nodes(w, self, next, publish);
 }
-/// Both.
+/// Leaves the run queue and switches to the next ready node.
 PIRN_ALWAYS_INLINE worker* suspend(worker* w, const wait_options& what, post_switch_action* publish) noexcept {
   run_node* const self = w->queue.running();
   run_node* const next = w->or_stealable(leave_queue(w, what));
   return switch_away(w, self, next, publish);
 }
-/// The same for a fiber that is pinned to `w` and whose wait has begun as `epoch`: `publish` tells others of it. Where
-/// there is a `word_slot`, which is only if no exceptions are in flight nor the slow path is forced, whoever wakes it
-/// may give it that word.
+/// As `suspend`, for a fiber that is pinned to `w` and whose wait has begun as `epoch`: `publish` tells others of it.
+/// With a `word_slot`, allowed only if no exceptions are in flight and the slow path is not forced, the waker may give
+/// it that word.
 template <class Publish>
 PIRN_ALWAYS_INLINE void suspend_pinned(worker* w, fiber_control& self, std::uint64_t epoch, wait_kind kind,
                                        const wait_options& what, const Publish& publish,
@@ -511,7 +510,7 @@ PIRN_ALWAYS_INLINE void suspend_pinned(worker* w, fiber_control& self, std::uint
                                          : switch_away(w, &self, next, nullptr));
 }
 
-/// The same for a fiber with a bounded stack.
+/// As `suspend_pinned`, for a fiber with a bounded stack.
 template <class Publish>
 PIRN_ALWAYS_INLINE void suspend_bounded(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what,
                                         const Publish& publish) noexcept {
@@ -522,12 +521,11 @@ PIRN_ALWAYS_INLINE void suspend_bounded(worker* w, fiber_control& self, std::uin
   publish();
   static_cast<void>(switch_bounded(w, &self, next, nullptr, &what));
 }
-/// The deadline of its wait, which has begun as `epoch`. Both work on the worker's stack.
+/// Set and cancel the deadline of its wait, which has begun as `epoch`. They work on the worker's stack.
 timer* arm_limit(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what) noexcept;
 void cancel_limit(worker* w, timer* limit) noexcept;
 
-/// The parts of a yield that are not its fast path: fibers woken or not started, a look at the outside, exceptions in
-/// flight.
+/// The slow path of a yield: fibers woken or not started, a due tick, exceptions in flight.
 void yield_slow(worker* w) noexcept;
 /// Takes the running fiber, which is stealable, off the worker and makes it ready for any.
 PIRN_NEVER_BOUNDED void yield_stealable(worker* w) noexcept;

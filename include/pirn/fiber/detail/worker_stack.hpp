@@ -1,8 +1,8 @@
-// Running something on the worker's stack instead of the fiber's.
+// Runs a function on the worker's stack instead of the fiber's.
 //
-// While a fiber runs, its worker's scheduler is suspended, and what lies below its sp is free. A function that does not
-// suspend may run there as well as on the fiber's stack; for a fiber whose stack is as large as it must be, what
-// nobody knows the depth of runs there.
+// While a fiber runs, its worker's scheduler is suspended, and the stack below its sp is free. A function that does not
+// suspend may run there as well as on the fiber's stack. For a fiber whose stack is only as large as necessary,
+// functions of unknown depth run there.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// Calls `run(argument)` with its stack below `top`, or where it is if that is null.
+/// Calls `run(argument)` with the stack below `top`, or on the present one if that is null.
 PIRN_NAKED inline void call_on(void* /*top*/, void (* /*run*/)(void*), void* /*argument*/) {
   // clang-format off
   asm volatile(
-      "# pirn-stack: 8\n\t"  // for the compiler plugin, which counts the return address by itself
+      "# pirn-stack: 8\n\t"  // for the compiler plugin, which adds the return address
       "pushq %rbp\n\t"
       PIRN_CFI(".cfi_adjust_cfa_offset 8")
       PIRN_CFI(".cfi_rel_offset rbp, 0")
@@ -36,13 +36,13 @@ PIRN_NAKED inline void call_on(void* /*top*/, void (* /*run*/)(void*), void* /*a
   // clang-format on
 }
 
-/// Where the free part of the worker's stack begins, while one of its fibers runs.
+/// Returns where the free part of the worker's stack begins, while one of its fibers runs.
 PIRN_ALWAYS_INLINE void* free_worker_stack(worker* w) noexcept {
   const auto sp = reinterpret_cast<std::uintptr_t>(w->queue.scheduler()->state.sp);
   return reinterpret_cast<void*>((sp - arch::red_zone) & ~std::uintptr_t{15});
 }
 
-/// Calls `body` on the worker's stack if the running fiber's is a small one, else where it is. It must not suspend.
+/// Calls `body` on the worker's stack if the running fiber's is a small one, else in place. It must not suspend.
 template <class F>
 PIRN_ALWAYS_INLINE void on_worker_stack(worker* w, F&& body) noexcept {
   void* const top = w->bounded == worker::bounded_fiber::runs ? free_worker_stack(w) : nullptr;
