@@ -21,20 +21,20 @@ namespace detail {
 
 /// One call on an actor; a link of its mailbox.
 struct actor_message {
-  /// Does the call, and frees the message if nobody else will. With null, only frees it.
+  /// Does the call, and frees the message unless its sender does. With null, only frees it.
   void (*run)(actor_message*, void* state) noexcept;
   actor_message* next = nullptr;
 };
 
-/// Messages from anybody to one fiber: a stack that the fiber empties whole (Treiber 1986), whose head also says that
-/// the fiber waits, and that no more are taken.
+/// Messages from any sender to one fiber: a stack that the fiber empties whole (Treiber 1986). Its head also says
+/// whether the fiber waits, and whether the mailbox is closed.
 class actor_mailbox {
  public:
   actor_mailbox() noexcept = default;
   actor_mailbox(const actor_mailbox&) = delete;
   actor_mailbox& operator=(const actor_mailbox&) = delete;
 
-  /// False if it is closed.
+  /// Adds a message. False if closed.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool push(actor_message* message) noexcept {
     std::uintptr_t old = head_.load(platform::memory_order_relaxed);
     do {
@@ -45,12 +45,13 @@ class actor_mailbox {
     } while (!head_.compare_exchange_weak(old, reinterpret_cast<std::uintptr_t>(message),
                                           platform::memory_order_acq_rel, platform::memory_order_relaxed));
     if (old == waiting) {
-      // The one that replaces the mark is the one that wakes.
+      // Only the sender that replaces the mark wakes the fiber.
       static_cast<void>(sleeper_.wake());
     }
     return true;
   }
-  /// All messages, oldest first; suspends while there is none. Null once it is closed and empty. The fiber only.
+  /// Returns all messages, oldest first; suspends while there are no messages. Null once closed and empty. For the
+  /// fiber only.
   actor_message* take() noexcept;
   void close() noexcept;
 
@@ -62,10 +63,10 @@ class actor_mailbox {
   waker sleeper_;  ///< written by the fiber before it marks the head
 };
 
-/// Where a caller waits for its call to be done; on the caller's stack.
+/// The place where a caller waits for the end of its call; on the caller's stack.
 class actor_reply {
  public:
-  /// Not ended by a stop, since the call may use what is on the caller's stack.
+  /// Waits. Not ended by a stop, since the call may use the caller's stack.
   void wait() noexcept {
     queue_.lock();
     if (done_) {
@@ -90,33 +91,33 @@ class actor_reply {
 
 }  // namespace detail
 
-/// A `State` that is used by one fiber of its own: whatever is to be done with it is sent there as a call and done in
-/// the order of arrival, one after the other, so that the state needs no lock. A call may suspend; the next one waits
-/// for it. Any fiber of any runtime and any plain thread may send. After Hewitt's actors and Erlang's processes.
+/// A `State` that only one fiber uses. Every access is sent to that fiber as a call. Calls are done in the order of
+/// arrival, one after the other, so the state needs no lock. A call may suspend; the next one waits for it. Any fiber
+/// of any runtime and any plain thread may send. After Hewitt's actors and Erlang's processes.
 template <class State>
 class actor {
  public:
-  /// Makes the state by `arguments`, and a fiber for it in the caller's runtime. Throws std::system_error (no stack; on
-  /// a plain thread, no runtime), std::bad_alloc and what making the state throws.
+  /// Makes the state from `arguments`, and a fiber for it in the caller's runtime. Throws std::system_error (no stack;
+  /// on a plain thread, no runtime), std::bad_alloc and what making the state throws.
   template <class... Arguments>
     requires std::constructible_from<State, Arguments...>
   explicit actor(Arguments&&... arguments) : state_(std::forward<Arguments>(arguments)...) {
     fiber_ = spawn([this] { serve(); });
   }
-  /// The same in a runtime of one's choice, also where a State could be made of that.
+  /// Makes the state and the fiber in the runtime `in`, even if a State could be made from that.
   template <class... Arguments>
     requires(std::constructible_from<State, Arguments...> &&
              !(std::same_as<std::remove_cvref_t<Arguments>, spawn_options> || ...))
   explicit actor(runtime& in, Arguments&&... arguments)
       : actor(in, spawn_options{}, std::forward<Arguments>(arguments)...) {}
-  /// The same with options for its fiber.
+  /// As with a runtime only, but with options for the fiber.
   template <class... Arguments>
     requires std::constructible_from<State, Arguments...>
   explicit actor(runtime& in, const spawn_options& options, Arguments&&... arguments)
       : state_(std::forward<Arguments>(arguments)...) {
     fiber_ = in.spawn([this] { serve(); }, options);
   }
-  /// Closes it, and suspends until all that was sent is done. Not from one of its own calls.
+  /// Closes the actor, and suspends until all calls that were sent are done. Not from a call on this actor.
   ~actor() {
     close();
     if (detail::fibers_are_left()) [[unlikely]] {
@@ -130,8 +131,8 @@ class actor {
   actor& operator=(const actor&) = delete;
 
   /// Sends `body(state)`, and does not wait for it. Never suspends. False, with `body` destroyed, if the actor is
-  /// closed. What it throws goes to the handler of unhandled exceptions, and the actor goes on. Throws std::bad_alloc
-  /// and what moving `body` throws.
+  /// closed. An exception of the call goes to the handler of unhandled exceptions, and the actor continues. Throws
+  /// std::bad_alloc and what moving `body` throws.
   template <class F>
     requires std::invocable<std::decay_t<F>&, State&>
   bool post(F&& body) {
@@ -142,8 +143,8 @@ class actor {
     static_cast<void>(message.release());
     return true;
   }
-  /// As `post`; the future gets what `body(state)` returns or throws, or broken_promise if the actor is closed. What
-  /// `body` refers to must live until then, also where the caller stops waiting for the future.
+  /// As `post`, but the future gets what `body(state)` returns or throws, or broken_promise if the actor is closed.
+  /// Objects to which `body` refers must live until then, even if the caller stops waiting for the future.
   template <class F>
     requires std::invocable<std::decay_t<F>&, State&>
   [[nodiscard]] auto ask(F&& body) {
@@ -153,9 +154,9 @@ class actor {
     return result;
   }
   /// Sends `body(state)` and suspends until it is done; returns what it returns, throws what it throws. Allocates
-  /// nothing. Not ended by a stop, since `body` may use what is on the caller's stack: who wants to stop waiting, asks.
-  /// Throws std::system_error (operation_not_permitted) if the actor is closed, and resource_deadlock_would_occur from
-  /// one of its own calls.
+  /// nothing. Not ended by a stop, since `body` may use the caller's stack; a caller that wants to stop waiting uses
+  /// `ask`. Throws std::system_error (operation_not_permitted) if the actor is closed, and
+  /// resource_deadlock_would_occur from a call on this actor.
   template <class F>
     requires std::invocable<F, State&>
   std::invoke_result_t<F, State&> call(F&& body) {
@@ -170,7 +171,7 @@ class actor {
     return message.outcome.take();
   }
 
-  /// Takes no more calls; those that were sent before are still done. Any number of times.
+  /// Takes no more calls; does those that were sent before. Can be repeated.
   void close() noexcept { mailbox_.close(); }
 
  private:
@@ -203,7 +204,7 @@ class actor {
     detail::actor_reply reply;
   };
 
-  /// After so many the other fibers of the worker have a turn.
+  /// After this number the other fibers of the worker have a turn.
   static constexpr unsigned messages_per_turn = 64;
 
   void serve() noexcept {
@@ -216,7 +217,7 @@ class actor {
         message = next;
         if (--left == 0 && message != nullptr) {
           left = messages_per_turn;
-          this_fiber::yield();  // nor must a mailbox that was flooded
+          this_fiber::yield();  // nor must a flooded mailbox
         }
       } while (message != nullptr);
       this_fiber::yield();  // calls that send others must not keep the worker to themselves
@@ -225,7 +226,7 @@ class actor {
 
   State state_;
   detail::actor_mailbox mailbox_;
-  platform::atomic<std::uint64_t> served_by_{~std::uint64_t{0}};  ///< the number of its fiber, once that runs
+  platform::atomic<std::uint64_t> served_by_{~std::uint64_t{0}};  ///< the number of the actor's fiber, once that runs
   fiber fiber_;
 };
 

@@ -1,4 +1,4 @@
-// A number of parties that wait for each other, again and again.
+// A barrier: a number of parties that wait for each other, again and again.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
-/// A barrier without what it calls at the end of a phase.
+/// A barrier without the completion at the end of a phase.
 class barrier_core {
  public:
   constexpr explicit barrier_core(std::ptrdiff_t expected) noexcept : expected_(expected), left_(expected) {
@@ -25,23 +25,23 @@ class barrier_core {
 
   struct arrival {
     std::uint64_t phase;
-    bool last;  ///< the caller is to call `next_phase`, after what is to happen before that
+    bool last;  ///< the caller must call `next_phase`, after the completion
   };
   /// Aborts when more arrive than are expected. `leaving` of them are not expected in later phases.
   arrival arrive(std::ptrdiff_t count, std::ptrdiff_t leaving) noexcept;
-  /// Wakes those that wait for the end of the present phase.
+  /// Ends the present phase, and wakes the fibers that wait for its end.
   void next_phase() noexcept;
-  /// For one that has arrived in `phase`. True as `arrival::last`, since a later phase still expects it.
+  /// For a party that has arrived in `phase`. True as `arrival::last`, since a later phase still expects it.
   [[nodiscard]] bool leave(std::uint64_t phase) noexcept;
   std::expected<void, wait_error> wait(std::uint64_t phase, platform::time_point deadline) noexcept;
 
  private:
   [[noreturn]] void refuse_number() noexcept;
 
-  std::ptrdiff_t expected_;  ///< in the phases to come
-  std::ptrdiff_t left_;      ///< that have not arrived in this one; 0 while its end is under way
+  std::ptrdiff_t expected_;  ///< in later phases
+  std::ptrdiff_t left_;      ///< arrivals that the present phase still expects; 0 while it is ending
   std::uint64_t phase_ = 0;
-  wait_queue waiters_;  ///< its lock guards all
+  wait_queue waiters_;  ///< its lock guards all members
 };
 
 struct no_completion {
@@ -50,9 +50,9 @@ struct no_completion {
 
 }  // namespace detail
 
-/// As std::barrier: phases that end when all have arrived. The last to arrive calls `Completion`, which may suspend,
-/// then all go on. Fibers of any worker and plain threads share it. It may be destroyed when nobody will call any more,
-/// even while the last arrival has not returned yet.
+/// As std::barrier: phases that end when all parties have arrived. The last to arrive calls `Completion`, which may
+/// suspend; then all continue. Fibers of any worker and plain threads share it. It may be destroyed when no further
+/// call will come, even while the last arrival has not returned yet.
 template <class Completion = detail::no_completion, class Core = detail::barrier_core>
 class barrier {
   static_assert(std::is_nothrow_invocable_v<Completion&>,
@@ -60,7 +60,7 @@ class barrier {
                 "and must be noexcept");
 
  public:
-  /// Says that somebody has arrived, and in which phase.
+  /// The proof of an arrival, with its phase.
   class arrival_token {
    private:
     friend class barrier;
@@ -68,17 +68,17 @@ class barrier {
     std::uint64_t phase_;
   };
 
-  /// Each phase expects `expected` arrivals.
+  /// Expects `expected` arrivals in each phase.
   constexpr explicit barrier(std::ptrdiff_t expected, Completion completion = Completion())
       : core_(expected), completion_(std::move(completion)) {}
   barrier(const barrier&) = delete;
   barrier& operator=(const barrier&) = delete;
 
-  /// The largest number of arrivals.
+  /// Returns the largest number of arrivals.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return std::numeric_limits<std::ptrdiff_t>::max(); }
 
-  /// Arrives `count` times, without waiting. Aborts when the phase does not expect that many. Suspends only if it is
-  /// the last and the completion does.
+  /// Arrives `count` times, without waiting. Aborts when the phase does not expect that many. Suspends only if this is
+  /// the last arrival and the completion suspends.
   [[nodiscard]] arrival_token arrive(std::ptrdiff_t count = 1) noexcept {
     const auto mine = core_.arrive(count, 0);
     end_phase_if(mine.last);
@@ -101,7 +101,7 @@ class barrier {
   }
   /// Arrives for the last time: later phases expect one less. Suspends only if `arrive` would.
   void arrive_and_drop() noexcept { end_phase_if(core_.arrive(1, 1).last); }
-  /// For one that has arrived and will not wait: later phases expect one less. Suspends only if `arrive` would.
+  /// Leaves after an arrival, without waiting: later phases expect one less. Suspends only if `arrive` would.
   void leave(const arrival_token& token) noexcept { end_phase_if(core_.leave(token.phase_)); }
 
  private:

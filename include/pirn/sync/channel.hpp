@@ -1,11 +1,10 @@
 // A first-in-first-out channel of values: bounded, unbounded, or without room, where sender and receiver meet.
 //
-// One lock guards a ring of values, which in an unbounded channel may have larger ones behind it, and two lists of
-// waiters. Between calls of it
-//   receivers wait only while the ring is empty, senders wait only while it is full, and both at once only if they are
-//   one select that does both,
-// so a value goes straight into a waiting receiver's result, and the place that a receiver frees is filled at once from
-// the first waiting sender. A waiter whose value could not be moved (the move threw) is woken to try by itself.
+// One lock guards a ring of values and two lists of waiters. In an unbounded channel, larger rings may follow the
+// first. Between calls of the channel, receivers wait only while the ring is empty, and senders only while it is full.
+// Receivers and senders wait together only if they are one select that does both. So a value goes straight into a
+// waiting receiver's result, and the place that a receiver frees is filled at once from the first waiting sender. A
+// waiter whose value could not be moved (the move threw) is woken to try again.
 #pragma once
 
 #include <concepts>
@@ -46,12 +45,12 @@ class channel {
   using value_type = T;
   class iterator;
 
-  /// Without room, a sender and a receiver wait for each other: a send that has succeeded was received. An `unbounded`
-  /// channel allocates as it grows, O(log n) times in all, then `send` may throw std::bad_alloc; it keeps room for as
-  /// many as there ever were at once. Throws std::bad_alloc.
+  /// Begins empty. Without room, a sender and a receiver wait for each other: a send that has succeeded was received.
+  /// An `unbounded` channel allocates as it grows, O(log n) times in all, and then `send` may throw std::bad_alloc; it
+  /// keeps room for as many values as it ever held. Throws std::bad_alloc.
   explicit channel(std::size_t capacity = 0)
       : capacity_(capacity), oldest_(std::make_unique<ring>(capacity == unbounded ? min_unbounded_room : capacity)) {}
-  /// Destroys what nobody has received. Nobody may be waiting.
+  /// Destroys the values left. No caller may be waiting.
   ~channel() {
     while (!none()) {
       drop_first();
@@ -66,13 +65,13 @@ class channel {
                                                                         time_limit deadline = platform::never) {
     return send_or_wait(value, deadline);
   }
-  /// As above; `policy` is for the receiver that waits for it, if any.
+  /// As `send`, with a `policy` for the receiver that waits for the value, if any.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> send(T&& value, wake_policy policy,
                                                                         time_limit deadline = platform::never) {
     return policy == wake_policy::enqueue ? send_or_wait(value, deadline)
                                           : send_or_wait<wake_policy::switch_over>(value, deadline);
   }
-  /// As above with a copy of `value`. Throws what copying or moving a T throws.
+  /// As `send`, but of a copy of `value`. Throws what copying or moving a T throws.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> send(const T& value,
                                                                         time_limit deadline = platform::never)
     requires std::copy_constructible<T>
@@ -89,7 +88,7 @@ class channel {
     return send_now(copy);
   }
 
-  /// Takes the oldest value, and suspends while there is none. The error `closed` means that there will be none.
+  /// Takes the oldest value, and suspends while the channel is empty. The error `closed` means that no value will come.
   /// Throws what moving a T throws; then the value is still the next.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<T, wait_error> receive(time_limit deadline = platform::never) {
     if constexpr (fits_word) {
@@ -106,7 +105,8 @@ class channel {
     return result;
   }
 
-  /// No more values can be sent; those in the channel can still be received. Wakes all that wait. Any number of times.
+  /// Closes the channel: no more values can be sent; those in it can still be received. Wakes all waiters. Can be
+  /// repeated.
   void close() noexcept {
     lock_.lock();
     closed_ = true;
@@ -117,12 +117,12 @@ class channel {
     wait_list::make_all_runnable(sending);
   }
 
-  /// At this moment.
+  /// Returns whether the channel is closed at this moment.
   [[nodiscard]] bool closed() const noexcept {
     const platform::spin_guard guard(lock_);
     return closed_;
   }
-  /// How many values are in the channel at this moment. O(1), and O(log n) where an unbounded one has grown.
+  /// Returns the number of values in the channel at this moment. O(1), but O(log n) in an unbounded one that has grown.
   [[nodiscard]] std::size_t size() const noexcept {
     const platform::spin_guard guard(lock_);
     std::size_t all = 0;
@@ -145,7 +145,7 @@ class channel {
   friend class detail::send_case;
 
   using received = std::expected<T, wait_error>;
-  /// Of a call that cannot be done at once.
+  /// How long a call waits that cannot be done at once.
   enum class patience : std::uint8_t { none, until_deadline };
   static constexpr std::size_t min_unbounded_room = 16;
 
@@ -176,19 +176,19 @@ class channel {
     const std::size_t room;
     std::size_t first = 0;
     std::size_t size = 0;
-    std::unique_ptr<ring> next;  ///< of an unbounded channel: twice as large, for the values after these
+    std::unique_ptr<ring> next;  ///< in an unbounded channel: twice as large, for the values after these
   };
 
-  /// What a waiting sender offers, or a waiting receiver takes.
+  /// The value of a waiting sender, or a waiting receiver's place for it.
   struct exchange {
-    void* object;  ///< the sender's T, or where the receiver wants it
-    /// Of a receiver that does not want it in a `received`: moves the value there.
+    void* object;  ///< the sender's T, or the receiver's place for it
+    /// Set by a receiver that does not take a `received`: moves the value to `place`.
     void (*deliver)(void* place, T& value) = nullptr;
     bool moved = false;
-    bool takes_word = false;  ///< of a receiver: it may be given the value in a register
-    bool word_given = false;  ///< and was
+    bool takes_word = false;  ///< set by a receiver that can take the value in a register
+    bool word_given = false;  ///< and it was given there
 
-    /// Of a receiver.
+    /// Moves `value` there.
     PIRN_ALWAYS_INLINE void take(T& value) {
       deliver != nullptr ? deliver(object, value) : channel::deliver(*static_cast<received*>(object), value);
     }
@@ -207,7 +207,7 @@ class channel {
   }
 
   void append(T& value) { newest_->append(value); }
-  /// Whether the channel is empty: a ring that has others behind it never is.
+  /// Returns whether the channel is empty: a ring that has others behind it never is.
   [[nodiscard]] bool none() const noexcept { return oldest_->size == 0; }
   void drop_first() noexcept {
     oldest_->drop_first();
@@ -216,7 +216,7 @@ class channel {
     }
   }
   PIRN_NOINLINE void leave_oldest() noexcept { oldest_ = std::move(oldest_->next); }
-  /// Whether there is room for one more value, which an unbounded channel makes.
+  /// Returns whether there is room for one more value. An unbounded channel makes room.
   bool has_room() {
     if (newest_->size < newest_->room) {
       return true;
@@ -232,8 +232,8 @@ class channel {
     newest_ = newest_->next.get();
   }
 
-  /// Fills a place that has become free from the first sender that waits, if any. That one is returned, and those whose
-  /// move threw, all to be made runnable.
+  /// Fills a place that has become free from the first waiting sender, if any. Returns that sender and those whose move
+  /// threw, all to be made runnable.
   [[nodiscard]] waiter* take_from_sender() noexcept {
     waiter* chain = nullptr;
     while (waiter* const w = senders_.claim_first()) {
@@ -251,13 +251,13 @@ class channel {
     return chain;
   }
 
-  /// Whether a value may be moved and destroyed in the caller's own code, as short as that is and without exceptions.
+  /// Whether a value may be moved and destroyed in the caller's own code, because that is short and free of exceptions.
   static constexpr bool moves_quietly = std::is_nothrow_move_constructible_v<T> && std::is_nothrow_destructible_v<T>;
   /// Whether a value may travel in a register.
   static constexpr bool fits_word = std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uintptr_t);
 
-  /// Gives the value to a waiting receiver that was claimed. With `switch_over` one that takes words has yet to get it
-  /// (`hand_off`).
+  /// Gives the value to a waiting receiver that was claimed. With `switch_over`, a receiver that takes words gets it
+  /// later (`hand_off`).
   template <wake_policy How>
   static PIRN_ALWAYS_INLINE void give(T& value, exchange& taker) {
     if (!(fits_word && How == wake_policy::switch_over && taker.takes_word)) {
@@ -268,7 +268,8 @@ class channel {
   static PIRN_ALWAYS_INLINE exchange& exchange_of(const waiter* w) noexcept {
     return *static_cast<exchange*>(w->value);
   }
-  /// To one that does not want it in a `received`, which may throw even if moving a T does not; and wakes it.
+  /// Gives the value to a receiver that does not take a `received`, and wakes it. May throw even if moving a T does
+  /// not.
   template <wake_policy How>
   PIRN_NOINLINE void give_into_place(T& value, waiter* woken) {
     woken->next = nullptr;
@@ -282,7 +283,7 @@ class channel {
     lock_.unlock();
     detail::make_runnable(woken->wake.agent(), How);
   }
-  /// Gives the value to a waiting receiver or puts it into the ring. True if it was one of them.
+  /// Gives the value to a waiting receiver or puts it into the ring. False if neither is possible.
   template <wake_policy How = wake_policy::enqueue>
   PIRN_ALWAYS_INLINE bool send_locked(T& value, waiter*& woken) {
     woken = receivers_.claim_first();
@@ -298,7 +299,8 @@ class channel {
     return true;
   }
 
-  /// Takes the oldest value, from the ring or, where that has no room, from a waiting sender. True if there was one.
+  /// Takes the oldest value from the ring, or from a waiting sender if the ring has no room. False if there is no
+  /// value.
   PIRN_ALWAYS_INLINE bool receive_locked(exchange& taker, waiter*& woken) {
     if (!none()) {
       taker.take(oldest_->values[oldest_->first]);
@@ -319,8 +321,8 @@ class channel {
 
   using sent = std::expected<void, wait_error>;
 
-  // A call that must wait does so in its caller: the switch is there, and no return to a function in between, which the
-  // processor would expect to lead to the context that it has left.
+  // A call that must wait switches in its caller's code, without a return to a function in between. The processor would
+  // predict that such a return leads to the context that it has left.
 
   template <wake_policy How = wake_policy::enqueue>
   PIRN_INLINE_FOR_SPEED sent send_or_wait(T& value, platform::time_point deadline) {
@@ -365,7 +367,8 @@ class channel {
     static_cast<void>(send_locked_or_wait<patience::none, wake_policy::enqueue>(value, platform::never, result));
     return result;
   }
-  /// The lock must be held, and is released. With `switch_over` a receiver that waited may come back: for `hand_off`.
+  /// Sends or waits. The lock must be held, and is released. With `switch_over`, may return a receiver that waited, for
+  /// `hand_off`.
   template <patience Patience, wake_policy How>
   [[nodiscard]] PIRN_NONE PIRN_NOINLINE waiter* send_locked_or_wait(T& value, platform::time_point deadline,
                                                                     sent& result) {
@@ -402,7 +405,7 @@ class channel {
       }
     }
   }
-  /// Switches to a receiver to whom `give<switch_over>` has given the value, or is about to.
+  /// Switches to a claimed receiver, and gives it the value unless `give<switch_over>` has done so.
   static PIRN_ALWAYS_INLINE void hand_off(T& value, exchange& taker, detail::agent* who) {
     if constexpr (fits_word) {
       if (taker.takes_word) {
@@ -419,7 +422,7 @@ class channel {
     }
     detail::switch_over_to(who);
   }
-  /// The same. False if it must be tried again.
+  /// Waits for room. The lock must be held, and is released. False if the send must be tried again.
   PIRN_ALWAYS_INLINE bool wait_to_send(T& value, platform::time_point deadline, sent& result) {
     exchange offer{std::addressof(value)};
     const wake_reason reason =
@@ -431,7 +434,7 @@ class channel {
     return offer.moved;
   }
 
-  /// Of a value that fits into a word: in results that nobody else sees, and that can be in registers.
+  /// Receives a value that fits into a word. Its results are not visible elsewhere, so they can be in registers.
   PIRN_INLINE_FOR_SPEED received receive_word(platform::time_point deadline)
     requires fits_word
   {
@@ -458,8 +461,8 @@ class channel {
     }
     return result;
   }
-  /// Of any other one. There is one result, made where the caller wants it, so that a value is moved there at once: a
-  /// move of the result would be one that could throw, and lose the value.
+  /// Receives any other value. There is one result, made where the caller wants it, so that a value is moved there at
+  /// once: moving the result could throw and lose the value.
   PIRN_INLINE_FOR_SPEED received receive_object(platform::time_point deadline) {
     received result(std::unexpect, wait_error::timed_out);
     lock_.lock();
@@ -480,7 +483,7 @@ class channel {
     }
     return result;
   }
-  /// The lock must be held, and is released.
+  /// Receives or waits. The lock must be held, and is released.
   template <patience Patience>
   PIRN_NONE PIRN_NOINLINE void receive_locked_or_wait(platform::time_point deadline, received& result) {
     for (;; lock_.lock()) {
@@ -520,7 +523,7 @@ class channel {
       return;
     }
   }
-  /// What came of a wait.
+  /// The outcome of a wait to receive.
   enum class reception : std::uint8_t { none, word, result };
   static PIRN_ALWAYS_INLINE T of_word(std::uintptr_t word) noexcept
     requires fits_word
@@ -529,7 +532,7 @@ class channel {
     __builtin_memcpy(bytes, &word, sizeof(T));
     return std::move(*std::launder(reinterpret_cast<T*>(bytes)));
   }
-  /// The same. With `none` it must be tried again.
+  /// Waits for a value, otherwise as `wait_to_send`. With `none`, the receive must be tried again.
   PIRN_ALWAYS_INLINE reception wait_to_receive(platform::time_point deadline, received& result, std::uintptr_t& word) {
     exchange taker{&result};
     const wait_options options{.deadline = deadline, .what = "value in channel", .object = this};
@@ -555,7 +558,7 @@ class channel {
   wait_list senders_;
   const std::size_t capacity_;
   std::unique_ptr<ring> oldest_;
-  ring* newest_ = oldest_.get();  ///< the same, unless an unbounded channel has grown and still has values from before
+  ring* newest_ = oldest_.get();  ///< the oldest, unless an unbounded channel has grown and holds values from before
 };
 
 /// An input iterator that holds the value received last.
@@ -571,11 +574,11 @@ class channel<T, Lock>::iterator {
 
   [[nodiscard]] T& operator*() const noexcept { return *current_; }
   [[nodiscard]] T* operator->() const noexcept { return &*current_; }
-  /// Suspension point: receives the next value.
+  /// Receives the next value. Suspension point.
   iterator& operator++() {
     std::destroy_at(&current_);
     try {
-      // In place: a move of the result would be one that could throw and lose the value.
+      // In place: moving the result could throw and lose the value.
       ::new (static_cast<void*>(&current_)) received(from_->receive());
     } catch (...) {
       std::construct_at(&current_, std::unexpect, wait_error::closed);

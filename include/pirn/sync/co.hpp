@@ -1,4 +1,4 @@
-// What a task awaits, continued: channels, and select over several things.
+// More awaitables for tasks: channels, and select over several cases.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
-/// A select of a task.
+/// The awaiter of a task's select.
 template <std::size_t Count>
 class select_awaiter : public own_awaiter {
  public:
@@ -48,7 +48,7 @@ class select_awaiter : public own_awaiter {
         result_ = selecting_.none(reason);
       }
     }
-    // What it was woken for is gone: so rare that the fiber underneath may wait for the next.
+    // The case that was woken must be attempted again: so rare that the fiber underneath may wait for it.
     return result_ ? *result_ : selecting_.run(select_mode::wait);
   }
 
@@ -60,7 +60,7 @@ class select_awaiter : public own_awaiter {
   std::optional<selection> result_;
 };
 
-/// A select of one case.
+/// The awaiter of a select with one case.
 template <class Case>
 class case_awaiter : public own_awaiter {
  public:
@@ -81,7 +81,7 @@ class case_awaiter : public own_awaiter {
   select_awaiter<1> select_;
 };
 
-/// Holds what a case refers to.
+/// Holds the value to which a case refers.
 template <class T>
 struct case_value {
   T value;
@@ -116,14 +116,14 @@ class send_awaiter : public case_awaiter<send_case<T, T&, Lock>> {
 
 namespace co {
 
-/// As `channel::receive`, for a task. The value is moved once more at the end, so this is only for those whose move
-/// does not throw; for others there is `co::select(pirn::receive(from, place))`.
+/// As `channel::receive`, for a task. The value is moved once more at the end, so moving it must not throw; for other
+/// types there is `co::select(pirn::receive(from, place))`.
 template <class T, class Lock>
 [[nodiscard]] detail::receive_awaiter<T, Lock> receive(channel<T, Lock>& from, time_limit deadline = platform::never) {
   return detail::receive_awaiter<T, Lock>(from, deadline);
 }
-/// As `channel::send`, to be awaited in the expression that makes it, since it refers to `value`: that is moved once,
-/// into the channel or to who receives it, and is untouched where the send fails.
+/// As `channel::send`, for a task. Must be awaited in the expression that makes it, since it refers to `value`. The
+/// value is moved once, into the channel or to its receiver, and is untouched if the send fails.
 template <class T, class Lock>
 [[nodiscard]] detail::send_awaiter<T, Lock> send(channel<T, Lock>& to, std::type_identity_t<T>&& value,
                                                  time_limit deadline = platform::never) {

@@ -1,4 +1,4 @@
-// Waiting for something that a lock guards to become true.
+// A condition variable: waits until a condition that a lock guards is true.
 #pragma once
 
 #include <concepts>
@@ -9,7 +9,7 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// What a condition_variable can let go of and take again: `mutex`, std::unique_lock of it, and other locks whose
+/// A lock that a condition_variable can unlock and lock again: `mutex`, std::unique_lock of it, and other locks whose
 /// unlock does not suspend.
 template <class Lock>
 concept condition_lock = requires(Lock& lock) {
@@ -19,7 +19,7 @@ concept condition_lock = requires(Lock& lock) {
 
 namespace detail {
 
-/// The waits of any condition variable until `ready()`.
+/// Repeats `wait` of any condition variable until `ready()`.
 template <class Condition, class Lock, class Predicate>
 std::expected<void, wait_error> wait_until_ready(Condition& changed, Lock& lock, Predicate& ready,
                                                  platform::time_point deadline) {
@@ -33,7 +33,7 @@ std::expected<void, wait_error> wait_until_ready(Condition& changed, Lock& lock,
 
 }  // namespace detail
 
-/// As std::condition_variable_any. Fibers of any worker and plain threads share it. May be destroyed once all its
+/// As std::condition_variable_any. Fibers of any worker and plain threads share it. It may be destroyed once all its
 /// waiters have been notified, even if they have not returned yet.
 class condition_variable : public detail::timed_condition<condition_variable> {
  public:
@@ -41,10 +41,10 @@ class condition_variable : public detail::timed_condition<condition_variable> {
   condition_variable(const condition_variable&) = delete;
   condition_variable& operator=(const condition_variable&) = delete;
 
-  /// Unlocks, suspends until it is notified, the deadline passes or the caller is asked to stop, and locks again in
-  /// any case; that is not ended by a stop or deadline. Never wakes without a reason, but the lock's next owner may
-  /// have been faster than the one notified. Throws what unlocking throws (std::unique_lock: that it owns nothing),
-  /// and then has not waited. Suspension point.
+  /// Unlocks, suspends until it is notified, the deadline passes or the caller is asked to stop, and locks again in any
+  /// case; a stop or deadline does not end that. Never wakes without a reason, but another owner may have got the lock
+  /// before the notified waiter. Throws what unlocking throws (std::unique_lock: that it owns nothing), and then has
+  /// not waited. Suspension point.
   template <condition_lock Lock>
   [[nodiscard]] std::expected<void, wait_error> wait(Lock& lock, time_limit deadline = platform::never) {
     // The queue is locked before the lock is released, so that no notification can fall between the two.
@@ -70,9 +70,9 @@ class condition_variable : public detail::timed_condition<condition_variable> {
     return detail::wait_until_ready(*this, lock, ready, deadline);
   }
 
-  /// Wakes the one that has waited longest. With or without the lock held, but without it to switch over.
+  /// Wakes the longest waiter. With or without the lock held; to switch over, without it.
   void notify_one(wake_policy policy = wake_policy::enqueue) noexcept { waiters_.notify_one(policy); }
-  /// Wakes all that wait now. O(n). Never suspends.
+  /// Wakes all present waiters. O(n). Never suspends.
   void notify_all() noexcept { waiters_.notify_all(); }
 
  private:

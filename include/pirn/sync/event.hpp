@@ -1,4 +1,4 @@
-// Something that has happened, or not yet.
+// An event: a flag that fibers and threads wait for.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ template <class Source>
 class event_case;
 }  // namespace detail
 
-/// Who takes an event back that was set.
+/// How an event that was set is reset.
 enum class event_reset : std::uint8_t {
-  manual,     ///< `reset` only: once set, everybody passes
-  automatic,  ///< the first that passes: each `set` lets one through, and setting it twice counts once
+  manual,     ///< by `reset` only: once set, all callers pass
+  automatic,  ///< by the first caller that passes: each `set` lets one pass, and setting it twice counts once
 };
 
-/// A flag to wait for. Fibers of any worker and plain threads share it. Whoever knows that no further call will come
-/// may destroy it after a successful wait, even while the `set` has not returned yet.
+/// A flag to wait for. Fibers of any worker and plain threads share it. A caller that knows that no further call will
+/// come may destroy it after a successful wait, even while the `set` has not returned yet.
 class event {
  public:
   /// Begins unset.
@@ -29,12 +29,12 @@ class event {
   event(const event&) = delete;
   event& operator=(const event&) = delete;
 
-  /// Sets it: wakes all that wait, or with automatic reset the one that has waited longest, to whom it then belongs.
-  /// What was done before is seen by whoever passes. Does not suspend. O(waiters woken).
+  /// Sets the event. Wakes all waiters; with automatic reset only the longest waiter, which then takes the event.
+  /// Callers that pass see what was done before. Does not suspend. O(waiters woken).
   PIRN_ALWAYS_INLINE void set() noexcept {
     std::uint32_t word = word_.load(platform::memory_order_relaxed);
     while (word != waited) [[likely]] {
-      // Written even if it is set already: whoever is about to take that back must see what this caller did.
+      // Written even if it is set already: a caller that is about to reset it must see what this caller did.
       if (word_.compare_exchange_weak(word, signalled, platform::memory_order_release, platform::memory_order_relaxed))
           [[likely]] {
         return;
@@ -42,15 +42,15 @@ class event {
     }
     set_slow();
   }
-  /// Takes it back; nothing if it is not set. What was done before the `set` is seen afterwards. Never suspends.
+  /// Resets the event, if it is set. Actions before the `set` are visible afterwards. Never suspends.
   void reset() noexcept {
     std::uint32_t expected = signalled;
     word_.compare_exchange_strong(expected, clear, platform::memory_order_acquire, platform::memory_order_relaxed);
   }
-  /// At this moment.
+  /// Returns whether it is set at this moment.
   [[nodiscard]] bool is_set() const noexcept { return word_.load(platform::memory_order_acquire) == signalled; }
 
-  /// Whether it is set; with automatic reset that takes it back. Never suspends.
+  /// Returns whether the event is set; automatic reset then resets it. Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_wait() noexcept {
     if (reset_ == event_reset::manual) {
       return is_set();
@@ -72,13 +72,13 @@ class event {
   template <class Source>
   friend class detail::event_case;
 
-  // The word is one of these. It becomes `waited`, and stops being it, under the queue's lock only.
+  // The word is one of these. It changes to and from `waited` under the queue's lock only.
   static constexpr std::uint32_t clear = 0;
   static constexpr std::uint32_t signalled = 1;
-  static constexpr std::uint32_t waited = 2;  ///< clear, and somebody may be in the queue
+  static constexpr std::uint32_t waited = 2;  ///< clear, and the queue may hold waiters
 
   void set_slow() noexcept;
-  /// With the queue's lock: passes, or has whoever sets it look into the queue.
+  /// With the queue's lock held: passes, or marks the word so that the next `set` looks into the queue.
   bool pass_or_mark() noexcept;
   std::expected<void, wait_error> wait_slow(platform::time_point deadline) noexcept;
 

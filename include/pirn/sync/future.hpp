@@ -1,4 +1,4 @@
-// A result that is there later: whoever has the future waits for it, whoever has the promise provides it.
+// Results that become ready later: a future waits for the result that its promise provides.
 #pragma once
 
 #include <exception>
@@ -17,7 +17,7 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// As std::future_errc.
+/// Errors, as std::future_errc.
 enum class future_errc : std::uint8_t {
   broken_promise = 1,         ///< the promise was destroyed without a result
   future_already_retrieved,   ///< get_future was called before
@@ -29,7 +29,7 @@ enum class future_errc : std::uint8_t {
   return {static_cast<int>(e), future_category()};
 }
 
-/// What misuse of what follows throws.
+/// Thrown for misuse of the classes below.
 class future_error : public std::logic_error {
  public:
   explicit future_error(future_errc e);
@@ -43,7 +43,7 @@ namespace detail {
 
 [[noreturn]] void throw_future_error(future_errc e);
 
-/// What a promise and its futures share, but for the value; counted.
+/// The state that a promise and its futures share, without the value; counted.
 class future_state {
  public:
   future_state() noexcept = default;
@@ -64,29 +64,29 @@ class future_state {
     }
     return wait_slow(options);
   }
-  /// What was provided instead of a value, or null. Once ready.
+  /// Returns the exception provided instead of a value, or null. Once ready.
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
-  /// Throws what was provided instead of a value.
+  /// Throws the exception provided instead of a value.
   void check() const {
     if (failure_ != nullptr) {
       std::rethrow_exception(failure_);
     }
   }
 
-  /// Only one provides: throws promise_already_satisfied for the others. If it fails, it must `withdraw`.
+  /// Lets one caller provide: throws promise_already_satisfied for the others. If it fails, it must `withdraw`.
   void begin();
   void withdraw() noexcept { stage_.store(is_empty, platform::memory_order_release); }
-  /// What was provided since `begin` is seen by all, who are woken.
+  /// Wakes all waiters, which see what was provided since `begin`.
   void publish() noexcept;
   void fail(std::exception_ptr why);
-  /// The promise is given up: provides broken_promise unless there is a result.
+  /// Gives the promise up: provides broken_promise unless there is a result.
   void abandon() noexcept;
-  /// Throws future_already_retrieved but for the first call.
+  /// Throws future_already_retrieved, except at the first call.
   void take_future();
 
  protected:
   virtual ~future_state() = default;
-  /// As it was allocated.
+  /// Frees the state as it was allocated.
   virtual void destroy() noexcept { delete this; }
 
  private:
@@ -105,7 +105,7 @@ class future_state {
 
 struct unit {};
 
-/// A reference is kept as a pointer, and nothing as an empty value.
+/// A reference is kept as a pointer, and void as an empty value.
 template <class T>
 using kept = std::conditional_t<std::is_void_v<T>, unit,
                                 std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>>;
@@ -124,14 +124,14 @@ class future_state_of : public State {
     }
     this->publish();
   }
-  /// Once ready.
+  /// The value, once ready.
   [[nodiscard]] kept<T>& value() noexcept { return *value_; }
 
  private:
   std::optional<kept<T>> value_;
 };
 
-/// One in memory of an allocator.
+/// A state in memory of an allocator.
 template <class T, class State, class Allocator>
 class allocated_future_state final : public future_state_of<T, State> {
   using traits = typename std::allocator_traits<Allocator>::template rebind_traits<allocated_future_state>;
@@ -156,7 +156,7 @@ class allocated_future_state final : public future_state_of<T, State> {
   [[no_unique_address]] typename traits::allocator_type from_;
 };
 
-/// A counted reference to a state, or none.
+/// A counted reference to a state, or null.
 template <class T, class State>
 class state_pointer {
  public:
@@ -179,7 +179,7 @@ class state_pointer {
   }
 
   explicit operator bool() const noexcept { return state_ != nullptr; }
-  /// Throws no_state if there is none.
+  /// Throws no_state if it is null.
   future_state_of<T, State>* operator->() const {
     if (state_ == nullptr) {
       throw_future_error(future_errc::no_state);
@@ -191,20 +191,20 @@ class state_pointer {
   future_state_of<T, State>* state_ = nullptr;
 };
 
-/// What both kinds of future have.
+/// The common part of both kinds of future.
 template <class T, class State>
 class future_base : public timed_future<future_base<T, State>> {
  public:
-  /// Whether there is anything to wait for. The other members throw future_error (no_state) if not.
+  /// Returns whether there is a state to wait for. If not, the other members throw future_error (no_state).
   [[nodiscard]] bool valid() const noexcept { return static_cast<bool>(state_); }
-  /// Whether the result is there. Never suspends.
+  /// Returns whether the result is ready. Never suspends.
   [[nodiscard]] bool is_ready() const { return state_->ready(); }
-  /// Suspends until the result is there, the deadline passes or the caller is asked to stop.
+  /// Suspends until the result is ready, the deadline passes or the caller is asked to stop.
   [[nodiscard]] std::expected<void, wait_error> wait(time_limit deadline = platform::never) const {
     return state_->wait({.deadline = deadline, .what = "future", .object = this});
   }
-  /// Suspends until the result is there, and returns the exception that was provided instead, which stays there, or
-  /// null. Not ended by a stop.
+  /// Suspends until the result is ready. Returns the exception provided instead, which stays there, or null. Not ended
+  /// by a stop.
   [[nodiscard]] std::exception_ptr get_exception_ptr() const {
     static_cast<void>(state_->wait({.stoppable = false, .what = "future", .object = this}));
     return state_->failure();
@@ -214,7 +214,7 @@ class future_base : public timed_future<future_base<T, State>> {
   future_base() noexcept = default;
   explicit future_base(state_pointer<T, State> state) noexcept : state_(std::move(state)) {}
 
-  /// Not ended by a stop.
+  /// Waits, and throws a provided exception. Not ended by a stop.
   void await() const {
     static_cast<void>(state_->wait({.stoppable = false, .what = "future", .object = this}));
     state_->check();
@@ -228,14 +228,14 @@ class future_base : public timed_future<future_base<T, State>> {
 template <class T, class State = detail::future_state>
 class shared_future;
 
-/// As std::future: the one that takes the result. Move-only; not itself thread-safe.
+/// As std::future: takes the result out. Move-only; not itself thread-safe.
 template <class T, class State = detail::future_state>
 class [[nodiscard]] future : public detail::future_base<T, State> {
  public:
   future() noexcept = default;
 
-  /// Suspends until the result is there, then returns it or throws what was provided instead; afterwards the future is
-  /// not valid. Not ended by a stop.
+  /// Suspends until the result is ready, then returns the value or throws the exception; afterwards the future is not
+  /// valid. Not ended by a stop.
   T get() {
     const future taken = std::move(*this);
     taken.await();
@@ -259,7 +259,7 @@ class [[nodiscard]] future : public detail::future_base<T, State> {
       return get();
     }
   }
-  /// Gives the result to many; this one is not valid afterwards.
+  /// Returns a shared future of the result; this one is not valid afterwards.
   [[nodiscard]] shared_future<T, State> share() noexcept { return shared_future<T, State>(std::move(*this)); }
 
  private:
@@ -276,7 +276,7 @@ class [[nodiscard]] shared_future : public detail::future_base<T, State> {
   shared_future() noexcept = default;
   shared_future(future<T, State>&& from) noexcept : detail::future_base<T, State>(std::move(from.state_)) {}
 
-  /// Suspends until the result is there, then returns it or throws what was provided instead. Not ended by a stop.
+  /// Suspends until the result is ready, then returns the value or throws the exception. Not ended by a stop.
   [[nodiscard]] std::conditional_t<std::is_object_v<T>, std::add_lvalue_reference_t<const T>, T> get() const {
     this->await();
     if constexpr (std::is_reference_v<T>) {
@@ -288,12 +288,12 @@ class [[nodiscard]] shared_future : public detail::future_base<T, State> {
 };
 
 /// As std::promise: provides the result. Move-only; destroying it without a result provides future_error
-/// (broken_promise). All that it throws is future_error, what moving or copying the value throws, and std::bad_alloc.
+/// (broken_promise). Throws only future_error, what moving or copying the value throws, and std::bad_alloc.
 template <class T, class State = detail::future_state>
 class promise {
  public:
   promise() : state_(new detail::future_state_of<T, State>) {}
-  /// What it shares with its futures is in memory of the allocator, which must live as long as they.
+  /// Puts the state that it shares with its futures into memory of the allocator, which must live as long as they.
   template <class Allocator>
   promise(std::allocator_arg_t /*tag*/, const Allocator& from)
       : state_(detail::allocated_future_state<T, State, Allocator>::make(from)) {}
@@ -309,13 +309,13 @@ class promise {
   }
   void swap(promise& other) noexcept { std::swap(state_, other.state_); }
 
-  /// Once.
+  /// Returns the future, once.
   future<T, State> get_future() {
     state_->take_future();
     return future<T, State>(state_);
   }
 
-  /// Provides the value, and wakes all that wait for it. Does not suspend. Misuse: a second result.
+  /// Provides the value, and wakes all waiters. Does not suspend. Misuse: a second result.
   template <class U = T>
     requires(std::is_object_v<T> && std::is_constructible_v<T, U>)
   void set_value(U&& value) {
@@ -331,7 +331,7 @@ class promise {
   {
     state_->provide();
   }
-  /// Provides an exception instead.
+  /// Provides an exception instead of a value.
   void set_exception(std::exception_ptr why) { state_->fail(std::move(why)); }
 
  private:
@@ -346,7 +346,7 @@ template <class Result, class... Parameters, class State>
 class packaged_task<Result(Parameters...), State> {
  public:
   packaged_task() noexcept = default;
-  /// Allocates; throws std::bad_alloc and what moving `body` throws.
+  /// Wraps `body`. Allocates; throws std::bad_alloc and what moving `body` throws.
   template <class F>
     requires(!std::is_same_v<std::decay_t<F>, packaged_task> &&
              std::is_invocable_r_v<Result, std::decay_t<F>&, Parameters...>)
@@ -366,11 +366,11 @@ class packaged_task<Result(Parameters...), State> {
     std::swap(called_, other.called_);
   }
 
-  /// Whether there is something to call; the rest throws future_error (no_state) if not.
+  /// Returns whether there is a body to call. If not, the other members throw future_error (no_state).
   [[nodiscard]] bool valid() const noexcept { return body_ != nullptr; }
-  /// Once.
+  /// Returns the future, once.
   future<Result, State> get_future() { return promised().get_future(); }
-  /// Calls, once (promise_already_satisfied), and provides what that returns or throws.
+  /// Calls the body, only once (promise_already_satisfied), and provides what it returns or throws.
   void operator()(Parameters... arguments) {
     promise<Result, State>& result = promised();
     if (std::exchange(called_, true)) {
@@ -387,7 +387,7 @@ class packaged_task<Result(Parameters...), State> {
       result.set_exception(detail::exception_of("a call for a future"));
     }
   }
-  /// Makes it as new: to be called again, for another future.
+  /// Makes the packaged task callable again, for another future.
   void reset() {
     promised() = promise<Result, State>();
     called_ = false;

@@ -1,4 +1,4 @@
-// A door that opens once, when a number of arrivals is complete.
+// A latch: opens once, when a number of arrivals is complete.
 #pragma once
 
 #include <cstddef>
@@ -13,25 +13,25 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// soon as a `wait` has returned without error, even while the last `count_down` has not returned yet.
 class latch {
  public:
-  /// `expected` is not negative.
+  /// Begins with `expected`, which is not negative.
   constexpr explicit latch(std::ptrdiff_t expected) noexcept : left_(expected) {}
 
-  /// The largest number to begin with.
+  /// Returns the largest number to begin with.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return std::numeric_limits<std::ptrdiff_t>::max(); }
 
-  /// Counts down by `count`; reaching zero wakes all that wait. Aborts when less is left or `count` is negative. Does
-  /// not suspend.
+  /// Counts down by `count`; reaching zero wakes all waiters. Aborts when less is left or `count` is negative. Does not
+  /// suspend.
   PIRN_ALWAYS_INLINE void count_down(std::ptrdiff_t count = 1) noexcept {
     left_.take(count, "a latch is counted down below zero");
   }
-  /// Whether the count is zero.
+  /// Returns whether the count is zero.
   [[nodiscard]] bool try_wait() const noexcept { return left_.left() == 0; }
   /// Suspends until the count is zero, the deadline passes or the caller is asked to stop. Succeeds without suspending
-  /// when it is.
+  /// when the count is zero.
   [[nodiscard]] std::expected<void, wait_error> wait(time_limit deadline = platform::never) const noexcept {
     return left_.wait({.deadline = deadline, .what = "latch", .object = this});
   }
-  /// `count_down` and `wait`; on an error it has been counted down.
+  /// Calls `count_down` and `wait`; on an error it has been counted down.
   [[nodiscard]] std::expected<void, wait_error> arrive_and_wait(std::ptrdiff_t count = 1,
                                                                 time_limit deadline = platform::never) noexcept {
     count_down(count);

@@ -1,9 +1,8 @@
 // Twins of the primitives for the fibers of one worker: no atomic operations, the same names and meaning. Fibers of one
-// worker take turns only where they suspend, so plain variables do for what lies between.
+// worker take turns only where they suspend, so plain variables suffice in between.
 //
-// The first use makes an object that of the caller's worker. Use from another worker or from a plain thread aborts with
-// a message, in every build, and so does a wait in a migratable fiber; construction and destruction may happen
-// anywhere.
+// The first use binds an object to the caller's worker. Use from another worker or from a plain thread aborts with a
+// message, in every build, and so does a wait in a migratable fiber; construction and destruction may happen anywhere.
 #pragma once
 
 #include <concepts>
@@ -38,7 +37,7 @@ class mutex : public detail::timed_lock<mutex> {
   mutex(const mutex&) = delete;
   mutex& operator=(const mutex&) = delete;
 
-  /// Suspension point. Not ended by a stop, since std::lock_guard could not tell.
+  /// Locks the mutex. Suspension point. Not ended by a stop, since std::lock_guard could not tell.
   PIRN_ALWAYS_INLINE void lock() noexcept {
     if (!lock_if_free()) [[unlikely]] {
       static_cast<void>(waiters_.wait_to_own(state_, {.stoppable = false, .what = "local mutex", .object = this}));
@@ -51,12 +50,12 @@ class mutex : public detail::timed_lock<mutex> {
     }
     return waiters_.wait_to_own(state_, {.deadline = deadline, .what = "local mutex", .object = this});
   }
-  /// Never suspends.
+  /// Tries to lock the mutex. Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept {
     waiters_.enter();
     return std::exchange(state_, state::taken) != state::taken;
   }
-  /// The owner only (aborts when nobody owns it). Hands it to the one that has waited longest. Does not suspend.
+  /// Unlocks; for the owner only (aborts when it is not locked). Hands off to the longest waiter. Does not suspend.
   PIRN_ALWAYS_INLINE void unlock() noexcept {
     waiters_.enter();
     if (state_ != state::taken) [[unlikely]] {
@@ -81,30 +80,30 @@ class mutex : public detail::timed_lock<mutex> {
   detail::local_queue waiters_;
 };
 
-/// As `pirn::wait_queue`, without a lock: what it guards changes only where a fiber suspends.
+/// As `pirn::wait_queue`, without a lock: the data that it guards changes only where a fiber suspends.
 class wait_queue {
  public:
   wait_queue() noexcept = default;
   wait_queue(const wait_queue&) = delete;
   wait_queue& operator=(const wait_queue&) = delete;
 
-  /// Suspends the caller until it is notified, or as `options` says. Suspension point.
+  /// Suspends the caller until it is notified, or until `options` end the wait. Suspension point.
   [[nodiscard]] wake_reason wait(const wait_options& options) noexcept {
     waiters_.enter();
     return waiters_.list().wait(waiters_.home(), options);
   }
-  /// Whether nobody waits. False also where all that are in it are about to leave.
+  /// Returns whether the queue is empty. False also if all its waiters are about to leave.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool empty() const noexcept {
     waiters_.enter();
     return waiters_.empty();
   }
-  /// Wakes the one that has waited longest. True if there was one. Does not suspend. (Of several woken one after the
-  /// other the last one runs first; see runtime_options::lifo_budget.)
+  /// Wakes the longest waiter. True if there was one. Does not suspend. (Of several waiters woken one after the other
+  /// the last one runs first; see runtime_options::lifo_budget.)
   PIRN_ALWAYS_INLINE bool notify_one() noexcept {
     waiters_.enter();
     return waiters_.wake_first();
   }
-  /// Wakes all that wait now. O(n). Does not suspend.
+  /// Wakes all present waiters. O(n). Does not suspend.
   void notify_all() noexcept {
     waiters_.enter();
     waiters_.wake_all();
@@ -138,12 +137,12 @@ class condition_variable : public detail::timed_condition<condition_variable> {
     return detail::wait_until_ready(*this, lock, ready, deadline);
   }
 
-  /// Wakes the one that has waited longest. Never suspends.
+  /// Wakes the longest waiter. Never suspends.
   void notify_one() noexcept {
     waiters_.enter();
     waiters_.wake_first();
   }
-  /// Wakes all that wait now. O(n). Never suspends.
+  /// Wakes all present waiters. O(n). Never suspends.
   void notify_all() noexcept {
     waiters_.enter();
     waiters_.wake_all();
@@ -168,11 +167,11 @@ class counting_semaphore : public detail::timed_semaphore<counting_semaphore<Lea
   counting_semaphore(const counting_semaphore&) = delete;
   counting_semaphore& operator=(const counting_semaphore&) = delete;
 
-  /// The largest number of permits.
+  /// Returns the largest number of permits.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return LeastMax; }
 
-  /// Takes a permit; suspends while there is none, until the deadline passes or the caller is asked to stop. A permit
-  /// that is there is taken in any case.
+  /// Takes a permit; suspends while no permit is free, until the deadline passes or the caller is asked to stop. A free
+  /// permit is taken in any case.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> acquire(
       time_limit deadline = platform::never) noexcept {
     if (try_acquire()) [[likely]] {
@@ -180,7 +179,7 @@ class counting_semaphore : public detail::timed_semaphore<counting_semaphore<Lea
     }
     return waiters_.wait({.deadline = deadline, .what = "local semaphore", .object = this});
   }
-  /// Takes a permit if there is one. Never suspends.
+  /// Takes a permit if one is free. Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_acquire() noexcept {
     waiters_.enter();
     if (count_ == 0) {
@@ -189,14 +188,14 @@ class counting_semaphore : public detail::timed_semaphore<counting_semaphore<Lea
     --count_;
     return true;
   }
-  /// Gives back `count` permits, to those that have waited longest first; aborts if that is negative or makes them more
+  /// Gives back `count` permits, to the longest waiters first. Aborts if `count` is negative or the permits become more
   /// than `max()`. Does not suspend. O(waiters woken).
   void release(std::ptrdiff_t count = 1) noexcept {
     waiters_.enter();
     if (count < 0 || count > max() - count_) [[unlikely]] {
       waiters_.refuse("a local semaphore is released above its max(), or by a negative number");
     }
-    const bool several = count > 1;  // which shall run in their order
+    const bool several = count > 1;  // several waiters must run in their order
     for (; count != 0 && waiters_.wake_first(several); --count) {
     }
     count_ += count;
@@ -217,8 +216,8 @@ class event {
   event(const event&) = delete;
   event& operator=(const event&) = delete;
 
-  /// Sets it: wakes all that wait, or with automatic reset the one that has waited longest, to whom it then belongs.
-  /// Does not suspend. O(waiters woken).
+  /// Sets the event. Wakes all waiters; with automatic reset only the longest waiter, which then takes the event. Does
+  /// not suspend. O(waiters woken).
   void set() noexcept {
     waiters_.enter();
     if (reset_ == event_reset::manual) {
@@ -228,7 +227,7 @@ class event {
       set_ = true;
     }
   }
-  /// Takes it back; nothing if it is not set. Never suspends.
+  /// Resets the event, if it is set. Never suspends.
   void reset() noexcept {
     waiters_.enter();
     set_ = false;
@@ -237,7 +236,7 @@ class event {
     waiters_.enter();
     return set_;
   }
-  /// Whether it is set; with automatic reset that takes it back. Never suspends.
+  /// Returns whether the event is set; automatic reset then resets it. Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_wait() noexcept {
     waiters_.enter();
     return reset_ == event_reset::manual ? set_ : std::exchange(set_, false);
@@ -263,16 +262,16 @@ class event {
 /// As `pirn::latch`.
 class latch {
  public:
-  /// `expected` is not negative.
+  /// Begins with `expected`, which is not negative.
   explicit latch(std::ptrdiff_t expected) noexcept : left_(expected) {}
   latch(const latch&) = delete;
   latch& operator=(const latch&) = delete;
 
-  /// The largest number to begin with.
+  /// Returns the largest number to begin with.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return std::numeric_limits<std::ptrdiff_t>::max(); }
 
-  /// Counts down by `count`; reaching zero wakes all that wait. Aborts when less is left or `count` is negative. Does
-  /// not suspend.
+  /// Counts down by `count`; reaching zero wakes all waiters. Aborts when less is left or `count` is negative. Does not
+  /// suspend.
   PIRN_ALWAYS_INLINE void count_down(std::ptrdiff_t count = 1) noexcept {
     waiters_.enter();
     if (count < 0 || count > left_) [[unlikely]] {
@@ -283,7 +282,7 @@ class latch {
       waiters_.wake_all();
     }
   }
-  /// Whether the count is zero.
+  /// Returns whether the count is zero.
   [[nodiscard]] bool try_wait() const noexcept {
     waiters_.enter();
     return left_ == 0;
@@ -295,7 +294,7 @@ class latch {
     }
     return waiters_.wait({.deadline = deadline, .what = "local latch", .object = this});
   }
-  /// `count_down` and `wait`; on an error it has been counted down.
+  /// Calls `count_down` and `wait`; on an error it has been counted down.
   [[nodiscard]] std::expected<void, wait_error> arrive_and_wait(std::ptrdiff_t count = 1,
                                                                 time_limit deadline = platform::never) noexcept {
     count_down(count);
@@ -310,17 +309,18 @@ class latch {
 /// As `pirn::wait_group`.
 class wait_group {
  public:
-  /// Begins with `count` things to be done.
+  /// Begins with `count` items to be done.
   explicit wait_group(std::uint32_t count = 0) noexcept : left_(count) {}
   wait_group(const wait_group&) = delete;
   wait_group& operator=(const wait_group&) = delete;
 
-  /// Announces more.
+  /// Adds `count` items to be done.
   void add(std::uint32_t count = 1) noexcept {
     waiters_.enter();
     left_ += count;
   }
-  /// One thing is done; the last one wakes all that wait. Aborts when more are done than were added. Does not suspend.
+  /// Marks one item as done; the last one wakes all waiters. Aborts when more are done than were added. Does not
+  /// suspend.
   PIRN_ALWAYS_INLINE void done() noexcept {
     waiters_.enter();
     if (left_ == 0) [[unlikely]] {
@@ -330,7 +330,7 @@ class wait_group {
       waiters_.wake_all();
     }
   }
-  /// Suspends until nothing is left to be done, the deadline passes or the caller is asked to stop.
+  /// Suspends until no item is left, the deadline passes or the caller is asked to stop.
   [[nodiscard]] std::expected<void, wait_error> wait(time_limit deadline = platform::never) noexcept {
     waiters_.enter();
     if (left_ == 0) {
@@ -338,7 +338,7 @@ class wait_group {
     }
     return waiters_.wait({.deadline = deadline, .what = "local wait group", .object = this});
   }
-  /// What is left.
+  /// Returns the number of items left.
   [[nodiscard]] std::uint64_t count() const noexcept {
     waiters_.enter();
     return left_;

@@ -1,4 +1,4 @@
-// Results that fibers of one worker wait for: see pirn/sync/local.hpp.
+// Futures for the fibers of one worker: see pirn/sync/local.hpp.
 #pragma once
 
 #include <exception>
@@ -62,7 +62,7 @@ class local_future_state {
 
 namespace local {
 
-/// As those of `pirn`. All that share a result are copied, moved and destroyed on one thread at a time.
+/// As those of `pirn`. Objects that share a result are copied, moved and destroyed on one thread at a time.
 template <class T>
 using future = pirn::future<T, detail::local_future_state>;
 template <class T>

@@ -1,4 +1,4 @@
-// Locks of the fibers of one worker that know more than one state: see pirn/sync/local.hpp.
+// Recursive, shared and once-only locks for the fibers of one worker: see pirn/sync/local.hpp.
 #pragma once
 
 #include <cstddef>
@@ -20,23 +20,24 @@ class recursive_mutex : public detail::timed_lock<recursive_mutex> {
   recursive_mutex(const recursive_mutex&) = delete;
   recursive_mutex& operator=(const recursive_mutex&) = delete;
 
-  /// Suspension point unless the caller is the owner. Not ended by a stop, since std::lock_guard could not tell.
+  /// Locks the mutex. Suspension point unless the caller is the owner. Not ended by a stop, since std::lock_guard could
+  /// not tell.
   void lock() noexcept {
     if (!lock_if(state::free)) {
       static_cast<void>(wait({.stoppable = false, .what = "local recursive_mutex", .object = this}));
     }
   }
-  /// As `lock`, unless the deadline passes or the caller is asked to stop first. One that is free or its own is locked
-  /// in any case.
+  /// As `lock`, unless the deadline passes or the caller is asked to stop first. A mutex that is free or its own is
+  /// locked in any case.
   [[nodiscard]] std::expected<void, wait_error> lock(time_limit deadline) noexcept {
     if (lock_if(state::free)) {
       return {};
     }
     return wait({.deadline = deadline, .what = "local recursive_mutex", .object = this});
   }
-  /// Never suspends.
+  /// Tries to lock the mutex. Never suspends.
   [[nodiscard]] bool try_lock() noexcept { return lock_if(state::free) || lock_if(state::handed_off); }
-  /// The owner only; aborts for anybody else. Hands it to the one that has waited longest. Does not suspend.
+  /// Unlocks; for the owner only (otherwise aborts). Hands off to the longest waiter. Does not suspend.
   void unlock() noexcept {
     waiters_.enter();
     if (owner_ != &detail::current_agent()) {
@@ -86,14 +87,14 @@ class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
   shared_mutex(const shared_mutex&) = delete;
   shared_mutex& operator=(const shared_mutex&) = delete;
 
-  /// Suspension point. Not ended by a stop, since std::lock_guard could not tell.
+  /// Locks to write. Suspension point. Not ended by a stop, since std::lock_guard could not tell.
   void lock() noexcept {
     if (!lock_if_free()) {
       static_cast<void>(writers_.wait_to_own(
           written_, {.stoppable = false, .what = "local shared_mutex, to write", .object = this}, read_by_));
     }
   }
-  /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free one is locked in any case.
+  /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free lock is taken in any case.
   [[nodiscard]] std::expected<void, wait_error> lock(time_limit deadline) noexcept {
     if (lock_if_free()) {
       return {};
@@ -101,11 +102,11 @@ class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
     auto result = writers_.wait_to_own(
         written_, {.deadline = deadline, .what = "local shared_mutex, to write", .object = this}, read_by_);
     if (!result && written_ == state::free && writers_.empty()) {
-      read_by_ += readers_.admit(admitted_);  // they may have waited because of this caller
+      read_by_ += readers_.admit(admitted_);  // readers may have waited because of this caller
     }
     return result;
   }
-  /// Never suspends.
+  /// Tries to lock to write. Never suspends.
   [[nodiscard]] bool try_lock() noexcept {
     if (lock_if_free()) {
       return true;
@@ -119,7 +120,7 @@ class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
     written_ = state::taken;
     return true;
   }
-  /// The writer only (aborts when there is none). Does not suspend.
+  /// Unlocks; for the writer only (aborts when no writer owns it). Does not suspend.
   void unlock() noexcept {
     writers_.enter();
     if (written_ != state::taken) {
@@ -129,21 +130,22 @@ class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
     written_ = read_by_ == 0 ? writers_.hand_off() : state::free;
   }
 
-  /// Suspends while a writer owns the lock or waits for it. Not ended by a stop.
+  /// Locks to read; suspends while a writer owns the lock or waits for it. Not ended by a stop.
   void lock_shared() noexcept {
     if (!read_if_open()) {
       static_cast<void>(wait_to_read({.stoppable = false, .what = "local shared_mutex, to read", .object = this}));
     }
   }
-  /// As `lock_shared`, unless the deadline passes or the caller is asked to stop first. One that no writer owns or
-  /// waits for is locked in any case.
+  /// As `lock_shared`, unless the deadline passes or the caller is asked to stop first. A lock that no writer owns or
+  /// waits for is taken in any case.
   [[nodiscard]] std::expected<void, wait_error> lock_shared(time_limit deadline) noexcept {
     if (read_if_open()) {
       return {};
     }
     return wait_to_read({.deadline = deadline, .what = "local shared_mutex, to read", .object = this});
   }
-  /// False while a writer owns the lock or waits for it, unless nobody has it who has run since. Never suspends.
+  /// Locks to read. False while a writer owns the lock or waits for it, unless no owner has run since the lock was
+  /// handed off. Never suspends.
   [[nodiscard]] bool try_lock_shared() noexcept {
     if (read_if_open()) {
       return true;
@@ -156,7 +158,7 @@ class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
     ++read_by_;
     return true;
   }
-  /// A reader only (aborts when there is none). Does not suspend.
+  /// Unlocks; for a reader only (aborts when no reader owns it). Does not suspend.
   void unlock_shared() noexcept {
     writers_.enter();
     if (read_by_ == 0) {
@@ -181,7 +183,7 @@ class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
     written_ = state::taken;
     return true;
   }
-  /// Whether no writer owns the lock or waits for it: then the caller reads.
+  /// Locks to read if no writer owns the lock or waits for it.
   [[nodiscard]] bool read_if_open() noexcept {
     writers_.enter();
     if (written_ != state::free || !writers_.empty()) {
@@ -194,9 +196,9 @@ class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
 
   state written_ = state::free;
   std::size_t read_by_ = 0;
-  detail::admitted_readers admitted_;  ///< of those
+  detail::admitted_readers admitted_;  ///< among `read_by_`
   detail::local_queue writers_;
-  detail::local_queue readers_;  ///< wait only while a writer owns the lock or waits
+  detail::local_queue readers_;  ///< hold waiters only while a writer owns the lock or waits
 };
 
 /// As `pirn::once_flag`.
@@ -206,9 +208,9 @@ class once_flag {
   once_flag(const once_flag&) = delete;
   once_flag& operator=(const once_flag&) = delete;
 
-  /// Runs `body` unless that was done before, and returns once it is done. One at a time tries: the others suspend, and
-  /// if it throws, its caller gets the exception and the next one tries. The deadline, or a stop of the caller, ends
-  /// the wait for another one, not the body.
+  /// Runs `body` unless that was done before, and returns once it is done. One caller at a time tries: the others
+  /// suspend. If the body throws, its caller gets the exception and the next caller tries. The deadline, or a stop of
+  /// the caller, ends the wait for another caller, not the body.
   template <class F>
   [[nodiscard]] std::expected<void, wait_error> call(F&& body, time_limit deadline) {
     return run(std::forward<F>(body), {.deadline = deadline, .what = "local call_once", .object = this});
@@ -224,7 +226,7 @@ class once_flag {
     state outcome = state::fresh;
     ~attempt() {
       flag.state_ = outcome;
-      flag.waiters_.wake_all();  // they look for themselves: after a failure one of them tries
+      flag.waiters_.wake_all();  // they check the state: after a failure one of them tries
     }
   };
 

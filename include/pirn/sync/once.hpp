@@ -1,4 +1,4 @@
-// Something that is done once, by whoever comes first.
+// An action that is done once, by the first caller.
 #pragma once
 
 #include <functional>
@@ -9,18 +9,18 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// Whether something has been done, as std::once_flag. Fibers of any worker and plain threads share it. Constant
-/// initialized, so it may be a global.
+/// A flag that says whether an action has been done, as std::once_flag. Fibers of any worker and plain threads share
+/// it. Constant initialized, so it may be a global.
 class once_flag {
  public:
   constexpr once_flag() noexcept = default;
   once_flag(const once_flag&) = delete;
   once_flag& operator=(const once_flag&) = delete;
 
-  /// Runs `body` unless that was done before, and returns once it is done; what it did is seen. One at a time tries:
-  /// the others suspend, and if it throws, its caller gets the exception and the next one tries. The deadline, or a
-  /// stop of the caller, ends the wait for another one, not the body. The body may suspend; it may not call its own
-  /// flag, which would wait for itself.
+  /// Runs `body` unless that was done before, and returns once it is done; its effects are then visible. One caller at
+  /// a time tries: the others suspend. If the body throws, its caller gets the exception and the next caller tries. The
+  /// deadline, or a stop of the caller, ends the wait for another caller, not the body. The body may suspend; it may
+  /// not call its own flag, which would wait for itself.
   template <class F>
   [[nodiscard]] std::expected<void, wait_error> call(F&& body, time_limit deadline) {
     return run(std::forward<F>(body), {.deadline = deadline, .what = "call_once", .object = this});
@@ -33,10 +33,10 @@ class once_flag {
   // The word is one of these.
   static constexpr std::uint32_t fresh = 0;
   static constexpr std::uint32_t running = 1;
-  static constexpr std::uint32_t waited = 2;  ///< running, and somebody may be in the queue; set under its lock
+  static constexpr std::uint32_t waited = 2;  ///< running, and its queue may hold waiters; set under the queue's lock
   static constexpr std::uint32_t done = 3;
 
-  /// Ends an attempt: successfully, or if an exception passes by.
+  /// Ends an attempt: with success, or by an exception.
   struct attempt {
     once_flag& flag;
     std::uint32_t outcome = fresh;
@@ -60,7 +60,7 @@ class once_flag {
     return {};
   }
 
-  /// True if the caller is the one to do it, false if it is done.
+  /// Returns true if the caller must run the body, false if it is done.
   std::expected<bool, wait_error> enter(const wait_options& options) noexcept;
   void leave(std::uint32_t outcome) noexcept;
 
@@ -68,8 +68,8 @@ class once_flag {
   wait_queue waiters_;
 };
 
-/// As std::call_once: calls `body` with `arguments` unless `flag` says that it was done. Suspends while another one is
-/// at it; that is not ended by a stop, since the caller relies on what is done (`once_flag::call` is).
+/// As std::call_once: calls `body` with `arguments` unless `flag` says that it was done. Suspends while another caller
+/// runs it. A stop does not end that, since the caller relies on the effects (it does end `once_flag::call`).
 template <class F, class... Arguments>
 PIRN_ALWAYS_INLINE void call_once(once_flag& flag, F&& body, Arguments&&... arguments) {
   static_cast<void>(

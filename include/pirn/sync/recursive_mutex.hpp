@@ -16,7 +16,8 @@ class recursive_mutex : public detail::timed_lock<recursive_mutex> {
   constexpr recursive_mutex() noexcept = default;
   constexpr explicit recursive_mutex(mutex_policy policy) noexcept : mutex_(policy) {}
 
-  /// Suspension point unless the caller is the owner. Not ended by a stop, since std::lock_guard could not tell.
+  /// Locks the mutex. Suspension point unless the caller is the owner. Not ended by a stop, since std::lock_guard could
+  /// not tell.
   void lock() noexcept {
     detail::agent& self = detail::current_agent();
     if (!lock_again(self)) {
@@ -24,8 +25,8 @@ class recursive_mutex : public detail::timed_lock<recursive_mutex> {
       become_owner(self);
     }
   }
-  /// As `lock`, unless the deadline passes or the caller is asked to stop first. One that is free or its own is locked
-  /// in any case.
+  /// As `lock`, unless the deadline passes or the caller is asked to stop first. A mutex that is free or its own is
+  /// locked in any case.
   [[nodiscard]] std::expected<void, wait_error> lock(time_limit deadline) noexcept {
     detail::agent& self = detail::current_agent();
     if (!lock_again(self)) {
@@ -36,7 +37,7 @@ class recursive_mutex : public detail::timed_lock<recursive_mutex> {
     }
     return {};
   }
-  /// Never suspends.
+  /// Tries to lock the mutex. Never suspends.
   [[nodiscard]] bool try_lock() noexcept {
     detail::agent& self = detail::current_agent();
     if (!lock_again(self)) {
@@ -47,7 +48,7 @@ class recursive_mutex : public detail::timed_lock<recursive_mutex> {
     }
     return true;
   }
-  /// The owner only; aborts for anybody else. Does not suspend.
+  /// Unlocks; for the owner only (otherwise aborts). Does not suspend.
   void unlock() noexcept {
     check_owner(detail::current_agent());
     if (--depth_ == 0) {
@@ -58,7 +59,7 @@ class recursive_mutex : public detail::timed_lock<recursive_mutex> {
 
  private:
   [[nodiscard]] bool lock_again(const detail::agent& self) noexcept {
-    // Whatever another one reads here is not itself.
+    // A caller that is not the owner never reads itself here.
     if (owner_.load(platform::memory_order_relaxed) != &self) {
       return false;
     }
@@ -73,7 +74,7 @@ class recursive_mutex : public detail::timed_lock<recursive_mutex> {
 
   mutex mutex_;
   platform::atomic<const detail::agent*> owner_{nullptr};
-  std::uint64_t depth_ = 0;  ///< the owner's
+  std::uint64_t depth_ = 0;  ///< used by the owner only
 };
 
 PIRN_ABI_NAMESPACE_END

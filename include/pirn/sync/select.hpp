@@ -1,9 +1,9 @@
-// Waiting for the first of several things, as the select statement of Go.
+// Waits for the first of several events, as the select statement of Go.
 //
-// The cases of a select are entries of one wait (`wait_set`): they share its epoch, so whoever claims it through one
-// of them has decided it. A select looks at its cases and enters their lists with the locks of all held, taken in the
-// order of their addresses. Whoever fires a case of a select that waits needs the lock of that case only. What is local
-// has none: whoever fires it is a fiber of the same worker.
+// The cases of a select are entries of one wait (`wait_set`): they share its epoch, so the waker that claims it through
+// one of them decides the select. A select looks at its cases and enters their lists with the locks of all held, taken
+// in the order of their addresses. A waker that fires a case of a waiting select needs the lock of that case only. A
+// local case has no lock: its waker is a fiber of the same worker.
 #pragma once
 
 #include <array>
@@ -27,16 +27,16 @@ namespace local {
 class event;
 }  // namespace local
 
-/// What a select did; for instance for `auto [index, outcome] = select(...)`.
+/// The result of a select; for instance for `auto [index, outcome] = select(...)`.
 struct selection {
-  /// Which case fired, counted from 0; the number of cases if none did.
+  /// The case that fired, counted from 0; the number of cases if none did.
   std::size_t index;
-  /// Success if that case did what it says. Else `closed` if the channel of the case at `index` was closed; and if no
-  /// case fired, why not: `stopped` or `expired`, or `timed_out` for a `try_select` that found nothing ready.
+  /// Success if that case did what it says. `closed` if the channel of the case at `index` was closed. If no case
+  /// fired, the reason: `stopped` or `expired`, or `timed_out` for a `try_select` that found nothing ready.
   std::expected<void, wait_error> outcome;
 };
 
-/// What select asks of a case. Made by `receive`, `send`, `wait` and `until`, in the call of select only.
+/// The interface of a case to select. Made by `receive`, `send`, `wait` and `until`, in the call of select only.
 class select_case {
  public:
   enum class state : std::uint8_t { must_wait, done, closed };
@@ -52,14 +52,15 @@ class select_case {
   select_case(const select_case&) = delete;
   select_case& operator=(const select_case&) = delete;
 
-  /// With the lock held: does what the case says if that need not wait, else leaves everything such that the list may
-  /// be entered. `woken` is a chain to be made runnable after the lock is released, also after an exception.
+  /// With the lock held: does what the case says if that need not wait. Otherwise leaves everything such that the list
+  /// may be entered. `woken` is a chain to be made runnable after the lock is released, also after an exception.
   virtual state attempt(waiter*& /*woken*/) { return state::must_wait; }
-  /// Once the waiter was claimed: whether that did what the case says. If not, it is to be attempted again.
+  /// After the waiter was claimed: returns whether the waker did what the case says. If not, the case must be attempted
+  /// again.
   [[nodiscard]] virtual bool settled() const noexcept { return true; }
 
-  const time_limit deadline = platform::never;  ///< of an `until`
-  wait_entry entry;                             ///< of nothing in an `until`
+  const time_limit deadline = platform::never;  ///< used by `until`
+  wait_entry entry;                             ///< unused by `until`
 
  protected:
   ~select_case() = default;
@@ -70,7 +71,7 @@ namespace detail {
 enum class select_mode : std::uint8_t { wait, only_try };
 selection select_among(std::span<select_case* const> cases, select_mode mode);
 
-/// Moves what is received into `Place`, a variable of the user's.
+/// Moves a received value into `Place`, a variable of the caller.
 template <class T, class Place, class Lock>
 class receive_case final : public select_case {
  public:
@@ -157,60 +158,63 @@ class until_case final : public select_case {
 
 }  // namespace detail
 
-/// A case of select: takes the oldest value of `from` and moves it into `into`, by assignment or, if that is a
-/// `std::optional<T>`, by `emplace`. Where the case does not fire, or the channel is closed, `into` is as before.
+/// Makes a case of select that takes the oldest value of `from` and moves it into `into`, by assignment or, if that is
+/// a `std::optional<T>`, by `emplace`. If the case does not fire, or the channel is closed, `into` is unchanged.
 template <class T, class Lock, class Place>
   requires std::assignable_from<Place&, T> || std::same_as<Place, std::optional<T>>
 [[nodiscard]] detail::receive_case<T, Place, Lock> receive(channel<T, Lock>& from, Place& into) noexcept {
   return detail::receive_case<T, Place, Lock>(from, into);
 }
 
-/// A case of select: sends `value` to `to`. Where the case does not fire, or the channel is closed, it is untouched.
+/// Makes a case of select that sends `value` to `to`. If the case does not fire, or the channel is closed, `value` is
+/// untouched.
 template <class T, class Lock>
 [[nodiscard]] detail::send_case<T, T&, Lock> send(channel<T, Lock>& to, std::type_identity_t<T>&& value) noexcept {
   return detail::send_case<T, T&, Lock>(to, value);
 }
-/// As above with a copy of `value`, made in any case. Throws what copying a T throws.
+/// As `send`, but of a copy of `value`, made in any case. Throws what copying a T throws.
 template <std::copy_constructible T, class Lock>
 [[nodiscard]] detail::send_case<T, T, Lock> send(channel<T, Lock>& to, const std::type_identity_t<T>& value) {
   return detail::send_case<T, T, Lock>(to, value);
 }
 
-/// A case of select: passes `what`; with automatic reset that takes it back.
+/// Makes a case of select that passes the event `what`; automatic reset then resets it.
 [[nodiscard]] inline detail::event_case<detail::given_event> wait(event& what) noexcept {
   return detail::event_case<detail::given_event>(what);
 }
 namespace local {
-/// The same of an event for the fibers of one worker; its header is pirn/sync/local.hpp.
+/// As `wait` with a `pirn::event`, but a local one; its header is pirn/sync/local.hpp.
 template <std::same_as<event> Event>
 [[nodiscard]] detail::local_event_case<Event> wait(Event& what) noexcept {
   return detail::local_event_case<Event>(what);
 }
 }  // namespace local
 using local::wait;
-/// A case of select: a stop was requested through `token`. The caller's own stop ends any select without a case.
+/// Makes a case of select that fires once a stop was requested through `token`. The caller's own stop ends any select
+/// without a case.
 [[nodiscard]] inline detail::event_case<detail::stop_event> wait(const stop_token& token) noexcept {
   return detail::event_case<detail::stop_event>(token);
 }
 
-/// A case of select: `when` has come, and nothing else was ready before. Of several only the nearest can fire.
+/// Makes a case of select that fires once `when` has come, if nothing else was ready before. Of several only the
+/// nearest can fire.
 [[nodiscard]] inline detail::until_case until(time_limit when) noexcept { return detail::until_case(when); }
 
-/// What may be a case: only one that is made in the call, since it refers to what was passed to it.
+/// A case. It must be made in the call, since it refers to the arguments of its maker.
 template <class Case>
 concept selectable = std::derived_from<Case, select_case>;
 
-/// Suspends until one of the cases can do what it says, lets exactly one do it, and says which. If several can, each
-/// has the same chance or a better one than 1 in the number of cases, so none starves. A channel that is closed makes
-/// its case ready, with the outcome `closed`: leave it out of the next select. Ends without a case, and with nothing
-/// done, if the caller is asked to stop (`stopped`) or the deadline of a scope around it passes (`expired`); a case
-/// that is ready fires in any case. The same channel or event may be in several cases.
+/// Suspends until one of the cases can do what it says, lets exactly one do it, and returns which. If several can, each
+/// fires with a chance of at least 1 in the number of cases, so none starves. A closed channel makes its case ready,
+/// with the outcome `closed`: leave it out of the next select. Ends without a case, and with nothing done, if the
+/// caller is asked to stop (`stopped`) or the deadline of an enclosing scope passes (`expired`); a case that is ready
+/// fires in any case. A channel or event may be in several cases.
 ///
-/// Fibers of any worker and plain threads may select on the same things, in any order, and mix with those who use them
-/// one at a time. A select that has something local among its cases is one of that worker's fibers, not migratable.
-/// Does not allocate. O(cases), twice that if it suspends, and the locks of all are held while it looks:
-/// besides what is said at `channel`, moving a value must not use any channel or event of the select. Throws what
-/// moving a value throws; then nothing was done, if the move itself guarantees that.
+/// Fibers of any worker and plain threads may select on the same channels and events, in any order, also while others
+/// use these one at a time. A select with a local case must run in a pinned fiber of the case's worker. Does not
+/// allocate. O(cases), twice that if it suspends. The locks of all cases are held while it looks: besides what is said
+/// at `channel`, moving a value must not use any channel or event of the select. Throws what moving a value throws;
+/// then nothing was done, if the move itself guarantees that.
 template <selectable... Cases>
   requires(sizeof...(Cases) > 0)
 selection select(Cases&&... cases) {

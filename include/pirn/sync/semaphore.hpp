@@ -1,4 +1,4 @@
-// Permits that are taken and given back, by anyone.
+// A semaphore: permits that any caller may take and give back.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
-/// A semaphore whose largest count comes with each call: what all counting_semaphores share.
+/// The part that all counting_semaphores share: a semaphore whose largest count comes with each call.
 class semaphore_core {
  public:
   constexpr semaphore_core(std::ptrdiff_t count, std::ptrdiff_t max) noexcept : word_(count * one_permit) {
@@ -46,9 +46,10 @@ class semaphore_core {
   std::expected<void, wait_error> acquire_slow(platform::time_point deadline) noexcept;
 
  private:
-  // The word is twice the number of permits, plus `waited` while somebody may be in the queue, which is set and cleared
-  // under the queue's lock. Meanwhile a release hands permits over, or puts them here and wakes who waits elsewhere:
-  // then there are no more permits than waiters that were woken and have not run, unless nobody is in the queue.
+  // The word is twice the number of permits, plus `waited` while the queue may hold waiters. `waited` is set and
+  // cleared under the queue's lock. While it is set, a release hands permits off, or adds them to the word and wakes
+  // waiters that run elsewhere. Then there are no more permits than woken waiters that have not run, unless the queue
+  // is empty.
   static constexpr std::int64_t waited = 1;
   static constexpr std::int64_t one_permit = 2;
 
@@ -57,17 +58,17 @@ class semaphore_core {
   [[nodiscard]] bool take_or_mark() noexcept;
 
   platform::atomic<std::int64_t> word_;
-  std::int64_t owed_ = 0;  ///< permits to those that were woken, and have not run; under the queue's lock
+  std::int64_t owed_ = 0;  ///< permits for woken waiters that have not run; under the queue's lock
   wait_queue waiters_;
 };
 
 }  // namespace detail
 
 /// A number of permits, as std::counting_semaphore: at most `LeastMax`, checked. First come, first served: a release
-/// hands its permits to those that have waited longest, if they are fibers of the worker that releases; another one is
-/// woken, and whoever comes before it runs may overtake it, four times at most. Fibers of any worker and plain threads
-/// share it. Whoever knows that its acquire was the last call may destroy it, even while the release has not returned
-/// yet.
+/// hands its permits off to the longest waiters, if they are fibers of the worker that releases. Any other waiter is
+/// woken, and callers that come before it runs may bypass it, four times at most. Fibers of any worker and plain
+/// threads share it. A caller that knows that its acquire was the last call may destroy it, even while the release has
+/// not returned yet.
 template <std::ptrdiff_t LeastMax = PTRDIFF_MAX / 2>
 class counting_semaphore : public detail::timed_semaphore<counting_semaphore<LeastMax>> {
   static_assert(LeastMax >= 0 && LeastMax <= PTRDIFF_MAX / 2);
@@ -76,11 +77,11 @@ class counting_semaphore : public detail::timed_semaphore<counting_semaphore<Lea
   /// Begins with `count` permits; aborts if that is negative or more than `max()`.
   constexpr explicit counting_semaphore(std::ptrdiff_t count) noexcept : core_(count, LeastMax) {}
 
-  /// The largest number of permits.
+  /// Returns the largest number of permits.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return LeastMax; }
 
-  /// Takes a permit; suspends while there is none, until the deadline passes or the caller is asked to stop. A permit
-  /// that is there is taken in any case.
+  /// Takes a permit; suspends while no permit is free, until the deadline passes or the caller is asked to stop. A free
+  /// permit is taken in any case.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> acquire(
       time_limit deadline = platform::never) noexcept {
     if (core_.try_acquire()) [[likely]] {
@@ -88,17 +89,17 @@ class counting_semaphore : public detail::timed_semaphore<counting_semaphore<Lea
     }
     return core_.acquire_slow(deadline);
   }
-  /// Takes a permit if there is one. Never suspends.
+  /// Takes a permit if one is free. Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_acquire() noexcept { return core_.try_acquire(); }
-  /// Gives back `count` permits; aborts if that is negative or makes them more than `max()`. Does not suspend.
-  /// O(waiters woken).
+  /// Gives back `count` permits. Aborts if `count` is negative or the permits become more than `max()`. Does not
+  /// suspend. O(waiters woken).
   PIRN_ALWAYS_INLINE void release(std::ptrdiff_t count = 1) noexcept { core_.release(count, LeastMax); }
 
  private:
   detail::semaphore_core core_;
 };
 
-/// A semaphore of one permit: a flag to wait for, which one waiter takes down.
+/// A semaphore of one permit: a flag to wait for, which one waiter clears.
 using binary_semaphore = counting_semaphore<1>;
 
 PIRN_ABI_NAMESPACE_END

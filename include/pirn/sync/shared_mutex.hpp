@@ -10,12 +10,12 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// As std::shared_mutex, for std::shared_lock, std::unique_lock and the like; not recursive. Nobody starves: a reader
-/// waits while a writer does, a writer that unlocks admits all readers that wait then, and the last of them the writer
-/// that has waited longest (phase-fair: Brandenburg and Anderson 2010, "Spin-based reader-writer synchronization for
-/// multiprocessor real-time systems"). Who is admitted elsewhere than on the worker that unlocks is woken only, and may
-/// be overtaken until it runs, four times at most, as with `mutex`. A reader that locks again while it holds the lock
-/// may wait for itself. Fibers of any worker and plain threads share it. An owner who knows that nobody else will use
+/// As std::shared_mutex, for std::shared_lock, std::unique_lock and the like; not recursive. No caller starves: a
+/// reader waits while a writer does. A writer that unlocks admits all waiting readers, and the last of these admits the
+/// longest waiting writer (phase-fair: Brandenburg and Anderson 2010, "Spin-based reader-writer synchronization for
+/// multiprocessor real-time systems"). A waiter that does not run on the unlocking worker is only woken, and may be
+/// bypassed until it runs, four times at most, as with `mutex`. A reader that locks again while it holds the lock may
+/// wait for itself. Fibers of any worker and plain threads share it. An owner that knows that no other caller will use
 /// it may unlock and destroy it.
 class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared_mutex> {
  public:
@@ -23,14 +23,14 @@ class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared
   shared_mutex(const shared_mutex&) = delete;
   shared_mutex& operator=(const shared_mutex&) = delete;
 
-  /// Suspension point. Not ended by a stop, since std::lock_guard could not tell.
+  /// Locks to write. Suspension point. Not ended by a stop, since std::lock_guard could not tell.
   PIRN_ALWAYS_INLINE void lock() noexcept {
     if (!lock_if_free()) [[unlikely]] {
       static_cast<void>(lock_slow(
           {.stoppable = false, .wakeable_by = awaited::holder, .what = "shared_mutex, to write", .object = mark()}));
     }
   }
-  /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free one is locked in any case.
+  /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free lock is taken in any case.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(time_limit deadline) noexcept {
     if (lock_if_free()) [[likely]] {
       return {};
@@ -38,12 +38,12 @@ class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared
     return lock_slow(
         {.deadline = deadline, .wakeable_by = awaited::holder, .what = "shared_mutex, to write", .object = mark()});
   }
-  /// Takes also a lock that was handed to a writer, or to readers all of whom, have not run since, as that of `mutex`
-  /// does. Never suspends.
+  /// Tries to lock to write. Also takes a lock handed off to a writer, or to readers, if none of them has run since, as
+  /// that of `mutex`. Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept {
     return lock_if_free() || take_handed_off() || take_from_admitted();
   }
-  /// The writer only (aborts when there is none). Does not suspend.
+  /// Unlocks; for the writer only (aborts when no writer owns it). Does not suspend.
   PIRN_ALWAYS_INLINE void unlock() noexcept {
     forget_owner();
     std::uint32_t expected = writer;
@@ -53,15 +53,15 @@ class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared
     }
   }
 
-  /// Suspends while a writer owns the lock or waits for it. Not ended by a stop.
+  /// Locks to read; suspends while a writer owns the lock or waits for it. Not ended by a stop.
   PIRN_ALWAYS_INLINE void lock_shared() noexcept {
     if (!read_if_open()) [[unlikely]] {
       static_cast<void>(lock_shared_slow(
           {.stoppable = false, .wakeable_by = awaited::holder, .what = "shared_mutex, to read", .object = mark()}));
     }
   }
-  /// As `lock_shared`, unless the deadline passes or the caller is asked to stop first. One that no writer owns or
-  /// waits for is locked in any case.
+  /// As `lock_shared`, unless the deadline passes or the caller is asked to stop first. A lock that no writer owns or
+  /// waits for is taken in any case.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock_shared(time_limit deadline) noexcept {
     if (read_if_open()) [[likely]] {
       return {};
@@ -69,14 +69,14 @@ class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared
     return lock_shared_slow(
         {.deadline = deadline, .wakeable_by = awaited::holder, .what = "shared_mutex, to read", .object = mark()});
   }
-  /// False while a writer owns the lock or waits for it, unless nobody has it who has run since it was handed off:
-  /// then a writer waits again, as with `try_lock`, and readers are joined. Never suspends.
+  /// Locks to read. False while a writer owns the lock or waits for it, unless no owner has run since the lock was
+  /// handed off: then that writer waits again, as with `try_lock`, or the caller joins those readers. Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock_shared() noexcept { return read_if_open() || try_lock_shared_slow(); }
-  /// A reader only (aborts when there is none). Does not suspend.
+  /// Unlocks; for a reader only (aborts when no reader owns it). Does not suspend.
   PIRN_ALWAYS_INLINE void unlock_shared() noexcept {
     std::uint32_t word = word_.load(platform::memory_order_relaxed);
     while ((word & contended) == 0 && word >= reader) [[likely]] {
-      // Release: the next writer comes after what was read.
+      // Release: the next writer comes after the reads.
       if (word_.compare_exchange_weak(word, word - reader, platform::memory_order_release,
                                       platform::memory_order_relaxed)) [[likely]] {
         return;
@@ -86,12 +86,12 @@ class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared
   }
 
  private:
-  // The word: `writer` if one owns it, else `reader` times their number; and `contended` while somebody may wait, but
-  // where one who was woken is about to say so. While that is set the word changes under the lock below only, but for
-  // `handed_off`, which whoever takes the lock then takes back.
+  // The word: `writer` if a writer owns the lock, else `reader` times the number of readers; and `contended` while
+  // callers may wait, except where a woken waiter is about to set it. While `contended` is set the word changes under
+  // the lock below only, except for `handed_off`: the caller that then takes the lock clears it.
   static constexpr std::uint32_t writer = 1;
   static constexpr std::uint32_t contended = 2;
-  static constexpr std::uint32_t handed_off = 4;  ///< `writer` is one who waited, and has not run yet
+  static constexpr std::uint32_t handed_off = 4;  ///< `writer` stands for a waiter that has not run yet
   static constexpr std::uint32_t reader = 8;
 
   [[nodiscard]] PIRN_ALWAYS_INLINE bool lock_if_free() noexcept {
@@ -127,8 +127,8 @@ class shared_mutex : detail::owner_mark, public detail::timed_shared_lock<shared
 
   platform::atomic<std::uint32_t> word_{0};
   platform::spinlock lock_;
-  detail::admitted_readers admitted_;  ///< of the readers in the word; under the lock, like the lists
-  wait_list readers_;                  ///< wait only while a writer owns the lock or is in the other list
+  detail::admitted_readers admitted_;  ///< among the readers in the word; under the lock, like the lists
+  wait_list readers_;                  ///< hold waiters only while a writer owns the lock or is in the other list
   wait_list writers_;
 };
 

@@ -1,4 +1,4 @@
-// Waiting for a number of things to be done.
+// A wait group: waits until a number of items is done.
 #pragma once
 
 #include "pirn/sync/detail/countdown.hpp"
@@ -6,26 +6,28 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// Counts what is still to be done, and lets others wait until nothing is. Fibers of any worker and plain threads
+/// Counts the items still to be done, and lets others wait until none is left. Fibers of any worker and plain threads
 /// share it. It may be destroyed as soon as a `wait` has returned without error, and used again as well.
 class wait_group {
  public:
-  /// Begins with `count` things to be done.
+  /// Begins with `count` items to be done.
   constexpr explicit wait_group(std::uint32_t count = 0) noexcept : left_(count) {}
 
-  /// Announces more. Before the `done` that could bring the count to zero; a `wait` that comes first may miss it.
+  /// Adds `count` items. Must come before the `done` that could bring the count to zero; a `wait` that comes first may
+  /// miss it.
   void add(std::uint32_t count = 1) noexcept { left_.add(count); }
 
-  /// One thing is done; the last one wakes all that wait. Aborts when more are done than were added. Does not suspend.
+  /// Marks one item as done; the last one wakes all waiters. Aborts when more are done than were added. Does not
+  /// suspend.
   PIRN_ALWAYS_INLINE void done() noexcept { left_.take(1, "a wait_group has more done than was added"); }
 
-  /// Suspends until nothing is left to be done, the deadline passes or the caller is asked to stop. Succeeds without
-  /// suspending when nothing is.
+  /// Suspends until no item is left, the deadline passes or the caller is asked to stop. Succeeds without suspending
+  /// when none is left.
   [[nodiscard]] std::expected<void, wait_error> wait(time_limit deadline = platform::never) noexcept {
     return left_.wait({.deadline = deadline, .what = "wait group", .object = this});
   }
 
-  /// What is left at this moment.
+  /// Returns the number of items left at this moment.
   [[nodiscard]] std::uint64_t count() const noexcept { return static_cast<std::uint64_t>(left_.left()); }
 
  private:

@@ -1,4 +1,4 @@
-// What wait_group and latch share: a number that goes down to zero.
+// The count down to zero that wait_group and latch share.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// A number, and those that wait until it is zero.
+/// A number, and the waiters until it is zero.
 class countdown {
  public:
   constexpr explicit countdown(std::int64_t count) noexcept : left_(count) {}
 
   void add(std::int64_t count) noexcept { left_.fetch_add(count, platform::memory_order_relaxed); }
-  /// Aborts with `complaint` if there is less than `count`, or that is negative.
+  /// Subtracts `count`. Aborts with `complaint` if less is left or `count` is negative.
   PIRN_ALWAYS_INLINE void take(std::int64_t count, const char* complaint) noexcept {
     std::int64_t left = left_.load(platform::memory_order_relaxed);
     while (left > count && count >= 0) {
-      // Release: who waits sees what was done before.
+      // Release: a waiter sees what was done before.
       if (left_.compare_exchange_weak(left, left - count, platform::memory_order_release,
                                       platform::memory_order_relaxed)) [[likely]] {
         return;
@@ -28,7 +28,7 @@ class countdown {
     take_last(count, complaint);
   }
   std::expected<void, wait_error> wait(const wait_options& options) noexcept;
-  /// Acquire: a zero orders what was done before.
+  /// Acquire: a caller that sees zero sees what was done before.
   [[nodiscard]] std::int64_t left() const noexcept { return left_.load(platform::memory_order_acquire); }
 
  private:

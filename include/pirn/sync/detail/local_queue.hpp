@@ -1,4 +1,4 @@
-// What the twins of pirn/sync/local.hpp are built on.
+// The queue under the twins of pirn/sync/local.hpp.
 #pragma once
 
 #include <cstddef>
@@ -11,33 +11,33 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
 
-/// Of a lock. What was `handed_off` is taken by `try_lock` or by who it was handed to, whoever runs first.
+/// The state of a lock. A lock that was `handed_off` goes to its waiter or to a `try_lock`, whichever runs first.
 enum class local_lock_state : std::uint8_t { free, taken, handed_off };
 
-/// The waiters of something local, and whose it is.
+/// The waiters of a local object, and its worker.
 class local_queue {
  public:
-  /// First in every call.
+  /// Must come first in every call.
   PIRN_ALWAYS_INLINE void enter() const noexcept { home_.lock(); }
   [[noreturn]] void refuse(const char* what) const noexcept { home_.refuse(what); }
 
   /// Suspends the caller until it is woken, stopped or its deadline passes.
   [[nodiscard]] std::expected<void, wait_error> wait(const wait_options& options) noexcept;
-  /// The same for a lock, until that is the caller's; it is not free either while it has readers.
+  /// As `wait`, but until the caller owns `lock`. The lock is not free either while it has readers.
   [[nodiscard]] std::expected<void, wait_error> wait_to_own(local_lock_state& lock, const wait_options& options,
                                                             const std::size_t& readers = no_readers) noexcept;
-  /// Wakes the one that has waited longest, to whom the caller hands what it waited for. False if nobody waits. `back`
-  /// puts it behind all that are ready.
+  /// Wakes the longest waiter; the caller hands it the thing that it waited for. False if there is no waiter. `back`
+  /// puts it behind all ready fibers.
   PIRN_ALWAYS_INLINE bool wake_first(bool back = false) noexcept { return !waiters_.empty() && wake_first_slow(back); }
-  /// The same for those who wait to own a lock. The result is its state then.
+  /// Hands a lock off to the longest waiter. Returns the lock's new state.
   PIRN_ALWAYS_INLINE local_lock_state hand_off() noexcept {
     return waiters_.empty() ? local_lock_state::free : hand_off_slow();
   }
-  /// How many that were. O(n).
+  /// Wakes all waiters. Returns their number. O(n).
   std::size_t wake_all() noexcept;
   /// Admits all waiting readers. Returns their number. O(n).
   std::size_t admit(admitted_readers& readers) noexcept;
-  /// False also where all that are in it are about to leave.
+  /// Returns whether the queue is empty. False also if all its waiters are about to leave.
   [[nodiscard]] bool empty() const noexcept { return waiters_.empty(); }
 
   /// For a wait in several queues at once (`wait_set`).

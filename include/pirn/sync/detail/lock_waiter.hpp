@@ -1,4 +1,4 @@
-// Waiters of locks that are handed off, and that `try_lock` may yet take.
+// Waiters of locks that are handed off. Until such a waiter runs, `try_lock` may take the lock.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@ namespace detail {
 
 /// A waiter of a lock that is handed off; lives in the frame of the call, as the value of its `waiter`. Until it runs,
 /// `try_lock` may take the lock from it (a bypass), and it waits again, at the front. Otherwise callers that lock one,
-/// try the others and back off (std::scoped_lock) might find each lock handed off to a waiter that has not run yet, and
-/// that will back off in turn, for ever. A waiter of another worker is only woken, and `lock` may bypass it too: else a
-/// contended lock would lie idle for the length of a wake-up each time. After `bypass_limit` bypasses no call may take
-/// the lock from it.
+/// try the others and back off (std::scoped_lock) might find each lock handed off to a waiter that has not run yet.
+/// Such a waiter would back off in turn, for ever. A waiter of another worker is only woken, and `lock` may bypass it
+/// too: otherwise a contended lock would lie idle for the length of a wake-up each time. After `bypass_limit` bypasses
+/// no call may take the lock from it.
 class lock_waiter {
  public:
   /// Called by the unlocker, before `w` is made runnable: grants it the lock if its bypass limit is reached. False if
@@ -24,7 +24,7 @@ class lock_waiter {
     auto& to = *static_cast<lock_waiter*>(w.value);
     return to.owns_ = bypass_limit_reached(w);
   }
-  /// Whether `w` was bypassed so often that it must get the lock.
+  /// Returns whether `w` was bypassed so often that it must get the lock.
   [[nodiscard]] static bool bypass_limit_reached(const waiter& w) noexcept {
     return static_cast<lock_waiter*>(w.value)->bypasses_ >= bypass_limit;
   }
@@ -39,7 +39,7 @@ class lock_waiter {
   [[nodiscard]] wake_reason wait(wait_queue& queue, const wait_options& options) noexcept {
     return wait(queue.list(), queue.own_lock(), options);
   }
-  /// After a notified wait: whether the lock was granted, so that no call can have taken it.
+  /// After a notified wait: returns whether the lock was granted, so that no call can have taken it.
   [[nodiscard]] bool owns() const noexcept { return owns_; }
   void count_bypass() noexcept {
     if (bypasses_ < bypass_limit) {
@@ -56,8 +56,8 @@ class lock_waiter {
   std::uint32_t generation_ = 0;  ///< of the admission of a reader
 };
 
-/// The readers that a lock has admitted and counts, and that have not run yet. Each waits as a `lock_waiter`. Where
-/// `try_lock` takes the lock to write, all these admissions are revoked. Guarded by the lock of the lists of waiters.
+/// The admitted readers that a lock counts, and that have not run yet. Each waits as a `lock_waiter`. If `try_lock`
+/// takes the lock to write, all these admissions are revoked. Guarded by the lock of the lists of waiters.
 class admitted_readers {
  public:
   /// Admits the claimed readers, before they are made runnable. Returns their number.
@@ -72,8 +72,8 @@ class admitted_readers {
     }
     return number;
   }
-  /// Has the claimed readers, none of which has reached its bypass limit, try again once they run: as if their
-  /// admission were revoked at once.
+  /// Makes the claimed readers try again once they run, as if their admission were revoked at once. None of them has
+  /// reached its bypass limit.
   void mark_to_retry(const waiter* chain) const noexcept {
     for (const waiter* w = chain; w != nullptr; w = w->next) {
       auto& who = *static_cast<lock_waiter*>(w->value);
@@ -93,7 +93,7 @@ class admitted_readers {
     --count_;
     return true;
   }
-  /// Whether all of these readers are admitted ones that have not run yet.
+  /// Returns whether all of these readers are admitted ones that have not run yet.
   [[nodiscard]] bool are_all(std::size_t readers) const noexcept { return count_ != 0 && count_ == readers; }
   void revoke() noexcept {
     count_ = 0;

@@ -1,4 +1,4 @@
-// The steps of a select, for callers that suspend in one way or another.
+// The steps of a select, for callers that suspend in different ways.
 #pragma once
 
 #include <span>
@@ -9,22 +9,23 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// What a select needs from its first look to its end.
+/// The state of a select from its first look to its end.
 class selecting {
  public:
   explicit selecting(std::span<select_case* const> cases, platform::time_point deadline = platform::never) noexcept;
 
-  /// Takes the locks and looks whether a case is ready. If not, the locks are held; else they are not.
+  /// Takes the locks and looks whether a case is ready. If not, the locks stay held; otherwise they are released.
   [[nodiscard]] std::optional<selection> look();
-  /// As the caller's wait in `entries` has ended. Nothing if it is to look again: what one case waited for has come,
-  /// but went to somebody else.
+  /// Returns the selection after the caller's wait in `entries`. Empty if it must look again: a woken case did not do
+  /// what it says.
   [[nodiscard]] std::optional<selection> after_wait(wake_reason reason) const noexcept;
-  /// Without a case; for a select that finds nothing ready and may not wait, and where no wait could begin.
+  /// Returns a selection without a case; for a select that finds nothing ready and may not wait, and where no wait
+  /// could begin.
   [[nodiscard]] selection none(wake_reason why) const noexcept {
     return {cases_.size(), std::unexpected(error_of(why))};
   }
   [[nodiscard]] selection nothing_ready() const noexcept;
-  /// All of it, by suspending the calling fiber or blocking the calling thread.
+  /// Runs the whole select, by suspending the calling fiber or blocking the calling thread.
   selection run(select_mode mode);
 
   [[nodiscard]] wait_set& entries() noexcept { return entries_; }
@@ -33,7 +34,7 @@ class selecting {
  private:
   std::span<select_case* const> cases_;
   wait_set entries_;
-  std::size_t timer_;  ///< the `until` that comes first; the number of cases if there is none
+  std::size_t timer_;  ///< the `until` that comes first; the number of cases if there is no `until`
   platform::time_point deadline_;
 };
 
