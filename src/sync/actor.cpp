@@ -1,3 +1,4 @@
+// The mailbox of an actor, and its errors.
 #include "pirn/sync/actor.hpp"
 
 #include <system_error>

@@ -1,3 +1,4 @@
+// The phases of a barrier.
 #include "pirn/sync/barrier.hpp"
 
 #include "sync/misuse.hpp"

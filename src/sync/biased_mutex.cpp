@@ -1,3 +1,4 @@
+// The slow paths of a biased mutex: waits, hand-offs, and the revocation of the bias.
 #include "pirn/sync/biased_mutex.hpp"
 
 #include "fiber/runtime_state.hpp"
@@ -11,7 +12,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
-/// Where the light fence is a full one, a bias would cost more than it saves; but ThreadSanitizer is to see one.
+/// Where the light fence is a full one, a bias would cost more than it saves; but ThreadSanitizer must see one.
 bool bias_pays() noexcept {
 #if defined(PIRN_TSAN)
   return true;
@@ -23,7 +24,7 @@ bool bias_pays() noexcept {
 }  // namespace
 
 std::expected<void, wait_error> biased_mutex::lock_slow(const wait_options& options) noexcept {
-  // To move takes as long as the other worker takes to switch, which no deadline ends.
+  // A move takes as long as the other worker takes to switch, which no deadline ends.
   const bool moved = options.deadline == platform::never && go_to_its_worker();
   detail::lock_waiter me;
   waiters_.lock();
@@ -60,7 +61,7 @@ bool biased_mutex::try_lock_slow() noexcept {
   return take() || take_handed_off();
 }
 
-/// The queue's lock is held.
+/// Takes a lock that is handed off. The queue's lock is held.
 bool biased_mutex::take_handed_off() noexcept {
   auto& state = bias_.load(platform::memory_order_relaxed) == shared ? word_ : flag_;
   const bool handed = state.load(platform::memory_order_acquire) == handed_off;
@@ -70,8 +71,8 @@ bool biased_mutex::take_handed_off() noexcept {
   return handed;
 }
 
-/// A migratable fiber moves to the worker that the lock is biased towards, if that is another one of its runtime. The
-/// worker is compared only: it may be gone.
+/// Moves a migratable fiber to the worker that the lock is biased towards, if that is another one of its runtime. The
+/// worker's address is only compared: the worker may be gone.
 bool biased_mutex::go_to_its_worker() const noexcept {
   const detail::worker* const here = detail::current_worker();
   if (here == nullptr || !detail::running_fiber(here)->migratable()) {
@@ -86,8 +87,8 @@ bool biased_mutex::go_to_its_worker() const noexcept {
   return false;
 }
 
-/// By a fiber of the worker that the lock is biased towards, if it still is: no other one can be in the middle of
-/// `lock_here` or `unlock`. The queue's lock is held, as in `take`.
+/// Ends the bias. Called by a fiber of the worker that the lock is biased towards, if it still is: no other fiber can
+/// be in the middle of `lock_here` or `unlock`. The queue's lock is held, as in `take`.
 void biased_mutex::unbias_here() noexcept {
   if (bias_.load(platform::memory_order_relaxed) == this_worker()) {
     if (const std::uint8_t flag = flag_.load(platform::memory_order_acquire); flag != free) {
@@ -97,7 +98,7 @@ void biased_mutex::unbias_here() noexcept {
   }
 }
 
-/// Locks it if it is free, whatever its state; from another worker or thread that begins a revocation.
+/// Takes the lock if it is free, whatever its state. A call from another worker or thread begins a revocation.
 bool biased_mutex::take() noexcept {
   const std::uintptr_t here = this_worker();
   std::uintptr_t bias = bias_.load(platform::memory_order_relaxed);
@@ -111,8 +112,8 @@ bool biased_mutex::take() noexcept {
   }
   if (bias != shared) {
     if (flag_.load(platform::memory_order_acquire) != free) {
-      // With a revocation under way either its owner will find that when it unlocks, or a fiber that is in the middle
-      // of lock_here or unlock will, and gives way.
+      // With a revocation under way, either the owner finds it when it unlocks, or a fiber in the middle of lock_here
+      // or unlock finds it and gives way.
       return false;
     }
     if (bias == here) {
@@ -134,8 +135,8 @@ bool biased_mutex::take() noexcept {
   return true;
 }
 
-/// Makes the first that waits the owner, as `state` says then, or leaves it free for it and whoever comes before it
-/// runs; or null. The caller must make it runnable.
+/// Makes the first waiter the owner, as `state` then says, or leaves the lock free for it and for callers that come
+/// before it runs. Returns that waiter, or null. The caller must make it runnable.
 waiter* biased_mutex::hand_off(platform::atomic<std::uint8_t>& state) noexcept {
   waiter* const next = waiters_.claim_first();
   std::uint8_t kept = free;
@@ -151,7 +152,8 @@ waiter* biased_mutex::hand_off(platform::atomic<std::uint8_t>& state) noexcept {
   return next;
 }
 
-/// By the lock's worker, which has just taken its flag down and found a revocation, maybe one that is over already.
+/// Called by the lock's worker, which has just taken its flag down and found a revocation, maybe one that is already
+/// over.
 void biased_mutex::give_way() noexcept {
   waiters_.lock();
   waiter* next = nullptr;

@@ -1,3 +1,4 @@
+// The slow paths of a countdown: its last step, and waits.
 #include "pirn/sync/detail/countdown.hpp"
 
 #include "sync/misuse.hpp"
@@ -8,7 +9,7 @@ namespace detail {
 
 void countdown::take_last(std::int64_t count, const char* complaint) noexcept {
   waiters_.lock();
-  // Acquire: the waiters are to see what all the others did, through this one.
+  // Acquire: through this caller the waiters must see what all the others did.
   const std::int64_t left = left_.fetch_sub(count, platform::memory_order_acq_rel) - count;
   if (left < 0 || count < 0) {
     misuse(complaint, this);
@@ -21,8 +22,8 @@ void countdown::take_last(std::int64_t count, const char* complaint) noexcept {
 }
 
 std::expected<void, wait_error> countdown::wait(const wait_options& options) noexcept {
-  // Under the lock even if nothing is left: the caller may destroy the object then, and by way of the lock the last
-  // `take` is through with it.
+  // Under the lock even if the count is zero: the caller may destroy the object then, and the lock ensures that the
+  // last `take` is through with it.
   waiters_.lock();
   if (left() == 0) {
     waiters_.unlock();

@@ -1,3 +1,4 @@
+// The slow paths of an event: waking waiters, and waits.
 #include "pirn/sync/event.hpp"
 
 namespace pirn {
@@ -9,7 +10,7 @@ void event::set_slow() noexcept {
   for (;;) {
     std::uint32_t word = word_.load(platform::memory_order_relaxed);
     if (word != waited) {
-      // The last access: whoever passes now may destroy the event.
+      // The last access: a caller that passes now may destroy the event.
       if (word_.compare_exchange_weak(word, signalled, platform::memory_order_release,
                                       platform::memory_order_relaxed)) {
         break;

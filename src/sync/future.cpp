@@ -1,3 +1,4 @@
+// The errors of futures, and the state that promises and futures share.
 #include "pirn/sync/future.hpp"
 
 #include <string>
@@ -47,7 +48,7 @@ void future_state::begin() {
 }
 
 void future_state::publish() noexcept {
-  acquire();  // whoever gets the result may destroy the promise
+  acquire();  // a caller that gets the result may destroy the promise
   waiters_.lock();
   stage_.store(is_ready, platform::memory_order_release);
   waiters_.notify_all_and_unlock();
@@ -61,7 +62,7 @@ void future_state::fail(std::exception_ptr why) {
 }
 
 void future_state::abandon() noexcept {
-  // Nobody else provides: this was the only promise.
+  // No other caller provides: this was the only promise.
   if (stage_.load(platform::memory_order_relaxed) == is_empty && retrieved_.load(platform::memory_order_relaxed)) {
     fail(std::make_exception_ptr(future_error(future_errc::broken_promise)));
   }

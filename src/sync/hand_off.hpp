@@ -1,4 +1,4 @@
-// Which waiter a lock is handed off to, and which one is only woken to try again.
+// Decides whether a lock is handed off to a waiter, or the waiter is only woken to try again.
 #pragma once
 
 #include "pirn/fiber/detail/control.hpp"
@@ -9,8 +9,8 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// Whether a lock lies idle for no longer if it is handed to `w`: others of this worker run before it at most. Anybody
-/// else, a thread most of all, may take a thousand times as long to run as the lock is held for.
+/// Returns whether a lock lies idle for no longer if it is handed to `w`: at most other fibers of this worker run
+/// before it. Any other waiter, a thread most of all, may take a thousand times as long to run as the lock is held.
 inline bool runs_here_next(const waiter& w) noexcept {
   const agent& who = *w.wake.agent();
   return who.kind() == agent_kind::fiber && static_cast<const fiber_control&>(who).home() == current_worker();

@@ -1,3 +1,4 @@
+// The primitives for the fibers of one worker: wait queue, shared mutex, barrier and future state.
 #include "pirn/sync/local.hpp"
 
 namespace pirn {

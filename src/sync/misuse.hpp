@@ -1,4 +1,4 @@
-// What is left to do where a program breaks the contract of a primitive.
+// The end of a program that breaks the contract of a primitive.
 #pragma once
 
 #include <cstdio>
@@ -10,7 +10,7 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// Says on standard error what was done wrong and to which object, and aborts.
+/// Prints on standard error the mistake and the object concerned, and aborts.
 [[noreturn]] PIRN_ENDS_PROCESS inline void misuse(const char* what, const void* object) noexcept {
   std::fprintf(stderr, "pirn: %s (%p)\n", what, object);
   std::abort();

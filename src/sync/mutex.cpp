@@ -1,3 +1,4 @@
+// The slow paths of a mutex: spinning, waits, and hand-offs.
 #include "pirn/sync/mutex.hpp"
 
 #include "pirn/sync/detail/lock_waiter.hpp"
@@ -15,7 +16,8 @@ std::expected<void, wait_error> mutex::lock_slow(const wait_options& options) no
   detail::lock_waiter me;
   for (;;) {
     waiters_.lock();
-    // If it is free and nobody waits, let the unlock be a fast one. (With barging, somebody may.)
+    // If the mutex is free and the queue empty, the unlock can be a fast one. (With barging, the queue may hold
+    // waiters.)
     const std::uintptr_t mine = waiters_.empty() ? self : self | contended_bit;
     std::uintptr_t holder = owner_.load(platform::memory_order_relaxed);
     while (!owner_.compare_exchange_weak(holder, holder == unlocked ? mine : holder | contended_bit,
@@ -29,7 +31,7 @@ std::expected<void, wait_error> mutex::lock_slow(const wait_options& options) no
       return std::unexpected(detail::error_of(reason));
     }
     if (policy_ == mutex_policy::fair) {
-      if (me.owns()) {  // then only its upper bit changes meanwhile
+      if (me.owns()) {  // then only the word's upper bit changes meanwhile
         owner_.fetch_add(self - no_fiber, platform::memory_order_relaxed);
         return {};
       }
@@ -43,7 +45,7 @@ std::expected<void, wait_error> mutex::lock_slow(const wait_options& options) no
 
 bool mutex::lock_if_free_soon() noexcept {
   if (platform::exploring || platform::only_thread()) {
-    return false;  // nobody else runs meanwhile
+    return false;  // no other thread runs meanwhile
   }
   const detail::fiber_control* const holds = owner();
   if (holds != nullptr && holds->home() == detail::current_worker()) {
@@ -85,7 +87,7 @@ void mutex::unlock_slow() noexcept {
     waiter* const next = waiters_.claim_first();
     const bool granted = next != nullptr && detail::lock_waiter::try_grant(*next);
     if (next != nullptr && policy_ == mutex_policy::fair && (granted || detail::runs_here_next(*next))) {
-      // The word stays taken, now for `next`, who has no mark as long as it does not run.
+      // The word stays taken, now for `next`, which has no mark as long as it does not run.
       const std::uintptr_t holder = granted ? no_fiber : handed_off;
       owner_.store(waiters_.empty() ? holder : holder | contended_bit, platform::memory_order_release);
       waiters_.unlock();

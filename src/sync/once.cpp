@@ -1,3 +1,4 @@
+// The slow paths of call_once: waits for another caller's attempt, and its end.
 #include "pirn/sync/once.hpp"
 
 namespace pirn {
@@ -29,7 +30,7 @@ void once_flag::leave(std::uint32_t outcome) noexcept {
   waiter* woken = nullptr;
   waiter** tail = &woken;
   std::uint32_t expected = running;
-  // Changing the word is the last access: who sees that it is done may destroy the flag.
+  // Changing the word is the last access: a caller that sees that it is done may destroy the flag.
   while (
       !word_.compare_exchange_weak(expected, outcome, platform::memory_order_release, platform::memory_order_relaxed)) {
     if (expected == waited) {
@@ -43,7 +44,7 @@ void once_flag::leave(std::uint32_t outcome) noexcept {
     }
     expected = running;
   }
-  wait_list::make_all_runnable(woken);  // they look for themselves: after a failure one of them tries
+  wait_list::make_all_runnable(woken);  // they check the word: after a failure one of them tries
 }
 
 PIRN_ABI_NAMESPACE_END

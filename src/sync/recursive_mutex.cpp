@@ -1,3 +1,4 @@
+// The check that only the owner of a recursive mutex unlocks it.
 #include "pirn/sync/recursive_mutex.hpp"
 
 #include "sync/misuse.hpp"

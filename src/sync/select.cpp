@@ -1,3 +1,4 @@
+// The steps of a select: its look at the cases, its wait, and the outcome.
 #include "pirn/sync/detail/selecting.hpp"
 
 #include "detail/chance.hpp"

@@ -1,3 +1,4 @@
+// The slow paths of a semaphore: waits, and hand-offs of permits.
 #include "pirn/sync/semaphore.hpp"
 
 #include "pirn/sync/detail/lock_waiter.hpp"
@@ -33,7 +34,7 @@ std::expected<void, wait_error> semaphore_core::acquire_slow(platform::time_poin
   }
 }
 
-/// Takes a permit, or says that somebody waits. The queue's lock is held.
+/// Takes a permit, or marks the word as waited. The queue's lock is held.
 bool semaphore_core::take_or_mark() noexcept {
   std::int64_t word = word_.load(platform::memory_order_relaxed);
   for (;;) {
@@ -54,7 +55,7 @@ void semaphore_core::release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noex
   while (count != 0) {
     std::int64_t word = word_.load(platform::memory_order_relaxed);
     if ((word & waited) == 0 && count <= max - word / one_permit) {
-      // The last access: whoever takes the permit may destroy the semaphore.
+      // The last access: a caller that takes the permit may destroy the semaphore.
       if (word_.compare_exchange_weak(word, word + count * one_permit, platform::memory_order_release,
                                       platform::memory_order_relaxed)) {
         break;
@@ -62,12 +63,12 @@ void semaphore_core::release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noex
       continue;
     }
     waiters_.lock();
-    // While somebody waits others may take permits, and nobody else adds any.
+    // While the queue holds waiters, other callers may take permits, but none adds any.
     const std::int64_t permits = word_.load(platform::memory_order_relaxed) / one_permit;
     std::int64_t free = 0;
     while (count != 0 && !waiters_.empty()) {
       if (permits + free < owed_ && !lock_waiter::bypass_limit_reached(*waiters_.front())) {
-        ++free;  // one who was woken comes for it
+        ++free;  // a woken waiter comes for it
         --count;
         continue;
       }
@@ -75,8 +76,8 @@ void semaphore_core::release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noex
       if (next == nullptr) {
         break;
       }
-      // A permit of one who is only woken is free meanwhile: a thread takes as long to run as a thousand others may
-      // need it for.
+      // The permit of a waiter that is only woken is free meanwhile: in the time that a thread takes to run, a thousand
+      // other callers may use it.
       if (lock_waiter::bypass_limit_reached(*next) || runs_here_next(*next)) {
         lock_waiter::grant(*next);
       } else {
@@ -91,7 +92,7 @@ void semaphore_core::release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noex
       misuse("a counting_semaphore is released above its maximum", this);
     }
     if (woken != nullptr || owed_ != 0) {
-      free += count;  // here and now: they have yet to run, so the semaphore stays, whoever takes a permit
+      free += count;  // at once: woken waiters have yet to run, so the semaphore stays, whichever caller takes a permit
       count = 0;
     }
     if (free != 0) {

@@ -1,3 +1,4 @@
+// The slow paths of a shared mutex: waits, hand-offs, and the admission of readers.
 #include "pirn/sync/shared_mutex.hpp"
 
 #include "sync/hand_off.hpp"
@@ -6,13 +7,13 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-// Stores to the word are releases although its owner may make them: a reader who comes by the fast path afterwards
+// Stores to the word are releases although its owner may make them: a reader that comes by the fast path afterwards
 // must see what the last writer did.
 
 std::uint32_t shared_mutex::contention() const noexcept { return readers_.empty() && writers_.empty() ? 0 : contended; }
 
-// Who is admitted but runs elsewhere is only woken: the lock is free then, whoever comes first has it, and nothing says
-// that others wait until one of the woken does so, before it owns the lock or waits again.
+// An admitted waiter that runs elsewhere is only woken. The lock is then free, and the first caller to come gets it.
+// The word does not say that others wait until a woken waiter marks it, before it owns the lock or waits again.
 
 waiter* shared_mutex::admit_readers() noexcept {
   waiter* const admitted = readers_.claim_all();
@@ -64,7 +65,7 @@ bool shared_mutex::take_from_admitted() noexcept {
     return false;
   }
   const platform::spin_guard guard(lock_);
-  // A reader may come or go meanwhile where nobody waits.
+  // A reader may come or go meanwhile if the queues are empty.
   while ((word & writer) == 0 && admitted_.are_all(word / reader)) {
     if (word_.compare_exchange_weak(word, writer | (word & contended), platform::memory_order_acquire,
                                     platform::memory_order_relaxed)) {
@@ -84,7 +85,7 @@ bool shared_mutex::try_lock_shared_slow() noexcept {
   const platform::spin_guard guard(lock_);
   if ((word & handed_off) != 0) {
     if ((word_.fetch_and(~handed_off, platform::memory_order_relaxed) & handed_off) == 0) {
-      return false;  // somebody was faster
+      return false;  // another caller was faster
     }
     word_.store(reader | contention(), platform::memory_order_release);
     return true;
@@ -140,7 +141,7 @@ std::expected<void, wait_error> shared_mutex::lock_shared_slow(const wait_option
   detail::lock_waiter me;
   lock_.lock();
   for (;;) {
-    // A free one is for whoever comes, also where a writer waits: another one was woken and has not run yet.
+    // A free lock is for any caller, even if a writer waits: another waiter was woken and has not run yet.
     if (const std::uint32_t word = word_.fetch_or(contended, platform::memory_order_acquire);
         (word & ~contended) == 0 || ((word & writer) == 0 && writers_.empty())) {
       word_.store((word / reader + 1) * reader | contention(), platform::memory_order_release);
@@ -215,7 +216,7 @@ void shared_mutex::unlock_shared_slow() noexcept {
       wait_list::make_all_runnable(admitted);
       return;
     }
-    // The last access, as above.
+    // The last access, as in `unlock_slow`.
     while ((word & contended) == 0) {
       if (word_.compare_exchange_weak(word, word - reader, platform::memory_order_release,
                                       platform::memory_order_relaxed)) {
