@@ -4,7 +4,7 @@
 
 #include "pirn/detail/abi_library.hpp"
 
-// Builds in which a function keeps more than one stack, so that a switch would have to exchange what it cannot.
+// Rejects builds in which a thread has a second stack: a context switch cannot exchange it.
 #if defined(__has_feature)
 #if __has_feature(safe_stack)
 #error "pirn: -fsanitize=safe-stack is not supported: each thread has a second stack, which no switch exchanges"
@@ -26,8 +26,8 @@
 #endif
 #endif
 
-// PIRN_NONE marks a function that switches: no register survives a call of it but sp and fp. It is empty where
-// the compiler lacks the convention, and under ASan, which cannot realign such a frame (x86).
+// PIRN_NONE marks a function that switches: a call of it preserves no register but sp and fp. It is empty where the
+// compiler lacks the convention, and under ASan, which cannot realign such a frame (x86).
 #if defined(__has_attribute) && (defined(__x86_64__) || defined(__aarch64__)) && !defined(PIRN_ASAN)
 #if __has_attribute(preserve_none) && __has_attribute(preserve_most)
 #define PIRN_NONE __attribute__((preserve_none))
@@ -67,42 +67,44 @@
 #define PIRN_ABI_TEXT2(x) #x
 #define PIRN_ABI_TEXT(x) PIRN_ABI_TEXT2(x)
 
-/// The inline namespace of this build, for example v1_none_nosan_fpshared_libstdcxx: calling convention of
-/// switching functions, sanitizer, floating-point control words (shared or kept per context), standard library, what
-/// macros have changed of its layouts (_debug of _GLIBCXX_DEBUG, for example), and whether it explores interleavings.
+/// The inline namespace of this build, for example v1_none_nosan_fpshared_libstdcxx. Its parts: calling convention of
+/// switching functions, sanitizer, floating-point control words (shared or kept per context), standard library, layouts
+/// that macros have changed (such as _debug for _GLIBCXX_DEBUG), and whether the build explores interleavings.
 #define PIRN_ABI                                                                                         \
   PIRN_ABI_JOIN(PIRN_ABI_CONVENTION, PIRN_ABI_SANITIZER, PIRN_ABI_FP, PIRN_ABI_LIBRARY, PIRN_ABI_LAYOUT, \
                 PIRN_ABI_EXPLORES)
-/// Everything of pirn stands between these two, each on a line of its own behind a plain `namespace pirn {`: editors
-/// and indexers, which do not preprocess, see what is declared there, as they do in Abseil and libc++.
+/// Enclose everything of pirn. Each stands on a separate line after a plain `namespace pirn {`, as in Abseil and
+/// libc++: editors and indexers do not preprocess, and so they see the declarations.
 #define PIRN_ABI_NAMESPACE_BEGIN inline namespace PIRN_ABI {
 #define PIRN_ABI_NAMESPACE_END }
-/// PIRN_ABI as a string literal; it becomes part of the names of symbols that are not mangled.
+/// `PIRN_ABI` as a string literal. It becomes part of the names of symbols that are not mangled.
 #define PIRN_ABI_NAME PIRN_ABI_TEXT(PIRN_ABI)
 
-// PIRN_ASIDE marks a function that is called off a fast path: it preserves all general registers but one, so that the
-// fast path saves none for its sake. Empty where the compiler lacks the convention.
+// PIRN_ASIDE marks a function that is called off a fast path. It preserves all general registers but one, so the fast
+// path saves none for it. It is empty where the compiler lacks the convention.
 #if defined(PIRN_HAS_NONE)
 #define PIRN_ASIDE __attribute__((preserve_most))
 #else
 #define PIRN_ASIDE
 #endif
 
-// Not a function of its own to what instruments functions, whose calls would stand in the middle of a switch.
+// Always inlined, and not instrumented: calls of the instrumentation would stand in the middle of a switch.
 #define PIRN_ALWAYS_INLINE inline __attribute__((always_inline, no_instrument_function))
 #define PIRN_NOINLINE __attribute__((noinline))
-// What is inlined for speed and much: only with an optimizer and without a sanitizer. Elsewhere each variable of each
-// call would have a place of its own in the caller's frame, and a few calls would fill a stack.
+// Inlines much code for speed, so only with an optimizer and without a sanitizer. Elsewhere each variable of each call
+// would take separate space in the caller's frame, and a few calls would fill a stack.
 #if defined(__OPTIMIZE__) && !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
 #define PIRN_INLINE_FOR_SPEED PIRN_ALWAYS_INLINE
 #else
 #define PIRN_INLINE_FOR_SPEED
 #endif
-// A function that no fiber with a bounded stack calls on that stack, whatever the code around the call looks like to
-// the compiler plugin, which adds up what such a fiber uses: the comment at the call, or at the function, says why.
+// Marks a function that no fiber with a bounded stack calls on that stack. The compiler plugin, which adds up the stack
+// use of such a fiber, cannot see this from the code around the call. The comment at the call, or at the function, says
+// why it holds.
 #if defined(__clang__)
 #define PIRN_NEVER_BOUNDED __attribute__((noinline, annotate("pirn-stack: 0")))
-// A function that ends the process with a message: the stacks that it overwrites below a small one no longer matter.
+// Marks a function that ends the process with a message. It may overwrite the stacks below a small one, since they no
+// longer matter.
 #define PIRN_ENDS_PROCESS __attribute__((noinline, annotate("pirn-stack: noreturn")))
 #else
 #define PIRN_NEVER_BOUNDED __attribute__((noinline))

@@ -1,6 +1,6 @@
-// What macros have chosen of the standard library: its name, and the layouts in which its types differ from the usual
-// ones, as a word for each or, of libc++, a letter. Part of PIRN_ABI, since pirn's own types have members of these
-// types. Included by abi.hpp only.
+// The standard library as macros have configured it: its name, and a mark for each layout of its types that is not the
+// usual one, a word or, for libc++, a letter. Part of PIRN_ABI, since pirn's own types have members of these types.
+// Included by abi.hpp only.
 #pragma once
 
 #include <version>

@@ -1,5 +1,5 @@
-// Says that exceptions are needed, before a compiler says in hundreds of places that it cannot throw. Included by what
-// throws, or ends what is suspended by unwinding its stack.
+// Reports once that exceptions are needed, before a compiler reports in hundreds of places that it cannot throw.
+// Included by each file that throws, or that ends a suspended context by unwinding its stack.
 #pragma once
 
 #if !defined(__cpp_exceptions)

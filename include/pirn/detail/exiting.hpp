@@ -1,4 +1,4 @@
-// Whether what a destructor finds in use is so because the process ends.
+// Finds out whether the process is ending. A destructor asks this when it finds its object still in use.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,12 +12,12 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace platform {
 
-/// Whether the frame of `exit` is among those that the caller waits in. Walks the stack, some microseconds.
-// A function given to atexit could say it only to those that are destroyed after it: a static runtime is not, since it
-// registers its own end once it is made.
+/// Returns whether the frame of `exit` is on the stack of the caller. Walks the stack, which takes some microseconds.
+// A function given to atexit could tell this only to objects that are destroyed after it has run. A static runtime is
+// destroyed before, since its destructor is registered later, once the runtime is constructed.
 [[nodiscard, gnu::cold, gnu::noinline]] inline bool called_by_exit() noexcept {
   struct search {
-    // The address of exit may be that of a jump to it, in a program without -fPIE.
+    // In a program without -fPIE this may be the address of a jump to exit.
     _Unwind_Ptr exit = reinterpret_cast<_Unwind_Ptr>(&std::exit);
     _Unwind_Ptr behind_the_jump = reinterpret_cast<_Unwind_Ptr>(::dlsym(RTLD_NEXT, "exit"));
     bool found = false;
@@ -36,11 +36,13 @@ namespace platform {
   return here.found;
 }
 
-/// `exiting` of the library, which knows more; null in a program that uses nothing of it that asks.
+/// Returns `exiting()` of the library, which knows more. Its address is null in a program that uses no part of the
+/// library that asks.
 [[nodiscard]] bool exiting_if_linked() noexcept __attribute__((weak));
 
-/// Whether the caller is part of `exit`, so that what runs stays as it is: its body has called `exit`, or waits for one
-/// that has. Walks the stack: for those who would otherwise end the process with a message.
+/// Returns whether the caller runs inside of `exit`. Then a running body stays as it is: it has called `exit`, or it
+/// waits for a body that has. Walks the stack, so it is meant for callers that would otherwise end the process with a
+/// message.
 [[nodiscard, gnu::cold, gnu::noinline]] inline bool left_to_exit() noexcept {
   return &exiting_if_linked != nullptr ? exiting_if_linked() : called_by_exit();
 }

@@ -1,6 +1,6 @@
 // The seam for everything nondeterministic: atomics, fences, clocks, random numbers, OS threads, parking and the
-// current worker. No other header or source of pirn names the std:: or kernel ones, so that a build which explores
-// interleavings replaces what is behind this file and nothing else.
+// current worker. No other header or source of pirn names those of std:: or the kernel. So a build that explores
+// interleavings replaces only the code behind this file.
 #pragma once
 
 #include <pthread.h>
@@ -38,9 +38,10 @@ PIRN_ALWAYS_INLINE void signal_fence() noexcept { std::atomic_signal_fence(std::
 /// For words that a signal handler exchanges too; never a scheduling point of an exploration.
 template <class T>
 using signal_atomic = std::atomic<T>;
-/// The rare side of the pair: a full fence on every thread of the process (a system call, about 0.3 us).
+/// Executes a full fence on every thread of the process (a system call, about 0.3 us): the rare side of the pair with
+/// `light_fence`.
 void heavy_fence() noexcept;
-/// Whether the pair is backed by membarrier. False under ThreadSanitizer, which does not understand it.
+/// Returns whether the pair is backed by membarrier. False under ThreadSanitizer, which does not understand it.
 bool fences_are_asymmetric() noexcept;
 
 /// Holds a spinlock, or anything that locks like one, for the duration of a scope.
@@ -58,7 +59,7 @@ class spin_guard {
 
 // ---- clocks and random numbers --------------------------------------------------------------------------------
 
-/// All deadlines of pirn are points of this clock.
+/// The clock of all deadlines in pirn.
 using clock = std::chrono::steady_clock;
 using time_point = clock::time_point;
 using duration = clock::duration;
@@ -66,7 +67,7 @@ using duration = clock::duration;
 inline constexpr time_point never = time_point::max();
 
 time_point now() noexcept;
-/// A seed that differs from run to run.
+/// Returns a seed that differs from run to run.
 std::uint64_t random_seed() noexcept;
 
 /// A small random number generator (Steele, Lea and Flood 2014, SplitMix64): one per user, not shared.
@@ -101,19 +102,19 @@ class thread {
   pthread_t handle_{};
 };
 
-/// The number of CPUs that the calling thread, and what it starts, may run on; at least 1.
+/// Returns on how many CPUs the calling thread, and each thread that it starts, may run; at least 1.
 unsigned available_cpus() noexcept;
-/// One of them, counted from 0; none if there are no more.
+/// Returns one of these CPUs by its index, counted from 0; nothing if there are fewer.
 std::optional<unsigned> available_cpu(unsigned index) noexcept;
-/// How often the kernel has taken the CPU from the calling thread to give it to another.
+/// Returns how often the kernel has taken the CPU from the calling thread to give it to another.
 long times_preempted() noexcept;
-/// The kernel's id of the calling thread.
+/// Returns the kernel's id of the calling thread.
 int thread_id() noexcept;
-/// Lets another OS thread run, for whose sake the caller waits.
+/// Lets another OS thread run, because the caller waits for it.
 void yield_thread() noexcept;
-/// As `yield_thread`, for a caller that could as well continue.
+/// As `yield_thread`, for a caller that could also continue.
 void yield_thread_hint() noexcept;
-/// How many threads the process has at this moment; 0 where the kernel does not tell.
+/// Returns how many threads the process has at this moment; 0 if the kernel does not say.
 unsigned thread_count() noexcept;
 
 /// Blocks the calling OS thread while `word` holds `expected`, until a `futex_wake` on it or the deadline; may
@@ -130,11 +131,11 @@ extern __thread void* current_worker_slot asm("pirn_current_worker_" PIRN_ABI_NA
     __attribute__((tls_model("initial-exec")));
 }  // namespace detail
 
-/// What this OS thread registered as its worker, or null, through a function that is never inlined: for compilers and
-/// instruction sets without the asm below.
+/// As `current_worker`, through a function that is never inlined: for compilers and instruction sets without the asm
+/// below.
 void* current_worker_out_of_line() noexcept;
-/// What this OS thread registered as its worker, or null. Read from the thread pointer by an asm that no compiler
-/// caches across a switch, which it may do with an ordinary thread-local address.
+/// Returns the worker that this OS thread has registered, or null. Reads it by an asm, relative to the thread pointer:
+/// compilers may cache an ordinary thread-local address across a switch, but not this.
 PIRN_ALWAYS_INLINE void* current_worker() noexcept {
 #if defined(__x86_64__) && !defined(__ILP32__)
   void* worker;

@@ -1,6 +1,6 @@
-// What platform.hpp has of atomics, fences, locks and the state of threads in a program that is linked with pirn::sim:
-// the same names, each operation a scheduling point while an exploration runs (pirn/sim/explore.hpp), and an ordinary
-// one otherwise. Included by that file only.
+// The part of platform.hpp for programs that are linked with pirn::sim: atomics, fences, locks and the state of
+// threads, by the names of platform_plain.hpp. Each operation is a scheduling point while an exploration runs
+// (pirn/sim/explore.hpp), and an ordinary one otherwise. Included by platform.hpp only.
 #pragma once
 
 #include <atomic>
@@ -21,16 +21,16 @@ inline constexpr bool exploring = true;
 
 namespace checked {
 
-/// Whether the caller runs in an exploration, and not inside of it or in a `quiet` scope.
+/// Whether the caller runs in an exploration, outside of the exploration's own code and of `quiet` scopes.
 extern constinit bool watching asm("pirn_sim_watching_" PIRN_ABI_NAME);
 
-// Each of them is a scheduling point: others may run before it, and it happens before anything else does. Those that
-// end in _done are not: they say what the operation before them has left behind.
+// Each of these functions is a scheduling point: other threads may run before the operation, but then it happens at
+// once. Functions that end in _done are not: they report the result of the operation before them.
 
-/// How a report tells the value of a variable.
+/// How a report prints the value of a variable.
 enum class value_kind : std::uint8_t { raw, truth, natural, integer, real, address };
 struct value_type {
-  std::uint8_t size = 0;  ///< in bytes, at most 8; 0 for one that it cannot tell
+  std::uint8_t size = 0;  ///< in bytes, at most 8; 0 for a value that it cannot print
   value_kind kind = value_kind::raw;
 };
 template <class T>
@@ -50,15 +50,15 @@ template <class T>
   }
 }
 
-/// What a load sees.
+/// Returns the value that a load sees.
 [[nodiscard]] std::uint64_t load(const void* at, value_type type, std::memory_order order) noexcept;
-/// Before a store of `value`.
+/// Announces a store of `value`.
 void store(const void* at, value_type type, std::uint64_t value, std::memory_order order) noexcept;
 void read_modify_write(const void* at) noexcept;
 void read_modify_write_done(const void* at, value_type type, std::uint64_t before, std::uint64_t after,
                             std::memory_order order) noexcept;
 void compare_failed(const void* at, value_type type, std::uint64_t found, std::memory_order order) noexcept;
-/// A new object begins its life there.
+/// Records that a new object begins its life at this address.
 void construct(const void* at) noexcept;
 
 void lock(const void* at, std::atomic<bool>& held) noexcept;
@@ -66,19 +66,20 @@ void lock(const void* at, std::atomic<bool>& held) noexcept;
 void unlock(const void* at, std::atomic<bool>& held) noexcept;
 
 void fence(std::memory_order order) noexcept;
-/// A full fence on every thread.
+/// Executes a full fence on every thread.
 void fence_everywhere() noexcept;
-/// The caller waits for another thread without blocking: the others come first.
+/// Announces that the caller waits for another thread without blocking: the other threads run first.
 void pause() noexcept;
 
-/// An access to memory that is not atomic, which reads or writes what lies at `value`. Ends the execution if it races.
+/// Check a non-atomic access, which reads or writes the value at `value`. End the execution if it races.
 void plain_read(const void* at, value_type type, const void* value) noexcept;
 void plain_write(const void* at, value_type type, const void* value) noexcept;
-/// The beginning and the end of an object there, which are writes too; no scheduling points.
+/// Record the beginning and the end of an object at this address. They count as writes too, but are not scheduling
+/// points.
 void plain_begin(const void* at) noexcept;
 void plain_end(const void* at) noexcept;
 
-/// Where the calling virtual thread keeps its object of the kind that `key` stands for.
+/// Returns the calling virtual thread's object of the kind that `key` stands for, or null.
 [[nodiscard]] void* find_object(const void* key) noexcept;
 void keep_object(const void* key, void* object, void (*destroy)(void*)) noexcept;
 
@@ -86,7 +87,7 @@ void keep_object(const void* key, void* object, void (*destroy)(void*)) noexcept
 [[nodiscard]] bool spawn_fails() noexcept;
 [[nodiscard]] bool stops_here() noexcept;
 
-/// The execution cannot go on: it ends here and now. Outside of one it prints and aborts.
+/// Ends the execution at once, since it cannot continue. Outside of an execution, prints the message and aborts.
 [[noreturn]] void fail(const char* what, const char* text) noexcept;
 
 template <class T>
@@ -103,7 +104,7 @@ template <class T>
   return std::bit_cast<T>(bytes);
 }
 
-/// What is alike in `atomic` and `atomic_ref`: `Self` has `raw()`, the std:: object, and `at()`, the address.
+/// The common operations of `atomic` and `atomic_ref`. `Self` has `raw()`, the std:: object, and `at()`, the address.
 template <class Self, class T>
 class operations {
  public:
@@ -183,8 +184,7 @@ class operations {
   T operator--() const noexcept { return *this -= 1; }
   T operator++(int) const noexcept { return fetch_add(1); }
   T operator--(int) const noexcept { return fetch_sub(1); }
-  // A thread of an exploration must not be put to sleep by the kernel, and to look again and again would hide a
-  // notification that was forgotten.
+  // The kernel must not put a thread of an exploration to sleep, and polling would hide a forgotten notification.
   void wait(T, std::memory_order = std::memory_order_seq_cst) const = delete;
   void notify_one() const = delete;
   void notify_all() const = delete;
@@ -212,7 +212,7 @@ class operations {
 
 }  // namespace checked
 
-/// Only for layouts: in an exploration nobody is alone.
+/// Only for layouts: a thread of an exploration is never alone.
 inline bool only_thread() noexcept { return false; }
 
 /// As std::atomic, for types of up to 8 bytes.
@@ -233,7 +233,7 @@ class atomic : public std::atomic<T>, public checked::operations<atomic<T>, T> {
   atomic(const atomic&) = delete;
   atomic& operator=(const atomic&) = delete;
 
-  // Those of the base are not wanted.
+  // The base's functions of these names are not wanted.
   using operations::compare_exchange_strong;
   using operations::compare_exchange_weak;
   using operations::exchange;
@@ -280,14 +280,14 @@ class atomic_ref : public checked::operations<atomic_ref<T>, T> {
   T* at_;
 };
 
-/// Whether an exploration lets stacks be refused, and whether it refuses this one.
+/// Return whether an exploration may refuse stacks, and whether it refuses this one.
 [[nodiscard]] inline bool spawn_may_fail() noexcept { return checked::spawn_may_fail(); }
 [[nodiscard]] inline bool spawn_fails() noexcept { return checked::spawn_fails(); }
 
-/// Whether an exploration asks whoever is about to wait to stop.
+/// Returns whether an exploration stops the caller, which is about to wait.
 [[nodiscard]] inline bool stops_here() noexcept { return checked::stops_here(); }
 
-/// An exploration ends here, as failed; anywhere else it goes on.
+/// Ends an exploration as failed. Does nothing elsewhere.
 inline void end_exploration(const char* what, const char* text) noexcept {
   if (checked::watching) {
     checked::fail(what, text);
@@ -307,7 +307,7 @@ class spinlock {
     if (checked::watching) {
       checked::lock(this, held_);
     } else {
-      held_.store(true, std::memory_order_relaxed);  // in a quiet scope nobody can hold it
+      held_.store(true, std::memory_order_relaxed);  // in a quiet scope no thread can hold it
     }
   }
   bool try_lock() noexcept {
@@ -325,8 +325,8 @@ class spinlock {
   std::atomic<bool> held_{false};
 };
 
-/// What happens while it lives is one step: nobody else runs, and nothing is remembered of it. For what is checked by
-/// itself, and needs no other thread to go on.
+/// Makes its scope one step: no other thread runs, and nothing is recorded. For code that is checked separately and
+/// needs no other thread to make progress.
 class quiet {
  public:
   quiet() noexcept : before_(checked::watching) { checked::watching = false; }
@@ -338,7 +338,7 @@ class quiet {
   bool before_;
 };
 
-/// An object of which each thread has its own. `T` is made at the thread's first look and destroyed with the thread.
+/// An object that exists once per thread. `T` is made at the thread's first access and destroyed with the thread.
 template <class T>
 class per_thread {
  public:

@@ -1,5 +1,5 @@
-// What platform.hpp has of atomics, fences, locks and the state of threads in every program but one that explores:
-// platform_checked.hpp has the same names for that. Included by that file only.
+// The part of platform.hpp for all programs except exploring ones: atomics, fences, locks and the state of threads.
+// platform_checked.hpp has the same names for exploring programs. Included by platform.hpp only.
 #pragma once
 
 #if __has_include(<sys/single_threaded.h>) && !defined(PIRN_TSAN)
@@ -27,8 +27,8 @@ inline constexpr bool exploring = false;
 template <class T>
 using atomic_ref = std::atomic_ref<T>;
 
-/// Whether the caller is the only thread of the process, and has always been: then nobody can come between a load and a
-/// store. False where the C library does not say so.
+/// Returns whether the caller is the only thread of the process, and has always been: then no other thread can come
+/// between a load and a store. False where the C library does not say so.
 PIRN_ALWAYS_INLINE bool only_thread() noexcept {
 #if PIRN_KNOWS_ONLY_THREAD
   return __libc_single_threaded != 0;
@@ -43,7 +43,7 @@ class atomic : public std::atomic<T> {
  public:
   using std::atomic<T>::atomic;
 
-  // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method): nobody looks at it as a std::atomic
+  // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method): no code uses it as a std::atomic
   PIRN_ALWAYS_INLINE T exchange(T value, std::memory_order order = std::memory_order_seq_cst) noexcept {
     if (only_thread()) {
       const T before = this->load(std::memory_order_relaxed);
@@ -57,7 +57,7 @@ class atomic : public std::atomic<T> {
     return only_thread() ? replace(expected, value)
                          : std::atomic<T>::compare_exchange_strong(expected, value, orders...);
   }
-  /// `compare_exchange_strong` for a caller who has just read `before` from it.
+  /// As `compare_exchange_strong`, for a caller that has just read `before`.
   PIRN_ALWAYS_INLINE bool replace_read(T before, T value, std::memory_order order) noexcept {
     if (only_thread()) {
       this->store(value, std::memory_order_relaxed);
@@ -83,7 +83,7 @@ class atomic : public std::atomic<T> {
   }
 };
 namespace detail {
-/// What a fence pair is made of; a class, since only objects of classes can be made before all others.
+/// How fence pairs work. A class, since only objects of classes can be initialized before all others.
 struct fence_kind {
   bool asymmetric;
 };
@@ -124,17 +124,17 @@ class spinlock {
   atomic<bool> held_{false};
 };
 
-/// Whether an exploration lets stacks be refused, and whether it refuses this one.
+/// Return whether an exploration may refuse stacks, and whether it refuses this one.
 [[nodiscard]] PIRN_ALWAYS_INLINE constexpr bool spawn_may_fail() noexcept { return false; }
 [[nodiscard]] PIRN_ALWAYS_INLINE constexpr bool spawn_fails() noexcept { return false; }
 
-/// Whether an exploration asks whoever is about to wait to stop.
+/// Returns whether an exploration stops the caller, which is about to wait.
 [[nodiscard]] PIRN_ALWAYS_INLINE constexpr bool stops_here() noexcept { return false; }
 
-/// An exploration ends here, as failed; anywhere else it goes on.
+/// Ends an exploration as failed. Does nothing in this build.
 inline void end_exploration(const char* /*what*/, const char* /*text*/) noexcept {}
 
-/// What happens while it lives is one step for an exploring build (platform_checked.hpp); nothing here.
+/// Makes its scope one step in an exploring build (platform_checked.hpp). Does nothing in this build.
 class quiet {
  public:
   quiet() noexcept {}
@@ -144,18 +144,18 @@ class quiet {
 };
 
 namespace detail {
-/// Something of a thread that is to be destroyed with it.
+/// An object of a thread, to be destroyed with the thread.
 struct thread_object {
   void (*destroy)(thread_object& self) noexcept = nullptr;
   thread_object* older = nullptr;
 };
-/// Has the object destroyed before the calling thread ends, also where its end has begun: in the reverse order of the
-/// calls, as thread_local objects are.
+/// Has the object destroyed before the calling thread ends, even if its end has begun. Objects are destroyed in the
+/// reverse order of the calls, as thread_local objects are.
 void destroy_with_thread(thread_object& object) noexcept;
 }  // namespace detail
 
-/// An object of which each thread has its own. `T` is made at the thread's first look and destroyed with the thread. A
-/// destructor of another object of the thread that looks later makes one anew.
+/// An object that exists once per thread. `T` is made at the thread's first access and destroyed with the thread. It is
+/// made anew if a destructor of another object of the thread accesses it later.
 template <class T>
 class per_thread {
  public:
@@ -168,7 +168,7 @@ class per_thread {
   }
 
  private:
-  // Memory that has no end of its own: what is looked at after the destructor must be there.
+  // Memory without a destructor: it may still be accessed after the destructor of `T`.
   struct place : detail::thread_object {
     bool made = false;
     alignas(T) std::byte bytes[sizeof(T)] = {};
@@ -179,7 +179,7 @@ class per_thread {
     if constexpr (!std::is_trivially_destructible_v<T>) {
       mine.destroy = [](detail::thread_object& self) noexcept {
         auto& ended = static_cast<place&>(self);
-        std::destroy_at(std::launder(reinterpret_cast<T*>(ended.bytes)));  // which may look at it
+        std::destroy_at(std::launder(reinterpret_cast<T*>(ended.bytes)));  // may access it
         ended.made = false;
       };
       detail::destroy_with_thread(mine);

@@ -1,4 +1,4 @@
-// Deadlines and lengths of time as callers have them: of any clock, of any unit, too far away for nanoseconds.
+// Deadlines and durations as callers pass them: of any clock and any unit, also too far away for nanoseconds.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ inline constexpr time_point never = platform::never;
 
 namespace platform {
 
-/// `from + by`, but the latest point there is (`never`) where that lies beyond it, and the earliest likewise.
+/// Returns `from + by`, limited to the latest point there is (`never`) and the earliest.
 [[nodiscard]] constexpr time_point later(time_point from, duration by) noexcept {
   duration::rep sum = 0;
   if (__builtin_add_overflow(from.time_since_epoch().count(), by.count(), &sum)) [[unlikely]] {
@@ -31,7 +31,7 @@ namespace platform {
   return time_point(duration(sum));
 }
 
-/// `to - from`, but the longest duration there is where it is longer than that, and the shortest likewise.
+/// Returns `to - from`, limited to the longest duration there is and the shortest.
 [[nodiscard]] constexpr duration between(time_point from, time_point to) noexcept {
   duration::rep difference = 0;
   if (__builtin_sub_overflow(to.time_since_epoch().count(), from.time_since_epoch().count(), &difference))
@@ -45,7 +45,7 @@ namespace detail {
 
 static_assert(std::is_same_v<duration::period, std::nano>);
 
-/// In nanoseconds, as exact as a floating number is.
+/// Converts to nanoseconds, as exactly as a floating-point number can.
 template <class Rep, class Period>
 constexpr long double ticks_of(const std::chrono::duration<Rep, Period>& given) noexcept {
   return static_cast<long double>(given.count()) * Period::num * std::nano::den / Period::den;
@@ -68,10 +68,10 @@ constexpr duration of_ticks(long double ticks) noexcept {
                                                  : duration(whole);
 }
 
-/// `count * num / den`, rounded up, with num and den > 0.
+/// Returns `count * num / den`, rounded up, with num and den > 0.
 template <std::intmax_t num, std::intmax_t den>
 constexpr duration of_ratio(duration::rep count) noexcept {
-  // By parts, since the product may be too large where the quotient is not.
+  // In parts, since the product may be too large where the quotient is not.
   duration::rep whole = 0;
   if (__builtin_mul_overflow(count / den, num, &whole)) {
     return count > 0 ? duration::max() : duration::min();
@@ -83,8 +83,8 @@ constexpr duration of_ratio(duration::rep count) noexcept {
 
 }  // namespace detail
 
-/// In the unit of `duration`, rounded up; what is longer than the longest becomes that, and the shortest likewise. Not
-/// a number becomes zero.
+/// Converts to the unit of `duration`, rounded up and limited to the longest duration and the shortest. Not a number
+/// becomes zero.
 template <class Rep, class Period>
 [[nodiscard]] constexpr duration saturated(const std::chrono::duration<Rep, Period>& given) noexcept {
   constexpr std::intmax_t in_a_second = std::nano::den;
@@ -104,8 +104,8 @@ template <class Rep, class Period>
 
 }  // namespace platform
 
-/// How long something lasts: made of a duration of any unit, floating ones too (`0.5s`). It is one of nanoseconds,
-/// rounded up, and what is too long or too short for that is the longest or the shortest of these, some 292 years.
+/// A length of time, made from a duration of any unit, also a floating-point one (`0.5s`). It counts nanoseconds,
+/// rounded up. A duration that is too long or too short becomes the longest or the shortest one, some 292 years.
 struct time_span : platform::duration {
   constexpr time_span() noexcept : platform::duration(platform::duration::zero()) {}
   template <class Rep, class Period>
@@ -114,13 +114,13 @@ struct time_span : platform::duration {
       : platform::duration(platform::saturated(given)) {}
 };
 
-/// Until when a call may wait: a point of time of any clock, or a duration, which counts from now. It is a point of
-/// `platform::clock`, not earlier than what it was made of; one that is too late for that clock is
-/// `platform::never`, and one that has passed means to try. The point of another clock is compared with that clock
-/// once, here: what happens to the other clock later (the system's is set anew) does not move the deadline. A loop
-/// that waits several times makes one of its timeout before, and passes that.
+/// The time until which a call may wait: a time point of any clock, or a duration, which counts from now. It becomes a
+/// point of `platform::clock`, not earlier than the given one. A point that is too late for that clock becomes
+/// `platform::never`; one that has passed means to try only. A point of another clock is compared with that clock once,
+/// here: later changes of that clock (such as a new system time) do not move the deadline. A loop that waits several
+/// times makes one limit from its timeout first, and passes that.
 struct time_limit : platform::time_point {
-  /// One that has passed.
+  /// Makes a limit that has passed.
   constexpr time_limit() noexcept = default;
   constexpr time_limit(platform::time_point when) noexcept  // NOLINT(google-explicit-constructor): what it is for
       : platform::time_point(when) {}
@@ -144,10 +144,10 @@ struct time_limit : platform::time_point {
     if constexpr (std::is_same_v<Clock, platform::clock>) {
       return there;
     } else {
-      const auto since_epoch = Clock::now().time_since_epoch();  // before our clock, so that ours is not early
+      const auto since_epoch = Clock::now().time_since_epoch();  // before our clock, so that the limit is not early
       const platform::time_point now_there(platform::saturated(since_epoch));
       const bool exact = is_exact(there) && is_exact(now_there);
-      // A clock may count from so long ago that its points are no number of nanoseconds.
+      // A clock may count from so long ago that its points do not fit into nanoseconds.
       const platform::duration left =
           exact ? platform::between(now_there, there)
                 : platform::detail::of_ticks(platform::detail::ticks_of(when.time_since_epoch()) -
