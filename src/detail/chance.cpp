@@ -1,3 +1,4 @@
+// Decides by chance: a random number generator for each thread.
 #include "detail/chance.hpp"
 
 #include "pirn/detail/platform.hpp"
@@ -14,7 +15,7 @@ struct numbers_of_thread : random {
 
 }  // namespace
 
-// Not inlined, by link-time optimization either: the address of a thread-local variable must not be kept across a
+// Not inlined, not even by link-time optimization: the address of a thread-local variable must not be kept across a
 // suspension.
 [[gnu::noinline]] std::size_t chance(std::size_t count) noexcept {
   return static_cast<std::size_t>(per_thread<numbers_of_thread>::here().next() % count);

@@ -1,4 +1,4 @@
-// What chance decides, and in an exploration the schedule, which tries everything.
+// Decisions by chance. In an exploration the schedule makes them, and tries every outcome.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace platform {
 
-/// One of `count` numbers from 0; each as likely as the others. Of the calling thread; no suspension point.
+/// Returns one of `count` numbers from 0, each as likely as the others. Uses the calling thread's generator; not a
+/// suspension point.
 [[nodiscard]] std::size_t chance(std::size_t count) noexcept;
 
 }  // namespace platform

@@ -1,3 +1,4 @@
+// Finds out whether the process is ending, from a function given to atexit and from the caller's stack.
 #include "detail/exiting.hpp"
 
 #include <atomic>
@@ -11,9 +12,10 @@ namespace platform {
 
 namespace {
 
-// What is made while exit runs its last functions is destroyed by the end of its program or library, whose code is part
-// of the compiler and has no unwind tables: the frame of exit is not found behind it. Any function given to atexit has
-// run by then. It looks itself, since it is also called when a library that contains this is unloaded.
+// An object that is made while exit runs its last functions is destroyed by the end of its program or library. That
+// code is part of the compiler and has no unwind tables, so a walk does not find the frame of exit behind it. Any
+// function given to atexit has run by then. This one walks the stack too, since it is also called when a library that
+// contains it is unloaded.
 constinit std::atomic<bool> exit_has_begun = false;
 [[maybe_unused]] const int registered =
     std::atexit([] { exit_has_begun.store(called_by_exit(), std::memory_order_relaxed); });

@@ -1,3 +1,4 @@
+// The functions of platform.hpp: fences, random seeds, OS threads, CPUs, futexes and the current worker.
 #include "pirn/detail/platform.hpp"
 
 #include <fcntl.h>
@@ -18,7 +19,8 @@
 
 #include "detail/refused.hpp"
 
-// What the compiler calls for a thread_local object: newly made ones are destroyed too while others are.
+// The function that the compiler calls for a thread_local object. Objects that are made during the destruction of
+// others are destroyed too.
 extern "C" int cxa_thread_atexit(void (*destroy)(void*), void* object, void* library) noexcept
     asm("__cxa_thread_atexit");
 extern "C" [[gnu::visibility("hidden")]] void* dso_handle asm("__dso_handle");
@@ -40,13 +42,13 @@ bool register_membarrier() noexcept {
 #endif
 }
 
-/// The light sides have run without fences of their own, so nothing can stand in for this one.
+/// Executes the heavy side. The light sides have run without a fence, so nothing can replace this one.
 void fence_others() noexcept {
   constexpr int max_tries = 1000;
   for (int i = 0; syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0; ++i) {
     const int error = errno;
     if (error == EPERM && i == 0) {
-      register_membarrier();  // what it says when the kernel has forgotten, and when a sandbox refuses
+      register_membarrier();  // the kernel has forgotten, or a sandbox refuses
     } else if (error == ENOMEM && i < max_tries) {
       yield_thread();
     } else {
@@ -59,10 +61,10 @@ void fence_others() noexcept {
 }
 }  // namespace
 
-// Before any global of a user, which may start a runtime: both sides of a pair must agree on it.
+// Made before any global of a user, which may start a runtime: both sides of a pair must agree on it.
 [[gnu::init_priority(101)]] const fence_kind fences{register_membarrier()};
 
-/// A full fence in a form that ThreadSanitizer follows: a read-modify-write of one location.
+/// Executes a full fence in a form that ThreadSanitizer follows: a read-modify-write of one location.
 void full_fence() noexcept {
   static std::atomic<unsigned> everyone{0};
   everyone.fetch_add(1, std::memory_order_seq_cst);
@@ -82,7 +84,8 @@ void destroy_object(void* raw) noexcept {
   }
 }
 
-/// For what is made after the last destructor of a thread_local object, by one of a pthread key.
+/// Makes a key for late objects: a destructor of another pthread key makes them, after the last destructor of a
+/// thread_local object.
 pthread_key_t key_of_late_objects() noexcept {
   pthread_key_t key{};
   const bool made = pthread_key_create(&key, [](void*) noexcept {
@@ -90,7 +93,7 @@ pthread_key_t key_of_late_objects() noexcept {
                         destroy_object(newest_of_thread);
                       }
                     }) == 0;
-  return made ? key : static_cast<pthread_key_t>(-1);  // setting that is refused: what is made so late stays
+  return made ? key : static_cast<pthread_key_t>(-1);  // setting it fails: an object that is made so late stays
 }
 }  // namespace
 
@@ -170,7 +173,7 @@ void thread::join() noexcept {
 }
 
 namespace {
-/// A set of CPUs of any number: a cpu_set_t ends with CPU 1023.
+/// A set of CPUs with any numbers; a cpu_set_t ends with CPU 1023.
 class cpu_set {
  public:
   explicit cpu_set(std::size_t cpus) noexcept
@@ -188,7 +191,7 @@ class cpu_set {
 };
 constexpr std::size_t max_cpus = std::size_t{1} << 20;
 
-/// Those that the calling thread may run on; none where the kernel does not tell.
+/// Returns the CPUs that the calling thread may run on; no CPU if the kernel does not say.
 cpu_set allowed_cpus() noexcept {
   std::size_t cpus = CPU_SETSIZE;
   for (;;) {
@@ -252,7 +255,7 @@ unsigned thread_count() noexcept {
     return 0;
   }
   text[length] = '\0';
-  // The second field is a name in brackets, which may have any characters in it; what is asked for is the 20th.
+  // The second field is a name in brackets, which may have any characters in it. The number of threads is the 20th.
   constexpr int fields_behind_the_name = 18;
   const char* at = std::strrchr(text, ')');
   for (int i = 0; at != nullptr && i < fields_behind_the_name; ++i) {
@@ -273,7 +276,7 @@ bool futex_wait(const signal_atomic<std::uint32_t>& word, std::uint32_t expected
       return false;
     }
   }
-  // FUTEX_WAIT_BITSET takes an absolute time of CLOCK_MONOTONIC, which is what steady_clock counts.
+  // FUTEX_WAIT_BITSET takes an absolute time of CLOCK_MONOTONIC, the clock of steady_clock.
   const long result =
       syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit_or_none, nullptr, FUTEX_BITSET_MATCH_ANY);
   if (result == 0) {
@@ -291,7 +294,7 @@ bool futex_wait(const signal_atomic<std::uint32_t>& word, std::uint32_t expected
 }
 
 void futex_wake(const signal_atomic<std::uint32_t>* word, int count) noexcept {
-  // Of a word that is gone (EFAULT), or where something else lies by now (EINVAL), no thread waits any more.
+  // No thread waits any more on a word that is gone (EFAULT), or where something else lies by now (EINVAL).
   if (syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0) < 0 && errno != EFAULT &&
       errno != EINVAL) {
     refused("futex", errno, "the thread that it was to wake would sleep for ever");

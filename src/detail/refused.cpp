@@ -1,3 +1,4 @@
+// Ends the process with a message after a system call that failed.
 #include "detail/refused.hpp"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// What is left to do when the kernel refuses a call that nothing can stand in for, as a sandbox may have it do.
+// The last resort when the kernel refuses an indispensable call, as a sandbox may have it do.
 #pragma once
 
 #include "pirn/detail/abi.hpp"
@@ -7,7 +7,8 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace platform {
 
-/// Ends the process with a message: `call` failed with `error` (of errno), and what that means for the program.
+/// Ends the process with a message: `call` failed with `error` (of errno); `consequence` is what that means for the
+/// program.
 [[noreturn]] PIRN_ENDS_PROCESS void refused(const char* call, int error, const char* consequence) noexcept;
 
 }  // namespace platform

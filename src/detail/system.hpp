@@ -1,5 +1,5 @@
-// The system calls that a descriptor or a socket is used by. In an exploration (pirn/sim/explore.hpp) they are those of
-// src/sim/system.cpp, which has a network in memory; anywhere else these are other names of the kernel's.
+// The system calls on descriptors and sockets. In an exploration (pirn/sim/explore.hpp) they are those of
+// src/sim/system.cpp, which has a network in memory. Elsewhere they are other names of the kernel's.
 #pragma once
 
 #include <fcntl.h>
