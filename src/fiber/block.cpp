@@ -14,11 +14,11 @@ namespace detail {
 
 namespace {
 
-/// A plain OS thread that waits. Never freed, since a waker may look at it late; reused by later threads.
+/// A plain OS thread that waits. Never freed, since a late waker may still access it; reused by later threads.
 struct thread_agent : agent {
   thread_agent() noexcept : agent(agent_kind::thread) {}
   platform::atomic<std::uint32_t> wakeups{0};
-  bool counted = false;  ///< among `waiting_threads`; by itself before it waits, then by who wakes it
+  bool counted = false;  ///< is among `waiting_threads`; set by the thread before it waits, then cleared by its waker
   inherited_context inherited;
   worker* hosted_worker = nullptr;  ///< the worker that runs on it while it waits
   thread_agent* next_free = nullptr;
@@ -46,7 +46,7 @@ struct agent_of_thread {
 agent_of_thread& mine() noexcept { return platform::per_thread<agent_of_thread>::here(); }
 
 thread_agent* take_agent() noexcept {
-  const platform::quiet one_step;  // what it does depends on what earlier threads have left
+  const platform::quiet one_step;  // the result depends on what earlier threads have left
   {
     const platform::spin_guard guard(free_lock);
     if (thread_agent* const left = free_agents) {
@@ -61,12 +61,12 @@ thread_agent& agent_of_this_thread() noexcept {
   agent_of_thread& here = mine();
   if (here.held == nullptr) {
     here.held = take_agent();
-    std::construct_at(&here.held->wakeups, 0U);  // the same in a replay as in what it replays
+    std::construct_at(&here.held->wakeups, 0U);  // a replay finds the value that the first run has found
   }
   return *here.held;
 }
 
-/// Of this thread, null if it has never waited.
+/// Returns this thread's agent, null if it has never waited.
 const agent* agent_if_known() noexcept { return mine().held; }
 
 wake_reason block_thread(thread_agent& self, std::uint64_t epoch, const wait_options& options,
@@ -89,7 +89,7 @@ wake_reason block_thread(thread_agent& self, std::uint64_t epoch, const wait_opt
     self.hosted_worker->timers.cancel(limit);
     return self.reason();
   }
-  // Being claimed is not enough to go on: until it makes the waiter runnable, the claimer reads the waiter's node.
+  // A claim is not enough to continue: the claimer reads the waiter's node until it makes the waiter runnable.
   while (self.wakeups.load(platform::memory_order_acquire) == before) {
     if (!platform::futex_wait(self.wakeups, before, deadline)) {
       if (self.claim(epoch, wake_reason::timed_out)) {
@@ -101,7 +101,7 @@ wake_reason block_thread(thread_agent& self, std::uint64_t epoch, const wait_opt
   return self.reason();
 }
 
-/// What the context that follows a stoppable fiber does: a stop may reach the fiber from now on.
+/// Run by the context that follows a stoppable fiber: a stop may reach the fiber from now on.
 struct stoppable_action : post_switch_action {
   fiber_control* who;
   std::uint64_t epoch;
@@ -126,7 +126,7 @@ void open_to_stop(post_switch_action* c) noexcept {
 }  // namespace
 
 namespace {
-/// The running fiber; null on a plain thread and in a worker's scheduler.
+/// Returns the running fiber; null on a plain thread and in a worker's scheduler.
 fiber_control* fiber_here() noexcept {
   const worker* const w = current_worker();
   return w != nullptr && w->queue.running() != w->queue.scheduler() ? running_fiber(w) : nullptr;
@@ -198,7 +198,7 @@ void wake_thread(thread_agent& who) noexcept {
     who.wakeups.fetch_add(1, platform::memory_order_release);
     hosted->request_tick();
   } else {
-    // Once its word has changed the thread may go on and end its runtime.
+    // Once its word has changed, the thread may continue and end its runtime.
     const std::shared_ptr<engine> kept = hosted->io;
     hosted->looked.thread_waits.store(false, platform::memory_order_release);
     who.wakeups.fetch_add(1, platform::memory_order_release);
@@ -206,7 +206,8 @@ void wake_thread(thread_agent& who) noexcept {
   }
 }
 
-/// A fiber that is not of the caller's worker, or not pinned, or no fiber. On the worker's stack for bounded fibers.
+/// As `make_runnable`, for an agent that is not a pinned fiber of the caller's worker. Runs on the worker's stack for
+/// bounded fibers.
 PIRN_NEVER_BOUNDED void make_runnable_slow(agent* who, bool back) noexcept {
   if (who->kind() == agent_kind::thread) {
     wake_thread(static_cast<thread_agent&>(*who));
@@ -260,15 +261,15 @@ void make_runnable(agent* who, bool back) noexcept {
 void switch_over_to(agent* who) noexcept {
   worker* const here = current_worker();
   auto* const f = who->kind() == agent_kind::fiber ? static_cast<fiber_control*>(who) : nullptr;
-  // Asked before, since it may be gone after.
+  // Read before, since the agent may be gone afterwards.
   const bool over = here != nullptr && f != nullptr && f->home() == here;
   if (over && f->stealable() && !f->traced()) {
-    here->queue.push_woken(f);  // not where a thief finds it: it is next
+    here->queue.push_woken(f);  // not where a thief finds it, since it runs next
   } else {
     make_runnable(who);
   }
   if (over) {
-    this_fiber::yield();  // to the one woken last
+    this_fiber::yield();  // to the fiber woken last
   }
 }
 
@@ -290,7 +291,7 @@ wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options,
   stoppable_action open{{&open_to_stop}, &f, epoch, &publish, options.stoppable, migration_disabled && !timed};
   post_switch_action* const after_switch = options.stoppable || migration_disabled ? &open : &publish;
   if (!timed) {
-    suspend(w, options, after_switch);  // and may go on with another worker, whose timers are not to be touched
+    suspend(w, options, after_switch);  // may resume on another worker, whose timers must not be touched
     return self.reason();
   }
   w->timers.arm(limit, options.deadline, waker(self, epoch));

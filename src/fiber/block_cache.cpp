@@ -1,3 +1,4 @@
+// Memory for control blocks: the chunks of the whole process, and the cache of each worker.
 #include "pirn/fiber/detail/block_cache.hpp"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-// Named for debuggers, which have no mangled names to go by in a stripped program.
+// Has a plain name for debuggers, which cannot go by mangled names in a stripped program.
 extern platform::atomic<block_chunk*> newest_chunk asm("pirn_fibers_" PIRN_ABI_NAME);
 constinit platform::atomic<block_chunk*> newest_chunk{nullptr};
 
@@ -22,7 +23,7 @@ platform::spinlock lock;
 void* free_blocks = nullptr;
 std::uint32_t untouched = 0;  // blocks at the end of the newest chunk that were never taken
 
-// Who lists the fibers reads of every block whose home it is: the last word of this part, which stays as it is.
+// A listing of the fibers reads the home of every block. That is the last word of this part, which stays as it is.
 constexpr std::size_t readable = sizeof(run_node) + sizeof(agent) + sizeof(worker*);
 
 void*& link_of(void* block) noexcept { return *reinterpret_cast<void**>(static_cast<char*>(block) + readable); }
@@ -69,7 +70,7 @@ void* take_one() noexcept {
 block_chunk* block_chunk::newest() noexcept { return newest_chunk.load(platform::memory_order_acquire); }
 
 std::uint32_t block_chunk::take(void** out, std::uint32_t wanted) noexcept {
-  const platform::quiet one_step;  // what it does depends on what earlier programs have left
+  const platform::quiet one_step;  // the result depends on what earlier programs have left
   const platform::spin_guard held(lock);
   std::uint32_t taken = 0;
   while (taken != wanted && (out[taken] = take_one()) != nullptr) {
@@ -79,7 +80,7 @@ std::uint32_t block_chunk::take(void** out, std::uint32_t wanted) noexcept {
 }
 
 void block_chunk::give(void* const* blocks, std::uint32_t number) noexcept {
-  const platform::quiet one_step;  // what it does depends on what earlier programs have left
+  const platform::quiet one_step;  // the result depends on what earlier programs have left
   const platform::spin_guard held(lock);
   for (std::uint32_t i = 0; i < number; ++i) {
     link_of(blocks[i]) = free_blocks;
@@ -95,7 +96,7 @@ bool block_cache::refill() noexcept {
 }
 
 void block_cache::spill() noexcept {
-  // The older half goes back: what was used last stays.
+  // The older half goes back; the blocks that were used last stay.
   constexpr std::uint32_t half = capacity - capacity / 2;
   block_chunk::give(blocks_.get(), half);
   std::copy(blocks_.get() + half, blocks_.get() + capacity, blocks_.get());

@@ -1,3 +1,4 @@
+// The pool of threads for blocking calls, and how a fiber hands its call to the pool.
 #include "pirn/fiber/blocking.hpp"
 
 #include <memory>
@@ -24,7 +25,7 @@ blocking_pool::~blocking_pool() {
   for (std::uint32_t left; (left = threads_.load(platform::memory_order_acquire)) != 0;) {
     platform::futex_wait(threads_, left);
   }
-  lock_.lock();  // the last one may still hold it
+  lock_.lock();  // the last thread may still hold it
   lock_.unlock();
   join(ended_);
 }
@@ -49,8 +50,8 @@ void blocking_pool::announce() {
 }
 
 std::error_code blocking_pool::start_thread() noexcept {
-  // All of it under the lock: nobody else may count on a thread that could not be started, and the thread cannot end,
-  // and be joined, before its handle is written.
+  // All of it under the lock: no other caller may count on a thread that could not be started, and the thread cannot
+  // end, and be joined, before its handle is written.
   auto* const m = new (std::nothrow) member{this};
   if (m == nullptr) {
     return std::make_error_code(std::errc::not_enough_memory);
@@ -101,7 +102,7 @@ void blocking_pool::serve(member& self) noexcept {
       const platform::spin_guard guard(lock_);
       ++looking_;
     }
-    call->caller.wake();  // and the call is gone
+    call->caller.wake();  // now the call is gone
   }
 }
 

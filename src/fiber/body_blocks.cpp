@@ -1,4 +1,4 @@
-// What a body has open goes with it when it yields. pirn/context/detail/body_blocks.hpp says why.
+// Moves the blocks that a body has open along with it when it yields. pirn/context/detail/body_blocks.hpp says why.
 #include "pirn/context/detail/body_blocks.hpp"
 
 #include <unwind.h>
@@ -30,7 +30,7 @@ fiber_control* as_fiber(agent& self) noexcept {
   return self.kind() == agent_kind::fiber ? &static_cast<fiber_control&>(self) : nullptr;
 }
 
-/// Not inlined: where the words lie may not be known from before a switch.
+/// Not inlined: the addresses of these thread-local words must not be kept across a switch.
 PIRN_NOINLINE void count_blocks(std::uint64_t more) noexcept {
   asm volatile("");
   thread_local std::uint64_t open = 0;
@@ -41,8 +41,8 @@ PIRN_NOINLINE void count_blocks(std::uint64_t more) noexcept {
   }
 }
 
-/// Whether the caller runs on the stack of a body that lies in a frame of its own: whether a walk ends at the root of
-/// such a stack. About two microseconds.
+/// Returns whether the caller runs on the stack of a body that lies in a frame of the same fiber or thread: whether a
+/// walk ends at the root of such a stack. Takes about two microseconds.
 bool runs_in_own_frame(const fiber_control* f) noexcept {
   struct {
     arch::word pc = 0, sp = 0;
@@ -61,8 +61,8 @@ bool runs_in_own_frame(const fiber_control* f) noexcept {
   return f == nullptr || reinterpret_cast<arch::word>(f->first_frame()) - last.sp > arch::root_size;
 }
 
-/// The stack of the fiber or thread itself: of several the one that holds the position, if any does. All there is where
-/// the system does not tell.
+/// Returns the stack of the fiber or thread itself; of several, the stack that holds the position, if any does. All
+/// memory where the system does not say.
 body_stack own_stack(const fiber_control* f, arch::word position) noexcept {
   const auto* const at = reinterpret_cast<const char*>(position);
   const auto bounds = [](const void* low, const void* top) {
@@ -72,24 +72,24 @@ body_stack own_stack(const fiber_control* f, arch::word position) noexcept {
     if (f->memory.contains(at)) {
       return bounds(f->memory.limit(), f->memory.top());
     }
-    const fork_deque::hold held(current_worker()->forks.open);  // who takes its continuation says then where it runs
+    const fork_deque::hold held(current_worker()->forks.open);  // a thief of its continuation then sets where it runs
     return bounds(f->runs_on().limit(), f->runs_on().top());
   }
   thread_local native_stack known;
-  if constexpr (!platform::exploring) {  // there a thread has a stack that the system knows nothing of
+  if constexpr (!platform::exploring) {  // there the system does not know the stack of a thread
     if (!known.holds(at)) {
-      known = native_stack::of_thread();  // the main thread's may have been allowed to become larger
+      known = native_stack::of_thread();  // the main thread's stack may have been allowed to grow
     }
   }
   return known.size != 0 ? bounds(known.low, known.low + known.size) : body_stack{0, ~arch::word{0}};
 }
 
-/// Whether the caller, at this position, runs on the stack of a body.
+/// Returns whether the caller, at this position, runs on the stack of a body.
 bool runs_in_body(agent& self, arch::word position) noexcept {
   const fiber_control* const f = as_fiber(self);
   if (f != nullptr) {
     if (f->bounded()) {
-      return false;  // some of what it calls runs on its worker's stack
+      return false;  // some functions that it calls run on its worker's stack
     }
     const auto* const at = reinterpret_cast<const char*>(position);
     if (!f->memory.contains(at) && current_worker()->forks.open.on_stack(at)) {
@@ -110,16 +110,16 @@ bool runs_in_body(agent& self, arch::word position) noexcept {
 struct outer_body {
   arch::word position = 0;
 };
-/// Where a body waits for what the caller runs, as a call by `blocking` or a stolen continuation; null if that is not
-/// so.
+/// Returns where a body waits for the caller's work, such as a call by `blocking` or a stolen continuation; null if no
+/// body does.
 arch::word outer_body_here() noexcept {
   const worker* const here = current_worker();
   return here != nullptr ? here->outer_body : platform::per_thread<outer_body>::here().position;
 }
 
-/// Such a body, and whoever its fiber resumed it by, would be suspended where it does not run, and those that resume it
-/// would go on there. Others may yield, that the caller has resumed itself: those on whose stack it is. Of what is
-/// resumed by those nobody knows.
+/// Refuses a yield of such a body. It, and the bodies through which its fiber resumed it, would be suspended where they
+/// do not run, and their resumers would continue there. A body that the caller has resumed itself may yield: the caller
+/// is on its stack. Bodies that are resumed by those are unknown.
 void check_not_outer(const body_stack& from, arch::word position, arch::word outer) {
   if (!from.holds(outer) && from.holds(position)) {
     return;
@@ -158,7 +158,7 @@ void put_back(block_origin& origin, agent& self) noexcept {
   open_in_body(self);
 }
 
-/// Whether the block is one of those that leave with these stacks.
+/// Returns whether the block leaves with these stacks.
 bool leaves_with(const body_stack* from, const block_origin& block, const agent& self) noexcept {
   return block.by == &self && (from != nullptr ? from->holds(block.position) : block.in_body);
 }
@@ -170,7 +170,7 @@ PIRN_NOINLINE arch::word position_in_body(agent& self) noexcept {
   return runs_in_body(self, position) ? position : 0;
 }
 
-// Counted as a block is, so that a yield looks.
+// Counted as a block is, so that a yield checks it.
 outer_body_of_thread::outer_body_of_thread(arch::word position) noexcept {
   platform::per_thread<outer_body>::here().position = position;
   count_blocks(1);
@@ -201,7 +201,7 @@ void block_closed(const block_origin& origin) noexcept {
   }
 }
 
-/// The links of scopes.
+/// Takes off the links of scopes and puts them back.
 struct body_scopes {
   static void take(inherited_context& here, agent& self, const body_stack* from, taken_blocks& to) noexcept {
     scope* const newest = here.innermost;
@@ -252,7 +252,7 @@ struct body_scopes {
     settle(newest, oldest, self);
   }
 
-  /// Of those in this list that any is open over, whether one keeps a position on these stacks.
+  /// Returns whether one of the open scopes of `self` has its position on these stacks.
   static bool any_lies_on(const inherited_context& here, const agent& self, const body_stack& stack) noexcept {
     for (const scope* each = here.innermost; each != nullptr && &each->opener_ == &self; each = each->outer_) {
       if (stack.holds(each->origin_.position)) {
@@ -263,8 +263,8 @@ struct body_scopes {
   }
 
  private:
-  /// Outer ones first: whom they are in now decides on their deadline, and what they were told meanwhile counts from
-  /// here on.
+  /// Settles outer scopes first: the scope around them now decides on their deadline. A stop that they received
+  /// meanwhile takes effect here.
   static void settle(scope* each, const scope* oldest, agent& self) noexcept {
     if (each != oldest) {
       settle(each->outer_, oldest, self);
@@ -290,7 +290,7 @@ bool any_value_lies_on(const inherited_context& here, const agent& self, const b
 void take_values(inherited_context& here, agent& self, const body_stack* from, taken_blocks& to) {
   context_node* const newest = here.values;
   context_node* oldest = nullptr;
-  context_node* last_own = nullptr;  // the oldest of those that no child has inherited
+  context_node* last_own = nullptr;  // the oldest node that no child has inherited
   bool shared = false;
   for (context_node* each = newest; each != nullptr && leaves_with(from, each->origin, self); each = each->older) {
     shared = shared || each->references.load(platform::memory_order_acquire) != 1;
@@ -300,7 +300,7 @@ void take_values(inherited_context& here, agent& self, const body_stack* from, t
   if (oldest == nullptr) {
     return;
   }
-  // What a child has inherited keeps what is older than it. So the body gets another node with the same value.
+  // A node that a child has inherited keeps all older ones. So the body gets another node with the same value.
   context_node* first_copy = nullptr;
   context_node* last_copy = nullptr;
   context_node* const below = oldest->older;
@@ -348,8 +348,8 @@ bool has_any(const inherited_context* here) noexcept {
   return here != nullptr && (here->innermost != nullptr || here->values != nullptr);
 }
 
-/// The end of the stack that holds the position. Of one that is neither a fiber's nor a thread's own nobody knows it:
-/// then of what is likely to belong to it.
+/// Returns the limit of the stack that holds the position. It is unknown for a stack that is neither a fiber's nor a
+/// thread's own; then returns the limit of memory that is likely to belong to it.
 arch::word limit_below(agent& self, arch::word position) noexcept {
   constexpr arch::word likely = 16384;
   const body_stack own = own_stack(as_fiber(self), position);

@@ -1,8 +1,8 @@
-// The life of a fiber on a small stack. What runs on that stack here is known to the last byte: each function that the
-// fiber calls there is either compiled with the plugin, which adds it up, or called on the worker's stack.
+// The life of a fiber on a small stack. The use of that stack is known to the last byte: each function that the fiber
+// calls there is either compiled with the plugin, so that its use is added up, or called on the worker's stack.
 //
-// Its home word has a bit which no pinned fiber has, so that nobody takes a fast path for it, and while it runs its
-// worker's slow path is forced: so each of its suspensions comes by `switch_bounded`.
+// Its home word has a bit that no pinned fiber has, so no caller takes a fast path for it. While it runs, its worker's
+// slow path is forced, so each of its suspensions goes through `switch_bounded`.
 #define PIRN_LEAVES_HANDLERS 1
 #include "pirn/fiber/bounded.hpp"
 
@@ -34,7 +34,7 @@ namespace {
   std::abort();
 }
 
-/// Its stack must be whole, or another one is not.
+/// Ends the process if the fiber has left its stack, and so damaged another one, or suspends on the worker's stack.
 PIRN_ALWAYS_INLINE void check(worker* w, const fiber_control& self) noexcept {
   if (!small_stacks::whole(self.memory)) [[unlikely]] {
     on_worker_stack(w, [&]() noexcept { tell_overrun(self); });
@@ -44,7 +44,7 @@ PIRN_ALWAYS_INLINE void check(worker* w, const fiber_control& self) noexcept {
   }
 }
 
-/// Goes on with `run()` on the worker's stack for good.
+/// Continues with `run()` on the worker's stack, and never returns.
 [[noreturn]] PIRN_NAKED void leave_for(void* /*top*/, void (* /*run*/)()) {
   asm volatile(
       "# pirn-stack: 0\n\t" PIRN_CFI(".cfi_undefined rip") "movq %rdi, %rsp\n\txorl %ebp, %ebp\n\tcallq *%rsi\n\tud2");
@@ -86,7 +86,7 @@ void fiber_control::make_cold_elsewhere() noexcept {
 }
 
 stack_result small_stack_for(std::size_t bytes) noexcept {
-  // The return address counts as the entry's, and the root frame, which it is part of, lies above.
+  // The return address counts as the entry's. The root frame, which contains it, lies above.
   return small_stacks::allocate(bytes + arch::root_size - sizeof(void*));
 }
 
@@ -132,7 +132,7 @@ void cancel_limit(worker* w, timer* limit) noexcept {
 
 namespace {
 
-/// What is left aside while such a fiber is suspended, and what is needed for that.
+/// State that is set aside while a bounded fiber is suspended, and the arguments for that.
 struct left_aside {
   exceptions_in_flight exceptions;
   unsigned mutexes;
@@ -140,7 +140,7 @@ struct left_aside {
   fiber_control* self;
   const wait_options* wait;
 
-  /// Tells of mutexes, traces and gives the next one a stack, as far as there is a reason.
+  /// Reports mutexes, traces, and gives the next fiber a stack, as far as there is a reason.
   static void leave(void* argument) noexcept {
     auto& own = *static_cast<left_aside*>(argument);
     run_node* const next = own.w->queue.running();

@@ -1,10 +1,10 @@
-// What must hold of the whole process before a fiber runs on a small stack: that nothing else uses of it.
+// Checks that nothing else in the process uses a small stack, before a fiber runs on it.
 //
-//   * A first call of a function of another object that is bound lazily runs the loader on the caller's stack, which
-//     takes 3 KiB with AVX-512. Objects that are linked with -z now, or loaded with LD_BIND_NOW set, do not do that.
-//   * A handler of a signal without SA_ONSTACK runs on whatever stack it interrupts. Those that are there are found by
-//     asking, and later ones are refused by the functions at the end of bounded.hpp, which take the place of the C
-//     library's in programs that include it.
+//   * The first call of a lazily bound function of another object runs the loader on the caller's stack, which takes 3
+//     KiB with AVX-512. Objects that are linked with -z now, or loaded with LD_BIND_NOW set, do not do that.
+//   * A signal handler without SA_ONSTACK runs on the stack that it interrupts. Handlers that are there are found by
+//     asking. Later ones are refused by the functions at the end of bounded.hpp, which replace the C library's in
+//     programs that include it.
 #include <dlfcn.h>
 #include <link.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ struct search {
   const char* name;
 };
 
-/// The loader notes itself in the object's global offset table if it is to be called.
+/// Returns whether the loader binds the object lazily: then it has entered itself in the object's global offset table.
 bool binds_lazily(const dl_phdr_info& object, const ElfW(Dyn) * dynamic) noexcept {
   const ElfW(Addr)* table = nullptr;
   bool has_calls = false;
@@ -112,7 +112,7 @@ void check_before_bounded(const void* entry) noexcept {
 }
 
 namespace {
-/// Whether this one must not be installed. Says so.
+/// Returns whether this handler must not be installed, and reports it.
 bool handler_refused(int signal, const struct sigaction* action) noexcept {
   if (action == nullptr || !refuses_handlers.load(platform::memory_order_acquire) ||
       !runs_on_interrupted_stack(*action)) {

@@ -1,3 +1,4 @@
+// Binds, finds and releases context values.
 #include "pirn/fiber/context_value.hpp"
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// Resumes the coroutines of tasks on a worker, in fibers that the runner adds as needed.
 #include "pirn/fiber/detail/coroutine_runner.hpp"
 
 #include <cstdio>
@@ -12,7 +13,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 namespace {
-// After so many coroutines the other fibers of the worker have a turn.
+// After this number of coroutines, the other fibers of the worker have a turn.
 constexpr unsigned coroutines_per_turn = 8;
 }  // namespace
 
@@ -94,7 +95,7 @@ void coroutine_runner::schedule(coroutine_agent& who) noexcept {
   } else if (current_worker() == &home_ || home_.looked.coroutine_ready.load(platform::memory_order_relaxed)) {
     idle_.unlock();
   } else {
-    // Its fibers may be held up, and its worker asleep. Once the lock is free it may end its runtime.
+    // Its fibers may be held up, and its worker asleep. Once the lock is free, its runtime may end.
     home_.looked.coroutine_ready.store(true, platform::memory_order_release);
     const std::shared_ptr<engine> kept = home_.io;
     idle_.unlock();
@@ -105,7 +106,7 @@ void coroutine_runner::schedule(coroutine_agent& who) noexcept {
 void coroutine_runner::resume(coroutine_agent& chain, std::coroutine_handle<> from) noexcept {
   chain.passed = 0;
   chain.enter();
-  from.resume();  // and the chain may be gone
+  from.resume();  // now the chain may be gone
   while (left_over_) {
     std::exchange(left_over_, nullptr).resume();
   }
@@ -124,7 +125,7 @@ void coroutine_runner::poll() noexcept {
   home_.looked.coroutine_ready.store(false, platform::memory_order_relaxed);
   if (first_ == nullptr) {
     if (home_.owner.stopping.load(platform::memory_order_acquire)) {
-      idle_.notify_all_and_unlock();  // each that finds nothing ends; who begins a task later gets a new one
+      idle_.notify_all_and_unlock();  // a fiber that finds nothing ends; a task that begins later gets a new fiber
     } else {
       idle_.unlock();
     }

@@ -1,15 +1,16 @@
-// The search for deadlocks, from the schedulers of the workers alone: nothing that fibers do costs more for it.
+// The search for deadlocks. It runs in the schedulers of the workers alone, so no operation of a fiber costs more for
+// it.
 //
-// Now and then there is a round. Each worker looks at its own fibers and notes facts about waits: this one, which only
-// one fiber can end, cannot end before that fiber's present wait does. Such a fact is true for as long as the first of
-// the two waits goes on, so it does not matter when each was noted: a cycle of them, all of whose waits still go on, is
-// a deadlock. A round begins once a busy worker has not looked for a while, and once all workers have slept as long.
+// Now and then there is a round. Each worker looks at its own fibers and notes facts about waits: a wait that only one
+// fiber can end cannot end before the present wait of that fiber does. Such a fact is true as long as the first of the
+// two waits lasts, so it does not matter when each was noted. A cycle of facts whose waits all still last is a
+// deadlock. A round begins once a busy worker has not looked for a while, and once all workers have slept as long.
 //
 // The other kind is a runtime in which nothing happens any more. Each worker finds out whether its fibers all wait for
-// what only fibers and plain threads can do, and says so as it falls asleep. The last one to sleep then asks the others
-// twice: if the same ones say so, and none was awake in between, there was a moment at which all slept with nothing on
-// its way to any of them. If at this moment every thread of the process was a worker, an idle thread of `blocking`, or
-// one that waits for a fiber, and no signal has a handler, nobody is left who could do anything.
+// actions of fibers and plain threads only, and reports that as it falls asleep. The last worker to sleep then asks the
+// others twice. If the same workers report it, and none was awake in between, there was a moment at which all slept
+// with nothing on its way to any of them. If at this moment every thread of the process was a worker, an idle thread of
+// `blocking`, or waiting for a fiber, and no signal has a handler, then nothing is left that could wake a fiber.
 #include "pirn/fiber/deadlock.hpp"
 
 #include <sys/mman.h>
@@ -51,15 +52,15 @@ constinit thread_census waiting_threads;
 
 namespace {
 
-// A look costs up to 100 ns for each fiber of the process, whose blocks are cold, and each worker looks: together a
+// A look costs up to 100 ns for each fiber of the process, since the blocks are cold, and each worker looks: together a
 // thousandth of the time.
 constexpr auto delay_for_each_fiber = std::chrono::microseconds(100);
 constexpr platform::duration probe_interval = std::chrono::milliseconds(20);
-constexpr platform::duration longest_delay = std::chrono::hours(24 * 365);  // multiples of it are a time still
+constexpr platform::duration longest_delay = std::chrono::hours(24 * 365);  // its multiples are valid times
 constexpr unsigned max_probe_attempts = 50;
 constexpr int longest_pause = 64;  // delays
 
-/// Whose end alone can end the wait, if that is one fiber; its block only.
+/// Returns the fiber that alone can end the wait, null if there is not exactly one. Only its block may be accessed.
 const fiber_control* awaited_by(const wait_options& wait) noexcept {
   switch (wait.wakeable_by) {
     case awaited::holder:
@@ -71,7 +72,7 @@ const fiber_control* awaited_by(const wait_options& wait) noexcept {
   }
 }
 
-/// Notes what is known of the wait of `f`, which neither a deadline nor a stop can end.
+/// Notes the facts about the wait of `f`, which neither a deadline nor a stop can end.
 void note_facts(const fiber_control& f, std::uint64_t wait, const wait_options& options,
                 std::vector<wait_edge>& facts) {
   const void* to = nullptr;
@@ -81,7 +82,8 @@ void note_facts(const fiber_control& f, std::uint64_t wait, const wait_options& 
   } else if (const fiber_control* const owner = awaited_by(options)) {
     const std::uint64_t number = owner->number();
     to_wait = owner->runs_tasks() && options.wakeable_by == awaited::holder ? 0 : owner->present_wait();
-    // If it is still the owner, it has been since before its wait; and if `f` still waits, all that was for this wait.
+    // If it is still the owner, it has been since before its wait; and if `f` still waits, all of this belongs to this
+    // wait.
     if (to_wait != 0 && awaited_by(options) == owner && f.present_wait() == wait && owner->number() == number) {
       to = owner;
     }
@@ -97,7 +99,7 @@ void note_facts(const fiber_control& f, std::uint64_t wait, const wait_options& 
   }
 }
 
-/// Another fiber in the same block numbers its waits from one again.
+/// Returns whether the wait still lasts. Another fiber in the same block numbers its waits from one again.
 bool goes_on(const wait_edge& e) noexcept { return e.who->present_wait() == e.wait && e.who->number() == e.number; }
 
 bool by_origin(const wait_edge& a, const wait_edge& b) noexcept { return std::less<>()(a.from, b.from); }
@@ -105,13 +107,13 @@ bool follows(const wait_edge& next, const wait_edge& edge) noexcept {
   return edge.to == next.from && (edge.to_wait == 0 || edge.to_wait == next.wait);
 }
 
-/// A cycle of facts in a depth-first search, empty if there is none.
+/// Returns a cycle of facts, found by depth-first search; empty if there is no cycle.
 std::vector<wait_edge> cycle_in(std::vector<wait_edge> facts) {
   std::sort(facts.begin(), facts.end(), by_origin);
   enum class state : std::uint8_t { unseen, on_path, done };
   std::vector<state> states(facts.size(), state::unseen);
   std::vector<std::size_t> path;   // edges
-  std::vector<std::size_t> tried;  // for each of them, where to go on among those that may follow it
+  std::vector<std::size_t> tried;  // for each of them, the edge to try next among those that may follow it
   const auto first_from = [&](const void* origin) {
     const wait_edge wanted{origin, nullptr, 0, nullptr, 0, 0, {}};
     return static_cast<std::size_t>(std::lower_bound(facts.begin(), facts.end(), wanted, by_origin) - facts.begin());
@@ -179,7 +181,7 @@ std::string describe(const std::vector<wait_edge>& cycle) {
   return text;
 }
 
-/// What a dump prints, as a string. Throws std::bad_alloc.
+/// Returns the text of a dump. Throws std::bad_alloc.
 std::string text_of_dump(runtime_state& state) {
   std::string text;
   const int file = memfd_create("pirn-dump", MFD_CLOEXEC);
@@ -206,7 +208,7 @@ std::string describe_present_cycle() {
   std::vector<wait_edge> facts;
   for_each_worker([&](worker& w) {
     block_chunk::for_each(w, [&](const fiber_control& f) {
-      // One that is still on its worker may have begun a wait without having said of what.
+      // A fiber that is still on its worker may have begun a wait and not yet set its options.
       if (const std::uint64_t wait = f.present_wait(); wait != 0 && f.home()->queue.running() != &f) {
         if (const wait_options& options = *f.waits; options.deadline == platform::never && !options.stoppable) {
           note_facts(f, wait, options, facts);
@@ -222,7 +224,7 @@ std::string describe_present_cycle() {
 // ---- one worker ---------------------------------------------------------------------------------------------------
 
 void worker::end_quiescence(platform::time_point now) noexcept {
-  if constexpr (platform::exploring) {  // which has a search of its own, in no steps of the program
+  if constexpr (platform::exploring) {  // an exploration has a separate search, outside of the program's steps
     return;
   }
   looked.quiescent = false;
@@ -235,7 +237,7 @@ void worker::end_quiescence(platform::time_point now) noexcept {
 }
 
 platform::time_point worker::next_probe(platform::time_point now) noexcept {
-  // Two that wake at the same time find each other awake.
+  // Two workers that wake at the same time find each other awake.
   return now + probe_interval / 2 + platform::duration(random_.next() % probe_interval.count());
 }
 
@@ -247,7 +249,7 @@ void worker::look_for_deadlocks(platform::time_point now) noexcept {
   }
   const platform::duration delay = watch.delay();
   if (queue.has_ready()) {
-    if (now - last_tick_ > delay / 2) {  // it has slept: what there is now need not be found at once
+    if (now - last_tick_ > delay / 2) {  // it has slept: a new deadlock need not be found at once
       looked.next = now + delay;
     } else if (const auto later = watch.begin(*this, now)) {
       looked.next = *later;
@@ -298,7 +300,7 @@ void worker::look_for_deadlocks(platform::time_point now) noexcept {
 
 platform::time_point worker::report_idle() noexcept {
   if constexpr (platform::exploring) {
-    return platform::never;  // there a standstill is seen at once
+    return platform::never;  // there a standstill is found at once
   }
   looked.report.store(!looked.quiescent          ? deadlock_look::idle_report::absent
                       : looked.no_external_waker ? deadlock_look::idle_report::no_external_waker
@@ -307,8 +309,8 @@ platform::time_point worker::report_idle() noexcept {
   if (looked.probe_attempts != 0) {
     return looked.next;
   }
-  // The last to sleep looks. It may be one of which nothing has run, so that it would not by itself: Dekker, with what
-  // is announced on one side and the request on the other.
+  // The last worker to sleep looks, even if nothing has run on it: then it needs a request. Dekker, with the
+  // announcement of sleep on one side and the request on the other.
   platform::atomic<bool>& probe_requested = owner.deadlocks.probe_requested;
   if (looked.next != platform::never) {
     probe_requested.store(true, platform::memory_order_seq_cst);
@@ -359,7 +361,7 @@ void deadlock_watch::look(worker& w) noexcept {
     const stealable_queue::hold held(w.stealable, owner_.workers);
     block_chunk::for_each(w, [&](const fiber_control& f) {
       const std::uint64_t wait = f.present_wait();
-      // One that a thief may have taken, and be running.
+      // A thief may have taken this fiber, and be running it.
       if (wait == 0 || (f.stealable() && !held.alone())) {
         no_external_waker = false;
         return;
@@ -389,7 +391,7 @@ void deadlock_watch::look(worker& w) noexcept {
       report(w, deadlock::kind::cycle, cycle);
     }
   } catch (const std::bad_alloc&) {
-    return;  // another time
+    return;  // tried again later
   }
 }
 
@@ -404,7 +406,7 @@ std::vector<wait_edge> deadlock_watch::find_cycle() {
   {
     const platform::spin_guard guard(lock_);
     for (const std::vector<wait_edge>& each : edges_) {
-      // Those whose wait has ended would hide what the same fiber waits for now.
+      // Facts of ended waits would hide the present wait of the same fiber.
       std::copy_if(each.begin(), each.end(), std::back_inserter(all), goes_on);
     }
   }
@@ -440,8 +442,8 @@ deadlock_watch::sleepers deadlock_watch::ask_others(const worker& by) const noex
     if (each.get() == &by) {
       continue;
     }
-    // In this order: who has slept, been awake and sleeps again has taken back its report before the second sleep, and
-    // counts a sleep before it reports.
+    // In this order: a worker that has slept, been awake and sleeps again has withdrawn its report before the second
+    // sleep, and counts a sleep before it reports.
     const bool asleep = each->incoming.asleep();
     const auto report = each->looked.report.load(platform::memory_order_acquire);
     result.parks += each->counters.parks.load(platform::memory_order_acquire);

@@ -1,4 +1,4 @@
-// What the workers of one runtime do together to find deadlocks.
+// The common part of the search for deadlocks by the workers of one runtime.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// Plain threads of the process that wait in a call of pirn without a deadline and were not woken yet.
+/// Counts the plain threads of the process that wait in a call of pirn without a deadline and were not woken yet.
 class thread_census {
  public:
   void add() noexcept { state_.fetch_add(one_change + 1, platform::memory_order_seq_cst); }
-  /// By who wakes the thread, before it does.
+  /// Called by the waker of the thread, before it wakes the thread.
   void remove() noexcept { state_.fetch_add(one_change - 1, platform::memory_order_seq_cst); }
-  /// The same value means that nothing has changed in between.
+  /// Returns a value that stays equal only if nothing changes in between.
   [[nodiscard]] std::uint64_t state() const noexcept { return state_.load(platform::memory_order_seq_cst); }
   [[nodiscard]] static std::uint32_t number(std::uint64_t state) noexcept { return static_cast<std::uint32_t>(state); }
 
@@ -30,12 +30,12 @@ class thread_census {
 };
 extern thread_census waiting_threads;
 
-/// Who holds what a fiber waits for, null if that is unknown; only its block may be looked at. In the thread of the
-/// waiting fiber's worker, while it waits.
+/// Returns the fiber that holds the awaited object, null if it is unknown; only its block may be accessed. Called in
+/// the thread of the waiting fiber's worker, while the fiber waits.
 const fiber_control* holder_of(const wait_options& wait) noexcept;
 
-/// A fact about two waits: the one of `who` that has begun as `wait` cannot end before the one of the other end of the
-/// edge. Both ends are fibers or lists of stops, which stand for the scopes that have them.
+/// A fact about two waits: wait number `wait` of `who` cannot end before the wait at the other end of the edge. Each
+/// end is a fiber or a list of stops, which stands for its scope.
 struct wait_edge {
   const void* from;
   const void* to;
@@ -46,8 +46,8 @@ struct wait_edge {
   wait_options options;  ///< of `who`
 };
 
-/// A cycle of the waits of this moment among the fibers of all runtimes, described; empty if there is none. Only where
-/// nobody runs meanwhile, so in an exploration. Throws std::bad_alloc.
+/// Describes a cycle in the present waits of the fibers of all runtimes; empty if there is no cycle. Only where no
+/// thread runs meanwhile, so in an exploration. Throws std::bad_alloc.
 [[nodiscard]] std::string describe_present_cycle();
 
 class deadlock_watch {
@@ -56,7 +56,7 @@ class deadlock_watch {
   deadlock_watch(const deadlock_watch&) = delete;
   deadlock_watch& operator=(const deadlock_watch&) = delete;
 
-  /// Whether a worker shall `look_for_deadlocks`.
+  /// Returns whether a worker shall `look_for_deadlocks`.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool calls(const deadlock_look& of, platform::time_point now) const noexcept {
     return now >= of.next || of.round != round_.load(platform::memory_order_relaxed);
   }
@@ -65,30 +65,32 @@ class deadlock_watch {
     return of.round != round_.load(platform::memory_order_acquire);
   }
 
-  /// Begins a round, in which all workers look, unless one has begun a short time ago: then when the next may begin.
+  /// Begins a round, in which all workers look. If one has begun a short time ago, only returns when the next may
+  /// begin.
   std::optional<platform::time_point> begin(const worker& by, platform::time_point now) noexcept;
   /// Looks at the fibers of `w`, from its scheduler, and reports a cycle.
   void look(worker& w) noexcept;
 
   enum class probe_result : std::uint8_t {
     moving,      ///< something of the runtime runs
-    waiting,     ///< all stands still, but some fiber waits for time to pass or for the kernel; or there is none
+    waiting,     ///< all stands still, but a fiber waits for time to pass or for the kernel, or no fiber exists
     foreign,     ///< all stands still, and only a thread or a signal that the runtime does not know may change that
     standstill,  ///< nothing can change that
   };
-  /// From the scheduler of `w`, which has looked and has nothing to do.
+  /// Probes the workers. Called from the scheduler of `w`, which has looked and has nothing to do.
   [[nodiscard]] probe_result probe(const worker& w) noexcept;
-  /// Whether all workers have looked since they last ran a fiber.
+  /// Returns whether all workers have looked since they last ran a fiber.
   [[nodiscard]] bool all_looked(const worker& by) const noexcept;
   void report_standstill(worker& by) noexcept;
 
-  /// Whether a worker sleeps that would have looked, had it been the last: who is, looks in its place.
+  /// Whether a worker sleeps that would have looked if it had been the last to sleep. The last worker looks in its
+  /// place.
   platform::atomic<bool> probe_requested{false};
 
  private:
   struct sleepers {
     probe_result what;
-    std::uint64_t parks;  ///< of all: the same number means that nobody was awake in between
+    std::uint64_t parks;  ///< of all: an equal number means that no worker was awake in between
   };
   [[nodiscard]] sleepers ask_others(const worker& by) const noexcept;
   [[nodiscard]] bool only_known_threads() noexcept;
@@ -100,7 +102,7 @@ class deadlock_watch {
 
   runtime_state& owner_;
   platform::atomic<std::uint32_t> round_{0};
-  platform::atomic<platform::duration::rep> begun_{0};  ///< when the last round did
+  platform::atomic<platform::duration::rep> begun_{0};  ///< when the last round began
   platform::atomic<std::uint64_t> reported_standstill_{0};
   platform::spinlock lock_;
   std::vector<std::vector<wait_edge>> edges_;                      ///< of each worker; under the lock, as the next

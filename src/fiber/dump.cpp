@@ -1,10 +1,10 @@
 // Dumps of all fibers: by call and by a signal of the user's choice.
 //
-// The fibers of a worker may be looked at by its own thread only. So whoever wants a dump (the coordinator: a thread
-// that called `dump`, or one that the user's signal has hit) interrupts one worker after the other by SIGURG, which
-// does nothing to a program that does not expect it; the worker prints its fibers in the handler and answers. That
-// works for a worker whose fiber never yields and for one that sleeps. All state is under one lock; the user's signal
-// only tries it and, where it is held, leaves a note to its holder.
+// Only a worker's own thread may look at its fibers. So the coordinator of a dump (a thread that called `dump`, or one
+// that the user's signal has hit) interrupts one worker after the other by SIGURG, which does nothing to a program that
+// does not expect it. The worker prints its fibers in the handler and answers. That works for a worker whose fiber
+// never yields and for a worker that sleeps. All state is under one lock. The handler of the user's signal only tries
+// the lock and, where it is held, leaves a note to its holder.
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -47,8 +47,8 @@ void lock() noexcept {
 
 void dump_all(worker* own, const void* own_context) noexcept;
 
-/// Releases the lock and does what was asked for meanwhile. `own` is as in `dump_all`: who is in a signal handler
-/// cannot ask itself by the interrupt, which may be blocked.
+/// Releases the lock and makes a dump that was requested meanwhile. `own` is as in `dump_all`: a thread in a signal
+/// handler cannot ask itself by the interrupt, which may be blocked.
 void unlock(worker* own = nullptr, const void* own_context = nullptr) noexcept {
   for (;;) {
     lock_word.store(0, platform::memory_order_seq_cst);
@@ -64,11 +64,11 @@ void unlock(worker* own = nullptr, const void* own_context = nullptr) noexcept {
 
 // ---- coordinator and worker ---------------------------------------------------------------------------------------
 
-constinit platform::signal_atomic<const worker*> asked{nullptr};  ///< who shall print; taken out by who does
+constinit platform::signal_atomic<const worker*> asked{nullptr};  ///< worker that shall print; cleared as it begins
 constinit platform::signal_atomic<std::uint32_t> answers{0};
 constinit int asked_descriptor = 2;
 
-/// What the one that is asked shall do.
+/// The task of the worker that is asked.
 using service = void(worker& w, const void* signal_context) noexcept;
 
 void print(worker& w, const void* signal_context) noexcept {
@@ -92,8 +92,8 @@ void look_at_turn(worker& w, const void* signal_context) noexcept {
   }
 }
 
-/// Sends the interrupt with a mark by which the handler knows it as ours. False if there is no such thread any more; a
-/// thread to which nothing can be sent is one that does not answer.
+/// Sends the interrupt with a mark by which the handler recognizes it. Returns false if the thread no longer exists. A
+/// thread to which nothing can be sent counts as a thread that does not answer.
 bool send(int thread) noexcept {
   siginfo_t info = {};
   info.si_signo = interrupt;
@@ -105,7 +105,7 @@ bool send(int thread) noexcept {
 
 bool is_ours(const siginfo_t& info) noexcept { return info.si_code == SI_QUEUE && info.si_value.sival_ptr == &asked; }
 
-/// Has the thread of `w` print its fibers. False if it does not answer.
+/// Has the thread of `w` print its fibers. Returns false if it does not answer.
 bool ask(const worker& w) noexcept {
   const std::uint32_t before = answers.load(platform::memory_order_acquire);
   asked.store(&w, platform::memory_order_seq_cst);
@@ -126,7 +126,7 @@ bool ask(const worker& w) noexcept {
       continue;
     }
     platform::futex_wait(answers, before, now + between_looks);
-    // Again, since ThreadSanitizer keeps a signal for the fiber that it has hit, which may not run again.
+    // Sent again, since ThreadSanitizer keeps a signal for the fiber that it has hit, and that may not run again.
     alive = asked.load(platform::memory_order_acquire) != &w || send(w.thread_id.load(platform::memory_order_acquire));
   }
   return true;
@@ -168,7 +168,7 @@ struct signal_use {
 };
 constinit signal_use uses[max_signals] = {};
 
-/// Does what would have happened without us, as far as that is a function.
+/// Calls the handler that was there before ours, if it is a function.
 void hand_on(int signal, siginfo_t* info, void* context) noexcept {
   const struct sigaction& before = uses[signal].earlier;
   if ((before.sa_flags & SA_SIGINFO) != 0) {
@@ -178,7 +178,8 @@ void hand_on(int signal, siginfo_t* info, void* context) noexcept {
   }
 }
 
-/// The one that runs here or, between two waits of a thread that made its runtime, stands still here; else null.
+/// Returns the worker that runs here or, between two waits of a thread that made its runtime, stands still here; else
+/// null.
 worker* worker_of_thread() noexcept {
   worker* const running = current_worker();
   return running != nullptr ? running : caller_worker();
@@ -264,7 +265,7 @@ _Unwind_Reason_Code stop_at_once(_Unwind_Context*, void*) { return _URC_END_OF_S
 }  // namespace
 
 void register_for_dump(runtime_state& state) {
-  // What initialises itself at first use does it now and not in a handler.
+  // Functions that initialize themselves at first use do it now and not in a handler.
   _Unwind_Backtrace(&stop_at_once, nullptr);
   static_cast<void>(high_water(stack{}));
   auto list = std::make_unique<worker*[]>(state.workers.size());
@@ -352,7 +353,7 @@ bool handles_signals() noexcept {
   for (int signal = 1; signal < max_signals; ++signal) {
     struct sigaction now = {};
     switch (signal) {
-      case SIGSEGV:  // these come to a thread that does something
+      case SIGSEGV:  // these come to a running thread
       case SIGBUS:
       case SIGFPE:
       case SIGILL:

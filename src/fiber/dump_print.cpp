@@ -1,3 +1,4 @@
+// Prints the fibers of a worker and their backtraces, also from a signal handler.
 #include "fiber/dump_print.hpp"
 
 #include <dlfcn.h>
@@ -43,8 +44,8 @@ struct trace {
   }
 };
 
-/// The functions that put a caught exception's frame in place of their own. In the middle of that what they saved of
-/// their caller's registers is that frame's, and a walk on from there reads anything as code and as stack.
+/// The functions that replace their frame by that of an exception's handler. In the middle of that, the caller
+/// registers that they saved are those of the new frame, and a walk from there reads anything as code and as stack.
 constinit void* unwinders[8] = {};
 
 bool in_unwinder(std::uintptr_t pc) noexcept {
@@ -65,7 +66,7 @@ struct live_walk {
   bool arrived = false;
   unsigned off_handler_stack = 0;
   std::uintptr_t sp = 0;         // of the innermost frame that is not on the handler's stack
-  std::uintptr_t caller_sp = 0;  // of the one that called it
+  std::uintptr_t caller_sp = 0;  // of the frame that called it
 
   static _Unwind_Reason_Code step(_Unwind_Context* frame, void* raw) {
     auto* const walk = static_cast<live_walk*>(raw);
@@ -77,7 +78,7 @@ struct live_walk {
       walk->arrived = true;
       live.count = 0;
     }
-    const std::uintptr_t at = _Unwind_GetCFA(frame);  // of the frame inside of this one: this one's sp
+    const std::uintptr_t at = _Unwind_GetCFA(frame);  // of the callee's frame: the sp of this one
     if (at - walk->handler_stack >= walk->handler_stack_size && walk->off_handler_stack < 2) {
       (walk->off_handler_stack++ == 0 ? walk->sp : walk->caller_sp) = at;
     }
@@ -93,8 +94,9 @@ struct live_walk {
   }
 };
 
-/// Where the code really is that a handler interrupted. While a switch exchanges sp and fp the tables describe the
-/// context that is being resumed, by when the other one's state is complete; so the caller's frame decides.
+/// Returns the stack position of the code that a handler interrupted. While a switch exchanges sp and fp, the tables
+/// describe the context that is being resumed; the state of the other one is complete by then. So the caller's frame
+/// decides.
 std::uintptr_t walk_interrupted(const ucontext_t& interrupted) noexcept {
   live.count = 0;
   live.cut = false;
@@ -115,7 +117,7 @@ class name_cache {
       each.pc = 0;
     }
   }
-  /// Looks up together what is not known yet: each time costs a pass over the symbol tables.
+  /// Looks up all unknown names together: each lookup costs a pass over the symbol tables.
   void learn(const trace& from) noexcept {
     finder_.clear();
     for (unsigned i = 0; i < from.count; ++i) {
@@ -166,7 +168,7 @@ void print_trace(message& out, const trace& from) noexcept {
   }
 }
 
-/// The chain of tasks that the fiber awaits, where that waits and is one of the same worker `w`; else null.
+/// Returns the chain of tasks that the fiber awaits, if the chain waits and belongs to the same worker `w`; else null.
 const coroutine_agent* awaited_task(const fiber_control& f, const worker& w) noexcept {
   if (!f.waiting() || f.waits->wakeable_by != awaited::task) {
     return nullptr;
@@ -198,7 +200,7 @@ void print_fiber(message& out, const worker& w, const fiber_control& f, bool on_
     out.text(f.fresh() ? "not started" : "ready");
   }
   if (platform::exploring) {
-    out.text("\n");  // how long a stack is depends on what ran before
+    out.text("\n");  // the length of a stack depends on what ran before
   } else if (f.memory) {
     out.text(", stack ").number(f.runs_on().size()).text(" bytes, ");
     out.number(high_water(f.runs_on())).text(" touched\n");
@@ -209,7 +211,7 @@ void print_fiber(message& out, const worker& w, const fiber_control& f, bool on_
     print_trace(out, live);
     return;
   }
-  if (f.fresh()) {  // its stack, if it has one, holds nothing but where it will begin
+  if (f.fresh()) {  // its stack, if it has one, holds only the place where it will begin
     const auto unstarted = reinterpret_cast<std::uintptr_t>(f.entry_without_stack());
     const auto entry = unstarted != 0 ? unstarted : *static_cast<const std::uintptr_t*>(f.state.sp);
     suspended.places[0] = {entry, entry};
@@ -242,7 +244,8 @@ void prepare_dumps() noexcept {
   if (unwinders[0] != nullptr) {
     return;
   }
-  // In a program that is not position-independent a function's address may be that of a stub: so by name as well.
+  // In a program that is not position-independent a function's address may be that of a stub: so looked up by name as
+  // well.
   void* const found[] = {
       reinterpret_cast<void*>(&_Unwind_RaiseException),
       reinterpret_cast<void*>(&_Unwind_ForcedUnwind),
@@ -261,8 +264,8 @@ void begin_dump() noexcept { names.clear(); }
 
 namespace {
 
-/// Whether the scheduler executes, which may have made a fiber the running one already and not yet switched to it. It
-/// uses far less than the smallest stack of a thread.
+/// Returns whether the scheduler executes. It may already have made a fiber the running one and not yet switched to it.
+/// It uses far less than the smallest stack of a thread.
 bool in_scheduler(const worker& w, std::uintptr_t sp) noexcept {
   constexpr std::uintptr_t deepest = 16384;
   return reinterpret_cast<std::uintptr_t>(w.scheduler_frame) - sp < deepest;
@@ -272,7 +275,7 @@ void print_fibers_held(const worker& w, bool alone, message& out, const void* si
   const std::uintptr_t at =
       signal_context != nullptr ? walk_interrupted(*static_cast<const ucontext_t*>(signal_context)) : 0;
   const fiber_control* on_cpu = nullptr;
-  // What others may take away, and run, while it is looked at.
+  // Another worker may take such a fiber, and run it, while it is looked at.
   const auto may_go = [&](const fiber_control& f) { return !alone && f.stealable(); };
   block_chunk::for_each(w, [&](const fiber_control& f) {
     if (!may_go(f) && f.runs_on().contains(reinterpret_cast<const void*>(at))) {
@@ -283,7 +286,8 @@ void print_fibers_held(const worker& w, bool alone, message& out, const void* si
     on_cpu = w.forks.open.caller();
   }
   if (on_cpu == nullptr && w.queue.running() != w.queue.scheduler() && !in_scheduler(w, at)) {
-    // Its sp is on a stack of its own making, as a coroutine's, or it has run off its stack. What is saved is old.
+    // Its sp is on a stack that it has made, such as a coroutine's, or it has run off its stack. Its saved state is
+    // old.
     on_cpu = running_fiber(&w);
   }
   out.text("  worker ").number(w.index).text(" (thread ");

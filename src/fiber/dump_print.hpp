@@ -1,4 +1,4 @@
-// What a dump prints about the fibers of one worker.
+// Prints the fibers of one worker, as a part of a dump.
 #pragma once
 
 #include <cstdint>
@@ -31,17 +31,17 @@ void for_each_worker(Body body) {
   }
 }
 
-/// Looks up what a handler cannot, once. Before any handler can run, one call at a time.
+/// Looks up, once, the functions that a handler cannot look up. Before any handler can run, one call at a time.
 void prepare_dumps() noexcept;
 /// Forgets the names of functions found for an earlier dump: modules may have come and gone.
 void begin_dump() noexcept;
 
-/// Prints all fibers of `w`. Runs on the thread of `w`, in a signal handler that interrupted it: only there does nobody
-/// change the list, and no fiber but one is in the middle of anything. `signal_context` is the handler's third
+/// Prints all fibers of `w`. Runs on the thread of `w`, in a signal handler that interrupted it: only there does the
+/// list not change, and at most one fiber is in the middle of anything. `signal_context` is the handler's third
 /// argument, or null where all fibers are suspended. One call at a time in a process.
 void print_fibers(worker& w, message& out, const void* signal_context) noexcept;
 
-/// Prints that the running fiber of `w` has kept it for so long, in the same circumstances.
+/// Prints that the running fiber of `w` has kept it for the time `lasts`, in the circumstances of `print_fibers`.
 void print_turn(const worker& w, platform::duration lasts, message& out, const void* signal_context) noexcept;
 
 }  // namespace detail

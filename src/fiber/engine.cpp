@@ -1,3 +1,4 @@
+// Waits for the readiness of descriptors and signals it; registers descriptors with an engine.
 #include "pirn/fiber/engine.hpp"
 
 #include <deque>
@@ -25,14 +26,15 @@ void readiness::signal(io_direction direction) noexcept {
   side& here = sides_[static_cast<int>(direction)];
   here.tick.fetch_add(one_signal, platform::memory_order_acq_rel);
   here.waiters.lock();
-  // Whoever waits now consumes the edge; otherwise, and where all those waits have just ended, the next finds it.
+  // The present waiters consume the edge. Without any, or if all their waits have just ended, the next waiter finds it.
   waiter* const woken = here.waiters.claim_all();
   here.ready = woken == nullptr;
   here.waiters.unlock();
   wait_list::make_all_runnable(woken);
 }
 
-/// Memory of one engine's handles. Lives as long as that or any of them is used, wherever it is reported by then.
+/// Memory of one engine's handles. Lives as long as the engine or any of its handles is used, even if another engine
+/// reports the handle by then.
 class readiness_pool {
  public:
   static readiness* take(const std::shared_ptr<readiness_pool>& from) noexcept {
@@ -60,7 +62,7 @@ class readiness_pool {
   }
 
   static void give_back(readiness& handle) noexcept {
-    const std::shared_ptr<readiness_pool> to = std::move(handle.home_);  // after the lock: it may be the last one
+    const std::shared_ptr<readiness_pool> to = std::move(handle.home_);  // after the lock: it may be the last reference
     const platform::spin_guard guard(to->lock_);
     handle.descriptor_ = -1;
     handle.next_ = to->free_;

@@ -1,3 +1,4 @@
+// The engine that uses epoll, and an eventfd for notifications.
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -119,14 +120,14 @@ class epoll_engine final : public engine {
       if (count >= 0 || errno == EINTR) {
         return count;
       }
-      // Linux before 5.11 answers ENOSYS; a sandbox that has not heard of the call EPERM, EACCES or anything else.
+      // Linux before 5.11 answers ENOSYS; a sandbox that does not know the call EPERM, EACCES or anything else.
       has_nanoseconds_ = false;
     }
     const auto left_ms = (left_ns + 999'999) / 1'000'000;  // rounded up
     return wait_ms(events, max_events, left_ms > 1'000'000 ? 1'000'000 : static_cast<int>(left_ms));
   }
 
-  /// By either of two calls: a sandbox may know one only.
+  /// Waits by either of two calls, since a sandbox may know only one.
   int wait_ms(epoll_event* events, int max_events, int milliseconds) const noexcept {
     const int count = ::epoll_wait(epoll_.get(), events, max_events, milliseconds);
     return count >= 0 || errno == EINTR ? count
@@ -135,7 +136,7 @@ class epoll_engine final : public engine {
 
   owned_descriptor epoll_;
   owned_descriptor event_;
-  bool has_nanoseconds_ = true;  ///< by the owning worker only
+  bool has_nanoseconds_ = true;  ///< used by the owning worker only
 };
 
 std::unique_ptr<engine> make_epoll_engine() { return std::make_unique<epoll_engine>(); }

@@ -1,3 +1,4 @@
+// The end of a fiber: join, detach, stop, and failures that no joiner takes.
 #include "pirn/fiber/fiber.hpp"
 
 #include <cstdio>
@@ -116,7 +117,7 @@ std::uintptr_t end_described(worker* w, fiber_control* self, std::uintptr_t outc
   if (self->join_word.compare_exchange_strong(state, join_remote, platform::memory_order_acq_rel,
                                               platform::memory_order_acquire) ||
       state != join_detached) {
-    return join_failed;  // told at once: what it failed with is for the handle
+    return join_failed;  // published at once: the exception is for the handle
   }
   take_failure(*self, join_failed);
   return join_ended_cold;
@@ -124,7 +125,7 @@ std::uintptr_t end_described(worker* w, fiber_control* self, std::uintptr_t outc
 
 void retire(fiber_control* f, std::uintptr_t outcome) noexcept {
   f->release_block();
-  // One that its worker had no place for as it ended. A sanitizer keeps it with the block.
+  // Its worker had no place for this stack when the fiber ended. A sanitizer keeps it with the block.
   if (std::is_empty_v<sanitizer_state> && outcome == join_ended && f->memory) {
     give_stack_back(current_worker(), f->memory);
     f->memory.forget();
@@ -211,7 +212,7 @@ stop_list* begin_to_stop(fiber_control* f, wake_reason why) noexcept {
   if (f->request_stop(why)) {
     make_runnable(f);
   }
-  // Dekker with the opening of a scope, in one word: who comes second sees the other's bit.
+  // Dekker with the opening of a scope, in one word: the side that comes second sees the other's bit.
   return f->described() && f->cold().scopes.begin(why) ? &f->cold().scopes : nullptr;
 }
 
@@ -264,8 +265,8 @@ void fiber::join_same_worker(detail::worker* here) {
   if (self == f) [[unlikely]] {
     detail::throw_joins_itself();
   }
-  // Nobody else looks at the join word meanwhile, so a plain store does, and nothing needs to wait until the caller is
-  // switched out.
+  // No other thread looks at the join word meanwhile, so a plain store suffices, and nothing needs to wait until the
+  // caller is switched out.
   detail::joiner me{self, 0};
   static_cast<void>(self->begin(detail::wait_kind::single_waker, me.epoch));
   f->join_word.store(reinterpret_cast<std::uintptr_t>(&me) | detail::joiner::same_worker_bit,

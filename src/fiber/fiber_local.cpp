@@ -1,3 +1,4 @@
+// The table of fiber-local values of each fiber and each plain thread.
 #include "pirn/fiber/fiber_local.hpp"
 
 #include "pirn/fiber/detail/worker.hpp"
@@ -18,7 +19,7 @@ struct locals_of_thread {
   ~locals_of_thread() { end_locals(table); }
 };
 
-/// Where the caller keeps its table; null if there is no such place yet.
+/// Returns where the caller keeps its table; null if there is no such place yet.
 local_table** place_if_any() noexcept {
   if (const worker* const w = current_worker()) {
     fiber_control* const f = running_fiber(w);
@@ -63,8 +64,8 @@ void local_table::add(local_node* node) {
 
 void local_table::clear() noexcept {
   while (newest_ != nullptr) {
-    // A destructor may ask for other values, of which those not yet destroyed are still there, and make new ones. The
-    // place stays taken, so that what lies behind it is found.
+    // A destructor may ask for other values, and make new ones; values that are not yet destroyed are still there. The
+    // place stays taken, so that values behind it are found.
     local_node* const node = newest_;
     newest_ = node->older;
     places_[place_of(node->key)] = &gone;

@@ -1,5 +1,6 @@
-// A process made by fork has the memory of its parent's runtimes and none of their threads. Whoever goes on with one
-// there would wait for ever, or take events from an engine that both processes share: so that is found out.
+// Detects the use of a runtime in a process made by fork, which has the memory of its parent's runtimes and none of
+// their threads. A fiber or thread that continued there would wait for ever, or take events from an engine that both
+// processes share.
 #include <pthread.h>
 
 #include <cstdio>
@@ -19,7 +20,7 @@ unsigned generation_of_process() {
   static const int refused = pthread_atfork(nullptr, nullptr, [] {
     forks.fetch_add(1, platform::memory_order_relaxed);
     if (worker* const w = current_worker()) {
-      w->request_tick();  // the next switch is to the scheduler, which looks
+      w->request_tick();  // the next switch is to the scheduler, which checks
     }
   });
   if (refused != 0) {

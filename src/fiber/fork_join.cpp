@@ -12,11 +12,11 @@ namespace detail {
 
 namespace {
 
-/// `fork_point::progress`: what of the two has ended first.
+/// The values of `fork_point::progress`: which of the two halves has ended first.
 enum fork_progress : std::uintptr_t {
   both_under_way,
-  continuation_ended,  ///< its stack is switched out: the caller may go on there
-  caller_waits,        ///< for that
+  continuation_ended,  ///< its stack is switched out: the caller may continue there
+  caller_waits,        ///< for that end
 };
 
 platform::atomic_ref<std::uintptr_t> progress_of(fork_point& point) noexcept {
@@ -27,8 +27,8 @@ platform::atomic_ref<std::uintptr_t> progress_of(fork_point& point) noexcept {
   throw std::system_error(std::make_error_code(std::errc::operation_not_permitted), why);
 }
 
-/// Makes the fiber that goes on with a continuation which was taken for `by`, in a block of its. Of those of one caller
-/// that of the outermost comes first.
+/// Makes the fiber that runs a continuation stolen for `by`, in a block of `by`. Of several continuations of one
+/// caller, the outermost comes first.
 stolen_continuation* make_stolen_continuation(worker* by, void* block, fork_point& point) noexcept {
   auto* const stolen = ::new (block) stolen_continuation(by->make_id());
   stolen->state = point.state;
@@ -52,8 +52,8 @@ struct fork_action : post_switch_action {
   fork_point* point;
 };
 
-/// Says how far this side has come, and wakes the caller if the other one was there before. Else the point may be gone
-/// at once: it is the caller's.
+/// Publishes how far this side has come, and wakes the caller if the other side was there before. Else the point may be
+/// gone at once: it belongs to the caller.
 void tell(fork_point& point, fork_progress mine, fork_progress other) noexcept {
   if (progress_of(point).exchange(mine, platform::memory_order_acq_rel) == other) {
     fiber_control* const caller = point.caller;
@@ -62,7 +62,8 @@ void tell(fork_point& point, fork_progress mine, fork_progress other) noexcept {
   }
 }
 
-/// The stolen continuation is switched out for good. Once its end is told, the caller may free all of it.
+/// Runs once the stolen continuation is switched out for the last time. As soon as its end is published, the caller may
+/// free all of it.
 void tell_end(post_switch_action* c) noexcept {
   fork_point& point = *static_cast<fork_action*>(c)->point;
   point.stolen->release_block();
@@ -151,7 +152,7 @@ void end_first_half_apart(fork_point& point, arch::word outcome) noexcept {
     std::abort();
   }
   point.outcome = outcome;
-  // It may be open still, further out than others: then it is given away with those, or taken.
+  // The continuation may still be open, further out than others: then it is given away with those, or stolen.
   here->forks.open.if_open(
       &point, [&]() noexcept { progress_of(point).store(both_under_way, platform::memory_order_relaxed); });
   if (progress_of(point).load(platform::memory_order_acquire) != continuation_ended) {
@@ -243,7 +244,7 @@ void stolen_continuation::follow(fiber_control& caller) noexcept {
   stop_list& list = innermost != nullptr && &innermost->opener_ == &caller ? innermost->stops_ : caller.cold().scopes;
   attach(list,
          [](stop_link& link) noexcept { return begin_to_stop(static_cast<stolen_continuation*>(&link), link.why()); });
-  // A stop that came before the caller had a list is only to be seen in its flags.
+  // A stop that came before the caller had a list shows only in the caller's flags.
   if (const wake_reason why = caller.own_stop_reason(); why != wake_reason::notified) {
     stop_fiber(this, why);
   }
@@ -305,7 +306,7 @@ void worker::publish_continuations() noexcept {
     stolen->follow(*point->caller);
     stolen->next = std::exchange(innermost, stolen);
   });
-  // What would have come next goes first.
+  // The continuation that would have come next goes first.
   while (innermost != nullptr) {
     auto* const each = static_cast<fiber_control*>(innermost);
     innermost = innermost->next;

@@ -1,3 +1,4 @@
+// Memory for the frames of coroutines, cached by each worker.
 #include "pirn/fiber/detail/frame_cache.hpp"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ void* frame_cache::from_heap(std::size_t size, std::size_t alignment) {
 }
 
 void frame_cache::to_heap(void* frame, std::size_t alignment) noexcept {
-  // By `?:` clang 19 and 22 would call both.
+  // With `?:`, clang 19 and 22 would call both.
   if (alignment <= usual_alignment) {
     ::operator delete(frame);
   } else {

@@ -1,9 +1,9 @@
-// Finds fibers that suspend while they hold a pthread mutex, std::mutex included: whoever wants it next blocks a whole
-// worker, perhaps the one that would have run the fiber again. Only in builds without NDEBUG, on glibc and without
-// sanitizers, which have such functions of their own.
+// Finds fibers that suspend while they hold a pthread mutex, std::mutex included: the next caller of lock blocks a
+// whole worker, perhaps the one that would have resumed the fiber. Only in builds without NDEBUG, on glibc and without
+// sanitizers, which have their own functions for this.
 //
-// The functions below take the place of the C library's in the whole program, and call those. A worker whose fiber has
-// taken a mutex has `force_slow_path`: then its next suspension goes by the slow paths, which look here, and no other
+// The functions below replace the C library's in the whole program, and call those. A worker whose fiber has taken a
+// mutex has `force_slow_path`: then its next suspension takes the slow paths, which check here. No other suspension
 // does.
 #include <cerrno>
 #include <utility>
@@ -55,8 +55,8 @@ namespace {
 
 using operation = int(pthread_mutex_t*);
 
-/// The C library's function of that name: `linked` in a program that is linked statically, else the next one in the
-/// order in which the loader searches.
+/// Returns the C library's function of that name: `linked` in a statically linked program, else the next one in the
+/// loader's search order.
 operation* original(platform::signal_atomic<operation*>& known, operation* linked, const char* name) noexcept {
   operation* found = known.load(platform::memory_order_acquire);
   if (found == nullptr) {
@@ -95,7 +95,7 @@ PIRN_ABI_NAMESPACE_END
 
 extern "C" {
 
-// The same functions by the names that they have in a static C library.
+// These functions by their names in a static C library.
 [[gnu::weak]] int __pthread_mutex_lock(pthread_mutex_t* mutex) noexcept;
 [[gnu::weak]] int __pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept;
 [[gnu::weak]] int __pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept;

@@ -1,3 +1,4 @@
+// Keeps track of the workers that sleep or search for work, and wakes sleepers.
 #include "pirn/fiber/detail/idle_workers.hpp"
 
 #include <bit>
@@ -22,7 +23,8 @@ bool idle_workers::any() const noexcept {
 }
 
 bool idle_workers::others_asleep(unsigned worker) const noexcept {
-  // Ordered with `transition_to_parked`: of those that fall asleep at the same time one at least sees all the others.
+  // Ordered with `transition_to_parked`: of workers that fall asleep at the same time, at least one sees all the
+  // others.
   std::size_t left = engines_.size();
   for (unsigned word = 0; word < asleep_.size(); ++word) {
     const std::uint64_t set = asleep_[word].load(platform::memory_order_seq_cst);
@@ -32,8 +34,8 @@ bool idle_workers::others_asleep(unsigned worker) const noexcept {
 }
 
 bool idle_workers::wake_one() noexcept {
-  // Before it: the work was queued. With the heavy fence between `transition_to_parked` or `end_search` and the look at
-  // the queues.
+  // The work was queued before this fence. Pairs with the heavy fence between `transition_to_parked` or `end_search`
+  // and the look at the queues.
   platform::light_fence();
   while (sleeper() != nobody) {
     std::uint32_t none = 0;
@@ -43,7 +45,8 @@ bool idle_workers::wake_one() noexcept {
     if (wake_sleeper()) {
       return true;
     }
-    // All that slept were woken otherwise meanwhile. Who has queued work since then has left it to this search.
+    // All sleepers were woken otherwise meanwhile. Callers that have queued work since then have left it to this
+    // search.
     end_search();
   }
   return false;

@@ -1,3 +1,4 @@
+// Finds fibers that keep their workers for too long.
 #include "fiber/monitor.hpp"
 
 #include "fiber/runtime_state.hpp"

@@ -1,4 +1,4 @@
-// Fibers that keep their workers, and those that suspend while they hold what other threads may want.
+// The search for fibers that keep their workers for too long.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// Where a worker was found by an interrupt: the same again means that no switch was made in between, if it has not
-/// looked around either.
+/// The state in which an interrupt found a worker. An equal state means that it has not switched in between, unless it
+/// has run a tick.
 struct turn {
   std::uint64_t fiber = 0;  ///< its number; 0 for none
   unsigned budget_left = 0;
   friend bool operator==(const turn&, const turn&) = default;
 };
-/// Interrupts the thread of `w` to find out; if what it finds is `last`, which began `lasts` ago, the thread says so on
-/// standard error, with a backtrace. Nothing if it does not answer.
+/// Interrupts the thread of `w` and returns its state. If that is `last`, which began `lasts` ago, the thread reports
+/// it on standard error, with a backtrace. Returns an empty state if the thread does not answer.
 turn find_turn(const worker& w, const turn& last, platform::duration lasts) noexcept;
 
-/// A thread that looks twice in each `stall_threshold` whether the workers have switched. Only of those that have not
-/// does it ask more.
+/// A thread that checks twice in each `stall_threshold` whether the workers have switched. It interrupts only those
+/// that have not.
 class turn_monitor {
  public:
   turn_monitor(runtime_state& owner, platform::duration stall_threshold) noexcept;
@@ -30,7 +30,7 @@ class turn_monitor {
   turn_monitor& operator=(const turn_monitor&) = delete;
 
   [[nodiscard]] std::error_code start() noexcept;
-  /// Only if it was started.
+  /// Ends the thread. Only if it was started.
   void stop() noexcept;
 
  private:

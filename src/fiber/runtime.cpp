@@ -1,3 +1,4 @@
+// The life of a runtime: start and end of its workers, statistics, and where new fibers are placed.
 #include "pirn/fiber/runtime.hpp"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ runtime_options completed(runtime_options options) {
     options.workers = platform::available_cpus();
   }
   if (const unsigned cpus = platform::available_cpus(); platform::exploring || cpus == 1 || cpus < options.workers) {
-    options.idle_spin = {};  // whoever is waited for may need this very CPU
+    options.idle_spin = {};  // the awaited thread may need this very CPU
   }
   if (!options.make_engine) {
     options.make_engine = make_epoll_engine;
@@ -38,7 +39,7 @@ bool knows(const std::function<std::unique_ptr<engine>()>& make_engine) {
   return function != nullptr && *function == &make_epoll_engine;
 }
 
-/// Names the fiber that lies on a stack, for the report of an overflow: the one that this worker runs.
+/// Names the fiber on a stack, for the report of an overflow: the fiber that this worker runs.
 std::size_t describe_fiber(const void* limit, const void* /*top*/, const void* /*fault*/, char* buffer,
                            std::size_t size) noexcept {
   const worker* const w = current_worker();
@@ -60,7 +61,7 @@ std::size_t describe_fiber(const void* limit, const void* /*top*/, const void* /
 
 void run_worker(void* raw) { static_cast<worker*>(raw)->run(); }
 
-/// Begins or ends worker 0 on this thread, if that is where it runs.
+/// Begins worker 0 on this thread, if it runs there; `release_calling_thread` ends it.
 void adopt_calling_thread(runtime_state& state) {
   if (!state.options.calling_thread) {
     return;
@@ -107,7 +108,8 @@ bool runtime_state::finished() const noexcept {
   if (!stopping.load(platform::memory_order_acquire)) {
     return false;
   }
-  // Of two workers whose last fibers end at the same time one must see that both have: each has counted its own before.
+  // If the last fibers of two workers end at the same time, one worker must see that both have: each has counted its
+  // own before.
   platform::heavy_fence();
   return statistics().live_fibers == 0;
 }
@@ -115,7 +117,7 @@ bool runtime_state::finished() const noexcept {
 runtime_statistics runtime_state::statistics() const noexcept {
   runtime_statistics result;
   result.workers = workers.size();
-  // What has ended first: `finished` relies on it.
+  // Ended fibers are read first: `finished` relies on it.
   std::uint64_t ended = 0;
   for (const auto& w : workers) {
     ended += w->ended.load(platform::memory_order_acquire);
@@ -165,7 +167,7 @@ stack_result stack_for_fiber(worker* here, runtime_state& owner, std::size_t sta
     if (const stack_result found = here->stacks.allocate()) {
       return found;
     }
-    // All that the worker may keep at hand are reserved, or there is an error, which the pool will tell.
+    // All stacks that the worker may keep are reserved, or there is an error, which the pool will report.
   }
   return owner.pool.allocate(stack_size);
 }
@@ -203,9 +205,9 @@ namespace {
 
 constinit platform::atomic<bool> exit_has_left_fibers{false};
 
-/// Whether the process is about to end while there are fibers: they may wait for what will not come any more, one of
-/// them may be who has called exit, and destructors of static objects run beside them. Then the runtime stays, and its
-/// workers begin no other turn. So it does in a process made by fork, which has none of the workers.
+/// Returns whether the process is about to end while there are fibers. They may wait for events that no longer come,
+/// one of them may have called exit, and destructors of static objects run beside them. Then the runtime stays, and its
+/// workers begin no other tick. It also stays in a process made by fork, which has none of the workers.
 bool abandoned_by_exit(runtime_state& state) noexcept {
   if ((state.statistics().live_fibers == 0 && !is_forked(state)) || state.made_in_exit || !platform::exiting()) {
     return false;
@@ -227,7 +229,7 @@ bool fibers_are_left() noexcept { return exit_has_left_fibers.load(platform::mem
 runtime::runtime(const runtime_options& options) : state_(nullptr) {
   auto state = std::make_unique<detail::runtime_state>(options);
   state_ = state.get();
-  // Before there are threads that would have to be ended: it may throw.
+  // Before any thread is started, which would have to be ended if this throws.
   detail::register_for_dump(*state_);
   auto& workers = state_->workers;
   try {

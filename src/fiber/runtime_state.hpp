@@ -1,4 +1,4 @@
-// What a runtime owns; shared by the sources of this layer.
+// The state that a runtime owns; shared by the sources of this layer.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// How many forks lie between this process and the one that began. Throws std::system_error (memory).
+/// Returns how many forks lie between the first process and this one. Throws std::system_error (memory).
 unsigned generation_of_process();
 
-/// Runs somebody's `body` in a scheduler: it finds itself on a plain thread, for there is no fiber.
+/// Runs a user's `body` in a scheduler. There is no fiber, so `body` finds itself on a plain thread.
 template <class F>
 void as_plain_thread(F&& body) {
   struct absence {
@@ -35,23 +35,24 @@ class runtime_state {
   explicit runtime_state(const runtime_options& requested);
   ~runtime_state();
 
-  /// Whether the runtime is being destroyed and no fiber is left. Exact: `ended` is read first, and only rises, so
-  /// equal sums mean that nothing was alive in between.
+  /// Returns whether the runtime is being destroyed and no fiber is left. Exact: `ended` is read first, and only rises,
+  /// so equal sums mean that no fiber was alive in between.
   [[nodiscard]] bool finished() const noexcept;
   [[nodiscard]] runtime_statistics statistics() const noexcept;
   [[nodiscard]] worker_statistics statistics(const worker& of) const noexcept;
   void notify_all() noexcept;
-  /// The index of the first worker with a thread of its own.
+  /// Returns the index of the first worker that has a separate thread.
   [[nodiscard]] std::size_t first_with_thread() const noexcept { return options.calling_thread ? 1 : 0; }
-  /// Whether some worker has fibers ready that others may take. A hint, but behind a heavy fence none is missed.
+  /// Returns whether some worker has ready fibers that others may take. A hint, but behind a heavy fence none is
+  /// missed.
   [[nodiscard]] bool has_stealable() const noexcept;
-  /// Whether the LIFO slot of some worker is filled. A hint.
+  /// Returns whether the LIFO slot of some worker is filled. A hint.
   [[nodiscard]] bool has_filled_lifo_slot() const noexcept;
 
   runtime_options options;
-  const bool knows_engine;  ///< whether only descriptors and timers wake by it
+  const bool knows_engine;  ///< whether only descriptors and timers wake through it
   const unsigned generation = generation_of_process();
-  /// Whether the first worker is the calling thread's and that does not wait: nobody else may count on it.
+  /// Whether the first worker is the calling thread's and that thread does not wait: no other worker may count on it.
   platform::atomic<bool> caller_is_idle{options.calling_thread};
   guarded_pool& pool;
   std::shared_ptr<idle_workers> idle;
@@ -61,19 +62,19 @@ class runtime_state {
   platform::atomic<unsigned> next_worker{0};
   platform::atomic<std::uint64_t> spawned_by_threads{0};
   platform::atomic<bool> stopping{false};
-  const bool made_in_exit = platform::exiting();  ///< and so is destroyed by its user, not left
+  const bool made_in_exit = platform::exiting();  ///< then its user destroys it; it is not left
   platform::atomic<bool> abandoned{false};        ///< the process ends, and fibers are left
   platform::atomic<std::uint32_t> started{0};
-  platform::atomic<int> start_error{0};  ///< why a worker could not set itself up
+  platform::atomic<int> start_error{0};  ///< why a worker could not start
   std::optional<overflow_handler> overflow;
   std::optional<turn_monitor> monitor;
 };
 
-/// The position of the caller if that is on the stack of a body, else null. Some nanoseconds; two microseconds where a
-/// body may be in a frame.
+/// Returns the position of the caller if it is on the stack of a body, else null. Takes some nanoseconds; two
+/// microseconds where a body may be in a frame.
 [[nodiscard]] arch::word position_in_body(agent& self) noexcept;
-/// While it lives, the calling plain thread makes a call for a body that waits for it, at this position: the body, and
-/// whom its fiber resumed it by, must not yield there.
+/// Records, while it lives, that the calling plain thread makes a call for a body that waits at this position. The
+/// body, and the bodies through which its fiber resumed it, must not yield there.
 class outer_body_of_thread {
  public:
   explicit outer_body_of_thread(arch::word position) noexcept;
@@ -82,7 +83,7 @@ class outer_body_of_thread {
   outer_body_of_thread& operator=(const outer_body_of_thread&) = delete;
 };
 
-/// Whether this is a process that was forked since the runtime began.
+/// Returns whether this process was forked since the runtime began.
 bool is_forked(const runtime_state& used) noexcept;
 /// Aborts with a message in such a process.
 void check_not_forked(const runtime_state& used) noexcept;
@@ -90,13 +91,13 @@ void check_not_forked(const runtime_state& used) noexcept;
 /// Registers a runtime for dumps; see dump.cpp. Throws std::system_error for a dump_signal that cannot be caught.
 void register_for_dump(runtime_state& state);
 void unregister_for_dump(runtime_state& state) noexcept;
-/// From the thread of `w`: from here on, and no longer, it can be interrupted for a dump.
+/// Begin and end the time in which `w` can be interrupted for a dump. Called from the thread of `w`.
 void enter_dumps(worker& w) noexcept;
 void leave_dumps(worker& w) noexcept;
 
-/// As `runtime::dump`.
+/// Dumps the fibers of one runtime, as `runtime::dump`.
 void dump_fibers(runtime_state& state, int descriptor) noexcept;
-/// Whether the process has a handler for some signal that may come at any time, besides those for dumps.
+/// Returns whether the process has a handler for some signal that may come at any time, besides those for dumps.
 bool handles_signals() noexcept;
 
 }  // namespace detail

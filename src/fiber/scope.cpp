@@ -1,3 +1,4 @@
+// Scopes: their children, stops, deadlines and failures.
 #include "pirn/fiber/scope.hpp"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
-/// The last failure of a scope that a fiber met, and those that came with it.
+/// The last failure that a fiber met in a scope, and the failures that came with it.
 struct last_failure {
   std::exception_ptr first;
   std::vector<std::exception_ptr> others;
@@ -41,7 +42,7 @@ detail::runtime_state* runtime_of_caller() {
   return &here->owner;
 }
 
-/// Never the caller's own for those that begin at once: `spawn` looks at that first.
+/// Returns the worker for children. Never the caller's own for children that begin at once: `spawn` checks those first.
 int worker_for_children(const scope_options& options) noexcept {
   return options.migratable ? spawn_options::any_worker : options.worker;
 }
@@ -173,7 +174,7 @@ void scope::follow_outer() noexcept {
   } else if (opener_.kind() == detail::agent_kind::fiber) {
     attach(static_cast<detail::fiber_control&>(opener_).cold().scopes, follow);
   }
-  // A stop that came before the fiber had a list is only to be seen in its flags.
+  // A stop that came before the fiber had a list shows only in the fiber's flags.
   if (const wake_reason why = opener_.stop_reason(); why != wake_reason::notified) {
     stop(why);
   }
@@ -205,7 +206,7 @@ scope::~scope() {
     request_stop();
   }
   if (!detail::fibers_are_left()) {
-    wait_for(0);  // also where none is left: the last may not have let go of the lock yet
+    wait_for(0);  // also if no child is left: the last may not have released the lock yet
   }
   close();
 }
@@ -221,7 +222,7 @@ void scope::close() noexcept {
   if (migration_disabled_) {
     static_cast<detail::fiber_control&>(opener_).let_go();
   }
-  // Once none of these is left, nobody can stop the scope any more.
+  // Once these are gone, nothing can stop the scope any more.
   watch_ = {};
   token_.reset();
   detach();
@@ -289,7 +290,7 @@ void scope::leave() noexcept {
   }
   done_.lock();
   left = running_.fetch_sub(1, platform::memory_order_acq_rel) - 1;
-  // The opener looks under the lock, so the scope is there until it is released.
+  // The opener checks under the lock, so the scope exists until the lock is released.
   if (left == 0 || left == wake_at_) {
     done_.notify_all_and_unlock();
   } else {
@@ -307,7 +308,7 @@ detail::stop_list* scope::begin_to_stop(wake_reason why) noexcept {
   if (!stops_.begin(why)) {
     return nullptr;
   }
-  // The scope lasts for as long as the call of its link, even if the opener goes on to close it.
+  // The scope lasts as long as the call of its link, even if the opener continues and closes it.
   interrupt_opener(why);
   return &stops_;
 }

@@ -1,3 +1,4 @@
+// Gives back unused stack memory of suspended fibers, in small steps.
 #include "pirn/fiber/detail/stack_trimmer.hpp"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace detail {
 
 namespace {
 
-// What a step may do: some 50 microseconds of an idle worker, less than 20 in a millisecond of a busy one.
+// The limits of a step: some 50 microseconds of an idle worker, less than 20 in a millisecond of a busy one.
 constexpr std::size_t idle_looks = 2048;
 constexpr std::size_t idle_trims = 64;
 constexpr std::size_t busy_looks = 512;
@@ -20,21 +21,21 @@ constexpr auto busy_pause = std::chrono::milliseconds(1);
 
 constexpr std::uint32_t trimmed_bit = 1;
 
-/// The wait that a fiber is in, and which fiber it is, in 31 bits above the one that says whether it was trimmed. Two
-/// that are taken for the same are rare, and then one fiber is trimmed a pass too early or not in this wait.
+/// Returns a hash of a fiber and its present wait, in the 31 bits above the bit that says whether it was trimmed.
+/// Collisions are rare, and then one fiber is trimmed a pass too early or not in this wait.
 std::uint32_t note_of(const fiber_control& f) noexcept {
   return static_cast<std::uint32_t>((f.number() * 0x9e3779b97f4a7c15U) >> 33 ^ f.epoch()) << 1;
 }
 
-/// The lowest byte that a suspended fiber needs of its stack; null where that cannot be told. It may be suspended
-/// inside of a coroutine: with a stack of its own, that holds the sp and the fiber's own is not known here. With one in
-/// a frame of the fiber (`frame_buffer`), frames of the fiber lie below the sp; but then a root frame lies above it
-/// that is not the fiber's own, since every context begins with one. What only
-/// looks like a root frame, a word left behind by code that has made one elsewhere, keeps the fiber's memory: that is
-/// rare in optimized code.
+/// Returns the lowest byte that a suspended fiber needs of its stack; null where that is unknown. The fiber may be
+/// suspended inside of a coroutine. If the coroutine has a separate stack, that holds the sp, and the sp on the fiber's
+/// stack is not known here. If its stack lies in a frame of the fiber (`frame_buffer`), frames of the fiber lie below
+/// the sp. But then a root frame that is not the fiber's lies above it, since every context begins with one. A word
+/// that only looks like a root frame, left behind by code that has made one elsewhere, keeps the fiber's memory: that
+/// is rare in optimized code.
 PIRN_NOINLINE __attribute__((no_sanitize("address", "thread"))) const void* lowest_in_use(
     const fiber_control& f) noexcept {
-  constexpr std::size_t max_words = 4096;  // more is rare, and would cost more to look through than to keep
+  constexpr std::size_t max_words = 4096;  // more is rare, and would cost more to scan than to keep
   const void* const root = arch::detail::entry_plus_8(&arch::root_frame);
   void* const* const end = arch::detail::initial_sp(f.first_frame());
   void* const* at = static_cast<void**>(f.state.sp);
@@ -67,7 +68,7 @@ void stack_trimmer::begin(platform::time_point now) noexcept {
 void stack_trimmer::end() noexcept {
   chunk_ = nullptr;
   all_ = false;
-  // If nobody was noted, there is nothing to come back for until fibers have run.
+  // If no fiber was noted, no pass is needed until fibers have run.
   next_ = waiting_ != 0 && after_ > platform::duration::zero() ? platform::later(begun_, after_) : platform::never;
 }
 

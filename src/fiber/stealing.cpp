@@ -1,4 +1,5 @@
-// Fibers that go from worker to worker, and workers that have nothing else to do. docs/scheduler.md explains it.
+// Moves fibers between workers, and keeps workers without work searching, spinning or parked. docs/scheduler.md
+// explains it.
 #include <algorithm>
 
 #include "fiber/runtime_state.hpp"
@@ -9,18 +10,18 @@ namespace detail {
 
 namespace {
 
-// How long a worker looks for work of others before it sleeps: a few microseconds, about what sleeping and waking cost.
+// How long a worker looks for work of others before it sleeps: a few microseconds, about the cost of sleep and wake-up.
 constexpr int search_rounds = platform::exploring ? 1 : 16;
 constexpr int relaxes_per_round = platform::exploring ? 1 : 32;
-// So many of them it looks on before it steals from a queue.
+// The number of these rounds in which it only watches, before it steals from a queue.
 constexpr int rounds_before_steal = platform::exploring ? 0 : 12;
-// A worker that waits awake asks its engine for events that often.
+// How often a worker that spins asks its engine for events.
 constexpr platform::duration spin_poll_interval = std::chrono::microseconds(10);
-// If that long passes between two looks at the clock, the kernel may have run somebody else there.
+// If this time passes between two readings of the clock, the kernel may have run another thread there.
 constexpr platform::duration suspicious_gap = std::chrono::microseconds(40);
-// So many fibers of the LIFO slot run before one of the list has its turn.
+// The number of fibers of the LIFO slot that run before a fiber of the list has its turn.
 constexpr unsigned max_lifo_slot_polls = 16;
-// Of the turns of a busy worker about one in so many goes to a fiber that is stealable.
+// About one in this number of a busy worker's turns is for a stealable fiber.
 constexpr unsigned stealable_interval = 64;
 
 }  // namespace
@@ -41,7 +42,7 @@ void worker::push_lifo_slot(fiber_control* f) noexcept {
   if (queue.has_ready()) {
     limit_budget(stealable_interval);
   }
-  platform::light_fence();  // with the heavy one that a search ends with: one of the two sees what the other has done
+  platform::light_fence();  // pairs with the heavy fence at the end of a search: one side sees what the other has done
   if (!idle->has_sentinel()) {
     wake_another();
   }
@@ -128,7 +129,7 @@ void worker::take_one_stealable() noexcept {
 }
 
 void worker::limit_budget_for_stealable() noexcept {
-  // No earlier for those of the list if somebody else has time for them.
+  // No earlier for fibers of the list if another worker has time for them.
   if (stealable.lifo_version() != 0 || (!stealable.empty() && !idle->any())) {
     limit_budget(stealable_interval);
   }
@@ -230,7 +231,7 @@ bool worker::find_work() noexcept {
       return true;
     }
     if (!stealable.empty()) {
-      // To a thief that was preempted inside of the queue: until it leaves, nothing can be taken.
+      // Yields to a thief that was preempted inside of the queue: until it leaves, no fiber can be taken.
       platform::yield_thread();
       return true;
     }
@@ -288,10 +289,10 @@ bool worker::spin(platform::time_point now, const platform::atomic<std::uint32_t
       return false;
     }
   }
-  // To a thread that waits for this very CPU, maybe the one that is waited for.
+  // Yields to a thread that waits for this very CPU, maybe the awaited one.
   platform::yield_thread();
   now = look_for_preemption(now);
-  // The engine may tell that the runtime ends, or anything else: the caller looks at everything again.
+  // The engine may report that the runtime ends, or anything else: the caller checks everything again.
   io->poll(now);
   last_poll_ = now;
   return true;
@@ -341,7 +342,7 @@ void worker::park() noexcept {
       spinner_.record_sleep(began, last_remote_push.load(platform::memory_order_relaxed), last_poll_);
     }
     looked.report.store(deadlock_look::idle_report::absent, platform::memory_order_release);
-    // Whoever hands something over now need not notify: this worker looks before it sleeps again.
+    // A thread that pushes work from now on need not notify: this worker looks before it sleeps again.
     incoming.unpark();
   }
   searching_ = idle->transition_from_parked(index);
@@ -349,7 +350,7 @@ void worker::park() noexcept {
     idle->resign_as_sentinel();
     sentinel_pause_ = std::min(2 * sentinel_pause_, max_sentinel_pause);
   }
-  if ((found || is_sentinel) && !searching_) {  // so that another one looks if this one gets something else to do
+  if ((found || is_sentinel) && !searching_) {  // so that another worker looks if this one gets other work
     idle->search();
     searching_ = true;
   }
@@ -371,7 +372,7 @@ void yield_stealable(worker* w) noexcept {
   fiber_control* const self = running_fiber(w);
   push_stealable_action publish{{[](post_switch_action* c) noexcept {
                                   auto* const request = static_cast<push_stealable_action*>(c);
-                                  request->here->push_stealable(request->who);  // which may resume it elsewhere at once
+                                  request->here->push_stealable(request->who);  // may resume it elsewhere at once
                                 }},
                                 w,
                                 self};

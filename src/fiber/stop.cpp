@@ -1,3 +1,4 @@
+// Lists of links that a stop request walks, and the links that callbacks and scopes attach to them.
 #include "pirn/fiber/stop.hpp"
 
 namespace pirn {

@@ -1,3 +1,4 @@
+// Runs a chain of tasks for a fiber that awaits its end.
 #include "pirn/fiber/task.hpp"
 
 #include <system_error>
@@ -20,7 +21,7 @@ void run_tasks(task_root& root, std::coroutine_handle<> from, platform::time_poi
   worker& home = root.home();
   root.inherit_values();
   if (running_fiber(&home)->migratable()) {
-    // It may go on elsewhere after a call in the task that suspends, and the task may not.
+    // The fiber may resume elsewhere after a call in the task that suspends, and the task may not.
     root.continuation = from;
     home.coroutines->schedule(root);
   } else {

@@ -1,3 +1,4 @@
+// A queue of timers: a heap of deadlines, and a list of the timers for which there was no room.
 #include "pirn/fiber/timer.hpp"
 
 #include <algorithm>
@@ -13,7 +14,8 @@ namespace {
 constexpr std::uint32_t children = 4;
 constexpr std::size_t line = 64;
 
-/// Where in this memory entry 0 lies, so that entry 1, the first child, begins a cache line, and with it every fourth.
+/// Returns where entry 0 lies in this memory, so that entry 1, the first child, begins a cache line, and every fourth
+/// after it.
 template <class Entry>
 std::size_t offset_in(const Entry* memory) noexcept {
   static_assert(sizeof(Entry) * children == line);
@@ -36,7 +38,7 @@ timer_queue::~timer_queue() {
 
 bool timer_queue::grow(std::uint32_t wanted) noexcept {
   const std::ptrdiff_t before = memory_ != nullptr ? entries_ - memory_ : 0;
-  // realloc, since of what is large it moves the pages and not the bytes.
+  // realloc, since it moves the pages of a large block and not the bytes.
   void* const memory = std::realloc(memory_, (std::size_t{wanted} + children) * sizeof(entry));
   if (memory == nullptr) {
     return false;
@@ -118,7 +120,7 @@ void timer_queue::drop_cancelled(std::uint32_t from) noexcept {
   size_ = kept;
 }
 
-/// Afterwards all are in the heap, and there is room for more unless memory was refused.
+/// Brings all entries into the heap, and makes room for more unless memory is refused.
 void timer_queue::settle() noexcept {
   if (live_ == 0) {
     size_ = sorted_ = made_ = 0;
@@ -149,7 +151,7 @@ void timer_queue::settle() noexcept {
   }
 }
 
-// ---- those for which there was no room ----------------------------------------------------------------------------
+// ---- timers for which there was no room ---------------------------------------------------------------------------
 
 void timer_queue::enlist(timer& t) noexcept {
   t.slot = timer::listed;
@@ -190,7 +192,7 @@ timer* timer_queue::earliest_listed() const noexcept {
   return earliest;
 }
 
-// ---- what is due --------------------------------------------------------------------------------------------------
+// ---- due timers ---------------------------------------------------------------------------------------------------
 
 platform::time_point timer_queue::next() noexcept {
   settle();
@@ -219,7 +221,7 @@ void timer_queue::fire_one(timer& due) noexcept {
 void timer_queue::fire_due(platform::time_point now) noexcept {
   for (;;) {
     settle();
-    // In order of time also with those in the list, one by one then.
+    // In order of time, also with timers in the list: then one by one.
     timer* const listed = earliest_listed();
     const platform::time_point until = listed != nullptr ? std::min(now, listed->when) : now;
     std::uint32_t due[batch];
@@ -237,7 +239,7 @@ void timer_queue::fire_due(platform::time_point now) noexcept {
       __builtin_prefetch(timer_in(due[i])->wake.agent(), 1);
     }
     for (std::uint32_t i = 0; i != count; ++i) {
-      timer* const t = timer_in(due[i]);  // none if one before it has cancelled it
+      timer* const t = timer_in(due[i]);  // null if an earlier timer has cancelled it
       free_slot(due[i]);
       if (t != nullptr) {
         --live_;

@@ -1,6 +1,6 @@
-// The events of a runtime that is traced, and what is counted with them. Its workers look to every fast path as if
-// exceptions were in flight and as if they had no stack at hand, and its fibers as if they were not pinned: so all goes
-// by the slow paths, which come here, and the fast ones need not ask.
+// The events of a traced runtime, and the counters kept with them. To every fast path its workers look as if exceptions
+// were in flight and as if they had no stack at hand, and its fibers as if they were not pinned. So all operations take
+// the slow paths, which come here, and the fast paths need not ask.
 #include "pirn/fiber/trace.hpp"
 
 #include <algorithm>
@@ -61,7 +61,7 @@ void trace_suspended(worker* w, run_node* self, const wait_options* wait) noexce
 
 void trace_ended(worker* w, fiber_control* f) noexcept {
   tell(w->owner, trace_event::kind::ended, *f);
-  w->request_tick();  // whom this one switches to is told by the scheduler
+  w->request_tick();  // so that the scheduler reports the fiber that runs next
 }
 
 }  // namespace detail

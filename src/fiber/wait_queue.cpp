@@ -1,3 +1,4 @@
+// Waits in a list of waiters with a lock, and wake-ups from it.
 #include "pirn/fiber/wait_queue.hpp"
 
 #include <cstdio>
@@ -99,7 +100,7 @@ PIRN_NEVER_BOUNDED wake_reason wait_list::wait_generic(Lock& lock, const wait_op
       false, where);
 }
 
-// With few frames, and those small: a fiber with a bounded stack has this much less for itself.
+// Uses few and small frames: a fiber with a bounded stack has this much less for itself.
 template <class Lock>
 PIRN_NOINLINE wake_reason wait_list::wait_bounded(detail::worker* here, Lock& lock, const wait_options& options,
                                                   void* value, placement where) noexcept {

@@ -1,3 +1,4 @@
+// A wait in several lists at the same time.
 #include "pirn/fiber/wait_set.hpp"
 
 #include <functional>
@@ -21,7 +22,7 @@ void wait_set::add(wait_entry& entry) noexcept {
 }
 
 void wait_set::lock() noexcept {
-  const platform::spinlock* held = nullptr;  // those without a lock come first
+  const platform::spinlock* held = nullptr;  // entries without a lock come first
   for (const wait_entry* p = first_; p != nullptr; p = p->next) {
     if (p->home != nullptr) {
       p->home->lock();
@@ -58,7 +59,7 @@ void wait_set::remove_after_wait() noexcept {
     if (p->node.claimed) {
       continue;
     }
-    // Somebody may be looking at the node right now, so even an unlinked one is left only under the lock.
+    // Another thread may be looking at the node right now, so even an unlinked one is left only under the lock.
     if (p->lock != nullptr) {
       p->lock->lock();
     }

@@ -1,3 +1,4 @@
+// The loop of a worker, and the slow paths of its switches.
 #include "pirn/fiber/detail/worker.hpp"
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/detail/coroutine_runner.hpp"
 
-// Both runtimes have it; only one declares it in <cxxabi.h>.
+// Present in both C++ runtimes; only one declares it in <cxxabi.h>.
 extern "C" void* cxa_get_globals() noexcept asm("__cxa_get_globals");
 
 namespace pirn {
@@ -14,17 +15,17 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 namespace {
-// How long a worker may switch between fibers before it looks at inbox, timers and engine, and how many switches that
-// may be at most: fibers that only yield need few ticks, fibers that compute need one after nearly every switch.
+// How long a worker may switch between fibers before it looks at inbox, timers and engine. The number of switches
+// adapts to that: fibers that only yield need few ticks, fibers that compute need one after nearly every switch.
 constexpr auto tick_interval = std::chrono::microseconds(50);
-// How often it counts the fibers that are ready: that takes less than 10 ns for each, so a thousandth of the time.
+// How often it counts the ready fibers: that takes less than 10 ns for each, so a thousandth of the time.
 constexpr auto count_interval = std::chrono::milliseconds(10);
 constexpr auto count_interval_for_each = std::chrono::microseconds(10);
 constexpr std::uint64_t ids_at_a_time = 1024;
 platform::atomic<std::uint64_t> ids_reserved{0};
 
-/// How many idle stacks a worker keeps: of a pool with a limit, all workers together at most half, since what idles
-/// with one is out of reach for the others.
+/// Returns how many idle stacks a worker keeps. Of a pool with a limit, all workers together keep at most half, since
+/// an idle stack of one worker is out of reach for the others.
 std::size_t stack_cache_capacity(const runtime_state& state) noexcept {
   if (state.options.trace) {
     return 0;  // then no spawn is a fast one
@@ -110,7 +111,7 @@ void worker::adapt(platform::time_point now) noexcept {
   if (budget_exhausted()) {
     const auto spent = now - last_tick_;
     if (platform::exploring) {
-      switches_per_tick_ = 16;  // there time stands still, and looks as if the switches took none
+      switches_per_tick_ = 16;  // there time stands still, as if the switches took none
     } else if (spent < tick_interval && switches_per_tick_ < max_switches_per_tick &&
                tick_budget_ == static_cast<unsigned>(switches_per_tick_)) {
       switches_per_tick_ *= 2;
@@ -164,12 +165,12 @@ void worker::run() noexcept {
   platform::set_current_worker(this);
   std::optional<overflow_thread> overflow;
   try {
-    if (!platform::exploring) {  // there the thread is not its own
+    if (!platform::exploring) {  // there the thread does not belong to the worker
       overflow.emplace();
     }
   } catch (const std::system_error& refused) {
     owner.start_error.store(refused.code().value(), platform::memory_order_release);
-  } catch (const std::bad_alloc&) {  // for the words of that error
+  } catch (const std::bad_alloc&) {  // for the text of that error
     owner.start_error.store(static_cast<int>(std::errc::not_enough_memory), platform::memory_order_release);
   }
   begin();
@@ -234,7 +235,7 @@ void worker::run_tick(platform::time_point now) noexcept {
 }
 
 namespace {
-/// The process is about to end, and what fibers use may be gone.
+/// Blocks for ever, since the process is about to end and objects that fibers use may be gone.
 [[noreturn]] void stay_for_ever() noexcept {
   static constinit platform::signal_atomic<std::uint32_t> never{0};
   for (;;) {
@@ -255,7 +256,7 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
     const platform::time_point now = platform::now();
     timers.fire(now);
     if (word != nullptr && word->load(platform::memory_order_acquire) != before) {
-      publish_completions();  // the others too: nobody knows when it looks again
+      publish_completions();  // the others too: its next tick may be far off
       return;
     }
     take_one_stealable();
@@ -289,7 +290,7 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
     if (!spin(now, word, before)) {
       park();
     } else if (take_incoming(); queue.has_ready()) {
-      run_tick(now);  // without a look at all the rest, which has just been looked at
+      run_tick(now);  // without another look at all the rest, which was checked just now
     }
   }
 }
