@@ -1,7 +1,7 @@
-// Runs a concurrent program again and again, each time under another schedule, until it fails or there is no other.
+// Runs a concurrent program repeatedly, each time under another schedule, until it fails or no other schedule is left.
 //
 // In a program that is linked with pirn::sim (instead of pirn::pirn), all of pirn runs on one OS thread: its workers
-// are contexts, every atomic operation of its sources is a point where another worker may go on, and its clock is a
+// are contexts, every atomic operation of its sources is a point where another worker may continue, and its clock is a
 // number. After tokio's loom, relacy and CHESS; see docs/testing.md.
 #pragma once
 
@@ -23,121 +23,124 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace sim {
 
-/// Which schedules are tried.
+/// The schedules that an exploration tries.
 enum class strategy : std::uint8_t {
-  exhaustive,  ///< all, up to a number of preemptions, few first; orders that cannot matter once only
-  random,      ///< at each point anyone who can run, with the same probability
+  exhaustive,  ///< all up to a number of preemptions, fewest first; equivalent orders only once
+  random,      ///< at each point any thread that can run, with the same probability
   pct,         ///< random priorities that change at a few random steps (Burckhardt and others, ASPLOS 2010)
 };
 
-/// For `options::preemptions`: every schedule there is.
+/// For `options::preemptions`: no limit, so every schedule is tried.
 inline constexpr unsigned no_bound = std::numeric_limits<unsigned>::max();
 
-/// What may go wrong besides the order of things. Each is tried both ways wherever it can happen, as a schedule is.
+/// Failures that an exploration injects. Wherever one can happen, both outcomes are tried, as with schedules.
 struct faults {
-  bool spawn = false;              ///< a stack that is asked for cannot be had
-  bool spurious = false;           ///< a thread that waits wakes for nothing
-  bool stop = false;               ///< a fiber that is about to wait where a stop ends it is asked to stop
-  bool short_transfers = false;    ///< a socket is read or written, and one byte is moved where more could be
+  bool spawn = false;              ///< a request for a stack fails
+  bool spurious = false;           ///< a wait of a thread ends without a reason
+  bool stop = false;               ///< a fiber is asked to stop just before a wait that a stop ends
+  bool short_transfers = false;    ///< a read or write of a socket moves one byte although it could move more
   bool reset = false;              ///< a connection is reset when it is read or written
-  bool shortage = false;           ///< a connection is to be accepted, and there is no descriptor for it
-  unsigned max_per_execution = 1;  ///< in one execution
+  bool shortage = false;           ///< an accept finds no descriptor for the connection
+  unsigned max_per_execution = 1;  ///< the largest number of failures in one execution
 };
 
-/// How to explore.
+/// Options of an exploration.
 struct options {
   sim::strategy strategy = sim::strategy::exhaustive;
-  /// `exhaustive`: how often a thread that could go on may be interrupted in one execution. Most bugs need two.
+  /// `exhaustive`: how often a thread that could continue may be interrupted in one execution. Most bugs need two.
   unsigned preemptions = 2;
-  /// `exhaustive`: leave out executions that differ only in the order of steps that cannot matter to each other.
+  /// `exhaustive`: leave out executions that differ only in the order of independent steps.
   bool reduce = true;
   /// `random` and `pct`: the same seed gives the same executions.
   std::uint64_t seed = 1;
-  /// `pct`: how many events must happen in one order for the bug that is looked for, at least one.
+  /// `pct`: the number of events that must happen in one order for the bug to occur, at least one.
   unsigned depth = 3;
-  /// Loads may see older values where C++'s memory model lets them. Otherwise all operations are sequentially
+  /// Loads may see older values where C++'s memory model allows it. Otherwise all operations are sequentially
   /// consistent.
   bool stale_reads = false;
-  /// The most executions; 0 for as many as there are (`exhaustive`) or 10,000 (`random`, `pct`).
+  /// The largest number of executions; 0 for no limit (`exhaustive`) or 10,000 (`random`, `pct`).
   std::uint64_t executions = 0;
-  /// The most scheduling points of one execution: one that is longer does not end, as far as anybody can tell.
+  /// The largest number of scheduling points in one execution. A longer execution is assumed to have no end.
   std::uint64_t steps = 100'000;
-  /// A thread that can run does so at least once in so many points (in some more: it is looked at in every 64th),
-  /// whatever the strategy: what does not end then is no fault of the schedule's. Nor does the clock stand still for
-  /// longer (or for 2000, if that is more) while somebody waits for it.
+  /// The number of points within which every thread that can run does so, whatever the strategy (a few more, since only
+  /// every 64th point checks this). If a program does not end then, the schedule is not at fault. While a thread or
+  /// fiber waits for the clock, the clock stands still for no more points than that (or 2000, if that is more).
   std::uint64_t fairness = 5'000;
-  /// The most time of the search on the real clock. What was not tried by then is left untried, and `result::complete`
-  /// is false. To shorten a failing execution may take a minute more.
+  /// The time limit of the search on the real clock. Executions that were not tried by then are left out, and
+  /// `result::complete` is false. Shortening a failing execution may take a minute more.
   std::chrono::milliseconds budget = std::chrono::hours(24);
-  /// How many CPUs pirn finds: the workers of a runtime that is not told how many.
+  /// The number of CPUs that pirn finds, which is the default number of workers of a runtime.
   unsigned cpus = 2;
-  /// What may go wrong.
+  /// The failures to inject.
   sim::faults faults = {};
-  /// Asked after each execution whether the test framework has seen a failure, for instance
-  /// `[] { return ::testing::Test::HasFailure(); }`. Before the first one the answer must be no: std::logic_error else.
+  /// Called after each execution; returns whether the test framework has seen a failure, for instance
+  /// `[] { return ::testing::Test::HasFailure(); }`. Must return false before the first execution, otherwise the
+  /// exploration throws std::logic_error.
   std::function<bool()> failed = {};
 };
 
-/// How an exploration ended.
+/// The outcome of an exploration.
 enum class outcome : std::uint8_t {
   passed,
   assertion,  ///< `check` was given false, or `options::failed` answered true
-  exception,  ///< one came out of the program
-  aborted,    ///< std::abort, std::terminate or std::exit was called, a std::thread started, it crashed, or broke the
-              ///< heap
-  deadlock,   ///< nothing can run, and no time that could pass would change that
-  no_end,     ///< more steps than `options::steps`: a livelock, or somebody starves
-  data_race,  ///< two accesses to a `var`, one of them a write, and neither happens before the other
-  leak,       ///< the program has ended, and its threads, fibers, stacks or sockets have not
+  exception,  ///< an exception left the program
+  aborted,   ///< the program called std::abort, std::terminate or std::exit, started a std::thread, crashed, or damaged
+             ///< its heap
+  deadlock,  ///< no thread can run, and no passing of time would change that
+  no_end,    ///< more steps than `options::steps`: a livelock, or a thread or fiber starves
+  data_race,         ///< two accesses to a `var`, one of them a write, and neither happens before the other
+  leak,              ///< the program has ended, but some of its threads, fibers, stacks or sockets have not
   nondeterministic,  ///< the same choices did not lead to the same execution
 };
 [[nodiscard]] const char* to_string(outcome what) noexcept;
 
-/// What an exploration has found.
+/// The result of an exploration.
 struct result {
   outcome what = outcome::passed;
   /// One line about the failure.
   std::string message;
-  /// What every thread and fiber was doing, where that tells something.
+  /// The state of every thread and fiber at the end, where it is informative.
   std::string state;
-  /// The shortest failing execution that was found, a line for each thing that a fiber did.
+  /// The shortest failing execution that was found, with a line for each action of a fiber.
   std::string trace;
-  /// For `replay`: the same execution.
+  /// The seed with which `replay` repeats that execution.
   std::string seed;
 
   std::uint64_t executions = 0;
-  std::uint64_t redundant = 0;  ///< of these, those that turned out to be like an earlier one
+  std::uint64_t redundant = 0;  ///< executions that turned out to be equivalent to an earlier one
   std::uint64_t steps = 0;      ///< scheduling points of all executions
   double seconds = 0;           ///< on the real clock
-  bool complete = false;        ///< `exhaustive`: everything was tried
-  unsigned threads = 0;         ///< the most at a time: workers, and what else has a thread
-  /// `pct`: a bug of the depth asked for, in a program of so many threads and steps, has stayed unseen with no more
-  /// than this probability. Executions count in which nothing but priorities decided: no old value, fault or case of a
-  /// select, and nobody who spun or yielded. 1 if there was none.
+  bool complete = false;        ///< `exhaustive`: every execution was tried
+  unsigned threads = 0;         ///< the largest number at a time, of workers and others
+  /// `pct`: an upper bound on the probability that a bug of the given depth has stayed unseen, in a program with that
+  /// number of threads and steps. It counts only executions in which priorities alone decided: without old values,
+  /// faults, cases of a select, and threads that spun or yielded. 1 if there was no such execution.
   double missed = 1;
 
   explicit operator bool() const noexcept { return what == outcome::passed; }
-  /// All of it, to be read by a person.
+  /// Returns the whole result as text for people.
   [[nodiscard]] std::string text() const;
 };
 
-/// Runs `program` under one schedule after the other. All that it uses of pirn must begin and end inside of it, and it
-/// must do the same whenever the schedule is the same. With PIRN_SIM_REPLAY set in the environment to a seed, it does
-/// that execution only. One exploration at a time in a process, on one OS thread; not from inside of another.
+/// Runs `program` under one schedule after another. Everything that it uses of pirn must begin and end inside it, and
+/// it must do the same whenever the schedule is the same. If the environment variable PIRN_SIM_REPLAY is set to a seed,
+/// runs only that execution. A process can run one exploration at a time, on one OS thread; explorations cannot be
+/// nested.
 result explore(const std::function<void()>& program, const sim::options& options = {});
 
-/// Runs the one execution that `seed` names, for a debugger: with the same program and the same `options`; passes for
-/// no other. Throws std::invalid_argument for what is no seed.
+/// Runs the one execution that `seed` names, for a debugger. Never passes unless `program` and `options` are those of
+/// the exploration. Throws std::invalid_argument if `seed` is not a seed.
 result replay(const std::function<void()>& program, std::string_view seed, const sim::options& options = {});
 
-/// Ends the execution as failed unless `holds`. Anywhere in an exploration; outside of one it prints and aborts.
+/// Ends the execution as failed unless `holds`. Works anywhere in an exploration; outside of one it prints the failure
+/// and aborts.
 void check(bool holds, std::string_view what = "a check does not hold",
            const std::source_location& where = std::source_location::current()) noexcept;
 
-/// While one of them lives, the choices that the schedule has are not made: whoever runs goes on until it cannot. For
-/// parts of a program that are not what is looked at, the beginning and the end of a runtime for instance, so that the
-/// executions differ in the others. What other threads do is not tried before as well as behind such a part either, not
-/// even where that matters to what is in it, and `result::complete` does not speak of it.
+/// Suppresses the choices of the schedule while an object of this class exists: the running thread continues until it
+/// cannot. This is for parts of a program that are not under test, such as the beginning and the end of a runtime, so
+/// that the executions differ in the other parts. Steps of other threads are then not tried both before and after such
+/// a part, not even where that affects the part, and `result::complete` does not take this into account.
 class one_schedule {
  public:
   one_schedule() noexcept;
@@ -146,8 +149,8 @@ class one_schedule {
   one_schedule& operator=(const one_schedule&) = delete;
 };
 
-/// The virtual time at which every execution begins is the same; this is how far it has come. The clocks of the
-/// standard library and of the C library show it as well.
+/// Returns the virtual time since the beginning of the execution. Every execution begins at the same virtual time. The
+/// clocks of the standard library and of the C library show virtual time as well.
 [[nodiscard]] std::chrono::nanoseconds elapsed() noexcept;
 
 }  // namespace sim

@@ -1,8 +1,9 @@
-// The network of an exploration, which is in memory: pirn/net works as it is, and its sockets last for one execution.
+// The network of an exploration, which is in memory: pirn/net works on it unchanged, and its sockets last for one
+// execution.
 //
-// Every address is this one machine; a port has one listener. A connection takes 4 KiB each way before its writer has
-// to wait. No time passes on the way, and nothing gets lost, unless the program says so with what is below, or the
-// options of the exploration do with `faults::short_transfers` and `faults::reset`.
+// Every address is this one machine; a port has one listener. A connection holds 4 KiB in each direction before its
+// writer has to wait. Transfer takes no time and loses nothing, unless the program uses the classes below, or the
+// exploration has the options `faults::short_transfers` and `faults::reset`.
 #pragma once
 
 #include <chrono>
@@ -14,8 +15,8 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace sim {
 
-/// While it lives, data and connections arrive that much virtual time after they were sent. Make it before there is
-/// another thread that sends. The first one adds a thread to the execution, which counts as none of the program's.
+/// Delays the arrival of data and connections by `each_way` of virtual time while it exists. Create it before another
+/// thread sends. The first one adds a thread to the execution, which does not count as a thread of the program.
 class latency {
  public:
   explicit latency(std::chrono::nanoseconds each_way) noexcept;
@@ -27,8 +28,9 @@ class latency {
   std::chrono::nanoseconds before_;
 };
 
-/// While it lives, nothing passes between the listener at a port and its clients: neither data, in either direction,
-/// nor ends of streams, resets or connections, present and new ones. All of that arrives when it ends.
+/// Separates the listener at a port from its clients while it exists. Neither data, in either direction, nor ends of
+/// streams, resets or connections pass between them, whether the connection is old or new. All of that arrives when the
+/// partition ends.
 class partition {
  public:
   explicit partition(std::uint16_t port) noexcept;

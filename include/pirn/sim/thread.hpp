@@ -11,18 +11,18 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace sim {
 
-/// As std::jthread, but for the stop: a thread that is none of a runtime's workers, for programs in which such threads
-/// use pirn too. Must be made in an exploration, where the start of a std::thread ends the execution as `aborted`.
+/// As std::jthread, but without a stop: a thread that is not a worker of a runtime, for programs in which such threads
+/// use pirn too. Must be created in an exploration, where the start of a std::thread ends the execution as `aborted`.
 class thread {
  public:
   thread() noexcept = default;
-  /// Throws std::system_error where there can be no further one: sixteen at a time, workers included.
+  /// Throws std::system_error if there are sixteen threads already, workers included.
   explicit thread(std::function<void()> body);
   ~thread();
   thread(thread&&) noexcept;
   thread& operator=(thread&& other) noexcept;
 
-  /// Waits for its end. An exception that comes out of `body` ends the execution as failed.
+  /// Waits for the end of the thread. An exception that leaves `body` ends the execution as failed.
   void join() noexcept;
   [[nodiscard]] bool joinable() const noexcept { return state_ != nullptr; }
 

@@ -15,7 +15,7 @@ namespace sim {
 template <class T>
 using atomic = platform::atomic<T>;
 
-/// As std::atomic_thread_fence, which an exploration does not see.
+/// As std::atomic_thread_fence, but visible to an exploration.
 using platform::atomic_thread_fence;
 
 /// A plain variable. Two accesses of which one is a write, and neither happens before the other, end the execution as a
@@ -36,7 +36,7 @@ class var {
   }
   // NOLINTNEXTLINE(google-explicit-constructor): takes the place of a T
   operator const T&() const noexcept { return get(); }
-  /// For reading and changing: counts as a write.
+  /// Returns a reference for reading and changing; counts as a write.
   [[nodiscard]] T& edit() noexcept {
     platform::checked::plain_write(&value_, {}, nullptr);
     return value_;
@@ -49,7 +49,7 @@ class var {
     set(std::move(value));
     return *this;
   }
-  /// A read and then a write, between which another thread may run.
+  /// Reads and then writes; another thread may run in between.
   template <class D>
   var& operator+=(const D& by) {
     T sum = get() + by;
