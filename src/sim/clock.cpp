@@ -1,5 +1,5 @@
-// The C library's clocks in an exploration, where they have its time: std::chrono's clocks read them, and a thread that
-// sleeps, in `blocking` for instance, sleeps there.
+// The C library's clocks in an exploration, which show its time. std::chrono's clocks read them, and a thread that
+// sleeps, in `blocking` for instance, sleeps in them.
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// What the calendar says as an execution begins: the first of January 2000.
+/// The calendar time at which an execution begins: the first of January 2000.
 constexpr nanoseconds first_day = std::chrono::seconds(946'684'800);
 constexpr nanoseconds second = std::chrono::seconds(1);
 
@@ -39,24 +39,24 @@ constexpr clock_kind kind_of(clockid_t clock) noexcept {
     case CLOCK_TAI:
       return clock_kind::calendar;
     default:
-      return clock_kind::other;  // what the CPU has spent, say
+      return clock_kind::other;  // the time spent by the CPU, for example
   }
 }
 
-/// What has to be added to the time of the exploration.
+/// Returns the offset of a clock from the time of the exploration.
 constexpr nanoseconds origin_of(clock_kind kind) noexcept {
   return kind == clock_kind::calendar ? first_day - beginning.time_since_epoch() : nanoseconds(0);
 }
 
 nanoseconds read(clock_kind kind) noexcept { return current->read_clock().time_since_epoch() + origin_of(kind); }
 
-// Who looks at the clock so often at one moment waits for time to pass, which a running thread does not let it: he
-// sleeps for a moment, or for an eighth of what he has waited already.
+// A thread that reads the clock this often at one moment waits for time to pass, but time does not pass while it runs.
+// So it sleeps for a moment, or for an eighth of the time that it has waited already.
 constexpr unsigned reads_of_a_loop = 16;
 constexpr unsigned internal_reads_of_a_loop = 256;
 constexpr platform::duration shortest_sleep = std::chrono::microseconds(10);
 
-/// Until `when`; a thread of an exploration that nobody wakes.
+/// Sleeps until `when`, in a thread of an exploration that no other thread wakes.
 void sleep_until(platform::time_point when) noexcept {
   platform::signal_atomic<std::uint32_t> nobody{0};
   while (platform::checked::watching && current->now() < when && platform::futex_wait(nobody, 0, when)) {
@@ -67,7 +67,7 @@ constexpr timespec to_timespec(nanoseconds time) noexcept {
   return {static_cast<time_t>(time / second), static_cast<long>((time % second).count())};
 }
 
-/// The latest there is where it is later than that.
+/// Converts a time; one that is too late becomes the latest possible time.
 constexpr nanoseconds from_timespec(const timespec& time) noexcept {
   constexpr nanoseconds max = nanoseconds::max() / 4;
   return time.tv_sec < max / second ? time.tv_sec * second + nanoseconds(time.tv_nsec) : max;
@@ -77,7 +77,7 @@ constexpr bool valid(const timespec& time) noexcept {
   return time.tv_sec >= 0 && time.tv_nsec >= 0 && time.tv_nsec < second.count();
 }
 
-/// The answer of clock_nanosleep: an error.
+/// Returns the result of clock_nanosleep, an error number.
 int sleep(clock_kind kind, bool absolute, const timespec& time, timespec* left) noexcept {
   if (!valid(time)) {
     return EINVAL;
@@ -92,7 +92,8 @@ int sleep(clock_kind kind, bool absolute, const timespec& time, timespec* left) 
 
 }  // namespace
 
-// These are here so that every program has what is below, which it may only call by way of the standard library.
+// These functions are in this file so that every program contains the definitions below, which it may call through the
+// standard library only.
 void execution::begin_clock() noexcept {
   now_ = read_at_ = loop_began_ = beginning;
   reads_ = internal_reads_ = 0;

@@ -19,7 +19,8 @@ class sim_engine final : public engine {
       while (told.load(platform::memory_order_acquire) == 0 && platform::futex_wait(told, 0, deadline)) {
       }
     }
-    // As the kernel does: whoever is told now sees what all who told did before. A load could have seen an older word.
+    // As in the kernel, the notified worker sees everything that its notifiers did before. A load could have seen an
+    // older word.
     told.exchange(0, platform::memory_order_acq_rel);
     const std::vector<sim::detail::event> events = std::exchange(queue_->events, {});  // in the same step
     for (const sim::detail::event& each : events) {
@@ -63,7 +64,7 @@ class sim_engine final : public engine {
 
 }  // namespace
 
-/// By the name of the one that other builds have, so that nothing else differs.
+/// Has the name of the function in other builds, so that nothing else differs.
 std::unique_ptr<engine> make_epoll_engine() { return std::make_unique<sim_engine>(); }
 
 PIRN_ABI_NAMESPACE_END

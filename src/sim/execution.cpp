@@ -1,3 +1,4 @@
+// Runs an execution: its beginning and end, the choice of the next thread, and the passing of time.
 #include "sim/execution.hpp"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ constinit thread_local execution* current = nullptr;
 namespace {
 
 constexpr std::size_t thread_stack = std::size_t{512} << 10;
-// After so many steps that change nothing whoever still spins waits for time to pass.
+// After this number of steps that change nothing, a thread that still spins waits for time to pass.
 constexpr unsigned max_unproductive_steps = 2000;
 constexpr std::uint64_t steps_between_fairness = 64;
 constexpr platform::duration first_clock_step = std::chrono::milliseconds(1);
@@ -29,7 +30,7 @@ guarded_pool& stacks_of_threads() {
   return *pool;
 }
 
-/// Whether it matters which of two steps comes first.
+/// Returns whether the order of two steps matters.
 bool depend(access a, const location* of_a, access b, const location* of_b) noexcept {
   return a == access::heavy || b == access::heavy || (of_a == of_b && !(a == access::read && b == access::read));
 }
@@ -66,7 +67,7 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   found_ = {};
   ended_by_signal_ = false;
   network_.begin_execution();
-  static_cast<void>(sort_heap());  // what is broken now is told of already, or none of the program's
+  static_cast<void>(sort_heap());  // damage found here was reported already, or is not the program's
   program_ = &program;
   const std::size_t stacks_before = stacks_in_use();
 
@@ -196,7 +197,7 @@ void execution::abort(std::string message) {
 
 void execution::end_by_signal(int signal, const siginfo_t& info, const pirn::detail::registers& at) {
   platform::checked::watching = false;
-  if (ended_by_signal_) {  // while it was told of: it is left at that
+  if (ended_by_signal_) {  // a second signal, during the report of the first
     leave();
   }
   ended_by_signal_ = true;
@@ -211,7 +212,7 @@ void execution::end_by_signal(int signal, const siginfo_t& info, const pirn::det
       static_cast<void>(std::snprintf(address, sizeof address, ", at address %p", info.si_addr));
       found_.message += is_guard_address(info.si_addr) ? ", a stack overflow: in the guard of a stack" : address;
     }
-    record_end(step_kind::crash, at);  // and no state: what it would be told from may be broken
+    record_end(step_kind::crash, at);  // without the state: the data that describes it may be damaged
   }
   leave();
 }
@@ -231,7 +232,7 @@ void execution::fail(const char* what, const char* message) {
   fail(outcome::aborted, message);
 }
 
-// ---- who runs -----------------------------------------------------------------------------------------------------
+// ---- the next thread ----------------------------------------------------------------------------------------------
 
 void execution::switch_to(virtual_thread& next) {
   virtual_thread& before = *running_;
@@ -252,19 +253,19 @@ void execution::decide() {
     thread_set enabled = ready_ & ~spinning_;
     unsigned next = no_thread;
     std::uint32_t choice = no_choice;
-    // Else who looks and yields until a sleeper has done something would look for ever.
+    // Otherwise a thread that polls and yields until a sleeping one has done something would poll forever.
     const bool late = steps_ - time_passed_at_ > std::max<std::uint64_t>(options_.fairness, max_unproductive_steps);
     if (ready_ == 0 || unproductive_steps_ > max_unproductive_steps || late) {
       if (let_time_pass(late)) {
-        before = no_thread;  // who runs next, the same thread or another, begins anew
+        before = no_thread;  // the next thread starts afresh, even if it is the same one
         continue;
       }
       if (ready_ == 0) {
         fail(outcome::deadlock, "nothing can run, and no time that could pass would change that");
       }
-      unproductive_steps_ = 0;  // not to look again at every step
+      unproductive_steps_ = 0;  // so that the next step does not try again
     }
-    if (enabled == 0) {  // all of them spin: each in its turn
+    if (enabled == 0) {  // all of them spin, so each runs in turn
       spinning_ = 0;
       const thread_set above = ready_ & ~(2 * only(running_->index) - 1);
       next = static_cast<unsigned>(std::countr_zero(above != 0 ? above : ready_));
@@ -326,9 +327,9 @@ void execution::point(access what, location* at) {
   decide();
 }
 
-// Under a bound it is not enough that a step changes places with the last that it could when it is taken: who waits for
-// a lock takes it late, and the executions in between may cost a preemption too many. So also with the last ones when
-// it comes to be the thread's next.
+// Under a bound it is not enough that a step, when it is taken, changes places with the last steps that it could change
+// places with. A thread that waits for a lock takes it late, and the executions in between may cost a preemption too
+// many. So the step also changes places with the last ones when it becomes the thread's next step.
 void execution::look_back() {
   virtual_thread& self = *running_;
   earlier_steps races;
@@ -337,7 +338,7 @@ void execution::look_back() {
   self.compared_at = taken_;
 }
 
-// In between are orders that may cost a preemption too many: each race is one to begin with.
+// The orders in between may cost a preemption too many, so each race is reported for the running thread itself.
 void execution::begin_with(const earlier_steps& races) {
   for (const earlier_steps::step& each : races.all()) {
     schedule_->race(each.choice, only(running_->index));
@@ -374,7 +375,7 @@ void execution::order_step(location& of, access what) {
     }
     memory_.order_heavy(self.index, {all, used_}, races);
   } else {
-    if (self.compared_at != taken_ || !bounded_) {  // else nothing has come in between
+    if (self.compared_at != taken_ || !bounded_) {  // otherwise no step has come in between
       memory_.compare(of, what, self.index, self.clocks, bounded_, races);
     }
     memory_.order(of, what, self.index, self.clocks);
@@ -422,7 +423,7 @@ void execution::make_ready(virtual_thread& who) {
 }
 
 bool execution::let_time_pass(bool late) {
-  fail_if_cycle();  // others may go on for ever
+  fail_if_cycle();  // other threads may run forever
   platform::time_point nearest = ready_ == 0 ? platform::never : next_timer(now_);
   vector_clock all;
   for (unsigned i = 0; i < used_; ++i) {
@@ -434,7 +435,7 @@ bool execution::let_time_pass(bool late) {
   const bool limits_step =
       ready_ != 0 && late && (unproductive_steps_ <= max_unproductive_steps || nearest == platform::never);
   if (limits_step && nearest - now_ > clock_step_) {
-    // What takes so many steps takes time, but not as much as somebody may have given it.
+    // That many steps take time, but not as much as a distant deadline allows.
     nearest = now_ + clock_step_;
     clock_step_ = std::min(4 * clock_step_, longest_clock_step);
   } else if (nearest == platform::never) {
@@ -449,7 +450,7 @@ bool execution::let_time_pass(bool late) {
   spinning_ = 0;
   for (unsigned i = 0; i < used_; ++i) {
     virtual_thread& each = *threads_[i];
-    each.clocks.order = all;  // what came before could not have come after
+    each.clocks.order = all;  // earlier steps could not have come after this
     if (each.now == virtual_thread::state::blocked && each.deadline <= now_) {
       each.timed_out = true;
       make_ready(each);
@@ -464,7 +465,7 @@ void execution::yield() {
 }
 
 void execution::yield_hint() {
-  // An exhaustive search tries that once before others come, else there would be no end of it.
+  // An exhaustive search tries that once before another thread runs, otherwise it would have no end.
   const bool often = options_.strategy != strategy::exhaustive;
   if ((often || !running_->yield_declined) && held_schedules_ == 0 && schedule_->choose(2) != 0) {
     running_->yield_declined = true;

@@ -1,3 +1,4 @@
+// The exhaustive strategy: takes the choices of an execution, and finds the next execution to try.
 #include "sim/exhaustive.hpp"
 
 #include <bit>
@@ -78,7 +79,7 @@ void exhaustive_schedule::refuse() const noexcept {
 }
 
 void exhaustive_schedule::want(node& at, thread_set first) noexcept {
-  // Who sleeps there has begun an execution that differs in nothing that matters.
+  // A thread that is asleep there has begun an equivalent execution.
   if (((at.wanted | at.asleep) & first) == 0) {
     const thread_set able = at.enabled & first;
     at.wanted |= able != 0 ? able & -able : at.enabled;
@@ -91,7 +92,7 @@ void exhaustive_schedule::race(std::uint32_t at, thread_set first) noexcept {
   }
   want(trail_[at], first);
   if (bound_ != no_bound) {
-    // There the other order may cost a preemption too many; at the beginning of the block it costs none.
+    // At this choice the other order may cost a preemption too many; at the beginning of the block it costs none.
     node& begin = trail_[trail_[at].block];
     if (begin.enabled != 0) {
       want(begin, first);
@@ -128,7 +129,7 @@ bool exhaustive_schedule::allow_more() noexcept {
     return false;
   }
   left_out_ = false;
-  // One choice of a value more than the preemptions, and then as many as there are: nearly every execution has them.
+  // One choice more than the preemptions, for a value, and then any number: nearly every execution has such choices.
   allowance_ = allowance_ > bound_ ? no_bound : allowance_ + 1;
   return true;
 }

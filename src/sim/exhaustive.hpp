@@ -1,11 +1,12 @@
-// All executions there are, up to a number of preemptions, depth first. An order of two steps that could not matter is
-// tried once only (dynamic partial-order reduction: Flanagan and Godefroid 2005; under a bound, with their conservative
-// points: Coons, Musuvathi and McKinley 2013; without one, with sleep sets: Godefroid 1996, and source sets: Abdulla,
-// Aronis, Jonsson and Sagonas 2014).
+// All executions, up to a number of preemptions, depth first. Only one order of two independent steps is tried (dynamic
+// partial-order reduction: Flanagan and Godefroid 2005; under a bound, with their conservative points: Coons, Musuvathi
+// and McKinley 2013; without one, with sleep sets: Godefroid 1996, and source sets: Abdulla, Aronis, Jonsson and
+// Sagonas 2014).
 //
-// Under a bound those that leave the default in few choices come first, since most bugs need few: the whole search is
-// made with none, with one and so on (iterative context bounding: Musuvathi and Qadeer 2007), where the value of a load
-// and a fault count as a preemption does. The last search has the bound only, and finds what the reduction promises.
+// Under a bound, executions that leave the default in few choices come first, since most bugs need few. The whole
+// search is repeated with an allowance of none, one and so on (iterative context bounding: Musuvathi and Qadeer 2007),
+// where the value of a load and a fault count as a preemption does. The last search has the bound only, and finds what
+// the reduction promises.
 #pragma once
 
 #include "sim/schedule.hpp"
@@ -34,15 +35,15 @@ class exhaustive_schedule final : public schedule {
   /// A choice of the present execution.
   struct node {
     thread_set enabled = 0;  ///< 0 for the choice of a value
-    thread_set wanted = 0;   ///< who shall run here in some execution
-    thread_set done = 0;     ///< who has
-    thread_set asleep = 0;   ///< who need not, whatever comes
+    thread_set wanted = 0;   ///< threads that are to run here in some execution
+    thread_set done = 0;     ///< threads that have run here
+    thread_set asleep = 0;   ///< threads that need not, whatever comes
     unsigned running = no_thread;
     unsigned chosen = 0;
     unsigned count = 0;             ///< of values
     std::uint32_t preemptions = 0;  ///< before this choice
     std::uint32_t spent = 0;        ///< of the allowance, before this choice
-    std::uint32_t block = 0;        ///< where the thread that ran until here had begun to
+    std::uint32_t block = 0;        ///< the choice at which the thread that ran until here began
 
     [[nodiscard]] unsigned ran() const noexcept { return enabled != 0 ? chosen : running; }
   };
@@ -65,8 +66,8 @@ class exhaustive_schedule final : public schedule {
   bool exhausted_ = false;
   bool begun_ = false;
   bool redundant_ = false;  ///< the rest of this execution was seen before
-  bool left_out_ = false;   ///< a choice, since it was not allowed yet
-  unsigned allowance_;      ///< how many choices may be others than by default, in this search
+  bool left_out_ = false;   ///< a choice was left out, since it was not allowed yet
+  unsigned allowance_;      ///< the number of choices that may differ from the default in this search
   std::uint32_t depth_ = 0;
   std::uint32_t preemptions_ = 0;
   std::uint32_t spent_ = 0;

@@ -1,3 +1,4 @@
+// Explores a program: searches for a failing execution, shortens it and reports it.
 #include "pirn/sim/explore.hpp"
 
 #include <fcntl.h>
@@ -25,13 +26,13 @@ namespace {
 using namespace detail;
 
 constexpr std::uint64_t default_executions = 10'000;
-// How many executions the search for a shorter failing one may take.
+// The largest number of executions in the search for a shorter failing one.
 constexpr unsigned max_attempts = 2000;
 constexpr double max_seconds = 60;
-// Of the trace of an execution without an end.
+// Of the trace of an execution that has no end.
 constexpr std::size_t max_lines = 200;
 
-/// While it lives nothing is printed on standard error: it would be the same as before, a thousand times.
+/// Suppresses standard error while it exists: the output would repeat earlier output a thousand times.
 class silence {
  public:
   silence() : kept_(dup(STDERR_FILENO)), nowhere_(open("/dev/null", O_WRONLY | O_CLOEXEC)) {
@@ -57,7 +58,7 @@ class silence {
   int kept_, nowhere_;
 };
 
-/// What there is once in a process.
+/// The right to explore, which exists once in a process.
 class only_exploration {
  public:
   only_exploration() {
@@ -147,7 +148,7 @@ class exploration {
     found_.state = what.state;
   }
 
-  /// The execution with `by`, if it fails in that way and needs fewer choices than `best`.
+  /// Runs an execution, and makes it the `best` one if it fails as `wanted` and needs fewer choices.
   [[nodiscard]] bool shorter(schedule& by, outcome wanted, recipe& best) {
     runs_.run(program_, by);
     recipe taken = by.taken();
@@ -158,7 +159,7 @@ class exploration {
     return true;
   }
 
-  /// Leaves out of a failing execution what is not needed for it to fail in the same way.
+  /// Removes from a failing execution the choices that it does not need to fail in the same way.
   void shorten(recipe& best, outcome wanted) {
     const silence unsaid;
     unsigned attempts = 0;
@@ -173,10 +174,10 @@ class exploration {
         static_cast<void>(by->begin());
         at += shorter(*by, wanted, best) ? 0 : chunk;
       }
-      // What could not be left out may be now, where something else is.
+      // A choice that was needed before may be superfluous after the removal of others.
       chunk = chunk == 1 && best.path.size() < before ? 1 : chunk / 2;
     }
-    if (options_.strategy != strategy::exhaustive) {  // which begins with what is short
+    if (options_.strategy != strategy::exhaustive) {  // an exhaustive search begins with short executions
       options few = options_;
       few.strategy = strategy::exhaustive;
       const auto by = make_schedule(few);
@@ -186,10 +187,10 @@ class exploration {
     }
   }
 
-  /// Tells of an execution that fails, as short as it can be made.
+  /// Reports a failing execution, as short as possible.
   void report(recipe best) {
     const outcome wanted = found_.what;
-    if (!seen_by_framework_) {  // which remembers its failures
+    if (!seen_by_framework_) {  // the framework remembers its failures
       shorten(best, wanted);
     }
     std::vector<recorded_step> steps;
@@ -215,7 +216,7 @@ class exploration {
   void tell(const std::vector<recorded_step>& steps) {
     fiber_names fibers;
     const symbols known = symbols_of(steps);
-    // What does not end repeats itself.
+    // An execution without an end repeats its steps.
     found_.trace = trace_text(steps, known, fibers, found_.what == outcome::no_end ? max_lines : steps.size());
     found_.state = with_names(with_lines(found_.state), fibers, true);
     found_.message = with_names(found_.message, fibers, false);

@@ -1,4 +1,4 @@
-// What a report tells of fibers; the only part of the exploration that knows them.
+// Descriptions of fibers for reports; the only part of the exploration that knows fibers.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ namespace sim::detail {
 
 namespace {
 
-/// The fibers of each worker by their numbers: they come in the order of memory, which is another one in each process.
+/// Sorts the fibers of each worker by their numbers. They come in the order of memory, which differs between processes.
 std::string sorted(const std::string& text) {
   struct part {
     std::uint64_t worker, fiber;

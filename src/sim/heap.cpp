@@ -1,8 +1,8 @@
-// operator new for programs that are explored. Addresses decide what happens where they are compared, for instance in a
-// list whose head somebody exchanges, or by who locks two things in the order of their addresses: so they must depend
-// on nothing but the schedule. Here what was freed last is given out next, within each size, and what an execution has
-// not had yet in the order of addresses, whatever the earlier ones have left. The former also makes reuse, which others
-// rarely see, the rule. What the exploration itself needs comes from elsewhere.
+// operator new for programs that are explored. Addresses affect a program that compares them, for instance in a list
+// whose head is exchanged, or when two things are locked in the order of their addresses. So they must depend on
+// nothing but the schedule. Within each size, the block that was freed last is given out next. Blocks that an execution
+// has not used yet follow in the order of addresses, whatever earlier executions have left. The former also makes reuse
+// the rule, which is rare elsewhere. The memory of the exploration itself comes from elsewhere.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -31,14 +31,14 @@ constexpr std::size_t room = std::size_t{4} << 30;  // of addresses
 
 /// In front of each block.
 struct alignas(unit) header {
-  std::uint32_t units;  ///< 0: of malloc alone
+  std::uint32_t units;  ///< 0 if the block is malloc's alone
   bool of_program;
   bool freed = false;
 };
-/// What lies in a block while it is free.
+/// The content of a block while it is free.
 struct free_block {
   free_block* next;
-  std::uintptr_t seal;  ///< tells whether somebody has written there meanwhile
+  std::uintptr_t seal;  ///< shows whether the block was written meanwhile
 
   void link(free_block* to) noexcept {
     next = to;
@@ -51,7 +51,7 @@ static_assert(sizeof(free_block) <= unit);
 constexpr const char* written = "memory was written after it was freed";
 constexpr const char* twice = "memory was freed twice";
 
-/// The program has broken the heap. What is known of it was put right before.
+/// Reports that the program has damaged the heap. The caller has repaired the lists before.
 [[noreturn]] void broken(const char* how) {
   if (platform::checked::watching) {
     current->abort(how);
@@ -65,9 +65,9 @@ struct heap {
 };
 constinit heap programs = {}, others = {};
 constinit std::bitset<largest / unit + 1> unsorted;  ///< lists of `programs`
-constinit std::atomic_flag busy;  // there may be threads of the operating system that have nothing to do with it
+constinit std::atomic_flag busy;                     // unrelated threads of the operating system may exist
 
-// What the program has not had yet of its room, which never goes back.
+// The part of its room that the program has not used yet. Blocks never return to it.
 constinit char* fresh = nullptr;
 constinit char* fresh_end = nullptr;
 
@@ -81,7 +81,7 @@ struct guard {
   guard& operator=(const guard&) = delete;
 };
 
-/// A block of that many units for a program, in the order of addresses; null where the room is full.
+/// Returns a new block for a program, in the order of addresses; null if the room is full.
 header* make_fresh(std::size_t units) noexcept {
   static constinit bool tried = false;
   if (!tried) {
@@ -101,7 +101,7 @@ header* make_fresh(std::size_t units) noexcept {
   return reinterpret_cast<header*>(made);
 }
 
-/// A block of that many units, null where there is none yet.
+/// Returns a block of that many units; null if no such block exists yet.
 void* take(bool for_program, std::size_t units) {
   std::optional<guard> held(std::in_place);
   free_block*& first = (for_program ? programs : others).free[units];
@@ -166,7 +166,8 @@ void deallocate(void* memory) {
   }
 }
 
-/// Of a block that is large enough, whose address stands in front of what it gives out, behind what a free one has.
+/// Allocates a block that is large enough, and keeps its address in front of the aligned memory, behind the content of
+/// a free block.
 void* allocate(std::size_t size, std::size_t alignment) {
   if (alignment <= unit) {
     return allocate(size);
@@ -209,7 +210,7 @@ const char* sort_heap() {
       }
       all[count++] = each;
       if (!each->sealed()) {
-        found = written;  // what came behind it is lost
+        found = written;  // the blocks behind it are lost
         break;
       }
     }

@@ -1,3 +1,5 @@
+// The knowledge of an execution about its words: the order of steps, happens-before, and the values that a load may
+// see.
 #include "sim/memory.hpp"
 
 #include <algorithm>
@@ -12,9 +14,9 @@ namespace sim::detail {
 namespace {
 
 constexpr std::size_t first_table_size = 1024;
-// A load may see one of so many of the newest values.
+// The number of newest values of which a load may see one.
 constexpr std::size_t max_visible = 7;
-// And the same old one so often.
+// The number of times that a thread may see the same old value.
 constexpr std::uint8_t max_stale_reads = 2;
 
 bool acquires(std::memory_order order) noexcept {
@@ -88,7 +90,7 @@ void memory::construct(const void* at) noexcept {
     return;
   }
   location& old = *found.where;
-  // The steps stay in order: whoever touched the old object had to be done.
+  // The steps stay in order: those at the old object had to come before.
   old.released = {};
   old.holder = -1;
   old.plain_write = 0;
@@ -105,7 +107,7 @@ void memory::compare(const location& of, access what, unsigned thread, const thr
       races.add(other, step);
     }
   };
-  // An unlock and a lock that waits for it cannot change places, but two locks can, and an unlock and a try.
+  // An unlock and a lock that waits for it cannot change places. Two locks can, and an unlock and a try_lock can.
   if (what != access::unlock) {
     consider(of.writer, of.last_write);
     if (what != access::lock || bounded) {
@@ -172,15 +174,15 @@ void memory::release(location& of, unsigned thread, thread_clocks& clocks, std::
   clocks.seen.happened.advance(thread);
   const knowledge& given = releases(order) ? clocks.seen : clocks.released;
   if (modify) {
-    of.released.join(given, stale_);  // a release sequence goes on
+    of.released.join(given, stale_);  // a release sequence continues
   } else {
     of.released = given;
   }
 }
 
-// [atomics.order] in C++20: of two operations on one word, of which the one must come before the other, the fences or
-// sequentially consistent operations that stand before the one and behind the other must come in that order too. What
-// has been executed so far is the total order.
+// [atomics.order] in C++20: let one operation on a word have to come before another one on it. Then the fences or
+// sequentially consistent operations before the first and behind the second must come in that order too. The order of
+// execution so far is the total order.
 void memory::fence(thread_clocks& clocks, std::memory_order order) noexcept {
   if (acquires(order)) {
     clocks.seen.join(clocks.to_acquire, stale_);

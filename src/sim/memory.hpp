@@ -1,8 +1,8 @@
-// What an execution remembers of the words that its threads share.
+// The memory of an execution: its knowledge of the words that its threads share.
 //
-// Two orders are kept apart. The order of steps joins whatever touched one word, one of them writing, and tells which
-// steps could have come the other way round: the reduction asks for it. Happens-before is C++'s, by what acquire sees
-// of release, and tells data races and which values a load may see.
+// Two orders are kept apart. The order of steps joins steps at the same word, if one of them writes. It tells the
+// reduction which steps could have happened in the other order. Happens-before is that of C++, by the releases that
+// acquires see. It reveals data races, and determines which values a load may see.
 #pragma once
 
 #include <algorithm>
@@ -19,15 +19,15 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace sim::detail {
 
-/// What a step does to a word, as far as others are concerned.
+/// The effect of a step on a word, as far as it concerns other threads.
 enum class access : std::uint8_t {
   none,  ///< no word
   read,
   write,     ///< also reads and then writes
   lock,      ///< can happen only while the word is not locked
-  try_lock,  ///< one that has locked it; one that has not has read
+  try_lock,  ///< a successful one; a failed one counts as a read
   unlock,
-  heavy,  ///< a fence of all threads, before or behind whatever any of them does
+  heavy,  ///< a fence of all threads, ordered with every step of each of them
 };
 
 /// A step that was taken.
@@ -36,10 +36,11 @@ struct mark {
   std::uint32_t choice = 0;
 };
 
-/// What a thread at some point knows of the others, and hands on with a release.
+/// The knowledge of a thread about the others at some point, which it passes on with a release.
 struct knowledge {
-  vector_clock happened;  ///< before: who has read it to race with nothing of it
-  // Only with stale reads: what fences that are sequentially consistent add to what may be seen, and to nothing else.
+  vector_clock happened;  ///< before: a thread that has acquired it races with none of this
+  // Only with stale reads: limits on the visible values that sequentially consistent fences add, and that affect
+  // nothing else.
   vector_clock fenced;
   std::uint32_t fence = 0;  ///< the place of the last of these fences in the total order
 
@@ -57,7 +58,7 @@ struct thread_clocks {
   vector_clock order;
   knowledge seen;
   knowledge to_acquire;           ///< what an acquire fence would add
-  knowledge released;             ///< what a relaxed store hands on since the last release fence
+  knowledge released;             ///< what a relaxed store passes on since the last release fence
   std::uint32_t last_choice = 0;  ///< the choice at which its present step was decided; no_choice if there was none
   mark last_step;
 };
@@ -68,15 +69,15 @@ struct location {
   struct stored {
     std::uint64_t value;
     knowledge released;
-    vector_clock known;    ///< since when each thread has: it has stored it, or loaded it
-    std::uint32_t strict;  ///< the place in the total order of the first operation there that has; no_place if none
+    vector_clock known;    ///< the time at which each thread first stored or loaded it
+    std::uint32_t strict;  ///< the place in the total order of the first operation that did so; no_place if none
   };
   static constexpr std::uint32_t no_place = ~0U;
 
   void begin(const void* address, std::uint32_t number) noexcept;
 
   const void* at = nullptr;
-  std::uint32_t name = 0;  ///< the how manieth of this execution it is
+  std::uint32_t name = 0;  ///< its number in this execution, in the order of first use
   int holder = -1;         ///< the thread that has it locked
 
   vector_clock written_order, read_order;
@@ -91,11 +92,11 @@ struct location {
   std::uint32_t plain_read[max_threads] = {};
 
   std::vector<stored> history;
-  std::uint32_t oldest[max_threads] = {};  ///< of the history: what each thread may still see
-  std::uint8_t looks[max_threads] = {};    ///< how often it has seen that, although there was something newer
+  std::uint32_t oldest[max_threads] = {};  ///< index in `history` of the oldest value that each thread may see
+  std::uint8_t looks[max_threads] = {};    ///< how often it has seen that value although a newer one existed
 };
 
-/// The steps that came before another one and could have come after.
+/// The steps that came before another step and could have come after it.
 class earlier_steps {
  public:
   struct step {
@@ -110,27 +111,27 @@ class earlier_steps {
   [[nodiscard]] std::span<const step> all() const noexcept { return {all_, count_}; }
 
  private:
-  // All that can have read, the last that wrote, unlocked, and fenced all of them.
-  step all_[max_threads + 3];  // not initialised, for that takes longer than what is done with it
+  // All possible readers, and the last step that wrote, unlocked, and fenced all threads.
+  step all_[max_threads + 3];  // not initialized: that takes longer than its use
   std::size_t count_ = 0;
 };
 
 class memory {
  public:
   memory();
-  /// Forgets everything. With `stale`, values are remembered, and what fences say of them.
+  /// Forgets everything. With `stale`, remembers values from now on, and the limits that fences set to them.
   void begin_execution(bool stale) noexcept;
   [[nodiscard]] location& find(const void* at) noexcept;
-  /// A new object begins there: what was known of an old one is void.
+  /// Forgets the knowledge about the old object at this address, as a new one begins there.
   void construct(const void* at) noexcept;
 
-  /// With which earlier ones a step of `thread` could change places. `bounded`: to wait for a lock or not makes a
-  /// difference, for whoever waits is not interrupted.
+  /// Collects the earlier steps with which a step of `thread` could change places. With `bounded`, waiting for a lock
+  /// makes a difference, because a thread that waits is not preempted.
   void compare(const location& of, access what, unsigned thread, const thread_clocks& clocks, bool bounded,
                earlier_steps& races) const noexcept;
   /// Puts the step in order.
   void order(location& of, access what, unsigned thread, thread_clocks& clocks) noexcept;
-  /// The same of a fence of all threads, whose clocks are `all`.
+  /// As `compare` and `order` together, for a fence of all threads, whose clocks are `all`.
   void order_heavy(unsigned thread, std::span<thread_clocks* const> all, earlier_steps& races) noexcept;
 
   // Happens-before, for operations on atomics.
@@ -139,18 +140,19 @@ class memory {
   void fence(thread_clocks& clocks, std::memory_order order) noexcept;
 
   // With stale reads.
-  /// How many values a load may see; 0 if nothing is known of the word. Each old one twice at most, since a store
-  /// becomes visible in finite time: else there would be no end of executions in which somebody waits for one.
+  /// Returns the number of values that a load may see; 0 if nothing is known of the word. Each old value can be seen at
+  /// most twice, since a store becomes visible in finite time. Otherwise executions in which a thread waits for a store
+  /// would have no end.
   unsigned visible(location& of, unsigned thread, const thread_clocks& clocks, std::memory_order order) noexcept;
-  /// Before a store: the value that is there, if it is the first of this execution.
+  /// Remembers the value before a store, if that is the first store at the word in this execution.
   void remember_old(location& of, std::uint64_t value);
-  /// The one that is so many older than the newest.
+  /// Returns the value that is `age` stores older than the newest, as a load sees it.
   std::uint64_t see(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order,
                     unsigned age) noexcept;
   void remember(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order, std::uint64_t value,
                 bool modify) noexcept;
 
-  /// Whether the access of a thread to memory that is no atomic races with an earlier one; then of whom.
+  /// Returns the thread whose earlier access races with this access to non-atomic memory; -1 without a race.
   [[nodiscard]] int race(location& of, bool write, unsigned thread, thread_clocks& clocks) noexcept;
 
  private:
@@ -169,8 +171,8 @@ class memory {
   unsigned heavy_thread_ = 0;
   mark last_heavy_;
   vector_clock heavy_order_;
-  vector_clock fenced_;       ///< what happened before a fence that is sequentially consistent
-  std::uint32_t places_ = 0;  ///< of sequentially consistent operations, in their total order
+  vector_clock fenced_;       ///< what happened before a sequentially consistent fence
+  std::uint32_t places_ = 0;  ///< number of sequentially consistent operations, in their total order
 };
 
 }  // namespace sim::detail

@@ -1,3 +1,4 @@
+// The network of an execution: watches, connections, deliveries and partitions.
 #include "sim/network.hpp"
 
 #include <netinet/in.h>
@@ -17,7 +18,7 @@ namespace {
 
 constexpr std::uint16_t first_free_port = 49152;
 
-/// At the same place in both families.
+/// Returns the port, which is at the same place in both families.
 std::uint16_t port_in(const ::sockaddr_storage& name) noexcept {
   return ntohs(reinterpret_cast<const ::sockaddr_in&>(name).sin_port);
 }
@@ -43,7 +44,7 @@ void network::step(const void* at) {
 }
 
 void network::begin_execution() noexcept {
-  // Not cleared but made anew: what memory an execution asks for must not depend on those before.
+  // Made anew instead of cleared: the memory that an execution requests must not depend on earlier ones.
   sockets_ = std::deque<socket>();
   connections_ = std::deque<connection>();
   ports_ = std::map<std::uint16_t, port>();
@@ -84,7 +85,7 @@ port& network::port_of(std::uint16_t number) {
   return found;
 }
 
-// ---- who is told --------------------------------------------------------------------------------------------------
+// ---- notifications ------------------------------------------------------------------------------------------------
 
 void network::tell(const watches& whom, event what, news& into) {
   for (const detail::watch& each : whom) {
@@ -257,7 +258,7 @@ void network::arrive(connection& link) {
   news told;
   step(link.to);
   if (link.now == connection::stage::over) {
-    return;  // given up
+    return;  // the client has given up
   }
   const int settled = settle(link, told);
   publish(told);
@@ -398,7 +399,8 @@ namespace sim {
 
 latency::latency(std::chrono::nanoseconds each_way) noexcept {
   if (detail::current != nullptr) {
-    constexpr std::chrono::nanoseconds max = std::chrono::hours(24) * 36'500;  // a sum of some is a time still
+    constexpr std::chrono::nanoseconds max =
+        std::chrono::hours(24) * 36'500;  // so that a sum of several is still a time
     before_ = std::exchange(detail::current->net().latency, std::min(each_way, max));
   }
 }

@@ -1,7 +1,7 @@
 // The network of an execution: sockets that behave as Linux's non-blocking ones do.
 //
-// Every operation is made of steps (`execution::touch`), each at the one pipe or port whose state it changes there, so
-// that the reduction knows which operations matter to each other. Whoever watches a socket is told after the step.
+// Every operation consists of steps (`execution::touch`). Each step is at the one pipe or port whose state it changes,
+// so that the reduction knows which operations depend on each other. Watchers of a socket are notified after the step.
 #pragma once
 
 #include <sys/socket.h>
@@ -22,19 +22,19 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace sim::detail {
 
-/// What has happened to a socket, for the one who asked.
+/// An event of a socket, for its watcher.
 struct event {
-  void* of = nullptr;  ///< what the socket was watched as
+  void* of = nullptr;  ///< the key under which the socket is watched
   bool readable = false;
   bool writable = false;
   bool hup_or_error = false;  ///< the end of the stream, or an error
 };
 
-/// Where events go, as an epoll instance. Whoever waits for them waits for `told`; the events change in steps at it.
+/// The destination of events, as an epoll instance. A waiter waits for `told`; the events change in steps at `told`.
 struct event_queue {
   platform::atomic<std::uint32_t> told{0};
   std::vector<event> events;
-  std::vector<void*> watched;  ///< no event is of anything else
+  std::vector<void*> watched;  ///< the keys of all watches; no event has another key
 };
 
 struct watch {
@@ -42,7 +42,7 @@ struct watch {
   void* of;
 };
 using watches = std::vector<watch>;
-/// What is to be told after a step.
+/// The events to publish after a step.
 using news = std::vector<std::pair<std::shared_ptr<event_queue>, event>>;
 
 struct port;
@@ -55,7 +55,7 @@ struct pipe {
     kind what;
     std::string bytes;
   };
-  /// What the reader has taken, of which its writer does not know yet.
+  /// Bytes that the reader has taken and of which the writer does not know yet.
   struct taken {
     platform::time_point arrives;
     std::size_t bytes;
@@ -63,16 +63,16 @@ struct pipe {
   std::deque<packet> flying;
   std::deque<taken> returning;
   std::string arrived;
-  std::size_t used = 0;  ///< bytes that have been sent and, as far as the writer knows, not been taken
+  std::size_t used = 0;  ///< bytes that were sent and, as far as the writer knows, not taken
   unsigned partitions = 0;
-  bool ended = false;        ///< the writer has said its last
-  bool at_end = false;       ///< and that has arrived
+  bool ended = false;        ///< the writer has ended its stream
+  bool at_end = false;       ///< and the end has arrived
   bool not_read = false;     ///< the reader has shut down its half
-  bool reader_gone = false;  ///< or both halves: data that arrives is answered with a reset
+  bool reader_gone = false;  ///< it has shut down both: data that arrives is answered with a reset
   bool cut = false;          ///< a reset has arrived: nothing else will
-  bool broken = false;       ///< the same, for the writer
+  bool broken = false;       ///< as `cut`, for the writer
   bool wants_room = false;
-  int read_error = 0, write_error = 0;  ///< of the socket at that end: told by one of its pipes, once
+  int read_error = 0, write_error = 0;  ///< of the socket at that end; reported once, by one of its pipes
   watches readers, writers;
 
   [[nodiscard]] bool readable() const noexcept { return !arrived.empty() || at_end || not_read || cut; }
@@ -81,7 +81,7 @@ struct pipe {
 };
 
 struct connection {
-  /// How far its beginning has come: changes in steps at the port.
+  /// The progress of its establishment; changes in steps at the port.
   enum class stage : std::uint8_t { travelling, waiting, queued, over };
   port* to = nullptr;
   stage now = stage::travelling;
@@ -99,8 +99,8 @@ struct port {
   std::size_t backlog = 0;
   unsigned partitions = 0;
   std::deque<connection*> queue;         ///< to be accepted
-  std::deque<connection*> waiting;       ///< for a place in there, or for the end of a partition
-  std::vector<connection*> connections;  ///< all there have been
+  std::deque<connection*> waiting;       ///< for a place in `queue`, or for the end of a partition
+  std::vector<connection*> connections;  ///< all connections so far
   watches listeners;
 };
 
@@ -109,8 +109,8 @@ struct socket {
   ::sockaddr_storage name{};
   port* at = nullptr;  ///< where it is bound
   bool listens = false;
-  connection* link = nullptr;  ///< if it is an end of one
-  bool server = false;         ///< of that
+  connection* link = nullptr;  ///< set if it is an end of a connection
+  bool server = false;         ///< the end is that of the server
   bool slow = false;           ///< not connected at once
 
   [[nodiscard]] pipe& in() const noexcept { return server ? link->to_server : link->to_client; }
@@ -120,14 +120,14 @@ struct socket {
   }
 };
 
-/// Results are those of the system calls, errors as negated numbers.
+/// The network of one execution. Functions return the results of the system calls, with errors as negated numbers.
 class network {
  public:
   /// Numbers of descriptors; no two in an execution are the same, so that a use after a close is seen.
   static constexpr int first = 1 << 20;
 
   void begin_execution() noexcept;
-  /// What is still open, as text; empty if nothing is.
+  /// Returns the sockets that are still open, as text; empty if all are closed.
   [[nodiscard]] std::string open_sockets() const;
   [[nodiscard]] socket* find(int number) noexcept;
 
@@ -140,14 +140,14 @@ class network {
   std::int64_t send(socket& of, const void* from, std::size_t size);
   int shutdown(socket& of, int how);
   void close(socket& of);
-  /// The error of an attempt to connect, once.
+  /// Returns and clears the error of the socket, such as that of an attempt to connect.
   int take_error(socket& of);
 
-  /// From now on `by` is told; at once, if there is something already.
+  /// Notifies `by` of events from now on, and at once if the socket is ready already.
   void watch(socket& of, const detail::watch& by);
-  /// And no event of it is left.
+  /// Ends a watch, and removes its events.
   void unwatch(socket& of, event_queue& by, void* as);
-  /// What poll(2) would tell: only what the socket is asked for.
+  /// Returns the events that poll(2) would report, of the given directions only.
   [[nodiscard]] static event look(const socket& of, bool read, bool write);
 
   std::chrono::nanoseconds latency{0};
@@ -160,33 +160,34 @@ class network {
     connection* link;
     pipe* data;  ///< null for the beginning of the connection
   };
-  /// From here until the next one, whoever runs is alone.
+  /// Begins a step; until the next one only the running thread acts.
   static void step(const void* at);
   port& port_of(std::uint16_t number);
-  /// One for whoever does not say which, of those that nobody has bound.
+  /// Returns a port that is not bound, for callers that do not choose one.
   std::uint16_t free_port();
   static void tell(const watches& whom, event what, news& into);
   static void publish(const news& what);
-  /// What has arrived at one pipe of a connection and matters to the other one.
+  /// Arrivals at one pipe of a connection that affect the other pipe.
   struct arrivals {
-    bool answered = false;  ///< the attempt to connect
-    int error = 0;          ///< of that
+    bool answered = false;  ///< the attempt to connect was answered
+    int error = 0;          ///< of the attempt
     bool reset = false;
-    bool behind_the_end = false;  ///< of the stream
+    bool behind_the_end = false;  ///< the reset came behind the end of the stream
     bool unwanted = false;        ///< data for a reader that is gone
   };
-  /// Whether an injected fault resets the connection, in a step at `by`: this end knows at once, the other one is told.
+  /// Resets the connection if a fault is injected, in a step at `by`. This end knows at once, the other one is
+  /// notified.
   bool reset(socket& of, pipe& by);
-  /// Nothing can be read or written any more at this end; each in a step there.
+  /// End all reading or writing at this end. Each is called in a step there.
   static void end_reading(pipe& which, int error, news& into);
   static void end_writing(pipe& which, int error, news& into);
-  /// In a step at `to`, which it ends: sends that, and tells of `told` besides.
+  /// Sends a packet in a step at `to`, which it ends, and also publishes `told`.
   void put(connection& link, pipe& to, pipe::packet::kind what, std::string bytes, news told);
-  /// In a step at the pipe: what has come there by now.
+  /// Takes in, in a step at the pipe, the packets that have arrived there by now.
   static arrivals arrive(pipe& at, news& into);
-  /// The steps at the other pipe that this leads to.
+  /// Takes the steps at the other pipe that arrivals lead to.
   void follow(connection& link, pipe& at, const arrivals& what);
-  /// In a step at its port: what becomes of a connection that has come there.
+  /// Queues, delays or refuses a connection that has arrived at its port, in a step there.
   static int settle(connection& link, news& into);
   void arrive(connection& link);
   void later(platform::time_point when, connection& link, pipe* data);
@@ -196,7 +197,7 @@ class network {
   std::deque<connection> connections_;
   std::map<std::uint16_t, port> ports_;
   std::uint16_t next_port_ = 0;
-  // What a thread of the network's own will do; changes in steps at `scheduled_`.
+  // The work of a thread that belongs to the network; changes in steps at `scheduled_`.
   bool has_thread_ = false;
   platform::atomic<std::uint32_t> scheduled_{0};
   std::vector<delivery> deliveries_;

@@ -1,4 +1,4 @@
-// What is behind pirn/detail/platform.hpp in an exploration: everything asks the execution that runs.
+// The implementation of pirn/detail/platform.hpp in an exploration: every function asks the running execution.
 #include "pirn/detail/platform.hpp"
 
 #include <sched.h>
@@ -73,7 +73,7 @@ void plain_end(const void* at) noexcept {
 }
 
 namespace {
-/// Of the real thread, where no virtual one runs.
+/// Returns the objects of the running virtual thread, or else of the real thread.
 std::vector<sim::detail::virtual_thread::object>& objects_here() noexcept {
   static std::vector<sim::detail::virtual_thread::object> of_thread;
   return sim::detail::current != nullptr ? here().self().objects : of_thread;
@@ -126,7 +126,7 @@ std::uint64_t random_seed() noexcept { return 1; }
 std::size_t chance(std::size_t count) noexcept { return checked::watching ? here().choose(count) : 0; }
 
 namespace {
-/// Why no thread starts where there is no exploration to run it.
+/// The error of a thread that is started outside of an exploration.
 class no_exploration final : public std::error_category {
  public:
   [[nodiscard]] const char* name() const noexcept override { return "pirn::sim"; }
@@ -177,7 +177,7 @@ void yield_thread_hint() noexcept {
   }
 }
 
-/// As if the kernel did not tell: whether everything stands still is seen without it.
+/// Returns 0, as if the kernel gave no answer: an exploration detects a standstill without it.
 unsigned thread_count() noexcept { return 0; }
 
 bool futex_wait(const signal_atomic<std::uint32_t>& word, std::uint32_t expected, time_point deadline) noexcept {

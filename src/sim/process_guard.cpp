@@ -1,3 +1,5 @@
+// Ends an execution instead of the process: handles signals, and replaces the C library's functions that end a process
+// or start a thread.
 #include "sim/process_guard.hpp"
 
 #include <dlfcn.h>
@@ -11,7 +13,7 @@
 
 #include "sim/execution.hpp"
 
-// What a static C library calls them itself: there is no next one to look up.
+// The internal names of these functions in a static C library, where there is no next one to look up.
 extern "C" {
 // NOLINTBEGIN(bugprone-reserved-identifier)
 __attribute__((weak)) int __pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
@@ -20,7 +22,7 @@ __attribute__((weak)) void __run_exit_handlers(int status, void** handlers, bool
 __attribute__((weak)) extern void* __quick_exit_funcs;
 // NOLINTEND(bugprone-reserved-identifier)
 }
-// It is of the same object there, which is linked in only where somebody asks for it.
+// This function is in the same object of a static C library, which is linked only if the program refers to it.
 [[gnu::used]] static const auto ask_for_thread_creation = &thrd_create;
 
 namespace pirn {
@@ -33,7 +35,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   if (current == nullptr) {
     struct sigaction standard = {};
     standard.sa_handler = SIG_DFL;
-    sigaction(signal, &standard, nullptr);  // a crash happens again on return, and an abort goes on
+    sigaction(signal, &standard, nullptr);  // a crash happens again on return, and an abort continues
     return;
   }
   current->end_by_signal(signal, *info, pirn::detail::registers_of(context));
@@ -49,7 +51,7 @@ constexpr const char* quick = "quick_exit";
   if (leaving* const next = next_of<leaving>(name)) {
     next(status);
   }
-  // A static C library, whose `exit` is its own all the same.
+  // In a static program, whose `exit` is the C library's all the same.
   if (name == quick && __run_exit_handlers != nullptr && &__quick_exit_funcs != nullptr) {
     __run_exit_handlers(status, &__quick_exit_funcs, false, false);
   }
@@ -62,7 +64,7 @@ constexpr const char* quick = "quick_exit";
 process_guard::process_guard() {
   struct sigaction action = {};
   action.sa_sigaction = &on_signal;
-  // It is left for another context, and no return unblocks the signal.
+  // The handler switches to another context, so no return unblocks the signal.
   action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < std::size(signals); ++i) {
@@ -80,8 +82,9 @@ process_guard::~process_guard() {
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
 
-// In place of the C library's in the whole program, which a static one overrides: with status 0 a test would end as if
-// it had passed, with another nobody would know in which execution, and what a thread of its own does no schedule says.
+// These replace the C library's functions in the whole program; those of a static C library override them. With status
+// 0 a test would end as if it had passed. With another status the failing execution would be unknown. A separate thread
+// would run outside of the schedule.
 extern "C" {
 
 __attribute__((weak)) void exit(int status) noexcept { pirn::sim::detail::leave_process("exit", status); }

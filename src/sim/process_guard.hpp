@@ -1,4 +1,4 @@
-// What would end the process, or leave the exploration's one thread.
+// Intercepts actions that would end the process, or leave the exploration's one thread.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,15 +12,15 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace sim::detail {
 
-/// The C library's function for which one of the exploration stands in. Null in a static program.
+/// Returns the C library's function that one of the exploration replaces. Null in a static program.
 template <class Function>
 Function* next_of(const char* name) noexcept {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-/// While it lives std::abort, and an access to memory that is not there, end the execution in which they happen and not
-/// the process. So do, for good, std::exit and its like and the start of a thread: these are defined in its source, in
-/// place of the C library's.
+/// While it exists, std::abort and an access to unmapped memory end the execution in which they happen instead of the
+/// process. std::exit, similar functions and the start of a thread do so even without a guard: they are defined in the
+/// guard's source, in place of the C library's.
 class process_guard {
  public:
   process_guard();

@@ -1,4 +1,4 @@
-// What an execution keeps of its steps, and what it says of its threads.
+// Records the steps of an execution, and describes its threads.
 #include <dlfcn.h>
 #include <unwind.h>
 
@@ -45,7 +45,7 @@ recorded_step& execution::add_step(step_kind kind, const void* here) {
   if (!running_->runs_on.contains(here)) {
     if (auto found = fiber_of(platform::current_worker(), here); found.first != 0) {
       running_->last_fiber = std::move(found);
-    }  // else it has left the run queue already
+    }  // otherwise the fiber has left the run queue already
     std::tie(made.fiber, made.fiber_name) = running_->last_fiber;
   }
   made.when = now_;
@@ -67,7 +67,7 @@ void execution::record_end(step_kind kind, const pirn::detail::registers& at) {
     return;
   }
   const platform::quiet unseen;
-  // Who overflows a stack has its sp in the guard: it runs on the stack above that.
+  // A thread that overflows a stack has its sp in the guard; it runs on the stack above that.
   const auto* const sp = reinterpret_cast<const void*>(at.sp);
   pirn::detail::slot_site overflown;
   const bool overflows = pirn::detail::find_guard(sp, 1, overflown);
@@ -78,7 +78,7 @@ void execution::record_end(step_kind kind, const pirn::detail::registers& at) {
   for (unsigned i = 0; i < made.frame_count; ++i) {
     made.frames[i] = calls[i].lookup + 1;
   }
-  if (Dl_info in; dladdr(reinterpret_cast<void*>(at.pc), &in) == 0) {  // it has called what is no code
+  if (Dl_info in; dladdr(reinterpret_cast<void*>(at.pc), &in) == 0) {  // the program has called an address without code
     made.frames[made.frame_count++] = *reinterpret_cast<const std::uintptr_t*>(at.sp);
   }
 }

@@ -1,3 +1,4 @@
+// The random, pct and replay strategies, and seeds as text.
 #include "sim/schedule.hpp"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace {
 
 constexpr std::string_view seed_version = "2";
 
-/// Each of those that may run is as likely as any other, at every point.
+/// Chooses each enabled thread with the same probability, at every point.
 class random_schedule final : public schedule {
  public:
   explicit random_schedule(std::uint64_t seed) noexcept : numbers_(seed) {}
@@ -47,7 +48,7 @@ class pct_schedule final : public schedule {
 
   void ended(std::uint64_t steps) noexcept override {
     const std::uint64_t length = std::max(steps, std::uint64_t{choices()});
-    // In a longer one no change of priority could come near the end, if there was to be any.
+    // In a longer execution no change of priority, if there is one at all, could come near the end.
     bounded_ += (length <= longest_ || depth_ <= 1) && !decided_otherwise_ ? 1 : 0;
     longest_ = std::max(longest_, length);
   }
@@ -97,9 +98,9 @@ class pct_schedule final : public schedule {
  private:
   platform::random numbers_;
   unsigned depth_;
-  std::uint64_t longest_ = 1;       ///< an execution, in steps, as far as is known
+  std::uint64_t longest_ = 1;       ///< steps of the longest execution so far
   std::uint64_t bounded_ = 0;       ///< executions for which the bound holds
-  bool decided_otherwise_ = false;  ///< something in this one, which the bound knows nothing of
+  bool decided_otherwise_ = false;  ///< a decision in this execution did not come from priorities, so no bound holds
   std::uint64_t step_ = 0;
   std::int64_t lowest_ = -1;
   std::array<std::int64_t, max_threads> priorities_{};

@@ -1,5 +1,5 @@
-// Who runs next: the strategies. A schedule is asked at each point where there is a choice, once execution after
-// execution, and an execution that makes the same choices is the same execution.
+// The strategies that choose the next thread. A schedule is asked at each point where there is a choice, in one
+// execution after another. An execution that makes the same choices is the same execution.
 #pragma once
 
 #include <cstdint>
@@ -22,25 +22,25 @@ using thread_set = std::uint32_t;
 inline constexpr unsigned no_thread = ~0u;
 inline constexpr std::uint32_t no_choice = ~0u;
 
-/// What was chosen at one point, where that is not what is chosen by default.
+/// A choice that differs from the default, at one point.
 struct deviation {
-  std::uint32_t at;  ///< of the points where there was a choice, which one
+  std::uint32_t at;  ///< the number of the point, among those with a choice
   std::uint32_t chosen;
   bool operator==(const deviation&) const = default;
 };
 using deviations = std::vector<deviation>;
 
-/// What names one execution of one program.
+/// Identifies one execution of one program.
 struct recipe {
   deviations path;
-  std::uint16_t fingerprint = 0;  ///< between what it had to choose, so that it is not taken for one of another program
+  std::uint16_t fingerprint = 0;  ///< of all alternatives, so that it is not taken for one of another program
   bool operator==(const recipe&) const = default;
 };
-/// As text, for `sim::replay`, and back. False for what is no such text.
+/// Convert a recipe to the text for `sim::replay`, and back. `from_seed` returns false if the text is not a seed.
 [[nodiscard]] std::string to_seed(const recipe& of);
 [[nodiscard]] bool from_seed(std::string_view seed, recipe& into);
 
-/// Who runs if nobody says otherwise: the one that runs already, else the next one.
+/// Returns the thread that runs by default: the running one if it is enabled, else the next one.
 [[nodiscard]] unsigned default_thread(thread_set enabled, unsigned running) noexcept;
 
 class schedule {
@@ -50,24 +50,24 @@ class schedule {
   schedule& operator=(const schedule&) = delete;
   virtual ~schedule() = default;
 
-  /// Who of `enabled`, two or more, runs next; `running` has run so far and may be one of them.
+  /// Chooses the next thread from `enabled`, two or more; `running` has run so far and may be one of them.
   unsigned pick(thread_set enabled, unsigned running) noexcept {
     const unsigned chosen = pick_thread(enabled, running);
     note(chosen, default_thread(enabled, running), enabled);
     return chosen;
   }
-  /// Which of `count`, two or more, possibilities is the case: 0 is what would be expected.
+  /// Chooses one of `count` possibilities, two or more; 0 is the expected one.
   unsigned choose(unsigned count) noexcept {
     const unsigned chosen = choose_value(count);
     note(chosen, 0, count);
     return chosen;
   }
-  /// How many choices there were in this execution.
+  /// Returns the number of choices in this execution.
   [[nodiscard]] std::uint32_t choices() const noexcept { return choices_; }
-  /// This execution, so far.
+  /// Returns this execution so far.
   [[nodiscard]] recipe taken() const { return {path_, static_cast<std::uint16_t>(fingerprint_ >> 48)}; }
 
-  /// Begins the next execution; false if there is none.
+  /// Begins the next execution; returns false if all were made.
   bool begin() {
     choices_ = 0;
     fingerprint_ = 0;
@@ -75,24 +75,24 @@ class schedule {
     return advance();
   }
 
-  /// Whether it is told of races.
+  /// Returns whether `race` is to be called.
   [[nodiscard]] virtual bool reduces() const noexcept { return false; }
-  /// What was done after choice `at` and what is done now could have happened in the other order, if one of `first` had
-  /// come there.
+  /// Reports that the step after choice `at` and the present step could have happened in the other order, if a thread
+  /// of `first` had run there.
   virtual void race(std::uint32_t /*at*/, thread_set /*first*/) noexcept {}
-  /// Threads that were here before, in an execution that differs in nothing but the order of what does not matter: they
-  /// need not run before something happens that matters to them.
+  /// Returns the threads that have run at this point in an execution that differs only in the order of independent
+  /// steps. They need not run before a step that depends on theirs. Null if the schedule does not track them.
   [[nodiscard]] virtual thread_set* asleep() noexcept { return nullptr; }
-  /// All executions there are have been made.
+  /// Returns whether all executions have been made.
   [[nodiscard]] virtual bool exhausted() const noexcept { return false; }
-  /// The execution has turned out to be like an earlier one.
+  /// Returns whether the execution has turned out to be equivalent to an earlier one.
   [[nodiscard]] virtual bool redundant() const noexcept { return false; }
-  /// The execution has come to its end after so many steps.
+  /// Reports that the execution has ended, after `steps` steps.
   virtual void ended(std::uint64_t /*steps*/) noexcept {}
-  /// `pct`: the probability with which a bug of the depth in question has stayed unseen in a program of so many
-  /// threads, or more.
+  /// `pct`: returns the probability that a bug of the given depth has stayed unseen in a program of `threads` threads,
+  /// or more.
   [[nodiscard]] virtual double missed(unsigned /*threads*/) const noexcept { return 1; }
-  /// The running thread spins: it should not run before others have.
+  /// Reports that the running thread spins: it should not run before others have.
   virtual void yielded(unsigned /*thread*/) noexcept {}
 
  protected:
@@ -114,9 +114,9 @@ class schedule {
   deviations path_;
 };
 
-/// The one that `options` asks for.
+/// Makes the schedule that `options` asks for.
 [[nodiscard]] std::unique_ptr<schedule> make_schedule(const sim::options& options);
-/// One execution, the one of `path`.
+/// Makes a schedule of one execution, that of `path`.
 [[nodiscard]] std::unique_ptr<schedule> make_replay(deviations path);
 
 }  // namespace sim::detail

@@ -1,3 +1,4 @@
+// The log of steps, and the threads with which a race can be reversed.
 #include "sim/step_log.hpp"
 
 #include <array>

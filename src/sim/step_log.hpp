@@ -17,10 +17,11 @@ namespace sim::detail {
 class step_log {
  public:
   void clear() noexcept { steps_.clear(); }
-  /// What `thread` does, or did further, in the step of that number; `order` is its clock since.
+  /// Adds or extends the step of `thread` with that number; `order` is its clock since.
   void add(unsigned thread, std::uint64_t number, const vector_clock& order);
-  /// With which threads an execution can begin, where `earlier` was taken, in which the last step comes before it and
-  /// everything keeps its order that need not come behind it. One of them at least is right, not all are told.
+  /// Returns the threads with which an execution can continue at the point of `earlier`, so that the last step comes
+  /// before `earlier`. All steps that need not come behind `earlier` keep their order. At least one of the threads is
+  /// right; the set need not be complete.
   [[nodiscard]] thread_set initials(const earlier_steps::step& earlier) const noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// What the threads of an execution do: each operation on a word that they share is a step.
+// The operations of the threads of an execution: each operation on a word that they share is a step.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -24,7 +24,7 @@ std::uint64_t bits_at(const void* at, std::size_t size) noexcept {
 
 std::uint64_t execution::load(const void* at, value_type type, std::memory_order order) {
   location& of = memory_.find(at);
-  // What one has seen another must not miss: which of two comes first matters.
+  // A later load must not miss a value that an earlier one has seen, so the order of two loads matters.
   const bool ordered = options_.stale_reads && order == std::memory_order_seq_cst;
   const access what = ordered ? access::write : access::read;
   point(what, &of);
@@ -84,7 +84,7 @@ void execution::compare_failed(const void* at, value_type type, std::uint64_t fo
   location& of = memory_.find(at);
   take_place(order);
   if (options_.stale_reads && !of.history.empty()) {
-    // From now on it sees nothing older.
+    // From now on the thread sees nothing older.
     static_cast<void>(memory_.see(of, running_->index, running_->clocks, order, 0));
   } else {
     memory_.acquire(of, running_->clocks, order);
@@ -153,13 +153,13 @@ void execution::fence(std::memory_order order, bool everywhere) {
     memory_.fence(running_->clocks, order);
     return;
   }
-  // Which of two fences comes first matters.
+  // The order of two fences matters.
   location& fences = memory_.find(&memory_);
   const access what = everywhere ? access::heavy : access::write;
   point(what, &fences);
   take_step(fences, what);
   if (thread_set* const asleep = schedule_->asleep(); asleep != nullptr) {
-    *asleep = 0;  // who is about to do something sequentially consistent is to come before it as well as behind
+    *asleep = 0;  // a thread whose next operation is sequentially consistent must be tried before and behind the fence
   }
   for (int round = 0; round < (everywhere ? 2 : 1); ++round) {
     for (unsigned i = 0; i < used_; ++i) {
@@ -177,7 +177,7 @@ void execution::plain(const void* at, bool write, value_type type, const void* v
   take_step(of, write ? access::write : access::read);
   note(write ? step_kind::write : step_kind::read, &of, type.size != 0 ? bits_at(value, type.size) : 0, type);
   look_for_race(of, write);
-  unproductive_steps_ = 0;  // who waits for somebody does not look at a variable
+  unproductive_steps_ = 0;  // a thread that waits for another one does not read plain variables
 }
 
 void execution::plain_now(const void* at) {

@@ -1,3 +1,4 @@
+// Finds the functions and lines of code addresses, and makes their names short.
 #include "sim/symbols.hpp"
 
 #include <cxxabi.h>
@@ -19,7 +20,7 @@ namespace sim::detail {
 
 namespace {
 
-/// The names that a mangled one is made of, up to the first template argument: for what the runtime of an older
+/// Returns the names in a mangled one, up to the first template argument, for names that the runtime of an older
 /// compiler cannot read.
 std::string names_in(const char* mangled) {
   std::string text;
@@ -44,7 +45,7 @@ std::string readable(const char* name) {
   return std::strncmp(name, "_Z", 2) == 0 ? names_in(name) : name;
 }
 
-/// Without template arguments, parameters and the names of inline namespaces.
+/// Returns a name without template arguments, parameters and inline namespaces.
 std::string shortened(std::string name) {
   for (std::size_t at; (at = name.find(" const::")) != std::string::npos;) {
     name.erase(at, 6);
@@ -76,7 +77,7 @@ std::string shortened(std::string name) {
   for (std::size_t at; (at = result.find(abi)) != std::string::npos;) {
     result.erase(at, abi.size());
   }
-  // What it returns, what stands behind its parameters, and the operator of a lambda.
+  // Removes the return type, the suffixes behind the parameters, and the operator of a lambda.
   for (const char* suffix : {" const", " noexcept"}) {
     if (result.ends_with(suffix)) {
       result.erase(result.size() - std::strlen(suffix));
@@ -91,8 +92,8 @@ std::string shortened(std::string name) {
   return result.empty() ? name : result;
 }
 
-/// Whether a shared library is one that a program has without asking: with debug information of it, whoever calls
-/// abort would else be said to be in raise.c.
+/// Returns whether a shared library is one that every program has. With debug information for such libraries, a caller
+/// of abort would otherwise seem to be in raise.c.
 bool of_the_system(const std::string& file) {
   const std::string name = file.substr(file.rfind('/') + 1);
   return std::ranges::any_of(std::initializer_list<const char*>{"libc.", "libc-", "libm.", "libstdc++", "libc++",
@@ -103,7 +104,7 @@ bool of_the_system(const std::string& file) {
 frame frame_of(const std::string& file, const std::string& function, const std::string& line) {
   frame made;
   const std::string full = readable(function.c_str());
-  // Without all debug information an inlined function has a short name only; its file tells whose it is.
+  // Without full debug information an inlined function has a short name only; its file shows where it belongs.
   const bool header = line.find("/include/pirn/") != std::string::npos;
   made.ours =
       header || (full.find("pirn::" PIRN_ABI_NAME) != std::string::npos &&
@@ -111,7 +112,7 @@ frame frame_of(const std::string& file, const std::string& function, const std::
   made.library = of_the_system(file) || full.starts_with("std::") || full.starts_with("__") ||
                  full.starts_with("_Unwind") || line.find("/include/c++/") != std::string::npos ||
                  full.starts_with("decltype") || full.substr(0, full.find('(')).find(" std::") != std::string::npos;
-  // What stands in the place of the C library's.
+  // The replacements of the C library's functions.
   static constexpr std::string_view replaced[] = {"exit", "_exit", "_Exit", "quick_exit", "pthread_create"};
   made.library |= std::ranges::find(replaced, full) != std::end(replaced) || full.starts_with("operator new") ||
                   full.starts_with("operator delete") || line.find("/src/sim/") != std::string::npos;
@@ -199,7 +200,7 @@ symbols::symbols(std::vector<std::uintptr_t> addresses) {
         command += number;
       }
       command += " 2>/dev/null";
-      // NOLINTNEXTLINE(bugprone-command-processor): the same
+      // NOLINTNEXTLINE(bugprone-command-processor): a test asks about itself
       const std::unique_ptr<FILE, int (*)(FILE*)> out(popen(command.c_str(), "r"), &pclose);
       if (!out) {
         continue;

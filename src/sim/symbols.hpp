@@ -15,17 +15,17 @@ namespace sim::detail {
 struct frame {
   std::string function;
   std::string line;      ///< file:line, empty where no symbolizer is installed or the code has no debug information
-  bool ours = false;     ///< pirn's
-  bool inside = false;   ///< and of the exploration itself, or below what a user would know
+  bool ours = false;     ///< belongs to pirn
+  bool inside = false;   ///< and to the exploration, or to internals that a user does not know
   bool library = false;  ///< of the C++ library or the C library
 };
 
-/// Looked up once, all together: by llvm-symbolizer or addr2line where there is one, else by what the dynamic loader
-/// knows.
+/// The frames of code addresses, looked up once and all together: by llvm-symbolizer or addr2line if one is installed,
+/// else by the dynamic loader's knowledge.
 class symbols {
  public:
   explicit symbols(std::vector<std::uintptr_t> addresses);
-  /// The frames at a return address, inlined ones first.
+  /// Returns the frames at a return address, inlined ones first.
   [[nodiscard]] const std::vector<frame>& at(std::uintptr_t address) const;
 
  private:

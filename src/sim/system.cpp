@@ -30,7 +30,7 @@ T answer(T outcome) noexcept {
   return outcome;
 }
 
-/// Does `what` with the network and the socket; none is open outside of an execution.
+/// Calls `what` with the network and the socket; outside of an execution no socket is open.
 template <class What>
 auto with(int descriptor, What what) noexcept
     -> decltype(what(std::declval<network&>(), std::declval<sim::detail::socket&>())) {
@@ -100,7 +100,7 @@ int getpeername(int descriptor, ::sockaddr* name, ::socklen_t* size) noexcept {
 int getsockopt(int descriptor, int level, int name, void* value, ::socklen_t* size) noexcept {
   return with(descriptor, [&](network& net, auto& of) {
     if (level == IPPROTO_TCP && name == TCP_ULP) {
-      *size = 0;  // nothing is on top of it
+      *size = 0;  // no protocol is on top of TCP
       return 0;
     }
     if (level != SOL_SOCKET || name != SO_ERROR || *size < sizeof(int)) {
@@ -114,7 +114,7 @@ int getsockopt(int descriptor, int level, int name, void* value, ::socklen_t* si
 }
 
 int setsockopt(int descriptor, int /*level*/, int /*name*/, const void* /*value*/, ::socklen_t /*size*/) noexcept {
-  // None makes a difference here: also with SO_LINGER a close is one that offers on what was sent.
+  // No option makes a difference here: even with SO_LINGER, a close still offers the data that was sent.
   return with(descriptor, [](network&, auto&) { return 0; });
 }
 
@@ -217,7 +217,7 @@ int ioctl(int descriptor, unsigned long command, int* value) noexcept {
     return ::ioctl(descriptor, command, value);
   }
   return with(descriptor, [&](network&, auto&) {
-    *value = 0;  // what was sent counts as acknowledged at once
+    *value = 0;  // data counts as acknowledged as soon as it is sent
     return command == SIOCOUTQ ? 0 : -ENOTTY;
   });
 }

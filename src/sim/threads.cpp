@@ -14,7 +14,7 @@ unsigned execution::free_index() const noexcept {
   for (unsigned i = 1; i < used_; ++i) {
     const virtual_thread& former = *threads_[i];
     const thread_clocks& here = running_->clocks;
-    // All that it did happened before, so that its times go on with those of another.
+    // All its steps happened before, so that another thread can continue its times.
     if (former.joined && here.seen.happened.covers(i, former.clocks.seen.happened.of(i)) &&
         here.order.covers(i, former.clocks.order.of(i))) {
       return i;
@@ -37,7 +37,7 @@ unsigned execution::start(void (*entry)(void*), void* argument, const char* name
 }
 
 void execution::start_daemon(void (*entry)(void*), void* argument, const char* name) {
-  std::vector<recorded_step>* const record = std::exchange(record_, nullptr);  // the program has not asked for it
+  std::vector<recorded_step>* const record = std::exchange(record_, nullptr);  // the program did not start this thread
   const unsigned made = start(entry, argument, name);
   record_ = record;
   if (made == no_thread) {

@@ -16,13 +16,13 @@ namespace sim::detail {
 
 namespace {
 
-/// Whether it is at a variable that is no atomic.
+/// Returns whether the step is at a variable that is not atomic.
 bool plain(const recorded_step& step) { return step.kind == step_kind::read || step.kind == step_kind::write; }
 
-/// Where a step was asked for.
+/// The place in a program that asks for a step.
 struct place {
   std::string where;  ///< function and line of the innermost frame that is neither pirn's nor the standard library's
-  std::string operation;  ///< what that called of pirn
+  std::string operation;  ///< the function of pirn that it called
 };
 
 place place_of(const recorded_step& step, const symbols& known) {
@@ -54,7 +54,7 @@ std::string who_does(const recorded_step& step, fiber_names& fibers) {
          (step.fiber_name.empty() ? "" : " \"" + step.fiber_name + "\"") + " on " + step.thread_name;
 }
 
-/// Empty where it cannot be told.
+/// Returns a value as text; empty if its type is unknown.
 std::string value_text(std::uint64_t bits, value_type type) {
   using enum platform::checked::value_kind;
   if (type.size == 0) {
@@ -88,7 +88,7 @@ std::string value_text(std::uint64_t bits, value_type type) {
   return std::move(text).str();
 }
 
-/// What it does; the same text for steps that shall share a line.
+/// Describes a step; steps with the same text share a line.
 std::string what_it_does(const recorded_step& step, const place& at) {
   switch (step.kind) {
     case step_kind::start:
@@ -113,7 +113,7 @@ std::string what_it_does(const recorded_step& step, const place& at) {
     return step.fiber == 0 ? "schedules" : "begins or ends";
   }
   std::string text = at.operation;
-  if (text.empty()) {  // a variable or an atomic of the program's own
+  if (text.empty()) {  // a variable or an atomic of the program
     text = std::string(to_string(step.kind)) + " of word " + std::to_string(step.word);
     const std::string value = value_text(step.value, step.type);
     const bool changes =
@@ -134,8 +134,8 @@ std::string time_text(platform::time_point when, platform::time_point first) {
 
 namespace {
 
-/// The address in a line of a backtrace, "    #1 0x5566 ...", 0 if it is none; `begin` is where it stands. It is one
-/// behind the call, or behind the beginning of a function.
+/// Returns the address in a line of a backtrace, "    #1 0x5566 ...", or 0 without one; `begin` is its position. The
+/// address is one behind the call, or behind the beginning of a function.
 std::uintptr_t address_in(const std::string& line, std::size_t& begin) {
   const std::size_t number = line.find_first_not_of(' ');
   begin = line.find("0x");
@@ -227,7 +227,7 @@ std::string trace_text(const std::vector<recorded_step>& steps, const symbols& k
   };
   for (const recorded_step& each : steps) {
     if (each.by_daemon && each.kind != step_kind::socket) {
-      continue;  // what is told there matters only to whoever is told
+      continue;  // other steps there matter only to the receivers of events
     }
     std::string line;
     if (each.kind == step_kind::time_passes) {
@@ -235,7 +235,7 @@ std::string trace_text(const std::vector<recorded_step>& steps, const symbols& k
     } else {
       place at = place_of(each, known);
       if (at.operation.empty() && at.where == before.where && !plain(each)) {
-        at.operation = before.operation;  // the compiler has left no trace of it in this part
+        at.operation = before.operation;  // the compiler has left no trace of the operation in this part
       }
       line = "  " + who_does(each, fibers) + ": " + what_it_does(each, at);
       before = std::move(at);

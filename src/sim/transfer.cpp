@@ -1,4 +1,4 @@
-// What connections carry: the operations of a network on pipes.
+// The transfer of data by connections: the operations of a network on pipes.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -71,7 +71,7 @@ void network::follow(connection& link, pipe& at, const arrivals& what) {
   if (what.reset) {
     told.clear();
     step(&back);
-    if (!back.broken && !(what.behind_the_end && back.ended)) {  // else it is closed already
+    if (!back.broken && !(what.behind_the_end && back.ended)) {  // otherwise it is closed already
       end_writing(back, what.behind_the_end ? EPIPE : ECONNRESET, told);
     }
     publish(told);
@@ -120,7 +120,7 @@ bool network::reset(socket& of, pipe& by) {
   if ((&by == &in ? in.at_end || in.cut : out.broken) || !fault(&sim::faults::reset)) {
     return false;
   }
-  // Who asked is told by what is returned.
+  // The caller learns of the reset from the result.
   news told;
   if (&by == &in) {
     end_reading(in, 0, told);
@@ -165,7 +165,8 @@ std::int64_t network::receive(socket& of, void* into, std::size_t size) {
   }
   news told;
   if (count > 1 && fault(&sim::faults::short_transfers)) {
-    // A reader of a stream may take less than it wanted to mean that there was no more: the rest comes just now.
+    // A reader of a stream may understand a short read as the lack of further data, so it is notified of the rest as if
+    // that came just now.
     count = 1;
     tell(from.readers, {.readable = true}, told);
   }

@@ -1,4 +1,4 @@
-// What has happened before what, for up to sixteen threads (Mattern 1989, Fidge 1988).
+// Vector clocks: the order of events of up to sixteen threads (Mattern 1989, Fidge 1988).
 #pragma once
 
 #include <array>
@@ -14,10 +14,10 @@ namespace sim::detail {
 
 inline constexpr unsigned max_threads = 16;
 
-/// For each thread how far it had come.
+/// The time that each thread had reached.
 class vector_clock {
  public:
-  /// From here on there are so many threads at most; of the others nothing has a time.
+  /// Sets the largest number of threads from here on. No event of another thread has a time.
   static void use(unsigned threads) noexcept { used_ = (threads + lanes - 1) / lanes * lanes; }
 
   void join(const vector_clock& other) noexcept {
@@ -27,7 +27,7 @@ class vector_clock {
       }
     }
   }
-  /// Whether anything of `times`, one of each thread, happened before.
+  /// Returns whether any event of `times`, one for each thread, happened before.
   [[nodiscard]] bool covers_any(const vector_clock& times) const noexcept {
     bool any = false;
     for (std::size_t first = 0; first < used_; first += lanes) {
@@ -38,7 +38,7 @@ class vector_clock {
     return any;
   }
   static constexpr std::uint32_t no_time = std::numeric_limits<std::int32_t>::max();
-  /// Times that nothing covers.
+  /// Returns times that no clock covers.
   [[nodiscard]] static vector_clock never() noexcept {
     vector_clock made;
     made.times_.fill(no_time);
@@ -47,14 +47,14 @@ class vector_clock {
   void set(unsigned thread, std::uint32_t time) noexcept { times_[thread] = static_cast<std::int32_t>(time); }
   [[nodiscard]] std::uint32_t of(unsigned thread) const noexcept { return static_cast<std::uint32_t>(times_[thread]); }
   std::uint32_t advance(unsigned thread) noexcept { return static_cast<std::uint32_t>(++times_[thread]); }
-  /// Whether what `thread` did at `time` happened before.
+  /// Returns whether the event of `thread` at `time` happened before.
   [[nodiscard]] bool covers(unsigned thread, std::uint32_t time) const noexcept { return time <= of(thread); }
 
  private:
-  static constexpr std::size_t lanes = 4;  ///< of one vector of the baseline
+  static constexpr std::size_t lanes = 4;  ///< of one vector register of the baseline
   static inline constinit std::size_t used_ = max_threads;
 
-  // No execution has as many steps as one with a sign could not count, and the baseline of x86-64 compares only these.
+  // Signed: no execution has more steps than they can count, and the baseline of x86-64 compares signed numbers only.
   std::array<std::int32_t, max_threads> times_{};
 };
 
