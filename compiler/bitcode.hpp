@@ -1,11 +1,12 @@
-// What will become of a module.
+// The further use of a module.
 #pragma once
 
 #include "llvm/IR/Module.h"
 
 namespace pirn::plugin {
 
-/// Whether the module was compiled to bitcode that a linker is to optimize: by what clang writes into it.
+/// Returns whether the module was compiled to bitcode that a linker is to optimize, by the flags that clang writes into
+/// it.
 inline bool is_for_linker(const llvm::Module& module) {
   return module.getModuleFlag("ThinLTO") != nullptr || module.getModuleFlag("EnableSplitLTOUnit") != nullptr;
 }

@@ -1,3 +1,5 @@
+// Finds pairs of thread-local addresses that code generation may compute from one base, although the fiber may suspend
+// in between.
 #include "common_base_analysis.hpp"
 
 #include <set>
@@ -13,10 +15,10 @@
 namespace pirn::plugin {
 namespace {
 
-/// What an address is computed from.
+/// The value from which an address is computed.
 enum class base : std::uint8_t {
   thread,    // the thread pointer, which a block reads once (on x86-64)
-  module,    // the module's part of the thread, which a function asks for where one place dominates the others
+  module,    // the module's part of the thread, which a function requests where one place dominates the others
   variable,  // a call for this variable, once in a block
 };
 
@@ -38,7 +40,7 @@ base base_of(const llvm::GlobalValue& variable) {
   return local ? base::module : base::variable;
 }
 
-/// Whether the processor adds the thread pointer itself wherever the variable is read or written.
+/// Returns whether the processor adds the thread pointer itself at every read and write of the variable.
 bool needs_no_address(const llvm::CallBase& address) {
   if (!llvm::Triple(address.getModule()->getTargetTriple()).isX86()) {
     return false;
@@ -60,7 +62,7 @@ bool may_share_base(const llvm::CallBase& earlier, const llvm::CallBase& later, 
   const llvm::GlobalValue& second = *variable_of(later);
   const bool in_block = earlier.getParent() == later.getParent() && earlier.comesBefore(&later);
   if (llvm::Triple(earlier.getModule()->getTargetTriple()).isAArch64()) {
-    // Whatever else is asked for, the thread pointer is added, and that is read where one place dominates the others.
+    // The thread pointer is always added, and it is read where one place dominates the others.
     return in_block || tree.dominates(&earlier, &later);
   }
   const base from = base_of(second);
@@ -78,7 +80,7 @@ bool may_share_base(const llvm::CallBase& earlier, const llvm::CallBase& later, 
   return false;
 }
 
-/// A call that may suspend on a way from one to the other, or null.
+/// Returns a call that may suspend on a path from one to the other, or null.
 llvm::CallBase* suspends_between(llvm::CallBase& from, llvm::CallBase& to, const suspension& suspends) {
   llvm::SmallVector<std::pair<llvm::BasicBlock::iterator, llvm::CallBase*>, 8> ways = {
       {std::next(from.getIterator()), nullptr}};
@@ -110,7 +112,7 @@ llvm::CallBase* suspends_between(llvm::CallBase& from, llvm::CallBase& to, const
 llvm::SmallVector<common_base, 4> find_common_bases(llvm::Function& function, const suspension& suspends) {
   llvm::SmallVector<common_base, 4> shared;
   if (function.hasOptNone()) {
-    return shared;  // there each address is computed where it stands
+    return shared;  // without optimization each address is computed where it stands
   }
   llvm::SmallVector<llvm::CallBase*, 16> addresses;
   for (llvm::Instruction& each : llvm::instructions(function)) {

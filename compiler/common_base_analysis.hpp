@@ -1,5 +1,5 @@
-// Addresses that code generation computes from what it has read of the thread before a suspension, although each is
-// asked for by itself.
+// Addresses that the source requests separately, but that code generation computes from a value that it read from the
+// thread before a suspension.
 #pragma once
 
 #include "llvm/ADT/SmallVector.h"
@@ -7,8 +7,8 @@
 
 namespace pirn::plugin {
 
-/// `later` is an address of a thread-local variable for which code generation may take what it needs from `earlier`;
-/// `between` may suspend.
+/// Two addresses of thread-local variables with a call `between` that may suspend. Code generation may compute `later`
+/// from a value that it read for `earlier`.
 struct common_base {
   llvm::CallBase* earlier;
   llvm::CallBase* later;

@@ -1,3 +1,4 @@
+// Makes the name of a file from the path of a module.
 #include "module_file.hpp"
 
 #include "llvm/ADT/StringExtras.h"

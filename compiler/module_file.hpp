@@ -1,4 +1,4 @@
-// Names of files that are written beside each other, one a module.
+// Names of files that are written beside each other, one for each module.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace pirn::plugin {
 
-/// A name made of a module's path, another one for each; what file systems would find too long has a hash in the place
-/// of its beginning.
+/// Returns a name made from a module's path, which differs for each module. In a name that is too long for file
+/// systems, a hash replaces the beginning.
 std::string file_name_for(llvm::StringRef module, llvm::StringRef ending);
 
 }  // namespace pirn::plugin

@@ -1,4 +1,4 @@
-// Where the compiler finds the passes.
+// The entry point by which the compiler finds the passes.
 #include "passes.hpp"
 
 #if __has_include("llvm/Plugins/PassPlugin.h")

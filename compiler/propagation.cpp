@@ -1,5 +1,5 @@
-// Functions that switch preserve no register for their callers (preserve_none). This gives the same convention to who
-// calls them, and to who calls those: they need not save what their own callers do not keep in registers either.
+// Functions that switch preserve no register for their callers (preserve_none). This gives the same convention to their
+// callers, and to the callers of those. They need not save registers in which their own callers keep nothing either.
 #include <memory>
 
 #include "bitcode.hpp"
@@ -15,10 +15,10 @@
 namespace pirn::plugin {
 namespace {
 
-// After everything else, when what could be inlined is.
+// Runs after all other passes, when inlining is finished.
 class propagation_pass : public llvm::PassInfoMixin<propagation_pass> {
  public:
-  /// `unless_linked`: to do nothing where the module will be optimized again, by a linker.
+  /// With `unless_linked`, does nothing if the module will be optimized again, by a linker.
   explicit propagation_pass(bool unless_linked = false) : unless_linked_(unless_linked) {}
 
   llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) const {
@@ -49,7 +49,7 @@ class propagation_pass : public llvm::PassInfoMixin<propagation_pass> {
   bool unless_linked_;
 };
 
-// Before everything else, so that what files agree about does not depend on what is inlined.
+// Runs before all other passes, so that the agreement between files does not depend on inlining.
 struct list_pass : llvm::PassInfoMixin<list_pass> {
   static llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& /*analyses*/) {
     const propagation_settings settings = settings_of_command();
@@ -93,7 +93,7 @@ void register_propagation(llvm::PassBuilder& builder) {
         }
       });
 #else
-  // The phase is not told. Only a compiler starts a pipeline from the beginning.
+  // LLVM does not report the phase. Only a compiler starts a pipeline from the beginning.
   const auto compiles = std::make_shared<bool>(false);
   builder.registerPipelineStartEPCallback(
       [compiles](llvm::ModulePassManager& /*passes*/, llvm::OptimizationLevel /*level*/) { *compiles = true; });

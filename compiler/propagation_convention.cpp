@@ -1,3 +1,4 @@
+// Decides which signatures, bodies, calls and callers the convention allows, and gives it to functions.
 #include "propagation_convention.hpp"
 
 #include "llvm/Demangle/Demangle.h"
@@ -16,11 +17,12 @@ namespace {
 // prologue that probes the stack; the twelfth is rax.
 constexpr unsigned max_argument_words = 10;
 constexpr unsigned max_result_parts = 2;
-constexpr unsigned widest_vector = 128;  // in bits: for wider ones it depends on the features of the caller
+constexpr unsigned widest_vector = 128;  // in bits: the place of a wider one depends on the features of the caller
 
 llvm::Triple target_of(const llvm::Module& module) { return llvm::Triple(module.getTargetTriple()); }
 
-// Adds up what of the type lies in general registers and in how many values it falls; false if it has no place here.
+// Adds up the general registers that the type takes, and the number of its values. Returns false if the type has no
+// place here.
 bool measure(llvm::Type* type, const llvm::DataLayout& layout, unsigned& words, unsigned& parts) {
   if (type->isVoidTy()) {
     return true;
@@ -56,7 +58,7 @@ bool measure(llvm::Type* type, const llvm::DataLayout& layout, unsigned& words, 
   return type->isFloatingPointTy();
 }
 
-// What a convention passes in a way of its own, which this one does not have.
+// Finds arguments and results with a special way of passing, which this convention does not have.
 std::string attribute_refusal(const llvm::AttributeList& attributes, std::size_t arguments) {
   constexpr std::pair<llvm::Attribute::AttrKind, const char*> refused[] = {
       {llvm::Attribute::ByVal, "a copy on the stack (byval)"},
@@ -91,14 +93,15 @@ bool moves_the_stack_pointer(const llvm::Instruction& instruction) {
   return code != nullptr && (llvm::StringRef(code->getConstraintString()).contains("sp}") || code->isAlignStack());
 }
 
-// Whether a value of the type may be put into a frame at more than the alignment of a stack.
+// Returns whether a value of the type may have more than the alignment of a stack in a frame.
 bool is_wide(const llvm::Type* type, const llvm::DataLayout& layout) {
   return type->isVectorTy() || (type->isSized() && !type->isAggregateType() &&
                                 layout.getPrefTypeAlign(const_cast<llvm::Type*>(type)) > llvm::Align(16));
 }
 
-// Whether the code generator may address the frame through a register that neither is the frame pointer nor survives a
-// call with this convention. On AArch64 a large frame of variable size is enough; on x86-64 it has to be realigned too.
+// Returns whether the code generator may address the frame through a base register: one that is not the frame pointer
+// and that a call with this convention overwrites. On AArch64 a large frame of variable size is enough; on x86-64 it
+// has to be realigned too.
 bool may_use_base_pointer(const llvm::Function& function) {
   const llvm::Module& module = *function.getParent();
   const bool any = target_of(module).isAArch64();
@@ -120,7 +123,7 @@ bool may_use_base_pointer(const llvm::Function& function) {
   return moves && (any || realigned);
 }
 
-// They realign the frame and hold it by a register that such a call overwrites.
+// Sanitizers realign the frame and address it through a register that such a call overwrites.
 bool sanitizes_addresses(const llvm::Function& function) {
   return function.hasFnAttribute(llvm::Attribute::SanitizeAddress) ||
          function.hasFnAttribute(llvm::Attribute::SanitizeHWAddress) ||
@@ -256,7 +259,7 @@ std::string caller_refusal(const llvm::Function& function) {
       llvm::isFuncletEHPersonality(llvm::classifyEHPersonality(function.getPersonalityFn()))) {
     return "its exceptions are handled in functions of their own";
   }
-  // As -ffixed-x20 says it. Arguments would be passed in them.
+  // The feature that -ffixed-x20 sets. Arguments would be passed in such registers.
   if (function.getFnAttribute("target-features").getValueAsString().contains("+reserve-x")) {
     return "registers are reserved for the program (-ffixed-...)";
   }

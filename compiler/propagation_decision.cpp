@@ -1,6 +1,6 @@
 // Three questions are asked about every function that may switch. May it have the convention? Does a call of it usually
-// switch? And do its callers that keep their own convention gain? Such a caller saves all registers on entry, once, and
-// spares the function's own saves at each call: it loses where it calls the function on a rare path only.
+// switch? And do callers that keep their own convention gain? Such a caller saves all registers on entry, once, and the
+// function then saves none at each call. The caller loses if it calls the function on a rare path only.
 #include "propagation_decision.hpp"
 
 #include <algorithm>
@@ -29,8 +29,8 @@ struct call_of {
 struct candidate {
   decision what;
   std::string refusal;
-  double direct_rate = 0;       // calls that preserve no register, whatever is decided about others
-  double called_by_others = 0;  // that preserve no register themselves
+  double direct_rate = 0;       // calls that preserve no register, whatever the other decisions
+  double called_by_others = 0;  // rate of calls by functions that preserve no register themselves
   std::vector<call_of> calls;
   bool rejected = false;  // its callers would lose
 };
@@ -149,7 +149,7 @@ cost_model::cost_model(llvm::Module& module, llvm::ModuleAnalysisManager& analys
     }
   }
   auto& of_functions = analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
-  for (std::size_t i = 0; i != candidates_.size(); ++i) {  // grows in it
+  for (std::size_t i = 0; i != candidates_.size(); ++i) {  // the loop adds candidates
     collect_rates(i, of_functions);
   }
 }
@@ -167,7 +167,7 @@ void cost_model::collect_rates(std::size_t index, llvm::FunctionAnalysisManager&
   }
   candidates_[index].direct_rate = direct_rate;
   if (!candidates_[index].refusal.empty()) {
-    return;  // so its calls preserve registers
+    return;  // its calls preserve registers
   }
   for (llvm::User* user : function.users()) {
     auto* const call = llvm::dyn_cast<llvm::CallBase>(user);
@@ -195,7 +195,7 @@ double cost_model::rate_of(const candidate& of) const {
   return rate;
 }
 
-// The least set that holds every function which usually calls what switches or is in the set.
+// Finds the smallest set with every function that usually switches or calls a function of the set.
 void cost_model::grow() {
   for (candidate& each : candidates_) {
     each.what.propagated = false;
@@ -213,8 +213,8 @@ void cost_model::grow() {
   }
 }
 
-// What a function gains is its own saves, at every call; what it costs is the saves of a caller that keeps its
-// convention, once in a call of that one, for all such functions that it calls.
+// A function gains its own saves, at every call. It costs the saves of a caller that keeps its convention. Such a
+// caller saves once in each call of it, for all such functions that it calls.
 bool cost_model::reject_where_callers_lose() {
   struct benefit {
     double gain = 0;

@@ -1,4 +1,4 @@
-// Which functions get the convention, and why the others do not.
+// Decides which functions get the convention, and gives the reasons for the others.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace pirn::plugin {
 
-/// What was decided about a function that calls, itself or through others, one that preserves no register.
+/// The decision about a function that calls, directly or through others, one that preserves no register.
 struct decision {
   llvm::Function* function = nullptr;
   /// Whether it gets the convention.
   bool propagated = false;
-  /// How often a call of it leads to a call that preserves no register, by the frequencies that the compiler assumes.
+  /// The number of calls that preserve no register in a call of it, by the frequencies that the compiler assumes.
   double switches = 0;
-  /// Why it does not get it; empty if it does.
+  /// The reason why it does not get it; empty if it does.
   std::string reason;
 };
 

@@ -1,7 +1,7 @@
-// The convention is no part of a name, so a listed function gets another name with it: void f() becomes
-// _Z1fv.preserve_none, where it is defined and where it is called. Who was compiled without the list asks the linker
-// for _Z1fv, and is told that there is none. An address of such a function would be called with the ordinary
-// convention: it is replaced with that of a function which has that one and calls it.
+// The convention is not part of a name, so a listed function gets another name with it: void f() becomes
+// _Z1fv.preserve_none, where it is defined and where it is called. A file that was compiled without the list asks the
+// linker for _Z1fv, which does not exist. The address of such a function would be called with the ordinary convention.
+// So it is replaced by that of a function with the ordinary convention that calls the listed one.
 #include "propagation_list.hpp"
 
 #include "llvm/ADT/SmallPtrSet.h"
@@ -27,7 +27,7 @@ std::string without_parameters(const std::string& symbol) {
   return name;
 }
 
-// operator[] and operator new[] are names: no pattern asks for one character out of none.
+// operator[] and operator new[] are names: no pattern requests one character of an empty set.
 std::string without_empty_sets(llvm::StringRef name) {
   llvm::SmallVector<llvm::StringRef, 2> parts;
   name.split(parts, "[]");
@@ -39,7 +39,7 @@ void report(const llvm::GlobalValue& function, const std::string& why) {
                                   "' is listed and cannot have the convention: " + why);
 }
 
-// A call of the function whose callee is written as `callee`, the function or another name of it.
+// Runs `action` for each call whose callee is written as `callee`, the function or another name of it.
 template <class Do>
 void for_each_call(llvm::GlobalValue& callee, const Do& action) {
   for (llvm::User* user : llvm::make_early_inc_range(callee.users())) {
@@ -122,7 +122,7 @@ bool listing::check(llvm::Function& function) const {
   return good;
 }
 
-// Whether the use needs the function's address as a value.
+// Returns whether the use needs the function's address as a value.
 bool is_address(const llvm::Use& use, const llvm::SmallPtrSetImpl<llvm::GlobalValue*>& used) {
   const llvm::User* const user = use.getUser();
   if (const auto* const call = llvm::dyn_cast<llvm::CallBase>(user)) {
@@ -186,7 +186,7 @@ void listing::replace_address(llvm::GlobalValue& listed, llvm::Function& functio
   }
 }
 
-// Local functions keep their names, for no other file can mistake them.
+// Local functions keep their names, because no other file can confuse them.
 void listing::rename(llvm::GlobalValue& listed, llvm::Function& function) const {
   if (listed.hasLocalLinkage()) {
     return;
@@ -194,7 +194,7 @@ void listing::rename(llvm::GlobalValue& listed, llvm::Function& function) const 
   const std::string old = listed.getName().str();
   const std::string name = old + listed_ending;
   listed.setName(name);
-  // A group of the old name would be one with that of a file which has the function with the other convention.
+  // A group with the old name would be merged with that of a file in which the function has the other convention.
   if (llvm::Comdat* const group = function.getComdat(); group != nullptr && group->getName() == old) {
     llvm::Comdat* const another = module_.getOrInsertComdat(name);
     another->setSelectionKind(group->getSelectionKind());
@@ -269,7 +269,7 @@ bool name_list::names(llvm::StringRef symbol) const {
   const std::string forms[] = {mangled, llvm::demangle(mangled), without_parameters(mangled)};
   for (auto each = lines_.rbegin(); each != lines_.rend(); ++each) {
     for (const std::string& form : forms) {
-      // A name may hold what a pattern takes for its own: operator*, char*, [abi:cxx11].
+      // A name may contain characters that are special in a pattern: operator*, char*, [abi:cxx11].
       if (form == each->text || each->pattern.match(form)) {
         return !each->excludes;
       }

@@ -1,3 +1,4 @@
+// Writes decisions about functions as remarks and as JSON.
 #include "propagation_report.hpp"
 
 #include "llvm/Analysis/OptimizationRemarkEmitter.h"

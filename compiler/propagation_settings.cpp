@@ -1,3 +1,4 @@
+// Reads the options of propagation from the command line, and from the metadata of a module.
 #include "propagation_settings.hpp"
 
 #include "llvm/IR/Metadata.h"
@@ -6,7 +7,7 @@
 namespace pirn::plugin {
 namespace {
 
-// A linker has parsed its command line when it loads the plugin, so options do not reach it: it reads them here.
+// A linker has parsed its command line before it loads the plugin, so options do not reach it: it reads this metadata.
 constexpr const char* remembered_as = "pirn.propagate";
 
 llvm::cl::opt<bool> automatic("pirn-propagate", llvm::cl::init(true),
@@ -33,7 +34,7 @@ propagation_settings settings_of(const llvm::Module& module) {
   if (remembered == nullptr) {
     return settings;
   }
-  // A linked module has those of all its files: one that says "off" speaks for all, since calls cross files.
+  // A linked module has the settings of all its files. One file with "off" decides for all, since calls cross files.
   for (const llvm::MDNode* each : remembered->operands()) {
     settings.automatic &= llvm::cast<llvm::MDString>(each->getOperand(0))->getString() == "automatic";
     if (settings.report.empty()) {

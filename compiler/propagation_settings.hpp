@@ -1,5 +1,4 @@
-// The options of the passes that propagate the convention, and how they get from the compiler to a linker that
-// optimizes.
+// The options of the passes that propagate the convention, and their way from the compiler to a linker that optimizes.
 #pragma once
 
 #include <string>
@@ -14,11 +13,11 @@ struct propagation_settings {
   std::string report;  // a folder or a file, or empty
 };
 
-/// What the command line says.
+/// Returns the settings of the command line.
 propagation_settings settings_of_command();
-/// Leaves them in the module, for whoever optimizes it last.
+/// Stores the settings in the module, for the last optimizer of it.
 void remember(llvm::Module& module, const propagation_settings& settings);
-/// What the command line says, and where it says nothing what was remembered.
+/// Returns the settings of the command line; remembered ones replace those that it does not give.
 propagation_settings settings_of(const llvm::Module& module);
 
 }  // namespace pirn::plugin

@@ -1,3 +1,4 @@
+// Reads the text of inline asm for its use of the stack.
 #include "stack_asm.hpp"
 
 #include <string>
@@ -22,13 +23,13 @@ bool names_sp(StringRef operand) {
 bool moves_sp_implicitly(StringRef mnemonic) {
   for (const StringRef each : {"push", "pop", "call", "enter", "leave", "ret", "iret", "syscall", "int"}) {
     if (mnemonic.starts_with(each) && !(each == "int" && mnemonic != "int")) {
-      return each != "syscall";  // the kernel runs on a stack of its own
+      return each != "syscall";  // the kernel runs on another stack
     }
   }
   return false;
 }
 
-/// What may stand before a mnemonic.
+/// Returns whether the word is a prefix, which may stand before a mnemonic.
 bool is_prefix(StringRef word) {
   for (const StringRef each : {"notrack", "bnd", "lock", "data16", "addr32", "cs", "ds", "es", "fs", "gs", "ss"}) {
     if (word == each) {
@@ -43,7 +44,7 @@ std::pair<StringRef, StringRef> first_word(StringRef statement) {
   return {statement.take_front(end), end == StringRef::npos ? StringRef() : statement.substr(end).trim()};
 }
 
-/// In lower case, with one of what is written for both syntaxes, {like|this}.
+/// Returns the code in lower case, with one of the alternatives for the two syntaxes, {like|this}.
 std::string in_syntax(StringRef code, bool intel) {
   std::string text;
   int alternative = -1;
@@ -62,7 +63,7 @@ std::string in_syntax(StringRef code, bool intel) {
   return llvm::StringRef(text).lower();
 }
 
-/// Whether one of the operands that the instruction writes is the sp: both if it swaps, else the destination.
+/// Returns whether the instruction writes the sp: into either operand if it swaps, else into the destination.
 bool writes_sp(StringRef operands, bool intel, bool swaps) {
   const StringRef first = operands.split(',').first;
   const StringRef last = operands.contains(',') ? operands.rsplit(',').second : operands;
@@ -84,7 +85,7 @@ std::optional<std::uint64_t> stack_of_asm(StringRef written, asm_kind kind) {
   }
   llvm::SmallVector<StringRef, 16> lines;
   code.split(lines, '\n');
-  bool left = false;  // the sp is that of another stack, to be run on next
+  bool left = false;  // the sp is that of another stack, on which code runs next
   for (const StringRef line : lines) {
     llvm::SmallVector<StringRef, 4> statements;
     line.split('#').first.split(statements, ';');

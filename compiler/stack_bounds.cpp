@@ -1,7 +1,7 @@
-// Worst-case stack bounds. A program asks for one by a call of `pirn_spawn_bounded_needs_the_compiler_plugin`, with the
-// function that runs first on the stack as its argument: the call is replaced by the bound, or refused with the reason
-// why there is none. For separate compilation the plugin writes summaries, which it reads with the files of
-// assumptions.
+// Worst-case stack bounds. A program requests one by a call of `pirn_spawn_bounded_needs_the_compiler_plugin`, with the
+// function that runs first on the stack as its argument. The call is replaced by the bound, or refused with the reason
+// why there is no bound. For separate compilation the plugin writes summaries, and reads them together with the files
+// of assumptions.
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -37,15 +37,15 @@ using namespace llvm;
 
 constexpr StringRef query_symbol = "pirn_spawn_bounded_needs_the_compiler_plugin";
 
-/// Modules whose compilation has begun in this process: all but those that a linker reads, which it may do in many
-/// threads.
+/// Modules whose compilation has begun in this process. These are all modules except those that a linker reads,
+/// possibly in many threads.
 class compilations {
  public:
   void begin(const Module& module) {
     const std::lock_guard<std::mutex> guard(mutex_);
     all_.insert(&module);
   }
-  /// Whether it has begun; forgets it.
+  /// Returns whether it has begun, and forgets it.
   bool end(const Module& module) {
     const std::lock_guard<std::mutex> guard(mutex_);
     return all_.erase(&module);
@@ -60,14 +60,14 @@ compilations& being_compiled() {
   return all;
 }
 
-/// Whether the module goes to a linker as bitcode, where all of it is known that is not known here.
+/// Returns whether the module goes to a linker as bitcode, where all is known that is unknown here.
 bool is_for_later(const Module& module, bool post_link) {
   return being_compiled().end(module) && !post_link && is_for_linker(module);
 }
 
 struct bound_query {
   CallInst* call;
-  Function* entry;  ///< null where it is no constant
+  Function* entry;  ///< null if it is not a constant
 };
 
 std::vector<bound_query> bound_queries_in(Module& module) {
@@ -84,7 +84,7 @@ std::vector<bound_query> bound_queries_in(Module& module) {
   return found;
 }
 
-/// What functions say of themselves in the source: [[clang::annotate("pirn-stack: BYTES")]], or `noreturn`.
+/// Reads the annotations of functions in the source: [[clang::annotate("pirn-stack: BYTES")]], or `noreturn`.
 void read_annotations(const Module& module, stack_facts& facts) {
   const GlobalVariable* const all = module.getGlobalVariable("llvm.global.annotations");
   const auto* const entries = all != nullptr ? dyn_cast<ConstantArray>(all->getInitializer()) : nullptr;
@@ -111,7 +111,7 @@ void read_annotations(const Module& module, stack_facts& facts) {
   }
 }
 
-/// Resolves the calls through pointers that the IR knows the targets of, and refuses what may be replaced.
+/// Resolves calls through pointers whose targets the IR knows, and refuses functions that may be replaced.
 void refine(const Module& module, stack_frames& frames) {
   for (const Function& function : module) {
     const auto at = frames.find(function.getName().str());
@@ -150,7 +150,7 @@ void refine(const Module& module, stack_frames& frames) {
   }
 }
 
-/// For the summary: names that mean the same in every file, and calls through pointers as what they are.
+/// Returns the frames for the summary: names are unique across files, and calls through pointers are resolved.
 stack_frames for_others(const Module& module, const stack_frames& frames, const stack_facts& facts) {
   const auto name = [&](const std::string& of) {
     const Function* const function = module.getFunction(of);
@@ -217,7 +217,7 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
     read_annotations(module, facts);
     const bool copied = keep_to_own_copies(
         roots, [&](const Function& function) { return facts.fact_for(function.getName()) != nullptr; });
-    facts.annotate(query_symbol, {});  // no call is left of it
+    facts.annotate(query_symbol, {});  // no call of it will be left
     stack_frames frames = frames_of(module, level_, error);
     if (!error.empty()) {
       module.getContext().emitError("pirn: no stack bounds: " + error);
@@ -277,7 +277,7 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
     call.getContext().diagnose(text);
   }
 
-  /// Where the user wrote it: where the functions of pirn that it is inlined from were called.
+  /// Returns the place in the user's code: the call of the functions of pirn from which the call is inlined.
   static DiagnosticLocation place_of(const CallInst& call) {
     const DILocation* where = call.getDebugLoc().get();
     while (where != nullptr && where->getInlinedAt() != nullptr &&
@@ -321,8 +321,8 @@ void register_stack_bounds(llvm::PassBuilder& builder) {
   const auto add = [](ModulePassManager& passes, OptimizationLevel level, auto... /*phase*/) {
     passes.addPass(stack_bounds(level, false));
   };
-  // Behind what the compiler itself registers for the end after it has loaded plugins, which is what instruments code:
-  // by the start of the pipeline it has. A linker that goes on with a module in the middle has no such start.
+  // The pass runs behind the passes that instrument code. The compiler registers these for the end after it has loaded
+  // plugins, but before the pipeline starts. A linker that continues with a module in the middle has no such start.
   const auto compiles = std::make_shared<bool>(false);
   builder.registerPipelineStartEPCallback([compiles, add, &builder](ModulePassManager& passes, OptimizationLevel) {
     passes.addPass(note_compilation());

@@ -1,3 +1,4 @@
+// Gives this file private copies of inline functions whose stack is measured.
 #include "stack_copies.hpp"
 
 #include "llvm/ADT/STLExtras.h"
@@ -18,7 +19,8 @@ bool is_one_of_several(const Function& function) {
   return !function.isDeclaration() && (function.hasLinkOnceODRLinkage() || function.hasWeakODRLinkage());
 }
 
-/// A table of labels, which is no part of a function, would lead from the copy into the original.
+/// Returns whether the function can be copied. A table of labels, which is not part of a function, would lead from the
+/// copy into the original.
 bool can_be_copied(const Function& function) {
   return none_of(function, [](const BasicBlock& block) { return block.hasAddressTaken(); });
 }

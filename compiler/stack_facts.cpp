@@ -1,3 +1,4 @@
+// Reads and writes files of facts about the stack of functions.
 #include "stack_facts.hpp"
 
 #include <algorithm>
@@ -15,7 +16,8 @@ namespace {
 
 using llvm::StringRef;
 
-/// The entry for `function` in a map by name, by its own name, then by that of the source, then by a pattern.
+/// Returns the entry for `function` in a map by name: by its own name, then by its name in the source, then by a
+/// pattern.
 template <class Value>
 const Value* look_up(const std::map<std::string, Value>& in, StringRef function) {
   if (const auto at = in.find(function.str()); at != in.end()) {
@@ -41,7 +43,7 @@ const Value* look_up(const std::map<std::string, Value>& in, StringRef function)
 }
 
 std::vector<StringRef> split_list(StringRef text) {
-  // No comma of a parameter list ends an item.
+  // A comma within a parameter list does not end an item.
   std::vector<StringRef> found;
   int depth = 0;
   std::size_t begin = 0;
@@ -86,7 +88,7 @@ bool stack_facts::read_line(StringRef line) {
     }
     return !targets_[function].empty();
   } else if (keyword == "frame") {
-    stack_frame& frame = summaries_[function];  // of an inline function there are several: the worst of each
+    stack_frame& frame = summaries_[function];  // an inline function has several: the worst of each
     frame.bytes = std::max(frame.bytes, bytes);
     for (StringRef each : split_list(list)) {
       const bool last = each.consume_front("^");

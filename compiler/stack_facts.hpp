@@ -1,12 +1,12 @@
-// What is known of the stack of functions whose code is not at hand: from files.
+// Facts from files about the stack of functions whose code is not at hand.
 //
-// A file has one fact a line; what follows a # that begins a word is a comment. Functions are named as in object files
-// or as in the source (pirn::event::wait()), and * stands for anything.
-//   bytes 96 memcpy            a call uses so much, from its return address on, with all that it calls
-//   noreturn abort             it does not return: what it uses does not matter
-//   calls visit : a, b         what the calls through pointers in `visit` may go to
-// The plugin itself writes two more, where it is asked for summaries:
-//   frame 56 f : g, ^h         its own frame and what it calls, ^ where that takes the place of its frame
+// A file has one fact a line; a # at the beginning of a word begins a comment. Functions are named as in object files
+// or as in the source (pirn::event::wait()), and * stands for any text.
+//   bytes 96 memcpy            a call uses this many bytes, from its return address on, with all that it calls
+//   noreturn abort             it does not return: its use of the stack does not matter
+//   calls visit : a, b         the possible targets of calls through pointers in `visit`
+// The plugin itself writes two more, if it is asked for summaries:
+//   frame 56 f : g, ^h         its own frame and its callees, ^ before one that replaces its frame
 //   refused f : why
 #pragma once
 
@@ -27,14 +27,15 @@ class stack_facts {
     std::uint64_t bytes = 0;
   };
 
-  /// Adds a file, or all files `*.stack` of a folder. False, with the reason, if it cannot be read or understood.
+  /// Adds a file, or all files `*.stack` of a folder. Returns false, with the reason, if one cannot be read or
+  /// understood.
   bool read(llvm::StringRef path, std::string& error);
-  /// The fact that is stated of the function; null if there is none.
+  /// Returns the fact about the function; null without one.
   const fact* fact_for(llvm::StringRef function) const;
   void annotate(llvm::StringRef function, const fact& what) { facts_[function.str()] = what; }
-  /// What calls through pointers in it may go to, null if nobody has said.
+  /// Returns the possible targets of calls through pointers in it; null if no file gives them.
   const std::vector<std::string>* targets_in(llvm::StringRef function) const;
-  /// What a summary has of it; null if nothing.
+  /// Returns the frame that a summary gives for it; null without one.
   const stack_frame* summary_of(llvm::StringRef function) const;
 
  private:
@@ -46,7 +47,7 @@ class stack_facts {
   stack_frames summaries_;
 };
 
-/// Writes the facts of a file's functions. What is local to the file gets `local_prefix`.
+/// Returns the facts about a file's functions, as text.
 std::string summary_text(const stack_frames& of);
 
 }  // namespace pirn::plugin

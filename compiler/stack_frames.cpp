@@ -1,6 +1,6 @@
-// The code generator runs as it will once more for the object file: only it knows what it spills, saves and aligns.
-// That run is for a copy in a context of its own, so that neither its diagnostics nor what it changes reach the
-// compilation, and ends before anything is printed.
+// Reads frames from a run of the code generator, in the same way as it will run for the object file: only it knows the
+// spills, the saves and the alignment of a frame. The run is for a copy in a separate context, so that neither its
+// diagnostics nor its changes reach the compilation. It ends before anything is printed.
 #include "stack_frames.hpp"
 
 #include <algorithm>
@@ -41,10 +41,10 @@ namespace {
 
 using namespace llvm;
 
-/// The name that a call of `value` goes to; empty for a pointer in memory.
+/// Returns the name of the function that a call of `value` reaches; empty for a pointer in memory.
 StringRef called(const GlobalValue& value) {
   if (isa<GlobalIFunc>(value) || (isa<GlobalAlias>(value) && may_be_replaced(value))) {
-    return value.getName();  // whatever it resolves to: nobody knows its stack unless it is said
+    return value.getName();  // its target is unknown, and so is its stack unless a fact is given
   }
   if (const auto* const alias = dyn_cast<GlobalAlias>(&value)) {
     const auto* const behind = dyn_cast_or_null<Function>(alias->getAliaseeObject());
@@ -53,7 +53,7 @@ StringRef called(const GlobalValue& value) {
   return isa<Function>(value) ? value.getName() : StringRef();
 }
 
-/// Whether calls through a pointer go by way of it, for it jumps where a register says.
+/// Returns whether calls through a pointer use this thunk, which jumps to the address in a register.
 bool is_thunk_of_pointers(StringRef name) {
   return name.starts_with("__llvm_lvi_thunk_") || name.starts_with("__llvm_retpoline_") ||
          name.starts_with("__llvm_external_retpoline_") || name.starts_with("__x86_indirect_thunk_");
@@ -102,7 +102,7 @@ class frame_reader : public MachineFunctionPass {
     if (naked) {
       return;
     }
-    // A leaf function keeps things below its sp, which do not count as its frame.
+    // A leaf function keeps data below its sp, which does not count as its frame.
     for (int each = info.getObjectIndexBegin(); each != info.getObjectIndexEnd(); ++each) {
       if (!info.isDeadObjectIndex(each) && !info.isVariableSizedObjectIndex(each) && info.getObjectOffset(each) < 0) {
         frame.bytes = std::max(frame.bytes, static_cast<std::uint64_t>(-info.getObjectOffset(each)));
@@ -133,7 +133,7 @@ class frame_reader : public MachineFunctionPass {
       return;
     }
     const StringRef name = names.getName(instruction.getOpcode());
-    if (name.starts_with("TLS_")) {  // becomes a call only when it is printed
+    if (name.starts_with("TLS_")) {  // it becomes a call only when it is printed
       frame.calls.push_back({"__tls_get_addr", false});
       return;
     }
@@ -147,7 +147,7 @@ class frame_reader : public MachineFunctionPass {
     const bool last = instruction.isReturn();
     for (const MachineOperand& operand : instruction.operands()) {
       if (operand.isSymbol() && is_thunk_of_pointers(operand.getSymbolName())) {
-        frame.calls.push_back({"asm 16", last});  // its own return address, and that which it replaces by the target
+        frame.calls.push_back({"asm 16", last});  // its own return address, and the one that it replaces by the target
         break;
       }
       if (operand.isGlobal()) {
@@ -172,7 +172,7 @@ class frame_reader : public MachineFunctionPass {
 };
 char frame_reader::id = 0;
 
-/// The code generator's own list of passes, with one more before the last, which frees what there is to read.
+/// The code generator's own list of passes, with one more before the last, which frees the machine functions.
 class tapped_passes : public legacy::PassManager {
  public:
   explicit tapped_passes(stack_frames& to) : to_(to) {}
@@ -197,7 +197,7 @@ CodeGenOptLevel effort(OptimizationLevel level) {
                                           : CodeGenOptLevel::Default;
 }
 
-/// What clang and lld make of the options that this module was compiled with.
+/// Returns the target machine that clang and lld make from the options of this module's compilation.
 std::unique_ptr<TargetMachine> target_for(const Module& module, OptimizationLevel level, std::string& why_none) {
 #if LLVM_VERSION_MAJOR >= 21
   const Triple& triple = module.getTargetTriple();

@@ -1,3 +1,4 @@
+// Computes the bounds of functions from frames, facts and summaries, along all paths of calls.
 #include "stack_graph.hpp"
 
 #include <algorithm>
@@ -64,8 +65,8 @@ stack_bound stack_graph::of_frame(const std::string& function, const stack_frame
   std::uint64_t deepest = frame.bytes;
   std::vector<stack_step> path;
   for (const stack_call& call : calls) {
-    // Not kept where it was found within a cycle: what is recursive from here need not be from elsewhere. Nor need it
-    // be, since whoever asks for it then meets the cycle too.
+    // A result from within a cycle is not kept: a function that is recursive from here need not be so from elsewhere.
+    // It need not be kept either, since a later request meets the cycle too.
     const stack_bound& below = of(call.callee);
     if (!below.bytes) {
       result.why_none = below.why_none;
@@ -87,7 +88,7 @@ stack_bound stack_graph::of_frame(const std::string& function, const stack_frame
 
 std::string shown(const std::string& function) {
   std::string text = llvm::demangle(llvm::StringRef(function).split('@').first);
-  // The inline namespace of pirn's binary interface, which nobody writes.
+  // The inline namespace of pirn's binary interface, which does not appear in sources.
   for (std::size_t at = 0; (at = text.find("pirn::v1_", at)) != std::string::npos;) {
     const std::size_t begin = at + 6;
     const std::size_t end = text.find("::", begin);

@@ -1,4 +1,4 @@
-// How much stack a call of a function uses at most, with all that it calls.
+// The largest stack that a call of a function uses, with all that it calls.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace pirn::plugin {
 
-/// One function on the deepest path, or on the path to what has no bound.
+/// One function on the deepest path, or on the path to a function without a bound.
 struct stack_step {
   std::string function;
-  std::uint64_t bytes = 0;  ///< of its own
+  std::uint64_t bytes = 0;  ///< the function's own
 };
 
 struct stack_bound {
@@ -26,7 +26,7 @@ struct stack_bound {
 
 class stack_graph {
  public:
-  /// All must outlive it. Of `otherwise`, if there is one, are functions that nothing is known of.
+  /// All references must outlive the graph. `otherwise` is the bound of unknown functions, if it is set.
   stack_graph(const stack_frames& here, const stack_facts& facts, std::optional<std::uint64_t> otherwise)
       : here_(here), facts_(facts), otherwise_(otherwise) {}
 

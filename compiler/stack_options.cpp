@@ -1,3 +1,4 @@
+// Reads the options of stack bounds from the command line and the environment.
 #include "stack_options.hpp"
 
 #include "llvm/ADT/SmallVector.h"

@@ -1,3 +1,4 @@
+// Writes stack bounds as lines of JSON.
 #include "stack_report.hpp"
 
 #include "llvm/Support/FileSystem.h"

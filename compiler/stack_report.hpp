@@ -1,4 +1,4 @@
-// Bounds as JSON: an object a line for each function, appended to a file that many compilers share.
+// Bounds as JSON: one object a line for each function, appended to a file that many compilers share.
 #pragma once
 
 #include <set>
@@ -13,10 +13,10 @@ namespace pirn::plugin {
 
 class stack_report {
  public:
-  /// A function that a fiber was asked to begin with.
+  /// Adds a function that is the first one of a fiber.
   void add_entry(const std::string& function) { entries_.insert(function); }
   void add(const std::string& function, const stack_frame& frame, const stack_bound& bound);
-  /// One line for each function.
+  /// Appends one line for each function.
   void append_to(const std::string& file, const llvm::Module& module);
 
  private:

@@ -1,3 +1,4 @@
+// Follows a value along all paths of a function, to its uses behind a suspension.
 #include "stale_uses.hpp"
 
 #include <set>
@@ -13,7 +14,7 @@
 namespace pirn::plugin {
 namespace {
 
-/// Whether the result is the operand, or an address at a distance from it.
+/// Returns whether the result is the operand, or an address at an offset from it.
 bool passes_on(const llvm::Instruction& user, const llvm::Value& operand) {
   if (const auto* const choice = llvm::dyn_cast<llvm::SelectInst>(&user)) {
     return choice->getCondition() != &operand;
@@ -25,7 +26,7 @@ bool passes_on(const llvm::Instruction& user, const llvm::Value& operand) {
     return call->getIntrinsicID() != llvm::Intrinsic::not_intrinsic &&
            llvm::getArgumentAliasingToReturnedPointer(call, /*MustPreserveNullness=*/false) == &operand;
   }
-  // As an integer. A difference of two is no address, nor are its low bits.
+  // The value as an integer. Neither the difference of two addresses nor the low bits of one are an address.
   if (user.getOpcode() == llvm::Instruction::Add || user.getOpcode() == llvm::Instruction::Or) {
     return true;
   }
@@ -36,12 +37,12 @@ bool passes_on(const llvm::Instruction& user, const llvm::Value& operand) {
   return llvm::isa<llvm::CastInst, llvm::FreezeInst, llvm::PHINode>(user);
 }
 
-/// Whether an instruction is there only for optimizers and debuggers.
+/// Returns whether an instruction is only a note for optimizers and debuggers.
 bool is_note(const llvm::Instruction& user) {
   return user.isLifetimeStartOrEnd() || llvm::isa<llvm::DbgInfoIntrinsic, llvm::AssumeInst>(user);
 }
 
-/// A local variable that holds nothing but what is stored into it by name, if the pointer is one's.
+/// Returns the local variable at the pointer, if all values in it are stored by its name; else null.
 llvm::AllocaInst* variable_at(llvm::Value* pointer) {
   auto* const variable = llvm::dyn_cast<llvm::AllocaInst>(pointer);
   if (variable == nullptr) {
@@ -71,15 +72,15 @@ class finder {
   }
 
  private:
-  /// `place` holds the value: an argument, an instruction with that result, or a store that puts it into a local
-  /// variable. It is stale since `since`, or fresh.
+  /// Notes that `place` holds the value: an argument, an instruction with that result, or a store that puts it into a
+  /// local variable. The value is stale since `since`, or fresh.
   void reached(llvm::Value& place, llvm::CallBase* since) {
     if (seen_.insert({&place, since != nullptr}).second) {
       work_.push_back({&place, since});
     }
   }
 
-  /// Goes all ways from where `place` holds the value to where it is computed again.
+  /// Follows all paths from the point where `place` holds the value to the point where it is computed again.
   void follow(llvm::Value& place, llvm::CallBase* since) {
     auto* const store = llvm::dyn_cast<llvm::StoreInst>(&place);
     llvm::AllocaInst* const variable =
@@ -116,7 +117,7 @@ class finder {
     }
   }
 
-  /// From one block to the next.
+  /// Passes the value from one block into the phis of the next.
   void into_phis(llvm::BasicBlock& from, llvm::BasicBlock& to, llvm::Value& place, const llvm::AllocaInst* variable,
                  llvm::CallBase* stale) {
     for (llvm::PHINode& phi : to.phis()) {
@@ -126,7 +127,7 @@ class finder {
     }
   }
 
-  /// One instruction on the way; whether the way ends there since the local variable gets another value.
+  /// Visits one instruction; returns whether the path ends there because the local variable gets another value.
   bool step(llvm::Instruction& at, llvm::Value& place, llvm::AllocaInst* variable, llvm::CallBase*& stale) {
     if (variable != nullptr) {
       if (auto* const load = llvm::dyn_cast<llvm::LoadInst>(&at);
@@ -185,7 +186,7 @@ class finder {
       if (callee->isDeclaration() || i >= callee->arg_size()) {
         return true;
       }
-      // Around a recursion again there is nothing new.
+      // A second pass around a recursion finds nothing new.
       if (asked_.insert(callee->getArg(i)).second) {
         finder inside(suspends_);
         inside.asked_ = asked_;

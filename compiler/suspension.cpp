@@ -1,3 +1,4 @@
+// Concludes from annotations, names and calls which functions may suspend.
 #include "suspension.hpp"
 
 #include <cstdlib>
@@ -15,7 +16,7 @@
 namespace pirn::plugin {
 namespace {
 
-/// The functions that the source annotates "pirn::suspends", by name since compilers keep it in this form only.
+/// Returns the functions with the annotation "pirn::suspends". Compilers keep annotations in this form only.
 llvm::SmallPtrSet<const llvm::Function*, 8> annotated(const llvm::Module& module) {
   llvm::SmallPtrSet<const llvm::Function*, 8> found;
   const llvm::GlobalVariable* const all = module.getGlobalVariable("llvm.global.annotations");
@@ -40,8 +41,8 @@ llvm::SmallPtrSet<const llvm::Function*, 8> annotated(const llvm::Module& module
   return found;
 }
 
-/// Whether a function, which is pirn's by its name, may suspend: what lies below the contexts does not, nor who reports
-/// a mistake.
+/// Returns whether a function with a name of pirn may suspend. Code below the contexts does not, nor do functions that
+/// report a mistake.
 bool of_pirn_may_suspend(const llvm::Function& function) {
   for (const char* part : {"8platform", "12guarded_pool", "18default_stack_pool", "10find_guard", "5trace"}) {
     if (function.getName().contains(part)) {
@@ -107,7 +108,7 @@ suspension::suspension(llvm::Module& module, llvm::ModuleAnalysisManager& analys
     }
     if (function.isIntrinsic() || is_accessor(function) || function.hasFnAttribute(llvm::Attribute::NoCallback) ||
         (function.onlyReadsMemory() && function.doesNotThrow())) {
-      return false;  // who suspends lets others run: it calls back, and it writes
+      return false;  // a function that suspends lets other fibers run: it calls back, and it writes
     }
     if (is_of_pirn(name)) {
       return of_pirn_may_suspend(function);
@@ -123,7 +124,7 @@ suspension::suspension(llvm::Module& module, llvm::ModuleAnalysisManager& analys
     }
   };
   for (llvm::Function& each : module) {
-    // A definition that another may replace is no better known than a declaration.
+    // A definition that another one may replace is as unknown as a declaration.
     if (of_source.contains(&each) || ((each.isDeclaration() || each.isInterposable()) && declared_may(each))) {
       found(&each);
     }

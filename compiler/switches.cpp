@@ -1,3 +1,4 @@
+// Recognizes switches by the registers that they clobber.
 #include "switches.hpp"
 
 #include <initializer_list>
@@ -11,7 +12,7 @@ bool is_switch(const llvm::CallBase& call) {
   if (code == nullptr) {
     return false;
   }
-  // The sp and what may be the frame pointer are saved by the asm itself, as is x19, which may be a base pointer.
+  // The asm itself saves the sp, the possible frame pointer, and x19, which may be a base pointer.
   const llvm::StringRef constraints = code->getConstraintString();
   const auto clobbers = [&](std::initializer_list<const char*> registers) {
     for (const char* each : registers) {

@@ -1,11 +1,12 @@
-// Which calls switch to another context.
+// Recognizes calls that switch to another context.
 #pragma once
 
 #include "llvm/IR/InstrTypes.h"
 
 namespace pirn::plugin {
 
-/// Whether it is inline asm that clobbers every register which a function preserves for its caller: a switch.
+/// Returns whether the call is a switch: inline asm that clobbers every register that a function preserves for its
+/// caller.
 bool is_switch(const llvm::CallBase& call);
 
 }  // namespace pirn::plugin

@@ -1,3 +1,4 @@
+// Recognizes calls whose result depends on the thread, and makes accessors of thread-local variables.
 #include "thread_address.hpp"
 
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -15,7 +16,7 @@ constexpr const char* accessor_mark = "pirn-thread-local";
 
 std::string name_of(const llvm::GlobalValue& variable) {
   llvm::SmallVector<llvm::DIGlobalVariableExpression*, 1> described;
-  if (const auto* const itself = llvm::dyn_cast<llvm::GlobalVariable>(&variable)) {  // and no alias of one
+  if (const auto* const itself = llvm::dyn_cast<llvm::GlobalVariable>(&variable)) {  // and not an alias of one
     itself->getDebugInfo(described);
   }
   if (!described.empty() && !described.front()->getVariable()->getName().empty()) {
@@ -24,7 +25,7 @@ std::string name_of(const llvm::GlobalValue& variable) {
   return readable_name(variable.getName());
 }
 
-/// What an attribute of a function says about the code around it, not about what it does.
+/// Copies the attributes that describe the code around a function and not its effects.
 void take_over_target(llvm::Function& to, const llvm::Function& from) {
   for (const char* each : {"target-cpu", "target-features", "tune-cpu", "frame-pointer", "branch-target-enforcement",
                            "sign-return-address", "sign-return-address-key", "branch-protection-pauth-lr"}) {
@@ -39,7 +40,7 @@ void take_over_target(llvm::Function& to, const llvm::Function& from) {
 
 std::optional<std::string> thread_value(const llvm::CallBase& call, int depth);
 
-/// Whether its result is a thread-local address, computed without a look at memory.
+/// Returns whether its result is a thread-local address that is computed without reading memory.
 bool returns_thread_address(const llvm::Function& function, int depth) {
   if (depth == 0 || !function.doesNotAccessMemory()) {
     return false;
@@ -74,7 +75,7 @@ std::optional<std::string> thread_value(const llvm::CallBase& call, int depth) {
   if (symbol.starts_with("_ZTW")) {
     return readable_name(("_Z" + symbol.drop_front(4)).str());
   }
-  // One that takes an argument looks up a table, more likely than not.
+  // A function with an argument probably looks up a table.
   if (callee->arg_empty() && callee->getReturnType()->isPointerTy() &&
       (is_presumed_constant(*callee) || (!callee->isDeclaration() && returns_thread_address(*callee, depth)))) {
     return readable_name(symbol) + "()";
@@ -136,12 +137,12 @@ llvm::Function* accessor_of(llvm::GlobalValue& variable, const llvm::Function& u
   if (const llvm::MaybeAlign align = variable.getPointerAlignment(module.getDataLayout()); align) {
     made->addRetAttr(llvm::Attribute::getWithAlignment(module.getContext(), *align));
   }
-  // Which thread it is, is state that only unknown code changes.
+  // The identity of the thread is state that only unknown code changes.
   made->setMemoryEffects(llvm::MemoryEffects::inaccessibleMemOnly(llvm::ModRefInfo::Ref));
 
   llvm::IRBuilder<> builder(llvm::BasicBlock::Create(module.getContext(), "", made));
   llvm::Value* const address = builder.CreateThreadLocalAddress(&variable);
-  // The asm, without an instruction, keeps what analyses conclude from the body at what is said above.
+  // The asm, without an instruction, keeps analyses from concluding more from the body than is stated above.
   auto* const opaque =
       llvm::InlineAsm::get(llvm::FunctionType::get(variable.getType(), {variable.getType()}, false), "", "=r,0", true);
   builder.CreateRet(builder.CreateCall(opaque, {address}));

@@ -1,4 +1,4 @@
-// What in a program yields an address, or another value, that belongs to the thread which asks for it.
+// Finds the calls that return an address, or another value, that belongs to the calling thread.
 #pragma once
 
 #include <optional>
@@ -10,21 +10,21 @@
 
 namespace pirn::plugin {
 
-/// Whether the function is one that `accessor_of` made.
+/// Returns whether the function was made by `accessor_of`.
 bool is_accessor(const llvm::Function& function);
-/// The variable whose address the function returns, if it is one that `accessor_of` made and its body is here.
+/// Returns the variable whose address the function returns, if `accessor_of` made it and its body is here.
 llvm::GlobalValue* variable_of(const llvm::Function& accessor);
-/// The function that returns the address of a thread-local variable, of which optimizers know that what may write
-/// memory, as a switch may, may change the result, and nothing else. `user` calls it.
+/// Returns a function that returns the address of a thread-local variable. Optimizers know that any code that may write
+/// memory, as a switch may, can change the result, and that nothing else can. `user` calls it.
 llvm::Function* accessor_of(llvm::GlobalValue& variable, const llvm::Function& user);
 
-/// What a call asks the thread for, as a programmer names it: a variable, `errno`, a function; nothing if its result
-/// does not depend on the thread, or is a new one in each call because the compiler knows that it is.
+/// Returns what a call requests from the thread, as named in the source: a variable, `errno`, a function. Returns
+/// nothing if the result does not depend on the thread, or if the compiler knows that it is a new one in each call.
 std::optional<std::string> thread_value(const llvm::CallBase& call);
-/// The thread-local variable that a call of the intrinsic is about, or null.
+/// Returns the thread-local variable whose address a call of the intrinsic requests, or null.
 llvm::GlobalValue* variable_of(const llvm::CallBase& intrinsic);
-/// Whether compilers are told that a call of this function, which is only declared, depends on nothing, though it may
-/// depend on the thread.
+/// Returns whether this function is only declared, and declared to depend on nothing, although it may depend on the
+/// thread.
 bool is_presumed_constant(const llvm::Function& function);
 
 }  // namespace pirn::plugin

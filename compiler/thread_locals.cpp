@@ -1,3 +1,4 @@
+// Registers the passes about thread-local variables, and keeps their mode with the module.
 #include "thread_locals.hpp"
 
 #include <memory>
@@ -10,7 +11,7 @@
 namespace pirn::plugin {
 namespace {
 
-/// `warn` reports what is stale in the end, `safe` prevents what optimizers do and reports the rest.
+/// `warn` reports stale addresses in the final code; `safe` prevents those that optimizers cause and reports the rest.
 enum class thread_locals_mode : std::uint8_t { off, warn, safe };
 
 constexpr const char* flag = "pirn thread locals";
@@ -30,7 +31,8 @@ llvm::cl::opt<unknown_calls> calls(
                                 "they may suspend, unless they are of a system library")),
     llvm::cl::init(unknown_calls::assume_nonsuspending));
 
-/// The modes that any part of a module was compiled in: they stay with it up to the linker, which has no such option.
+/// Returns the highest mode of all parts of a module. It stays with the module up to the linker, which has no such
+/// option.
 thread_locals_mode remembered(const llvm::Module& module) {
   const auto* const value = llvm::mdconst::extract_or_null<llvm::ConstantInt>(module.getModuleFlag(flag));
   return value == nullptr ? thread_locals_mode::off : static_cast<thread_locals_mode>(value->getZExtValue());
@@ -61,7 +63,7 @@ class remember_mode : public llvm::PassInfoMixin<remember_mode> {
   static bool isRequired() { return true; }
 };
 
-/// Whether the module will be linked as bitcode, and optimized again.
+/// Returns whether the module will be linked as bitcode, and optimized again.
 bool is_for_link(const llvm::Module& module) { return module.getModuleFlag("EnableSplitLTOUnit") != nullptr; }
 
 class lower_barriers_at_end : public llvm::PassInfoMixin<lower_barriers_at_end> {
@@ -88,7 +90,7 @@ void add_last(llvm::ModulePassManager& passes, bool compiled_here) {
 unknown_calls presumed_of_unknown_calls() { return calls; }
 
 void register_thread_locals(llvm::PassBuilder& builder) {
-  // Who compiles begins at the start; the second half of ThinLTO does not, and ends in the same way.
+  // A compiler begins at the start. The second half of ThinLTO does not, and ends in the same way.
   const auto compiled_here = std::make_shared<bool>(false);
   builder.registerPipelineStartEPCallback(
       [compiled_here](llvm::ModulePassManager& passes, llvm::OptimizationLevel /*level*/) {

@@ -6,11 +6,11 @@
 
 namespace pirn::plugin {
 
-/// What the user wants the report to presume.
+/// Returns the user's assumption about unknown calls, for the report.
 unknown_calls presumed_of_unknown_calls();
 
 /// Inserts a barrier at each use of a thread-local variable's name: a call of an accessor that returns the address.
-/// Tells optimizers of functions declared `const` that their results depend on the thread. Inlining and all later
+/// Also tells optimizers that the results of functions declared `const` depend on the thread. Inlining and all later
 /// optimizations keep to that.
 class insert_barriers : public llvm::PassInfoMixin<insert_barriers> {
  public:
@@ -25,7 +25,7 @@ class lower_barriers : public llvm::PassInfoMixin<lower_barriers> {
   static bool isRequired() { return true; }
 };
 
-/// Warns of addresses that live across what may suspend.
+/// Warns of addresses that are used after a call that may suspend.
 class report_stale_addresses : public llvm::PassInfoMixin<report_stale_addresses> {
  public:
   static llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses);

@@ -1,3 +1,4 @@
+// Warns of thread-local addresses that are used after a suspension.
 #include <set>
 #include <tuple>
 
@@ -14,8 +15,8 @@
 namespace pirn::plugin {
 namespace {
 
-/// Where whoever reads the code at `use` sees that of `at`: in the innermost function that both come from, be that
-/// inlined into another one, as the body of a fiber is.
+/// Returns the place of `at` as a reader of the code at `use` sees it: in the innermost function from which both come.
+/// That function may be inlined into another one, as the body of a fiber is.
 const llvm::DILocation* seen_from(const llvm::DILocation* use, const llvm::DILocation* at) {
   for (const llvm::DILocation* from = use; from != nullptr; from = from->getInlinedAt()) {
     for (const llvm::DILocation* place = at; place != nullptr; place = place->getInlinedAt()) {
@@ -40,7 +41,7 @@ std::string in_line(const llvm::DILocation* use, const llvm::DILocation* place) 
                                                                       : line + " of " + place->getFilename().str();
 }
 
-/// What a programmer sees suspend: the function that the code calls, be it inlined by now or not.
+/// Names the function that suspends as the source shows it: the function that the code calls, inlined or not.
 std::string suspending_call(const llvm::CallBase& call, const llvm::DILocation* use) {
   const llvm::DILocation* const seen = seen_from(use, call.getDebugLoc().get());
   std::string name;
@@ -62,8 +63,8 @@ class reporter {
  public:
   explicit reporter(const llvm::Function& function) : function_(function) {}
 
-  /// `used` relies on `taken`, the address of `what`; if that is computed from another variable's, `other` says of
-  /// which.
+  /// Warns that `used` relies on `taken`, the address of `what`. If that is computed from the address of another
+  /// variable, `other` is its name.
   void report(const llvm::Instruction& used, const llvm::Instruction& taken, const llvm::CallBase& between,
               const std::string& what, const std::string& other) {
     const llvm::DebugLoc& place = used.getDebugLoc();

@@ -1,3 +1,4 @@
+// Inserts and lowers barriers at the uses of thread-local variables.
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/IRBuilder.h"
@@ -13,7 +14,7 @@ namespace {
 
 const llvm::MemoryEffects reads_thread = llvm::MemoryEffects::inaccessibleMemOnly(llvm::ModRefInfo::Ref);
 
-/// What `function` is said not to do it does if it asks the thread.
+/// Removes promises about the effects of `function` that do not hold if it depends on the thread.
 bool weaken(llvm::Function& function) {
   bool changed = false;
   if ((function.getMemoryEffects() | reads_thread) != function.getMemoryEffects()) {
@@ -35,7 +36,7 @@ bool weaken(llvm::Function& function) {
   return changed;
 }
 
-/// The same for those that call it, and so on.
+/// As `weaken`, for the given functions and all their direct and indirect callers.
 void weaken_callers(llvm::SmallVector<llvm::Function*, 32> work) {
   llvm::SmallPtrSet<llvm::Function*, 32> seen(work.begin(), work.end());
   while (!work.empty()) {
@@ -50,7 +51,7 @@ void weaken_callers(llvm::SmallVector<llvm::Function*, 32> work) {
   }
 }
 
-/// Where an instruction can be put so that the operand is computed before its use.
+/// Returns the place for an instruction that computes the operand before its use.
 llvm::Instruction* before(llvm::Use& use) {
   auto* const user = llvm::cast<llvm::Instruction>(use.getUser());
   if (auto* const phi = llvm::dyn_cast<llvm::PHINode>(user)) {
@@ -144,7 +145,7 @@ llvm::PreservedAnalyses lower_barriers::run(llvm::Module& module, llvm::ModuleAn
         call->eraseFromParent();
       }
     }
-    // Other modules of a ThinLTO link may call one that is not discardable.
+    // Other modules of a ThinLTO link may call an accessor that is not discardable.
     if (accessor->use_empty() && accessor->isDiscardableIfUnused()) {
       accessor->eraseFromParent();
     }

@@ -1,4 +1,4 @@
-; What calls a function that switches preserves nothing either, up to where other files may call.
+; Callers of a function that switches preserve nothing either, up to those that other files may call.
 ; RUN: opt -load-pass-plugin=%plugin -passes=pirn-propagate -pass-remarks=pirn -pass-remarks-missed=pirn -S %s 2> %t.remarks | FileCheck %s
 ; RUN: FileCheck --check-prefix=REMARK %s < %t.remarks
 target triple = "x86_64-unknown-linux-gnu"
@@ -44,7 +44,7 @@ define i32 @main() {
   ret i32 0
 }
 
-; What does not switch keeps its convention.
+; A function that does not switch keeps its convention.
 ; CHECK: define internal i64 @pure(
 define internal i64 @pure(i64 %x) noinline {
   ret i64 %x

@@ -1,4 +1,4 @@
-; What is listed and cannot have the convention is an error: other files count on it.
+; A listed function that cannot have the convention is an error: other files count on it.
 ; RUN: for name in variable two_names other last called; do printf "app::$name\n" > %t.list; ! opt -load=%plugin -load-pass-plugin=%plugin -passes=pirn-list -pirn-list=%t.list -S %s 2>> %t.errors || exit 1; done
 ; RUN: FileCheck %s < %t.errors
 ; RUN: ! opt -load=%plugin -load-pass-plugin=%plugin -passes=pirn-list -pirn-list=%t.none -S %s 2> %t.errors

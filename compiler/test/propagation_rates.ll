@@ -74,7 +74,7 @@ done:
   ret void
 }
 
-; The same, but somebody else gains more than fast_path_too loses.
+; Here another caller gains more than fast_path_too loses.
 ; CHECK: define internal preserve_nonecc void @wanted(
 define internal void @wanted() {
   call preserve_nonecc void @yield()
@@ -94,7 +94,7 @@ define void @wants() {
   ret void
 }
 
-; A caller that switches by itself saves all registers anyway.
+; A caller that switches directly saves all registers anyway.
 ; CHECK: define internal preserve_nonecc void @beside_a_switch(
 define internal void @beside_a_switch() {
   call preserve_nonecc void @yield()

@@ -1,4 +1,4 @@
-; What cannot have the convention keeps its own, and the remark says why.
+; A function that cannot have the convention keeps its own, and the remark says why.
 ; RUN: opt -load-pass-plugin=%plugin -passes=pirn-propagate -pass-remarks-missed=pirn -S %s 2> %t.remarks | FileCheck %s
 ; RUN: FileCheck --check-prefix=REMARK %s < %t.remarks
 target triple = "x86_64-unknown-linux-gnu"

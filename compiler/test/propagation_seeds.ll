@@ -1,4 +1,4 @@
-; What switches: a function with the convention, defined here or not, a call through a pointer to one, the switch's asm.
+; Switches are: a function with the convention, defined here or not, a call through a pointer to one, the switch's asm.
 ; RUN: opt -load-pass-plugin=%plugin -passes=pirn-propagate -S %s | FileCheck %s
 ; RUN: opt -load=%plugin -load-pass-plugin=%plugin -passes=pirn-propagate -pirn-propagate=false -S %s | FileCheck --check-prefix=OFF %s
 target triple = "x86_64-unknown-linux-gnu"

@@ -1,4 +1,4 @@
-; What the compiler inserts at the end of its pipeline counts.
+; Code that the compiler inserts at the end of its pipeline counts.
 ; RUN: export PIRN_STACK_REPORT=%t.json; rm -f %t.json; clang -x ir -O2 -fpass-plugin=%plugin -fsanitize-coverage=trace-pc-guard -c %s -o %t.o
 ; RUN: FileCheck %s < %t.json
 

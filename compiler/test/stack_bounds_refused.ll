@@ -1,4 +1,4 @@
-; What has no bound is an error that says why, by name.
+; A function without a bound is an error that says why, by name.
 ; RUN: for each in recursive cycle grows outside by_pointer by_thunk pushes in_capitals behind_prefix intel intel_for_a_while swaps by_operand weak weak_alias jumps unknown; do sed "s/@QUESTION/@$each/" %s > %t.ll; ! opt -load-pass-plugin=%plugin -passes=pirn-stack-bounds -S %t.ll -o /dev/null 2>> %t || exit 1; done
 ; RUN: FileCheck %s < %t
 

@@ -1,4 +1,4 @@
-; What is reported of thread-local addresses that live across a suspension, and what is not.
+; Reports of thread-local addresses that live across a suspension, and cases without a report.
 ; RUN: opt -load-pass-plugin=%plugin -passes=pirn-report-thread-locals -disable-output %s 2>&1 | FileCheck %s
 ; RUN: opt -load-pass-plugin=%plugin -pirn-thread-locals-calls=all -passes=pirn-report-thread-locals -disable-output %s 2>&1 | FileCheck --check-prefix=ALL %s
 
@@ -193,7 +193,7 @@ define void @one_thread_pointer() {
   ret void
 }
 
-; Nothing from here on, but for what is presumed of a function that nobody knows.
+; Nothing from here on, except for the assumption about an unknown function.
 ; CHECK-NOT: warning
 ; ALL: 'unknown' {{.*}}(in 'past_unknown'
 ; ALL-NOT: warning

@@ -67,7 +67,7 @@ end:
   ret void
 }
 
-; What is known to leave memory alone does not suspend: one question for both.
+; A function that is known to leave memory alone does not suspend: one question for both.
 ; CHECK-LABEL: define double @asked_once(
 ; CHECK: @pirn.thread_local.x()
 ; CHECK-NOT: @pirn.thread_local.x()
@@ -94,7 +94,7 @@ define void @of_library() {
   ret void
 }
 
-; Said to be constant, and is but for the thread.
+; Declared constant, and constant within one thread.
 ; CHECK-LABEL: define void @through_function(
 ; CHECK: call {{.*}}ptr @somebodys()
 ; CHECK: call preserve_nonecc void @suspend()
