@@ -1,3 +1,4 @@
+// The system calls that map, protect and release the memory of stacks, and the diagnosis of their failures.
 #include "stack/address_space.hpp"
 
 #include <fcntl.h>
@@ -56,7 +57,8 @@ std::size_t read_number(const char* path) noexcept {
   return got > 0 ? static_cast<std::size_t>(std::strtoull(buffer, nullptr, 10)) : SIZE_MAX;
 }
 
-/// ENOMEM of mmap, mprotect and madvise has several causes and the kernel does not say which: see what is exhausted.
+/// ENOMEM of mmap, mprotect and madvise has several causes and the kernel does not say which: finds the exhausted
+/// limit.
 stack_error why_no_mapping() noexcept {
   constexpr std::size_t slack = 8;  // some of the listed lines are not counted by the kernel, and a split needs two
   if (count_lines("/proc/self/maps") + slack >= read_number("/proc/sys/vm/max_map_count")) {
@@ -88,7 +90,7 @@ char* reserve_range(std::size_t bytes, stack_error& error) noexcept {
   // Inaccessible at first, so that memory locked by mlockall is not filled until a stack is made.
   void* range = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (range == MAP_FAILED) {
-    // What cannot be accessed is not charged as memory, so want of memory is not the cause; locked memory is (EAGAIN).
+    // Inaccessible memory is not charged, so a lack of memory is not the cause; locked memory is (EAGAIN).
     error = stack_error::out_of_memory;
     if (errno == ENOMEM) {
       error = why_no_mapping();
@@ -96,7 +98,7 @@ char* reserve_range(std::size_t bytes, stack_error& error) noexcept {
     }
     return nullptr;
   }
-  // A huge page would give every stack 2 MiB of memory; kernels without them refuse the advice, which is as good.
+  // A huge page would give every stack 2 MiB of memory; kernels without them refuse the advice, which does no harm.
   madvise(range, bytes, MADV_NOHUGEPAGE);
   return static_cast<char*>(range);
 }

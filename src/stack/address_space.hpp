@@ -1,4 +1,4 @@
-// The system calls that stacks are made of, with their failures told apart.
+// The system calls that map, protect and release the memory of stacks. Each cause of a failure has its own error.
 #pragma once
 
 #include <sys/uio.h>
@@ -12,7 +12,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 std::size_t page_size() noexcept;
-/// Address space that nothing can access yet; null with `error` set if there is none.
+/// Reserves address space that is inaccessible at first; null with `error` set if the kernel refuses.
 char* reserve_range(std::size_t bytes, stack_error& error) noexcept;
 void release_range(char* begin, std::size_t bytes) noexcept;
 /// Makes a range readable and writable, or inaccessible. Costs a mapping wherever neighbours differ.
@@ -21,12 +21,12 @@ stack_error make_inaccessible(char* begin, std::size_t bytes) noexcept;
 /// Makes every access to the range fault, without a mapping; guard_refused where the kernel cannot (before 6.13) or
 /// will not (locked memory).
 stack_error install_guard(char* begin, std::size_t bytes) noexcept;
-/// Gives the memory of ranges back, keeping the ranges, by one system call where the kernel can (Linux 6.15): that is
-/// half as dear, also for other threads, which flush their translations once. Locked memory stays.
+/// Gives the memory of ranges back and keeps the ranges, by one system call where the kernel can (Linux 6.15): that
+/// costs half as much, also for other threads, which flush their translations once. Locked memory stays.
 void give_memory_back(const iovec* ranges, std::size_t count) noexcept;
-/// The whole pages of a stack that lie below `lowest`; may be none.
+/// Returns the whole pages of a stack that lie below `lowest`; the range may be empty.
 iovec pages_below(const stack& value, const void* lowest) noexcept;
-/// Gets memory for the range now.
+/// Populates the range with memory now.
 void get_memory(char* begin, std::size_t bytes) noexcept;
 
 }  // namespace detail

@@ -1,3 +1,5 @@
+// Walks the stack of the calling thread in a signal handler, and finds the names of the functions in the ELF files that
+// are mapped.
 #include "stack/backtrace.hpp"
 
 #include <elf.h>
@@ -334,8 +336,8 @@ int backtrace::outermost_with(const char* part) const noexcept {
 }
 
 namespace {
-/// If it is the mangled name of a function of pirn that is no template and no member of one: where the types of its
-/// parameters begin. Else null.
+/// Returns where the parameter types begin in the mangled name of a function of pirn. Null for other names, and for
+/// templates and their members.
 const char* end_of_plain_name_of_pirn(const char* name) noexcept {
   constexpr char prefix[] = "_ZN";
   constexpr char ours[] = "4pirn";
@@ -363,7 +365,7 @@ const char* end_of_plain_name_of_pirn(const char* name) noexcept {
 
 unsigned backtrace::first_of_caller() const noexcept {
   unsigned own = 0;
-  bool internal = false;  // what was called is inlined into the caller then
+  bool internal = false;  // then the called function is inlined into the caller
   for (; own < kept() && own < innermost; ++own) {
     const char* const function = frames_[own].function;
     const char* const end = end_of_plain_name_of_pirn(function);

@@ -1,5 +1,5 @@
 // A backtrace printed from a signal handler: no allocation, no lock, system calls only. Function names are read from
-// the symbol tables of the files that are mapped, since dladdr takes the loader's lock and knows only what is exported.
+// the symbol tables of the files that are mapped, since dladdr takes the loader's lock and knows only exported symbols.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +28,12 @@ class message {
   char buffer_[1024];
 };
 
-/// Where a signal's handler has interrupted the code.
+/// The place at which a signal has interrupted the code.
 struct registers {
   std::uintptr_t pc;
   std::uintptr_t sp;
 };
-/// Of the `context` that is the handler's third argument.
+/// Returns the registers in `context`, the third argument of a signal handler.
 registers registers_of(const void* context) noexcept;
 
 /// The frames of the calling thread from the one that executes at `pc` outwards: the innermost and the outermost ones,
@@ -44,12 +44,14 @@ class backtrace {
   void collect(std::uintptr_t pc) noexcept;
   /// Finds the functions' names.
   void resolve() noexcept;
-  /// From the frame of that number on, which becomes #0; it is less than `innermost`.
+  /// Prints the frames from number `first` on, which becomes #0; `first` is less than `innermost`.
   void print(message& out, unsigned first = 0) const noexcept;
-  /// Of the outermost frame whose function's name has `part` in it, as `print` counts; -1 if there is none.
+  /// Returns the number, as `print` counts, of the outermost frame whose function's name contains `part`; -1 if no
+  /// frame has such a name.
   [[nodiscard]] int outermost_with(const char* part) const noexcept;
-  /// Where the backtrace of a call of pirn begins: with the function that was called, or with its caller where that is
-  /// inlined. Past pirn's functions inside of it, but for templates, which may have the program's own code in them.
+  /// Returns the frame with which the backtrace of a call of pirn begins: that of the called function, or of its caller
+  /// where the function is inlined. Skips pirn's functions inside of it, except templates, which may contain the
+  /// program's own code.
   [[nodiscard]] unsigned first_of_caller() const noexcept;
 
   struct frame {
@@ -64,8 +66,8 @@ class backtrace {
     void print(message& out) const noexcept;
   };
 
-  /// Instead of a walk: forgets all frames, adds one that executes at `pc` and is found in tables at `lookup`, unless
-  /// it is the last one again, and shows those added, which may be `innermost` many.
+  /// Instead of a walk: `clear` removes all frames, and `add` adds one that executes at `pc` and is found in tables at
+  /// `lookup`, unless it repeats the last one. The added frames can be read, up to `innermost` of them.
   void clear() noexcept { count_ = 0; }
   void add(std::uintptr_t pc, std::uintptr_t lookup) noexcept;
   [[nodiscard]] unsigned size() const noexcept { return count_; }
@@ -80,7 +82,7 @@ class backtrace {
   [[nodiscard]] unsigned kept() const noexcept {
     return count_ < innermost + outermost ? count_ : innermost + outermost;
   }
-  /// Of the i-th frame that is kept: the number that it has among all, and its place.
+  /// Of a kept frame: its number among all frames, and its slot.
   struct place_of_frame {
     unsigned number;
     unsigned slot;

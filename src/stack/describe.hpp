@@ -1,4 +1,4 @@
-// The name of whoever runs on a stack, as the layer above knows it.
+// The name of a stack's user, as the layer above knows it.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,13 @@ namespace detail {
 
 inline constexpr char unnamed_stack[] = "stack";
 
-/// Writes a name and a terminating zero into `buffer`: what the describer says, or "stack". Async-signal-safe as far
+/// Writes a name and a terminating zero into `buffer`: the describer's, or "stack". Async-signal-safe as far
 /// as the describer is.
 void describe_stack(const void* limit, const void* top, const void* fault, char* buffer, std::size_t size) noexcept;
 
-/// Has an overflow on the calling OS thread told, as far as it has no alternate signal stack yet, until it ends. By who
-/// takes stacks of the default pool, of which it may be that nobody else has thought of it.
+/// Makes sure that an overflow on the calling OS thread is reported until the thread ends: gives it an alternate signal
+/// stack if it has none yet. Called when a thread takes stacks of the default pool, since no other code may have done
+/// it.
 void tell_overflows_here() noexcept;
 
 }  // namespace detail

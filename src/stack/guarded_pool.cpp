@@ -1,3 +1,4 @@
+// The pool of guarded stacks that all threads share, its size classes, and the caches in front of it.
 #include "pirn/stack/guarded_pool.hpp"
 
 #include <algorithm>
@@ -73,7 +74,7 @@ static_assert(size_of_class(class_index(65536)) == 65536 && size_of_class(class_
 static_assert(class_index(std::size_t{1} << largest_bits) == class_count - 1);
 }  // namespace
 
-/// What is behind a guarded_pool.
+/// The implementation of a guarded_pool.
 class stack_pool_state {
  public:
   explicit stack_pool_state(const guarded_pool_options& requested) : options(requested) {}
@@ -83,7 +84,7 @@ class stack_pool_state {
     }
   }
 
-  /// Whether stacks or caches are out and the process ends: then somebody runs on them still, perhaps the caller.
+  /// Whether the process ends while stacks or caches are out: then code still runs on them, perhaps the caller.
   [[nodiscard]] bool needed_in_exit() noexcept {
     const bool out = caches_ != nullptr || std::ranges::any_of(classes_, [](auto& each) {
                        stack_class* const one = each.load(platform::memory_order_acquire);
@@ -91,7 +92,7 @@ class stack_pool_state {
                      });
     return out && platform::exiting();
   }
-  /// Unmapping a stack that somebody may still run on would end in a fault far from its cause.
+  /// Unmapping a stack on which code may still run would end in a fault far from its cause.
   void check_all_back() noexcept {
     for (auto& each : classes_) {
       stack_class* const one = each.load(platform::memory_order_acquire);
@@ -247,8 +248,8 @@ class thread_cache {
   };
 };
 
-/// Out of line, so that no compiler keeps the thread-local address across a switch. None in an exploration: it would
-/// outlive each of its executions, and which stack is next would depend on the earlier ones.
+/// Out of line, so that no compiler keeps the thread-local address across a switch. Null in an exploration: the cache
+/// would outlive each execution, and the choice of the next stack would depend on earlier executions.
 PIRN_NOINLINE guarded_pool::cache* cache_of_thread() noexcept {
   if (platform::exploring) {
     return nullptr;
@@ -362,7 +363,7 @@ void guarded_pool::cache::clear() noexcept { give_oldest(count_.load(platform::m
 
 void guarded_pool::cache::give_oldest(std::uint32_t number) noexcept {
   const std::uint32_t count = count_.load(platform::memory_order_relaxed);
-  constexpr std::uint32_t batch = 256;  // others wait for the pool's lock meanwhile
+  constexpr std::uint32_t batch = 256;  // other threads wait for the pool's lock meanwhile
   for (std::uint32_t given = 0; given < number; given += batch) {
     class_->give(items_.get() + given, std::min(batch, number - given));
   }
@@ -371,7 +372,7 @@ void guarded_pool::cache::give_oldest(std::uint32_t number) noexcept {
 }
 
 stack_error guarded_pool::cache::refill() noexcept {
-  // How many there are to take depends on what earlier programs have left, which an exploration must not see.
+  // The number of stacks to take depends on earlier programs, which an exploration must not see.
   constexpr std::uint32_t batch = platform::exploring ? 1 : 64;
   const std::uint32_t count = count_.load(platform::memory_order_relaxed);
   if (count == room_ && !grow()) {
@@ -388,7 +389,7 @@ void guarded_pool::cache::deallocate_slow(const stack& value) noexcept {
     give_back(value);
     return;
   }
-  // The older half goes back: `value` and what was used with it stays.
+  // The older half goes back: `value` and the stacks that were used with it stay.
   give_oldest(std::min(room_ / 2, room_ - reserved_));
   deallocate(value);
 }
@@ -396,7 +397,7 @@ void guarded_pool::cache::deallocate_slow(const stack& value) noexcept {
 bool guarded_pool::cache::grow() noexcept {
   const guarded_pool_options& options = pool_.options();
   const bool limited =
-      options.max_stacks != SIZE_MAX || options.max_bytes != SIZE_MAX;  // then others may need what idles here
+      options.max_stacks != SIZE_MAX || options.max_bytes != SIZE_MAX;  // then others may need the idle stacks
   if (room_ == 0 || room_ > UINT32_MAX / 2 || limited) {
     return false;
   }

@@ -1,3 +1,4 @@
+// The signal handler that reports stack overflows, and the alternate signal stacks that it runs on.
 #include "pirn/stack/overflow.hpp"
 
 #include <signal.h>
@@ -32,12 +33,12 @@ constinit struct sigaction earlier[2] = {};
 constinit platform::signal_atomic<bool> active{false};
 constinit platform::signal_atomic<bool> reporting{false};
 constinit platform::signal_atomic<stack_describer> describer{nullptr};
-// All that a report needs, reserved at start. Under `reporting`.
+// The storage that a report needs, reserved at start. Guarded by `reporting`.
 constinit detail::backtrace frames;
 
-/// Whether the code that faulted in the guard of `site` was running on that stack. It may have moved sp below its
-/// guard without touching it, where it was built without probes; but sp on the stack below together with a fault at
-/// the very bottom of the guard is a write past the top of that one.
+/// Whether the code that faulted in the guard of `site` was running on that stack. Code that was built without probes
+/// may have moved sp below its guard without touching it. But an sp on the stack below, together with a fault at the
+/// very bottom of the guard, means a write past the top of that stack.
 bool ran_off(const detail::slot_site& site, std::uintptr_t fault, std::uintptr_t sp) noexcept {
   constexpr std::uintptr_t largest_frame = std::uintptr_t{64} << 20;
   if (sp >= site.guard_begin) {
@@ -47,7 +48,8 @@ bool ran_off(const detail::slot_site& site, std::uintptr_t fault, std::uintptr_t
   return !past_the_top && site.guard_begin - sp < largest_frame;
 }
 
-/// Says what is on a stack without a name, by the function that begins it: after the backtrace, where that is found.
+/// Names the kind of an unnamed stack by the function that begins it, if the backtrace has that. Called after the
+/// backtrace.
 void tell_kind(detail::message& out) noexcept {
   constexpr struct {
     const char* function;
@@ -82,7 +84,7 @@ void report(const detail::slot_site& site, std::uintptr_t fault, const detail::r
     out.number(static_cast<std::uintptr_t>(platform::thread_id())).text(", sp ").address(at.sp).text(", stack [");
     out.address(site.limit).text(", ").address(site.top).text("), fault at ").address(fault);
   }
-  // Should the unwinder itself fault, this much has been said.
+  // If the unwinder itself faults, this much has been printed.
   out.text("\n  backtrace:\n").flush();
   frames.collect(at.pc);
   frames.resolve();
@@ -93,12 +95,12 @@ void report(const detail::slot_site& site, std::uintptr_t fault, const detail::r
   out.flush();
 }
 
-/// Does what would have happened without us.
+/// Handles the signal as if pirn's handler were absent.
 void hand_on(int signal, siginfo_t* info, void* context) noexcept {
   const struct sigaction& before = earlier[signal == SIGSEGV ? 0 : 1];
   const bool has_action = (before.sa_flags & SA_SIGINFO) != 0;
   if (!has_action && (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN)) {
-    const bool sent = info->si_code <= 0;  // by kill or raise: it will not come again by itself
+    const bool sent = info->si_code <= 0;  // by kill or raise: it will not be delivered again
     if (sent && before.sa_handler == SIG_IGN) {
       return;
     }
@@ -106,9 +108,9 @@ void hand_on(int signal, siginfo_t* info, void* context) noexcept {
     standard.sa_handler = SIG_DFL;
     sigaction(signal, &standard, nullptr);
     if (sent) {
-      raise(signal);  // delivered when we return and the signal is unblocked
+      raise(signal);  // delivered when this handler returns and the signal is unblocked
     }
-    return;  // the instruction faults again: a core file shows it, and not us
+    return;  // the instruction faults again: a core file shows it, and not this handler
   }
   pthread_sigmask(SIG_BLOCK, &before.sa_mask, nullptr);
   if (has_action) {
@@ -154,7 +156,7 @@ overflow_handler::overflow_handler() {
     struct sigaction current = {};
     sigaction(signals[i], nullptr, &current);
     if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == &on_fault) {
-      continue;  // left in place by an earlier uninstall that came under somebody else's handler
+      continue;  // left in place by an earlier uninstall, which found another handler on top of it
     }
     if (sigaction(signals[i], &ours, &earlier[i]) != 0) {
       const int error = errno;
@@ -181,7 +183,7 @@ overflow_handler::~overflow_handler() {
 }
 
 overflow_thread::overflow_thread() {
-  // The kernel's frame (with AVX-512 and AMX state more than MINSIGSTKSZ of old), the unwinder's, and some.
+  // The kernel's frame (with AVX-512 and AMX state more than the old MINSIGSTKSZ), the unwinder's, and a reserve.
   constexpr std::size_t room = std::size_t{96} << 10;
   const std::size_t page = detail::page_size();
   const std::size_t usable = (getauxval(AT_MINSIGSTKSZ) + room + page - 1) / page * page;
@@ -210,8 +212,9 @@ overflow_thread::~overflow_thread() {
   before.ss_size = earlier_bytes_;
   before.ss_flags = earlier_flags_;
   if (sigaltstack(&before, nullptr) != 0) {
-    // What the kernel took once it may refuse later: too small for the registers of today, or a sandbox. Then none, or
-    // the next signal of this thread would be delivered to memory that is gone.
+    // The kernel may refuse a stack that it accepted before: it is too small for today's registers, or a sandbox
+    // forbids it. Then the thread gets no alternate stack, since its next signal would be delivered to memory that is
+    // gone.
     before = {};
     before.ss_flags = SS_DISABLE;
     if (sigaltstack(&before, nullptr) != 0) {
@@ -244,7 +247,7 @@ class alternate_of_thread {
     }
     try {
       mine_.emplace();
-    } catch (const std::system_error&) {  // no memory: an overflow ends the process without a word then
+    } catch (const std::system_error&) {  // no memory: then an overflow ends the process without a message
     }
   }
 

@@ -1,3 +1,4 @@
+// The table of all registered slabs, and the searches in it that a signal handler may make.
 #include "stack/slab_registry.hpp"
 
 namespace pirn {
@@ -6,8 +7,8 @@ namespace detail {
 
 namespace {
 constexpr std::size_t max_slabs = 4096;
-// Never destroyed: a handler may run while the process ends. Without the braces gcc 12 begins them with zeros where
-// atomics are those of explorations.
+// Never destroyed, since a handler may run while the process ends. Without the braces gcc 12 initialises the entries
+// with zeros where the atomics are those of explorations.
 constinit slab_entry entries[max_slabs] = {};
 constinit platform::atomic<std::size_t> used{0};  // entries[0, used) were registered at some time
 constinit platform::spinlock lock;
@@ -26,7 +27,7 @@ slot_site site_of(const slab_geometry& slab, std::uint32_t index, std::size_t hi
 }  // namespace
 
 bool slab_entry::read(slab_geometry& out, std::uint32_t& carved_out, std::size_t& high_water_out) const noexcept {
-  // A sequence lock (Boehm 2012): each acquiring load keeps the second look at the version behind it.
+  // A sequence lock (Boehm 2012): each acquiring load keeps the second read of the version behind it.
   const std::uint32_t before = version_.load(platform::memory_order_acquire);
   if (before % 2 != 0) {
     return false;
@@ -55,8 +56,8 @@ slab_entry* register_slab(const slab_geometry& geometry) noexcept {
     entry = &entries[index];
     used.store(index + 1, platform::memory_order_release);
   }
-  // A free entry's version is odd: nobody believes what is read meanwhile. Releasing stores keep the fields behind the
-  // version that unregister_slab wrote.
+  // A free entry's version is odd, so readers discard what they read meanwhile. Releasing stores keep the fields behind
+  // the version that unregister_slab wrote.
   entry->begin_.store(geometry.begin, platform::memory_order_release);
   entry->stride_.store(geometry.stride, platform::memory_order_release);
   entry->guard_.store(geometry.guard, platform::memory_order_release);

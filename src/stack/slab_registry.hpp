@@ -1,5 +1,5 @@
-// Where the slabs of all live pools lie, readable without a lock from a signal handler: this is how a fault address is
-// recognised as a guard.
+// The addresses of the slabs of all live pools, readable without a lock from a signal handler, which thereby
+// recognises a fault address as that of a guard.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// How a slab is cut. Constant while it is registered.
+/// How a slab is divided into slots. Constant while the slab is registered.
 struct slab_geometry {
   std::uintptr_t begin = 0;
   std::size_t stride = 0;
   std::size_t guard = 0;
   std::uint32_t slots = 0;
-  std::size_t stack_size = 0;  ///< what the class is called
+  std::size_t stack_size = 0;  ///< the size that names the class
   bool coloured = false;
 };
 
@@ -41,7 +41,7 @@ struct slot_site {
 class slab_entry {
  public:
   slab_entry* next_free = nullptr;  // under the registry's lock
-  /// The first slots that were ever handed out: only these have guards.
+  /// The number of slots that were ever handed out, which are the first ones: only these have guards.
   platform::atomic<std::uint32_t> carved{0};
   /// The class's high-water mark, kept in the entry so that a handler needs to follow no pointer.
   platform::atomic<std::size_t> high_water{0};
@@ -62,12 +62,13 @@ class slab_entry {
   platform::atomic<bool> coloured_{false};
 };
 
-/// Null when all entries (4096 in a process) are taken.
+/// Registers a slab; null when all entries (4096 in a process) are taken.
 slab_entry* register_slab(const slab_geometry& geometry) noexcept;
 void unregister_slab(slab_entry* entry) noexcept;
-/// The lowest slot whose guard holds a byte of [address, address + size). Async-signal-safe.
+/// Finds the lowest slot whose guard holds a byte of [address, address + size). Async-signal-safe.
 bool find_guard(const void* address, std::size_t size, slot_site& site) noexcept;
-/// The slot that has the address between the end of its guard and its end, in a class with guards or without. The same.
+/// Finds the slot that has the address between the end of its guard and its end, in a class with guards or without.
+/// Async-signal-safe.
 bool find_slot(const void* address, slot_site& site) noexcept;
 
 }  // namespace detail

@@ -1,3 +1,4 @@
+// Allocates small stacks out of larger chunks of memory, and keeps a list of the idle stacks of each size.
 #include "pirn/stack/small_stacks.hpp"
 
 #include <sys/mman.h>
@@ -13,9 +14,9 @@ namespace {
 
 constexpr std::size_t canary_bytes = sizeof(std::uintptr_t);
 constexpr std::size_t classes = small_stacks::max_size / small_stacks::step;
-// So much address space is taken at a time. Pages are touched one after the other, as stacks are handed out.
+// The address space that is taken at a time. Pages are touched one after the other, as stacks are handed out.
 constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
-// Below the first stack of a chunk, and never touched but by who ends the process with a message.
+// The bytes below the first stack of a chunk, touched only by code that ends the process with a message.
 constexpr std::size_t for_last_words = std::size_t{16} << 10;
 
 /// The stacks of one size.

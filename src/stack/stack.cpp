@@ -1,3 +1,4 @@
+// The messages and the category of stack_error, and the functions that measure and trim the memory of one stack.
 #include "pirn/stack/stack.hpp"
 
 #include <sys/mman.h>
@@ -70,7 +71,7 @@ class category final : public std::error_category {
 };
 
 /// Calls `visit(address, page size)` for each page of [limit, top) that has memory, highest first. Ends at a gap of
-/// `gap_chunks` without any, or a stack of many GiB would take as many thousand calls.
+/// `gap_chunks` without memory: otherwise a stack of many GiB would take as many thousand calls.
 template <class Visit>
 void each_resident_page(const stack& value, Visit visit) noexcept {
   static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));

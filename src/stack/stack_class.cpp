@@ -1,3 +1,4 @@
+// Makes the stacks of one size, keeps the idle ones in lists, and gives their memory back.
 #include "stack/stack_class.hpp"
 
 #include <algorithm>
@@ -140,7 +141,7 @@ stack_error stack_class::add_slab() noexcept {
   if (!made) {
     return stack_error::out_of_memory;
   }
-  // Each slab is as large as all before it. Where that much is not to be had, less may be.
+  // Each slab is as large as all before it together, or smaller where the kernel refuses that much.
   const std::size_t bytes = std::clamp(reserved_, first_slab, largest_slab);
   std::size_t slots = std::clamp<std::size_t>(bytes / stride_, 1, max_slots);
   stack_error error = map_slab(*made, slots);
@@ -239,7 +240,8 @@ std::uint32_t stack_class::take(stack* out, std::uint32_t wanted, stack_error& e
     const platform::spin_guard guard(lock_);
     for (list* from : {&warm_, &cold_}) {
       while (taken < wanted && from->count != 0) {
-        // In which order earlier programs have left them must not be seen in an exploration: addresses are compared.
+        // An exploration must not see the order in which earlier programs left the stacks, since addresses are
+        // compared.
         const std::uint32_t id = platform::exploring ? pop_lowest() : pop_newest(*from);
         out[taken++] = stack_of(slab_of(id), id);
       }
@@ -254,8 +256,8 @@ std::uint32_t stack_class::take(stack* out, std::uint32_t wanted, stack_error& e
 }
 
 void stack_class::give(const stack* stacks, std::uint32_t count) noexcept {
-  // Looking at one in 64 keeps the estimate behind warm_limit current at a few nanoseconds a stack; the first few
-  // are all looked at.
+  // A sample of one in 64 keeps the estimate behind warm_limit current at a few nanoseconds a stack; the first few are
+  // all sampled.
   constexpr std::uint32_t sample_every = 64;
   if (count == 0) {
     return;

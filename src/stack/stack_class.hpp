@@ -14,7 +14,7 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// What limits all classes of a pool together.
+/// The counts against the limits that all classes of a pool share.
 struct stack_quota {
   platform::atomic<std::size_t> stacks{0};
   platform::atomic<std::size_t> bytes{0};
@@ -32,10 +32,10 @@ class stack_class {
 
   [[nodiscard]] std::size_t stack_size() const noexcept { return stack_size_; }
 
-  /// Fills `out` with up to `wanted` stacks, the one used last at the end; makes one if none is idle. Returns how
-  /// many; the error is set if it is 0.
+  /// Fills `out` with up to `wanted` stacks, the one used last at the end; makes one if no stack is idle. Returns their
+  /// number; the error is set if it is 0.
   std::uint32_t take(stack* out, std::uint32_t wanted, stack_error& error) noexcept;
-  /// Takes back `count` stacks, the one used last at the end, and gives memory back as the policy has it.
+  /// Takes back `count` stacks, the one used last at the end, and gives memory back as the policy demands.
   void give(const stack* stacks, std::uint32_t count) noexcept;
   /// Gives the memory of all idle stacks back.
   void trim() noexcept;
@@ -44,7 +44,7 @@ class stack_class {
   [[nodiscard]] std::size_t idle() noexcept;
   /// Stacks handed out, those in caches included.
   [[nodiscard]] std::size_t handed_out() noexcept;
-  /// `in_use` and `idle` are for the class alone: caches are the pool's to count.
+  /// `in_use` and `idle` are those of the class alone: the pool counts the stacks in caches.
   [[nodiscard]] stack_class_statistics statistics(stack_sampling sampling) noexcept;
   /// Calls `visit` for each stack that is handed out (a scan of all slots), up to `max_count` of them.
   void visit_handed_out(void (*visit)(const stack&), std::size_t max_count) noexcept;
@@ -80,7 +80,7 @@ class stack_class {
   [[nodiscard]] stack stack_of(const slab& in, std::uint32_t id) noexcept;
   void push(list& to, std::uint32_t id) noexcept;
   std::uint32_t pop_newest(list& from) noexcept;
-  /// Of all that are idle, and one is, the one that was made first.
+  /// Removes the idle stack that was made first and returns it. At least one must be idle.
   std::uint32_t pop_lowest() noexcept;
   std::uint32_t pop_oldest(list& from) noexcept;
 

@@ -1,3 +1,4 @@
+// Finds the stack that the caller runs on: among the slabs of the pools, or as that of the OS thread.
 #include "pirn/stack/this_stack.hpp"
 
 #include <pthread.h>
@@ -12,7 +13,8 @@ namespace this_stack {
 
 namespace {
 
-/// That of the OS thread. Of a main thread it may have been allowed to become larger.
+/// Returns the stack of the OS thread. That of a main thread may have been allowed to become larger since the last
+/// call.
 stack of_thread() noexcept {
   pthread_attr_t attributes;
   if (pthread_getattr_np(pthread_self(), &attributes) != 0) {
