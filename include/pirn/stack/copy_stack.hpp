@@ -19,10 +19,10 @@
 //     inlined, contains a call that the compiler cannot leave out and cannot make a tail call: a function that calls
 //     has no red zone. An out-of-line switch would have the same effect, and cost 10 ns for each return to other code
 //     than its call, and 48 bytes of each image for registers that the compiler saves here only if they are live.
-//   * What differs between suspended contexts is in their images and in copied_context; the state of the one that lies
-//     on the stack, and of its resumer, is in copy_stack, which is in the cache.
-//   * A context comes back to the addresses that it had, so pointers of its own into its own stack stay right. Others
-//     must not follow a pointer into the stack of a suspended context: another one's frames may lie there, and
+//   * The differences between suspended contexts are in their images and in copied_context. The state of the context on
+//     the stack, and of its resumer, is in copy_stack, which is in the cache.
+//   * A context comes back to the addresses that it had, so its own pointers into its stack stay right. Other code must
+//     not follow a pointer into the stack of a suspended context: the frames of another one may lie there.
 //     copy_stack_check::protect and AddressSanitizer find such an access at once.
 //
 // No exceptions, no run-time types, no C++ runtime: the library for C programs is built on this.
@@ -62,7 +62,7 @@ enum class copy_stack_check : std::uint8_t {
 struct copy_stack_options {
   /// Where images are kept.
   image_memory images{};
-  /// A buffer more than this many times as large as what is to be saved is exchanged for one that fits; 0: never.
+  /// A buffer that is more than this many times as large as its image is replaced by one that fits; 0: never.
   std::uint32_t shrink_ratio = 0;
   copy_stack_check check = copy_stack_check::none;
 };
@@ -73,7 +73,7 @@ class copied_context;
 /// outlive them: destroyed before one that has not ended, it ends the program with a message.
 class copy_stack {
  public:
-  /// On memory of the caller's, from any stack_allocator for example, which must outlive it. Look at `error`.
+  /// Uses the caller's memory, from any stack_allocator for example, which must outlive it. Check `error` afterwards.
   explicit copy_stack(const stack& memory, const copy_stack_options& options = {}) noexcept : options_(options) {
     use(memory);
     detail::frame_bodies::made_anywhere();
@@ -82,21 +82,21 @@ class copy_stack {
       marked_ = true, size_ = 0;
     }
   }
-  /// Maps `size` bytes, rounded up to whole pages, and a guard of 64 KiB below them. Look at `error`.
+  /// Maps `size` bytes, rounded up to whole pages, and a guard of 64 KiB below them. Check `error` afterwards.
   explicit copy_stack(std::size_t size, const copy_stack_options& options = {}) noexcept;
   copy_stack(const copy_stack&) = delete;
   copy_stack& operator=(const copy_stack&) = delete;
   ~copy_stack();
 
-  /// Why nothing can run on it, or none: no memory; invalid_size (4 GiB or more, or less than 512 bytes);
+  /// Returns why no context can run on it, or `none`: no memory; invalid_size (4 GiB or more, or less than 512 bytes);
   /// guard_refused if its memory cannot be protected, since its top is no page boundary.
   [[nodiscard]] stack_error error() const noexcept { return error_; }
   [[nodiscard]] const stack& memory() const noexcept { return memory_; }
-  /// Whether an sp lies on it and needs no closer look: never with copy_stack_check::protect, or in the caller's
+  /// Whether an sp lies on it and needs no further check: never with copy_stack_check::protect, or in the caller's
   /// memory.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool plainly_contains(arch::word sp) const noexcept { return sp - limit_ < size_; }
 
-  /// Ends the program with a message if what runs on memory of the caller's, with this sp, has run off it.
+  /// Ends the program with a message if code on the caller's memory, with this sp, has run off that memory.
   PIRN_ALWAYS_INLINE void check_end(arch::word sp = UINTPTR_MAX) const noexcept {
     if (marked_) {
       detail::stack_end::check("a copy_stack", memory_.limit(), memory_.top(), sp);
@@ -104,10 +104,10 @@ class copy_stack {
   }
   [[nodiscard]] bool protects() const noexcept { return options_.check == copy_stack_check::protect; }
 
-  /// For whoever runs on it, until the next switch: room for words that shall not be in an image.
+  /// Room for words that must not be in an image; for the running context, until the next switch.
   arch::word received[arch::value_words] = {};
 
-  // ---- for what runs on it: an entry function of `transfer`, which may use the first three words that it gets ----
+  // ---- for the code on it: an entry function of `transfer`, which may use the first three words that it gets ----
 
   /// The first statement of an entry function, with its first three arguments.
   PIRN_ALWAYS_INLINE void entered(void* pc, void* sp, void* fp) noexcept {
@@ -116,8 +116,8 @@ class copy_stack {
     resumer.arrive();
     resumer_sanitizer_ = resumer;
   }
-  /// Suspends the context that runs: `words` are what its resumer gets, and hold what the next one sends when it
-  /// returns. Returns whether that one interrupts it.
+  /// Suspends the running context and sends `words` to its resumer. On return they hold the words that the next resumer
+  /// sent. Returns whether that one interrupts the context.
   PIRN_ALWAYS_INLINE bool suspend(arch::word (&words)[arch::value_words]) noexcept {
     arch::peer to = resumer_.get();
     sanitizer_peer resumer = resumer_sanitizer_;
@@ -150,19 +150,19 @@ class copy_stack {
   void lock() noexcept;
   void unlock() noexcept;
   [[nodiscard]] bool running() const noexcept { return occupant_ != nullptr && ready_ == nullptr && !locked_; }
-  /// Of the occupant.
+  /// The bytes of the occupant that an image of it must hold.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::size_t live_bytes() const noexcept {
     return reinterpret_cast<arch::word>(base_) - suspended_.sp + arch::switch_zone;
   }
 
   copied_context* ready_ = nullptr;     // the occupant, if it can be resumed as it is
-  copied_context* occupant_ = nullptr;  // whose frames lie there
+  copied_context* occupant_ = nullptr;  // the context whose frames lie there
   detail::stored_peer suspended_;       // its state, while it does not run
-  detail::stored_peer resumer_;         // of the one that runs
+  detail::stored_peer resumer_;         // of the running context
   char* base_ = nullptr;
   arch::word limit_ = 0;
-  arch::word size_ = 0;    // 0: nothing is plain
-  std::size_t small_ = 0;  // an image of fewer bytes, as many as before, needs no look at its buffer
+  arch::word size_ = 0;    // 0: `plainly_contains` is always false
+  std::size_t small_ = 0;  // an image of fewer bytes, as many as before, needs no check of its buffer
   [[no_unique_address]] sanitizer_peer resumer_sanitizer_;
   bool marked_ = false;  // there is a word at its limit
   bool locks_ = false;   // lock() has something to do
@@ -179,7 +179,7 @@ class copy_stack {
 class copied_context {
  public:
   copied_context() noexcept = default;
-  /// Suspended before `entry`, which begins with `entered` and ends with `finish`.
+  /// Makes a context that is suspended before `entry`, which begins with `entered` and ends with `finish`.
   copied_context(copy_stack& on, arch::transfer_entry entry) noexcept : on_(&on), state_(state::fresh), entry_(entry) {
     on.contexts_ += 1;
     if (on.error_ == stack_error::none) {
@@ -187,7 +187,7 @@ class copied_context {
       peer_sanitizer_ = sanitizer_peer(sanitizer_);
     }
   }
-  /// Must not run.
+  /// The other context must not be running.
   copied_context(copied_context&& other) noexcept;
   copied_context& operator=(copied_context&& other) noexcept {
     if (this != &other) {
@@ -197,43 +197,43 @@ class copied_context {
     return *this;
   }
   ~copied_context() { end(); }
-  /// Makes it done. What is on its stack, if it is suspended, is dropped as if it had never been: nothing there is
-  /// destroyed. It must not run.
+  /// Makes it done. The frames of a suspended context are discarded: nothing in them is destroyed. It must not be
+  /// running.
   void end() noexcept;
 
-  /// Puts its frames onto the stack, unless they are there. An error value if it cannot, which leaves everything as it
-  /// was: no_image_memory, where the image of whose frames are there does not fit into its buffer and a larger one
-  /// cannot be had; stack_in_use, when a context runs on the same stack, that is, calls this; and the stack's own.
-  /// Takes time linear in the two images if there is something to do. It must not be done.
+  /// Puts its frames onto the stack, unless they are there. Returns an error if it cannot, and changes nothing then:
+  /// no_image_memory if the image of the occupant does not fit into its buffer and no larger one can be had;
+  /// stack_in_use if a context runs on that stack, that is, calls this; and the stack's own. Takes time linear in the
+  /// two images if there is something to copy. It must not be done.
   [[nodiscard]] PIRN_ALWAYS_INLINE stack_error bring_in() noexcept {
     return on_->ready_ == this ? stack_error::none : exchange();
   }
-  /// Runs it, which must have been brought in, until it suspends (true) or ends. `words` are sent, and received. Follow
-  /// it by `settle`.
+  /// Runs the context, which must have been brought in, until it suspends (true) or ends. `words` are sent, and then
+  /// hold the received words. Call `settle` after it.
   PIRN_ALWAYS_INLINE bool run(arch::word (&words)[arch::value_words]) noexcept {
     arch::peer to = leave();
     arch::transfer(to, words);
     return arrive(to);
   }
-  /// As run, and its `suspend` returns true. It must not be fresh.
+  /// As `run`, but the `suspend` of the context returns true. It must not be fresh.
   bool interrupt(arch::word (&words)[arch::value_words]) noexcept {
     arch::peer to = leave();
     arch::transfer_tagged(to, words);
     return arrive(to);
   }
-  /// Whoever has resumed it has taken what it sent, and will not look at its frames any more.
+  /// To be called when the resumer has taken the words that the context sent and no longer reads its frames.
   PIRN_ALWAYS_INLINE void settle() noexcept {
     if (on_->locks_) [[unlikely]] {
       on_->lock();
     }
   }
-  /// Has the processor fetch it into the cache: for one that will be resumed soon, after others.
+  /// Prefetches its image, for a context that will be resumed soon, after others.
   PIRN_ALWAYS_INLINE void prefetch() const noexcept { __builtin_prefetch(image_, 1); }
 
-  /// Allocates a buffer for an image of `size` bytes, and so of at least those, before the first resume instead of at
-  /// the first copy. False if it cannot be had.
+  /// Allocates a buffer for an image of at least `size` bytes before the first resume instead of at the first copy.
+  /// False if it cannot be had.
   [[nodiscard]] bool reserve(std::size_t size) noexcept { return fresh() && fit(size + sizeof(header)); }
-  /// Whether there is nothing to resume: it has ended, or never was one.
+  /// Whether there is nothing to resume: the context has ended, or this never was one.
   [[nodiscard]] bool done() const noexcept { return state_ == state::none; }
   /// Whether it has been resumed, and not ended.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool begun() const noexcept { return state_ == state::begun; }
@@ -245,7 +245,7 @@ class copied_context {
   [[nodiscard]] image_statistics statistics() const noexcept {
     return fresh() ? image_statistics{} : image_statistics{largest_, copies_, bytes_};
   }
-  /// Its buffer, which nobody else uses before the first resume.
+  /// Returns its buffer, which is unused before the first resume.
   [[nodiscard]] void* buffer() const noexcept { return image_; }
   /// Bytes of its buffer.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
@@ -253,7 +253,7 @@ class copied_context {
  private:
   friend class copy_stack;
   enum class state : std::uint32_t { none, fresh, begun };
-  static constexpr std::uint32_t unsaved = UINT32_MAX;  // no small image is so large
+  static constexpr std::uint32_t unsaved = UINT32_MAX;  // no small image is that large
   struct header {
     void* pc;
     void* fp;
@@ -364,7 +364,7 @@ inline void copy_stack::use(const stack& memory) noexcept {
 inline copy_stack::~copy_stack() {
   if (contexts_ != 0) {
     if (platform::left_to_exit()) {
-      return;  // which may run here
+      return;  // exit may run on this stack
     }
     copied_context::misused("pirn: a copy_stack was destroyed before a context on it that has not ended\n");
   }
@@ -411,8 +411,7 @@ inline void copy_stack::unlock() noexcept {
 
 // ---- the contexts ---------------------------------------------------------------------------------------------------
 
-/// The usual case of bring_in: the image that goes out is as small and as large as its last one, and as the one that
-/// comes in.
+/// The usual case of bring_in: the outgoing image is small, as large as its last one and as large as the incoming one.
 PIRN_NOINLINE inline stack_error copied_context::exchange() noexcept {
   copy_stack& on = *on_;
   copied_context* const out = on.ready_;
@@ -434,7 +433,7 @@ PIRN_NOINLINE inline stack_error copied_context::exchange() noexcept {
   return exchange_small();
 }
 
-/// Both images are small, and there is room for the one.
+/// The case in which each image is small, and the outgoing one suits its buffer.
 PIRN_NOINLINE inline stack_error copied_context::exchange_small() noexcept {
   copy_stack& on = *on_;
   copied_context* const out = on.ready_;
@@ -521,8 +520,8 @@ PIRN_ALWAYS_INLINE void copied_context::restore(copy_stack& on, Copy copy) noexc
   on.occupant_ = on.ready_ = this;
 }
 
-/// Exchanges the buffer, whose contents do not count, for one of at least `bytes`, as large as a malloc with one word
-/// of its own beside each block and blocks of multiples of 16 gives anyway. False, and the same buffer, if it cannot.
+/// Replaces the buffer, whose contents are lost, by one of at least `bytes`: as large as a malloc gives anyway that has
+/// one word beside each block and blocks of multiples of 16. False, and the old buffer, if there is no memory.
 PIRN_NOINLINE inline bool copied_context::fit(std::size_t bytes) noexcept {
   const image_memory& memory = on_->options_.images;
   const std::size_t rounded = ((bytes + sizeof(void*) + 15) & ~std::size_t{15}) - sizeof(void*);

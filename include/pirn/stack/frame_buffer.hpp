@@ -9,10 +9,10 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// Holds one stack of N bytes and is a stack_allocator that hands it out. Has no guard: running off it overwrites what
-/// lies below it in the creator's frame, so it is for code whose depth is known; a coroutine or generator that did it
-/// ends the program with a message, if the program comes that far. Not thread-safe; must outlive what runs on it, and
-/// cannot be copied or moved since that would.
+/// Holds one stack of N bytes and is a stack_allocator that hands it out. It has no guard: an overflow overwrites the
+/// memory below it in the creator's frame, so it is for code whose depth is known. A coroutine or generator that
+/// overflowed ends the program with a message, if the program comes that far. Not thread-safe. It must outlive the code
+/// that runs on it, and cannot be copied or moved, since its frames would be too.
 template <std::size_t N>
 class frame_buffer {
   static_assert(N >= 512 && N % 16 == 0, "a stack is a multiple of 16 bytes, and less than 512 runs nothing");
@@ -22,7 +22,7 @@ class frame_buffer {
   frame_buffer(const frame_buffer&) = delete;
   frame_buffer& operator=(const frame_buffer&) = delete;
 
-  /// The stack, or pool_limit while it is taken, or invalid_size for more than N bytes.
+  /// Returns the stack; pool_limit while it is taken, invalid_size for more than N bytes.
   [[nodiscard]] stack_result allocate(std::size_t size) noexcept {
     if (size == 0 || size > N) {
       return {stack{}, stack_error::invalid_size};

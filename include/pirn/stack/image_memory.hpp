@@ -1,4 +1,4 @@
-// Where a copy_stack keeps the images of its contexts, and what is counted of them.
+// The memory in which a copy_stack keeps the images of its contexts, and the statistics of the images.
 #pragma once
 
 #include <concepts>
@@ -11,17 +11,18 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// What gives the memory of images: `allocate` gives `bytes` bytes aligned for a pointer, or null; `deallocate` takes
-/// back what it gave, with the same `bytes`. Called on the stack of whoever resumes or destroys a context.
+/// Allocates memory for images: `allocate` returns `bytes` bytes aligned for a pointer, or null; `deallocate` takes
+/// them back, with the same `bytes`. Called on the stack of the caller that resumes or destroys a context.
 template <class A>
 concept image_allocator = requires(A& allocator, void* where, std::size_t bytes) {
   { allocator.allocate(bytes) } noexcept -> std::same_as<void*>;
   { allocator.deallocate(where, bytes) } noexcept;
 };
 
-/// An image_allocator as two functions and what they are called with. Refers to it: it must outlive the copy_stack.
+/// An image_allocator as two functions and their first argument. It refers to the allocator, which must outlive the
+/// copy_stack.
 struct image_memory {
-  /// malloc and free.
+  /// Uses malloc and free.
   image_memory() noexcept = default;
   image_memory(void* (*allocate_function)(void* state, std::size_t bytes) noexcept,
                void (*deallocate_function)(void* state, void* where, std::size_t bytes) noexcept, void* of) noexcept
@@ -42,7 +43,7 @@ struct image_memory {
   void* state = nullptr;
 };
 
-/// What has been copied out for one context.
+/// The copies that were made of one context.
 struct image_statistics {
   std::size_t largest = 0;   ///< bytes of its largest image
   std::uint64_t copies = 0;  ///< how often it was copied out

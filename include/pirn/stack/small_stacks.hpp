@@ -15,19 +15,19 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
 /// The small stacks of the whole process, in classes of multiples of 16 bytes. Their memory is never given back to the
-/// kernel, so a debugger may look at any of them. Any thread.
+/// kernel, so a debugger may read any of them. Any thread.
 struct small_stacks {
   static constexpr std::size_t min_size = 256;
   static constexpr std::size_t max_size = std::size_t{32} << 10;
   static constexpr std::size_t step = 16;
 
-  /// A stack of at least `size` usable bytes. The error is invalid_size for more than there are in the largest.
+  /// Allocates a stack of at least `size` usable bytes; invalid_size for more than the largest one has.
   [[nodiscard]] static stack_result allocate(std::size_t size) noexcept;
-  /// Nobody may be running on it. Its canary must be whole.
+  /// Takes back a stack, on which no code may be running. Its canary must be whole.
   static void give_back(const stack& value) noexcept;
   /// Whether `value` is one of these.
   [[nodiscard]] PIRN_ALWAYS_INLINE static bool has(const stack& value) noexcept { return value.owner() == &mark; }
-  /// Whether nobody has written below its limit.
+  /// Whether no code has written below the limit of `value`.
   [[nodiscard]] PIRN_ALWAYS_INLINE static bool whole(const stack& value) noexcept {
     const auto* const canary = static_cast<const std::uintptr_t*>(value.limit()) - 1;
     return *canary == canary_at(canary);

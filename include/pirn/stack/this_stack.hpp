@@ -7,13 +7,14 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace this_stack {
 
-/// Where the caller's stack lies: of a fiber, of the body of a coroutine or generator on a stack of a guarded_pool, or
-/// of the OS thread. From the address of a local variable up to `top` are frames, and down to `limit` is room. For what
-/// runs on memory inside a frame (a frame_buffer, generator<T, frame<N>>) it is the stack that the frame lies on; empty
-/// for what runs on memory that pirn did not map (a stack of the caller's memory, a copy_stack). Any thread or fiber;
-/// does not suspend. O(slabs) of the pools in use; on a plain thread the system is asked the first time.
+/// Returns the bounds of the caller's stack: that of a fiber, of the body of a coroutine or generator on a stack of a
+/// guarded_pool, or of the OS thread. Frames lie from the address of a local variable up to `top`, and free room lies
+/// down to `limit`. For code on memory inside a frame (a frame_buffer, generator<T, frame<N>>) it is the stack on which
+/// the frame lies. It is empty for code on memory that pirn did not map (a stack of the caller's memory, a copy_stack).
+/// Any thread or fiber; does not suspend. O(slabs) of the pools in use; on a plain thread the first call asks the
+/// system.
 [[nodiscard]] stack bounds() noexcept;
-/// The same; null in a program that uses headers alone, and is not linked with the library of stacks.
+/// As `bounds`, but null in a program that uses headers alone and is not linked with the library of stacks.
 [[nodiscard]] stack bounds_if_linked() noexcept __attribute__((weak));
 
 }  // namespace this_stack

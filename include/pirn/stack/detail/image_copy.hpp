@@ -12,7 +12,8 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 #if defined(PIRN_ASAN) || defined(PIRN_TSAN)
-/// Copies words of frames, whose red zones memcpy would report. Volatile, or it became a memcpy.
+/// Copies words of frames, whose red zones memcpy would report. Volatile, since the loop would otherwise become a
+/// memcpy.
 __attribute__((noinline, no_sanitize("address", "thread", "undefined"))) inline void copy_image(void* to,
                                                                                                 const void* from,
                                                                                                 std::size_t size) {
@@ -26,7 +27,7 @@ __attribute__((noinline, no_sanitize("address", "thread", "undefined"))) inline 
 inline void copy_image(void* to, const void* from, std::size_t size) noexcept { std::memcpy(to, from, size); }
 #endif
 
-/// Fewer bytes than this are copied without a call: with one, memcpy is faster from about here on.
+/// Fewer bytes than this are copied without a call; from about this size on, a call of memcpy is faster.
 #if defined(PIRN_ASAN) || defined(PIRN_TSAN)
 inline constexpr std::size_t small_image = 0;
 #else
@@ -42,8 +43,8 @@ PIRN_ALWAYS_INLINE void move_if(std::size_t size, char*& to, const char*& from) 
   }
 }
 
-/// Copies `size` bytes, words, less than small_image. Each byte is written once, so that a word that is read next is
-/// forwarded from the store that wrote it, and the next copy of as many bytes reads what this one wrote in the same
+/// Copies `size` bytes, which are whole words and less than small_image. Each byte is written once, so that a word that
+/// is read next is forwarded from the store that wrote it. The next copy of as many bytes reads them in the same
 /// pieces.
 PIRN_ALWAYS_INLINE void copy_small_image(void* target, const void* source, std::size_t size) noexcept {
   auto* to = static_cast<char*>(target);
@@ -58,14 +59,14 @@ PIRN_ALWAYS_INLINE void copy_small_image(void* target, const void* source, std::
   }
 }
 
-/// Words that are moved together. In registers, unlike what is copied by way of an array.
+/// Words that are moved together. They stay in registers, unlike words that are copied by way of an array.
 template <std::size_t bytes>
 struct piece_of {
   typedef std::size_t type __attribute__((vector_size(bytes), aligned(sizeof(std::size_t)), may_alias));
 };
 
-/// The bytes at `at`, if the bit of `size` says that there are so many more: what a stack holds goes into the image
-/// `out`, and what the image `in` holds onto the stack.
+/// Exchanges `bytes` bytes at `at`, if that bit of `size` is set: those of the stack go into the image `out`, and those
+/// of the image `in` onto the stack.
 template <std::size_t bytes>
 PIRN_ALWAYS_INLINE void exchange_if(std::size_t size, std::size_t& at, char* stack, char* out,
                                     const char* in) noexcept {
@@ -80,7 +81,7 @@ PIRN_ALWAYS_INLINE void exchange_if(std::size_t size, std::size_t& at, char* sta
     at += bytes;
   }
 }
-/// `size` bytes of each, less than small_image, in fewer instructions than two copies take.
+/// Exchanges `size` bytes, less than small_image, in fewer instructions than two copies take.
 PIRN_ALWAYS_INLINE void exchange_small_images(char* stack, char* out, const char* in, std::size_t size) noexcept {
   std::size_t at = 0;
   exchange_if<128>(size, at, stack, out, in);
@@ -93,8 +94,9 @@ PIRN_ALWAYS_INLINE void exchange_small_images(char* stack, char* out, const char
   }
 }
 
-/// Of images that are resumed in the order in which they lie, has the processor fetch one that comes some turns after
-/// `in`. It does so by itself, but not across pages; and it stops doing so where it is told half of the lines only.
+/// Prefetches the image some turns after `in`, for images that are resumed in the order of their addresses. The
+/// processor's own prefetcher does this too, but not across pages; and it stops where only half of the lines are
+/// requested.
 PIRN_ALWAYS_INLINE void fetch_ahead(const void* out, const void* in) noexcept {
   constexpr std::uintptr_t line = 64;
   constexpr std::uintptr_t turns = 16;
