@@ -1,26 +1,26 @@
-// THE contract of the context layer. Each ISA file defines the names below, in this order, and nothing else, but for
-// `prepare`, `transfer` and `transfer_tagged`, which it includes with arch_generic.hpp. Asymmetric
-// transfer is in arch_x86_64_transfer_asymmetric.hpp, and for the other ISAs in arch_transfer_asymmetric.hpp.
+// The contract of the context layer. Each ISA file defines the names below, in this order, and no others, except
+// `prepare`, `transfer` and `transfer_tagged`, which it includes with arch_generic.hpp. Asymmetric transfer is in
+// arch_x86_64_transfer_asymmetric.hpp, and for the other ISAs in arch_transfer_asymmetric.hpp.
 //
 //   word           an unsigned integer that fits a general register
 //   undef_word     a word of indeterminate value, which costs no instruction
 //   value_words    how many words of values `transfer` carries each way (4)
 //   red_zone       bytes below sp that a leaf function may use without moving sp
 //   switch_zone    bytes below the sp of a suspended context that hold part of its state
-//   root_size      bytes below the top of a stack that are the same for all contexts, but for a fourth value word with
+//   root_size      bytes below the top of a stack that are the same for all contexts, except a fourth value word with
 //                  which one was entered
 //   context        the state of a suspended computation: pc, sp, fp
-//   peer           the same state, but carried in registers by `transfer`
+//   peer           that state, but carried in registers by `transfer`
 //   tagged, is_tagged, ended_peer, untagged   a tag in a peer, in the low bit of its sp (`peer_tag`)
 //   root_frame     the frame under every entry function: it ends a backtrace
 //   prepare        builds a context on a fresh stack
 //   switch_to      symmetric switch, state in memory, two words of message in registers
 //   transfer       symmetric switch, state and four words of values in registers
-//   transfer_tagged       the same, and the resumed side finds the caller tagged
+//   transfer_tagged       as `transfer`, but the resumed side finds the caller tagged
 //   transfer_into  suspends the caller and enters a constant function on a fresh stack, without `prepare`
-//   transfer_last  the last switch of a context, which says whom the resumed side finds as its peer
+//   transfer_last  the last switch of a context, which names the peer that the resumed side finds
 //   switch_last    the last switch of a context to one whose state is in memory
-//   enter_last     the same to a function on a stack that was prepared before and is free again, without `prepare`
+//   enter_last     as `switch_last`, to a function on a stack that was prepared before and is free again; no `prepare`
 //   shadow_stack_active   whether the kernel checks returns against a shadow stack, which no switch here moves
 //
 // Asymmetric transfer, between a producer and its consumer. One word goes to the producer, two to the consumer.
@@ -29,26 +29,26 @@
 //   yield_to_consumer    suspends a producer and resumes its consumer
 //   delegate_to          suspends a producer, tagged, and resumes another producer as its consumer would
 //   finish_to_consumer   the last switch of a producer: its consumer finds it tagged
-//   finish_to_delegator  the same to a producer that waits in delegate_to
+//   finish_to_delegator  as `finish_to_consumer`, but to a producer that waits in delegate_to
 //
-// On x86-64 only, as fibers are, a call on another stack whose continuation others may resume: arch_x86_64_fork.hpp,
-// and a switch_to that carries a third word: arch_x86_64_switch_with_word.hpp.
+// On x86-64 only, as fibers are: a call on another stack whose continuation can be resumed elsewhere, in
+// arch_x86_64_fork.hpp, and a switch_to that carries a third word, in arch_x86_64_switch_with_word.hpp.
 //
 // Terms that hold for all switches:
-//   * They are inlined (by clang before 19 not, see the ISA file). The asm clobbers every register but sp and fp, so
-//     the compiler spills what is live at the call site and nothing else, and each site has its own entry in the
-//     indirect branch predictor.
+//   * They are inlined (not by clang before 19, see the ISA file). The asm clobbers every register except sp and fp, so
+//     the compiler spills the values that are live at the call site and no others, and each site has its own entry in
+//     the indirect branch predictor.
 //   * There is no call, no ret and no push in them: a ret elsewhere than to its own call mispredicts, a push lands
 //     in the red zone of a leaf function.
 //   * sp is a valid stack at every instruction, and unwind tables are right at every instruction: while sp and fp
 //     are exchanged, the tables describe the context that is being resumed.
 //   * An asm is presumed not to throw. An exception must be thrown by code after the switch, not by the switch.
 //   * A tag means that something is out of the ordinary, so that code after a transfer tests one bit and all value
-//     words stay free for values: a suspended side that finds its resumer tagged is to end, a resumer that finds its
+//     words stay free for values. A suspended side that finds its resumer tagged must end; a resumer that finds its
 //     peer tagged has outlived it. A tagged peer is never resumed: `untagged` comes first.
-//   * The direction flag is clear before and after, as the calling convention has it. Floating-point control words
+//   * The direction flag is clear before and after, as the calling convention demands. Floating-point control words
 //     (mxcsr, x87) are shared by all contexts; built with PIRN_KEEP_FP_WORDS each context keeps its own, and a new
-//     context begins with those of whoever resumes it first.
+//     context begins with those of its first resumer.
 //
 // A stack in its three states (addresses grow upwards):
 //

@@ -4,12 +4,12 @@
 //   * `transfer` uses the registers of preserve_none (clang: x20 to x26) or, where that is missing, those of the
 //     ordinary convention (x0 to x6): a fresh context's entry function finds its arguments in place either way.
 //   * A frame with an over-aligned local and alloca is addressed through x19, which clang keeps using after an asm that
-//     clobbers it. So x19 is not named: whoever leaves pushes its own and loads that of whoever is resumed, before sp
-//     changes, when no signal handler can have run on that stack. Nothing but the switch lies below sp: there is no
+//     clobbers it. So x19 is not named: a context that leaves pushes its own and loads that of the resumed one, before
+//     sp changes, while no signal handler can have run on that stack. Only the switch uses memory below sp: there is no
 //     red zone.
 //   * x29 cannot be a clobber in a function with a frame pointer: the asm saves it. x18 is an ordinary register here.
 //   * With pointer authentication the return address of the function around the switch is signed, and its unwind table
-//     says so; the address to which the exchange "returns" is not. There the exchange stands in a function of its own.
+//     says so; the address to which the exchange "returns" is not. There the exchange is a separate function.
 //   * With branch target identification every place jumped to is a landing pad: `hint #36` (bti j), elsewhere a nop.
 //   * A return address is looked up in the unwind tables as pc - 1, so an instruction that has the function's ordinary
 //     tables stands before each resume label, and prepare never points pc at a function's first byte.
@@ -68,8 +68,9 @@
 #define PIRN_SWITCH_CLOBBERS \
   "x4", "x5", "x6", "x9", "x10", "x11", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", PIRN_CLOBBER_REST
 
-// The exchange: from the context that runs to the one with pc, sp, fp in x9, x10, x11. The caller of the frame is that
-// one from the first instruction on; its x19 lies below its sp.
+// The exchange: from the running context to the one with pc, sp, fp in x9, x10, x11. The tables describe that one as
+// the caller of the frame from the first instruction on (CFA = x10, in bytes 0c 0a 00, return address in x9, x29 in
+// x11); its x19 lies below its sp.
 #define PIRN_EXCHANGE_TEXT           \
   PIRN_CFI(PIRN_CFA_IS("10", "0"))   \
   PIRN_CFI(".cfi_register x30, x9")  \
@@ -84,6 +85,8 @@
 #else
 #define PIRN_EXCHANGE PIRN_CFI(".cfi_remember_state") PIRN_EXCHANGE_TEXT PIRN_CFI(".cfi_restore_state")
 #endif
+// At label 1 sp, x29 and x19 are this side's again. The registers that arch_register_abi.hpp names hold the peer or
+// the words that came; all others are undefined.
 #define PIRN_RESUME_LABEL "nop\n1:\n\thint #36"
 #define PIRN_SWITCH_TEXT                 \
   "adr x16, 1f\n\t"                      \
@@ -108,7 +111,7 @@
   "mov x10, " PIRN_SP      \
   "\n\t"                   \
   "mov x11, " PIRN_FP "\n\t"
-// Into a fresh stack: sp in x10, what the root frame's caller would be in x9. A fresh context takes no x19 over.
+// Into a fresh stack: sp in x10, an address in the root frame in x9. A fresh context takes no x19 over.
 #define PIRN_INTO_TEXT              \
   PIRN_CFI(".cfi_remember_state")   \
   PIRN_CFI(PIRN_CFA_IS("10", "0"))  \
@@ -189,8 +192,9 @@ PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept {
 }
 
 namespace detail {
-/// Calls `function(first, second)` with an unwind table which says that the caller is `suspended`, whose address is in
-/// x19: CFA = *(x19 + 8), return address at x19 + 0, x29 at x19 + 16, and its x19 below its sp.
+/// Calls `function(first, second)` with an unwind table by which the caller is `suspended`. Its address is in x19:
+/// CFA = *(x19 + 8) (0f 03 83 08 06), return address at x19 + 0 (10 1e 02 83 00), x29 at x19 + 16
+/// (10 1d 02 83 10), and its x19 below its sp.
 word walk_as_if_called_by(const context* suspended, word first, word second, word (*function)(word, word))
     PIRN_ASM_NAME("walk_as_if_called_by");
 PIRN_ASM_FUNCTION("walk_as_if_called_by",

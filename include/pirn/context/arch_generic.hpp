@@ -1,6 +1,6 @@
-// What is alike in all ISAs, in terms of what their files define: `start_frame`, and of `detail` `transfer_start`,
-// which is that of entry functions reached by `transfer`, `prepare_at` and `transfer_tagging`. Included by those files
-// only.
+// The part that is alike in all ISAs, in terms of names that their files define: `start_frame`, and in `detail`
+// `transfer_start` (the start frame of entry functions reached by `transfer`), `prepare_at` and `transfer_tagging`.
+// Included by those files only.
 #pragma once
 
 #include "pirn/context/arch_types.hpp"
@@ -15,13 +15,13 @@ PIRN_ALWAYS_INLINE context prepare(void* top, switch_entry entry) noexcept {
   return detail::prepare_at(top, reinterpret_cast<void*>(entry), &start_frame);
 }
 
-/// As above for an entry function that is reached by `transfer`.
+/// As the other `prepare`, for an entry function that is reached by `transfer`.
 PIRN_ALWAYS_INLINE peer prepare(void* top, transfer_entry entry) noexcept {
   return detail::prepare_at(top, reinterpret_cast<void*>(entry), detail::transfer_start);
 }
 
-/// Suspends the caller and resumes `to`, which must not be tagged, both as (pc, sp, fp), with four words of values. On
-/// return `to` is whoever resumed us and `values` what they sent.
+/// Suspends the caller and resumes `to`, which must not be tagged. Each is passed as (pc, sp, fp), with four words of
+/// values. On return `to` is the context that resumed the caller, and `values` are the words that it sent.
 PIRN_ALWAYS_INLINE void transfer(peer& to, word (&values)[value_words]) noexcept {
   detail::transfer_tagging<0>(to, values);
 }

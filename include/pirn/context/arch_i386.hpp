@@ -1,21 +1,22 @@
 // i386, System V. The contract and the stack pictures are in arch.hpp.
 //
-// Five registers can be named in an asm, `transfer` carries seven words. In registers go the peer's sp and fp (ebx,
-// edi) and two values (eax, edx), which is what most continuations and all generators pass; the peer's pc and the other
-// two values stay in the sender's frame, and ecx points to them: the sender is suspended, or has ended but nobody has
-// run since, so they are still there when the resumed side copies them. The same block holds the address to jump to.
+// Five registers can be named in an asm, but `transfer` carries seven words. In registers are the peer's sp and fp
+// (ebx, edi) and two values (eax, edx), which most continuations and all generators pass. The peer's pc and the other
+// two values stay in the sender's frame, and ecx points to them. The sender is suspended, or has ended and no other
+// context has run since, so they are still there when the resumed side copies them. That block also holds the address
+// to jump to.
 //
 // Facts that shape the code (docs/abi.md names the test of each):
 //   * No compiler has preserve_none here, and arguments are passed on the stack: fresh contexts are entered through a
 //     frame that puts them there; transfer_into writes them itself.
 //   * There is no red zone: nothing but the switch lies below esp.
 //   * Position-independent code has no address of a label without a call: `call` to the next instruction, then pop, is
-//     the one that the return predictor ignores. It is done when the unwind tables speak of the other context already.
+//     the one that the return predictor ignores. It is done when the unwind tables already describe the other context.
 //   * ebp cannot be a clobber (gcc refuses it in a function with a frame pointer): the asm saves it.
 //   * A live long double or double sits in st(0..7), which the mm registers do not stand for.
 //   * A frame with an over-aligned local and alloca is addressed through esi; clang refuses an asm that names it there.
-//     So whoever leaves pushes its own and loads that of whoever is resumed, before esp changes, when no signal handler
-//     can have run on that stack.
+//     So a context that leaves pushes its own esi and loads that of the resumed one, before esp changes, while no
+//     signal handler can have run on that stack.
 //   * At -O0 gcc puts the set-up of the GOT pointer into naked functions: those here are written in assembly whole.
 //   * A return address is looked up in the unwind tables as pc - 1, so a byte that has the function's ordinary
 //     tables stands before each resume label, and prepare never points pc at a function's first byte.
@@ -30,7 +31,7 @@
 #define PIRN_CONTEXT_PC "0"
 #define PIRN_CONTEXT_SP "4"
 #define PIRN_CONTEXT_FP "8"
-// A block that `transfer` leaves in the sender's frame: two values, the sender's pc, and whereto it jumps.
+// A block that `transfer` leaves in the sender's frame: two values, the sender's pc, and the address that it jumps to.
 #define PIRN_BLOCK_OWN_PC "8"
 #define PIRN_BLOCK_PC "12"
 #define PIRN_BLOCK_SP "16"
@@ -88,8 +89,8 @@ PIRN_ASM_FUNCTION("root_frame", ".cfi_undefined eip\n\t.fill 12, 1, 0x90\n\tud2"
 // An endbr32 at + 8, which is a nop elsewhere.
 #define PIRN_START_PADDING ".cfi_undefined eip\n\t.fill 8, 1, 0x90\n\t.long 0xfb1e0ff3\n\t"
 
-/// Where a fresh context begins (at + 8): it puts the messages where the entry function has its arguments and jumps to
-/// it; its address lies on top of the stack.
+/// Where a fresh context begins (at + 8): it puts the messages into the entry function's arguments, and jumps to that
+/// function. Its address lies on top of the stack.
 void start_frame() PIRN_ASM_NAME("start_frame");
 PIRN_ASM_FUNCTION("start_frame",
                   PIRN_START_PADDING "movl %eax, 8(%esp)\n\tmovl %edx, 12(%esp)\n\tpopl %ecx\n\tjmpl *%ecx");
@@ -108,7 +109,7 @@ namespace detail {
 PIRN_ALWAYS_INLINE void** initial_sp(void* top) noexcept {
   return reinterpret_cast<void**>(reinterpret_cast<word>(top) & ~word{15}) - 9;
 }
-/// Puts the root frame onto a fresh stack and returns the same.
+/// Puts the root frame onto a fresh stack and returns `initial_sp`.
 PIRN_ALWAYS_INLINE void** write_root_frame(void* top) noexcept {
   void** const slot = initial_sp(top);
   *slot = entry_plus_8(&root_frame);
@@ -146,10 +147,9 @@ class kept_fp_words {
 using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_words>;
 }  // namespace detail
 
-/// Suspends the caller into `from` and resumes `to`. `first` and `second` travel in registers: the resumed side
-/// finds them in its own two arguments (a fresh context in its entry's parameters), and on return they hold what
-/// the side that resumed us sent. `from` and `to` may be the same object: then it returns
-/// at once with its own words.
+/// Suspends the caller into `from` and resumes `to`. `first` and `second` travel in registers: the resumed side finds
+/// them in its own two arguments (a fresh context in its entry's parameters), and on return they hold the words that
+/// the caller's resumer sent. If `from` and `to` are the same object, it returns at once with its own words.
 PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first, word& second) noexcept {
   const detail::fp_words fp;
   const word sent0 = first, sent1 = second;
@@ -159,8 +159,8 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
   register const context* in asm("ebx") = &to;
   // clang-format off
   asm volatile(
-      // From here to the jump the caller's frame is that of `to`, read through ebx:
-      // CFA = *(ebx + 4), return address at ebx + 0, ebp at ebx + 8.
+      // From here to the jump the caller's frame is that of `to`, read through ebx: CFA = *(ebx + 4) (0f 03 73 04 06),
+      // return address at ebx + 0 (10 08 02 73 00), ebp at ebx + 8 (10 05 02 73 08).
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(PIRN_CFA_IN("3", "4"))
       PIRN_CFI(PIRN_SAVED_IN("8", "3", "0"))
@@ -177,6 +177,7 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
       "movl " PIRN_CONTEXT_FP "(%%ebx), %%ebp\n\t"
       "jmpl *" PIRN_CONTEXT_PC "(%%ebx)\n\t"
       PIRN_CFI(".cfi_restore_state")
+      // At 1 eax and edx hold the resumer's words. esp, ebp and esi are this side's again; all others are undefined.
       PIRN_RESUME_LABEL
       : "+r"(message0), "+r"(message1), "+r"(out), "+r"(in)
       :
@@ -206,7 +207,8 @@ PIRN_SWITCH_INLINE void transfer_tagging(peer& to, word (&values)[value_words]) 
   register word* block asm("ecx") = outgoing;
   // clang-format off
   asm volatile(
-      // The caller's frame is that of `to` from here on, first in the registers that it arrives in; its pc is at ecx + 12.
+      // From here on the caller's frame is that of `to`, first in the registers in which `to` arrives:
+      // CFA = ebx (0c 03 00), return address at ecx + 12 (10 08 02 71 0c). Then CFA = esp (0c 04 00).
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(PIRN_CFA_IS("3", "0"))
       PIRN_CFI(PIRN_SAVED_IN("8", "1", "12"))
@@ -223,6 +225,8 @@ PIRN_SWITCH_INLINE void transfer_tagging(peer& to, word (&values)[value_words]) 
       PIRN_CFI(".cfi_same_value ebp")
       "jmpl *" PIRN_BLOCK_PC "(%%ecx)\n\t"
       PIRN_CFI(".cfi_restore_state")
+      // At 1 ebx (with the tag) and edi hold the new peer's sp and fp, eax and edx its first two values. ecx points to
+      // its block: the other two values at + 0 and + 4, its pc at + 8. esp, ebp and esi are this side's again.
       PIRN_RESUME_LABEL
       : "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(block)
       : [tag] "i"(tag)
@@ -253,8 +257,8 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace arch {
 
-/// As `to = prepare(top, entry); transfer(to, values);`, by a direct jump to the entry function where code is
-/// not position-independent. What `to` holds before is not looked at.
+/// As `to = prepare(top, entry); transfer(to, values);`, by a direct jump to the entry function where code is not
+/// position-independent. Ignores the earlier value of `to`.
 template <transfer_entry entry>
 PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_words]) noexcept {
   const detail::fp_words fp_control;
@@ -268,9 +272,9 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   // clang-format off
   asm volatile(
       "movl %%esp, %%edx\n\t"
-      // From here to the jump the caller is the root frame, to which first ebx returns and then the word at ecx. That and
-      // the arguments are written when esp is below them: `top` may be on the stack that the caller runs on, where a
-      // signal handler would overwrite them.
+      // From here to the jump the caller is the root frame, to which first ebx returns and then the word at ecx:
+      // CFA = ecx + 4 (0c 01 04). That word and the arguments are written when esp is below them: `top` may be on the
+      // stack that the caller runs on, where a signal handler would overwrite them.
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(PIRN_CFA_IS("1", "4"))
       PIRN_CFI(".cfi_register eip, ebx")
@@ -288,6 +292,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
       "xorl %%ebp, %%ebp\n\t"
       PIRN_JUMP_TO_LANDING
       PIRN_CFI(".cfi_restore_state")
+      // At 1 all registers are as at the label of transfer_tagging: this side is resumed by a transfer.
       PIRN_RESUME_LABEL
       : "+r"(sp), "+r"(fp), "+r"(value0), "=&r"(value1), "+r"(block)
       : PIRN_LANDING_OPERAND
@@ -308,8 +313,8 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
 }
 
 /// The last switch of a context: as `transfer`, but the caller never runs again, and its stack is free as soon as `to`
-/// runs. The resumed side finds `instead` as its peer; a context that hands over as it ends puts whoever shall be
-/// resumed next there.
+/// runs. The resumed side finds `instead` as its peer, by which an ending context can name the context to be resumed
+/// next.
 [[noreturn]] PIRN_ALWAYS_INLINE void transfer_last(const peer& to, const word (&values)[value_words],
                                                    const peer& instead = ended_peer()) noexcept {
   word outgoing[6];
@@ -328,7 +333,8 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   register word* block asm("ecx") = outgoing;
   // clang-format off
   asm volatile(
-      // CFA = *(ecx + 16), return address at ecx + 12, ebp at ecx + 20.
+      // CFA = *(ecx + 16) (0f 03 71 10 06), return address at ecx + 12 (10 08 02 71 0c),
+      // ebp at ecx + 20 (10 05 02 71 14).
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(PIRN_CFA_IN("1", "16"))
       PIRN_CFI(PIRN_SAVED_IN("8", "1", "12"))
@@ -370,7 +376,7 @@ PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept {
 
 namespace detail {
 /// Calls `function(first, second)` with an unwind table which says that the caller is `suspended`:
-/// CFA = *(ebx + 4), return address at ebx + 0, ebp at ebx + 8.
+/// CFA = *(ebx + 4), return address at ebx + 0, ebp at ebx + 8, by the bytes of `switch_to`.
 word walk_as_if_called_by(const context* suspended, word first, word second, word (*function)(word, word))
     PIRN_ASM_NAME("walk_as_if_called_by");
 PIRN_ASM_FUNCTION("walk_as_if_called_by",

@@ -2,13 +2,11 @@
 //
 // Facts that shape the code (docs/abi.md names the test of each):
 //   * No compiler has preserve_none here: `transfer` uses the registers of the ordinary convention, r3 to r9, in which
-//   a
-//     fresh context's entry function finds its arguments.
-//   * r30 is what clang addresses an over-aligned local through in a frame with alloca, and what it keeps using after
-//   an
-//     asm that clobbers it. r2 is the TOC pointer, another one in each shared library, and no compiler lets an asm
-//     clobber it. So neither is named: whoever leaves saves its own below the red zone and loads those of whoever is
-//     resumed, before r1 changes, when no signal handler can have run on that stack.
+//     a fresh context's entry function finds its arguments.
+//   * clang addresses an over-aligned local in a frame with alloca through r30, and keeps using it after an asm that
+//     clobbers it. r2 is the TOC pointer, another one in each shared library, and no compiler lets an asm clobber it.
+//     So neither is named: a context that leaves saves its own below the red zone and loads those of the resumed one,
+//     before r1 changes, while no signal handler can have run on that stack.
 //   * The 288 bytes below r1 belong to the interrupted function. The word at r1 points to the caller's frame at every
 //     instruction: r1 moves by stdu.
 //   * r31 is the frame pointer, which cannot be a clobber: the asm saves it. r13 is the thread's.
@@ -69,8 +67,9 @@
 #define PIRN_LABEL_ADDRESS(to) "bcl 20, 31, 2f\n2:\n\tmflr " to "\n\taddi " to ", " to ", 1f-2b\n\t"
 // Saves r30 and r2 below the red zone.
 #define PIRN_SAVE_TEXT "stdu 1, -320(1)\n\tstd 30, 24(1)\n\tstd 2, 16(1)\n\t"
-// The exchange: from the context that runs to the one with pc, sp, fp in r12, r10, r11. The caller of the frame is that
-// one from the first instruction on; its r30 and r2 lie below its red zone.
+// The exchange: from the running context to the one with pc, sp, fp in r12, r10, r11. The tables describe that one as
+// the caller of the frame from the first instruction on (CFA = r10, in bytes 0c 0a 00, return address, register 65, in
+// r12, r31 in r11); its r30 and r2 lie below its red zone.
 #define PIRN_EXCHANGE              \
   PIRN_CFI(".cfi_remember_state")  \
   PIRN_CFI(PIRN_CFA_IS("10", "0")) \
@@ -86,6 +85,8 @@
   "mr 1, 10\n\t"                      \
   "bctr\n\t"                          \
   PIRN_CFI(".cfi_restore_state")
+// At label 1 r1, r31, r30 and r2 are this side's again. The registers that arch_register_abi.hpp names hold the peer or
+// the words that came; all others are undefined.
 #define PIRN_RESUME_LABEL "nop\n1:\n\t"
 #define PIRN_SWITCH_TEXT     \
   PIRN_LABEL_ADDRESS("7")    \
@@ -138,7 +139,8 @@ PIRN_ASM_FUNCTION("start_frame",
                   "ld 0, 16(1)\n\tmtlr 0\n\tld 12, 24(1)\n\tmtctr 12\n\taddi 1, 1, 32\n\tbctr");
 
 namespace detail {
-/// The root frame: a back chain that ends here, and room for what an entry function saves in its caller's frame.
+/// The root frame: a back chain that ends here, and room for the words that an entry function saves in its caller's
+/// frame.
 PIRN_ALWAYS_INLINE void* write_root_frame(void* top) noexcept {
   auto* slot = reinterpret_cast<void**>(reinterpret_cast<word>(top) & ~word{15}) - 4;
   slot[0] = nullptr;
@@ -182,8 +184,9 @@ namespace arch {
 PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept { return false; }
 
 namespace detail {
-/// Calls `function(first, second)` with an unwind table which says that the caller is `suspended`, whose address is in
-/// r30: CFA = *(r30 + 8), return address at r30 + 0, r31 at r30 + 16, and its r30 below its red zone.
+/// Calls `function(first, second)` with an unwind table by which the caller is `suspended`. Its address is in r30:
+/// CFA = *(r30 + 8) (0f 03 8e 08 06), return address at r30 + 0 (10 41 02 8e 00), r31 at r30 + 16
+/// (10 1f 02 8e 10), and its r30 below its red zone.
 word walk_as_if_called_by(const context* suspended, word first, word second, word (*function)(word, word))
     PIRN_ASM_NAME("walk_as_if_called_by");
 PIRN_ASM_FUNCTION("walk_as_if_called_by",

@@ -1,10 +1,10 @@
-// The switches of the ISAs whose calling conventions pass seven words in registers, in terms of what their files
-// define: the registers, what is clobbered, and the text of the assembly. Included by those files only.
+// The switches of the ISAs whose calling conventions pass seven words in registers, in terms of macros that their files
+// define: the registers, the clobbers, and the text of the assembly. Included by those files only.
 //
 //   PIRN_FIRST, PIRN_SECOND   the messages of `switch_to`, which are an entry function's two arguments
 //   PIRN_FROM, PIRN_TO        its two contexts
 //   PIRN_PC, PIRN_SP, PIRN_FP, PIRN_VALUE0 to PIRN_VALUE3   the peer and the values of `transfer`: the seven arguments
-//                             of an entry function in the convention of PIRN_NONE, and afterwards what we received
+//                             of an entry function in the convention of PIRN_NONE, and afterwards the received ones
 //   PIRN_TO_PC, PIRN_TO_SP, PIRN_TO_FP   the context that is about to be resumed
 #pragma once
 
@@ -14,10 +14,9 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace arch {
 
-/// Suspends the caller into `from` and resumes `to`. `first` and `second` travel in registers: the resumed side
-/// finds them in its own two arguments (a fresh context in its entry's parameters), and on return they hold what
-/// the side that resumed us sent. `from` and `to` may be the same object: then it returns
-/// at once with its own words.
+/// Suspends the caller into `from` and resumes `to`. `first` and `second` travel in registers: the resumed side finds
+/// them in its own two arguments (a fresh context in its entry's parameters), and on return they hold the words that
+/// the caller's resumer sent. If `from` and `to` are the same object, it returns at once with its own words.
 PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first, word& second) noexcept {
   const detail::fp_words fp;
   const word sent0 = first, sent1 = second;
@@ -25,6 +24,8 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
   register word message1 asm(PIRN_SECOND) = sent1;
   register context* out asm(PIRN_FROM) = &from;
   register const context* in asm(PIRN_TO) = &to;
+  // At the resume label PIRN_FIRST and PIRN_SECOND hold the words of the resumer. sp, fp and the registers that the
+  // exchange saves are this side's again; all others are undefined.
   asm volatile(PIRN_SWITCH_TEXT PIRN_EXCHANGE PIRN_RESUME_LABEL
                : "+r"(message0), "+r"(message1), "+r"(out), "+r"(in)
                :
@@ -49,6 +50,7 @@ PIRN_SWITCH_INLINE void transfer_tagging(peer& to, word (&values)[value_words]) 
   register word value1 asm(PIRN_VALUE1) = sent1;
   register word value2 asm(PIRN_VALUE2) = sent2;
   register word value3 asm(PIRN_VALUE3) = sent3;
+  // At the resume label PIRN_PC, PIRN_SP (with the tag) and PIRN_FP hold the new peer, PIRN_VALUE0 to 3 its values.
   asm volatile(PIRN_TRANSFER_TEXT PIRN_LEAVE_TEXT ".if %c[tag]\n\t" PIRN_TAG_TEXT
                                                   ".endif\n\t" PIRN_EXCHANGE PIRN_RESUME_LABEL
                : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(value2), "+r"(value3)
@@ -78,7 +80,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace arch {
 
 /// As `to = prepare(top, entry); transfer(to, values);`, by a direct jump to the entry function where
-/// PIRN_INTO_BY_PREPARE is not defined. What `to` holds before is not looked at.
+/// PIRN_INTO_BY_PREPARE is not defined. Ignores the earlier value of `to`.
 template <transfer_entry entry>
 PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_words]) noexcept {
 #if defined(PIRN_INTO_BY_PREPARE)
@@ -98,6 +100,8 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   register word value3 asm(PIRN_VALUE3) = sent3;
   register void* returns_to asm(PIRN_TO_PC) = root;
   register void* fresh asm(PIRN_TO_SP) = fresh_sp;
+  // At the jump the same registers hold the caller and its values, which are the entry function's arguments. At the
+  // resume label they hold the new peer and its values, as after a `transfer`.
   asm volatile(PIRN_LEAVE_TEXT PIRN_INTO_TEXT PIRN_RESUME_LABEL
                : "=&r"(pc), "=&r"(sp), "=&r"(fp), "+r"(value0), "+r"(value1), "+r"(value2), "+r"(value3),
                  "+r"(returns_to), "+r"(fresh)
@@ -117,8 +121,8 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
 }
 
 /// The last switch of a context: as `transfer`, but the caller never runs again, and its stack is free as soon as `to`
-/// runs. The resumed side finds `instead` as its peer; a context that hands over as it ends puts whoever shall be
-/// resumed next there.
+/// runs. The resumed side finds `instead` as its peer, by which an ending context can name the context to be resumed
+/// next.
 [[noreturn]] PIRN_ALWAYS_INLINE void transfer_last(const peer& to, const word (&values)[value_words],
                                                    const peer& instead = ended_peer()) noexcept {
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;

@@ -2,18 +2,17 @@
 //
 // Facts that shape the code (docs/abi.md names the test of each):
 //   * No compiler has preserve_none here: `transfer` uses the registers of the ordinary convention, a0 to a6, in which
-//   a
-//     fresh context's entry function finds its arguments.
+//     a fresh context's entry function finds its arguments.
 //   * A frame with an over-aligned local and alloca is addressed through s1, which clang keeps using after an asm that
-//     clobbers it. So s1 is not named: whoever leaves pushes its own and loads that of whoever is resumed, before sp
-//     changes, when no signal handler can have run on that stack. Nothing but the switch lies below sp: there is no
+//     clobbers it. So s1 is not named: a context that leaves pushes its own and loads that of the resumed one, before
+//     sp changes, while no signal handler can have run on that stack. Only the switch uses memory below sp: there is no
 //     red zone.
 //   * s0 is the frame pointer, which cannot be a clobber: the asm saves it. gp and tp are the program's and the
-//   thread's.
+//     thread's.
 //   * A jump through ra or t0 is taken for a return by the branch predictor: the exchange goes through t3.
 //   * A return address is looked up in the unwind tables as pc - 1, so an instruction that has the function's ordinary
 //     tables stands before each resume label, and prepare never points pc at a function's first byte.
-//   * gcc writes unwind tables only for functions that may throw unless told -fasynchronous-unwind-tables.
+//   * gcc writes unwind tables only for functions that may throw, without -fasynchronous-unwind-tables.
 #pragma once
 
 #include <cstddef>
@@ -64,8 +63,9 @@
 #define PIRN_SWITCH_CLOBBERS "t3", "t4", "t5", "a4", "a5", "a6", PIRN_CLOBBER_REST
 #define PIRN_TRANSFER_CLOBBERS PIRN_CLOBBER_REST
 
-// The exchange: from the context that runs to the one with pc, sp, fp in t3, t4, t5. The caller of the frame is that
-// one from the first instruction on; its s1 lies below its sp.
+// The exchange: from the running context to the one with pc, sp, fp in t3, t4, t5. The tables describe that one as the
+// caller of the frame from the first instruction on (CFA = t4, in bytes 0c 1d 00, return address in t3, s0 in t5); its
+// s1 lies below its sp.
 #define PIRN_EXCHANGE              \
   PIRN_CFI(".cfi_remember_state")  \
   PIRN_CFI(PIRN_CFA_IS("29", "0")) \
@@ -80,6 +80,8 @@
   "mv sp, t4\n\t"                    \
   "jr t3\n\t"                        \
   PIRN_CFI(".cfi_restore_state")
+// At label 1 sp, s0 and s1 are this side's again. The registers that arch_register_abi.hpp names hold the peer or
+// the words that came; all others are undefined.
 #define PIRN_RESUME_LABEL "nop\n1:\n\t"
 #define PIRN_SWITCH_TEXT    \
   "lla t0, 1f\n\t"          \
@@ -183,8 +185,9 @@ PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept {
 }
 
 namespace detail {
-/// Calls `function(first, second)` with an unwind table which says that the caller is `suspended`, whose address is in
-/// s1: CFA = *(s1 + 8), return address at s1 + 0, s0 at s1 + 16, and its s1 below its sp.
+/// Calls `function(first, second)` with an unwind table by which the caller is `suspended`. Its address is in s1:
+/// CFA = *(s1 + 8) (0f 03 79 08 06), return address at s1 + 0 (10 01 02 79 00), s0 at s1 + 16 (10 08 02 79 10),
+/// and its s1 below its sp.
 word walk_as_if_called_by(const context* suspended, word first, word second, word (*function)(word, word))
     PIRN_ASM_NAME("walk_as_if_called_by");
 PIRN_ASM_FUNCTION("walk_as_if_called_by",

@@ -12,7 +12,7 @@ PIRN_NONE void producer_entry(void* pc, void* sp, void* fp, word message, word, 
 }
 template <class Run>
 PIRN_ALWAYS_INLINE peer prepare_producer(void* top) noexcept {
-  return arch::prepare(top, &producer_entry<Run>);  // qualified: else what it is a template of is looked at
+  return arch::prepare(top, &producer_entry<Run>);  // qualified: else lookup considers the template argument
 }
 
 template <word tag = 0>

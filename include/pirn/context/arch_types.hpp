@@ -1,4 +1,5 @@
-// What the ISA files share: the types of the contract, and how assembly is put into a header. Included by them only.
+// The types of the contract that the ISA files share, and the macros that put assembly into a header. Included by the
+// ISA files only.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +16,25 @@
 #else
 #define PIRN_CFI(text) ""
 #endif
-// Tables for what lies in another context, as bytes that no assembler looks into. Around the asm is a function of the
-// compiler's, and a .cfi_def_cfa would change what the assembler believes of it: clang's takes the offset for that of
-// the function, not even .cfi_restore_state gives it back, and where a later call has arguments on the stack (or `push`
-// is shorter than `mov`) it counts from there. What it does not keep (.cfi_register, .cfi_offset, .cfi_same_value,
-// .cfi_undefined) may be written as usual; ./dev check sees to it. Registers are DWARF's numbers up to 31, offsets are
-// from 0 to 63, and the bytes are:
-//   0c R O            DW_CFA_def_cfa: the CFA is register R + O
-//   0f 03 70+R O 06   DW_CFA_def_cfa_expression, 3 bytes of it, DW_OP_breg<R> O, DW_OP_deref: it is the word at R + O
-//   10 S 02 70+R O    DW_CFA_expression for register S, 2 bytes of it, DW_OP_breg<R> O: S was saved at R + O
+// Tables for values in another context, as bytes that no assembler interprets. The function around the asm is the
+// compiler's, and a .cfi_def_cfa would change the assembler's state: clang's takes the offset for that of the function,
+// and not even .cfi_restore_state restores it. Where a later call has arguments on the stack (or `push` is shorter than
+// `mov`) it counts from there. Directives that it does not keep (.cfi_register, .cfi_offset, .cfi_same_value,
+// .cfi_undefined) may be written as usual; ./dev check verifies that. R and S are DWARF's numbers of registers, R
+// up to 31 and S up to 127, and O is from 0 to 63, so that each is one byte (of LEB128). The bytes are:
+//   PIRN_CFA_IS      0c    DW_CFA_def_cfa: the CFA is a register plus an offset
+//                    R     the register
+//                    O     the offset
+//   PIRN_CFA_IN      0f    DW_CFA_def_cfa_expression: an expression computes the CFA
+//                    03    the expression has 3 bytes
+//                    70+R  DW_OP_breg<R>: pushes register R plus an offset
+//                    O     the offset
+//                    06    DW_OP_deref: replaces that address by the word that lies there
+//   PIRN_SAVED_IN    10    DW_CFA_expression: an expression computes the address where a register was saved
+//                    S     the saved register
+//                    02    the expression has 2 bytes
+//                    70+R  DW_OP_breg<R>: pushes register R plus an offset
+//                    O     the offset
 #define PIRN_CFA_IS(base, offset) ".cfi_escape 0x0c, " base ", " offset
 #define PIRN_CFA_IN(base, offset) ".cfi_escape 0x0f, 0x03, 0x70+" base ", " offset ", 0x06"
 #define PIRN_SAVED_IN(saved, base, offset) ".cfi_escape 0x10, " saved ", 0x02, 0x70+" base ", " offset
@@ -34,8 +45,8 @@
 #define PIRN_SWITCH_INLINE PIRN_ALWAYS_INLINE
 #define PIRN_SWITCH_INLINED true
 #endif
-// A function that is nothing but its asm, on x86: gcc puts a stack protector's prologue into naked functions too, and
-// in the large code model, where it does not optimize, what finds the global offset table.
+// The attributes of a function that consists of its asm alone, on x86: gcc puts a stack protector's prologue into naked
+// functions too, and in the large code model, where it does not optimize, code that finds the global offset table.
 #if defined(__code_model_large__) && defined(__PIC__) && !defined(__clang__)
 #define PIRN_NAKED_OPTIMIZED , optimize("O1")
 #else
@@ -44,8 +55,9 @@
 #define PIRN_NAKED                                                                                            \
   __attribute__((naked, noinline, no_stack_protector, no_instrument_function, no_profile_instrument_function, \
                  patchable_function_entry(0) PIRN_NAKED_OPTIMIZED))
-// The same where gcc has no naked functions. PIRN_ASM_NAME follows the declaration, PIRN_ASM_FUNCTION defines; NAME
-// is a string. The copies of all objects are one, also where link-time optimization puts them into one assembly.
+// As PIRN_NAKED, where gcc has no naked functions. PIRN_ASM_NAME follows the declaration, PIRN_ASM_FUNCTION defines it;
+// NAME is a string. The copies of all objects become one, also where link-time optimization puts them into one
+// assembly.
 #define PIRN_ASM_NAME(name) asm("pirn_" PIRN_ABI_NAME "_" name) __attribute__((visibility("hidden")))
 #define PIRN_ASM_FUNCTION(name, text)                                                                     \
   asm(".ifndef pirn_" PIRN_ABI_NAME "_" name                                                              \
@@ -61,8 +73,9 @@
       ".size pirn_" PIRN_ABI_NAME "_" name ",.-pirn_" PIRN_ABI_NAME "_" name "\n\t.popsection\n\t.endif")
 
 #if defined(__GNUC__)
-// A part of what -fsplit-stack calls, there if a file of this program is compiled with it: the option has no macro. Not
-// __morestack itself: what code of this file calls would be weak too, so not linked, and linkers rewrite its uses.
+// A part of the runtime of -fsplit-stack, present if a file of this program is compiled with it: the option has no
+// macro. Not __morestack itself: calls to it from code of this file would be weak too, so not linked, and linkers
+// rewrite its uses.
 extern "C" void pirn_split_stack() noexcept asm("__morestack_make_guard") __attribute__((weak));
 
 namespace pirn {
@@ -89,10 +102,10 @@ namespace arch {
 using word = std::uintptr_t;
 inline constexpr std::size_t value_words = 4;
 
-/// A word of which nobody will ask what it holds: costs no instruction.
+/// Returns a word of indeterminate value, for a use that ignores it: costs no instruction.
 PIRN_ALWAYS_INLINE word undef_word() noexcept {
   word any;
-  asm volatile("" : "=r"(any));  // volatile: else it is one word for all, kept in a register for that
+  asm volatile("" : "=r"(any));  // volatile: otherwise all share one word, kept in a register
   return any;
 }
 
@@ -104,24 +117,24 @@ struct context {
   void* fp = nullptr;
 };
 
-/// The same state as a value that `transfer` keeps in registers.
+/// The state of a suspended computation as a value that `transfer` keeps in registers.
 using peer = context;
 
 /// The bit of `peer::sp` that is free, since stacks are aligned: set, it tags a peer as out of the ordinary.
 inline constexpr word peer_tag = 1;
-/// `who` with the tag. A tagged peer must not be resumed.
+/// Returns `who` with the tag. A tagged peer must not be resumed.
 PIRN_ALWAYS_INLINE peer tagged(peer who) noexcept {
   who.sp = reinterpret_cast<void*>(reinterpret_cast<word>(who.sp) | peer_tag);
   return who;
 }
 /// Whether `who` has the tag: a test of a register and a branch.
 PIRN_ALWAYS_INLINE bool is_tagged(const peer& who) noexcept { return (reinterpret_cast<word>(who.sp) & peer_tag) != 0; }
-/// What stands for a context that has ended: tagged, and null but for that.
+/// Returns the peer that stands for an ended context: tagged, and otherwise null.
 PIRN_ALWAYS_INLINE peer ended_peer() noexcept {
   peer none;
   return tagged(none);
 }
-/// `who` without the tag.
+/// Returns `who` without the tag.
 PIRN_ALWAYS_INLINE peer untagged(peer who) noexcept {
   who.sp = reinterpret_cast<void*>(reinterpret_cast<word>(who.sp) & ~peer_tag);
   return who;
@@ -145,14 +158,15 @@ class shared_fp_words {
   PIRN_ALWAYS_INLINE void restore() const noexcept {}
 };
 
-/// Where contexts begin in `start_frame` and return to in `root_frame`: not at the first byte, since unwinders look up
-/// the byte before a return address.
+/// Returns where contexts begin in `start_frame` and return to in `root_frame`: not the first byte, since unwinders
+/// look up the byte before a return address.
 PIRN_ALWAYS_INLINE void* entry_plus_8(void (*function)()) noexcept {
   return reinterpret_cast<char*>(reinterpret_cast<void*>(function)) + 8;
 }
 
-/// An entry function behind a name that an asm may use as a constant: position-independent code has no such name for
-/// one that another module could replace, which a hidden one is not. The entry function is usually inlined into it.
+/// Wraps an entry function under a name that an asm may use as a constant. In position-independent code a name is no
+/// constant if another module could replace it, and a hidden one cannot be replaced. The entry function is usually
+/// inlined into it.
 template <transfer_entry entry>
 __attribute__((visibility("hidden"))) PIRN_NONE void land(void* pc, void* sp, void* fp, word value0, word value1,
                                                           word value2, word value3) {

@@ -10,11 +10,11 @@
 //   * A read or write of memory may be a call of a sanitizer's runtime, which takes the argument registers: nothing
 //     stands between the named registers and the asm but register moves.
 //   * A frame with an over-aligned local and alloca is addressed through a base register. Clang before 19 keeps using
-//     rbx for that after an asm that clobbers it, silently: there the asm gets a function and a frame of its own.
+//     rbx for that after an asm that clobbers it, silently: there the asm is in a function with its own frame.
 //   * A return address is looked up in the unwind tables as pc - 1, so a byte that has the function's ordinary
 //     tables stands before each resume label, and prepare never points pc at a function's first byte.
-//   * What a processor fetches at once begins where a block of 16 bytes does, or a larger one: so does a resume label,
-//     into which nobody falls. A yield of fibers is up to a tenth faster for it.
+//   * A processor fetches aligned blocks of 16 bytes or more. A resume label begins such a block, and execution never
+//     falls into it from above. A yield of fibers is up to a tenth faster for it.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@
       "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)",                                   \
       "st(7)" PIRN_CLOBBER_AVX512 PIRN_CLOBBER_APX
 
-// Where transfer_into puts what its entry function receives: in the registers of the two conventions.
+// The registers in which transfer_into puts the arguments of its entry function, in the two conventions.
 #if defined(PIRN_HAS_NONE)
 #define PIRN_INTO_PC "%%r12"
 #define PIRN_INTO_SP "%%r13"
@@ -64,7 +64,7 @@
 #define PIRN_INTO_CLOBBERS
 #endif
 // How a switch into a fresh stack jumps to the function there. In the large code model that may be too far away for a
-// jump, and its address is no constant of position-independent code: then it comes in the register `by`.
+// jump, and its address is no constant of position-independent code: then the register `by` holds it.
 #if defined(__code_model_large__)
 #define PIRN_INTO_JUMP(by) "jmpq *%%" by "\n\t"
 #define PIRN_INTO_ADDRESS(function) const auto landing_address = function;
@@ -91,7 +91,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace arch {
 
 inline constexpr std::size_t red_zone = 128;
-inline constexpr std::size_t switch_zone = PIRN_SWITCH_INLINED ? 0 : red_zone;  // of the function it is
+inline constexpr std::size_t switch_zone = PIRN_SWITCH_INLINED ? 0 : red_zone;  // that of the out-of-line function
 inline constexpr std::size_t root_size = 24;                                    // the root frame
 
 static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 8 && offsetof(context, fp) == 16,
@@ -104,7 +104,7 @@ PIRN_NAKED inline void root_frame() {
   asm volatile(PIRN_CFI(".cfi_undefined rip") ".fill 12, 1, 0x90\n\tud2");
 }
 
-// What stands before the code of a fresh context, so that + 8 is an endbr64 (f3 0f 1e fa, elsewhere a nop) whether or
+// The padding before the code of a fresh context, so that + 8 is an endbr64 (f3 0f 1e fa, elsewhere a nop) whether or
 // not the compiler put one at + 0.
 #define PIRN_START_PADDING ".long 0x90909090, 0xfa1e0ff3, 0xfa1e0ff3\n\t"
 
@@ -134,7 +134,7 @@ namespace detail {
 PIRN_ALWAYS_INLINE void** initial_sp(void* top) noexcept {
   return reinterpret_cast<void**>((reinterpret_cast<word>(top) & ~word{15}) - root_size);
 }
-/// Puts the root frame onto a fresh stack and returns the same.
+/// Puts the root frame onto a fresh stack and returns `initial_sp`.
 PIRN_ALWAYS_INLINE void** write_root_frame(void* top) noexcept {
   void** const slot = initial_sp(top);
   slot[2] = nullptr;
@@ -169,7 +169,8 @@ using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_wor
 }  // namespace detail
 
 // Resumes the context at rcx. From here to the jump the caller's frame is that of the resumed side, read through rcx:
-// CFA = *(rcx + 8), return address at rcx + 0, rbp at rcx + 16.
+// CFA = *(rcx + 8), return address at rcx + 0, rbp at rcx + 16. At the jump rdi and rsi hold the words that travel.
+// The bytes: 0f 03 72 08 06 (the CFA), 10 10 02 72 00 (return address), 10 06 02 72 10 (rbp).
 #define PIRN_RESUME_IN_MEMORY             \
   PIRN_CFI(".cfi_remember_state")         \
   PIRN_CFI(PIRN_CFA_IN("2", "8"))         \
@@ -180,8 +181,9 @@ using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_wor
   "movq " PIRN_CONTEXT_FP                 \
   "(%%rcx), %%rbp\n\t"                    \
   "jmpq *" PIRN_CONTEXT_PC "(%%rcx)\n\t" PIRN_CFI(".cfi_restore_state")
-// Suspends the caller into the context at rdx and resumes that at rcx. All but the three words is the compiler's to
-// save, since all of it is clobbered.
+// Suspends the caller into the context at rdx and resumes the one at rcx; rax is the address of the resume label. The
+// compiler saves everything except pc, sp and fp, since the asm clobbers it. At label 1 rdi and rsi (and r8 in
+// switch_to_with_word) hold the words of the resumer. rsp and rbp are this side's again; all others are undefined.
 #define PIRN_SWITCH_IN_MEMORY                                        \
   "leaq 1f(%%rip), %%rax\n\t"                                        \
   "movq %%rax, " PIRN_CONTEXT_PC                                     \
@@ -192,10 +194,9 @@ using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_wor
   "nop\n\t.p2align 4\n"                                              \
   "1:\n\t" PIRN_LANDING
 
-/// Suspends the caller into `from` and resumes `to`. `first` and `second` travel in registers: the resumed side
-/// finds them in its own two arguments (a fresh context in its entry's parameters), and on return they hold what
-/// the side that resumed us sent. `from` and `to` may be the same object: then it returns
-/// at once with its own words.
+/// Suspends the caller into `from` and resumes `to`. `first` and `second` travel in registers: the resumed side finds
+/// them in its own two arguments (a fresh context in its entry's parameters), and on return they hold the words that
+/// the caller's resumer sent. If `from` and `to` are the same object, it returns at once with its own words.
 PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first, word& second) noexcept {
   const detail::fp_words fp;
   const word sent0 = first, sent1 = second;
@@ -230,6 +231,11 @@ PIRN_SWITCH_INLINE void transfer_tagging(peer& to, word (&values)[value_words]) 
   register word value2 asm("rsi") = sent2;
   register word value3 asm("rdx") = sent3;
   asm volatile(
+      // At the jump r8, r9, r10 hold the target's pc, sp, fp, and r12, r13, r14 the caller's, with the tag in r13. The
+      // tables describe the target: CFA = r9 (0c 09 00), return address in r8, rbp in r10. At 1 r12, r13, r14 hold the
+      // new peer's pc, sp (with its tag), fp, and r15, rdi, rsi, rdx its values; rsp and rbp are this side's again,
+      // all others undefined.
+      //
       // Moves, not xchg: register moves are renamed away, an exchange is three micro-operations.
       "movq %%r12, %%r8\n\t"
       "movq %%r13, %%r9\n\t"
@@ -274,8 +280,8 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace arch {
 
-/// As `to = prepare(top, entry); transfer(to, values);`, by a direct jump to the entry function. What `to` holds before
-/// is not looked at.
+/// As `to = prepare(top, entry); transfer(to, values);`, by a direct jump to the entry function. Ignores the earlier
+/// value of `to`.
 template <transfer_entry entry>
 PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_words]) noexcept {
   const detail::fp_words fp_control;
@@ -308,8 +314,9 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
       "leaq 1f(%%rip), " PIRN_INTO_PC "\n\t"
       "movq %%rsp, " PIRN_INTO_SP "\n\t"
       "movq %%rbp, " PIRN_INTO_FP "\n\t"
-      // From here to the jump the caller is the root frame, to which r11 returns. Its words are written when sp is below
-      // them: `top` may be on the stack that the caller runs on, where a signal handler would overwrite them.
+      // From here to the jump the caller is the root frame, to which r11 returns: CFA = r10 + 8 (0c 0a 08). Its words
+      // are written when sp is below them: `top` may be on the stack that the caller runs on, where a signal handler
+      // would overwrite them. At 1 all registers are as at the label of transfer_tagging.
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(PIRN_CFA_IS("10", "8"))
       PIRN_CFI(".cfi_register rip, r11")
@@ -338,8 +345,8 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
 }
 
 /// The last switch of a context: as `transfer`, but the caller never runs again, and its stack is free as soon as `to`
-/// runs. The resumed side finds `instead` as its peer; a context that hands over as it ends puts whoever shall be
-/// resumed next there.
+/// runs. The resumed side finds `instead` as its peer, by which an ending context can name the context to be resumed
+/// next.
 [[noreturn]] PIRN_ALWAYS_INLINE void transfer_last(const peer& to, const word (&values)[value_words],
                                                    const peer& instead = ended_peer()) noexcept {
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
@@ -381,8 +388,8 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   __builtin_unreachable();
 }
 
-/// As `switch_last(prepare(top, entry), first, second)` on a stack that was prepared at `top` before, and on which what
-/// began there has ended: its root frame is still there.
+/// As `switch_last(prepare(top, entry), first, second)`, on a stack that was prepared at `top` before and whose context
+/// has ended: its root frame is still there.
 [[noreturn]] PIRN_ALWAYS_INLINE void enter_last(void* top, switch_entry entry, word first, word second) noexcept {
   void** const root = detail::initial_sp(top);
   register word message0 asm("rdi") = first;
@@ -390,7 +397,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   register void** fresh asm("r10") = root;
   register switch_entry function asm("r11") = entry;
   asm volatile(
-      // From here to the jump the caller is the root frame, to which the word at r10 returns.
+      // From here to the jump the caller is the root frame, to which the word at r10 returns: CFA = r10 + 8 (0c 0a 08).
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(PIRN_CFA_IS("10", "8"))
       PIRN_CFI(".cfi_offset rip, -8")
@@ -413,9 +420,9 @@ PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept {
 }
 
 namespace detail {
-/// Calls `function(first, second)` with an unwind table which says that the caller is `suspended`:
-/// CFA = *(rbx + 8), return address at rbx + 0, rbp at rbx + 16. The function's address is an argument, since a name
-/// inside an asm is invisible to link-time optimization.
+/// Calls `function(first, second)` with an unwind table which says that the caller is `suspended`: CFA = *(rbx + 8),
+/// return address at rbx + 0, rbp at rbx + 16, in bytes 0f 03 73 08 06, 10 10 02 73 00, 10 06 02 73 10. The function's
+/// address is an argument, since a name inside an asm is invisible to link-time optimization.
 PIRN_NAKED inline word walk_as_if_called_by(const context* /*suspended*/, word /*first*/, word /*second*/,
                                             word (* /*function*/)(word, word)) {
   // clang-format off

@@ -1,19 +1,19 @@
-// A call on another stack whose continuation somebody else may resume: x86-64 only, as fibers are. The contract and the
-// stack pictures are in arch.hpp, the facts that shape the code in arch_x86_64.hpp.
+// A call on another stack whose continuation can be resumed by other code: x86-64 only, as fibers are. The contract and
+// the stack pictures are in arch.hpp, the facts that shape the code in arch_x86_64.hpp.
 //
 //   fork_root   prepares a stack, for any number of times
 //   fork_into   suspends the caller into memory and enters a constant function on such a stack; the caller may be
 //               resumed by `switch_to`, or by
 //   fork_back   the last switch of that function, with the caller's sp from the register in which it came
 //
-// The sp goes both ways, since each of the two is the better one for somebody: who takes the continuation finds it in
-// memory. The function on the other stack keeps it in a register, which survives its calls; read from memory it would
-// be known only after two loads, the first of which gives their address, and all that is on the stack waits for sp.
+// The sp is passed both ways, since each is better for one side. Code that takes the continuation finds it in memory.
+// The function on the other stack keeps it in a register, which survives its calls: read from memory it would be known
+// only after two loads, the first of which gives their address, and every access to the stack waits for sp.
 #pragma once
 
 #include "pirn/context/arch.hpp"
 
-// Where the entry function finds what it receives, in the registers of the two conventions.
+// The registers in which the entry function finds its arguments, in the two conventions.
 #if defined(PIRN_HAS_NONE)
 #define PIRN_FORK_SP "%%r14"
 #define PIRN_FORK_WORDS "=&r"(message0), "=&r"(message1), "+r"(argument0), "+r"(argument1)
@@ -29,22 +29,22 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace arch {
 
 /// An entry function for `fork_into`: receives the two words and the caller's sp; must not return. PIRN_NONE is part of
-/// its type, so that it need not save registers for nobody.
+/// its type, so that it saves no registers that its caller does not need.
 typedef void(PIRN_NONE* fork_entry)(word first, word second, void* sp);
 
 namespace detail {
-/// As `land` of arch_types.hpp.
+/// As `land` of arch_types.hpp, for a fork_entry.
 template <fork_entry entry>
 __attribute__((visibility("hidden"))) PIRN_NONE void land_fork(word first, word second, void* sp) {
   entry(first, second, sp);
 }
 }  // namespace detail
 
-/// Puts the root frame onto a stack; returns what `fork_into` wants.
+/// Puts the root frame onto a stack; returns the `root` of `fork_into`.
 PIRN_ALWAYS_INLINE void* fork_root(void* top) noexcept { return detail::write_root_frame(top); }
 
-/// Suspends the caller into `from` and enters the function on a stack that was prepared. On return the words are what
-/// the side that resumed us sent.
+/// Suspends the caller into `from` and enters the function on a stack that was prepared. On return the words are those
+/// that the caller's resumer sent.
 template <fork_entry entry>
 PIRN_SWITCH_INLINE void fork_into(context& from, void* root, word& first, word& second) noexcept {
   const detail::fp_words fp_control;
@@ -69,7 +69,7 @@ PIRN_SWITCH_INLINE void fork_into(context& from, void* root, word& first, word& 
       "movq %%rax, " PIRN_CONTEXT_PC "(%%r9)\n\t"
       "movq %%rsp, " PIRN_CONTEXT_SP "(%%r9)\n\t"
       "movq %%rbp, " PIRN_CONTEXT_FP "(%%r9)\n\t"
-      // From here to the jump the caller is the root frame, to which the word at r10 returns.
+      // From here to the jump the caller is the root frame, to which the word at r10 returns: CFA = r10 + 8 (0c 0a 08).
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(PIRN_CFA_IS("10", "8"))
       PIRN_CFI(".cfi_offset rip, -8")
@@ -78,6 +78,7 @@ PIRN_SWITCH_INLINE void fork_into(context& from, void* root, word& first, word& 
       PIRN_INTO_JUMP("r11")
       PIRN_CFI(".cfi_restore_state")
       "nop\n\t.p2align 4\n"
+      // At 1 rdi and rsi hold the words of the resumer. rsp and rbp are this side's again; all others are undefined.
       "1:\n\t" PIRN_LANDING
       : PIRN_FORK_WORDS, "+r"(state), "+r"(fresh) PIRN_INTO_OUTPUT
       : PIRN_INTO_INPUT(&detail::land_fork<entry>)
@@ -96,7 +97,8 @@ PIRN_SWITCH_INLINE void fork_into(context& from, void* root, word& first, word& 
   register const context* in asm("rcx") = &to;
   register void* sp asm("r9") = to_sp;
   asm volatile(
-      // From here to the jump the caller's frame is that of `to`: CFA = r9, return address at rcx + 0, rbp at rcx + 16.
+      // From here to the jump the caller's frame is that of `to`: CFA = r9 (0c 09 00), return address at rcx + 0
+      // (10 10 02 72 00), rbp at rcx + 16 (10 06 02 72 10).
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(PIRN_CFA_IS("9", "0"))
       PIRN_CFI(PIRN_SAVED_IN("16", "2", "0"))

@@ -8,8 +8,8 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace arch {
 
-/// As `switch_to`, with a third word. Both may resume what the other one has suspended; then the third word says
-/// nothing to its receiver, who has to know that from somewhere else.
+/// As `switch_to`, with a third word. Each of these functions may resume a context that the other one has suspended.
+/// Then the third word says nothing to its receiver, which has to know that from another source.
 PIRN_SWITCH_INLINE void switch_to_with_word(context& from, const context& to, word& first, word& second,
                                             word& third) noexcept {
   const detail::fp_words fp;

@@ -1,26 +1,28 @@
-// x86-64: asymmetric transfer. As arch::transfer, but a producer and its consumer are never alike, so each direction
-// has registers of its own for whom to go to and for who went, so that nothing has to be moved out of the way first.
+// x86-64: asymmetric transfer. As arch::transfer, but a producer and its consumer are never alike. So each direction
+// has separate registers for the target and for the context that leaves, and no register has to be moved out of the way
+// first.
 //
-//                       whom to go to     who goes, or comes     words that go     words that come
+//                       target            leaves, or comes       words that go     words that come
 //   resume_producer     r12, r13, r14     rdi, r15, rsi          rdx               rax, rcx
 //   yield_to_consumer   rdi, r15, rsi     r12, r13, r14          rax, rcx          rdx
 //   delegate_to         r12, r13, r14     rdi, r15, rsi          rdx               rdx
 //
-// The peer of a side is therefore in the same registers when it comes and when the side goes to it again, and a switch
-// has 6 instructions instead of 9. Everything but sp and fp is clobbered, as by any switch. Since each side saves fp in
-// the switch, compilers keep in it what a loop carries around: the counter of the one side and the sum of the other
-// never touch memory. Which registers is not arbitrary: what ordinary calls preserve (r12 to r15) need not be moved
-// away for the sake of calls on cold paths, and compilers do that on the hot path. rbx is none of them, since it may be
-// a frame's base register.
-// More registers that the sides share out, each keeping two across the switch, were tried and made no loop faster.
+// The peer of a side is therefore in the same registers when it comes and when the side resumes it again, and a switch
+// has 6 instructions instead of 9. Everything except sp and fp is clobbered, as by any switch. Since each side saves fp
+// in the switch, compilers keep a loop variable in it: the counter of one side and the sum of the other never touch
+// memory. The choice of registers is not arbitrary: ordinary calls preserve r12 to r15, so these need not be moved away
+// for calls on cold paths, which compilers do on the hot path. rbx is not used, since it may be a frame's base
+// register. A variant in which the sides share out more registers, each keeping two across the switch, was tried and
+// made no loop faster.
 //
-// The resume label begins a block of 32 bytes, so that one fetch brings what follows a switch; the bytes before it are
-// never executed. A recursive body gains 3 % (8 % where two hardware threads share the fetch), a plain loop nothing.
+// The resume label begins a block of 32 bytes, so that one fetch brings the code after a switch; the bytes before it
+// are never executed. A recursive body gains 3 % (8 % where two hardware threads share the fetch), a plain loop
+// nothing.
 //
 // The producer's tests, for blocks of bodies and for a tagged resumer, stand beside the switch. As branches out of it
-// (an asm goto whose cold code went back to the hot path behind the compiler's back) they saved 5 of 20 instructions,
-// and were wrong: to the compiler the cold way ends in a call that may throw, so it keeps what handlers need in places
-// of the frame where the hot path has something else.
+// (an asm goto whose cold code returned to the hot path without the compiler's knowledge) they saved 5 of 20
+// instructions, and were wrong: to the compiler the cold path ends in a call that may throw, so it keeps the values
+// that handlers need in places of the frame where the hot path has something else.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +30,16 @@
 #include "pirn/context/arch_x86_64.hpp"
 #include "pirn/context/detail/blocks_of_bodies.hpp"
 
-// `to` are the registers of whom to go to, `own` those of who goes, each sp as the number of an r8 to r15; `tag` is an
-// instruction that tags the latter.
+// `to` are the registers of the target, `own` those of the context that leaves, each sp as the number of an r8 to r15;
+// `tag` is an instruction that tags the latter. At label 1 the `to` registers hold the context that comes, in
+// delegate_to the `own` registers; rsp and rbp are this side's again.
 #define PIRN_ASYMMETRIC_SWITCH(to_pc, to_sp, to_fp, own_pc, own_sp, own_fp, tag) \
   "leaq 1f(%%rip), %%" own_pc                                                    \
   "\n\t"                                                                         \
   "movq %%rsp, %%r" own_sp "\n\tmovq %%rbp, %%" own_fp "\n\t" tag                \
   PIRN_ASYMMETRIC_JUMP(to_pc, to_sp, to_fp) "nop\n\t.p2align 5\n1:\n\t" PIRN_LANDING
-// While sp and fp are exchanged, the tables describe the context that is being resumed.
+// While sp and fp are exchanged, the tables describe the context that is being resumed: CFA = `to_sp` (0c, its
+// number, 00), return address in `to_pc`, rbp in `to_fp`.
 #define PIRN_ASYMMETRIC_JUMP(to_pc, to_sp, to_fp) \
   PIRN_CFI(".cfi_remember_state")                 \
   PIRN_CFI(PIRN_CFA_IS(to_sp, "0"))               \
@@ -47,13 +51,14 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace arch {
 
-/// As start_frame, for a producer: what a switch to one delivers becomes the arguments of the ordinary convention.
+/// As start_frame, for a producer: puts the words that a switch delivers into the arguments of the ordinary convention.
 PIRN_NAKED inline void start_producer() {
   asm volatile(PIRN_CFI(".cfi_undefined rip") PIRN_START_PADDING "popq %r11\n\tmovq %r15, %rcx\n\tjmpq *%r11");
 }
 
-/// Where a producer begins. Of the ordinary convention, since a body is inlined into it: where that has alloca and an
-/// over-aligned variable, the frame has a base register, which clang refuses to a function that does not preserve it.
+/// The function in which a producer begins. It has the ordinary convention, since a body is inlined into it: for a body
+/// with alloca and an over-aligned variable the frame has a base register, which clang refuses to a function that does
+/// not preserve it.
 template <class Run>
 [[noreturn]] void producer_entry(void* pc, void* fp, word message, void* sp) {
   Run::run(peer{pc, sp, fp}, message);
@@ -99,7 +104,7 @@ PIRN_SWITCH_INLINE void resume_producer(peer& to, word& first, word& second) noe
   fp_control.restore();
 }
 
-/// Suspends a producer and resumes its consumer `to`; the message of who resumes it replaces `first`.
+/// Suspends a producer and resumes its consumer `to`; the message of its next resumer replaces `first`.
 PIRN_SWITCH_INLINE void yield_to_consumer(peer& to, word& first, word second) noexcept {
   const detail::fp_words fp_control;
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
@@ -123,7 +128,7 @@ PIRN_SWITCH_INLINE void yield_to_consumer(peer& to, word& first, word second) no
   fp_control.restore();
 }
 
-/// Suspends a producer, tagged, and resumes another one; the message of who resumes it replaces `first`.
+/// Suspends a producer, tagged, and resumes another one; the message of its next resumer replaces `first`.
 PIRN_SWITCH_INLINE void delegate_to(peer& to, word& first) noexcept {
   const detail::fp_words fp_control;
   void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;

@@ -1,12 +1,12 @@
-// Typed one-shot continuations: who can be resumed is a value, and a switch exchanges it for another one.
+// Typed one-shot continuations: a context that can be resumed is a value, and a switch exchanges it for another one.
 //
 //   auto [k2, x, y] = std::move(k).resume(a, b);     a, b, x, y and both peers stay in registers
 //
-// What a body runs on, and what must be known to end it, lie on its own stack, above its frames:
+// The environment of a body, and the data that are needed to end it, lie on its own stack, above its frames:
 //
 //        +----------------------+ the stack's top
 //        | colour, alignment    |
-//        | record: the body, the stack, who takes it back, what sanitizers were told
+//        | record: the body, the stack, its allocator, the state of sanitizers
 //        +----------------------+ a multiple of record_alignment, with a mark
 //        | root frame           | of arch::prepare or arch::transfer_into
 //        | continuation_entry   | finds the record above its own frame
@@ -77,20 +77,20 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
  public:
   /// The type by which the other side holds this one.
   using dual = Dual;
-  /// What a body returns that ends by `finish` on one of this type.
+  /// The return type of a body that ends by `finish` on a continuation of this type.
   using finished = detail::finished<Sent...>;
-  /// What `resume` returns: a continuation alone, or a tuple of it and what was received.
+  /// The return type of `resume`: a continuation alone, or a tuple of it and the received values.
   using resumed = std::conditional_t<sizeof...(Received) == 0, Own, std::tuple<Own, Received...>>;
 
-  /// An empty one.
+  /// Makes an empty continuation.
   continuation_base() noexcept = default;
-  /// A context that has not begun: when it is resumed first, it calls `body(back, sent...)`, on a stack of `size` bytes
-  /// out of `allocator`, which must outlive it and gets the stack back, by whichever thread, when the body has ended.
-  /// Throws std::system_error (what the allocator said) or std::length_error (no room for the body object).
+  /// Makes a context that has not begun. Its first resume calls `body(back, sent...)`, on a stack of `size` bytes out
+  /// of `allocator`. The allocator must outlive the context, and gets the stack back, on any thread, when the body has
+  /// ended. Throws std::system_error (the allocator's error) or std::length_error (no room for the body object).
   template <hands_out_stacks Allocator, class Body>
   continuation_base(Allocator& allocator, Body body, std::size_t size = usual_stack_size<Allocator>)
       : continuation_base(prepared(allocate(allocator, body, size))) {}
-  /// As above in memory that somebody else owns, which must stay until the context has ended or is dropped.
+  /// As with an allocator, but in the caller's memory, which must stay until the context has ended or is dropped.
   template <stack_memory Stack, class Body>
   continuation_base(const Stack& memory, Body body)
       : continuation_base(prepared(construct(memory, body, static_cast<void*>(nullptr)))) {}
@@ -99,7 +99,7 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
       : to_(other.to_), sanitizer_(other.sanitizer_) {
     other.to_ = {};
   }
-  /// Drops what this one stood for, as the destructor does, after it has taken the other's place.
+  /// Takes the other's place, and then drops the context that this one stood for, as the destructor does.
   PIRN_ALWAYS_INLINE continuation_base& operator=(continuation_base&& other) noexcept {
     const arch::peer next = other.to_;
     const sanitizer_peer next_sanitizer = other.sanitizer_;
@@ -113,8 +113,9 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
     }
     return *this;
   }
-  /// Unwinds the stack of what is suspended: destructors run, innermost first, on it and on this OS thread. A body that
-  /// has not begun is destroyed. The continuation of a thread's own stack cannot be unwound: that ends the program.
+  /// Unwinds the stack of the suspended context: destructors run, innermost first, on it and on this OS thread. A body
+  /// that has not begun is destroyed. The continuation of a thread's own stack cannot be unwound: that ends the
+  /// program.
   PIRN_ALWAYS_INLINE ~continuation_base() {
     if (to_.pc != nullptr) [[unlikely]] {
       dropping::drop(to_.pc, to_.sp, to_.fp, sanitizer_);
@@ -124,11 +125,11 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   /// Whether there is something to resume.
   explicit operator bool() const noexcept { return to_.pc != nullptr; }
 
-  /// Suspends the caller and resumes what this one stands for, which receives the values and a continuation of the
-  /// caller. Returns when anybody resumes the caller: who that was, and what it sent; of one that has ended by
-  /// `finish`, an empty continuation and its last values. Throws std::logic_error when this one is empty, and what left
-  /// the body of the one that handed its last switch to us. A suspension point: the caller may be unwound here, and
-  /// another thread may resume it.
+  /// Suspends the caller and resumes the context that this one stands for, which receives the values and a continuation
+  /// of the caller. Returns when the caller is resumed, with a continuation of its resumer and the values that it sent;
+  /// after the end of a context by `finish`, with an empty continuation and its last values. Throws std::logic_error
+  /// when this one is empty, and the exception that left the body of a context whose last switch went to the caller. A
+  /// suspension point: the caller may be unwound here, and another thread may resume it.
   PIRN_ALWAYS_INLINE resumed resume(Sent... values) && {
     word words[value_words];
     typename value_list<Sent...>::packed_args packed;
@@ -139,7 +140,8 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
     return arrived(to, sanitizer, words);
   }
 
-  /// Resumes as above, and stands for whoever comes back. Returns what was received: nothing, the value, or a tuple.
+  /// Resumes as `resume`, and then stands for the resumer of the caller. Returns nothing, the received value, or a
+  /// tuple.
   PIRN_ALWAYS_INLINE typename received<Received...>::type exchange(Sent... values) {
     using result = typename received<Received...>::type;
     if constexpr (value_list<Received...>::self_contained) {
@@ -162,9 +164,9 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
     }
   }
 
-  /// What a body returns to end: the last switch goes to what this one stands for. Throws std::logic_error when it is
-  /// empty, and what moving a value throws, which leaves it as it was. What is returned is dropped, as by
-  /// ~continuation, if the body does not return it.
+  /// Returns the value by which a body ends: the last switch goes to the context that this one stands for. Throws
+  /// std::logic_error when it is empty, and the exceptions of moving a value, which leave it as it was. If the body
+  /// does not return that value, the context is dropped, as by ~continuation.
   [[nodiscard]] PIRN_ALWAYS_INLINE finished finish(Sent... values) && {
     if (to_.pc == nullptr) [[unlikely]] {
       finished_empty();
@@ -212,7 +214,7 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
     return arrived(to, sanitizer, words);
   }
 
-  /// Throws std::logic_error if there is none to switch to.
+  /// Throws std::logic_error if `to` is empty.
   PIRN_ALWAYS_INLINE static void switch_to(arch::peer& to, sanitizer_peer& sanitizer, word (&words)[value_words]) {
     if (bodies_have_blocks_or_null(to.pc)) [[unlikely]] {
       away back;
@@ -225,7 +227,7 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
       sanitizer.arrive();
     }
   }
-  /// What a switch brings, in memory of its own: the originals may live in registers whatever cold code does.
+  /// The results of a switch, in separate memory: the originals may live in registers whatever cold code does.
   struct away {
     arch::peer to;
     [[no_unique_address]] sanitizer_peer sanitizer;
@@ -236,8 +238,8 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
     static_assert(value_words == 4);
     void *pc = back.to.pc, *sp = back.to.sp, *fp = back.to.fp;
     word word0 = back.words[0], word1 = back.words[1], word2 = back.words[2], word3 = back.words[3];
-    // Each by itself: gcc would read two at once into a vector register, and have them in one on the hot path too.
-    // An instruction set may have too few registers for all.
+    // Each alone: gcc would read two at once into a vector register, and have them in one on the hot path too. An
+    // instruction set may have too few registers for all.
     asm("" : "+r"(pc), "+r"(sp), "+r"(fp));
     asm("" : "+r"(word0), "+r"(word1));
     asm("" : "+r"(word2), "+r"(word3));
@@ -250,8 +252,8 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
     words[2] = word2;
     words[3] = word3;
   }
-  /// The same where bodies may have blocks open, which stay here. PIRN_NONE: by the registers in which a switch has its
-  /// words, or clang would have them in others on the hot path too.
+  /// As `switch_to`, but where bodies may have blocks open, which stay here. PIRN_NONE: by the registers in which a
+  /// switch has its words, or clang would have them in others on the hot path too.
   PIRN_COLD PIRN_NONE static void switch_without_blocks(void* pc, void* sp, void* fp, word word0, word word1,
                                                         word word2, word word3, away& back) {
     if (pc == nullptr) {
@@ -323,7 +325,7 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
             sanitizer_peer(fresh->sanitizer)};
   }
 
-  /// What this one stands for, which leaves it empty.
+  /// Returns the context that this one stands for, and leaves this one empty.
   PIRN_ALWAYS_INLINE arch::peer take() noexcept {
     const arch::peer to = to_;
     to_ = {};
@@ -332,7 +334,7 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   /// Turns the end of a peer into an empty one and the words that it left.
   PIRN_ALWAYS_INLINE static void settle(arch::peer& from, const sanitizer_peer& sanitizer, word (&words)[value_words]) {
     if (arch::is_tagged(from)) [[unlikely]] {
-      // A copy: what were given the address of could no longer live in registers.
+      // A copy: variables whose address is given away could not live in registers.
       const last_words last = copy_last_words(from.pc, from.sp, from.fp, sanitizer, words[0]);
       from = {};
       for (std::size_t i = 0; i < value_words; ++i) {
@@ -356,10 +358,10 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
 
   // Cold functions take a peer as three words: gcc would keep one in memory that it somewhere passes whole.
 
-  /// The stack of a peer that has ended goes when this goes.
+  /// Releases the stack of a peer that has ended, when this is destroyed.
   class grave {
    public:
-    /// Does not return if the peer has not ended but wants us to, or if it left an exception.
+    /// Does not return if the peer has not ended but drops this context, or if it left an exception.
     grave(const arch::peer& from, sanitizer_peer sanitizer, word address)
         : last_(*reinterpret_cast<epitaph_of<Received...>*>(address)) {
       if (from.pc != nullptr) {
@@ -391,7 +393,7 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
         open.words(), [](auto&&... each) { return resumed(Own(), static_cast<Received&&>(each)...); });
   }
 
-  /// So that the next resume need not ask.
+  /// Tells the compiler that the next resume need not test for null.
   PIRN_ALWAYS_INLINE static void assume_not_null(const void* pc) noexcept {
 #if defined(__clang__)
     __builtin_assume(pc != nullptr);
@@ -434,15 +436,16 @@ struct base_of<continuation<Out(In...)>> {
 /// sender's frame.
 ///
 /// A body is any callable that takes (continuation back, first...) and ends by `return std::move(k).finish(last...)`,
-/// where k is whoever shall go on, of whatever type. It may also take `continuation& back`, and then an exception that
-/// leaves the body is thrown out of the `resume` of what is in `back` at that time.
+/// where k, of any type, is the context to be resumed next. It may also take `continuation& back`, and then an
+/// exception that leaves the body is thrown out of the `resume` of the context that is in `back` at that time.
 ///
-/// Exceptions in flight are the OS thread's, not the continuation's (a switch does not look at them; coroutine keeps
-/// them apart). So a catch block, or a destructor that an exception runs, may only switch if everybody who is resumed
-/// before it goes on leaves the handlers that it enters, and if it goes on on the same thread. Dropping one that is
-/// suspended in a catch block leaves what it had caught as the thread's current exception, never destroyed.
+/// Exceptions in flight are the OS thread's, not the continuation's (a switch ignores them; coroutine keeps them
+/// apart). So a catch block, or a destructor that an exception runs, may switch only on two conditions: it continues on
+/// the same thread, and every context that is resumed before it continues leaves the handlers that it enters. Dropping
+/// a continuation that is suspended in a catch block leaves its caught exception as the thread's current exception,
+/// never destroyed.
 ///
-/// Not thread-safe: one OS thread at a time may use an object. What it stands for may be resumed by any thread.
+/// Not thread-safe: one OS thread at a time may use an object. Any thread may resume the context that it stands for.
 template <class... Values>
 class continuation : public detail::base_of<continuation<Values...>>::type {
   using base = typename detail::base_of<continuation>::type;
@@ -451,7 +454,8 @@ class continuation : public detail::base_of<continuation<Values...>>::type {
 
  public:
   using base::base;
-  // Said one by one: gcc calls what it may leave out of line in cold code, and then keeps the object in memory.
+  // Declared one by one: gcc calls functions that it may leave out of line in cold code, and then keeps the object in
+  // memory.
   PIRN_ALWAYS_INLINE continuation() noexcept = default;
   PIRN_ALWAYS_INLINE continuation(continuation&&) noexcept = default;
   PIRN_ALWAYS_INLINE continuation& operator=(continuation&&) noexcept = default;

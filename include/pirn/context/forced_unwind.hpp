@@ -1,4 +1,4 @@
-// How a suspended context that nobody will resume any more takes down its stack.
+// Unwinds the stack of a suspended context that will not be resumed any more.
 //
 //   canceller                                   suspended context
 //   forced_unwind cancel("name");
@@ -38,17 +38,17 @@ extern "C" void* pirn_exception_globals() noexcept asm("__cxa_get_globals");
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// What the C++ runtime keeps per OS thread about exceptions in flight (Itanium C++ ABI, 2.2.2): the list of caught
-/// ones and the count of those thrown and not yet caught.
+/// The state that the C++ runtime keeps per OS thread for exceptions in flight (Itanium C++ ABI, 2.2.2): the list of
+/// caught ones and the count of those thrown and not yet caught.
 struct exception_globals {
   void* caught = nullptr;
   unsigned uncaught = 0;
 
-  /// Those of the calling OS thread. Valid until it ends.
+  /// Returns the state of the calling OS thread, valid until the thread ends.
   [[nodiscard]] static exception_globals& of_thread() noexcept {
     return *static_cast<exception_globals*>(pirn_exception_globals());
   }
-  /// Not zero if any are in flight.
+  /// Returns a number that is not zero if exceptions are in flight.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::uintptr_t bits() const noexcept {
     return reinterpret_cast<std::uintptr_t>(caught) | uncaught;
   }
@@ -60,12 +60,12 @@ using unwind_reporter = void (*)(const char* line) noexcept;
 /// How a body ended.
 enum class ending : std::uint8_t {
   returned,
-  threw,    ///< an exception of the body's own; null for the end of the OS thread, see rethrow_of_body
+  threw,    ///< an exception of the body; null for the end of the OS thread, see rethrow_of_body
   unwound,  ///< by forced_unwind::raise
 };
 
-/// One cancellation. Lives in the frame of the canceller, who waits meanwhile; both run on the same OS thread.
-/// Constructing it takes the thread's exceptions in flight away from the canceller, destroying it gives them back.
+/// One cancellation. Lives in the frame of the canceller, which waits meanwhile; both run on the same OS thread. The
+/// constructor takes the thread's exceptions in flight away from the canceller, the destructor gives them back.
 class forced_unwind {
  public:
   /// `name` is for messages.
@@ -79,18 +79,18 @@ class forced_unwind {
   /// tell before anything is destroyed, when a frame in between is noexcept or the context is already unwinding.
   [[noreturn]] void raise();
 
-  /// The innermost one that is unwinding on this fiber or OS thread, or null.
+  /// Returns the innermost one that is unwinding on this fiber or OS thread, or null.
   [[nodiscard]] static forced_unwind* of_thread() noexcept { return detail::unwinds_here(false).innermost; }
-  /// Says, once for each cancellation, that it was resisted.
+  /// Reports, once for each cancellation, that it was resisted.
   void report(const char* what) noexcept;
-  /// Says why the stack cannot be unwound, and ends the program.
+  /// Prints why the stack cannot be unwound, and ends the program.
   [[noreturn]] static void refuse(const char* name, const char* why) noexcept;
-  /// Goes on, on the caller's stack, with what ends the OS thread (pthread_exit, pthread_cancel), or with an exception
-  /// of another language, that `run_unwindable` has met on another stack of this thread.
+  /// Continues, on the caller's stack, an unwind that `run_unwindable` has met on another stack of this thread: the end
+  /// of the OS thread (pthread_exit, pthread_cancel), or an exception of another language.
   [[noreturn]] static void go_on_with_foreign();
-  /// Whether there is such a one.
+  /// Whether an unwind waits to be continued so.
   [[nodiscard]] static bool foreign_on_its_way() noexcept { return foreign_ != nullptr; }
-  /// Sets who is told; null puts the default back, which writes to stderr. Returns the earlier. Thread-safe.
+  /// Sets the reporter; null restores the default, which writes to stderr. Returns the earlier one. Thread-safe.
   static unwind_reporter set_reporter(unwind_reporter reporter) noexcept {
     return reporter_.exchange(reporter, platform::memory_order_acq_rel);
   }
@@ -111,7 +111,7 @@ class forced_unwind {
   const char* name_;
   exception_globals cancellers_;
   void* set_aside_ = nullptr;  // exceptions that the context had caught
-  unsigned uncaught_ = 0;      // as of the last frame that the unwinder looked at; 0 after an answer to the unwind
+  unsigned uncaught_ = 0;      // as of the last frame that the unwinder visited; 0 after an answer to the unwind
   bool reported_ = false;
   bool resisting_ = false;  // it suspended while it was being unwound
   forced_unwind* outer_ = nullptr;
@@ -124,8 +124,8 @@ class forced_unwind {
   static inline constinit thread_local _Unwind_Exception* foreign_ = nullptr;  // on its way to another stack
 };
 
-/// Calls `body` and says how it ended; for an exception of its own `where` is called and gives the exception_ptr to
-/// which it is moved. The caller must not be noexcept.
+/// Calls `body` and returns how it ended. For an exception of the body it calls `where`, which returns the
+/// exception_ptr to which the exception is moved. The caller must not be noexcept.
 template <class Body, class Where>
 PIRN_ALWAYS_INLINE ending run_unwindable(Body&& body, Where&& where) {
   try {
@@ -163,8 +163,8 @@ PIRN_COLD inline void forced_unwind::report(const char* what) noexcept {
   }
 }
 
-// clang's noexcept looks like a catch block in the tables, and a destructor may call std::terminate by itself: whatever
-// the walk did not foresee ends here.
+// clang's noexcept looks like a catch block in the tables, and a destructor may itself call std::terminate: cases that
+// the walk did not foresee end here.
 inline void forced_unwind::terminating() noexcept {
   const forced_unwind* const self = of_thread();
   if (self != nullptr && std::current_exception() == nullptr) {
@@ -194,12 +194,12 @@ inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unw
   if ((actions & _UA_END_OF_STACK) != 0) {
     refuse(unwind.name_, "its entry function is not an unwindable one");
   }
-  // The unwind alone is on its way between two frames: libstdc++ counts it once more for each block that rethrows it.
+  // Between two frames only the unwind is in flight: libstdc++ counts it once more for each block that rethrows it.
   unwind.uncaught_ = exception_globals::of_thread().uncaught = 1;
   return _URC_NO_REASON;
 }
 
-// An unwind leaves this frame behind, and its poison would stay for who runs there next.
+// An unwind leaves this frame behind, and its poison would stay for the next code on that stack.
 [[gnu::no_sanitize_address]] PIRN_COLD inline void forced_unwind::raise() {
   watch_terminate();
   exception_globals& globals = exception_globals::of_thread();
@@ -218,7 +218,7 @@ inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unw
                   static_cast<std::size_t>(barrier));
     refuse(name_, why);
   }
-  // The runtime refuses to catch a foreign exception beside others, and what ends a catch block finds nothing then.
+  // The runtime refuses to catch a foreign exception beside others. The end of a catch block finds no exception then.
   if (!again) {
     set_aside_ = globals.caught;
     outer_ = std::exchange(detail::unwinds_here(true).innermost, this);
@@ -239,7 +239,7 @@ inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unw
   globals.caught = nullptr;
   if (globals.uncaught != unwind.uncaught_) {
     unwind.report("a catch block threw another exception instead of rethrowing");
-    --globals.uncaught;  // that one is on its way, and as good: when it is handled, nothing is in flight any more
+    --globals.uncaught;  // the other exception serves as well: when it is handled, nothing is in flight any more
     unwind.uncaught_ = 0;
     return;
   }
@@ -252,7 +252,7 @@ PIRN_COLD inline forced_unwind::~forced_unwind() {
   if (of_thread() == this) {
     detail::unwinds_here(true).innermost = outer_;
     exception_globals::of_thread().caught = set_aside_;
-    // Asked anew each time: the destructor of what was caught may suspend its fiber, and come back on another thread.
+    // Read anew each time: the destructor of a caught exception may suspend its fiber, and return on another thread.
     while (exception_globals::of_thread().caught != nullptr) {
       abi::__cxa_end_catch();
     }
@@ -260,8 +260,8 @@ PIRN_COLD inline forced_unwind::~forced_unwind() {
   exception_globals::of_thread() = cancellers_;
 }
 
-/// What the innermost catch block has, which is no C++ exception. The header that the runtime has made up for it ends
-/// where the unwinder's does.
+/// Returns the exception of the innermost catch block, which is no C++ exception. The header that the runtime has made
+/// for it ends where the unwinder's does.
 PIRN_COLD inline _Unwind_Exception* forced_unwind::caught_foreign() noexcept {
   struct header {
 #if defined(_LIBCPP_VERSION)
@@ -290,7 +290,7 @@ PIRN_COLD inline ending forced_unwind::caught(std::exception_ptr& thrown) {
     exception_globals::of_thread().caught = nullptr;  // the end of this catch block finds nothing
     return ending::threw;
   }
-  exception_globals::of_thread() = {};  // the same
+  exception_globals::of_thread() = {};  // the end of this catch block finds nothing
   return ending::unwound;
 }
 
@@ -299,7 +299,7 @@ PIRN_COLD inline void forced_unwind::go_on_with_foreign() {
   if (what == nullptr) {
     refuse("the body of a coroutine", "it has ended by an exception that is not there");
   }
-  if (what->private_1 != 0) {  // how the unwinder keeps what makes an unwind a forced one
+  if (what->private_1 != 0) {  // by this the unwinder marks a forced unwind
     _Unwind_ForcedUnwind(what, reinterpret_cast<_Unwind_Stop_Fn>(what->private_1),
                          reinterpret_cast<void*>(what->private_2));
   } else {
@@ -312,7 +312,7 @@ PIRN_COLD inline void forced_unwind::go_on_with_foreign() {
 
 namespace detail {
 
-/// Throws what ended a body on the stack of who resumed it: also where that is the end of the thread.
+/// Throws the exception that ended a body on the stack of its resumer, also where that is the end of the thread.
 [[noreturn]] PIRN_COLD inline void rethrow_of_body(std::exception_ptr what) {
   if (what == nullptr) {
     forced_unwind::go_on_with_foreign();
@@ -320,7 +320,8 @@ namespace detail {
   std::rethrow_exception(std::move(what));
 }
 
-/// What ended a body that nothing but a C++ exception may end, as the runtime's worker threads run it: in its handler.
+/// Returns the exception that ended a body; called in its handler. Only a C++ exception may end such a body, which the
+/// runtime's worker threads run.
 [[nodiscard]] PIRN_COLD inline std::exception_ptr exception_of(const char* body) noexcept {
   std::exception_ptr what = std::current_exception();
   if (what == nullptr) {

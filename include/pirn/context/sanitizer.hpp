@@ -1,13 +1,13 @@
-// What AddressSanitizer, LeakSanitizer, ThreadSanitizer and valgrind must be told about a switch, as one type with an
-// empty twin: a switch calls the hooks unconditionally, and without a sanitizer they are nothing and take no space.
+// The hooks by which AddressSanitizer, LeakSanitizer, ThreadSanitizer and valgrind learn of a switch, as one type with
+// an empty twin: a switch calls the hooks unconditionally, and without a sanitizer they do nothing and take no space.
 //
 // Order of calls, for a switch from A to B:   A.leave(B)   [the switch]   B.arrive()
 // and for the last switch of A, which will never be resumed:  A.leave_for_good(B)   [the switch]   B.arrive()
 // Before all of them comes create or adopt_thread, and after all of them destroy, from another context or, for an
 // adopted one, from its thread. A context may be destroyed while suspended and before it ever ran.
 //
-// sanitizer_peer does the same where a context does not know which one it is, only whom it goes to and who comes back:
-//   peer.leave()   [the switch]   peer.arrive()     peer now stands for whoever resumed us
+// sanitizer_peer does the same where a context does not know its own state, but only its peer:
+//   peer.leave()   [the switch]   peer.arrive()     peer now stands for the context that resumed us
 #pragma once
 
 #include <pthread.h>
@@ -45,11 +45,11 @@ constexpr std::size_t fake_stack_size(std::size_t stack_size) noexcept {
 }
 }  // namespace detail
 
-/// One per context: its stack's bounds and its fake stack (where detect_stack_use_after_return puts frames). Both are
-/// registered with LeakSanitizer, which otherwise looks only at the stack that a thread is running on.
+/// One per context: its stack's bounds and its fake stack (where detect_stack_use_after_return puts frames). They are
+/// registered with LeakSanitizer, which otherwise scans only the stack that a thread is running on.
 class sanitizer_state {
  public:
-  /// For a context on a stack of its own: before its first resume.
+  /// For a context on a separate stack: before its first resume.
   void create(void* limit, std::size_t size, const char* /*name*/) noexcept {
     adopted_ = false;
     set_bounds(limit, size);
@@ -98,14 +98,14 @@ class sanitizer_state {
     const void* limit = nullptr;
     std::size_t size = 0;
     __sanitizer_finish_switch_fiber(mine, &limit, &size);
-    if (sanitizer_state* const left = last_left()) {  // nobody has been told of it yet
+    if (sanitizer_state* const left = last_left()) {  // its bounds are known only now
       left->left_limit_ = limit;
       left->left_size_ = size;
     }
   }
 
  private:
-  // Neither inlined nor taken for a constant: the thread is another one after a switch.
+  // Not inlined and not treated as a constant: the thread is another one after a switch.
   PIRN_NOINLINE __attribute__((no_sanitize("address"))) static void note_left(sanitizer_state* state) noexcept {
     left_ = state;
     asm volatile("" ::: "memory");
@@ -126,7 +126,7 @@ class sanitizer_state {
       scanned_fake_stack_ = nullptr;
     }
   }
-  /// Plays a switch to this context and its last switch back, by which ASan frees its fake stack.
+  /// Simulates a switch to this context and its last switch back, by which ASan frees its fake stack.
   __attribute__((no_sanitize_address)) void free_fake_stack() noexcept {
     if (fake_stack_ != nullptr) {
       void* mine = nullptr;
@@ -149,13 +149,13 @@ class sanitizer_state {
   void* scanned_fake_stack_ = nullptr;
   void* limit_ = nullptr;
   std::size_t size_ = 0;
-  const void* left_limit_ = nullptr;  // the same, or those of a coroutine's stack which it was on when it was left
+  const void* left_limit_ = nullptr;  // those above, or those of a coroutine's stack on which it was left
   std::size_t left_size_ = 0;
   bool adopted_ = false;
 };
 
-/// Travels with a peer: the bounds of its stack, and its fake stack. ASan tells the bounds of a stack when it is left,
-/// so nobody need have registered it; both are made known to LeakSanitizer while who runs there is suspended.
+/// Travels with a peer: the bounds of its stack, and its fake stack. ASan reports the bounds of a stack when it is
+/// left, so no earlier registration is needed. LeakSanitizer scans the two while the peer is suspended.
 class sanitizer_peer {
  public:
   sanitizer_peer() noexcept = default;
@@ -193,7 +193,7 @@ class sanitizer_peer {
   }
 
  private:
-  // As those of sanitizer_state.
+  // As the functions of sanitizer_state with these names.
   PIRN_NOINLINE __attribute__((no_sanitize("address"))) static void note_left(void* fake_stack) noexcept {
     left_ = fake_stack;
     asm volatile("" ::: "memory");
@@ -203,7 +203,7 @@ class sanitizer_peer {
     return std::exchange(left_, nullptr);
   }
 
-  static inline thread_local void* left_ = nullptr;  // the fake stack of who is leaving
+  static inline thread_local void* left_ = nullptr;  // the fake stack of the context that leaves
   void* fake_stack_ = nullptr;                       // ours, while we are away
   void* peer_fake_stack_ = nullptr;
   const void* limit_ = nullptr;
@@ -241,11 +241,11 @@ class sanitizer_state {
  private:
   friend class sanitizer_peer;
   void* fiber_ = nullptr;
-  void* left_in_ = nullptr;  // the same, or that of a coroutine which it was in when it was left
+  void* left_in_ = nullptr;  // fiber_, or that of a coroutine in which it was left
   bool adopted_ = false;
 };
 
-/// Travels with a peer: its fiber. Who is left is noted by the thread, for whom it arrives at.
+/// Travels with a peer: its fiber. The thread records the fiber that is left, for the context that arrives.
 class sanitizer_peer {
  public:
   sanitizer_peer() noexcept = default;
@@ -259,7 +259,7 @@ class sanitizer_peer {
   PIRN_ALWAYS_INLINE void forget() noexcept {}
 
  private:
-  // Neither inlined nor taken for a constant: the thread is another one after a switch.
+  // Not inlined and not treated as a constant: the thread is another one after a switch.
   PIRN_NOINLINE __attribute__((no_sanitize("thread"))) static void note_left(void* fiber) noexcept {
     left_ = fiber;
     asm volatile("" ::: "memory");

@@ -1,4 +1,4 @@
-// The question that every switch of a body asks: body_blocks.hpp says what for.
+// The test that every switch of a body makes. Its purpose is in body_blocks.hpp.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// All bits while blocks are open, and not taken off, that fibers of this OS thread, or itself, have opened on the
-/// stacks of bodies; 0 otherwise. So one comparison, with an address, also asks whether that is null.
+/// All bits are set while blocks are open, and not taken off, that fibers of this OS thread, or the thread itself, have
+/// opened on the stacks of bodies; 0 otherwise. So one comparison, with an address, also tests whether that address is
+/// null.
 __attribute__((used)) inline constinit thread_local std::uint64_t blocks_of_bodies asm(
     "pirn_blocks_of_bodies_" PIRN_ABI_NAME) __attribute__((tls_model("initial-exec"))) = 0;
 
@@ -23,13 +24,14 @@ __attribute__((used)) inline constinit thread_local std::uint64_t blocks_of_bodi
   "movq pirn_blocks_of_bodies_" PIRN_ABI_NAME "@gottpoff(%%rip), %%" scratch "\n\tcmpq " with ", %%fs:(%%" scratch \
   ")\n\t"
 #endif
-/// Whether there are any. By an asm that no compiler caches across a switch, after which the thread may be another one.
+/// Whether such blocks are open. No compiler caches the result of the asm across a switch, after which the thread may
+/// be another one.
 [[nodiscard]] PIRN_ALWAYS_INLINE bool bodies_have_blocks() noexcept {
   bool any;
   asm volatile(PIRN_COMPARE_BLOCKS("$0", "r11") : "=@ccne"(any) : : "r11", "cc");
   return any;
 }
-/// Whether there are any, or this is null.
+/// Whether such blocks are open, or `what` is null.
 [[nodiscard]] PIRN_ALWAYS_INLINE bool bodies_have_blocks_or_null(const void* what) noexcept {
   bool any;
   asm volatile(PIRN_COMPARE_BLOCKS("%1", "r11") : "=@ccae"(any) : "r"(what) : "r11", "cc");

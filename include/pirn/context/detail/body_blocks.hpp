@@ -1,10 +1,10 @@
 // Blocks that a body has open while it is suspended. A scope or a bound value is a link of a list that belongs to a
-// fiber or a thread, and so to all stacks that run on it in turn: what a body opens on a stack of its own would govern
-// those who go on where it has yielded. So what it has open goes with it: taken off the list before the switch, and put
-// back, on top of what is open then, after it.
+// fiber or a thread, and so to all stacks that run on it in turn. A block that a body opens on a separate stack would
+// govern the code that runs after the body has yielded. So the open blocks leave with the body: they are taken off the
+// list before the switch, and put back after it, on top of the blocks that are open then.
 //
-// A switch pays for the question only, whether any body on this OS thread has something open. Who opens a block finds
-// out whether it is on the stack of a body. A fiber stays on its thread meanwhile.
+// A switch pays only for the test whether any body on this OS thread has a block open. The code that opens a block
+// finds out whether it is on the stack of a body. A fiber stays on its thread meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace detail {
 
 /// An sp of the running function.
 PIRN_ALWAYS_INLINE arch::word stack_position() noexcept {
-  // Not the address of the frame: that is where the frame begins, and above what alloca has given.
+  // Not the address of the frame, which is the frame's beginning, above the memory that alloca has given.
   arch::word sp;
 #if defined(__x86_64__) && !defined(__ILP32__)
   asm volatile("movq %%rsp, %0" : "=r"(sp));
@@ -41,12 +41,12 @@ PIRN_ALWAYS_INLINE arch::word stack_position() noexcept {
   return sp;
 }
 
-/// The stack of a body, and of those that are suspended together with it.
+/// The stack of a body, and the stacks that are suspended together with it.
 struct body_stack {
-  arch::word limit;  ///< null if it is the one that the caller of `take` is on, whatever that is
+  arch::word limit;  ///< null for the stack of the caller of `take`, whatever that is
   arch::word top;
   const body_stack* next = nullptr;
-  /// Its frames are copied elsewhere: nothing may be linked that lies there.
+  /// Its frames are copied elsewhere, so no list may have a link that lies there.
   bool moves = false;
 
   [[nodiscard]] bool holds(arch::word position) const noexcept {
@@ -64,28 +64,28 @@ struct taken_blocks {
   [[nodiscard]] bool any() const noexcept { return newest_scope != nullptr || newest_value != nullptr; }
 };
 
-/// What knows about the lists, of which this layer knows nothing.
+/// The functions that know the lists, which this layer does not know.
 struct block_keeper {
-  /// Takes off what the caller has opened on these stacks, or, without any, on the stacks of bodies. Throws
-  /// std::logic_error where that cannot be, and std::bad_alloc; then all is as it was. Without any it throws nothing,
-  /// and ends the program if there is no memory. `position` is the caller's.
+  /// Takes off the blocks that the caller has opened on these stacks, or, if `from` is null, on the stacks of bodies.
+  /// Throws std::logic_error where that is impossible, and std::bad_alloc; then all is as it was. If `from` is null it
+  /// throws nothing, and ends the program if there is no memory. `position` is the caller's.
   taken_blocks (*take)(const body_stack* from, arch::word position);
   void (*put)(const taken_blocks& what) noexcept;
 };
 /// Null in a program that has no blocks.
 extern const block_keeper keeper_of_blocks __attribute__((weak));
 
-/// Takes off what is open on the stacks of a body, which calls it before a switch; as block_keeper::take.
+/// Takes off the blocks that are open on the stacks of a body, which calls it before a switch; as block_keeper::take.
 PIRN_COLD inline taken_blocks take_blocks(const body_stack* from, arch::word position) {
   return &keeper_of_blocks != nullptr ? keeper_of_blocks.take(from, position) : taken_blocks{};
 }
-/// Puts it back, once the body has been resumed.
+/// Puts the blocks back, once the body has been resumed.
 PIRN_COLD inline void put_blocks(const taken_blocks& what) noexcept {
   if (what.any()) {
     keeper_of_blocks.put(what);
   }
 }
-/// Both.
+/// Takes the blocks off in its constructor, and puts them back in its destructor.
 class blocks_elsewhere {
  public:
   PIRN_COLD blocks_elsewhere(const body_stack* from, arch::word position) : taken_(take_blocks(from, position)) {}

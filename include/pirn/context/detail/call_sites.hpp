@@ -1,4 +1,4 @@
-// What the tables of frames say about unwinding through them. Needs the unwinder only, not the C++ runtime.
+// Reads in the tables of frames how an unwind passes through them. Needs the unwinder only, not the C++ runtime.
 #pragma once
 
 #include <unwind.h>
@@ -9,7 +9,8 @@
 #include "pirn/detail/abi.hpp"
 
 #define PIRN_COLD __attribute__((cold, noinline))
-// What calls a function of a program of C, which may be defined without a prototype: for UBSan that is of another type.
+// For code that calls a function of a C program, which may be defined without a prototype: UBSan takes that for another
+// type.
 #if defined(__clang__)
 #define PIRN_CALLS_C __attribute__((no_sanitize("function")))
 #else
@@ -84,9 +85,9 @@ class call_sites {
   bool known_ = true;
 };
 
-/// The innermost function on the caller's stack whose tables say that an unwind from where it is ends the program; 0 if
-/// there is none, or for clang's noexcept, which looks like a catch block in them. Not noexcept itself: it would find
-/// itself.
+/// Returns the innermost function on the caller's stack whose tables say that an unwind from its present place ends the
+/// program. Returns 0 if the stack has no such function, and for clang's noexcept, which looks like a catch block in
+/// the tables. Not noexcept, since it would find itself.
 PIRN_COLD inline std::uintptr_t noexcept_caller() {
   std::uintptr_t found = 0;
   _Unwind_Backtrace(

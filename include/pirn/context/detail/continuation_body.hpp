@@ -1,4 +1,4 @@
-// What a continuation's body runs on, how it begins and how it ends. The picture is in continuation.hpp.
+// The record on the stack of a continuation, and how its body begins and ends. The picture is in continuation.hpp.
 #pragma once
 
 #include <unwind.h>
@@ -30,7 +30,7 @@ namespace detail {
 template <class... Ts>
 struct type_list {};
 
-/// How many bytes to ask an allocator for when nobody says: all of a buffer, 64 KiB of others.
+/// How many bytes to ask an allocator for where the caller gives no size: all of a buffer, 64 KiB of others.
 template <class Allocator>
 inline constexpr std::size_t usual_stack_size = std::size_t{64} << 10;
 template <template <std::size_t> class Buffer, std::size_t size>
@@ -42,7 +42,7 @@ concept stack_memory = requires(const T& memory) {
   { memory.top() } -> std::convertible_to<void*>;
   { memory.limit() } -> std::convertible_to<void*>;
 };
-/// What hands out such memory, such as pirn::guarded_pool.
+/// Hands out such memory, as pirn::guarded_pool does.
 template <class T>
 concept hands_out_stacks = requires(T& allocator, std::size_t size) {
   { allocator.allocate(size).value } -> stack_memory;
@@ -52,25 +52,26 @@ concept hands_out_stacks = requires(T& allocator, std::size_t size) {
 /// A record lies at one of the next multiples above the frame of the entry function; optimized code has it at the
 /// first.
 inline constexpr std::size_t record_alignment = 256;
-/// A record never begins a page: what is not one can be looked at, in the page of the frame below it.
+/// A record never begins a page: an address that may be a record's can be read, since it is in the page of the frame
+/// below.
 inline constexpr std::size_t smallest_page = 4096;
 
-/// Where a record goes whose end is at most `top`.
+/// Returns the place of a record whose end is at most `top`.
 constexpr std::uintptr_t place_of_record(std::uintptr_t top, std::size_t size) noexcept {
   const std::uintptr_t at = (top - size) & ~(record_alignment - 1);
   return at % smallest_page == 0 ? at - record_alignment : at;
 }
-/// Where the record lies above a frame of the root or of the entry function.
+/// Returns the place of the record above a frame of the root or of the entry function.
 constexpr std::uintptr_t record_above(std::uintptr_t frame) noexcept {
   return (frame + record_alignment - 1) & ~(record_alignment - 1);
 }
 
-/// What every stack of a continuation has at its top.
+/// The record at the top of every stack of a continuation.
 struct continuation_record {
   static constexpr std::uintptr_t mark_of_all = 0x7069726e;  // "pirn"
 
   continuation_record() noexcept : mark(reinterpret_cast<std::uintptr_t>(this) ^ mark_of_all) {}
-  /// The record of the stack that the caller runs on; null if it is not a continuation's.
+  /// Returns the record of the stack that the caller runs on; null if it is not a continuation's.
   PIRN_COLD static const continuation_record* of_this_stack() noexcept {
     std::uintptr_t outermost = 0;
     _Unwind_Backtrace(
@@ -116,7 +117,7 @@ struct continuation_record_of : continuation_record {
       stack_end::check("a continuation", stack.limit(), stack.top());
     }
     self.sanitizer.destroy();
-    self.mark = 0;  // whoever has this memory next is no continuation
+    self.mark = 0;  // the next user of this memory is no continuation
     if constexpr (!std::is_void_v<Allocator> && !maps_stacks<Allocator>) {
       frame_bodies::gone(stack.limit(), stack.top());
     }
@@ -139,7 +140,7 @@ struct epitaph {
   std::exception_ptr failure;
   bool threw = false;  ///< also where `failure` is null: rethrow_of_body
 
-  /// Gives the stack, and this with it, back; returns what shall be thrown.
+  /// Gives the stack back, and this with it; returns the exception to be thrown.
   std::exception_ptr release() noexcept {
     std::exception_ptr thrown = std::move(failure);
     if (bury_values != nullptr) {
@@ -149,7 +150,7 @@ struct epitaph {
     return thrown;
   }
 };
-/// One dropping of a suspended continuation, in the frame of who drops it.
+/// One dropping of a suspended continuation, in the frame of the function that drops it.
 struct dropping {
   const char* name;
   forced_unwind cancel{name};
@@ -174,7 +175,7 @@ struct dropping {
     reinterpret_cast<epitaph*>(words[0])->release();
     unwinds_here(true).innermost_dropping = self.outer;
   }
-  /// The dropped one's side.
+  /// Unwinds the dropped continuation, which calls this.
   [[noreturn]] PIRN_COLD static void obey(word address, const arch::peer& dropper, const sanitizer_peer& sanitizer) {
     auto& self = *reinterpret_cast<dropping*>(address);
     self.back = arch::untagged(dropper);
@@ -213,8 +214,8 @@ struct dropping {
 template <class... Ts>
 struct epitaph_of;
 
-/// What `finish` returns: where the last switch of a body goes, and what it carries. One that no body returns drops
-/// where it would have gone.
+/// The result of `finish`: the target of a body's last switch, and the values that it carries. If no body returns it,
+/// its destructor drops the target.
 template <class... Ts>
 class finished {
  public:
@@ -234,7 +235,7 @@ class finished {
   friend epitaph_of<Ts...>;
   using last_words = epitaph_of<Ts...>;
 
-  /// Takes `from` when the values are here: what moving them throws still finds it where it was.
+  /// Takes `from` after the values: an exception of moving them leaves `from` where it was.
   template <class... Us>
   PIRN_ALWAYS_INLINE finished(arch::peer& from, const sanitizer_peer& sanitizer, Us&&... what)
       : values_(std::forward<Us>(what)...), to_(std::exchange(from, {})), sanitizer_(sanitizer) {}
@@ -252,7 +253,8 @@ struct epitaph_of : epitaph {
   typename value_list<Ts...>::packed_args packed;
   finished<Ts...> last;
 
-  /// `body` returns what becomes `last`, in its place: nobody would be left to tell of a value that throws when moved.
+  /// `body` returns the value that becomes `last`, in its place: no context would be left to receive an exception of
+  /// its move.
   template <class Body>
   PIRN_ALWAYS_INLINE epitaph_of(std::in_place_t /*unused*/, Body&& body) : last(std::forward<Body>(body)()) {
     std::apply([this](auto&... each) { packed.pack(words, each...); }, last.values_);
@@ -265,7 +267,7 @@ inline constexpr bool is_finished = false;
 template <class... Ts>
 inline constexpr bool is_finished<finished<Ts...>> = true;
 
-/// What stands between the root frame and a body.
+/// The code between the root frame and a body.
 struct continuation_runner {
   template <class Back, class... First, class Record>
   [[noreturn]] PIRN_NONE PIRN_NOINLINE static void run(void* pc, void* sp, void* fp, word value0, word value1,
@@ -334,13 +336,13 @@ struct continuation_runner {
     arch::transfer_last(to, last);
   }
 
-  /// Where the last switch of a body goes that did not return. Returns whether what it threw goes there too.
+  /// Sets the target of the last switch of a body that did not return. Returns whether its exception goes there too.
   template <class Record, class Back>
   PIRN_COLD static bool leave_otherwise(ending how, const Record& record, arch::peer& to, sanitizer_peer& sanitizer,
                                         Back& back, std::exception_ptr& thrown) noexcept {
     const dropping* const drop = unwinds_here(false).innermost_dropping;
     if (drop != nullptr && drop->victim >= record.stack.limit() && drop->victim < &record) {
-      to = drop->back;  // also when the body answered the unwind by an exception of its own
+      to = drop->back;  // also when the body answered the unwind by another exception
       sanitizer = drop->back_sanitizer;
       thrown = nullptr;
       return false;

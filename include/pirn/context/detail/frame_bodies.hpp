@@ -1,6 +1,6 @@
-// Which bodies have stacks that may lie in the frame of a function: all but those on stacks that were mapped for the
-// purpose. Who opens a block on such a stack cannot tell that by its position, and walks; but only if this table says
-// that the position is in one of them.
+// The bodies whose stacks may lie in the frame of a function: all except those on stacks that were mapped for the
+// purpose. Code that opens a block on such a stack cannot tell that by its position, and walks; but only if this table
+// says that the position is in one of them.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// Whether what an allocator of this type hands out never lies in a frame.
+/// Whether the stacks that an allocator of this type hands out never lie in a frame.
 template <class Allocator>
 concept maps_stacks = requires { requires Allocator::maps_stacks; };
 
-/// Those of one place: each as where it begins, in units, and below that how many it has.
+/// The stacks of one place. Each is one word: where it begins, in units, and below that its size in units.
 class alignas(64) frame_bodies_near {
  public:
   static constexpr std::uint64_t unit = 16;
@@ -43,7 +43,7 @@ class alignas(64) frame_bodies_near {
     }
     more_.fetch_sub(1, platform::memory_order_relaxed);
   }
-  /// In one that does not hold `other` as well.
+  /// Whether `position` may be in a stack that does not hold `other` as well.
   [[nodiscard]] bool may_hold(std::uint64_t position, std::uint64_t other) const noexcept {
     for (const auto& each : ranges_) {
       const std::uint64_t packed = each.load(platform::memory_order_relaxed);
@@ -58,13 +58,13 @@ class alignas(64) frame_bodies_near {
 
  private:
   platform::atomic<std::uint64_t> ranges_[7]{};
-  platform::atomic<std::uint64_t> more_{0};  ///< those for which there was no room
+  platform::atomic<std::uint64_t> more_{0};  ///< the stacks for which there was no room
 };
 
-/// The stacks of such bodies, by address: a table of what begins or goes on in each 256 KiB. Memory of the user's that
-/// no allocator gives is not in it, for a coroutine on such memory is made in few instructions: once there was one,
-/// every position may be in one. It may say yes for a body that has gone, never no for one that has not. Any thread;
-/// some atomic operations each, and no memory is taken.
+/// The stacks of such bodies, by address: a table of the stacks that begin or continue in each 256 KiB. Memory of the
+/// user that no allocator gives is not in it, since a coroutine on such memory is made in few instructions: once such a
+/// coroutine was made, every position may be in one. The table may say yes for a body that has gone, never no for one
+/// that has not. Any thread; some atomic operations each, and no memory is taken.
 class frame_bodies {
  public:
   PIRN_NOINLINE static void made(const void* limit, const void* top) noexcept {
@@ -73,7 +73,7 @@ class frame_bodies {
       large_.fetch_add(1, platform::memory_order_relaxed);
     }
   }
-  /// By who makes a body on memory of the user's, and does not say when it is gone.
+  /// Called by code that makes a body on memory of the user, and does not report its end.
   PIRN_ALWAYS_INLINE static void made_anywhere() noexcept {
     if (!anywhere_.load(platform::memory_order_relaxed)) [[unlikely]] {
       anywhere_.store(true, platform::memory_order_relaxed);
@@ -85,7 +85,7 @@ class frame_bodies {
       large_.fetch_sub(1, platform::memory_order_relaxed);
     }
   }
-  /// Whether a body may run at this position whose stack does not hold `other` as well.
+  /// Whether a body whose stack does not hold `other` as well may run at this position.
   [[nodiscard]] PIRN_NOINLINE static bool may_hold(std::uint64_t position, std::uint64_t other = UINT64_MAX) noexcept {
     const platform::quiet no_steps;
     return anywhere_.load(platform::memory_order_relaxed) || large_.load(platform::memory_order_relaxed) != 0 ||
@@ -98,7 +98,7 @@ class frame_bodies {
   static constexpr std::uint64_t granule = std::uint64_t{256} << 10;
   static constexpr std::uint64_t max_granules = 4;
 
-  /// `does` to the places that a stack lies in, or false for one that lies in too many.
+  /// Calls `does` for the places that a stack lies in; false for a stack that lies in too many.
   static bool each_of(const void* limit, const void* top,
                       void (*does)(bucket&, std::uint64_t packed) noexcept) noexcept {
     const auto low = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(limit)) / unit;

@@ -1,6 +1,6 @@
-// What would be a variable of the thread, but is about the code that runs there: a fiber may suspend while it is set,
-// and go on on another thread. So a fiber has its own. The names of the C API say nothing about the build: the library
-// may be another one's.
+// Variables that would be the thread's, but concern the code that runs there: a fiber may suspend while one is set, and
+// resume on another thread. So each fiber has its own. The names of the C API do not depend on the build, since the
+// library may come from another one.
 #pragma once
 
 #include "pirn/context/detail/call_sites.hpp"
@@ -10,12 +10,12 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// Where the calling fiber keeps the pirn_coroutine that it runs in; null on a plain thread. Valid as long as the
-/// fiber. One that is not `to_write` may be of a fiber that has written none, and is only to be read.
+/// Returns where the calling fiber keeps the pirn_coroutine that it runs in; null on a plain thread. Valid as long as
+/// the fiber. Without `to_write` it may be that of a fiber that has written none, and is only to be read.
 void** c_coroutine_of_fiber(bool to_write) noexcept asm("pirn_c_coroutine_of_fiber")
     __attribute__((weak, visibility("default")));
 
-/// The same for a dispatcher of usched.h: two words, the thread that runs and where its frames end. As above.
+/// As `c_coroutine_of_fiber`, for a dispatcher of usched.h: two words, the running thread and the end of its frames.
 void** usched_of_fiber(bool to_write) noexcept asm("pirn_usched_of_fiber") __attribute__((weak, visibility("default")));
 
 }  // namespace detail
@@ -30,17 +30,17 @@ namespace detail {
 
 struct dropping;
 
-/// The innermost unwinds that are under way. A destructor that one of them runs may suspend the fiber, and others then
-/// begin and end some.
+/// The innermost unwinds in progress. A destructor that one of them runs may suspend the fiber, and other fibers may
+/// then begin and end unwinds.
 struct unwinds_under_way {
   forced_unwind* innermost = nullptr;
   dropping* innermost_dropping = nullptr;
 };
-/// Those of the calling fiber; null on a plain thread. As above. Null in a program without fibers.
+/// Returns the unwinds of the calling fiber, otherwise as `c_coroutine_of_fiber`. Null in a program without fibers.
 unwinds_under_way* unwinds_of_fiber(bool to_write) noexcept __attribute__((weak));
 inline constinit thread_local unwinds_under_way unwinds_of_thread;
 
-/// Those of the caller. To be asked anew behind each switch.
+/// Returns the unwinds of the caller. To be called again after each switch.
 PIRN_COLD PIRN_NOINLINE inline unwinds_under_way& unwinds_here(bool to_write) noexcept {
   asm volatile("");
   unwinds_under_way* const own = &unwinds_of_fiber != nullptr ? unwinds_of_fiber(to_write) : nullptr;

@@ -1,4 +1,4 @@
-// The end of a stack that has no guard: a word there that nothing but running off the stack overwrites.
+// The end of a stack that has no guard: a word there that only an overflow overwrites.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// Whether stacks of an allocator of this type have such a word: those that lie in a frame, and memory of the caller's,
-/// which has none.
+/// Whether stacks of an allocator of this type have such a word: stacks that lie in a frame, and memory of the caller,
+/// which has no allocator.
 template <class Allocator>
 inline constexpr bool marks_end = std::is_void_v<Allocator>;
 
-/// How far below a stack, in bytes, an sp of what runs there may be that has run off it. Further below is another
-/// stack: that of one which it delegates to.
+/// How far below a stack, in bytes, an sp may be that has run off that stack. Further below is another stack: that of a
+/// coroutine to which it delegates.
 inline constexpr std::size_t near_below = std::size_t{1} << 20;
 
 [[noreturn]] PIRN_COLD inline void ran_off_stack(const char* what, const void* limit, const void* top,
@@ -35,7 +35,7 @@ inline constexpr std::size_t near_below = std::size_t{1} << 20;
   std::abort();
 }
 
-/// The word: functions of where it is, for an object of it would be given room in the frame by sanitizers.
+/// The word, as functions of its place: sanitizers would give an object of it room in the frame.
 class stack_end {
   // Memory of the caller's begins anywhere, and has held other things.
   using word [[gnu::aligned(1), gnu::may_alias]] = std::uint32_t;
@@ -45,7 +45,7 @@ class stack_end {
   [[nodiscard]] PIRN_ALWAYS_INLINE static bool overwritten(std::uintptr_t limit) noexcept {
     return *reinterpret_cast<const word*>(limit) != mark;
   }
-  /// Ends the program with a message if it was.
+  /// Ends the program with a message if the word was overwritten.
   PIRN_ALWAYS_INLINE static void check(const char* what, void* limit, const void* top,
                                        std::uintptr_t sp = UINTPTR_MAX) noexcept {
     if (overwritten(reinterpret_cast<std::uintptr_t>(limit))) [[unlikely]] {

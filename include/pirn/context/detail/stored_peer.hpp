@@ -7,8 +7,8 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// A peer in memory. Not of one type throughout: gcc would move two words at once, and so put them together and apart
-/// around every switch.
+/// A peer in memory. Its members have different types: otherwise gcc would move two words at once, and so combine and
+/// separate them around every switch.
 struct stored_peer {
   void* pc = nullptr;
   arch::word sp = 0;

@@ -2,8 +2,7 @@
 //
 //   trivially copyable, up to four words   the value itself, in as many words as it has
 //   references                             the address
-//   all others                             the address of the sender's object, from which the receiver constructs its
-//   own
+//   all others                             the address of the sender's object, from which the receiver constructs one
 //
 // Together up to four words travel in registers; more lie in the sender's frame, and the first word says where. The
 // sender's frame lasts until the sender is resumed, so the receiver takes its values before it does anything else.
@@ -26,8 +25,8 @@ namespace detail {
 using arch::value_words;
 using arch::word;
 
-/// Leaves the words from `first` on as they are: what nobody will look at costs no instruction. gcc must be told, or it
-/// warns of each.
+/// Leaves the words from `first` on as they are, since no code reads them: costs no instruction. Without the asm gcc
+/// warns about each.
 PIRN_ALWAYS_INLINE void leave_indeterminate([[maybe_unused]] word (&words)[value_words],
                                             [[maybe_unused]] std::size_t first) noexcept {
 #if !defined(__clang__)
@@ -106,7 +105,7 @@ struct word_codec<T&&> {
   }
 };
 
-/// What a side receives: nothing, a value, or a tuple of several.
+/// The type that a side receives: nothing, a value, or a tuple of several.
 template <class... Ts>
 struct received {
   using type = std::tuple<Ts...>;
@@ -126,11 +125,11 @@ class value_list {
  public:
   static constexpr std::size_t words = (std::size_t{0} + ... + word_codec<Ts>::words);
   static constexpr bool in_registers = words <= value_words;
-  /// The words say it all: nothing of the values is anywhere else.
+  /// Whether the words are complete: no part of the values is anywhere else.
   static constexpr bool self_contained = in_registers && (word_codec<Ts>::whole && ...);
   using tuple = std::tuple<Ts...>;
 
-  /// What of the values has to lie in the sender's frame until they are taken.
+  /// The part of the values that has to lie in the sender's frame until they are taken.
   class packed_args {
    public:
     /// Puts the values, which must outlive the switch, into the words that travel.
@@ -153,7 +152,8 @@ class value_list {
     word words_[words == 0 ? 1 : words];
   };
 
-  /// What `make` makes of the values that arrived; those that did not travel whole are the sender's, to be moved from.
+  /// Returns the result of `make` for the values that arrived. A value that did not travel whole is the sender's, to be
+  /// moved from.
   template <class Make>
   PIRN_ALWAYS_INLINE static decltype(auto) unpack(const word (&from)[value_words], Make&& make) {
     return unpack_from(in_registers ? &from[0] : reinterpret_cast<const word*>(from[0]), std::forward<Make>(make),
