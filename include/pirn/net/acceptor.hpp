@@ -1,4 +1,4 @@
-// A loop that accepts connections and spawns a fiber for each, and survives what befalls such a loop.
+// A loop that accepts connections and spawns a fiber for each. It survives lost connections and shortages.
 #pragma once
 
 #include <chrono>
@@ -18,16 +18,17 @@ namespace detail {
 class accept_loop;
 }  // namespace detail
 
-/// Distributes connections over the workers of the calling fiber's runtime: each goes to a worker that has the fewest,
-/// among those in turn. One fiber calls `take`; any fiber or thread `give_back`.
+/// Distributes connections over the workers of the calling fiber's runtime. Each connection goes to a worker with the
+/// fewest connections; workers with equally few take turns. One fiber calls `take`; any fiber or thread may call
+/// `give_back`.
 class worker_turns {
  public:
   /// Throws std::system_error (operation_not_permitted) on a plain thread, and std::bad_alloc.
   worker_turns();
-  /// The worker for the next connection, which counts as there from now on. O(workers).
+  /// Returns the worker for the next connection, and counts the connection there. O(workers).
   [[nodiscard]] unsigned take() noexcept;
   [[nodiscard]] unsigned workers() const noexcept { return workers_; }
-  /// One of its connections has ended.
+  /// Records that a connection of `worker` has ended.
   void give_back(unsigned worker) noexcept { open_[worker].fetch_sub(1, platform::memory_order_relaxed); }
 
  private:
@@ -36,44 +37,46 @@ class worker_turns {
   std::unique_ptr<platform::atomic<std::uint32_t>[]> open_;
 };
 
-/// What an `acceptor` or an http::server tells of a failure.
+/// Describes a failure to accept a connection, as an `acceptor` or an http::server reports it.
 struct accept_trouble {
   std::error_code error;
-  accept_failure kind;     ///< `connection` or `shortage`; also want of a stack for the connection's fiber
-  std::uint64_t in_row;    ///< how many there have been since the last connection was accepted, with this one
-  std::uint64_t times;     ///< how many this one stands for: itself, and those that were not told since the last one
-  std::uint64_t accepted;  ///< connections, ever
+  accept_failure kind;     ///< `connection` or `shortage`, which includes a lack of stacks for the connection's fiber
+  std::uint64_t in_row;    ///< failures since the last accepted connection, including this one
+  std::uint64_t times;     ///< failures in this report: this one, and those only counted since the last report
+  std::uint64_t accepted;  ///< connections accepted so far
 
-  /// A line for a log: the error, how often, and whether no connection was ever accepted. Throws std::bad_alloc.
+  /// Returns a line for a log: the error, how often it occurred, and whether no connection was ever accepted. Throws
+  /// std::bad_alloc.
   [[nodiscard]] std::string text() const;
 };
 
 struct accept_options {
-  /// Of the connections' fibers. Their workers are chosen in turn unless this names one; `stop` is not used.
+  /// Options of the connections' fibers. The workers take turns unless `worker` names one; `stop` is not used.
   spawn_options fibers = {.name = "connection", .worker = spawn_options::any_worker};
-  /// How many connections may be open; while there are so many, others wait in the listener's queue.
+  /// The largest number of open connections. At this limit, further connections wait in the listener's queue.
   std::size_t max_connections = SIZE_MAX;
-  /// How long connections may go on once accepting has ended, before their fibers are asked to stop.
+  /// How long connections may continue after accepting has ended, before their fibers are asked to stop.
   time_span drain{};
-  /// The longest pause at a shortage. The first one is a hundredth of it (at least 0.1 ms), each is twice as long as
-  /// the one before, and each ends at once where a connection of this acceptor does. Failures of connections are
-  /// followed by such pauses only where more than 32 come in a row.
+  /// The longest pause after a shortage. The first pause is a hundredth of it (at least 0.1 ms), and each is twice as
+  /// long as the one before. A pause ends early when a connection of this acceptor ends. Failures of connections cause
+  /// such pauses only after more than 32 in a row.
   time_span longest_pause = std::chrono::milliseconds(100);
-  /// Called in the accepting fiber for each failure, before the pause. Empty for none. May suspend; must not throw.
+  /// Called in the accepting fiber for each failure, before the pause. May be empty. May suspend; must not throw.
   std::function<void(const accept_trouble&)> told = {};
-  /// For so long after a failure was told others are only counted (`accept_trouble::times`): for logs.
+  /// The shortest time between two calls of `told`, to keep logs short. Failures in between are only counted
+  /// (`accept_trouble::times`).
   time_span told_every{};
 };
 
 /// Numbers about an acceptor at one moment.
 struct accept_statistics {
   std::size_t connections = 0;  ///< open now
-  std::uint64_t accepted = 0;   ///< ever
+  std::uint64_t accepted = 0;   ///< so far
   std::uint64_t failed = 0;     ///< connections that were lost before they were accepted
-  std::uint64_t shortages = 0;  ///< how often it had no descriptor, memory or stack
+  std::uint64_t shortages = 0;  ///< how often the acceptor had no descriptor, memory or stack
 };
 
-/// Accepts connections and runs a fiber for each. A failure of one connection is passed over, a shortage waited out;
+/// Accepts connections and runs a fiber for each. It skips a connection that fails, and waits until a shortage is over;
 /// neither becomes a busy loop.
 class acceptor {
  public:
@@ -83,11 +86,11 @@ class acceptor {
   acceptor(const acceptor&) = delete;
   acceptor& operator=(const acceptor&) = delete;
 
-  /// Calls `handler(tcp_stream)`, several at once, in a fiber of its own for each connection of `from`, until the
-  /// caller is asked to stop, the deadline passes or the listener is closed, and returns which as an error
-  /// (io_error::stopped, timed_out, expired or closed; or the kernel's if it is no listening socket). It returns after
-  /// the last of those fibers has ended: they may go on for `accept_options::drain`, then they are asked to stop. What
-  /// a handler throws goes to the handler of unhandled exceptions. From a fiber; one at a time.
+  /// Calls `handler(tcp_stream)` in a new fiber for each connection of `from`; several calls may run at once. Accepting
+  /// ends when the caller is asked to stop, the deadline passes or the listener is closed. Returns the reason as an
+  /// error: io_error::stopped, timed_out, expired or closed, or the kernel's error if `from` is not a listening socket.
+  /// Returns only after the last of those fibers has ended: after `accept_options::drain` they are asked to stop. An
+  /// exception of a handler goes to the handler of unhandled exceptions. Call from a fiber, one call at a time.
   template <class Handler>
   std::error_code run(tcp_listener& from, Handler handler, time_limit deadline = platform::never) {
     struct beginner final : begins {
@@ -96,7 +99,7 @@ class acceptor {
         auto made = try_spawn(
             [this, place, stream = std::move(taken)]() mutable {
               const ending at_end(owner_, place);
-              call_(tcp_stream(std::move(stream)));  // which is closed before the end is told
+              call_(tcp_stream(std::move(stream)));  // the stream is closed before the end is reported
             },
             options);
         if (!made) {
@@ -111,7 +114,7 @@ class acceptor {
     return run(from, static_cast<begins&>(each), deadline);
   }
 
-  /// Any thread or fiber.
+  /// Returns the present numbers. Any thread or fiber.
   [[nodiscard]] accept_statistics statistics() const noexcept;
 
  private:

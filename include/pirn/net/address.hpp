@@ -25,7 +25,7 @@ class ip_address {
     }
     return made;
   }
-  /// `scope` is the index of the interface that a link-local address belongs to.
+  /// Makes an IPv6 address. `scope` is the index of the interface that a link-local address belongs to.
   static constexpr ip_address v6(std::array<std::uint8_t, 16> bytes, std::uint32_t scope = 0) noexcept {
     ip_address made;
     made.bytes_ = bytes;
@@ -38,12 +38,12 @@ class ip_address {
   static constexpr ip_address loopback_v4() noexcept { return v4({127, 0, 0, 1}); }
   static constexpr ip_address loopback_v6() noexcept { return v6({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}); }
 
-  /// From "192.0.2.1", "2001:db8::1", "fe80::1%eth0" or "localhost" (127.0.0.1); other names are not looked up. Fails
+  /// Parses "192.0.2.1", "2001:db8::1", "fe80::1%eth0" or "localhost" (127.0.0.1); other names are not looked up. Fails
   /// with io_error::bad_syntax.
   static result<ip_address> parse(std::string_view text);
 
   [[nodiscard]] constexpr bool is_v6() const noexcept { return is_v6_; }
-  /// In network order; the first four of an IPv4 address.
+  /// Returns the bytes in network order; an IPv4 address has the first four.
   [[nodiscard]] constexpr const std::array<std::uint8_t, 16>& bytes() const noexcept { return bytes_; }
   [[nodiscard]] constexpr std::uint32_t scope() const noexcept { return scope_; }
   [[nodiscard]] std::string to_string() const;
@@ -61,16 +61,16 @@ struct endpoint {
   ip_address address;
   std::uint16_t port = 0;
 
-  /// From "192.0.2.1:80" or "[2001:db8::1]:80". Fails with io_error::bad_syntax.
+  /// Parses "192.0.2.1:80" or "[2001:db8::1]:80". Fails with io_error::bad_syntax.
   static result<endpoint> parse(std::string_view text);
-  /// What `parse` takes.
+  /// Returns the text in the form that `parse` takes.
   [[nodiscard]] std::string to_string() const;
 
   friend constexpr auto operator<=>(const endpoint&, const endpoint&) noexcept = default;
 };
 
 namespace detail {
-/// Fills in what the kernel wants and returns its length.
+/// Fills in the kernel's form of the address and returns its length.
 std::uint32_t to_native(const endpoint& from, ::sockaddr_storage& to) noexcept;
 endpoint from_native(const ::sockaddr_storage& from) noexcept;
 }  // namespace detail

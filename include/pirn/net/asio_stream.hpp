@@ -12,13 +12,13 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
 /// Models SyncReadStream and SyncWriteStream on a tcp_stream that it refers to. Calls suspend the fiber, not the
-/// worker. Fails with boost::asio::error::eof at the end, timed_out after the deadline, operation_aborted where the
+/// worker. They fail with boost::asio::error::eof at the end, timed_out after the deadline, operation_aborted if the
 /// fiber was asked to stop, bad_descriptor when closed, else with the system's error.
 class asio_stream {
  public:
   explicit asio_stream(tcp_stream& under) noexcept : under_(&under) {}
 
-  /// The deadline of all later calls; at first there is none.
+  /// Sets the deadline of all later calls. The default is no deadline.
   void expires_at(time_limit deadline) noexcept { deadline_ = deadline; }
   [[nodiscard]] tcp_stream& next_layer() noexcept { return *under_; }
 
@@ -55,7 +55,7 @@ class asio_stream {
   }
 
  private:
-  /// A call may do less than it was asked for, so one buffer at a time will do.
+  /// Returns the first non-empty buffer. A call may do less than it was asked for, so one buffer at a time is enough.
   template <class Buffer, class Sequence>
   static Buffer first_of(const Sequence& buffers) {
     for (auto it = boost::asio::buffer_sequence_begin(buffers); it != boost::asio::buffer_sequence_end(buffers); ++it) {

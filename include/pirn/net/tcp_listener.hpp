@@ -1,4 +1,4 @@
-// A TCP port that is listened on.
+// A listening TCP socket.
 #pragma once
 
 #include "pirn/net/tcp_stream.hpp"
@@ -9,7 +9,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 struct listen_options {
   /// How many connections the kernel holds until they are accepted (it caps this at net.core.somaxconn).
   int backlog = 4096;
-  /// Whether the port may be taken while old connections of it linger.
+  /// Whether the port may be bound while old connections of it linger.
   bool reuse_address = true;
   /// Whether several listeners may share the port; the kernel spreads connections over them.
   bool reuse_port = false;
@@ -19,29 +19,29 @@ struct listen_options {
   tcp_stream::delay delay = tcp_stream::delay::none;
 };
 
-/// What a failure of `tcp_listener::accept` is about.
+/// The cause of a failure of `tcp_listener::accept`.
 enum class accept_failure : std::uint8_t {
-  connection,  ///< the one that was to be accepted, which is gone; the next one may succeed at once
-  shortage,    ///< want of descriptors or memory: the connection stays in the queue, and may be accepted later
-  listener,    ///< accepting is over: a deadline, a stop, a close, or what is no listening socket
+  connection,  ///< the connection was lost; the next one may succeed at once
+  shortage,    ///< a lack of descriptors or memory: the connection stays in the queue and may be accepted later
+  listener,    ///< accepting is over: a deadline, a stop, a close, or a socket that does not listen
 };
-/// After accept(2). What that does not name is taken for a failure of the connection. `acceptor` goes by it.
+/// Classifies an error by accept(2). An error that accept(2) does not name counts as a failure of the connection.
+/// `acceptor` uses this function.
 [[nodiscard]] accept_failure kind_of_accept_failure(const std::error_code& error) noexcept;
 
 /// A listening socket. Deadlines, stops, threads and errors as for `descriptor`.
 class tcp_listener {
  public:
   tcp_listener() noexcept = default;
-  /// Binds and listens; port 0 takes any that is free (see `local_endpoint`). Does not suspend.
+  /// Binds and listens; port 0 takes any free port (see `local_endpoint`). Does not suspend.
   [[nodiscard]] static result<tcp_listener> listen(const endpoint& at, const listen_options& options = {}) noexcept;
 
-  /// Waits for a connection. Those that were lost in the queue, or that a firewall refuses, are passed over, at most 32
-  /// in a row. Fails with std::errc::too_many_files_open (of the process or the system) or for want of memory while
-  /// there is none for a connection, which then stays in the queue: a loop that is to survive that is an `acceptor`.
-  /// Several fibers may accept.
+  /// Accepts a connection; suspends until there is one. Connections that were lost in the queue, or that a firewall
+  /// refuses, are skipped, at most 32 in a row. Without a descriptor or memory for a connection, fails with
+  /// std::errc::too_many_files_open (of the process or the system) or an out-of-memory error; the connection then stays
+  /// in the queue. A loop that must survive this is an `acceptor`. Several fibers may accept.
   [[nodiscard]] result<tcp_stream> accept(time_limit deadline = platform::never) noexcept;
-  /// The same, but passes nothing over: a connection that was lost is an error, whose kind
-  /// `kind_of_accept_failure` tells.
+  /// As `accept`, but skips nothing: a lost connection is an error, whose kind `kind_of_accept_failure` returns.
   [[nodiscard]] result<tcp_stream> accept_one(time_limit deadline = platform::never) noexcept;
 
   /// Waits until there may be a connection to accept.
@@ -53,7 +53,8 @@ class tcp_listener {
   void close() noexcept { socket_.close(); }
   [[nodiscard]] bool is_open() const noexcept { return socket_.is_open(); }
   [[nodiscard]] result<endpoint> local_endpoint() const noexcept;
-  /// As of `descriptor`: beside a `close` elsewhere, system calls on the number belong into `invoke`.
+  /// Returns the file descriptor's number, as `descriptor::native`. While another fiber or thread may call `close`,
+  /// make system calls on it through `invoke`.
   [[nodiscard]] int native() const noexcept { return socket_.native(); }
   [[nodiscard]] result<std::int64_t> invoke(descriptor::syscall call, void* argument) const noexcept {
     return socket_.invoke(call, argument);

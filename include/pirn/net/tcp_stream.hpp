@@ -21,19 +21,19 @@ struct const_buffer {
 /// Which half of a connection.
 enum class shutdown_half : std::uint8_t { read, write, both };
 
-/// A TCP connection. Movable while nobody uses it; one fiber may read while another writes. Deadlines, stops, threads
-/// and errors as for `descriptor`: every call but the last few is a suspension point, an expired or stopped call fails
-/// with io_error::timed_out or stopped, a connection that the peer has reset with std::errc::connection_reset or
-/// broken_pipe. No call raises SIGPIPE.
+/// A TCP connection. Movable while no fiber uses it; one fiber may read while another writes. Deadlines, stops, threads
+/// and errors are as for `descriptor`. Every call except the last few is a suspension point. A call fails with
+/// io_error::timed_out or stopped if it expires or is stopped, and with std::errc::connection_reset or broken_pipe if
+/// the peer has reset the connection. No call raises SIGPIPE.
 class tcp_stream {
  public:
-  /// Not connected: every call fails with io_error::closed.
+  /// Makes an unconnected stream: every call fails with io_error::closed.
   tcp_stream() noexcept = default;
   /// Takes over a connected, non-blocking socket.
   explicit tcp_stream(descriptor connected) noexcept : socket_(std::move(connected)) {}
 
-  /// Connects; on any error the attempt is abandoned. Where nobody listens that is std::errc::connection_refused, also
-  /// where the kernel would join a socket to itself.
+  /// Connects; on any error the attempt is abandoned. Fails with std::errc::connection_refused if no process listens
+  /// there, also where the kernel would connect the socket to itself.
   [[nodiscard]] static result<tcp_stream> connect(const endpoint& to, time_limit deadline = platform::never) noexcept;
 
   /// Reads at least one byte; 0 means that the peer has ended its half.
@@ -41,12 +41,13 @@ class tcp_stream {
                                          time_limit deadline = platform::never) noexcept {
     return socket_.receive(buffer, size, deadline);
   }
-  /// Reads `size` bytes; io_error::end_of_stream if the peer ends its half before.
+  /// Reads `size` bytes; fails with io_error::end_of_stream if the peer ends its half before.
   [[nodiscard]] result<> read_exactly(void* buffer, std::size_t size, time_limit deadline = platform::never) noexcept;
   /// Writes at least one byte of a non-empty buffer.
   [[nodiscard]] result<std::size_t> write_some(const void* buffer, std::size_t size,
                                                time_limit deadline = platform::never) noexcept;
-  /// As if the parts were one buffer, without copying them together. From the 17th on they are for another call.
+  /// As `write_some` of one buffer, but takes several parts without copying them together. A call takes at most 16
+  /// parts; the others are for another call.
   [[nodiscard]] result<std::size_t> write_some(std::span<const const_buffer> parts,
                                                time_limit deadline = platform::never) noexcept;
   /// Writes everything. After an error some of it may have been sent.
@@ -54,12 +55,13 @@ class tcp_stream {
   [[nodiscard]] result<> write(std::string_view text, time_limit deadline = platform::never) noexcept {
     return write(text.data(), text.size(), deadline);
   }
-  /// Writes everything in one go, without copying it together.
+  /// As `write` of one buffer, but takes several parts, in one system call where possible, without copying them
+  /// together.
   [[nodiscard]] result<> write(std::span<const const_buffer> parts, time_limit deadline = platform::never) noexcept;
-  /// Sends up to `size` bytes of a regular file from `offset` without copying them through user space; returns how
-  /// many, at least one unless the file ends there. Blocks the worker while the disk is read. What waits in the socket
-  /// is still the file's: where that is cut or changed before the peer has taken it, the peer gets zeros or the new
-  /// bytes.
+  /// Sends up to `size` bytes of a regular file from `offset` without copying them through user space. Returns the
+  /// number of bytes sent, at least one unless the file ends there. Blocks the worker while the disk is read. The
+  /// socket refers to the file's pages until the peer has taken them: if the file is truncated or changed before that,
+  /// the peer gets zeros or the new bytes.
   [[nodiscard]] result<std::size_t> send_file(int file, std::uint64_t offset, std::size_t size,
                                               time_limit deadline = platform::never) noexcept;
   /// Waits until there may be something to read.
@@ -67,34 +69,37 @@ class tcp_stream {
     return socket_.wait(io_direction::read, deadline);
   }
 
-  /// Ends a half, or both: the peer reads the end of the stream; a fiber that reads here does so too. Does not suspend.
+  /// Ends one half or both: the peer reads the end of the stream, and so does a fiber that reads here. Does not
+  /// suspend.
   result<> shutdown(shutdown_half which) noexcept;
-  /// Ends the operations that are under way with io_error::closed, then closes.
+  /// Ends pending operations with io_error::closed, then closes.
   void close() noexcept { socket_.close(); }
-  /// As `close`, but the peer gets a reset, and what it has not taken is dropped at once. After a mere `close` the
-  /// kernel keeps that, and goes on offering it to a peer that does not read for a minute or more.
+  /// As `close`, but the peer gets a reset, and the kernel drops data that the peer has not taken. After a plain
+  /// `close` the kernel keeps that data, and offers it for a minute or more to a peer that does not read.
   void close_with_reset() noexcept;
   [[nodiscard]] bool is_open() const noexcept { return socket_.is_open(); }
-  /// How many of the bytes written the peer has not acknowledged, its end of the stream among them. Fails with
-  /// std::errc::connection_reset where there is no connection any more. Two system calls; does not suspend.
+  /// Returns the number of written bytes that the peer has not acknowledged, including the end of the stream. Fails
+  /// with std::errc::connection_reset if the connection no longer exists. Two system calls; does not suspend.
   [[nodiscard]] result<std::size_t> unacknowledged() noexcept;
 
-  /// Small writes are sent at once (Nagle's algorithm off), or not.
+  /// Whether small writes may be delayed (Nagle's algorithm) or are sent at once.
   enum class delay : std::uint8_t { allowed, none };
   result<> set_delay(delay what) noexcept;
-  /// Bounds what the kernel takes for a peer that does not read: beside what is on its way it holds so many bytes, and
-  /// a write waits until half of them have left. Without it that grows to megabytes (net.ipv4.tcp_wmem).
+  /// Limits the bytes that the kernel accepts for a peer that does not read. Besides the data in flight it holds
+  /// `bytes` bytes, and a write waits until half of them have left. Without a limit its buffer grows to megabytes
+  /// (net.ipv4.tcp_wmem).
   result<> set_unsent_limit(int bytes) noexcept;
   [[nodiscard]] result<endpoint> local_endpoint() const noexcept;
   [[nodiscard]] result<endpoint> remote_endpoint() const noexcept;
-  /// As of `descriptor`: beside a `close` elsewhere, system calls on the number belong into `invoke`.
+  /// Returns the file descriptor's number, as `descriptor::native`. While another fiber or thread may call `close`,
+  /// make system calls on it through `invoke`.
   [[nodiscard]] int native() const noexcept { return socket_.native(); }
   [[nodiscard]] result<std::int64_t> invoke(descriptor::syscall call, void* argument) const noexcept {
     return socket_.invoke(call, argument);
   }
 
  private:
-  /// Tries to write the first parts but for the first `skip` bytes.
+  /// Tries to write the first parts without their first `skip` bytes.
   result<std::size_t> write_from(std::span<const const_buffer> parts, std::size_t skip,
                                  platform::time_point deadline) noexcept;
 
