@@ -1,3 +1,4 @@
+// The loop that accepts connections, reports failures, and pauses during a shortage.
 #include "net/accept_loop.hpp"
 
 #include <poll.h>
@@ -14,7 +15,7 @@ namespace detail {
 
 namespace {
 
-// So many connections may be lost in a row before it seems to be no matter of connections.
+// If more connections than this are lost in a row, the cause is probably not the connections.
 constexpr std::uint64_t max_passed_over = 32;
 constexpr std::uint64_t max_doublings = 7;
 constexpr auto shortest_pause = std::chrono::microseconds(100);
@@ -33,12 +34,12 @@ bool has_client(const tcp_listener& listener) noexcept {
 
 std::error_code accept_loop::run(tcp_listener& from, owner& each, worker_turns& turns, platform::time_point deadline,
                                  bool only_queued) noexcept {
-  if (turns_ != &turns) {  // connections read it, those too that an earlier call has accepted
+  if (turns_ != &turns) {  // connections read it, even those of an earlier call
     turns_ = &turns;
   }
   failures_in_row_ = 0;
   for (;;) {
-    // A client that is in the queue may have been taken, or have died, as it is to be accepted.
+    // A client in the queue may be taken by another caller, or die, before it is accepted.
     const auto client_by = [&] { return only_queued ? std::min(deadline, after(limits_.longest_pause)) : deadline; };
     if (only_queued && (platform::now() >= deadline || !has_client(from))) {
       return io_error::timed_out;
@@ -64,7 +65,7 @@ std::error_code accept_loop::run(tcp_listener& from, owner& each, worker_turns& 
         failures_in_row_ = 0;
         continue;
       }
-      leave(turn);  // this client is turned away, the next may be lucky
+      leave(turn);  // this client is turned away; the next one may succeed
       ++ends;
     }
     if (kind == accept_failure::listener) {
@@ -101,7 +102,7 @@ std::error_code accept_loop::wait_for_place(tcp_listener& from, owner& each, pla
       pauses.fetch_add(1, platform::memory_order_relaxed);
     }
     each.make_room();
-    // A connection may be of use for that only later.
+    // A connection may become suitable for `make_room` only later.
     const platform::time_point until = limits_.makes_room ? std::min(deadline, after(limits_.longest_pause)) : deadline;
     ended.lock();
     if (open_ < limits_.max_connections) {
@@ -132,7 +133,7 @@ void accept_loop::leave(unsigned turn) noexcept {
   ended.lock();
   --open_;
   ++ends_;
-  // After this the loop may be gone.
+  // After this call the loop may have been destroyed.
   ended.notify_all_and_unlock();
 }
 
@@ -156,12 +157,12 @@ void accept_loop::pause(owner& each, accept_failure kind, std::uint64_t ends, pl
   pauses.fetch_add(1, platform::memory_order_relaxed);
   const platform::duration longest = limits_.longest_pause;
   platform::duration length = longest;
-  if (kind != accept_failure::shortage || !each.make_room()) {  // else one is about to end
+  if (kind != accept_failure::shortage || !each.make_room()) {  // else a connection is about to end
     const std::uint64_t before = kind == accept_failure::connection ? max_passed_over : 0;
     const std::uint64_t doublings = std::min(failures_in_row_ - before - 1, max_doublings);
     const platform::duration first = std::max<platform::duration>(longest / 100, shortest_pause);
     const auto times = std::int64_t{1} << doublings;
-    length = first < longest / times ? first * times : longest;  // not beyond all numbers
+    length = first < longest / times ? first * times : longest;  // without overflow
   }
   const platform::time_point until = std::min(deadline, after(std::max<platform::duration>(length, shortest_pause)));
   ended.lock();
@@ -169,7 +170,7 @@ void accept_loop::pause(owner& each, accept_failure kind, std::uint64_t ends, pl
     ended.unlock();
     return;
   }
-  // A deadline or a stop that ends it ends the next accept too.
+  // A deadline or a stop that ends this wait ends the next accept too.
   static_cast<void>(ended.wait({.deadline = until, .what = "a free file descriptor", .object = this}));
 }
 

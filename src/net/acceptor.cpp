@@ -1,3 +1,4 @@
+// The distribution of connections over workers, and `acceptor` on top of the accept loop.
 #include "pirn/net/acceptor.hpp"
 
 #include "fiber/runtime_state.hpp"
@@ -81,7 +82,7 @@ std::error_code acceptor::run(tcp_listener& from, begins& each, time_limit deadl
   stop_source serving;
   each_client clients(*this, each, serving.get_token());
   const std::error_code why = loop_->run(from, clients, turns, deadline);
-  // The fibers use what is here, so they are waited for also where the caller was asked to stop.
+  // The fibers use local variables of this function, so it waits for them even if the caller was asked to stop.
   if (!loop_->wait_for_ends(time_limit(options_.drain))) {
     serving.request_stop();
     static_cast<void>(loop_->wait_for_ends(platform::never));

@@ -1,3 +1,4 @@
+// Parses and prints addresses, and converts them to and from the kernel's form.
 #include "pirn/net/address.hpp"
 
 #include <arpa/inet.h>

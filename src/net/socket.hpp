@@ -1,4 +1,4 @@
-// What stream and listener share.
+// Helpers that tcp_stream and tcp_listener share.
 #pragma once
 
 #include <cerrno>
@@ -12,14 +12,13 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-// Neither is inlined: where a caller waits in between, which may migrate it, the address of errno is not the same
-// again.
+// Not inlined: a caller that suspends in between may migrate to another thread, where errno has another address.
 PIRN_NOINLINE inline std::error_code last_error() noexcept { return {errno, std::system_category()}; }
 PIRN_NOINLINE inline std::int64_t outcome_of(std::int64_t returned) noexcept {
   return returned >= 0 ? returned : -std::int64_t{errno};
 }
 
-/// A non-blocking TCP socket of the address's family.
+/// Opens a non-blocking TCP socket of the address's family.
 inline result<descriptor> open_socket(const ip_address& address) noexcept {
   descriptor made(
       platform::system::socket(address.is_v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -29,7 +28,8 @@ inline result<descriptor> open_socket(const ip_address& address) noexcept {
   return made;
 }
 
-/// One call that cannot block, with the socket kept open meanwhile. `call(native)` returns as the system call does.
+/// Makes one call that cannot block, and keeps the socket open meanwhile. `call(native)` returns as the system call
+/// does.
 template <class Call>
 result<> call_on(const descriptor& socket, Call call) noexcept {
   const auto done = socket.invoke(

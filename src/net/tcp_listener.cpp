@@ -1,3 +1,4 @@
+// Listening sockets: their options, accepting, and the kinds of accept failures.
 #include "pirn/net/tcp_listener.hpp"
 
 #include <netinet/in.h>
@@ -27,7 +28,7 @@ result<tcp_listener> tcp_listener::listen(const endpoint& at, const listen_optio
       {options.reuse_address, SOL_SOCKET, SO_REUSEADDR, 1},
       {options.reuse_port, SOL_SOCKET, SO_REUSEPORT, 1},
       {at.address.is_v6(), IPPROTO_IPV6, IPV6_V6ONLY, options.dual_stack ? 0 : 1},
-      // Accepted sockets inherit it: one system call fewer for each connection.
+      // Accepted sockets inherit this: one system call fewer for each connection.
       {options.delay == tcp_stream::delay::none, IPPROTO_TCP, TCP_NODELAY, 1},
   };
   for (const wish& w : wishes) {
@@ -63,7 +64,7 @@ accept_failure kind_of_accept_failure(const std::error_code& error) noexcept {
     case ENOTSOCK:
       return accept_failure::listener;
     default:
-      // Linux hands on what befell the connection in the queue, and what a firewall or a security module thinks of it.
+      // Linux reports errors of the connection in the queue, and its refusal by a firewall or a security module.
       return accept_failure::connection;
   }
 }

@@ -1,3 +1,4 @@
+// TCP connections: connecting, writing, sending files, and socket options.
 #include "pirn/net/tcp_stream.hpp"
 
 #include <linux/sockios.h>
@@ -21,21 +22,20 @@ constexpr std::size_t max_parts = 16;
 
 /// Succeeds once the socket is no longer connecting.
 std::int64_t look_whether_connected(int native, void*) noexcept {
-  // Readiness alone does not tell: the socket may have been reported before the attempt began.
+  // Readiness alone is no proof: the socket may have been reported as ready before the attempt began.
   pollfd interest{native, POLLOUT, 0};
   const int ready = platform::system::poll(&interest, 1, 0);
   return ready == 0 ? -EAGAIN : outcome_of(ready);
 }
 
-/// Whether a connection's ends are one socket: nobody listened at a port of this machine, and the kernel chose that
-/// very port for the socket that was to connect there, which TCP takes for two that open at the same time (RFC
-/// 9293, 3.5).
+/// Whether a connection's ends are one socket. This happens if no process listens at a port of this machine and the
+/// kernel chooses that very port for the connecting socket: TCP takes that for a simultaneous open (RFC 9293, 3.5).
 bool speaks_to_itself(const tcp_stream& stream, std::uint16_t port) noexcept {
   const auto own = stream.local_endpoint();
   return own && own->port == port && stream.remote_endpoint() == own;
 }
 
-/// Keeps SIGPIPE from a call that has no flag against it.
+/// Suppresses SIGPIPE during a call that has no flag against it.
 class no_sigpipe {
  public:
   no_sigpipe() noexcept {
@@ -110,7 +110,7 @@ result<tcp_stream> tcp_stream::connect(const endpoint& to, time_limit deadline) 
   }
   tcp_stream made(std::move(*socket));
   if (speaks_to_itself(made, to.port)) {
-    made.close_with_reset();  // else it would keep the port from who is to listen there, for a minute
+    made.close_with_reset();  // else it would keep a listener from the port for a minute
     return fail({ECONNREFUSED, std::system_category()});
   }
   return made;
@@ -217,14 +217,14 @@ void tcp_stream::close_with_reset() noexcept {
     const ::linger at_once{.l_onoff = 1, .l_linger = 0};
     return outcome_of(platform::system::setsockopt(native, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));
   };
-  static_cast<void>(socket_.invoke(call, nullptr));  // it fails only where there is nothing to reset
+  static_cast<void>(socket_.invoke(call, nullptr));  // it fails only if there is nothing to reset
   socket_.close();
 }
 
 result<std::size_t> tcp_stream::unacknowledged() noexcept {
   int bytes = 0;
   const descriptor::syscall call = [](int native, void* argument) noexcept -> std::int64_t {
-    // What a reset has left unacknowledged is still counted.
+    // SIOCOUTQ still counts bytes that a reset has left unacknowledged.
     pollfd interest{native, 0, 0};
     if (platform::system::poll(&interest, 1, 0) > 0 && (interest.revents & POLLERR) != 0) {
       return -ECONNRESET;
