@@ -11,12 +11,13 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace http::detail {
 
-/// Pages from the kernel, which get them back from `give_pages`. Throws std::bad_alloc.
+/// Allocates pages from the kernel; `give_pages` gives them back. Throws std::bad_alloc.
 [[nodiscard]] void* take_pages(std::size_t size);
 void give_pages(void* at, std::size_t size) noexcept;
 
-/// Large blocks come from the kernel and go back there: a connection may be idle for long after a large request, and
-/// what is returned to malloc stays with the process where a small block of another connection lies behind it.
+/// Takes large blocks from the kernel and gives them back to it, since a connection may be idle for long after a large
+/// request. A block given back to malloc would stay with the process while a small block of another connection lies
+/// behind it.
 template <class T>
 struct body_allocator {
   using value_type = T;
