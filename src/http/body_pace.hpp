@@ -1,4 +1,4 @@
-// How long a client may take over a request's body.
+// The time limit of a client for sending a request's body.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,9 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace http {
 
-/// A client has some time to begin with, and more for each byte of the body, of which it may save up twice what it
-/// has to begin with. So neither a byte now and then nor a large part at the beginning holds the connection.
+/// Gives a client some time to begin with, and more for each byte of the body. The client may save up at most twice the
+/// time that it has to begin with. So neither an occasional byte nor a large part at the beginning holds the
+/// connection.
 class body_pace {
  public:
   /// `rate` in bytes per second; 0 for no limit.

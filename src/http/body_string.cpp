@@ -1,3 +1,4 @@
+// Allocates and frees the pages of large bodies.
 #include "pirn/http/detail/body_string.hpp"
 
 #include <sys/mman.h>

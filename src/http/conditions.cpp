@@ -1,3 +1,4 @@
+// Evaluates the conditional headers of a request.
 #include "http/conditions.hpp"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace {
 
 enum class comparison : bool { strong, weak };
 
-/// Whether a list of entity tags has this one. What is behind a tag that is not well-formed does not count.
+/// Whether a list of entity tags has this one. Tags behind a malformed one do not count.
 bool lists_tag(std::string_view list, std::string_view tag, comparison how) noexcept {
   if (list == "*") {
     return true;
@@ -31,7 +32,7 @@ bool lists_tag(std::string_view list, std::string_view tag, comparison how) noex
   }
 }
 
-/// Whether the lists in all fields of that name have the tag; nothing where there is no such field.
+/// Whether the lists in all fields of that name, taken together, have the tag; nullopt if there is no such field.
 std::optional<bool> find_tag(const request& asked, std::string_view name, std::string_view tag,
                              comparison how) noexcept {
   std::optional<bool> found;
@@ -43,7 +44,8 @@ std::optional<bool> find_tag(const request& asked, std::string_view name, std::s
   return found;
 }
 
-/// The date in the only field of that name. What is no date, and a second one, makes it no condition at all.
+/// Returns the date in the only field of that name. A malformed date, or a second field, counts as no condition:
+/// nullopt.
 std::optional<std::int64_t> find_date(const request& asked, std::string_view name) noexcept {
   const auto has_name = [name](const header& field) { return same_token(field.name, name); };
   if (std::ranges::count_if(asked.headers, has_name) != 1) {

@@ -1,4 +1,4 @@
-// What a request makes its answer depend on (RFC 9110, 13): the client's copy of what it asks for.
+// Conditional requests (RFC 9110, 13): the answer depends on the client's copy of the content that it asks for.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace http {
 
 enum class condition : std::uint8_t { holds, not_modified, failed };
 
-/// Whether a GET or HEAD of something with this entity tag, a strong one, which was modified then, in seconds since
-/// 1970, is to be answered as if there were no conditions, with 304, or with 412.
+/// Evaluates the conditions of a GET or HEAD. The content has this strong entity tag and was modified at that time, in
+/// seconds since 1970. The result says whether to answer as if there were no conditions, with 304, or with 412.
 [[nodiscard]] condition check_conditions(const request& asked, std::string_view tag, std::int64_t modified) noexcept;
-/// Whether a range may be served: without If-Range always, else if the client's copy is exactly this version.
+/// Whether a range may be served: always without If-Range, else only if the client's copy is exactly this version.
 [[nodiscard]] bool range_applies(const request& asked, std::string_view tag, std::int64_t modified) noexcept;
 
 }  // namespace http

@@ -1,3 +1,4 @@
+// Reads the requests of a connection and has them answered.
 #include "http/connection.hpp"
 
 #include <netinet/in.h>
@@ -25,7 +26,7 @@ constexpr std::size_t min_body_room = 16 * kib;
 constexpr std::size_t output_enough = 64 * kib;  // written even though more responses follow
 constexpr int max_unsent = 256 * kib;            // that the kernel takes for a client that does not read
 constexpr std::size_t max_held_idle = 4 * kib;   // beside the input, between requests
-constexpr unsigned max_in_row = 8;               // requests that are answered before others get a turn
+constexpr unsigned max_in_row = 8;               // requests that are answered before other fibers get a turn
 constexpr std::size_t max_empty_lines = 4;       // before a request
 
 /// Whether a read would not wait.
@@ -34,8 +35,8 @@ bool has_arrived(const tcp_stream& stream) noexcept {
   return platform::system::poll(&interest, 1, 0) > 0;
 }
 
-/// Whether the client has ended its half. Reads do not tell where the server has shut the socket for reading: they find
-/// what comes nevertheless, and between that the end.
+/// Whether the client has ended its half. Reads do not show this if the server has shut the socket for reading: they
+/// still return bytes that come, and the end of the stream in between.
 bool has_ended(const tcp_stream& stream) noexcept {
   ::tcp_info about{};
   const descriptor::syscall look = [](int native, void* into) noexcept -> std::int64_t {
@@ -49,7 +50,7 @@ bool has_ended(const tcp_stream& stream) noexcept {
 
 void connection::run() noexcept {
   owner_.enter(*this);
-  static_cast<void>(stream_.set_unsent_limit(max_unsent));  // or the system's own limit holds
+  static_cast<void>(stream_.set_unsent_limit(max_unsent));  // else the system's own limit holds
   try {
     while (keep_) {
       request_parser parser(parsed_request_, owner_.options);
@@ -62,11 +63,11 @@ void connection::run() noexcept {
       begin_ = parsed_;
       if (begin_ < filled_ && ++answered_in_row_ == max_in_row) {
         answered_in_row_ = 0;
-        this_fiber::yield();  // there may be no other suspension for as long as the client likes
+        this_fiber::yield();  // a client can prevent any other suspension for as long as it likes
       }
     }
   } catch (const std::bad_alloc&) {
-    // No memory for a request or response: this connection ends behind the answers before it, the others go on.
+    // No memory for a request or response: this connection ends after the earlier answers, and the others continue.
     output_.resize(std::min(whole_output_, output_.size()));
   }
   if (flush() && !peer_ended_) {
@@ -97,7 +98,7 @@ void connection::stop_waiting() noexcept {
     return;
   }
   if (since == evicted) {
-    last_ = true;  // the request had come by then
+    last_ = true;  // the request had already come
     waits_since_.store(busy, platform::memory_order_release);
   }
 }
@@ -125,7 +126,7 @@ bool connection::read_header() {
       if (!receive_first()) {
         return false;
       }
-      deadline = platform::never;  // half of an empty line may have begun one
+      deadline = platform::never;  // half of an empty line may have started a deadline
     } else {
       if (deadline == platform::never) {
         const platform::time_point now = platform::now();
@@ -140,7 +141,7 @@ bool connection::read_header() {
 }
 
 std::size_t connection::skip_empty_lines() noexcept {
-  // Before a request they are to be passed over (RFC 9112, 2.2).
+  // Empty lines before a request are skipped (RFC 9112, 2.2).
   std::size_t skipped = 0;
   while (parsed_ == begin_ && filled_ - begin_ >= 2 && std::memcmp(input_.get() + begin_, "\r\n", 2) == 0) {
     begin_ += 2;
@@ -207,7 +208,7 @@ bool connection::read_body() {
     if (parser_->is_done()) {
       return true;
     }
-    parsed_ = filled_ = body_begin;  // what has been parsed is in the body's string, so its place is free again
+    parsed_ = filled_ = body_begin;  // parsed bytes are in the body's string, so their place is free again
     if (capacity_ - body_begin < min_body_room) {
       grow(body_begin + min_body_room);
     }
@@ -224,8 +225,8 @@ bool connection::receive_first() {
     return false;
   }
   if (capacity_ > first_capacity) {
-    // Not to none at all: the last read may have stopped at the buffer's end with the next request behind it, and only
-    // a read that comes back short says that there is something to wait for.
+    // The buffer does not shrink to nothing: the last read may have stopped at its end, with the next request behind
+    // it. Only a read that fills less than the buffer shows that there is nothing more to read yet.
     input_.reset();
     capacity_ = 0;
     grow(std::min(first_capacity, owner_.options.header_limit));
@@ -237,14 +238,14 @@ bool connection::receive_first() {
   const platform::time_point deadline = after(owner_.options.idle_timeout, now);
   begin_to_wait(now);
   idle_.store(true, platform::memory_order_seq_cst);
-  // What a client sent before it could know of the end is answered; nobody waits for what comes later.
+  // A request that a client sent before it could know of the end is answered; later ones are not awaited.
   if (owner_.draining.load(platform::memory_order_seq_cst) && !has_arrived(stream_)) {
     peer_ended_ = true;
     return false;
   }
   bool ready = true;
   if (capacity_ == 0) {
-    // Many connections never send anything: they get a buffer when they do.
+    // Many connections never send anything: they get a buffer only when they do.
     ready = stream_.wait_readable(deadline).has_value();
     if (ready) {
       grow(std::min(first_capacity, owner_.options.header_limit));
@@ -253,8 +254,8 @@ bool connection::receive_first() {
   const auto got = ready ? stream_.read(input_.get(), capacity_, deadline) : result<std::size_t>(0);
   idle_.store(false, platform::memory_order_relaxed);
   if (!got || *got == 0) {
-    // Nobody waits for an answer, also where the deadline has passed or the server stops. But one that is still on its
-    // way gets its time.
+    // No client waits for a further answer, even if the deadline has passed or the server stops. But an answer that is
+    // still on its way gets its time.
     const bool may_read = got ? ready : got.error() == io_error::timed_out;
     peer_ended_ = !may_read || stream_.unacknowledged().value_or(0) == 0;
     return false;
@@ -295,10 +296,9 @@ bool connection::receive(platform::time_point deadline) {
       return refuse(408);
     }
     if (has_ended(stream_)) {
-      return refuse(400);  // within a request; it may still read
+      return refuse(400);  // within a request; the client may still read
     }
-    // The socket was shut for reading while there was no request, and since then one has begun. What comes of it now
-    // wakes nothing.
+    // The socket was shut for reading between requests, and a request has begun since then. Its bytes wake no fiber.
     if (!this_fiber::sleep_until(std::min(after(nap), deadline))) {
       break;
     }
@@ -324,7 +324,7 @@ void connection::answer() {
   for (const auto& field : parsed_request_.fields) {
     headers_.push_back({text_of(field.name), text_of(field.value)});
   }
-  // The target's own authority holds, whatever Host says (RFC 9112, 3.2.2).
+  // The target's authority takes precedence over Host (RFC 9112, 3.2.2).
   if (parsed_request_.host != parsed_request::npos) {
     headers_[parsed_request_.host].value = text_of(parsed_request_.authority);
   } else if (parsed_request_.authority.size > 0) {
@@ -341,7 +341,7 @@ void connection::answer() {
   try {
     owner_.answer(asked, response_);
     if (!may_have_body(response_.status_)) {
-      // The client takes what comes next for another response.
+      // The client would take a body for another response.
       response_.body_.clear();
       response_.file_.close();
     }

@@ -1,4 +1,4 @@
-// What a connection sends: heads, bodies and files, and how it ends.
+// The output of a connection: heads, bodies and files, and the end of the connection.
 #include <algorithm>
 #include <charconv>
 #include <ctime>
@@ -13,10 +13,10 @@ namespace http {
 
 namespace {
 
-constexpr std::size_t copied_body = std::size_t{16} * 1024;  // larger ones leave from where the handler has put them
+constexpr std::size_t copied_body = std::size_t{16} * 1024;  // larger ones are sent from where the handler has put them
 constexpr std::size_t copy_step = std::size_t{64} * 1024;    // of a large file at a time
 constexpr std::size_t max_lingering_bytes = std::size_t{256} * 1024;
-// Who makes room for others has so much time for what is on its way, since the connection has begun to wait.
+// An evicted connection has this much time, from the beginning of its wait, to deliver the data that is on its way.
 constexpr platform::duration time_on_the_way = std::chrono::seconds(1);
 
 void append_number(std::string& to, std::uint64_t number) {
@@ -32,7 +32,7 @@ void connection::send_body() {
     output_.append(response_.body_);
     return;
   }
-  release(parsed_request_.body);  // the request need not wait in memory for a client that reads slowly
+  release(parsed_request_.body);  // a client that reads slowly need not keep the request in memory
   flush(response_.body_);
 }
 
@@ -78,7 +78,7 @@ void connection::load_small_file() {
     done = read_one_content(file, response_.file_offset_, length, response_.body_, about);
   }
   response_.file_.close();
-  // Of a part that is shorter than the handler thought its Content-Range would be wrong.
+  // The Content-Range of a part that is shorter than the handler thought would be wrong.
   if (!done || (response_.status_ == 206 && response_.body_.size() < length)) {
     const bool restless = !done && done.error() == std::errc::resource_unavailable_try_again;
     response_.reset();
@@ -88,10 +88,11 @@ void connection::load_small_file() {
 
 void connection::send_file() {
   std::string copy;
-  copy.reserve(static_cast<std::size_t>(std::min<std::uint64_t>(response_.file_length_, copy_step)));  // or no head
+  // If this throws, no head is sent.
+  copy.reserve(static_cast<std::size_t>(std::min<std::uint64_t>(response_.file_length_, copy_step)));
   const int file = response_.file_.native();
   struct ::stat about{};
-  const bool known = look_at(file, about).has_value();  // before there may be a wait
+  const bool known = look_at(file, about).has_value();  // before the fiber may suspend
   if (!flush()) {
     return;
   }
@@ -102,7 +103,7 @@ void connection::send_file() {
   const bool described = response_.file_size_ != 0;
   auto size = described ? response_.file_size_ : static_cast<std::uint64_t>(about.st_size);
   auto changed = described ? response_.file_modified_ : modified_at(about);
-  // What is appended to a file, and a new name or owner, leave what is sent as it was.
+  // Appending to a file, renaming it or changing its owner leaves the part that is sent as it was.
   const auto is_written_over = [&]() noexcept {
     const auto size_now = static_cast<std::uint64_t>(about.st_size);
     if (!S_ISREG(about.st_mode) || (size == size_now && changed == modified_at(about))) {
@@ -114,14 +115,14 @@ void connection::send_file() {
     return !grown;
   };
   release(parsed_request_.body);
-  // Not by sendfile: of a file that is cut meanwhile it sends zeros, since what lies in the socket is still the file's
-  // page.
+  // Does not use sendfile, which sends zeros if the file is truncated meanwhile: the data in the socket is still the
+  // file's page.
   std::uint64_t offset = response_.file_offset_;
   std::string_view unsent;
   put_each(response_.file_length_, [&](std::size_t max_size, platform::time_point deadline) -> result<std::size_t> {
     if (unsent.empty()) {
-      // Where the disk fails the file ends. What is left of one that is written over is of another content than what
-      // has been sent.
+      // If the disk fails, the file ends. The rest of an overwritten file belongs to another content than the bytes
+      // that have been sent.
       if (!read_one_content(file, offset, std::min(max_size, copy_step), copy, about) || is_written_over()) {
         return 0;
       }
@@ -158,7 +159,7 @@ bool connection::flush(std::string_view body) noexcept {
 
 template <class Put>
 bool connection::put_each(std::uint64_t left, Put put) {
-  // What earlier writes have put into the socket counts too.
+  // Bytes that earlier writes have put into the socket count too.
   if (platform::now() >= pace_.next_look() && !pace_.keeps_up(stream_)) {
     return cut_off();
   }
@@ -173,7 +174,7 @@ bool connection::put_each(std::uint64_t left, Put put) {
     }
     if (*done == 0) {
       keep_ = false;
-      return false;  // there is no more to put: the client is to take what has been
+      return false;  // there is no more to send; the client may take the bytes already sent
     }
     pace_.put(*done);
     left -= *done;
@@ -189,8 +190,8 @@ bool connection::cut_off() noexcept {
 }
 
 void connection::linger() noexcept {
-  // Closing with unread input makes the kernel send a reset, which may overtake the response. And a mere close leaves
-  // to the kernel what the client has not taken, for as long as the client likes.
+  // Closing with unread input makes the kernel send a reset, which may overtake the response. And after a plain close
+  // the kernel keeps the data that the client has not taken, for as long as the client likes.
   static_cast<void>(stream_.shutdown(shutdown_half::write));
   begin_to_wait(platform::now());
   platform::time_point until = after(owner_.options.linger_timeout);

@@ -1,3 +1,4 @@
+// Requests and responses, reason phrases, and the three forms of dates.
 #include "pirn/http/message.hpp"
 
 #include <algorithm>
@@ -31,7 +32,8 @@ constexpr bool is_value_char(char c) noexcept {
   return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
 }
 
-// A second one of these would make a recipient see the message end elsewhere, or contradict the server's own.
+// A second field with one of these names would move the end of the message for a recipient, or contradict the server's
+// own field.
 constexpr std::string_view reserved_names[] = {"Connection", "Content-Length",   "Date", "Keep-Alive", "Server",
                                                "Trailer",    "Transfer-Encoding"};
 
@@ -42,7 +44,7 @@ constexpr const char* month_names[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 constexpr const char* long_day_names[] = {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"};
 
-/// Takes a date apart. What does not fit makes the rest not fit.
+/// Parses a date piece by piece. After a piece that does not fit, nothing fits.
 class date_reader {
  public:
   struct parts {
@@ -66,7 +68,7 @@ class date_reader {
     take(fits ? digits : 0);
     return fits ? value : 0;
   }
-  /// Returns which one it is.
+  /// Takes one of `names`; returns its index.
   template <std::size_t Count>
   int name(const char* const (&names)[Count]) noexcept {
     for (std::size_t i = 0; i < Count; ++i) {
@@ -95,7 +97,7 @@ class date_reader {
   bool fits_ = true;
 };
 
-/// The year of which these are the last two digits: the latest that is not more than 50 years ahead (RFC 9110, 5.6.7).
+/// Returns the year with these last two digits: the latest that is not more than 50 years ahead (RFC 9110, 5.6.7).
 int whole_year(int last_digits) noexcept {
   const std::chrono::sys_seconds now{std::chrono::seconds(::time(nullptr))};
   const int latest =

@@ -1,3 +1,4 @@
+// The state machine that parses requests.
 #include "http/parser.hpp"
 
 #include <algorithm>
@@ -15,13 +16,13 @@ namespace {
 constexpr std::uint8_t in_token = 1;
 constexpr std::uint8_t in_target = 2;
 constexpr std::uint8_t in_value = 4;   // VCHAR, obs-text, blanks
-constexpr std::uint8_t in_quotes = 8;  // those of `in_value` that end no quoted string and escape nothing
+constexpr std::uint8_t in_quotes = 8;  // `in_value` without the quote and the backslash
 constexpr std::uint8_t blank = 16;
 
 constexpr std::array<std::uint8_t, 256> kinds = [] {
   std::array<std::uint8_t, 256> of{};
   constexpr std::string_view token_marks = "!#$%&'*+-.^_`|~";
-  // Not those that no client sends unencoded. The others that RFC 3986 leaves out, such as "|", browsers do send.
+  // Characters that no client sends unencoded. Browsers do send others that RFC 3986 leaves out, such as "|".
   constexpr std::string_view not_in_target = "\"#<>";
   for (unsigned i = 0; i < of.size(); ++i) {
     const char c = static_cast<char>(i);
@@ -52,14 +53,15 @@ const char* skip(const char* at, const char* end, std::uint8_t kind) noexcept {
   return at;
 }
 
-/// As `skip` with `in_value`, of which most of a head is: eight bytes at a time as long as none is a control, or a tab.
+/// As `skip` with `in_value`, but eight bytes at a time as long as none is a control character, which a tab is too.
+/// Values are most of a head.
 const char* skip_value(const char* at, const char* end) noexcept {
   constexpr std::uint64_t ones = UINT64_MAX / 255;  // each byte 1
   while (end - at >= 8) {
     std::uint64_t eight;
     std::memcpy(&eight, at, sizeof eight);
     const std::uint64_t deleted = eight ^ (ones * 0x7f);
-    // The highest bit of each byte: set somewhere if one is below 0x20, or 0x7f.
+    // The highest bit of each byte: one is set if a byte is below 0x20 or is 0x7f.
     if ((((eight - ones * 0x20) & ~eight) | ((deleted - ones) & ~deleted)) & (ones * 0x80)) {
       break;
     }
@@ -78,7 +80,7 @@ int hex_value(char c) noexcept {
 
 constexpr std::string_view version_form = "HTTP/d.d";
 
-// A chunk of one byte has six bytes around it, so a client that sends each byte when it has it stays below.
+// A chunk of one byte has six bytes around it, so a client that sends each byte at once stays below this.
 constexpr std::uint64_t max_overhead_per_byte = 8;
 
 }  // namespace

@@ -1,5 +1,4 @@
-// The grammar of HTTP/1 requests (RFC 9112), byte by byte: remembers where the pieces of a head lie instead of copying
-// them.
+// Parses HTTP/1 requests (RFC 9112), byte by byte. It records where the pieces of a head lie instead of copying them.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +11,8 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace http {
 
-/// One request: its head as offsets from its first byte, since the buffer may move while it is read. Reused from
-/// request to request.
+/// One request. Its head is kept as offsets from its first byte, since the buffer may move while it is read. Reused
+/// from request to request.
 struct parsed_request {
   struct piece {
     std::uint32_t offset = 0;
@@ -30,12 +29,12 @@ struct parsed_request {
   std::vector<field> fields;
   detail::body_string body;
 
-  // What `check_head` finds in them:
+  // Filled in by `check_head`:
   piece authority;           ///< the target's, or the value of Host
-  std::size_t host = npos;   ///< which field it is
+  std::size_t host = npos;   ///< the index of the Host field
   std::uint64_t length = 0;  ///< of the body, unless it is chunked
   bool chunked = false;
-  bool expects = false;  ///< to be told that its body is wanted
+  bool expects = false;  ///< whether the client waits to hear that its body is wanted
   bool keep = false;     ///< whether the client would send another request
 
   static constexpr std::size_t npos = SIZE_MAX;
@@ -55,23 +54,23 @@ inline std::string_view text_of(parsed_request::piece piece, const char* head) n
   return {head + piece.offset, piece.size};
 }
 
-/// Looks at each byte once, and refuses at the first that cannot belong to a request: no lines that are folded, no line
-/// ends but CR LF, no controls. It parses the head, is told by `begin_body` to believe what `check_head` found, then
-/// parses the body. Trailers have to be well-formed and are dropped.
+/// Looks at each byte once, and refuses the first byte that cannot belong to a request: no folded lines, no line ends
+/// except CR LF, no control characters. The parser parses the head. After `begin_body`, which takes over the findings
+/// of `check_head`, it parses the body. Trailers must be well-formed and are dropped.
 class request_parser {
  public:
   request_parser(parsed_request& into, const server_options& limits) noexcept : into_(into), limits_(limits) {
     into_.clear();
   }
 
-  /// Parses on at `from` of the `size` bytes at `head`, where the request begins. Returns where it has stopped: behind
-  /// the head, behind the request, at the end of what is there, or at a byte that is refused.
+  /// Continues at `from` of the `size` bytes at `head`, where the request begins. Returns where it has stopped: behind
+  /// the head, behind the request, at the end of the bytes, or at a byte that is refused.
   std::size_t parse(const char* head, std::size_t from, std::size_t size);
-  /// With what the request is to be refused; 0 if it is not.
+  /// Returns the status with which to refuse the request, or 0.
   [[nodiscard]] int refused() const noexcept { return refused_; }
   [[nodiscard]] bool is_head_done() const noexcept { return in_body_ || state_ == state::head_done; }
   [[nodiscard]] bool is_done() const noexcept { return state_ == state::done; }
-  /// When the head is done. 0, or a status with which the request is to be refused.
+  /// Begins the body, when the head is done. Returns 0, or a status with which to refuse the request.
   int begin_body() noexcept;
 
  private:
@@ -127,8 +126,8 @@ class request_parser {
   std::uint32_t length_ = 0;  ///< of the token, digits or value so far
   parsed_request::piece name_;
   std::size_t trailers_ = 0;
-  std::uint64_t left_ = 0;      ///< of the body or chunk; while its size is read, that
-  std::uint64_t overhead_ = 0;  ///< bytes of the body that are no data
+  std::uint64_t left_ = 0;      ///< bytes left of the body or chunk; while a chunk's size is read, the size so far
+  std::uint64_t overhead_ = 0;  ///< bytes of the body that are not data
 };
 
 }  // namespace http

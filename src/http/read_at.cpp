@@ -1,3 +1,4 @@
+// Reads a part of a file, and its status.
 #include "http/read_at.hpp"
 
 #include <unistd.h>

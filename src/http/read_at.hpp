@@ -1,4 +1,5 @@
-// Reading files whose size is a claim: those of /sys have less in them, others are cut while they are read, disks fail.
+// Reads files whose reported size may be wrong: files of /sys hold less, others are truncated while they are read, and
+// disks fail.
 #pragma once
 
 #include <sys/stat.h>
@@ -12,14 +13,14 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace http {
 
-/// Files up to this size are read before anything is said about them; larger ones are read while they are sent, and
-/// what they turn out to lack ends the connection.
+/// Files up to this size are read before their headers are written. Larger ones are read while they are sent, and
+/// missing bytes end the connection.
 inline constexpr std::size_t small_file = std::size_t{32} * 1024;
 
-/// Reads up to `size` bytes at `offset`: fewer only where the file ends. Blocks the worker while the disk is read.
+/// Reads up to `size` bytes at `offset`, fewer only if the file ends. Blocks the worker while the disk is read.
 result<std::size_t> read_at(int file, std::uint64_t offset, char* into, std::size_t size) noexcept;
 
-/// The same into a string, which is then as long as what was read.
+/// As `read_at` above, but reads into a string, whose length becomes the number of bytes read.
 template <class String>
 result<> read_at(int file, std::uint64_t offset, std::size_t size, String& into) {
   into.resize(size);
@@ -28,11 +29,11 @@ result<> read_at(int file, std::uint64_t offset, std::size_t size, String& into)
   return got ? result<>() : fail(got.error());
 }
 
-/// A file that is changed at every one of so many attempts is given up.
+/// The number of attempts to read a file, each disturbed by a change, after which it is given up.
 inline constexpr int max_attempts = 20;
 
-/// Whether a file was changed between two looks, in any way: its times may be set back, but not that of the last change
-/// of what is known about it. Files of devices have no such times.
+/// Whether a file was changed in any way between two calls of `look_at`. Its modification time may be set back, but not
+/// the time at which its status last changed. Device files have no such times.
 [[nodiscard]] inline bool is_changed(const struct ::stat& before, const struct ::stat& after) noexcept {
   return S_ISREG(after.st_mode) &&
          (before.st_size != after.st_size || before.st_mtim.tv_sec != after.st_mtim.tv_sec ||
@@ -40,16 +41,16 @@ inline constexpr int max_attempts = 20;
           before.st_ctim.tv_nsec != after.st_ctim.tv_nsec);
 }
 
-/// When its content was last changed, in nanoseconds since 1970.
+/// Returns when the content was last changed, in nanoseconds since 1970.
 [[nodiscard]] inline std::int64_t modified_at(const struct ::stat& about) noexcept {
   return std::int64_t{about.st_mtim.tv_sec} * 1'000'000'000 + about.st_mtim.tv_nsec;
 }
 
-/// Describes the file behind a descriptor.
+/// Fills in the status of the file behind a descriptor.
 result<> look_at(int file, struct ::stat& about) noexcept;
 
-/// As `read_at`, but tells whether the file was changed since the look `about`, which becomes a new one. The kernel
-/// makes one read of two contents where a file is cut and written meanwhile, with zeros in it that are in neither.
+/// As `read_at`, but returns whether the file is unchanged since `about` was taken, and takes `about` anew. If a file
+/// is truncated and written during a read, the kernel mixes two contents, with zeros that are in neither.
 template <class String>
 result<bool> read_if_unchanged(int file, std::uint64_t offset, std::size_t size, String& into, struct ::stat& about) {
   if (const auto done = read_at(file, offset, size, into); !done) {
@@ -62,7 +63,8 @@ result<bool> read_if_unchanged(int file, std::uint64_t offset, std::size_t size,
   return !is_changed(before, about);
 }
 
-/// The same until it has read one content; resource_unavailable_try_again where the file does not come to rest.
+/// As `read_if_unchanged`, but repeats until it has read one content. Fails with resource_unavailable_try_again if the
+/// file does not stop changing.
 template <class String>
 result<> read_one_content(int file, std::uint64_t offset, std::size_t size, String& into, struct ::stat& about) {
   for (int attempts = 0; attempts < max_attempts; ++attempts) {

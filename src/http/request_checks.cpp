@@ -1,3 +1,4 @@
+// Checks the fields and the target of a request.
 #include "http/request_checks.hpp"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ constexpr bool is_hex_digit(char c) noexcept {
 }
 constexpr bool is_number(std::string_view text) noexcept { return std::ranges::all_of(text, is_digit); }
 
-/// Whether each "%" has two hexadecimal digits behind it.
+/// Whether two hexadecimal digits follow each "%".
 constexpr bool has_whole_escapes(std::string_view text) noexcept {
   for (auto at = text.find('%'); at != text.npos; at = text.find('%', at + 3)) {
     if (text.size() - at < 3 || !is_hex_digit(text[at + 1]) || !is_hex_digit(text[at + 2])) {
@@ -34,11 +35,11 @@ constexpr bool has_whole_escapes(std::string_view text) noexcept {
 }
 
 constexpr bool is_name_char(char c) noexcept {
-  constexpr std::string_view marks = "-._~!$&'()*+,;=%";  // beside letters and digits
+  constexpr std::string_view marks = "-._~!$&'()*+,;=%";  // besides letters and digits
   return is_digit(c) || is_letter(c) || marks.find(c) != marks.npos;
 }
 
-/// Whether it is an address in brackets, without these (RFC 3986, 3.2.2).
+/// Whether a text, given without its brackets, is an address in brackets of RFC 3986, 3.2.2.
 bool is_literal(std::string_view text) {
   if (text.starts_with('v') || text.starts_with('V')) {
     const auto dot = std::min(text.find('.'), text.size());
@@ -59,8 +60,8 @@ struct host_and_port {
   std::string_view port;
 };
 
-/// The parts of what may stand for a host and its port (RFC 3986, 3.2.2 and 3.2.3); none if it may not. Either may be
-/// empty. There is no place for a user in it.
+/// Parses a host and its port (RFC 3986, 3.2.2 and 3.2.3); returns nullopt if the text is malformed. Either may be
+/// empty. A user is not allowed.
 std::optional<host_and_port> parse_authority(std::string_view text) {
   const bool literal = text.starts_with('[');
   const auto bracket = literal ? text.find(']') : 0;
@@ -75,7 +76,7 @@ std::optional<host_and_port> parse_authority(std::string_view text) {
   return is_host && has_port && is_number(parts.port) ? std::optional(parts) : std::nullopt;
 }
 
-/// Calls `each` for each element of a list (RFC 9110, 5.6.1), also for those that are empty.
+/// Calls `each` for each element of a list (RFC 9110, 5.6.1), also for empty ones.
 template <class Each>
 void for_each_element(std::string_view list, Each each) {
   constexpr std::string_view blanks = " \t";
@@ -92,12 +93,12 @@ void for_each_element(std::string_view list, Each each) {
   }
 }
 
-/// Whether the name of a field, of the same length, is this one. Most are told apart by their first letter.
+/// Whether the name of a field is `wanted`, which has the same length. The first letter rules out most names.
 bool is(std::string_view name, std::string_view wanted) noexcept {
   return (name[0] | 0x20) == wanted[0] && same_token(name, wanted);
 }
 
-/// What the fields of a head say together.
+/// Collects what the fields of a head say together.
 class fields_of {
  public:
   void add(const parsed_request& request, std::size_t which, const char* head) noexcept {
@@ -123,7 +124,7 @@ class fields_of {
         break;
       case 14:
         if (is(name, "content-length")) {
-          // Two that are the same could be told from one by another server on the way.
+          // Another server on the way could treat two equal fields differently from one.
           bad_ |= has_length_ || !parse_length(value);
           has_length_ = true;
         }
@@ -143,7 +144,7 @@ class fields_of {
     if (bad_ || (host_ == parsed_request::npos && !is_old) || (codings_ > 0 && (is_old || has_length_))) {
       return 400;
     }
-    // Without "chunked" at the end nothing says how long the body is (RFC 9112, 6.3).
+    // Without "chunked" at the end the length of the body is unknown (RFC 9112, 6.3).
     if (chunked_ > 1 || (chunked_ == 1 && !chunked_is_last_)) {
       return 400;
     }
@@ -195,7 +196,8 @@ class fields_of {
   bool bad_ = false;
 };
 
-/// Where the authority begins in a target of the absolute form; 0 if it is none, or of a scheme that is not HTTP's.
+/// Returns where the authority begins in a target of the absolute form; 0 for another form or a scheme that is not
+/// HTTP's.
 std::size_t authority_begin(std::string_view target) noexcept {
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (same_token(target.substr(0, scheme.size()), scheme)) {
@@ -221,8 +223,8 @@ int check_absolute(parsed_request& request, char* head, bool for_options) {
   request.target.offset += static_cast<std::uint32_t>(end);
   request.target.size -= static_cast<std::uint32_t>(end);
   if (request.target.size == 0 || head[request.target.offset] == '?') {
-    // An empty path is "/", for which the authority makes room; for OPTIONS without a query it is "*" (RFC
-    // 9112, 3.2.4).
+    // An empty path becomes "/", and the authority moves to make room for it. For OPTIONS without a query it becomes
+    // "*" (RFC 9112, 3.2.4).
     const bool whole_server = request.target.size == 0 && for_options;
     --request.authority.offset;
     std::memmove(head + at - 1, head + at, request.authority.size);
@@ -234,13 +236,14 @@ int check_absolute(parsed_request& request, char* head, bool for_options) {
   return 0;
 }
 
-/// The forms of a target: RFC 9112, 3.2.
+/// Checks the form of a target (RFC 9112, 3.2).
 int check_target(parsed_request& request, char* head) {
   const std::string_view method = text_of(request.method, head);
   const std::string_view target = text_of(request.target, head);
   if (method == "CONNECT") {
     const auto parts = parse_authority(target);
-    // A tunnel is asked for, and there are none. The client might send on as if it had one: the connection ends.
+    // The client asks for a tunnel, and the server has none. The client might send on as if it had one, so the
+    // connection ends.
     return parts && !parts->host.empty() && !parts->port.empty() ? 501 : 400;
   }
   if (target.starts_with('/')) {

@@ -1,4 +1,4 @@
-// What a request must hold to beyond the grammar of its lines: its target, Host, framing and expectations.
+// Checks of a request beyond the grammar of its lines: its target, Host, framing and expectations.
 #pragma once
 
 #include "http/parser.hpp"
@@ -7,10 +7,10 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace http {
 
-/// Looks at a request whose head has been parsed and lies at `head`, and fills in what follows from it: how its body is
-/// framed, whether the connection may be kept, the authority, and the target as handlers get it, which an absolute form
-/// has only a part of. May change the bytes of the target. Returns the status with which the request is to be refused,
-/// 0 if it is not.
+/// Checks a request whose head has been parsed and lies at `head`, and fills in what follows from the head: the framing
+/// of the body, whether the connection may be kept, the authority, and the target as handlers get it. Handlers get only
+/// a part of a target in absolute form. May change the bytes of the target. Returns the status with which to refuse the
+/// request, or 0.
 [[nodiscard]] int check_head(parsed_request& request, char* head);
 
 }  // namespace http

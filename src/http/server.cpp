@@ -1,3 +1,4 @@
+// The server: it lists its connections, makes room for new ones, and ends them when it is stopped.
 #include "pirn/http/server.hpp"
 
 #include <fcntl.h>
@@ -15,17 +16,19 @@ namespace http {
 
 namespace {
 
-// While there is no place or descriptor: a connection may become idle, and others may free a descriptor.
+// The longest pause without a place or descriptor. A connection may become idle meanwhile, and other code may free a
+// descriptor.
 constexpr auto longest_pause = std::chrono::milliseconds(100);
 
-/// Half of the descriptors that the process may still open, but for a few that others need: a listener, a folder.
+/// Returns half of the descriptors that the process may still open, after a few are set aside for other uses: a
+/// listener, a folder.
 std::size_t default_limit() noexcept {
   constexpr std::size_t of_others = 8;
   ::rlimit found{};
   if (::getrlimit(RLIMIT_NOFILE, &found) != 0 || found.rlim_cur == RLIM_INFINITY) {
     return SIZE_MAX;
   }
-  const int lowest = ::fcntl(0, F_DUPFD_CLOEXEC, 0);  // those below are taken
+  const int lowest = ::fcntl(0, F_DUPFD_CLOEXEC, 0);  // lower numbers are taken
   if (lowest >= 0) {
     ::close(lowest);
   }
@@ -77,7 +80,7 @@ void server_state::enter(connection& c) noexcept {
 
 void server_state::leave(connection& c) noexcept {
   {
-    // Off the list first: whoever holds the lock may use what is on it.
+    // Leaves the list first: a holder of the lock may use every connection on it.
     const platform::spin_guard guard(loop.ended);
     if (c.listed_as_waiting_) {
       for (waiting& w : longest_waiting_) {
@@ -97,7 +100,7 @@ void server_state::close_idle() noexcept {
   const platform::spin_guard guard(loop.ended);
   for (connection* c = first; c != nullptr; c = c->next_) {
     if (c->idle_.load(platform::memory_order_seq_cst)) {
-      // The connection reads the end of the stream; a request that is already there is read before.
+      // The connection reads the end of the stream, after a request that has already arrived.
       static_cast<void>(c->stream_.shutdown(shutdown_half::read));
     }
   }
@@ -112,7 +115,7 @@ void server_state::find_waiting() noexcept {
     }
   }
   next_waiting_ = end_of_waiting_ = 0;
-  // A heap whose first is the one that has waited least, and goes when there is one that has waited longer.
+  // A heap with the shortest wait in front, which is removed when a longer one is found.
   for (connection* c = first; c != nullptr; c = c->next_) {
     const waiting found{c, c->waits_since_.load(platform::memory_order_relaxed)};
     if (found.since <= 0) {
@@ -145,7 +148,7 @@ bool server_state::make_room() noexcept {
       auto since = next.since;
       if (next.who->waits_since_.compare_exchange_strong(since, connection::evicted)) {
         made_room.fetch_add(1, platform::memory_order_relaxed);
-        // It reads the end of the stream, or finds out when it has read a head.
+        // The connection reads the end of the stream, or notices the eviction when it has read a head.
         static_cast<void>(next.who->stream_.shutdown(shutdown_half::read));
         return true;
       }
@@ -180,8 +183,8 @@ result<> server::serve(tcp_listener& listener) {
   state.draining.store(true, platform::memory_order_seq_cst);
   state.close_idle();
   if (outcome == io_error::stopped) {
-    // The kernel resets whatever is left in the queue when the listener is closed.
-    // In a fiber of its own, since both the first and the calling one may have been asked to stop.
+    // The kernel resets the connections that are still in the queue when the listener is closed. Accepting them needs
+    // another fiber, since both the acceptor and the calling fiber may have been asked to stop.
     auto last = try_spawn([&]() noexcept { state.loop.run_queued(listener, state, turns, drained_by); },
                           {.name = "http acceptor", .stop = state.serving.get_token()});
     if (last) {

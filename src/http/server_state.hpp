@@ -1,4 +1,4 @@
-// What the connections of one server share.
+// The state that the connections of one server share.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ class server_state final : public pirn::detail::accept_loop::owner {
   const handler answer;
   const server_options options;
   stop_source accepting;  ///< stopped when no more connections are wanted
-  stop_source serving;    ///< stopped when those that are left are cut off
+  stop_source serving;    ///< stopped when the remaining connections are cut off
   platform::atomic<bool> draining{false};
   platform::atomic<std::uint64_t> made_room{0};
 
@@ -30,19 +30,19 @@ class server_state final : public pirn::detail::accept_loop::owner {
 
   std::error_code begin(tcp_stream&& taken, unsigned worker) noexcept override;
   void tell(const accept_trouble& trouble) noexcept override;
-  /// Lists a connection; `leave` closes it and ends what `begin` began.
+  /// Adds a connection to the list. `leave` removes it, closes it, and gives its place back.
   void enter(connection& c) noexcept;
   void leave(connection& c) noexcept;
-  /// Closes connections that are between requests; the others find out when their request is answered.
+  /// Closes connections that are between requests; the others notice the end when they have answered their request.
   void close_idle() noexcept;
-  /// Has the connection end that has waited longest for a request; false if none does.
+  /// Makes the connection end that has waited longest for a request; returns false if none waits.
   bool make_room() noexcept override;
 
  private:
   void find_waiting() noexcept;
 
-  /// Those that had waited longest when they were last looked for, in that order. What begins to wait later is behind
-  /// them, so the list is right as long as it lasts. Under the lock.
+  /// The connections that had waited longest at the last search, in that order. A connection that begins to wait later
+  /// belongs behind them, so the list stays right until it is used up. Under the lock.
   struct waiting {
     connection* who;
     platform::duration::rep since;

@@ -1,3 +1,4 @@
+// Serves the files of a folder: opens them safely, and answers conditions and ranges.
 #include "pirn/http/static_files.hpp"
 
 #include <fcntl.h>
@@ -79,11 +80,11 @@ std::error_code last_error() noexcept { return {errno, std::system_category()}; 
 
 constexpr int file_flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
-/// Calls `open`, which gives a descriptor or -1 and errno, until the outcome is one of the file's own: a signal says
-/// nothing about it, nor does a rename anywhere on the machine while the kernel followed a ".." of a link (EAGAIN).
+/// Calls `open`, which returns a descriptor or -1 with errno, until the outcome is about the file. A signal is not, nor
+/// is a rename anywhere on the machine while the kernel followed a ".." of a link (EAGAIN).
 template <class Open>
 int open_at_last(Open open) noexcept {
-  constexpr int max_tries = 100;  // a lease that is to be broken first is told by EAGAIN too
+  constexpr int max_tries = 100;  // a lease that must be broken first also gives EAGAIN
   for (int tries = 1;; ++tries) {
     const int file = open();
     if (file >= 0 || (errno != EINTR && errno != EAGAIN) || tries == max_tries) {
@@ -103,8 +104,8 @@ int open_component(int folder, const std::string& name, int flags) noexcept {
   return open_at_last([&] { return ::openat(folder, name.c_str(), flags | O_NOFOLLOW); });
 }
 
-/// For kernels without openat2 (before 5.6), and for containers that refuse it: component by component, no symbolic
-/// links at all.
+/// Opens a path component by component, without symbolic links: for kernels without openat2 (before 5.6), and for
+/// containers that refuse it.
 int open_step_by_step(int root, std::string_view path) {
   descriptor folder;
   int at = root;
@@ -140,7 +141,7 @@ int status_for(const std::error_code& error) noexcept {
       error == std::errc::not_enough_memory || error == std::errc::resource_unavailable_try_again) {
     return 503;
   }
-  // No such name, or nothing that a file could be read from.
+  // No such name, or an object that cannot be read as a file.
   if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory ||
       error == std::errc::filename_too_long || error == std::errc::invalid_argument ||
       error == std::errc::no_such_device || error == std::errc::no_such_device_or_address) {
@@ -157,8 +158,8 @@ std::string tag_of(const struct ::stat& about) {
   return {text, static_cast<std::size_t>(length)};
 }
 
-/// For Last-Modified: not later than the answer's own date (RFC 9110, 8.8.2.1), nor before there were years of the
-/// form.
+/// Returns the date for Last-Modified: not later than the answer's own date (RFC 9110, 8.8.2.1), and not before year 1,
+/// where the years of this form begin.
 std::string date_of(const struct ::stat& about) {
   constexpr std::int64_t year_one = -62'135'596'800;
   return format_date(std::max(std::min<std::int64_t>(about.st_mtim.tv_sec, ::time(nullptr)), year_one));
@@ -260,8 +261,8 @@ static_files::static_files(const std::string& folder)
 
 result<descriptor> static_files::open(const std::string& path) const {
   descriptor file(open_below(root_->native(), path));
-  // A filter of system calls says "not permitted" as well; what is not permitted in truth is not to the second way
-  // either.
+  // A filter of system calls reports "not permitted" too. If the file itself is not permitted, the second way fails as
+  // well.
   if (!file.is_open() && (errno == ENOSYS || errno == EPERM || errno == EACCES)) {
     file = descriptor(open_step_by_step(root_->native(), path));
   }
@@ -285,7 +286,7 @@ void static_files::operator()(const request& asked, response& answer) const {
     answer.fail(decoded.error());
     return;
   }
-  // Relative to the root: openat2 takes an absolute path for an escape.
+  // Relative to the root: openat2 treats an absolute path as an escape.
   std::string path = decoded->substr(std::min(decoded->find_first_not_of('/'), decoded->size()));
   const bool names_folder = path.empty() || path.ends_with('/');
   if (names_folder) {
@@ -306,7 +307,7 @@ void static_files::operator()(const request& asked, response& answer) const {
       answer.fail(404);  // index.html is itself a folder
       return;
     }
-    // One slash only in front: two would name another host.
+    // Only one slash in front: two would name another host.
     std::string with_slash(asked.path().substr(asked.path().find_first_not_of('/') - 1));
     with_slash.append("/").append(asked.target.substr(asked.path().size()));
     answer.fail(301).header("Location", with_slash);
@@ -316,7 +317,7 @@ void static_files::operator()(const request& asked, response& answer) const {
     answer.fail(403);
     return;
   }
-  // From the conditions on, since they are about the content that is sent.
+  // Each attempt begins with the conditions, since they are about the content that is sent.
   for (int attempts = 0; attempts < max_attempts; ++attempts) {
     if (answer_unless_changed(asked, answer, type_of(path), *file, about)) {
       return;
@@ -356,7 +357,7 @@ bool static_files::answer_unless_changed(const request& asked, response& answer,
     }
     size = answer.body_.size();
   }
-  // A file that has less in it than it claims is none of a disk: no copy of it is known by these.
+  // A file that holds less than its reported size is not on a disk, and these fields do not identify a copy of it.
   if (size == static_cast<std::uint64_t>(about.st_size)) {
     add_validators();
   }

@@ -1,3 +1,4 @@
+// Checks the pace at which a client acknowledges data.
 #include "http/write_pace.hpp"
 
 #include <algorithm>

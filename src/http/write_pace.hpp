@@ -1,4 +1,4 @@
-// How long a client may take over what it is sent.
+// The time limit of a client for taking the data that it is sent.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,18 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace http {
 
-/// The moment that is `timeout` from now; `never` for one that is beyond all clocks.
+/// Returns the moment `timeout` from now, or `never` if that is beyond the range of the clock.
 inline platform::time_point after(platform::duration timeout, platform::time_point now = platform::now()) noexcept {
   return timeout < platform::never - now ? now + timeout : platform::never;
 }
 
-/// A client has a time limit for each 256 KiB. What counts is what it has acknowledged, not what fits the buffers on
-/// the way there, which empty in steps of megabytes. Its acknowledgements come in steps too: so a client may save up
-/// time, as much as twice the limit. Where it has taken everything, or within half the limit all that was on its way at
-/// a look, it starts afresh: then it is we who have had no more for it.
+/// Gives a client a time limit for each 256 KiB. The bytes that it has acknowledged count, not those in the buffers on
+/// the way there, which empty in steps of megabytes. Acknowledgements come in steps too, so a client may save up time,
+/// at most twice the limit. The limit starts afresh if the client has taken everything, or has taken within half the
+/// limit all that was in flight at a check. In these cases the server had no more data for it.
 ///
-/// It is about all that is written to a connection: else many small writes would have a limit each. Before a write, and
-/// while one waits, `keeps_up` is asked where `next_look` has passed.
+/// The pace covers everything that is written to a connection: else each of many small writes would have a separate
+/// limit. Before a write, and while one waits, the caller calls `keeps_up` once `next_look` has passed.
 class write_pace {
  public:
   static constexpr std::size_t step = std::size_t{256} * 1024;
@@ -36,23 +36,23 @@ class write_pace {
 
   [[nodiscard]] platform::time_point next_look() const noexcept { return next_look_; }
   void put(std::size_t bytes) noexcept { unacknowledged_ += bytes; }
-  /// Looks at what the client has taken. False if that is too little, or the connection is no more.
+  /// Checks how much the client has taken. Returns false if that is too little, or if the connection no longer exists.
   [[nodiscard]] bool keeps_up(tcp_stream& stream) noexcept;
-  /// As of that look.
+  /// Returns the bytes that were unacknowledged at the last `keeps_up`, plus those put since.
   [[nodiscard]] std::uint64_t unacknowledged() const noexcept { return unacknowledged_; }
 
  private:
   static constexpr int looks_per_limit = 4;
-  static constexpr int max_saved = 2;  ///< limits
+  static constexpr int max_saved = 2;  ///< in limits
 
-  /// Or it is beyond all clocks.
+  /// False if the limit is beyond the range of the clock.
   [[nodiscard]] bool is_limited() const noexcept { return limit_ < platform::duration::max() / (2 * max_saved); }
 
   platform::duration limit_;
   platform::time_point deadline_ = platform::never;
   platform::time_point next_look_ = platform::never;
-  std::uint64_t unacknowledged_ = 0;  ///< as of the last look, and what has been put since
-  /// What was on its way at a look and is still; it is chosen anew when there is none left of it.
+  std::uint64_t unacknowledged_ = 0;  ///< as of the last check, plus the bytes put since
+  /// Bytes that were in flight at a check and still are. Set anew when none of them is left.
   std::uint64_t marked_ = 0;
   platform::time_point marked_at_{};
 };
