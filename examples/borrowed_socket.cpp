@@ -1,4 +1,4 @@
-// Waits for the socket of a C library that keeps it. Here the library is a few lines, shaped as libpq is.
+// Waits on a socket that a C library owns. Here the library is a few lines with the interface of libpq.
 #include <sys/socket.h>
 #include <unistd.h>
 

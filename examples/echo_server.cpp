@@ -1,4 +1,5 @@
-// Sends back what it is sent; a client that is silent for a minute is cut off. Ends on SIGINT or SIGTERM.
+// An echo server: sends back the bytes that it receives, and cuts off a client that is silent for a minute. Ends on
+// SIGINT or SIGTERM.
 //     echo_server [PORT]
 #include <signal.h>
 
@@ -43,6 +44,6 @@ int main(int argc, char** argv) {
     pirn::acceptor clients({.told = log, .told_every = std::chrono::seconds(5)});
     pirn::fiber accepting = pirn::spawn([&] { static_cast<void>(clients.run(*listener, echo)); });
     static_cast<void>(signals.wait());
-    return EXIT_SUCCESS;  // the end of `accepting` stops and joins it, and with it the clients' fibers
+    return EXIT_SUCCESS;  // the destructor of `accepting` stops and joins it, and with it the clients' fibers
   });
 }

@@ -1,4 +1,4 @@
-// A lexer feeds a parser: one is an ordinary loop, the other an ordinary recursion, and a coroutine lies between them.
+// A lexer feeds a parser through a coroutine: the lexer is an ordinary loop, the parser an ordinary recursion.
 #include <cctype>
 #include <cstdio>
 #include <stdexcept>
@@ -8,7 +8,7 @@
 #include "pirn/coro/coroutine.hpp"
 
 struct token {
-  char kind;  // '0' for a number, an operator itself, '.' at the end
+  char kind;  // '0' for a number, '.' at the end, else the operator itself
   int value;
 };
 using lexer = pirn::coroutine<token()>;
@@ -42,7 +42,7 @@ struct parser {
   int product() {
     const token first = take();
     if (first.kind != '0') {
-      throw std::runtime_error("a number was expected");  // on its way out the suspended lexer is unwound
+      throw std::runtime_error("a number was expected");  // the exception also unwinds the suspended lexer
     }
     return next.kind == '*' ? (take(), first.value * product()) : first.value;
   }

@@ -1,4 +1,4 @@
-// A pipeline of generators: lines of a text, those that say something, numbered.
+// A pipeline of generators: splits a text into lines, drops comments and empty lines, and numbers the rest.
 #include <cstdio>
 #include <string_view>
 #include <utility>
@@ -17,7 +17,7 @@ lines split(std::string_view text) {
   };
 }
 
-// Takes and gives at its own pace: two lines may become one, one may become none.
+// Takes and yields at its own pace: two lines may become one, and one may become none.
 lines without_comments(lines from) {
   return [from = std::move(from)](auto& yield) mutable {
     for (const std::string_view line : from) {

@@ -10,12 +10,12 @@
 #include "pirn/sync/wait_group.hpp"
 
 int main() {
-  pirn::channel<std::string> words(4);  // a producer waits while four words are on the way
+  pirn::channel<std::string> words(4);  // a producer waits while four words are in it
   pirn::wait_group producing;
   pirn::wait_group consuming;
   pirn::mutex lock;
   std::map<std::string, int> count;
-  pirn::runtime runtime({.workers = 2});  // destroyed first: it waits for its fibers, which use the others
+  pirn::runtime runtime({.workers = 2});  // destroyed first: it waits for its fibers, which use the objects above
 
   for (const char* word : {"fiber", "stack", "yield"}) {
     producing.add();
@@ -43,7 +43,7 @@ int main() {
         .detach();
   }
 
-  // Plain threads wait like fibers do, and may give up.
+  // Plain threads wait as fibers do, and may give up at a deadline.
   const auto deadline = pirn::clock::now() + std::chrono::seconds(10);
   if (!producing.wait(deadline)) {
     std::puts("too slow");

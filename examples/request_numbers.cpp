@@ -1,4 +1,5 @@
-// Each fiber has its own request number and its own count of steps, which functions below it find without a parameter.
+// Fiber-local variables: each fiber has its own request number and count of steps, which functions below it find
+// without a parameter.
 #include <cstdio>
 #include <string>
 
@@ -13,7 +14,7 @@ struct request_state {
   request_state& operator=(const request_state&) = delete;
   ~request_state() {
     std::printf("request %d took %d steps\n", number, steps);
-  }  // in the fiber, when its body has ended
+  }  // runs in the fiber, when its body has ended
 
   int number = 0;
   int steps = 0;
@@ -23,14 +24,14 @@ pirn::fiber_local<request_state> current;
 pirn::fiber_local<std::string> user;
 
 void step(const char* what) {
-  const std::string* const who = user.find();  // null where this fiber has none
+  const std::string* const who = user.find();  // null if this fiber has none
   std::printf("request %d, %s: %s\n", current->number, who == nullptr ? "nobody" : who->c_str(), what);
   ++current->steps;
-  pirn::this_fiber::yield();  // the other fiber's steps are counted elsewhere
+  pirn::this_fiber::yield();  // the other fiber counts its own steps
 }
 
 void answer(int number) {
-  current->number = number;  // made by the first use
+  current->number = number;  // created by the first use
   step("read");
   if (number == 2) {
     user.emplace("ada");

@@ -1,4 +1,4 @@
-// Children that end before their block does: results by value, the first failure stops the rest, deadlines nest.
+// A scope's children end before its block does: results by value, the first failure stops the rest, deadlines nest.
 #include "pirn/fiber/scope.hpp"
 
 #include <chrono>
@@ -29,7 +29,7 @@ int main() {
     auto [page, length] = s.all([] { return fetch("page", 2ms); }, [] { return 42; });
     std::printf("%s, %d\n", page.c_str(), length);
 
-    // The one that loses the race is stopped, and has ended before race returns.
+    // The loser of the race is stopped, and has ended before `race` returns.
     const std::string first = s.race([] { return fetch("near", 1ms); }, [] { return fetch("far", 1h); });
     std::printf("%s\n", first.c_str());
 

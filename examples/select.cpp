@@ -1,4 +1,4 @@
-// A worker serves two queues, reports now and then, and ends when it is told to.
+// A fiber selects from two channels, an event and a timeout; the main thread sends on the channel that is ready first.
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -8,7 +8,7 @@
 
 int main() {
   using namespace std::chrono_literals;
-  pirn::channel<int> orders;  // no room: a send has been received when it returns
+  pirn::channel<int> orders;  // no buffer: a send returns after its value has been received
   pirn::channel<std::string> letters(8);
   pirn::event closing_time;
   pirn::runtime runtime({.workers = 2});
@@ -40,7 +40,7 @@ int main() {
 
   for (int i = 0; i < 100; ++i) {
     std::string letter = "no. " + std::to_string(i);
-    // Whichever the worker takes first.
+    // Sends on the channel from which `worker` receives first.
     if (!select(send(orders, i), send(letters, std::move(letter))).outcome) {
       return 1;
     }

@@ -20,7 +20,7 @@ pirn::task<int> sum_of(pirn::channel<int>& numbers) {
 pirn::task<int> patiently(pirn::channel<int>& numbers) {
   using namespace std::chrono_literals;
   if (!co_await co::sleep_for(1ms)) {
-    co_return 0;  // somebody has stopped the fiber that awaits this
+    co_return 0;  // the fiber that awaits this task was stopped
   }
   co_return co_await sum_of(numbers);
 }

@@ -1,7 +1,7 @@
 // The tour: what pirn does, shown on real sockets in half a minute.
 //     tour [--json] [--connections N] [--seconds S]
-// It starts the web server example as a process of its own, drives it with thousands of client fibers from this one
-// (and with curl and wrk where they are installed), and says what that took.
+// It starts the web server example as a separate process, drives it with thousands of client fibers from this one (and
+// with curl and wrk if they are installed), and reports the cost.
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +18,7 @@ struct report {
   tour::load_options load{{}, 2000, std::chrono::seconds(5), 1};
   tour::load_result result;
   double fiber_yield_ns = 0, thread_yield_ns = 0;
-  std::string curl, wrk;  ///< what they said; empty if not installed
+  std::string curl, wrk;  ///< their output; empty if not installed
   double wrk_rate = 0;
   std::string server;  ///< the program
   std::string failure;

@@ -1,4 +1,4 @@
-// A web server: the files of a folder, and /hello.
+// A web server that serves the files of a folder, and /hello.
 //     web_server [--root DIR] [--address A] [--port P] [--workers N]
 #include <signal.h>
 
