@@ -1,4 +1,4 @@
-// What the tests of fiber, sync and stress share.
+// Helpers that the tests of fiber, sync and stress share.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,10 +21,10 @@ inline constexpr int slowdown = 10;
 #else
 inline constexpr int slowdown = 1;
 #endif
-/// A count that a plain build can afford, cut down where a sanitizer watches.
+/// Returns a count that a plain build can afford, scaled down for a build with a sanitizer.
 constexpr int scaled(int count) { return count / slowdown > 0 ? count / slowdown : 1; }
 
-/// A runtime whose stacks come from a pool of its own, which aborts if one is not given back.
+/// A runtime with a separate pool of stacks, which aborts if a stack is not given back.
 struct rig {
   explicit rig(unsigned workers = 2, pirn::runtime_options options = {})
       : rt(completed(workers, std::move(options), pool)) {}
@@ -47,7 +47,7 @@ void on_one_worker(Body body) {
   r.rt.run(body);
 }
 
-/// Waits, on a fiber or a thread, until `ready()`; false if that takes far longer than any machine needs.
+/// Waits, on a fiber or a thread, until `ready()`. Returns false if that takes far longer than any machine needs.
 template <class Predicate>
 bool eventually(Predicate ready) {
   const auto limit = clock::now() + 30s;
@@ -72,14 +72,15 @@ void compute_until(Predicate ready) {
   }
 }
 
-/// Destroying a handle requests a stop, which is not what a test means by waiting for the end.
+/// Joins all fibers. Destroying the handles would also wait for the end, but would request a stop first.
 inline void join_all(std::vector<pirn::fiber>& fibers) {
   for (pirn::fiber& f : fibers) {
     f.join();
   }
 }
 
-/// Gives up the processor in one of three ways, in the middle of something. Another fiber sees no exception in flight.
+/// Gives up the processor in one of three ways, in the middle of a computation. The other fiber must see no exception
+/// in flight.
 inline void pause(int kind) {
   switch (kind % 3) {
     case 0:
@@ -93,7 +94,7 @@ inline void pause(int kind) {
   }
 }
 
-/// Passes one waiter per signal, on nothing but wait_queue: the smallest primitive that loses a wake-up if the queue
+/// Lets one waiter pass per signal, on nothing but wait_queue: the smallest primitive that loses a wake-up if the queue
 /// does.
 class event {
  public:
