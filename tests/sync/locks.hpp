@@ -1,4 +1,4 @@
-// What the tests of several kinds of mutexes share.
+// Helpers that the tests of several kinds of mutexes share.
 #pragma once
 
 #include <mutex>
@@ -9,8 +9,8 @@
 
 namespace pirn_test {
 
-/// Has fibers of one worker lock a free mutex in turns: who has waited longest gets it when it is unlocked, but for
-/// `try_lock`, which takes it as long as that one has not run, four times.
+/// Lets fibers of one worker lock a free mutex in turns. An unlock gives it to the longest waiter. Only `try_lock` can
+/// take it before that waiter has run, four times.
 template <class Mutex>
 void expect_first_come_first_served(rig& r, Mutex& m) {
   std::string order;
@@ -30,7 +30,7 @@ void expect_first_come_first_served(rig& r, Mutex& m) {
     for (int i = 0; i < 4; ++i) {
       m.unlock();
       EXPECT_TRUE(m.try_lock()) << i;
-      pirn::this_fiber::yield();  // the first of them does not get it, and is the first again
+      pirn::this_fiber::yield();  // the first waiter does not get it, and is the first again
     }
     m.unlock();
     EXPECT_FALSE(m.try_lock());
@@ -39,7 +39,7 @@ void expect_first_come_first_served(rig& r, Mutex& m) {
   EXPECT_EQ(order, "abcdabcdabcd");
 }
 
-/// Keeps worker 1 busy, once all of its fibers wait that have been ready before.
+/// Keeps worker 1 busy, after all of its fibers that were ready before have begun to wait.
 class held_worker {
  public:
   held_worker() { hold(); }
@@ -50,7 +50,7 @@ class held_worker {
   held_worker(const held_worker&) = delete;
   held_worker& operator=(const held_worker&) = delete;
 
-  /// Has it run those that have become ready meanwhile.
+  /// Lets the worker run the fibers that have become ready meanwhile.
   void let_others_run() {
     pirn::fiber before = std::exchange(holds_, {});
     hold();
@@ -66,7 +66,7 @@ class held_worker {
           compute_until([&] { return turn_ > mine; });
         },
         {.worker = 1});
-    ++turn_;  // ends the one before, so that those run who were woken before this one came
+    ++turn_;  // ends the previous fiber, so that fibers woken before this one can run
     while (!holds) {
       pirn::this_fiber::yield();
     }

@@ -1,4 +1,4 @@
-// What the tests of select share.
+// Helpers that the tests of select share.
 #pragma once
 
 #include "fiber/support.hpp"
