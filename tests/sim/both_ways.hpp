@@ -1,4 +1,4 @@
-// Waits of which an exploration must see both ends: what they are for, and what may end them besides.
+// Waits that an exploration must see end in both ways: by a notification, and by the other cause that may end them.
 #pragma once
 
 #include <pirn/fiber/wait_queue.hpp>
@@ -14,7 +14,8 @@ struct ends {
 };
 inline ends seen_to_end;
 
-/// What a wait says that only `other` may end too.
+/// Checks that a wait ended by its notification or by `other`, and counts which. Returns whether it was the
+/// notification.
 template <class Result>
 bool ended_well(const Result& result, pirn::wait_error other) {
   pirn::sim::check(result.has_value() || result.error() == other, "it is ended by the two only");
@@ -22,7 +23,7 @@ bool ended_well(const Result& result, pirn::wait_error other) {
   return result.has_value();
 }
 
-/// As `expect_passes`, for a program that must be seen to end in both ways.
+/// As `expect_passes`, but also expects that the program's waits end in both ways.
 inline void expect_both(const std::function<void()>& program, unsigned preemptions = 2) {
   seen_to_end = {};
   expect_passes(program, {.preemptions = preemptions});

@@ -16,8 +16,8 @@
 
 namespace pirn_test {
 
-/// Runs each of `bodies` as a fiber, the first on worker 0, the next on the next, and joins them. Everything may be
-/// interrupted but the beginning and the end of the runtime.
+/// Runs each of `bodies` as a fiber, the first on worker 0, the next on the next, and joins them. The exploration may
+/// interrupt everything except the beginning and the end of the runtime.
 inline void run_fibers(const pirn::runtime_options& options, const std::vector<std::function<void()>>& bodies,
                        bool migratable = false) {
   std::optional<pirn::sim::one_schedule> apart(std::in_place);
@@ -37,8 +37,8 @@ inline void run_fibers(unsigned workers, const std::vector<std::function<void()>
   run_fibers(pirn::runtime_options{.workers = workers}, bodies, migratable);
 }
 
-/// Two threads add one each by a load and a store, and the check, which is at `where`, fails if one comes between
-/// those.
+/// Runs two threads that each add one by a load and a store. The check at `where` fails if one thread comes between the
+/// load and the store of the other.
 inline void lose_an_update(const std::source_location& where = std::source_location::current()) {
   pirn::sim::atomic<int> count(0);
   {
@@ -49,7 +49,7 @@ inline void lose_an_update(const std::source_location& where = std::source_locat
   pirn::sim::check(count.load() == 2, "an update is lost", where);
 }
 
-/// Fails the test with the whole report unless nothing is found. Prints what it took.
+/// Explores a program. Fails the test with the whole report if a failure is found. Prints the cost.
 inline pirn::sim::result explore_and_print(const std::function<void()>& program, const pirn::sim::options& options) {
   const pirn::sim::result found = pirn::sim::explore(program, options);
   EXPECT_TRUE(found) << found.text();
@@ -58,8 +58,8 @@ inline pirn::sim::result explore_and_print(const std::function<void()>& program,
   return found;
 }
 
-/// What takes too long for every day: a million schedules of either random kind, however long they take, and for at
-/// most so many seconds each one preemption more, with and without the memory model.
+/// Explores more than is affordable every day: a million schedules of either random kind, however long they take. Then,
+/// for at most `exhaustive` each, one preemption more, with and without the memory model.
 inline void soak(const std::function<void()>& program, pirn::sim::options options, std::chrono::seconds exhaustive) {
   using pirn::sim::strategy;
   options.preemptions = 3;
@@ -82,7 +82,7 @@ inline void soak(const std::function<void()>& program, pirn::sim::options option
   }
 }
 
-/// Explores the whole program as `options` says; with PIRN_SIM_SOAK also as `soak` does, for so many seconds.
+/// Explores the whole program with `options`; with PIRN_SIM_SOAK also as `soak` does, for that number of seconds.
 inline void expect_passes(const std::function<void()>& program, pirn::sim::options options = {}) {
   options.budget = std::chrono::minutes(2);
   const pirn::sim::result found = explore_and_print(program, options);

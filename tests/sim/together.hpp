@@ -8,7 +8,7 @@
 
 namespace pirn_test {
 
-/// Where threads stop until it is opened. Of the platform only, so that no primitive is tested by itself.
+/// Stops threads until it is opened. It uses the platform only, so that no primitive tests itself.
 class gate {
  public:
   void pass() noexcept {
@@ -28,18 +28,18 @@ class gate {
 using bodies = std::vector<std::function<void()>>;
 
 struct together_options {
-  /// The first body's fiber calls it before any body begins; no schedule is chosen there.
+  /// Called in the first body's fiber before any body begins; no schedule is chosen there.
   std::function<void()> before = [] {};
-  /// The last so many bodies run on plain threads instead.
+  /// How many bodies, counted from the last, run on plain threads instead.
   unsigned threads = 0;
-  /// Whether any worker may go on with a fiber.
+  /// Whether a fiber may resume on any worker.
   bool migratable = false;
-  /// Gets the fibers before any body begins, for those that stop each other.
+  /// Receives the fibers before any body begins, for bodies that stop each other.
   std::vector<pirn::fiber>* fibers = nullptr;
 };
 
-/// Runs each of `all` as a fiber of a worker of its own. Only what happens from the beginning of all to the end of the
-/// last is explored: how a worker begins and how a fiber ends is for other tests, and would make the executions fifty
+/// Runs each of `all` as a fiber on a separate worker. Only the part from the beginning of all bodies to the end of the
+/// last is explored. Other tests cover how a worker begins and how a fiber ends, which would make the executions fifty
 /// times as many. The worker of a body that has ended does nothing any more.
 inline void run_together(const bodies& all, const together_options& options = {}) {
   std::optional<pirn::sim::one_schedule> apart(std::in_place);
@@ -85,7 +85,7 @@ inline void run_together(const bodies& all, const together_options& options = {}
   fibers.clear();
 }
 
-/// How far virtual time is when the sleepers of a program wake, and deadlines pass, all at once.
+/// Returns the virtual time at which the sleepers of a program wake, and deadlines pass, all at once.
 inline pirn::platform::time_point soon() noexcept { return pirn::platform::now() + std::chrono::milliseconds(1); }
 
 }  // namespace pirn_test

@@ -1,4 +1,4 @@
-// A runtime of which an exploration looks at what happens in the middle.
+// A runtime whose middle part an exploration looks at.
 #pragma once
 
 #include <pirn/fiber/runtime.hpp>
@@ -8,7 +8,8 @@
 
 namespace pirn_test {
 
-/// Its beginning and its end have one schedule each; what happens between `watch` and `done` has all of them.
+/// The beginning and the end of the runtime have one schedule each; the part between `watch` and `done` has all of
+/// them.
 class watched_runtime {
  public:
   explicit watched_runtime(unsigned workers) : unseen_(std::in_place), inside_({.workers = workers}) {}
@@ -25,7 +26,7 @@ class watched_runtime {
   }
 
  private:
-  // Before the runtime, so that it goes after it.
+  // Declared before the runtime, so that it is destroyed after it.
   std::optional<pirn::sim::one_schedule> unseen_;
   pirn::runtime inside_;
 };
