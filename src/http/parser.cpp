@@ -80,7 +80,7 @@ int hex_value(char c) noexcept {
 
 constexpr std::string_view version_form = "HTTP/d.d";
 
-// A chunk of one byte has six bytes around it, so a client that sends each byte at once stays below this.
+// A chunk of one byte has five bytes around it, so a client that sends each byte at once stays below this.
 constexpr std::uint64_t max_overhead_per_byte = 8;
 
 }  // namespace

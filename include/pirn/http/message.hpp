@@ -83,7 +83,7 @@ class response {
   std::int64_t file_modified_ = 0;
 };
 
-/// Returns the reason phrase of a status code; "Unknown" for codes that are not in RFC 9110.
+/// Returns the reason phrase of a status code; "Unknown" for codes outside its table.
 [[nodiscard]] std::string_view reason_of(int status) noexcept;
 /// Returns whether two header names (or other ASCII tokens) are equal except for case.
 [[nodiscard]] bool same_token(std::string_view a, std::string_view b) noexcept;
