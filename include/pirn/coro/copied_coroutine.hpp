@@ -1,4 +1,4 @@
-// A coroutine that shares its stack with others, and keeps only its live bytes while another one uses it.
+// A coroutine that shares its stack with others. While another one uses the stack, only its live bytes are kept.
 //
 //   pirn::copy_stack shared(std::size_t{1} << 20);
 //   std::vector<pirn::copied_coroutine<int()>> many;
@@ -7,9 +7,10 @@
 //   }
 //   many[7].resume();  // 7
 //
-// It costs 48 bytes and an image of its live frames, some 80 bytes with the allocator's where they are small; a stack
-// of its own would cost a page at least. A resume copies two images, unless the coroutine is the one that was resumed
-// last on its stack. Pointers into its frames are for its own code: while it is suspended, another one's may lie there.
+// A coroutine costs 48 bytes and an image of its live frames. With the allocator's bytes this is about 80 bytes where
+// the frames are small; a separate stack would cost at least a page. A resume copies two images, unless the coroutine
+// is the one resumed last on its stack. Only the coroutine itself may use pointers into its frames: while it is
+// suspended, frames of another coroutine may lie there.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// What a resume gave, or the reason why it could not be tried.
+/// The result of a resume, or the reason why the resume could not be tried.
 template <class T>
 class copied_result {
   using stored = std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>;
@@ -37,7 +38,7 @@ class copied_result {
 
   explicit operator bool() const noexcept { return value_.has_value(); }
   [[nodiscard]] stack_error error() const noexcept { return error_; }
-  /// There must be one. A value can be moved from.
+  /// Returns the value, which must exist. An object value can be moved from.
   [[nodiscard]] decltype(auto) value() noexcept {
     if constexpr (std::is_reference_v<T>) {
       return static_cast<T>(**value_);
@@ -73,14 +74,14 @@ class copied_result<void> {
 template <class Signature>
 class copied_coroutine;
 
-/// As coroutine<Out(In...)>, on a copy_stack: resume sends In... and returns Out, from a yield or from the body's
+/// As coroutine<Out(In...)>, but on a copy_stack: resume sends In... and returns Out, from a yield or from the body's
 /// return. A body is any callable `Out body(copied_coroutine<Out(In...)>::yield& yield, In... first)`.
 ///
 /// Move-only, also while it is suspended. One thread at a time may use a copy_stack and the coroutines on it.
-/// Destroying one that is suspended unwinds its frames, on the calling thread, for which they are copied in; where that
-/// cannot be done, because a coroutine runs on the same stack or the image of another one cannot be kept, the program
-/// ends with a message: `reset` first, which throws then. Destroying or moving one that is running ends the program
-/// with a message.
+/// Destroying a suspended coroutine copies its frames in and unwinds them, on the calling thread. That is impossible if
+/// a coroutine runs on the same stack or if the image of another one cannot be kept: then the program ends with a
+/// message. To avoid that, call `reset` first, which throws in these cases. Destroying or moving a running coroutine
+/// ends the program with a message.
 template <class Out, class... In>
 class copied_coroutine<Out(In...)> {
   static_assert(detail::values_move<Out, In...>, "values move from one side to the other");
@@ -88,13 +89,14 @@ class copied_coroutine<Out(In...)> {
   using ins = void(In...);
 
  public:
-  /// What a body gets first, and suspends by.
+  /// The first argument of a body, by which it suspends.
   using yield = detail::copied_yield<outs, ins>;
 
-  /// An empty one, which counts as done.
+  /// Makes an empty coroutine, which counts as done.
   copied_coroutine() noexcept = default;
-  /// Suspended before its first statement. The body object waits in the buffer of the image, unless it is stateless.
-  /// Throws std::system_error when there is no memory for it or `on` has an error, and what moving the body throws.
+  /// Makes a coroutine suspended before its first statement. The body object waits in the buffer of the image, unless
+  /// it is stateless. Throws std::system_error if there is no memory for it or `on` has an error, and any exception
+  /// from moving the body.
   template <class Body>
     requires detail::coroutine_body<Body, yield&, In...>
   copied_coroutine(copy_stack& on, Body&& body) {
@@ -117,9 +119,10 @@ class copied_coroutine<Out(In...)> {
     }
   }
 
-  /// Runs the coroutine until it yields or ends, and returns what it yielded or returned. Throws what left the body,
-  /// after which it is done; std::logic_error when it is done already, empty or running; and std::system_error when it
-  /// cannot be brought onto the stack (see try_resume), which leaves everything as it was.
+  /// Runs the coroutine until it yields or ends, and returns the value that it yielded or returned. Rethrows an
+  /// exception that leaves the body, after which the coroutine is done. Throws std::logic_error if it is already done,
+  /// empty or running, and std::system_error if it cannot be brought onto the stack (see try_resume), which leaves
+  /// everything unchanged.
   PIRN_ALWAYS_INLINE Out resume(In... in) {
     const bool begins = context_.fresh();
     if (const stack_error error = bring_in(); error != stack_error::none) [[unlikely]] {
@@ -127,8 +130,9 @@ class copied_coroutine<Out(In...)> {
     }
     return run(begins, in...);
   }
-  /// As resume, and says why it cannot be brought onto the stack: no_image_memory if the one that was resumed last
-  /// there needs a larger buffer that cannot be had, stack_in_use if another one is running there.
+  /// As `resume`, but reports as a result why the coroutine cannot be brought onto the stack: no_image_memory if the
+  /// coroutine resumed last there needs a larger buffer and there is no memory for it, stack_in_use if another
+  /// coroutine is running there.
   PIRN_ALWAYS_INLINE copied_result<Out> try_resume(In... in) {
     const bool begins = context_.fresh();
     const stack_error error = bring_in();
@@ -143,19 +147,20 @@ class copied_coroutine<Out(In...)> {
     }
   }
 
-  /// Whether there is nothing to resume: the body has ended, by return, exception or reset(), or there never was one.
+  /// Returns whether there is nothing to resume: the body has ended, by return, exception or reset(), or there never
+  /// was one.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool done() const noexcept { return context_.done(); }
-  /// Whether it is running, or waiting for one that it resumed.
+  /// Returns whether the coroutine is running, or waiting for another one that it resumed.
   [[nodiscard]] bool running() const noexcept { return context_.running(); }
-  /// What has been copied out for it.
+  /// Returns the statistics of the images that were copied out for it.
   [[nodiscard]] image_statistics statistics() const noexcept { return context_.statistics(); }
-  /// Bytes of its buffer.
+  /// Returns the size of its buffer in bytes.
   [[nodiscard]] std::size_t capacity() const noexcept { return context_.capacity(); }
-  /// Has the processor fetch it into the cache: for one that will be resumed soon, after others.
+  /// Prefetches the coroutine's data into the cache, for a coroutine that will be resumed soon, after others.
   PIRN_ALWAYS_INLINE void prefetch() const noexcept { context_.prefetch(); }
 
-  /// Ends the body now, by unwinding it if it is suspended. Throws std::logic_error when it runs, and std::system_error
-  /// as resume does.
+  /// Ends the body now, by unwinding it if it is suspended. Throws std::logic_error if it is running, and
+  /// std::system_error as `resume` does.
   void reset() {
     if (running()) {
       detail::coroutine_misused("pirn: copied_coroutine: reset while it is running");
@@ -166,8 +171,8 @@ class copied_coroutine<Out(In...)> {
       }
     }
   }
-  /// The same, and begins anew with another body on the same stack, with fresh statistics. Throws std::logic_error when
-  /// it has no stack.
+  /// Ends the body as `reset()` does, then begins anew with another body on the same stack, with fresh statistics.
+  /// Throws std::logic_error if the coroutine has no stack.
   template <class Body>
     requires detail::coroutine_body<Body, yield&, In...>
   void reset(Body&& body) {
@@ -197,7 +202,7 @@ class copied_coroutine<Out(In...)> {
     context_ = std::move(fresh);
   }
 
-  /// Says why it cannot run. Throws when it is done or runs.
+  /// Brings the coroutine onto the stack, or returns why that is impossible. Throws if it is done or running.
   PIRN_ALWAYS_INLINE stack_error bring_in() {
     if (done()) [[unlikely]] {
       detail::copied_not_resumable("resumed after its end, or empty");
@@ -248,7 +253,7 @@ class copied_coroutine<Out(In...)> {
     PIRN_ALWAYS_INLINE ~settled() { context.settle(); }
   };
 
-  /// Ends what has not ended and does not run.
+  /// Ends a coroutine that has not ended and is not running.
   stack_error clear() noexcept {
     if (context_.fresh()) {
       if (auto* const kept = static_cast<detail::kept_body_base*>(context_.buffer()); kept != nullptr) {

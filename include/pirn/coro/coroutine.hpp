@@ -1,4 +1,4 @@
-// Asymmetric coroutines without a scheduler: whoever resumes one gets control back when it yields or ends.
+// Asymmetric coroutines without a scheduler: the resumer gets control back when the coroutine yields or ends.
 //
 //   pirn::coroutine<int(int)> sum([](auto& yield, int first) {
 //     int total = first;
@@ -8,7 +8,7 @@
 //   sum.resume(1);  // 1
 //   sum.resume(5);  // 6
 //
-// A coroutine object is where its peer is kept while it is suspended, and nothing of it is on the stack: it may be
+// A coroutine object holds its peer while it is suspended, and the stack holds no pointer to the object. So it may be
 // moved then, and a local one lives in registers.
 #pragma once
 
@@ -40,13 +40,13 @@ PIRN_ABI_NAMESPACE_BEGIN
 template <class Signature>
 class coroutine;
 
-/// A function that can stop half-way. `Out(In...)`: resume sends In... and returns Out, from a yield or from the body's
-/// return. A body is any callable `Out body(coroutine<Out(In...)>::yield& yield, In... first)`. Any movable types,
-/// references and void too; trivially copyable ones travel in registers, up to four words each way.
+/// A function that can suspend half-way. `Out(In...)`: resume sends In... and returns Out, from a yield or from the
+/// body's return. A body is any callable `Out body(coroutine<Out(In...)>::yield& yield, In... first)`. The types may be
+/// any movable types, references and void; trivially copyable values travel in registers, up to four words each way.
 ///
-/// Move-only. Not thread-safe: one thread at a time may use an object, any thread may resume it. Destroying one that is
-/// suspended unwinds its stack: destructors run, on the calling thread. Destroying or moving one that is running ends
-/// the program with a message.
+/// Move-only. Not thread-safe: one thread at a time may use an object, but any thread may resume it. Destroying a
+/// suspended coroutine unwinds its stack: destructors run, on the calling thread. Destroying or moving a running one
+/// ends the program with a message.
 template <class Out, class... In>
 class coroutine<Out(In...)> {
   static_assert(detail::values_move<Out, In...>, "values move from one side to the other");
@@ -54,21 +54,23 @@ class coroutine<Out(In...)> {
   using ins = void(In...);
 
  public:
-  /// What a body gets first, and suspends by.
+  /// The first argument of a body, by which it suspends.
   using yield = detail::coroutine_yield<outs, ins>;
 
-  /// An empty one, which counts as done.
+  /// Makes an empty coroutine, which counts as done.
   coroutine() noexcept = default;
-  /// Suspended before its first statement, on a stack of default_stack_pool(). Throws std::system_error when there is
-  /// no stack, std::length_error when it has no room for the body object, and what moving that throws.
+  /// Makes a coroutine suspended before its first statement, on a stack of default_stack_pool(). Throws
+  /// std::system_error if there is no stack, std::length_error if the stack has no room for the body object, and any
+  /// exception from moving the body.
   template <class Body>
     requires detail::coroutine_body<Body, yield&, In...>
   PIRN_ALWAYS_INLINE explicit coroutine(Body&& body)
       : origin_(default_stack_pool(), default_stack_size, "pirn: coroutine") {
     construct(std::forward<Body>(body));
   }
-  /// On a stack of `allocator`: a pool, a cache of one, a frame_buffer or any other stack_allocator, which must outlive
-  /// the coroutine and gets the stack back when it is destroyed, by whichever thread that does. Throws as above.
+  /// Makes a coroutine on a stack of `allocator`: a pool, a cache of one, a frame_buffer or any other stack_allocator.
+  /// It must outlive the coroutine, and gets the stack back when the coroutine is destroyed, on the destroying thread.
+  /// Throws as the constructor on a stack of default_stack_pool().
   template <detail::gives_stacks Allocator, class Body>
     requires detail::coroutine_body<Body, yield&, In...>
   PIRN_ALWAYS_INLINE coroutine(Allocator& allocator, Body&& body)
@@ -81,7 +83,7 @@ class coroutine<Out(In...)> {
       : origin_(allocator, stack_size, "pirn: coroutine") {
     construct(std::forward<Body>(body));
   }
-  /// In memory of the caller's, which must outlive the coroutine. Throws std::length_error.
+  /// Makes a coroutine in the caller's memory, which must outlive it. Throws std::length_error.
   template <class Body>
     requires detail::coroutine_body<Body, yield&, In...>
   PIRN_ALWAYS_INLINE coroutine(const stack& memory, Body&& body) : origin_(memory) {
@@ -109,8 +111,9 @@ class coroutine<Out(In...)> {
     origin_.give_back();
   }
 
-  /// Runs the coroutine until it yields or ends, and returns what it yielded or returned. Throws what left the body,
-  /// after which it is done; std::logic_error when it is done already, empty or running.
+  /// Runs the coroutine until it yields or ends, and returns the value that it yielded or returned. Rethrows an
+  /// exception that leaves the body, after which the coroutine is done. Throws std::logic_error if it is already done,
+  /// empty or running.
   PIRN_ALWAYS_INLINE Out resume(In... in) {
     arch::peer to = to_.get();
     arch::word words[arch::value_words];
@@ -140,7 +143,7 @@ class coroutine<Out(In...)> {
       }
     }
     if (to.pc == nullptr) {
-      __builtin_unreachable();  // tells the next resume that it need not ask
+      __builtin_unreachable();  // the next resume need not test for this
     }
     to_ = detail::stored_peer(to);
     if constexpr (!std::is_void_v<Out>) {
@@ -149,21 +152,24 @@ class coroutine<Out(In...)> {
     }
   }
 
-  /// Whether there is nothing to resume: the body has ended, by return, exception or reset(), or there never was one.
+  /// Returns whether there is nothing to resume: the body has ended, by return, exception or reset(), or there never
+  /// was one.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool done() const noexcept { return to_.sp <= arch::peer_tag; }
 
-  /// Whether it is running, or waiting for one that it resumed.
+  /// Returns whether the coroutine is running, or waiting for another one that it resumed.
   [[nodiscard]] bool running() const noexcept { return to_.sp == runs; }
 
-  /// Ends the body now, by unwinding it if it is suspended, and keeps the stack. Throws std::logic_error when it runs.
+  /// Ends the body now, by unwinding it if it is suspended, and keeps the stack. Throws std::logic_error if it is
+  /// running.
   void reset() {
     if (to_.sp == runs) {
       detail::coroutine_misused("pirn: coroutine: reset while it is running");
     }
     clear();
   }
-  /// The same, and begins anew with another body on the same stack. Throws std::logic_error when it has no stack, and
-  /// std::length_error, and what moving the body throws; after these two it is done and has its stack.
+  /// Ends the body as `reset()` does, then begins anew with another body on the same stack. Throws std::logic_error if
+  /// the coroutine has no stack, and std::length_error or any exception from moving the body; after these two it is
+  /// done and keeps its stack.
   template <class Body>
     requires detail::coroutine_body<Body, yield&, In...>
   PIRN_ALWAYS_INLINE void reset(Body&& body) {
@@ -178,11 +184,11 @@ class coroutine<Out(In...)> {
   }
 
  private:
-  // When pc is null, sp says why the coroutine is not suspended: null for an empty one, `ended_peer` for one that has
-  // ended, this, or the record of one that has not begun, and then fp is its `ways`.
-  static constexpr arch::word runs = 2;  // the largest that is no address
+  // When pc is null, sp says why the coroutine is not suspended: null if it is empty, `ended_peer` if it has ended,
+  // `runs` if it is running. If it has not begun, sp is its record and fp its `ways`.
+  static constexpr arch::word runs = 2;  // the largest value that is not an address
 
-  /// What depends on the body's type before it has begun.
+  /// The functions that depend on the body's type before the body has begun.
   struct ways {
     void (*begin)(arch::peer& to, arch::word (&words)[arch::value_words], sanitizer_peer& sanitizer) noexcept;
     void (*destroy)(void* record) noexcept;
@@ -256,7 +262,7 @@ class coroutine<Out(In...)> {
     how.begin(to, words, sanitizer);
   }
 
-  /// Ends what has not ended.
+  /// Ends a body that has not ended.
   PIRN_ALWAYS_INLINE void clear() noexcept {
     if (!done()) [[unlikely]] {
       const arch::peer last = to_.get();

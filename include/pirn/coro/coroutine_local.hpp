@@ -1,4 +1,5 @@
-// Variables of which each coroutine has its own, reached through its yield object: nothing here is a thread-local.
+// Variables of which each coroutine has a separate copy, reached through its yield object: none of them is
+// thread-local.
 #pragma once
 
 #include <cstdio>
@@ -14,7 +15,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 template <class T>
 class coroutine_local;
 
-/// What every yield object is: the running coroutine, as far as its variables are concerned.
+/// The base of every yield object: it holds the variables of the running coroutine.
 class coroutine_locals {
  public:
   coroutine_locals() noexcept = default;
@@ -23,8 +24,8 @@ class coroutine_locals {
 
  protected:
   PIRN_ALWAYS_INLINE ~coroutine_locals() {
-    // A destructor may look at those that are older, and make others. The loop is here and not in a function that gets
-    // this object: its address would be out, and it a part of every frame and image.
+    // A destructor may use older variables, and create new ones. The loop is here and not in a function that gets this
+    // object: then the object's address would escape, and it would become a part of every frame and image.
     while (newest_ != nullptr) [[unlikely]] {
       end(std::exchange(newest_, newest_->older));
     }
@@ -47,11 +48,11 @@ class coroutine_locals {
   variable* newest_ = nullptr;
 };
 
-/// A variable of which each coroutine that asks for it gets its own, made from `initial` at the first `get` and
-/// destroyed, in reverse order, when its coroutine has ended: a destructor may still use those that are older. Must
-/// outlive those coroutines. Any number of coroutines may use one object, from several threads too; finding a variable
-/// takes time linear in how many its coroutine has. A static one whose `initial` is no constant can be used only once
-/// it has been constructed (aborts).
+/// A variable with a separate copy for each coroutine that uses it. The copy is made from `initial` at the first `get`,
+/// and destroyed, in reverse order, when its coroutine has ended: a destructor may still use older variables. The
+/// object must outlive those coroutines. Any number of coroutines may use it, from several threads too; finding a copy
+/// takes time linear in the number of variables of its coroutine. A static object whose `initial` is not a constant can
+/// be used only once it has been constructed (aborts).
 template <class T>
 class coroutine_local {
  public:
@@ -59,8 +60,8 @@ class coroutine_local {
   coroutine_local(const coroutine_local&) = delete;
   coroutine_local& operator=(const coroutine_local&) = delete;
 
-  /// The variable of the coroutine whose yield object this is. Throws std::bad_alloc and what copying T throws, at the
-  /// first call only.
+  /// Returns the copy of the coroutine with this yield object. The first call only can throw: std::bad_alloc, and any
+  /// exception from copying T.
   [[nodiscard]] T& get(coroutine_locals& yield) const {
     for (coroutine_locals::variable* each = yield.newest_; each != nullptr; each = each->older) {
       if (each->key == this) {
@@ -85,7 +86,7 @@ class coroutine_local {
   };
 
   T initial_;
-  bool constructed_;  // a static object is all zeros before
+  bool constructed_;  // a static object is all zeros before its construction
 };
 
 PIRN_ABI_NAMESPACE_END

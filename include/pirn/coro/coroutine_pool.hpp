@@ -1,5 +1,5 @@
-// Coroutines that are used again: one whose job has ended waits in a loop for the next. A job costs a message, not a
-// stack. The scheme is that of RethinkDB ("Making coroutines fast": reusing coroutines).
+// Reused coroutines: one whose job has ended waits in a loop for the next job. A job costs a message, not a stack. The
+// scheme is that of RethinkDB ("Making coroutines fast": reusing coroutines).
 //
 //   pirn::coroutine_pool pool;
 //   auto job = pool.start([&](auto& yield) { send(request); yield(); use(answer); });
@@ -22,9 +22,9 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// Starts jobs on coroutines that it keeps. Not thread-safe: one for each OS thread, or one thread at a time. Keeps as
-/// many coroutines as there ever were jobs at once, until `trim`. All jobs must have ended or be destroyed before it
-/// is; otherwise it says so and ends the program.
+/// Starts jobs on coroutines that it keeps. Not thread-safe: use one pool for each OS thread, or one thread at a time.
+/// It keeps as many coroutines as there ever were jobs at once, until `trim`. All jobs must have ended or be destroyed
+/// before the pool is destroyed; otherwise the program ends with a message.
 class coroutine_pool {
   struct message;
   using loop = coroutine<bool(message*)>;
@@ -33,10 +33,10 @@ class coroutine_pool {
  public:
   class job;
 
-  /// What a job gets, and suspends by.
+  /// The argument of a job, by which it suspends.
   class yield : public coroutine_locals {
    public:
-    /// Suspends the job until its next resume(). As coroutine::yield otherwise.
+    /// Suspends the job until its next resume(). Otherwise as coroutine::yield.
     PIRN_ALWAYS_INLINE void operator()() { to_(false); }
 
    private:
@@ -45,7 +45,7 @@ class coroutine_pool {
     loop::yield& to_;
   };
 
-  /// Stacks come from default_stack_pool(), or from `stacks`, which must outlive this.
+  /// Makes a pool whose stacks come from default_stack_pool(), or from `stacks`, which must outlive this.
   explicit coroutine_pool(std::size_t stack_size = default_stack_size)
       : coroutine_pool(default_stack_pool(), stack_size) {}
   explicit coroutine_pool(guarded_pool& stacks, std::size_t stack_size = default_stack_size)
@@ -59,17 +59,17 @@ class coroutine_pool {
     }
   }
 
-  /// Runs `what(yield)` until it first suspends or ends. Throws what left it, and std::system_error when a new
-  /// coroutine is needed and there is no stack.
+  /// Runs `what(yield)` until it first suspends or ends. Rethrows an exception that leaves it. Throws std::system_error
+  /// if a new coroutine is needed and there is no stack.
   template <class What>
     requires std::is_invocable_v<std::decay_t<What>&, yield&>
   PIRN_ALWAYS_INLINE job start(What&& what);
 
-  /// Destroys coroutines that wait for a job until `keep` do. Takes time linear in how many there are.
+  /// Destroys idle coroutines until only `keep` of them are left. Takes time linear in their number.
   void trim(std::size_t keep = 0);
-  /// Coroutines that wait for a job.
+  /// Returns the number of coroutines that wait for a job.
   [[nodiscard]] std::size_t idle() const noexcept { return idle_count_; }
-  /// All coroutines.
+  /// Returns the number of all coroutines.
   [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
 
  private:
@@ -121,7 +121,7 @@ class coroutine_pool {
     interrupted->runs.reset(run_loop{});
     put(interrupted);
   }
-  /// Resumes `one`, which becomes null, and is back here, when its job has ended.
+  /// Resumes `one`, which becomes null, and restores it when its job has ended.
   PIRN_ALWAYS_INLINE void step(member*& one, message* what) {
     struct take_back {
       coroutine_pool& pool;
@@ -147,11 +147,11 @@ class coroutine_pool {
   std::size_t stack_size_;
 };
 
-/// A job that was started. Move-only. Destroying one that is suspended unwinds it, and its coroutine goes on to the
-/// next job. Moving or destroying one while it runs ends the program with a message.
+/// A job that was started. Move-only. Destroying a suspended job unwinds it, and its coroutine continues with the next
+/// job. Moving or destroying a running job ends the program with a message.
 class coroutine_pool::job {
  public:
-  /// None, which counts as done.
+  /// Makes an empty job, which counts as done.
   job() noexcept = default;
   PIRN_ALWAYS_INLINE job(job&& other) noexcept : pool_(other.pool_), on_(other.hand_over()) {}
   job& operator=(job&& other) noexcept {
@@ -164,8 +164,8 @@ class coroutine_pool::job {
   }
   PIRN_ALWAYS_INLINE ~job() { drop(); }
 
-  /// Runs the job until it suspends or ends. Throws what left it, after which it is done; std::logic_error when it is
-  /// done already.
+  /// Runs the job until it suspends or ends. Rethrows an exception that leaves it, after which it is done. Throws
+  /// std::logic_error if it is already done.
   PIRN_ALWAYS_INLINE void resume() {
     if (on_ == nullptr) [[unlikely]] {
       detail::not_resumable(false);
@@ -175,7 +175,7 @@ class coroutine_pool::job {
     }
     pool_->step(on_, nullptr);
   }
-  /// Whether it has ended.
+  /// Returns whether the job has ended.
   [[nodiscard]] bool done() const noexcept { return on_ == nullptr; }
 
  private:

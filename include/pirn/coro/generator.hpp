@@ -1,4 +1,4 @@
-// Generators: a function that yields elements, taken as a range by whoever wants them.
+// Generators: a function that yields elements, which its consumer takes as a range.
 //
 //   pirn::generator<int> numbers = [](auto& yield) { for (int i = 1;; ++i) yield(i); };
 //   for (int n : numbers | std::views::take(3)) ...
@@ -9,10 +9,10 @@
 //   generator<T, frame<N>> g(body)         suspended on N bytes inside the object: no allocation, cannot be moved
 //   generator<T> g(body)                   suspended on a stack of the default pool, or of any allocator: movable
 //
-// Elements travel in registers where they fit (see generator_element). What each costs: docs/generators.md.
-// A body may recurse and yield from any depth, by passing the yield object on, at the same cost for each element: the
-// consumer is one switch away. Design after "Stackful Coroutine Made Fast" (2023), section 3.2, with a stack of its own
-// instead of the consumer's.
+// Elements travel in registers where they fit (see generator_element). docs/generators.md gives the costs. A body may
+// recurse and yield from any depth, by passing the yield object on, at the same cost for each element: the consumer is
+// one switch away. Design after "Stackful Coroutine Made Fast" (2023), section 3.2, with a separate stack instead of
+// the consumer's.
 #pragma once
 
 #include <concepts>
@@ -51,9 +51,9 @@ concept generator_of =
 
 }  // namespace detail
 
-/// What the body of a generator<T> gets: its way to the consumer. Lives while the body runs, on the body's stack; may
-/// be passed down by reference. Calls of it suspend; they throw std::logic_error when the generator is not running.
-/// When the generator is destroyed they do not return: the body is unwound.
+/// The argument of the body of a generator<T>: its way to the consumer. It lives while the body runs, on the body's
+/// stack, and may be passed down by reference. Its calls suspend; they throw std::logic_error if the generator is not
+/// running. When the generator is destroyed they do not return: the body is unwound.
 template <class T>
 class generator_yield : public detail::generator_producer {
   using element = generator_element<T>;
@@ -61,7 +61,7 @@ class generator_yield : public detail::generator_producer {
  public:
   using value_type = typename element::value_type;
 
-  /// Hands one element to the consumer, and returns when the next is wanted.
+  /// Passes one element to the consumer, and returns when the consumer wants the next one.
   PIRN_ALWAYS_INLINE void operator()(value_type value)
     requires(element::by_value)
   {
@@ -80,7 +80,7 @@ class generator_yield : public detail::generator_producer {
     value_type copy(value);
     (*this)(std::move(copy));
   }
-  /// Hands over all elements of a range, in order.
+  /// Yields all elements of a range, in order.
   template <class Range>
     requires(detail::generator_of<Range, T>)
   PIRN_ALWAYS_INLINE void operator()(elements_of<Range> all) {
@@ -106,16 +106,16 @@ class generator_yield : public detail::generator_producer {
 
 namespace detail {
 
-/// In a class of its own: what asks for functions of an iterator by its arguments looks at that, and not at T, which
-/// may not be complete.
+/// A separate class: argument-dependent lookup for an iterator looks at this class, and not at T, which may be
+/// incomplete.
 template <class T>
 struct generator_iterators {
   class iterator;
 };
 
-/// The iterator of a generator: move-only, and the only one of its generator while it lives. Holds the state of the
-/// suspended body; destroyed before the end, it gives that back to the generator, which then continues after the last
-/// element taken.
+/// The iterator of a generator: move-only, and the only one of its generator while it lives. It holds the state of the
+/// suspended body. If it is destroyed before the end, it returns that state to the generator, which then continues
+/// after the last element taken.
 template <class T>
 class generator_iterators<T>::iterator {
   using element = generator_element<T>;
@@ -139,7 +139,7 @@ class generator_iterators<T>::iterator {
   }
   PIRN_ALWAYS_INLINE ~iterator() { give_back(); }
 
-  /// The element. It, or what it refers to, lasts until the iterator is advanced.
+  /// Returns the element. The element, or the object that it refers to, lasts until the iterator is advanced.
   [[nodiscard]] PIRN_ALWAYS_INLINE typename element::reference operator*() const noexcept {
     if constexpr (element::by_value) {
       return word_pair<value_type>::unpack(first_, second_);
@@ -148,8 +148,8 @@ class generator_iterators<T>::iterator {
           *reinterpret_cast<std::add_pointer_t<typename element::reference>>(first_));
     }
   }
-  /// Runs the body up to its next element; throws what the body throws, and std::logic_error past the end or from the
-  /// body itself.
+  /// Runs the body up to its next element. Rethrows an exception of the body; throws std::logic_error past the end or
+  /// from the body itself.
   PIRN_ALWAYS_INLINE iterator& operator++() {
     advance(undef_word());
     return *this;
@@ -201,15 +201,15 @@ namespace detail {
 template <class Body, class T>
 concept generator_body = std::invocable<std::decay_t<Body>&, generator_yield<T>&>;
 
-/// What the drivers have in common.
+/// The common base of the drivers.
 template <class T>
 class generator_base {
  public:
   using yield = generator_yield<T>;
   using iterator = typename generator_iterators<T>::iterator;
 
-  /// Runs the body up to its first element, or to the next after those taken before. Throws what the body throws, and
-  /// std::logic_error if this has been moved from, is running, or has an iterator already.
+  /// Runs the body up to its first element, or to the next after those already taken. Rethrows an exception of the
+  /// body; throws std::logic_error if this has been moved from, is running, or already has an iterator.
   [[nodiscard]] PIRN_ALWAYS_INLINE iterator begin() {
     if (control_ == nullptr || control_->status == generator_status::iterating) [[unlikely]] {
       generator_misused(control_);
@@ -242,7 +242,7 @@ class generator_base {
     }
   }
 
-  /// Puts the body on a stack, which goes back to `from` (if that is not null) at the end, or now if this throws.
+  /// Puts the body on a stack. The stack returns to `from` (if that is not null) at the end, or at once if this throws.
   template <class Body, class Allocator>
   PIRN_ALWAYS_INLINE void create(Body&& body, const stack& memory, Allocator* from) {
     using control = generator_control_of<yield, std::decay_t<Body>, Allocator>;
@@ -327,30 +327,31 @@ class generator_base {
 
 }  // namespace detail
 
-/// A range of the elements that a body yields. The body runs on a stack of its own, from one element to the next, when
-/// the range is iterated, and is unwound if the generator is destroyed before its end, which takes about 5 KB of that
+/// A range of the elements that a body yields. The body runs on a separate stack, from one element to the next, when
+/// the range is iterated. It is unwound if the generator is destroyed before its end, which takes about 5 KB of that
 /// stack the first time in a process. Movable, not thread-safe; several threads may iterate in turn. A view and an
-/// input range; its iterator must not outlive it, nor must another be taken while one lives (std::logic_error).
+/// input range. Its iterator must not outlive it, and no other may be taken while one lives (std::logic_error).
 ///
-/// Exceptions in flight are the OS thread's, and an element does not switch them. So a body may yield inside a catch
-/// block only if catch blocks nest across all generators and consumers of the thread (what entered one last leaves its
-/// own first), and if it leaves its block, on the same thread, before the generator is destroyed. It must not yield in
-/// a destructor that an exception runs. Otherwise use a coroutine, which keeps its exceptions to itself.
+/// Exceptions in flight belong to the OS thread, and an element does not switch them. So a body may yield inside a
+/// catch block only under two conditions. Catch blocks must nest across all generators and consumers of the thread: the
+/// block entered last is left first. And the body must leave its block, on the same thread, before the generator is
+/// destroyed. A body must not yield in a destructor that an exception runs. Otherwise use a coroutine, whose exceptions
+/// stay with it.
 template <class T>
 class [[nodiscard]] generator<T, own_stack> : public detail::generator_base<T>, public std::ranges::view_base {
  public:
-  /// On a stack of 64 KiB from the default pool. Throws std::system_error if there is none.
+  /// Makes a generator on a stack of 64 KiB from the default pool. Throws std::system_error if there is no stack.
   template <detail::generator_body<T> Body>
     requires(!detail::is_generator<std::remove_cvref_t<Body>>)
   PIRN_ALWAYS_INLINE generator(Body&& body) {
     this->create_from(default_stack_pool(), default_stack_size, std::forward<Body>(body));
   }
-  /// On a stack of `size` bytes from this allocator, which must outlive the generator.
+  /// Makes a generator on a stack of `size` bytes from this allocator, which must outlive the generator.
   template <stack_allocator Allocator, detail::generator_body<T> Body>
   PIRN_ALWAYS_INLINE generator(Allocator& from, std::size_t size, Body&& body) {
     this->create_from(from, size, std::forward<Body>(body));
   }
-  /// On the caller's memory, which must outlive the generator.
+  /// Makes a generator on the caller's memory, which must outlive it.
   template <detail::generator_body<T> Body>
   PIRN_ALWAYS_INLINE generator(const stack& memory, Body&& body) {
     this->create(std::forward<Body>(body), memory, static_cast<void*>(nullptr));
@@ -366,7 +367,7 @@ class [[nodiscard]] generator<T, own_stack> : public detail::generator_base<T>, 
 
 namespace detail {
 #if defined(PIRN_VALGRIND)
-/// valgrind takes a switch from a frame to a buffer inside it for a call or a return, and what lies between for freed.
+/// valgrind takes a switch from a frame to a buffer inside it for a call or a return, and the bytes between for freed.
 template <std::size_t N>
 class frame_memory {
  public:
@@ -385,8 +386,8 @@ using frame_memory = frame_buffer<N>;
 #endif
 }  // namespace detail
 
-/// The same on N bytes inside the object, which can therefore not be moved, and is a range but not a view. They have no
-/// guard: see frame.
+/// As generator<T>, but on N bytes inside the object. It therefore cannot be moved, and is a range but not a view. The
+/// bytes have no guard: see frame.
 template <class T, std::size_t N>
 class [[nodiscard]] generator<T, frame<N>> : detail::frame_memory<N>, public detail::generator_base<T> {
  public:
@@ -403,7 +404,7 @@ class [[nodiscard]] generator<T, frame<N>> : detail::frame_memory<N>, public det
   }
 };
 
-/// generator<T, frame<N>> by a shorter name.
+/// A shorter name of generator<T, frame<N>>.
 template <class T, std::size_t N = 8192>
 using frame_generator = generator<T, frame<N>>;
 

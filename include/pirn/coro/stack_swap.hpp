@@ -1,8 +1,8 @@
-// Swapped tasks that take turns on the native stack of whoever dispatches them (after Danilov, "usched: stackswap
-// coroutines"). One that never blocks is a function call. One that blocks is copied out to a buffer as large as the
-// frames that it has, and its frames are dropped; the next is copied in at the addresses where it ran before.
+// Swapped tasks that take turns on the native stack of the function that dispatches them (after Danilov, "usched:
+// stackswap coroutines"). A task that never blocks is a function call. A task that blocks is copied out to a buffer as
+// large as its frames, and its frames are dropped; the next one is copied in at the addresses where it ran before.
 //
-//   struct scheduler {                            // the policy: three operations, here a queue of who is ready
+//   struct scheduler {                            // the policy: three operations, here a queue of ready tasks
 //     pirn::swapped_task* next() noexcept;
 //     void* allocate(std::size_t size) noexcept;
 //     void free(void* buffer, std::size_t size) noexcept;
@@ -13,8 +13,8 @@
 //   one.assign<&body>(argument);                  // now policy.next() may return it
 //   dispatcher.run();                             // body(argument) runs, and may call dispatcher.block()
 //
-// The address of a local variable means something only while the swapped task that it belongs to runs: others find
-// their own frames there. So nothing outside may keep one over a block.
+// The address of a local variable is valid only while its swapped task runs: other tasks find their own frames there.
+// So nothing outside may keep such an address over a block.
 #pragma once
 
 #include <concepts>
@@ -44,17 +44,17 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 class swapped_task;
 
-/// Why a swapped task did not block, or a dispatcher did not run.
+/// The reason why a swapped task did not block, or a dispatcher did not run.
 enum class swap_error : std::uint8_t {
   none,
-  out_of_memory,  ///< no buffer for the image, or none for what it has bound: it runs on, as if it had not called
+  out_of_memory,  ///< no buffer for the image, or for the values it has bound: it runs on as if it had not called
   unwinding,      ///< it is being unwound, and destructors may not block
   running,        ///< the dispatcher runs already
-  too_deep,       ///< run was called from deeper in the stack than the frames of those that are blocked
+  too_deep,       ///< run was called from deeper in the stack than the frames of the blocked tasks
   shadow_stack,   ///< the process runs under a hardware shadow stack, which no switch moves
-  scope_open,     ///< the swapped task has a pirn::scope open, which nobody would find in its image
+  scope_open,     ///< the swapped task has an open pirn::scope, which its image would hide
 };
-/// A whole sentence that says what to do. Static storage.
+/// Returns a whole sentence with the remedy. Static storage.
 [[nodiscard]] constexpr const char* to_string(swap_error error) noexcept {
   switch (error) {
     case swap_error::none:
@@ -78,10 +78,10 @@ enum class swap_error : std::uint8_t {
   return "unknown";
 }
 
-/// What the user decides. `next` returns who runs now: one that was assigned a body and has not begun, or one that is
-/// blocked, or null to let `run` return; it runs on the stack of whoever blocks, and returning that one again costs no
-/// copy. `allocate` returns at least `size` bytes, or null; `free` gets them back with the same size. None of them may
-/// block or destroy a swapped task that is calling `block`.
+/// The decisions of the user. `next` returns the task that runs now: a fresh one with a body, a blocked one, or null to
+/// let `run` return. It is called on the stack of the blocking task, and returning that task again costs no copy.
+/// `allocate` returns at least `size` bytes, or null; `free` gets them back with the same size. None of them may block,
+/// or destroy a swapped task that is calling `block`.
 template <class P>
 concept swap_policy = requires(P& policy, std::size_t size, void* buffer) {
   { policy.next() } noexcept -> std::same_as<swapped_task*>;
@@ -101,9 +101,9 @@ struct swap_callbacks {
   void free(void* buffer, std::size_t size) const noexcept { free_buffer(user, buffer, size); }
 };
 
-/// What a dispatcher has copied.
+/// Counts of the copies that a dispatcher has made.
 struct swap_statistics {
-  std::uint64_t images = 0;  ///< copied out, and sooner or later in
+  std::uint64_t images = 0;  ///< copied out, and sooner or later copied in
   std::uint64_t bytes = 0;   ///< of those images
 };
 
@@ -118,26 +118,26 @@ namespace detail {
 class swap_core;
 }  // namespace detail
 
-/// A swapped task. Six words, meant to be a base or member of what a policy queues. Must stay where it is from
-/// `assign` until it has ended. Not thread-safe; used by the OS thread of its dispatcher.
+/// A swapped task. Six words, meant to be a base or member of a policy's queue element. Must not move from `assign`
+/// until it has ended. Not thread-safe; used by the OS thread of its dispatcher.
 class swapped_task {
  public:
   swapped_task() noexcept = default;
-  /// Its image goes into the `size` bytes at `buffer` as long as they are enough, and then into one of the policy's.
-  /// They stay the caller's.
+  /// Keeps the image in the `size` bytes at `buffer` as long as they suffice, and then in a buffer of the policy's. The
+  /// caller keeps the ownership of those bytes.
   swapped_task(void* buffer, std::size_t size) noexcept
       : buffer_(static_cast<char*>(buffer)), capacity_(rounded_down(size)) {}
   swapped_task(const swapped_task&) = delete;
   swapped_task& operator=(const swapped_task&) = delete;
-  /// One that is blocked must not be destroyed: `stack_swap::cancel` and `discard` end it.
+  /// A blocked task must not be destroyed: `stack_swap::cancel` and `discard` end it.
   ~swapped_task() {
     if (state_ > fresh && !platform::left_to_exit()) [[unlikely]] {
       detail::swap_misused("a swapped task was destroyed before it ended: cancel or discard it first");
     }
   }
 
-  /// Gives it something to do: `body(argument)`, when a policy returns it. What leaves the body as an exception comes
-  /// out of `run`. It must not have anything to do yet, or must have ended.
+  /// Assigns `body(argument)`, which runs when a policy returns this task. An exception that leaves the body comes out
+  /// of `run`. The task must have nothing to do: it is new, or has ended.
   template <auto body, class Argument>
     requires std::invocable<decltype(body), Argument&>
   PIRN_ALWAYS_INLINE void assign(Argument& argument) noexcept {
@@ -149,9 +149,9 @@ class swapped_task {
     state_ = fresh;
   }
 
-  /// Whether it has nothing to do: it has ended, or was never given anything.
+  /// Returns whether it has nothing to do: it has ended, or never had a body.
   [[nodiscard]] bool done() const noexcept { return state_ == idle; }
-  /// Bytes of its image the last time that it blocked.
+  /// Returns the size of its image in bytes, as of its last block.
   [[nodiscard]] std::size_t image_size() const noexcept { return size_; }
 
  private:
@@ -159,11 +159,11 @@ class swapped_task {
   friend class stack_swap;
   friend class detail::swap_core;
 
-  // Values of state_; else it is the address of the dispatcher, and `cancelled` may be added.
+  // Values of state_. Otherwise it is the address of the dispatcher, perhaps with `cancelled` added.
   static constexpr std::uintptr_t idle = 0;
   static constexpr std::uintptr_t fresh = 1;
   static constexpr std::uintptr_t cancelled = 2;
-  static constexpr std::uint32_t owned = 1;  // a bit of capacity_: the buffer is the policy's
+  static constexpr std::uint32_t owned = 1;  // a bit of capacity_: the policy owns the buffer
 
   using entry = ending(PIRN_NONE*)(void* argument, std::exception_ptr& thrown);
   template <auto body, class Argument>
@@ -185,7 +185,7 @@ class swapped_task {
 };
 
 namespace detail {
-/// What of a dispatcher does not depend on its policy.
+/// The part of a dispatcher that does not depend on its policy.
 class swap_core {
  protected:
   swap_core() noexcept = default;
@@ -196,7 +196,7 @@ class swap_core {
   }
   [[nodiscard]] std::uintptr_t address() const noexcept { return reinterpret_cast<std::uintptr_t>(this); }
 
-  /// Puts an image into its place and goes on with it. The caller's sp is below it.
+  /// Copies an image into its place and resumes it. The caller's sp is below it.
   [[noreturn]] PIRN_UNSANITIZED PIRN_ALWAYS_INLINE void resume(swapped_task& task) noexcept {
     current_ = &task;
     copy_image(place_.end() - task.size_, task.buffer_, task.size_);
@@ -207,13 +207,13 @@ class swap_core {
                                                                         arch::word) {
     reinterpret_cast<swap_core*>(core)->resume(*reinterpret_cast<swapped_task*>(task));
   }
-  /// The same from anywhere in the dispatching loop, whose frame is where the image goes.
+  /// As `resume`, but from anywhere in the dispatching loop, whose frame lies where the image is copied.
   [[noreturn]] PIRN_UNSANITIZED void resume_over_loop(swapped_task& task) noexcept {
     loop_sanitizer_.leave_for_good(task.sanitizer_);
     swap_sanitizer::clear(place_.end() - task.size_, task.size_);
     enter_for_good<&resume_from_below>(place_.below(task.size_, swap_floor()), &task);
   }
-  /// Calls `entry` on the stack that ends at `top`; nothing of the caller is needed any more.
+  /// Calls `entry` on the stack that ends at `top`; the caller's frames are no longer needed.
   template <arch::transfer_entry entry>
   [[noreturn]] PIRN_UNSANITIZED PIRN_ALWAYS_INLINE void enter_for_good(void* top, swapped_task* task) noexcept {
     arch::peer nobody;
@@ -226,7 +226,7 @@ class swap_core {
     loop_sanitizer_.leave_for_good(main_sanitizer_);
     arch::switch_last(run_, 0, 0);
   }
-  /// Checks that `task` is blocked here; of one that is to be unwound, makes the unwind ready.
+  /// Checks that `task` is blocked in this dispatcher, and prepares its unwind if it is cancelled.
   PIRN_COLD void look_at(swapped_task& task) noexcept {
     if (task.state_ != (address() | swapped_task::cancelled)) {
       swap_misused(task.state_ == swapped_task::idle ? "next returned a swapped task that has ended"
@@ -235,7 +235,7 @@ class swap_core {
     unwinding_.emplace("swapped task");
   }
 
-  /// Takes off what the swapped task that runs has open.
+  /// Detaches the open blocks of the running swapped task.
   PIRN_COLD swap_error take_along(taken_blocks& to) const {
     const body_stack image{0, reinterpret_cast<arch::word>(place_.top()), nullptr, true};
     try {
@@ -247,7 +247,7 @@ class swap_core {
       return swap_error::scope_open;
     }
   }
-  /// Where `task` begins. Returns when it has ended, on whatever loop it is then.
+  /// Begins `task`. Returns when it has ended, on the loop that runs by then.
   PIRN_ALWAYS_INLINE ending launch(swapped_task& task) {
     current_ = &task;
     task.state_ = address();
@@ -255,7 +255,7 @@ class swap_core {
     return reinterpret_cast<swapped_task::entry>(task.context_.pc)(task.context_.fp, thrown_);
   }
 
-  // Who runs; `nobody_` while that one is being unwound, and while none does.
+  // The running task; `nobody_` while that task is being unwound, and while no task runs.
   swapped_task* current_ = &nobody_;
   swap_place place_;
   swap_statistics statistics_;
@@ -265,15 +265,15 @@ class swap_core {
   std::optional<forced_unwind> unwinding_;
   std::exception_ptr thrown_;
   bool running_ = false;
-  native_stack stack_;   // looked up when somebody blocks whose buffer is too small
-  swapped_task nobody_;  // has no buffer, so blocking is never quick for it
+  native_stack stack_;   // looked up when a task with too small a buffer blocks
+  swapped_task nobody_;  // has no buffer, so its block always takes the slow path
   [[no_unique_address]] swap_sanitizer main_sanitizer_;
   [[no_unique_address]] swap_sanitizer loop_sanitizer_;
 };
 }  // namespace detail
 
-/// Dispatches swapped tasks on the native stack of the OS thread that calls `run`. A process may have several, an
-/// OS thread too. Not thread-safe: `policy` is where other threads hand something over. Must not move.
+/// Dispatches swapped tasks on the native stack of the OS thread that calls `run`. A process may have several
+/// dispatchers, and so may an OS thread. Not thread-safe: other threads hand over work through `policy`. Must not move.
 template <swap_policy Policy>
 class stack_swap : detail::swap_core {
  public:
@@ -281,9 +281,9 @@ class stack_swap : detail::swap_core {
   stack_swap(const stack_swap&) = delete;
   stack_swap& operator=(const stack_swap&) = delete;
 
-  /// Runs who the policy says until it says nobody. Rethrows what left a body, whereupon the others are still blocked
-  /// and another `run` goes on with them. While any are blocked, it must be called where it was called before, not
-  /// more than a KiB deeper, on the stack of the same OS thread.
+  /// Runs the tasks that the policy returns until it returns null. Rethrows an exception that leaves a body; the other
+  /// tasks are then still blocked, and another `run` continues them. While any are blocked, it must be called where it
+  /// was called before, at most one KiB deeper, on the stack of the same OS thread.
   swap_error run() {
     if (detail::maybe_in_flight()) {
       const detail::saved_exception_state callers;
@@ -292,17 +292,17 @@ class stack_swap : detail::swap_core {
     return run_here();
   }
 
-  /// Blocks the swapped task that runs: returns when the policy has returned it again, and by an unwind if it was
-  /// cancelled meanwhile. With an error it has not blocked. Exceptions in flight stay with it, and so do values that it
-  /// has bound (context_value); with a scope open it cannot block. Once its buffer is large enough, nothing is
-  /// allocated. Not from a coroutine that runs inside a swapped task: one on a stack of its own
-  /// ends the program with a message, but one whose stack lies in a frame of the swapped task (`frame_buffer`)
-  /// cannot be told from it, and the frames below that stack are lost.
+  /// Blocks the running swapped task: returns when the policy has returned it again, or unwinds if it was cancelled
+  /// meanwhile. With an error it has not blocked. Exceptions in flight stay with the task, and so do values that it has
+  /// bound (context_value); with an open scope it cannot block. Once its buffer is large enough, nothing is allocated.
+  /// Must not be called from a coroutine that runs inside a swapped task. A coroutine on a separate stack ends the
+  /// program with a message. But one whose stack lies in a frame of the swapped task (`frame_buffer`) cannot be
+  /// distinguished from it, and the frames below that stack are lost.
   [[nodiscard]] PIRN_ALWAYS_INLINE swap_error block() {
     swapped_task& self = *current_;
     const std::size_t size = place_.size_at(detail::swap_floor());
-    // A function with a call in it has no red zone: whoever this is inlined into has nothing below its sp. (Should this
-    // one become a tail call, that of forced_unwind::raise is still there.)
+    // A function with a call in it has no red zone, so the function that this is inlined into has nothing below its sp.
+    // (Should this call become a tail call, the call of forced_unwind::raise remains.)
     if (size > self.capacity_ || detail::maybe_in_flight()) [[unlikely]] {
       return block_out_of_line();
     }
@@ -311,7 +311,7 @@ class stack_swap : detail::swap_core {
     return swap_error::none;
   }
 
-  /// Ends the swapped task that runs: its frames are unwound.
+  /// Ends the running swapped task: its frames are unwound.
   [[noreturn]] void abort() {
     if (current_ == &nobody_) {
       detail::swap_misused(unwinding_ ? "abort was called while the swapped task is being unwound"
@@ -325,8 +325,8 @@ class stack_swap : detail::swap_core {
     unwinding_->raise();
   }
 
-  /// Ends one that does not run: one that has begun is unwound when the policy returns it, which it must; one that has
-  /// not has nothing to do any more, and must not be returned.
+  /// Ends a task that is not running. One that has begun is unwound when the policy returns it, which the policy must
+  /// do; a fresh one has nothing to do any more, and must not be returned.
   void cancel(swapped_task& task) noexcept {
     if (task.state_ == swapped_task::fresh) {
       task.state_ = swapped_task::idle;
@@ -337,7 +337,7 @@ class stack_swap : detail::swap_core {
     }
   }
 
-  /// Drops one that is blocked, as if by longjmp: its destructors do not run. The policy must not return it.
+  /// Drops a blocked task, as if by longjmp: its destructors do not run. The policy must not return it.
   void discard(swapped_task& task) noexcept {
     if ((task.state_ & ~swapped_task::cancelled) != address() || &task == current_ || &task == unwound_) {
       detail::swap_misused("discard was called for a swapped task that is not blocked here");
@@ -347,7 +347,7 @@ class stack_swap : detail::swap_core {
     end(task);
   }
 
-  /// The swapped task that runs; null while none does, or one is being unwound.
+  /// Returns the running swapped task, or null while none runs or one is being unwound.
   [[nodiscard]] swapped_task* current() noexcept { return current_ == &nobody_ ? nullptr : current_; }
   [[nodiscard]] const swap_statistics& statistics() const noexcept { return statistics_; }
 
@@ -394,7 +394,8 @@ class stack_swap : detail::swap_core {
     self.loop_sanitizer_.arrive();
     self.loop(reinterpret_cast<swapped_task*>(next));
   }
-  /// The dispatching loop. It belongs to the image of whoever blocks in it, and begins anew when the next is fresh.
+  /// The dispatching loop. It belongs to the image of the task that blocks in it, and begins anew when the next task is
+  /// fresh.
   [[noreturn]] PIRN_UNSANITIZED PIRN_ALWAYS_INLINE void loop(swapped_task* next) {
     while (next != nullptr) {
       if (next->state_ != swapped_task::fresh) {
@@ -423,7 +424,7 @@ class stack_swap : detail::swap_core {
     }
     end(task);
   }
-  /// It ended by an exception, which run rethrows, or by an unwind, or both.
+  /// Handles an end by an exception, which `run` rethrows, by an unwind, or by both.
   PIRN_COLD void end_of_unwind(ending how) noexcept {
     if (unwinding_) {
       unwinding_.reset();
@@ -442,7 +443,7 @@ class stack_swap : detail::swap_core {
     }
   }
 
-  /// Takes the exceptions in flight and the values along, and sees to a larger buffer.
+  /// Blocks with exceptions in flight and bound values detached meanwhile, or after allocating a larger buffer.
   PIRN_NOINLINE swap_error block_out_of_line() {
     swapped_task& self = *current_;
     if (current_ == &nobody_) {
@@ -453,7 +454,7 @@ class stack_swap : detail::swap_core {
     }
     const std::size_t size = place_.size_at(detail::swap_floor());
     if (size > self.capacity_) {
-      // An image as large as that is none either.
+      // So large an image is also a sign of another stack.
       if (!place_.may_hold(detail::swap_floor(), stack_) || size > UINT32_MAX - detail::swap_block) {
         detail::swap_misused("block was called on another stack than the dispatcher's, a coroutine's for example");
       }
@@ -489,8 +490,8 @@ class stack_swap : detail::swap_core {
     }
   }
 
-  /// Saves an image of `size` bytes, to which the caller's frame belongs, and lets the next one run. Returns when it is
-  /// `self` again.
+  /// Saves an image of `size` bytes, to which the caller's frame belongs, and runs the next task. Returns when `self`
+  /// is next again.
   PIRN_ALWAYS_INLINE void swap_out_and_in(swapped_task& self, std::size_t size) noexcept {
     swapped_task* const next = policy_.next();
     if (next == &self) [[unlikely]] {
@@ -518,7 +519,7 @@ class stack_swap : detail::swap_core {
     self.sanitizer_.arrive();
   }
 
-  /// The other side of the above, below both images: copies one out and the other in.
+  /// The other side of `swap_out_and_in`, below both images: copies one image out and the other in.
   [[noreturn]] PIRN_NONE PIRN_UNSANITIZED_INLINE static void leave(void* pc, void* sp, void* fp, arch::word dispatcher,
                                                                    arch::word next, arch::word size,
                                                                    arch::word size_in) {

@@ -1,10 +1,10 @@
-// The inside of a copied_coroutine: how its body begins and ends on the copy_stack, what its yield object does.
+// The implementation of copied_coroutine: how its body begins and ends on the copy_stack, and its yield object.
 //
 //   buffer of the context      before the first resume: ways, body
 //   copy_stack                 afterwards: entry function's frame (body, yield object, result), the body's frames
 //
-// The words of the first resume are the context's address and the values, or if they need more than two words their
-// address. Everything else is as in coroutine_core.hpp.
+// The words of the first resume are the context's address and the values, or the address of the values if they need
+// more than two words. Everything else is as in coroutine_core.hpp.
 #pragma once
 
 #include <unwind.h>
@@ -39,8 +39,8 @@ PIRN_COLD inline bool run_in_flight(copied_context& context, word (&words)[value
   const saved_exception_state kept;
   return context.run(words);
 }
-/// The words go in registers and come back in the copy_stack: nothing of them lies in the caller's frame, and so in its
-/// image.
+/// The words travel in registers and come back in the copy_stack: none of them lies in the caller's frame, and so none
+/// in its image.
 PIRN_COLD inline bool suspend_in_flight(copy_stack& on, word word0, word word1, word word2, word word3) {
   word words[value_words] = {word0, word1, word2, word3};
   taken_blocks blocks;
@@ -57,7 +57,7 @@ PIRN_COLD inline bool suspend_in_flight(copy_stack& on, word word0, word word1, 
   put_blocks(blocks);
   return interrupted;
 }
-/// Suspends and exchanges the words; exceptions in flight stay here.
+/// Suspends and exchanges the words; exceptions in flight stay with this side.
 PIRN_ALWAYS_INLINE bool suspend_keeping_exceptions(copy_stack& on, word (&words)[value_words]) {
   if (!maybe_in_flight()) [[likely]] {
     return on.suspend(words);
@@ -69,8 +69,8 @@ PIRN_ALWAYS_INLINE bool suspend_keeping_exceptions(copy_stack& on, word (&words)
   return interrupted;
 }
 
-/// Leaves open what the words are. In a loop clang would keep what the last switch brought for the next one: in the
-/// frame, and so in the image.
+/// Makes the words indeterminate. In a loop clang would otherwise keep the words of the last switch for the next one:
+/// in the frame, and so in the image.
 PIRN_ALWAYS_INLINE void forget([[maybe_unused]] word (&words)[value_words]) noexcept {
 #if defined(__clang__) && __has_builtin(__builtin_nondeterministic_value)
   for (word& each : words) {
@@ -79,8 +79,9 @@ PIRN_ALWAYS_INLINE void forget([[maybe_unused]] word (&words)[value_words]) noex
 #endif
 }
 
-/// Throws unless `position`, the caller's, is on the stack, and not on one that lies inside a frame there. That is told
-/// by how far up the root frame is where a walk ends; one that ends elsewhere, for want of tables, tells nothing.
+/// Throws unless the caller's `position` is on the stack, and not on another stack inside a frame there. The position
+/// of the root frame where a walk ends shows the difference; a walk that ends elsewhere, for lack of tables, shows
+/// nothing.
 PIRN_COLD inline void check_yield_stack(const copy_stack& on, word position) {
   on.check_end(position);
   if (!on.memory().contains(reinterpret_cast<const void*>(position))) {
@@ -107,8 +108,8 @@ PIRN_COLD inline void check_yield_stack(const copy_stack& on, word position) {
   }
 }
 
-/// The yield object of a copied_coroutine<Out(In...)>, with Out as a list of none or one: lives in its entry function's
-/// frame, and is what its body gets first.
+/// The yield object of a copied_coroutine<Out(In...)>, with Out as a list of none or one. It lives in the frame of its
+/// coroutine's entry function, and is the first argument of the body.
 template <class Outs, class Ins>
 class copied_yield;
 
@@ -119,10 +120,10 @@ class copied_yield<void(Out...), void(In...)> : public coroutine_locals {
 
   explicit copied_yield(copy_stack& on) noexcept : on_(on) {}
 
-  /// Suspends the coroutine: `value` is what resume() returns, and what the next resume() sends is returned: nothing,
-  /// the value, or a std::tuple of several. Throws std::logic_error when called on another stack. One that lies inside
-  /// a frame of this one's own, a frame_buffer's, is another stack too: the frames below it would be lost. That is only
-  /// found with copy_stack_check::protect.
+  /// Suspends the coroutine: resume() returns `value`, and this call returns the values of the next resume(): nothing,
+  /// the value, or a std::tuple of several. Throws std::logic_error when called on another stack. A stack inside a
+  /// frame of this coroutine (a frame_buffer) is another stack too: the frames below it would be lost. Only
+  /// copy_stack_check::protect detects that case.
   /// A suspension point: any thread may resume it, and destroying the coroutine unwinds it from here.
   PIRN_ALWAYS_INLINE received operator()(Out... value) {
     if (const word position = stack_position(); !on_.plainly_contains(position)) [[unlikely]] {
@@ -144,14 +145,14 @@ class copied_yield<void(Out...), void(In...)> : public coroutine_locals {
   copy_stack& on_;
 };
 
-/// What the buffer of one that has not begun holds, unless its body is stateless.
+/// The content of the buffer before the coroutine begins, unless its body is stateless.
 struct kept_body_base {
   void (*destroy)(kept_body_base* self) noexcept;
   void* body;
 };
 template <class Body>
 struct kept_body : kept_body_base {
-  /// Bytes of a buffer that hold one wherever it begins.
+  /// Size in bytes of a buffer that can hold one, wherever the buffer begins.
   static constexpr std::size_t size =
       sizeof(kept_body_base) + sizeof(Body) + (alignof(Body) > alignof(void*) ? alignof(Body) - alignof(void*) : 0);
 
@@ -165,15 +166,15 @@ struct kept_body : kept_body_base {
   }
 };
 
-/// What stands between the root frame and a body.
+/// The function between the root frame and a body.
 template <class Outs, class Ins, class Body>
 struct copied_entry;
 
-/// Whether the values of a first resume travel beside the context's address.
+/// Whether the values of a first resume fit beside the context's address.
 template <class... In>
 inline constexpr bool first_beside = value_list<In...>::words <= 2;
 
-/// Makes the words of a resume those of the first one. `spill` must outlive the switch.
+/// Turns the words of a resume into those of the first one. `spill` must outlive the switch.
 template <class... In>
 PIRN_ALWAYS_INLINE void pack_first_copied(copied_context& context, word (&words)[value_words],
                                           word (&spill)[value_words]) noexcept {
@@ -192,7 +193,7 @@ PIRN_ALWAYS_INLINE void pack_first_copied(copied_context& context, word (&words)
 template <class... Out, class... In, class Body>
 struct copied_entry<void(Out...), void(In...), Body> {
   using yield = copied_yield<void(Out...), void(In...)>;
-  /// Nothing need be kept of it, nor destroyed.
+  /// Whether the body need not be kept or destroyed.
   static constexpr bool stateless = std::is_empty_v<Body> && std::is_trivially_copyable_v<Body>;
 
   PIRN_NONE static void enter(void* pc, void* sp, void* fp, word word0, word word1, word word2, word /*not kept*/) {
@@ -223,7 +224,7 @@ struct copied_entry<void(Out...), void(In...), Body> {
   }
 
  private:
-  /// What left the body: in the copy_stack, since every image would have a word for it.
+  /// An exception that left the body. It lies in the copy_stack, since otherwise every image would have a word for it.
   using thrown = std::exception_ptr;
   static_assert(sizeof(thrown) <= sizeof(copy_stack::received));
 
@@ -272,7 +273,8 @@ struct copied_entry<void(Out...), void(In...), Body> {
 [[noreturn]] PIRN_COLD inline void copied_failed(stack_error error, const char* what) {
   throw std::system_error(make_error_code(error), what);
 }
-/// A suspended one is destroyed and cannot be brought in: returns in exit, which another body on its stack has called.
+/// Reports a suspended coroutine that is destroyed and cannot be brought in. Returns during exit, if another body on
+/// its stack has called that.
 PIRN_COLD inline void copied_refused(stack_error error) noexcept {
   if (error == stack_error::stack_in_use && platform::left_to_exit()) {
     return;
@@ -282,7 +284,7 @@ PIRN_COLD inline void copied_refused(stack_error error) noexcept {
   std::abort();
 }
 
-/// Unwinds a suspended coroutine that has been brought in. `drop` takes the result of one that returns nevertheless.
+/// Unwinds a suspended coroutine that has been brought in. `drop` takes the result of a body that returns nevertheless.
 template <class Drop>
 PIRN_COLD void cancel_copied(copied_context& context, Drop&& drop) noexcept {
   constexpr int max_attempts = 1000;

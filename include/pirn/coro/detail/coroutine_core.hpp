@@ -1,7 +1,7 @@
-// The inside of a coroutine: what lies on its stack, how its body begins and ends, what its yield object does.
+// The implementation of coroutine: the contents of its stack, how its body begins and ends, and its yield object.
 //
 //        +----------------------+ the stack's top
-//        | coroutine_record     | the body, the stack's limit, what sanitizers were told
+//        | coroutine_record     | the body, the stack's limit, the sanitizers' state
 //        +----------------------+ 16-byte aligned
 //        | root frame           | of arch::transfer_into
 //        | coroutine_entry      | holds the yield object, calls the body, makes the last switch
@@ -47,7 +47,7 @@ namespace detail {
 struct coroutine_record_base {
   void* limit;
   [[no_unique_address]] sanitizer_state sanitizer;
-  bool marked;  // there is a word at its limit
+  bool marked;  // whether there is a word at its limit
 };
 template <class Body>
 struct alignas(alignof(Body) < 16 ? 16 : alignof(Body)) coroutine_record : coroutine_record_base {
@@ -60,11 +60,11 @@ struct alignas(alignof(Body) < 16 ? 16 : alignof(Body)) coroutine_record : corou
   }
   ~coroutine_record() {}  // NOLINT(modernize-use-equals-default): the union's is deleted
   union {
-    Body body;  // destroyed by whoever knows that it has ended or will not begin
+    Body body;  // destroyed by the code that knows that it has ended or will not begin
   };
 };
 
-/// The result of a body on its way out, in the three words beside the one that says how it ended, or in the frame of
+/// The result of a body on its way out: in the three words beside the word that says how it ended, or in the frame of
 /// the entry function.
 template <class... Out>
 class result_of {
@@ -115,7 +115,8 @@ class result_of<Out> {
 template <class Outs, class Ins, class Body>
 struct coroutine_entry;
 
-/// Of a yield at `position` that is not on its coroutine's stack, or has found the word at the end of that overwritten.
+/// Refuses a yield at `position` that is not on its coroutine's stack, or after the word at the stack's end was
+/// overwritten.
 [[noreturn]] PIRN_COLD inline void refuse_yield(word position, word limit, word size, bool marked) {
   if (marked) {
     stack_end::check("a coroutine", reinterpret_cast<void*>(limit), reinterpret_cast<void*>(limit + size), position);
@@ -128,8 +129,8 @@ struct coroutine_entry;
       "for another one that it resumed)");
 }
 
-/// The yield object of a coroutine<Out(In...)>, with Out as a list of none or one: lives in its entry function's frame,
-/// and is what its body gets first.
+/// The yield object of a coroutine<Out(In...)>, with Out as a list of none or one. It lives in the frame of its
+/// coroutine's entry function, and is the first argument of the body.
 template <class Outs, class Ins>
 class coroutine_yield;
 
@@ -138,9 +139,10 @@ class coroutine_yield<void(Out...), void(In...)> : public coroutine_locals {
  public:
   using received = typename detail::received<In...>::type;
 
-  /// Suspends the coroutine: `value` is what resume() returns, and what the next resume() sends is returned: nothing,
-  /// the value, or a std::tuple of several. Throws std::logic_error when the coroutine is not the one that runs: called
-  /// from outside, or from within another coroutine. (Of one whose stack lies inside this one's own it suspends both.)
+  /// Suspends the coroutine: resume() returns `value`, and this call returns the values of the next resume(): nothing,
+  /// the value, or a std::tuple of several. Throws std::logic_error if the coroutine is not the running one: when
+  /// called from outside, or from within another coroutine. (If that one's stack lies inside this one's, the call
+  /// suspends both.)
   /// A suspension point: any thread may resume it, and destroying the coroutine unwinds it from here.
   PIRN_ALWAYS_INLINE received operator()(Out... value) {
     if (stack_position() - limit_ > plain_) [[unlikely]] {
@@ -182,10 +184,10 @@ class coroutine_yield<void(Out...), void(In...)> : public coroutine_locals {
   [[no_unique_address]] sanitizer_peer sanitizer_;
 };
 
-/// Why a coroutine ended, and so what its last words are.
+/// How a coroutine ended, which determines its last words.
 enum class last_word : word { returned, threw, unwound };
 
-/// What stands between the root frame and a body.
+/// The function between the root frame and a body.
 template <class... Out, class... In, class Body>
 struct coroutine_entry<void(Out...), void(In...), Body> {
   using yield = coroutine_yield<void(Out...), void(In...)>;
@@ -279,17 +281,17 @@ struct coroutine_entry<void(Out...), void(In...), Body> {
 
 // ---- the outside ------------------------------------------------------------------------------------------------
 
-/// What a body may be.
+/// The requirements of a body.
 template <class Body, class Yield, class... In>
 concept coroutine_body = std::is_invocable_v<std::decay_t<Body>&, Yield, In...>;
 
-/// Whether values of all these types can go from one side to the other.
+/// Whether values of all these types can pass from one side to the other.
 template <class Out, class... In>
 inline constexpr bool values_move =
     (std::is_void_v<Out> || std::is_reference_v<Out> || std::is_move_constructible_v<Out>) &&
     ((std::is_reference_v<In> || std::is_move_constructible_v<In>) && ...);
 
-/// Out as the parameters of a yield.
+/// Turns Out into the parameters of a yield.
 template <class Out>
 struct none_or_one_of {
   using type = void(Out);
@@ -315,19 +317,20 @@ inline constexpr std::size_t min_stack = 256;
   std::fprintf(stderr, "pirn: a coroutine was %s while it is running\n", what);
   std::abort();
 }
-/// A running one is destroyed: returns in exit, which its body has called, or one that it waits for.
+/// Reports that a running coroutine is destroyed. Returns during exit, if its body has called that, or one that it
+/// waits for.
 PIRN_COLD inline void destroyed_while_running() noexcept {
   if (!platform::left_to_exit()) {
     running_coroutine("destroyed");
   }
 }
 
-/// Throws what ended a coroutine otherwise than by return.
+/// Throws if a coroutine ended in another way than by return.
 [[noreturn]] PIRN_COLD inline void ended_otherwise(word how, word address) {
   if (how == static_cast<word>(last_word::threw)) {
     rethrow_of_body(std::move(*reinterpret_cast<std::exception_ptr*>(address)));
   }
-  // One that was suspended together with ours, whose unwind has come through it, and goes on here.
+  // It was suspended together with ours, whose unwind has passed through it and continues here.
   reinterpret_cast<forced_unwind*>(address)->raise();
 }
 
@@ -350,7 +353,7 @@ PIRN_COLD inline void cancel_coroutine(arch::peer to, sanitizer_peer sanitizer) 
                         "it goes on to suspend in handlers of the exceptions that it answers the unwind by");
 }
 
-/// Where the sanitizer_state of a stack is, and nothing without a sanitizer.
+/// The address of the sanitizer_state of a stack; empty without a sanitizer.
 template <bool needed>
 class sanitizer_ref_if {
  public:

@@ -1,19 +1,19 @@
-// What a generator has at the top of its stack, and how control passes between its producer and its consumer.
+// The top of a generator's stack, and how control passes between its producer and its consumer.
 //
 //        +----------------------+ top of the stack
-//        | generator_control    | the body, what ends it, and how to resume it while nobody iterates
+//        | generator_control    | the body, its end, and how to resume it while no iterator exists
 //        +----------------------+
 //        | root frame           | of arch::prepare
 //        | arch::producer_entry | holds the yield object: its side of the hot path
 //        | body                 |
 //        +----------------------+ sp
 //
-// The hot path has three words of state a side (the other side's peer), and they travel: the consumer's are in the
-// iterator, the producer's in the yield object. Both are small local objects whose address no cold function gets, so
-// compilers keep them in registers, also when the generator itself came from a function that is not inlined.
+// Each side has three words of state on the hot path (the other side's peer), and they travel: the consumer's are in
+// the iterator, the producer's in the yield object. These two are small local objects whose address no cold function
+// gets. So compilers keep them in registers, also when the generator itself came from a function that is not inlined.
 //
-// A side that is switched away from, or has ended, holds a tagged peer (arch::is_tagged), so that the test of misuse
-// before a switch is one bit too, and none at all where the compiler has seen the test after the last one.
+// A side that is switched away from, or has ended, holds a tagged peer (arch::is_tagged). So the test of misuse before
+// a switch is one bit too, and is left out where the compiler has seen the test after the last one.
 //
 // A tagged resumer sends a `generator_message`: cancel, or the other consumer that a delegating generator lends.
 #pragma once
@@ -55,7 +55,7 @@ using arch::peer;
 using arch::undef_word;
 using arch::word;
 
-/// How a trivially copyable value of at most two words becomes words, and a value again.
+/// Converts a trivially copyable value of at most two words to words, and back.
 template <class T>
 struct word_pair {
   static constexpr bool is_word = (std::is_integral_v<T> || std::is_enum_v<T>) && sizeof(T) <= sizeof(word);
@@ -86,12 +86,12 @@ struct word_pair {
   }
 };
 
-/// What one side knows of the other.
+/// The state that one side has of the other.
 struct generator_peer {
   arch::peer at = arch::ended_peer();
   [[no_unique_address]] sanitizer_peer sanitizer{};
 
-  /// Away, or over: the object that held the side says so from here on.
+  /// Takes the side away: this object then says that the side is away or has ended.
   PIRN_ALWAYS_INLINE generator_peer take() noexcept {
     const generator_peer side = *this;
     at.sp = arch::ended_peer().sp;  // one store, where this lies in memory
@@ -131,12 +131,13 @@ enum class generator_status : std::uint8_t {
 
 struct generator_control;
 
-/// What may be done with a generator on a stack of a pool before its body has begun; null if that cannot be moved.
+/// Operations on a generator with a pool stack before its body has begun; null if it cannot be moved.
 struct generator_moves {
-  /// Runs the body on the running stack, with its elements to `consumer`; ends the generator before that. `on` is whom
-  /// the stack belongs to.
+  /// Runs the body on the running stack, with its elements to `consumer`; ends the generator before that. The stack
+  /// belongs to `on`.
   void (*run_here)(generator_control& fresh, generator_control& on, generator_peer& consumer);
-  /// Moves it to a stack on which many find room that it delegates to; the same as before if there is none.
+  /// Moves it to a stack with room for many generators that it delegates to; returns it unchanged if there is no such
+  /// stack.
   generator_control* (*to_larger)(generator_control& fresh) noexcept;
 };
 
@@ -146,35 +147,35 @@ struct generator_control {
   generator_status status = generator_status::fresh;
   ending how = ending::returned;
   std::exception_ptr failure{};
-  /// Whom to resume at the end instead of the consumer: a generator that delegates to this one, by that message.
+  /// The generator that delegates to this one, which is resumed at the end by that message instead of the consumer.
   generator_peer delegating{};
   generator_message* delegation = nullptr;
   generator_message* cancelled = nullptr;
   [[no_unique_address]] sanitizer_state sanitizer{};
-  /// Where its stack begins; it ends here.
+  /// The lowest address of its stack, which ends at this object.
   void* limit = nullptr;
-  taken_blocks blocks{};  ///< that it has open, while it is suspended
+  taken_blocks blocks{};  ///< its open blocks, while it is suspended
   /// Releases the stack, and destroys the body if it has not begun.
   void (*dispose)(generator_control& self) noexcept = nullptr;
   /// Null if its stack is not from a pool, and so perhaps without a guard.
   const generator_moves* moves = nullptr;
-  /// Of its stack, or what its body was promised of a larger one.
+  /// Of its stack, or the size that its body was promised of a larger one.
   std::size_t size = 0;
-  /// How many wait for it that delegate, each on a stack of its own.
+  /// Number of delegating generators that wait for it, each on a separate stack.
   std::size_t waiting = 0;
 };
 
-/// What a tagged resumer has to say. Lies in its frame, and is valid until it is resumed.
+/// The message of a tagged resumer. It lies in the resumer's frame, and is valid until the resumer is resumed.
 struct generator_message {
-  forced_unwind* cancel;  ///< unwind your stack; if null, you are delegated to
-  /// For who is delegated to: the consumer to yield to, to be given back here at the end. From who was cancelled: the
-  /// generator that delegates to it, which is to be cancelled next.
+  forced_unwind* cancel;  ///< unwind your stack; if null, the message is a delegation
+  /// To the target of a delegation: the consumer to yield to, which must be returned here at the end. From a cancelled
+  /// generator: the generator that delegates to it, which must be cancelled next.
   generator_peer side{};
-  generator_control* target = nullptr;  ///< who is delegated to
-  generator_control* by = nullptr;      ///< who delegates
+  generator_control* target = nullptr;  ///< the target of the delegation
+  generator_control* by = nullptr;      ///< the delegating generator
 };
 
-// ---- cold code: never gets a side that is in use, not even by value, since that may be by address ---------------
+// ---- cold code: never gets a side in use, not even by value, since that may be passed by address ---------------
 
 [[noreturn]] PIRN_COLD inline void generator_misused(const generator_control* control) {
   if (control == nullptr) {
@@ -191,8 +192,8 @@ struct generator_message {
   ran_off_stack("a generator", control.limit, static_cast<const char*>(control.limit) + control.size, sp);
 }
 
-/// It yields from further down than its stack reaches, as far as the position tells: it may also yield in a body that
-/// it runs, on another stack.
+/// It yields from below the end of its stack, as far as the position shows: it may also yield in a body that it runs,
+/// on another stack.
 PIRN_COLD inline void generator_below(const generator_control& control, word sp) noexcept {
   const stack running = &this_stack::bounds_if_linked != nullptr ? this_stack::bounds_if_linked() : stack();
   const bool elsewhere = running.size() != 0 && !running.contains(control.limit);
@@ -205,19 +206,20 @@ PIRN_COLD inline void generator_below(const generator_control& control, word sp)
   throw std::logic_error("pirn: generator: yield was called while its generator is not running");
 }
 
-/// The producer has ended: throws what it threw.
+/// Called when the producer has ended: rethrows its exception.
 PIRN_COLD inline void generator_ended(generator_control* control) {
   if (control->how == ending::threw) {
     rethrow_of_body(std::exchange(control->failure, nullptr));
   }
   if (control->how == ending::unwound) {
-    // Its body yielded as the generator that iterates it, which suspended both. The unwind of both goes on here.
+    // Its body yielded as the generator that iterates it, which suspended both. The unwind of the two continues here.
     forced_unwind::of_thread()->raise();
   }
 }
 
 // The arguments are in the registers in which the switch has left them.
-/// A tagged resumer, whose peer is given: does not return if it cancels; else `message` has the consumer to yield to.
+/// Handles a tagged resumer, given its peer: does not return if it cancels; otherwise `message` has the consumer to
+/// yield to.
 PIRN_COLD inline void generator_on_tagged_resume(void* pc, void* sp, void* fp, generator_control& self,
                                                  generator_message& message) {
   if (message.cancel != nullptr) {
@@ -227,28 +229,29 @@ PIRN_COLD inline void generator_on_tagged_resume(void* pc, void* sp, void* fp, g
   self.delegating.at = {pc, sp, fp};
 }
 
-/// Takes off what is open on this stack, and on those of generators that delegate to it.
+/// Detaches the open blocks on this stack, and on those of generators that delegate to it.
 PIRN_COLD inline taken_blocks generator_blocks(const generator_control& of, const body_stack* inner) {
   const body_stack mine{reinterpret_cast<word>(of.limit), reinterpret_cast<word>(&of), inner};
   return of.delegation != nullptr ? generator_blocks(*of.delegation->by, &mine) : take_blocks(&mine, stack_position());
 }
 PIRN_COLD inline void generator_take_blocks(generator_control& self) { self.blocks = generator_blocks(self, nullptr); }
-/// Yields to `consumer` and puts back what was taken.
+/// Yields to `consumer` and restores the detached blocks.
 PIRN_COLD inline void generator_yield_without(generator_control& self, generator_peer& consumer, word& first,
                                               word second) noexcept {
   consumer.yield(first, second);
   put_blocks(self.blocks);
 }
 
-/// Resumes a suspended generator for it to unwind its stack, and returns when it has ended, or given up its place to
-/// one that delegates to it.
+/// Resumes a suspended generator so that it unwinds its stack. Returns when it has ended, or has left its place to a
+/// generator that delegates to it.
 PIRN_COLD inline void generator_cancel(generator_peer& side, generator_message& message) noexcept {
   constexpr int max_attempts = 1000;
   constexpr int max_ignored = 100;
   for (int attempts = 0; attempts < max_attempts; ++attempts) {
     word first = reinterpret_cast<word>(&message);
     word second = undef_word();
-    // What yields while it is run by the unwind, a destructor for example, comes to its end: nobody wants the element.
+    // Code that the unwind runs, a destructor for example, and that yields, continues to its end: the element is
+    // dropped.
     if (attempts != 0 && attempts <= max_ignored && std::uncaught_exceptions() != 0) {
       side.resume(first, second);
     } else {
@@ -276,7 +279,7 @@ PIRN_COLD inline void generator_destroy(generator_control& control) noexcept {
   }
   if (control.status == generator_status::suspended) {
     control.status = generator_status::iterating;
-    // The count is the thread's: whose exception it is cannot be told.
+    // The count belongs to the thread: it does not say which context the exception belongs to.
     const char* const name = std::uncaught_exceptions() == 0
                                  ? "a generator that was destroyed"
                                  : "a generator that was destroyed while an exception was in flight, perhaps that of a "
@@ -310,12 +313,12 @@ class generator_producer {
     }
   }
 
-  /// Hands two words to the consumer and returns when it wants the next element.
+  /// Passes two words to the consumer and returns when it wants the next element.
   PIRN_ALWAYS_INLINE void give(word first, word second) {
     if (consumer_.tagged()) [[unlikely]] {
       generator_yield_misused();
     }
-    // Here, and not in the consumer, whose frame may lie below and be what was overwritten.
+    // Tested here, and not in the consumer: its frame may lie below and have been overwritten.
     if (marked_) {
       const word limit = reinterpret_cast<word>(self_.limit);
       if (stack_end::overwritten(limit)) [[unlikely]] {
@@ -342,7 +345,7 @@ class generator_producer {
     }
   }
 
-  /// Lets `inner` give its elements to our consumer, at no cost to each, and returns when it has ended.
+  /// Lets `inner` pass its elements to our consumer, at no cost for each, and returns when it has ended.
   PIRN_ALWAYS_INLINE void delegate(generator_control* inner) {
     if (inner == nullptr || inner->status == generator_status::iterating) {
       generator_misused(inner);
@@ -369,9 +372,9 @@ class generator_producer {
     generator_ended(inner);
   }
 
-  /// The same for one that its owner needs no more. If it has not begun, and the running stack has as much room left as
-  /// its own, it runs here, and its stack goes back before; so a recursion has one stack for many levels. `inner` is
-  /// null then, and another one if it was moved.
+  /// Delegates as `delegate` to a generator that its owner no longer needs. If it has not begun, and the running stack
+  /// has as much room left as the stack of `inner`, it runs here, and its stack is released before; so a recursion has
+  /// one stack for many levels. `inner` is null then, and another generator if it was moved.
   PIRN_ALWAYS_INLINE void delegate_last(generator_control*& inner) {
     if (inner != nullptr && inner->status == generator_status::fresh && inner->moves != nullptr &&
         inner->moves->run_here != nullptr && self_.moves != nullptr && !consumer_.tagged()) {
@@ -387,7 +390,7 @@ class generator_producer {
         fresh.moves->run_here(fresh, self_, consumer);
         return;
       }
-      // Perhaps there are many more. A few stacks of the usual size are at hand sooner than a large one.
+      // There may be many more levels. A few stacks of the usual size are available sooner than a large one.
       constexpr std::size_t few = 8;
       if (self_.waiting >= few) {
         inner = inner->moves->to_larger(*inner);
@@ -396,7 +399,7 @@ class generator_producer {
     delegate(inner);
   }
 
-  /// The last switch, after `self_` was told how it went.
+  /// The last switch, after `self_` has recorded how the body ended.
   [[noreturn]] PIRN_ALWAYS_INLINE void finish() noexcept {
     self_.status = generator_status::ended;
     if (self_.delegation != nullptr) [[unlikely]] {
@@ -432,7 +435,7 @@ class generator_producer {
   }
 };
 
-/// A generator with a body of this type, on memory that goes back to this allocator (none if void).
+/// A generator with a body of this type, on memory that returns to this allocator (none if void).
 template <class Yield, class Body, class Allocator>
 struct generator_control_of : generator_control {
   using yield = Yield;
@@ -469,11 +472,11 @@ struct generator_control_of : generator_control {
   Allocator* owner;
 };
 
-/// What every generator's stack begins with.
+/// The first function on every generator's stack.
 template <class Control>
 struct generator_run {
   // Inlined: the yield object shares the frame of a body that is inlined too.
-  // `message` is who begins, or one that says so if a generator delegates to this one.
+  // `message` is the beginning generator, or a message that names it if another generator delegates to it.
   [[noreturn]] PIRN_ALWAYS_INLINE static void run(const peer& from, word message) {
     auto& self = static_cast<Control&>(*(arch::is_tagged(from) ? reinterpret_cast<generator_message*>(message)->target
                                                                : reinterpret_cast<generator_control*>(message)));
@@ -492,7 +495,7 @@ struct generator_run {
     yield.finish();
   }
 
-  /// As generator_moves has it.
+  /// See `generator_moves::run_here`.
   PIRN_NOINLINE static void run_here(generator_control& fresh, generator_control& on, generator_peer& consumer) {
     using body_type = decltype(Control::body);
     body_type body(std::move(static_cast<Control&>(fresh).body));

@@ -1,4 +1,4 @@
-// The driver that suspends nothing: the body calls the consumer. Included by generator.hpp.
+// The driver that never suspends: the body calls the consumer. Included by generator.hpp.
 #pragma once
 
 #include <concepts>
@@ -17,8 +17,8 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// Thrown through a body whose consumer wants no more. Not a std::exception, so only `catch (...)` sees it; a body that
-/// swallows it meets it again at its next yield.
+/// Thrown through a body whose consumer wants no more elements. Not a std::exception, so only `catch (...)` sees it; a
+/// body that swallows it gets it again at its next yield.
 class generator_stopped {
  public:
   [[noreturn]] PIRN_COLD static void raise() {
@@ -32,7 +32,7 @@ class generator_stopped {
   }
 
  private:
-  // Whether a frame in between is noexcept cannot be asked before: clang's tables do not tell.
+  // It is impossible to test beforehand whether a frame in between is noexcept: clang's tables do not say so.
   static void terminating() noexcept {
     try {
       if (std::current_exception() != nullptr) {
@@ -56,7 +56,7 @@ class generator_stopped {
   static inline std::terminate_handler earlier_terminate_ = nullptr;
 };
 
-/// Not whatever converts to a bool: a lambda of one expression returns what that happens to be.
+/// Not any type that converts to bool: a lambda of one expression returns whatever type that has.
 template <class Consumer, class Element>
 inline constexpr bool consumer_decides = std::is_same_v<std::invoke_result_t<Consumer&, Element>, bool>;
 
@@ -98,9 +98,9 @@ class inline_yield {
     }
   }
 
-  /// Whether the consumer has stopped, by false or by what it threw.
+  /// Returns whether the consumer has stopped, by returning false or by an exception.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool stops() const noexcept { return stopped_; }
-  /// The same, after throwing what it threw.
+  /// As `stops`, but first rethrows the consumer's exception.
   PIRN_ALWAYS_INLINE bool stopped() {
     if constexpr (throws) {
       if (failure_) [[unlikely]] {
@@ -118,13 +118,13 @@ class inline_yield {
     }
     bool more = true;
     if constexpr (throws) {
-      // What the consumer throws is not for the body to catch: with the other drivers it never passes there.
+      // The body must not catch an exception of the consumer: with the other drivers it never passes through the body.
       try {
         more = call(std::forward<Value>(value));
       } catch (...) {
         failure_ = std::current_exception();
         if (failure_ == nullptr) {
-          throw;  // an unwind, of the thread or of who is suspended here
+          throw;  // an unwind, of the thread or of a context suspended here
         }
         more = false;
       }
@@ -153,12 +153,12 @@ class inline_yield {
 
 }  // namespace detail
 
-/// Calls `consumer` with each element that `body` yields, as `for (T element : generator<T>(body)) consumer(element)`
-/// would, but in one loop on this stack: both are inlined where the compiler sees them, and vectorised where a plain
-/// loop would be. A consumer that returns bool stops with false (that costs an exception, about a microsecond; what
-/// other types it returns is ignored); what it throws passes the body by, and comes out whatever the body answers.
-/// Returns false if the consumer stopped. `body` must take its yield object as `auto&`; one that takes
-/// generator<T>::yield& runs as a generator does.
+/// Calls `consumer` with each element that `body` yields. It does the work of `for (T element : generator<T>(body))
+/// consumer(element)`, but in one loop on this stack: body and consumer are inlined where the compiler sees them, and
+/// vectorised where a plain loop would be. A consumer that returns bool stops by returning false, which costs an
+/// exception, about a microsecond; results of other types are ignored. An exception of the consumer bypasses the body,
+/// and is rethrown regardless of the body's reaction. Returns false if the consumer stopped. `body` must take its yield
+/// object as `auto&`; one that takes generator<T>::yield& runs as a generator does.
 template <class T, class Body, class Consumer>
 PIRN_ALWAYS_INLINE bool for_each(Body&& body, Consumer&& consumer) {
   using yield = detail::inline_yield<T, std::remove_reference_t<Consumer>>;
@@ -167,8 +167,7 @@ PIRN_ALWAYS_INLINE bool for_each(Body&& body, Consumer&& consumer) {
     try {
       static_cast<void>(body(out));
     } catch (...) {
-      // The stop, or what the body answers it by, which goes nowhere with the other drivers too. An unwind from outside
-      // goes on.
+      // The stop, or the body's reaction to it, which the other drivers drop too. An unwind from outside continues.
       if (!out.stops() || std::current_exception() == nullptr) {
         throw;
       }

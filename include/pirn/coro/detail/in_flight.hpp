@@ -1,6 +1,6 @@
-// Exceptions in flight belong to whoever threw them, but the C++ runtime keeps one list per OS thread. Both sides of a
-// coroutine's switch look, before it, whether any are in flight here, and if so take them out of that list meanwhile.
-// The same look answers for the blocks that bodies have open (body_blocks.hpp), which a yield takes along.
+// Exceptions in flight belong to the context that threw them, but the C++ runtime keeps one list per OS thread. Before
+// a switch, each side of a coroutine checks whether any are in flight on this thread, and if so takes them out of that
+// list meanwhile. This check also covers the open blocks of bodies (body_blocks.hpp), which a yield takes along.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// Looks like exceptions in flight, so that a thread's first look takes the slow path.
+/// A sentinel that looks like exceptions in flight, so that a thread's first check takes the slow path.
 inline exception_globals not_looked_up{nullptr, 1};
-/// Where this OS thread's are.
+/// The exception globals of this OS thread.
 __attribute__((used)) inline constinit thread_local exception_globals* in_flight_here asm(
     "pirn_in_flight_" PIRN_ABI_NAME) __attribute__((tls_model("initial-exec"))) = &not_looked_up;
 
-/// Has every switch of a coroutine take the slow path for as long as bodies have blocks open on this OS thread.
+/// Makes every switch of a coroutine take the slow path for as long as bodies have open blocks on this OS thread.
 PIRN_COLD inline void watch_blocks_of_bodies() noexcept {
   asm volatile("");
   in_flight_here = &not_looked_up;
@@ -35,8 +35,8 @@ PIRN_COLD inline exception_globals* in_flight_out_of_line() noexcept {
   return in_flight_here;
 }
 
-/// Whether exceptions may be in flight on this OS thread. Read by an asm that no compiler caches across a switch, after
-/// which the thread may be another one.
+/// Returns whether exceptions may be in flight on this OS thread. Read by an asm, so that no compiler caches the value
+/// across a switch, after which the thread may be another one.
 PIRN_ALWAYS_INLINE bool maybe_in_flight() noexcept {
 #if defined(__x86_64__) && !defined(__ILP32__)
   const exception_globals* here;
@@ -54,7 +54,7 @@ PIRN_ALWAYS_INLINE bool maybe_in_flight() noexcept {
 #endif
 }
 
-/// Takes the thread's exceptions in flight away while it lives. It may be destroyed by another thread.
+/// Removes the exceptions in flight from the thread while it lives. Another thread may destroy it.
 class saved_exception_state {
  public:
   PIRN_COLD saved_exception_state() noexcept {
@@ -70,7 +70,7 @@ class saved_exception_state {
   exception_globals kept_;
 };
 
-/// Calls `step` with copies, so that the originals may live in registers whatever it does.
+/// Calls `step` with copies, so that the originals may stay in registers.
 template <class Step>
 PIRN_ALWAYS_INLINE void with_copies(arch::peer& to, arch::word (&words)[arch::value_words], sanitizer_peer& sanitizer,
                                     Step&& step) {
@@ -92,7 +92,7 @@ PIRN_COLD inline void transfer_in_flight(arch::peer& to, arch::word (&words)[arc
   arch::transfer(to, words);
   sanitizer.arrive();
 }
-/// The same for a coroutine that yields, and is on that stack. Throws as block_keeper::take, before anything is done.
+/// The `transfer_in_flight` of a coroutine that yields, on the stack `mine`. Throws as take_blocks, before any change.
 PIRN_COLD inline void yield_in_flight(arch::peer& to, arch::word (&words)[arch::value_words], sanitizer_peer& sanitizer,
                                       const body_stack& mine) {
   if (bodies_have_blocks()) {
@@ -102,7 +102,7 @@ PIRN_COLD inline void yield_in_flight(arch::peer& to, arch::word (&words)[arch::
     transfer_in_flight(to, words, sanitizer);
   }
 }
-/// Resumes `to`, which becomes whoever resumes us, and exchanges the words; exceptions in flight stay here.
+/// Resumes `to`, which becomes our resumer's peer, and exchanges the words; exceptions in flight stay with this side.
 PIRN_ALWAYS_INLINE void transfer(arch::peer& to, arch::word (&words)[arch::value_words],
                                  sanitizer_peer& sanitizer) noexcept {
   if (maybe_in_flight()) [[unlikely]] {
@@ -114,7 +114,7 @@ PIRN_ALWAYS_INLINE void transfer(arch::peer& to, arch::word (&words)[arch::value
     sanitizer.arrive();
   }
 }
-/// The same for a yield.
+/// The `transfer` of a yield from the stack [limit, top), which also takes the open blocks of that stack along.
 PIRN_ALWAYS_INLINE void transfer_back(arch::peer& to, arch::word (&words)[arch::value_words], sanitizer_peer& sanitizer,
                                       arch::word limit, arch::word top) {
   if (maybe_in_flight()) [[unlikely]] {

@@ -1,4 +1,4 @@
-// The stack that the system made for an OS thread.
+// The stack that the system has made for an OS thread.
 #pragma once
 
 #include <pthread.h>
@@ -12,12 +12,13 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// Where the stack of an OS thread lies; empty where the system does not tell, as that of a main thread without /proc.
+/// The bounds of an OS thread's stack; empty where the system does not report them, as for a main thread without /proc.
 struct native_stack {
   char* low = nullptr;
   std::size_t size = 0;
 
-  /// That of the calling thread. Of a main thread it is as large as it may become, and is looked up in a file.
+  /// Returns the stack of the calling thread. That of a main thread has the largest size it may grow to, read from a
+  /// file.
   [[nodiscard]] PIRN_COLD static native_stack of_thread() noexcept {
     native_stack result;
     pthread_attr_t attributes;

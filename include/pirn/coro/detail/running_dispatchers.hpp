@@ -1,5 +1,5 @@
-// Where dispatchers of stack_swap run. Their swapped tasks are bodies that have no stack of their own: what lies
-// below the place of a dispatcher, on the stack where that is, is theirs. Who opens a block there finds it here.
+// The places of running stack_swap dispatchers. Their swapped tasks are bodies without separate stacks: everything
+// below the place of a dispatcher, on its stack, is theirs. Code that opens a block finds the dispatcher here.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// The tops of the places of those that run. For more than it has room for, who opens a block walks. Any thread; an
-/// atomic operation each, and no memory is taken.
+/// The tops of the places of running dispatchers. If there are more than it has room for, opening a block needs a stack
+/// walk. May be called from any thread; each call is one atomic operation, and no memory is allocated.
 class running_dispatchers {
  public:
   PIRN_NOINLINE static void begun(const void* top) noexcept {
@@ -40,7 +40,7 @@ class running_dispatchers {
     }
     frame_bodies::gone(nullptr, end_of_memory());
   }
-  /// Whether the place of one begins above `position` and not above `end`.
+  /// Returns whether the place of a dispatcher begins above `position` and not above `end`.
   [[nodiscard]] PIRN_NOINLINE static bool any_between(arch::word position, arch::word end) noexcept {
     const platform::quiet no_steps;
     for (const auto& each : tops_) {

@@ -1,4 +1,4 @@
-// Where a stack came from and goes back to, without the type of its allocator.
+// The origin of a stack, to which it returns, without the type of its allocator.
 #pragma once
 
 #include <concepts>
@@ -18,14 +18,14 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// A stack_allocator, or one that has stacks of one size only, like guarded_pool::cache.
+/// A stack_allocator, or an allocator with stacks of one size only, like guarded_pool::cache.
 template <class A>
 concept gives_stacks = stack_allocator<A> || requires(A& allocator, stack value) {
   { allocator.allocate() } noexcept -> std::same_as<stack_result>;
   { allocator.deallocate(value) } noexcept;
 };
 
-/// How many bytes to ask for when nobody says: all of a buffer, default_stack_size of others.
+/// The number of bytes to ask for by default: all of a buffer, default_stack_size from other allocators.
 template <class Allocator>
 inline constexpr std::size_t usual_size = default_stack_size;
 template <template <std::size_t> class Buffer, std::size_t size>
@@ -35,14 +35,14 @@ inline constexpr std::size_t usual_size<Buffer<size>> = size;
   throw std::system_error(make_error_code(why), whose);
 }
 
-/// A stack and who takes it back; of memory that the user owns nobody does.
+/// A stack and the allocator that takes it back; memory of the user's has none.
 struct stack_source {
-  /// The slot of memory with a word at its end. Of an allocator's own it may be the slot too, which costs a word there.
+  /// The slot of memory with a word at its end. An allocator may use this slot too, which costs a word there.
   static constexpr std::uintptr_t marked_slot = UINTPTR_MAX;
 
   stack memory;
   void* allocator = nullptr;
-  // Word by word: by reference, whatever holds this could not live in registers.
+  // Passed word by word: by reference, an object that holds this could not live in registers.
   void (*release)(void* allocator, void* limit, void* top, void* owner, std::uintptr_t slot) noexcept = nullptr;
 
   PIRN_ALWAYS_INLINE stack_source() noexcept = default;
@@ -50,7 +50,7 @@ struct stack_source {
       : memory(users.limit(), users.top(), nullptr, marked_slot) {
     frame_bodies::made_anywhere();
   }
-  /// Throws std::system_error, which begins with `whose`.
+  /// Throws std::system_error, whose text begins with `whose`.
   template <gives_stacks Allocator>
   PIRN_ALWAYS_INLINE stack_source(Allocator& from, std::size_t size, const char* whose)
       : allocator(std::addressof(from)),
@@ -80,7 +80,7 @@ struct stack_source {
       frame_bodies::made(memory.limit(), memory.top());
     }
   }
-  /// Whether it has such a word, which is put where it is known to be large enough.
+  /// Returns whether it has such a word, which is written where the memory is known to be large enough.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool marked() const noexcept { return memory.slot() == marked_slot; }
   /// Ends the use of the stack.
   PIRN_ALWAYS_INLINE void give_back() noexcept {
@@ -90,7 +90,7 @@ struct stack_source {
       stack_end::check("a coroutine", memory.limit(), memory.top());
     }
   }
-  /// The same of one that nothing has been put on.
+  /// As `give_back`, but the stack must be unused.
   PIRN_ALWAYS_INLINE void give_back_unused() noexcept {
     if (release != nullptr) {
       if (marked()) {

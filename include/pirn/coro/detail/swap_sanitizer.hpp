@@ -1,5 +1,5 @@
-// What sanitizers must be told when swapped tasks take turns on one stack. As sanitizer.hpp, but what is left and
-// arrived at is always the same stack, of which somebody else's frames are on top each time.
+// The calls to sanitizers when swapped tasks take turns on one stack. As sanitizer.hpp, but a switch leaves and enters
+// the same stack, which has the frames of another task on top each time.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 #include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/detail/abi.hpp"
 
-// Code between two swapped tasks: it enters on behalf of one and never returns on behalf of it, so nobody would
-// take back the red zones of its locals. Those of a function that is inlined come and go with the one that it is
-// inlined into: with a sanitizer, what ordinarily is inlined into code of everybody's is not.
+// Code between two swapped tasks: it is entered on behalf of one and never returns on its behalf, so the red zones of
+// its locals would stay. The red zones of an inlined function come and go with the function that it is inlined into.
+// With a sanitizer, functions that are ordinarily inlined into shared code are therefore not inlined.
 #if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
 #define PIRN_UNSANITIZED
 #define PIRN_UNSANITIZED_INLINE PIRN_ALWAYS_INLINE
@@ -27,8 +27,8 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 #if defined(PIRN_ASAN)
-/// The fake stack of a swapped task: where ASan puts frames to see uses after return. One each, since it frees
-/// what it finds there by comparing stack positions.
+/// The fake stack of a swapped task: ASan puts frames there to detect uses after return. Each task has one, since ASan
+/// frees its frames by comparing stack positions.
 class swap_sanitizer {
  public:
   PIRN_ALWAYS_INLINE void leave(swap_sanitizer& /*to*/) noexcept {
@@ -49,7 +49,7 @@ class swap_sanitizer {
     __sanitizer_finish_switch_fiber(fake_, nullptr, nullptr);
     fake_ = nullptr;
   }
-  /// Its frames are thrown away while it is suspended.
+  /// Its frames are dropped while it is suspended.
   void discard() noexcept {
     if (fake_ != nullptr) {
       const native_stack& here = bounds_of_thread();
@@ -62,7 +62,7 @@ class swap_sanitizer {
       fake_ = nullptr;
     }
   }
-  /// The frames in [low, low + size) are gone from there: what comes next finds no red zones of theirs.
+  /// The frames in [low, low + size) are gone: later frames there find no red zones of theirs.
   PIRN_ALWAYS_INLINE static void clear(const void* low, std::size_t size) noexcept {
     __asan_unpoison_memory_region(low, size);
   }
@@ -97,7 +97,7 @@ class swap_sanitizer {
   PIRN_ALWAYS_INLINE static void clear(const void*, std::size_t) noexcept {}
 
  private:
-  /// Its fiber, of which it has none any more while it runs; who has not run yet gets one.
+  /// Takes its TSan fiber, so that it has none while it runs; a task that has not run yet gets one.
   void* taken() noexcept {
     void* const mine = fiber_ != nullptr ? fiber_ : __tsan_create_fiber(0);
     fiber_ = nullptr;
@@ -106,7 +106,7 @@ class swap_sanitizer {
   void* fiber_ = nullptr;
 };
 #else
-/// The empty twin.
+/// The empty variant, without a sanitizer.
 class swap_sanitizer {
  public:
   PIRN_ALWAYS_INLINE void leave(swap_sanitizer&) noexcept {}
