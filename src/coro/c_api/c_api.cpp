@@ -1,10 +1,10 @@
-// The C API, on the context layer alone.
+// Implements the C API on the context layer alone.
 //
-// It is linked into programs without the C++ runtime, so nothing here may need one: no exceptions, no run-time types,
-// no containers, no thread-safe statics. That is also why stacks come from mmap, one mapping each, instead of from
-// guarded_pool, which is built on the standard library: whoever creates coroutines at a high rate keeps a pirn_stack
-// and uses it again, or resets the coroutine. And forced_unwind lies on the C++ runtime's exceptions; here the unwinder
-// of libgcc is called directly, and the runtime is only asked where the program has one.
+// It is linked into programs without the C++ runtime, so nothing here may need that: no exceptions, no run-time types,
+// no containers, no thread-safe statics. For this reason stacks come from mmap, one mapping each, instead of from
+// guarded_pool, which is built on the standard library. A program that creates coroutines at a high rate keeps a
+// pirn_stack and reuses it, or resets the coroutine. And forced_unwind is based on the C++ runtime's exceptions; here
+// the unwinder of libgcc is called directly, and the runtime is used only where the program has one.
 //
 //      +--------------------------+ end of the mapping, or of the caller's memory
 //      | struct pirn_stack        |
@@ -41,7 +41,7 @@ namespace arch = pirn::arch;
 
 struct pirn_stack {
   char* limit;
-  void* mapping;  // null in memory of the caller's
+  void* mapping;  // null in the caller's memory
   std::size_t mapped;
   bool taken;
 };
@@ -51,7 +51,7 @@ namespace {
 constexpr std::size_t guard_size = std::size_t{64} << 10;
 constexpr std::size_t largest_stack = SIZE_MAX / 4;
 
-/// What the C++ runtime keeps per OS thread about exceptions in flight, where the program has one.
+/// The C++ runtime's record of exceptions in flight per OS thread, where the program has that runtime.
 struct exceptions {
   void* caught;
   unsigned uncaught;
@@ -66,15 +66,15 @@ extern "C" terminate_handler pirn_c_set_terminate(terminate_handler handler) noe
 
 struct pirn_coroutine {
   arch::peer to{};                  // its state while it is suspended; else pc is null
-  arch::peer back{};                // its resumer's while it runs
-  pirn_coroutine* outer = nullptr;  // who ran when it was resumed
-  exceptions in_flight{};           // its own, while it does not run
+  arch::peer back{};                // its resumer's while it is running
+  pirn_coroutine* outer = nullptr;  // the coroutine that was running when it was resumed
+  exceptions in_flight{};           // its exceptions, while it is not running
   pirn_function body = nullptr;
   void* user = nullptr;
   pirn_stack* stack = nullptr;
-  void* marked_limit = nullptr;  // of memory of the caller's, which has a word there instead of a guard
+  void* marked_limit = nullptr;  // of the caller's memory, which has a word there instead of a guard
   bool owns_stack = false;
-  // While `to` is null: whether it runs, and then whether for the last time.
+  // While `to` is null: whether it is running, and then whether for the last time.
   bool running = false;
   bool unwinding_now = false;
   [[no_unique_address]] pirn::sanitizer_state sanitizer{};
@@ -89,11 +89,11 @@ struct pirn_coroutine {
 
 namespace {
 
-// Of code that runs in no fiber.
+// For code outside of fibers.
 __attribute__((tls_model("initial-exec"))) thread_local void* current_of_thread = nullptr;
 
-/// Which coroutine runs. What resumes one finds the same place when it is back, since it is the same fiber or, in none,
-/// on the same thread.
+/// The place of the running coroutine. A resumer finds the same place when it is back, since it is the same fiber or,
+/// outside of fibers, on the same thread.
 PIRN_ALWAYS_INLINE void*& current_place(bool to_write) noexcept {
   if (&pirn::detail::c_coroutine_of_fiber != nullptr) {
     if (void** const place = pirn::detail::c_coroutine_of_fiber(to_write); place != nullptr) {
@@ -113,7 +113,7 @@ bool is_on_stack_of(const pirn_coroutine& self, const void* position) noexcept {
          position <= static_cast<const void*>(end_of(self.stack));
 }
 
-/// At the end of a turn: whether it has run off memory of the caller's.
+/// At each return from the coroutine: checks whether it has overflowed the caller's memory.
 PIRN_ALWAYS_INLINE void check_end(const pirn_coroutine& self) noexcept {
   if (self.marked_limit != nullptr) {
     pirn::detail::stack_end::check("a pirn_coroutine", self.marked_limit, end_of(self.stack));
@@ -155,7 +155,7 @@ void prepare(pirn_coroutine& self, pirn_function body, void* user) noexcept {
 
 // ---- unwinding ----------------------------------------------------------------------------------------------------
 
-/// Lines on stderr take little of a stack that may be small: no printf.
+/// Prints a line on stderr without printf, which needs little of a stack that may be small.
 PIRN_COLD void say(const char* what) noexcept {
   std::fputs("pirn: a pirn_coroutine that is being destroyed ", stderr);
   std::fputs(what, stderr);
@@ -175,7 +175,7 @@ PIRN_COLD void say(const char* what) noexcept {
 terminate_handler earlier_terminate = nullptr;
 pirn::platform::atomic<bool> terminate_watched{false};
 
-// The runtime's own handler would name a type that a foreign exception does not have.
+// The runtime's default handler would name a type, which a foreign exception does not have.
 void terminating() {
   if (pirn_coroutine* const self = current(); self != nullptr && self->unwinding_now) {
     // The runtime's header of a foreign exception ends where the unwinder's does.
@@ -200,19 +200,19 @@ _Unwind_Reason_Code step(int, _Unwind_Action actions, _Unwind_Exception_Class, _
     leave(self, nullptr);
   }
   if (&pirn_c_exceptions != nullptr) {
-    self.uncaught = pirn_c_exceptions()->uncaught = 1;  // however often it was rethrown
+    self.uncaught = pirn_c_exceptions()->uncaught = 1;  // regardless of how often it was rethrown
   }
   return _URC_NO_REASON;
 }
 
-/// Ends up in the coroutine's last switch. A frame without tables ends it: what is above it has nothing to clean up
-/// that anybody knows of.
+/// Unwinds up to the coroutine's last switch. A frame without tables ends the unwind: the frames above it have no known
+/// cleanup.
 [[noreturn]] void unwind_on(pirn_coroutine& self) noexcept(false) {
   _Unwind_ForcedUnwind(&self.unwinding, reinterpret_cast<_Unwind_Stop_Fn>(&step), &self);
   leave(self, nullptr);
 }
 
-/// A C++ catch block ended without rethrowing: the unwind goes on regardless.
+/// Called when a C++ catch block ended without rethrowing: the unwind continues regardless.
 void swallowed(_Unwind_Reason_Code, _Unwind_Exception* exception) {
   char* const at = reinterpret_cast<char*>(exception) - offsetof(pirn_coroutine, unwinding);
   auto& self = *reinterpret_cast<pirn_coroutine*>(at);
@@ -220,7 +220,7 @@ void swallowed(_Unwind_Reason_Code, _Unwind_Exception* exception) {
   globals.caught = nullptr;
   if (globals.uncaught != self.uncaught) {
     say("threw another exception instead of rethrowing the unwind");
-    --globals.uncaught;  // that one is on its way, and as good: when it is handled, nothing is in flight any more
+    --globals.uncaught;  // that exception counts as handled: when its handler ends, nothing is in flight any more
     self.uncaught = 0;
     self.diverted = true;
     return;
@@ -249,14 +249,15 @@ void swallowed(_Unwind_Reason_Code, _Unwind_Exception* exception) {
   unwind_on(self);
 }
 
-/// The personality of `run`, which the unwinder calls on the stack that it unwinds. What ends the thread (pthread_exit,
-/// pthread_cancel) has left all frames of the body behind, and goes on where the body was resumed or destroyed from.
+/// The personality of `run`, which the unwinder calls on the stack that it unwinds. The end of the thread
+/// (pthread_exit, pthread_cancel) has left all frames of the body behind, and continues at the caller that resumed or
+/// destroyed it.
 extern "C" __attribute__((used, visibility("hidden"))) _Unwind_Reason_Code pirn_c_body_left(int, _Unwind_Action actions,
                                                                                             _Unwind_Exception_Class,
                                                                                             _Unwind_Exception* what,
                                                                                             _Unwind_Context*) {
   if ((actions & _UA_FORCE_UNWIND) == 0) {
-    return _URC_CONTINUE_UNWIND;  // nothing catches an exception here
+    return _URC_CONTINUE_UNWIND;  // no frame catches an exception here
   }
   pirn_coroutine* const self = current();
   if (self == nullptr || !is_on_stack_of(*self, __builtin_frame_address(0))) {
@@ -271,9 +272,9 @@ extern "C" __attribute__((used, visibility("hidden"))) _Unwind_Reason_Code pirn_
   leave(*self, nullptr);
 }
 
-/// Goes on with the end of the thread on the caller's stack.
+/// Continues the end of the thread on the caller's stack.
 [[noreturn]] PIRN_COLD void end_thread(_Unwind_Exception* what) noexcept(false) {
-  // How the unwinder keeps what makes an unwind a forced one.
+  // The unwinder keeps the state of a forced unwind in these fields.
   _Unwind_ForcedUnwind(what, reinterpret_cast<_Unwind_Stop_Fn>(what->private_1),
                        reinterpret_cast<void*>(what->private_2));
   end_by(
@@ -281,7 +282,7 @@ extern "C" __attribute__((used, visibility("hidden"))) _Unwind_Reason_Code pirn_
       "can go on from");
 }
 
-/// Makes a coroutine that has begun and is suspended at `to` end.
+/// Ends a coroutine that has begun and is suspended at `to`.
 PIRN_COLD void unwind_from_outside(pirn_coroutine& self, arch::peer to) noexcept {
   exceptions in_flight{};
   if (&pirn_c_exceptions != nullptr) {
@@ -312,7 +313,7 @@ PIRN_COLD void unwind_from_outside(pirn_coroutine& self, arch::peer to) noexcept
   }
 }
 
-/// Makes one that is not running end. Returns the end of the thread that is to go on when it is released, or null.
+/// Ends a coroutine that is not running. Returns the end of the thread that must continue when it is released, or null.
 [[nodiscard]] _Unwind_Exception* end(pirn_coroutine& self) noexcept {
   const arch::peer to = self.to;
   self.to.pc = nullptr;
@@ -393,7 +394,7 @@ int pirn_create(pirn_coroutine** result, pirn_stack* stack, pirn_function body, 
     return -EBUSY;
   }
   stack->taken = true;
-  constexpr std::uintptr_t alignment = 64;  // the fields of a switch in as few lines of the cache as they fit
+  constexpr std::uintptr_t alignment = 64;  // the fields of a switch span as few cache lines as possible
   const auto end_of_stack = reinterpret_cast<std::uintptr_t>(end_of(stack));
   auto* const self =
       new (reinterpret_cast<void*>((end_of_stack - sizeof(pirn_coroutine)) & ~(alignment - 1))) pirn_coroutine;
@@ -503,7 +504,7 @@ PIRN_NOINLINE int pirn_yield(pirn_coroutine* self, void* out, void** in) {
     }
     return -EPERM;
   }
-  // Of a coroutine of another kind that runs inside it only that one would be suspended by a switch here.
+  // If a coroutine of another kind runs inside it, a switch here would suspend only that one.
   if (!is_on_stack_of(*self, __builtin_frame_address(0))) [[unlikely]] {
     return -EPERM;
   }
