@@ -1,4 +1,4 @@
-// aco.h: its coroutines, share stacks and images. What differs from libaco, and why, is in docs/porting.md.
+// Implements aco.h: coroutines, share stacks and images. docs/porting.md explains the differences from libaco.
 //
 // Linked into programs of C without the C++ runtime: no exceptions, no run-time types, nothing that allocates.
 //
@@ -49,17 +49,17 @@ constexpr std::size_t default_image = 64;
 constexpr std::size_t default_share_stack = std::size_t{2} << 20;
 constexpr std::size_t min_share_stack = 4096;
 
-/// What malloc gives at least for `bytes`, where blocks are multiples of 16 with a word of malloc's own in each.
+/// The smallest block of malloc for `bytes`, where blocks are multiples of 16, each with a word of malloc's in it.
 constexpr std::size_t malloc_size(std::size_t bytes) noexcept {
   return ((bytes + sizeof(void*) + 15) & ~std::size_t{15}) - sizeof(void*);
 }
-/// Room for an image beside a coroutine: the word of alignment of a body that has nothing else alive.
+/// Room for an image beside a coroutine: the word of alignment of a body without any other live data.
 constexpr std::size_t room = malloc_size(sizeof(aco_t) + 8) - sizeof(aco_t);
 
 struct control_words {
   void* words[ACO_REG_WORDS - ACO_REG_IDX_FPU];
 };
-/// Of one OS thread. Found without a call, in a shared library too.
+/// The state of one OS thread. Found without a call, in a shared library too.
 struct thread_state {
   void* main[ACO_REG_WORDS];  // of a coroutine that stands for the thread's stack, while another one runs
   control_words initial;
@@ -68,9 +68,9 @@ struct thread_state {
 };
 __attribute__((tls_model("initial-exec"))) __thread thread_state here;
 
-// ---- what ends the process ----------------------------------------------------------------------------------------
+// ---- misuse: the process ends -------------------------------------------------------------------------------------
 
-/// `misused` is called where a function is not inlined: the good case has no frame.
+/// `misused` is called from a function that is not inlined: the usual path has no frame.
 [[noreturn, gnu::cold, gnu::noinline]] void misused(const char* how) noexcept { (line() << "pirn: " << how).die(); }
 
 [[gnu::cold, gnu::noinline]] void default_last_word() noexcept {
@@ -90,7 +90,7 @@ void* allocate(std::size_t bytes, const char* where, const char* what) noexcept 
 
 // ---- images -------------------------------------------------------------------------------------------------------
 
-/// Set in aco_t::kept of one whose image is in a buffer of its own; the other bits say how many registers it has.
+/// Set in aco_t::kept of a coroutine whose image is in a separate buffer; the other bits are its number of registers.
 constexpr unsigned char outside = 0x80;
 
 PIRN_ALWAYS_INLINE word* room_of(aco_t* co) noexcept { return reinterpret_cast<word*>(co + 1); }
@@ -100,13 +100,13 @@ pirn_aco::told& told_of(aco_t* co) noexcept {
 PIRN_ALWAYS_INLINE word* sp_of(const aco_t* co) noexcept { return static_cast<word*>(co->reg[ACO_REG_IDX_SP]); }
 PIRN_ALWAYS_INLINE bool is_outside(const aco_t* co) noexcept { return (co->kept & outside) != 0; }
 PIRN_ALWAYS_INLINE std::size_t kept_of(const aco_t* co) noexcept { return co->kept & (outside - 1U); }
-/// Its own buffer. The first register of an image that is there lies in the room that is left beside the coroutine.
+/// Returns its separate buffer. The first register of an image there lies in the room beside the coroutine.
 PIRN_ALWAYS_INLINE word* buffer_of(const aco_t* co) noexcept {
   const std::size_t kept = kept_of(co);
   return static_cast<word*>(co->save_stack.ptr) - (kept != 0 ? kept - 1 : 0);
 }
 
-/// Gives it a larger buffer, whose contents do not count.
+/// Allocates a larger buffer for it, without copying the contents.
 [[gnu::cold, gnu::noinline]] word* grow(aco_t* co, std::size_t bytes) noexcept {
   aco_save_stack_t& image = co->save_stack;
   std::size_t amortized = image.sz;
@@ -116,7 +116,7 @@ PIRN_ALWAYS_INLINE word* buffer_of(const aco_t* co) noexcept {
   }
   const std::size_t min_bytes = bytes > amortized ? bytes : amortized;
   image.sz = malloc_size(min_bytes) > min_bytes ? malloc_size(min_bytes)
-                                                : min_bytes;  // a size that wraps around cannot be had anyway
+                                                : min_bytes;  // allocating a size that wraps around fails anyway
   return static_cast<word*>(allocate(image.sz, "aco_resume", "the image of a coroutine"));
 }
 
@@ -125,7 +125,7 @@ PIRN_ALWAYS_INLINE void count_save(aco_save_stack_t& image, std::size_t size) no
   image.max_cpsz = size > image.max_cpsz ? size : image.max_cpsz;
   image.ct_save += size != 0 ? 1 : 0;
 }
-/// What remains to be done when its image has been copied in.
+/// Does the remaining work after its image has been copied in.
 PIRN_ALWAYS_INLINE void settle(aco_t* co) noexcept {
   aco_share_stack_t& on = *co->share_stack;
   const std::size_t size = co->save_stack.valid_sz;
@@ -133,8 +133,8 @@ PIRN_ALWAYS_INLINE void settle(aco_t* co) noexcept {
   on.align_validsz = size + sizeof(void*);
   on.owner = co;
 }
-/// Bytes of its frames, while it is suspended on its stack. None of a function that has jumped to aco_yield: its stack
-/// pointer is above where it began.
+/// Returns the size of its frames in bytes, while it is suspended on its stack. A function that has jumped to aco_yield
+/// has none: its stack pointer is above where it began.
 PIRN_ALWAYS_INLINE std::size_t live_size(const aco_t* co) noexcept {
   const auto* const sp = static_cast<const char*>(co->reg[ACO_REG_IDX_SP]);
   const auto* const end = static_cast<const char*>(co->share_stack->align_retptr);
@@ -144,7 +144,7 @@ PIRN_ALWAYS_INLINE void clear_registers(word* sp) noexcept {
   __builtin_memset(sp - kept_words, 0, kept_words * sizeof(word));
 }
 
-/// Copies it, which is suspended and the owner of its stack, out.
+/// Copies out a coroutine that is suspended and owns its stack.
 PIRN_ALWAYS_INLINE void save(aco_t* co) noexcept {
   const word* const sp = sp_of(co);
   const std::size_t size = live_size(co);
@@ -174,7 +174,7 @@ PIRN_ALWAYS_INLINE void save(aco_t* co) noexcept {
   count_save(co->save_stack, size);
 }
 
-/// Copies it in: nobody's frames are on its stack.
+/// Copies it in: its stack has no frames.
 PIRN_ALWAYS_INLINE void load(aco_t* co) noexcept {
   word* const sp = sp_of(co);
   const std::size_t kept = kept_of(co);
@@ -193,7 +193,7 @@ PIRN_ALWAYS_INLINE void load(aco_t* co) noexcept {
   settle(co);
 }
 
-/// Whether it has not ended, and its image has no registers: what ten million coroutines should be.
+/// Returns whether it has not ended, and its image has no registers: the case to optimize for ten million coroutines.
 PIRN_ALWAYS_INLINE bool is_simple(const aco_t* co) noexcept {
   static_assert(offsetof(aco_t, kept) == offsetof(aco_t, is_end) + 1);
   std::uint16_t both;
@@ -201,8 +201,8 @@ PIRN_ALWAYS_INLINE bool is_simple(const aco_t* co) noexcept {
   return (both & ~(outside << 8)) == 0;  // all three ISAs are little-endian
 }
 
-/// `save` and `load` of simple ones with small images of one size, which each has had before, without a frame and
-/// without a call. False if the owner is another one now.
+/// `save` and `load` of simple coroutines with small images of one size, which each has had before, without a frame and
+/// without a call. Returns whether it has done so.
 PIRN_ALWAYS_INLINE bool exchange_small(aco_t* owner, aco_t* co) noexcept {
   if (owner == nullptr || !is_simple(owner)) {
     return false;
@@ -216,7 +216,7 @@ PIRN_ALWAYS_INLINE bool exchange_small(aco_t* owner, aco_t* co) noexcept {
   }
   word any = 0;
   for (std::size_t i = 1; i <= kept_words; ++i) {
-    // Volatile: a wider read would wait until the words that were just stored one by one are in the cache.
+    // Volatile: a wider read would wait until the words just stored one by one are in the cache.
     any |= *const_cast<const volatile word*>(sp - i);
   }
   if (any != 0) {
@@ -226,7 +226,7 @@ PIRN_ALWAYS_INLINE bool exchange_small(aco_t* owner, aco_t* co) noexcept {
   if (is_outside(co)) {
     pirn::detail::fetch_ahead(owner->save_stack.ptr, co->save_stack.ptr);
   }
-  // Both continue at this sp, below which there are zeros for registers.
+  // The two continue at this sp; the words below it are zeros for registers.
   pirn::detail::exchange_small_images(reinterpret_cast<char*>(sp), static_cast<char*>(owner->save_stack.ptr),
                                       static_cast<const char*>(co->save_stack.ptr), size);
   owner->save_stack.ct_save += 1;
@@ -245,7 +245,7 @@ void leave_stack(aco_t* co) noexcept {
   }
 }
 
-/// Whether it runs, or waits for one that it has resumed.
+/// Returns whether it is running, or waits for a coroutine that it has resumed.
 bool is_active(const aco_t* co) noexcept {
   const aco_t* at = aco_gtls_co;
   while (at != nullptr && at != co) {
@@ -267,9 +267,9 @@ template <environment env>
 PIRN_ALWAYS_INLINE void leave(void** state, void* const* to) noexcept {
   env == environment::own ? pirn_aco_leave_own(state, to) : pirn_aco_leave(state, to);
 }
-/// Where the state of a coroutine is kept: that of one that stands for the thread's stack beside the thread, so that
-/// the switch to it does not wait for the loads that find the coroutine. Whoever calls this knows which one it is, or
-/// would have it computed without a branch, and so wait after all.
+/// The place of a coroutine's state. For a coroutine that stands for the thread's stack it is beside the thread, so
+/// that the switch to it does not wait for the loads that find the coroutine. The caller knows which kind it is;
+/// otherwise the place would be computed without a branch, and so wait after all.
 void** state_of(aco_t* co) noexcept { return co->main_co == nullptr ? here.main : co->reg; }
 
 template <environment env>
@@ -284,12 +284,12 @@ PIRN_NOINLINE void switch_any(aco_t* from, aco_t* to) noexcept {
   }
 }
 
-/// Whether a main coroutine is the thread's own, in a program where nobody needs to be told.
+/// Returns whether a main coroutine is the thread's stack, in a program without a sanitizer to notify.
 PIRN_ALWAYS_INLINE bool is_plain(const aco_t* main) noexcept {
   return main->main_co == nullptr && !pirn_aco::watched();
 }
 
-/// The last thing that its caller does: a jump, so that what switches back returns to the caller's caller.
+/// The last action of its caller: a jump, so that a switch back returns to the caller's caller.
 template <environment env>
 PIRN_ALWAYS_INLINE void switch_back(aco_t* co) noexcept {
   if (!is_plain(co->main_co)) [[unlikely]] {
@@ -308,7 +308,7 @@ PIRN_ALWAYS_INLINE void switch_checked(aco_t* from, aco_t* to) noexcept {
   switch_any<env>(from, to);
 }
 
-/// Where a coroutine begins in a program with a sanitizer.
+/// The entry of a coroutine in a program with a sanitizer.
 PIRN_CALLS_C void told_start() {
   told_of(aco_gtls_co).arrive();
   aco_gtls_co->fp();
@@ -316,7 +316,7 @@ PIRN_CALLS_C void told_start() {
 }
 
 void prepare(aco_t* co) noexcept {
-  // An image of nothing, at the beginning of its buffer.
+  // An empty image, at the beginning of its buffer.
   const unsigned char where = co->kept & outside;
   co->save_stack.ptr = where != 0 ? buffer_of(co) : room_of(co);
   co->save_stack.valid_sz = 0;
@@ -327,7 +327,7 @@ void prepare(aco_t* co) noexcept {
   for (std::size_t i = 0; i < sizeof here.initial.words / sizeof(void*); ++i) {
     co->reg[ACO_REG_IDX_FPU + i] = here.initial.words[i];
   }
-  // In one word with what was just assigned.
+  // In one word with the field just assigned.
   co->is_end = 0;
   co->kept = where;
 }
@@ -337,7 +337,7 @@ PIRN_NOINLINE void resume_any(aco_t* co) noexcept {
   if (co->is_end != 0) {
     misused("aco_resume: the coroutine has called aco_exit");
   }
-  // Several main coroutines may stand for the thread's stack: the caller is the one that was needed last, or null.
+  // Several main coroutines may stand for the thread's stack: the caller is the last one needed, or null.
   const aco_t* const caller = aco_gtls_co;
   if (caller != co->main_co && (co->main_co->main_co != nullptr || (caller != nullptr && caller->main_co != nullptr))) {
     misused("aco_resume: called by another one than the main coroutine of the one that is to run");
@@ -348,13 +348,13 @@ PIRN_NOINLINE void resume_any(aco_t* co) noexcept {
       misused("aco_resume: the share stack of the coroutine has been destroyed");
     }
     if (on.owner != nullptr) {
-      // Under a main coroutine of the thread's stack nobody waits.
+      // No coroutine waits under a main coroutine of the thread's stack.
       if (co->main_co->main_co != nullptr && is_active(on.owner)) [[unlikely]] {
         misused("aco_resume: its caller, or one that waits for the caller, is on its share stack");
       }
       save(on.owner);
     }
-    // A function whose last call is aco_yield jumps there, and the registers were stored over this.
+    // A function whose last call is aco_yield jumps there, and the registers were stored over this word.
     *static_cast<void**>(on.align_retptr) = reinterpret_cast<void*>(&aco_funcp_protector_asm);
     load(co);
   }
@@ -472,7 +472,7 @@ PIRN_EXPORT aco_share_stack_t* aco_share_stack_new2(std::size_t sz, char guard_p
     made->ptr = static_cast<char*>(mapping) + page;
     made->sz = whole;
   }
-  // Two words above the highest are spare: a function may look at the frame of whoever called it.
+  // Two words above the highest are spare: a function may read the frame of its caller.
   const word end = reinterpret_cast<word>(made->ptr) + made->sz - 2 * sizeof(word);
   made->align_highptr = reinterpret_cast<void*>(end & ~word{15});
 #if defined(__aarch64__)
@@ -503,7 +503,7 @@ PIRN_EXPORT void aco_share_stack_destroy(aco_share_stack_t* sstk) {
     std::free(sstk);
     return;
   }
-  // What is suspended there has lost its frames. It can be destroyed, and until then asks for this.
+  // Coroutines suspended there have lost their frames. They can be destroyed, and refer to this until then.
   sstk->ptr = nullptr;
   sstk->real_ptr = nullptr;
   sstk->owner = nullptr;
@@ -543,7 +543,7 @@ PIRN_EXPORT aco_t* aco_create(aco_t* main_co, aco_share_stack_t* share_stack, st
 }
 
 PIRN_EXPORT void aco_destroy(aco_t* co) {
-  // A main coroutine that runs may go: it only stands for the thread's stack.
+  // A running main coroutine may be destroyed: it only stands for the thread's stack.
   if (co == nullptr || (is_active(co) && (co != aco_gtls_co || co->main_co != nullptr))) {
     misused("aco_destroy: null, or a coroutine that runs, or that waits for one that it has resumed");
   }
@@ -577,7 +577,7 @@ PIRN_EXPORT void aco_reset(aco_t* co) {
   prepare(co);
 }
 
-// As in aco.h: where coroutines share the control words, the header gives a function of the same name the other symbol.
+// As in aco.h: where coroutines share the control words, the header maps the name of a function to the other symbol.
 #define PIRN_ACO_SWITCHES(suffix, env)                                                              \
   PIRN_EXPORT void* pirn_aco_acosw##suffix(aco_t* from_co, aco_t* to_co) asm("pirn_acosw" #suffix); \
   void* pirn_aco_acosw##suffix(aco_t* from_co, aco_t* to_co) {                                      \

@@ -1,4 +1,4 @@
-// What the library keeps of a share stack besides what aco.h shows.
+// The library's data of a share stack that aco.h does not show.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace pirn_aco {
 
-/// A share stack, and how many may still ask for it.
+/// A share stack, and the number of coroutines that may still ask for it.
 struct counted_stack {
   aco_share_stack_t visible;
-  std::size_t coroutines;  // not destroyed; once the stack is (its ptr is null), the last one frees this
+  std::size_t coroutines;  // not destroyed; once the stack is (its ptr is null), the last coroutine frees this
 };
 PIRN_ALWAYS_INLINE counted_stack& counted(aco_share_stack_t* stack) noexcept {
   return *reinterpret_cast<counted_stack*>(stack);

@@ -1,4 +1,4 @@
-// What aco.h says before it ends the process.
+// The message that aco.h prints before it ends the process.
 #pragma once
 
 #include <cerrno>
@@ -10,10 +10,10 @@
 
 namespace pirn_aco {
 
-/// A line on stderr, made without printf: it may be said on a share stack of one page.
+/// A line on stderr, made without printf: it may be printed on a share stack of one page.
 class line {
  public:
-  line() noexcept {}  // not that the text is cleared: that may be a call, which the loader looks up on this stack
+  line() noexcept {}  // the text is not cleared: that may be a call, which the loader looks up on this stack
   line& operator<<(const char* text) noexcept {
     while (*text != '\0' && size_ < sizeof text_ - 1) {
       text_[size_++] = *text++;

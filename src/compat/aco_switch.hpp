@@ -1,16 +1,14 @@
 // The switch of aco.h's coroutines. Each ISA file defines the names below, and nothing else.
 //
-//   kept_words          registers that a call preserves, but for the stack and frame pointer: a switch stores
+//   kept_words          registers that a call preserves, except the stack and frame pointer: a switch stores
 //                       them on the stack
-//   pirn_aco_enter      suspends its caller into `state` and resumes `to`, both as aco_t::reg is
-//   pirn_aco_leave      the same, for the way back: of its own, since a jump that goes two ways by turns is predicted
-//   at
-//                       a cost of two nanoseconds
-//   pirn_aco_enter_own, pirn_aco_leave_own   the same, and each coroutine keeps its own floating-point control words,
-//   in
-//                       its state
+//   pirn_aco_enter      suspends its caller into `state` and resumes `to`; both have the layout of aco_t::reg
+//   pirn_aco_leave      as pirn_aco_enter, on the way back: a separate function, since a jump with two alternating
+//                       targets is predicted at a cost of two nanoseconds
+//   pirn_aco_enter_own, pirn_aco_leave_own   as these two, but each coroutine keeps separate floating-point control
+//                       words, in its state
 //
-// and the two functions of aco.h that no C++ can be: aco_save_fpucw_mxcsr, aco_funcp_protector_asm.
+// and the two functions of aco.h that cannot be written in C++: aco_save_fpucw_mxcsr, aco_funcp_protector_asm.
 //
 // A coroutine that is suspended, and is the owner of its share stack (addresses grow upwards):
 //
@@ -19,14 +17,14 @@
 //      +--------------------------------+ align_retptr
 //      | its frames                     |
 //      +--------------------------------+ reg[ACO_REG_IDX_SP]: sp after its call of aco_yield returns
-//      | the kept registers             |  the one that compilers use first is the topmost
+//      | the kept registers             |  the register that compilers use first is topmost
 //      +--------------------------------+ sp while it is suspended
 //
-// This is a function that is called, unlike pirn's own switches: a program in C, built by whatever compiler, calls it,
-// so no red zone is live, and all that its compiler cares about is in the registers that a call preserves. A fresh
+// This is a function that is called, unlike pirn's other switches. A program in C, built by any compiler, calls it, so
+// no red zone is live, and everything that its compiler needs is in the registers that a call preserves. A fresh
 // coroutine has zeros in them, and most bodies use few: an image leaves out the zeros at its low end.
 //
-// What resumes jumps instead of returning: a return to other code than its call costs ten nanoseconds.
+// The resuming side jumps instead of returning: a return to other code than its call costs ten nanoseconds.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What sanitizers are told about aco.h's coroutines. They are looked for when the program runs: one installed library
-// serves programs with and without them, and a library that is itself built with one.
+// The notifications of sanitizers about aco.h's coroutines. The sanitizers are looked up when the program runs: one
+// installed library serves programs with and without them, as does a library that is itself built with one.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,16 @@ namespace pirn_aco {
 
 inline bool has_asan() noexcept { return &__sanitizer_start_switch_fiber != nullptr; }
 inline bool has_tsan() noexcept { return &__tsan_switch_to_fiber != nullptr; }
-/// Whether there is a sanitizer to be told.
+/// Whether there is a sanitizer to notify.
 inline bool watched() noexcept { return &__sanitizer_print_stack_trace != nullptr; }
 
-/// The red zones of frames that are about to leave a stack: those of others come.
+/// Clears the red zones of frames that are about to leave a stack: frames of other coroutines follow.
 inline void unpoison(const void* from, std::size_t size) noexcept {
   if (&__asan_unpoison_memory_region != nullptr) {
     __asan_unpoison_memory_region(from, size);
   }
 }
-/// What LeakSanitizer would not find by itself: pointers on a stack that is no thread's.
+/// Registers pointers that LeakSanitizer would not find: those on a stack that does not belong to a thread.
 inline void add_roots(const void* from, std::size_t size) noexcept {
   if (&__lsan_register_root_region != nullptr) {
     __lsan_register_root_region(from, size);
@@ -42,14 +42,14 @@ inline void remove_roots(const void* from, std::size_t size) noexcept {
   }
 }
 
-/// What the sanitizers keep of one coroutine. All zero before `create`.
+/// The sanitizers' data of one coroutine. All zero before `create`.
 struct told {
   const void* bottom;  // of its stack; a main coroutine's is learnt at its first switch
   std::size_t size;
   void* fake_stack;
   void* fiber;
   bool owns_fiber;
-  told* from;  // who switched to it last
+  told* from;  // the coroutine that switched to it last
 
   void create(const void* stack, std::size_t stack_size) noexcept {
     *this = {stack, stack_size, nullptr, nullptr, stack != nullptr, nullptr};

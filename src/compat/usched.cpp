@@ -1,5 +1,5 @@
-// compat/usched.h, on the pictures of swap_image.hpp. As with usched, a thread's stack is in its buffer before s_next
-// is asked, so that s_next may do with it what it likes.
+// Implements compat/usched.h, with the stack layout of swap_image.hpp. As in usched, a thread's stack is in its buffer
+// before s_next is called, so s_next may do anything with the thread.
 //
 //      u_stack                                                   u_stack + u_len
 //      +---------------------------------------+---------+--------+
@@ -25,7 +25,7 @@
 
 namespace arch = pirn::arch;
 
-// Of the program, if it has one of these sanitizers.
+// Defined by the program, if it has one of these sanitizers.
 extern "C" {
 void __asan_init() __attribute__((weak));
 void __tsan_init() __attribute__((weak));
@@ -39,13 +39,13 @@ using pirn::detail::swap_sanitizer;
 
 namespace {
 
-/// What u_cont points to.
+/// The object that u_cont points to.
 struct resting {
   arch::context where;
   [[no_unique_address]] swap_sanitizer sanitizer;
 };
 
-/// What s_buf points to, in the frame of usched_run.
+/// The object that s_buf points to, in the frame of usched_run.
 struct dispatcher {
   usched* of = nullptr;
   swap_place place;
@@ -55,19 +55,19 @@ struct dispatcher {
   [[no_unique_address]] swap_sanitizer choosing;  // s_next, when a thread has blocked
 };
 
-/// Who runs.
+/// The running thread.
 struct turn {
   ustack* thread = nullptr;
-  /// Where its frames end, below that of usched_run; null while nobody runs. Who is above it on the native stack has
-  /// left usched_run by longjmp, and `thread` may exist no more.
+  /// The end of its frames, below the frame of usched_run; null while no thread runs. A caller above it on the native
+  /// stack has left usched_run by longjmp, and `thread` may no longer exist.
   const char* end = nullptr;
 };
-// Of code that runs in no fiber. Read by functions that are not inlined into what blocks: an address of it is the same
-// on both sides of a block, which is of one OS thread there.
+// For code outside of fibers. Read by functions that are not inlined into the blocking code: its address is the same on
+// both sides of a block, which stays on one OS thread there.
 __attribute__((tls_model("initial-exec"))) thread_local turn turn_of_thread;
 
-/// In a program with fibers, each of which has its own: it may suspend in s_next and in a thread, and others of its
-/// worker call usched_run meanwhile. Then it may be on another OS thread.
+/// For a program with fibers: each fiber has a separate value. It may suspend in s_next and in a thread, and other
+/// fibers of its worker call usched_run meanwhile. Then it may be on another OS thread.
 PIRN_NOINLINE turn fiber_or_thread() noexcept {
   asm volatile("");
   void* const* const own = pirn::detail::usched_of_fiber(false);
@@ -93,7 +93,7 @@ PIRN_ALWAYS_INLINE void run_as(ustack* thread, const void* end) noexcept {
   }
 }
 
-// As it was last looked up.
+// The result of the last lookup.
 __attribute__((tls_model("initial-exec"))) thread_local native_stack stack_of_thread;
 
 [[noreturn]] PIRN_COLD void refuse(const char* why) noexcept {
@@ -112,7 +112,7 @@ PIRN_COLD void forget_if_left(const char* floor) noexcept {
 
 dispatcher& dispatcher_of(const ustack& thread) noexcept { return *static_cast<dispatcher*>(thread.u_sched->s_buf); }
 resting& rest_of(const ustack& thread) noexcept { return *static_cast<resting*>(thread.u_cont); }
-/// Of a thread that has begun. u_top is null while it is not blocked.
+/// The image size of a thread that has begun. u_top is null while it is not blocked.
 std::size_t image_size(const ustack& thread) noexcept {
   if (thread.u_top == nullptr) [[unlikely]] {
     refuse("s_next returned a thread that has ended");
@@ -139,7 +139,7 @@ PIRN_UNSANITIZED PIRN_CALLS_C PIRN_ALWAYS_INLINE ustack* choose(const dispatcher
                                                                arch::word thread, arch::word, arch::word, arch::word) {
   resume(*reinterpret_cast<ustack*>(thread));
 }
-/// Calls `entry` on the stack that ends at `top`; nothing of the caller is needed any more.
+/// Calls `entry` on the stack that ends at `top`; the caller's frames are no longer needed.
 template <arch::transfer_entry entry>
 [[noreturn]] PIRN_UNSANITIZED PIRN_ALWAYS_INLINE void enter_for_good(void* top, void* first, void* second) noexcept {
   arch::peer nobody;
@@ -149,7 +149,7 @@ template <arch::transfer_entry entry>
   __builtin_unreachable();
 }
 
-/// The dispatching loop: belongs to the image of whoever blocks in it.
+/// The dispatching loop: belongs to the image of the thread that blocks in it.
 [[noreturn]] PIRN_UNSANITIZED PIRN_CALLS_C PIRN_ALWAYS_INLINE void loop(dispatcher& self, ustack* next) {
   self.loop_sanitizer.arrive();
   for (;; next = nullptr) {
@@ -212,7 +212,7 @@ template <arch::transfer_entry entry>
   enter_for_good<&begin_anew>(self.place.top(), &self, next);
 }
 
-/// Makes the buffer large enough for an image of `size` bytes and what rests beside it.
+/// Makes the buffer large enough for an image of `size` bytes and the `resting` beside it.
 PIRN_CALLS_C PIRN_NOINLINE void make_room(ustack& thread, std::size_t size) {
   constexpr std::size_t largest = std::size_t{1} << 30;
   if (!dispatcher_of(thread).place.may_hold(swap_floor(), stack_of_thread) || size > largest) {

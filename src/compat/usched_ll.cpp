@@ -1,4 +1,4 @@
-// compat/ll.h: each group of threads on one native thread, which nobody else wakes.
+// Implements compat/ll.h: each group of threads stays on one native thread, which no other thread wakes.
 #include "ll.h"
 
 #include "compat/usched_scheduler.hpp"

@@ -1,4 +1,4 @@
-// compat/rr.h: the scheduler whose threads may be woken from any native thread, and the one that locks nothing.
+// Implements compat/rr.h: a scheduler whose threads may be woken from any native thread, and one without locks.
 #include "rr.h"
 
 #include "compat/usched_scheduler.hpp"
@@ -43,7 +43,7 @@ void rr_wait() { shared.wait(); }
 void rr_wake(rr_thread* t) { shared.wake(t); }
 void rr_done() { shared.done(); }
 
-// What rr.h calls them where SINGLE_THREAD is defined.
+// The names that rr.h uses where SINGLE_THREAD is defined.
 #pragma GCC visibility push(default)
 int rr_init_single_thread(int proc_nr, int thread_nr) { return single.init(proc_nr, thread_nr); }
 int rr_start_single_thread() { return single.start(); }

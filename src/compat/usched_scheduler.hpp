@@ -1,10 +1,10 @@
-// The two example schedulers of usched, in terms of one: native threads, each with a dispatcher and a list of its
-// threads that are ready, last in, first out. What distinguishes them is `remote`: whether threads of other native
-// threads may wake one. Where not, only threads that are new pass a lock.
+// The two example schedulers of usched, as one template: native threads, each with a dispatcher and a list of its ready
+// threads, last in, first out. They differ in `remote`: whether threads of other native threads may wake a thread. If
+// not, only new threads pass a lock.
 //
-// A native thread is quiet when it can run nothing any more unless somebody makes a new thread for it: nothing is
-// ready, and nobody waits whom another native thread could wake. As long as one is not, it may make threads for all
-// others, so they end together, when all are quiet.
+// A native thread is quiet when it can run nothing more unless a new thread is made for it: no thread is ready, and
+// none waits that another native thread could wake. A native thread that is not quiet may make threads for all others,
+// so they end together, when all are quiet.
 #pragma once
 
 #include <pthread.h>
@@ -23,12 +23,12 @@ namespace pirn_compat {
 template <bool remote>
 class scheduler {
  public:
-  /// What rr_thread and ll_thread are.
+  /// The type of rr_thread and ll_thread.
   struct thread {
-    ustack stack;             // first: the dispatcher knows of nothing else
-    thread* after = nullptr;  // on its list of those who are ready
+    ustack stack;             // first: the dispatcher knows only this member
+    thread* after = nullptr;  // on the list of ready threads
     thread* made_before = nullptr;
-    int wakes = 0;  // that no wait has taken yet
+    int wakes = 0;  // not yet taken by a wait
     bool waits = false;
   };
 
@@ -81,7 +81,7 @@ class scheduler {
     all_ = nullptr;
   }
 
-  /// A thread on native thread `which` modulo their number.
+  /// Makes a thread on native thread `which` modulo their number.
   thread* make(void (*f)(void*), void* argument, int which) {
     void* const memory = std::malloc(sizeof(thread));
     auto* const made = memory == nullptr ? nullptr : new (memory) thread;
@@ -101,7 +101,7 @@ class scheduler {
     }
     return made;
   }
-  /// The native thread for the next of `total` threads that are spread in runs.
+  /// Returns the native thread for the next of `total` threads that are spread in runs.
   int spread(int total) {
     constexpr int min_run = 128;
     const int run = total / natives_ > min_run ? total / natives_ : min_run;
@@ -150,7 +150,7 @@ class scheduler {
     usched dispatcher{nullptr, nullptr, &next, &allocate, &free};  // first: s_next gets its address
     thread* ready = nullptr;
     int waiting = 0;  // threads that wait
-    // What others write, under the lock; that of the above too where they may wake its threads.
+    // Written by other native threads, under the lock; so are the fields above where they may wake its threads.
     alignas(64) pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_t work = PTHREAD_COND_INITIALIZER;
     thread* inbox = nullptr;
@@ -224,7 +224,7 @@ class scheduler {
       if (self.exits) {
         return nullptr;
       }
-      // Who waits without anybody who could wake it is left behind, as by usched.
+      // A waiting thread that no thread could wake is left behind, as by usched.
       if (!self.quiet && (!remote || self.waiting == 0)) {
         self.quiet = true;
         self.of->count_unquiet(-1);
@@ -263,7 +263,7 @@ class scheduler {
   int natives_ = 1;
   int started_ = 0;
   pirn::platform::atomic<int> made_ = 0;
-  // Passed with the lock of a native thread held, or with none.
+  // Locked with the lock of a native thread held, or with none.
   pthread_mutex_t quiet_lock_ = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t all_quiet_ = PTHREAD_COND_INITIALIZER;
   int unquiet_ = 0;  // native threads that have been started and are not quiet

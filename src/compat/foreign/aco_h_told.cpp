@@ -1,6 +1,6 @@
-// An object of an archive that no program asks for but one that was compiled with libaco's own aco.h, by whose names
-// the linker comes to it: ours begin with pirn_. It needs a symbol that nothing has and whose name is what is to be
-// told, so the link fails by it. All of it is in the group that aco_h_untold.cpp has too.
+// An object of an archive that is linked only into a program compiled with libaco's original aco.h, whose names it
+// defines; ours begin with pirn_. It needs an undefined symbol whose name is the message, so the link fails with that
+// message. All of it is in the group that aco_h_untold.cpp has too.
 #include "compat/foreign/aco_h.hpp"
 
 #define PIRN_FOREIGN_NAME(name, section, flags, type)                                                \
