@@ -1,9 +1,9 @@
 /* The API of libaco 1.2.4, served by pirn: programs written for it build unchanged with this header and -lpirn_compat.
  * docs/porting.md says what differs and why.
  *
- * A coroutine runs on a share stack. While another one of the same stack runs, its live bytes lie in an image that
- * belongs to it; alone on its stack it is never copied. It gives way to its main coroutine, which stands for the
- * thread's own stack. Everything here belongs to one thread: the one that called aco_thread_init.
+ * A coroutine runs on a share stack. While another coroutine of the same stack runs, its live bytes lie in an image
+ * that belongs to it. A coroutine that is alone on its stack is never copied. It yields to its main coroutine, which
+ * stands for the thread's stack. All of these belong to one thread: the thread that called aco_thread_init.
  *
  * Macros that a program may define, the same ones everywhere:
  *   ACO_CONFIG_SHARE_FPU_MXCSR_ENV   coroutines share the floating-point control words (mxcsr, x87; fpcr), which is
@@ -13,7 +13,7 @@
  *   ACO_USE_ASAN                     gives aco_attr_no_asan its meaning. AddressSanitizer is told about switches in any
  *                                    case, where a program has it.
  *
- * What cannot go on aborts, after a line on stderr that says what it was: exhausted memory, misuse.
+ * Exhausted memory and misuse abort the process, after a line on stderr with the reason.
  */
 #ifndef PIRN_COMPAT_ACO_H
 #define PIRN_COMPAT_ACO_H
@@ -39,7 +39,7 @@ extern "C" {
 #define ACO_VERSION_MINOR 2
 #define ACO_VERSION_PATCH 4
 
-/* Where in `reg` of a suspended coroutine its state is: where it continues, its stack and frame pointer there, and its
+/* The places in `reg` of a suspended coroutine's state: where it continues, its stack and frame pointer there, and its
  * control words, as aco_save_fpucw_mxcsr stores them. */
 #define ACO_REG_IDX_RETADDR 0
 #define ACO_REG_IDX_SP 1
@@ -53,8 +53,8 @@ extern "C" {
 #error "pirn: aco.h is there for x86-64, i386 and AArch64"
 #endif
 
-/* To the linker each name begins with pirn_, so that a program that was compiled with libaco's own aco.h, which is not
- * this one's like, does not link. (A quoted include finds the one in the program's folder first.) */
+/* For the linker each name begins with pirn_. So a program that was compiled with libaco's original aco.h, whose
+ * contents differ, does not link. (A quoted include finds the header in the program's folder first.) */
 #define PIRN_ACO_NAME(name) __asm__("pirn_" #name)
 #if defined(ACO_CONFIG_SHARE_FPU_MXCSR_ENV)
 #define ACO_OF_ENV(name) __asm__("pirn_" #name "_shared")
@@ -62,10 +62,10 @@ extern "C" {
 #define ACO_OF_ENV(name) PIRN_ACO_NAME(name)
 #endif
 
-/* The image of a coroutine, and how often it was made. */
+/* The image of a coroutine, and the counts of its copies. */
 typedef struct {
-  void* ptr;         /* valid_sz bytes, of which the first is the copy of the one at reg[ACO_REG_IDX_SP] */
-  size_t sz;         /* bytes of the buffer, once an image did not fit beside the coroutine itself */
+  void* ptr;         /* valid_sz bytes; the first is the copy of the byte at reg[ACO_REG_IDX_SP] */
+  size_t sz;         /* bytes of the buffer, once an image did not fit beside the coroutine */
   size_t valid_sz;   /* bytes of the frames that were copied last */
   size_t max_cpsz;   /* the largest valid_sz so far */
   size_t ct_save;    /* copies out of the share stack */
@@ -79,11 +79,11 @@ typedef struct aco_s aco_t;
 typedef struct {
   void* ptr; /* its lowest byte */
   size_t sz;
-  void* align_highptr;  /* above its usable bytes */
-  void* align_retptr;   /* the stack pointer of a coroutine that begins */
+  void* align_highptr;  /* the end of its usable bytes */
+  void* align_retptr;   /* the stack pointer of a fresh coroutine */
   size_t align_validsz; /* bytes that were copied in for the owner, and one word */
-  size_t align_limit;   /* the most that a coroutine may use */
-  aco_t* owner;         /* whose frames are there; null: nobody's */
+  size_t align_limit;   /* the most bytes that a coroutine may use */
+  aco_t* owner;         /* the coroutine whose frames are there, or null */
   char guard_page_enabled;
   void* real_ptr; /* the mapping with its guard page, where there is one */
   size_t real_sz;
@@ -110,7 +110,7 @@ struct aco_s {
 #endif
     };
   };
-  aco_t* main_co; /* null: it is a main coroutine itself */
+  aco_t* main_co; /* null: it is a main coroutine */
   void* arg;
   aco_cofuncp_t fp;
   aco_save_stack_t save_stack;
@@ -120,7 +120,7 @@ struct aco_s {
 #define aco_likely(x) (__builtin_expect(!!(x), 1))
 #define aco_unlikely(x) (__builtin_expect(!!(x), 0))
 
-/* Prints what is said and aborts. What the assertions call. */
+/* Prints the text and aborts. The assertions call it. */
 extern void aco_assert_failed(const char* what) PIRN_ACO_NAME(aco_assert_failed)
     __attribute__((__noreturn__, __cold__));
 #define ACO_TEXT(x) #x
@@ -137,7 +137,7 @@ extern void aco_assert_failed(const char* what) PIRN_ACO_NAME(aco_assert_failed)
     if (aco_unlikely((ptr) == NULL)) aco_assert_failed(ACO_HERE "memory exhausted: " #ptr " is null"); \
   } while (0)
 
-/* For a function of the program's that copies stacks itself. */
+/* For a function of the program that copies stacks. */
 #ifdef aco_attr_no_asan
 #error "aco_attr_no_asan is a name of aco.h"
 #endif
@@ -152,51 +152,51 @@ extern void aco_assert_failed(const char* what) PIRN_ACO_NAME(aco_assert_failed)
 #define aco_attr_no_asan
 #endif
 
-/* Aborts where this machine is not what the library was built for. */
+/* Aborts if this machine is not the one that the library was built for. */
 extern void aco_runtime_test(void) PIRN_ACO_NAME(aco_runtime_test);
 
-/* Before anything else in each thread. Takes its control words as those of the coroutines that it will create.
+/* Must be called first in each thread. Its control words become those of the coroutines that the thread creates.
  * `last_word_co_fp` is called when a coroutine returns instead of calling aco_exit, before the process aborts; null
  * leaves it to the library, which prints a line. */
 extern void aco_thread_init(aco_cofuncp_t last_word_co_fp) PIRN_ACO_NAME(aco_thread_init);
 
-/* Switches without copying: `to_co` must be a main coroutine, or the owner of its share stack. Returns when something
- * switches back, and gives who did. */
+/* Switches without copying: `to_co` must be a main coroutine, or the owner of its share stack. Returns when a coroutine
+ * switches back, and gives that coroutine. */
 extern void* acosw(aco_t* from_co, aco_t* to_co) ACO_OF_ENV(acosw);
 
 /* Stores the control words of the caller. */
 extern void aco_save_fpucw_mxcsr(void* p) PIRN_ACO_NAME(aco_save_fpucw_mxcsr);
 
-/* Where a coroutine returns to, and what is called then. */
+/* The return address of a coroutine, and the function called then. */
 extern void aco_funcp_protector_asm(void) PIRN_ACO_NAME(aco_funcp_protector_asm);
 extern void aco_funcp_protector(void) PIRN_ACO_NAME(aco_funcp_protector) __attribute__((__noreturn__));
 
-/* Makes a share stack: 0 stands for 2 MiB, 4096 is the least. With a guard its size is a multiple of the page, and
- * below it is a page that faults when it is written to. */
+/* Makes a share stack: 0 stands for 2 MiB, 4096 is the minimum. With a guard its size is a multiple of the page size,
+ * and the page below it faults when it is written to. */
 extern aco_share_stack_t* aco_share_stack_new(size_t sz) PIRN_ACO_NAME(aco_share_stack_new);
 extern aco_share_stack_t* aco_share_stack_new2(size_t sz, char guard_page_enabled) PIRN_ACO_NAME(aco_share_stack_new2);
-/* None of its coroutines may run, or wait for one that it has resumed. Those that are suspended lose their frames: they
- * can be destroyed, and not be resumed any more. */
+/* Destroys a share stack. None of its coroutines may be running, or wait for one that it has resumed. Suspended ones
+ * lose their frames: they can be destroyed, but not resumed. */
 extern void aco_share_stack_destroy(aco_share_stack_t* sstk) PIRN_ACO_NAME(aco_share_stack_destroy);
 
-/* Makes a coroutine that will run `fp`, or, from nulls, a main coroutine. `save_stack_sz` is the least size of a buffer
- * for its image, 0 stands for 64; the buffer is made when an image does not fit beside the coroutine itself. */
+/* Makes a coroutine that will run `fp`, or, from nulls, a main coroutine. `save_stack_sz` is the smallest size of a
+ * buffer for its image, 0 stands for 64; the buffer is made when an image does not fit beside the coroutine. */
 extern aco_t* aco_create(aco_t* main_co, aco_share_stack_t* share_stack, size_t save_stack_sz, aco_cofuncp_t fp,
                          void* arg) PIRN_ACO_NAME(aco_create);
 
-/* Whoever runs in this thread. */
+/* The coroutine that runs in this thread. */
 /* NOLINTNEXTLINE(bugprone-dynamic-static-initializers): it is only declared */
 extern __thread aco_t* aco_gtls_co PIRN_ACO_NAME(aco_gtls_co);
 
-/* Begins or continues `resume_co`, from its main coroutine. Neither that one nor one that waits for it may be on its
- * share stack. Takes time linear in the two images if another one owns the share stack. */
+/* Begins or continues `resume_co`, from its main coroutine. Neither that main coroutine nor one that waits for it may
+ * be on its share stack. Takes time linear in the sizes of the two images if another coroutine owns the share stack. */
 extern void aco_resume(aco_t* resume_co) ACO_OF_ENV(aco_resume);
 
-/* Gives way to the main coroutine. The ones with a 1 are for a caller that has itself at hand. */
+/* Yields to the main coroutine. The functions whose names end in 1 take the calling coroutine as an argument. */
 extern void aco_yield(void) ACO_OF_ENV(aco_yield);
 extern void aco_yield1(aco_t* yield_co) ACO_OF_ENV(aco_yield1);
 
-/* Ends the coroutine: what it must do instead of returning. */
+/* Ends the coroutine, which must call this instead of returning. */
 extern void aco_exit(void) ACO_OF_ENV(aco_exit) __attribute__((__noreturn__));
 extern void aco_exit1(aco_t* co) ACO_OF_ENV(aco_exit1) __attribute__((__noreturn__));
 
@@ -205,12 +205,12 @@ extern void aco_exit1(aco_t* co) ACO_OF_ENV(aco_exit1) __attribute__((__noreturn
 #define aco_co() ((void)0, aco_gtls_co)
 #define aco_is_main_co(co) ((co)->main_co == NULL)
 
-/* Ends a coroutine that is suspended or has ended: nothing on its stack is cleaned up. Or frees a main coroutine, when
- * none of its coroutines runs. */
+/* Ends a coroutine that is suspended or has ended, without cleaning up its stack. Or frees a main coroutine, when none
+ * of its coroutines is running. */
 extern void aco_destroy(aco_t* co) PIRN_ACO_NAME(aco_destroy);
 
-/* The same, and it can be resumed again, to begin with its `fp` and `arg`, which may be assigned before. It keeps its
- * buffer, its statistics and its stack. */
+/* As aco_destroy, but the coroutine can be resumed again, to begin with its `fp` and `arg`, which may be assigned
+ * before. It keeps its buffer, its statistics and its stack. */
 extern void aco_reset(aco_t* co) PIRN_ACO_NAME(aco_reset);
 
 #ifdef ACO_USE_VALGRIND

@@ -1,4 +1,4 @@
-/* Names of aco.h's assertions without their prefix. To be included last: it takes the place of <assert.h>. */
+/* Names of aco.h's assertions without their prefix. Must be included last: it replaces <assert.h>. */
 #ifndef PIRN_COMPAT_ACO_ASSERT_OVERRIDE_H
 #define PIRN_COMPAT_ACO_ASSERT_OVERRIDE_H
 

@@ -1,5 +1,5 @@
-/* A drop-in for rr.h of usched: threads on P native threads, each of which runs those that it was given, last made
-   ready first. With SINGLE_THREAD defined, and P 1, without locking: then only its threads may call rr_wake. */
+/* A drop-in for rr.h of usched: threads on P native threads. Each runs the threads assigned to it, the most recently
+   readied first. With SINGLE_THREAD defined, and P 1, without locking: then only its threads may call rr_wake. */
 #ifndef PIRN_COMPAT_RR_H
 #define PIRN_COMPAT_RR_H
 #pragma once
@@ -17,21 +17,21 @@ extern "C" {
 
 struct rr_thread;
 
-/* Makes proc_nr native threads, for thread_nr threads in all. Returns 0. There is one such scheduler at a time. */
+/* Makes proc_nr native threads, for thread_nr threads in all. Returns 0. Only one such scheduler may exist at a
+   time. */
 int rr_init(int proc_nr, int thread_nr) PIRN_RR_NAME(rr_init);
-/* Starts the native threads. Returns 0, or an errno with a minus if one could not be started: its threads do not run.
- */
+/* Starts the native threads. Returns 0, or a negated errno if one could not be started: its threads do not run. */
 int rr_start(void) PIRN_RR_NAME(rr_start);
 /* Waits until all threads have ended, then for the native threads, and frees everything. */
 void rr_fini(void) PIRN_RR_NAME(rr_fini);
 
 /* Makes a thread that will run f(arg), on the native threads in turn, in runs of at least 128. NULL: no memory. */
 struct rr_thread* rr_thread_init(void (*f)(void*), void* arg) PIRN_RR_NAME(rr_thread_init);
-/* Waits for an rr_wake, in the running thread; one that came before counts. */
+/* Waits for an rr_wake of the running thread; an earlier one counts. */
 void rr_wait(void) PIRN_RR_NAME(rr_wait);
-/* Lets an rr_wait of `t` return, the present one or one to come. From any thread. */
+/* Lets the present or next rr_wait of `t` return. Any thread may call it. */
 void rr_wake(struct rr_thread* t) PIRN_RR_NAME(rr_wake);
-/* Gives the buffer of the running thread back, which is about to end. */
+/* Frees the buffer of the running thread, which is about to end. */
 void rr_done(void) PIRN_RR_NAME(rr_done);
 
 #undef PIRN_RR_NAME

@@ -2,7 +2,7 @@
    against this header unchanged and link with -lpirn_compat -lpthread, with any options. docs/porting.md says more.
 
    A dispatcher belongs to the OS thread that calls usched_run; a process may have any number. Nothing here is
-   thread-safe but what the callbacks make so. */
+   thread-safe unless the callbacks make it so. */
 #ifndef PIRN_COMPAT_USCHED_H
 #define PIRN_COMPAT_USCHED_H
 #pragma once
@@ -16,46 +16,47 @@ struct ustack;
 
 /* A dispatcher. Zero it and set the callbacks before usched_run; the rest is the library's. */
 struct usched {
-  void* s_anchor; /* Where the outermost frames of its threads begin, from the first usched_run on. */
-  void* s_buf;    /* What usched_run keeps on its stack. */
-  /* Who runs next: a new thread of this dispatcher, or one that has blocked, whose stack is in its buffer by now; or
-     NULL to let usched_run return. It may wait. It is called on the native stack, not on behalf of any thread. */
+  void* s_anchor; /* The start of the outermost frames of its threads, from the first usched_run on. */
+  void* s_buf;    /* The data of usched_run on its stack. */
+  /* Returns the thread that runs next: a new thread of this dispatcher, or a blocked one, whose stack is in its buffer
+     by now; or NULL to let usched_run return. It may wait. It is called on the native stack, not on behalf of any
+     thread. */
   struct ustack* (*s_next)(struct usched*);
-  /* A buffer of at least so many bytes, of any alignment. Where there is none it does not return: it may call
-     ustack_abort, or longjmp to an outer frame of the thread, which then runs on, or out of the outermost
+  /* Returns a buffer of at least the given number of bytes, of any alignment. If there is none it must not return: it
+     may call ustack_abort, or longjmp to an outer frame of the thread, which then runs on, or out of the outermost
      usched_run. */
   void* (*s_alloc)(struct usched*, int);
-  /* Takes back a buffer that is too small, with its length: one of s_alloc's or the one given to ustack_init. */
+  /* Takes back a buffer that is too small, with its length: one of s_alloc's or the buffer given to ustack_init. */
   void (*s_free)(struct usched*, void*, int);
 };
 
-/* A thread: may be part of a structure of the user's. It must stay where it is until it has ended. */
+/* A thread: may be a part of a user's structure. It must not move until it has ended. */
 struct ustack {
   struct usched* u_sched;
   void* u_bottom; /* NULL until it begins; then the end of its outermost frame. */
   void* u_top;    /* While it is blocked: where its innermost frame begins. */
-  void* u_stack;  /* The buffer, or NULL. It stays until somebody frees it, also when the thread has ended. */
+  void* u_stack;  /* The buffer, or NULL. It stays until the program frees it, even when the thread has ended. */
   int u_len;      /* Length of the buffer. */
-  void* u_cont;   /* While it is blocked: where to go on, inside the buffer. */
+  void* u_cont;   /* While it is blocked: where it continues, inside the buffer. */
   void (*u_f)(void* arg);
   void* u_arg;
 };
 
 /* Runs threads until s_next returns NULL. While any thread of `s` is blocked, it may be called again only where it was
-   called before or less deep in the stack of the same OS thread; else it ends the program with a message. */
+   called before or less deep in the stack of the same OS thread; otherwise it ends the program with a message. */
 void usched_run(struct usched* s);
-/* Makes `u` a thread that will run f(arg). `stack` may be a buffer of `len` bytes for what of its stack is in use while
-   it is blocked, or NULL; one that turns out too small is given to s_free. */
+/* Makes `u` a thread that will run f(arg). `stack` may be NULL, or a buffer of `len` bytes for the used part of its
+   stack while it is blocked; if it is too small, it is given to s_free. */
 void ustack_init(struct ustack* u, struct usched* s, void (*f)(void*), void* arg, void* stack, int len);
-/* Blocks the running thread: returns when s_next has returned it again. It must be on the stack of its native thread:
-   another one ends the program with a message, but one that lies in a frame of the running thread cannot be told from
-   it, and the frames below it are lost. */
+/* Blocks the running thread: returns when s_next has returned it again. The caller must be on the stack of its native
+   thread: another stack ends the program with a message. But a stack that lies in a frame of the running thread cannot
+   be distinguished from that, and the frames below it are lost. */
 void ustack_block(void);
 void usched_block(void);
 /* Ends the running thread: its frames are dropped without being unwound. */
 void ustack_abort(void);
 void usched_abort(void);
-/* The running thread. Ends the program with a message where none runs. */
+/* Returns the running thread. Ends the program with a message if none runs. */
 struct ustack* ustack_self(void);
 
 #pragma GCC visibility pop
