@@ -16,74 +16,77 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// Owns a non-blocking file descriptor. Movable while nobody uses it. Any fiber of any worker, and any plain thread,
-/// may call the operations, but two of them at once in the same direction share what arrives in no promised order.
+/// Owns a non-blocking file descriptor. Movable while it is not in use. Any fiber of any worker, and any plain thread,
+/// may call the operations. If two of them run at once in the same direction, they share the arriving data in no
+/// promised order.
 ///
-/// The descriptor is made known to the engine of the worker whose fiber is the first to wait for it, so an operation
-/// that does not have to wait costs its system call. When that worker's runtime ends, the engine of the next fiber that
-/// waits takes it over; fibers of other runtimes that wait at that moment do so themselves.
+/// The engine of the first waiting fiber's worker registers the descriptor, so an operation that does not wait costs
+/// only its system call. When that worker's runtime ends, the engine of the next waiting fiber takes the descriptor
+/// over; fibers of other runtimes that wait at that moment do so themselves.
 ///
-/// Every operation takes an absolute deadline as its last parameter, is a suspension point, and fails with
-/// io_error::timed_out, stopped or closed, each also where the call would not have had to wait; otherwise with the
-/// kernel's error. A fiber whose operations never have to wait lets others run after every 32nd.
+/// Every operation takes an absolute deadline as its last parameter and is a suspension point. It fails with
+/// io_error::timed_out, stopped or closed, each also where the call would not have waited; otherwise with the kernel's
+/// error. A fiber whose operations never wait yields after every 32nd.
 class descriptor {
  public:
-  /// No descriptor: every operation fails with io_error::closed.
+  /// Makes an empty descriptor: every operation fails with io_error::closed.
   descriptor() noexcept = default;
-  /// Takes over a descriptor that must be in non-blocking mode already (or never block, as regular files).
+  /// Takes over a descriptor that is already in non-blocking mode (or never blocks, such as a regular file).
   explicit descriptor(int native) noexcept;
   descriptor(descriptor&& other) noexcept;
   descriptor& operator=(descriptor&& other) noexcept;
   ~descriptor() { close(); }
 
-  /// Takes over any descriptor and makes it non-blocking without harm to others that use the same open file: a terminal
-  /// or pipe is opened anew under the same number (through /proc/self/fd); of anything else the mode is put back by
-  /// `close` and `release`, though not by an exit of the process before. Fails with io_error::shared where that would
-  /// change standard input, output or error, and closes it if it fails.
+  /// Takes over any descriptor and makes it non-blocking, without harm to other users of the same open file. A terminal
+  /// or pipe is reopened under the same number (through /proc/self/fd). For any other file `close` and `release`
+  /// restore the mode, but not if the process exits before. Fails with io_error::shared where that would change
+  /// standard input, output or error. Closes the descriptor if it fails.
   static result<descriptor> adopt(int native) noexcept;
-  /// For a descriptor that somebody else owns, for instance the socket of a C library: waits for it, and neither closes
-  /// it nor changes its mode. `read`, `write` and `perform` only if it is non-blocking; `wait` and `invoke` always. The
-  /// owner must not close it before this is closed or destroyed. Only one at a time may wait for a number: the waits of
-  /// another fail with std::errc::file_exists.
+  /// Waits for a descriptor with another owner, for instance the socket of a C library, and neither closes it nor
+  /// changes its mode. `read`, `write` and `perform` are allowed only if it is non-blocking; `wait` and `invoke`
+  /// always. The owner must not close it before this is closed or destroyed. Only one descriptor at a time may wait for
+  /// a number: the waits of another one fail with std::errc::file_exists.
   static result<descriptor> borrow(int native) noexcept;
 
-  /// Ends the operations that are under way, with io_error::closed, then closes. A plain thread may take 50 ms to
-  /// notice. Suspends only if there are any. Any thread or fiber.
+  /// Ends the pending operations, with io_error::closed, then closes. A plain thread may take 50 ms to notice. Suspends
+  /// only if there are such operations. Any thread or fiber may call it.
   void close() noexcept;
-  /// Gives up ownership; nobody may use the descriptor at the time. One that was adopted gets its mode back.
+  /// Gives up ownership; the descriptor must not be in use at the time. The mode of an adopted descriptor is restored.
   [[nodiscard]] int release() noexcept;
 
   [[nodiscard]] bool is_open() const noexcept {
     return (users_.load(platform::memory_order_acquire) & closed_bit) == 0;
   }
-  /// The kernel's number, -1 once it is closed. Another fiber's `close` gives the number to others, so a system call on
-  /// it beside one belongs into `invoke` or `perform`, which keep it open meanwhile.
+  /// Returns the kernel's number, -1 once it is closed. After a `close` by another fiber the kernel may reuse the
+  /// number. So a system call that may run beside a `close` belongs into `invoke` or `perform`, which keep the
+  /// descriptor open meanwhile.
   [[nodiscard]] int native() const noexcept { return native_.load(platform::memory_order_relaxed); }
 
-  /// Reads at least one byte; 0 is the end.
+  /// Reads at least one byte; returns 0 at the end.
   [[nodiscard]] result<std::size_t> read(void* buffer, std::size_t size,
                                          time_limit deadline = platform::never) noexcept;
-  /// Writes at least one byte of a non-empty buffer. Writing to a pipe that nobody reads raises SIGPIPE, as always.
+  /// Writes at least one byte of a non-empty buffer. Writing to a pipe without readers raises SIGPIPE, as always.
   [[nodiscard]] result<std::size_t> write(const void* buffer, std::size_t size,
                                           time_limit deadline = platform::never) noexcept;
-  /// Waits until the descriptor may be ready in `direction` since the last such wait: a hint, to be followed by an
-  /// attempt. What never blocks (a file, a folder, /dev/null) is ready always.
+  /// Waits until the descriptor may have become ready in `direction` since the last such wait. This is a hint: an
+  /// attempt must follow. A file that never blocks (a regular file, a folder, /dev/null) is always ready.
   [[nodiscard]] result<> wait(io_direction direction, time_limit deadline = platform::never) noexcept;
 
-  /// As `read`, for stream sockets only. On TCP a read that takes less than it could took all there was, so the next
-  /// one waits before it tries: one system call less for each message. That holds for plain TCP only: others end a read
-  /// where a descriptor, credentials or a record begin. So a protocol on top that the kernel does (kTLS) is to be set
-  /// before the first `receive`.
+  /// As `read`, but only for stream sockets. On TCP a read that takes fewer bytes than it could has taken all there
+  /// were, so the next one waits before it tries: one system call less for each message. That holds for plain TCP only:
+  /// other protocols end a read where a descriptor, credentials or a record begin. So a protocol of the kernel on top
+  /// (kTLS) must be set before the first `receive`.
   [[nodiscard]] result<std::size_t> receive(void* buffer, std::size_t size,
                                             time_limit deadline = platform::never) noexcept;
 
-  /// One system call: returns what it returned, or the negated number of its error. Must not block or suspend.
+  /// One system call: returns its result, or the negated number of its error. Must not block or suspend.
   using syscall = std::int64_t (*)(int native, void* argument) noexcept;
-  /// Repeats `call` until it neither would block nor was interrupted; the loop above. `memory` is what the call reads
-  /// or writes: if it fails for a bad address in the guard of a stack, that is reported as io_error::stack_overflow.
+  /// Repeats `call` until it neither would block nor was interrupted: the loop at the top of this file. `memory` is the
+  /// memory that the call reads or writes. If the call fails for a bad address in the guard of a stack, that is
+  /// reported as io_error::stack_overflow.
   [[nodiscard]] result<std::int64_t> perform(io_direction direction, platform::time_point deadline, syscall call,
                                              void* argument, std::span<const ::iovec> memory = {}) noexcept;
-  /// Makes one call that never blocks, whatever the fiber was asked; does not suspend. Safe against a `close`
+  /// Makes one call that never blocks, even if the fiber was asked to stop; does not suspend. Safe against a `close`
   /// elsewhere, as the other operations are.
   [[nodiscard]] result<std::int64_t> invoke(syscall call, void* argument) const noexcept;
 
@@ -96,32 +99,32 @@ class descriptor {
 
   [[nodiscard]] result<> wait_ready(io_direction direction, platform::time_point deadline,
                                     std::optional<std::uint32_t> seen_tick = {}) noexcept;
-  /// The readiness's tick, if there is a readiness yet.
+  /// Returns the readiness's tick, if there is a readiness yet.
   [[nodiscard]] std::optional<std::uint32_t> raw_tick(io_direction direction) const noexcept;
-  /// The readiness, made or taken over if need be; `found` says that it was reported already.
+  /// Returns the readiness, made or taken over if needed; `found` says whether it was already reported.
   [[nodiscard]] readiness* attached(std::error_code& error, bool& found) noexcept;
-  /// Whether a `receive` that took less than it could took all there was.
+  /// Returns whether a `receive` that took fewer bytes than it could took all there were.
   [[nodiscard]] bool short_read_is_all(int native) noexcept;
-  /// After an operation that did not wait: now and then lets others run.
+  /// Called after an operation that did not wait: yields now and then.
   void count_unsuspended(io_direction direction) noexcept;
-  /// The readiness's tick if it can be relied on, else `unknown_tick`.
+  /// Returns the readiness's tick if it can be relied on, otherwise `unknown_tick`.
   [[nodiscard]] std::uint32_t current_tick() const noexcept;
   void take(descriptor& other) noexcept;
 
   platform::atomic<int> native_{-1};
-  /// Bit 0: closed; from bit 1: how many operations are under way. Nobody begins one after the bit is set, and the
-  /// descriptor is closed when none is left, so its number cannot be reused under an operation.
+  /// Bit 0: closed; from bit 1: the number of pending operations. No operation begins after the bit is set, and the
+  /// descriptor is closed when none is left, so its number cannot be reused during an operation.
   mutable platform::atomic<std::uint32_t> users_{closed_bit};
   platform::atomic<readiness*> handle_{nullptr};
   std::shared_ptr<engine> engine_;  ///< of `handle_`; used under the lock
   platform::spinlock attaching_;
   platform::atomic<std::uint8_t> unsuspended_[2] = {};  ///< operations in a row that did not wait, per direction
-  /// The readiness's tick from before a `receive` that took all there was; `no_tick` after any other.
+  /// The readiness's tick from before a `receive` that took all the bytes; `no_tick` after any other.
   platform::atomic<std::uint32_t> drained_tick_{no_tick};
   enum class protocol : std::uint8_t { unknown, plain_tcp, other };
   platform::atomic<protocol> protocol_{protocol::unknown};
   bool borrowed_ = false;
-  bool blocks_ = false;  ///< it is to block again once it is given back
+  bool blocks_ = false;  ///< whether to restore its blocking mode when it is given back
 };
 
 PIRN_ABI_NAMESPACE_END
