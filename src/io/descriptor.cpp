@@ -1,3 +1,4 @@
+// Implements descriptor: the loop of a system call and a wait, the registration with an engine, adoption and closing.
 #include "pirn/io/descriptor.hpp"
 
 #include <netinet/in.h>
@@ -25,7 +26,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint8_t operations_per_turn = 32;
-// A plain thread in poll(2) cannot be woken by a close elsewhere, so it looks now and then.
+// A close elsewhere cannot wake a plain thread in poll(2), so the thread checks at this interval.
 constexpr auto plain_thread_look = 50ms;
 
 std::error_code system_error_of(int number) noexcept { return {number, std::system_category()}; }
@@ -35,7 +36,7 @@ bool touches_guard(std::span<const ::iovec> memory) noexcept {
                      [](const ::iovec& part) { return is_guard_address(part.iov_base, part.iov_len); });
 }
 
-/// What ends an operation even before its first attempt.
+/// Returns the error that ends an operation even before its first attempt.
 std::error_code reason_to_stop(platform::time_point deadline) noexcept {
   if (const auto asked = this_fiber::check_stop(); !asked) {
     return asked.error();
@@ -62,7 +63,7 @@ std::error_code poll_on_thread(int native, io_direction direction, platform::tim
 
 }  // namespace
 
-/// Counts one operation as under way; false once the descriptor is closed.
+/// Counts one operation as pending; false once the descriptor is closed.
 class descriptor::operation_guard {
  public:
   explicit operation_guard(const descriptor& of) noexcept : of_(of) {
@@ -105,7 +106,7 @@ void descriptor::take(descriptor& other) noexcept {
 
 namespace {
 
-/// In place of an open file that others may share one of our own of the same terminal or pipe, non-blocking.
+/// Replaces an open file that others may share by a new non-blocking one of the same terminal or pipe.
 bool reopen(int native, int flags) noexcept {
   char path[32];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", native);
@@ -120,14 +121,14 @@ bool reopen(int native, int flags) noexcept {
   return done;
 }
 
-/// What is lost nowhere when it is opened a second time. The other side of a terminal would be another one.
+/// Whether a second open of the file loses nothing. The other side of a terminal would be another one.
 bool can_reopen(int native, const struct ::stat& about) noexcept {
   unsigned number = 0;
   return S_ISFIFO(about.st_mode) ||
          (S_ISCHR(about.st_mode) && ::isatty(native) == 1 && ::ioctl(native, TIOCGPTN, &number) != 0);
 }
 
-/// Files, and /dev/null and its like: the mode means nothing to them.
+/// Whether it is a file, or /dev/null and its like: the mode has no effect on them.
 bool never_blocks(const struct ::stat& about) noexcept {
   constexpr unsigned memory_devices = 1;
   return S_ISREG(about.st_mode) || S_ISDIR(about.st_mode) || S_ISBLK(about.st_mode) ||
@@ -192,9 +193,9 @@ void descriptor::close() noexcept {
       handle->signal(io_direction::write);
     }
     if (detail::fibers_are_left()) [[unlikely]] {
-      return;  // one of them may be the user, which never leaves; the kernel closes it soon
+      return;  // one of them may be this caller, which never leaves; the kernel closes it soon
     }
-    platform::relax();  // who leaves may be on another worker
+    platform::relax();  // the leaving operation may be on another worker
     this_fiber::yield();
   }
   const bool ours = !std::exchange(borrowed_, false);
@@ -270,7 +271,7 @@ result<> descriptor::wait_ready(io_direction direction, platform::time_point dea
       return fail(error);
     }
     if (found && !seen_tick) {
-      return {};  // somebody else has made it known meanwhile, and may have been told already: look again
+      return {};  // another caller has registered it meanwhile, and may already have been notified: check again
     }
     switch (handle->wait(direction, deadline, seen_tick)) {
       case wake_reason::timed_out:
@@ -305,7 +306,8 @@ result<> descriptor::wait(io_direction direction, time_limit deadline) noexcept 
   }
   result<> ready = wait_ready(direction, deadline, tick);
   if (!ready && ready.error() == std::errc::operation_not_permitted) {
-    // The engine cannot watch it, as it never blocks: a file, a folder, /dev/null. To poll(2) those are always ready.
+    // The engine cannot watch it, as it never blocks: a file, a folder, /dev/null. poll(2) always reports those as
+    // ready.
     count_unsuspended(direction);
     ready = {};
   }
@@ -346,7 +348,7 @@ result<std::int64_t> descriptor::perform(io_direction direction, platform::time_
   auto& unsuspended = unsuspended_[static_cast<int>(direction)];
   if (const std::uint32_t tick = drained_tick_.load(platform::memory_order_relaxed);
       direction == io_direction::read && tick == current_tick()) {
-    // Nothing has come since, and the readiness will tell when something does.
+    // No data has come since, and the readiness reports new data.
     unsuspended.store(0, platform::memory_order_relaxed);
     if (const result<> ready = wait_ready(direction, deadline, tick); !ready) {
       return fail(ready.error());
@@ -378,7 +380,7 @@ result<std::int64_t> descriptor::perform(io_direction direction, platform::time_
 
 namespace {
 
-// Never inlined: where a caller waits in between, which may migrate it, the address of errno is not the same again.
+// Never inlined: after a wait that may migrate the caller, the address of errno is a different one.
 PIRN_NOINLINE std::int64_t outcome_of(ssize_t returned) noexcept {
   return returned >= 0 ? returned : -std::int64_t{errno};
 }
@@ -404,7 +406,7 @@ result<std::size_t> descriptor::read(void* buffer, std::size_t size, time_limit 
 bool descriptor::short_read_is_all(int native) noexcept {
   protocol known = protocol_.load(platform::memory_order_relaxed);
   if (known == protocol::unknown) [[unlikely]] {
-    // One question for all: only TCP knows this option, and what has been put on top of it is named.
+    // One question for all: only TCP knows this option, and the protocol on top of it is named.
     char on_top[16];
     ::socklen_t size = sizeof on_top;
     const bool plain = platform::system::getsockopt(native, IPPROTO_TCP, TCP_ULP, on_top, &size) == 0 && size == 0;

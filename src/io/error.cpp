@@ -1,3 +1,4 @@
+// Implements the error category of io_error: its messages and its equivalent std::errc conditions.
 #include "pirn/io/error.hpp"
 
 #include <string>

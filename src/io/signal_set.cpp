@@ -1,3 +1,4 @@
+// Implements signal_set: one handler for all sets counts the signals, and an eventfd wakes the waiters.
 #include "pirn/io/signal_set.hpp"
 
 #include <pthread.h>
@@ -15,8 +16,8 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace {
 
 constexpr int signals = NSIG;
-// ThreadSanitizer lets a handler wait until its thread calls a function that it knows, which one that sleeps does not.
-// There the signals are blocked as well, and read where they wait.
+// ThreadSanitizer delays a handler until its thread calls a function that it intercepts, which a sleeping thread does
+// not do. There the signals are blocked as well, and read in `wait`.
 #if defined(PIRN_TSAN)
 constexpr bool handlers_wait = true;
 #else
@@ -40,15 +41,15 @@ struct signal_set::state {
 
   ::pid_t process = ::getpid();
   ::sigset_t wanted;
-  descriptor source;                                 ///< an eventfd that counts what is in `arrived`
-  platform::atomic<std::uint32_t> arrived[signals];  ///< since it was taken last, by number
+  descriptor source;                                 ///< an eventfd that counts the signals in `arrived`
+  platform::atomic<std::uint32_t> arrived[signals];  ///< since they were last taken, by number
   std::vector<taken> all;
 
   static inline platform::atomic<state*> owners[signals] = {};
   static inline platform::atomic<int> handlers_inside{0};
 };
 
-// Runs on any thread, between any two instructions. What it uses is there as long as it is counted.
+// Runs on any thread, between any two instructions. The objects that it uses live as long as it is counted.
 void signal_set::state::handle(int number) noexcept {
   const int error = errno;
   handlers_inside.fetch_add(1, platform::memory_order_seq_cst);
@@ -58,7 +59,7 @@ void signal_set::state::handle(int number) noexcept {
       const std::uint64_t one = 1;
       static_cast<void>(::write(mine->source.native(), &one, sizeof one));
     } else {
-      // A child between fork and exec: the parent must not hear of it. The signal does what it does by default.
+      // A child between fork and exec: the parent must not see this signal. The signal has its default effect.
       ::signal(number, SIG_DFL);
       ::raise(number);
     }
@@ -72,7 +73,7 @@ void signal_set::state::take(int number) {
   if (other == this) {
     return;
   }
-  // In a child those of its parent are nobody's.
+  // In a child the parent's signal sets have no owner.
   const bool inherited = other != nullptr && other->process != process;
   if ((other != nullptr && !inherited) ||
       !owners[number].compare_exchange_strong(other, this, platform::memory_order_seq_cst)) {
@@ -103,14 +104,14 @@ void signal_set::state::give_back() noexcept {
     }
   }
   all.clear();
-  // In a child the threads that were inside when it was forked are not there.
+  // In a child the threads that were in a handler at the fork do not exist.
   while (process == ::getpid() && handlers_inside.load(platform::memory_order_seq_cst) != 0) {
     platform::yield_thread();
   }
 }
 
 int signal_set::state::take_one() noexcept {
-  // One of those that were counted before is the caller's, but others may take it while that looks for it.
+  // One of the signals counted before belongs to the caller, but others may take it while the caller searches.
   for (;;) {
     for (int number = 1; number < signals; ++number) {
       std::uint32_t there = arrived[number].load(platform::memory_order_acquire);
