@@ -30,21 +30,21 @@ extern "C" {
 
 /** Memory that a coroutine runs on. */
 typedef struct pirn_stack pirn_stack;
-/** A function that can stop half-way. */
+/** A function that can suspend half-way. */
 typedef struct pirn_coroutine pirn_coroutine;
 
-/** What a coroutine runs: gets itself and what was sent with the first resume, returns what the last resume gives. C++
- * exceptions must not leave it: that ends the program. The end of the thread in it, by pthread_exit or pthread_cancel,
- * unwinds it, as pirn_destroy does, and then its resumer; the coroutine has ended. */
+/** The body of a coroutine: gets the coroutine and the value of the first resume, and returns the value that the last
+ * resume gives. C++ exceptions must not leave it: that ends the program. If the thread ends in it, by pthread_exit or
+ * pthread_cancel, it is unwound, as pirn_destroy does, and then its resumer; the coroutine has ended. */
 typedef void* (*pirn_function)(pirn_coroutine* self, void* first);
 
-/** What pirn_resume returns when nothing is wrong. */
+/** The results of pirn_resume without an error. */
 enum { PIRN_ENDED = 0, PIRN_YIELDED = 1 };
 
-/** What a stack gets when no size is given. */
+/** The size of a stack if none is given. */
 #define PIRN_DEFAULT_STACK_SIZE ((size_t)64 * 1024)
-/** The least that a stack may have: the first unwind of a process takes about 5 KB of what pirn_destroy unwinds, and on
- * PowerPC, which has the most registers, 8 KB. */
+/** The smallest size of a stack: the first unwind of a process takes about 5 KB of a stack that pirn_destroy unwinds,
+ * and on PowerPC, which has the most registers, 8 KB. */
 #if defined(__powerpc64__)
 #define PIRN_STACK_MIN ((size_t)16 * 1024)
 #else
@@ -53,43 +53,46 @@ enum { PIRN_ENDED = 0, PIRN_YIELDED = 1 };
 
 /* ---- stacks ---- */
 
-/** A stack of at least `size` bytes (0: PIRN_DEFAULT_STACK_SIZE), and at least PIRN_STACK_MIN, above a guard of 64 KiB,
- * every access to which faults. -EINVAL: null, or a size that is too large; or what mmap says: -ENOMEM, -EAGAIN. */
+/** Makes a stack of at least `size` bytes (0: PIRN_DEFAULT_STACK_SIZE), and at least PIRN_STACK_MIN, above a guard of
+ * 64 KiB, where every access faults. -EINVAL: null, or too large a size; or an error of mmap: -ENOMEM, -EAGAIN. */
 PIRN_EXPORT int pirn_stack_create(pirn_stack** result, size_t size);
-/** A stack in the caller's memory, without a guard. -EINVAL: null, or less than PIRN_STACK_MIN. */
+/** Makes a stack in the caller's memory, without a guard. -EINVAL: null, or less than PIRN_STACK_MIN. */
 PIRN_EXPORT int pirn_stack_create_in(pirn_stack** result, void* memory, size_t size);
-/** Gives a stack back; null is none. -EBUSY: a coroutine is on it. */
+/** Releases a stack; null is ignored. -EBUSY: a coroutine is on it. */
 PIRN_EXPORT int pirn_stack_destroy(pirn_stack* stack);
-/** Bytes that a coroutine on it may use; 0 of null. */
+/** Returns the number of bytes that a coroutine on it may use; 0 for null. */
 PIRN_EXPORT size_t pirn_stack_size(const pirn_stack* stack);
 
 /* ---- coroutines ---- */
 
-/** A coroutine, suspended before the first statement of `body`, on `stack`, which must outlive it, or, where that is
- * null, on one of its own. -EINVAL: null; -EBUSY: another one is on that stack; or as pirn_stack_create. */
+/** Makes a coroutine, suspended before the first statement of `body`, on `stack`, which must outlive it. If `stack` is
+ * null, the coroutine owns a new stack. -EINVAL: null; -EBUSY: another coroutine is on that stack; or as
+ * pirn_stack_create. */
 PIRN_EXPORT int pirn_create(pirn_coroutine** result, pirn_stack* stack, pirn_function body, void* user);
-/** Ends a coroutine and releases it; null is none. Of a suspended one the stack is unwound first, on the calling
- * thread: frames of C++ run their destructors, those of C what `cleanup` attributes name if compiled with -fexceptions;
- * frames without unwind tables, and those below them, are abandoned. C++ exceptions that it had caught are released.
- * Ends the program with a message where it is suspended under noexcept. -EBUSY: it is running. */
+/** Ends a coroutine and releases it; null is ignored. If it is suspended, its stack is first unwound, on the calling
+ * thread. Frames of C++ run their destructors; frames of C run the functions of their `cleanup` attributes if compiled
+ * with -fexceptions. Frames without unwind tables, and those below them, are abandoned. C++ exceptions that it had
+ * caught are released. Ends the program with a message where it is suspended under noexcept. -EBUSY: it is running. */
 PIRN_EXPORT int pirn_destroy(pirn_coroutine* coroutine);
-/** Ends it as pirn_destroy does, and begins anew on the same stack. -EINVAL: null; -EBUSY: it is running. */
+/** Ends the coroutine as pirn_destroy does, then begins anew on the same stack. -EINVAL: null; -EBUSY: it is
+ * running. */
 PIRN_EXPORT int pirn_reset(pirn_coroutine* coroutine, pirn_function body, void* user);
 
-/** Runs it until it yields (PIRN_YIELDED) or returns (PIRN_ENDED). The coroutine gets `in`; `*out`, where not null,
- * gets what it yielded or returned. -EINVAL: null; -EBUSY: it is running; -ESRCH: it has ended. */
+/** Runs the coroutine until it yields (PIRN_YIELDED) or returns (PIRN_ENDED). It gets `in`; `*out`, where not null,
+ * gets the value that it yielded or returned. -EINVAL: null; -EBUSY: it is running; -ESRCH: it has ended. */
 PIRN_EXPORT int pirn_resume(pirn_coroutine* coroutine, void* in, void** out);
-/** Suspends the calling coroutine, which must be `self`; its resumer gets `out`. Returns 0 when it is resumed, and
- * `*in`, where not null, is what was sent. Does not return when it is destroyed or reset instead. -EINVAL: null;
- * -EPERM: it is not the one that is running here; -ENOMEM: no memory to take along what frames of C++ in it have open
- * (fibers.md says what), and it runs on. */
+/** Suspends the calling coroutine, which must be `self`; its resumer gets `out`. Returns 0 when it is resumed; `*in`,
+ * where not null, is then the value sent. Does not return if it is destroyed or reset instead. -EINVAL: null; -EPERM:
+ * it is not the coroutine that runs here; -ENOMEM: no memory to take along the open blocks of its C++ frames (see
+ * fibers.md), and it runs on. */
 PIRN_EXPORT int pirn_yield(pirn_coroutine* self, void* out, void** in);
 
-/** The coroutine that the caller runs in; null outside of any. A fiber has its own, wherever it runs. */
+/** Returns the coroutine that the caller runs in; null outside of any. Each fiber has a separate value, on any
+ * worker. */
 PIRN_EXPORT pirn_coroutine* pirn_self(void);
-/** 1 if it has ended, or is null; else 0. */
+/** Returns 1 if it has ended or is null; otherwise 0. */
 PIRN_EXPORT int pirn_done(const pirn_coroutine* coroutine);
-/** The caller's pointer, as given to pirn_create, pirn_reset or pirn_set_user. */
+/** Returns the caller's pointer, as given to pirn_create, pirn_reset or pirn_set_user. */
 PIRN_EXPORT void* pirn_user(const pirn_coroutine* coroutine);
 PIRN_EXPORT void pirn_set_user(pirn_coroutine* coroutine, void* user);
 
