@@ -155,7 +155,7 @@ extern void aco_assert_failed(const char* what) PIRN_ACO_NAME(aco_assert_failed)
 /* Aborts if this machine is not the one that the library was built for. */
 extern void aco_runtime_test(void) PIRN_ACO_NAME(aco_runtime_test);
 
-/* Must be called first in each thread. Its control words become those of the coroutines that the thread creates.
+/* Must be called first in each thread. The thread's control words become those of the coroutines that it creates.
  * `last_word_co_fp` is called when a coroutine returns instead of calling aco_exit, before the process aborts; null
  * leaves it to the library, which prints a line. */
 extern void aco_thread_init(aco_cofuncp_t last_word_co_fp) PIRN_ACO_NAME(aco_thread_init);

@@ -443,7 +443,7 @@ class stack_swap : detail::swap_core {
     }
   }
 
-  /// Blocks with exceptions in flight and bound values detached meanwhile, or after allocating a larger buffer.
+  /// Blocks, and takes exceptions in flight and bound values along. Allocates a larger buffer first if needed.
   PIRN_NOINLINE swap_error block_out_of_line() {
     swapped_task& self = *current_;
     if (current_ == &nobody_) {

@@ -42,8 +42,8 @@ class descriptor {
   /// restore the mode, but not if the process exits before. Fails with io_error::shared where that would change
   /// standard input, output or error. Closes the descriptor if it fails.
   static result<descriptor> adopt(int native) noexcept;
-  /// Waits for a descriptor with another owner, for instance the socket of a C library, and neither closes it nor
-  /// changes its mode. `read`, `write` and `perform` are allowed only if it is non-blocking; `wait` and `invoke`
+  /// Borrows a descriptor of another owner, for instance the socket of a C library: waits for it, and neither closes
+  /// it nor changes its mode. `read`, `write` and `perform` are allowed only if it is non-blocking; `wait` and `invoke`
   /// always. The owner must not close it before this is closed or destroyed. Only one descriptor at a time may wait for
   /// a number: the waits of another one fail with std::errc::file_exists.
   static result<descriptor> borrow(int native) noexcept;
