@@ -8,6 +8,7 @@ from pathlib import Path
 import compilers
 import figures
 import mutants
+import prose
 import rules
 import selftest
 import tables
@@ -21,6 +22,7 @@ CHECKS = [
     ("unwind tables in an asm", rules.unwind_tables),
     ("editors see definitions", visible.visible),
     ("length, paths, leftovers", rules.text_of_all),
+    ("prose of comments", prose.prose),
     ("faults apply", mutants.mutants),
     ("formatting", rules.formatting),
     ("headers compile alone", compilers.headers),

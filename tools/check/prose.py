@@ -25,7 +25,7 @@ def comments(text: str):
         if token[0] in "\"'":
             continue
         line = text.count("\n", 0, match.start()) + 1
-        body = re.sub(r"^(//[/!<]*|/\*+)|\*+/$", "", token).strip()
+        body = " ".join(re.sub(r"^(//[/!<]*|/\*+)|\*+/$", "", token).split())
         alone = not text[text.rfind("\n", 0, match.start()) + 1:match.start()].strip()
         if not (alone and line == last + 1):
             if parts:

@@ -6,6 +6,7 @@ from pathlib import Path
 import compilers
 import figures
 import mutants
+import prose
 import rules
 import tables
 import visible
@@ -48,6 +49,12 @@ CASES = [
      'PIRN_NAKED void f() {\n  asm(".cfi_adjust_cfa_offset 8");\n}\n'),
     (rules.unwind_tables, HEADER, 'PIRN_ASM_FUNCTION("f", ".cfi_remember_state\\n\\t.cfi_def_cfa_offset 8\\n\\t.cfi_restore_state");\n',
      'PIRN_ASM_FUNCTION("f", ".cfi_def_cfa_offset 8\\n\\t.cfi_remember_state\\n\\t.cfi_restore_state");\n'),
+    (prose.prose, HEADER, "/// Whoever waits is woken.\n", "/// Wakes the waiter.\nint who();  // `nobody` is a name here\n"),
+    (prose.prose, HEADER, "int x;  // nobody reads it\n", "const char* x = \"nobody // who\";\n"),
+    (prose.prose, HEADER, "/// Locks. What holds it\n/// waits.\n", "/// Locks what is free.\n"),
+    (prose.prose, HEADER, "/// The same.\n", "/// At the same time.\n"),
+    (prose.prose, HEADER, "/* It waits in\n   vain. */\n", "/* It waits in turn. */\n"),
+    (prose.prose, "src/sync/x.cpp", "#include <vector>\n", "// A vector.\n#include <vector>\n"),
     (rules.text_of_all, "README.md", "x\n" * 601, "x\n" * 600),
     (rules.text_of_all, "dev", "cd /" + "root/x\n", 'cd "$dir/' + 'root"\n'),
     (rules.text_of_all, "src/x.cpp", "// TO" + "DO: later\n", "// done\n"),
