@@ -14,8 +14,7 @@ options = parser.parse_args()
 options.dir.mkdir(parents=True, exist_ok=True)
 here = options.source / "tests/install/single"
 subprocess.run([sys.executable, options.source / "tools/amalgamate.py", options.dir / "pirn.hpp"], check=True)
-for flags in (["-O2"], ["-O0", "-fno-inline"]):
-    program = options.dir / f"single{flags[0]}"
-    subprocess.run([options.cxx, "-std=c++20", *flags, "-Wall", "-Wextra", "-Werror", "-fstack-clash-protection", f"-I{options.dir}",
-                    here / "main.cpp", here / "other.cpp", "-pthread", "-o", program], check=True)
-    subprocess.run([program], check=True)
+program = options.dir / "single"
+subprocess.run([options.cxx, "-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-fstack-clash-protection", f"-I{options.dir}",
+                here / "main.cpp", here / "other.cpp", "-pthread", "-o", program], check=True)
+subprocess.run([program], check=True)
