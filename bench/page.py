@@ -201,11 +201,14 @@ def deciding_table(record: Record, title: str, sentence: str, columns) -> str:
     return markdown(f"## {title}\n\n{sentence}", ["implementation", *(heading for heading, _, _ in found)], lines)
 
 
+def machine_list(record: Record) -> str:
+    return "\n".join(f"- {name}: {what}" for name, what in record.machine.items())
+
+
 def summary(record: Record) -> str:
     """docs/performance.md."""
     tables = "\n".join(filter(None, (deciding_table(record, *table) for table in DECIDING)))
-    machine = "\n".join(f"- {name}: {what}" for name, what in record.machine.items())
-    return SUMMARY.format(machine=machine, tables=tables, count=len(record.workloads))
+    return SUMMARY.format(machine=machine_list(record), tables=tables, count=len(record.workloads))
 
 
 def two_digits(value: float) -> str:
@@ -255,15 +258,13 @@ def workload_page(record: Record, workload: str, pictures=()) -> str:
 
 def pages(record: Record, pictures=()) -> dict[str, str]:
     """The pages of all workloads by name; `pictures` are the names of those that are drawn."""
-    drawn = {name: [] for name in record.workloads}
+    found = {}
     for name in record.workloads:
         known = {title for title, _, _ in plot.pictures(name, record.runs[name]["rows"])}
-        drawn[name] = [picture for picture in pictures if picture in known]
-    found = {f"{name}.md": workload_page(record, name, drawn[name]) for name in record.workloads}
-    machine = "\n".join(f"- {name}: {what}" for name, what in record.machine.items())
+        found[f"{name}.md"] = workload_page(record, name, [picture for picture in pictures if picture in known])
     lines = [f"| [{name}]({name}.md) | {WORKLOADS[name]} |" for name in record.workloads]
     table = "\n".join(["| workload | what is measured |", "| --- | --- |", *lines])
-    return {"index.md": f"# All workloads\n\n{machine}\n\n{table}\n"} | found
+    return {"index.md": f"# All workloads\n\n{machine_list(record)}\n\n{table}\n"} | found
 
 
 def write_pages(record: Record, folder: Path, pictures=()) -> None:

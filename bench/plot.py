@@ -169,13 +169,14 @@ def pictures(workload: str, rows: list[dict]) -> list[tuple[str, float, object]]
         return [(workload, 4.2, lambda axes: lines(axes, workload, rows))]
     if workload in report.GRIDS:
         grid = report.GRIDS[workload]
-        return [(file_name(workload, title), 4.4, functools.partial(
-            lambda axes, title, group: grid_lines(axes, f"{workload} {title}".strip(), group, grid), title=title, group=group))
-            for title, group in grid_panels(rows, grid).items()]
-    return [(file_name(workload, params, unit if several_units else ""), 0.85 + 0.24 * len(group), functools.partial(
-        lambda axes, title, group: bars(axes, title, group), title=" ".join(filter(None, (workload, params, f"({unit})"))), group=group))
-        for several_units in [len({unit for _, _, unit in report.grouped(rows)}) > len({params for _, params, _ in report.grouped(rows)})]
-        for (_, params, unit), group in report.grouped(rows).items()]
+        return [(file_name(workload, title), 4.4,
+                 functools.partial(grid_lines, title=f"{workload} {title}".strip(), rows=group, grid=grid))
+                for title, group in grid_panels(rows, grid).items()]
+    groups = report.grouped(rows)
+    settings = [params for _, params, _ in groups]
+    return [(file_name(workload, params, unit if settings.count(params) > 1 else ""), 0.85 + 0.24 * len(group),
+             functools.partial(bars, title=" ".join(filter(None, (workload, params, f"({unit})"))), rows=group))
+            for (_, params, unit), group in groups.items()]
 
 
 def file_name(workload: str, *setting: str) -> str:

@@ -218,7 +218,7 @@ class HarnessTest(unittest.TestCase):
         self.assertEqual({impl for of, impl in files if of == "http-hello"}, {"pirn", "nginx", "go-http"})
         for workload in rivals.WORKLOADS:
             impls = [impl for of, impl in files if of == workload]
-            ours = [impl for impl in impls if impl == "pirn" or impl.startswith("pirn-")]
+            ours = [impl for impl in impls if rivals.is_ours(impl)]
             self.assertEqual(impls[:len(ours)], ours, "pirn's own come first")
 
 
