@@ -61,8 +61,8 @@ bool runs_in_own_frame(const fiber_control* f) noexcept {
   return f == nullptr || reinterpret_cast<arch::word>(f->first_frame()) - last.sp > arch::root_size;
 }
 
-/// Returns the stack of the fiber or thread itself; of several, the stack that holds the position, if any does. All
-/// memory where the system does not say.
+/// Returns the stack of the fiber or thread itself; of several, the stack that holds the position, and an empty one if
+/// none does. All memory where the system does not say.
 body_stack own_stack(const fiber_control* f, arch::word position) noexcept {
   const auto* const at = reinterpret_cast<const char*>(position);
   const auto bounds = [](const void* low, const void* top) {
@@ -72,8 +72,9 @@ body_stack own_stack(const fiber_control* f, arch::word position) noexcept {
     if (f->memory.contains(at)) {
       return bounds(f->memory.limit(), f->memory.top());
     }
-    const fork_deque::hold held(current_worker()->forks.open);  // a thief of its continuation then sets where it runs
-    return bounds(f->runs_on().limit(), f->runs_on().top());
+    const fork_deque::hold held(current_worker()->forks.open);  // a thief of its continuation adds a stack
+    const stack* const found = f->stack_at(at);
+    return found != nullptr ? bounds(found->limit(), found->top()) : body_stack{};
   }
   thread_local native_stack known;
   if constexpr (!platform::exploring) {  // there the system does not know the stack of a thread

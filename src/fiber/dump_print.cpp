@@ -274,15 +274,16 @@ bool in_scheduler(const worker& w, std::uintptr_t sp) noexcept {
 void print_fibers_held(const worker& w, bool alone, message& out, const void* signal_context) noexcept {
   const std::uintptr_t at =
       signal_context != nullptr ? walk_interrupted(*static_cast<const ucontext_t*>(signal_context)) : 0;
+  const auto* const sp = reinterpret_cast<const void*>(at);
   const fiber_control* on_cpu = nullptr;
   // Another worker may take such a fiber, and run it, while it is looked at.
   const auto may_go = [&](const fiber_control& f) { return !alone && f.stealable(); };
   block_chunk::for_each(w, [&](const fiber_control& f) {
-    if (!may_go(f) && f.runs_on().contains(reinterpret_cast<const void*>(at))) {
+    if (!may_go(f) && f.runs_on().contains(sp)) {
       on_cpu = &f;
     }
   });
-  if (on_cpu == nullptr && w.forks.open.on_stack(reinterpret_cast<const void*>(at))) {
+  if (on_cpu == nullptr && w.forks.open.on_stack(sp)) {
     on_cpu = w.forks.open.caller();
   }
   if (on_cpu == nullptr && w.queue.running() != w.queue.scheduler() && !in_scheduler(w, at)) {

@@ -27,6 +27,26 @@ platform::atomic_ref<std::uintptr_t> progress_of(fork_point& point) noexcept {
   throw std::system_error(std::make_error_code(std::errc::operation_not_permitted), why);
 }
 
+/// Returns the stack on which the caller called `fork2`. For a call in a body, whose stack is unknown, the one that the
+/// caller began on: that lasts as long as any.
+const stack* called_on(const fork_point& point) noexcept {
+  const stack* const found = point.caller->stack_at(&point);
+  return found != nullptr ? found : &point.caller->began_on();
+}
+
+void enter_first_half(fiber_cold_part& caller, stolen_continuation& stolen) noexcept {
+  stolen.first_half = {&stolen.memory, caller.first_halves};
+  caller.first_halves = &stolen.first_half;
+}
+
+void leave_first_half(fiber_cold_part& caller, const stolen_continuation& stolen) noexcept {
+  first_half_stack** each = &caller.first_halves;
+  while (*each != &stolen.first_half) {
+    each = &(*each)->older;
+  }
+  *each = stolen.first_half.older;
+}
+
 /// Makes the fiber that runs a continuation stolen for `by`, in a block of `by`. Of several continuations of one
 /// caller, the outermost comes first.
 stolen_continuation* make_stolen_continuation(worker* by, void* block, fork_point& point) noexcept {
@@ -35,8 +55,8 @@ stolen_continuation* make_stolen_continuation(worker* by, void* block, fork_poin
   stolen->memory = point.on->memory;
   stolen->inherited = point.inherited;
   stolen->point = &point;
-  stolen->cold().base = &point.caller->runs_on();
-  point.caller->cold().base = &point.on->memory;
+  stolen->cold().began_on = called_on(point);
+  enter_first_half(point.caller->cold(), *stolen);
   stolen->sanitizer = point.continuation;
   point.continuation = {};
   point.stolen = stolen;
@@ -161,7 +181,7 @@ void end_first_half_apart(fork_point& point, arch::word outcome) noexcept {
     fork_action publish{{&tell_wait}, &point};
     here = suspend(here, what, &publish);
   }
-  point.caller->cold().base = &point.stolen->runs_on();
+  here->forks.open.without_thieves([&]() noexcept { leave_first_half(point.caller->cold(), *point.stolen); });
   point.first.leave_for_good(point.stolen->sanitizer);
   arch::switch_last(point.stolen->state, reinterpret_cast<arch::word>(here), 0);
 }

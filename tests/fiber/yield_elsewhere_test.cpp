@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "coro/stack_swap_support.hpp"
+#include "fiber/runtime_state.hpp"
 #include "fiber/support.hpp"
 #include "pirn/coro/copied_coroutine.hpp"
 #include "pirn/coro/coroutine.hpp"
@@ -275,6 +276,63 @@ TEST(yield_elsewhere, its_consumer_may_wait_meanwhile) {
   });
 }
 
+/// Forks, and the second half is taken before the first has ended.
+template <class First, class Second>
+void fork_apart(First first, Second second) {
+  std::atomic<bool> begun = false;
+  pirn::fork2(
+      [&] {
+        EXPECT_TRUE(eventually([&] { return begun.load(); }));
+        first();
+      },
+      [&] {
+        begun = true;
+        second();
+      });
+}
+
+bool in_body() { return pirn::detail::position_in_body(pirn::detail::current_agent()) != 0; }
+
+// The first half that is left, and whose continuation is stolen, is not the innermost: its consumer forks on a stack
+// further out. Each side knows which stack it is on, so that its scopes are not taken for a body's.
+TEST(yield_elsewhere, its_consumer_and_the_halves_know_their_stacks) {
+  for (const unsigned workers : {1u, 2u}) {
+    on_migratable(workers, [] {
+      for (int i = 0; i < scaled(50); ++i) {
+        fork_apart(
+            [] {
+              generator<int> g = [](auto& yield) {
+                fork_apart(
+                    [&] {
+                      EXPECT_FALSE(in_body()) << "a first half has a stack of the fiber's";
+                      yield(1);
+                      EXPECT_FALSE(in_body());
+                      yield(2);
+                    },
+                    [] { EXPECT_TRUE(in_body()); });
+                EXPECT_TRUE(in_body());
+              };
+              auto at = g.begin();
+              EXPECT_FALSE(in_body()) << "of the consumer, in a first half";
+              fork_apart([&] { ++at; }, [] { EXPECT_FALSE(in_body()) << "of a consumer's second half"; });
+              fork_apart(
+                  [&] {
+                    ++at;
+                    EXPECT_FALSE(in_body());
+                  },
+                  [] {
+                    pirn::this_fiber::yield();
+                    EXPECT_FALSE(in_body()) << "the half that was left has ended";
+                  });
+              EXPECT_FALSE(in_body());
+              EXPECT_EQ(at, std::default_sentinel);
+            },
+            [] { EXPECT_FALSE(in_body()); });
+      }
+    });
+  }
+}
+
 TEST(yield_elsewhere_death, another_fiber_does_not_take_it_to_the_end) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   int firsts = 0;
@@ -293,21 +351,6 @@ TEST(yield_elsewhere_death, another_fiber_does_not_take_it_to_the_end) {
                                static_cast<void>(const_cast<generator<int>&>(g).begin());
                              }),
                "a generator that is destroyed while it is suspended there");
-}
-
-/// Forks, and the second half is taken before the first has ended.
-template <class First, class Second>
-void fork_apart(First first, Second second) {
-  std::atomic<bool> begun = false;
-  pirn::fork2(
-      [&] {
-        EXPECT_TRUE(eventually([&] { return begun.load(); }));
-        first();
-      },
-      [&] {
-        begun = true;
-        second();
-      });
 }
 
 TEST(yield_elsewhere, a_body_does_not_yield_in_a_second_half_that_was_taken) {

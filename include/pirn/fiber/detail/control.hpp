@@ -101,6 +101,12 @@ struct inherited_context {
   context_node* values = nullptr;  ///< the newest bound value
 };
 
+/// The stack of a first half of `fork2` that has not ended and whose continuation was stolen.
+struct first_half_stack {
+  const stack* memory = nullptr;
+  first_half_stack* older = nullptr;
+};
+
 /// The data that most fibers never need, kept off the cache lines that every spawn writes; made when first needed.
 struct alignas(16) fiber_cold_part {
   static constexpr std::size_t name_capacity = 32;
@@ -112,10 +118,11 @@ struct alignas(16) fiber_cold_part {
   inherited_context inherited;       ///< of a fiber that is no child
   platform::time_point ready_since;  ///< of a traced fiber; written when it is made ready
   unsigned holds = 0;                ///< reasons to disable migration for longer than a wait
-  /// The stack that it runs on, if not its own: that of the innermost fork2 whose continuation was stolen, or, for a
-  /// stolen continuation, the stack on which it was stolen. Further in are only stacks of forks that are open on its
-  /// worker.
-  const stack* base = nullptr;
+  /// The stack that it began on, if not its own: for a stolen continuation, the stack on which `fork2` was called.
+  const stack* began_on = nullptr;
+  /// The latest theft first. A generator that yields in a first half has its consumer go on below that, so the order in
+  /// which they end is any. Changed with thieves kept out.
+  first_half_stack* first_halves = nullptr;
   void* c_coroutine = nullptr;  ///< see of_fiber.hpp
   void* usched[2] = {};         ///< see of_fiber.hpp
   unwinds_under_way unwinds;    ///< see of_fiber.hpp
@@ -287,10 +294,29 @@ struct fiber_control : run_node, agent {
     }
     return *cold_place();
   }
-  /// The stack that it runs on, unless that is one further in.
-  [[nodiscard]] const stack& runs_on() const noexcept {
-    const stack* const elsewhere = described() ? cold_place()->base : nullptr;
+  /// The stack that it began on.
+  [[nodiscard]] const stack& began_on() const noexcept {
+    const stack* const elsewhere = described() ? cold_place()->began_on : nullptr;
     return elsewhere != nullptr ? *elsewhere : memory;
+  }
+  /// Returns which of its stacks holds the address: the one it began on, or that of a first half whose continuation was
+  /// stolen. Null for others: those of bodies, and of forks that are open on its worker.
+  [[nodiscard]] const stack* stack_at(const void* address) const noexcept {
+    if (began_on().contains(address)) {
+      return &began_on();
+    }
+    for (const first_half_stack* each = described() ? cold_place()->first_halves : nullptr; each != nullptr;
+         each = each->older) {
+      if (each->memory->contains(address)) {
+        return each->memory;
+      }
+    }
+    return nullptr;
+  }
+  /// The innermost of those, as a guess of where it runs.
+  [[nodiscard]] const stack& runs_on() const noexcept {
+    const first_half_stack* const newest = described() ? cold_place()->first_halves : nullptr;
+    return newest != nullptr ? *newest->memory : began_on();
   }
   /// Returns the name, empty if it has none.
   [[nodiscard]] const char* name() const noexcept { return described() ? cold_place()->name : ""; }

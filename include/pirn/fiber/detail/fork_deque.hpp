@@ -60,6 +60,7 @@ struct stolen_continuation : child_control {
   /// From here on a stop of the caller, or of a scope that it had opened, stops the stolen continuation.
   void follow(fiber_control& caller) noexcept;
   fork_point* point = nullptr;
+  first_half_stack first_half;  ///< in the caller's list
 };
 
 /// A slot for a continuation.
@@ -175,6 +176,12 @@ class fork_deque {
     if (head < next() && std::any_of(head, next(), [which](const slot& each) { return each.point == which; })) {
       tell();
     }
+  }
+  /// Calls `change` with thieves kept out.
+  template <class Change>
+  void without_thieves(Change change) noexcept {
+    const platform::spin_guard guard(lock_);
+    change();
   }
   /// Calls `take` with each stack, and keeps no stack. Nothing may be open.
   template <class Take>
