@@ -41,9 +41,16 @@ PIRN_NOINLINE void count_blocks(std::uint64_t more) noexcept {
   }
 }
 
-/// Returns whether the caller runs on the stack of a body that lies in a frame of the same fiber or thread: whether a
-/// walk ends at the root of such a stack. Takes about two microseconds.
-bool runs_in_own_frame(const fiber_control* f) noexcept {
+/// One of the stacks of a fiber or thread that are no body's.
+struct own_stack {
+  body_stack bounds{};
+  arch::word root = 0;       ///< where its root frame begins; null for a thread's stack
+  arch::word called_at = 0;  ///< the call of fork2 whose first half it is; null for the outermost stack
+};
+
+/// Returns whether the caller runs on the stack of a body that lies in a frame of this stack: whether a walk ends at
+/// the root of another one. Takes about two microseconds.
+bool runs_in_frame_of(const own_stack& own) noexcept {
   struct {
     arch::word pc = 0, sp = 0;
   } last;
@@ -58,54 +65,77 @@ bool runs_in_own_frame(const fiber_control* f) noexcept {
   if (last.pc != reinterpret_cast<arch::word>(arch::detail::entry_plus_8(&arch::root_frame))) {
     return false;
   }
-  return f == nullptr || reinterpret_cast<arch::word>(f->first_frame()) - last.sp > arch::root_size;
+  return own.root == 0 || own.root - last.sp > arch::root_size;
 }
 
-/// Returns the stack of the fiber or thread itself; of several, the stack that holds the position, and an empty one if
-/// none does. All memory where the system does not say.
-body_stack own_stack(const fiber_control* f, arch::word position) noexcept {
-  const auto* const at = reinterpret_cast<const char*>(position);
-  const auto bounds = [](const void* low, const void* top) {
-    return body_stack{reinterpret_cast<arch::word>(low), reinterpret_cast<arch::word>(top)};
-  };
+arch::word as_word(const void* address) noexcept { return reinterpret_cast<arch::word>(address); }
+
+own_stack first_half(const stack& memory, arch::word called_at) noexcept {
+  return {{as_word(memory.limit()), as_word(memory.top())}, as_word(fork_stack::place(memory)), called_at};
+}
+
+/// Returns the own stack of the fiber that holds the position; an empty one if none does.
+own_stack own_stack_of(const fiber_control& f, arch::word position) noexcept {
+  const auto* const at = reinterpret_cast<const void*>(position);
+  if (const stack& root = f.root_stack(); root.contains(at)) {
+    return {{as_word(root.limit()), as_word(root.top())}, as_word(fiber_control::below_cold(root))};
+  }
+  const fork_deque& open = current_worker()->forks.open;
+  if (const deque_slot* const slot = open.slot_at(at); slot != nullptr) {
+    return first_half(slot->on->memory, as_word(slot->point));
+  }
+  const fork_deque::hold held(current_worker()->forks.open);  // a thief of its continuation adds a stack
+  const first_half_stack stolen = f.first_half_at(at);
+  return stolen.memory != nullptr ? first_half(*stolen.memory, stolen.called_at) : own_stack{};
+}
+
+/// As `own_stack_of`, for a thread or a fiber. All memory where the system does not say.
+own_stack own_stack_at(const fiber_control* f, arch::word position) noexcept {
   if (f != nullptr) {
-    if (f->memory.contains(at)) {
-      return bounds(f->memory.limit(), f->memory.top());
-    }
-    const fork_deque::hold held(current_worker()->forks.open);  // a thief of its continuation adds a stack
-    const stack* const found = f->stack_at(at);
-    return found != nullptr ? bounds(found->limit(), found->top()) : body_stack{};
+    return own_stack_of(*f, position);
   }
   thread_local native_stack known;
   if constexpr (!platform::exploring) {  // there the system does not know the stack of a thread
-    if (!known.holds(at)) {
+    if (!known.holds(reinterpret_cast<const char*>(position))) {
       known = native_stack::of_thread();  // the main thread's stack may have been allowed to grow
     }
   }
-  return known.size != 0 ? bounds(known.low, known.low + known.size) : body_stack{0, ~arch::word{0}};
+  return {known.size != 0 ? body_stack{as_word(known.low), as_word(known.low + known.size)}
+                          : body_stack{0, ~arch::word{0}}};
 }
 
-/// Returns whether the caller, at this position, runs on the stack of a body.
-bool runs_in_body(agent& self, arch::word position) noexcept {
+/// Where code is, seen from the stacks of bodies: a first half of fork2 is where it was called.
+struct place {
+  arch::word position;
+  bool in_body;
+};
+place place_of(const fiber_control* f, arch::word position) noexcept {
+  for (bool called = false;; called = true) {
+    const own_stack own = own_stack_at(f, position);
+    if (!own.bounds.holds(position)) {
+      return {position, true};
+    }
+    const bool dispatched = running_dispatchers::any_between(position, own.bounds.top);
+    if (dispatched && own.bounds.limit != 0) {
+      return {position, true};
+    }
+    // A walk can tell of the innermost stack only. Further out such a body is assumed.
+    if ((dispatched || frame_bodies::may_hold(position)) && (called || runs_in_frame_of(own))) {
+      return {position, true};
+    }
+    if (own.called_at == 0) {
+      return {position, false};
+    }
+    position = own.called_at;
+  }
+}
+/// The place of the caller, which is there.
+place place_of(agent& self, arch::word position) noexcept {
   const fiber_control* const f = as_fiber(self);
-  if (f != nullptr) {
-    if (f->bounded()) {
-      return false;  // some functions that it calls run on its worker's stack
-    }
-    const auto* const at = reinterpret_cast<const char*>(position);
-    if (!f->memory.contains(at) && current_worker()->forks.open.on_stack(at)) {
-      return false;
-    }
+  if (f != nullptr && f->bounded()) {  // some functions that it calls run on its worker's stack
+    return {position, false};
   }
-  const body_stack own = own_stack(f, position);
-  if (!own.holds(position)) {
-    return true;
-  }
-  const bool dispatched = running_dispatchers::any_between(position, own.top);
-  if (dispatched && own.limit != 0) {
-    return true;
-  }
-  return (dispatched || frame_bodies::may_hold(position)) && runs_in_own_frame(f);
+  return place_of(f, position);
 }
 
 struct outer_body {
@@ -167,8 +197,8 @@ bool leaves_with(const body_stack* from, const block_origin& block, const agent&
 }  // namespace
 
 PIRN_NOINLINE arch::word position_in_body(agent& self) noexcept {
-  const arch::word position = stack_position();
-  return runs_in_body(self, position) ? position : 0;
+  const place here = place_of(self, stack_position());
+  return here.in_body ? here.position : 0;
 }
 
 // Counted as a block is, so that a yield checks it.
@@ -189,11 +219,11 @@ void worker::run_in_outer_body(arch::word position) noexcept {
 }
 
 block_origin block_opened(agent& self, arch::word position) noexcept {
-  const bool in_body = runs_in_body(self, position);
-  if (in_body) {
+  const place here = place_of(self, position);
+  if (here.in_body) {
     open_in_body(self);
   }
-  return {&self, position, in_body};
+  return {&self, here.position, here.in_body};
 }
 
 void block_closed(const block_origin& origin) noexcept {
@@ -353,19 +383,38 @@ bool has_any(const inherited_context* here) noexcept {
 /// thread's own; then returns the limit of memory that is likely to belong to it.
 arch::word limit_below(agent& self, arch::word position) noexcept {
   constexpr arch::word likely = 16384;
-  const body_stack own = own_stack(as_fiber(self), position);
+  const body_stack own = own_stack_at(as_fiber(self), position).bounds;
   return own.limit != 0 && own.holds(position) ? own.limit : position - likely;
+}
+
+/// Returns where a body yields: in a first half of fork2, where that was called.
+arch::word position_of_yield(agent& self, const body_stack& from, arch::word position) noexcept {
+  while (from.limit == 0 || !from.holds(position)) {
+    const arch::word called_at = own_stack_at(as_fiber(self), position).called_at;
+    if (called_at == 0) {
+      break;
+    }
+    position = called_at;
+  }
+  return position;
 }
 
 taken_blocks take(const body_stack* from, arch::word position) {
   taken_blocks taken;
-  if (const arch::word outer = outer_body_here(); outer != 0 && from != nullptr) {
-    check_not_outer(*from, position, outer);
+  const arch::word outer = outer_body_here();
+  if (outer == 0 && !has_any(inherited_context_here())) {
+    return taken;
+  }
+  agent& self = current_agent();
+  if (from != nullptr) {
+    position = position_of_yield(self, *from, position);
+    if (outer != 0) {
+      check_not_outer(*from, position, outer);
+    }
   }
   if (!has_any(inherited_context_here())) {
     return taken;
   }
-  agent& self = current_agent();
   body_stack whole{};
   if (from != nullptr && from->limit == 0) {
     whole = *from;

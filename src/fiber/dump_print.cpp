@@ -202,8 +202,8 @@ void print_fiber(message& out, const worker& w, const fiber_control& f, bool on_
   if (platform::exploring) {
     out.text("\n");  // the length of a stack depends on what ran before
   } else if (f.memory) {
-    out.text(", stack ").number(f.runs_on().size()).text(" bytes, ");
-    out.number(high_water(f.runs_on())).text(" touched\n");
+    out.text(", stack ").number(f.newest_stack().size()).text(" bytes, ");
+    out.number(high_water(f.newest_stack())).text(" touched\n");
   } else {
     out.text(", no stack yet\n");
   }
@@ -279,7 +279,7 @@ void print_fibers_held(const worker& w, bool alone, message& out, const void* si
   // Another worker may take such a fiber, and run it, while it is looked at.
   const auto may_go = [&](const fiber_control& f) { return !alone && f.stealable(); };
   block_chunk::for_each(w, [&](const fiber_control& f) {
-    if (!may_go(f) && f.runs_on().contains(sp)) {
+    if (!may_go(f) && f.newest_stack().contains(sp)) {
       on_cpu = &f;
     }
   });

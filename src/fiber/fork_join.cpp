@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "fiber/runtime_state.hpp"
+#include "pirn/context/detail/frame_bodies.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -27,36 +28,34 @@ platform::atomic_ref<std::uintptr_t> progress_of(fork_point& point) noexcept {
   throw std::system_error(std::make_error_code(std::errc::operation_not_permitted), why);
 }
 
-/// Returns the stack on which the caller called `fork2`. For a call in a body, whose stack is unknown, the one that the
-/// caller began on: that lasts as long as any.
-const stack* called_on(const fork_point& point) noexcept {
-  const stack* const found = point.caller->stack_at(&point);
-  return found != nullptr ? found : &point.caller->began_on();
+/// Records, with other thieves kept out, on which stacks the two run from now on. The forks further out have been
+/// stolen before.
+void part_stacks(fiber_control& caller, fork_point& point) noexcept {
+  point.root = &caller.root_stack();
+  point.around = caller.first_half_at(&point);
+  point.older = std::exchange(caller.cold().first_halves, &point);
 }
 
-void enter_first_half(fiber_cold_part& caller, stolen_continuation& stolen) noexcept {
-  stolen.first_half = {&stolen.memory, caller.first_halves};
-  caller.first_halves = &stolen.first_half;
-}
-
-void leave_first_half(fiber_cold_part& caller, const stolen_continuation& stolen) noexcept {
-  first_half_stack** each = &caller.first_halves;
-  while (*each != &stolen.first_half) {
+/// Ends what `part_stacks` recorded for the caller.
+void forget_first_half(fiber_control& caller, const fork_point& point) noexcept {
+  fork_point** each = &caller.cold().first_halves;
+  while (*each != &point) {
     each = &(*each)->older;
   }
-  *each = stolen.first_half.older;
+  *each = point.older;
 }
 
 /// Makes the fiber that runs a continuation stolen for `by`, in a block of `by`. Of several continuations of one
 /// caller, the outermost comes first.
 stolen_continuation* make_stolen_continuation(worker* by, void* block, fork_point& point) noexcept {
+  static_assert(sizeof(stolen_continuation) <= block_chunk::block_bytes);
   auto* const stolen = ::new (block) stolen_continuation(by->make_id());
   stolen->state = point.state;
   stolen->memory = point.on->memory;
   stolen->inherited = point.inherited;
   stolen->point = &point;
-  stolen->cold().began_on = called_on(point);
-  enter_first_half(point.caller->cold(), *stolen);
+  stolen->cold().continues = &point;
+  part_stacks(*point.caller, point);
   stolen->sanitizer = point.continuation;
   point.continuation = {};
   point.stolen = stolen;
@@ -106,6 +105,40 @@ void free_stolen_continuation(worker* here, stolen_continuation* stolen) noexcep
 }
 
 }  // namespace
+
+const stack& fiber_control::root_stack() const noexcept {
+  const fork_point* const continued = described() ? cold_place()->continues : nullptr;
+  return continued != nullptr ? *continued->root : memory;
+}
+
+first_half_stack fiber_control::first_half_at(const void* address) const noexcept {
+  if (!described()) {
+    return {};
+  }
+  for (const fork_point* each = cold_place()->first_halves; each != nullptr; each = each->older) {
+    if (each->on->memory.contains(address)) {
+      // Not further out than where it may be in a body that lies in a frame.
+      const auto call = reinterpret_cast<arch::word>(each);
+      const bool outermost = each->around.memory == nullptr || frame_bodies::may_hold(call);
+      return {&each->on->memory, outermost ? call : each->around.called_at};
+    }
+  }
+  const fork_point* const continued = cold_place()->continues;
+  return continued != nullptr && continued->around.memory != nullptr && continued->around.memory->contains(address)
+             ? continued->around
+             : first_half_stack{};
+}
+
+const stack& fiber_control::newest_stack() const noexcept {
+  if (!described()) {
+    return memory;
+  }
+  if (const fork_point* const newest = cold_place()->first_halves; newest != nullptr) {
+    return newest->on->memory;
+  }
+  const fork_point* const continued = cold_place()->continues;
+  return continued != nullptr && continued->around.memory != nullptr ? *continued->around.memory : root_stack();
+}
 
 deque_slot* begin_fork() {
   worker* const here = current_worker();
@@ -181,7 +214,7 @@ void end_first_half_apart(fork_point& point, arch::word outcome) noexcept {
     fork_action publish{{&tell_wait}, &point};
     here = suspend(here, what, &publish);
   }
-  here->forks.open.without_thieves([&]() noexcept { leave_first_half(point.caller->cold(), *point.stolen); });
+  here->forks.open.end_apart(point.on, [&]() noexcept { forget_first_half(*point.caller, point); });
   point.first.leave_for_good(point.stolen->sanitizer);
   arch::switch_last(point.stolen->state, reinterpret_cast<arch::word>(here), 0);
 }

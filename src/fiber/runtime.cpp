@@ -51,7 +51,7 @@ std::size_t describe_fiber(const void* limit, const void* /*top*/, const void* /
     return 0;
   }
   const auto* const f = static_cast<const fiber_control*>(node);
-  if (f->stack_at(limit) == nullptr && !w->forks.open.on_stack(limit)) {
+  if (!f->has_on_stack(limit) && !w->forks.open.on_stack(limit)) {
     return 0;
   }
   const int length =

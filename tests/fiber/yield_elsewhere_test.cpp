@@ -12,7 +12,9 @@
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/coro/generator.hpp"
 #include "pirn/fiber/blocking.hpp"
+#include "pirn/fiber/context_value.hpp"
 #include "pirn/fiber/fork_join.hpp"
+#include "pirn/fiber/scope.hpp"
 
 namespace {
 
@@ -304,9 +306,9 @@ TEST(yield_elsewhere, its_consumer_and_the_halves_know_their_stacks) {
               generator<int> g = [](auto& yield) {
                 fork_apart(
                     [&] {
-                      EXPECT_FALSE(in_body()) << "a first half has a stack of the fiber's";
+                      EXPECT_TRUE(in_body()) << "a first half is where it was called";
                       yield(1);
-                      EXPECT_FALSE(in_body());
+                      EXPECT_TRUE(in_body());
                       yield(2);
                     },
                     [] { EXPECT_TRUE(in_body()); });
@@ -331,6 +333,86 @@ TEST(yield_elsewhere, its_consumer_and_the_halves_know_their_stacks) {
       }
     });
   }
+}
+
+pirn::context_value<int> number;
+int bound() { return number.get() != nullptr ? *number.get() : 0; }
+
+/// Yields in a first half, inside another one, with a value bound and a scope open.
+template <class Fork>
+void yields_with_blocks_open(auto& yield, Fork fork, int& ran) {
+  const pirn::context_value<int>::binding outside(number, 1);
+  fork(
+      [&] {
+        const pirn::context_value<int>::binding half(number, 2);
+        pirn::scope its;
+        its.spawn([&] { ran += bound(); });
+        yield(1);
+        EXPECT_EQ(bound(), 2);
+        its.join();
+        fork(
+            [&] {
+              const pirn::context_value<int>::binding inner(number, 3);
+              yield(2);
+              EXPECT_EQ(bound(), 3);
+            },
+            [] { EXPECT_EQ(bound(), 2); });
+        EXPECT_EQ(bound(), 2);
+        yield(3);
+        EXPECT_EQ(bound(), 2);
+      },
+      [] { EXPECT_EQ(bound(), 1); });
+  EXPECT_EQ(bound(), 1);
+}
+
+TEST(yield_elsewhere, blocks_of_a_first_half_leave_with_the_body) {
+  const auto consume = [](auto fork) {
+    for (int i = 0; i < scaled(20); ++i) {
+      int ran = 0;
+      generator<int> g = [&](auto& yield) { yields_with_blocks_open(yield, fork, ran); };
+      EXPECT_EQ(bound(), 0);
+      auto at = g.begin();
+      EXPECT_EQ(bound(), 0);
+      const pirn::context_value<int>::binding mine(number, 9);
+      for (int k = 2; k <= 3; ++k) {
+        fork([&] { ++at; }, [] { EXPECT_EQ(bound(), 9); });
+        EXPECT_EQ(bound(), 9);
+        EXPECT_EQ(*at, k);
+      }
+      ++at;
+      EXPECT_EQ(bound(), 9);
+      EXPECT_EQ(ran, 2);
+    }
+  };
+  for (const unsigned workers : {1u, 2u}) {
+    on_migratable(workers, [&] {
+      consume([](auto first, auto second) { pirn::fork2(first, second); });
+      consume([](auto first, auto second) { fork_apart(first, second); });
+    });
+  }
+}
+
+TEST(yield_elsewhere, a_second_half_within_a_first_one_was_taken) {
+  on_migratable(2, [] {
+    EXPECT_EQ(sum_of(generator<int>([](auto& yield) {
+                pirn::fork2(
+                    [&] {
+                      fork_apart(
+                          [] {
+                            EXPECT_EQ(sum_of(generator<int>([](auto& own) { pirn::fork2([&] { own(4); }, [] {}); })),
+                                      4);
+                          },
+                          [&] {
+                            EXPECT_TRUE(refused([&] { yield(100); }));
+                            EXPECT_EQ(sum_of(generator<int>([](auto& own) { pirn::fork2([&] { own(4); }, [] {}); })),
+                                      4);
+                          });
+                    },
+                    [] {});
+                yield(1);
+              })),
+              1);
+  });
 }
 
 TEST(yield_elsewhere_death, another_fiber_does_not_take_it_to_the_end) {

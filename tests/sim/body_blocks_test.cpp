@@ -416,6 +416,50 @@ void it_forks_meanwhile() {
 }
 TEST(body_blocks, the_consumer_forks_meanwhile) { expect_passes(it_forks_meanwhile); }
 
+/// A body yields in a first half, with blocks open there, and its consumer forks meanwhile: thieves may take both second
+/// halves, and the first halves end in the other order.
+void it_yields_in_a_first_half() {
+  on_worker_0(
+      [] {
+        sim::var<int> seconds[2] = {0, 0};
+        sim::var<int> ran(0);
+        bool left = false;
+        in_generator body([&](pause suspend) {
+          const bound own(number, 1);
+          fork2(
+              [&] {
+                const bound half(number, 2);
+                scope its;
+                its.spawn([&] {
+                  sim::check(bound_here() == 2, "a child has the value of its half");
+                  ran += 1;
+                });
+                suspend();
+                sim::check(bound_here() == 2, "the half has its own value");
+                its.join();
+                sim::check(ran == 1, "its child has ended");
+              },
+              [&] {
+                sim::check(bound_here() == 1, "the value around the call");
+                seconds[0] += 1;
+              });
+          sim::check(bound_here() == 1 && seconds[0] == 1);
+          left = true;
+        });
+        const bound own(number, 9);
+        body.resume();
+        sim::check(bound_here() == 9, "nothing of the half is left behind");
+        fork2([&] { body.resume(); },
+              [&] {
+                sim::check(bound_here() == 9, "the consumer's");
+                seconds[1] += 1;
+              });
+        sim::check(left && seconds[1] == 1 && bound_here() == 9);
+      },
+      true);
+}
+TEST(body_blocks, a_first_half_yields) { expect_passes(it_yields_in_a_first_half); }
+
 /// Each half of a fork has a body with a scope, and the second may be a stolen continuation of another worker.
 void each_half_has_a_body() {
   on_worker_0(

@@ -101,10 +101,12 @@ struct inherited_context {
   context_node* values = nullptr;  ///< the newest bound value
 };
 
-/// The stack of a first half of `fork2` that has not ended and whose continuation was stolen.
+struct fork_point;
+/// The stack of a first half of `fork2`, and where the call was; for a call within another first half, where that was
+/// called.
 struct first_half_stack {
-  const stack* memory = nullptr;
-  first_half_stack* older = nullptr;
+  const stack* memory;
+  arch::word called_at;
 };
 
 /// The data that most fibers never need, kept off the cache lines that every spawn writes; made when first needed.
@@ -118,11 +120,11 @@ struct alignas(16) fiber_cold_part {
   inherited_context inherited;       ///< of a fiber that is no child
   platform::time_point ready_since;  ///< of a traced fiber; written when it is made ready
   unsigned holds = 0;                ///< reasons to disable migration for longer than a wait
-  /// The stack that it began on, if not its own: for a stolen continuation, the stack on which `fork2` was called.
-  const stack* began_on = nullptr;
-  /// The latest theft first. A generator that yields in a first half has its consumer go on below that, so the order in
-  /// which they end is any. Changed with thieves kept out.
-  first_half_stack* first_halves = nullptr;
+  const fork_point* continues = nullptr;  ///< of a stolen continuation
+  /// Its calls of `fork2` whose continuation was stolen and whose first half has not ended, the latest theft first. A
+  /// generator that yields in a first half has its consumer go on outside of that, so they end in any order. Changed
+  /// with thieves kept out.
+  fork_point* first_halves = nullptr;
   void* c_coroutine = nullptr;  ///< see of_fiber.hpp
   void* usched[2] = {};         ///< see of_fiber.hpp
   unwinds_under_way unwinds;    ///< see of_fiber.hpp
@@ -294,30 +296,17 @@ struct fiber_control : run_node, agent {
     }
     return *cold_place();
   }
-  /// The stack that it began on.
-  [[nodiscard]] const stack& began_on() const noexcept {
-    const stack* const elsewhere = described() ? cold_place()->began_on : nullptr;
-    return elsewhere != nullptr ? *elsewhere : memory;
+  /// The stack of the fiber itself: for a stolen continuation, that of the fiber which called `fork2`.
+  [[nodiscard]] const stack& root_stack() const noexcept;
+  /// Returns the stack that holds the address and that is of a first half, its own or one around it, whose continuation
+  /// was stolen. Empty if there is none. One such is unknown: that of a fork that is open on its worker.
+  [[nodiscard]] first_half_stack first_half_at(const void* address) const noexcept;
+  /// Whether the address lies on the stack of the fiber itself, or on one that `first_half_at` knows.
+  [[nodiscard]] bool has_on_stack(const void* address) const noexcept {
+    return root_stack().contains(address) || first_half_at(address).memory != nullptr;
   }
-  /// Returns which of its stacks holds the address: the one it began on, or that of a first half whose continuation was
-  /// stolen. Null for others: those of bodies, and of forks that are open on its worker.
-  [[nodiscard]] const stack* stack_at(const void* address) const noexcept {
-    if (began_on().contains(address)) {
-      return &began_on();
-    }
-    for (const first_half_stack* each = described() ? cold_place()->first_halves : nullptr; each != nullptr;
-         each = each->older) {
-      if (each->memory->contains(address)) {
-        return each->memory;
-      }
-    }
-    return nullptr;
-  }
-  /// The innermost of those, as a guess of where it runs.
-  [[nodiscard]] const stack& runs_on() const noexcept {
-    const first_half_stack* const newest = described() ? cold_place()->first_halves : nullptr;
-    return newest != nullptr ? *newest->memory : began_on();
-  }
+  /// The stack on which it began last, as a guess of where it runs.
+  [[nodiscard]] const stack& newest_stack() const noexcept;
   /// Returns the name, empty if it has none.
   [[nodiscard]] const char* name() const noexcept { return described() ? cold_place()->name : ""; }
   void set_name(std::string_view text) noexcept {

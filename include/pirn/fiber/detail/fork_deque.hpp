@@ -14,17 +14,19 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-struct fork_point;
 struct stolen_continuation;
 
 /// A stack that is ready for the first half of a `fork2`. The object lies on it, below the place of a cold part.
 struct alignas(16) fork_stack {
   /// Makes one on a stack that is large enough for a fiber.
   static fork_stack* make(const stack& memory) noexcept {
-    char* const top = static_cast<char*>(fiber_control::below_cold(memory));
-    auto* const made = ::new (static_cast<void*>(top - sizeof(fork_stack))) fork_stack{memory};
+    auto* const made = ::new (place(memory)) fork_stack{memory};
     arch::fork_root(made);
     return made;
+  }
+  /// Where on its stack it lies, just above the root frame.
+  static void* place(const stack& memory) noexcept {
+    return static_cast<char*>(fiber_control::below_cold(memory)) - sizeof(fork_stack);
   }
   /// The address for `arch::fork_into`.
   [[nodiscard]] PIRN_ALWAYS_INLINE void* root() noexcept { return reinterpret_cast<char*>(this) - arch::root_size; }
@@ -43,7 +45,10 @@ struct fork_point {
   fork_stack* on;               ///< where the first half runs; null for a child
   fiber_control* caller;        ///< the calling fiber, which also runs the first half
   inherited_context inherited;  ///< the scope and values around the caller
-  stolen_continuation* stolen;  ///< runs the second half; set by the thief, as the next three
+  stolen_continuation* stolen;  ///< runs the second half; set by the thief, as the next seven
+  fork_point* older;            ///< in the caller's list of first halves
+  const stack* root;            ///< of the fiber itself
+  first_half_stack around;      ///< of the first half in which the call was; empty if in none
   std::uintptr_t progress;
   std::uint64_t epoch;     ///< of the caller's wait for the stolen continuation
   std::uintptr_t outcome;  ///< of the first half
@@ -60,7 +65,6 @@ struct stolen_continuation : child_control {
   /// From here on a stop of the caller, or of a scope that it had opened, stops the stolen continuation.
   void follow(fiber_control& caller) noexcept;
   fork_point* point = nullptr;
-  first_half_stack first_half;  ///< in the caller's list
 };
 
 /// A slot for a continuation.
@@ -137,10 +141,13 @@ class fork_deque {
     reset(tail);
   }
   /// Whether an address lies on one of the stacks. May be called by its own thread wherever that was interrupted.
-  [[nodiscard]] bool on_stack(const void* address) const noexcept {
-    return std::any_of(first(), deepest_, [address](const slot& each) noexcept {
+  [[nodiscard]] bool on_stack(const void* address) const noexcept { return slot_at(address) != nullptr; }
+  /// Returns the slot whose stack holds the address, or null. If code runs there, that is the first half of its call.
+  [[nodiscard]] const slot* slot_at(const void* address) const noexcept {
+    const slot* const found = std::find_if(first(), deepest_, [address](const slot& each) noexcept {
       return each.on != nullptr && each.on->memory.contains(address);
     });
+    return found != deepest_ ? found : nullptr;
   }
   /// The fiber whose continuations are open, or null. Called as `on_stack`.
   [[nodiscard]] const fiber_control* caller() const noexcept {
@@ -177,11 +184,15 @@ class fork_deque {
       tell();
     }
   }
-  /// Calls `change` with thieves kept out.
+  /// Calls `change` with thieves kept out, and forgets that stack, which is about to be freed.
   template <class Change>
-  void without_thieves(Change change) noexcept {
+  void end_apart(const fork_stack* on, Change change) noexcept {
     const platform::spin_guard guard(lock_);
     change();
+    if (slot* const found = std::find_if(first(), deepest_, [on](const slot& each) { return each.on == on; });
+        found != deepest_) {
+      found->on = nullptr;
+    }
   }
   /// Calls `take` with each stack, and keeps no stack. Nothing may be open.
   template <class Take>
