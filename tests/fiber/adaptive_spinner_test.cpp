@@ -1,4 +1,4 @@
-// When a worker waits awake, and for how long.
+// The adaptive spinner: when a worker waits awake, and for how long.
 #include "pirn/fiber/detail/adaptive_spinner.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ using pirn::platform::time_point;
 
 constexpr time_point begin{1h};
 
-/// Sleeps until it waits awake; how often it slept before.
+/// Has the spinner sleep until it waits awake. Returns how often it slept before.
 unsigned sleeps_until_it_waits(adaptive_spinner& spinner, time_point now) {
   unsigned sleeps = 0;
   while (!spinner.wait(now)) {
@@ -66,7 +66,7 @@ TEST(adaptive_spinner, waits_again_when_it_should_not_have_slept) {
     static_cast<void>(sleeps_until_it_waits(spinner, begin));
   }
   EXPECT_FALSE(spinner.wait(begin + 1s));
-  spinner.record_sleep(begin, begin + 10ms, begin + 10ms);  // it did well to sleep
+  spinner.record_sleep(begin, begin + 10ms, begin + 10ms);  // the sleep was the right choice
   EXPECT_FALSE(spinner.wait(begin));
   spinner.record_sleep(begin, begin + 10us, begin + 20us);
   EXPECT_TRUE(spinner.wait(begin));

@@ -1,3 +1,4 @@
+// `blocking`: calls that block run on other threads, and the worker runs other fibers meanwhile.
 #include "pirn/fiber/blocking.hpp"
 
 #include <pthread.h>
@@ -14,7 +15,7 @@ namespace {
 using namespace pirn_test;
 using pirn::blocking;
 
-/// Opens for plain threads, which block.
+/// A gate at which plain threads block until it opens.
 class gate {
  public:
   void open() {
@@ -53,7 +54,7 @@ TEST(blocking, throws_what_the_call_throws) {
         ADD_FAILURE();
       } catch (const std::runtime_error& error) {
         EXPECT_STREQ(error.what(), "there");
-        EXPECT_EQ(blocking([] { return 5; }), 5);  // also while that one is in flight
+        EXPECT_EQ(blocking([] { return 5; }), 5);  // also while that exception is in flight
       }
     }
   });
@@ -78,7 +79,7 @@ TEST(blocking, the_worker_runs_others_meanwhile) {
   gate until_opened;
   r.rt.run([&] {
     pirn::fiber opener = pirn::spawn([&] { until_opened.open(); });
-    blocking([&] { until_opened.pass(); });  // hangs if the only worker is kept
+    blocking([&] { until_opened.pass(); });  // hangs if the call blocks the only worker
     opener.join();
   });
 }
@@ -109,7 +110,7 @@ TEST(blocking, grows_to_the_limit_where_calls_wait_for_their_turn_and_shrinks) {
     }));
   }
   ASSERT_TRUE(eventually([&] { return inside >= 3; }));
-  std::this_thread::sleep_for(10ms);  // longer than an idle one lives
+  std::this_thread::sleep_for(10ms);  // longer than an idle thread lives
   EXPECT_EQ(inside, 3);
   EXPECT_EQ(r.rt.statistics().blocking_threads, 3u);
   until_opened.open();
@@ -117,7 +118,7 @@ TEST(blocking, grows_to_the_limit_where_calls_wait_for_their_turn_and_shrinks) {
   EXPECT_EQ(done, 10);
   EXPECT_EQ(most, 3);
   ASSERT_TRUE(eventually([&] { return r.rt.statistics().blocking_threads == 0; }));
-  r.rt.run([] { EXPECT_EQ(blocking([] { return 1; }), 1); });  // and grows again
+  r.rt.run([] { EXPECT_EQ(blocking([] { return 1; }), 1); });  // and starts a thread again
 }
 
 TEST(blocking, a_call_that_comes_as_a_thread_ends_is_made) {
@@ -170,7 +171,7 @@ TEST(blocking, a_stop_does_not_abandon_the_call) {
     });
     EXPECT_EQ(on_the_stack, "after");
     EXPECT_TRUE(pirn::this_fiber::stop_requested());
-    EXPECT_EQ(blocking([] { return 2; }), 2);  // nor does it keep a later one from being made
+    EXPECT_EQ(blocking([] { return 2; }), 2);  // nor does it prevent a later call
     returned = true;
   });
   ASSERT_TRUE(eventually([&] { return inside.load(); }));

@@ -38,7 +38,7 @@ const auto twice_as = [](const std::string& who) {
   };
 };
 
-/// Runs it on a plain thread and on a fiber.
+/// Runs `f` on a plain thread and on a fiber.
 template <class F>
 void everywhere(F&& f) {
   f();
@@ -207,7 +207,7 @@ TEST(body_blocks, a_deadline_is_the_bodys) {
     generator<int> hasty = within(5ms);
     auto at = hasty.begin();
     EXPECT_EQ(this_fiber::deadline(), pirn::platform::never);
-    EXPECT_TRUE(this_fiber::sleep_for(20ms));  // it passes here
+    EXPECT_TRUE(this_fiber::sleep_for(20ms));  // its deadline passes here
     EXPECT_TRUE(this_fiber::check_stop());
     ++at;
     EXPECT_EQ(*at, 2);
@@ -235,7 +235,7 @@ TEST(body_blocks, what_is_around_the_consumer_counts_when_it_resumes) {
     generator<int> other = within(24h);
     std::optional<scope> first;
     first.emplace(pirn::scope_options{.deadline = pirn::platform::now() + 1h});
-    auto at_other = other.begin();  // its deadline is that of the scope around, and its own when that is gone
+    auto at_other = other.begin();  // its deadline is that of `first`, and its own when `first` is gone
     first.reset();
     EXPECT_EQ(this_fiber::deadline(), pirn::platform::never);
     ++at_other;
@@ -339,7 +339,7 @@ TEST(body_blocks, children_keep_the_value_that_the_body_takes_along) {
       its.spawn([] {
         for (int i = 0; i < 10; ++i) {
           EXPECT_EQ(now(), "mine");
-          ASSERT_NE(level.get(), nullptr);  // what is older than all of the body's
+          ASSERT_NE(level.get(), nullptr);  // bound before all values of the body
           EXPECT_EQ(*level.get(), 7);
           this_fiber::yield();
         }
@@ -361,7 +361,7 @@ TEST(body_blocks, children_keep_the_value_that_the_body_takes_along) {
   });
 }
 
-/// Of many fibers that any of two workers may resume.
+/// Runs `work` in many fibers that either of two workers may resume.
 void while_fibers_move(const std::function<void()>& work) {
   rig r(2);
   constexpr int fibers = 8;

@@ -1,4 +1,4 @@
-// What a fiber runs, and how it gets there.
+// The callables that a fiber runs, and how they get into the fiber.
 #include <array>
 #include <functional>
 #include <stdexcept>
@@ -67,7 +67,7 @@ TEST(body, whose_copy_spawns_and_yields_begins_after_that_one) {
   });
 }
 
-/// Goes on at another worker when it is copied.
+/// Migrates to another worker when it is copied.
 struct moves_when_copied {
   explicit moves_when_copied(std::atomic<int>& count) : ran(&count) {}
   moves_when_copied(const moves_when_copied& other) : ran(other.ran) {
@@ -101,7 +101,7 @@ TEST(body, whose_copy_moves_the_caller_begins_where_that_goes_on) {
   }
   join_all(parents);
   EXPECT_EQ(ran, 6 * rounds * 3 * 2);
-  // A scope is told of a child's end by that child, which its worker counts only then.
+  // A child reports its end to the scope before its worker counts it.
   EXPECT_TRUE(eventually([&] { return r.rt.statistics().live_fibers == 0; }));
 }
 

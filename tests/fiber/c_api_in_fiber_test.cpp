@@ -78,7 +78,7 @@ TEST(c_api_in_fiber, a_fiber_without_one_runs_in_none) {
   });
 }
 
-/// Suspends the fiber when it is destroyed.
+/// Suspends the fiber in its destructor.
 struct suspends {
   pirn_coroutine* self;
   ~suspends() {
@@ -117,7 +117,7 @@ TEST(c_api_in_fiber, the_fiber_suspends_while_one_is_unwound) {
   }
 }
 
-/// Asked out of line, as the rule for migratable fibers wants it.
+/// Called out of line, as the rule for migratable fibers demands.
 PIRN_NOINLINE std::exception_ptr caught_here() { return std::current_exception(); }
 
 TEST(c_api_in_fiber, exceptions_of_the_resumer_go_with_a_fiber_that_moves) {

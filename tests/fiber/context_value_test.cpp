@@ -1,3 +1,4 @@
+// Context values: bound for a block, and inherited by the children of its scopes.
 #include "pirn/fiber/context_value.hpp"
 
 #include "fiber/support.hpp"
@@ -44,7 +45,7 @@ TEST(context_value, inherited_at_the_spawn_and_kept) {
       const request_binding mine(request, std::to_string(i));
       s.spawn(
           [&, i] {
-            EXPECT_TRUE(this_fiber::sleep_for(100us));  // the binding is gone by then
+            EXPECT_TRUE(this_fiber::sleep_for(100us));  // the binding has ended by then
             const depth_binding deeper(depth, *depth.get() + 1);
             const std::string expected = std::to_string(i);
             scope own;

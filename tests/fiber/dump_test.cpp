@@ -1,3 +1,4 @@
+// Dumps of a runtime: what they show of each fiber, and that they may come at any moment, also by a signal.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -71,7 +72,7 @@ class sink {
   sink(const sink&) = delete;
   sink& operator=(const sink&) = delete;
   [[nodiscard]] int descriptor() const { return fileno(file_); }
-  /// All that was written.
+  /// Returns all that was written.
   [[nodiscard]] std::string text() const {
     std::string result;
     char buffer[4096];
@@ -92,7 +93,7 @@ std::string dump_of(pirn::runtime& runtime) {
   return into.text();
 }
 
-/// Standard error goes elsewhere for a while.
+/// Redirects standard error while it exists.
 class captured_stderr {
  public:
   captured_stderr() : original_(dup(2)) { dup2(into_.descriptor(), 2); }
@@ -109,7 +110,7 @@ class captured_stderr {
   int original_;
 };
 
-/// What a dump says of the fiber of that name: its line and its backtrace.
+/// Returns the part of a dump about the fiber of that name: its line and its backtrace.
 std::string part_of(const std::string& dump, const std::string& name) {
   const std::size_t found = dump.find("\"" + name + "\"");
   if (found == std::string::npos) {
@@ -139,7 +140,7 @@ std::string hex(const void* address) {
   return buffer;
 }
 
-/// Waits until so many fibers have come to where they stay, and a little longer.
+/// Waits until `count` fibers have arrived where they stay, and a little longer.
 void wait_for_arrivals(int count) {
   while (arrived.load() < count) {
     std::this_thread::sleep_for(1ms);
@@ -206,7 +207,7 @@ TEST_F(dump, takes_one_that_is_about_to_be_resumed_for_ready) {
   const sink into;
   pirn::runtime* dumped = nullptr;
   pirn::runtime_options options{.workers = 1};
-  options.trace = [&](const pirn::trace_event& event) {  // on the scheduler's stack, which has chosen the fiber already
+  options.trace = [&](const pirn::trace_event& event) {  // on the scheduler's stack, after the choice of the fiber
     if (event.what == pirn::trace_event::kind::resumed && !released.exchange(true)) {
       dumped->dump(into.descriptor());
     }
@@ -231,7 +232,7 @@ TEST_F(dump, tells_where_a_task_waits) {
       {.name = "awaiting"});
   wait_for_arrivals(1);
   std::string part;
-  do {  // until the task has gone to sleep, on a worker that nobody waits for
+  do {  // until the task sleeps, on a worker that no thread waits for
     part = part_of(dump_of(runtime), "awaiting");
   } while (!contains(part, "waiting for end of task at 0x"));
   EXPECT_TRUE(contains(part, ", which waits for time to pass, stack ")) << part;
@@ -380,7 +381,7 @@ TEST_F(dump, refuses_a_signal_that_cannot_be_caught) {
   }
 }
 
-/// Fibers that come, yield, wait for each other and go.
+/// Spawns fibers that yield, wait for each other and end.
 void churn(pirn::wait_queue& queue, std::atomic<bool>& stop) {
   while (!stop.load(std::memory_order_relaxed)) {
     constexpr int count = 8;
@@ -431,7 +432,7 @@ TEST_F(dump, may_come_at_any_moment) {
   for (auto& each : parents) {
     each.join();
   }
-  // A fiber spawned from outside is not seen while its worker is just taking it in.
+  // A dump misses a fiber spawned from outside while its worker takes it from the inbox.
   EXPECT_GE(parents_seen, 6u * (rounds - 20));
 }
 
@@ -456,7 +457,7 @@ TEST_F(dump, may_come_while_an_exception_is_thrown) {
     }
   });
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  // The instructions in question, of the unwinder, are a few of some thousands: most often in the build for daily work.
+  // A few of some thousand instructions, of the unwinder, are critical: the build for daily work tries most often.
 #if defined(__clang__) && defined(__GLIBCXX__)
   constexpr int many = 60'000;
 #else

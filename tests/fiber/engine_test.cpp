@@ -1,3 +1,4 @@
+// The engine: readiness of descriptors, and polls that end in time.
 #include "pirn/fiber/engine.hpp"
 
 #include <fcntl.h>
@@ -14,7 +15,7 @@ using namespace pirn_test;
 using pirn::io_direction;
 using pirn::wake_reason;
 
-/// Both ends of a local stream, non-blocking.
+/// The two ends of a non-blocking local stream.
 struct socket_pair {
   int ends[2] = {-1, -1};
   socket_pair() { EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0); }
@@ -44,7 +45,7 @@ pirn::readiness* attach(pirn::engine& engine, int descriptor) {
 bool read_byte(int descriptor, char& byte) { return ::read(descriptor, &byte, 1) == 1; }
 void write_byte(int descriptor, char byte) { EXPECT_EQ(::write(descriptor, &byte, 1), 1); }
 
-/// Reads as io does: try, and wait for readiness in between.
+/// Reads as io does: tries, and waits for readiness in between.
 char receive(pirn::readiness& handle, int descriptor) {
   char byte = 0;
   while (!read_byte(descriptor, byte)) {
@@ -58,7 +59,7 @@ TEST(engine, wakes_a_reader_and_a_writer) {
   r.rt.run([] {
     const socket_pair pair;
     pirn::readiness* const handle = attach(engine_here(), pair.ends[0]);
-    // A fresh socket is writable, and that is said a few times at most: who does not fill it waits.
+    // A fresh socket is writable. The engine reports that a few times at most, so a writer that does not fill it waits.
     EXPECT_EQ(handle->wait(io_direction::write, pirn::platform::never), wake_reason::notified);
     int hints = 0;
     while (handle->wait(io_direction::write, clock::now() + 1ms) == wake_reason::notified) {
@@ -192,7 +193,7 @@ TEST(engine, a_reused_handle_remembers_nothing) {
 TEST(engine, poll_sleeps_no_longer_than_asked) {
   const auto engine = pirn::make_epoll_engine();
   auto begin = clock::now();
-  engine->poll(begin - 1s);  // only looks
+  engine->poll(begin - 1s);  // does not sleep
   engine->poll({});
   EXPECT_LT(clock::now() - begin, 5s);
   begin = clock::now();
@@ -200,9 +201,9 @@ TEST(engine, poll_sleeps_no_longer_than_asked) {
   EXPECT_GE(clock::now() - begin, 3ms);
   engine->notify();
   engine->notify();
-  engine->poll(pirn::platform::never);  // ended by what came before
+  engine->poll(pirn::platform::never);  // ended by the earlier notifications
   begin = clock::now();
-  engine->poll(begin + 3ms);  // and only one is
+  engine->poll(begin + 3ms);  // which end only one poll
   EXPECT_GE(clock::now() - begin, 3ms);
   std::jthread t([&] {
     std::this_thread::sleep_for(2ms);

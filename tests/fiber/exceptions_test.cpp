@@ -1,4 +1,4 @@
-// Exceptions in flight belong to the fiber: what the C++ runtime keeps per OS thread must follow each switch.
+// Exceptions in flight belong to the fiber: the state that the C++ runtime keeps per OS thread must follow each switch.
 #include <exception>
 #include <stdexcept>
 

@@ -1,5 +1,5 @@
-// A process that ends by exit while runtimes, their fibers and what they wait for exist, whichever thread or fiber
-// calls it: with the status that was given.
+// Any thread or fiber ends the process by exit, while runtimes, their fibers and the objects that these wait for exist.
+// The process ends with the given status.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,12 +22,12 @@ using namespace pirn_test;
 constexpr int status = 5;
 constexpr unsigned longest = 60;  // seconds; a hang ends by SIGALRM
 #if defined(PIRN_ASAN) || defined(PIRN_TSAN)
-constexpr const char* silence = "";  // of pirn; the sanitizer may say that threads run
+constexpr const char* silence = "";  // none from pirn; the sanitizer may report running threads
 #else
 constexpr const char* silence = "^$";
 #endif
 
-/// Destroyed by exit, and then there are fibers that wait for it.
+/// An event that exit destroys while fibers wait for it.
 event& never_signalled() {
   static event never;
   return never;
@@ -61,7 +61,7 @@ TEST(exit_death, by_a_fiber_of_a_runtime_on_the_stack) {
   });
 }
 
-// exit calls the destructors of a program, in the sense of its file, after all that was given to atexit.
+// exit calls the destructor functions of the program's file after all functions that were given to atexit.
 void (*last_of_all)() = nullptr;
 [[gnu::destructor]] void at_the_end_of_the_program() {
   if (last_of_all != nullptr) {
@@ -108,7 +108,7 @@ TEST(exit_death, by_a_fiber_of_a_static_runtime) {
     rt->run([] { std::exit(status); });
   });
   ends_with_its_status([] {
-    static pirn::runtime rt({.workers = 2});  // destroyed before whatever it could have registered with atexit
+    static pirn::runtime rt({.workers = 2});  // destroyed before anything that it could have registered with atexit
     rt.run([] {
       static pirn::fiber_local<std::string> local;
       *local = "not destroyed";
@@ -172,7 +172,7 @@ TEST(exit_death, while_other_fibers_run) {
   });
 }
 
-// What is made meanwhile works, and is waited for; so is what has no fibers left.
+// A runtime that is made meanwhile works and is waited for, and so is a runtime that has no fibers left.
 TEST(exit_death, with_a_runtime_in_a_static_destructor) {
   ends_with_its_status([] {
     static pirn::runtime rt({.workers = 1});
@@ -194,7 +194,7 @@ TEST(exit_death, with_a_static_fiber_whose_runtime_is_gone) {
     static pirn::fiber waits;
     static pirn::runtime rt({.workers = 1});
     waits = rt.spawn([] { static_cast<void>(pirn::this_fiber::sleep_for(std::chrono::hours(1))); });
-    rt.run([] { pirn::this_fiber::yield(); });  // so it does
+    rt.run([] { pirn::this_fiber::yield(); });  // now the fiber waits
     std::exit(status);
   });
 }
@@ -212,7 +212,7 @@ TEST(exit_death, with_a_static_scope_whose_runtime_is_gone) {
   });
 }
 
-// It belongs to no static object, and what it runs may use what is on the stack.
+// The runtime belongs to no static object, and its fibers may use objects on the stack.
 TEST(exit_death, waits_for_a_runtime_that_is_made_meanwhile) {
   ends_with_its_status([] {
     struct at_end {
@@ -253,7 +253,7 @@ TEST(exit_death, of_a_child_process) {
   });
 }
 
-// The same misuse, where the process does not end.
+// The misuse of destroying a runtime in one of its fibers, in a process that does not end.
 TEST(exit_death, is_not_what_a_fiber_does_that_destroys_its_runtime) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(

@@ -1,4 +1,4 @@
-// Nobody starves: neither fibers that are ready while others wake each other, nor timers, inbox and engine while
+// Fairness: ready fibers do not starve while others wake each other. Timers, inbox and engine do not starve while
 // fibers only switch among themselves.
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace pirn_test;
 
-/// Two fibers of one worker that wake each other until told to stop; each counts its turns.
+/// Two fibers of one worker that wake each other until `done`. Each counts its turns.
 class ping_pong {
  public:
   void start(std::vector<pirn::fiber>& all) {
@@ -46,7 +46,7 @@ TEST_P(lifo_budget, limits_the_wait_of_those_that_are_ready) {
     std::vector<pirn::fiber> all;
     pair.start(all);
     for (int i = 0; i < 3; ++i) {
-      pirn::this_fiber::yield();  // they began like everyone, and are woken from then on
+      pirn::this_fiber::yield();  // they began like all others, and are woken from then on
     }
     for (int i = 0; i < scaled(5000); ++i) {
       const std::uint64_t before = pair.turns;
@@ -64,14 +64,14 @@ TEST_P(lifo_budget, limits_the_wait_of_those_that_are_ready) {
 
 INSTANTIATE_TEST_SUITE_P(bounds, lifo_budget, testing::Values(1u, 3u, 16u));
 
-/// One fiber is woken, and then buried under others that wake each other for as long as it has not run.
+/// One fiber is woken, and then buried under others that wake each other until it has run.
 class buried : public testing::TestWithParam<unsigned> {
  protected:
   struct options {
     pirn::fiber_priority pair = pirn::fiber_priority::normal;
     bool somebody_yields = false;
   };
-  /// The turns that others had before it ran, or `most`.
+  /// Returns the turns that others had before it ran, or `most`.
   std::uint64_t turns_before(const options& what) {
     rig r(1, {.lifo_budget = GetParam()});
     std::uint64_t before = most;
@@ -154,12 +154,12 @@ TEST(fairness, everyone_in_the_ring_gets_turns_beside_the_woken) {
   }
 }
 
-// What fibers may do all the time without letting the worker come to rest.
+// The constant work of fibers that never lets their worker rest.
 enum class noise { yields, yields_alone, wakes };
 
 class polling : public testing::TestWithParam<noise> {
  protected:
-  /// Runs `body` on worker 0 beside the noise; it must come to an end all the same.
+  /// Runs `body` beside the noise on worker 0. The body must end all the same.
   template <class F>
   void beside_noise(rig& r, F body) {
     pirn::fiber noisy = r.rt.spawn(
@@ -284,7 +284,7 @@ TEST(fairness, a_flood_from_another_thread_does_not_starve_the_fibers_here) {
             while (flood < 100) {
               pirn::this_fiber::yield();
             }
-            for (int i = 0; i < scaled(2000); ++i) {  // up to 1000 of the flood run meanwhile, each time
+            for (int i = 0; i < scaled(2000); ++i) {  // each time up to 1000 fibers of the flood run
               pirn::this_fiber::yield();
             }
           },

@@ -1,3 +1,4 @@
+// Variables of which each fiber has a separate value.
 #include "pirn/fiber/fiber_local.hpp"
 
 #include <memory>
@@ -128,7 +129,7 @@ TEST(fiber_local, a_destructor_may_use_others) {
   r.rt.run([&] {
     *early = 1;
     static_cast<void>(*last);
-    *late = 5;  // gone, and made anew, when it is used
+    *late = 5;  // already destroyed when it is used, and made anew
   });
   EXPECT_EQ(seen, (std::vector<int>{1, 2}));
 }

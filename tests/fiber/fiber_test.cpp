@@ -1,3 +1,4 @@
+// Handles of fibers: joins, stops, detached fibers, spawning that fails, and callables of all kinds.
 #include "pirn/fiber/fiber.hpp"
 
 #include <array>
@@ -116,7 +117,7 @@ TEST(fiber, gives_its_stack_back_unjoined_also_where_the_pool_has_a_limit) {
 TEST(fiber, detached_after_its_failure_tells_of_it_at_once) {
   static std::atomic<int> told = 0;
   const auto before = pirn::set_unhandled_exception_handler(
-      // NOLINTNEXTLINE(performance-unnecessary-value-param): so it is called
+      // NOLINTNEXTLINE(performance-unnecessary-value-param): the handler's signature
       [](std::uint64_t, std::string_view, std::exception_ptr) noexcept { ++told; });
   rig r(1);
   r.rt.run([] {
@@ -140,7 +141,7 @@ TEST(fiber, detached_runs_on) {
       .detach();
   pirn::fiber f = r.rt.spawn([&] { ++ended; });
   ASSERT_TRUE(eventually([&] { return ended == 2; }));
-  f.detach();  // after its end: frees it
+  f.detach();  // after its end: this frees it
   EXPECT_FALSE(f.joinable());
   f.detach();
 }
@@ -218,7 +219,7 @@ TEST(fiber, try_spawn_says_why_there_is_no_stack) {
     }
     go.signal();
     second->join();
-    auto fourth = pirn::try_spawn([] {});  // running fibers went on, and there is room again
+    auto fourth = pirn::try_spawn([] {});  // the running fibers have ended, and there is room again
     ASSERT_TRUE(fourth.has_value());
     fourth->join();
   });
@@ -306,7 +307,7 @@ TEST(fiber, a_callable_that_cannot_be_moved_in_leaves_nothing_behind) {
   rig r(1);
   r.rt.run([] {
     const thrower body;
-    for (int i = 0; i < 3000; ++i) {  // more than there are stacks or blocks at hand, were each to keep one
+    for (int i = 0; i < 3000; ++i) {  // more than the stacks or blocks at hand, if each failure kept one
       EXPECT_THROW(static_cast<void>(pirn::spawn(body)), int);
     }
     pirn::spawn([] {}).join();
@@ -383,7 +384,7 @@ TEST(fiber, a_stop_ends_a_join_with_deadline_only) {
     const auto result = waited_for.join(pirn::platform::never);
     EXPECT_FALSE(result);
     EXPECT_EQ(result.error(), wait_error::stopped);
-    EXPECT_EQ(waited_for.join(pirn::platform::never).error(), wait_error::stopped);  // and again, at once
+    EXPECT_EQ(waited_for.join(pirn::platform::never).error(), wait_error::stopped);  // again, and at once
     stopped = true;
     waited_for.join();
   });
@@ -432,7 +433,7 @@ TEST(fiber, stops_by_handle_and_by_token) {
   f.request_stop();
   f.request_stop();
   f.join();
-  f.request_stop();  // of none
+  f.request_stop();  // of no fiber
 
   pirn::stop_source source;
   std::vector<pirn::fiber> many;

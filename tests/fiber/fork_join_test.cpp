@@ -1,3 +1,4 @@
+// `fork2` and scopes with eager children: results, exceptions, stops, and continuations that other workers steal.
 #include "pirn/fiber/fork_join.hpp"
 
 #include <fcntl.h>
@@ -17,7 +18,7 @@ namespace {
 
 using namespace pirn_test;
 
-/// Runs `body` as a migratable fiber of a runtime, and has its exceptions.
+/// Runs `body` as a migratable fiber of a runtime, and rethrows its exceptions.
 template <class F>
 void on_migratable(pirn::runtime& rt, F body) {
   rt.spawn(body, {.name = "forks", .migratable = true}).join();
@@ -66,7 +67,7 @@ TEST(fork_join, a_worker_that_has_nothing_to_do_takes_the_continuation) {
       std::thread::id first;
       std::thread::id second;
       std::atomic<bool> begun = false;
-      // Without a suspension: nobody else can run the second while the first computes.
+      // The first half does not suspend, so only another worker can run the second half meanwhile.
       auto [a, b] = pirn::fork2(
           [&] {
             compute_until([&] { return begun.load(); });
@@ -92,7 +93,7 @@ TEST(fork_join, a_worker_that_sleeps_is_woken_for_a_continuation) {
   rig r(2);
   on_migratable(r.rt, [&] {
     for (int i = 0; i < scaled(20); ++i) {
-      // The other one has parked again, for the first time here or after the last round.
+      // The other worker has parked again, for the first time here or after the last round.
       ASSERT_TRUE(eventually([&, before = r.rt.statistics(0).parks + r.rt.statistics(1).parks] {
         return r.rt.statistics(0).parks + r.rt.statistics(1).parks > before;
       }));
@@ -129,7 +130,7 @@ TEST(fork_join, either_may_wait_for_the_other) {
 
 constexpr int tree_depth = slowdown == 1 ? 10 : 5;
 
-/// The leaves of a binary tree, of which each suspends in one of several ways.
+/// Counts the leaves of a binary tree. Each leaf suspends in one of several ways.
 PIRN_NOINLINE long suspending_leaves(int depth, long path) {
   if (depth == 0) {
     pause(static_cast<int>(path % 3));
@@ -264,7 +265,7 @@ TEST(fork_join, who_is_not_migratable_is_refused) {
   refused();
   r.rt.run(refused);
   r.rt.spawn(refused, {.worker = pirn::spawn_options::any_worker}).join();
-  // Also where somebody has just forked on the same worker.
+  // Also just after a fork on the same worker.
   on_migratable(1, [&] {
     fib(5);
     pirn::spawn(refused).join();
@@ -291,7 +292,7 @@ TEST(fork_join, a_stop_reaches_both) {
       const auto ended = pirn::this_fiber::sleep_until(pirn::platform::never);
       EXPECT_EQ(ended.error(), pirn::wait_error::stopped);
     };
-    // The second of the inner call is a stolen continuation of a stolen continuation.
+    // The second half of the inner call is a stolen continuation of a stolen continuation.
     pirn::fiber f = r.rt.spawn([&] { pirn::fork2(wait, [&] { pirn::fork2(wait, wait); }); }, {.migratable = true});
     ASSERT_TRUE(eventually([&] { return waiting == 3; }));
     f.request_stop();
@@ -331,7 +332,7 @@ TEST(fork_join, a_stop_of_a_scope_within_one_half_leaves_the_other_alone) {
             pirn::scope inner;
             inner.request_stop();
             EXPECT_FALSE(pirn::this_fiber::check_stop());
-            pirn::this_fiber::yield();  // by now somebody goes on with the second
+            pirn::this_fiber::yield();  // by now another worker runs the second half
             static_cast<void>(pirn::this_fiber::sleep_until(clock::now()));
           }
           ended.wait();
@@ -373,7 +374,7 @@ TEST(fork_join, both_see_what_is_bound_around_the_call) {
   }
 }
 
-/// The same in scopes whose children begin at once.
+/// As `fib`, but with scopes whose children are eager.
 PIRN_NOINLINE long eager_fib(long n) {
   if (n < 2) {
     return n;
@@ -398,7 +399,7 @@ TEST(fork_join, a_child_of_a_migratable_scope_is_eager) {
             EXPECT_EQ(ran, i + 1);
           }
         }
-        // One that suspends lets its parent go on, and so does one that fails.
+        // A child that suspends lets its parent continue, and so does a child that fails.
         event go;
         bool ended = false;
         s.spawn([&] {
@@ -468,7 +469,7 @@ TEST(fork_join, a_pinned_scope_queues_its_children_for_any_worker) {
   });
 }
 
-#if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)  // which report it themselves
+#if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)  // sanitizers report it themselves
 PIRN_NOINLINE int recurse(int depth) {
   volatile char frame[256];
   frame[0] = static_cast<char>(depth);
@@ -501,7 +502,7 @@ TEST(fork_join, a_backtrace_of_either_ends) {
   });
 }
 
-/// What a random tree of calls does at its nodes; returns the sum of its leaves.
+/// The work at the nodes of a random tree of calls. Returns the sum of the leaves.
 struct random_tree {
   std::atomic<long>& thrown;
 

@@ -1,5 +1,5 @@
-// A child process has its parent's runtimes in memory and none of their threads: it may call exec, and whatever else it
-// does with them is found out instead of waiting for ever.
+// A child process has its parent's runtimes in memory and none of their threads. It may call exec. Any other use of the
+// runtimes is detected instead of waiting for ever.
 #include <signal.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ using namespace pirn_test;
 
 using stack_test::child_result;
 
-/// Forks where it is called and runs `in_child` in the child.
+/// Forks in the calling thread or fiber, and runs `in_child` in the child.
 child_result fork_and(const std::function<void()>& in_child) {
   return stack_test::in_child([&] {
     alarm(20);  // a child that hangs is a failure
@@ -43,7 +43,7 @@ TEST(fork, a_child_of_a_fiber_may_end_or_call_exec) {
     const child_result after_exec =
         fork_and([] { execl("/bin/sh", "sh", "-c", "exit 3", static_cast<char*>(nullptr)); });
     EXPECT_TRUE(after_exec.exited_with(3)) << after_exec.status;
-    pirn::this_fiber::yield();  // the parent goes on
+    pirn::this_fiber::yield();  // the parent continues
     pirn::spawn([] { pirn::this_fiber::yield(); }).join();
   });
 }
@@ -66,7 +66,7 @@ TEST(fork, a_thread_that_uses_the_runtime_in_the_child_is_found_out) {
   rig r(1);
   pirn::stop_source source;
   pirn::fiber waiting = r.rt.spawn([] { EXPECT_FALSE(pirn::this_fiber::sleep_for(1h)); }, {.stop = source.get_token()});
-  r.rt.run([] {});  // after this it waits
+  r.rt.run([] {});  // now the fiber waits
   expect_found_out(fork_and([&] { r.rt.run([] {}); }));
   expect_found_out(fork_and([&] { source.request_stop(); }));
   expect_found_out(fork_and([&] { r.rt.~runtime(); }));

@@ -1,4 +1,4 @@
-// What is known of the memory that bodies run on which lies in a frame of their consumer.
+// The record of bodies whose stacks lie in a frame of their consumer.
 #include "pirn/context/detail/frame_bodies.hpp"
 #include "fiber/support.hpp"
 #include "pirn/context/continuation.hpp"
@@ -11,7 +11,7 @@ using pirn::frame;
 using pirn::generator;
 using pirn_test::rig;
 
-/// Runs it on a plain thread and on a fiber.
+/// Runs `f` on a plain thread and on a fiber.
 template <class F>
 void everywhere(F&& f) {
   f();

@@ -1,4 +1,4 @@
-// A fiber's end is known to who joins it at once, wherever that is and whatever runs in the fiber's place since.
+// A join knows a fiber's end at once, wherever it is called and whatever has run in the fiber's place since.
 #include <memory>
 #include <stdexcept>
 
@@ -14,8 +14,8 @@ struct failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Lets a fiber end on `worker` of `r`, and then has another one keep that worker busy until the handle of the first,
-/// which was spawned there or here, was joined by `join`.
+/// Lets a fiber end on `worker` of `r`. Then another fiber keeps that worker busy until `join` has joined the first
+/// one, which was spawned on that worker or by the caller.
 template <class Body, class Join>
 void expect_known_at_once(rig& r, int worker, bool spawned_there, Body body, Join join) {
   std::atomic<bool> busy = false;
@@ -44,7 +44,7 @@ void expect_known_at_once(rig& r, int worker, bool spawned_there, Body body, Joi
   computes.join();
 }
 
-/// `join` from a plain thread and from a fiber of another worker.
+/// As `expect_known_at_once`, but joins from a plain thread and from a fiber of another worker.
 template <class Body, class Join>
 void expect_known_everywhere(Body body, Join join) {
   for (const bool spawned_there : {false, true}) {

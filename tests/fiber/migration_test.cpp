@@ -1,4 +1,4 @@
-// Migratable fibers: they go on on any worker, with all that is theirs.
+// Migratable fibers continue on any worker, with all their state.
 #include <atomic>
 #include <random>
 #include <stdexcept>
@@ -14,7 +14,7 @@ using pirn::this_fiber::migrate_to;
 
 const pirn::spawn_options migratable{.migratable = true};
 
-/// Asked out of line, as the rule for migratable fibers wants it.
+/// Called out of line, as the rule for migratable fibers demands.
 PIRN_NOINLINE std::thread::id thread_here() { return std::this_thread::get_id(); }
 PIRN_NOINLINE std::exception_ptr caught_here() { return std::current_exception(); }
 PIRN_NOINLINE int uncaught_here() { return std::uncaught_exceptions(); }
@@ -117,7 +117,7 @@ TEST(migration, those_that_wake_each_other_come_together) {
           }
           alone = true;
           ping.signal();
-          // Nobody looks at the other one now but a worker that sleeps most of the time.
+          // Now only a worker that sleeps most of the time looks for the other fiber.
           compute_until([&] { return went_on.load(); });
         },
         {.worker = 0, .migratable = true});
@@ -136,7 +136,7 @@ TEST(migration, those_that_wake_each_other_come_together) {
   }
 }
 
-/// The searcher who takes the first of them does not see the last one; somebody else must.
+/// The searcher that takes the first fiber does not see the last one, so another worker must take it.
 TEST(migration, all_that_were_woken_go_on_while_their_waker_computes) {
   rig r(3);
   r.rt.spawn(
@@ -197,7 +197,7 @@ TEST(migration, the_woken_do_not_lie_behind_those_that_yield) {
                       ++waits;
                       EXPECT_EQ(go.wait(), pirn::wake_reason::notified);
                       ++went_on;
-                      compute_until([&] { return went_on > 1; });  // so one of them is elsewhere
+                      compute_until([&] { return went_on > 1; });  // so one of them is on another worker
                     },
                     migratable));
               }
@@ -217,7 +217,7 @@ TEST(migration, the_woken_do_not_lie_behind_those_that_yield) {
   join_all(others);
 }
 
-/// Others that are woken again and again, on workers that are always busy.
+/// The others are woken again and again, on workers that are always busy.
 TEST(migration, a_new_one_has_its_turn_beside_those_that_are_woken) {
   constexpr int woken = 4;
   rig r(2);
@@ -261,7 +261,7 @@ TEST(migration, a_new_one_has_its_turn_beside_those_that_are_woken) {
   }
 }
 
-/// On a runtime of the calling thread what this one's worker keeps when the thread goes on is for the others.
+/// When the calling thread leaves its worker, other workers take the fibers that this worker keeps.
 TEST(migration, left_behind_by_the_calling_thread) {
   rig r(2, {.calling_thread = true});
   for (int i = 0; i < scaled(200); ++i) {
@@ -292,7 +292,7 @@ TEST(migration, left_behind_by_the_calling_thread) {
   }
 }
 
-/// So it is if they have enough to do, and with all that is woken or spawned there while the thread is away.
+/// As the test above, but the others have enough to do, and fibers are woken or spawned there in the thread's absence.
 TEST(migration, those_of_the_idle_caller_have_turns_beside_others) {
   rig r(2, {.calling_thread = true});
   std::atomic<bool> done = false;
@@ -344,13 +344,13 @@ TEST(migration, those_of_the_idle_caller_have_turns_beside_others) {
   }
 }
 
-/// A worker that looks for work and is then left by its thread looks no more, and others must not rely on it.
+/// A worker that its thread leaves during a search no longer searches, and others must not rely on it.
 TEST(migration, the_idle_caller_does_not_count_as_searching) {
   rig r(2, {.calling_thread = true});
   for (int i = 0; i < scaled(300); ++i) {
     r.rt.spawn([] {}, {.worker = 1}).join();
     const auto until = clock::now() + (i % 2 == 0 ? 1ms : 50us);
-    compute_until([&] { return clock::now() > until; });  // the other one falls asleep
+    compute_until([&] { return clock::now() > until; });  // the other worker falls asleep
     std::atomic<bool> ran = false;
     pirn::fiber f = r.rt.spawn([&] { ran = true; }, {.worker = pirn::spawn_options::any_worker});
     compute_until([&] { return ran.load(); });
@@ -447,7 +447,7 @@ TEST(migration, waits_with_deadlines) {
               EXPECT_TRUE(migrate_to(i % 3));
               const auto here = thread_here();
               const pirn::wake_reason why = go.wait({.deadline = clock::now() + (i < 3 ? 1h : 100us)});
-              EXPECT_EQ(thread_here(), here);  // the timer was this worker's
+              EXPECT_EQ(thread_here(), here);  // the timer belonged to this worker
               EXPECT_NE(why, pirn::wake_reason::stopped);
               EXPECT_TRUE(migrate_to((i + 1) % 3));
               EXPECT_TRUE(pirn::this_fiber::sleep_for(1us));

@@ -1,4 +1,4 @@
-// Warnings of fibers that keep their workers, and of those that suspend while they hold a pthread mutex.
+// Warnings of fibers that keep their workers busy, and of fibers that suspend while they hold a pthread mutex.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 using namespace pirn_test;
 
-/// Standard error goes elsewhere for a while.
+/// Redirects standard error while it exists.
 class captured_stderr {
  public:
   captured_stderr() : file_(std::tmpfile()), original_(dup(2)) { dup2(fileno(file_), 2); }
@@ -22,7 +22,7 @@ class captured_stderr {
   }
   captured_stderr(const captured_stderr&) = delete;
   captured_stderr& operator=(const captured_stderr&) = delete;
-  /// How often it has come so far.
+  /// Returns how often `what` was written so far.
   [[nodiscard]] std::size_t times(const std::string& what) const {
     std::string all;
     char buffer[4096];

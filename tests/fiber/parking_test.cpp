@@ -92,13 +92,13 @@ TEST(parking, a_sleeping_worker_wakes_for_its_timer) {
 TEST(parking, an_earlier_timer_from_a_fiber_handed_over_counts) {
   rig r(1);
   pirn::fiber sleeper = r.rt.spawn([] { static_cast<void>(pirn::this_fiber::sleep_for(1h)); });
-  std::this_thread::sleep_for(2ms);  // parked until then
+  std::this_thread::sleep_for(2ms);  // by then its worker has parked
   const auto begin = clock::now();
   r.rt.run([] { static_cast<void>(pirn::this_fiber::sleep_for(1ms)); });
   EXPECT_LT(clock::now() - begin, 30s);
 }
 
-/// Two fibers of two workers in turn.
+/// Lets two fibers of two workers run in turn.
 void ping_pong(pirn::runtime& rt, int rounds) {
   event there;
   event back;

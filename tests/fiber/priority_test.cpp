@@ -1,4 +1,4 @@
-// Fibers of high priority run first, and keep nobody from running.
+// Fibers of high priority run first, but do not keep others from running.
 #include "fiber/support.hpp"
 
 namespace {
@@ -34,7 +34,7 @@ TEST(priority, ready_fibers_of_high_priority_run_before_all_others) {
   EXPECT_EQ(order, "ABw12");
 }
 
-// Whatever makes a fiber ready knows its priority.
+// Everything that makes a fiber ready respects its priority.
 TEST(priority, holds_when_the_end_of_a_fiber_wakes) {
   rig r(1);
   std::string order;
@@ -119,7 +119,7 @@ TEST_P(high_priority_budget, limits_the_wait_of_the_others) {
       const std::uint64_t before = turns;
       this_fiber::yield();
       longest = std::max(longest, turns - before);
-      EXPECT_GE(turns - before, expected / 2);  // the rest went to the scheduler's looks
+      EXPECT_GE(turns - before, expected / 2);  // the scheduler's ticks took the rest
     }
     done = true;
     join_all(all);
@@ -147,7 +147,7 @@ TEST(priority, nobody_starves_beside_fibers_that_wake_each_other) {
           high));
     }
     turn[0].signal();
-    // Timers fire and what other threads hand over runs, as ever.
+    // Timers still fire, and fibers from other threads still run.
     EXPECT_TRUE(this_fiber::sleep_for(1ms));
     std::atomic<bool> arrived = false;
     std::jthread outside([&] { r.rt.spawn([&] { arrived = true; }).join(); });
@@ -194,7 +194,7 @@ TEST(priority, what_is_of_high_priority_is_not_stolen) {
           [&] {
             std::vector<pirn::fiber> all;
             std::atomic<bool> stolen = false;
-            // Work for the other worker, so that it looks: it must find this and nothing else.
+            // The last fiber makes the other worker search: it must find that fiber and nothing else.
             for (int i = 0; i < 20; ++i) {
               all.push_back(
                   pirn::spawn([&] { elsewhere += here() != 0 ? 1 : 0; }, {.worker = pirn::spawn_options::any_worker,

@@ -1,4 +1,4 @@
-// pthread_exit in what a runtime's threads run: refused, since the thread runs others too.
+// pthread_exit in the bodies and calls that a runtime's threads run: it is refused, since the thread runs others too.
 #include <pthread.h>
 
 #include "fiber/support.hpp"

@@ -1,7 +1,7 @@
-// Calls with arguments on the stack, behind the switches of fibers and in both halves of a fork2: what they are given,
-// a handler that is found, and destructors that run. The unwind tables of a function that suspends must survive the
-// switch that is inlined into it; what does so in coroutines is in tests/coro/conformance_pushed.cpp. And what a body
-// keeps in its frame over a yield when it has a value bound, or is delegated to, for which the yield has cold code.
+// Calls with arguments on the stack, behind the switches of fibers and in both halves of a fork2: the arguments arrive,
+// a handler is found, and destructors run. The unwind tables of a function that suspends must survive the switch that
+// is inlined into it; tests/coro/conformance_pushed.cpp tests that for coroutines. Also the frame of a body over a
+// yield with a value bound, or with a delegation: the yield has cold code for both.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -63,7 +63,7 @@ TEST(pushed_arguments, an_exception_leaves_a_fiber_that_has_yielded) {
 
 PUSHED_KEEP long forks(int depth, int& handled);
 
-/// Throws the sum of both halves behind them.
+/// Forks, and then throws the sum of both halves.
 PUSHED_KEEP void throw_sum(int depth, int& handled) {
   int other = 0;
   const auto [left, right] = pirn::fork2(
@@ -129,7 +129,7 @@ const pirn::context_value<long> bound;
 
 PUSHED_KEEP long value_bound() { return bound.get() != nullptr ? *bound.get() : -1; }
 
-/// Needs what it captures after each yield, and not to end.
+/// Needs its capture after each yield, but not for its end.
 pirn::generator<long> twice(const long* first) {
   return [first](auto& yield) {
     const pirn::context_value<long>::binding mine(bound, *first);
@@ -151,7 +151,7 @@ pirn::generator<long> many_variables(const long* first) {
   };
 }
 
-/// Catches what is thrown between yields.
+/// Catches exceptions that are thrown between yields.
 pirn::generator<long> with_handlers(const long* first) {
   return [first](auto& yield) {
     int ended = 0;
@@ -168,7 +168,7 @@ pirn::generator<long> with_handlers(const long* first) {
   };
 }
 
-/// A yield object and a list, which functions that are called reach through this.
+/// Passes a yield object and a list to the functions that a body calls.
 template <class Yield>
 struct visitor {
   Yield& yield;
@@ -185,7 +185,7 @@ struct visitor {
   }
 };
 
-/// Yields in functions that it calls, with what they hold in frames of their own.
+/// Yields in functions that it calls, with values in the frames of those functions.
 pirn::generator<long> in_functions(const long* first) {
   return [first](auto& yield) {
     std::vector<long> seen;
@@ -196,7 +196,7 @@ pirn::generator<long> in_functions(const long* first) {
   };
 }
 
-/// What each of them gives alone.
+/// Returns the values of one generator that runs alone.
 std::vector<long> alone(pirn::generator<long> (*body)(const long*), const long& first) {
   std::vector<long> all;
   for (const long each : body(&first)) {
@@ -205,7 +205,7 @@ std::vector<long> alone(pirn::generator<long> (*body)(const long*), const long& 
   return all;
 }
 
-/// They take turns, and the last is ended early.
+/// Runs three generators in turns, and ends the last one early.
 void take_turns(pirn::generator<long> (*body)(const long*)) {
   static constexpr long firsts[] = {100, 200, 300};
   std::vector<std::vector<long>> expected;
@@ -274,7 +274,7 @@ TEST(generators_that_are_delegated_to_while_suspended, keep_their_frames_over_a_
 
 PUSHED_KEEP void touch(void* memory) { asm volatile("" : : "r"(memory) : "memory"); }
 
-// In an ordinary function: a template is compiled otherwise.
+// In an ordinary function, because a template is compiled differently.
 TEST(generators_with_frames_of_unknown_size, yield_beside_an_over_aligned_variable) {
   volatile long count = 40;
   pirn::generator<long> g = [&count](auto& yield) {

@@ -2,7 +2,7 @@
 """Builds pushed_arguments_test.cpp with options that change a function's frame, and runs it: the switches of fibers and
 fork2 are inlined there.    pushed_options_test.py [--all] COMPILER ARGUMENT...
 
-The arguments are those of the linking: GoogleTest and the layers as the same compiler has built them."""
+The arguments are for the linker: GoogleTest and the layers, built by the same compiler."""
 
 import sys
 from pathlib import Path

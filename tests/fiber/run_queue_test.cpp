@@ -26,7 +26,7 @@ class run_queue_alone : public testing::Test {
   run_queue queue{lifo_budget, high_priority_budget};
   std::array<idle_fiber, 12> nodes;
 
-  /// The index of a node, or -1 for the scheduler.
+  /// Returns the index of a node, or -1 for the scheduler.
   int number(const run_node* node) {
     return node == queue.scheduler() ? -1 : static_cast<int>(static_cast<const idle_fiber*>(node) - nodes.data());
   }
@@ -111,7 +111,7 @@ TEST_F(run_queue_alone, the_budget_also_holds_against_a_fiber_that_yields) {
   EXPECT_EQ(leave(), 1);
   EXPECT_EQ(leave(), 3);
   EXPECT_EQ(leave(), 0);
-  EXPECT_EQ(leave(), 2);  // which was below 3 when the budget was reached
+  EXPECT_EQ(leave(), 2);  // fiber 2 lay below fiber 3 when the budget was reached
   EXPECT_EQ(leave(), -1);
 }
 
@@ -178,7 +178,7 @@ TEST_F(run_queue_alone, high_priority_comes_first_in_order_of_age) {
   EXPECT_EQ(yield(), 5);
   EXPECT_EQ(leave(), 1);
   EXPECT_EQ(leave(), 0);
-  EXPECT_EQ(queue.woken(), 0u);  // nothing is left of it
+  EXPECT_EQ(queue.woken(), 0u);  // the count is back at 0
   EXPECT_EQ(leave(), -1);
   EXPECT_FALSE(queue.has_ready());
 }
@@ -194,7 +194,7 @@ TEST_F(run_queue_alone, high_priority_has_a_budget) {
   }
 }
 
-// Against the rules of docs/scheduler.md, written down again in the simplest way.
+// Compares the queue with the rules of docs/scheduler.md, written down again in the simplest way.
 TEST_F(run_queue_alone, behaves_as_the_rules_say) {
   std::mt19937 random(11);
   std::deque<int> ring;
@@ -218,7 +218,7 @@ TEST_F(run_queue_alone, behaves_as_the_rules_say) {
     }
     high_priority_polls = 0;
     if (!woken.empty() && (lifo_polls < lifo_budget || (ring.empty() && woken.size() == 1))) {
-      lifo_polls = lifo_polls < lifo_budget ? lifo_polls + 1 : 1;  // anew: it has kept nobody waiting
+      lifo_polls = lifo_polls < lifo_budget ? lifo_polls + 1 : 1;  // anew: no fiber had to wait for it
       const int newest = woken.back();
       woken.pop_back();
       return newest;
@@ -251,7 +251,7 @@ TEST_F(run_queue_alone, behaves_as_the_rules_say) {
           }
         }
         break;
-      case 2:  // the running one changes its priority
+      case 2:  // the running fiber changes its priority
         if (running >= 0) {
           const bool to = !is_high(running);
           nodes[static_cast<std::size_t>(running)].set_high_priority(to);
@@ -270,14 +270,14 @@ TEST_F(run_queue_alone, behaves_as_the_rules_say) {
         ASSERT_EQ(leave(), running) << step;
         break;
       }
-      case 5:  // it waits, and the scheduler looks
+      case 5:  // it waits, and the scheduler runs
         if (running >= 0) {
           idle.push_back(running);
           running = -1;
           ASSERT_EQ(number(queue.leave_to_scheduler()), -1) << step;
         }
         break;
-      case 6:  // it yields, and the scheduler looks
+      case 6:  // it yields, and the scheduler runs
         if (running >= 0) {
           (is_high(running) ? high : ring).push_back(running);
           running = -1;
@@ -332,8 +332,8 @@ TEST(inbox, a_sleeper_is_told_once_and_never_sleeps_on_something) {
   std::array<run_node, 2> nodes;
   EXPECT_TRUE(box.park());
   EXPECT_TRUE(box.empty());
-  EXPECT_TRUE(box.push(&nodes[0]));   // tells the sleeper
-  EXPECT_FALSE(box.push(&nodes[1]));  // has been told
+  EXPECT_TRUE(box.push(&nodes[0]));   // must wake the sleeper
+  EXPECT_FALSE(box.push(&nodes[1]));  // the first push has woken it
   box.unpark();
   EXPECT_FALSE(box.park());
   EXPECT_EQ(box.take_all(), &nodes[0]);

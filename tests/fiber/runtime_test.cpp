@@ -1,3 +1,4 @@
+// Runtimes: their workers, where fibers run, beginnings and ends, and runtimes on the calling thread.
 #include "pirn/fiber/runtime.hpp"
 
 #include <signal.h>
@@ -74,7 +75,7 @@ TEST(runtime, where_a_fiber_is_spawned) {
 
 TEST(runtime, counts_fibers) {
   rig r(2);
-  event first;  // one for each: two signals of one event are one if nobody waits yet
+  event first;  // one for each: two signals of one event count once if no fiber waits yet
   event second;
   EXPECT_EQ(r.rt.statistics().spawned, 0u);
   {
@@ -104,7 +105,7 @@ TEST(runtime, a_limited_pool_is_not_used_up_by_idle_stacks) {
   {
     pirn::runtime rt({.workers = 2, .stacks = &pool});
     rt.run([] {
-      // Spawned here, ended there: the stacks come to idle with the other worker.
+      // Fibers that are spawned here and end there leave their stacks idle with the other worker.
       for (int i = 0; i < 200; ++i) {
         auto made = pirn::try_spawn([] {}, {.worker = i % 2});
         ASSERT_TRUE(made) << i << ' ' << made.error().message();
@@ -214,7 +215,7 @@ TEST(runtime, says_why_it_cannot_start) {
                               }}),
                std::system_error);
   int made = 0;
-  try {  // the second worker's only
+  try {  // only the second worker's engine fails
     const pirn::runtime unborn({.workers = 2, .make_engine = [&] {
                                   if (++made == 2) {
                                     throw std::system_error(std::make_error_code(std::errc::too_many_files_open));
@@ -227,8 +228,8 @@ TEST(runtime, says_why_it_cannot_start) {
   }
 }
 
-#if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)  // which reserve more address space than any limit
-/// Ends the process with 0 if a runtime starts, or says that it cannot, however little address space is left for it.
+#if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)  // sanitizers reserve more address space than any limit
+/// Ends the process with 0 if a runtime starts or reports that it cannot, however little address space is left for it.
 [[noreturn]] void start_with_less_and_less_memory() {
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -338,7 +339,7 @@ TEST(runtime_here, runs_its_fibers_on_the_thread_that_made_it) {
       }
       ran = std::this_thread::get_id() == here;
     });
-    EXPECT_FALSE(ran);  // until this thread waits
+    EXPECT_FALSE(ran);  // not before this thread waits
     f.join();
     EXPECT_TRUE(ran);
     r.rt.spawn([&] {

@@ -1,4 +1,4 @@
-// Runtimes in a process whose system calls fail: a profile of a container that does not know them answers EPERM or
+// Runtimes in a process whose system calls fail. A container's profile that does not know a call answers EPERM or
 // EACCES where an old kernel answers ENOSYS.
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -39,7 +39,7 @@ std::chrono::microseconds cpu_time() {
          std::chrono::microseconds(raw.ru_utime.tv_usec + raw.ru_stime.tv_usec);
 }
 
-/// Idle workers sleep, and wake for time, for other workers and for other threads. Returns what has failed.
+/// Checks that idle workers sleep, and wake for timers, other workers and other threads. Returns what has failed.
 const char* sleeps_and_wakes() {
   rig r(2);
   const auto cpu_before = cpu_time();
@@ -75,7 +75,7 @@ TEST_F(sandbox_death, without_a_call_that_another_can_stand_in_for) {
   for (const int error : {ENOSYS, EPERM, EACCES, EINVAL}) {
     for (const long call : {long{SYS_epoll_pwait2}, older_wait}) {
       if (call == SYS_epoll_pwait) {
-        continue;  // the only one there is
+        continue;  // no other call can replace it
       }
       EXPECT_EXIT(
           {
@@ -97,7 +97,7 @@ TEST_F(sandbox_death, without_any_way_to_wait) {
       "pirn: epoll_wait failed \\(error 1, .*would spin for ever");
 }
 
-// As programs do that become daemons, or before they start others.
+// Programs do that when they become daemons, or before they start others.
 TEST_F(sandbox_death, whose_descriptors_are_closed_by_others) {
   EXPECT_DEATH(
       {

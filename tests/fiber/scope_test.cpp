@@ -1,3 +1,4 @@
+// Scopes: ends, failures, stops and deadlines of their children, and `all`, `race`, `any` and `map`.
 #include "pirn/fiber/scope.hpp"
 
 #include <memory>
@@ -146,7 +147,7 @@ TEST(scope, first_failure_stops_the_rest_and_the_opener) {
     EXPECT_EQ(sibling.error(), wait_error::stopped);
     EXPECT_EQ(opener.error(), wait_error::stopped);
     EXPECT_EQ(what, "first");
-    // The scope is over, and so is its stop.
+    // The stop has ended with the scope.
     EXPECT_FALSE(this_fiber::stop_requested());
     EXPECT_TRUE(this_fiber::sleep_for(1us));
   });
@@ -232,7 +233,7 @@ TEST(scope, all_stops_at_the_first_failure) {
     EXPECT_THROW(s.all([]() -> int { throw std::logic_error("no"); }, [&] { return other = sleep_long(), 1; }),
                  std::logic_error);
     EXPECT_EQ(other.error(), wait_error::stopped);
-    // It was a matter of that call: the scope goes on.
+    // The stop concerned that call only: the scope continues.
     EXPECT_TRUE(s.check_stop());
     EXPECT_EQ(std::get<0>(s.all([] { return 3; })), 3);
   });
@@ -255,7 +256,7 @@ TEST(scope, race_goes_to_whoever_ends_first) {
         s.race([] { return static_cast<void>(sleep_long()), 1; }, [] { return std::string("fast"); });
     EXPECT_EQ(std::get<1>(mixed), "fast");
     EXPECT_THROW(s.race([]() -> int { throw 1; }, [] { return static_cast<void>(sleep_long()), 2; }), int);
-    // What losers throw is dropped.
+    // Exceptions of the losers are dropped.
     EXPECT_EQ(s.race([] { return 4; },
                      []() -> int {
                        static_cast<void>(sleep_long());
@@ -388,8 +389,7 @@ TEST(scope, stop_reaches_through_three_levels) {
   }
 }
 
-// Children that are nested deeper than a stack has room for calls, and scopes that one fiber opens inside of each
-// other.
+// Children that are nested deeper than a stack has room for calls, and scopes that one fiber opens inside each other.
 TEST(scope, a_stop_reaches_as_deep_as_they_nest) {
   constexpr int depth = 1500;
   rig r(1);
@@ -446,7 +446,7 @@ TEST(scope, deadlines_nest_and_the_nearer_wins) {
           EXPECT_EQ(this_fiber::deadline(), start + 100ms);
           child = sleep_long();
         });
-        // Own deadlines still come as such.
+        // The deadline of a wait itself still passes as such.
         EXPECT_TRUE(this_fiber::sleep_until(start + 100us));
         EXPECT_EQ(sleep_long().error(), wait_error::expired);
         later.join();
@@ -467,7 +467,7 @@ TEST(scope, a_loop_that_computes_sees_the_deadline) {
   on_both([](pirn::runtime& rt) {
     {
       scope s(rt, {.deadline = clock::now() + 1ms});
-      // Without a suspension: the worker never looks at its timers.
+      // It does not suspend, so its worker fires no timers.
       const auto compute = [] {
         const auto give_up = clock::now() + 10s;
         while (this_fiber::check_stop() && clock::now() < give_up) {
@@ -505,13 +505,13 @@ TEST(scope, an_inner_stop_does_not_end_the_outer_scope) {
       outer.request_stop();
       EXPECT_EQ(inner.check_stop().error(), wait_error::stopped);
     }
-    // The outer one still is.
+    // The outer one is still stopped.
     EXPECT_EQ(sleep_long().error(), wait_error::stopped);
   });
 }
 
 TEST(scope, stops_and_ends_meet) {
-  // Children that end, scopes that close and stops from everywhere at the same time.
+  // Children end, scopes close and stops come from everywhere at the same time.
   rig r(2);
   pirn::platform::random random(11);
   for (int round = 0; round < scaled(300); ++round) {
@@ -552,12 +552,12 @@ TEST(scope, stops_and_ends_meet) {
     }
     f.join();
   }
-  // A child's worker counts its end after the scope has heard of it.
+  // A child's worker counts its end after the scope has learned of it.
   EXPECT_TRUE(eventually([&] { return r.rt.statistics().live_fibers == 0; }));
 }
 
 TEST(scope_death_test, cannot_be_closed_elsewhere_or_out_of_order) {
-  // The only ways in which a child could outlive it.
+  // These are the only ways in which a child could outlive its scope.
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {

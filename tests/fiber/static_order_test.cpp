@@ -1,5 +1,5 @@
-// Variables of pirn that a static object uses before they are constructed, as one of another file may: either there is
-// nothing to construct, or that is found out.
+// A static object uses variables of pirn before they are constructed, as an object of another file may. Either there is
+// nothing to construct, or the misuse is detected.
 #include <cstring>
 #include <optional>
 #include <string>
@@ -30,7 +30,7 @@ struct application {
       bound_text_was_there = bound_text.get() != nullptr;
       number_kept = *number == 0x41414141 && *text == "text" && *bound_number.get() == 1;
     });
-    *number = 7;  // of this thread
+    *number = 7;  // the value of this thread
   }
   pirn::runtime rt{{.workers = 1}};
   bool text_was_there = true;
@@ -54,7 +54,7 @@ TEST(static_order, each_variable_has_its_own_values) {
 
 TEST(static_order_death, a_variable_with_an_initial_value_is_not_used_too_early) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  // What a static object is before its constructor has run.
+  // The state of a static object before its constructor has run.
   alignas(pirn::coroutine_local<std::string>) static char zeros[sizeof(pirn::coroutine_local<std::string>)] = {};
   pirn::coroutine<void()> c(
       [](auto& yield) { static_cast<void>(reinterpret_cast<pirn::coroutine_local<std::string>*>(zeros)->get(yield)); });

@@ -1,4 +1,4 @@
-// The queue that thieves take from, and who is woken for it: both without a runtime.
+// The queue that thieves take from, and the workers that are woken for it, both without a runtime.
 #include "pirn/fiber/detail/stealable_queue.hpp"
 
 #include <array>
@@ -79,7 +79,7 @@ TEST(stealable_queue, a_thief_takes_so_many_at_most) {
   EXPECT_EQ(stolen, 1000u);
 }
 
-/// As far as it matters here, a worker.
+/// The part of a worker that matters here.
 struct place {
   stealable_queue stealable;
 };
@@ -119,13 +119,13 @@ TEST(stealable_queue, the_last_one_woken_is_in_the_lifo_slot) {
   EXPECT_FALSE(queue.worth_a_look());
   EXPECT_EQ(queue.take(), nullptr);
   const std::uint32_t first = queue.lifo_version();
-  queue.push_lifo_slot(&all[1]);  // which puts the first one behind the others
+  queue.push_lifo_slot(&all[1]);  // this puts the first one behind the others
   queue.push(&all[2]);
   const std::uint32_t second = queue.lifo_version();
   EXPECT_NE(second, 0u);
   EXPECT_NE(second, first);
   EXPECT_EQ(queue.lifo_pushes(), 2u);
-  EXPECT_EQ(queue.steal_lifo_slot(thief, first), nullptr);  // a thief asks for the one that it has seen
+  EXPECT_EQ(queue.steal_lifo_slot(thief, first), nullptr);  // a thief asks for the fiber that it has seen
   EXPECT_EQ(queue.lifo_version(), second);
   const run_node* const stolen = queue.steal_lifo_slot(thief, second);
   EXPECT_EQ(number_of(stolen), 2u);
@@ -169,7 +169,7 @@ TEST(stealable_queue, each_fiber_goes_to_one) {
         }
       });
     }
-    threads.emplace_back([&] {  // a third of them comes from outside
+    threads.emplace_back([&] {  // a third of them come from outside
       for (std::uint64_t i = 0; i < count; i += 3) {
         queue.push_from_outside(&all[i]);
       }
@@ -180,7 +180,7 @@ TEST(stealable_queue, each_fiber_goes_to_one) {
       if (i % 3 != 0) {
         queue.push(&all[i]);
       }
-      if (i % 3000 == 1) {  // so that thieves have their share however few processors there are
+      if (i % 3000 == 1) {  // so that thieves get their share however few processors there are
         EXPECT_TRUE(eventually([&] { return steals > steals_before; })) << i;
       }
       if (random() % 4 == 0) {
@@ -257,14 +257,14 @@ TEST(idle_workers, one_is_woken_at_a_time) {
   }
   EXPECT_TRUE(idle.wake_one());
   EXPECT_EQ(notified[3], 1);
-  EXPECT_FALSE(idle.wake_one());  // that one will find it
+  EXPECT_FALSE(idle.wake_one());  // that worker will find the work
   EXPECT_TRUE(idle.transition_from_parked(3));
   EXPECT_TRUE(idle.end_search());
   EXPECT_TRUE(idle.wake_one());
   EXPECT_EQ(notified[68], 1);
   EXPECT_TRUE(idle.transition_from_parked(68));
   idle.transition_to_parked(68, true);            // it has found nothing
-  EXPECT_FALSE(idle.transition_from_parked(69));  // something else wakes it
+  EXPECT_FALSE(idle.transition_from_parked(69));  // another event wakes it
   EXPECT_TRUE(idle.wake_one());
   EXPECT_EQ(notified[68], 2);
   EXPECT_EQ(notified[69], 0);

@@ -1,4 +1,4 @@
-// Fibers that any worker may start, and workers that look for such before they sleep.
+// Fibers that any worker may start, and workers that search for such fibers before they sleep.
 #include <algorithm>
 #include <atomic>
 #include <random>
@@ -13,7 +13,7 @@ using namespace pirn_test;
 
 const pirn::spawn_options anywhere{.worker = pirn::spawn_options::any_worker};
 
-/// Runs `body` on a fiber of another worker than the caller's, which waits for its beginning without a suspension.
+/// Runs `body` in a fiber on another worker than the caller's. Waits for its beginning without a suspension.
 template <class F>
 pirn::fiber spawn_stolen(F body, const pirn::spawn_options& options = anywhere) {
   std::atomic<bool> begun = false;
@@ -108,7 +108,7 @@ TEST(stealing, a_plain_fiber_is_not_taken) {
     std::vector<pirn::fiber> all;
     for (int i = 0; i < 100; ++i) {
       all.push_back(pirn::spawn([&] { EXPECT_EQ(std::this_thread::get_id(), here); }));
-      spawn_stolen([] {}).join();  // somebody is about
+      spawn_stolen([] {}).join();  // another worker is awake
     }
     join_all(all);
   });
@@ -253,14 +253,14 @@ TEST(stealing, one_worker_is_woken_for_one_fiber) {
     wakes = sum_of(r.rt, &pirn::worker_statistics::wakes) - wakes;
     const std::uint64_t parks = sum_of(r.rt, &pirn::worker_statistics::parks) - parks_before;
     EXPECT_LE(wakes, static_cast<std::uint64_t>(count));
-    EXPECT_LE(parks, wakes + 4);  // nobody else has got up
+    EXPECT_LE(parks, wakes + 4);  // no other worker has woken up
   });
 }
 
 TEST(stealing, no_wake_up_is_lost_while_going_to_sleep) {
-  // The next fiber comes after gaps around the time in which the worker that has run the last one goes to sleep.
+  // The next fiber comes after gaps around the time in which the worker of the last one goes to sleep.
   for (const unsigned workers : {2u, 3u}) {
-    rig r(workers, {.idle_spin = {}});  // else it may never sleep
+    rig r(workers, {.idle_spin = {}});  // otherwise it may never sleep
     const int rounds = scaled(30'000);
     std::atomic<int> ended = 0;
     r.rt.run([&] {

@@ -1,3 +1,4 @@
+// Stop sources, tokens and callbacks.
 #include "pirn/fiber/stop.hpp"
 
 #include <memory>

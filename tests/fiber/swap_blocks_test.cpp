@@ -20,7 +20,7 @@ using name_binding = pirn::context_value<std::string>::binding;
 
 std::string now() { return name.get() != nullptr ? *name.get() : "none"; }
 
-/// Runs it on a plain thread, on a fiber and in a body.
+/// Runs `f` on a plain thread, on a fiber and in a body.
 template <class F>
 void everywhere(F&& f) {
   f();
@@ -63,12 +63,12 @@ TEST(swap_blocks, a_value_is_the_tasks_that_bound_it) {
   });
 }
 
-/// Binds it further down than it blocks.
+/// Binds the name further down the stack than the task blocks.
 [[gnu::noinline]] void bind_below(std::optional<name_binding>& to, const std::string& value) {
   char room[24576];
   asm volatile("" : : "r"(room) : "memory");
   to.emplace(name, value);
-  asm volatile("" : : "r"(room) : "memory");  // so that no call is the last thing that this does
+  asm volatile("" : : "r"(room) : "memory");  // so that no call is the last operation here
 }
 
 TEST(swap_blocks, also_one_that_was_bound_further_down) {
@@ -163,7 +163,7 @@ TEST(swap_blocks, also_of_dispatchers_in_one_another) {
 TEST(swap_blocks, many_dispatchers_beside_each_other) {
   rig r(1);
   r.rt.run([] {
-    constexpr int many = 20;  // there is room for fewer of them
+    constexpr int many = 20;  // more than there is room for
     std::vector<pirn::fiber> all;
     for (int i = 0; i < many; ++i) {
       all.push_back(pirn::spawn([] {

@@ -1,3 +1,4 @@
+// Operations of the calling fiber: yield, sleep, and its identity.
 #include "pirn/fiber/this_fiber.hpp"
 
 #include <set>

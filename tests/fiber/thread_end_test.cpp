@@ -1,5 +1,5 @@
 // Destructors of thread_local objects (a logger that flushes, a cache that gives back) use pirn while their thread
-// ends: before and after what pirn keeps for the thread is destroyed.
+// ends, before and after pirn's state of the thread is destroyed.
 #include <pthread.h>
 
 #include <mutex>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace pirn_test;
 
-std::atomic<int> values{0};  // that exist
+std::atomic<int> values{0};  // those that exist
 std::atomic<int> flushed{0};
 
 struct value {
@@ -72,7 +72,7 @@ TEST(thread_end, destructors_may_use_what_was_destroyed_and_leave_nothing) {
   flushed = 0;
   constexpr int rounds = 10;
   on_threads(rounds, [] {
-    thread_local const flusher early;  // destroyed after what pirn keeps for the thread
+    thread_local const flusher early;  // destroyed after pirn's state of the thread
     static_cast<void>(early);
     use_pirn();
     thread_local const flusher late;
@@ -89,7 +89,7 @@ void use_pirn_late(void*) {
   use_pirn();
 }
 
-// C libraries end what they keep for a thread so, after all thread_local objects.
+// C libraries destroy their state of a thread in this way, after all thread_local objects.
 TEST(thread_end, so_may_those_of_pthread_keys) {
   flushed = 0;
   static pthread_key_t key;

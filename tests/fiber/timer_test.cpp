@@ -1,3 +1,4 @@
+// The timer queue alone and against a sorted list, and many fibers that sleep.
 #include "pirn/fiber/timer.hpp"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ using pirn::timer_queue;
 pirn::platform::time_point at(int t) { return pirn::platform::time_point(std::chrono::microseconds(t)); }
 
 TEST(timer_queue, next_is_the_earliest) {
-  // Nobody waits for these: firing only disarms them, so that the heap is tested alone.
+  // No agent waits for these: firing only disarms them, so that the heap is tested alone.
   pirn::detail::agent nobody(pirn::detail::agent_kind::thread);
   timer_queue queue;
   EXPECT_TRUE(queue.empty());
@@ -31,13 +32,13 @@ TEST(timer_queue, next_is_the_earliest) {
   EXPECT_EQ(queue.next(), at(10));
   queue.cancel(b);
   EXPECT_EQ(queue.next(), at(20));
-  queue.cancel(b);  // again: nothing
+  queue.cancel(b);  // again, without effect
   queue.fire(at(19));
   EXPECT_TRUE(a.armed());
   queue.fire(at(20));
   EXPECT_FALSE(a.armed());
   EXPECT_EQ(queue.next(), at(30));
-  queue.cancel(a);  // has fired
+  queue.cancel(a);  // it has fired
   queue.insert(b);
   queue.cancel(c);
   queue.cancel(b);
@@ -46,7 +47,7 @@ TEST(timer_queue, next_is_the_earliest) {
 
 struct model_case {
   unsigned seed;
-  std::uint32_t most;   // that the queue may have memory for
+  std::uint32_t most;   // timers for which the queue may have memory
   unsigned look_every;  // steps, on average
 };
 
@@ -111,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(cases, timer_queue_against_a_model,
                          testing::Values(model_case{1, 1u << 20, 1}, model_case{2, 1u << 20, 7},
                                          model_case{3, 1u << 20, 300}, model_case{4, 40, 3}, model_case{5, 0, 3}));
 
-/// Notes the order in which they fire, and may do something else as well.
+/// Records the order in which timers fire, and may do something else as well.
 struct noting_timer : pirn::call_timer {
   explicit noting_timer(int due, int number, std::vector<int>& order) : self(number), fired(order) {
     when = at(due);
@@ -221,7 +222,7 @@ TEST(timer_queue, many_sleepers) {
     join_all(all);
   });
   EXPECT_EQ(woken, count);
-  if (all_in_time) {  // who goes to sleep when others have woken already is in no order
+  if (all_in_time) {  // a fiber that sleeps only after others have woken is in no order
     EXPECT_EQ(out_of_order, 0);
   }
 }

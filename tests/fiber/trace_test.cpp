@@ -1,4 +1,4 @@
-// Each fiber of a traced runtime goes through its states one after the other, whatever it does; and what workers count.
+// Each fiber of a traced runtime goes through its states one after the other, whatever it does. Also workers' counts.
 #include "pirn/fiber/trace.hpp"
 
 #include <map>
@@ -23,7 +23,7 @@ struct told {
   const void* object;
 };
 
-/// Keeps all events, in an order in which those of one fiber are right.
+/// Keeps all events, with the events of one fiber in the right order.
 class recorder {
  public:
   [[nodiscard]] pirn::tracer tracer() {
@@ -33,7 +33,7 @@ class recorder {
           {e.what, e.fiber, std::string(e.name), e.by, e.worker, e.reason != nullptr ? e.reason : "", e.object});
     };
   }
-  /// Those of the fiber of that name; only while the runtime does nothing.
+  /// Returns the events of the fiber of that name. Only valid while the runtime does nothing.
   [[nodiscard]] std::vector<told> of(const std::string& name) const {
     std::vector<told> found;
     std::copy_if(events_.begin(), events_.end(), std::back_inserter(found),
@@ -107,7 +107,7 @@ TEST(trace, tells_what_a_plain_thread_does) {
   EXPECT_EQ(life[3].by, 0u);
 }
 
-/// Where events so far leave a fiber.
+/// The state in which the events so far leave a fiber.
 enum class state : std::uint8_t { none, fresh, ready, running, waiting, done };
 
 state after(state now, const told& e) {

@@ -1,4 +1,4 @@
-// Suspended fibers give back what they no longer use of their stacks, and nothing else.
+// Suspended fibers give back the memory of their stacks that they no longer use, and nothing else.
 #include <array>
 #include <cstring>
 #include <utility>
@@ -13,7 +13,7 @@ namespace this_fiber = pirn::this_fiber;
 
 constexpr std::size_t depth = 48 << 10;
 constexpr std::size_t stack_size = 128 << 10;
-// A sanitizer's frames are larger; what is given back is some `depth` all the same.
+// A sanitizer's frames are larger, but a fiber still gives back about `depth`.
 constexpr std::size_t shallow = 24 << 10;
 
 PIRN_NOINLINE void go_deep() {
@@ -32,7 +32,7 @@ std::uint64_t trimmed(const rig& r) {
   return all;
 }
 
-/// The same once it no longer grows.
+/// As `trimmed`, but waits until the number no longer grows.
 std::uint64_t trimmed_at_last(const rig& r) {
   std::uint64_t before = 0;
   std::uint64_t now = trimmed(r);
@@ -43,7 +43,7 @@ std::uint64_t trimmed_at_last(const rig& r) {
   return now;
 }
 
-/// Fibers that were deep once and then wait, with something on their stacks that must survive.
+/// Fibers that were deep once and then wait, with data on their stacks that must survive.
 class crowd {
  public:
   crowd(rig& r, int count, const pirn::spawn_options& options = {}) : stacks_(static_cast<std::size_t>(count)) {
@@ -74,7 +74,7 @@ class crowd {
   }
   void wake_one() { gate_.signal(); }
   [[nodiscard]] int asleep() const { return asleep_; }
-  /// How many hold little memory.
+  /// Returns the number of fibers that hold little memory.
   [[nodiscard]] std::uint64_t trimmed_ones() const {
     return static_cast<std::uint64_t>(std::count_if(
         stacks_.begin(), stacks_.end(), [](const pirn::stack& s) { return pirn::resident_bytes(s) <= shallow; }));
@@ -88,7 +88,7 @@ class crowd {
   event gate_;
 };
 
-// Nearly all: what code without optimization leaves on a stack may look like the root of another context.
+// Nearly all: remains of unoptimized code on a stack may look like the root of another context.
 constexpr int count = 40;
 constexpr std::uint64_t nearly_all = 30;
 
@@ -100,7 +100,7 @@ TEST(trim, gives_back_what_lies_below_the_frames_of_all_that_wait) {
   EXPECT_TRUE(eventually([&] { return trimmed(r) >= nearly_all; }));
   const std::uint64_t first = trimmed_at_last(r);
   EXPECT_EQ(all.trimmed_ones(), first);
-  for (int i = 0; i < 10; ++i) {  // only what has run since has anything to give
+  for (int i = 0; i < 10; ++i) {  // only fibers that ran since have anything to give
     all.wake_one();
     EXPECT_TRUE(eventually([&] { return all.asleep() == count + i + 1; }));
     r.rt.trim();
@@ -117,7 +117,7 @@ TEST(trim, comes_by_itself_once_in_each_long_wait) {
   const std::uint64_t parks = r.rt.statistics(0).parks + r.rt.statistics(1).parks;
   std::this_thread::sleep_for(100ms);
   EXPECT_EQ(trimmed(r), first);
-  // Nothing is left to do, and nobody wakes up to find that out again and again.
+  // Nothing is left to do, and no worker wakes up again and again to find that out.
   EXPECT_LE(r.rt.statistics(0).parks + r.rt.statistics(1).parks - parks, 4u);
 }
 
@@ -198,12 +198,12 @@ TEST(trim, does_not_take_frames_that_lie_below_the_stack_of_a_generator) {
       EXPECT_EQ(n, 3);
     }
   });
-  crowd others(r, 1);  // whose turn comes after theirs
+  crowd others(r, 1);  // its turn comes after theirs
   EXPECT_TRUE(eventually([&] {
     r.rt.trim();
     return trimmed(r) != 0;
   }));
-  EXPECT_EQ(trimmed(r), 1u);  // all that there are fit into one step
+  EXPECT_EQ(trimmed(r), 1u);  // all of them fit into one step
   gate.signal();
   gate.signal();
   inside.join();

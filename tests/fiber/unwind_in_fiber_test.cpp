@@ -1,4 +1,4 @@
-// Bodies that are unwound by a fiber which suspends meanwhile, in a destructor that the unwind runs.
+// A fiber unwinds bodies and suspends meanwhile, in a destructor that the unwind runs.
 #include <vector>
 
 #include "fiber/support.hpp"
@@ -12,7 +12,7 @@ namespace {
 using namespace pirn_test;
 namespace this_fiber = pirn::this_fiber;
 
-/// Suspends its fiber some times in its destructor.
+/// Suspends its fiber `times` times in its destructor.
 struct slow_end {
   int times;
   int& ended;

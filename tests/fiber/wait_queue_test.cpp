@@ -1,3 +1,4 @@
+// The wait queue: order, stops, deadlines and late wakers, and that no wake-up is lost.
 #include "pirn/fiber/wait_queue.hpp"
 
 #include <algorithm>
@@ -67,7 +68,7 @@ TEST(wait_queue, an_inlined_wait_is_one_like_others) {
     all.push_back(r.rt.spawn(body, {.worker = i % 2, .migratable = i >= 4}));
   }
   std::jthread thread(body);
-  all.front().request_stop();  // which does not end it
+  all.front().request_stop();  // this does not end its wait
   EXPECT_TRUE(eventually([&] { return has_waiters(queue, 7); }));
   while (through < 700) {
     queue.lock();
@@ -140,7 +141,7 @@ TEST(wait_queue, hands_a_value_to_the_waiter_that_it_claims) {
     ASSERT_NE(w, nullptr);
     *static_cast<int*>(w->value) = value;
     queue.unlock();
-    std::this_thread::sleep_for(1ms);  // claimed, but not let go: the node must stay
+    std::this_thread::sleep_for(1ms);  // claimed, but not yet runnable: the node must stay
     pirn::detail::make_runnable(w->wake.agent());
   }
   f.join();
@@ -153,7 +154,7 @@ TEST(wait_queue, a_claimed_thread_stays_until_it_is_made_runnable) {
   wait_queue queue;
   std::atomic<bool> returned = false;
   std::jthread t([&] {
-    // The deadline passes between claim and release, and must not let the thread out.
+    // The deadline passes between the claim and `make_runnable`, and must not let the thread leave the wait.
     EXPECT_EQ(wait_on(queue, {.deadline = clock::now() + 30ms}), wake_reason::notified);
     returned = true;
   });
@@ -208,7 +209,7 @@ TEST(wait_queue, others_keep_their_place_when_one_gives_up) {
     }
   });
   ASSERT_EQ(order.size(), 5u);
-  std::sort(order.begin(), order.begin() + 3);  // when the deadlines pass is not ours to say
+  std::sort(order.begin(), order.begin() + 3);  // their deadlines may pass in any order
   EXPECT_EQ(order, "BCEad");
 }
 
@@ -248,14 +249,14 @@ TEST(wait_queue, a_late_waker_does_nothing) {
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(eventually([&] {
       const pirn::platform::spin_guard guard(queue);
-      if (queue.empty() || !queue.front()->wake.agent()->waiting()) {  // or still the node of the wait before
+      if (queue.empty() || !queue.front()->wake.agent()->waiting()) {  // or still the node of the previous wait
         return false;
       }
       late.push_back(queue.front()->wake);
       return true;
     }));
     for (const pirn::waker& w : late) {
-      EXPECT_EQ(w.wake(), &w == &late.back()) << i;  // only that of the present wait
+      EXPECT_EQ(w.wake(), &w == &late.back()) << i;  // only the waker of the present wait succeeds
     }
   }
   f.join();

@@ -1,3 +1,4 @@
+// One wait in several wait queues.
 #include "pirn/fiber/wait_set.hpp"
 
 #include <array>
@@ -66,7 +67,7 @@ TEST(wait_set, the_wait_takes_one_of_several_notifications) {
   std::atomic<int> other = 0;
   const int rounds = scaled(2000);
   for (int i = 0; i < rounds; ++i) {
-    // Both notifiers succeed: one with the wait in two lists, one with the wait behind it.
+    // Exactly one notifier succeeds, though the wait is in both lists.
     pirn::fiber both = r.rt.spawn([&] { EXPECT_EQ(several(a, b).wait(), wake_reason::notified); }, {.worker = 0});
     ASSERT_TRUE(eventually([&] { return waited_for(a) && waited_for(b); }));
     pirn::fiber notifier = r.rt.spawn([&] { other += a.notify_one() ? 1 : 0; }, {.worker = 1});

@@ -23,7 +23,7 @@ using pirn::coroutine;
 using pirn::frame;
 using pirn::generator;
 
-/// Whether it is refused, with the words that name it.
+/// Returns whether `f` is refused, with the message for this misuse.
 template <class F>
 bool refused(F&& f) {
   try {
@@ -219,7 +219,7 @@ struct yields_in_first_half {
   }
 };
 
-/// Takes a generator that yields in a first half to its end by that.
+/// Lets `consumer` resume a generator that yields in a first half, until its end.
 template <class Consumer>
 void consume_in_first_half(Consumer consumer) {
   for (const unsigned workers : {1u, 2u}) {
@@ -278,7 +278,7 @@ TEST(yield_elsewhere, its_consumer_may_wait_meanwhile) {
   });
 }
 
-/// Forks, and the second half is taken before the first has ended.
+/// Forks. The second half begins before the first has ended.
 template <class First, class Second>
 void fork_apart(First first, Second second) {
   std::atomic<bool> begun = false;
@@ -295,8 +295,8 @@ void fork_apart(First first, Second second) {
 
 bool in_body() { return pirn::detail::position_in_body(pirn::detail::current_agent()) != 0; }
 
-// The first half that is left, and whose continuation is stolen, is not the innermost: its consumer forks on a stack
-// further out. Each side knows which stack it is on, so that its scopes are not taken for a body's.
+// The suspended first half whose continuation is stolen is not the innermost: its consumer forks on a stack further
+// out. Each side knows its own stack, so that its scopes are not taken for a body's.
 TEST(yield_elsewhere, its_consumer_and_the_halves_know_their_stacks) {
   for (const unsigned workers : {1u, 2u}) {
     on_migratable(workers, [] {
@@ -338,7 +338,7 @@ TEST(yield_elsewhere, its_consumer_and_the_halves_know_their_stacks) {
 pirn::context_value<int> number;
 int bound() { return number.get() != nullptr ? *number.get() : 0; }
 
-/// Yields in a first half, inside another one, with a value bound and a scope open.
+/// Yields in a first half and in another one inside it, with values bound and a scope open.
 template <class Fork>
 void yields_with_blocks_open(auto& yield, Fork fork, int& ran) {
   const pirn::context_value<int>::binding outside(number, 1);

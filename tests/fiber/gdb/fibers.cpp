@@ -1,6 +1,6 @@
-// A program with fibers in known states, to be looked at with tools/pirn_gdb.py when it comes to
-// `ready_to_be_looked_at`. With the argument "abort" it aborts there. With "protected" its stacks are guarded by
-// mprotect: gdb's gcore command leaves out what is near other guards.
+// A program with fibers in known states, which tools/pirn_gdb.py shows at `ready_to_be_looked_at`. With the argument
+// "abort" it aborts there. With "protected" its stacks are guarded by mprotect: gdb's gcore command leaves out memory
+// near other guards.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -40,7 +40,7 @@ extern "C" [[gnu::noinline]] void ready_to_be_looked_at(bool die) {
   asm volatile("");
 }
 
-/// Its switch is inlined here: this frame is found by what the switch has saved.
+/// Its switch is inlined here, so gdb finds this frame by the state that the switch has saved.
 [[gnu::noinline]] void yields(int step) {
   int kept = step + 1;
   while (!released.load(std::memory_order_relaxed)) {
@@ -62,7 +62,7 @@ extern "C" [[gnu::noinline]] void ready_to_be_looked_at(bool die) {
 
 namespace {
 
-/// Whether all that shall wait does, by what the runtime itself says.
+/// Returns whether all fibers that shall wait do so, according to the runtime's own dump.
 bool settled(pirn::runtime& runtime) {
   std::FILE* const file = std::tmpfile();
   runtime.dump(fileno(file));
@@ -101,11 +101,11 @@ int main(int count, char** arguments) {
     while (!settled(runtime)) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    // Until the spinner has left the handler of that dump.
+    // Wait until the spinner has left the handler of that dump.
     for (const unsigned before = spun.load(); spun.load() - before < 2;) {
       std::this_thread::yield();
     }
-    // Behind the spinner, so it cannot begin.
+    // It is queued behind the spinner, so it cannot begin.
     auto fresh = runtime.spawn([] { sleeps(); }, {.name = "fresh", .worker = 0});
     ready_to_be_looked_at(wish == "abort");
     released = true;

@@ -1,4 +1,4 @@
-"""Looks at a program's fibers with tools/pirn_gdb.py: live, in a core file, and where there is no debug information.
+"""Shows a program's fibers with tools/pirn_gdb.py: live, in a core file, and without debug information.
 
 usage: run.py GDB PROGRAM SCRIPT OBJCOPY
 """
@@ -67,12 +67,12 @@ def check_view(what: str, text: str) -> None:
     if "O0" in what:
         expect(what, inlined, r"yields \(step=6\).*kept = 7")
     expect(what, backtrace(text, "joiner"), r"end of fiber at .*\n#0 .*pirn::fiber::join \(this=" + whole)
-    # The debugger's own view is as it was.
+    # The debugger's own view is unchanged.
     expect(what, text, r"selected before: 1\n.*selected after: 1\n#0 .*\bready_to_be_looked_at \(")
 
 
 def check_constants(script: Path) -> None:
-    """The script has the numbers that the headers have: a fiber of a kind that no program here has could be missed else."""
+    """The script has the headers' numbers. Otherwise it could miss a fiber of a kind that no program here has."""
     headers = "".join((script.parents[1] / "include/pirn/fiber/detail" / name).read_text() for name in ("agent.hpp", "control.hpp"))
     of_script = dict(re.findall(r"^([A-Z_]+) = (\d+)\b", script.read_text(), re.M))
     for name in ("WAITING_BIT", "DESCRIBED_BIT", "NUMBER_SHIFT", "HOME_BITS"):
