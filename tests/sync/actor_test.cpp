@@ -1,3 +1,4 @@
+// Actors: the order of calls, results, exceptions, `close`, and time left to other fibers.
 #include "pirn/sync/actor.hpp"
 
 #include <algorithm>
@@ -64,7 +65,7 @@ TEST(actor, is_made_in_a_runtime_of_choice_with_and_without_options) {
   });
   static_assert(!std::is_constructible_v<pirn::actor<account>, pirn::runtime&, std::string>);
 
-  // Of a state that is made of anything too, the runtime is the actor's.
+  // The runtime is the actor's, even for a state that is made of anything.
   pirn::actor<std::any> any(r.rt);
   EXPECT_FALSE(any.call([](const std::any& self) { return self.has_value(); }));
   pirn::actor<std::any> any_with_options(r.rt, options);
@@ -94,7 +95,7 @@ TEST(actor, calls_do_not_overlap_and_none_is_lost) {
     EXPECT_FALSE(std::exchange(self.inside, true));
     const int before = self.value;
     if (before % 7 == 0) {
-      pirn::this_fiber::yield();  // others may send, and none may come in
+      pirn::this_fiber::yield();  // others may send, and no other call may begin
     }
     self.value = before + 1;
     self.inside = false;

@@ -1,5 +1,5 @@
-// Types of any alignment, wherever pirn makes room for a type that it does not see itself: frames of tasks, control
-// blocks and stacks, buffers, states and mailboxes.
+// Types of any alignment, wherever pirn makes room for a type that it does not know: frames of tasks, control blocks
+// and stacks, buffers, states and mailboxes.
 #include <cstring>
 #include <numeric>
 
@@ -27,7 +27,7 @@ namespace co = pirn::co;
 
 std::atomic<int> misplaced{0};
 
-/// Sees to it that each object of it lies where its type says.
+/// Checks that each of its objects lies where its type demands.
 template <std::size_t alignment>
 struct alignas(alignment) aligned {
   explicit aligned(int what = 0) noexcept : value(what) { look(); }
@@ -36,7 +36,7 @@ struct alignas(alignment) aligned {
   aligned& operator=(const aligned&) noexcept = default;
   ~aligned() { look(); }
   void look() const noexcept {
-    const volatile aligned* const here = this;  // or the compiler would know where it is to be
+    const volatile aligned* const here = this;  // otherwise the compiler would know the address
     auto at = reinterpret_cast<std::uintptr_t>(here);
     asm volatile("" : "+r"(at));
     misplaced += at % alignment != 0 ? 1 : 0;
@@ -52,7 +52,7 @@ class alignment : public testing::Test {};
 using all = testing::Types<aligned<16>, aligned<32>, line, two_lines, aligned<1024>, page>;
 TYPED_TEST_SUITE(alignment, all);
 
-/// Shifts what comes from the heap next, so that nothing lies well by chance.
+/// Shifts the next allocations on the heap, so that none is aligned by chance.
 std::vector<std::unique_ptr<char[]>> shift(std::size_t round) {
   std::vector<std::unique_ptr<char[]>> kept;
   for (std::size_t i = 0; i <= round % 5; ++i) {
@@ -72,7 +72,7 @@ pirn::task<int> inner(T argument, char odd) {
 }
 template <class T>
 pirn::task<T> outer(int from) {
-  char odd = 1;  // with others of its kind after it, so that the size of a frame says little of its alignment
+  char odd = 1;  // with others of its kind below, so that the size of a frame says little about its alignment
   T mine(from);
   char odder[45] = {1};
   asm volatile("" : : "r"(&odd), "r"(&odder[0]) : "memory");
@@ -89,7 +89,7 @@ TYPED_TEST(alignment, of_what_is_in_the_frame_of_a_task) {
   for (int round = 0; round < rounds; ++round) {
     const auto shifted = shift(static_cast<std::size_t>(round));
     r.rt.run([&] {
-      // Out of the compiler's sight: it may put frames that it sees the end of on the stack.
+      // Out of the compiler's sight: it may put frames whose end it sees on the stack.
       std::vector<pirn::task<TypeParam>> some;
       for (int i = 0; i < 4; ++i) {
         some.push_back(outer<TypeParam>(round));

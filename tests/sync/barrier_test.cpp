@@ -1,3 +1,4 @@
+// Barriers: phases, their completion, and parties that leave or give up.
 #include "pirn/sync/barrier.hpp"
 
 #include <memory>
@@ -14,7 +15,7 @@ TEST(barrier, phases_of_fibers_and_threads) {
   rig r(3);
   const int rounds = scaled(1000);
   constexpr std::size_t parties = 9;
-  int completed = 0;  // not atomic: the barrier orders it, and those below
+  int completed = 0;  // not atomic: the barrier orders it and `at`
   std::array<int, parties> at = {};
   const auto check = [&]() noexcept {
     for (const int each : at) {
@@ -33,7 +34,7 @@ TEST(barrier, phases_of_fibers_and_threads) {
       } else {
         EXPECT_TRUE(phases.arrive_and_wait().has_value());
       }
-      EXPECT_EQ(completed, i + 1);  // the next phase cannot end without this one
+      EXPECT_EQ(completed, i + 1);  // the next phase cannot end without this party
     }
   };
   std::vector<pirn::fiber> fibers;
@@ -51,7 +52,7 @@ TEST(barrier, the_last_one_completes_before_anybody_goes_on) {
   r.rt.run([&] {
     auto suspending = [&]() noexcept {
       order += '<';
-      pirn::this_fiber::yield();  // others run, but not those that wait
+      pirn::this_fiber::yield();  // other fibers run, but not the waiting ones
       order += '>';
     };
     barrier phases(3, suspending);
@@ -91,8 +92,8 @@ TEST(barrier, who_leaves_late_lets_the_others_go_on) {
   auto first = phases.arrive();
   auto second = phases.arrive();
   EXPECT_TRUE(phases.wait(first).has_value());
-  auto next = phases.arrive();  // by the second one
-  phases.leave(first);          // its phase is over, and the present one expects it
+  auto next = phases.arrive();  // by the second party
+  phases.leave(first);          // its phase is over, and the present phase expects it
   EXPECT_TRUE(phases.wait(next).has_value());
   EXPECT_TRUE(phases.wait(second).has_value());
   EXPECT_TRUE(phases.arrive_and_wait().has_value());

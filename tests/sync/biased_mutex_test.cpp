@@ -1,3 +1,4 @@
+// Biased mutexes: locks on the worker of the bias, and other parties that end the bias.
 #include "pirn/sync/biased_mutex.hpp"
 
 #include <signal.h>
@@ -20,10 +21,10 @@ using namespace pirn_test;
 using pirn::biased_mutex;
 using pirn::wait_error;
 
-/// The worker that runs the caller.
+/// Returns the worker that runs the caller.
 const void* here() { return pirn::platform::current_worker(); }
 
-/// Whether the fences of this build and kernel let anything be biased.
+/// Returns whether the fences of this build and kernel allow a bias.
 bool biases() {
 #if defined(PIRN_TSAN)
   return true;
@@ -106,7 +107,7 @@ TEST(biased_mutex, a_migratable_fiber_goes_to_its_worker_and_ends_the_bias) {
           EXPECT_TRUE(pirn::this_fiber::migrate_to(1));
           EXPECT_NE(here(), home);
           m.lock();
-          EXPECT_TRUE(taken || here() == home || !biases());  // who has waited may have moved on
+          EXPECT_TRUE(taken || here() == home || !biases());  // after a wait the fiber may have moved on
           moved_in = true;
           m.unlock();
         },
@@ -157,7 +158,7 @@ TEST(biased_mutex, its_owner_may_move_on_and_unlock_elsewhere) {
   bias(r, m);
 }
 
-/// Who comes from elsewhere without moving: a plain thread, or a fiber that is pinned to another worker.
+/// Runs `body` as a stranger that does not move: on a plain thread, or in a fiber pinned to another worker.
 template <class Body>
 void as_stranger(rig& r, bool fiber, Body body) {
   if (fiber) {
@@ -241,7 +242,7 @@ TEST(biased_mutex, outlives_the_runtime_that_it_is_biased_towards) {
   m.unlock();
 }
 
-/// Locks and unlocks on one worker, while another party comes at any moment, of which a fresh mutex has only one.
+/// One worker locks and unlocks, while another party comes at some moment. A fresh mutex has only one such moment.
 struct meeting {
   biased_mutex m;
   long guarded = 0;  // not atomic: the lock orders it
@@ -299,13 +300,13 @@ TEST(biased_mutex, a_stranger_may_come_at_any_moment) {
   EXPECT_EQ(guarded, locked);
 }
 
-#if !defined(PIRN_TSAN)  // which delivers no signal in the middle of anything
+#if !defined(PIRN_TSAN)  // which delivers no signal in the middle of a function
 std::atomic<bool> interrupted;
 std::atomic<bool> go_on;
 
 void hold_up(int) {
   interrupted = true;
-  const auto limit = clock::now() + 300us;  // who is waited for may wait for what is interrupted
+  const auto limit = clock::now() + 300us;  // the thread that sets `go_on` may wait for the interrupted code
   while (!go_on && clock::now() < limit) {
     pirn::platform::relax();
   }
@@ -330,7 +331,7 @@ TEST(biased_mutex, its_worker_may_be_preempted_anywhere) {
         }
         ++present;
         while (!each.over) {
-          // Once it has been interrupted it goes on with what it was at and no more: only that can tell who waits.
+          // Once interrupted it ends its present operation and begins no other: only that one can notify the waiter.
           while (!interrupted) {
             const std::lock_guard guard(each.m);
             ++each.guarded;
@@ -351,14 +352,14 @@ TEST(biased_mutex, its_worker_may_be_preempted_anywhere) {
       ASSERT_EQ(pthread_kill(thread_of_worker, SIGURG), 0);
       compute_until([&] { return interrupted.load(); });
       const bool locked = i % 2 == 0 && each.m.try_lock();
-      go_on = i % 2 == 0;  // else it goes on while this thread waits already
+      go_on = i % 2 == 0;  // otherwise it continues while this thread waits already
       if (!locked) {
         ASSERT_TRUE(each.m.lock(clock::now() + 30s).has_value()) << "its owner did not tell who waits";
       }
       got += locked ? 1 : 0;
       const long before_that = each.guarded;
       each.other_inside = true;
-      for (int spin = 0; spin < 200; ++spin) {  // the owner goes on meanwhile
+      for (int spin = 0; spin < 200; ++spin) {  // the owner runs meanwhile
         pirn::platform::relax();
       }
       each.other_inside = false;
@@ -389,7 +390,7 @@ TEST(biased_mutex_death, unlock_of_an_unlocked_one_is_diagnosed) {
   EXPECT_DEATH(m.unlock(), "unlock of a biased mutex that nobody has locked");
 }
 
-// Else two would own it: its owner has no fence of its own.
+// Otherwise the mutex would have two owners: its first owner executes no fence.
 TEST(biased_mutex_death, is_not_taken_over_where_a_sandbox_refuses_the_fence) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   if (!pirn::platform::fences_are_asymmetric() || !can_refuse_calls()) {

@@ -1,3 +1,4 @@
+// Channels of all capacities: order, meetings, `close`, values that throw, and `wake_policy::switch_over`.
 #include "pirn/sync/channel.hpp"
 
 #include <memory>
@@ -12,7 +13,7 @@ using namespace pirn_test;
 using pirn::channel;
 using pirn::wait_error;
 
-/// An rvalue of something that may be used again where it is not taken.
+/// Returns an rvalue of a value that may be used again if it is not taken.
 template <class T>
 T&& offer(T& value) {
   return static_cast<T&&>(value);
@@ -68,7 +69,7 @@ TEST(channel, unbounded_never_waits_to_send_and_keeps_the_order) {
   EXPECT_EQ(c.capacity(), pirn::unbounded);
   int sent = 0;
   int received = 0;
-  // Grows while there are values at the front, is emptied, goes round, grows again, and is destroyed with some.
+  // Grows while there are values at the front, is emptied, wraps round, grows again, and is destroyed with some values.
   for (const auto& [more, fewer] : {std::pair(10, 5), {100, 90}, {3, 18}, {1000, 500}, {20, 520}, {5000, 10}}) {
     for (int i = 0; i < more; ++i) {
       ASSERT_TRUE(c.try_send(std::make_unique<int>(sent++)).has_value());
@@ -433,7 +434,7 @@ TEST(channel, may_switch_over_to_the_receiver_that_waits) {
     c.close();
     receiver.join();
 
-    // Nobody to switch over to: one that waits on another worker, and none at all.
+    // No receiver to switch to: the first one waits on another worker, then there is no receiver.
     channel<int> far(2);
     pirn::fiber there = pirn::spawn([&] { EXPECT_EQ(far.receive(), 5); }, {.worker = 1});
     EXPECT_TRUE(far.send(5, pirn::wake_policy::switch_over).has_value());
@@ -458,7 +459,7 @@ TEST(channel, switches_over_to_a_migratable_receiver_of_the_same_worker) {
           },
           {.worker = 0, .migratable = true});
       EXPECT_TRUE(pirn::this_fiber::sleep_for(1ms).has_value());
-      for (int i = 1; i <= 40; ++i) {  // fewer than the bound of those that are woken
+      for (int i = 1; i <= 40; ++i) {  // fewer than the default `lifo_budget`
         EXPECT_TRUE(c.send(int{i}, pirn::wake_policy::switch_over).has_value());
         EXPECT_EQ(last, i);
       }
@@ -468,7 +469,7 @@ TEST(channel, switches_over_to_a_migratable_receiver_of_the_same_worker) {
   }
 }
 
-/// Small enough for a register; cannot be assigned nor made from nothing.
+/// Small enough for a register; can be neither assigned nor default-constructed.
 struct small {
   explicit small(int v) : value(v), third(static_cast<char>(v % 100)) {}
   const int value;
@@ -476,19 +477,19 @@ struct small {
 };
 static_assert(std::is_trivially_copyable_v<small> && sizeof(small) == 8);
 
-/// A value of each kind is the same at the other end, however it is resumed.
+/// Expects that a value of each kind arrives unchanged, however the receiver is resumed.
 template <class T, class Make, class Read>
 void expect_switched_over(unsigned lifo_budget, Make make, Read read) {
   rig r(1, {.lifo_budget = lifo_budget});
   r.rt.run([&] {
     channel<T> c(1);
-    constexpr int count = 5000;  // more than the scheduler lets pass without a look
+    constexpr int count = 5000;  // more than the scheduler allows without a tick
     int received = 0;
     pirn::fiber receiver = pirn::spawn([&] {
       try {
         while (received < count) {
           if (received % 100 == 99) {
-            throw 1;  // what is received in the handler comes by the slow path
+            throw 1;  // the handler receives by the slow path
           }
           EXPECT_EQ(read(*c.receive()), read(make(received)));
           ++received;

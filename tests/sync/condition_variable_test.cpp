@@ -1,3 +1,4 @@
+// Condition variables with mutexes of pirn and with other locks.
 #include "pirn/sync/condition_variable.hpp"
 
 #include <deque>
@@ -36,7 +37,7 @@ TEST(condition_variable, notifies_first_in_first_out) {
       pirn::this_fiber::yield();
     }
     join_all(all);
-    changed.notify_one();  // nobody is there, and it is not kept
+    changed.notify_one();  // no waiter is there, and the notification is not kept
     lock_type lock(m);
     EXPECT_EQ(changed.wait(lock, clock::now() + 1ms).error(), wait_error::timed_out);
     EXPECT_TRUE(lock.owns_lock());
@@ -69,7 +70,7 @@ TEST(condition_variable, notify_all_reaches_everybody) {
     const std::lock_guard guard(m);
     return waiting == 12;
   }));
-  changed.notify_all();  // not ready: all wait on
+  changed.notify_all();  // not ready: all continue to wait
   {
     const std::lock_guard guard(m);
     ready = true;
@@ -113,7 +114,7 @@ TEST(condition_variable, a_stop_ends_the_wait_but_not_the_locking) {
     const std::lock_guard guard(m);
     f.request_stop();
     std::this_thread::sleep_for(2ms);
-    EXPECT_FALSE(back);  // it cannot come back while the mutex is taken
+    EXPECT_FALSE(back);  // it cannot return while the mutex is taken
   }
   f.join();
   EXPECT_TRUE(back);
@@ -187,7 +188,7 @@ TEST(condition_variable, a_lock_that_owns_nothing_is_misuse) {
   condition_variable changed;
   lock_type lock(m, std::defer_lock);
   EXPECT_THROW(static_cast<void>(changed.wait(lock)), std::system_error);
-  changed.notify_all();  // it is as before
+  changed.notify_all();  // the condition variable is as before
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What std says is constant-initialized is so here: a global of it can be used before any constructor has run.
+// Types that std constant-initializes are so here too: a global can be used before any constructor has run.
 #include "fiber/support.hpp"
 #include "pirn/sync/barrier.hpp"
 #include "pirn/sync/biased_mutex.hpp"

@@ -1,4 +1,4 @@
-// How a deadline may be given: as a point of any clock, or as a duration of any unit, however far away.
+// A deadline may be given as a point of any clock or as a duration of any unit, however far away.
 #include <limits>
 #include <string_view>
 
@@ -42,7 +42,7 @@ void with_far_away(Check check) {
   check("1e200s", std::chrono::duration<double>(1e200));
 }
 
-/// `wait` lasts until its fiber is asked to stop.
+/// Expects that `wait` lasts until its fiber is asked to stop.
 template <class Wait>
 void expect_waits(std::string_view how_long, Wait wait) {
   pirn::fiber f = pirn::spawn([&] { EXPECT_EQ(wait(), result(std::unexpected(wait_error::stopped))) << how_long; });
@@ -71,7 +71,7 @@ TEST(deadlines, a_sleep_that_is_too_long_to_count_lasts) {
   }
 }
 
-/// Each way to wait for what does not come, until `deadline`.
+/// Calls `check` with each way to wait, until `deadline`, for something that does not come.
 template <class Deadline, class Check>
 void with_each_wait(Deadline deadline, Check check) {
   pirn::channel<int> channel;

@@ -1,4 +1,4 @@
-// Deadlocks that are certain are reported, with the fibers and what they wait for; nothing else ever is. A deadlock
+// Certain deadlocks are reported, with the fibers and what they wait for; nothing else is ever reported. A deadlock
 // does not end, so each is made in a child process.
 #include <unistd.h>
 
@@ -26,9 +26,9 @@ using namespace pirn_test;
 using stack_test::child_result;
 
 constexpr int told = 3;      // exit status of a child whose handler was called
-constexpr int not_told = 4;  // and of one that went on without
+constexpr int not_told = 4;  // and of a child that continued without that
 
-/// Ends the process with what the handler was told on standard error.
+/// Writes the handler's report to standard error and ends the process.
 void tell(const pirn::deadlock& found) {
   const std::string text = (found.what == pirn::deadlock::kind::cycle ? "cycle of " : "standstill of ") +
                            std::to_string(found.fibers.size()) + "\n" + found.report;
@@ -48,13 +48,13 @@ child_result in_child(const std::function<void()>& body) {
   });
 }
 
-/// Whether the process went on for a time in which it would have been told.
+/// Expects that the child continues for a time in which a deadlock would be reported.
 void expect_not_told(const std::function<void()>& body) {
   const child_result of = in_child(body);
   EXPECT_TRUE(of.exited_with(not_told)) << of.status << of.error_output;
 }
 
-/// Keeps every worker busy, so that no standstill is to be seen.
+/// Keeps that many workers busy, so that no standstill is seen.
 void keep_busy(pirn::runtime& rt, int workers) {
   for (int worker = 0; worker < workers; ++worker) {
     rt.spawn(
@@ -70,7 +70,7 @@ void keep_busy(pirn::runtime& rt, int workers) {
 
 // ---- cycles -------------------------------------------------------------------------------------------------------
 
-/// Each of `count` fibers locks its own mutex and then that of the next one, on whichever workers.
+/// Has each of `count` fibers lock its own mutex and then that of the next fiber, on any workers.
 template <class Mutex>
 void lock_in_a_ring(pirn::runtime& rt, int count, int workers) {
   std::vector<Mutex> locks(static_cast<std::size_t>(count));
@@ -127,12 +127,12 @@ TEST(deadlock, of_other_locks) {
   for (const int workers : {1, 2}) {
     const child_result of = in_child([&] {
       pirn::runtime rt(looking_soon(static_cast<unsigned>(workers)));
-      keep_busy(rt, 1);  // else it is told as a standstill where that is seen first
+      keep_busy(rt, 1);  // otherwise a standstill may be reported if that is seen first
       lock_in_a_ring<pirn::biased_mutex>(rt, 3, workers);
     });
     EXPECT_TRUE(of.says("cycle of 3\n")) << workers << ": " << of.status << of.error_output;
   }
-  // A writer that wants to read what it has locked.
+  // A writer that also wants to read under its own lock.
   EXPECT_TRUE(in_child([] {
                 pirn::runtime rt(looking_soon(1));
                 rt.run([] {
@@ -288,7 +288,7 @@ TEST(deadlock, of_a_runtime_on_the_calling_thread) {
   }
 }
 
-// Where there is no stack for the handler it is called by the scheduler, which no switch may leave.
+// Without a stack for the handler the scheduler calls it, and no switch may leave the scheduler.
 TEST(deadlock, a_handler_that_has_no_fiber_may_hand_over) {
   SKIP_UNDER_TSAN();
   expect_not_told([] {
@@ -313,7 +313,7 @@ TEST(deadlock, a_handler_that_has_no_fiber_may_hand_over) {
 
 TEST(deadlock, is_seen_while_a_runtime_is_destroyed) {
   SKIP_UNDER_TSAN();
-  for (int i = 0; i < 10; ++i) {  // now and then the last worker to sleep is the one that has run nothing
+  for (int i = 0; i < 10; ++i) {  // now and then the last worker to sleep has run nothing
     const child_result of = in_child([] {
       pirn::latch never(1);
       pirn::runtime rt(looking_soon(2));
@@ -337,7 +337,7 @@ TEST(deadlock, is_seen_once_the_last_foreign_thread_has_gone) {
   EXPECT_TRUE(of.exited_with(told)) << of.status << of.error_output;
 }
 
-/// Has a fiber wait, for longer than it takes to be told, for what `set_up` brings about.
+/// Lets a fiber wait, longer than a report takes, for an event that `set_up` brings about.
 void expect_patience(const std::function<void(pirn::runtime&, event&)>& set_up) {
   expect_not_told([&] {
     event come;
@@ -393,9 +393,8 @@ TEST(deadlock, is_none_where_time_a_descriptor_a_call_a_thread_or_a_signal_may_w
   });
 }
 
-/// Much that waits for much else, but never in a circle, while the runtime looks all the time.
-// What a worker has found is kept until it looks again. By then other fibers may be in the same blocks, in waits of the
-// same numbers: here the one that waited is followed by one that holds what its follower waits for.
+// A worker keeps its findings until it looks again. By then other fibers may use the same blocks, in waits with the
+// same epochs. Here a fiber that waited is followed by a fiber that holds the lock for which its own follower waits.
 TEST(deadlock, is_none_with_fibers_that_have_ended) {
   expect_not_told([] {
     pirn::runtime rt(looking_soon(2));
@@ -425,7 +424,7 @@ TEST(deadlock, is_none_with_fibers_that_have_ended) {
         enough.count_down();
         spins.join();
         holds.join();
-        waits.join();  // so that its block is the first to be used again
+        waits.join();  // so that its block is the first to be reused
       };
       for (int i = 0; i < 20; ++i) {
         wait_for_each_other(0, false);
@@ -435,6 +434,7 @@ TEST(deadlock, is_none_with_fibers_that_have_ended) {
   });
 }
 
+// Many waits for each other, but never in a circle, while the runtime looks for deadlocks all the time.
 TEST(deadlock, is_never_told_without_one) {
   std::atomic<int> reports{0};
   for (const unsigned workers : {1U, 2U}) {

@@ -1,3 +1,4 @@
+// Events with manual and with automatic reset.
 #include "pirn/sync/event.hpp"
 
 #include <optional>
@@ -91,7 +92,7 @@ TEST(event, automatic_hands_over_in_the_order_of_waiting) {
     pirn::this_fiber::yield();
     for (int i = 0; i < 3; ++i) {
       e.set();
-      EXPECT_FALSE(e.is_set());  // it belongs to the one woken
+      EXPECT_FALSE(e.is_set());  // it belongs to the woken fiber
       pirn::this_fiber::yield();
     }
     join_all(all);
@@ -109,7 +110,7 @@ TEST(event, a_set_that_counts_once_still_shows_what_was_done_before) {
       first = 1;
       work.set();
       second = 1;
-      work.set();                                   // finds it set
+      work.set();                                   // it is set already
       both.store(true, std::memory_order_relaxed);  // which orders nothing
     });
     while (!both.load(std::memory_order_relaxed)) {
@@ -153,7 +154,7 @@ TEST_P(both_resets, gives_up) {
     EXPECT_EQ(e.wait(clock::now() + 1ms).error(), wait_error::timed_out);
     timed_out = true;
     EXPECT_EQ(e.wait().error(), wait_error::stopped);
-    e.set();  // nobody waits any more, so it stays
+    e.set();  // no fiber waits any more, so it stays
     EXPECT_TRUE(e.wait().has_value());
   });
   EXPECT_TRUE(eventually([&] { return timed_out.load(); }));
@@ -166,7 +167,7 @@ TEST_P(both_resets, may_be_destroyed_as_soon_as_the_wait_returns) {
   for (int i = 0; i < scaled(3000); ++i) {
     std::optional<pirn::event> e(std::in_place, GetParam());
     pirn::event& here = *e;
-    if (i % 2 == 0) {  // somebody waited once
+    if (i % 2 == 0) {  // after an earlier wait
       EXPECT_FALSE(here.wait(clock::time_point{}).has_value());
     }
     pirn::fiber f = r.rt.spawn([&] { here.set(); });

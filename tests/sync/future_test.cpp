@@ -1,3 +1,4 @@
+// Futures, promises and packaged tasks.
 #include "pirn/sync/future.hpp"
 
 #include <memory>
@@ -113,7 +114,7 @@ TEST(future, shows_an_exception_and_keeps_it) {
   expect_error(future_errc::no_state, [] { static_cast<void>(future<int>().get_exception_ptr()); });
 }
 
-/// Counts what is allocated by all copies, and refuses from a number of allocations on.
+/// Counts the allocations of all copies, and refuses them from a number on.
 struct counts {
   int now = 0;
   int all = 0;
@@ -153,7 +154,7 @@ TEST(promise, takes_its_memory_from_an_allocator) {
     future<std::string> later = value.get_future();
     value.set_value("a value that is on the heap, being longer than a string");
     value = promise<std::string>(std::allocator_arg, from);
-    EXPECT_EQ(of.now, 4);  // the future has the other one still
+    EXPECT_EQ(of.now, 4);  // the future still has the other one
     EXPECT_EQ(later.get().size(), 55U);
     EXPECT_EQ(of.now, 3);
     shared_future<void> all = nothing.get_future();
@@ -236,7 +237,7 @@ TEST(future, gives_up_and_stays_valid) {
     EXPECT_EQ(f.wait().error(), wait_error::stopped);
     EXPECT_TRUE(f.valid());
     gave_up = true;
-    EXPECT_EQ(*f.get(), 3);  // not ended by a stop
+    EXPECT_EQ(*f.get(), 3);  // a stop does not end it
   });
   std::this_thread::sleep_for(1ms);
   waits.request_stop();

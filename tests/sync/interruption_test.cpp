@@ -1,5 +1,5 @@
-// Every call that waits, ended by a stop or a deadline with others waiting before and after it: it says why, and the
-// primitive goes on as if it had not been there.
+// Each call that waits is ended by a stop or a deadline, with others waiting before and after it. It returns the
+// reason, and the primitive works as if the call had not been made.
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,7 +27,7 @@ using pirn::wait_error;
 using result = std::expected<void, wait_error>;
 using deadline_type = pirn::platform::time_point;
 
-/// One call that waits, and what lets one caller (or all) go on.
+/// One call that waits, and the operation that lets one caller (or all) continue.
 class primitive {
  public:
   primitive() = default;
@@ -35,15 +35,15 @@ class primitive {
   primitive& operator=(const primitive&) = delete;
   virtual ~primitive() = default;
   virtual result wait(deadline_type deadline) = 0;
-  /// Lets the first that waits go on.
+  /// Lets the first waiter continue.
   virtual void release() = 0;
   [[nodiscard]] virtual bool releases_all() const { return false; }
-  /// Whether a release that nobody waits for is kept. If not, `waiting` says how many do.
+  /// Returns whether a release without a waiter is kept. If not, `waiting` returns the number of waiters.
   [[nodiscard]] virtual bool kept_for_later() const { return true; }
   virtual int waiting() { return 0; }
-  /// Before the next round.
+  /// Prepares the next round.
   virtual void renew() {}
-  /// Everybody has gone on.
+  /// Called when all waiters have continued.
   virtual void expect_quiet() {}
 };
 
@@ -51,7 +51,7 @@ class on_mutex : public primitive {
  public:
   explicit on_mutex(pirn::mutex_policy policy) : m_(policy) { m_.lock(); }
   result wait(deadline_type deadline) override {
-    // Who gets it keeps it until `release`.
+    // The new owner keeps it until `release`.
     return m_.lock(deadline);
   }
   void release() override { m_.unlock(); }
@@ -126,7 +126,7 @@ class on_send : public primitive {
   }
   void release() override { EXPECT_TRUE(values_.try_receive().has_value()); }
   void expect_quiet() override {
-    EXPECT_EQ(values_.size(), 1u);  // one more was put in than taken out
+    EXPECT_EQ(values_.size(), 1u);  // one more was sent than received
     EXPECT_TRUE(values_.try_receive().has_value());
   }
 
@@ -134,12 +134,12 @@ class on_send : public primitive {
   pirn::channel<std::unique_ptr<int>> values_{1};
 };
 
-/// The outcome of a select whose last case is the deadline.
+/// Returns the outcome of a select whose last case is the deadline.
 result without_timer(const pirn::selection& s, std::size_t timer) {
   return s.index == timer ? std::unexpected(wait_error::timed_out) : s.outcome;
 }
 
-/// Waits for more than the release comes to, before and after it in the order of the locks.
+/// Waits for other objects besides the released one, before and after it in the order of the locks.
 class on_select_receive : public primitive {
  public:
   result wait(deadline_type deadline) override {
@@ -223,7 +223,7 @@ class on_queue : public primitive {
   pirn::wait_queue queue_;
 };
 
-/// A semaphore or an event: each release lets one go on.
+/// A semaphore or an event: each release lets one waiter continue.
 template <class T>
 class on_signal : public primitive {
  public:
@@ -256,7 +256,7 @@ class on_manual_event : public on_signal<pirn::event> {
   void expect_quiet() override { EXPECT_TRUE(signal_.is_set()); }
 };
 
-/// Made anew where it cannot be used again: what opens once, for all.
+/// A primitive that opens once, for all, and is made anew because it cannot be used again.
 template <class T>
 class on_gate : public primitive {
  public:
@@ -285,7 +285,7 @@ struct future_gate {
   void release() { gate.set_value(); }
 };
 
-/// The others wait for the first call, which ends when it is told to.
+/// The others wait for the first call, which ends at `release`.
 struct once_gate {
   pirn::once_flag gate;
   pirn::event begun;
@@ -308,7 +308,7 @@ struct once_gate {
 
 enum class to { write, read };
 
-/// A thread owns the lock until `release`. Who gets it then unlocks it at once, so that all pass.
+/// A thread owns the lock until `release`. Each later owner unlocks it at once, so that all pass.
 template <class Lock, to what = to::write>
 struct lock_gate {
   Lock gate;
@@ -341,7 +341,7 @@ struct lock_gate {
   void release() { end.set(); }
 };
 
-/// Those that give up have arrived and leave; `release` arrives for all that are missing.
+/// Callers that give up have arrived and leave. `release` arrives for all missing parties.
 class on_barrier : public primitive {
  public:
   result wait(deadline_type deadline) override {
@@ -406,7 +406,7 @@ class interruption : public testing::TestWithParam<std::tuple<kind, unsigned>> {
   std::unique_ptr<primitive> what = std::get<0>(GetParam()).make();
   unsigned workers = std::get<1>(GetParam());
 
-  /// Waits until a release finds as many that wait, where it would be lost otherwise.
+  /// Waits until `count` callers wait, if a release would otherwise be lost.
   bool in_line(int count) {
     return eventually([&] { return what->kept_for_later() || what->waiting() == count; });
   }
@@ -498,10 +498,10 @@ TEST_P(interruption, before_the_wait_ends_it_at_once) {
 }
 
 TEST_P(interruption, at_the_moment_of_the_release_loses_nothing) {
-  // Stop, deadline and release race for the first waiter. If it does not get the release, the second one does.
+  // Stop, deadline and release race for the first waiter. If it does not get the release, the second waiter does.
   rig r(workers);
   int first_got_it = 0;
-  const bool with_deadlines = what->kept_for_later();  // else both must be in line, which a deadline would spoil
+  const bool with_deadlines = what->kept_for_later();  // otherwise both must be in line, which a deadline would spoil
   const int rounds = scaled(1000);
   for (int i = 0; i < rounds; ++i) {
     bool first_got = false;

@@ -1,3 +1,4 @@
+// Latches: waits that end when the count reaches zero, and waits that are given up.
 #include "pirn/sync/latch.hpp"
 
 #include <optional>

@@ -47,7 +47,7 @@ TEST(local_recursive_mutex, a_wait_ends_by_deadline_and_stop) {
   on_one_worker([] {
     local::recursive_mutex m;
     m.lock();
-    EXPECT_TRUE(m.lock(clock::now() - 1s).has_value());  // its own
+    EXPECT_TRUE(m.lock(clock::now() - 1s).has_value());  // the fiber owns it already
     pirn::fiber late = pirn::spawn([&] { EXPECT_EQ(m.lock(clock::now() + 1ms).error(), wait_error::timed_out); });
     pirn::fiber stopped = pirn::spawn([&] { EXPECT_EQ(m.lock(pirn::platform::never).error(), wait_error::stopped); });
     pirn::this_fiber::yield();

@@ -52,7 +52,7 @@ TEST(local_select, are_cases_beside_the_others) {
       EXPECT_EQ(nine == nullptr, which == 1);
       EXPECT_EQ(*full.try_receive().value(), which == 1 ? 9 : 8);
       EXPECT_FALSE(bell.is_set());
-      // Nobody is left in any list.
+      // No waiter is left in any list.
       EXPECT_EQ(near.try_send(1).error(), wait_error::timed_out);
       EXPECT_EQ(far.try_send(1).error(), wait_error::timed_out);
       bell.set();

@@ -1,4 +1,4 @@
-// The twins without atomic operations: fibers of one worker only.
+// The twins without atomic operations, for fibers of one worker only.
 #include "pirn/sync/local.hpp"
 
 #include <deque>
@@ -59,7 +59,7 @@ TEST(local_mutex, a_wait_ends_by_deadline_and_stop) {
     pirn::this_fiber::yield();
     waits.request_stop();
     behind.request_stop();
-    m.unlock();  // the first one's wait has ended, though it has not run yet
+    m.unlock();  // the first waiter's wait has ended, though it has not run yet
     waits.join();
     behind.join();
     EXPECT_TRUE(m.lock(clock::time_point{}).has_value());
@@ -83,7 +83,7 @@ TEST(local_wait_queue, wakes_in_order_and_ends_by_deadline_and_stop) {
     }
     pirn::this_fiber::yield();
     EXPECT_FALSE(queue.empty());
-    all[0].request_stop();  // which does not end its wait
+    all[0].request_stop();  // this does not end its wait
     all[1].request_stop();
     pirn::this_fiber::yield();
     EXPECT_EQ(order, (std::vector<int>{1}));
@@ -162,7 +162,7 @@ TEST(local_semaphore, permits_go_to_who_has_waited_longest) {
     }
     pirn::this_fiber::yield();
     permits.release(2);
-    EXPECT_FALSE(permits.try_acquire());  // handed off, not there for the taking
+    EXPECT_FALSE(permits.try_acquire());  // they were handed off and are not free
     pirn::this_fiber::yield();
     permits.release(3);
     join_all(all);
@@ -346,8 +346,8 @@ TEST(local_barrier, who_gives_up_is_not_expected_again) {
   on_one_worker([] {
     local::barrier<> two(2);
     EXPECT_EQ(two.arrive_and_wait(clock::now() + 1ms).error(), wait_error::timed_out);
-    EXPECT_TRUE(two.arrive_and_wait().has_value());  // the one that gave up had arrived
-    EXPECT_TRUE(two.arrive_and_wait().has_value());  // and now one is enough
+    EXPECT_TRUE(two.arrive_and_wait().has_value());  // the fiber that gave up had arrived
+    EXPECT_TRUE(two.arrive_and_wait().has_value());  // and now one arrival is enough
   });
 }
 

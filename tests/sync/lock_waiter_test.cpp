@@ -1,4 +1,4 @@
-// Locks that are handed off, and those who try to take them meanwhile.
+// Locks that are handed off, and other callers that try to take them meanwhile.
 #include "pirn/sync/detail/lock_waiter.hpp"
 
 #include <algorithm>
@@ -79,7 +79,7 @@ TYPED_TEST(lock_waiter, is_tried_without_letting_others_run) {
   });
 }
 
-/// Notices when those who try several and back off do not get on.
+/// A lock that throws when callers that try several locks and back off make no progress.
 template <class Mutex>
 class patient {
  public:
@@ -237,7 +237,7 @@ TYPED_TEST(admitted_readers, a_writer_who_has_not_run_loses_the_lock_to_who_trie
     pirn::fiber impatient = pirn::spawn([&] { EXPECT_FALSE(m.lock_shared(clock::now() + 5ms)); });
     order += m.try_lock_shared() ? 'r' : '-';
     static_cast<void>(pirn::this_fiber::sleep_for(10ms));
-    EXPECT_FALSE(m.try_lock_shared());  // one waits again
+    EXPECT_FALSE(m.try_lock_shared());  // the writer waits again
     m.unlock_shared();
     impatient.join();
     writer.join();
@@ -363,7 +363,7 @@ TYPED_TEST(lock_waiter_of_many, excludes_fibers_and_threads_that_lock_several_at
   EXPECT_EQ(counted[0] + counted[1] + counted[2], 2L * 8 * rounds);
 }
 
-/// `wait` locks `m` to read or to write and sets what it is given; at worker 1, while others lock it and unlock it.
+/// `wait` locks `m` to read or to write and sets its argument, on worker 1, while other callers lock and unlock `m`.
 template <class Mutex, class Wait>
 void expect_overtaken_four_times(Wait wait) {
   rig r(2);
@@ -371,7 +371,7 @@ void expect_overtaken_four_times(Wait wait) {
   std::atomic<bool> got = false;
   std::jthread([&m] { const std::lock_guard guard(m); }).join();
   r.rt.run([&] {
-    m.lock();  // which ends a bias, if the thread has not
+    m.lock();  // this ends a bias, if the thread has not
     m.unlock();
     m.lock();
     pirn::fiber waits = pirn::spawn([&] { wait(m, got); }, {.worker = 1});

@@ -1,3 +1,4 @@
+// Mutexes, fair and barging.
 #include "pirn/sync/mutex.hpp"
 
 #include <memory>
@@ -109,7 +110,7 @@ TEST_P(both_policies, may_be_destroyed_by_its_last_owner) {
     mutex& here = *shared;
     here.lock();
     const bool waiter_gone = i % 2 == 0;
-    if (waiter_gone) {  // contended, and then nobody is there
+    if (waiter_gone) {  // contended before, but now without a waiter
       EXPECT_FALSE(here.lock(clock::time_point{}).has_value());
     }
     pirn::fiber f = r.rt.spawn([&] {
@@ -163,7 +164,7 @@ TEST(mutex, barging_lets_the_running_fiber_go_on) {
 }
 
 TEST(mutex, nobody_starves_on_a_fair_one) {
-  rig r(1);  // on two, one may be without a processor for long, and nothing waits meanwhile
+  rig r(1);  // of two workers one may be without a processor for long, and meanwhile no fiber waits
   mutex m;
   std::vector<int> turns(4);
   r.rt.run([&] {
@@ -204,7 +205,7 @@ TEST(mutex, who_waits_at_another_worker_is_not_overtaken_for_ever) {
         },
         {.worker = 1});
     for (; !got && rounds < 2000; ++rounds) {
-      static_cast<void>(pirn::this_fiber::sleep_for(500us));  // meanwhile it runs, does not get it and waits again
+      static_cast<void>(pirn::this_fiber::sleep_for(500us));  // meanwhile the waiter runs, misses the lock, waits again
       m.unlock();
       m.lock();
     }

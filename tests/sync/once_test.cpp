@@ -1,3 +1,4 @@
+// `call_once`: one call is made, and other callers wait for it or give up.
 #include "pirn/sync/once.hpp"
 
 #include <memory>

@@ -1,3 +1,4 @@
+// Recursive mutexes, fair and barging.
 #include "pirn/sync/recursive_mutex.hpp"
 
 #include <mutex>
@@ -66,7 +67,7 @@ TEST_P(both_policies, belongs_to_a_fiber_not_to_its_worker) {
       m.unlock();
     });
     pirn::this_fiber::yield();
-    EXPECT_TRUE(m.try_lock());  // still its own
+    EXPECT_TRUE(m.try_lock());  // the fiber still owns it
     m.unlock();
     m.unlock();
     waits.join();

@@ -1,3 +1,4 @@
+// `select` over channels, events, deadlines and stop tokens.
 #include "pirn/sync/select.hpp"
 
 #include <array>
@@ -9,7 +10,7 @@
 
 #include "sync/selections.hpp"
 
-#if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)  // which have their own
+#if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)  // sanitizers have their own operators
 #define COUNTS_ALLOCATIONS
 namespace {
 std::atomic<long> allocations = 0;
@@ -38,7 +39,7 @@ using pirn::try_select;
 using pirn::until;
 using pirn::wait_error;
 
-/// An rvalue of something that may be used again where it is not taken.
+/// Returns an rvalue of a value that may be used again if it is not taken.
 template <class T>
 T&& offer(T& value) {
   return static_cast<T&&>(value);
@@ -116,7 +117,7 @@ TEST(select, what_is_ready_goes_before_a_deadline_and_a_stop) {
 }
 
 TEST(select, no_ready_case_starves) {
-  // Also where the same ones are ready each time, and in a wait that others end.
+  // Also if the same cases are ready each time, and in a wait that others end.
   channel<int> a(1);
   channel<int> never_ready;
   pirn::event b;
@@ -174,7 +175,7 @@ TEST_P(select_workers, a_wait_is_ended_by_one_case_and_leaves_no_waiter) {
     f.join();
     EXPECT_EQ(value, which == 0 ? 10 : which == 1 ? 11 : 0);
     EXPECT_EQ(full.try_receive().value(), which == 2 ? 9 : 8);
-    EXPECT_EQ(a.try_send(1).error(), wait_error::timed_out);  // nobody is left to take it
+    EXPECT_EQ(a.try_send(1).error(), wait_error::timed_out);  // no waiter is left to take it
     EXPECT_TRUE(b.try_send(2).has_value());
     EXPECT_EQ(b.size(), 1u);
   }
@@ -192,7 +193,7 @@ TEST_P(select_workers, two_that_send_and_receive_on_the_same_channel_serve_each_
     all.push_back(r.rt.spawn([&, who] {
       for (int i = 0; i < rounds; ++i) {
         int got = 0;
-        // As long as another one is at it, it is not the only one.
+        // The deadline ends the select only if no other fiber works any more.
         const selection s = who % 2 == 0 ? select(send(c, offer(who)), receive(c, got), until(clock::now() + 1s))
                                          : select(receive(c, got), send(c, offer(who)), until(clock::now() + 1s));
         if (s.index == 2) {
@@ -239,7 +240,7 @@ TEST_P(select_workers, in_opposite_orders_over_the_same_channels_they_all_go_on)
   pirn::fiber sender = r.rt.spawn([&] { send_all(true); });
   send_all(false);  // a plain thread
   sender.join();
-  ASSERT_TRUE(eventually([&] { return b.size() == 0; }));  // the event would be as ready as what lies there
+  ASSERT_TRUE(eventually([&] { return b.size() == 0; }));  // otherwise the event would be as ready as the values
   done.set();
   join_all(receivers);
   EXPECT_EQ(sum, 2L * rounds);
@@ -437,7 +438,7 @@ TEST(select, a_move_that_throws_does_nothing) {
     ASSERT_TRUE(succeeded(select(receive(meeting, got), receive(ring, got)), 1));
     EXPECT_EQ(got->value, 3);
 
-    // Into a select that waits: the sender sees it, the other one waits on.
+    // Into a select that waits: the sender sees the exception, and the select continues to wait.
     pirn::fiber f = pirn::spawn([&] { EXPECT_TRUE(succeeded(select(receive(ring, got), receive(meeting, got)), 1)); });
     pirn::this_fiber::yield();
     touchy four(4);
@@ -449,7 +450,7 @@ TEST(select, a_move_that_throws_does_nothing) {
     f.join();
     EXPECT_EQ(got->value, 4);
 
-    // Out of one: the receiver sees it.
+    // Out of a select that waits: the receiver sees the exception.
     touchy five(5);
     pirn::fiber g = pirn::spawn([&] { EXPECT_TRUE(succeeded(select(send(meeting, offer(five))), 0)); });
     pirn::this_fiber::yield();
@@ -461,7 +462,7 @@ TEST(select, a_move_that_throws_does_nothing) {
   });
 }
 
-/// Throws when a number is assigned while armed.
+/// Throws when a number is assigned to it while armed.
 struct reluctant {
   reluctant(int from) : value(from) {}  // NOLINT(google-explicit-constructor): assignable_from asks for it
   bool armed = true;

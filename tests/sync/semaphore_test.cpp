@@ -1,3 +1,4 @@
+// Counting and binary semaphores.
 #include "pirn/sync/semaphore.hpp"
 
 #include <optional>
@@ -74,7 +75,7 @@ TEST(semaphore, hands_over_in_the_order_of_waiting) {
     }
     pirn::this_fiber::yield();
     permits.release();
-    EXPECT_FALSE(permits.try_acquire());  // it was handed off
+    EXPECT_FALSE(permits.try_acquire());  // the permit was handed off
     pirn::this_fiber::yield();
     EXPECT_EQ(order, "a");
     permits.release(5);  // three are handed off, two stay
@@ -89,7 +90,7 @@ TEST(semaphore, hands_over_in_the_order_of_waiting) {
 TEST(semaphore, is_released_once_for_each_that_waits_elsewhere) {
   for (const int at_once : {1, 2}) {
     rig r(2);
-    pirn::counting_semaphore<1> flag(0);  // no permit is ever there for longer than a waiter takes to run
+    pirn::counting_semaphore<1> flag(0);  // no permit stays for longer than a waiter takes to run
     std::atomic<int> got = 0;
     r.rt.run([&] {
       std::vector<pirn::fiber> all;
@@ -175,7 +176,7 @@ TEST(semaphore, may_be_destroyed_by_whoever_got_the_last_permit) {
   for (int i = 0; i < scaled(3000); ++i) {
     std::optional<binary_semaphore> done(std::in_place, 0);
     binary_semaphore& here = *done;
-    if (i % 2 == 0) {  // somebody waited once
+    if (i % 2 == 0) {  // after an earlier wait
       EXPECT_FALSE(here.acquire(clock::time_point{}).has_value());
     }
     pirn::fiber f = r.rt.spawn([&] { here.release(); });

@@ -1,3 +1,4 @@
+// Shared mutexes: readers and writers in turns, stops and deadlines.
 #include "pirn/sync/shared_mutex.hpp"
 
 #include <memory>
@@ -121,7 +122,7 @@ TEST(shared_mutex, a_writer_gets_in_among_readers_without_end) {
   r.rt.run([&] {
     bool written = false;
     std::vector<pirn::fiber> readers;
-    for (int i = 0; i < 3; ++i) {  // at any time at least one of them holds it
+    for (int i = 0; i < 3; ++i) {  // at any time at least one of them holds the lock
       readers.push_back(pirn::spawn([&] {
         for (int k = 0; k < 10'000 && !written; ++k) {
           const std::shared_lock guard(m);
@@ -201,7 +202,7 @@ TEST(shared_mutex, may_be_destroyed_by_its_last_owner) {
     shared_mutex& here = *shared;
     const bool reads = i % 2 == 0;
     reads ? here.lock_shared() : here.lock();
-    if (i % 3 == 0) {  // contended, and then nobody is there
+    if (i % 3 == 0) {  // contended before, but now without a waiter
       EXPECT_FALSE(here.lock(clock::time_point{}).has_value());
     }
     pirn::fiber f = r.rt.spawn([&] {

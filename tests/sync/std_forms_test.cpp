@@ -1,4 +1,4 @@
-// Waits by the names that those of the standard library have, and what of it calls them.
+// Waiting functions with the names of the standard library, and parts of that library that call them.
 #include <condition_variable>
 #include <mutex>
 #include <shared_mutex>
@@ -21,14 +21,14 @@ using steady = std::chrono::steady_clock;
 using pirn::cv_status;
 using pirn::future_status;
 
-/// Calls `wait` in another fiber of the same worker while `owns` holds.
+/// Calls `wait` in another fiber of the same worker and joins that fiber.
 template <class Wait>
 void in_another(Wait wait) {
   pirn::fiber other = pirn::spawn(wait);
   other.join();
 }
 
-/// In a fiber of a runtime with one worker, which is all that a local one takes.
+/// Runs `body` in a fiber of a runtime with one worker, because local primitives take no more.
 template <class F>
 void in_a_fiber(F body) {
   rig r(1);
@@ -177,7 +177,7 @@ TEST(std_forms, semaphores) {
   });
 }
 
-// Of the standard library on locks of ours: for plain threads, since it blocks those that call it.
+// A condition variable of the standard library on locks of pirn: for plain threads, since it blocks its callers.
 TEST(std_forms, a_condition_of_the_standard_library) {
   pirn::mutex m;
   std::condition_variable_any changed;

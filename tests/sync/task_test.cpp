@@ -1,4 +1,4 @@
-// Tasks, and what they await: pirn/fiber/task.hpp, pirn/fiber/co.hpp and pirn/sync/co.hpp.
+// Tasks and the operations that they await: pirn/fiber/task.hpp, pirn/fiber/co.hpp and pirn/sync/co.hpp.
 #include "pirn/fiber/task.hpp"
 
 #include <coroutine>
@@ -156,7 +156,7 @@ TEST(task, waits_take_turns_with_those_of_fibers) {
       }
     };
     await(busy());
-    EXPECT_GE(turns, 100);  // one for every eight
+    EXPECT_GE(turns, 100);  // one turn for each eight steps
     const auto start = clock::now();
     const auto sleeper = []() -> task<bool> { co_return (co_await co::sleep_for(3ms)).has_value(); };
     EXPECT_TRUE(await(sleeper()));
@@ -208,7 +208,7 @@ TEST(task, joins_fibers) {
   });
 }
 
-/// Throws where it is moved, if it is told to; and counts how often it was.
+/// Throws when it is moved, if `refuse` is set. Counts its moves.
 struct fickle {
   explicit fickle(int number) : value(number) {}
   fickle(fickle&& from) : value(from.value), moves(from.moves + 1) {  // NOLINT(performance-noexcept-move-constructor)
@@ -245,7 +245,7 @@ TEST(task, a_value_whose_move_throws_is_not_lost) {
         fickle::refuse = false;
         tried = true;
         EXPECT_EQ(threw, room != 0);
-        EXPECT_EQ(value.value, 7);  // NOLINT(bugprone-use-after-move): that it was not
+        EXPECT_EQ(value.value, 7);  // NOLINT(bugprone-use-after-move): it was not moved
         EXPECT_TRUE((co_await co::send(to, std::move(value))).has_value());
         EXPECT_EQ(value.value, -1);  // NOLINT(bugprone-use-after-move)
         to.close();
@@ -375,7 +375,7 @@ TEST(task, may_call_what_suspends_a_fiber) {
     m.lock();
     event go;
     const auto blocked = [&]() -> task<> {
-      co_await co::yield();  // so that it goes on in the fiber that resumes all
+      co_await co::yield();  // so that it continues in the fiber that resumes all tasks
       m.lock();
       m.unlock();
     };
@@ -411,7 +411,7 @@ TEST(task, as_many_as_there_are_may_be_held_up) {
 }
 
 TEST(task, made_ready_by_a_thread_goes_on_where_the_worker_sleeps_and_is_held_up) {
-  rig r(1, {.deadlock_delay = 1h});  // nothing else that wakes it
+  rig r(1, {.deadlock_delay = 1h});  // so that nothing else wakes it
   pirn::mutex m;
   channel<int> far;
   m.lock();
@@ -432,7 +432,7 @@ TEST(task, made_ready_by_a_thread_goes_on_where_the_worker_sleeps_and_is_held_up
   d.join();
 }
 
-/// Of another library: resumes on a thread of its own, or at once.
+/// An awaitable of another library: resumes on a separate thread, or at once.
 struct elsewhere {
   bool at_once = false;
   bool throws = false;
@@ -457,7 +457,7 @@ task<int> nested(int depth) {
   co_return 1 + co_await nested(depth - 1);
 }
 
-// Also where the compiler makes calls of the steps from one to another (gcc below -O2).
+// Also where the compiler turns the steps from one task to another into calls (gcc below -O2).
 TEST(task, those_that_never_wait_take_no_stack) {
   rig r(1);
   constexpr int many = 20'000;

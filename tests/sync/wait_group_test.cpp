@@ -1,3 +1,4 @@
+// Wait groups: waits until all added work is done, and waits that are given up.
 #include "pirn/sync/wait_group.hpp"
 
 #include <optional>
