@@ -1,4 +1,4 @@
-// An acceptor, its connections and what ends it, on the network of an exploration.
+// An acceptor, its connections and its end, on the network of an exploration.
 #include "pirn/net/acceptor.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ void answer(tcp_stream stream) {
   }
 }
 
-/// Whether there was an answer; with none the connection has ended.
+/// Returns whether there was an answer. Without one the connection has ended.
 bool ask() {
   auto stream = tcp_stream::connect({ip_address::loopback_v4(), 80});
   char byte = 0;

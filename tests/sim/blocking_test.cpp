@@ -1,4 +1,4 @@
-// Calls that block a thread, made on threads of their own: handed over, answered, with threads that begin and end.
+// Calls that block, made on separate threads: how calls and results are handed over, and threads that begin and end.
 #include <pirn/fiber/blocking.hpp>
 #include <pirn/fiber/this_fiber.hpp>
 #include <pirn/sync/event.hpp>
@@ -17,7 +17,7 @@ namespace {
 
 TEST(blocking, calls_of_two_workers_take_turns_on_one_thread) {
   expect_passes([] {
-    sim::var<int> calls(0);  // no lock but that there is one thread
+    sim::var<int> calls(0);  // no lock: all calls run on one thread
     const auto call = [&] {
       const int mine = blocking([&] {
         calls += 1;
@@ -71,7 +71,7 @@ TEST(blocking, what_it_throws_comes_back) {
       {.preemptions = 3});
 }
 
-// The thread ends at the very time at which it would be wanted again.
+// The thread ends at the very time at which it is needed again.
 TEST(blocking, a_thread_that_ends_takes_no_call_with_it) {
   expect_passes([] {
     int calls = 0;
@@ -84,7 +84,7 @@ TEST(blocking, a_thread_that_ends_takes_no_call_with_it) {
   });
 }
 
-// Where a thread cannot be had at once, the call that needs it waits for the one that there is.
+// Where no thread can be had at once, a call waits for the existing one.
 TEST(blocking, more_calls_than_threads_wait_their_turn) {
   expect_passes(
       [] {

@@ -1,5 +1,5 @@
-// Scopes and bound values that are open in a body while it is suspended: what happens to them meanwhile on other
-// workers governs the body, and nothing of it its consumer.
+// Scopes and bound values that are open in a body while it is suspended. Events on other workers meanwhile affect the
+// body, and not its consumer.
 #include <pirn/coro/coroutine.hpp>
 #include <pirn/coro/generator.hpp>
 #include <pirn/fiber/context_value.hpp>
@@ -32,7 +32,7 @@ const context_value<int> number, other;
 using bound = context_value<int>::binding;
 int bound_here() { return number.get() != nullptr ? *number.get() : 0; }
 
-/// A generator that is taken through its elements one at a time.
+/// A generator that is advanced by one element at a time.
 class iterated {
  public:
   explicit iterated(generator<int> inside) : inside_(std::move(inside)) {}
@@ -49,14 +49,14 @@ class iterated {
   std::optional<generator<int>::iterator> at_;
 };
 
-/// The kinds of bodies, each of which calls `f` with what suspends it.
+/// The kinds of bodies. Each calls `f` with a function that suspends the body.
 class in_generator : public iterated {
  public:
   explicit in_generator(std::function<void(pause)> f)
       : iterated([f = std::move(f)](auto& yield) { f([&] { yield(0); }); }) {}
 };
 
-/// In one that another one delegates to, which has a value and a scope of its own open.
+/// A body to which another body delegates. The other body has a separate value bound and a separate scope open.
 class in_delegate : public iterated {
  public:
   explicit in_delegate(std::function<void(pause)> f)
@@ -99,7 +99,7 @@ bool fails(Join&& join) {
   }
 }
 
-/// Runs it as a fiber of worker 0, beside another worker.
+/// Runs `f` as a fiber of worker 0, beside another worker.
 void on_worker_0(const std::function<void()>& f, bool migratable = false) {
   watched_runtime all(2);
   fiber runs = all->spawn(f, {.worker = 0, .migratable = migratable});
@@ -108,12 +108,12 @@ void on_worker_0(const std::function<void()>& f, bool migratable = false) {
   all.done();
 }
 
-/// All of those are too many.
+/// All executions with stale reads are too many, so random ones are tried.
 const sim::options where_words_are_old{.strategy = sim::strategy::random, .stale_reads = true, .executions = 3000};
 
 // ---- children ------------------------------------------------------------------------------------------------------
 
-/// The consumer waits for what comes after the child's failure, on the child's worker.
+/// The consumer waits for an event that follows the child's failure, on the child's worker.
 template <class Body>
 void a_child_fails() {
   on_worker_0([] {
@@ -156,8 +156,8 @@ TEST(body_blocks, a_child_that_fails_stops_the_body_only_where_words_are_old) {
   expect_passes(a_child_fails<in_generator>, where_words_are_old);
 }
 
-/// Suspended again and again, while one child fails and the other waits for the stop which that is. The memory of the
-/// scope is given back as soon as it is left, so that what touches it then is seen.
+/// The body is suspended again and again, while one child fails and the other waits for the resulting stop. The memory
+/// of the scope is freed as soon as the scope is left, so that a later access is seen.
 TEST(body_blocks, a_child_fails_between_any_two_resumes) {
   expect_passes([] {
     on_worker_0([] {
@@ -224,7 +224,7 @@ TEST(body_blocks, a_child_ends_while_its_body_is_dropped) {
 
 // ---- stops and deadlines -------------------------------------------------------------------------------------------
 
-/// A stop of the consumer, or of a scope around the resume: the body's scope is in no list when it comes, or is.
+/// A stop of the consumer, or of a scope around the resume. When it comes, the body's scope is in a list or not.
 template <class Body>
 void a_stop_comes(bool of_the_fiber) {
   watched_runtime all(2);
@@ -294,7 +294,7 @@ TEST(body_blocks, a_deadline_that_passes_is_the_bodys) {
 
 // ---- handed on -----------------------------------------------------------------------------------------------------
 
-/// A value goes along to another worker, while a child that has inherited it reads it and ends.
+/// A value moves along to another worker, while a child that has inherited it reads it and ends.
 template <class Body>
 void a_value_goes_along() {
   watched_runtime all(2);
@@ -376,7 +376,7 @@ TEST(body_blocks, a_scope_does_not_go_along) {
 
 // ---- thieves -------------------------------------------------------------------------------------------------------
 
-/// The consumer forks while a body of its is suspended, whose child fails on any worker.
+/// The consumer forks while one of its bodies is suspended, whose child fails on any worker.
 void it_forks_meanwhile() {
   on_worker_0(
       [] {
@@ -416,8 +416,8 @@ void it_forks_meanwhile() {
 }
 TEST(body_blocks, the_consumer_forks_meanwhile) { expect_passes(it_forks_meanwhile); }
 
-/// A body yields in a first half, with blocks open there, and its consumer forks meanwhile: thieves may take both second
-/// halves, and the first halves end in the other order.
+/// A body yields in a first half, with blocks open there, and its consumer forks meanwhile. Thieves may take both
+/// second halves. The first halves end in the other order.
 void it_yields_in_a_first_half() {
   on_worker_0(
       [] {
@@ -460,7 +460,7 @@ void it_yields_in_a_first_half() {
 }
 TEST(body_blocks, a_first_half_yields) { expect_passes(it_yields_in_a_first_half); }
 
-/// Each half of a fork has a body with a scope, and the second may be a stolen continuation of another worker.
+/// Each half of a fork has a body with a scope. The second half may be a stolen continuation on another worker.
 void each_half_has_a_body() {
   on_worker_0(
       [] {

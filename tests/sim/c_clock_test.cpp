@@ -1,4 +1,4 @@
-// The clocks of the C library have an exploration's time, and threads sleep in it.
+// The clocks of the C library show an exploration's time, and threads sleep in that time.
 #include <gtest/gtest.h>
 #include <sys/time.h>
 #include <unistd.h>

@@ -44,7 +44,7 @@ TEST_CASE("an assertion of the framework that holds is none of the exploration's
   REQUIRE(found);
 }
 
-// The framework counts it as a failure, so it is run by itself.
+// The framework counts it as a failure, so it runs separately.
 TEST_CASE("an assertion of the framework that does not hold ends the search", "[.fails]") {
   const sim::result found = sim::explore([] { REQUIRE(two_increments() == 2); });
   FAIL(found.text());

@@ -1,4 +1,4 @@
-// Channels: every value goes to one receiver, in order, and is lost to no deadline, stop or close.
+// Channels: every value goes to one receiver, in order. No deadline, stop or close loses a value.
 #include <pirn/sync/channel.hpp>
 
 #include <array>
@@ -14,7 +14,7 @@ using pirn_test::soon;
 
 namespace {
 
-/// Two senders of two values each, one receiver of all: each sender's in order.
+/// Two senders of two values each, and one receiver of all, which gets each sender's values in order.
 void sends_in_order(std::size_t capacity) {
   channel<int> values(capacity);
   const auto send_from = [&](int first) {
@@ -133,7 +133,7 @@ TEST(channel, receives_as_a_deadline_passes) {
                       refused = !values.send(1, when).has_value();
                     },
                     [&] { received = values.receive(when).has_value(); }});
-      // Exactly one of them knows what has become of the value.
+      // The value is in exactly one place.
       sim::check(received + refused + static_cast<int>(values.size()) == 1, "neither lost nor doubled");
     });
   }
@@ -172,7 +172,7 @@ TEST(channel, receives_as_a_stop_comes) {
                   [&] {
                     if (values.receive()) {
                       ++received;
-                      values.close();  // or the other one would wait for ever
+                      values.close();  // otherwise the other receiver would wait for ever
                     }
                   },
                   take},
@@ -183,7 +183,7 @@ TEST(channel, receives_as_a_stop_comes) {
 
 // ---- linearisability -----------------------------------------------------------------------------------------------
 
-/// Calls that try, of several fibers, as they overlapped.
+/// The history of overlapping calls of several fibers that only try.
 class history {
  public:
   explicit history(std::size_t capacity) : values_(capacity), capacity_(capacity) {}
@@ -202,8 +202,8 @@ class history {
     made.ended = now_.fetch_add(1);
     calls_.push_back(made);
   }
-  /// Whether one after the other they could have answered so, in an order in which none comes before one that had ended
-  /// when it began.
+  /// Returns whether the calls could have answered so one after the other, in an order in which no call precedes
+  /// another one that had ended when it began.
   [[nodiscard]] bool explained() const { return explained_from({}, 0); }
 
  private:

@@ -1,4 +1,4 @@
-// The clocks of the standard library have an exploration's time, and threads sleep in it.
+// The clocks of the standard library show an exploration's time, and threads sleep in that time.
 #include <gtest/gtest.h>
 #include <pirn/fiber/blocking.hpp>
 #include <pirn/fiber/runtime.hpp>
@@ -121,7 +121,7 @@ TEST(clock, passes_for_a_loop_that_looks_at_it) {
 }
 
 TEST(clock, passes_to_each_deadline_in_its_turn) {
-  // The timers of a worker that has something to run are timers too.
+  // The timers of a worker with ready fibers count too.
   const auto beside_one_who_yields = [](auto waits, int workers) {
     return [=] {
       runtime fibers({.workers = static_cast<unsigned>(workers)});
@@ -190,7 +190,7 @@ TEST(clock, does_not_step_over_work) {
 TEST(clock, of_another_thread_is_the_real_one) {
   std::atomic<bool> end = false;
   std::atomic<unsigned> looks = 0, wrong = 0;
-  std::thread beside([&] {  // as a framework's own may be, from before the exploration
+  std::thread beside([&] {  // as a framework may have one, from before the exploration
     const auto began = std::chrono::steady_clock::now();
     while (!end.load()) {
       const auto before = std::chrono::steady_clock::now();

@@ -1,4 +1,4 @@
-// No notification of a condition variable is lost: neither between the unlock and the wait, nor to a waiter that gives
+// No notification of a condition variable is lost, neither between the unlock and the wait nor to a waiter that gives
 // up just then.
 #include <pirn/sync/condition_variable.hpp>
 #include <pirn/sync/mutex.hpp>

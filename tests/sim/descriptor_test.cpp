@@ -18,7 +18,7 @@ namespace {
 
 sim::options bound(unsigned preemptions) { return {.preemptions = preemptions}; }
 
-/// Both ends of a connection that no engine knows yet.
+/// The two ends of a connection that no engine knows yet.
 struct connected {
   connected() {
     auto listener = tcp_listener::listen({ip_address::loopback_v4(), 0}).value();
@@ -83,7 +83,7 @@ TEST(reattachment, what_had_come_before_is_read) {
             sim::check(c.here.read(several, sizeof several).value() == 1);
             sim::check(c.here.read(several, sizeof several, platform::now() + 1ms).error() == io_error::timed_out);
             c.there.write("a").value();
-            sim::check(c.here.read(several, sizeof several).value() == 1);  // and that was all
+            sim::check(c.here.read(several, sizeof several).value() == 1);  // and no other byte has come
           });
         }
         run_fibers(2, {[&] { read_one(c.here, 'a'); }, [&] { c.there.write("a").value(); }});
@@ -119,7 +119,7 @@ TEST(reattachment, a_waiter_of_another_runtime_goes_on) {
         });
         apart.reset();
         fiber reader = second.spawn([&] { read_one(c.here, 'a'); });
-        first.reset();  // whose engine the reader may wait at
+        first.reset();  // the reader may wait at its engine
         c.there.write("a").value();
         reader.join();
         apart.emplace();

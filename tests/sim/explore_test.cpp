@@ -1,4 +1,4 @@
-// What an exploration finds, and what it tells of it.
+// The failures that an exploration finds, and its reports of them.
 #include "pirn/sim/explore.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST(explore, finds_a_lost_update_by_every_strategy) {
     EXPECT_NE(found.message.find("explore_test.cpp:"), std::string::npos) << found.text();
     EXPECT_NE(found.trace.find("thread 1: load of word 0, which is 0"), std::string::npos) << found.text();
     EXPECT_NE(found.text().find("PIRN_SIM_REPLAY=" + found.seed), std::string::npos);
-    // One switch at the wrong moment is all that it takes, however it was found.
+    // One switch at the wrong moment is enough, however the failure was found.
     EXPECT_LE(std::count(found.seed.begin(), found.seed.end(), '.'), 2) << found.text();
   }
 }
@@ -63,7 +63,7 @@ TEST(explore, is_alone_in_the_process) {
 }
 
 TEST(explore, has_few_choices_first) {
-  const auto program = [] {  // has millions of executions
+  const auto program = [] {  // it has millions of executions
     sim::var<int> data = 0;
     sim::atomic<bool> ready = false;
     sim::atomic<int> others[3] = {0, 0, 0};

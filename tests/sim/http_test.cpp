@@ -20,7 +20,7 @@ namespace {
 const endpoint here{ip_address::loopback_v4(), 80};
 constexpr std::string_view get = "GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
 
-/// All that the server says until it closes the connection.
+/// Returns all that the server sends until it closes the connection.
 std::string rest_of(tcp_stream& stream) {
   std::string answer;
   char buffer[512];
@@ -44,7 +44,8 @@ bool is_yes(std::string_view answer) {
   return answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nyes");
 }
 
-/// A server on worker 0 and a client on worker 1, behind whom it is stopped where `stops`; else he does that.
+/// Runs a server on worker 0 and a client on worker 1. Stops the server after the client if `stops`; otherwise the
+/// client stops it.
 void serve(const std::function<void(http::server&)>& client, bool stops = true, http::server_options options = {}) {
   tcp_listener listener = std::move(tcp_listener::listen(here).value());
   http::server server(&say_yes, std::move(options));
@@ -76,7 +77,7 @@ TEST(http, who_asks_is_answered) {
   }
 }
 
-/// With a stop by a fiber of worker 0, the server's, or 1, the client's.
+/// The server is stopped by a fiber of worker 0, the server's, or 1, the client's.
 void stop_while_one_asks(int stops_on) {
   serve(
       [&](http::server& server) {
@@ -154,7 +155,7 @@ void crowd() {
         third.join();
         const http::server_statistics then = server.statistics();
         sim::check(then.accepted == 3);
-        // Who is not answered has made room, and there is nobody for whom the last one would.
+        // Each client without an answer has made room, and no client is left for which the last one would.
         sim::check(answered > 0 && answered + then.made_room >= 3);
       },
       true, {.connection_limit = 1});
@@ -167,15 +168,15 @@ TEST(http, who_waits_makes_room_and_is_answered_otherwise) {
   }
 }
 
-/// How the second request of a connection has ended that was chosen to make room meanwhile, over all schedules.
+/// The ends of a connection's second request, over all schedules, when it was chosen to make room meanwhile.
 struct {
   long answered = 0;
   long told = 0;
   long closed = 0;
 } seconds;
 
-/// At a limit of one connection: an idle one that asks again as another client is accepted, and has sent half of that
-/// before where it is `early`.
+/// At a limit of one connection: an idle client asks again as another client is accepted. If `early`, it has sent half
+/// of that request before.
 void begins_as_it_is_chosen(bool early) {
   constexpr std::string_view again = "GET / HTTP/1.1\r\nHost: here\r\n\r\n";
   tcp_listener listener = std::move(tcp_listener::listen(here).value());
@@ -196,7 +197,7 @@ void begins_as_it_is_chosen(bool early) {
     const std::size_t before = early ? again.size() / 2 : 0;
     const bool written = before == 0 || kept.write(again.substr(0, before)).has_value();
     for (int turns = 0; turns < 30 && server.statistics().accepted < 2; ++turns) {
-      this_fiber::yield();  // not until it is so: then a schedule might never get there
+      this_fiber::yield();  // a limited number of turns: a schedule might never get there
     }
     static_cast<void>(written && kept.write(again.substr(before)).has_value());
     const std::string second = rest_of(kept);

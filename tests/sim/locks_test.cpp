@@ -1,5 +1,5 @@
-// Mutual exclusion, no lost wake-up and order, of every lock, with three fibers that go for it at the same time; and
-// that a lock whose waiter gives up, by a deadline or a stop, is as if that had never come.
+// Mutual exclusion, order and no lost wake-up of every lock, with three fibers that lock it at the same time. A lock
+// whose waiter gives up, by a deadline or a stop, is as if that waiter had never come.
 #include <pirn/sync/biased_mutex.hpp>
 #include <pirn/sync/latch.hpp>
 #include <pirn/sync/mutex.hpp>
@@ -38,7 +38,7 @@ void three_go_in(Mutex& lock, unsigned threads = 0) {
   lock.unlock();
 }
 
-/// One that only tries, beside two that wait: it goes in alone or not at all.
+/// One fiber only tries, beside two that wait: it enters alone or not at all.
 template <class Mutex>
 void one_tries() {
   Mutex lock;
@@ -58,7 +58,7 @@ void one_tries() {
   sim::check(entered == wanted);
 }
 
-/// One unlocks when the deadline of another passes; a third one waits for as long as it takes.
+/// One fiber unlocks when the deadline of another passes; a third one waits for as long as it takes.
 template <class Mutex>
 void deadline_passes() {
   Mutex lock;
@@ -89,7 +89,7 @@ void deadline_passes() {
   lock.unlock();
 }
 
-/// One asks another to stop and unlocks; a third one waits for as long as it takes.
+/// One fiber asks another to stop and unlocks; a third one waits for as long as it takes.
 template <class Mutex>
 void stop_comes() {
   Mutex lock;
@@ -214,7 +214,7 @@ TEST(mutex, is_taken_from_a_neighbour_who_has_not_run) {
   });
 }
 
-/// Notices when those who try and back off do not get on.
+/// A lock that fails when callers that try and back off make no progress.
 template <class Mutex>
 class counted {
  public:
@@ -233,8 +233,8 @@ class counted {
   int& failures_;  ///< in a row, of all
 };
 
-/// Four on one worker, to whom locks are handed off while others are ready, and one elsewhere. If nobody could take
-/// what was handed to another one that has not run, they would find each other's lock taken for ever.
+/// Four fibers on one worker, to which locks are handed off while others are ready, and one elsewhere. If no fiber
+/// could take a lock that was handed off to a fiber that has not run, they would find each other's lock taken for ever.
 template <class Mutex>
 void two_at_once(bool with_another) {
   int failures = 0;
@@ -360,7 +360,7 @@ TEST(shared_mutex, lets_readers_in_together) {
     latch met(2);
     const auto read = [&] {
       const std::shared_lock guard(lock);
-      static_cast<void>(met.arrive_and_wait());  // for ever, if only one of them is let in
+      static_cast<void>(met.arrive_and_wait());  // for ever, if only one of the two is admitted
     };
     run_together({[&] { lock.unlock(); }, read, read}, {.before = [&] { lock.lock(); }});
     sim::check(lock.try_lock());
@@ -377,7 +377,7 @@ TEST(shared_mutex, wakes_those_who_wait_elsewhere) {
     };
     run_together({[&] {
                     first(lock);
-                    write();  // before those it has woken, or after them
+                    write();  // before the waiters that it has woken, or after them
                   },
                   [&] {
                     fiber reader = spawn([&] {
@@ -412,7 +412,7 @@ TEST(shared_mutex, is_free_for_readers_while_who_was_woken_does_not_run) {
                     fiber writer = spawn([&] { const std::lock_guard guard(lock); });
                     this_fiber::yield();
                     queued.open();
-                    read.pass();  // on the worker's own thread: nobody else runs there meanwhile
+                    read.pass();  // blocks the worker's thread: no other fiber runs there meanwhile
                     reader.join();
                     writer.join();
                   },
@@ -450,7 +450,7 @@ TEST(shared_mutex, lets_readers_in_when_a_writer_gives_up) {
     lock.unlock();
   });
 }
-/// One that unlocks and tries to have it again, beside a neighbour that waits to read, and `other`.
+/// One fiber unlocks and tries to lock again, beside a neighbour that waits to read, and `other`.
 void reader_is_let_in(bool tries_to_write, const std::function<void(shared_mutex&, sim::var<int>&)>& other) {
   shared_mutex lock;
   sim::var<int> value(0);

@@ -1,5 +1,5 @@
-// Random programs see what C++20 allows, and all of it but what docs/testing.md says is left out: the outcomes of an
-// exploration with stale reads beside those of the axioms of [atomics.order] and [intro.races].
+// Random programs see only what C++20 allows, and all of it except what docs/testing.md leaves out. The outcomes of an
+// exploration with stale reads are compared with those of the axioms of [atomics.order] and [intro.races].
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct operation {
   kind what;
   int word;
   order in;
-  int value;  ///< that is stored
+  int value;  ///< to be stored
 
   [[nodiscard]] bool reads() const { return what == kind::load || what == kind::add; }
   [[nodiscard]] bool writes() const { return what == kind::store || what == kind::add; }
@@ -40,7 +40,7 @@ struct operation {
 };
 using program = std::vector<std::vector<operation>>;
 
-/// With `plain`, half of its operations are on a variable that is no atomic.
+/// With `plain`, half of its operations are on a variable that is not atomic.
 program random_program(std::uint64_t seed, bool plain) {
   pirn::platform::random numbers(seed);
   const int threads = seed % 2 == 0 ? 2 : 3;
@@ -154,7 +154,7 @@ sim::result explore(const program& of, bool stale, outcomes& all) {
 
 // ---- what the standard allows ---------------------------------------------------------------------------------------
 
-/// Among events: whether the one comes before the other.
+/// A relation among events: whether one comes before the other.
 class relation {
  public:
   static constexpr std::size_t most = 16;
@@ -226,7 +226,7 @@ class allowed_outcomes {
     order_changes(0);
   }
   [[nodiscard]] const outcomes& all() const { return all_; }
-  /// Whether an execution has a data race.
+  /// Returns whether an execution has a data race.
   [[nodiscard]] bool race() const { return race_; }
 
  private:
@@ -270,7 +270,7 @@ class allowed_outcomes {
     const auto& all = changes_[word];
     for (std::size_t i = 0; i <= all.size(); ++i) {
       from_[event] = i == 0 ? word : all[i - 1];
-      const bool next = i < all.size() && all[i] == event;  // an operation that changes it reads the value just before
+      const bool next = i < all.size() && all[i] == event;  // a read-modify-write reads the value just before
       if (from_[event] != event && (events_[event].what == operation::kind::load || next)) {
         read_from(event + 1);
       }
@@ -305,7 +305,7 @@ class allowed_outcomes {
     relation happens = sequenced_;
     happens.add(synchronized);
     happens.close();
-    // The total order is that of execution too.
+    // The total order is also the order of execution.
     executed.add(total_order(synchronized, happens, coherence));
     executed.close();
     if (!happens.then(coherence).reflexive() && !happens.reflexive() && !executed.reflexive()) {
@@ -320,7 +320,7 @@ class allowed_outcomes {
       if (!events_[read].reads()) {
         continue;
       }
-      // The head of a release sequence that it reads from, or what stands before it.
+      // The head of a release sequence that it reads from, or the fence before that head.
       for (std::size_t head = from_[read]; head != none; head = from_[head]) {
         for (std::size_t first = words; first < events_.size(); ++first) {
           const bool fence = events_[first].what == operation::kind::fence && sequenced_.has(first, head);
@@ -339,7 +339,7 @@ class allowed_outcomes {
     return all;
   }
 
-  /// What must come before what in the order of all that is sequentially consistent.
+  /// Returns which sequentially consistent events must precede which others in their total order.
   [[nodiscard]] relation total_order(const relation& synchronized, const relation& happens,
                                      const relation& coherence) const {
     relation strongly = sequenced_;
@@ -444,7 +444,7 @@ TEST(memory_model, is_that_of_the_standard) {
 
 TEST(memory_model, has_the_data_races_of_the_standard) {
   std::uint64_t races = 0;
-  const std::uint64_t most = programs() / 25;  // to tell of one takes long
+  const std::uint64_t most = programs() / 25;  // the report of a race takes long
   for (std::uint64_t seed = 1; seed <= most; ++seed) {
     const program of = random_program(seed, true);
     const bool race = allowed_outcomes(of).race();

@@ -24,7 +24,7 @@ namespace {
 
 using outcomes = std::set<std::string>;
 
-/// Two words, as many threads as there are functions, and what they say they have seen.
+/// Explores two words and one thread for each function. Returns all that the threads report.
 template <class... Bodies>
 outcomes all_of(bool stale, Bodies... bodies) {
   outcomes seen;
@@ -53,7 +53,7 @@ outcomes all_of(bool stale, Bodies... bodies) {
 using word = sim::atomic<int>;
 std::string text(int value) { return std::to_string(value); }
 
-/// Each stores to one word and then looks at the other.
+/// Each thread stores to one word and then loads the other one.
 outcomes store_buffering(bool stale, order store, order load, void (*first)(), void (*second)()) {
   return all_of(
       stale,

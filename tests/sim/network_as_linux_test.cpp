@@ -1,4 +1,4 @@
-// The sockets of an exploration do what Linux's do: random programs, on both.
+// The sockets of an exploration behave as Linux's do: random programs run on both.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -22,7 +22,7 @@ namespace {
 
 namespace platform = pirn::platform;
 
-/// What one of the two is asked for.
+/// The system calls of one of the two.
 struct system_calls {
   decltype(&::socket) socket;
   decltype(&::bind) bind;
@@ -37,7 +37,7 @@ struct system_calls {
   decltype(&::shutdown) shutdown;
   decltype(&::close) close;
   decltype(&::poll) poll;
-  std::chrono::microseconds arrival;  ///< after which what was sent has arrived
+  std::chrono::microseconds arrival;  ///< the time until sent data has arrived
 };
 #define PIRN_CALLS(of)                                                                                         \
   of::socket, of::bind, of::listen, of::accept4, of::connect, of::getsockname, of::getsockopt, of::setsockopt, \
@@ -48,7 +48,7 @@ const system_calls of_exploration{PIRN_CALLS(platform::system), std::chrono::mic
 
 std::string outcome(long result) { return result < 0 ? strerrorname_np(errno) : std::to_string(result); }
 
-/// A program of connections to one listener, and what each of its calls has said.
+/// A program of connections to one listener, and the result of each of its calls.
 class random_program {
  public:
   random_program(const system_calls& by, std::uint64_t seed) : by_(by), numbers_(seed) {
@@ -93,7 +93,7 @@ class random_program {
   ::sockaddr* address() { return reinterpret_cast<::sockaddr*>(&address_); }
   int open() {
     const int made = by_.socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    const int on = 1;  // else small writes wait for each other
+    const int on = 1;  // otherwise small writes wait for each other
     by_.setsockopt(made, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return made;
   }
@@ -110,7 +110,7 @@ class random_program {
   void connect() {
     const int made = open();
     bool connected = by_.connect(made, address(), sizeof address_) == 0;
-    if (!connected && errno == EINPROGRESS) {  // each says it in its own way
+    if (!connected && errno == EINPROGRESS) {  // each reports it in its own way
       std::this_thread::sleep_for(by_.arrival);
       connected = error_of(made) == 0;
     }
@@ -189,7 +189,7 @@ TEST(network, sockets_do_what_those_of_linux_do) {
                                                        {.strategy = pirn::sim::strategy::random, .executions = 1});
     ASSERT_TRUE(found) << found.text();
     std::vector<std::string> there;
-    // On a machine that is busy Linux may deliver late.
+    // On a busy machine Linux may deliver late.
     for (int attempt = 0; attempt < 5 && here != there; ++attempt) {
       there = random_program(of_linux, seed).run(calls);
     }

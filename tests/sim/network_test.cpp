@@ -28,7 +28,7 @@ const endpoint here{ip_address::loopback_v4(), port};
 
 tcp_listener listening() { return std::move(tcp_listener::listen(here).value()); }
 
-/// Sends back what comes until the stream ends.
+/// Sends back all data until the stream ends.
 void echo(tcp_stream stream) {
   char buffer[64];
   for (;;) {
@@ -39,7 +39,7 @@ void echo(tcp_stream stream) {
   }
 }
 
-/// Whether what was sent has come back.
+/// Returns whether the sent text has come back.
 bool ask(std::string_view text, platform::time_point deadline = platform::never) {
   auto stream = tcp_stream::connect(here, deadline);
   std::string answer(text.size(), ' ');
@@ -296,7 +296,7 @@ TEST(network, a_socket_that_stays_open_is_a_leak) {
 
 // ---- what may be left out -----------------------------------------------------------------------------------------
 
-/// All that can come of two clients, each of which goes away at once, and a server that waits for nothing.
+/// Returns all outcomes of two clients, each of which leaves at once, and a server that waits for nothing.
 std::set<std::string> outcomes(bool reduce) {
   std::set<std::string> all;
   const sim::result found = sim::explore(

@@ -1,4 +1,4 @@
-// Semaphores and call_once: as many pass as may, who waits is woken, and a waiter that gives up takes nothing with it.
+// Semaphores and call_once: as many pass as may, waiters are woken, and a waiter that gives up takes nothing with it.
 #include <pirn/sync/once.hpp>
 #include <pirn/sync/semaphore.hpp>
 

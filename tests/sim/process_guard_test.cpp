@@ -1,4 +1,4 @@
-// What a program of an exploration must not do to the process ends the execution, and the report says where.
+// A program that does to the process what it must not ends the execution, and the report says where.
 #include "sim/process_guard.hpp"
 
 #include <gtest/gtest.h>
@@ -42,12 +42,12 @@ TEST(process_guard, says_where_the_program_crashes_or_ends_the_process) {
   begins(last_line([] {
            void (*volatile none)() = nullptr;
            none();
-           sim::check(true);  // no tail call
+           sim::check(true);  // prevents a tail call
          }),
          "it crashed: Segmentation fault, at address (nil): crashes" + here(__LINE__ - 3));
   const char* const overflow = "it crashed: Segmentation fault, a stack overflow: in the guard of a stack";
   begins(last_line([] { deep<512>(1 << 20); }), overflow);
-  begins(last_line([] { deep<20'000>(1 << 20); }), overflow);  // with its sp in the guard
+  begins(last_line([] { deep<20'000>(1 << 20); }), overflow);  // with its stack pointer in the guard
   begins(last_line([] { std::abort(); }),
          "std::abort was called; what it said is on standard error: aborts" + here(__LINE__ - 1));
   begins(last_line([] { std::exit(3); }), "exit(3) was called: aborts" + here(__LINE__));

@@ -1,5 +1,5 @@
-// The queues between workers by themselves, without a runtime: every item arrives exactly once, in the order that is
-// promised, with all that was written before it was handed over.
+// The queues between workers alone, without a runtime: every item arrives exactly once, in the promised order, with all
+// that was written before it was handed over.
 #include <pirn/fiber/detail/fork_deque.hpp>
 #include <pirn/fiber/detail/idle_workers.hpp>
 #include <pirn/fiber/detail/stealable_queue.hpp>
@@ -27,16 +27,16 @@ using detail::run_node;
 /// These programs are so small that every schedule can be tried.
 const sim::options whole{.preemptions = sim::no_bound};
 
-/// What the workers have in common: they are only told apart.
+/// Memory in place of the workers, of which only the addresses matter.
 alignas(64) std::array<std::byte, 3 * 64> places;
 detail::worker* worker(std::size_t number) { return reinterpret_cast<detail::worker*>(places.data() + 64 * number); }
 
-/// A fiber that never runs, with something that its maker wrote and whoever takes it changes.
+/// A fiber that never runs, with a value that its maker writes and one that its taker changes.
 struct item : fiber_control {
   explicit item(std::uint64_t number) : fiber_control(number) {
     assign_worker(worker(0), detail::mobility::stealable_until_started);
   }
-  /// The last that its sender does before it lets go.
+  /// The last operation of the sender on the item.
   run_node* ready() {
     written = 1;
     return this;
@@ -47,7 +47,7 @@ struct item : fiber_control {
 };
 item* as_item(run_node* node) { return static_cast<item*>(static_cast<fiber_control*>(node)); }
 
-/// Takes all of a chain. Those of the sender whose numbers are below 10 come in its order.
+/// Takes a whole chain. Items with numbers below 10 come in the order of their sender.
 void take(run_node* chain, unsigned who) {
   std::uint64_t newest = 0;
   while (chain != nullptr) {
@@ -95,7 +95,7 @@ void inbox_of_two_senders() {
 TEST(inbox, takes_each_once_and_in_order) { expect_passes(inbox_of_two_senders, whole); }
 TEST(inbox, hands_over_what_was_written) { expect_passes(inbox_of_two_senders, {.stale_reads = true}); }
 
-/// As a worker and its engine have it: who sleeps is told once, and never sleeps while there is something.
+/// As in a worker and its engine: a sleeper is notified once, and never sleeps while there is an item.
 void inbox_of_a_sleeper() {
   detail::inbox box;
   const std::unique_ptr<engine> io = make_epoll_engine();
@@ -144,7 +144,7 @@ void check_all_taken(detail::stealable_queue& queue, std::span<item> items) {
   }
 }
 
-/// The owner pushes and takes; thieves come whenever they like.
+/// The owner pushes and takes; thieves come at any time.
 void owner_and_two_thieves() {
   detail::stealable_queue queue;
   std::array<item, 3> items{item(11), item(12), item(13)};
@@ -182,7 +182,7 @@ void owner_and_a_thief() {
 
 TEST(stealable_queue, fences_are_enough) { expect_passes(owner_and_a_thief, {.preemptions = 3, .stale_reads = true}); }
 
-/// What other threads push is taken in by whoever is inside next.
+/// The next worker inside takes in the items that other threads push.
 void pushes_from_outside() {
   detail::stealable_queue queue;
   std::array<item, 3> items{item(11), item(1), item(2)};
@@ -203,8 +203,7 @@ void pushes_from_outside() {
 
 TEST(stealable_queue, takes_in_what_others_push) { expect_passes(pushes_from_outside, whole); }
 
-/// Of those that are put into the LIFO slot each goes to its owner or to the thief that has seen it, or behind the
-/// others.
+/// Each item in the LIFO slot goes to its owner, to the thief that has seen it, or behind the others.
 void lifo_slot_is_filled() {
   detail::stealable_queue queue;
   std::array<item, 2> items{item(1), item(2)};
@@ -234,12 +233,12 @@ TEST(stealable_queue, has_a_lifo_slot_where_words_are_old) {
   expect_passes(lifo_slot_is_filled, {.preemptions = 3, .stale_reads = true});
 }
 
-/// As far as it matters here, a worker.
+/// The part of a worker that matters here.
 struct place {
   detail::stealable_queue stealable;
 };
 
-/// Who looks at the suspended fibers of its thread has them for itself, whoever wakes one of them meanwhile.
+/// A worker that holds the suspended fibers of its thread has them alone, even if another worker wakes one meanwhile.
 void look_while_one_is_adopted() {
   place mine, other;
   item one(1);
@@ -280,7 +279,7 @@ void steal_one(fork_deque& open, std::array<open_fork, 2>& forks, std::vector<fo
   }));
 }
 
-/// Two calls within each other. The outermost is what thieves take.
+/// Two nested calls. Thieves take the outermost.
 void forks_and_thieves(unsigned thieves) {
   fork_deque open;
   std::array<open_fork, 2> forks;
@@ -298,7 +297,7 @@ void forks_and_thieves(unsigned thieves) {
   if (inner_kept) {
     forks[1].taken += 1;
   }
-  // As the owner knows it: what has lost an inner one has lost all around it.
+  // The owner knows that a lost inner call implies the loss of all calls around it.
   const bool outer_kept = open.pop(outer);
   if (outer_kept) {
     forks[0].taken += 1;
@@ -323,10 +322,9 @@ TEST(fork_deque, fences_are_enough) {
   expect_passes([] { forks_and_thieves(1); }, {.stale_reads = true});
 }
 
-// ---- who sleeps and who is woken ----------------------------------------------------------------------------------
+// ---- sleepers and wake-ups ----------------------------------------------------------------------------------------
 
-/// One worker that looks, announces that it sleeps, looks again and sleeps, and others that queue something and wake
-/// it.
+/// One worker looks for work, announces that it sleeps, looks again and sleeps. Others queue something and wake it.
 void work_and_a_sleeper() {
   detail::idle_workers idle(2);
   std::shared_ptr<engine> io = make_epoll_engine();
@@ -393,7 +391,7 @@ void claims_of_two_waits() {
 
 TEST(agent, ends_a_wait_once_and_no_later_one) { expect_passes(claims_of_two_waits, whole); }
 
-/// A stop that comes while a wait begins ends it, whoever of the two was first.
+/// A stop that comes while a wait begins ends that wait, whichever of the two was first.
 void a_stop_at_the_beginning_of_a_wait() {
   detail::agent waiting(detail::agent_kind::thread);
   bool stopper_ended = false;

@@ -1,4 +1,4 @@
-// The reduction leaves executions out, and no outcome: random programs, explored with it and without.
+// The reduction leaves out executions, but no outcome: random programs are explored with it and without.
 #include <gtest/gtest.h>
 #include <pirn/sync/channel.hpp>
 #include <pirn/sync/condition_variable.hpp>
@@ -28,7 +28,7 @@ namespace {
 constexpr int words = 2;
 using word = sim::atomic<int>;
 
-/// How many executions there were, all in all.
+/// The total numbers of executions, with and without the reduction.
 struct effort {
   std::uint64_t with = 0;
   std::uint64_t without = 0;
@@ -40,8 +40,8 @@ struct random_program {
   int operations;  ///< of each thread
 };
 
-/// All that threads of random operations on few words can come to: a text for each end. Each operation, of class
-/// `Operations`, gets a random number and says what it has seen.
+/// Returns all ends, as texts, to which threads of random operations on few words can come. Each operation, of class
+/// `Operations`, gets a random number and returns what it has seen.
 template <class Operations>
 std::set<std::string> outcomes(const random_program& of, sim::options options, std::uint64_t& executions) {
   std::set<std::string> all;
@@ -87,7 +87,7 @@ void expect_same_outcomes(const random_program& of, sim::options options, effort
       << "seed " << of.seed << ", bound " << static_cast<int>(options.preemptions);
 }
 
-/// How many random programs; more where PIRN_SIM_PROGRAMS says so.
+/// Returns the number of random programs, which PIRN_SIM_PROGRAMS can set.
 std::uint64_t programs() {
   const char* const more = std::getenv("PIRN_SIM_PROGRAMS");
   return more != nullptr ? std::strtoull(more, nullptr, 10) : 30;
@@ -97,7 +97,7 @@ random_program program_of(std::uint64_t seed) {
                        : random_program{.seed = seed, .threads = 3, .operations = 2};
 }
 
-/// On words, all of them sequentially consistent, and a lock.
+/// Operations on words, all sequentially consistent, and on a lock.
 template <class Lock>
 struct locked_operations {
   word at[words];
@@ -151,7 +151,7 @@ TEST(reduction, leaves_no_outcome_out_under_a_bound) {
   EXPECT_LT(took.with, took.without / 4) << "it leaves nothing out";
 }
 
-/// On words, in any memory order, with fences of both kinds between.
+/// Operations on words, in any memory order, with fences of both kinds in between.
 struct ordered_operations {
   word at[words];
 
@@ -200,7 +200,7 @@ TEST(reduction, leaves_no_outcome_out_with_stale_reads_under_a_bound) {
   EXPECT_LT(took.with, took.without / 2) << "it leaves nothing out";
 }
 
-/// Waits with a deadline, all at the same moment, and what ends them.
+/// Waits with a deadline, all at the same moment, and the operations that end them.
 struct waiting_operations {
   word at[1];
   mutex lock;
@@ -309,7 +309,7 @@ TEST(reduction, has_a_heavy_fence_before_and_behind_what_others_do) {
   }
 }
 
-/// That `program` fails is found with the reduction and without, with so many preemptions at most.
+/// Expects that the failure of `program` is found with and without the reduction, with `preemptions` at most.
 void expect_found(const std::function<void()>& program, unsigned preemptions) {
   for (const bool reduce : {false, true}) {
     const sim::result found = sim::explore(program, {.preemptions = preemptions, .reduce = reduce});

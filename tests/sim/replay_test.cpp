@@ -1,4 +1,4 @@
-// A seed stands for one execution of one program, and the report of it is the same each time.
+// A seed stands for one execution of one program, and its report is the same each time.
 #include <gtest/gtest.h>
 #include <pirn/fiber/runtime.hpp>
 #include <pirn/fiber/scope.hpp>
@@ -48,7 +48,7 @@ TEST(replay, is_of_the_program_that_failed) {
       sim::atomic<int> count(0);
       const auto add = [&] {
         count.store(count.load() + 1);
-        if (mended) {  // all choices of the other one are there, and more
+        if (mended) {  // all choices of the other program are there, and more
           static_cast<void>(count.load());
         }
       };

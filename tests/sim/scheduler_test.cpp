@@ -190,7 +190,7 @@ TEST(join, by_another_worker_does_not_wait_for_who_runs_next) {
           works = spawn([&] { result = 7; });
           spawn([&] {
             while (!joined.load(std::memory_order_acquire)) {
-              platform::yield_thread();  // and keeps its worker
+              platform::yield_thread();  // this keeps its worker
             }
           }).detach();
           made.set();
@@ -283,7 +283,7 @@ TEST(migrate_to, goes_on_there_once) {
 }
 
 TEST(stealable, are_stolen_once) {
-  // Four times as many steps as it needs, and fewer than fairness gives to who spins: nobody may do that.
+  // Four times as many steps as it needs, and fewer than fairness gives to a spinning thread: no thread may spin.
   const sim::options options{.steps = 2'000};
   const auto program = [] {
     watched_runtime all(2);
@@ -317,7 +317,7 @@ TEST(stealable, do_not_wait_for_who_made_them) {
           fiber made =
               spawn([&] { told.store(true, std::memory_order_release); }, {.worker = spawn_options::any_worker});
           while (!told.load(std::memory_order_acquire)) {
-            platform::yield_thread();  // and keeps its worker
+            platform::yield_thread();  // this keeps its worker
           }
           made.join();
         },
@@ -330,7 +330,7 @@ TEST(stealable, do_not_wait_for_who_made_them) {
     all.done();
   };
   expect_passes(program);
-  // The first of a runtime, where a worker that did not expect any falls asleep without a fence.
+  // The first one of a runtime, where a worker that expects no such fiber falls asleep without a fence.
   expect_passes(program, {.strategy = sim::strategy::random, .stale_reads = true, .executions = 2000});
 }
 

@@ -1,5 +1,5 @@
-// Events, latches, wait groups and barriers: who waits is woken and sees what was done before; and a waiter that gives
-// up takes nothing with it.
+// Events, latches, wait groups and barriers: waiters are woken and see what was done before. A waiter that gives up
+// takes nothing with it.
 #include <pirn/sync/barrier.hpp>
 #include <pirn/sync/event.hpp>
 #include <pirn/sync/latch.hpp>
@@ -49,7 +49,7 @@ TEST(event, lets_those_pass_that_waited_before_it_is_reset) {
                   },
                   [&] {
                     fiber one = spawn([&] { sim::check(happened.wait().has_value()); });
-                    this_fiber::yield();  // to that one, which comes back as it waits
+                    this_fiber::yield();  // runs that fiber until it waits
                     waiting.set();
                     one.join();
                   }});
@@ -180,7 +180,7 @@ TEST(wait_group, waits_for_all_that_was_added) {
     sim::var<int> done[3];
     run_together({[&] {
                     done[0] = 1;
-                    all.add();  // before its own is done
+                    all.add();  // before its own work is done
                     all.done();
                     done[1] = 1;
                     all.done();

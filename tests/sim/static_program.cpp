@@ -1,4 +1,4 @@
-// Linked statically: what explorations put in the place of the C library's functions still leads to these.
+// A statically linked program: the exploration's replacements of C library functions still lead to those functions.
 #include <unistd.h>
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Only the standard library reads a clock here, and calls no function of the C library by name in this object: the
-// exploration's must be linked in all the same.
+// Only the standard library reads a clock here, and this object calls no function of the C library by name. The
+// exploration's functions must be linked in all the same.
 #include <chrono>
 #include <cstdio>
 

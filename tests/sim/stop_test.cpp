@@ -1,5 +1,5 @@
-// A stop that comes at any moment of a wait which somebody ends at the same time: the wait ends once, and what it was
-// for goes neither lost nor twice. Then what stops are made of: sources, callbacks and scopes.
+// A stop comes at any moment of a wait that another party ends at the same time. The wait ends once, and the object of
+// the wait is neither lost nor taken twice. Then the parts of stops: sources, callbacks and scopes.
 #include <pirn/fiber/runtime.hpp>
 #include <pirn/fiber/scope.hpp>
 #include <pirn/sync/channel.hpp>
@@ -39,7 +39,7 @@ void stop_against(const Wait& wait, const Notify& notify, bool migratable = fals
   all.done();
 }
 
-/// What a wait says that a stop may end.
+/// Returns whether a wait that a stop may end was notified.
 template <class Result>
 bool unless_stopped(const Result& result) {
   return pirn_test::ended_well(result, wait_error::stopped);
@@ -99,7 +99,7 @@ TEST(stop, of_a_wait_for_a_permit) {
   });
 }
 
-/// Two wait, and the first is stopped: what was meant for it goes to the second.
+/// Two fibers wait, and the first is stopped: its notification goes to the second.
 template <class Wait, class Notify>
 void stop_of_the_first(const Wait& wait, const Notify& notify) {
   watched_runtime all(2);
@@ -260,7 +260,7 @@ void a_callback_that_goes() {
   {
     const stop_callback call(source.get_token(), [&] { called += 1; });
   }
-  // Had the call not ended, this would race with it.
+  // If the call had not ended, this would race with it.
   sim::check(called <= 1, "it is called once at most");
   called = 5;
   other.join();
@@ -366,7 +366,7 @@ TEST(scope, stopped_while_it_closes) {
   });
 }
 
-/// A stop of the fiber goes down from list to list, and what it comes to is there until it has passed.
+/// A stop of the fiber goes down from list to list, and each scope that it reaches exists until it has passed.
 TEST(scope, stopped_from_above_while_inner_ones_close) {
   expect_passes([] {
     watched_runtime all(2);

@@ -1,4 +1,4 @@
-// Coroutines without stacks on the workers of fibers: what they await ends once, wherever the other side is.
+// Stackless coroutines on the workers of fibers: each of their awaits ends once, wherever the other side is.
 #include <pirn/fiber/task.hpp>
 #include <pirn/sync/co.hpp>
 #include <pirn/sync/event.hpp>

@@ -1,5 +1,5 @@
-// Virtual time: who sleeps wakes in order and at the moment that was asked for, and a deadline that passes while
-// somebody ends the wait leaves either the one or the other.
+// Virtual time: sleepers wake in order and at the requested moment. A deadline that passes while another party ends the
+// wait leaves exactly one of the two ends.
 #include <pirn/fiber/runtime.hpp>
 #include <pirn/fiber/scope.hpp>
 #include <pirn/sync/channel.hpp>
@@ -114,7 +114,7 @@ void deadline_against(const Wait& wait, const Notify& notify) {
   all.done();
 }
 
-/// What a wait says that a deadline may end.
+/// Returns whether a wait that a deadline may end was notified.
 template <class Result>
 bool in_time(const Result& result) {
   return pirn_test::ended_well(result, wait_error::timed_out);

@@ -1,5 +1,4 @@
-// Futures, select and actors: a result comes to all who wait for it, exactly one case happens, and calls are done in
-// order.
+// Futures, select and actors: a result comes to all its waiters, exactly one case happens, and calls are made in order.
 #include <pirn/sync/actor.hpp>
 #include <pirn/sync/future.hpp>
 #include <pirn/sync/latch.hpp>
@@ -123,7 +122,7 @@ TEST(select, takes_each_of_those_that_are_ready) {
   }
 }
 
-/// One selects from two channels and a timer, to each of which somebody else sends as the time comes.
+/// One fiber selects from two channels and a timer. At that time other fibers send to the channels.
 void two_channels_and_a_timer(std::size_t capacity) {
   channel<int> a(capacity);
   channel<int> b(capacity);

@@ -1,5 +1,5 @@
-// A stop, or a deadline, ends the wait at every primitive in which nothing else would, however close it comes to the
-// beginning of the wait; afterwards the primitive is as before.
+// At every primitive, a stop or a deadline ends a wait that nothing else would end, however close it comes to the
+// beginning of the wait. Afterwards the primitive is as before.
 #include <pirn/fiber/this_fiber.hpp>
 #include <pirn/sync/barrier.hpp>
 #include <pirn/sync/biased_mutex.hpp>
@@ -29,7 +29,7 @@ namespace {
 
 using outcome = std::expected<void, wait_error>;
 
-/// For each kind of wait: `wait` would wait for ever; then `let` lets one pass that comes after it.
+/// For each kind of wait: `wait` would wait for ever; then `let` lets one later caller pass.
 template <class Mutex>
 struct of_lock {
   Mutex lock;
@@ -170,7 +170,7 @@ TYPED_TEST(stops, and_deadlines_end_the_wait_once) {
   });
 }
 
-// Who wakes a plain thread is not done with it once the wait has ended: a deadline that comes then must not let it go.
+// A waker is not done with a plain thread once its wait has ended: a deadline that passes then must not release it.
 TEST(waits, of_a_plain_thread_end_when_their_waker_is_done_with_it) {
   expect_passes(
       [] {
