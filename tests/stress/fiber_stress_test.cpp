@@ -1,5 +1,5 @@
-// Fibers come and go at random on several workers and threads: trees of them, with exceptions, stops, sleeps and
-// detached ones; and whole runtimes.
+// Fibers come and go at random on several workers and threads: trees of fibers with exceptions, stops, sleeps and
+// detached fibers, and whole runtimes.
 #include <memory>
 #include <mutex>
 #include <random>
@@ -57,7 +57,7 @@ void grow(tree_counts& counts, unsigned seed, int depth) {
             if (ended) {
               break;
             }
-            if (ended.error() == pirn::wait_error::stopped) {  // and so would be all further ones, at once
+            if (ended.error() == pirn::wait_error::stopped) {  // and so would be all further joins, at once
               child.join();
               break;
             }
@@ -156,7 +156,7 @@ TEST(fiber_stress, runtimes_come_and_go) {
                 })
                 .detach();
           }
-          while (left > 0 && made % 2 == 0) {  // else they are left to the destructor
+          while (left > 0 && made % 2 == 0) {  // otherwise they are left to the destructor
             std::this_thread::yield();
           }
         }

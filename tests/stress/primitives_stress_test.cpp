@@ -1,6 +1,6 @@
 // One program per primitive: fibers of several workers and plain threads do what the primitive allows in random order,
-// with deadlines that pass, and one fiber after the other is stopped and replaced. Seeds are fixed; what the machine
-// does in between is not.
+// with deadlines that pass, and one fiber after the other is stopped and replaced. Seeds are fixed; the machine's
+// timing is not.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -28,7 +28,7 @@ namespace {
 
 using namespace pirn_test;
 
-/// How long each program lasts in all, and a part of it where something must be made anew now and then.
+/// The duration of each program, and that of a part of it after which some objects must be made anew.
 std::chrono::milliseconds in_all() { return stress_time(1s); }
 constexpr std::chrono::milliseconds a_part = 1s;
 
@@ -88,7 +88,7 @@ void shake(Step step, std::chrono::milliseconds length = in_all()) {
   join_all(fibers);
 }
 
-/// What one party waits for and another one signals, once; it is gone as soon as the wait returns.
+/// An object that one party waits for and another party signals once. It is gone as soon as the wait returns.
 template <class T>
 struct parcel;
 
@@ -155,7 +155,7 @@ void exchange_parcels() {
         ++retracted;
         return;
       }
-      // Somebody has taken it, and may look at it until the wait succeeds. A stopped fiber cannot suspend for it.
+      // Another party has taken it, and may look at it until the wait succeeds. A stopped fiber cannot suspend for it.
       const auto limit = clock::now() + 20s;
       while (!(result = mine.parcel.wait(limit))) {
         ASSERT_EQ(result.error(), pirn::wait_error::stopped) << "a wake-up was lost";
@@ -183,7 +183,7 @@ TEST(primitives_stress, counting_semaphore) {
   shake([&](std::minstd_rand& random) {
     int mine = 0;
     for (auto wanted = random() % 3 + 1; wanted > 0; --wanted) {
-      // Whoever holds some waits for more only so long.
+      // A fiber that holds permits waits for more only this long.
       const auto deadline = mine == 0 ? some_time(random) : clock::now() + 50us;
       if (random() % 4 == 0 ? permits.try_acquire() : permits.acquire(deadline).has_value()) {
         ++mine;
@@ -271,7 +271,7 @@ void recurse(pirn::mutex_policy policy) {
         EXPECT_EQ(depth++, mine++);
         dawdle(random);
       } else {
-        EXPECT_EQ(mine, 0);  // its owner always gets it
+        EXPECT_EQ(mine, 0);  // the owner always gets it
       }
     }
     for (; mine > 0; --mine) {
@@ -296,7 +296,7 @@ TEST(primitives_stress, biased_mutex) {
     std::atomic<long> given_up = 0;
     shake(
         [&](std::minstd_rand& random) {
-          // Mostly what this worker uses; a new one after a while, which nobody has unbiased yet.
+          // Mostly a place that this worker uses; after a while a new one, which no other worker has unbiased yet.
           const std::size_t here = reinterpret_cast<std::uintptr_t>(pirn::platform::current_worker()) / 64;
           const std::size_t whose = random() % 16 == 0 ? random() : here;
           place& mine = places[(turn++ / 100 * 3 + whose % 3) % places.size()];
@@ -445,7 +445,7 @@ TEST(primitives_stress, select) {
     auto value = std::make_unique<long>(mine);
     number got;
     const auto give = [&](pirn::channel<number>& to) { return send(to, static_cast<number&&>(value)); };
-    // Never `never`: at the end the last ones have nobody left to meet.
+    // Never `never`: at the end the last parties have no other party left to meet.
     const auto soon = [&] { return std::min(some_time(random), clock::now() + 1ms); };
     const auto limit = [&] { return pirn::until(soon()); };
     pirn::selection s{};
@@ -527,7 +527,7 @@ TEST(primitives_stress, barrier) {
       std::minstd_rand random(round * parties + who);
       random.discard(2);
       for (int phase = 0;; ++phase) {
-        EXPECT_EQ(completed, phase);  // cannot end without this one
+        EXPECT_EQ(completed, phase);  // the phase cannot end without this party
         dawdle(random);
         switch (random() % 16) {
           case 0:

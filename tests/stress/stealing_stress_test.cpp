@@ -1,5 +1,5 @@
-// Fibers of every placement at random on several workers: pinned ones, some that any worker may begin and migratable
-// ones, which wait, sleep, move, are stopped and joined, while all are printed now and then.
+// Fibers of every placement at random on several workers: pinned fibers, fibers that any worker may begin, and
+// migratable ones. They wait, sleep, move, are stopped and joined, while all are printed now and then.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -47,7 +47,7 @@ pirn::spawn_options anywhere_of(std::uint64_t chance, unsigned workers) {
   }
 }
 
-/// One of the things that may suspend a fiber, or move it.
+/// Does one of the things that may suspend a fiber or move it.
 void step(shared& s, pirn::platform::random& random) {
   const std::uint64_t chance = random.next() >> 8;
   switch (random.next() % 8) {
@@ -188,7 +188,7 @@ TEST(stealing_stress, any_placement_at_2_to_4_workers) {
     EXPECT_EQ(s.thrown, s.caught);
     EXPECT_EQ(s.guarded, s.guarded_too);
     EXPECT_GT(s.begun, 100u);
-    // A child that has ended gives its stack back behind its last switch, with a sanitizer with all else that it had.
+    // A child gives its stack back only after its last switch, and under a sanitizer also all else that it had.
     EXPECT_TRUE(eventually([&] { return r.rt.statistics().live_fibers == 0 && r.pool.statistics().in_use == 0; }));
     std::uint64_t ended = 0;
     std::uint64_t stolen = 0;

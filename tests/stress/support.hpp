@@ -1,4 +1,4 @@
-// What the stress programs share.
+// Helpers that the stress programs share.
 #pragma once
 
 #include <chrono>
@@ -8,8 +8,8 @@
 
 namespace pirn_test {
 
-/// How long a program lasts: as many seconds as PIRN_STRESS_SECONDS says (`./dev test --all` and `--soak` do), else as
-/// long as every run of the tests can afford, which is less where no sanitizer watches.
+/// Returns how long a program lasts: as many seconds as PIRN_STRESS_SECONDS says (`./dev test --all` and `--soak` set
+/// it), otherwise as long as every run of the tests can afford. Without a sanitizer that is less.
 inline std::chrono::milliseconds stress_time(std::chrono::milliseconds usual) {
 #if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
   usual /= 2;

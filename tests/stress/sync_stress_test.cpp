@@ -1,5 +1,5 @@
-// Fibers of several workers and plain threads use shared primitives in random order, with deadlines that pass and
-// stops that come at any moment. Seeds are fixed; what the machine does in between is not.
+// Fibers of several workers and plain threads use shared primitives in random order, with deadlines that pass and stops
+// that come at any moment. Seeds are fixed; the machine's timing is not.
 #include <array>
 #include <memory>
 #include <mutex>
@@ -113,7 +113,7 @@ TEST(sync_stress, money_is_neither_made_nor_lost) {
 /// Stages of channels of different kinds; senders and receivers give up at random and try again.
 using item = std::unique_ptr<std::uint64_t>;
 void run_pipeline(pirn::channel<item>& first, pirn::channel<item>& second, std::chrono::milliseconds length) {
-  std::array<std::atomic<std::uint64_t>, 4> sums = {};  // sent, passed on, received, of what was left
+  std::array<std::atomic<std::uint64_t>, 4> sums = {};  // sent, passed on, received, left over
   const auto end = clock::now() + length;
   const auto send_on = [](pirn::channel<item>& to, item value, std::minstd_rand& random) {
     for (;;) {
@@ -196,7 +196,7 @@ TEST(sync_stress, neither_does_one_that_meets_and_one_without_limit) {
 }
 
 TEST(sync_stress, a_barrier_of_condition_and_group) {
-  // All meet again and again; nobody may be left behind.
+  // All parties meet again and again, and none may be left behind.
   constexpr int parties = 9;
   pirn::mutex m;
   pirn::condition_variable all_here;
@@ -241,11 +241,11 @@ TEST(sync_stress, a_barrier_of_condition_and_group) {
     std::this_thread::sleep_for(10ms);
   }
   {
-    // From an even generation on nobody begins another round; those in an odd one complete it.
+    // From an even generation on no party begins another round; parties in an odd one complete it.
     const std::lock_guard guard(m);
     done = true;
   }
-  // Some may have begun an even round before: complete it on behalf of those that have left.
+  // Some parties may have begun an even round before: complete it on behalf of those that have left.
   while (!finished.wait(clock::now() + 50ms)) {
     const std::lock_guard guard(m);
     if (here != 0) {
