@@ -70,6 +70,16 @@ def newest_registers():
     return int(frame.read_register("pc")), int(frame.read_register("sp"))
 
 
+def stack_of_fork(part):
+    """Returns the stack on which the fiber with this cold part runs because of a fork2, or None."""
+    if address_of(part["first_halves"]):
+        return part["first_halves"]["on"]["memory"]
+    if address_of(part["continues"]):
+        call = part["continues"]
+        return (call["around"]["memory"] if address_of(call["around"]["memory"]) else call["root"]).dereference()
+    return None
+
+
 class Fiber:
     """What the control block says of one fiber."""
 
@@ -90,8 +100,8 @@ class Fiber:
             cold = gdb.lookup_type(worker.namespace + "::fiber_cold_part")
             part = gdb.Value(self.top - cold.sizeof).cast(cold.pointer()).dereference()
             self.name = text_at(part["name"].address)
-            if address_of(part["base"]):  # it runs on another stack than its own, because of a fork2
-                self.limit, self.top = (address_of(part["base"][name]) for name in ("limit_", "top_"))
+            if (runs_on := stack_of_fork(part)) is not None:
+                self.limit, self.top = (address_of(runs_on[name]) for name in ("limit_", "top_"))
         self.thread = None  # the one that runs it now
 
     def holds(self, address):

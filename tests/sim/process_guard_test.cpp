@@ -37,7 +37,8 @@ TEST(process_guard, says_where_the_program_crashes_or_ends_the_process) {
   const auto begins = [](const std::string& text, const std::string& with) {
     EXPECT_EQ(text.substr(0, with.size()), with);
   };
-  begins(last_line([] { *reinterpret_cast<volatile int*>(64) = 1; }),
+  int* volatile nowhere = reinterpret_cast<int*>(64);  // volatile, so that no compiler knows better
+  begins(last_line([&] { *nowhere = 1; }),
          "it crashed: Segmentation fault, at address 0x40: crashes" + here(__LINE__ - 1));
   begins(last_line([] {
            void (*volatile none)() = nullptr;
@@ -62,7 +63,7 @@ TEST(process_guard, sees_what_is_done_to_memory_that_was_given_back) {
     long first, second;
   };
   const auto twice = sim::explore([] {
-    auto* const made = new two_words;
+    two_words* volatile made = new two_words;
     for (int i = 0; i < 2; ++i) {
       ::operator delete(static_cast<void*>(made));
     }

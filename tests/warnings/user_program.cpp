@@ -5,9 +5,11 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pirn/coro/coroutine.hpp"
@@ -223,6 +225,23 @@ long actors(pirn::runtime& in) {
   return asked.get() + plain.call([](account& self) { return self.balance; });
 }
 
+/// Objects that are made and destroyed in place, in turns.
+template <class T, class... Arguments>
+long in_place(pirn::runtime& in, const Arguments&... arguments) {
+  for (int i = 0; i < 3; ++i) {
+    std::optional<T> made(std::in_place, arguments...);
+    T& shared = *made;
+    for (int worker = 0; worker < 2; ++worker) {
+      in.spawn([&shared] { std::printf("%p\n", static_cast<void*>(&shared)); }, {.worker = worker}).detach();
+    }
+    if constexpr (requires { made->wait().has_value(); }) {
+      static_cast<void>(made->wait());
+    }
+    made.reset();
+  }
+  return 1;
+}
+
 long scopes() {
   pirn::scope all({.deadline = 1s});
   long a = 0;
@@ -240,7 +259,8 @@ long scopes() {
 
 int main() {
   pirn::runtime runtime({.workers = 2, .idle_spin = 0.5ms});
-  long sum = actors(runtime);
+  long sum = actors(runtime) + in_place<pirn::latch>(runtime, 2) + in_place<pirn::wait_group>(runtime, 2);
+  sum += in_place<pirn::mutex>(runtime) + in_place<pirn::event>(runtime) + in_place<pirn::counting_semaphore<>>(runtime, 1);
   runtime.run([&] {
     sum += through_channels(1) + through_channels(2.0F) + through_channels('x') + through_channels(std::uint64_t{3});
     sum += through_channels(text("four")) + through_channels(heavy(5)) + through_channels(std::make_shared<int>(6));
