@@ -1,3 +1,6 @@
+// The contract of the primitive switches, beyond the registers that a switch must keep. The conformance program checks
+// those with many compilers and options.
+
 #include "pirn/context/arch.hpp"
 
 #include <gtest/gtest.h>
@@ -10,8 +13,6 @@
 #include <type_traits>
 #include <vector>
 
-// What a switch must keep is checked by the conformance program over many compilers and options; here is what the
-// contract promises besides.
 namespace {
 
 using pirn::arch::context;
@@ -19,7 +20,7 @@ using pirn::arch::peer;
 using pirn::arch::word;
 namespace arch = pirn::arch;
 
-// A function that leaves its stack for good, of which AddressSanitizer was told nothing here.
+// A function that leaves its stack and never returns to it. AddressSanitizer is not informed of that here.
 #define UNCHECKED __attribute__((no_sanitize("address")))
 
 class memory {
@@ -173,7 +174,7 @@ TEST(arch, transfer_carries_values_both_ways) {
   }
 }
 
-// Whoever resumes a context becomes its peer: here two resumers take turns.
+// A resumer of a context becomes its peer. Here two resumers take turns.
 PIRN_NONE void resume_adder(void* pc, void* sp, void* fp, word adder_word, word, word, word) {
   peer outside{pc, sp, fp};
   auto& adder = *reinterpret_cast<peer*>(adder_word);
@@ -263,7 +264,7 @@ TEST(arch, transfer_into_enters_a_function_on_a_fresh_stack) {
   }
 }
 
-// Three contexts: the first hands over to the second as it ends, and says that the third is to be resumed next.
+// Three contexts: the first hands over to the second as it ends, and names the third as the next to resume.
 UNCHECKED PIRN_NONE void end_in_favour_of(void* pc, void* sp, void* fp, word next, word, word, word) {
   word values[arch::value_words] = {1, 2, 3, 4};
   const peer resumer{pc, sp, fp};
@@ -308,7 +309,7 @@ void run_into_the_root_by_transfer_into() {
   arch::transfer_into<&return_from_transfer_entry>(stack.top(), there, values);
 }
 
-// An entry function must not return; one that does dies at once and not somewhere else.
+// An entry function must not return. One that does traps at once, not at some later place.
 TEST(arch_death, returning_from_an_entry_function_traps) {
   EXPECT_EXIT(run_into_the_root_by_switch_to(), testing::KilledBySignal(SIGILL), "");
   EXPECT_EXIT(run_into_the_root_by_transfer(), testing::KilledBySignal(SIGILL), "");

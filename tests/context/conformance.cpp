@@ -1,5 +1,5 @@
-// The conformance program of the context layer: prints every check, ends with 1 when one failed, with 77 where
-// the processor lacks what it was compiled for.
+// The conformance program of the context layer: prints every check; exits with 1 if one failed, with 77 where the
+// processor lacks an instruction set that it was compiled for.
 //
 //   conformance                      all checks
 //   conformance --profile SECONDS    only the profiling signal, for that long

@@ -1,7 +1,8 @@
-// What the files of the conformance program share: the result of a check, stacks, and the shapes of a switch behind
-// one face, so that every check is written once.
+// Shared by the files of the conformance program: the result of a check, stacks, and one interface to all forms of a
+// switch, so that every check is written once.
 //
-// The program includes little and uses no test framework: it is compiled with dozens of combinations of options.
+// The program includes little and uses no test framework, because it is compiled with dozens of combinations of
+// options.
 #pragma once
 
 #include <cstddef>
@@ -50,14 +51,14 @@ class stack {
   pirn::sanitizer_state state_;
 };
 
-/// Two parties, main and a context on `own`, that switch to one another in the way of Shape.
+/// Two parties, main and a context on `own`, that switch to one another by the form Shape.
 template <class Shape>
 // NOLINTNEXTLINE(bugprone-crtp-constructor-accessibility): for the three below only
 class two_parties {
  public:
   using body = void (*)(Shape&);
 
-  /// Makes the context and resumes it; `run` is called there.
+  /// Makes the context and resumes it; the context calls `run`.
   void start(body run) noexcept {
     auto& shape = static_cast<Shape&>(*this);
     shape.make(run);
@@ -72,7 +73,7 @@ class two_parties {
   body run_ = nullptr;
 };
 
-/// With `switch_to`.
+/// Switches with `switch_to`.
 class by_switch_to : public two_parties<by_switch_to> {
  public:
   static constexpr const char* name = "switch_to";
@@ -102,7 +103,7 @@ class by_switch_to : public two_parties<by_switch_to> {
   }
 };
 
-/// What the shapes below share.
+/// The common part of the forms below.
 template <class Shape>
 // NOLINTNEXTLINE(bugprone-crtp-constructor-accessibility): as above
 class by_transfers : public two_parties<Shape> {
@@ -125,7 +126,7 @@ class by_transfers : public two_parties<Shape> {
   }
 };
 
-/// With `transfer`.
+/// Switches with `transfer`.
 class by_transfer : public by_transfers<by_transfer> {
  public:
   static constexpr const char* name = "transfer";
@@ -151,7 +152,8 @@ class by_transfer : public by_transfers<by_transfer> {
   }
 };
 
-/// The same without `prepare`, and ending by `transfer_last`: then `inside` is tagged.
+/// As `by_transfer`, but begins with `transfer_into` instead of `prepare` and ends with `transfer_last`: then `inside`
+/// is tagged.
 class by_transfer_into : public by_transfers<by_transfer_into> {
  public:
   static constexpr const char* name = "transfer_into";
@@ -192,7 +194,7 @@ void check_unwinding();
 void check_single_step();
 /// Takes a backtrace from a signal handler ten thousand times a second while contexts switch.
 void check_profiling(double seconds);
-/// Ends in a context, at the function `conformance_stop`, where a debugger has put a breakpoint.
+/// Ends in a context, at the function `conformance_stop`, where a debugger has set a breakpoint.
 void stop_for_debugger();
 
 }  // namespace conformance

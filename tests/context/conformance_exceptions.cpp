@@ -1,7 +1,7 @@
-// Exceptions around switches. The exceptions in flight are per OS thread (__cxa_get_globals): a list of those caught
-// and a count of those thrown and not yet caught. Two contexts that leave catch blocks in the reverse order of
-// entering them share that safely; in any other order each needs its own, which the fiber layer gives it and which
-// `own_exceptions` does here.
+// Exceptions around switches. The exceptions in flight are per OS thread (__cxa_get_globals): a list of the caught ones
+// and a count of those that are thrown and not yet caught. Two contexts that leave catch blocks in the reverse order of
+// entering them share that safely. In any other order each context needs its own, which the fiber layer provides, and
+// `own_exceptions` here.
 #include <exception>
 
 #include "conformance.hpp"
@@ -197,7 +197,7 @@ void in_destructor() {
          "a yield inside a destructor during unwinding");
 }
 
-// The same without the exchange: sound as long as what the other party throws meanwhile it also catches.
+// As `in_destructor`, but without the exchange: sound as long as the other party catches all that it throws meanwhile.
 template <class Shape>
 struct shares_when_destroyed {
   Shape& shape;

@@ -1,4 +1,4 @@
-// What lies on the stack around a switch: the red zone, alignment, over-aligned locals and alloca.
+// The stack around a switch: the red zone, alignment, over-aligned locals and alloca.
 #include "conformance_isa.hpp"
 
 namespace conformance {
@@ -6,7 +6,8 @@ namespace {
 
 // ---- red zone ---------------------------------------------------------------------------------------------------
 
-// A leaf but for the switch: its array lies below sp, where nothing may be pushed. Eight words from 100 on are 828.
+// A leaf function except for the switch: its array lies below sp, where nothing may be pushed. Eight words from 100 on
+// add up to 828.
 template <class Shape>
 CONFORMANCE_KEEP long sum_in_red_zone_of_main(Shape& shape, long from) {
   volatile long values[8];
@@ -35,7 +36,7 @@ CONFORMANCE_KEEP long sum_in_red_zone_of_context(Shape& shape, long from) {
   return sum;
 }
 
-// The same with the array filling the red zone to its last byte.
+// As `sum_in_red_zone_of_main`, but the array fills the red zone to its last byte.
 template <class Shape>
 CONFORMANCE_KEEP long sum_in_whole_red_zone(Shape& shape, long from) {
   volatile long values[14];
@@ -113,7 +114,7 @@ void alignment() {
   expect(main_aligned, Shape::name, "stack aligned in the resumer");
 }
 
-// With tops of every remainder, since prepare rounds down.
+// Tries tops of every remainder, since prepare rounds down.
 void alignment_at_entry() {
   static stack own;
   bool by_switch = true, by_transfer = true, by_transfer_into = true;
@@ -156,7 +157,7 @@ bool filled(const volatile char* bytes, std::size_t count, int seed) {
   return same;
 }
 
-// `go` is inlined, so that the switch stands in the very function with the odd frame.
+// `go` is inlined, so that the switch lies in the function with the unusual frame.
 template <class Go>
 PIRN_ALWAYS_INLINE bool odd_frame_survives(Go go, std::size_t count, int seed) {
   alignas(64) volatile char aligned[128];
@@ -207,8 +208,8 @@ void odd_frames() {
 
 // ---- stacks side by side ----------------------------------------------------------------------------------------
 
-// Two contexts that switch directly to one another, so close that valgrind, unless told, takes the switch for a large
-// push or pop and the locals of the other for dead.
+// Two contexts that switch directly to one another. Their stacks lie so close that valgrind, unless informed, takes the
+// switch for a large push or pop, and the locals of the other context for dead.
 struct neighbours {
   stack low, high;
   arch::context main, at_low, at_high;
@@ -287,7 +288,7 @@ void check_frames() {
   check_frames_of<by_transfer_into>();
   alignment_at_entry();
   side_by_side();
-  // A thread with a shadow stack would die at the next return after a switch: everything above shows that it is off.
+  // A thread with a shadow stack would die at the next return after a switch, so all checks above show that it is off.
   expect(!arch::shadow_stack_active(), nullptr, "no shadow stack is active");
 }
 

@@ -9,7 +9,7 @@ namespace conformance {
 
 // ---- registers by value ---------------------------------------------------------------------------------------------
 
-// The x87 stack is filled and emptied again: whatever a switch left on it is lost.
+// The x87 stack is filled and emptied again: everything that a switch left on it is lost.
 PIRN_ALWAYS_INLINE void spoil_all_registers() {
   asm volatile(
       "movl $0x5a5a5a5a, %%eax\n\tmovl %%eax, %%ebx\n\tmovl %%eax, %%ecx\n\tmovl %%eax, %%edx\n\t"
@@ -99,7 +99,7 @@ PIRN_ASM_FUNCTION("note_sp_of_transfer", "movl 28(%esp), %eax\n\tmovl %esp, (%ea
 // ---- signals --------------------------------------------------------------------------------------------------------
 
 inline constexpr bool backtrace_reaches_start = true;
-// clang's are wrong in epilogues, between the pushes of arguments and while it fetches its pc.
+// clang's tables are wrong in epilogues, between the pushes of arguments, and while the code fetches its pc.
 #if defined(__clang__)
 inline constexpr bool tables_hold_everywhere = false;
 #else
@@ -107,8 +107,8 @@ inline constexpr bool tables_hold_everywhere = true;
 #endif
 inline constexpr bool kernel_frames_are_known = true;
 inline constexpr bool can_single_step = tables_hold_everywhere;
-/// Position-independent code fetches its pc by a call of two instructions, a copy of which the startup code brings,
-/// without unwind tables. Whether a function uses that one or another register is the compiler's to choose.
+/// Position-independent code fetches its pc by a call of a function of two instructions. The startup code brings a copy
+/// of it without unwind tables. The compiler chooses which of several registers a function uses.
 inline bool in_startup_thunk(word pc) {
   const auto* const code = reinterpret_cast<const unsigned char*>(pc);
   const auto* const begin = code[0] == 0xc3 ? code - 3 : code;

@@ -1,4 +1,5 @@
-// What the conformance program must know about the instruction set. Each file has the same names in the same order:
+// Everything that the conformance program must know about the instruction set. Each file has the same names in the same
+// order:
 //
 //   spoil_all_registers, changed_registers, vector, vector_groups, ANY_VECTOR   registers by value
 //   direction_flag, control_words, usual_words, words_up, words_down            flags and control words
@@ -6,7 +7,7 @@
 //   has_landing_pads, is_landing_pad, is_start_frame                            code
 //   backtrace_reaches_start, tables_hold_everywhere, kernel_frames_are_known    signals
 //   can_single_step, interrupted_pc, keep_stepping, begin_stepping
-//   check_particulars                                                           what only this one has
+//   check_particulars                                                           checks of this instruction set alone
 #pragma once
 
 #include <signal.h>
@@ -16,7 +17,7 @@
 
 namespace conformance {
 
-// An entry function's first instruction stores sp at `sp` and goes on at `proceed`. The probe's address is the last
+// An entry function's first instruction stores sp at `sp` and continues at `proceed`. The probe's address is the last
 // message word.
 struct entry_probe {
   word sp;

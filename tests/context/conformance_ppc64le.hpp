@@ -7,7 +7,7 @@ namespace conformance {
 
 // ---- registers by value ---------------------------------------------------------------------------------------------
 
-// r2, which is the switch's to keep, is spoiled in check_particulars.
+// The switch must keep r2; check_particulars spoils it.
 PIRN_ALWAYS_INLINE void spoil_all_registers() {
   asm volatile(
       ".irp n, 0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, "
@@ -113,7 +113,7 @@ PIRN_ALWAYS_INLINE void begin_stepping() {}
 inline bool toc_kept_by_context;
 inline int frames_in_chain;
 
-// Another module's TOC, as far as the switch can tell, and the back chain, which ends at the root frame.
+// The TOC of another module, for all that the switch can tell, and the back chain, which ends at the root frame.
 template <class Shape>
 void yield_with_another_toc(Shape& shape) {
   frames_in_chain = 0;

@@ -1,5 +1,5 @@
-// Calls with arguments on the stack behind each form of switch: what they are given, and an exception that is thrown by
-// one and caught in the function that suspends, on both sides.
+// Calls with arguments on the stack behind each form of switch: the arguments arrive, and an exception that a call
+// throws is caught in the function that suspends, on both sides.
 #include "conformance.hpp"
 #include "context/pushed.hpp"
 

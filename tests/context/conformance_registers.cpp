@@ -17,8 +17,8 @@ CONFORMANCE_KEEP void resume_once(void* shape) {
   static_cast<Shape*>(shape)->resume();
 }
 
-// Values in as many registers as an asm may name: whichever register is not clobbered by the switch, the compiler
-// may leave one of them in it.
+// Values in as many registers as an asm may name: the compiler may leave one of them in any register that the switch
+// does not clobber.
 template <class Shape>
 CONFORMANCE_KEEP bool general_registers_live(Shape& shape) {
   word a = opaque<word>(1), b = opaque<word>(2), c = opaque<word>(3), d = opaque<word>(4), e = opaque<word>(5),
@@ -82,7 +82,7 @@ CONFORMANCE_KEEP bool vector_registers_live(Shape& shape) {
   return equal;
 }
 
-// One value in a register of the compiler's choice, alone: the first that it would take.
+// One value alone, in a register of the compiler's choice: the first that it would take.
 template <class Shape>
 CONFORMANCE_KEEP bool one_vector_live(Shape& shape) {
   double value = opaque(1.25);
@@ -117,7 +117,7 @@ void change_number(Shape& shape) {
   shape.yield();
 }
 
-// Ordinary variables, which a compiler may keep in registers as long as nobody else can touch them.
+// Ordinary variables, which a compiler may keep in registers as long as no other code can touch them.
 template <class Shape>
 CONFORMANCE_KEEP void memory() {
   static Shape shape;
@@ -241,7 +241,8 @@ CONFORMANCE_KEEP void words_by_transfer(stack& own) {
   expect(all, by_transfer::name, "four values arrive at a resumed context");
 }
 
-// The tag both ways, and the last switch, where the resumer finds whom the ending context says.
+// The tag in both directions, and the last switch, after which the resumer finds the peer that the ending context
+// names.
 PIRN_NONE void receive_flag_and_end(void* pc, void* sp, void* fp, word first, word second, word third, word fourth) {
   auto& seen = *reinterpret_cast<messages*>(first);
   seen.received[1] = second;

@@ -93,7 +93,8 @@ PIRN_ALWAYS_INLINE void begin_stepping() {}
 
 // ---- what only this one has -----------------------------------------------------------------------------------------
 
-// A double in each of the registers that a callee preserves and in as many others, by the constraint for them.
+// A double in each of the registers that a callee preserves and in as many others, by the constraint for those
+// registers.
 template <class Shape>
 CONFORMANCE_KEEP bool doubles_live(Shape& shape) {
   double a = opaque(1.5), b = opaque(2.5), c = opaque(3.5), d = opaque(4.5), e = opaque(5.5), f = opaque(6.5),

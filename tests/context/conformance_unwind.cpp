@@ -15,7 +15,7 @@
 
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the program's entry point, where a thread's backtrace ends
 extern "C" void program_entry() asm("_start");
-// Where the code of the program begins and ends, says the linker.
+// Where the code of the program begins and ends, from the linker.
 extern "C" const char program_begin[] asm("__executable_start");
 extern "C" const char program_end[] asm("etext");
 
@@ -26,12 +26,12 @@ namespace {
 
 constexpr int max_frames = 64;
 
-// What a walk over the frames met. Filled in signal handlers too: no allocation, no locks.
+// The frames that a walk met. Signal handlers fill it in too: no allocation, no locks.
 struct trace {
   word function[max_frames] = {};  // where the function of each frame begins
   word pc[max_frames] = {};
   int frames = 0;
-  bool ended = false;      // by an address of 0, which only a table that says "no caller" gives
+  bool ended = false;      // by an address of 0, which comes only from a table that says "no caller"
   bool in_order = true;    // outer frames lie higher on the same stack
   word stack_pointer = 0;  // of the last frame
   bool past_signal;        // only then do all frames lie on one stack
@@ -47,7 +47,7 @@ struct trace {
     return false;
   }
   bool ends_at(const void* begin) const { return frames > 0 && function[frames - 1] == reinterpret_cast<word>(begin); }
-  // Whether every frame was known, down to one that says there is none below it.
+  // Whether every frame was known, and the last one is marked as outermost.
   bool clean() const { return ended && in_order && result == _URC_END_OF_STACK; }
   bool ends_at_context_root() const {
     return ends_at(address(&arch::root_frame)) || (frames > 0 && is_start_frame(function[frames - 1]));
@@ -74,7 +74,7 @@ _Unwind_Reason_Code note_frame(_Unwind_Context* frame, void* raw) {
   }
   const bool walker =
       _Unwind_GetRegionStart(frame) == reinterpret_cast<word>(trace::address(&arch::detail::walk_as_if_called_by));
-  if (interrupted != 0 || walker) {  // the caller of these may lie on another stack
+  if (interrupted != 0 || walker) {  // its caller may lie on another stack
     seen.past_signal = true;
     seen.stack_pointer = 0;
   } else if (seen.past_signal) {
@@ -124,7 +124,8 @@ bool in_root_frame(const void* pc) {
   return offset == 8;
 }
 
-// backtrace() gives return addresses only: that of a function's frame lies within a page of its beginning here.
+// backtrace() gives return addresses only. Here the address of a function's frame lies within a page of the function's
+// beginning.
 bool glibc_shows(const void* begin) {
   for (int i = 0; i < frames_by_glibc; ++i) {
     if (reinterpret_cast<word>(by_glibc[i]) - reinterpret_cast<word>(begin) < 4096) {
@@ -181,7 +182,7 @@ void walk_inside_and_suspended() {
 
 // ---- what both kinds of signal look at --------------------------------------------------------------------------
 
-// Written by handlers on the one thread that runs the checks, read by it afterwards.
+// Handlers write it on the thread that runs the checks, which reads it afterwards.
 struct watch {
   volatile long strikes = 0;
   volatile long unclean = 0;
@@ -192,7 +193,7 @@ struct watch {
 };
 watch watched;
 
-// What the builder says about code that is not ours.
+// The build's statement about code outside of pirn.
 #if defined(CONFORMANCE_TABLES_HAVE_GAPS)
 constexpr bool tables_are_whole = false;
 #else
@@ -210,15 +211,15 @@ void look(void* raw_context) {
   if (seen.ends_at_context_root()) {
     watched.in_context = watched.in_context + 1;
   }
-  // What lies before the instruction is looked up, since it might return.
+  // The lookup takes its argument for a return address, and looks at the byte before it.
   if (is_start_frame(reinterpret_cast<word>(_Unwind_FindEnclosingFunction(reinterpret_cast<void*>(pc + 1))))) {
     watched.in_start_frame = watched.in_start_frame + 1;
   }
   watched.clean_ends = watched.clean_ends + (seen.clean() ? 1 : 0);
-  // Some C libraries have functions without unwind tables: those are not ours to judge.
+  // Some C libraries have functions without unwind tables, which these checks leave out.
   bool ours = pc - reinterpret_cast<word>(program_begin) < static_cast<word>(program_end - program_begin);
 #if defined(__riscv) || defined(__aarch64__)
-  // Nor are the stubs by which a program calls them, for which this linker writes none.
+  // They leave out the stubs by which a program calls them too: this linker writes no tables for those.
   ours = ours && _Unwind_FindEnclosingFunction(reinterpret_cast<void*>(pc)) != nullptr;
 #elif defined(__i386__)
   ours = ours && !in_startup_thunk(pc);
@@ -287,8 +288,8 @@ void step() {
 
 // ---- ten thousand times a second --------------------------------------------------------------------------------
 
-// One signal at a time: an emulator may unwind for longer than a tick, and with a periodic timer the next signal would
-// be there whenever a handler returns, so that nothing else ever runs.
+// One signal at a time. An emulator may unwind for longer than a tick; with a periodic timer the next signal would then
+// be there whenever a handler returns, and nothing else would ever run.
 timer_t ticking;
 bool ticks;
 bool set_off() {
@@ -332,7 +333,7 @@ class profiling_timer {
   bool created_ = false;
 };
 
-// Whether the unwinder knows the frames that this kernel, or what emulates one, puts under signal handlers.
+// Whether the unwinder knows the frames that this kernel, or its emulator, puts under signal handlers.
 bool signals_can_be_unwound() {
   if (!tables_are_whole) {
     return false;
@@ -356,13 +357,13 @@ void turn_forever(Shape& shape) {
   }
 }
 
-// New contexts are entered over and over too, so that signals strike the start frame.
+// New contexts are entered again and again too, so that signals strike the start frame.
 template <class Shape>
 void switch_under_fire(double seconds) {
   static Shape steady, renewed;
   turns_of_context = 0;
   unsigned long turns_of_main = 0;
-  // On a machine that is busy with other work the signals take longer to come.
+  // The signals take longer to come on a machine that is busy with other work.
   const bool counts = signals_can_be_unwound();
   watched = watch();
   const double end = seconds_now() + seconds, latest_end = end + 20 * seconds + 20;

@@ -1,4 +1,4 @@
-// What x86-64 and i386 have in common.
+// The common part of x86-64 and i386.
 #pragma once
 
 #include "conformance_isa.hpp"
@@ -23,7 +23,7 @@ inline bool is_start_frame(word begin) {
 
 // ---- signals --------------------------------------------------------------------------------------------------------
 
-// In a handler of SIGTRAP: whether another comes after the next instruction.
+// In a handler of SIGTRAP: sets whether another SIGTRAP comes after the next instruction.
 inline void keep_stepping(void* signal_context, bool on) {
   constexpr greg_t trap_flag = 0x100;
   auto& flags = static_cast<ucontext_t*>(signal_context)->uc_mcontext.gregs[REG_EFL];

@@ -7,7 +7,7 @@ namespace conformance {
 
 // ---- registers by value -------------------------------------------------------------------------------------------
 
-// The x87 stack is filled and emptied again: whatever a switch left on it is lost.
+// The x87 stack is filled and emptied again: everything that a switch left on it is lost.
 PIRN_ALWAYS_INLINE void spoil_all_registers() {
   asm volatile(
       "movq $0x5a5a5a5a, %%rax\n\tmovq %%rax, %%rbx\n\tmovq %%rax, %%rcx\n\tmovq %%rax, %%rdx\n\t"

@@ -1,3 +1,5 @@
+// The ends of a continuation: by finish, by being dropped, by an exception; and misuse that is refused.
+
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -10,7 +12,6 @@
 #include "context/continuation_support.hpp"
 #include "pirn/context/continuation.hpp"
 
-// How a continuation ends: by finish, by being dropped, by an exception; and what is refused.
 namespace {
 
 using pirn::continuation;
@@ -63,13 +64,13 @@ TEST(continuation_end, every_value_is_destroyed_once) {
   EXPECT_EQ(counted::alive, 0);
 }
 
-// A body may go anywhere when it ends; here to one that it was never resumed by.
+// A body may finish to any continuation; here to one that never resumed it.
 TEST(continuation_end, finish_may_go_to_somebody_else) {
   stacks memory;
   continuation<int> parked;
   continuation<int> listener(memory, [&parked](continuation<int> back, int x) {
     const int heard = back.exchange(x);
-    EXPECT_FALSE(back);  // who spoke last has ended
+    EXPECT_FALSE(back);  // its peer has ended
     return std::move(parked).finish(heard + 1);
   });
   EXPECT_EQ(listener.exchange(1), 1);
@@ -83,7 +84,7 @@ TEST(continuation_end, finish_may_go_to_somebody_else) {
   EXPECT_EQ(memory.in_use, 0U);
 }
 
-/// Throws at the last of so many moves.
+/// Throws when `left` moves have been made.
 struct dies_on_a_move {
   static inline int left = 0;
   explicit dies_on_a_move(std::vector<int>& log) : gone(log, 1) {}
@@ -96,7 +97,7 @@ struct dies_on_a_move {
   mark gone;
 };
 
-// Wherever a last value is moved on its way, who waits for it hears of it.
+// Wherever a last value throws as it is moved, its receiver gets the exception.
 TEST(continuation_end, a_last_value_that_throws_when_moved_goes_to_what_the_body_was_lent) {
   bool arrived = false;
   for (int moves = 1; !arrived; ++moves) {
@@ -242,7 +243,7 @@ TEST(continuation_end, one_assigned_to_itself_stays) {
   EXPECT_EQ(k.exchange(5), 6);
 }
 
-// What hangs on the stack of one that is dropped is dropped with it.
+// A continuation that lies on the stack of a dropped one is dropped with it.
 TEST(continuation_end, a_chain_is_unwound_from_its_far_end) {
   stacks memory;
   std::vector<int> gone;
@@ -336,7 +337,7 @@ TEST(continuation_end, an_exception_does_not_stop_the_unwind) {
   EXPECT_NE(reported.find("another exception"), std::string::npos) << reported;
   EXPECT_EQ(memory.in_use, 0U);
   EXPECT_EQ(std::uncaught_exceptions(), 0);
-  // And the next one is unwound as if nothing had been.
+  // The next one is unwound as usual.
   {
     continuation<> k(memory, [&gone](continuation<>& back) -> continuation<>::finished {
       const mark outer(gone, 2);
@@ -492,7 +493,7 @@ void throw_without_an_heir() {
   k = std::move(k).resume();
 }
 
-// A thread's own stack has nothing under it that an unwind could end in.
+// The stack of a thread has no frame below in which an unwind could end.
 TEST(continuation_end_death, an_exception_that_drops_a_threads_continuation_ends_the_program) {
   EXPECT_DEATH(lose_the_way_back(), "dropped by an exception.*a thread.s own");
 }

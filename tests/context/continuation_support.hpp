@@ -1,4 +1,4 @@
-// Stacks for the tests of continuations: this layer has none of its own.
+// Stacks for the tests of continuations, since this layer has none.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct result {
   explicit operator bool() const noexcept { return error == problem::none; }
 };
 
-/// Hands out stacks of the heap, and knows how many are out.
+/// Hands out stacks from the heap, and counts those in use.
 class stacks {
  public:
   explicit stacks(std::size_t most = 1000) : most_(most) {}

@@ -1,3 +1,6 @@
+// The values that continuations carry, and the order in which they resume one another. Ends of bodies are in
+// continuation_end_test.cpp.
+
 #include "pirn/context/continuation.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +16,6 @@
 
 #include "context/continuation_support.hpp"
 
-// What travels, and who goes to whom. How a body ends: continuation_end_test.cpp.
 namespace {
 
 using pirn::continuation;
@@ -39,7 +41,7 @@ static_assert(sizeof(continuation<int>) == 3 * sizeof(void*), "a peer and nothin
 
 // ---- values -----------------------------------------------------------------------------------------------------
 
-/// Sends `value` to a body that sends it back, several times, and looks at what comes back.
+/// Sends `value` several times to a body that sends it back, and checks each result.
 template <class T, class Equal>
 void echoes(const T& value, Equal equal) {
   stacks memory;
@@ -131,7 +133,7 @@ TEST(continuation, several_values_travel_at_once) {
   EXPECT_EQ(h, 'c');
 }
 
-// Five words, and a mixture of what travels in words with what travels by address.
+// Five words, and a mixture of values that are passed in words and values that are passed by address.
 TEST(continuation, more_than_four_words_lie_in_the_senders_frame) {
   stacks memory;
   using many = continuation<int, std::string, three_words, std::unique_ptr<int>, long, char>;
@@ -248,7 +250,7 @@ TEST(continuation, types_differ_by_direction) {
   EXPECT_EQ(all, "one two three");
 }
 
-// ---- who goes to whom -------------------------------------------------------------------------------------------
+// ---- the order of resumes -------------------------------------------------------------------------------------------
 
 TEST(continuation, start_enters_the_body_at_once) {
   stacks memory;
@@ -298,13 +300,13 @@ TEST(continuation, runs_on_memory_of_the_caller) {
 
 struct ring;
 using runner = continuation<ring*, int>;
-/// Where each puts whoever resumed it, for the one that shall go there next.
+/// Each body stores its resumer here, for the next body that resumes it.
 struct ring {
   runner a, b, c;
   std::string order;
 };
 
-// A resumes B, B resumes C, C resumes A: nobody is the caller of anybody.
+// A resumes B, B resumes C, C resumes A: none of them is the caller of another.
 TEST(continuation, three_hand_over_to_each_other_in_a_circle) {
   stacks memory;
   ring shared;
@@ -377,7 +379,7 @@ TEST(continuation, they_nest) {
   EXPECT_EQ(memory.in_use, 0U);
 }
 
-/// Asked anew each time: compilers know that pthread_self() never changes.
+/// Not inlined, because compilers assume that pthread_self() never changes.
 PIRN_NOINLINE pthread_t this_thread() {
   asm volatile("" ::: "memory");
   return pthread_self();

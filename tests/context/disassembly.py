@@ -1,4 +1,4 @@
-"""What the tests that look at machine code share: they take [COMPILER...] and -v, which prints the loops, as arguments."""
+"""Shared by the tests that look at machine code. Their arguments are [COMPILER...] and -v, which prints the loops."""
 
 import re
 import shutil
@@ -13,11 +13,11 @@ VERBOSE = "-v" in sys.argv
 OBJDUMP = shutil.which("objdump") or shutil.which("llvm-objdump-22")
 FORBIDDEN = re.compile(r"\b(call|ret|push|pop|leave|xchg)[a-z]*\b")  # in a loop of switches
 SWITCH = re.compile(r"(?:notrack )?jmp[a-z]*\s+\*")
-PADDING = re.compile(r"(nop|data16|cs nop|xchg\s+%ax,%ax)")  # before where a context resumes; nobody executes it
+PADDING = re.compile(r"(nop|data16|cs nop|xchg\s+%ax,%ax)")  # before a resume point; never executed
 
 
 def functions(compiler, options, source, folder):
-    """name -> list of (address, instruction) of what one file is compiled to."""
+    """Returns name -> list of (address, instruction) of the machine code of one file."""
     made = Path(folder) / "hot_path.o"
     subprocess.run([compiler, "-std=c++20", *options, f"-I{ROOT}/include", "-c", source, "-o", made], check=True)
     listing = subprocess.run([OBJDUMP, "-d", "--no-show-raw-insn", made], check=True, capture_output=True, text=True).stdout
@@ -32,8 +32,8 @@ def functions(compiler, options, source, folder):
 
 
 def loop_of(code, switch=SWITCH, back="j[a-z]+"):
-    """The shortest loop of a function that holds a `switch`: from the target of a backward jump, one of `back`, to that
-    jump, without padding."""
+    """Returns the shortest loop of a function that holds a `switch`: from the target of a backward jump, one of `back`,
+    to that jump, without padding."""
     loops = []
     for index, (address, text) in enumerate(code):
         jump = re.match(rf"{back}\s+(?:0x)?([0-9a-f]+)\b", text)
@@ -45,7 +45,8 @@ def loop_of(code, switch=SWITCH, back="j[a-z]+"):
 
 
 def resumed_inside_a_block(code, block):
-    """The resume labels, behind a switch and its padding, that are not where a block of so many bytes begins."""
+    """Returns the resume labels, behind a switch and its padding, that are not at the beginning of a block of `size`
+    bytes."""
     found, in_padding = [], False
     for (_, before), (address, text) in zip(code, code[1:]):
         was_in_padding = in_padding
@@ -56,7 +57,7 @@ def resumed_inside_a_block(code, block):
 
 
 def report(fine, text, loop=()):
-    """Prints one line, and the loop if that is wanted or wrong. Returns whether it is `fine`."""
+    """Prints one line, and the loop if it is wanted or wrong. Returns `fine`."""
     print(f"{'ok    ' if fine else 'FAILED'} {text}")
     if VERBOSE or not fine:
         print("\n".join("       " + line for line in loop))
@@ -64,13 +65,13 @@ def report(fine, text, loop=()):
 
 
 def forbidden(loop):
-    """What a loop must not have."""
+    """Returns the instructions that a loop must not have."""
     return [line for line in loop if FORBIDDEN.search(line)]
 
 
 def run(check):
-    """Calls `check(compiler, level, folder)`, which returns whether all is as it should be, for each compiler at each level.
-    Returns the exit status of the test."""
+    """Calls `check(compiler, level, folder)` for each compiler at each level; it returns whether all is as it should
+    be. Returns the exit status of the test."""
     wanted = [name for name in sys.argv[1:] if name != "-v"] or ["clang++-22", "g++-12"]
     compilers = [name for name in wanted if shutil.which(name)]
     if not OBJDUMP or not compilers:

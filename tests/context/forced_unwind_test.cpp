@@ -1,3 +1,6 @@
+// Unwinding of a suspended context: its destructors, handlers that catch or swallow the unwind, and the cases that end
+// the process.
+
 #include "pirn/context/forced_unwind.hpp"
 
 #include <gtest/gtest.h>
@@ -21,8 +24,8 @@ using pirn::forced_unwind;
 using pirn::arch::word;
 namespace arch = pirn::arch;
 
-/// A context that runs a function and can be cancelled while it is suspended: what continuation, coroutine and
-/// generator are built like.
+/// A context that runs a function and can be cancelled while it is suspended. Continuation, coroutine and generator are
+/// built like it.
 class party {
  public:
   using body = void (*)(party&);
@@ -45,7 +48,7 @@ class party {
     arch::transfer(inside_, values);
     outside_hooks_.arrive();
   }
-  /// Unwinds it, and again for as long as it suspends instead.
+  /// Unwinds the context, again each time that it suspends instead of ending.
   void cancel(const char* name = "party") {
     outside_hooks_.destroy();
     outside_hooks_.adopt_thread();
@@ -57,7 +60,7 @@ class party {
       outside_hooks_.arrive();
     }
   }
-  /// From inside.
+  /// Suspends the context from inside.
   void suspend() {
     word values[arch::value_words] = {};
     inside_hooks_.leave(outside_hooks_);
@@ -69,7 +72,7 @@ class party {
     }
   }
 
-  /// As above where exceptions are in flight: they stay with this context.
+  /// As `suspend`, where exceptions are in flight: they stay with this context.
   void suspend_with_exceptions() {
     exception_globals own = std::exchange(exception_globals::of_thread(), {});
     word values[arch::value_words] = {};
@@ -462,7 +465,7 @@ TEST_F(forced_unwind_test, from_inside_catch_blocks) {
         } catch (const std::exception&) {
           try {
             self.suspend_with_exceptions();
-          } catch (...) {  // foreign, beside two caught ones
+          } catch (...) {  // foreign, besides two caught ones
             self.log.push_back(10);
           }
           self.log.push_back(-10);
@@ -485,7 +488,7 @@ TEST_F(forced_unwind_test, by_another_thread) {
   EXPECT_EQ(context.log, (std::vector{0, 1, 2}));
 }
 
-/// A buffer that suspends when it is written to: what lies between is the standard library's.
+/// A buffer that suspends when it is written to: the frames between belong to the standard library.
 class suspending_buffer : public std::streambuf {
  public:
   explicit suspending_buffer(party& of) : of_(of) {}
@@ -511,7 +514,7 @@ TEST_F(forced_unwind_test, through_the_standard_library) {
   EXPECT_EQ(context.log, (std::vector{1}));
 }
 
-// ---- what cannot be unwound -------------------------------------------------------------------------------------
+// ---- impossible unwinds -----------------------------------------------------------------------------------------
 
 struct suspends_when_destroyed {
   party& of;

@@ -10,7 +10,7 @@ from pathlib import Path
 
 SKIPPED = 77
 FRAMES = ["conformance_stop", "stop_inside", "enter_and_stop", "enter", "root_frame"]
-# Said by gdb where it gives up, and instead of a function that it has no name for.
+# Printed by gdb where it gives up, and instead of a function without a known name.
 BAD = ["Backtrace stopped", " ?? ", "corrupt stack", "previous frame"]
 STEPS = 150
 MARK = "-- backtrace --"
@@ -43,7 +43,7 @@ def gdb(*arguments):
 
 
 def traces_in(output):
-    """The backtraces that we asked for, as lists of lines: gdb also shows a first frame where it stops."""
+    """Returns the requested backtraces as lists of lines, without the frame that gdb also shows where it stops."""
     return [
         [line for line in part.splitlines() if line.startswith("#")] for part in output.split(f"{MARK}\n")[1::2]
     ]
@@ -55,7 +55,7 @@ def check(what, output, count):
     if len(traces) != count:
         wrong.append(f"{len(traces)} backtraces, not {count}")
     for trace in traces:
-        trace = [line for line in trace if "by_transfers<" not in line]  # what two shapes share, inlined or not
+        trace = [line for line in trace if "by_transfers<" not in line]  # a frame that two shapes share, inlined or not
         if len(trace) != len(FRAMES):
             wrong.append(f"{len(trace)} frames, not {len(FRAMES)}")
         wrong += [f"no {name}" for name, line in zip(FRAMES, trace) if name not in line]

@@ -1,4 +1,4 @@
-// The loops that hot_path_test.py looks at in machine code.
+// The loops that hot_path_test.py checks in machine code.
 #include "pirn/context/arch.hpp"
 
 namespace arch = pirn::arch;

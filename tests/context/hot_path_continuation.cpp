@@ -1,5 +1,7 @@
-// Loops over typed continuations: hot_path_test.py looks at their machine code, hot_path_count_test.py counts what they
-// execute.    hot_path_continuation COUNT   makes that many round trips
+// Loops over typed continuations: hot_path_test.py checks their machine code, hot_path_count_test.py counts the
+// instructions that they execute.
+//
+//    hot_path_continuation COUNT   makes COUNT round trips
 #include <cstdint>
 #include <cstdlib>
 #include <tuple>
@@ -37,7 +39,7 @@ extern "C" word two_values_loop(ping_pong& other, word count) {
   return a + b;
 }
 
-// `held` is live over the loop and used after it: it belongs on the stack once, before the loop.
+// `held` is live over the loop and used after it: it should be stored on the stack once, before the loop.
 extern "C" word live_over_loop(ping_pong& other, word count, word held) {
   ping_pong k = std::move(other);
   word a = 1, b = 2;
@@ -48,7 +50,7 @@ extern "C" word live_over_loop(ping_pong& other, word count, word held) {
   return a + b + held;
 }
 
-// A constant is made anew after the switch instead of being kept over it.
+// A constant is loaded again after the switch instead of being kept over it.
 extern "C" word constant_in_loop(ping_pong& other, word count) {
   ping_pong k = std::move(other);
   word a = 1, b = 2;
@@ -60,7 +62,7 @@ extern "C" word constant_in_loop(ping_pong& other, word count) {
   return a + b;
 }
 
-// The other side of all of them.
+// The other side of all these loops.
 extern "C" void make_echo(ping_pong& k) {
   k = ping_pong(memory{stack_bytes, sizeof stack_bytes}, [](ping_pong back, word a, word b) -> ping_pong::finished {
     for (;;) {

@@ -20,11 +20,11 @@ BLOCK = 16
 
 @dataclass
 class Loop:
-    """What a loop may have at most."""
+    """The most that a loop may have."""
 
-    most: int  # instructions of one turn; of which 7 are the switch of switch_to and 9 that of transfer
-    memory: int | None = None  # instructions that name memory; None: not looked at
-    must: str = ""  # what one of them must be
+    most: int  # instructions of one turn, with the 7 of the switch of switch_to or the 9 of that of transfer
+    memory: int | None = None  # instructions that name memory; None: not checked
+    must: str = ""  # pattern that one of them must match
 
 
 # By file and function. In the loops over continuations a counter may be compared in memory, as gcc does.
@@ -33,18 +33,18 @@ LOOPS = {
     "hot_path_continuation.cpp": {
         "two_values_loop": Loop(16, 1),
         "live_over_loop": Loop(16, 1),  # the live value is on the stack once, outside the loop
-        "constant_in_loop": Loop(18, 1, r"movabs"),  # made anew, not kept
-        "continuation_runner3run": Loop(15, 0),  # the body, inlined into what calls it
+        "constant_in_loop": Loop(18, 1, r"movabs"),  # loaded again, not kept
+        "continuation_runner3run": Loop(15, 0),  # the body, inlined into its caller
     },
 }
-# Per switch of the ping-pong: instructions, and reads and writes of memory together, of which one read is the question for
-# open blocks of bodies.
+# Per switch of the ping-pong: instructions, and reads and writes of memory together. One of these reads checks for open
+# blocks of bodies.
 EXECUTED, ACCESSED = 15.6, 1.6
 MEMORY = re.compile(r"^(?!lea|j).*\(")
 
 
 def look(compiler, level, file, folder):
-    """Whether the loops of one file are as they should be."""
+    """Returns whether the loops of one file are as they should be."""
     found = functions(compiler, [level, "-fomit-frame-pointer"], HERE / file, folder)
     good = True
     for name, expected in LOOPS[file].items():
@@ -63,7 +63,7 @@ def look(compiler, level, file, folder):
 
 
 def totals(program, folder, count):
-    """(instructions, reads and writes of memory) of the program, by callgrind."""
+    """Returns (instructions, reads and writes of memory) of the program, by callgrind."""
     output = Path(folder) / "callgrind.out"
     subprocess.run(["valgrind", "--tool=callgrind", "--cache-sim=yes", f"--callgrind-out-file={output}", program, str(count)],
                    check=True, capture_output=True)
@@ -74,7 +74,7 @@ def totals(program, folder, count):
 
 
 def count(compiler, folder):
-    """Whether a ping-pong of two values executes no more than it should."""
+    """Returns whether a ping-pong of two values executes no more than it should."""
     program = str(Path(folder) / "ping_pong")
     command = [compiler, "-std=c++20", "-O2", "-fomit-frame-pointer", "-static", f"-I{ROOT}/include"]
     subprocess.run([*command, str(HERE / "hot_path_continuation.cpp"), "-o", program], check=True)

@@ -29,7 +29,7 @@ MOST_BUILDS = 60
 MOST_FAILURES_SHOWN = 3
 LACKS_PROCESSOR = 77
 
-# The first value of an axis is the usual one. A value is a name and its flags.
+# The first value of an axis is the usual one. A value consists of a name and flags.
 AXES = {
     # lld writes no unwind tables for the stubs of the procedure linkage table, so the checks do without it.
     "compiler": {
@@ -57,7 +57,7 @@ AXES = {
         "coverage": ["--coverage"],
         "profile": ["-fprofile-generate"],
     },
-    # lld 22 links no handlers of exceptions in the large model, those of a program without pirn either.
+    # lld 22 does not link exception handlers in the large model, in a program without pirn either.
     "model": {"small": [], "large": ["-mcmodel=large", "-fuse-ld=bfd"]},
     "loads": {"free-loads": [], "hardened-loads": ["-mspeculative-load-hardening"]},
 }
@@ -69,8 +69,9 @@ WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion 
 
 
 def exists(build):
-    """Whether a combination means anything: link-time optimization goes with lld and clang of the same version, which is
-    also the one with a runtime for profiles. What clang 14 instruments does not link with libstdc++ 12."""
+    """Returns whether a combination means anything: link-time optimization goes with lld and clang of the same version,
+    which is also the version with a runtime for profiles. Code that clang 14 instruments does not link with libstdc++
+    12."""
     chosen = dict(zip(NAMES, build))
     if chosen["compiler"].startswith("clang-22"):
         return chosen["lto"] == "no-lto" or chosen["model"] == "small"
@@ -82,7 +83,7 @@ def exists(build):
 
 
 def each_once():
-    """The usual build, then for each other value the usual build with only that one changed."""
+    """Returns the usual build, then for each other value the usual build with only that value changed."""
     yield USUAL
     for index, name in enumerate(NAMES):
         for value in list(AXES[name])[1:]:
@@ -90,13 +91,13 @@ def each_once():
 
 
 def combinations_of(known, strength):
-    """Every choice of `strength` axes with their values, of those whose value is known."""
+    """Returns every choice of `strength` axes with their values, among the axes whose value is known."""
     return set(itertools.combinations(sorted(known.items()), strength))
 
 
 def covering(builds, strength):
-    """Adds to `builds` until every possible combination of `strength` values occurs in one: greedily, a build that
-    takes in the first that is missing and then, axis by axis, the value that covers most of the others."""
+    """Adds to `builds` until every possible combination of `strength` values occurs in one. Greedy: a new build takes
+    in the first missing combination and then, axis by axis, the value that covers most of the others."""
     settings = [(axis, value) for axis in range(len(NAMES)) for value in AXES[NAMES[axis]]]
     every = itertools.combinations(settings, strength)
     missing = {wanted for wanted in every if len(dict(wanted)) == strength and build_with(dict(wanted))}
@@ -122,7 +123,7 @@ def covering(builds, strength):
 
 
 def build_with(known):
-    """The build with these values and the usual ones besides, or None: the usual ones go with everything."""
+    """Returns the build with these values and otherwise the usual ones, or None: the usual ones go with everything."""
     build = tuple(known.get(axis, USUAL[axis]) for axis in range(len(NAMES)))
     return build if exists(build) else None
 
@@ -152,11 +153,11 @@ def product():
 
 
 def more_of(chosen):
-    """What a combination needs besides the flags of its values."""
+    """Returns the flags that a combination needs in addition to those of its values."""
     gcc = chosen["compiler"].startswith("gcc")
-    # gcc 12 writes no table for the byte between `push $1` and `pop`, by which -Oz loads a constant; and clang calls what
-    # it instruments with, and all where it hardens loads, through stubs for which the linker writes none, whatever
-    # -fno-plt says.
+    # gcc 12 writes no table for the byte between `push $1` and `pop`, by which -Oz loads a constant. clang calls its
+    # instrumentation, and where it hardens loads all functions, through stubs for which the linker writes no tables,
+    # despite -fno-plt.
     gaps = chosen["optimize"] == "-Oz" if gcc else "functions" in chosen.values() or "hardened-loads" in chosen.values()
     return ["-DCONFORMANCE_TABLES_HAVE_GAPS"] if gaps else []
 
@@ -166,7 +167,7 @@ class Outcome:
 
 
 def attempt(build, folder, source):
-    """Compiles and runs one build. Returns the outcome and what to print when it failed."""
+    """Compiles and runs one build. Returns the outcome, and the text to print if it failed."""
     flags = [flag for name, value in zip(NAMES, build) for flag in AXES[name][value]]
     flags += more_of(dict(zip(NAMES, build)))
     if not shutil.which(flags[0]):
@@ -206,7 +207,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     sources = sorted((HERE.parent / arguments.program).glob("conformance*.cpp"))
-    if arguments.program == "coro":  # unwinding has a second implementation
+    if arguments.program == "coro":  # this program has a second implementation of unwinding
         sources += [ROOT / "src" / "stack" / name for name in ("stack.cpp", "address_space.cpp")]
         AXES["compiler"]["clang-22-libunwind"] = [
             *AXES["compiler"]["clang-22-libc++"], "-rtlib=compiler-rt", "-unwindlib=libunwind"

@@ -1,6 +1,6 @@
-// Calls whose arguments lie on the stack, in a function that suspends: what the unwind tables say behind a switch is
-// right only if the switch has left the assembler's count of pushed bytes alone. Shared by the conformance programs and
-// the tests of all forms of switch.
+// Calls whose arguments lie on the stack, in a function that suspends. The unwind tables behind a switch are right only
+// if the switch has left the assembler's count of pushed bytes alone. Shared by the conformance programs and the tests
+// of all forms of switch.
 #pragma once
 
 #include <cstdarg>
@@ -14,7 +14,7 @@
 
 namespace pushed {
 
-/// Passed by value it lies on the stack, whatever the calling convention has registers for.
+/// Lies on the stack when passed by value, whatever registers the calling convention has.
 struct structure {
   long words[9];
 };
@@ -41,14 +41,14 @@ PUSHED_KEEP inline long listed(int count, ...) {
   return total;
 }
 
-/// Throws the sum, unless that is 0. Compilers push such arguments, and not a structure's.
+/// Throws the sum, unless it is 0. Compilers push such arguments, but not those with a structure.
 PUSHED_KEEP inline void fail_plainly(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j) {
   if (const long all = a + b + c + d + e + f + g + h + i + j; all != 0) {
     throw all;
   }
 }
 
-/// Adds one to what it refers to when it ends.
+/// Adds one to the counter that it refers to when it is destroyed.
 class ending {
  public:
   explicit ending(int& count) noexcept : count_(count) {}
@@ -61,8 +61,8 @@ class ending {
 };
 
 /// Suspends three times in each round, behind pushed arguments and before them: after a call, after an exception and
-/// after a printf of ten numbers. `ended` grows by one when it is left, or by two if that is at the third suspension.
-/// Inlined, so that all is in the function that suspends.
+/// after a printf of ten numbers. `ended` grows by one when the function is left, or by two at the third suspension.
+/// Inlined, so that everything is in the function that suspends.
 template <class Suspend>
 __attribute__((always_inline)) inline long body(long rounds, int& ended, Suspend suspend) {
   const ending first(ended);
@@ -95,7 +95,7 @@ __attribute__((always_inline)) inline long body(long rounds, int& ended, Suspend
   return total;
 }
 
-/// What the totals add up to that such a body shows as it suspends.
+/// Returns the sum of the totals that such a body shows as it suspends.
 inline long shown_by(long rounds) {
   int ended = 0;
   long all = 0;

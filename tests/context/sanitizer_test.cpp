@@ -1,3 +1,6 @@
+// The hooks of the sanitizers: they know the stacks of contexts, and report overruns, uses after return, leaks and
+// races there.
+
 #include "pirn/context/sanitizer.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +27,7 @@ namespace arch = pirn::arch;
 
 constexpr std::size_t stack_size = std::size_t{128} * 1024;
 
-/// Memory that no scanner looks at by itself, as a heap block would be.
+/// Memory that no scanner searches unasked, unlike a heap block.
 class mapping {
  public:
   mapping()
@@ -68,7 +71,7 @@ class hooked_context {
     arch::switch_to(inside_, outside_, first, second);
     inside_hooks_.arrive();
   }
-  /// From here on the calling thread resumes it.
+  /// Makes the calling thread the resumer from now on.
   void adopt_thread() {
     outside_hooks_.destroy();
     outside_hooks_.adopt_thread();
@@ -94,7 +97,7 @@ class hooked_context {
   bool ended_ = false;
 };
 
-/// Uses a local array in the way that ASan puts on the fake stack, and keeps it across a yield.
+/// Uses a local array that ASan puts on the fake stack, and keeps it across a yield.
 PIRN_NOINLINE long yield_with_array(hooked_context& context, int depth) {
   volatile char local[256];
   std::memset(const_cast<char*>(local), depth, sizeof local);
@@ -225,8 +228,8 @@ void note_workers(hooked_context& context) {
   }
 }
 
-// A context may be resumed by another thread, given that something orders the two: here the thread's start and join.
-// The current worker is then that thread's, although both reads stand in one function.
+// Another thread may resume a context if something orders the two threads: here the thread's start and join. The
+// current worker is then that thread's, although both reads are in one function.
 TEST(sanitizer, context_moves_between_threads) {
   int first_worker = 0, second_worker = 0;
   journey seen;
@@ -251,8 +254,8 @@ TEST(sanitizer, context_moves_between_threads) {
 
 #if defined(PIRN_ASAN)
 
-/// Lets a variable's address escape. ASan puts no frame with an asm on the fake stack, and so none that switches:
-/// what the tests below keep there must be in callers of those.
+/// Lets a variable's address escape. ASan puts no frame with an asm on the fake stack, and so none that switches. The
+/// tests below therefore keep variables that must be there in the callers of such frames.
 PIRN_NOINLINE void escape(void* address) { asm volatile("" : : "r"(address) : "memory"); }
 PIRN_NOINLINE void yield_called(hooked_context& context) { context.yield(); }
 PIRN_NOINLINE void resume_called(hooked_context& context) { context.resume(); }
@@ -334,7 +337,7 @@ TEST(sanitizer, fake_stacks_of_destroyed_contexts_are_freed) {
 
 // ---- leaks --------------------------------------------------------------------------------------------------------
 
-/// Allocates in a frame of its own and returns the address in a form that no scanner recognizes.
+/// Allocates in a separate frame and returns the address in a form that no scanner recognizes.
 PIRN_NOINLINE word hidden_allocation() { return ~reinterpret_cast<word>(new int(7)); }
 
 PIRN_NOINLINE void scrub_below() {
@@ -342,7 +345,7 @@ PIRN_NOINLINE void scrub_below() {
   std::memset(const_cast<char*>(below), 0, sizeof below);
 }
 
-/// Overwrites what the other party left in registers and earlier calls below the stack pointer.
+/// Overwrites the registers of the other party, and the remains of earlier calls below the stack pointer.
 PIRN_ALWAYS_INLINE void scrub() {
   asm volatile(
       "xorl %%eax, %%eax\n\txorl %%ebx, %%ebx\n\txorl %%ecx, %%ecx\n\txorl %%edx, %%edx\n\txorl %%esi, %%esi\n\t"
@@ -369,12 +372,12 @@ PIRN_NOINLINE void hold_on_fake_stack(hooked_context& context) {
 }
 __attribute__((noinline, no_sanitize_address)) void hold_on_real_stack(hooked_context& context) {
   int* pointer = reinterpret_cast<int*>(~hidden_allocation());
-  asm volatile("" : "+r"(pointer));  // not to be computed after the yield only
+  asm volatile("" : "+r"(pointer));  // prevents the compiler from computing it only after the yield
   context.yield();
   delete pointer;
 }
 
-/// Runs `check` with the stack of `context` reachable by nothing but its registration.
+/// Runs `check` with the stack of `context` reachable only by its registration.
 void expect_no_leak_while_suspended(hooked_context::body body) {
   const mapping stack;
   hooked_context context(stack, body);
@@ -452,7 +455,7 @@ TEST(sanitizer_death, race_between_a_context_and_a_thread_is_found) {
       "data race");
 }
 
-// TSan knows a mutex's owner by its context: that it reports this shows that it was told of the switch.
+// TSan identifies the owner of a mutex by its context. Its report shows that it knows of the switch.
 TEST(sanitizer_death, contexts_are_told_apart) {
   EXPECT_DEATH(
       {

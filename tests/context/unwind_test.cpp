@@ -1,3 +1,5 @@
+// Walks over the frames of a suspended context.
+
 #include "pirn/context/unwind.hpp"
 
 #include <gtest/gtest.h>
@@ -139,7 +141,7 @@ TEST(unwind, step_may_stop_the_walk) {
   EXPECT_NE(seen.result, _URC_END_OF_STACK);
 }
 
-// The registers that the walk borrows belong to its caller again afterwards.
+// The registers that the walk borrows have their caller's values again afterwards.
 TEST(unwind, leaves_the_caller_intact) {
   const suspended_context suspended;
   word a = 1, b = 2, c = 3, d = 4, e = 5;
