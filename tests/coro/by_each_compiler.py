@@ -12,8 +12,8 @@ COMPILERS = ("clang++-22", "g++-12")
 
 
 def run(compilers: list[str], levels: tuple[str, ...], arguments: list[str], timeout: int) -> int:
-    """The status of a test: whether each program that `COMPILER LEVEL arguments` makes is built and ends with 0 within
-    `timeout` seconds. Skipped without a compiler."""
+    """Returns the status of a test: whether each program that `COMPILER LEVEL arguments` makes is built and ends with 0
+    within `timeout` seconds. Skipped without a compiler."""
     found = [name for name in compilers or COMPILERS if shutil.which(name)]
     if not found:
         print("no compiler is installed")

@@ -1,4 +1,4 @@
-// pthread_exit and pthread_cancel in bodies of the C API: the thread's destructors run on all stacks that it is on.
+// pthread_exit and pthread_cancel in bodies of the C API: the destructors of all stacks that the thread is on run.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -45,7 +45,7 @@ void end_thread() {
   for (;;) {
     if (how == by::cancel) {
 #if defined(__powerpc64__)
-      pthread_testcancel();  // the emulator shows no unwinder what a signal has interrupted, in any thread
+      pthread_testcancel();  // the emulator shows no unwinder the frame that a signal interrupted, in any thread
 #else
       usleep(1000);
 #endif
@@ -70,7 +70,7 @@ struct owner {
   pirn_coroutine* outer = pirn_self();
 };
 
-/// A thread runs `f`, and ends inside of it.
+/// A thread runs `f`, and ends in it.
 void expect_all_unwound(void* (*f)(void*), int bodies_expected, by manner) {
   how = manner;
   bodies = 0;
@@ -139,8 +139,7 @@ TEST_F(c_api_thread_end, one_level_deep) { expect_each_way(&runs<1>, 1); }
 TEST_F(c_api_thread_end, two_levels_deep) { expect_each_way(&runs<2>, 2); }
 TEST_F(c_api_thread_end, three_levels_deep) { expect_each_way(&runs<3>, 3); }
 
-// Destructors do not run in code that is compiled without -fnon-call-exceptions where it calls nothing, so the frame
-// that computes has none.
+// Without -fnon-call-exceptions destructors do not run in code that calls nothing, so the frame that computes has none.
 void* computes(pirn_coroutine* /*self*/, void* /*first*/) {
   end_thread();
   return nullptr;
@@ -258,7 +257,7 @@ TEST_F(c_api_thread_end, another_thread_uses_it_and_its_stack_again) {
           return nullptr;
         },
         1, manner);
-    EXPECT_EQ(out, &result_of_thread);  // it gave nothing
+    EXPECT_EQ(out, &result_of_thread);  // it produced no result
     EXPECT_EQ(pirn_done(left), 1);
     EXPECT_EQ(pirn_resume(left, nullptr, nullptr), -ESRCH);
     const pirn_function returns = [](pirn_coroutine*, void* first) { return first; };
@@ -271,8 +270,8 @@ TEST_F(c_api_thread_end, another_thread_uses_it_and_its_stack_again) {
   EXPECT_EQ(pirn_stack_destroy(stack), 0);
 }
 
-#if !defined(__i386__)  // clang at -O0 has too few registers there for what exchanges
-// What takes a body to another thread without a word to it.
+#if !defined(__i386__)  // clang at -O0 has too few registers there for an exchange
+// A continuation takes a body to another thread, without informing the body.
 void end_thread_in_a_body_that_a_continuation_has_moved() {
   using k = pirn::continuation<int>;
   how = by::exit;

@@ -1,3 +1,5 @@
+// The C API as a C++ program sees it when it destroys a suspended coroutine.
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +17,6 @@
 #include "pirn/coro/generator.hpp"
 #include "pirn/pirn.h"
 
-// What a program of C++ sees of the C API when it destroys a suspended coroutine.
 namespace {
 
 struct mark {
@@ -310,7 +311,7 @@ TEST(c_api_unwind_death, is_said_by_name) {
 
 // ---- the least stack --------------------------------------------------------------------------------------------
 
-// In a process whose first unwind this is.
+// Runs in a process whose first unwind this is.
 [[noreturn]] void unwind_on_the_least_stack() {
   constexpr std::size_t size = PIRN_STACK_MIN;
   static unsigned char memory[2 * size];
@@ -326,7 +327,7 @@ TEST(c_api_unwind_death, is_said_by_name) {
 }
 
 TEST(c_api_unwind_death, the_least_stack_is_enough) {
-  // A new process, but where tests/abi/cross.py runs it: an emulated program cannot start itself.
+  // A new process, except where tests/abi/cross.py runs it: an emulated program cannot start itself.
   if (std::getenv("PIRN_TEST_IS_CROSS") == nullptr) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
   }

@@ -1,5 +1,5 @@
-// The conformance program of coro: prints every check, ends with 1 when one failed, with 77 where the processor lacks
-// what it was compiled for.
+// The conformance program of coro: prints every check; exits with 1 if one failed, with 77 where the processor lacks an
+// instruction set that it was compiled for.
 #include "conformance.hpp"
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// What the files of the conformance program of coro share. As that of the context layer it includes little and uses no
-// test framework, since it is compiled with dozens of combinations of options.
+// Shared by the files of the conformance program of coro. Like that of the context layer it includes little and uses no
+// test framework, because it is compiled with dozens of combinations of options.
 #pragma once
 
 #include <cstddef>

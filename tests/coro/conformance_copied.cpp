@@ -1,4 +1,4 @@
-// Contexts on one copy_stack: what is live in the function that suspends comes back, wherever the compiler kept it.
+// Contexts on one copy_stack: all live values of the function that suspends come back, wherever the compiler kept them.
 #include <cfenv>
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,8 @@ class pair {
  public:
   pair(copy_stack& on, copied_body first, copied_body second)
       : on_(on), contexts_{{on, &enter}, {on, &enter}}, run_{first, second} {}
-  /// What both sent back, for as long as both run.
+  /// Resumes both contexts and stores the word that each sent back. Returns false once one has ended or cannot be
+  /// brought in.
   CONFORMANCE_KEEP bool turn(word (&got)[2]) {
     for (int i = 0; i < 2; ++i) {
       word words[pirn::arch::value_words] = {reinterpret_cast<word>(&on_), reinterpret_cast<word>(run_[i]),
@@ -57,7 +58,7 @@ PIRN_ALWAYS_INLINE word suspend(copy_stack& on, word sent) {
   return words[0];
 }
 
-/// A function that but for the suspension calls nothing: its locals would lie in the red zone, if it had one.
+/// A function that calls nothing except the suspension: its locals would lie in the red zone, if it had one.
 CONFORMANCE_KEEP word leaf(copy_stack& on, word from) {
   volatile word locals[8];
   for (word i = 0; i < 8; ++i) {
@@ -77,7 +78,7 @@ CONFORMANCE_KEEP void leaves(copy_stack& on, word number) {
   }
 }
 
-/// Overwrites all that a frame above it may have had below its sp.
+/// Overwrites everything that a frame above it may have had below its sp.
 CONFORMANCE_KEEP void scribble() {
   volatile unsigned char bytes[600];
   for (auto& each : bytes) {

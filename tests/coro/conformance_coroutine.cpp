@@ -1,4 +1,4 @@
-// Coroutines: what they carry, what they throw, how they nest.
+// Coroutines: the values that they carry, the exceptions that they throw, and nesting.
 #include <cstdint>
 #include <exception>
 #include <memory>

@@ -1,5 +1,5 @@
-// Calls with arguments on the stack behind each kind of switch of this layer: a body that ends, one that is destroyed
-// early, and an exception that is thrown through frames which suspend.
+// Calls with arguments on the stack behind each kind of switch of this layer: a body that ends, a body that is
+// destroyed early, and an exception that is thrown through frames which suspend.
 #include <cstddef>
 #include <exception>
 
@@ -18,15 +18,15 @@ constexpr int suspensions = 3 * rounds;
 
 bool nothing_in_flight() { return std::uncaught_exceptions() == 0 && std::current_exception() == nullptr; }
 
-/// The stack's bounds, by the names that continuations ask for.
+/// The stack's bounds, under the names that continuations expect.
 struct place {
   pirn::stack stack;
   [[nodiscard]] void* limit() const noexcept { return stack.limit(); }
   [[nodiscard]] void* top() const noexcept { return stack.top(); }
 };
 
-// Each kind has a `run`: takes up to `most` of the totals that a body shows, then destroys what it is suspended in. A
-// body with `fails` throws 7 after its last round, which `run` lets through. The consumer pushes arguments too.
+// Each kind has a `run`: takes up to `most` of the totals that a body shows, then destroys the suspended object. A body
+// with `fails` throws 7 after its last round, which `run` lets through. The consumer pushes arguments too.
 
 PUSHED_KEEP void throw_seven(bool fails) {
   pushed::fail(fails, 0, 0, 0, 0, 0, 0, 0, 0, pushed::structure{{0, 0, 0, 0, 0, 0, 0, 0, 7}});
@@ -134,7 +134,7 @@ struct copied_coroutines {
   static constexpr const char* name = "copied_coroutine";
   CONFORMANCE_KEEP static long run(memory& room, int most, int& ended, bool fails) {
     pirn::copy_stack on(room.stack());
-    // Another one takes turns with it, so that each resume copies.
+    // A second coroutine takes turns with it, so that each resume copies.
     pirn::copied_coroutine<long()> other(on, [](auto& yield) {
       for (;;) {
         yield(pushed::sum(1, 2, 3, 4, 5, 6, 7, 8, 9, pushed::structure{}));

@@ -1,3 +1,5 @@
+// Coroutines whose frames are copied between one shared stack and their images: order of resumes, errors, and misuse.
+
 #include "pirn/coro/copied_coroutine.hpp"
 
 #include <gtest/gtest.h>
@@ -202,7 +204,7 @@ TEST(copied_coroutine_test, try_resume_carries_whatever_resume_returns) {
   EXPECT_TRUE(throws.done());
 }
 
-// ---- who may resume whom --------------------------------------------------------------------------------------------
+// ---- permitted resumes ----------------------------------------------------------------------------------------------
 
 TEST(copied_coroutine_test, one_on_the_same_stack_cannot_be_resumed_from_within) {
   copy_stack shared(stack_size), elsewhere(stack_size);
@@ -283,7 +285,7 @@ TEST(copied_coroutine_test, an_inner_one_in_its_frame_may_not_yield_it) {
     pirn::frame_buffer<65536> room;
     pirn::coroutine<int()> inner(room, [&yield](auto& yields) {
       yields(1);
-      yield(-1);  // of what lies below `room` nothing would be saved
+      yield(-1);  // nothing below `room` would be saved
       return -1;
     });
     yield(inner.resume());

@@ -1,4 +1,4 @@
-// A copied_coroutine with the constructors of coroutine, on a copy_stack of its own where another coroutine takes turns
+// A copied_coroutine with the constructors of coroutine, on a separate copy_stack where a second coroutine takes turns
 // with it: each resume copies it in, and the next one copies it out.
 #pragma once
 

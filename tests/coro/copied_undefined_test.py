@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Builds copied_undefined.cpp with UndefinedBehaviorSanitizer alone, by each compiler at each level, and runs it: beside
-AddressSanitizer small images are copied by other code."""
+"""Builds copied_undefined.cpp with UndefinedBehaviorSanitizer alone, by each compiler at each level, and runs it: with
+AddressSanitizer other code copies small images."""
 
 import sys
 from pathlib import Path

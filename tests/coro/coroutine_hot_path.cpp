@@ -1,4 +1,4 @@
-// Loops over coroutines whose machine code coroutine_hot_path_test.py looks at. It needs no library to be compiled.
+// Loops over coroutines: coroutine_hot_path_test.py checks their machine code. Compiling it needs no library.
 #include <cstdint>
 
 #include "pirn/coro/coroutine.hpp"

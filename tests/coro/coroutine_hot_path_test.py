@@ -16,10 +16,10 @@ from disassembly import forbidden, functions, loop_of, report, run  # noqa: E402
 LOOPS = {
     r"^resume_all$": (34, 4),
     r"count_up": (30, 4),
-    r"^create_run_destroy$": (47, 8),  # one of them asks for the word at the stack's end, two for bodies in frames
+    r"^create_run_destroy$": (47, 8),  # one test reads the word at the stack's end, two check for bodies in frames
 }
 SWITCH = re.compile(r"(?:notrack )?jmp[a-z]*\s+(?:\*|[0-9a-f]+ <.*land)")
-CONDITIONAL = "j(?!mp)[a-z]+"  # the end of a loop that runs over no cold code
+CONDITIONAL = "j(?!mp)[a-z]+"  # the end of a loop that jumps over no cold code
 BRANCH = re.compile(rf"{CONDITIONAL}\s")
 
 

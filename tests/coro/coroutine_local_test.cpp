@@ -1,4 +1,5 @@
-// What coroutine_test.cpp and coroutine_pool_test.cpp do not show of variables that each coroutine has its own of.
+// Variables of which each coroutine has a separate instance, as far as coroutine_test.cpp and coroutine_pool_test.cpp
+// do not cover them.
 #include "pirn/coro/coroutine_local.hpp"
 
 #include <gtest/gtest.h>

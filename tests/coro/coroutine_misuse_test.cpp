@@ -1,3 +1,5 @@
+// Misuse of coroutines: each mistake throws std::logic_error or ends the process, with a message that names it.
+
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -28,7 +30,7 @@ TEST(coroutine_misuse_test, resumed_though_empty) {
   EXPECT_TRUE(says(logic_error_of([&] { none.resume(); }), "empty"));
   coroutine<void()> one([](auto&) {});
   const coroutine<void()> other(std::move(one));
-  // NOLINTNEXTLINE(bugprone-use-after-move): that is what is asked here
+  // NOLINTNEXTLINE(bugprone-use-after-move): that is what is tested
   EXPECT_TRUE(says(logic_error_of([&] { one.resume(); }), "empty"));
   EXPECT_TRUE(says(logic_error_of([&] { none.reset([](auto&) {}); }), "no stack"));
 }
@@ -74,7 +76,7 @@ TEST(coroutine_misuse_test, yielded_from_outside) {
   EXPECT_TRUE(says(logic_error_of([&] { (*leaked)(5); }), "yield called outside"));
   EXPECT_EQ(one.resume(), 2);
   EXPECT_TRUE(one.done());
-#if !defined(__i386__)  // where its stack, still there, has been written over
+#if !defined(__i386__)  // its stack, still there, has been overwritten
   EXPECT_TRUE(says(logic_error_of([&] { (*leaked)(5); }), "yield called outside"));
 #endif
 }
@@ -93,7 +95,7 @@ TEST(coroutine_misuse_test, yielded_the_outer_one_from_an_inner) {
 }
 
 #if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
-/// Where the inner one's stack lies in the outer one's frame, both are suspended, and unwound together.
+/// The inner coroutine's stack lies in the outer one's frame: both are suspended, and unwound together.
 TEST(coroutine_misuse_test, yielded_the_outer_one_from_an_inner_in_its_frame) {
   std::string log;
   struct note {

@@ -1,3 +1,5 @@
+// coroutine_pool: jobs that follow each other share a coroutine until one suspends.
+
 #include "pirn/coro/coroutine_pool.hpp"
 
 #include <gtest/gtest.h>

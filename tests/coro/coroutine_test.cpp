@@ -1,3 +1,5 @@
+// Coroutines: values in both directions, exceptions, stacks, reset, nesting, and variables of each coroutine.
+
 #include "pirn/coro/coroutine.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +21,7 @@
 
 namespace {
 
-#if !defined(PIRN_TEST_COPIED)  // copied_coroutine_test.cpp has its own
+#if !defined(PIRN_TEST_COPIED)  // copied_support.hpp has its own
 using pirn::coroutine;
 #endif
 
@@ -346,7 +348,7 @@ TEST(coroutine_test, on_every_kind_of_stack) {
   const auto check = [](coroutine<int()> one) {
     EXPECT_EQ(one.resume(), 1);
     coroutine<int()> moved(std::move(one));
-    EXPECT_TRUE(one.done());  // NOLINT(bugprone-use-after-move): that is what is asked here
+    EXPECT_TRUE(one.done());  // NOLINT(bugprone-use-after-move): that is what is tested
     EXPECT_EQ(moved.resume(), 20);
   };
   check(coroutine<int()>(deep));

@@ -1,4 +1,4 @@
-// Destroying a suspended coroutine. What the unwinder itself does is in tests/context/forced_unwind_test.cpp.
+// Destroying a suspended coroutine. The unwinder itself is tested in tests/context/forced_unwind_test.cpp.
 #include <alloca.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 
 namespace {
 
-#if !defined(PIRN_TEST_COPIED)  // copied_coroutine_unwind_test.cpp has its own
+#if !defined(PIRN_TEST_COPIED)  // copied_support.hpp has its own
 using pirn::coroutine;
 #endif
 using yields = coroutine<int(int)>::yield;
@@ -185,7 +185,7 @@ TEST_F(coroutine_unwind_test, a_return_instead_ends_it_too) {
         }
       } catch (int) {
       }
-      return std::string(100, 'b');  // nobody gets it
+      return std::string(100, 'b');  // it is lost
     });
     EXPECT_EQ(one.resume(), "a");
   }
@@ -284,7 +284,7 @@ TEST_F(coroutine_unwind_death_test, suspended_in_a_destructor) {
   EXPECT_DEATH(run(), "coroutine\" cannot be unwound: it is suspended under noexcept");
 }
 
-// noexcept(false) is of no use there, so it is not to be asked for.
+// noexcept(false) has no effect there, so it is not tested.
 TEST_F(coroutine_unwind_death_test, suspends_in_a_destructor_that_the_unwind_runs) {
   const auto run = [] {
     coroutine<void()> stubborn([](auto& yield) {

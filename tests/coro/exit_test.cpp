@@ -1,5 +1,5 @@
-// A process that ends by exit, called by the body of a generator or coroutine that exit destroys: with the status that
-// was given.
+// A process that ends by exit with the given status, when a body of a generator or coroutine calls exit, and exit
+// destroys that generator or coroutine.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unwind.h>
@@ -26,7 +26,7 @@ constexpr const char* silence = "^$";
 
 template <class Body>
 void ends_with_its_status(Body body) {
-  // What is looked up is what lies before an address, since it might be one that a call returns to.
+  // The lookup takes its argument for a return address, and looks at the byte before it.
   if (_Unwind_FindEnclosingFunction(static_cast<char*>(::dlsym(RTLD_NEXT, "exit")) + 1) == nullptr) {
     GTEST_SKIP() << "this C library has no unwind tables, which show the frame of exit";
   }
@@ -124,7 +124,7 @@ TEST(exit_death, with_a_copied_coroutine_that_is_not_static) {
   });
 }
 
-/// One after the other, those that have blocked before those that have not begun.
+/// One after the other: bodies that have blocked before bodies that have not begun.
 struct in_turn {
   pirn::swapped_task* next() noexcept { return std::exchange(ready, nullptr); }
   static void* allocate(std::size_t size) noexcept { return std::malloc(size); }

@@ -1,11 +1,11 @@
-// The loops that generator_hot_path_test.py looks at in machine code.
+// The loops that generator_hot_path_test.py checks in machine code.
 #include <cstddef>
 
 #include "pirn/coro/generator.hpp"
 
 using word = unsigned long;
 
-// The consumer of a generator of which it knows nothing.
+// The consumer of a generator with an unknown body.
 extern "C" word sum_of(pirn::generator<word>& elements) {
   word sum = 0;
   for (const word element : elements) {

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Looks at the machine code of generators' loops: the peer of each side stays in registers, nothing is called, a side is
-resumed where a block of 32 bytes begins, and the body that for_each inlines gives the vector instructions of the plain
-loop.    generator_hot_path_test.py [-v] [COMPILER...]
+"""Looks at the machine code of generators' loops: the peer of each side stays in registers, nothing is called, a side
+is resumed where a block of 32 bytes begins, and the body that for_each inlines gives the vector instructions of the
+plain loop.
+
+    generator_hot_path_test.py [-v] [COMPILER...]
 """
 
 import re
@@ -13,10 +15,10 @@ sys.path.insert(0, str(HERE.parent / "context"))
 from disassembly import SWITCH, forbidden, functions, loop_of, report, resumed_inside_a_block, run  # noqa: E402
 
 MEMORY = re.compile(r"\(%r")
-END_OF_FRAME = "$0x6e656e64,"  # whether a body has run off its frame: compared at each turn
+END_OF_FRAME = "$0x6e656e64,"  # whether a body has overrun its frame: compared at each turn
 BLOCK = 32
 # Function (a pattern) -> the most instructions of one turn of its loop, by compiler, without the padding behind the
-# switch. The switch is 6 of them, and 2 of the producer's ask whether a body has a block open. gcc inlines a body only
+# switch. The switch has 6 of them; 2 of the producer's test whether a body has an open block. gcc inlines a body only
 # where it is a local lambda.
 LOOPS = {
     r"^sum_of$": {"clang": 9, "g++": 9},
@@ -44,7 +46,7 @@ def check_loops(found, what):
 
 
 def check_for_each(found, what):
-    """As many vector additions as the plain loop, and no switch."""
+    """Returns whether there are as many vector additions as in the plain loop, and no switch."""
     counts = {}
     for name in ("sum_plain", "sum_for_each"):
         counts[name] = sum(bool(VECTOR.search(line)) for _, line in found[name])

@@ -1,4 +1,4 @@
-// What generators say to those who use them wrongly, in every build.
+// The errors that generators report for misuse, in every build.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -147,7 +147,7 @@ TEST(generator_misuse_death, destroyed_before_its_iterator) {
 }
 
 TEST(generator_misuse, yielded_as_another_one_that_waits) {
-  // The outer one's yield, called by the inner one's body, suspends both; they go on, and end, together.
+  // The outer one's yield, called by the inner one's body, suspends both; they continue, and end, together.
   int alive = 0;
   bool went_on = false;
   {
@@ -205,7 +205,7 @@ TEST(generator_misuse, goes_on_after_it_was_cancelled) {
   EXPECT_EQ(answers, 3);
 }
 
-// What the handler of its answer, or the code after it, yields is no longer run by the unwind.
+// The unwind ends the body at the next yield after its answer, in the handler or in the code after it.
 TEST(generator_misuse, is_unwound_from_its_next_yield_after_it_answered) {
   const auto before = pirn::forced_unwind::set_reporter([](const char*) noexcept {});
   for (const bool inside : {true, false}) {

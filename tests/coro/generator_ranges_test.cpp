@@ -202,7 +202,7 @@ TEST(generator_for_each, does_not_show_the_body_what_the_consumer_throws) {
   EXPECT_FALSE(caught);
 }
 
-// As with the other drivers, where what a body answers its unwind by is dropped.
+// As with the other drivers, except that the value by which a body answers its unwind is dropped.
 TEST(generator_for_each, is_ended_by_its_consumer_whatever_the_body_answers) {
   const auto body = [](auto& yield) {
     try {
@@ -256,7 +256,7 @@ TEST(generator_for_each, lets_an_unwind_from_outside_pass) {
   EXPECT_EQ(went_on, 0);
 }
 
-// A lambda returns the value of its last expression, which need not mean anything.
+// A lambda returns the value of its last expression, which may have no meaning.
 TEST(generator_for_each, is_stopped_by_a_bool_only) {
   int sum = 0, calls = 0;
   const auto from_zero = [](auto& yield) {

@@ -1,5 +1,5 @@
-// Generators that delegate to generators which have not begun: those run on the stack of the one that delegates as long
-// as it has room for what they were promised.
+// Generators that delegate to generators which have not begun: these run on the delegator's stack as long as it has
+// room for the promised size.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -20,7 +20,7 @@ using pirn::elements_of;
 using pirn::frame;
 using pirn::generator;
 
-/// Counts where it is destroyed, and says at what level that was.
+/// Appends its level to a list when it is destroyed.
 class noted {
  public:
   noted(std::vector<int>& ended, int level) : ended_(ended), level_(level) {}
@@ -39,7 +39,7 @@ constexpr int deep = 5'000;  // frames are large
 constexpr int deep = 200'000;
 #endif
 
-/// `level` down to 0, each by a generator of its own, and up again.
+/// Counts from `level` down to 0, with a separate generator for each level, and up again.
 generator<int> there_and_back(int level) {
   return [level](auto& yield) {
     yield(level);
@@ -135,7 +135,7 @@ TEST(generator_recursion, leaves_each_level_the_stack_that_it_was_promised) {
   auto make = [](auto& self, int level) -> generator<int> {
     return [&self, level](auto& yield) {
       volatile char block[pirn::default_stack_size * 3 / 4];
-      block[level] = static_cast<char>(level);  // not a constant, by which it could be made smaller
+      block[level] = static_cast<char>(level);  // not a constant, which would let the compiler make it smaller
       yield(level);
       if (level != 0) {
         yield(elements_of(self(self, level - 1)));

@@ -1,5 +1,5 @@
-// What generators must survive, whatever the compiler and the level: run by generator_robustness_test.py. Everything is
-// compared with the same loops without generators.
+// Generators under every compiler and level, run by generator_robustness_test.py. Everything is compared with the same
+// loops without generators.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -42,7 +42,7 @@ struct noted {
   ~noted() { sum += 100; }
 };
 
-/// A stack of its own, from the heap.
+/// A generator with a separate stack, from the heap.
 class own {
  public:
   template <class Body>
@@ -169,7 +169,7 @@ long with_exceptions(long n) {
         try {
           down_from{i % 3}(yield);
         } catch (const std::exception&) {
-          std::abort();  // nothing that the consumer throws comes here
+          std::abort();  // no exception of the consumer arrives here
         }
         throw i;
       }};
@@ -187,7 +187,7 @@ long with_exceptions(long n) {
   return caught;
 }
 
-/// Ends each of them while another gives its elements for it.
+/// Ends each generator while it delegates to another one.
 template <class G>
 long delegation_broken_off(long n) {
   long sum = 0;
@@ -238,7 +238,7 @@ void all(const char* name) {
   expect("delegation broken off", delegation_broken_off<G>(3), 9 + 17 + 24 + 600);
 }
 
-/// How much of what lies below its buffer an early end overwrites: the first of a process takes most.
+/// Measures how far below its buffer an early end overwrites memory: the first of a process takes most.
 void early_end() {
   struct guarded {
     char below[32768] = {};

@@ -1,4 +1,4 @@
-// What the tests of generators share.
+// Shared by the tests of generators.
 #pragma once
 
 #include <ranges>
@@ -27,7 +27,7 @@ auto taken(Range&& range) {
   return all;
 }
 
-/// A call with arguments on the stack, and a frame of its own full of other things.
+/// A call with arguments on the stack, and a separate frame full of other things.
 [[gnu::noinline]] inline long many(long a, long b, long c, long d, long e, long f, long g, long h, long i) {
   volatile long rubbish[20];
   for (volatile long& each : rubbish) {

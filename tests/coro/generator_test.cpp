@@ -1,3 +1,5 @@
+// Generators: elements of every kind, all drivers and stacks, delegation, and unwinding.
+
 #include "pirn/coro/generator.hpp"
 
 #include <gtest/gtest.h>
@@ -220,7 +222,7 @@ TYPED_TEST(every_driver, may_be_nested) {
 }
 
 TEST(generator, consume_each_other) {
-  // Each takes an element from the other's source for every one it gives.
+  // Each generator takes one element from the other's source for every element that it yields.
   generator<int> odd = [](auto& yield) {
     for (int i = 1;; i += 2) {
       yield(i);
@@ -486,7 +488,7 @@ TEST(generator, goes_on_with_one_that_has_begun) {
 }
 
 TEST(generator, costs_the_same_at_any_depth_of_delegation) {
-  // At depth 2000 a cost for each level would be a million switches for a thousand elements: seen by their count.
+  // At depth 2000 a cost for each level would be a million switches for a thousand elements. The test counts switches.
   constexpr int depth = 200;
   int passed = 0;
   auto level = [&](auto& self, int left) -> generator<int> {

@@ -1,4 +1,4 @@
-// A hundred million coroutines at once, on one stack, where the memory is enough for them.
+// A hundred million coroutines at once on one stack, where memory is sufficient.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -41,7 +41,7 @@ std::size_t memory(const std::string& file, const std::string& line) {
   return 0;
 }
 
-/// What each of a hundred thousand more takes.
+/// Returns the bytes that each of a hundred thousand more coroutines takes.
 std::size_t bytes_each(pirn::copy_stack& stack) {
   constexpr std::size_t sample = 100'000;
   const std::size_t before = memory("self/status", "VmRSS");

@@ -1,4 +1,4 @@
-// What a misuse says.
+// The messages of misuse.
 #pragma once
 
 #include <stdexcept>
@@ -6,7 +6,7 @@
 
 namespace pirn_test {
 
-/// The message of the std::logic_error that `call` throws, or nothing.
+/// Returns the message of the std::logic_error that `call` throws, or "nothing was thrown".
 template <class Call>
 std::string logic_error_of(Call call) {
   try {

@@ -1,4 +1,4 @@
-// Running off the stack of a coroutine or generator in a program without a runtime.
+// Overrunning the stack of a coroutine or generator in a program without a runtime.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -26,7 +26,7 @@ using generator = pirn::generator<int>;
   if (depth < most) {
     count(yield, depth + 1, most);
   }
-  static_cast<void>(frame[0]);  // no call in its place
+  static_cast<void>(frame[0]);  // prevents a tail call
 }
 
 int sum_of(int most) {

@@ -1,4 +1,4 @@
-// Running off a stack that has no guard: told by name, where what lies below lets the program come so far.
+// Overrunning a stack without a guard: reported by name, where the memory below lets the program come that far.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -22,13 +22,13 @@ namespace {
 #else
 #define ENDS(message, ...) EXPECT_DEATH(([&] __VA_ARGS__)(), message)
 
-/// Memory of the caller's, with as much below it that may be overwritten.
+/// Returns the upper half of memory of the caller; the lower half may be overwritten.
 pirn::stack upper_half() {
   alignas(4096) static char memory[65536];
   return {memory + 32768, memory + sizeof memory};
 }
 
-/// Writes so many bytes of its frame, and calls `then` above them.
+/// Writes `bytes` bytes of its frame, and calls `then` above them.
 template <class F>
 [[gnu::noinline]] void go_down(std::size_t bytes, F&& then) {
   auto* const frame = static_cast<char*>(__builtin_alloca(bytes));
@@ -69,7 +69,7 @@ TEST(stack_end_death, a_generator_that_has_come_back) {
   });
 }
 
-// The consumer's own frame, iterator and all, lies below.
+// The consumer's frame lies below, including the iterator.
 TEST(stack_end_death, a_generator_over_whatever_the_compiler_puts_below) {
   for ([[maybe_unused]] const std::size_t bytes : {9000, 10000, 12000, 16000}) {
     ENDS("pirn: stack overflow in a generator: it has [0-9]+ bytes", {
@@ -87,7 +87,7 @@ TEST(stack_end_death, a_generator_over_whatever_the_compiler_puts_below) {
   }
 }
 
-// Nothing is written where the word is.
+// The program skips the word at the end without writing there.
 TEST(stack_end_death, a_generator_that_steps_over_the_end) {
   ENDS("pirn: stack overflow in a generator: it has [0-9]+ bytes without a guard, and needed at least [12][0-9]{4}", {
     struct {
@@ -105,7 +105,7 @@ TEST(stack_end_death, a_generator_that_steps_over_the_end) {
   });
 }
 
-// The body of one yields as the other, which it runs: from a stack that is its own, and may lie right below.
+// The body of one generator yields as the other, which it runs: from its own stack, which may lie directly below.
 TEST(stack_end, who_yields_on_another_stack_has_not_run_off) {
   pirn::generator<int>::yield* up = nullptr;
   struct {

@@ -37,7 +37,7 @@ TEST(StackSwap, ExceptionsInside) {
           w.yield();
           throw i * 10 + k;
         } catch (const int value) {
-          w.yield();  // in flight meanwhile, beside those of the others
+          w.yield();  // in flight meanwhile, besides those of the others
           EXPECT_EQ(value, i * 10 + k);
           try {
             std::rethrow_exception(std::current_exception());
@@ -183,7 +183,7 @@ TEST(StackSwap, CancelUnwindsWhereItIsBlocked) {
       throw 1;
     } catch (const int) {
       const count_destroyed two{destroyed};
-      static_cast<void>(w.swap.block());  // the queue does not know it now
+      static_cast<void>(w.swap.block());  // the queue does not contain it now
       after = true;
     }
   });
@@ -318,7 +318,7 @@ void run_and_block_in(pirn::stack other) {
 
 TEST(StackSwapDeathTest, BlockOnAnotherStack) {
   constexpr std::size_t size = 1 << 20;
-  // The lower half is a coroutine's stack, the upper one a native stack: an image may well be as large as it would be.
+  // The lower half is a coroutine's stack, the upper half a native stack: an image may be as large as the native stack.
   auto* const low =
       static_cast<char*>(mmap(nullptr, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(low, MAP_FAILED);

@@ -1,5 +1,5 @@
-// Swapped tasks whose frames are full of what AddressSanitizer puts red zones around: nothing false is said of
-// them, nor of who runs on the same part of the stack afterwards.
+// Swapped tasks whose frames are full of variables with red zones of AddressSanitizer. It makes no false report about
+// them, or about code that runs on the same part of the stack afterwards.
 #include <alloca.h>
 
 #include <cstddef>
@@ -81,7 +81,7 @@ void body(task& self) {
   }
 }
 
-/// Writes on all of the stack that the swapped tasks have used.
+/// Writes to the whole part of the stack that the swapped tasks have used.
 __attribute__((noinline)) void scribble() {
   unsigned char bytes[16384];
   std::memset(bytes, 0xa5, sizeof bytes);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Builds a program and all of the library that it needs with AddressSanitizer, by each compiler at each level, and runs it.
+"""Builds a program, and all of the library that it needs, with AddressSanitizer by each compiler at each level, and
+runs it.
 
-    stack_swap_sanitized_test.py SOURCE...    paths from the root; one of C is compiled as C++
+    stack_swap_sanitized_test.py SOURCE...    paths from the root; a C source is compiled as C++
 """
 
 import sys

@@ -1,5 +1,5 @@
-// Signal handlers may strike anywhere while swapped tasks take turns: they run on the same stack, the kernel
-// writes over what lies below the sp that they interrupt, and they walk what lies above it.
+// Signal handlers may strike anywhere while swapped tasks take turns. They run on the same stack: the kernel overwrites
+// the memory below the interrupted sp, and the handlers walk the frames above it.
 #include <execinfo.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -81,7 +81,7 @@ bool turns(int each) {
   return right;
 }
 
-/// The same, with so many bytes more on the stack.
+/// As `turns`, with `Bytes` more bytes on the stack.
 template <std::size_t Bytes>
 PIRN_NOINLINE bool turns_below(int each) {
   volatile char room[Bytes + 1];
@@ -100,8 +100,8 @@ _Unwind_Reason_Code count_frame(_Unwind_Context* frame, void* counted) {
   return *static_cast<int*>(counted) < 200 ? _URC_NO_REASON : _URC_NORMAL_STOP;
 }
 
-// At a `ret` clang's tables for i386 still look for ebp where it was popped from, and without a red zone that is where
-// the handler's frame lies.
+// At a `ret` clang's tables for i386 still give the place from which ebp was popped. Without a red zone the handler's
+// frame lies there.
 #if defined(__clang__) && defined(__i386__)
 constexpr bool can_walk = false;
 #else
@@ -119,7 +119,7 @@ void walk() {
 void handle(int number, void (*handler)(int, siginfo_t*, void*)) {
   struct sigaction action = {};
   action.sa_sigaction = handler;
-  action.sa_flags = SA_SIGINFO | SA_RESTART;  // on the stack that it strikes: no SA_ONSTACK
+  action.sa_flags = SA_SIGINFO | SA_RESTART;  // on the interrupted stack: no SA_ONSTACK
   sigemptyset(&action.sa_mask);
   sigaction(number, &action, nullptr);
   strikes = 0;

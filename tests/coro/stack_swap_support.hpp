@@ -1,4 +1,4 @@
-// What the tests of stack_swap share: a policy that counts, and a dispatcher with its swapped tasks.
+// Shared by the tests of stack_swap: a policy that counts, and a dispatcher with its swapped tasks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace swap_support {
 
 using pirn::swap_error;
 
-/// A policy that counts: a queue of who is ready, and buffers of malloc's.
+/// A policy that counts: a queue of ready tasks, and buffers from malloc.
 class scheduler {
  public:
   enum class order : std::uint8_t { fifo, lifo, any };
@@ -69,7 +69,7 @@ class scheduler {
 
 using dispatcher = pirn::stack_swap<scheduler>;
 
-/// A swapped task that calls something.
+/// A swapped task that calls a function.
 struct unit : pirn::swapped_task {
   using pirn::swapped_task::swapped_task;
   std::function<void()> work;
@@ -88,7 +88,7 @@ struct world {
     policy.ready(who);
     return who;
   }
-  /// Lets the others run and comes back. The switch is in the caller's frame, whatever that has.
+  /// Lets the others run and comes back. Inlined, so that the switch lies in the caller's frame.
   [[gnu::always_inline]] void yield() {
     policy.ready(*swap.current());
     ASSERT_EQ(swap.block(), swap_error::none);

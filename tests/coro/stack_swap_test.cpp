@@ -1,4 +1,4 @@
-// Swapped tasks that take turns on one native stack: their turns, their images, and where run may be called.
+// Swapped tasks that take turns on one native stack: their turns, their images, and the places where run may be called.
 #include "pirn/coro/stack_swap.hpp"
 
 #include <alloca.h>
@@ -61,11 +61,11 @@ TEST(StackSwap, TakesTurns) {
   }
   EXPECT_EQ(w.swap.run(), swap_error::none);
   EXPECT_EQ(said, "abcabcabc");
-  EXPECT_EQ(w.swap.statistics().images, 9u);  // nobody is next itself: those of the last round go to their ends
+  EXPECT_EQ(w.swap.statistics().images, 9u);  // no task follows itself: images of the last round go to their ends
   EXPECT_GE(w.swap.statistics().bytes, 9 * w.units[0].image_size());
 }
 
-/// Blocks at many depths, with frames of many sizes, and finds all of them as it left them.
+/// Blocks at many depths, with frames of many sizes, and finds all of them unchanged.
 std::uint64_t wander(world& w, std::minstd_rand& random, int depth) {
   const std::size_t size = random() % 200 + 1;
   auto* const bytes = static_cast<unsigned char*>(alloca(size));
@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(StackSwap, Orders,
 
 TEST_P(Orders, ThousandsBlockAnywhere) {
 #if defined(PIRN_TSAN)
-  constexpr unsigned many = 100;  // its fibers are few
+  constexpr unsigned many = 100;  // it has few fibers
 #else
   constexpr unsigned many = 1000;
 #endif
@@ -125,7 +125,7 @@ TEST_P(Orders, ThousandsBlockAnywhere) {
   EXPECT_EQ(w.swap.run(), swap_error::none);
   EXPECT_EQ(ended, many);
   if (GetParam() == scheduler::order::lifo) {
-    EXPECT_EQ(w.swap.statistics().images, 0u);  // everyone is next itself
+    EXPECT_EQ(w.swap.statistics().images, 0u);  // each task is the next one itself
   } else {
     EXPECT_GT(w.swap.statistics().images, many);
   }
@@ -386,7 +386,7 @@ TEST(StackSwap, RunAgainWhereItRanOrLessDeep) {
   w.policy.ready(who);
   EXPECT_EQ(run_below(w, 100), swap_error::none);
   EXPECT_TRUE(who.done());
-  w.spawn([&] { ++steps; });  // nobody is blocked: anywhere will do
+  w.spawn([&] { ++steps; });  // no task is blocked, so any place will do
   EXPECT_EQ(run_below(w, 5000), swap_error::none);
   EXPECT_EQ(steps, 4);
 }

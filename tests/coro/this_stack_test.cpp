@@ -1,3 +1,5 @@
+// this_stack: the bounds of the running stack, on a thread, in a body, and on unregistered memory.
+
 #include "pirn/stack/this_stack.hpp"
 
 #include <gtest/gtest.h>

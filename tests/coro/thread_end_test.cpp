@@ -1,4 +1,4 @@
-// pthread_exit and pthread_cancel in a body: the thread's destructors run on all stacks that it is on.
+// pthread_exit and pthread_cancel in a body: the destructors of all stacks that the thread is on run.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -32,14 +32,14 @@ void end_thread() {
   there = true;
   for (;;) {
 #if defined(__powerpc64__)
-    pthread_testcancel();  // the emulator shows no unwinder what a signal has interrupted, in any thread
+    pthread_testcancel();  // the emulator shows no unwinder the frame that a signal interrupted, in any thread
 #else
     usleep(1000);
 #endif
   }
 }
 
-/// A thread runs `f`, and ends inside of it.
+/// A thread runs `f`, and ends in it.
 void expect_both_unwound(void* (*f)(void*), int bodies_expected = 1) {
 #if defined(PIRN_TSAN)
   GTEST_SKIP() << "ThreadSanitizer ends a process in which pthread_exit is called on another stack";
