@@ -1,4 +1,4 @@
-/* aco.h with ACO_USE_VALGRIND: one coroutine on each share stack, which valgrind has nothing to say about. */
+/* aco.h with ACO_USE_VALGRIND: one coroutine on each share stack, about which valgrind reports nothing. */
 #include "aco.h"
 
 #include "check.h"

@@ -1,11 +1,12 @@
-/* aco.h: floating-point control words, of each coroutine or, with ACO_CONFIG_SHARE_FPU_MXCSR_ENV, of all. */
+/* aco.h: floating-point control words, separate for each coroutine or, with ACO_CONFIG_SHARE_FPU_MXCSR_ENV, shared by
+   all. */
 #include "aco.h"
 
 #include <fenv.h>
 
 #include "check.h"
 
-/* Whether a third, of which the nearest double is below it, is rounded upwards. */
+/* Whether a third is rounded upwards; the nearest double is below it. */
 static int rounding(void) {
   volatile double one = 1, three = 3, third;
   third = one / three;
@@ -31,7 +32,7 @@ static void round_downwards(void) {
 }
 
 #if defined(__x86_64__) || defined(__i386__)
-/* Both units, looked at by themselves. */
+/* Checks each of the two units separately. */
 static void check_units(int rounds) {
   unsigned short x87;
   unsigned mxcsr;
@@ -52,7 +53,7 @@ int main(void) {
   const int own = 1;
 #endif
   aco_thread_init(NULL);
-  fesetround(FE_TOWARDZERO); /* after aco_thread_init: not what coroutines begin with */
+  fesetround(FE_TOWARDZERO); /* after aco_thread_init: coroutines do not begin with it */
   main_co = aco_create(NULL, NULL, 0, NULL, NULL);
   stack = aco_share_stack_new(0);
   up = aco_create(main_co, stack, 0, round_upwards, NULL);

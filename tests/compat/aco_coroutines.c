@@ -1,4 +1,4 @@
-/* aco.h: what coroutines do, and what is counted about them. */
+/* aco.h: the behaviour of coroutines, and the statistics about them. */
 #include "aco.h"
 
 #include <pthread.h>
@@ -79,7 +79,7 @@ static void test_stack_first(void) {
   for (i = 0; i < 3; ++i) {
     aco_destroy(all[i]);
   }
-  stack = aco_share_stack_new2(4096, 0); /* those that are never destroyed */
+  stack = aco_share_stack_new2(4096, 0); /* for coroutines that are never destroyed */
   all[0] = aco_create(main_co, stack, 0, yield_forever, &count);
   all[1] = aco_create(main_co, stack, 0, yield_forever, &count);
   aco_resume(all[0]);
@@ -122,7 +122,7 @@ static void test_statistics(aco_cofuncp_t function, size_t least, size_t most) {
   CHECK(second->save_stack.sz == 1000);
   for (i = 0; i < rounds; ++i) {
     aco_resume(first);
-    aco_resume(first); /* it is there already */
+    aco_resume(first); /* it is already there */
     aco_resume(second);
     aco_resume(alone);
   }
@@ -146,9 +146,9 @@ static void test_statistics(aco_cofuncp_t function, size_t least, size_t most) {
 }
 
 /* ---- small images -------------------------------------------------------------------------------------------------
- * They go a way of their own while they have no registers and one size: here next to others. */
+ * They take a separate path while they have no registers and one size: here next to others. */
 
-/* Nothing here is worth a register across aco_yield. */
+/* No value here is worth a register across aco_yield. */
 #define KEEP_SMALL(name, size)       \
   static void name(void) {           \
     volatile char bytes[size];       \
@@ -201,7 +201,7 @@ static void test_small(aco_cofuncp_t of_even, aco_cofuncp_t of_odd) {
   aco_share_stack_destroy(stack);
 }
 
-/* ---- what is kept -------------------------------------------------------------------------------------------------
+/* ---- kept values ---------------------------------------------------------------------------------------------------
  */
 
 static unsigned next_random(unsigned* state) {
@@ -295,7 +295,7 @@ static void test_image(void) {
   const char* at;
   aco_resume(first);
   aco_resume(first);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(PIRN_TEST_SANITIZED) /* which may put locals elsewhere */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(PIRN_TEST_SANITIZED) /* which may place locals elsewhere */
   at = (const char*)where;
   CHECK(at > (char*)first->reg[ACO_REG_IDX_SP] && at < (char*)stack->align_highptr && *where == 107);
   aco_resume(second);
@@ -429,7 +429,7 @@ static void in_turn(void) {
     aco_yield();
   }
 }
-/* Several main coroutines that stand for the stack of one thread, and a new one when the one that was last is gone. */
+/* Several main coroutines that stand for the stack of one thread, and a new one when the last used one is gone. */
 static void test_mains(void) {
   aco_share_stack_t* const stack = aco_share_stack_new(0);
   aco_t* mains[3];

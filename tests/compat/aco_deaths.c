@@ -1,4 +1,4 @@
-/* aco.h: what ends the process, and what it says then. */
+/* aco.h: the mistakes that end the process, and their messages. */
 #include "aco.h"
 
 #include "aco_assert_override.h"
@@ -136,7 +136,7 @@ static void exit_for_another(void) { misuse_on_another_stack(aco_exit1, misuse_o
 static void destroy_itself(void) { misuse_on_another_stack(aco_destroy, misuse_itself); }
 static void destroy_main(void) { misuse_on_another_stack(aco_destroy, misuse_main); }
 
-/* A coroutine of a coroutine: the one between is neither running nor suspended. */
+/* A coroutine of a coroutine: the one in between is neither running nor suspended. */
 static void nest(void) {
   other_co = aco_get_co();
   aco_resume(aco_create(other_co, aco_share_stack_new(0), 0, misuse_other, NULL));
@@ -187,7 +187,7 @@ static void overflow(void) {
   co = aco_create(main_co, aco_share_stack_new2(1 << 20, 0), 0, yield_deep, NULL);
   other = aco_create(main_co, co->share_stack, 0, just_exit, NULL);
   aco_resume(co);
-  /* As if the stack had been smaller than what lies on it. */
+  /* As if the stack were smaller than its contents. */
   memory = (char*)co->share_stack->align_retptr - 1000;
   co->share_stack->align_limit = (size_t)((char*)co->share_stack->align_retptr - memory);
   aco_resume(other);

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""A program that was compiled with another aco.h than pirn's does not link, and the linker says what to do; one that was
-compiled with pirn's links, however it is linked. aco_foreign.py CC SHARED ARCHIVE FOREIGN_ARCHIVE LINKER_SCRIPT"""
+"""A program that was compiled with another aco.h than pirn's does not link, and the linker prints the remedy. A program
+that was compiled with pirn's links, in every way of linking.
+
+    aco_foreign.py CC SHARED ARCHIVE FOREIGN_ARCHIVE LINKER_SCRIPT"""
 
 import subprocess
 import sys
@@ -10,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 MESSAGE = "this_program_was_compiled_with_libaco_s_own_aco_h_not_with_pirn_s__see_docs_porting_md"
 
-# As a header of libaco's declares them: by their plain names.
+# Declared as a header of libaco does, by their plain names.
 FOREIGN = """#include <stddef.h>
 typedef struct aco aco_t;
 typedef struct stack aco_share_stack_t;
@@ -50,12 +52,12 @@ int main(void) {
   return !co->is_end;
 }
 """
-# How a program of pirn's may be linked; the libraries come last.
+# The ways in which a program with pirn's header may be linked; the libraries come last.
 WAYS = [[], ["-Wl,--no-undefined"], ["-Wl,--as-needed"], ["-Wl,--gc-sections"], ["-Wl,--whole-archive"]]
 
 
 def linkers(compiler, folder):
-    """Flags for those that the compiler can use."""
+    """Returns the linkers that the compiler can use, as flags."""
     source = Path(folder) / "empty.c"
     source.write_text("int main(void) { return 0; }\n")
     flags = [f"-fuse-ld={name}" for name in ("bfd", "lld")]
@@ -67,7 +69,7 @@ def main():
     compiler, shared, archive, foreign, script = sys.argv[1:]
     failures = tried = 0
     with tempfile.TemporaryDirectory(prefix="pirn-foreign-") as folder:
-        # Where an install has them.
+        # Where an installation has them.
         for path, name in ((shared, "libpirn_compat.so.0"), (foreign, Path(foreign).name), (script, "libpirn_compat.so")):
             (Path(folder) / name).symlink_to(path)
         libraries = {"static": [archive], "shared": [f"-L{folder}", "-lpirn_compat"], "by its path": [f"{folder}/libpirn_compat.so"]}
@@ -95,7 +97,7 @@ def main():
                     for flags in ways if name == "aco_create" else WAYS[:1]:
                         tried += 1
                         done = linked(built, linker, flags, library)
-                        # Of whole archives the linker knows what is for other programs, and takes that name for missing.
+                        # For whole archives the linker sees code for other programs, and reports that name as missing.
                         message = name if "-Wl,--whole-archive" in flags else MESSAGE
                         if done.returncode == 0 or message not in done.stderr:
                             failures += 1

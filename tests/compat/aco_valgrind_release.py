@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def variables(presets, name):
-    """What a preset sets, and what those that it inherits from set besides."""
+    """Returns the variables that a preset sets, and those that it inherits."""
     preset = presets[name]
     inherited = variables(presets, preset["inherits"]) if "inherits" in preset else {}
     return {**inherited, **preset.get("cacheVariables", {})}

@@ -1,4 +1,4 @@
-/* What the C programs of this folder check with. */
+/* The checks of the C programs of this folder. */
 #ifndef PIRN_TESTS_COMPAT_CHECK_H
 #define PIRN_TESTS_COMPAT_CHECK_H
 
@@ -17,7 +17,7 @@
     }                                                                    \
   } while (0)
 
-/* Runs `what` in a child, which must end by the signal `by`, 0 for a sanitizer's exit, and say what is given. */
+/* Runs `what` in a child, which must end by the signal `by`, 0 for a sanitizer's exit, and print the given text. */
 static __inline__ void check_dies_at(const char* file, int line, void (*what)(void), int by, const char* says) {
   static char text[4096];
   size_t size = 0;

@@ -1,4 +1,5 @@
-# The API of usched.h, the ring programs on rr.h and ll.h, as this build does it and in every other way, and the end of both.
+# The API of usched.h, the ring programs on rr.h and ll.h, in the form of this build and in all other forms, and the end
+# of both.
 
 compat_test(compat_usched_api usched_api.c shared)
 compat_test(compat_usched_api_static usched_api.c static)
@@ -32,7 +33,7 @@ foreach(form IN ITEMS RR LOCAL)
   compat_test(${name} usched_fini.c shared OPTIONS -D${form} -std=gnu99)
 endforeach()
 if(NOT PIRN_SANITIZE)
-  # A library that cannot tell the program's sanitizer of switches says so.
+  # A library that cannot announce switches to the program's sanitizer says so.
   compat_program(compat_usched_untold usched_ring.c shared OPTIONS -fsanitize=address -std=gnu99)
   add_test(NAME compat_usched_untold COMMAND sh -c "\"$0\" 2 1 1 0 1 2>&1 | grep 'build the library with it too'"
                                              $<TARGET_FILE:compat_usched_untold>)

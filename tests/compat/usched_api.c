@@ -1,4 +1,4 @@
-/* What usched.h promises a dispatcher's user: fields, callbacks, buffers, ends. */
+/* The promises of usched.h to the user of a dispatcher: fields, callbacks, buffers, ends. */
 #include "usched.h"
 
 #include <alloca.h>
@@ -12,7 +12,7 @@
 
 enum { MANY = 500 };
 
-/* A scheduler of the user's, around a dispatcher: who is ready, in order of arrival. */
+/* A scheduler of the user around a dispatcher: the ready threads, in order of arrival. */
 struct world {
   struct usched dispatcher; /* first: callbacks get its address */
   struct ustack* ready[4 * MANY];
@@ -201,9 +201,9 @@ static void lent_buffers(void) {
   end_all(w, threads, 2);
 }
 
-/* What s_alloc may do when it has no buffer: end the thread, ... */
+/* s_alloc without a buffer may end the thread, ... */
 static void abort_running(void) {
-  --self()->of->last; /* it is ready no more */
+  --self()->of->last; /* it is no longer ready */
   ustack_abort();
 }
 static void ends_by_abort(void* argument) {
@@ -221,7 +221,7 @@ static void abort_when_out_of_memory(void) {
   threads[1].ended = 1;
   end_all(w, threads, 3);
 }
-/* ... or go back to an outer frame of it, which then runs on. */
+/* ... or return to an outer frame of the thread, which then continues. */
 static jmp_buf outer;
 static void back_to_outer(void) { longjmp(outer, 1); }
 static void tries_again(void* argument) {
@@ -362,7 +362,7 @@ static void ended_again(void) {
   make_ready(w, new_threads(w, 1, only_end));
   usched_run(&w->dispatcher);
 }
-/* A thread of another dispatcher: at first, after a block, and one that has blocked there. */
+/* A thread of another dispatcher: at first, after a block, and a thread that has blocked there. */
 static void others_at_first(void) {
   struct world* const w = new_world();
   make_ready(w, new_threads(new_world(), 1, only_end));
@@ -383,7 +383,7 @@ static void others_that_is_blocked(void) {
   make_ready(w, blocked);
   usched_run(&w->dispatcher);
 }
-/* ThreadSanitizer takes no new threads in a child, and no longjmp to another stack than it sees. */
+/* ThreadSanitizer accepts no new threads in a child, and no longjmp to a stack other than the one that it sees. */
 #ifndef PIRN_TEST_SANITIZED
 /* A handler blocks on its own stack, which lies below that of the native thread. */
 static char* two_stacks;
@@ -420,7 +420,7 @@ static void block_elsewhere(void) {
   CHECK(pthread_create(&native_thread, &upper, native_above, NULL) == 0);
   pthread_join(native_thread, NULL);
 }
-/* After s_alloc has left usched_run, nobody runs: at once, and after another usched_run. */
+/* After s_alloc has left usched_run, no thread runs: at once, and after another usched_run. */
 static __attribute__((noinline)) void leave_run(void) {
   struct world* const w = new_world();
   new_threads(w, 1, blocks_unasked);
@@ -445,7 +445,7 @@ static void self_after_another_run(void) {
   ustack_self();
 }
 #endif
-/* While s_next chooses, nobody runs; it may just have freed who ran last. */
+/* While s_next chooses, no thread runs; it may just have freed the thread that ran last. */
 static void (*while_choosing)(void);
 static struct ustack* next_then_call(struct usched* dispatcher) {
   struct world* const w = (struct world*)dispatcher;

@@ -1,5 +1,5 @@
-/* The end of the example schedulers of usched: rr_fini, with LOCAL ll_fini, lets end what threads still make and wake.
- */
+/* The end of the example schedulers of usched: rr_fini, with LOCAL ll_fini, lets all threads end that other threads
+   still make and wake. */
 #include <pthread.h>
 
 #include "check.h"
@@ -12,7 +12,7 @@
 #define FORM(name) rr_##name
 #endif
 
-/* As many as rr.h gives to one native thread before it goes on to the next. */
+/* As many as rr.h gives to one native thread before the next native thread gets some. */
 enum { RUN = 128, NATIVES = 2 };
 
 static int made;
@@ -57,7 +57,7 @@ static void makes_some_everywhere(void* unused) {
   count(unused);
 }
 
-/* Each native thread gets something to do from the one before, more than once. */
+/* Each native thread gets something to do from the previous one, more than once. */
 static void makes_next(void* unused) {
   let_others_fall_asleep();
   make_rest_of_run();
@@ -65,7 +65,7 @@ static void makes_next(void* unused) {
   count(unused);
 }
 
-/* The only one that can wake a thread is made by another native thread. */
+/* Another native thread makes the only thread that can wake a certain thread. */
 static struct FORM(thread) * waiter;
 static void wakes(void* unused) {
   FORM(wake)(waiter);
@@ -86,7 +86,7 @@ static void waits(void* unused) {
 }
 
 #ifndef LOCAL
-/* Who is woken from without may wait as long as that takes, and make more then. */
+/* A thread that is woken from outside may wait as long as that takes, and make more threads then. */
 static void* wake_from_without(void* unused) {
   let_others_fall_asleep();
   rr_wake(waiter);

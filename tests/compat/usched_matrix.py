@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Builds usched_ring.c as any program may be built, against the headers and a library that are there, and runs it.
+"""Builds usched_ring.c in the ways in which a program may be built, against the headers and an existing library, and
+runs it.
 
-    usched_matrix.py LIBRARY...    a shared or a static library each
+    usched_matrix.py LIBRARY...   each a shared or a static library
 """
 
 import itertools
@@ -18,13 +19,13 @@ COMPILERS = ["gcc-12", "clang-22"]
 LEVELS = ["-O0", "-O1", "-O2", "-O3"]
 PROTECTORS = ["-fno-stack-protector", "-fstack-protector-strong", "-fstack-protector-all"]
 FORMS = {"rr": [1, 2, 4], "SINGLE_THREAD": [1], "LOCAL": [1, 3]}
-# Threads in a cycle, cycles, rounds, bytes more in each frame.
+# Threads in a cycle, cycles, rounds, additional bytes in each frame.
 RINGS = ["8 2 500 0", "8 60 50 1000", "2 200 20 10000", "5 1 200 100"]
 SKIPPED = 77
 
 
 def attempt(task):
-    """What went wrong, or nothing."""
+    """Returns a description of the failure, or an empty string."""
     (compiler, level, protector, form, library), folder = task
     program = Path(folder) / f"{compiler}{level}{protector}-{form}-{Path(library).name}"
     command = [compiler, "-std=gnu99", "-Wall", "-Wextra", "-Werror", level, protector, f"-D{form}", f"-I{COMPAT}",

@@ -1,5 +1,6 @@
-/* Cycles of threads that pass messages to the right, on the example schedulers of usched: rr.h, with SINGLE_THREAD its form
-   without locks, with LOCAL ll.h. In each round one thread of a cycle sends first and the others pass on what they get.
+/* Cycles of threads that pass messages to the right, on the example schedulers of usched: rr.h, with SINGLE_THREAD its
+   form without locks, with LOCAL ll.h. In each round one thread of a cycle sends first and the others pass on what they
+   get.
 
    usage: usched_ring THREADS_IN_A_CYCLE CYCLES ROUNDS BYTES NATIVE_THREADS */
 #include <stdlib.h>
@@ -47,7 +48,7 @@ static void pass_messages(int index) {
   ++self->ended;
 }
 
-/* Keeps `bytes` bytes in its frame over all of it. */
+/* Keeps `bytes` bytes in its frame during its whole run. */
 static void live(void* argument) {
   const int index = (int)(long)argument;
   volatile unsigned char kept[bytes + 1];
