@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Looks for the messages that refused.cpp expects: bounded_refused.py SOURCE WHAT COMMAND...
 
-WHAT is one of the parts of the source; the command compiles, or links, it and must fail.
+WHAT is one of the parts of the source. The command compiles or links it and must fail.
 """
 
 import re

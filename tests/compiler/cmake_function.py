@@ -95,7 +95,7 @@ def main() -> int:
         done = build(folder, f"-DCMAKE_CXX_FLAGS_RELEASE=-O2 -flto=full -fuse-ld={lld}")
         expect(done.returncode == 0 and "--load-pass-plugin" in done.stdout, done)
 
-        # Where the project makes the plugin itself, even a precompiled header waits for it.
+        # Where the project makes the plugin itself, a precompiled header waits for it too.
         for target in ("CMakeFiles/inner.dir/cmake_pch.hxx.pch", "all"):
             done = build(folder, "-DMADE_HERE=1", target=target)
             expect(done.returncode == 0, done)
@@ -103,9 +103,9 @@ def main() -> int:
         done = build(folder, "-DANOTHER_LIST=1")
         expect(done.returncode != 0 and "it has a list already" in done.stderr, done)
 
-        # In a folder of a larger project, the other function is there for all of it.
+        # In a folder of a larger project, the other function is available for all of it.
         write_project(folder, SUBDIRECTORY)
-        done = build(folder, target="help")  # lists what could be made
+        done = build(folder, target="help")  # lists the possible targets
         expect(done.returncode == 0, done)
     return 0
 

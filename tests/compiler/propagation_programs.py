@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles programs with and without the plugin and compares what they do: propagation_programs.py quick|slow VERSION PLUGIN.
+"""Compiles programs with and without the plugin and compares their behaviour: propagation_programs.py quick|slow
+VERSION PLUGIN.
 
 Ends with 77, skipped, where that version of clang or lld is missing.
 """
@@ -39,7 +40,7 @@ def decisions(report: Path) -> dict[str, bool]:
 
 
 class Program:
-    """The program of many shapes, what it says when the plugin has no part in it, and its object without the plugin."""
+    """The program of many shapes, its output when the plugin has no part in it, and its object without the plugin."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -132,7 +133,7 @@ def shared(program: Program, *options: str) -> None:
 
 
 def for_aarch64(folder: Path) -> None:
-    """What the convention leaves over there differs: floating-point registers too, and x19, the base pointer."""
+    """The convention preserves other registers there: floating-point registers too, and x19, the base pointer."""
     emulator = "qemu-aarch64-static"
     if shutil.which(emulator) is None or shutil.which("aarch64-linux-gnu-g++") is None:
         print("AArch64 is left out: no cross compiler, or no", emulator)

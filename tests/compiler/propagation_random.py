@@ -14,12 +14,13 @@ import tempfile
 from pathlib import Path
 
 here = Path(__file__).parent / "propagation"
-seconds = 10  # a program that runs longer without the plugin is passed over: many do, for ever
+seconds = 10  # a program that runs longer without the plugin is skipped: many do, some for ever
 declaration = "extern __attribute__((preserve_none)) void weave(void);\n"
 
 
 def weave(text: str, chance: random.Random) -> str:
-    """Switches at the beginning of blocks, in some functions often, in some never; some functions are not inlined."""
+    """Inserts switches at the beginning of blocks, in some functions often, in some never; some functions are not
+    inlined."""
     functions = re.split(r"(?m)^(?=static .*\bfunc_\d+\(.*\)\n)", text)
     for i in range(1, len(functions)):
         often = chance.choice([0, 0.5, 1, 1])

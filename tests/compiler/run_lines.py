@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs what an .ll file's RUN lines say, as lit does: run_lines.py FILE VERSION PLUGIN.
+"""Runs the RUN lines of an .ll file, as lit does: run_lines.py FILE VERSION PLUGIN.
 
-In them %s is the file, %t a file to write, %plugin the plugin, and opt, llc, llvm-link, clang and FileCheck are those of
-that version of LLVM. Ends with 77, skipped, where one of them is missing.
+In them %s is the file, %t a file to write, %plugin the plugin, and opt, llc, llvm-link, clang and FileCheck are those
+of that version of LLVM. Ends with 77, skipped, where one of them is missing.
 """
 
 import re

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Builds and runs thread_locals/moved.cpp: thread_locals_moved.py VERSION PLUGIN INCLUDE [all].
 
-It makes mistakes when it is optimized, which shows that it looks, and none in the mode `safe`, whichever optimizations
-follow the pass: with `all` at each level, position-independent, and with both kinds of link-time optimization, whose
-linker has the plugin or not. Ends with 77, skipped, where that clang or its linker is missing.
+The optimized program makes mistakes, which shows that the test looks, and none in the mode `safe`, whichever
+optimizations follow the pass: with `all` at each level, position-independent, and with both kinds of link-time
+optimization, with and without the plugin in the linker. Ends with 77, skipped, where that clang or its linker is
+missing.
 """
 
 import shutil

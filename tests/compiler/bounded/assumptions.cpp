@@ -1,4 +1,4 @@
-// What functions of the C and C++ libraries use of the stack, measured, is no more than the plugin is told of them.
+// The measured stack use of functions of the C and C++ libraries is at most the number that the plugin has for them.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <time.h>
@@ -17,7 +17,7 @@
 
 namespace {
 
-/// How deep a call of it goes, in bytes from its return address on.
+/// Returns how deep a call of it goes, in bytes from its return address on.
 std::size_t depth_of(const std::function<void()>& body) {
   constexpr std::size_t bytes = std::size_t{64} << 10;
   constexpr unsigned char paint = 0xa5;
@@ -76,7 +76,7 @@ TEST(Assumptions, CoverWhatIsMeasured) {
       {"operator delete(void*)", [] { ::operator delete(kept); }},
       {"operator delete(void*, unsigned long)", [] { kept = nullptr, ::operator delete(kept, large); }},
   };
-  // These go deeper where they ask the kernel: what they do with many sizes counts.
+  // These go deeper where they ask the kernel, so their use is measured over many sizes.
   const std::map<std::string, std::size_t> deep = {
       {"malloc", depth_of([] { allocate_all([](std::size_t n) { return std::malloc(n); }, std::free); })},
   };

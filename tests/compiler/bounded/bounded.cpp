@@ -29,17 +29,17 @@ void run(F&& body) {
 
 constexpr unsigned char paint = 0xa5;
 
-/// What the plugin says that a fiber with this body needs, and what it used of its stack.
+/// The plugin's bound for a fiber with this body, and the part of the stack that the fiber used.
 struct use {
   std::size_t bound;
   std::size_t used;
 };
 
-/// Spawns it on a stack that was painted before, lets `meanwhile` run and looks how far down the paint is gone.
+/// Spawns it on a stack that was painted before, lets `meanwhile` run and measures how far down the paint is gone.
 template <class F, class Meanwhile>
 use measure(F body, Meanwhile&& meanwhile) {
   const std::size_t bound = pirn_spawn_bounded_needs_the_compiler_plugin(&pirn::detail::bounded_block<F>::entry);
-  // The stack given back last is the next to be given out.
+  // The stack that was given back last is given out next.
   const pirn::stack painted = pirn::detail::small_stack_for(bound).value;
   std::memset(painted.limit(), paint, painted.size());
   pirn::small_stacks::give_back(painted);
@@ -322,7 +322,7 @@ TEST(BoundedZ, SignalsComeOnTheAlternateStack) {
         "signal",
         []() noexcept {
           pirn::this_fiber::yield();
-          asm volatile("# pirn-stack: 0\n\tsyscall"  // tgkill would be a function that nothing is known of
+          asm volatile("# pirn-stack: 0\n\tsyscall"  // the plugin would know nothing of a function tgkill
                        :
                        : "a"(39)
                        : "rcx", "r11", "memory");

@@ -1,4 +1,4 @@
-// Linked without -z now: says so and ends.
+// Linked without -z now: reports that and ends.
 #include "pirn/fiber/bounded.hpp"
 #include "pirn/fiber/runtime.hpp"
 

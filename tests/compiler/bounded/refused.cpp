@@ -1,5 +1,5 @@
-// Bodies that have no bound: each is an error when this is compiled with the plugin. bounded_refused.py looks for what
-// the comments say.
+// Bodies without a bound: each is an error when this is compiled with the plugin. bounded_refused.py looks for the
+// texts in the comments.
 #include <cstdio>
 
 #include "pirn/fiber/bounded.hpp"

@@ -1,4 +1,4 @@
-// What the two files of a program with a list share.
+// Shared by the two files of a program with a list.
 #pragma once
 
 #include "switch.hpp"

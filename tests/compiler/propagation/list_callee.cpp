@@ -1,4 +1,4 @@
-// Functions of a list, and beside them some that are not.
+// Functions of a list, together with some that are not in it.
 #include "list.hpp"
 
 namespace listed {

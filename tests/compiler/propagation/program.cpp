@@ -26,7 +26,7 @@ APART long middle(long a, long b) {
   return (first * second) + (a * b);
 }
 
-// Ten words of arguments fill the registers; results by place, in two registers and in those for floating point.
+// Ten words of arguments fill the registers; results are in memory, in two registers, and in floating-point registers.
 APART long ten(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j) {
   const long before = a - b + c - d + e;
   switch_away();
@@ -99,7 +99,8 @@ APART long rethrows(long a) {
   }
 }
 
-// Refused, and so called with the ordinary convention: a variable number of arguments, a copy on the stack, an address.
+// Refused by the plugin, and so called with the ordinary convention: a variable number of arguments, a copy on the
+// stack, an address.
 APART long variable(int n, ...) {
   std::va_list arguments;
   va_start(arguments, n);
@@ -122,7 +123,7 @@ APART long by_address(long a) {
 }
 static long (*volatile address)(long) = by_address;
 
-// A tail call that must be one.
+// A mandatory tail call.
 APART long counts_down(long n, long total) {
   if (n <= 0) {
     switch_away();

@@ -1,3 +1,5 @@
+// The stand-in for a switch: it overwrites every register that a function would preserve.
+
 #include "switch.hpp"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// What stands for a switch in these programs: it leaves nothing in any register that a function would preserve.
+// Stands for a switch in these programs: it leaves no value in any register that a function would preserve.
 #pragma once
 
 #if defined(__has_attribute) && __has_attribute(preserve_none)

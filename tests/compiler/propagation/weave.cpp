@@ -1,4 +1,5 @@
-// What is woven into random programs: a real switch to another context, which keeps every register busy and comes back.
+// The code that is woven into random programs: a real switch to another context, which uses every register and comes
+// back.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

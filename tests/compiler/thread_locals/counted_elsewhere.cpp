@@ -1,4 +1,4 @@
-// What link-time optimization inlines into the code that suspends.
+// The function that link-time optimization inlines into the code that suspends.
 #include "counted_elsewhere.hpp"
 
 thread_local int counted_elsewhere = 0;

@@ -1,5 +1,5 @@
-// A body that another thread goes on with after each of its suspensions. Prints what was not this thread's, a word for
-// each kind of mistake, and ends with 1 if there was any.
+// A body that another thread continues after each of its suspensions. Prints a word for each kind of mistake, which is
+// an access to another thread's variable, and exits with 1 if there was any.
 #include <pthread.h>
 #include <sched.h>
 
@@ -27,7 +27,7 @@ arch::context caller;
 alignas(16) unsigned char stack[65536];
 int mistakes = 0;
 
-/// Says each word once.
+/// Prints each word once.
 [[gnu::noinline]] void mistaken(const char* word) {
   static const char* said[16];
   for (int i = 0; i < mistakes; ++i) {
@@ -45,7 +45,7 @@ int mistakes = 0;
   arch::switch_to(body, caller, none0, none1);
 }
 
-/// Where this thread's own are: no compiler knows what it reads.
+/// Returns the address of this thread's own variables; no compiler knows the value that it reads.
 [[gnu::noinline]] std::uintptr_t thread_pointer() {
   std::uintptr_t pointer;
   asm volatile("movq %%fs:0, %0" : "=r"(pointer));
