@@ -1,3 +1,5 @@
+// The ABI name: its parts, and the namespace that carries it.
+
 #include "pirn/detail/abi.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// The platform layer: fences, locks, clocks, random numbers, threads, CPUs and futexes.
+
 #include "pirn/detail/platform.hpp"
 
 #include <gtest/gtest.h>
@@ -23,8 +25,8 @@ using namespace std::chrono_literals;
 
 // ---- fences -----------------------------------------------------------------------------------------------------
 
-// Two parties, each of which stores its own number and then reads the other's (Dekker 1965): of a turn of the light one
-// and a turn of the heavy one, at least one must see the other. Both count up, so what they saw tells afterwards which
+// Two parties each store their turn number and then read the other party's (Dekker 1965). Of a light turn and a heavy
+// turn, at least one must see the other. The parties count up, so the numbers that they saw tell afterwards which
 // turns met: the light party's first turn that heavy turn `e` did not see must have seen `e`.
 TEST(platform, fence_pair_lets_one_of_two_parties_see_the_other) {
 #if defined(PIRN_TSAN) || defined(PIRN_ASAN)
@@ -170,7 +172,7 @@ TEST(platform, thread_runs_its_entry_on_another_thread) {
 
 #if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)  // which reserve more address space than any limit
 
-// Ends the process with 0 when a start failed for the right reason.
+// Exits with 0 when a start failed for the right reason.
 [[noreturn]] void start_threads_without_address_space() {
   const rlimit limit{64 << 20, 64 << 20};
   setrlimit(RLIMIT_AS, &limit);
@@ -185,7 +187,7 @@ TEST(platform, thread_runs_its_entry_on_another_thread) {
   _exit(error == std::errc::resource_unavailable_try_again ? 0 : 1);
 }
 
-// In a process of its own, since the limit stays.
+// In a child process, since the limit stays.
 TEST(platform_death, thread_that_cannot_be_started_says_why) {
   EXPECT_EXIT(start_threads_without_address_space(), testing::ExitedWithCode(0), "");
 }
@@ -205,7 +207,7 @@ TEST(platform, available_cpus_are_those_that_the_kernel_says) {
   EXPECT_EQ(platform::available_cpu(index), std::nullopt);
 }
 
-// A kernel for more CPUs than fit what is asked with says EINVAL.
+// A kernel with more CPUs than fit the mask of the call returns EINVAL.
 TEST(platform_death, a_kernel_that_does_not_tell_its_cpus_counts_as_one) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   if (!pirn_test::can_refuse_calls()) {

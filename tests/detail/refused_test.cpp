@@ -1,4 +1,4 @@
-// Calls that the kernel refuses although nothing can stand in for them: the process ends and says which.
+// Calls without a substitute that the kernel refuses: the process ends and names the call.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -64,7 +64,7 @@ TEST(refused, a_word_that_is_gone_may_be_woken) {
   platform::futex_wake(reinterpret_cast<const platform::signal_atomic<std::uint32_t>*>(std::uintptr_t{4096}), 1);
 }
 
-/// A global of the highest priority that a user's may have.
+/// A global of the highest priority that a user's global may have.
 struct early {
   bool asymmetric = platform::fences_are_asymmetric();
 };

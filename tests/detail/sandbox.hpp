@@ -14,7 +14,8 @@
 
 namespace pirn_test {
 
-/// From here on these calls fail with `error` in all threads of the process. False where there is no such filter.
+/// Makes these calls fail with `error` from now on in all threads of the process. Returns false where there is no such
+/// filter.
 inline bool refuse_calls(std::initializer_list<long> calls, int error) {
   std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (const long call : calls) {
@@ -27,7 +28,7 @@ inline bool refuse_calls(std::initializer_list<long> calls, int error) {
          ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
 }
 
-/// Whether there are such filters here: found out in a process of its own.
+/// Returns whether there are such filters here, which a child process finds out.
 inline bool can_refuse_calls() {
   const pid_t child = ::fork();
   if (child == 0) {

@@ -1,3 +1,5 @@
+// Time spans and time limits: units, rounding, saturation, and the clocks of a limit.
+
 #include "pirn/detail/time.hpp"
 
 #include <gtest/gtest.h>
@@ -113,7 +115,7 @@ TEST(time, a_limit_made_of_a_duration_counts_from_now) {
 TEST(time, a_limit_made_of_a_point_of_our_clock_is_that_point) {
   const time_point when = platform::now();
   EXPECT_EQ(pirn::time_limit(when), when);
-  const pirn::time_limit of_seconds = when + 0.5s;  // a sum of doubles, which may be a part of a nanosecond off
+  const pirn::time_limit of_seconds = when + 0.5s;  // a sum of doubles, which may be a fraction of a nanosecond off
   EXPECT_GE(of_seconds, when + 500ms - 1us);
   EXPECT_LE(of_seconds, when + 500ms + 1us);
   EXPECT_EQ(pirn::time_limit(platform::never), platform::never);
@@ -128,7 +130,7 @@ void expect_limits_of() {
   const time_point before = platform::now();
   const pirn::time_limit soon = Clock::now() + 1h;
   const time_point after = platform::now();
-  // No clock counts faster than ours by a hundredth, nor is set anew in these microseconds.
+  // No clock runs faster than pirn's by a hundredth, and none is set in these microseconds.
   EXPECT_GE(soon, before + 59min);
   EXPECT_LE(soon, after + 61min);
   EXPECT_EQ(pirn::time_limit(Clock::time_point::max()), platform::never);
