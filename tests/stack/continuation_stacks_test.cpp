@@ -1,3 +1,5 @@
+// Continuations on the stacks of this layer. The context layer, to which continuations belong, has no stacks.
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -8,7 +10,6 @@
 #include "pirn/stack/guarded_pool.hpp"
 #include "pirn/stack/stack.hpp"
 
-// Continuations are of the context layer, which has no stacks: here they run on those of this one.
 namespace {
 
 using pirn::continuation;
@@ -25,7 +26,7 @@ TEST(continuation_stacks, frame_buffer) {
     continuation<int> k(buffer, doubles);
     EXPECT_EQ(k.exchange(1), 2);
     EXPECT_EQ(k.exchange(7), 14);
-    EXPECT_THROW(continuation<int>(buffer, doubles), std::system_error);  // it is taken
+    EXPECT_THROW(continuation<int>(buffer, doubles), std::system_error);  // it is in use
   }
   continuation<int> again(buffer, doubles);
   EXPECT_EQ(again.exchange(3), 6);

@@ -1,3 +1,5 @@
+// Contexts that share a copy_stack: images, their allocator and statistics, errors, and misuse.
+
 #include "pirn/stack/copy_stack.hpp"
 
 #include <gtest/gtest.h>
@@ -104,7 +106,7 @@ TEST(copy_stack, one_alone_on_its_stack_is_never_copied) {
   EXPECT_EQ(alone.capacity(), 0U);
 }
 
-/// Some of them, each with `bytes` of frames, begun.
+/// `count` counters that have begun, each with `bytes` of frames.
 class several {
  public:
   several(copy_stack& on, std::size_t amount, std::size_t bytes) : parameters_(amount, counter{&on, bytes}) {
@@ -146,7 +148,7 @@ TEST(copy_stack, statistics_tell_what_was_copied) {
   EXPECT_EQ(two[1].statistics().copies, 9U);
 }
 
-/// Counts, and refuses after so many.
+/// Counts allocations, and refuses once `left` is used up.
 struct counting_allocator {
   void* allocate(std::size_t bytes) noexcept {
     if (left == 0) {
@@ -186,7 +188,7 @@ TEST(copy_stack, an_image_that_cannot_be_kept_is_an_error_and_hurts_nobody) {
       static_cast<void>(each);
       contexts.emplace_back(on, &counting);
     }
-    // The one that is granted last lies on the stack and stays there.
+    // The last granted context lies on the stack and stays there.
     for (std::size_t i = 0; i <= granted; ++i) {
       ASSERT_EQ(resume(contexts[i], reinterpret_cast<word>(&parameters[i]), i * 100), i * 100);
       next[i] = i * 100 + 1;
@@ -242,7 +244,7 @@ TEST(copy_stack, buffers_shrink_by_policy) {
     const std::size_t large = one.capacity();
     EXPECT_GT(large, 20 * 256U);
     resume(one);
-    images.left = 0;  // a buffer that is too large will do when no other is to be had
+    images.left = 0;  // a buffer that is too large will do when no other is available
     resume(other);
     EXPECT_EQ(one.capacity(), large);
     images.left = SIZE_MAX;
@@ -267,7 +269,7 @@ TEST(copy_stack, a_reserved_buffer_is_used) {
   EXPECT_EQ(one.statistics().copies, 1U);
 }
 
-// ---- what may not be done -----------------------------------------------------------------------------------------
+// ---- misuse -------------------------------------------------------------------------------------------------------
 
 struct resumes_another {
   copy_stack* on;
@@ -315,7 +317,7 @@ TEST(copy_stack, a_suspended_context_can_be_moved) {
   copy_stack on(std::size_t{1} << 16);
   several two(on, 2, 50);
   copied_context away(std::move(two[0])), lies_there(std::move(two[1]));
-  EXPECT_TRUE(two[0].done());  // NOLINT(bugprone-use-after-move): that is what is asked here
+  EXPECT_TRUE(two[0].done());  // NOLINT(bugprone-use-after-move): that is what is tested
   EXPECT_EQ(resume(lies_there), 101U);
   EXPECT_EQ(resume(away), 1U);
   away = std::move(lies_there);
@@ -337,7 +339,7 @@ TEST(copy_stack_death_test, misuse_is_named) {
     copy_stack on(std::size_t{1} << 16);
     several two(on, 2, 50);
     resume(two[1], 1);
-    EXPECT_TRUE(two[1].done());  // so nobody lies there
+    EXPECT_TRUE(two[1].done());  // so no context lies there
     on.~copy_stack();
   };
   EXPECT_DEATH(outlived_by_an_image(), "a copy_stack was destroyed before a context on it that has not ended");
@@ -362,7 +364,7 @@ PIRN_NONE void pointing(void* pc, void* sp, void* fp, word first, word, word, wo
   auto& on = *reinterpret_cast<copy_stack*>(first);
   on.entered(pc, sp, fp);
   volatile int local = 3;
-  // Not its frame on AddressSanitizer's heap, but its stack.
+  // An address on its stack, not in its frame on AddressSanitizer's heap.
   word words[value_words] = {reinterpret_cast<word>(__builtin_frame_address(0)) - sizeof(word), 0, 0, 0};
   on.suspend(words);
   on.finish({static_cast<word>(local), 0, 0, 0});

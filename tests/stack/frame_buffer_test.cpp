@@ -1,3 +1,5 @@
+// frame_buffer: a stack in the frame of a function.
+
 #include "pirn/stack/frame_buffer.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-// What a guarded_pool does where the kernel says no, and how much memory it keeps. Limits of a process are reached in
-// child processes.
+// guarded_pool where the kernel refuses, and the memory that it keeps. Child processes reach the limits of a process.
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -46,7 +45,7 @@ std::size_t status_bytes(const std::string& key) {
   return 0;
 }
 
-/// Allocates up to `most` stacks; returns why it got no more, or none.
+/// Allocates up to `most` stacks. Returns why it got no more, or none.
 stack_error fill(std::vector<stack>& stacks, std::size_t most, guarded_pool& pool, std::size_t size) {
   stacks.reserve(most);
   while (stacks.size() < most) {
@@ -77,7 +76,7 @@ std::size_t count_mappings() {
     }                                                         \
   } while (false)
 
-/// Every page of the guard faults and the stack can be written.
+/// Returns whether every page of the guard faults and the stack is writable.
 bool is_guarded(const stack& value, std::size_t guard_size) {
   for (std::size_t at = 0; at < guard_size; at += page()) {
     if (readable(guard_of(value, guard_size) + at)) {
@@ -88,7 +87,7 @@ bool is_guarded(const stack& value, std::size_t guard_size) {
   return true;
 }
 
-/// From here on the kernel refuses MADV_GUARD_INSTALL, as one before 6.13 does.
+/// Makes the kernel refuse MADV_GUARD_INSTALL from now on, like a kernel before 6.13.
 bool pretend_old_kernel() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -160,7 +159,7 @@ TEST(guarded_pool_limits, locked_memory_gets_protected_pages) {
       guarded_pool strict(options);
       CHECK_OR_RETURN(strict.allocate(16 * KiB).error == stack_error::guard_refused, 6);
     }
-    // A slab that was made before and is locked now (which fails half-way, at the first guard).
+    // A slab that was made earlier and is locked now, which fails half-way, at the first guard.
     mlock(early.limit(), 8 * page());
     stack more[10];
     for (stack& each : more) {
@@ -261,7 +260,7 @@ TEST(guarded_pool_limits, an_exhausted_address_space_is_an_error) {
   EXPECT_TRUE(child.exited_with(0)) << child.status << " " << child.error_output;
 }
 
-// Under the default vm.max_map_count, which is below two mappings for each of a twentieth of them.
+// Under the default vm.max_map_count, which is less than two mappings for each of a twentieth of the stacks.
 TEST(guarded_pool_limits, a_million_guarded_stacks_exist_at_once) {
   const std::size_t count = stack_test::sanitized ? 20'000 : 1'000'000;
   guarded_pool_options options;

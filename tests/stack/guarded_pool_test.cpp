@@ -1,3 +1,5 @@
+// guarded_pool: sizes, guards, limits, statistics, caches of threads, and leak checks.
+
 #include "pirn/stack/guarded_pool.hpp"
 
 #include <gtest/gtest.h>
@@ -339,10 +341,10 @@ TEST(guarded_pool_cache, says_why_there_is_none) {
   cache.deallocate(only);
 }
 
-// Stacks move between threads in all the ways there are, each marked by whoever holds it.
+// Stacks move between threads in every possible way. The thread that holds a stack marks it.
 TEST(guarded_pool, no_stack_is_in_two_hands) {
   guarded_pool_options options;
-  options.idle_high_water = 32 * page();  // memory is given back all the time
+  options.idle_high_water = 32 * page();  // memory is given back constantly
   guarded_pool pool(options);
   constexpr int threads = 4;
   const int rounds = stack_test::sanitized ? 2000 : 20000;
@@ -429,7 +431,7 @@ TEST(guarded_pool, the_default_pool_caches_by_thread) {
 }
 
 #if defined(PIRN_ASAN)
-// A block that only a suspended stack knows of is not leaked; one that only an idle stack remembers is.
+// A block that only a suspended stack refers to is not leaked; a block that only an idle stack remembers is.
 TEST(guarded_pool, leak_checks_see_the_stacks_in_use_and_only_those) {
   const auto leaks_after = [](bool give_back) {
     return stack_test::in_child([=] {

@@ -1,3 +1,5 @@
+// Reports of stack overflows: their text, and the signal handlers and alternate stacks that produce them.
+
 #include "pirn/stack/overflow.hpp"
 
 #include <alloca.h>
@@ -26,7 +28,7 @@ constexpr std::size_t KiB = 1024;
 
 // ---- ways to run off a stack --------------------------------------------------------------------------------------
 
-/// Not atomic: ThreadSanitizer would take a lock of its own for that, and the end of the stack may strike there.
+/// Not atomic: ThreadSanitizer would take a lock for that, and the end of the stack may strike there.
 thread_local volatile int sink = 0;
 
 extern "C" __attribute__((noinline)) int stack_test_recursion(int depth) {
@@ -92,7 +94,7 @@ void run_off(victim body) {
   stack_test::run_on(pool.allocate(64 * KiB).value, body);
 }
 
-/// Overflows on one of four OS threads.
+/// Overflows the stack on one of four OS threads.
 int overflow_on_thread(victim body, int which) {
   const pirn::overflow_handler handler;
   std::vector<std::thread> threads;
@@ -124,7 +126,7 @@ TEST(overflow, a_thousand_of_a_thousand_are_reported) {
     const victim body = victims[static_cast<std::size_t>(i) % std::size(victims)];
     const child_result child = i % 5 == 4 ? in_child([=] { return overflow_on_thread(body, i / 5 % 4); })
                                           : in_child([=] { return overflow_here(body); });
-    // A sanitizer's own handler, to which ours hands on, ends the process otherwise.
+    // Otherwise a sanitizer's handler, which pirn's handler calls, ends the process.
     const bool seen =
         child.says("pirn: stack overflow in stack\n") && (stack_test::sanitized || child.killed_by(SIGSEGV));
     reported += seen ? 1 : 0;

@@ -1,5 +1,5 @@
-// Why an image of a context that an inlined switch suspends needs more than the bytes from sp on, and a copy_stack's
-// does not: the locals of a leaf function lie below sp. Built at several levels: see CMakeLists.txt.
+// The locals of a leaf function lie below sp. An image of a context that an inlined switch suspends therefore needs
+// more than the bytes from sp on, and that of a copy_stack does not. Built at several levels: see CMakeLists.txt.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,8 +46,8 @@ void switching(word from, word) {
   pirn::arch::switch_to(suspended, resumer, none[0], none[1]);
 }
 
-/// Ends the process: with 0 if the leaf's sum is right although all of the stack but the bytes from `below` under sp on
-/// was overwritten while it was suspended.
+/// Exits with 0 if the leaf's sum is right although the whole stack, except the bytes from `below` under sp on, was
+/// overwritten while it was suspended.
 [[noreturn]] void cut_image(std::size_t below) {
   char* const top = memory + sizeof memory;
   suspended = pirn::arch::prepare(top, &switching);

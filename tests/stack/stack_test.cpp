@@ -1,3 +1,5 @@
+// Stacks: values, errors, high-water marks and trimming.
+
 #include "pirn/stack/stack.hpp"
 
 #include <gtest/gtest.h>

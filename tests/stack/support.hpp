@@ -1,4 +1,4 @@
-// What the stack tests share: code run on a stack, and code run in a child process.
+// Shared by the stack tests: code that runs on a stack, and code that runs in a child process.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -64,7 +64,8 @@ struct child_result {
   [[nodiscard]] bool says(const std::string& text) const { return error_output.find(text) != std::string::npos; }
 };
 
-/// Runs `body` in a child whose stderr is returned; the child exits with what `body` returns, without destructors.
+/// Runs `body` in a child process and returns its stderr. The child exits with the result of `body`, without
+/// destructors.
 inline child_result in_child(const std::function<int()>& body) {
   int ends[2];
   if (pipe(ends) != 0) {
@@ -90,7 +91,7 @@ inline child_result in_child(const std::function<int()>& body) {
   return result;
 }
 
-/// Whether the kernel can read the byte: the same question as whether an access faults, without the fault.
+/// Returns whether the kernel can read the byte, which tells without a fault whether an access would fault.
 inline bool readable(const void* address) {
   int ends[2];
   if (pipe(ends) != 0) {
@@ -105,7 +106,7 @@ inline bool readable(const void* address) {
 
 inline std::size_t page() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
-/// The lowest byte of a stack's guard that has `size` bytes.
+/// Returns the lowest byte of a stack's guard of `size` bytes.
 inline char* guard_of(const pirn::stack& value, std::size_t size) { return static_cast<char*>(value.limit()) - size; }
 
 }  // namespace stack_test
