@@ -1,3 +1,5 @@
+// Operations on a descriptor: waits, deadlines, stops, closes, readiness, and runtimes that end.
+
 #include "pirn/io/descriptor.hpp"
 
 #include <fcntl.h>
@@ -289,7 +291,7 @@ TEST(descriptor, a_fiber_that_waits_at_the_engine_of_another_runtime_outlasts_th
 }
 
 TEST(descriptor, readiness_is_only_a_hint) {
-  // One byte, two readers: both are told, one finds nothing and must wait on instead of failing.
+  // One byte, two readers: both are woken. One finds nothing and must continue to wait instead of failing.
   pirn::runtime runtime({.workers = 1});
   runtime.run([] {
     pair_of_sockets s;
@@ -329,7 +331,7 @@ TEST(descriptor, lets_others_run_though_it_never_waits) {
   });
 }
 
-/// Sends a text and a descriptor along with it, which ends a read of the other side.
+/// Sends a text together with a descriptor, which ends a read of the other side.
 void send_with_descriptor(const descriptor& to, std::string_view text) {
   const descriptor passed(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   ::iovec bytes{const_cast<char*>(text.data()), text.size()};
@@ -371,7 +373,7 @@ TEST(descriptor, a_short_read_between_passed_descriptors_is_not_all) {
     while (got.size() < 18 && std::chrono::steady_clock::now() < limit) {
       ASSERT_TRUE(pirn::this_fiber::sleep_for(1ms));
     }
-    EXPECT_EQ(got, "first|second|third|");  // before the end of the stream tells anything
+    EXPECT_EQ(got, "first|second|third|");  // before the end of the stream reports anything
     s.a.close();
     reader.join();
   });

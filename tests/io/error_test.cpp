@@ -1,3 +1,5 @@
+// I/O errors: their conditions and texts.
+
 #include "pirn/io/error.hpp"
 
 #include <gtest/gtest.h>

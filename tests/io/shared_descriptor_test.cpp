@@ -1,4 +1,4 @@
-// Descriptors that others use too: adopted ones that share an open file, and borrowed ones.
+// Descriptors that are also used elsewhere: adopted descriptors that share an open file, and borrowed descriptors.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ std::chrono::steady_clock::time_point in(std::chrono::milliseconds time) {
 bool blocks(int native) { return (::fcntl(native, F_GETFL) & O_NONBLOCK) == 0; }
 bool is_open(int native) { return ::fcntl(native, F_GETFD) >= 0; }
 
-/// Both ends of something, blocking, and a second number of the first end.
+/// The two ends of a connection, blocking, and a second number of the first end.
 struct shared_pair {
   ~shared_pair() {
     for (const int each : {first, same, second}) {
@@ -35,7 +35,7 @@ struct shared_pair {
       }
     }
   }
-  /// The number that is given away.
+  /// Returns the number that is given away.
   int give() { return std::exchange(first, -1); }
   int first = -1, same = -1, second = -1;
 };
@@ -81,7 +81,7 @@ TEST(adopt, leaves_those_who_share_a_terminal_or_pipe_alone) {
 TEST(adopt, writes_to_a_pipe_of_its_own_too) {
   pirn::runtime({.workers = 1}).run([] {
     shared_pair s = pipe_to_read();
-    std::swap(s.first, s.second);  // the end to write to
+    std::swap(s.first, s.second);  // the writing end
     const descriptor same(::dup(s.first));
     auto adopted = descriptor::adopt(s.give());
     ASSERT_TRUE(adopted);

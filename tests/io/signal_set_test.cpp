@@ -1,3 +1,5 @@
+// Signals as values: arrivals, restored dispositions, refusals, and children.
+
 #include "pirn/io/signal_set.hpp"
 
 #include <gtest/gtest.h>
@@ -77,7 +79,7 @@ TEST(signal_set, what_the_signal_did_before_it_does_again) {
     pirn::signal_set signals({SIGUSR1});
     ::raise(SIGUSR1);
     EXPECT_EQ(signals.wait(), SIGUSR1);
-    ::raise(SIGUSR1);  // nobody takes it
+    ::raise(SIGUSR1);  // no waiter takes it
     EXPECT_EQ(handled, 0);
   }
   ::raise(SIGUSR1);
@@ -98,7 +100,7 @@ TEST(signal_set, refuses_what_it_cannot_take) {
   EXPECT_EQ(first.wait(), SIGUSR1);
 }
 
-/// Whether a signal of which we take our own ends the process.
+/// Returns whether a signal that this process takes as a value ends the child.
 bool ends(::pid_t child) {
   ::kill(child, SIGTERM);
   int status = 0;
@@ -167,7 +169,7 @@ TEST(signal_set, a_child_may_have_its_own) {
       ::raise(SIGTERM);
       got = own.wait().value_or(0);
     }
-    ::raise(SIGTERM);  // does what it did before all
+    ::raise(SIGTERM);  // has its original effect
     ::_exit(got);
   }
   int status = 0;
