@@ -1,3 +1,5 @@
+// acceptor: a fiber for each connection, its end, its limits, and failures to accept.
+
 #include "pirn/net/acceptor.hpp"
 
 #include <fcntl.h>
@@ -29,7 +31,7 @@ using pirn::io_error;
 using pirn::tcp_listener;
 using pirn::tcp_stream;
 
-/// Sends back what comes until the stream ends or the fiber is asked to stop.
+/// Echoes the stream until it ends or the fiber is asked to stop.
 void echo(tcp_stream stream) {
   char buffer[64];
   for (;;) {
@@ -70,7 +72,7 @@ TEST(acceptor, gives_each_connection_a_fiber_until_it_is_stopped) {
     clients.resize(5);
     wait_until([&] { return all.statistics().connections == 5; });
     accepting.request_stop();
-    accepting.join();  // and with it those that wait for their clients
+    accepting.join();  // together with those that wait for their clients
     EXPECT_EQ(ended, io_error::stopped);
     EXPECT_EQ(all.statistics().accepted, 20u);
     EXPECT_EQ(all.statistics().connections, 0u);
@@ -179,7 +181,7 @@ TEST(acceptor, waits_out_a_shortage_of_descriptors) {
   pirn::runtime({.workers = 1}).run([] {
     auto listener = tcp_listener::listen(loopback()).value();
     std::vector<accept_trouble> told;
-    // Not woken by time: the end of a connection is what it waits for.
+    // Not woken by time: it waits for the end of a connection.
     acceptor all({.longest_pause = 100 * 60s, .told = [&](const accept_trouble& each) { told.push_back(each); }});
     pirn::fiber accepting = pirn::spawn([&] { static_cast<void>(all.run(listener, echo)); });
     auto first = tcp_stream::connect(*listener.local_endpoint(), in(long_enough)).value();
@@ -189,7 +191,7 @@ TEST(acceptor, waits_out_a_shortage_of_descriptors) {
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
     rlimit tight = before;
-    tight.rlim_cur = 3;  // what is open stays so
+    tight.rlim_cur = 3;  // open descriptors stay open
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
     wait_until([&] { return !told.empty(); });
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
@@ -203,7 +205,7 @@ TEST(acceptor, waits_out_a_shortage_of_descriptors) {
   });
 }
 
-/// From here on the calling thread, and those that it starts, fail to accept.
+/// Makes accept fail with `error` from now on in the calling thread and in the threads that it starts.
 void refuse_accept(int error) {
   ::sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(::seccomp_data, nr)),

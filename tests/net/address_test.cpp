@@ -1,3 +1,5 @@
+// Addresses and endpoints: parsing, printing, and the kernel's form.
+
 #include "pirn/net/address.hpp"
 
 #include <gtest/gtest.h>

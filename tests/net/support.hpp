@@ -1,4 +1,4 @@
-// What the tests of net and http share.
+// Shared by the tests of net and http.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace test {
 
 using namespace std::chrono_literals;
 
-inline constexpr auto long_enough = 20s;  ///< no call that works takes this long, even under a sanitizer
+inline constexpr auto long_enough = 20s;  ///< no successful call takes this long, even under a sanitizer
 
 inline std::chrono::steady_clock::time_point in(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + time;
@@ -25,7 +25,7 @@ struct connected {
   pirn::tcp_stream client, server;
 };
 
-/// Both ends of a new connection.
+/// Returns both ends of a new connection.
 inline connected connect_pair(const pirn::endpoint& at = loopback()) {
   auto listener = pirn::tcp_listener::listen(at).value();
   connected made;
@@ -47,7 +47,7 @@ void both_ways(Body body) {
   }
 }
 
-/// Asks a fiber that runs `call` to stop once it has begun to wait.
+/// Asks a fiber that runs `call` to stop once the fiber has begun to wait.
 template <class Call>
 void stop_while_blocked(Call call) {
   pirn::fiber blocked = pirn::spawn(std::move(call));

@@ -1,3 +1,5 @@
+// tcp_listener: ports, deadlines, stops, and descriptors that run out.
+
 #include "pirn/net/tcp_listener.hpp"
 
 #include <fcntl.h>
@@ -118,7 +120,7 @@ TEST(tcp_listener, running_out_of_descriptors_is_reported_and_passes) {
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
     rlimit tight = before;
-    tight.rlim_cur = static_cast<rlim_t>(probe.native());  // everything below is taken
+    tight.rlim_cur = static_cast<rlim_t>(probe.native());  // all lower numbers are in use
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
     std::vector<pirn::descriptor> gaps;
     for (int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC); fd >= 0; fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) {

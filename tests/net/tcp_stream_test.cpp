@@ -1,3 +1,5 @@
+// tcp_stream: both directions, ends and resets, connects, deadlines, stops, limits, and files.
+
 #include "pirn/net/tcp_stream.hpp"
 
 #include <fcntl.h>
@@ -43,7 +45,7 @@ std::string pattern(std::size_t size) {
   return made;
 }
 
-/// Makes the peer's next read or write meet a reset.
+/// Makes the peer's next read or write fail with a reset.
 void reset(tcp_stream& stream) {
   const linger at_once{1, 0};
   ASSERT_EQ(::setsockopt(stream.native(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
@@ -122,7 +124,7 @@ TEST(tcp_stream, connection_refused) {
   });
 }
 
-/// Gives the calling thread, and those that it starts, a network of its own with two ports for near ends.
+/// Gives the calling thread, and the threads that it starts, a separate network with two ports for near ends.
 bool has_own_network_of_two_ports() {
   if (::unshare(CLONE_NEWNET) != 0) {
     return false;
@@ -135,7 +137,7 @@ bool has_own_network_of_two_ports() {
   return ::ioctl(control.native(), SIOCSIFFLAGS, &loopback) == 0 && (range << "40000 40001").flush().good();
 }
 
-// Where nobody listens, the kernel may choose the far end's port for the near end, and join the two.
+// Without a listener, the kernel may choose the far end's port for the near end, and join the two.
 TEST(tcp_stream, never_connects_to_itself) {
   bool possible = false;
   std::thread([&] {
@@ -150,7 +152,7 @@ TEST(tcp_stream, never_connects_to_itself) {
         ASSERT_FALSE(stream) << i;
         ASSERT_EQ(stream.error(), std::errc::connection_refused) << i;
       }
-      EXPECT_TRUE(tcp_listener::listen(at, {.reuse_address = false}));  // none of them has left its port taken
+      EXPECT_TRUE(tcp_listener::listen(at, {.reuse_address = false}));  // none of them has left its port in use
     });
   }).join();
   if (!possible) {
@@ -316,7 +318,7 @@ TEST(tcp_stream, writes_some_of_several_parts) {
   });
 }
 
-/// Writes until the kernel takes no more; returns how much it took.
+/// Writes until the kernel accepts no more. Returns the bytes that it accepted.
 std::size_t fill(tcp_stream& stream) {
   const std::string some(64 * 1024, 's');
   std::size_t taken = 0;
@@ -334,7 +336,7 @@ TEST(tcp_stream, tells_what_the_peer_has_not_acknowledged) {
     const auto left = c.server.unacknowledged();
     ASSERT_TRUE(left);
     EXPECT_GT(*left, 0u);
-    EXPECT_LT(*left, taken);  // the peer's kernel has some
+    EXPECT_LT(*left, taken);  // the peer's kernel holds some
     std::string got(taken, '\0');
     ASSERT_TRUE(c.client.read_exactly(got.data(), got.size(), in(long_enough)));
     const auto limit = in(long_enough);
@@ -368,7 +370,7 @@ TEST(tcp_stream, a_close_with_reset_drops_what_was_not_taken) {
     EXPECT_FALSE(c.server.is_open());
     std::string got(taken, '\0');
     EXPECT_EQ(c.client.read_exactly(got.data(), got.size(), in(long_enough)).error(), std::errc::connection_reset);
-    c.server.close_with_reset();  // does nothing
+    c.server.close_with_reset();  // has no effect
   });
 }
 
@@ -397,7 +399,7 @@ TEST(tcp_stream, sends_a_part_of_a_file) {
 }
 
 TEST(tcp_stream, an_end_that_comes_with_the_last_bytes_is_noticed) {
-  // The reader is told once, of both; a short read must not make it wait for the end that it has been told of.
+  // The reader gets one event for both. A short read must not make it wait for the end that this event has reported.
   pirn::runtime({.workers = 1}).run([] {
     connected c = connect_pair();
     char text[16];
