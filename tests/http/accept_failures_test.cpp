@@ -1,4 +1,4 @@
-// A server whose system fails to accept a connection: that is told, and the next one is accepted.
+// A server whose system fails to accept a connection: the server reports that and accepts the next one.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -13,7 +13,7 @@
 namespace {
 
 std::atomic<int> failure{0};         // of the next calls of accept4
-std::atomic<int> failures_left{0};   // so many calls
+std::atomic<int> failures_left{0};   // number of these calls
 std::atomic<int> failures_given{0};  // in this test
 
 }  // namespace

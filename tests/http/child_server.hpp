@@ -1,4 +1,4 @@
-// A server in a process of its own, as a user runs it.
+// A server in a child process, as a user runs it.
 #pragma once
 
 #include <fcntl.h>
@@ -40,7 +40,7 @@ class child_server {
   child_server& operator=(const child_server&) = delete;
 
   void signal(int number) const { ::kill(pid_, number); }
-  /// The status of waitpid, and what the process has used.
+  /// Returns the status of waitpid, and stores the resources that the process has used.
   int wait(rusage* used = nullptr) {
     int status = -1;
     ::wait4(std::exchange(pid_, -1), &status, 0, used);

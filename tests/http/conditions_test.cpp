@@ -1,4 +1,4 @@
-// What a request makes its answer depend on, and in which order that is looked at.
+// The conditions on which a request makes its answer depend, and the order in which they are evaluated.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -81,7 +81,7 @@ TEST_F(conditions, if_match) {
           {"If-Match: \"x" + t.substr(1) + "\r\n", 412},
           {"If-Match: " + t.substr(1, t.size() - 2) + "\r\n", 412},
           {"If-Match: \"\\\"," + t + "\r\n", 200},
-          {"If-Match: \"x" + t + "\"\r\n", 412},  // no tags but something that contains one
+          {"If-Match: \"x" + t + "\"\r\n", 412},  // no list of tags, but a text that contains one
           {"If-Match:\r\n", 412},
           {"If-Match: \"x\"\r\nRange: bytes=0-1\r\n", 412},
           {"If-Match: " + t + "\r\nRange: bytes=0-1\r\n", 206},
@@ -99,8 +99,8 @@ TEST_F(conditions, if_unmodified_since) {
           {"If-Unmodified-Since: Sunday, 06-Nov-94 08:49:37 GMT\r\n", 200},
           {"If-Unmodified-Since: Sun Nov  6 08:49:36 1994\r\n", 412},
           {"If-Unmodified-Since: Sun Nov  6 08:49:37 1994\r\n", 200},
-          {"If-Unmodified-Since: Sun, 06 Nov 1994 08:49:36\r\n", 200},      // no date is no condition
-          {"If-Unmodified-Since: Sun, 31 Nov 1993 08:49:36 GMT\r\n", 200},  // nor one that no calendar has
+          {"If-Unmodified-Since: Sun, 06 Nov 1994 08:49:36\r\n", 200},      // a text that is no date is no condition
+          {"If-Unmodified-Since: Sun, 31 Nov 1993 08:49:36 GMT\r\n", 200},  // nor is a date that no calendar has
           {"If-Unmodified-Since: 0\r\n", 200},
           {"If-Unmodified-Since: " + before + "\r\nIf-Unmodified-Since: " + before + "\r\n", 200}});
 }

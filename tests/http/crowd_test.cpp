@@ -1,4 +1,4 @@
-// More clients than there is room for, and clients that want more than their share.
+// More clients than there is room for, and clients that claim more than their share.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ namespace {
 using namespace test;
 namespace http = pirn::http;
 
-/// Until the server has so many connections, and those that it has answered are idle.
+/// Waits until the server has `count` connections, and those that it has answered are idle.
 void settle(running_server& running, std::size_t count) {
   ASSERT_TRUE(wait_until([&] { return running.server.statistics().connections == count; }));
   ASSERT_TRUE(pirn::this_fiber::sleep_for(5ms));
@@ -83,7 +83,7 @@ TEST(crowd, one_that_does_not_read_its_answer_makes_room_too) {
       const auto begin = std::chrono::steady_clock::now();
       client other(running.at);
       EXPECT_EQ(other.ask(get_hello).status, 200);
-      EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s);  // a second for what is on its way
+      EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s);  // a second for the messages on their way
       EXPECT_EQ(slow.receive().status, -1) << "no reset";
     });
   }
@@ -145,10 +145,10 @@ TEST(crowd, a_stop_of_a_full_server_serves_who_is_there) {
 }
 
 TEST(crowd, of_silent_clients_does_not_keep_others_out) {
-  // As with `ulimit -n 64`: more clients than the server has descriptors, and none says a word.
+  // As with `ulimit -n 64`: more clients than the server has descriptors, and all of them are silent.
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  for (const std::size_t limit : {std::size_t{0}, std::size_t{1000}}) {  // the default one, and none to speak of
+  for (const std::size_t limit : {std::size_t{0}, std::size_t{1000}}) {  // the default limit, and practically none
     rlimit tight = before;
     tight.rlim_cur = 64;
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
@@ -167,7 +167,7 @@ TEST(crowd, of_silent_clients_does_not_keep_others_out) {
       const auto begin = std::chrono::steady_clock::now();
       client honest(server.at);
       EXPECT_EQ(honest.ask(get_hello).status, 200);
-      EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);  // not the minute that idle ones have
+      EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);  // not the minute that idle connections have
       if (limit == 0) {
         EXPECT_LE(2 * open_files(), tight.rlim_cur + at_rest);  // each connection could have a file open
       }
@@ -205,7 +205,7 @@ TEST(crowd, of_requests_in_one_connection_lets_others_have_their_turns) {
     answer.body("counted");
   };
   with_server<1>(count, {}, [&](running_server& running) {
-    constexpr int requests = 1000;  // the answers fit what the kernel takes
+    constexpr int requests = 1000;  // the kernel's buffers hold the answers
     std::string many;
     for (int i = 0; i < requests; ++i) {
       many += "GET / HTTP/1.1\r\nHost: h\r\n\r\n";

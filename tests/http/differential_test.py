@@ -1,6 +1,8 @@
-"""differential_test.py ECHO [ROUNDS]: puts requests of a grammar, and such with a byte changed, to our server, to nginx and
-to Go's net/http, so many of each random kind. What we take and one of them refuses, or understands otherwise, has its reason in REASONS, or is an
-error: what one server takes for a request and the next for two is how requests are smuggled."""
+"""differential_test.py ECHO [ROUNDS]: sends requests of a grammar, and such requests with a byte changed, to pirn's
+server, to nginx and to Go's net/http, ROUNDS of each random kind.
+
+If pirn accepts a request that another server refuses or understands differently, the difference has its reason in
+REASONS, or is an error. Requests are smuggled where one server sees one request and the next server sees two."""
 
 import random
 import re
@@ -16,7 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 MARKER = b"GET /marker HTTP/1.1\r\nHost: marker\r\nConnection: close\r\n\r\n"
 
-# Who differs, in what, for which requests, and why ours is right. Each has to be met.
+# The server that differs, the difference, the requests, and the reason why pirn is right. Each entry must occur.
 OF_FIELD = rb"(?:^|\n)(?:Host|Content-Length|Transfer-Encoding):"
 REASONS = [
     ("nginx", "refused marker", rb"^(\r\n)*[^ ]*[^A-Z_\r\n -][^ ]* ", "a method is any token (RFC 9110, 9.1), and the handler's business"),
@@ -141,12 +143,12 @@ BYTES = [bytes([b]) for b in b"\x00\x01\x09\x0a\x0b\x0d\x20\x22\x2c\x3a\x3b\x3d\
 
 
 def variants() -> dict[bytes, tuple[str, object]]:
-    """Each variant of each part of each base, and what is unlike the base."""
+    """Returns each variant of each part of each base, and its difference from the base."""
     return {replace(base, **{part: value}).text(): (part, value) for base in BASES for part, values in VARIANTS.items() for value in values}
 
 
 def changed(chance: random.Random, rounds: int) -> list[bytes]:
-    """With a byte of a base removed, doubled, or another before it."""
+    """Returns bases with a byte removed, doubled, or preceded by another one."""
     found = []
     for base in BASES:
         text = base.text()
@@ -156,7 +158,8 @@ def changed(chance: random.Random, rounds: int) -> list[bytes]:
 
 
 def combined(chance: random.Random, rounds: int, taken: dict[str, list]) -> list[bytes]:
-    """Several variants in one, of those that we take one by one: with another one we would refuse all of it."""
+    """Returns requests with several variants each, of those that pirn accepts alone: with another one it would refuse
+    the whole request."""
     return [replace(chance.choice(BASES), **{part: chance.choice(taken[part]) for part in chance.sample(sorted(taken), chance.choice([2, 3, 4]))}).text()
             for _ in range(rounds)]
 
@@ -164,12 +167,12 @@ def combined(chance: random.Random, rounds: int, taken: dict[str, list]) -> list
 # --- the servers --------------------------------------------------------------------------------------------------
 @dataclass
 class Answer:
-    status: int = 0  # of the first one; 0 for none
+    status: int = 0  # of the first answer; 0 for none
     method: bytes = b""
     target: bytes = b""
     authority: bytes = b""
     length: int = 0
-    marker: bool = False  # whether what came behind it was taken for the next request
+    marker: bool = False  # whether the text behind it was taken for the next request
 
 
 def ask(port: int, text: bytes) -> Answer:
@@ -223,7 +226,7 @@ def wait_for(port: int) -> None:
 
 class Servers:
     def __init__(self, echo: str, nginx: str, go: str, folder: Path):
-        # Beside the sources of pirn there may be a module or a work space that is not meant.
+        # Next to the sources of pirn there may be an unrelated module or work space.
         subprocess.run([go, "build", "-o", folder / "peer", HERE / "peer" / "main.go"], check=True, cwd=folder)
         self.ports = {}
         self.processes = []
@@ -279,7 +282,7 @@ def main() -> None:
             return text, {"pirn": ours, **({peer: ask(servers.ports[peer], text) for peer in ("nginx", "go")} if ours.status == 200 else {})}
 
         def compare(texts: list[bytes]) -> list[bytes]:
-            """Returns those that we take."""
+            """Returns the texts that pirn accepts."""
             nonlocal asked
             asked += len(texts)
             taken = []

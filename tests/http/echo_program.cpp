@@ -1,5 +1,5 @@
-// Says how it has understood each request: method, target, authority and the length of the body, a line each.
-// Prints its port; ends with its standard input.
+// Answers each request with its meaning: method, target, authority and the length of the body, a line each. Prints its
+// port; ends when its standard input ends.
 #include <unistd.h>
 
 #include <cstdio>

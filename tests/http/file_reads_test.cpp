@@ -1,5 +1,5 @@
-// Files that have less in them than they claim, disks that fail, kernels and containers that refuse: never a byte that
-// is not in the file.
+// Files that are shorter than they claim, failing disks, kernels and containers that refuse calls: the answer never has
+// a byte that is not in the file.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
@@ -29,7 +29,7 @@
 
 namespace {
 
-/// What the next calls of a system call do, in place of what the kernel would.
+/// Results of the next calls of a system call, in place of the kernel's.
 struct plan {
   std::atomic<int> times{0};
   std::atomic<int> error{0};
@@ -47,13 +47,13 @@ struct plan {
 };
 plan of_pread;
 plan of_openat2;
-/// What befalls a file while it is read, between the halves of so many reads.
+/// Called between the halves of the next `meanwhile_times` reads of a file.
 std::function<void()> meanwhile;
 int meanwhile_times = 0;
 
 }  // namespace
 
-// These take the place of libc's in this program.
+// These replace libc's functions in this program.
 extern "C" long syscall(long number, ...) noexcept {
   std::va_list list;
   va_start(list, number);
@@ -127,7 +127,7 @@ bool is_all(const std::string& text, char byte) { return text.find_first_not_of(
 
 constexpr std::string_view get_large = "GET /large HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
 
-/// All that comes before the connection ends, which it does without a reset: that would take along what comes before.
+/// Returns all bytes that arrive before the connection ends. It ends without a reset, which would discard them.
 std::string read_to_end(client& c) {
   std::string all;
   char bytes[8192];
@@ -153,7 +153,7 @@ TEST(file_reads, a_file_that_claims_more_than_it_has) {
     EXPECT_EQ(got.status, 200);
     EXPECT_FALSE(got.body.empty());
     EXPECT_EQ(got.body.find_first_not_of("0123456789\n"), std::string::npos);
-    EXPECT_EQ(got.field("ETag"), "");  // nothing tells one content from the next
+    EXPECT_EQ(got.field("ETag"), "");  // nothing distinguishes one content from the next
     EXPECT_EQ(got.field("Last-Modified"), "");
     const std::string size = std::to_string(got.body.size());
     EXPECT_EQ(c.ask("HEAD /uevent_seqnum HTTP/1.1\r\nHost: h\r\n\r\n", false).field("Content-Length"), size);
@@ -225,9 +225,9 @@ TEST(file_reads, a_read_that_fails_is_a_500_and_one_that_a_signal_ends_is_none) 
   });
 }
 
-/// Writes a file over with as many of another byte, where its times can tell.
+/// Overwrites a file with as many of another byte, at a time at which its timestamps can show that.
 void write_over(const fs::path& file, char byte, std::size_t size) {
-  std::this_thread::sleep_for(20ms);  // the kernel may tell times by ticks
+  std::this_thread::sleep_for(20ms);  // the kernel may update timestamps by ticks
   std::fstream(file, std::ios::in | std::ios::out) << std::string(size, byte);
 }
 
@@ -250,7 +250,7 @@ TEST(file_reads, a_small_file_that_is_changed_while_it_is_read_is_read_again) {
         EXPECT_TRUE(is_all(got.body, static_cast<char>(next - 1))) << "two contents in one answer";
         EXPECT_EQ(c.get("/small").field("ETag"), got.field("ETag"));
       }
-      meanwhile_times = 100'000;  // and one that never rests is none to be had
+      meanwhile_times = 100'000;  // a file that changes all the time is never answered
       meanwhile = [&, size = 1'000u]() mutable { fs::resize_file(files.root / "small", ++size); };
       EXPECT_EQ(c.get("/small").status, 503);
       meanwhile_times = 0;
@@ -273,7 +273,7 @@ TEST(file_reads, a_small_file_that_grows_while_it_is_read_may_become_a_large_one
   });
 }
 
-/// Whether each change of a file that has been looked at since the last one moves its time (Linux 6.13 and later).
+/// Returns whether each change of a file after a look at it changes its timestamp (Linux 6.13 and later).
 bool times_are_exact(const fs::path& file) {
   for (int i = 0; i < 100; ++i) {
     struct ::stat before{}, after{};
@@ -296,7 +296,7 @@ TEST(file_reads, a_small_file_that_is_cut_all_the_time) {
     while (!stop) {
       const int file = ::open((files.root / "small").c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
       EXPECT_EQ(::write(file, content.data(), content.size()), static_cast<ssize_t>(content.size()));
-      // Within a page: what is behind becomes zeros, which the kernel shows to a read that has begun before.
+      // Within a page: the bytes behind become zeros, which the kernel shows to a read that has already begun.
       EXPECT_EQ(::ftruncate(file, 8'190), 0);
       ::close(file);
     }
@@ -315,7 +315,7 @@ TEST(file_reads, a_small_file_that_is_cut_all_the_time) {
       refused += (got.status == 503 ? 1 : 0) + (part.status == 503 ? 1 : 0);
       answers += 2;
     }
-    // Where the kernel tells times by ticks, two changes in one are none.
+    // Where the kernel updates timestamps by ticks, two changes in one tick are not noticed.
     EXPECT_LE(mixed, exact ? 0 : 3 + answers / 50) << "of " << answers;
     EXPECT_LE(refused, answers / 2) << "of " << answers;
   });
@@ -331,7 +331,7 @@ TEST(file_reads, a_large_file_that_is_cut_while_it_is_sent) {
     char byte;
     ASSERT_EQ(c.stream.read(&byte, 1, in(long_enough)), 1u);
     fs::resize_file(files.root / "large", 0);
-    const std::string all = read_to_end(c);  // too few, which the client sees by the length
+    const std::string all = read_to_end(c);  // too few, which the client notices by the length
     const std::size_t body = all.find("\r\n\r\n") + 4;
     EXPECT_NE(all.find("Content-Length: " + std::to_string(folder::large_size) + "\r\n"), std::string::npos);
     EXPECT_LT(all.size() - body, folder::large_size);
@@ -356,7 +356,7 @@ TEST(file_reads, what_of_a_large_file_waits_in_the_socket_is_what_was_in_the_fil
   });
 }
 
-/// What comes of the large file to who begins to read it before `change` and goes on behind.
+/// Returns the bytes of the large file that a client gets if it begins to read before `change` and continues after it.
 std::string read_beside(running_server& running, const std::function<void()>& change) {
   client c(running.at);
   c.send(get_large);
@@ -381,7 +381,7 @@ TEST(file_reads, a_large_file_that_is_changed_while_it_is_sent) {
     EXPECT_LT(got.size(), folder::large_size);
     EXPECT_TRUE(is_all(got, 'x'));
     write_over(large, 'l', folder::large_size);
-    // What does not change the bytes that are asked for: something appended, and another file in its place.
+    // Changes that do not touch the requested bytes: appended bytes, and another file in its place.
     got = read_beside(running, [&] { std::ofstream(large, std::ios::app) << "more"; });
     EXPECT_EQ(got, std::string(folder::large_size, 'l'));
     fs::resize_file(large, folder::large_size);
@@ -422,7 +422,7 @@ TEST(file_reads, a_disk_that_fails_while_a_large_file_is_sent) {
   });
 }
 
-/// The status for each target, in a process for which openat2 fails with that error.
+/// Returns the status for each target, in a process in which openat2 fails with that error.
 std::vector<int> statuses_without_openat2(const folder& files, int error, const std::vector<const char*>& targets) {
   std::vector<int> found;
   for (const char* const target : targets) {

@@ -1,4 +1,4 @@
-// What a connection holds between requests, as the system sees it.
+// The memory that a connection holds between requests, as measured by the system.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,13 +11,13 @@ namespace {
 using namespace test;
 
 constexpr std::size_t documented_kib = 14;  // docs/http.md
-constexpr std::size_t slack_kib = 2;        // of what the process has besides
+constexpr std::size_t slack_kib = 2;        // of the rest of the process
 
-/// `count` connections that have had one small request answered, and what the server has come to hold for each.
+/// `count` connections that have had one small request answered, and the memory that the server holds for each.
 class idle_connections {
  public:
   idle_connections(child_server& server, std::size_t count) : server_(server) {
-    clients_.emplace_back(server_.at);  // what the first connection of all makes the server allocate is not counted
+    clients_.emplace_back(server_.at);  // allocations for the very first connection are not counted
     EXPECT_EQ(clients_.back().ask(get_hello).status, 200);
     before_ = server_.resident_kib();
     for (std::size_t i = 0; i < count; ++i) {
@@ -27,7 +27,7 @@ class idle_connections {
   }
 
   [[nodiscard]] std::size_t kib_each() {
-    EXPECT_EQ(clients_.front().ask(get_hello).status, 200);  // behind which the others are idle
+    EXPECT_EQ(clients_.front().ask(get_hello).status, 200);  // after that the others are idle
     return (std::max(server_.resident_kib(), before_) - before_) / (clients_.size() - 1);
   }
   std::vector<client>& clients() { return clients_; }
@@ -60,7 +60,7 @@ TEST_F(memory, of_a_connection_is_the_same_after_a_large_request) {
   pirn::runtime({.workers = 1}).run([&] {
     idle_connections idle(server, 100);
     const std::string half(500'000, 'h');
-    // Again and again, since an allocator may keep what comes back to it from the second time on.
+    // Several rounds, since an allocator may keep memory from the second time on.
     for (int round = 0; round < 3; ++round) {
       for (client& c : idle.clients()) {
         c.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n" + half);

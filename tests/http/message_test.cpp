@@ -1,3 +1,5 @@
+// Headers, framing and dates of a message.
+
 #include "pirn/http/message.hpp"
 
 #include <gtest/gtest.h>

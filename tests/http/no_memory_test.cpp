@@ -1,4 +1,4 @@
-// A server to which one allocation fails: the answers before that arrive, and its connection ends without a reset.
+// A server in which one allocation fails: the answers before that arrive, and its connection ends without a reset.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ void* allocate(std::size_t size) noexcept {
 
 }  // namespace
 
-#if !defined(PIRN_TSAN)  // which has its own, and lets no others beside them
+#if !defined(PIRN_TSAN)  // which has its own operators, and permits no others
 // NOLINTBEGIN(misc-new-delete-overloads)
 [[gnu::noinline]] void* operator new(std::size_t size) { return allocate_or_throw(size); }
 [[gnu::noinline]] void* operator new[](std::size_t size) { return allocate_or_throw(size); }
@@ -59,8 +59,8 @@ namespace http = pirn::http;
 
 const std::string get = " HTTP/1.1\r\nHost: h\r\n";
 
-/// Asks for /first, /arm and what is given, in one piece, while the first allocation after the second request's handler
-/// fails, then the second one, and so on until all is answered because there are no more of them.
+/// Asks for /first, /arm and `third` in one piece, while the first allocation after the second request's handler fails,
+/// then the second allocation, and so on until everything is answered because no allocation is left to fail.
 void fail_each(const std::string& third, const std::filesystem::path& file = {}) {
 #if defined(PIRN_TSAN)
   GTEST_SKIP() << "allocations are ThreadSanitizer's own";

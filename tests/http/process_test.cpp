@@ -1,4 +1,4 @@
-// A server as a process: signals end it well.
+// A server as a process: signals end it cleanly.
 #include <gtest/gtest.h>
 
 #include "http/child_server.hpp"

@@ -1,4 +1,4 @@
-// Which bytes are a request: the forms of lines, targets and bodies, and what each means.
+// The bytes that are a request: the forms of lines, targets and bodies, and their meanings.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,7 +11,7 @@ namespace {
 using namespace test;
 namespace http = pirn::http;
 
-/// Method, target, authority, the value of Host and the body.
+/// Answers with method, target, authority, the value of Host and the body.
 void echo(const http::request& asked, http::response& answer) {
   answer.body(std::string(asked.method) + " " + std::string(asked.target) + " " + std::string(asked.authority()) + " " +
               std::string(asked.find("Host").value_or("none")) + " [" + std::string(asked.body) + "]");
@@ -23,7 +23,7 @@ struct refusal {
   int status = 400;
 };
 
-/// Each is refused at once, as one piece and byte by byte, and nothing behind it is taken for a request.
+/// Each is refused at once, both in one piece and byte by byte, and nothing behind it is taken for a request.
 void expect_refused(const std::vector<refusal>& cases) {
   with_server<1>(echo, {.linger_timeout = 200ms}, [&](running_server& running) {
     for (const refusal& bad : cases) {
@@ -266,9 +266,10 @@ TEST(request, the_host_of_the_target_holds) {
     EXPECT_EQ(body("OPTIONS http://b?x HTTP/1.1\r\nHost: h\r\n\r\n"), "OPTIONS /?x b b []");
     EXPECT_EQ(body("GET http://b/x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"), "GET /x b b []");
     EXPECT_EQ(body("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"), "GET /  none []");
-    // What browsers send, though RFC 3986 has it encoded; what a "%" means is the handler's business.
+    // Targets that browsers send, although RFC 3986 requires them to be encoded. The handler decides the meaning of a
+    // "%".
     EXPECT_EQ(body(get("/a[b]|{c}^`\\%zz?100%&q=\\|{}")), "GET /a[b]|{c}^`\\%zz?100%&q=\\|{} h h []");
-    // Each byte that comes alone finds the target complete, and once.
+    // Whichever byte arrives alone, the target is complete, and occurs once.
     const std::string text = get("http://b.example?x", "a");
     for (const char byte : text) {
       c.send({&byte, 1});
@@ -304,7 +305,7 @@ TEST(request, bodies_in_chunks_of_any_form) {
               "POST / h h [0123456789]");
     EXPECT_EQ(c.ask(post("Content-Length: 005\r\n", "hello")).body, "POST / h h [hello]");
     EXPECT_EQ(c.ask(post("Content-Length: 0\r\n")).body, "POST / h h []");
-    // A client may send each byte when it has it.
+    // A client may send each byte as soon as it has it.
     std::string drops;
     for (int i = 0; i < 20'000; ++i) {
       drops += "1\r\nx\r\n";

@@ -1,4 +1,4 @@
-// What a server does about slow clients, too many clients, and its own end.
+// A server with slow clients, with too many clients, and at its own end.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -90,7 +90,7 @@ TEST(server_limits, a_slow_body_is_cut_off) {
   });
 }
 
-/// Sends a body in so many parts, one each 20 ms, to a server that wants 1000 bytes a second.
+/// Sends a body in `parts` parts, one every 20 ms, to a server that requires 1000 bytes a second.
 int status_of_body_in(std::size_t parts, std::size_t part) {
   int status = 0;
   with_server(hello, {.body_timeout = 1h, .body_rate = 1000, .body_grace = 500ms}, [&](running_server& running) {
@@ -116,7 +116,7 @@ TEST(server_limits, a_body_that_does_not_keep_the_pace_is_cut_off) {
   EXPECT_EQ(status_of_body_in(1000, 1), 408);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
   with_server(hello, {.body_timeout = 1h, .body_rate = 1, .body_grace = 100ms}, [&](running_server& running) {
-    client c(running.at);  // much at the beginning does not last for ever
+    client c(running.at);  // many bytes at the beginning do not count for ever
     EXPECT_EQ(c.ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 50000\r\n\r\n" + std::string(49'999, 'b')).status,
               408);
   });
@@ -308,9 +308,9 @@ TEST(server_limits, without_descriptors_accepting_pauses_and_resumes) {
   };
   with_server(busy, {.accept_failed = count}, [&](running_server& running) {
     client first(running.at);
-    first.send(get_hello);  // one that is idle would be closed
+    first.send(get_hello);  // an idle connection would be closed
     ASSERT_TRUE(wait_until([&] { return asked.load(); }));
-    // A socket made before the limit, connected under it: nothing is left for the server's side.
+    // A socket that is made before the limit and connected under it: no descriptor is left for the server's side.
     const int native = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ASSERT_GE(native, 0);
     rlimit before{};
@@ -325,7 +325,7 @@ TEST(server_limits, without_descriptors_accepting_pauses_and_resumes) {
     EXPECT_EQ(running.server.statistics().accepted, 1u);
     EXPECT_GT(failures.load(), 0);
     over = true;
-    EXPECT_EQ(first.receive().status, 200);  // those that are there are served meanwhile
+    EXPECT_EQ(first.receive().status, 200);  // existing connections are served meanwhile
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
     EXPECT_TRUE(wait_until([&] { return running.server.statistics().accepted == 2; }));
     ::close(native);

@@ -1,3 +1,5 @@
+// A server's answers to good and bad requests, pipelining, bodies, and the ends of connections.
+
 #include "pirn/http/server.hpp"
 
 #include <fcntl.h>
@@ -13,7 +15,7 @@ namespace {
 using namespace test;
 namespace http = pirn::http;
 
-/// Runs `body` with a server beside it, on two workers.
+/// Answers with the method, the target and the body of the request.
 void echo(const http::request& asked, http::response& answer) {
   answer.body(std::string(asked.method) + " " + std::string(asked.target) + " " + std::string(asked.body));
 }
@@ -122,7 +124,8 @@ TEST(server, bodies_sized_and_chunked) {
 
 TEST(server, a_request_right_behind_a_full_buffer_is_seen) {
   with_server(echo, {}, [](running_server& running) {
-    // The first buffer holds 4 KiB, one for a body 16 KiB: where they end, nothing says that more is there.
+    // The first buffer holds 4 KiB, a buffer for a body 16 KiB. Where they end, nothing signals that more input is
+    // there.
     for (std::size_t total = 4096 + 16384 - 2; total <= 4096 + 16384 + 2; ++total) {
       client c(running.at);
       const std::string head = "POST /b HTTP/1.1\r\nHost: h\r\nContent-Length: ";
@@ -186,13 +189,13 @@ TEST(server, what_a_handler_throws_is_a_500) {
   with_server(fail, {}, [](running_server& running) {
     client c(running.at);
     for (const std::string target : {"/throw", "/memory", "/number"}) {
-      // The answer to a request that is there at the same time is not lost.
+      // The answer to a request that arrives at the same time is not lost.
       c.send("GET /before HTTP/1.1\r\nHost: h\r\n\r\nGET " + target + " HTTP/1.1\r\nHost: h\r\n\r\n");
       EXPECT_EQ(c.receive().status, 201) << target;
       const reply got = c.receive();
       EXPECT_EQ(got.status, 500) << target;
       EXPECT_EQ(got.body, "500 Internal Server Error\n");
-      EXPECT_EQ(c.get("/fine").status, 201);  // the connection lives on
+      EXPECT_EQ(c.get("/fine").status, 201);  // the connection continues
     }
   });
 }
@@ -208,7 +211,7 @@ TEST(server, a_status_without_a_body_gets_none) {
     client c(running.at);
     for (const char* header : {"", "X-File: 1\r\n"}) {
       for (const int status : {204, 304, 205, 200}) {
-        const reply got = c.get("/" + std::to_string(status), header);  // the one before has left nothing
+        const reply got = c.get("/" + std::to_string(status), header);  // the previous answer has left nothing
         EXPECT_EQ(got.status, status);
         EXPECT_EQ(got.field("Content-Length"), status == 200 ? "2" : status == 205 ? "0" : "");
       }
@@ -306,7 +309,7 @@ TEST(server, bad_input_gets_its_status_and_a_clean_end) {
       SCOPED_TRACE(bad.what);
       client c(running.at);
       ASSERT_EQ(c.ask(get_hello).status, 200);
-      // More input than the server reads must not turn the end into a reset.
+      // Input that the server does not read must not turn the end into a reset.
       c.send(bad.text + std::string(5000, 'z'));
       const reply got = c.receive();
       EXPECT_EQ(got.status, bad.status);

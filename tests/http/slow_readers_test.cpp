@@ -1,5 +1,5 @@
-// Clients that take their time over a response: those that keep up are served, the others are cut, and what they have
-// not taken is dropped.
+// Clients that read a response slowly: those that keep up are served, the others are cut off, and the rest of their
+// response is dropped.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -16,7 +16,7 @@ namespace {
 using namespace test;
 namespace http = pirn::http;
 
-constexpr std::size_t step = std::size_t{256} * 1024;  // what a client has `write_timeout` for
+constexpr std::size_t step = std::size_t{256} * 1024;  // the bytes that a client must take within `write_timeout`
 
 /// 300 MB without a disk.
 void endless(const http::request&, http::response& answer) {
@@ -25,7 +25,7 @@ void endless(const http::request&, http::response& answer) {
   answer.file(pirn::descriptor(file), 0, 300'000'000);
 }
 
-/// Reads so many bytes a second for so long. Whether it was served until then.
+/// Reads `rate` bytes a second for `time`. Returns whether it was served until then.
 bool read_steadily(client& c, double rate, pirn::platform::duration time) {
   const auto begin = std::chrono::steady_clock::now();
   double taken = 0;
@@ -48,7 +48,7 @@ bool read_steadily(client& c, double rate, pirn::platform::duration time) {
   }
 }
 
-/// What the kernel holds for the connections of a server that is not acknowledged: the largest one, and all.
+/// The unacknowledged bytes that the kernel holds for a server's connections: the largest number, and the sum.
 struct queued {
   std::size_t largest = 0;
   std::size_t all = 0;
@@ -122,7 +122,8 @@ TEST(slow_readers, that_read_nothing_hold_little_and_that_only_until_they_are_cu
   });
 }
 
-/// Asks for small responses without end, and reads so many bytes of them a second. Whether it was served until then.
+/// Asks for small responses without end, and reads `rate` bytes of them a second. Returns whether it was served until
+/// then.
 bool pipeline_steadily(const pirn::endpoint& server, double rate, pirn::platform::duration time) {
   client c(server);
   const int buffer = 64 * 1024;
@@ -161,13 +162,13 @@ TEST(slow_readers, that_ask_for_little_may_take_it_slowly) {
     running_server running(small, {.write_timeout = 100ms});
     client c(running.at);
     for (int i = 0; i < 40; ++i) {
-      ASSERT_EQ(c.ask(get_hello).status, 200);  // a hundredth of what is asked of those that are in debt
+      ASSERT_EQ(c.ask(get_hello).status, 200);  // a hundredth of the requirement for connections in debt
       ASSERT_TRUE(pirn::this_fiber::sleep_for(i % 10 == 0 ? 250ms : 20ms));
     }
   });
 }
 
-/// A response that fits what the kernel takes, so that it is written long before it has been taken.
+/// A response that fits the kernel's buffers, so that it is written long before the client has taken it.
 void small_enough(const http::request&, http::response& answer) { answer.body(std::string(250'000, 's')); }
 
 TEST(slow_readers, of_the_last_response_are_given_their_time) {

@@ -1,3 +1,5 @@
+// static_files: types, times, ranges, conditions, and files that must not be served.
+
 #include "pirn/http/static_files.hpp"
 
 #include <fcntl.h>
@@ -16,7 +18,7 @@ using namespace test;
 namespace http = pirn::http;
 namespace fs = std::filesystem;
 
-/// A folder to serve with something beside it that must never be served.
+/// A folder to serve, next to a file that must never be served.
 class served_folder {
  public:
   served_folder() {

@@ -39,7 +39,7 @@ class running_server {
   pirn::fiber serving_;
 };
 
-/// Runs `body(running_server&)` beside a server, in a runtime of so many workers; then the server ends well.
+/// Runs `body(running_server&)` beside a server, in a runtime with `workers` workers; then the server ends cleanly.
 template <unsigned workers = 2, class Body>
 void with_server(pirn::http::handler answer, pirn::http::server_options options, Body body) {
   pirn::runtime({.workers = workers}).run([&] {
@@ -69,12 +69,12 @@ struct reply {
 class client {
  public:
   explicit client(const pirn::endpoint& to) : stream(pirn::tcp_stream::connect(to, in(long_enough)).value()) {
-    EXPECT_TRUE(stream.set_delay(pirn::tcp_stream::delay::none));  // what is sent in pieces arrives in pieces
+    EXPECT_TRUE(stream.set_delay(pirn::tcp_stream::delay::none));  // pieces that are sent separately arrive separately
   }
 
   void send(std::string_view text) { ASSERT_TRUE(stream.write(text, in(long_enough))); }
 
-  /// The next response; status 0 if the connection ended instead, -1 if it was reset or timed out.
+  /// Returns the next response; status 0 if the connection ended instead, -1 if it was reset or timed out.
   reply receive(bool has_body = true) {
     reply got;
     std::size_t end;
@@ -106,13 +106,13 @@ class client {
   reply get(std::string_view target, std::string_view headers = "") {
     return ask("GET " + std::string(target) + " HTTP/1.1\r\nHost: h\r\n" + std::string(headers) + "\r\n");
   }
-  /// Whether the server ends the connection, without a reset and without another byte.
+  /// Returns whether the server ends the connection, without a reset and without another byte.
   bool ends_cleanly() { return buffer_.empty() && more() == 1; }
 
   pirn::tcp_stream stream;
 
  private:
-  /// 0: something came; 1: the end; 2: an error.
+  /// Returns 0 if bytes arrived, 1 at the end, 2 after an error.
   int more() {
     char bytes[16384];
     const auto got = stream.read(bytes, sizeof bytes, in(long_enough));
@@ -129,7 +129,7 @@ inline void hello(const pirn::http::request&, pirn::http::response& answer) { an
 
 inline constexpr std::string_view get_hello = "GET /hello HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// Whether the condition has come true before the test gives up.
+/// Returns whether the condition has become true before the test gives up.
 bool wait_until(auto condition) {
   const auto limit = in(long_enough);
   while (!condition()) {

@@ -1,5 +1,5 @@
-// How net/http understands each request: method, target, authority and the length of the body, a line each.
-// Prints its port; ends with its standard input.
+// Answers each request with net/http's understanding of it: method, target, authority and the length of the body, a
+// line each. Prints its port; ends when its standard input ends.
 package main
 
 import (
