@@ -1,4 +1,4 @@
-// Loads the plugin that is named in its argument and calls it in a fiber, beside another one.
+// Loads the plugin that its argument names and calls it in a fiber, beside another fiber.
 #include <dlfcn.h>
 
 #include <cstdio>
