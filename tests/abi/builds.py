@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
-"""Builds that a switch cannot serve are refused by a message, and those whose layouts differ have names that differ.
-
-A program of C may have an object that uses the context layer: that needs no C++ runtime, and is linked without one.
-"""
+"""Builds that a switch cannot serve are refused with a message, and builds with different layouts have different names.
+A C program may have an object that uses the context layer: that needs no C++ runtime, and is linked without one."""
 
 import shutil
 import subprocess
@@ -16,7 +14,7 @@ SKIPPED = 77
 INCLUDES = [f"-I{ROOT}/include", f"-I{ROOT}/src"]
 SOURCES = [str(ROOT / "src" / "stack" / name) for name in ("stack.cpp", "address_space.cpp")]
 
-# A generator that is ended early, and all of context, stack and coro that its headers bring.
+# A generator that is ended early, and all of context, stack and coro that its headers include.
 PROGRAM = """#include <cstdio>
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/coro/generator.hpp"
@@ -30,7 +28,7 @@ int main() {
 """
 FIBERS = "#include \"pirn/fiber/runtime.hpp\"\nint main() {}\n"
 
-# (compiler, flags, program, what the compiler or the program must say)
+# (compiler, flags, program, the required text of the compiler or the program)
 REFUSED = [
     ("clang++-22", ["-fsanitize=safe-stack"], PROGRAM, "safe-stack is not supported"),
     ("clang++-22", ["--target=aarch64-linux-gnu", "-ffixed-x18", "-fsanitize=shadow-call-stack", "-E"],
@@ -43,7 +41,7 @@ REFUSED = [
     ("clang++-22", ["-fno-exceptions"], FIBERS, "needs exceptions"),
     ("g++-12", ["-fno-exceptions"], FIBERS, "needs exceptions"),
 ]
-# Flags of which each gives another name than all others of its compiler.
+# Flags that each give a different name from all others of their compiler.
 NAMES = {
     "g++-12": [[], ["-D_GLIBCXX_DEBUG"], ["-D_GLIBCXX_USE_CXX11_ABI=0"],
                ["-D_GLIBCXX_DEBUG", "-D_GLIBCXX_USE_CXX11_ABI=0"]],
@@ -56,7 +54,7 @@ NAMES = {
 
 
 def library(compiler, folder):
-    """The objects of the library as its packager built it, without the flags of a program."""
+    """Returns the objects of the library, built as by a packager, without the flags of a program."""
     objects = [Path(folder) / f"{compiler}-{Path(source).stem}.o" for source in SOURCES]
     for source, built in zip(SOURCES, objects):
         if not built.exists():
@@ -65,7 +63,7 @@ def library(compiler, folder):
 
 
 def said_by(compiler, flags, program, folder):
-    """What the compiler says of a program, or if it is content the program, and whether all went well."""
+    """Returns the output of the compiler, or of the program if it compiles, and whether both succeeded."""
     source, output = Path(folder) / "program.cpp", Path(folder) / "program"
     source.write_text(program)
     command = [compiler, "-std=c++23", *flags, *INCLUDES, str(source), *([] if "-E" in flags else library(compiler, folder)),
@@ -77,7 +75,7 @@ def said_by(compiler, flags, program, folder):
 
 
 def needs_the_cxx_runtime(compiler, level, folder):
-    """What the linker of C says of a program with one object of the context layer; empty if it runs."""
+    """Returns the output of the C linker for a program with one object of the context layer; empty if that runs."""
     program, of_cxx, of_c, output = (Path(folder) / name for name in ("layer.cpp", "layer.o", "main.c", "of_c"))
     program.write_text("#include \"pirn/context/arch.hpp\"\nextern \"C\" int zero() { return 0; }\n")
     of_c.write_text("int zero(void);\nint main(void) { return zero(); }\n")

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Builds the layers without a scheduler for other instruction sets and runs their tests in an emulator.
 
-    cross.py                      everything, on all four
+    cross.py                      everything, on all four sets
     cross.py --target riscv64     on one: aarch64, i386, riscv64, ppc64le
     cross.py --part conformance   the conformance program in all its builds (or: unit, compat, c_api)
-    cross.py --only REGEX         of the unit tests and builds those whose name matches
-    cross.py --list               prints what would be run
+    cross.py --only REGEX         the unit tests and builds whose names match
+    cross.py --list               prints the tests that would run
 
-The conformance program is built with gcc and clang at several levels and options. The unit tests of context, stack and coro are found by their names.
-So are the programs of compat/aco.h, which are C, on the instruction sets that it is there for. The C API's program is C
-too.
-i386 runs without an emulator where the kernel allows. What is not installed is skipped and named.
+The conformance program is built with gcc and clang at several levels and options. The unit tests of context, stack and
+coro are found by their names. So are the programs of compat/aco.h, which are C, on the instruction sets that support it.
+The C API's program is C too. i386 runs without an emulator where the kernel allows. Missing tools are named, and their
+part is skipped.
 """
 
 import argparse
@@ -30,21 +30,21 @@ CONTEXT = ROOT / "tests" / "context"
 GOOGLETEST = Path("/usr/src/googletest/googletest")
 WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror".split()
 COMMON = ["-std=c++20", "-fasynchronous-unwind-tables", "-fno-plt", "-pthread", f"-I{ROOT}/include", f"-I{ROOT}/tests"]
-# Options that mean nothing for a target or without linking.
+# Options that are meaningless for a target or without linking.
 QUIET = {"gcc": [], "clang": ["-Wno-unused-command-line-argument"]}
 MOST_FAILURES_SHOWN = 5
 SKIPPED = 77
-# Layers whose tests run here, and whose sources, with those of detail, are linked to them.
+# The layers whose tests run here; their sources, and those of detail, are linked to the tests.
 LAYERS = ["context", "stack", "coro"]
-# Tests of what the host's compilers and its sanitizers do.
+# Tests of the host's compilers and sanitizers.
 HOST_ONLY = re.compile(r"sanitizer_test|_slow_test")
-# qemu-user says yes to guard pages and sets none, and a 32-bit address space has no room for what the tests of the
-# pool and of its limits reserve.
+# qemu-user accepts guard pages and sets none, and a 32-bit address space has no room for the reservations of the tests
+# of the pool and of its limits.
 NEEDS_GUARDS = re.compile(r"guarded_pool|overflow|stack_stack")
 
 
 class Target:
-    """A cross compiler's name, the emulator that runs its programs, and what is particular about it."""
+    """A cross compiler's name, the emulator that runs its programs, and their peculiarities."""
 
     def __init__(self, triple, emulator, extra, gcc=(), clang=()):
         self.triple, self.emulator, self.extra = triple, emulator, extra
@@ -57,7 +57,7 @@ class Target:
         return [f"{self.triple}-gcc"] if kind == "gcc" else ["clang-22", f"--target={self.triple}"]
 
     def missing(self, kind):
-        """What of the tools is not installed. Clang links with the other's libraries and linker."""
+        """Returns the tools that are not installed. Clang links with the libraries and the linker of gcc."""
         tools = [f"{self.triple}-g++", self.compiler(kind)[0]]
         if not self.runs_natively():
             tools.append(self.emulator)
@@ -87,10 +87,11 @@ def runs(command):
 
 
 FIXED = ["-fno-pie", "-no-pie"]
-# Of the libraries for programs of C, which need no C++ runtime: what leaves a body is told to a personality of their own.
+# For the libraries of C programs, which need no C++ runtime: an exception that leaves a body reaches a personality
+# function of these libraries.
 FOR_C = ["-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"]
 FRAME = ["-fno-omit-frame-pointer"]
-# Builds that mean something everywhere, and those of one instruction set.
+# Builds that are meaningful everywhere, and those of one instruction set.
 BUILDS = {
     "O0": ["-O0"],
     "O2": ["-O2"],
@@ -112,8 +113,8 @@ TARGETS = {
         "O3-bti-pac-leaf": ["-O3", "-mbranch-protection=pac-ret+leaf+bti"],
         "O2-bti-pac-kept": ["-O2", *PROTECTED, "-DPIRN_KEEP_FP_WORDS"],
     }, clang=["-mno-outline"]),  # at -Oz it would move code into functions whose tables are wrong
-    # Position-independent code finds its data by a call of a thunk, for which the startup code brings a copy without
-    # unwind tables; and clang's tables are wrong between that call and its pop.
+    # Position-independent code finds its data by a call of a thunk, of which the startup code brings a copy without
+    # unwind tables. clang's tables are wrong between that call and its pop.
     "i386": Target("i686-linux-gnu", "qemu-i386-static", {
         "O2-sse2": ["-O2", "-msse2", *FIXED],
         "O0-sse2": ["-O0", "-msse2", *FIXED],
@@ -138,7 +139,7 @@ class Failure(Exception):
 
 
 def call(command, *, timeout=600, keep=()):
-    """Runs a command; the end of what it printed goes into the failure."""
+    """Runs a command; the end of its output goes into the failure."""
     try:
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True, errors="replace",
                               stdin=subprocess.DEVNULL, timeout=timeout, check=False)
@@ -151,7 +152,7 @@ def call(command, *, timeout=600, keep=()):
 
 
 class Workshop:
-    """Where one target and one compiler build, and what all of its unit tests share."""
+    """The folder in which one target and one compiler build, and the shared parts of all unit tests."""
 
     def __init__(self, name, kind, folder):
         self.name, self.kind, self.target = name, kind, TARGETS[name]
@@ -176,7 +177,7 @@ class Workshop:
         program.unlink()
 
     def prepare_unit(self, level):
-        """GoogleTest and the sources of the layers, as objects."""
+        """Returns GoogleTest and the sources of the layers, as objects."""
         # __x86.get_pc_thunk and the like: as with conformance.
         self.unit_flags = [level, *(FIXED if self.name == "i386" else []), f"-I{ROOT}/src", f"-I{ROOT}/tests",
                            "-isystem", str(GOOGLETEST / "include")]
@@ -199,12 +200,12 @@ class Workshop:
         program.unlink()
 
     def prepare_compat(self):
-        """The library for programs of C, which are linked without a C++ runtime."""
+        """Builds the library for C programs, which are linked without a C++ runtime."""
         self.compat_object = self.program("compat_aco.o")
         self.compile(["-O2", "-fPIC", *FOR_C, f"-I{ROOT}/src", f"-I{ROOT}/compat"], [ROOT / "src" / "compat" / "aco.cpp"], self.compat_object, link=False)
 
     def c_api(self, level):
-        """The C API and its test program of C99, linked without a C++ runtime."""
+        """Runs the C API's test program of C99, linked without a C++ runtime."""
         library, program = self.program(f"c_api{level}.o"), self.program(f"c_api{level}")
         self.compile([level, *FOR_C, f"-I{ROOT}/src"], [ROOT / "src" / "coro" / "c_api" / "c_api.cpp"], library, link=False)
         call([*self.target.c_compiler(self.kind), "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fexceptions",
@@ -232,7 +233,7 @@ def compat_programs(name):
 
 
 def main():
-    os.environ["PIRN_TEST_IS_CROSS"] = "1"  # its programs cannot start themselves: nothing else knows how they are run
+    os.environ["PIRN_TEST_IS_CROSS"] = "1"  # its programs cannot start themselves: only this script can
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", action="append", choices=list(TARGETS), default=[])
     parser.add_argument("--compiler", action="append", choices=["gcc", "clang"], default=[])
