@@ -25,7 +25,7 @@ static int failures = 0;
 static void* number(intptr_t value) { return (void*)value; }
 static intptr_t value_of(void* number_) { return (intptr_t)number_; }
 
-/* Sends each number back plus what is behind `user`, until it gets 0. */
+/* Sends each number back plus the number behind `user`, until it gets 0. */
 static void* adder(pirn_coroutine* self, void* first) {
   const intptr_t* const more = pirn_user(self);
   void* in = first;
@@ -170,7 +170,7 @@ static void destroying_unwinds(void) {
 
 /* ---- the end of a thread in a body ---- */
 
-#if !defined(PIRN_TEST_TSAN) /* which ends a process in which a thread ends on another stack */
+#if !defined(PIRN_TEST_TSAN) /* which ends a process if a thread ends on another stack */
 
 static int is_cancelled = 0;
 static intptr_t result_of_thread = 0;
@@ -225,7 +225,7 @@ static void* resumes_two(void* unused) {
   return NULL;
 }
 
-/* clang's code ends the program where an unwind leaves what a cleanup attribute names. */
+/* clang's code ends the program where an unwind leaves a variable with a cleanup attribute. */
 #if !defined(__clang__)
 static void end_thread_by(int* unused) {
   clean(unused);
@@ -265,7 +265,7 @@ static void* resets(void* unused) {
 }
 #endif
 
-/* One that the first unwind of the process may be of, on the least stack. */
+/* A thread whose unwind may be the first of the process, on the smallest stack. */
 static void* resumes_on_the_least_stack(void* unused) {
   __attribute__((cleanup(clean_twice))) int own = 3;
   __attribute__((cleanup(release))) pirn_coroutine* co = NULL;
@@ -345,7 +345,7 @@ static void misuse_is_an_error(void) {
 }
 
 int main(void) {
-  the_end_of_a_thread_unwinds_its_resumers(); /* first: what it asks of a stack is most in the first unwind */
+  the_end_of_a_thread_unwinds_its_resumers(); /* first: the first unwind needs the most stack */
   values_travel();
   stacks_are_used_again();
   they_nest_and_are_reset();

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Looks at what the C library exports and what it and its programs need.    linkage_test.py NAMES LIBRARY PROGRAM...
+"""Checks the exports of the C library and the needs of the library and its programs.
 
-NAMES is a regular expression for what is exported, up to the number of its version."""
+    linkage_test.py NAMES LIBRARY PROGRAM...
+
+NAMES is a regular expression for the exports, up to the number of its version."""
 
 import re
 import subprocess
