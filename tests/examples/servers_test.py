@@ -1,4 +1,4 @@
-"""Starts the echo server and the web server examples as a user does, asks them something, and ends them by signal."""
+"""Starts the echo server and the web server examples as a user does, sends them requests, and ends them by a signal."""
 
 import http.client
 import pathlib

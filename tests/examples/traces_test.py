@@ -1,4 +1,4 @@
-"""What docs/testing.md shows of a trace is what the example prints: traces_test.py DOCS EXAMPLE..."""
+"""The trace in docs/testing.md is the one that the example prints: traces_test.py DOCS EXAMPLE..."""
 
 import re
 import subprocess
@@ -7,7 +7,8 @@ from pathlib import Path
 
 
 def shown(line: str) -> str:
-    """A line without what differs from build to build: folders, numbers of steps and of words, and the seed."""
+    """Returns a line without the parts that differ between builds: folders, numbers of steps and of words, and the
+    seed."""
     line = re.sub(r"/\S*/", "", re.sub(r" \(\d+ steps\)", "", line))
     return re.sub(r"REPLAY=\S+", "REPLAY=", re.sub(r"word \d+", "word", line)).rstrip()
 
