@@ -1,4 +1,5 @@
-"""An installed shared library: gdb finds the commands for fibers by itself, where it is told to trust that prefix."""
+"""An installed shared library: gdb finds the commands for fibers without help where it is configured to trust that
+prefix."""
 
 import argparse
 import subprocess

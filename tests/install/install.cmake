@@ -1,4 +1,4 @@
-# Run by the test: a fresh prefix, a fresh build of the outside project, then its own tests.
+# Run by the test: a fresh prefix, a fresh build of the outside project, then that project's tests.
 file(REMOVE_RECURSE "${dir}")
 foreach(command IN ITEMS
     "--install;${build};--prefix;${dir}/prefix"

@@ -1,4 +1,5 @@
-"""An installed pirn without CMake: programs built by the lines of the README, static, shared, and after the install was moved."""
+"""Uses an installed pirn without CMake: programs built by the lines of the README, static, shared, and after the
+installation was moved."""
 
 import argparse
 import os
@@ -13,7 +14,7 @@ OUTSIDE = HERE / "outside"
 
 
 def run(command: str, folder: Path, prefix: Path) -> str:
-    """A line of shell in a folder, with the install where pkg-config and the loader look for it."""
+    """Runs a line of shell in a folder, with the installation where pkg-config and the loader look for it."""
     known = dict(os.environ, PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"), LD_LIBRARY_PATH=str(prefix / "lib"))
     done = subprocess.run(["sh", "-c", command], cwd=folder, env=known, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True)
@@ -23,7 +24,7 @@ def run(command: str, folder: Path, prefix: Path) -> str:
 
 
 def lines_of_the_readme() -> tuple[str, str]:
-    """What it says builds main.cpp: with pkg-config, and without."""
+    """Returns the lines of the README that build main.cpp: with pkg-config, and without."""
     lines = re.findall(r"^\w+\+\+\S* (.*\bmain\.cpp\b.*?)(?: *#.*)?$", (HERE.parents[1] / "README.md").read_text(), re.M)
     found = [line for line in lines if "pkg-config" in line], [line for line in lines if "pkg-config" not in line]
     if len(found[0]) != 1 or len(found[1]) != 1:
@@ -32,7 +33,7 @@ def lines_of_the_readme() -> tuple[str, str]:
 
 
 def share(options: argparse.Namespace, prefix: Path) -> None:
-    """Makes what BUILD_SHARED_LIBS=ON would have installed out of the static libraries."""
+    """Makes the files that BUILD_SHARED_LIBS=ON would have installed out of the static libraries."""
     left = []
     for layer in options.layers:
         archive = prefix / f"lib/libpirn_{layer}.a"
@@ -62,7 +63,7 @@ def main() -> None:
         (folder / "main").unlink(missing_ok=True)
         run(f"{line.replace('DIR/', str(at) + '/')} && ./main", folder, at)
 
-    # Static, the layers by themselves and the libraries for C too.
+    # Static: all of pirn, single layers, and the libraries for C.
     by_pkg_config, by_hand = lines_of_the_readme()
     program(f"{options.cxx} {by_pkg_config}", prefix)
     program(f"{options.cxx} -std=c++20 {OUTSIDE}/contexts.cpp $(pkg-config --cflags --libs pirn-context) -o main", prefix)
@@ -73,7 +74,7 @@ def main() -> None:
         program(f"{options.cxx} -std=c++23 -Dmain=run_fibers {OUTSIDE}/fibers.cpp {OUTSIDE}/sim/explored.cpp "
                 "$(pkg-config --cflags --libs pirn-sim) -o main", prefix)
 
-    # Elsewhere, and shared.
+    # In another place, and shared.
     moved = folder / "moved"
     prefix.rename(moved)
     share(options, moved)
@@ -83,7 +84,7 @@ def main() -> None:
         sys.exit(f"the program was to use the shared libraries:\n{needed}")
     program(f"{options.cxx} {by_hand}", moved)
 
-    # Each layer asks for what it lies on, down to the flags that all of them need.
+    # Each layer requires the layer below, down to the flags that all of them need.
     last = f"pirn-{options.layers[-1]}"
     for question in ("--cflags", "--libs"):
         whole, layer = (run(f"pkg-config {question} {name}", folder, moved).split() for name in ("pirn", last))

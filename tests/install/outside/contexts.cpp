@@ -1,4 +1,4 @@
-// Two contexts hand a number to and fro, with nothing of pirn but its headers.
+// Two contexts pass a number to and fro, with only the headers of pirn.
 #include <pirn/context/arch.hpp>
 
 namespace arch = pirn::arch;

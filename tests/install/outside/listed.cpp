@@ -1,4 +1,4 @@
-// A function of functions.txt, which switches.
+// A function that is listed in functions.txt, and switches.
 #include <pirn/fiber/runtime.hpp>
 
 __attribute__((noinline)) void count_up(int& sum, int by) {
