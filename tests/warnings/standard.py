@@ -1,4 +1,4 @@
-"""standard.py COMPILER INCLUDE: each public header that needs C++23 says so in C++20, and nothing else."""
+"""standard.py COMPILER INCLUDE: each public header that needs C++23 says so in C++20, and gives no other error."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ def main() -> int:
             program.write_text(f'#include "{header.relative_to(include)}"\nint main() {{}}\n')
             result = subprocess.run([compiler, "-std=c++20", f"-I{include}", "-E", "-o", "/dev/null", str(program)],
                                     capture_output=True, text=True, check=False)
-        errors = [line for line in result.stderr.split("\n") if " error: " in line]  # the #error, and a file not there
+        errors = [line for line in result.stderr.split("\n") if " error: " in line]  # the #error, and a missing file
         if result.returncode == 0 or len(errors) != 2 or SAYS not in errors[0]:
             return f"{header}: in C++20 {compiler} says\n{result.stderr[:2000]}"
         return ""

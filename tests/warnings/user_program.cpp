@@ -1,5 +1,5 @@
-// What a user may write, with every template that has code of its own in headers: compiled by user_program.py as users
-// do, with optimization and warnings. Nothing of it is ever run.
+// Code that a user may write, with every template that has code in headers: user_program.py compiles it as users do,
+// with optimization and warnings. It is never run.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -45,7 +45,7 @@ namespace {
 using namespace std::chrono_literals;
 using text = std::string;
 
-/// Moved by hand, and not without throwing.
+/// Has a move constructor that is written by hand and may throw.
 struct heavy {
   explicit heavy(int n) : numbers(static_cast<std::size_t>(n)) {}
   // NOLINTNEXTLINE(performance-noexcept-move-constructor,performance-move-constructor-init): that is the point

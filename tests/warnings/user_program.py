@@ -1,5 +1,5 @@
-"""user_program.py COMPILER INCLUDE LEVEL...: compiles user_program.cpp below all public headers as users do, at these levels of
-optimization, with -Wall -Wextra. Warnings in what a header has inlined into a program appear there only."""
+"""user_program.py COMPILER INCLUDE LEVEL...: compiles user_program.cpp below all public headers as users do, at these
+levels of optimization, with -Wall -Wextra. Only this shows warnings in header code that is inlined into a program."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# Of explorations, which are builds of their own, and of what needs the headers of Boost.
+# Headers of explorations, which are separate builds, and headers that need those of Boost.
 LEFT_OUT = ("pirn/sim/", "pirn/net/asio_stream.hpp", "pirn/http/")
 
 
