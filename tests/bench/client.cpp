@@ -1,5 +1,5 @@
-// The clients of the workload `client` against peers that say what a test wants, in the pieces that it wants; compiled
-// by the plugin where there is one, which must not change what they do.
+// The clients of the workload `client`, against peers that send the text of a test in the pieces of that test. Compiled
+// by the plugin where there is one, which must not change their behaviour.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -48,7 +48,7 @@ class sender : public bench::peer {
   std::size_t next_ = 0;
 };
 
-/// Answers each request with the next of its scripts. Closes where there is none.
+/// Answers each request with the next of its scripts. Closes when there are no more.
 class scripted final : public sender {
  public:
   explicit scripted(std::vector<std::vector<std::string>> scripts) : scripts_(std::move(scripts)) {}
@@ -74,7 +74,7 @@ struct got {
   std::string body;
 };
 
-/// What so many requests on one connection get.
+/// Returns the results of `requests` requests on one connection.
 std::vector<got> get(scripted& from, std::size_t requests = 1, std::string_view target = "/x") {
   std::vector<got> all(requests);
   run({[&] {
@@ -87,7 +87,7 @@ std::vector<got> get(scripted& from, std::size_t requests = 1, std::string_view 
   return all;
 }
 
-/// The text in two pieces at each place, and in pieces of one byte.
+/// Returns the text in two pieces, cut at each place, and in pieces of one byte.
 std::vector<std::vector<std::string>> cut(const std::string& text) {
   std::vector<std::vector<std::string>> all;
   for (std::size_t at = 1; at < text.size(); ++at) {
@@ -193,7 +193,7 @@ TEST(client_transport, hands_over_pages_of_the_peers_memory) {
   EXPECT_EQ(sizes, (std::vector<std::size_t>{4096, 4096, 1808}));
 }
 
-/// Answers so many calls at once, each with its own argument, in an order and in pieces of one size.
+/// Answers a group of calls at once, each with its own argument, in a given order and in pieces of one size.
 class rpc_peer final : public sender {
  public:
   rpc_peer(std::vector<std::size_t> order, std::size_t piece) : order_(std::move(order)), piece_(piece) {}
@@ -236,7 +236,7 @@ class rpc_peer final : public sender {
   std::vector<std::string> calls_;
 };
 
-/// What each of so many fibers gets for its calls: their arguments, or the first error.
+/// Returns the results of each fiber's calls: their arguments, or the first error.
 std::vector<std::expected<std::string, client_error>> call(bench::peer& from, std::size_t fibers, std::size_t calls) {
   connection line(from);
   bench::rpc_client client(line);

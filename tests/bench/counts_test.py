@@ -1,4 +1,5 @@
-"""Counting by cachegrind: what is made of its totals, which programs are run how, and where the counts go."""
+"""Counting by cachegrind: the results from its totals, the programs and the ways to run them, and the places of the
+counts."""
 
 import argparse
 import contextlib
@@ -18,7 +19,7 @@ import report  # noqa: E402
 import rivals  # noqa: E402
 import run  # noqa: E402
 
-# Stands for valgrind: its totals are 1000 plus 40 for each operation, and show which loop it was asked for.
+# Stands for valgrind: its totals are 1000 plus 40 for each operation, and show the requested loop.
 TOOL = """#!/bin/sh
 for argument; do case $argument in --cachegrind-out-file=*) out=${argument#*=} ;; esac; done
 [ -z "$FAIL" ] || { echo 'vex amd64->IR: unhandled instruction' >&2; exit 1; }

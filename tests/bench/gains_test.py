@@ -1,4 +1,4 @@
-"""What the workload client gains, beside the paper's figures."""
+"""The gains of the workload client, next to the paper's figures."""
 
 import sys
 import unittest

@@ -1,4 +1,4 @@
-"""The bench harness: what it makes of the rows of well-behaved and of misbehaving programs."""
+"""The bench harness: its results from the rows of well-behaved and of misbehaving programs."""
 
 import argparse
 import contextlib
@@ -37,7 +37,7 @@ class HarnessTest(unittest.TestCase):
         self.folder = Path(temporary.name)
 
     def measure(self, workloads=("yield",), rounds=3):
-        """Runs the scripts of the folder as rivals from outside; the bench and what it said."""
+        """Runs the scripts of the folder as rivals from outside. Returns the bench and its output."""
         options = argparse.Namespace(names=list(workloads), rounds=rounds, quick=True, rivals=[], json=None, docs=False)
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
@@ -95,7 +95,7 @@ class HarnessTest(unittest.TestCase):
                 self.assertIn(f"yield/{name}: ", bench.skipped[0])
 
     def at(self, *chosen):
-        """What is measured of yield for the rest of the test."""
+        """Sets the points at which yield is measured for the rest of the test."""
         patch = mock.patch.dict(settings.SWEEPS, {"yield": lambda scale: list(chosen)})
         patch.start()
         self.addCleanup(patch.stop)

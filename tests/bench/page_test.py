@@ -1,4 +1,4 @@
-"""The page of figures and what is kept for it between runs: bench/page.py."""
+"""The page of figures and the data that is kept for it between runs: bench/page.py."""
 
 import sys
 import tempfile

@@ -1,4 +1,4 @@
-"""The pictures of a run, and the tables of a workload that goes over a parameter."""
+"""The pictures of a run, and the tables of a workload with a parameter."""
 
 import sys
 import tempfile
