@@ -5,12 +5,12 @@
     cross.py --target riscv64     on one: aarch64, i386, riscv64, ppc64le
     cross.py --part conformance   the conformance program in all its builds (or: unit, compat, c_api)
     cross.py --only REGEX         the unit tests and builds whose names match
-    cross.py --list               prints the tests that would run
+    cross.py --list               prints what would run
 
 The conformance program is built with gcc and clang at several levels and options. The unit tests of context, stack and
-coro are found by their names. So are the programs of compat/aco.h, which are C, on the instruction sets that support it.
-The C API's program is C too. i386 runs without an emulator where the kernel allows. Missing tools are named, and their
-part is skipped.
+coro are found by their names. So are the programs of compat/aco.h, which are C, on the instruction sets with that
+header. The C API's program is C too. i386 runs without an emulator where the kernel allows. Missing tools are named,
+and their part is skipped.
 """
 
 import argparse

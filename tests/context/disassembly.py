@@ -45,7 +45,7 @@ def loop_of(code, switch=SWITCH, back="j[a-z]+"):
 
 
 def resumed_inside_a_block(code, block):
-    """Returns the resume labels, behind a switch and its padding, that are not at the beginning of a block of `size`
+    """Returns the resume labels, behind a switch and its padding, that are not at the beginning of a block of `block`
     bytes."""
     found, in_padding = [], False
     for (_, before), (address, text) in zip(code, code[1:]):
