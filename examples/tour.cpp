@@ -1,7 +1,9 @@
-// The tour: what pirn does, shown on real sockets in half a minute.
+// The tour: pirn's abilities, shown on real sockets in half a minute.
+//
 //     tour [--json] [--connections N] [--seconds S]
-// It starts the web server example as a separate process, drives it with thousands of client fibers from this one (and
-// with curl and wrk if they are installed), and reports the cost.
+//
+// It starts the web server example as a separate process, drives it with thousands of client fibers from this process
+// (and with curl and wrk if they are installed), and reports the cost.
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// A race that no lock is missing for: two fibers look at one balance, and then both take from it.
+// A race that no missing lock causes: two fibers look at one balance, and then both take from it.
 #include <pirn/fiber/runtime.hpp>
 #include <pirn/sim/explore.hpp>
 #include <pirn/sync/mutex.hpp>
@@ -20,7 +20,7 @@ bool withdraw(account& from, int amount) {
       return false;
     }
   }
-  const std::lock_guard take(from.lock);  // by now somebody else may have taken it
+  const std::lock_guard take(from.lock);  // by now the other fiber may have taken it
   from.balance -= amount;
   return true;
 }

@@ -1,4 +1,4 @@
-// A missed wake-up: a queue that tells its producers only when it was full has told too few of them.
+// A missed wake-up: a queue that wakes its producers only if it was full wakes too few of them.
 #include <pirn/fiber/runtime.hpp>
 #include <pirn/fiber/this_fiber.hpp>
 #include <pirn/sim/explore.hpp>

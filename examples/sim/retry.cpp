@@ -1,4 +1,4 @@
-// A client that tries again after a deadline takes the late answer to its first question for that to the second.
+// A client that retries after a deadline mistakes the late answer to its first question for the second answer.
 #include <pirn/fiber/runtime.hpp>
 #include <pirn/net/tcp_listener.hpp>
 #include <pirn/sim/network.hpp>
@@ -28,7 +28,7 @@ void serve(pirn::tcp_listener& listener) {
 template <bool Fixed>
 void ask() {
   auto stream = pirn::tcp_stream::connect(server).value();
-  for (int id = 1; id <= 2; ++id) {  // the first question may be given up, and then another one is asked
+  for (int id = 1; id <= 2; ++id) {  // the client may give up the first question and then ask another one
     const message question{.id = id, .value = 10 * id};
     stream.write(&question, sizeof question).value();
     const auto deadline = pirn::clock::now() + 10ms;

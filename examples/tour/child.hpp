@@ -1,4 +1,4 @@
-// The server process, and the tools that are asked to talk to it.
+// The server process, and the external tools that send requests to it.
 #pragma once
 
 #include <signal.h>
@@ -21,7 +21,7 @@ extern char** environ;
 
 namespace tour {
 
-/// A line or more that a command of the shell prints, without the last line break.
+/// Returns the output of a shell command without the last line break.
 inline std::string output_of(const std::string& command) {
   std::string text;
   // NOLINTNEXTLINE(bugprone-command-processor): the commands are fixed texts of this program.
@@ -79,7 +79,7 @@ class server_process {
   server_process(const server_process&) = delete;
   server_process& operator=(const server_process&) = delete;
 
-  /// Where it listens; none if it did not start.
+  /// Returns the server's address; none if it did not start.
   [[nodiscard]] const std::optional<pirn::endpoint>& at() const { return at_; }
   [[nodiscard]] const std::filesystem::path& program() const { return program_; }
   [[nodiscard]] std::size_t resident_kib() const {
@@ -91,7 +91,7 @@ class server_process {
     }
     return 0;
   }
-  /// Asks it to end as Ctrl-C would; true if it then ends with 0.
+  /// Asks the server to end, as Ctrl-C does. Returns true if it then exits with 0.
   bool end() {
     int status = -1;
     ::kill(pid_, SIGINT);
@@ -100,7 +100,7 @@ class server_process {
   }
 
  private:
-  /// From "serving DIR on http://ADDRESS:PORT/".
+  /// Reads the address from "serving DIR on http://ADDRESS:PORT/".
   void read_address(int report) {
     std::string line;
     char next = 0;

@@ -1,4 +1,4 @@
-// Thousands of client fibers that ask one server without pause.
+// Thousands of client fibers that send requests to one server without pause.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct load_options {
   unsigned workers;
 };
 
-/// One client: its connection, and how long each of its requests took.
+/// One client: its connection, and the duration of each of its requests.
 struct client {
   std::vector<std::uint32_t> latencies_us;
   std::string failure;
@@ -44,7 +44,7 @@ struct client {
       failure = "connect: " + stream.error().message();
       return;
     }
-    // All begin at once, when all are connected.
+    // Begin all at once, when all are connected.
     static_cast<void>(pirn::this_fiber::sleep_until(begin));
     for (auto sent = clock::now(); sent < end; sent = clock::now()) {
       if (!ask(*stream)) {
@@ -82,7 +82,7 @@ struct client {
   }
 };
 
-/// `look_at_server` tells how much memory the server uses, in KiB.
+/// `look_at_server` returns the memory that the server uses, in KiB.
 template <class Look>
 load_result drive(const load_options& options, Look look_at_server) {
   load_result sum;

@@ -1,4 +1,4 @@
-// What it costs to let another fiber, or another OS thread, run.
+// The cost of letting another fiber, or another OS thread, run.
 #pragma once
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ inline double nanoseconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// The least of several tries: what else the machine does can only add to it.
+/// Returns the minimum of several tries: other work of the machine can only add to it.
 template <class Measure>
 double min_of(Measure measure) {
   double least = measure();
@@ -28,7 +28,7 @@ double min_of(Measure measure) {
   return least;
 }
 
-/// Ten fibers take turns.
+/// Returns the cost of a yield among ten fibers that take turns.
 inline double fiber_yield_cost() {
   constexpr int fibers = 10;
   constexpr int turns = 100'000;
@@ -51,7 +51,7 @@ inline double fiber_yield_cost() {
   });
 }
 
-/// Two OS threads take turns on one CPU.
+/// Returns the cost of a yield between two OS threads that take turns on one CPU.
 inline double thread_yield_cost() {
   constexpr int turns = 20'000;
   cpu_set_t one_cpu;
