@@ -22,8 +22,8 @@ struct usched {
      by now; or NULL to let usched_run return. It may wait. It is called on the native stack, not on behalf of any
      thread. */
   struct ustack* (*s_next)(struct usched*);
-  /* Returns a buffer of at least the given number of bytes, of any alignment. If there is none it must not return: it
-     may call ustack_abort, or longjmp to an outer frame of the thread, which then runs on, or out of the outermost
+  /* Returns a buffer of at least the given number of bytes, of any alignment. Without one it must not return: it
+     may call ustack_abort, or longjmp to an outer frame of the thread, which then continues, or out of the outermost
      usched_run. */
   void* (*s_alloc)(struct usched*, int);
   /* Takes back a buffer that is too small, with its length: one of s_alloc's or the buffer given to ustack_init. */
