@@ -1,6 +1,6 @@
 # The C API: pirn::c and pirn::c_static.
 
-# The C compiler that goes with the other one, where its name tells; else the one that CMake finds.
+# The C compiler that goes with the C++ compiler, if the name of that shows it; else the one that CMake finds.
 if(NOT CMAKE_C_COMPILER)
   get_filename_component(cxx_name "${CMAKE_CXX_COMPILER}" NAME)
   string(REGEX REPLACE "clang\\+\\+" "clang" c_name "${cxx_name}")

@@ -1,8 +1,8 @@
-# Libraries for programs of C, which need no C++ runtime to link them: pirn::<name> (shared, symbols versioned) and
+# Libraries for C programs, which need no C++ runtime to link them: pirn::<name> (shared, symbols versioned) and
 # pirn::<name>_static.
 
-# pirn_c_library(NAME MAP [NAMELINK_SKIP] LIBRARIES...): of the objects of pirn_<name>_objects. Users link LIBRARIES too.
-# With NAMELINK_SKIP what -lpirn_<name> finds is the caller's to install.
+# pirn_c_library(NAME MAP [NAMELINK_SKIP] LIBRARIES...): made of the objects of pirn_<name>_objects. Users link
+# LIBRARIES too. With NAMELINK_SKIP the caller installs the file that -lpirn_<name> finds.
 function(pirn_c_library name map)
   cmake_parse_arguments(with "NAMELINK_SKIP" "" "" ${ARGN})
   set(ARGN ${with_UNPARSED_ARGUMENTS})
@@ -21,8 +21,8 @@ function(pirn_c_library name map)
   set_target_properties(pirn_${name} PROPERTIES LINK_DEPENDS "${map}" VERSION ${PROJECT_VERSION}
                                                 SOVERSION ${PROJECT_VERSION_MAJOR} LINKER_LANGUAGE C)
 
-  # CMake links a C++ runtime into whatever uses a static library with C++ in it, which this one does not need: so users
-  # get the file instead of the target.
+  # CMake links a C++ runtime into every user of a static library with C++ in it. This library does not need one, so
+  # users get the file instead of the target.
   add_library(pirn_${name}_archive STATIC $<TARGET_OBJECTS:pirn_${name}_objects>)
   set_target_properties(pirn_${name}_archive PROPERTIES OUTPUT_NAME pirn_${name})
   add_library(pirn_${name}_static INTERFACE)

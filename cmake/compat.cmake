@@ -13,16 +13,16 @@ if(NOT sources)
 endif()
 add_library(pirn_compat_objects OBJECT ${sources})
 target_include_directories(pirn_compat_objects PRIVATE "${PROJECT_SOURCE_DIR}/compat" "${PROJECT_SOURCE_DIR}/src")
-# The loader would look functions up on whatever stack they are called on first, and needs 3 KiB for it.
+# The loader would look functions up on the stack of their first call, and needs 3 KiB for it.
 target_compile_options(pirn_compat_objects PRIVATE -fno-plt)
 if(foreign)
   pirn_c_library(compat "${PROJECT_SOURCE_DIR}/src/compat/compat.map" NAMELINK_SKIP Threads::Threads)
 
-  # What tells a program that was compiled with libaco's own header: part of the archive, and an archive of its own
-  # beside the shared library. That one is a file for its users and no target, as the static library is.
+  # The message for a program that was compiled with libaco's own header: part of the archive, and a separate archive
+  # beside the shared library. That archive is a file for its users and no target, as the static library is.
   add_library(pirn_compat_foreign_objects OBJECT ${foreign})
   target_include_directories(pirn_compat_foreign_objects PRIVATE "${PROJECT_SOURCE_DIR}/src")
-  target_compile_options(pirn_compat_foreign_objects PRIVATE -fno-lto)  # else gcc's archives do not list names of an asm
+  target_compile_options(pirn_compat_foreign_objects PRIVATE -fno-lto)  # else gcc's archives do not list asm names
   pirn_warnings(pirn_compat_foreign_objects)
   target_sources(pirn_compat_archive PRIVATE $<TARGET_OBJECTS:pirn_compat_foreign_objects>)
   add_library(pirn_compat_foreign STATIC $<TARGET_OBJECTS:pirn_compat_foreign_objects>)
@@ -32,7 +32,7 @@ if(foreign)
     pirn_compat INTERFACE $<BUILD_INTERFACE:$<TARGET_FILE:pirn_compat_foreign>>
                           $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/${file}>)
   install(TARGETS pirn_compat_foreign)
-  # -lpirn_compat finds a script for the linker that names both.
+  # -lpirn_compat finds a linker script that names both.
   set(soname "${CMAKE_SHARED_LIBRARY_PREFIX}pirn_compat${CMAKE_SHARED_LIBRARY_SUFFIX}.${PROJECT_VERSION_MAJOR}")
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/namelink/libpirn_compat.so"
        CONTENT "/* The shared library, and what tells a program that was compiled with another aco.h. */\nINPUT(${soname} ${file})\n")

@@ -1,4 +1,4 @@
-# Every examples/*.cpp is a program of its own, linked like a user's.
+# Every examples/*.cpp is a separate program, linked like a user's.
 
 file(GLOB examples CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/examples/*.cpp")
 foreach(source IN LISTS examples)

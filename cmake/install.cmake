@@ -1,4 +1,4 @@
-# find_package(pirn) gives an outside project the target names that this tree uses.
+# find_package(pirn) gives an outside project the target names of this tree.
 
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/pirn")
@@ -24,8 +24,9 @@ if(PIRN_STACK_BOUNDS)
   install(FILES "${PIRN_STACK_ASSUMPTIONS}" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pirn")
 endif()
 
-# gdb's commands for fibers. gdb finds a script for a library by that library's own path below its auto-load folder, which is
-# PREFIX/share/gdb/auto-load for those in PREFIX=/usr; with static libraries, or elsewhere, ~/.gdbinit names it (docs/debugging.md).
+# gdb's commands for fibers. gdb finds a script for a library by the library's path below its auto-load folder, which is
+# PREFIX/share/gdb/auto-load for those in PREFIX=/usr. With static libraries, or elsewhere, ~/.gdbinit names the script
+# (docs/debugging.md).
 install(FILES "${PROJECT_SOURCE_DIR}/tools/pirn_gdb.py" DESTINATION "${CMAKE_INSTALL_DATADIR}/pirn")
 if(BUILD_SHARED_LIBS AND TARGET pirn_fiber)
   install(CODE "

@@ -1,8 +1,8 @@
-# One target per layer, each on top of the one to its left. A layer is there when it has a header.
+# One target per layer, each on top of the one to its left. A layer exists when it has a header.
 
 set(PIRN_ALL_LAYERS detail context stack coro fiber sync io net http rpc)
 set(PIRN_CXX20_LAYERS detail context stack coro)
-set(PIRN_LAYERS "")  # those that exist, leftmost first
+set(PIRN_LAYERS "")  # existing layers, leftmost first
 set(PIRN_LAYERS_LEFT_OUT "")
 set(left "")
 
@@ -55,7 +55,7 @@ foreach(layer IN LISTS PIRN_ALL_LAYERS)
     target_precompile_headers(${target} REUSE_FROM pirn_sync)
   endif()
   if(layer STREQUAL "stack")
-    # A local array larger than the guard would step over it; with probes it cannot.
+    # A local array larger than the guard could skip it; with probes it cannot.
     target_compile_options(${target} ${scope} -fstack-clash-protection)
   endif()
 
@@ -68,7 +68,7 @@ add_library(pirn::pirn ALIAS pirn_pirn)
 set_target_properties(pirn_pirn PROPERTIES EXPORT_NAME pirn)
 target_link_libraries(pirn_pirn INTERFACE ${left})
 
-# What `./dev run FILE.cpp` compiles a single file with: one flag per line, taken from the targets themselves.
+# The flags with which `./dev run FILE.cpp` compiles a single file: one per line, taken from the targets.
 set(libraries "")
 foreach(layer IN LISTS PIRN_LAYERS)
   get_target_property(type pirn_${layer} TYPE)

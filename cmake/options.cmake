@@ -1,4 +1,4 @@
-# What a build can choose. Everything that changes the binary interface is also encoded in PIRN_ABI
+# The choices of a build. Every choice that changes the binary interface is also encoded in PIRN_ABI
 # (include/pirn/detail/abi.hpp), so that a program and a library which disagree do not link.
 
 option(PIRN_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
@@ -25,12 +25,12 @@ if(PIRN_SANITIZE)
   add_compile_options(-fsanitize=${PIRN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${PIRN_SANITIZE})
   if(PIRN_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    # Half the time to build: the checks of AddressSanitizer as calls, without those of a null pointer that it has too.
+    # Halves the build time: the checks of AddressSanitizer as calls, without its additional checks of null pointers.
     add_compile_options("SHELL:-mllvm -asan-instrumentation-with-call-threshold=0" -fno-sanitize=null,vptr,object-size)
   endif()
 endif()
 
-# The warnings that our own code is held to; CMAKE_COMPILE_WARNING_AS_ERROR (set by the presets) makes them errors.
+# The warnings for pirn's own code; CMAKE_COMPILE_WARNING_AS_ERROR (set by the presets) makes them errors.
 function(pirn_warnings target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                                            -Wnon-virtual-dtor -Wextra-semi -Wimplicit-fallthrough)

@@ -1,20 +1,20 @@
-# Compiles the sources of TARGET anew when one of the files has changed.
+# Compiles the sources of TARGET again when one of the files has changed.
 function(pirn_compile_after target)
   get_target_property(sources ${target} SOURCES)
-  get_target_property(folder ${target} SOURCE_DIR)  # which may be another than that of the call
+  get_target_property(folder ${target} SOURCE_DIR)  # which may differ from that of the call
   foreach(source IN LISTS sources)
     cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY "${folder}")
     set_property(SOURCE "${source}" TARGET_DIRECTORY ${target} APPEND PROPERTY OBJECT_DEPENDS "${ARGN}")
   endforeach()
 endfunction()
 
-# pirn_enable_plugin(TARGET [LIST FILE] [REPORT FOLDER] [THREAD_LOCALS warn|safe]): compiles TARGET, and where it is
-# linked from bitcode (a build with link-time optimization) links it too, with the compiler plugin. LIST names a file of
-# functions that have the convention in all files that are compiled with it; REPORT a folder, in which one named after
-# TARGET gets a JSON file a module of what was decided. THREAD_LOCALS says that migratable fibers may run its code:
-# addresses of thread-local variables that are kept over suspensions are reported, or with `safe` asked for anew. Where
-# there is no plugin for the compiler in use nothing changes but speed, and a status message says so; THREAD_LOCALS safe
-# is an error there, since what relies on it is wrong.
+# pirn_enable_plugin(TARGET [LIST FILE] [REPORT FOLDER] [THREAD_LOCALS warn|safe]): compiles TARGET with the compiler
+# plugin, and links it with the plugin too if it is linked from bitcode (a build with link-time optimization). LIST
+# names a file of functions that have the convention in all files that are compiled with the list. REPORT names a
+# folder; its subfolder named after TARGET gets a JSON file of the decisions for each module. THREAD_LOCALS says that
+# migratable fibers may run the code of TARGET: addresses of thread-local variables that are kept over suspensions are
+# reported, or with `safe` computed again. Where there is no plugin for the compiler in use only the speed changes, and
+# a status message says so. THREAD_LOCALS safe is an error there, since code that relies on it is wrong.
 function(pirn_enable_plugin target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "LIST;REPORT;THREAD_LOCALS" "")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
@@ -52,14 +52,14 @@ function(pirn_enable_plugin target)
     list(APPEND options "SHELL:-mllvm \"-pirn-report=${report}\"")
   endif()
   if(arg_THREAD_LOCALS)
-    # The second option has the compiler keep track of lines without debug information.
+    # The second option makes the compiler keep track of lines without debug information.
     list(APPEND options "SHELL:-mllvm -pirn-thread-locals=${arg_THREAD_LOCALS}" -Rpass-missed=pirn-thread-locals)
   endif()
   foreach(option IN LISTS options)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C,CXX>:${option}>)
   endforeach()
   pirn_compile_after(${target} ${depends})
-  # The same for the linker, which has to be lld: another one says that it does not know the option.
+  # Passes the plugin to the linker, which must be lld: other linkers report an unknown option.
   get_target_property(type ${target} TYPE)
   if(type MATCHES "^(EXECUTABLE|SHARED_LIBRARY|MODULE_LIBRARY)$")
     string(TOUPPER "${CMAKE_BUILD_TYPE}" build)
@@ -76,7 +76,8 @@ function(pirn_enable_plugin target)
     set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${plugin}")
   endif()
   if(TARGET pirn_plugin_${version})
-    # What depends on a library itself waits for it with the link only, and its precompiled header not at all.
+    # A target that depends on the plugin's library itself waits for it only at the link, and its precompiled header not
+    # at all.
     if(NOT TARGET pirn_plugin_${version}_is_there)
       add_custom_target(pirn_plugin_${version}_is_there)
       add_dependencies(pirn_plugin_${version}_is_there pirn_plugin_${version})

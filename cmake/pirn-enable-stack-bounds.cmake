@@ -1,8 +1,8 @@
 # pirn_enable_stack_bounds(TARGET [ASSUMPTIONS FILE...] [DEFAULT BYTES] [REPORT FILE]): lets TARGET spawn fibers with
-# bounded stacks (pirn/fiber/bounded.hpp): compiles it with the compiler plugin, which reads what pirn's own functions
-# and those of Debian's C and C++ libraries use, and what ASSUMPTIONS say of others; DEFAULT is for all that nobody has
-# said anything of. REPORT is a file that gets the bound of each function. Links it with -z now.
-# An error where there is no plugin for the compiler in use: no stack would have a bound.
+# bounded stacks (pirn/fiber/bounded.hpp). Compiles it with the compiler plugin, which reads the stack use of pirn's own
+# functions and of Debian's C and C++ libraries, and ASSUMPTIONS for other functions. DEFAULT is for all functions
+# without such an entry. REPORT is a file that gets the bound of each function. Links TARGET with -z now. An error where
+# there is no plugin for the compiler in use: no stack would have a bound.
 function(pirn_enable_stack_bounds target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "DEFAULT;REPORT" "ASSUMPTIONS")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
@@ -34,10 +34,11 @@ function(pirn_enable_stack_bounds target)
     get_filename_component(report "${arg_REPORT}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
     target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:C,CXX>:SHELL:-mllvm \"-pirn-stack-report=${report}\">")
   endif()
-  # Has the compiler keep track of lines without debug information.
+  # Makes the compiler keep track of lines without debug information.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C,CXX>:-Rpass-missed=pirn-stack-bounds>)
   target_link_options(${target} PRIVATE LINKER:-z,now)
-  # A linker that optimizes asks again. It reads its options before it loads the plugin, hence the environment.
+  # A linker that optimizes computes the bounds again. It reads its options before it loads the plugin, hence the
+  # environment.
   list(JOIN files ":" of_linker)
   set(environment "\"PIRN_STACK_ASSUMPTIONS=${of_linker}\"")
   if(DEFINED arg_DEFAULT)
@@ -45,7 +46,7 @@ function(pirn_enable_stack_bounds target)
   endif()
   get_property(launcher TARGET ${target} PROPERTY RULE_LAUNCH_LINK)
   set_property(TARGET ${target} PROPERTY RULE_LAUNCH_LINK "\"${CMAKE_COMMAND}\" -E env ${environment} ${launcher}")
-  # Compiled after the summaries were written, and again when they were.
+  # Compiled after the summaries were written, and again after they change.
   set(depends ${files})
   list(REMOVE_ITEM depends "${summaries}")
   if(TARGET pirn_stack_summaries)  # of this build; an installed pirn brings its own

@@ -1,5 +1,5 @@
-# pkg-config gives a project without CMake the same: pirn for all of it, pirn-<layer>, pirn-c, pirn-compat, pirn-sim.
-# The files name no folder of this machine, so an install may be moved.
+# pkg-config gives the same parts to a project without CMake: pirn for all of it, pirn-<layer>, pirn-c, pirn-compat,
+# pirn-sim. The files name no folder of this machine, so an installation may be moved.
 
 file(RELATIVE_PATH PC_UP "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
 string(REGEX REPLACE "/$" "" PC_UP "${PC_UP}")
@@ -10,8 +10,8 @@ foreach(folder IN ITEMS INCLUDEDIR LIBDIR)
   endif()
 endforeach()
 
-# pirn_pc(NAME TARGET DESCRIPTION [REQUIRES NAME...] [PRIVATE FLAG...]): what a target asks of those that use it. A
-# layer requires what it lies on also for a shared library: its headers call functions of that.
+# pirn_pc(NAME TARGET DESCRIPTION [REQUIRES NAME...] [PRIVATE FLAG...]): the requirements of a target on its users. A
+# layer requires the layer below also for a shared library: its headers call functions of that layer.
 function(pirn_pc PC_NAME target PC_DESCRIPTION)
   cmake_parse_arguments(PARSE_ARGV 3 PC "" "FOLDER" "REQUIRES;PRIVATE")
   list(JOIN PC_REQUIRES " " PC_REQUIRES)
@@ -56,7 +56,7 @@ endforeach()
 pirn_pc(pirn pirn_pirn "${PROJECT_DESCRIPTION}: all layers" REQUIRES ${left})
 pirn_pc(pirn-c pirn_c "${PROJECT_DESCRIPTION}: the C API")
 if(TARGET pirn_compat)
-  # The static library alone needs threads: --static says so.
+  # Only the static library needs threads: --static says so.
   pirn_pc(pirn-compat pirn_compat "${PROJECT_DESCRIPTION}: for programs of libaco and usched" FOLDER /pirn/compat PRIVATE -pthread)
 endif()
 if(TARGET pirn_sim)

@@ -1,8 +1,8 @@
 # pirn::sim: all layers up to http in one library, built so that an exploration decides about every atomic operation. A
-# program links it in the place of pirn::pirn.
+# program links it in place of pirn::pirn.
 
 if(NOT PIRN_EXPLORE OR NOT TARGET pirn_sync OR PIRN_SANITIZE)
-  return()  # an exploration runs threads on one: no sanitizer would follow
+  return()  # an exploration runs all threads on one, which no sanitizer could follow
 endif()
 set(sources "")
 set(of_sim ${PIRN_LAYERS} sim)
@@ -11,8 +11,8 @@ foreach(layer IN LISTS of_sim)
   file(GLOB of_layer CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/*.cpp")
   list(APPEND sources ${of_layer})
 endforeach()
-list(FILTER sources EXCLUDE REGEX "/epoll_engine\\.cpp$")  # src/sim has its own
-list(FILTER sources EXCLUDE REGEX "/signal_set\\.cpp$")  # signals are the kernel's
+list(FILTER sources EXCLUDE REGEX "/epoll_engine\\.cpp$")  # src/sim has another one
+list(FILTER sources EXCLUDE REGEX "/signal_set\\.cpp$")  # the kernel owns signals
 
 add_library(pirn_sim ${sources})
 add_library(pirn::sim ALIAS pirn_sim)
@@ -22,7 +22,7 @@ target_compile_features(pirn_sim PUBLIC cxx_std_23)
 target_compile_definitions(pirn_sim PUBLIC PIRN_SIM=1)
 target_compile_options(pirn_sim PUBLIC -fstack-clash-protection)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # A quarter of the time to build; traces need lines only.
+  # Reduces the build time to a quarter; traces need only lines.
   target_compile_options(pirn_sim PRIVATE $<$<CONFIG:RelWithDebInfo>:-g1>)
 endif()
 target_include_directories(

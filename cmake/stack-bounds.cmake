@@ -1,4 +1,4 @@
-# What the compiler plugin needs to bound the stacks of fibers: summaries of those of pirn's functions that a fiber may
+# The input of the compiler plugin for bounds of fibers' stacks: summaries of the functions of pirn that a fiber may
 # call on a small stack, written as the libraries are compiled.
 
 set(PIRN_STACK_SUMMARIES "${PROJECT_BINARY_DIR}/compiler/stack")
@@ -10,14 +10,14 @@ if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR NOT DEFINED PIRN_PLUGIN_FILE_${
 endif()
 set(plugin "${PIRN_PLUGIN_FILE_${version}}")
 set(PIRN_STACK_BOUNDS ON)
-# Of the build, not of a folder: pirn may lie in one of a larger project.
+# A property of the build, not of a folder: pirn may be in a folder of a larger project.
 set_property(GLOBAL PROPERTY pirn_stack_summaries "${PIRN_STACK_SUMMARIES}")
 set_property(GLOBAL PROPERTY pirn_stack_assumptions "${PIRN_STACK_ASSUMPTIONS}")
 file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/sync/*.cpp")
 foreach(name detail/platform stack/small_stacks fiber/block fiber/bounded fiber/bounded_start fiber/fiber fiber/idle_workers fiber/stealing fiber/worker fiber/wait_queue)
   list(APPEND sources "${PROJECT_SOURCE_DIR}/src/${name}.cpp")
 endforeach()
-# Not where they are compiled again for something else, pirn::sim for instance.
+# Not where they are compiled again for another library, pirn::sim for instance.
 set(here $<IN_LIST:$<TARGET_PROPERTY:NAME>,pirn_detail$<SEMICOLON>pirn_stack$<SEMICOLON>pirn_fiber$<SEMICOLON>pirn_sync>)
 foreach(option -fplugin=${plugin} -fpass-plugin=${plugin} -mllvm "-pirn-stack-summaries=${PIRN_STACK_SUMMARIES}" -mllvm
         -pirn-propagate=false)

@@ -1,8 +1,8 @@
-# tests/<folder>/<name>_test.cpp is the program and the ctest entry <folder>_<name>_test, labelled <folder>.
-# A folder named like a layer links that layer only, so that a test cannot lean on what lies above; others link all.
-# <name>_slow_test.cpp is also labelled slow and left to `./dev test --all`; it has the machine for itself, for half an
-# hour. Only with PIRN_SLOW_TESTS, which the preset dev sets.
-# tests/<folder>/CMakeLists.txt, where there is one, registers what does not fit this shape.
+# tests/<folder>/<name>_test.cpp is the program and the ctest entry <folder>_<name>_test, labelled <folder>. A folder
+# named like a layer links only that layer, so that a test cannot depend on the layers above; others link all.
+# <name>_slow_test.cpp is also labelled slow and runs only in `./dev test --all`, with the machine for itself, for half
+# an hour. It needs PIRN_SLOW_TESTS, which the preset dev sets. tests/<folder>/CMakeLists.txt, where there is one,
+# registers tests of other shapes.
 
 set(googletest_dir /usr/src/googletest/googletest CACHE PATH "GoogleTest's sources, built with the flags of the tree")
 if(NOT EXISTS "${googletest_dir}/src/gtest-all.cc")
@@ -16,7 +16,7 @@ target_link_libraries(pirn_gtest PUBLIC Threads::Threads)
 
 set(PIRN_TESTS_LEFT_OUT "" CACHE STRING "Folders of tests that are not built, as a list")
 set(PIRN_TEST_FLAGS "" CACHE STRING "What the tests' own files are compiled with in the end, as a list")
-# What nearly every test includes, compiled once for each set of flags that the layers ask for.
+# The headers that nearly every test includes, compiled once for each set of flags that the layers require.
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/test_headers.cpp" CONTENT "int main() {}\n")
 foreach(layer context stack fiber sim)
   if(TARGET pirn_${layer})
@@ -41,7 +41,7 @@ if(PIRN_SANITIZE)
   set(PIRN_TEST_TIMEOUT 300)
 endif()
 
-# pirn_test(NAME LABELS... ) gives a ctest entry the labels, time limit and environment that all of them have.
+# pirn_test(NAME LABELS...) gives a ctest entry the labels, time limit and environment that all entries have.
 function(pirn_test name)
   set_tests_properties(
     ${name}
@@ -62,7 +62,7 @@ foreach(source IN LISTS sources)
     continue()
   elseif(folder STREQUAL "sim")
     if(NOT TARGET pirn_sim OR NOT PIRN_SLOW_TESTS)
-      continue()  # what pirn's own sources do in an exploration is the same in every build
+      continue()  # pirn's own sources behave the same in an exploration in every build
     endif()
     set(layer sim)
   elseif(folder STREQUAL "compat" AND NOT TARGET pirn_compat)
@@ -94,8 +94,8 @@ foreach(source IN LISTS sources)
     set(base fiber)
   endif()
   if(PIRN_SANITIZE MATCHES "address" AND name MATCHES "^(context_sanitizer|coro_stack_swap|fiber_swap_blocks)_")
-    # Without optimization copies of a pointer lie on the real stack too, where LeakSanitizer finds them, and what the
-    # red zones of alloca leave behind on a stack that is swapped is taken for an error.
+    # Without optimization copies of a pointer lie on the real stack too, where LeakSanitizer finds them, and the
+    # remains of alloca's red zones on a swapped stack are reported as errors.
     target_compile_options(${name} PRIVATE -O1)
   elseif(TARGET pirn_${base}_test_headers)
     target_precompile_headers(${name} REUSE_FROM pirn_${base}_test_headers)
