@@ -1,8 +1,8 @@
 """Writes context, stack and coro as one header: `amalgamate.py FILE`. ./dev release makes it, tests/install tries it.
 
-A program includes it anywhere, and in one of its files with PIRN_IMPLEMENTATION defined before, where the sources follow.
-A header that is reached inside a condition (the file of an instruction set, and what only that includes) stands wherever it
-is reached, behind a guard of its own; all others stand once.
+A program includes it anywhere; one of its files first defines PIRN_IMPLEMENTATION, and then also gets the sources. A
+header that is reached inside a condition (the file of an instruction set, and the headers that only that file includes)
+is inserted wherever it is reached, behind its own guard. All others are inserted once.
 """
 
 import re
@@ -12,14 +12,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS = ("detail", "context", "stack", "coro")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
-# Explorations replace what is behind the platform seam, which one header cannot offer.
+# Explorations replace the code behind the platform seam, which one header cannot offer.
 NOT_IN_ONE_HEADER = {"pirn/detail/platform_checked.hpp": "pirn: programs of pirn::sim need the library, not the single header"}
 
 
 class Amalgamation:
     def __init__(self, root: Path):
         self.root = root
-        self.once: set[str] = set()  # what stands unconditionally
+        self.once: set[str] = set()  # headers inserted unconditionally
         self.lines: list[str] = []
 
     def find(self, name: str, by: str) -> Path:
@@ -29,7 +29,8 @@ class Amalgamation:
         raise SystemExit(f"amalgamate: {by} includes {name}, which is not there")
 
     def header(self, name: str, by: str = "the list of layers", branch: set[str] | None = None) -> None:
-        """`branch` holds what stands already in the condition in which the header is reached, None outside of conditions."""
+        """`branch` holds the headers already inserted in the condition in which the header is reached, None outside of
+        conditions."""
         if name in self.once or (branch is not None and name in branch):
             return
         if name in NOT_IN_ONE_HEADER:
@@ -64,11 +65,11 @@ def amalgamate(root: Path) -> str:
     made.lines += [f"// pirn {version}: context, stack and coro in one header. Made of pirn's sources; do not edit it.",
                    "// One file of a program defines PIRN_IMPLEMENTATION before it includes this.",
                    "// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception", "#pragma once"]
-    made.header("pirn/context/arch_types.hpp")  # or it would stand once for each instruction set
+    made.header("pirn/context/arch_types.hpp")  # else it would be inserted once for each instruction set
     for layer in LAYERS:
         for path in sorted((root / "include/pirn" / layer).glob("*.hpp")):
             name = f"pirn/{layer}/{path.name}"
-            # Files of instruction sets are reached through arch.hpp, those of other builds through platform.hpp.
+            # Files of instruction sets are reached through arch.hpp, files of other builds through platform.hpp.
             if not re.match(r"(arch_|platform_)", path.name):
                 made.header(name)
     made.lines.append("#ifdef PIRN_IMPLEMENTATION")

@@ -21,7 +21,7 @@ ABIS = ["v1_" + "_".join(parts) for parts in itertools.product(
     ("none", "plain"), ("nosan", "asan", "tsan"), ("fpshared", "fpkept"), ("libstdcxx", "libcxx"))]
 
 SPELLED_ABI = re.compile(r"\b(?:%s)(?:_[a-z0-9]+)*::" % "|".join(ABIS))
-# Of libraries with unusual layouts; others have names that no list foresees.
+# Of libraries with unusual layouts; no list can foresee the names of the others.
 ABIS += [abi + layout for abi in ABIS for layout in ("_debug", "_oldstrings", "_debug_oldstrings")
          if abi.endswith("libstdcxx")]
 
@@ -33,7 +33,7 @@ JOIN_ENDED, JOIN_FAILED = 3, 5  # of the join word, in control.hpp
 HOME_BITS = 63  # of the word that has a fiber's home, in control.hpp
 FRESH_OFFSET = 8  # of a fresh context's pc in start_frame
 
-DEEPEST_SEARCH = 40  # frames that `pirn fibers` looks at for one that is the user's
+DEEPEST_SEARCH = 40  # frames in which `pirn fibers` searches for the user's innermost function
 
 
 def fail(why):
@@ -45,7 +45,7 @@ def address_of(value):
 
 
 def word_at(value):
-    """The content of a std::atomic word, whichever library's it is."""
+    """Returns the content of a std::atomic word, of whichever standard library."""
     return int(value.address.cast(gdb.lookup_type("unsigned long").pointer()).dereference())
 
 
@@ -61,7 +61,7 @@ def text_at(pointer):
 
 
 def short(text):
-    """Without the inline namespace, which is the same in every name."""
+    """Returns the name without the inline namespace, which is the same in every name."""
     return SPELLED_ABI.sub("", text)
 
 
@@ -81,7 +81,7 @@ def stack_of_fork(part):
 
 
 class Fiber:
-    """What the control block says of one fiber."""
+    """The data of one fiber in its control block."""
 
     def __init__(self, pointer, worker):
         block = pointer.dereference()
@@ -102,7 +102,7 @@ class Fiber:
             self.name = text_at(part["name"].address)
             if (runs_on := stack_of_fork(part)) is not None:
                 self.limit, self.top = (address_of(runs_on[name]) for name in ("limit_", "top_"))
-        self.thread = None  # the one that runs it now
+        self.thread = None  # the thread that runs it now
 
     def holds(self, address):
         return self.limit <= address < self.top
@@ -114,7 +114,7 @@ class Fiber:
         return re.search(r"\bstart_frame(_plain)?\(?\)? \+ %d in" % FRESH_OFFSET, symbol) is not None
 
     def entry(self):
-        """Where a fresh fiber begins: the address on top of its stack or, without a stack, in place of the sp."""
+        """Returns where a fresh fiber begins: the address on its stack top or, without a stack, in place of the sp."""
         function = self.sp
         if self.pc != 0:
             function = word_at(gdb.Value(self.sp).cast(gdb.lookup_type("unsigned long").pointer()).dereference())
@@ -137,7 +137,7 @@ class Fiber:
 
 
 def blocks(namespace):
-    """Every control block of the process, with a fiber or without."""
+    """Yields every control block of the process, with a fiber or without."""
     abi = namespace.split("::")[1]
     symbol = (gdb.lookup_global_symbol("pirn_fibers_" + abi) or
               gdb.lookup_global_symbol(namespace + "::newest_chunk"))
@@ -153,7 +153,7 @@ def blocks(namespace):
 
 
 class Worker:
-    """One worker: its fibers, and the OS thread that it is."""
+    """One worker: its fibers, and its OS thread."""
 
     def __init__(self, pointer, runtime, namespace):
         self.pointer = pointer
@@ -169,7 +169,7 @@ class Worker:
         return found
 
     def is_home_of(self, block):
-        """Whether a fiber of this worker lives there."""
+        """Returns whether a fiber of this worker lies at the address."""
         ended = range(JOIN_ENDED, JOIN_FAILED + 1)
         return ((int(block["home_"]) & ~HOME_BITS) == address_of(self.pointer)
                 and address_of(block["state"]["pc"]) not in ended)
@@ -188,7 +188,7 @@ class Worker:
 
 
 class selected:
-    """Another thread is selected for a while."""
+    """Selects another thread for a while."""
 
     def __init__(self, thread):
         self.thread = thread
@@ -207,13 +207,13 @@ class selected:
 
 
 def find_lists():
-    """The heads of the lists of runtimes, one for each ABI in the program, with the namespace of their types."""
+    """Yields the heads of the lists of runtimes, one for each ABI in the program, with the namespace of their types."""
     lists = []
     untyped = []
     for abi in ABIS:
         namespace = "pirn::%s::detail" % abi
         name = "pirn_runtimes_" + abi
-        # By its linkage name, which gdb prefers, or by the one in the source.
+        # Looks it up by its linkage name, which gdb prefers, or by its name in the source.
         symbol = gdb.lookup_global_symbol(name) or gdb.lookup_global_symbol(namespace + "::registered_runtimes")
         if symbol is not None:
             lists.append((symbol.value(), namespace))
@@ -277,7 +277,7 @@ class FiberUnwinder(gdb.unwinder.Unwinder):
             return None
         if (int(pending.read_register("pc")), int(pending.read_register("sp"))) != self.real:
             return None
-        # Where the frame of a function would be that the fiber has called.
+        # The frame would be here if the fiber had called a function.
         info = pending.create_unwind_info(FrameId(gdb.Value(self.fiber.sp - 16), gdb.Value(self.real[0])))
         pointer = gdb.lookup_type("void").pointer()
         for register, value in (("rip", self.fiber.pc), ("rsp", self.fiber.sp), ("rbp", self.fiber.fp)):
@@ -290,7 +290,7 @@ gdb.unwinder.register_unwinder(None, UNWINDER, replace=True)
 
 
 class frames_of:
-    """While this is entered, gdb's frames from level `first` on are those of the fiber; nothing else is different."""
+    """While this is entered, gdb's frames from level `first` on are those of the fiber; nothing else changes."""
 
     def __init__(self, fiber):
         self.fiber = fiber
@@ -330,14 +330,15 @@ class frames_of:
 
 
 def where(fiber):
-    """The innermost function that is neither pirn's nor std's, with its line; of a fresh fiber, where it will begin."""
+    """Returns the innermost function that is neither pirn's nor std's, with its line; for a fresh fiber, the function
+    in which it will begin."""
     if fiber.is_fresh() and fiber.thread is None:
         return short(fiber.entry())
     innermost = users = ""
     with frames_of(fiber) as view:
         for frame in itertools.islice(view.frames(), DEEPEST_SEARCH):
             if frame.type() == gdb.SIGTRAMP_FRAME:
-                innermost = users = ""  # what came before was a signal handler
+                innermost = users = ""  # the frames so far were a signal handler's
                 continue
             name = frame.name()
             if name is None:
@@ -412,7 +413,7 @@ ARGUMENTS are those of gdb's backtrace command, for instance "full"."""
                 print()
                 return
         with frames_of(fiber) as view:
-            # A number of frames is counted from gdb's first.
+            # A number of frames is counted from gdb's first frame.
             wanted = re.sub(r"(?<![-\w])\d+$", lambda n: str(int(n.group()) + view.first), options)
             text = gdb.execute("backtrace " + wanted, to_string=True)
             keep = False
