@@ -1,8 +1,9 @@
-"""Counts what programs of the bench do, instead of timing it: instructions, branches, mispredicted ones, cache misses.
+"""Counts events in programs of the bench, instead of timing them: instructions, branches, mispredicted ones, cache
+misses.
 
-Each program runs twice under cachegrind, untimed, with different numbers of operations; the difference between the two,
-divided by the difference in operations, leaves out how a program starts, checks and ends. The caches are those that the
-commands below describe, not the machine's, so that counts compare between machines.
+Each program runs twice under cachegrind, untimed, with different numbers of operations. The difference between the two,
+divided by the difference in operations, excludes the start, the checks and the end of a program. The caches are those
+that the commands below describe, not the machine's, so that counts compare between machines.
 """
 
 import json
@@ -23,7 +24,7 @@ LIMIT_S = 300  # for one run
 
 @dataclass
 class Case:
-    """What is counted of a workload: the loop-th timing loop of its programs, with these inputs."""
+    """The counted part of a workload: the loop-th timing loop of its programs, with these inputs."""
 
     workload: str
     params: dict
@@ -51,12 +52,12 @@ CASES = [
 
 
 def reason_to_skip() -> str:
-    """Why nothing can be counted here, or an empty string."""
+    """Returns why nothing can be counted here, or an empty string."""
     return "" if shutil.which(TOOL[0]) else f"{TOOL[0]} is not installed"
 
 
 def parse(text: str) -> dict[str, int]:
-    """The totals of a file that cachegrind wrote, by the names of EVENTS."""
+    """Returns the totals of a file that cachegrind wrote, by the names of EVENTS."""
     events = re.search(r"^events: (.*)$", text, re.MULTILINE)
     summary = re.search(r"^summary:? (.*)$", text, re.MULTILINE)
     if not events or not summary:
@@ -66,7 +67,7 @@ def parse(text: str) -> dict[str, int]:
 
 
 def run(command: list[str], case: Case, operations: int, environment: dict) -> dict[str, int]:
-    """The totals of one run of a program."""
+    """Returns the totals of one run of a program."""
     inputs = case.inputs | {"COUNT": operations, "COUNT_LOOP": case.loop}
     environment = environment | {f"PIRN_BENCH_{name}": str(value) for name, value in inputs.items()}
     with tempfile.TemporaryDirectory() as folder:
@@ -80,7 +81,7 @@ def run(command: list[str], case: Case, operations: int, environment: dict) -> d
 
 
 def count(program, case: Case, environment: dict, run=run) -> dict:
-    """A row with the keys of KEYS: what one operation of a program costs."""
+    """Returns a row with the keys of KEYS: the cost of one operation of a program."""
     fewer, more = case.operations
     first, second = (run(program.command, case, operations, environment) for operations in (fewer, more))
     each = {name: (second[name] - first[name]) / (more - fewer) for name in EVENTS}
@@ -88,7 +89,7 @@ def count(program, case: Case, environment: dict, run=run) -> dict:
 
 
 def countable(program, folder: Path) -> bool:
-    """Whether a program of the tree is in a language whose work cachegrind can tell from its runtime's."""
+    """Returns whether the language of a program lets cachegrind separate its work from that of its runtime."""
     return any((folder / program.workload / f"{program.impl}{suffix}").exists() for suffix in (".cpp", ".rs"))
 
 
@@ -97,5 +98,6 @@ def write(rows: list[dict], path: Path) -> None:
 
 
 def beside(path: Path) -> Path:
-    """Where the counts of a run go whose timing rows go to `path`: they have other keys, and an array of their own."""
+    """Returns the file for the counts of a run whose timing rows are in `path`: counts have other keys, and a separate
+    array."""
     return path.with_name(f"{path.stem}.counts{path.suffix or os.extsep + 'json'}")

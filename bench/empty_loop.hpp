@@ -1,4 +1,4 @@
-// What a loop around a switch costs by itself: gross costs less this are net.
+// The cost of the loop around a switch: gross costs minus this are net.
 #pragma once
 
 #include <cstdint>

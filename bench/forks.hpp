@@ -1,4 +1,4 @@
-// What the fork-join workloads share.
+// Shared by the fork-join workloads.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace bench {
 
 /// Prints the cost of one operation of `work`, which does `count` of them, for a library as in forks_pirn.hpp. `work`
-/// checks what it has done.
+/// checks its result.
 template <typename Forks, typename Work>
 void fork_row(const char* workload, std::uint64_t count, Work work) {
   const auto run = [&](std::uint64_t n) {

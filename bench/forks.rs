@@ -1,10 +1,10 @@
-// What the fork-join workloads of rayon share; forks.hpp for Rust.
+// Shared by the fork-join workloads of rayon: forks.hpp for Rust.
 #[path = "harness.rs"]
 #[allow(dead_code)]
 mod harness;
 pub use harness::*;
 
-/// Runs `body` on a pool of as many workers as it is told.
+/// Runs `body` on a pool with the given number of workers.
 #[allow(dead_code)]
 pub fn on_workers(body: impl FnOnce(u64) + Send) {
     let workers = input("WORKERS");
@@ -17,7 +17,7 @@ pub fn fork_row(workload: &str, workers: u64, ns: f64) {
     row(workload, "rayon", &format!(r#"{{"workers":{workers}}}"#), "ns", ns, "join");
 }
 
-/// Prints the cost of one operation of `work`, which does `count` of them and checks what it has done.
+/// Prints the cost of one operation of `work`, which does `count` of them and checks its result.
 #[allow(dead_code)]
 pub fn measure(workload: &str, workers: u64, count: u64, mut work: impl FnMut()) {
     let ns = ns_per_operation_by(clock_for(workers), count, |n| {

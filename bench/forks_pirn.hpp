@@ -18,7 +18,7 @@ struct forks {
     runtime.spawn(body, {.migratable = true}).join();
   }
 
-  /// Calls both, perhaps at the same time; returns what they return.
+  /// Calls both functions, perhaps at the same time, and returns both results.
   template <typename F, typename G>
   static PIRN_ALWAYS_INLINE auto both(F f, G g) {
     return pirn::fork2(f, g);

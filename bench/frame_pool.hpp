@@ -1,5 +1,5 @@
-// Memory for the frames of C++20 coroutines that is kept and used again, as an expert would have it where frames come
-// and go: malloc would be a third of the time.
+// Memory for the frames of C++20 coroutines that is kept and reused, as an expert would write it for frequent frames:
+// malloc would be a third of the time.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
-"""What the workload `client` gains over classic switches, beside what a paper says of its own clients."""
+"""The gains of the workload `client` over classic switches, next to a paper's figures for its own clients."""
 
 BASE = "classic"
-# In percent of the requests per second, of answers of 1 MB: Li and others, "Stackful Coroutine Made Fast", figure 16, where
-# only the library has the convention that preserves no register, and where the compiler gives it to the client too.
+# In percent of the requests per second, for answers of 1 MB: Li and others, "Stackful Coroutine Made Fast", figure 16.
+# Only the library has the convention that preserves no register, or the compiler gives it to the client too.
 PAPER = {("http", "pirn-attribute"): 11.2, ("http", "pirn-plugin"): 18.8,
          ("rpc", "pirn-attribute"): 26.2, ("rpc", "pirn-plugin"): 45.2}
 IMPLS = ("pirn-attribute", "pirn-plugin")
@@ -31,14 +31,14 @@ def _table(title: str, rows: list[dict], gain, decimals: int) -> list[tuple[str,
 
 
 def tables(rows: list[dict]) -> list[tuple[str, list[str], list[list[str]]]]:
-    """How many more requests a second, by the medians."""
+    """Returns how many more requests per second there are, by the medians."""
     return _table(f"client: requests per second more than {BASE}", rows,
                   lambda base, row: 100 * (base["median"] / row["median"] - 1), 1)
 
 
 def count_tables(counts: list[dict]) -> list[tuple[str, list[str], list[list[str]]]]:
-    """How many instructions more; below 0 is fewer."""
+    """Returns how many more instructions there are; below 0 is fewer."""
     made = _table(f"client: instructions more than {BASE}", counts,
                   lambda base, row: 100 * (row["instructions"] / base["instructions"] - 1), 2)
-    # The paper counts none.
+    # The paper has no counts.
     return [(title, [heading[0], *IMPLS], [[line[0], *line[1::2]] for line in lines]) for title, heading, lines in made]

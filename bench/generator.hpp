@@ -1,4 +1,4 @@
-// A generator as C++20 has it, with no more in it than a rival needs: the element lies in the promise.
+// A C++20 generator with only the parts that a rival needs: the element lies in the promise.
 #pragma once
 
 #include <coroutine>
@@ -34,7 +34,7 @@ class generator {
     }
   }
 
-  /// Runs up to the next element; false when there is none.
+  /// Runs up to the next element. Returns false after the last one.
   bool next() {
     coroutine_.resume();
     return !coroutine_.done();

@@ -1,5 +1,5 @@
-// What every C++ program of the bench shares: the inputs, the timing loop, the checker and the output row.
-// harness.rs and harness.go do the same for the other languages; bench/README.md is the protocol.
+// Shared by every C++ program of the bench: the inputs, the timing loop, the checker and the output row. harness.rs and
+// harness.go do the same for the other languages; bench/README.md is the protocol.
 #pragma once
 
 #include <time.h>
@@ -15,7 +15,7 @@
 
 namespace bench {
 
-/// An input of the workload, set by run.py for all languages alike (PIRN_BENCH_<name>).
+/// Returns an input of the workload, set by run.py for all languages alike (PIRN_BENCH_<name>).
 inline std::uint64_t input(const char* name) {
   const std::string variable = std::string("PIRN_BENCH_") + name;
   const char* value = std::getenv(variable.c_str());
@@ -26,13 +26,13 @@ inline std::uint64_t input(const char* name) {
   return std::strtoull(value, nullptr, 10);
 }
 
-/// An input that is a word.
+/// Returns an input that is a word.
 inline std::string word_input(const char* name) {
   input(name);
   return std::getenv(("PIRN_BENCH_" + std::string(name)).c_str());
 }
 
-/// Ends the program with a failure unless the work that was paid for was done.
+/// Ends the program with a failure unless the measured work was done.
 inline void check(bool done, const char* what) {
   if (!done) {
     std::fprintf(stderr, "check failed: %s\n", what);
@@ -40,13 +40,13 @@ inline void check(bool done, const char* what) {
   }
 }
 
-/// Ends the program where these inputs are beyond it or beyond the machine: run.py shows the reason and goes on.
+/// Ends the program because these inputs are beyond it or beyond the machine. run.py shows the reason and continues.
 [[noreturn]] inline void skip(const std::string& reason) {
   std::fprintf(stderr, "%s\n", reason.c_str());
   std::exit(77);
 }
 
-/// Skips unless so much memory is available, with an eighth more to spare.
+/// Skips unless `bytes` bytes of memory are available, with an eighth more to spare.
 inline void need_memory(std::uint64_t bytes) {
   std::ifstream meminfo("/proc/meminfo");
   std::string word;
@@ -76,7 +76,7 @@ inline std::string param(const char* name, std::uint64_t value) {
   return "{\"" + std::string(name) + "\":" + std::to_string(value) + "}";
 }
 
-/// Says so in `params` where there is more than one.
+/// Adds the number of workers to `params` if there is more than one.
 inline std::string with_workers(std::string params, std::uint64_t workers) {
   if (workers > 1) {
     params.insert(params.size() - 1, ",\"workers\":" + std::to_string(workers));
@@ -86,37 +86,37 @@ inline std::string with_workers(std::string params, std::uint64_t workers) {
 
 inline std::string mode(const char* value) { return std::string(R"({"mode":")") + value + "\"}"; }
 
-/// Time that this process has spent on its core, in nanoseconds, the kernel's work for it included. On an idle core
-/// that is the time on the clock; what else runs on a busy machine does not count.
+/// Returns the time that this process has spent on its core, in nanoseconds, including the kernel's work for it. On an
+/// idle core that is the time on the clock; other work of a busy machine does not count.
 inline double now_ns() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
-/// Time on the clock in nanoseconds, for what runs on several cores.
+/// Returns the time on the clock in nanoseconds, for work on several cores.
 inline double wall_ns() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
-/// The clock for what runs on so many cores.
+/// Returns the clock for work on `cores` cores.
 inline auto clock_for(std::uint64_t cores) { return cores == 1 ? now_ns : wall_ns; }
 
-/// The same value, of which the compiler no longer knows where it came from.
+/// Returns the value in a form whose origin the compiler no longer knows.
 template <typename T>
 T opaque(T value) {
   asm volatile("" : "+r"(value));
   return value;
 }
 
-/// What a sequence of elements leaves behind: the checker of workloads that hand elements from one side to the other.
+/// The digest of a sequence of elements: the checker of workloads that hand elements from one side to the other.
 struct digest {
   std::uint64_t count = 0;
   std::uint64_t hash = 0;
 
-  /// Two additions and a rotation: an element that is missing, altered or out of order shows.
+  /// Two additions and a rotation: a missing, altered or misplaced element shows.
   void take(std::uint64_t element) {
     ++count;
     hash = std::rotl(hash, 5) + element;
@@ -128,14 +128,14 @@ struct digest {
 /// Under `./dev bench --counts` a program does the COUNT operations of its COUNT_LOOPth timing loop, and nothing else.
 inline bool counting() { return std::getenv("PIRN_BENCH_COUNT") != nullptr; }
 
-/// Whether the timing loop that asks is the one to count.
+/// Returns whether the calling timing loop is the one to count.
 inline bool counted_loop() {
   static std::uint64_t loops = 0;
   return loops++ == input("COUNT_LOOP");
 }
 
-/// The median cost in nanoseconds of one of the `n` operations that `run(n)` does. The number of operations, a multiple
-/// of `granule`, grows until a block lasts long enough, which is the warm-up too. `now` is the clock.
+/// Returns the median cost in nanoseconds of one of the `n` operations that `run(n)` does. The number of operations, a
+/// multiple of `granule`, grows until a block lasts long enough, which is also the warm-up. `now` is the clock.
 template <typename Run>
 double ns_per_operation(Run&& run, std::uint64_t granule = 10, double (*now)() = now_ns) {
   if (counting()) {
@@ -154,7 +154,7 @@ double ns_per_operation(Run&& run, std::uint64_t granule = 10, double (*now)() =
   for (;;) {
     double took = time_of(n);
     if (took >= block_ns) {
-      // Once may be a machine that had to wake up first.
+      // A single time may be that of a machine that had to wake up first.
       took = std::min(took, time_of(n));
     }
     if (took >= block_ns) {
@@ -172,7 +172,7 @@ double ns_per_operation(Run&& run, std::uint64_t granule = 10, double (*now)() =
   return blocks[blocks.size() / 2];
 }
 
-/// Memory that the process holds: resident pages and the page tables behind its mappings, in bytes.
+/// Returns the memory that the process holds, in bytes: resident pages and the page tables behind its mappings.
 inline std::uint64_t memory_bytes() {
   std::ifstream status("/proc/self/status");
   std::string word;

@@ -1,7 +1,7 @@
 // harness.hpp for Rust: the inputs, the timing loop, the checker and the output row.
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An input of the workload, set by run.py for all languages alike.
+/// Returns an input of the workload, set by run.py for all languages alike.
 pub fn input(name: &str) -> u64 {
     let variable = format!("PIRN_BENCH_{name}");
     match std::env::var(&variable).ok().and_then(|value| value.parse().ok()) {
@@ -13,7 +13,7 @@ pub fn input(name: &str) -> u64 {
     }
 }
 
-/// Ends the program with a failure unless the work that was paid for was done.
+/// Ends the program with a failure unless the measured work was done.
 pub fn check(done: bool, what: &str) {
     if !done {
         eprintln!("check failed: {what}");
@@ -21,14 +21,14 @@ pub fn check(done: bool, what: &str) {
     }
 }
 
-/// Ends the program where these inputs are beyond it or beyond the machine: run.py shows the reason and goes on.
+/// Ends the program because these inputs are beyond it or beyond the machine. run.py shows the reason and continues.
 #[allow(dead_code)]
 pub fn skip(reason: &str) -> ! {
     eprintln!("{reason}");
     std::process::exit(77);
 }
 
-/// Skips unless so much memory is available, with an eighth more to spare.
+/// Skips unless `bytes` bytes of memory are available, with an eighth more to spare.
 #[allow(dead_code)]
 pub fn need_memory(bytes: u64) {
     let meminfo = std::fs::read_to_string("/proc/meminfo").expect("/proc is mounted");
@@ -46,7 +46,7 @@ pub fn row(workload: &str, implementation: &str, params: &str, unit: &str, value
     );
 }
 
-/// What a sequence of elements leaves behind, as in harness.hpp.
+/// The digest of a sequence of elements, as in harness.hpp.
 #[allow(dead_code)]
 #[derive(Clone, Copy, Default, PartialEq)]
 pub struct Digest {
@@ -62,13 +62,13 @@ impl Digest {
     }
 }
 
-/// The median cost in nanoseconds of one of the `n` operations that `run(n)` does, as in harness.hpp.
+/// Returns the median cost in nanoseconds of one of the `n` operations that `run(n)` does, as in harness.hpp.
 #[allow(dead_code)]
 pub fn ns_per_operation(granule: u64, run: impl FnMut(u64)) -> f64 {
     ns_per_operation_by(now_ns, granule, run)
 }
 
-/// The same by a clock of one's choice.
+/// As `ns_per_operation`, but by the given clock.
 pub fn ns_per_operation_by(now: fn() -> f64, granule: u64, mut run: impl FnMut(u64)) -> f64 {
     if std::env::var_os("PIRN_BENCH_COUNT").is_some() {
         // Under `./dev bench --counts`, as in harness.hpp.
@@ -83,7 +83,7 @@ pub fn ns_per_operation_by(now: fn() -> f64, granule: u64, mut run: impl FnMut(u
     loop {
         let mut took = time(now, &mut run, n);
         if took >= block_ns {
-            // Once may be a machine that had to wake up first.
+            // A single time may be that of a machine that had to wake up first.
             took = took.min(time(now, &mut run, n));
         }
         if took >= block_ns {
@@ -104,27 +104,27 @@ fn time(now: fn() -> f64, run: &mut impl FnMut(u64), n: u64) -> f64 {
     now() - start
 }
 
-/// The clock for what runs on so many cores.
+/// Returns the clock for work on `cores` cores.
 #[allow(dead_code)]
 pub fn clock_for(cores: u64) -> fn() -> f64 {
     if cores == 1 { now_ns } else { wall_ns }
 }
 
-/// Time that this process has spent on its core, as in harness.hpp.
+/// Returns the time that this process has spent on its core, as in harness.hpp.
 pub fn now_ns() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// Time on the clock in nanoseconds, for what runs on several cores.
+/// Returns the time on the clock in nanoseconds, for work on several cores.
 #[allow(dead_code)]
 pub fn wall_ns() -> f64 {
     static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
     START.get_or_init(std::time::Instant::now).elapsed().as_nanos() as f64
 }
 
-/// Resident pages and page tables of this process, in bytes.
+/// Returns the resident pages and page tables of this process, in bytes.
 #[allow(dead_code)]
 pub fn memory_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("/proc is mounted");

@@ -58,7 +58,7 @@ def _wait_for(server, port) -> None:
 
 
 def _check_answer(port) -> None:
-    """Every server sends the same body and keeps the connection open."""
+    """Checks that every server sends the same body and keeps the connection open."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     for _ in range(2):
         connection.request("GET", "/hello")

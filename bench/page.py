@@ -1,8 +1,6 @@
-"""Pages of figures, all made of the last run of each workload, which docs/performance.json keeps.
-
-docs/performance.md has the tables that people decide by, README.md a few of their columns; the pages of all workloads, with
-pictures, lie in the build folder. Run as a program with a folder as its argument, this writes the latter there.
-"""
+"""Pages of figures, all made from the last run of each workload, which docs/performance.json keeps. docs/performance.md
+has the tables that help readers to decide, README.md a few of their columns. The pages of all workloads, with pictures,
+lie in the build folder. Run as a program with a folder as its argument, this writes those pages there."""
 
 import datetime
 import json
@@ -22,7 +20,7 @@ KEPT = DOCS / "performance.json"
 
 
 def machine() -> dict[str, str]:
-    """What the figures depend on."""
+    """Returns the properties of the machine on which the figures depend."""
     cpu = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     codes = [re.search(rf"^{name}\s*: (\d+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
              for name in ("cpu family", "model")]
@@ -33,7 +31,7 @@ def machine() -> dict[str, str]:
                      + (f" (family {codes[0].group(1)}, model {codes[1].group(1)})" if all(codes) else "")
                      + f", {os.cpu_count()} cores",
         "memory": f"{int(memory.group(1)) / 2**20:.0f} GiB" if memory else "unknown",
-        # Without what distributors add, which says how it was built and not what it does.
+        # Without the additions of distributors, which tell how it was built and not what it does.
         "system": f"{release.group(1) if release else 'Linux'}, kernel {platform.release().partition('-')[0]}",
     }
     versions = {"C++": ["clang++-22", "--version"], "Go": ["go", "version"], "Rust": ["rustc", "--version"],
@@ -49,7 +47,7 @@ def machine() -> dict[str, str]:
 
 
 class OtherMachine(Exception):
-    """Some workloads were measured on one machine, others would be on another."""
+    """Raised if some workloads were measured on one machine and others would be on another."""
 
 
 class Record:
@@ -61,7 +59,8 @@ class Record:
 
     @staticmethod
     def read(path: Path, here: dict[str, str], anew) -> "Record":
-        """What `path` keeps of the workloads that are not measured anew; OtherMachine when that is from elsewhere."""
+        """Returns the kept runs of the workloads that are not measured again; raises OtherMachine if those are from
+        elsewhere."""
         kept = json.loads(path.read_text()) if path.exists() else {"machine": here, "workloads": {}}
         runs = {name: run for name, run in kept["workloads"].items() if name in WORKLOADS and name not in anew}
         differing = [name for name in {**here, **kept["machine"]} if here.get(name) != kept["machine"].get(name)]
@@ -72,12 +71,12 @@ class Record:
 
     @staticmethod
     def kept(path: Path = KEPT) -> "Record":
-        """What `path` keeps, from whichever machine."""
+        """Returns the runs that `path` keeps, from any machine."""
         found = json.loads(path.read_text())
         return Record(found["machine"], found["workloads"])
 
     def take(self, workload: str, results: report.Results, counts=(), skipped=()) -> None:
-        """Notes a run of today; `counts` and `skipped` may be of other workloads as well."""
+        """Records a run of today; `counts` and `skipped` may be of other workloads as well."""
         notes = {impl: note for (of, impl), note in results.notes.items() if of == workload}
         of_this = re.compile(rf"{re.escape(workload)}/|(?!{'|'.join(map(re.escape, WORKLOADS))})")
         self.runs[workload] = {"date": datetime.date.today().isoformat(), "rows": results.rows([workload]), "notes": notes,
@@ -85,7 +84,7 @@ class Record:
                                "skipped": [line for line in skipped if of_this.match(line)]}
 
     def write(self, path: Path) -> None:
-        """A line for each row, so that a comparison of two such files can be read."""
+        """Writes one line for each row, so that a comparison of two such files is readable."""
 
         def text(run: dict) -> str:
             rows = ",\n   ".join(map(json.dumps, run["rows"]))
@@ -107,7 +106,7 @@ class Record:
                                for impl, note in run["notes"].items()})
 
     def when(self, workload: str) -> str:
-        """A sentence on the run."""
+        """Returns a sentence about the run."""
         run = self.runs[workload]
         rounds = sorted({row["rounds"] for row in run["rows"]})
         spelled = f"{rounds[0]} to {rounds[-1]} rounds" if len(rounds) > 1 else f"{rounds[0]} rounds" if rounds else "Counts"
@@ -174,7 +173,8 @@ def markdown(title: str, heading: list[str], lines: list[list[str]]) -> str:
 
 
 def column(record: Record, workload: str, params: dict, unit: str) -> dict[str, float]:
-    """The medians of the implementations at one setting: that with these parameters, and with fewest others."""
+    """Returns the medians of the implementations at one setting: that with these parameters, and with the fewest
+    others."""
     rows = [row for row in record.runs.get(workload, {"rows": []})["rows"]
             if row["unit"] == unit and params.items() <= row["params"].items()]
     fewest = min((len(row["params"]) for row in rows), default=0)
@@ -206,7 +206,7 @@ def machine_list(record: Record) -> str:
 
 
 def summary(record: Record) -> str:
-    """docs/performance.md."""
+    """Returns docs/performance.md."""
     tables = "\n".join(filter(None, (deciding_table(record, *table) for table in DECIDING)))
     return SUMMARY.format(machine=machine_list(record), tables=tables, count=len(record.workloads))
 
@@ -216,7 +216,7 @@ def two_digits(value: float) -> str:
 
 
 def readme_table(record: Record) -> str:
-    """The table of README.md, between its marks."""
+    """Returns the table of README.md, between its marks."""
     columns = [column(record, *of) for of in (("yield", {}, "ns"), ("spawn", {"mode": "batch"}, "ns"), ("spawn", {"mode": "single"}, "ns"),
                                               ("http-hello", {"measure": "throughput"}, "requests/s"),
                                               ("http-hello", {"measure": "p99"}, "ns"))]
@@ -232,7 +232,7 @@ def readme_table(record: Record) -> str:
 
 
 def with_table(readme: str, record: Record) -> str:
-    """README.md with the table of today between its marks; a ValueError when they are not there."""
+    """Returns README.md with today's table between its marks; raises a ValueError if the marks are missing."""
     begin, end = (readme.find(mark) for mark in README_MARKS)
     if begin < 0 or end < begin:
         raise ValueError(f"README.md lacks the lines {README_MARKS[0].strip()} and {README_MARKS[1].strip()}")
@@ -245,7 +245,7 @@ def workload_page(record: Record, workload: str, pictures=()) -> str:
     parts += [f"![{name}](plots/{name}.svg)\n" for name in pictures]
     tables = report.tables(results, [workload])
     parts += [markdown(*table) for table in tables]
-    shown = dict.fromkeys(line[0] for _, _, lines in tables for line in lines)  # an ordered set of what the tables name
+    shown = dict.fromkeys(line[0] for _, _, lines in tables for line in lines)  # ordered, without duplicates
     if notes := [f"{impl}: {results.notes[workload, impl]}" for impl in shown if (workload, impl) in results.notes]:
         parts.append("; ".join(notes) + ".\n")
     if run["counts"]:
@@ -257,7 +257,7 @@ def workload_page(record: Record, workload: str, pictures=()) -> str:
 
 
 def pages(record: Record, pictures=()) -> dict[str, str]:
-    """The pages of all workloads by name; `pictures` are the names of those that are drawn."""
+    """Returns the pages of all workloads by name; `pictures` are the names of the drawn ones."""
     found = {}
     for name in record.workloads:
         known = {title for title, _, _ in plot.pictures(name, record.runs[name]["rows"])}
@@ -274,7 +274,7 @@ def write_pages(record: Record, folder: Path, pictures=()) -> None:
 
 
 def write_docs(record: Record) -> None:
-    """docs/performance.md and the table of README.md."""
+    """Writes docs/performance.md and the table of README.md."""
     (DOCS / "performance.md").write_text(summary(record))
     readme = ROOT / "README.md"
     readme.write_text(with_table(readme.read_text(), record))

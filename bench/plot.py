@@ -18,7 +18,8 @@ from pathlib import Path
 import report
 from rivals import is_ours
 
-# pirn and its variants are warm, all others cold. An implementation without a colour here takes one by its name.
+# pirn and its variants have warm colours, all others cold ones. The name of an implementation without an entry here
+# decides its colour.
 COLOURS = {
     "pirn": "#c2410c", "pirn-migratable": "#ea580c", "pirn-plugin": "#f97316", "pirn-local": "#d97706", "pirn-frame": "#b45309",
     "pirn-foreach": "#f59e0b", "pirn-copy": "#9a3412", "pirn-swap": "#dc2626", "pirn-c": "#b91c1c", "pirn-co": "#ef4444",
@@ -29,22 +30,22 @@ COLOURS = {
 }
 WARM = ("#fb923c", "#e11d48", "#fbbf24", "#f43f5e", "#92400e", "#fda4af", "#7c2d12", "#fdba74")
 COLD = ("#14b8a6", "#0284c7", "#8b5cf6", "#65a30d", "#6b7280", "#06b6d4", "#4f46e5", "#059669")
-LOG_FROM = 10  # ratio of the largest to the smallest from which a scale is logarithmic
+LOG_FROM = 10  # scales are logarithmic from this ratio of the largest to the smallest
 
 
 def colour_of(impl: str) -> str:
-    """The colour of an implementation, the same in every picture."""
+    """Returns the colour of an implementation, the same in every picture."""
     spare = WARM if is_ours(impl) else COLD
     return COLOURS.get(impl) or spare[zlib.crc32(impl.encode()) % len(spare)]
 
 
 def plain(axis) -> None:
-    """Numbers in full at the ticks."""
+    """Writes the numbers at the ticks in full."""
     axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
 
 
 def logarithmic(axis) -> None:
-    """Ticks at 1, 2, 5, 10 and so on."""
+    """Sets ticks at 1, 2, 5, 10 and so on."""
     from matplotlib import ticker
 
     axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
@@ -53,7 +54,7 @@ def logarithmic(axis) -> None:
 
 
 def spread(places: list[float], gap: float) -> list[float]:
-    """The same places, in rising order, moved up where needed so that each is at least `gap` above the one below."""
+    """Returns the places in rising order, moved up where needed so that each is at least `gap` above the one below."""
     moved = []
     for place in places:
         moved.append(max(place, moved[-1] + gap) if moved else place)
@@ -61,7 +62,7 @@ def spread(places: list[float], gap: float) -> list[float]:
 
 
 def bars(axes, title: str, rows: list[dict]) -> None:
-    """The implementations of one table, best on top."""
+    """Draws the implementations of one table, the best at the top."""
     rate = rows[0]["unit"].endswith("/s")
     rows = sorted(rows, key=lambda row: row["median"], reverse=not rate)
     medians = [row["median"] for row in rows]
@@ -86,7 +87,7 @@ def bars(axes, title: str, rows: list[dict]) -> None:
 
 
 def lines(axes, workload: str, rows: list[dict]) -> None:
-    """The implementations over the parameter of a series, divided by the base's median at the same value."""
+    """Draws the implementations over the parameter of a series, divided by the base's median at the same value."""
     found = report.series(rows, workload)
     reference = report.base(workload, found)
     whole = {value: row["median"] for value, row in found.get(reference, {}).items()}
@@ -119,7 +120,7 @@ def lines(axes, workload: str, rows: list[dict]) -> None:
 
 
 def grid_lines(axes, title: str, rows: list[dict], grid) -> None:
-    """The implementations over the parameter that a panel goes over, in absolute figures."""
+    """Draws the implementations over the parameter of a panel, in absolute figures."""
     found = {}
     for row in rows:
         unusual = {name: row["params"][name] for name, value in grid.usual.items() if row["params"].get(name) != value}
@@ -154,7 +155,7 @@ def grid_lines(axes, title: str, rows: list[dict], grid) -> None:
 
 
 def grid_panels(rows: list[dict], grid) -> dict[str, list[dict]]:
-    """The rows of each panel, by its title: those that have more than one value to go over."""
+    """Returns the rows of each panel, by its title: those that have more than one value of the parameter."""
     panels = {}
     for row in rows:
         params = row["params"]
@@ -164,7 +165,8 @@ def grid_panels(rows: list[dict], grid) -> dict[str, list[dict]]:
 
 
 def pictures(workload: str, rows: list[dict]) -> list[tuple[str, float, object]]:
-    """The pictures of one workload, one setting each: name, height in inches, and the function that fills given axes."""
+    """Returns the pictures of one workload, one for each setting: name, height in inches, and the function that fills
+    given axes."""
     if workload in report.SERIES:
         return [(workload, 4.2, lambda axes: lines(axes, workload, rows))]
     if workload in report.GRIDS:
@@ -180,16 +182,16 @@ def pictures(workload: str, rows: list[dict]) -> list[tuple[str, float, object]]
 
 
 def file_name(workload: str, *setting: str) -> str:
-    """A name for the picture of one setting, of letters, digits and - only."""
+    """Returns a name for the picture of one setting, of letters, digits and - only."""
     return "-".join([workload, *(word for part in setting for word in re.findall(r"[\w.]+", part))])
 
 
 def draw(folder: Path, rows: list[dict]) -> list[str]:
-    """Writes a picture for each setting of each workload that has rows; their names without .svg."""
+    """Writes a picture for each setting of each workload that has rows. Returns their names without .svg."""
     import matplotlib
 
     matplotlib.use("svg")
-    # The same rows make the same file: no date in it, no random names, and text that stays text.
+    # The rows determine the file: no date in it, no random names, and text that stays text.
     matplotlib.rcParams.update({"svg.hashsalt": "pirn", "svg.fonttype": "none", "font.family": "sans-serif",
                                 "font.sans-serif": ["DejaVu Sans"]})
     from matplotlib import pyplot
@@ -212,7 +214,7 @@ def draw(folder: Path, rows: list[dict]) -> list[str]:
 
 @functools.cache
 def interpreter() -> str | None:
-    """A Python that has matplotlib, or None."""
+    """Returns a Python that has matplotlib, or None."""
     for python in dict.fromkeys((sys.executable, "/usr/bin/python3", os.environ.get("PIRN_PLOT_PYTHON", ""))):
         found = python and Path(python).exists() and subprocess.run(
             [python, "-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('matplotlib') is None)"])
@@ -222,7 +224,7 @@ def interpreter() -> str | None:
 
 
 def draw_elsewhere(folder: Path, rows: list[dict]) -> list[str]:
-    """What `draw` does, by whichever Python can; RuntimeError with the reason when none can."""
+    """Does the work of `draw` with any Python that can; raises a RuntimeError with the reason if none can."""
     python = interpreter()
     if python is None:
         raise RuntimeError("no Python here has matplotlib (Debian: python3-matplotlib)")

@@ -1,5 +1,6 @@
-// A generator of C++20 that can yield all elements of another one in constant time, whatever the depth, as C++23's
-// std::generator does: the innermost generator runs, and ends by symmetric transfer to the one that asked for it.
+// A generator of C++20 that can yield all elements of another one in constant time at any depth, as C++23's
+// std::generator does: the innermost generator runs, and at its end returns by symmetric transfer to the outer one that
+// yielded it.
 #pragma once
 
 #include <coroutine>
@@ -18,7 +19,7 @@ class recursive_generator {
  private:
   using handle = std::coroutine_handle<promise_type>;
 
-  /// At the end of a generator, goes on with the one around it, or returns to the consumer.
+  /// Continues the surrounding generator at the end of an inner one, or returns to the consumer.
   struct leave {
     bool await_ready() noexcept { return false; }
     std::coroutine_handle<> await_suspend(handle ended) noexcept {
@@ -32,7 +33,7 @@ class recursive_generator {
     void await_resume() noexcept {}
   };
 
-  /// Goes on with a generator inside this one.
+  /// Continues with an inner generator.
   struct enter {
     recursive_generator inner;
 
@@ -51,8 +52,8 @@ class recursive_generator {
   struct promise_type : frame_pool {
     promise_type* outermost = this;
     handle outer;
-    handle innermost = handle::from_promise(*this);  // of the outermost
-    T element{};                                     // of the outermost
+    handle innermost = handle::from_promise(*this);  // used in the outermost generator
+    T element{};                                     // used in the outermost generator
 
     recursive_generator get_return_object() { return recursive_generator(handle::from_promise(*this)); }
     std::suspend_always initial_suspend() noexcept { return {}; }
@@ -61,7 +62,7 @@ class recursive_generator {
       outermost->element = value;
       return {};
     }
-    /// `co_yield` of a generator: all its elements.
+    /// Yields all elements of a generator.
     enter yield_value(recursive_generator&& inner) noexcept { return {std::move(inner)}; }
     void return_void() noexcept {}
     void unhandled_exception() { std::terminate(); }
@@ -75,7 +76,7 @@ class recursive_generator {
     }
   }
 
-  /// Runs up to the next element; false when there is none.
+  /// Runs up to the next element. Returns false after the last one.
   bool next() {
     coroutine_.promise().innermost.resume();
     return !coroutine_.done();

@@ -1,4 +1,4 @@
-"""What a run of the bench shows: tables for the terminal, rows for JSON."""
+"""The output of a run of the bench: tables for the terminal, rows for JSON."""
 
 import json
 import statistics
@@ -8,22 +8,22 @@ from pathlib import Path
 import gains
 from rivals import WORKLOADS
 
-# The implementation that a workload's others are divided by, where it is not pirn.
+# The base by which the others of a workload are divided, where it is not pirn.
 BASES = {"hanoi": "callback", "client": "classic", "ring": "pirn-swap", "aco": "pirn-copy"}
-# Workloads measured at many values of a parameter: their tables have a column for a value.
+# Workloads measured at many values of a parameter: their tables have a column for each value.
 SERIES = {"hanoi": "disks"}
 
 
 @dataclass(frozen=True)
 class Grid:
-    """How a workload is shown that is measured over several parameters."""
+    """The presentation of a workload that is measured over several parameters."""
 
     columns: tuple[str, ...]  # a table has a column for each of their values
-    follows: tuple[str, ...] = ()  # parameters that follow from those
+    follows: tuple[str, ...] = ()  # parameters that depend on those
     panels: tuple[str, ...] = ()  # a picture has a panel for each of their values
-    x: str = ""  # what a panel goes over
-    usual: dict = field(default_factory=dict)  # what a panel shows of all; other values it shows of ours
-    drawn: dict = field(default_factory=dict)  # the only values that are drawn of a parameter
+    x: str = ""  # the parameter along the axis of a panel
+    usual: dict = field(default_factory=dict)  # values at which a panel shows more than pirn's own
+    drawn: dict = field(default_factory=dict)  # the only values of a parameter that are drawn
 
 
 GRIDS = {
@@ -47,7 +47,7 @@ class Results:
         self.notes = dict(notes)
 
     def add(self, row: dict, workload: str, impl: str) -> None:
-        """Takes one row of one round; ValueError when it is not a row."""
+        """Takes one row of one round; raises a ValueError if it is not a row."""
         unit, params = row.get("unit"), row.get("params", {})
         if not isinstance(params, dict):
             raise ValueError("params is not an object")
@@ -63,12 +63,12 @@ class Results:
             self.notes[workload, impl] = row["note"]
 
     def forget(self, workload: str, impls) -> None:
-        """Drops all rows of implementations that turned out not to work."""
+        """Drops all rows of implementations that turned out to be broken."""
         self._samples = {key: samples for key, samples in self._samples.items()
                          if key[0] != workload or key[1] not in impls}
 
     def rows(self, workloads) -> list[dict]:
-        """One object per implementation and parameters, with the keys of KEYS."""
+        """Returns one object per implementation and parameters, with the keys of KEYS."""
         found = [row for row in self._finished if row["workload"] in workloads]
         for (workload, impl, params, unit), samples in self._samples.items():
             if workload in workloads:
@@ -78,7 +78,7 @@ class Results:
         return sorted(found, key=lambda row: list(WORKLOADS).index(row["workload"]))
 
     def clock(self, measure: str) -> float | None:
-        """The median of a row of the clock workload: cycles per nanosecond or nanoseconds per empty turn."""
+        """Returns the median of a row of the clock workload: cycles per nanosecond or nanoseconds per empty turn."""
         for row in self.rows(["clock"]):
             if row["params"].get("measure") == measure and row["impl"] == "pirn":
                 return row["median"] / 1e9 if measure == "frequency" else row["median"]
@@ -101,13 +101,14 @@ def label(params: dict) -> str:
 
 
 def base(workload: str, impls) -> str:
-    """The implementation that others are divided by: pirn, or the first of its variants, unless the workload names it."""
+    """Returns the implementation by which others are divided: pirn, or the first of its variants, unless the workload
+    names it."""
     variants = sorted(impl for impl in impls if impl.startswith("pirn-"))
     return BASES.get(workload) or next(iter(variants if variants and "pirn" not in impls else ["pirn"]))
 
 
 def grouped(rows: list[dict]) -> dict[tuple[str, str, str], list[dict]]:
-    """The rows that one table compares, by workload, parameters and unit."""
+    """Returns the rows that one table compares, by workload, parameters and unit."""
     groups = {}
     for row in rows:
         groups.setdefault((row["workload"], label(row["params"]), row["unit"]), []).append(row)
@@ -115,7 +116,7 @@ def grouped(rows: list[dict]) -> dict[tuple[str, str, str], list[dict]]:
 
 
 def series(rows: list[dict], workload: str) -> dict[str, dict[int, dict]]:
-    """The rows of a workload by implementation and value of its parameter, both in order."""
+    """Returns the rows of a workload by implementation and value of its parameter, both in order."""
     found = {}
     for row in sorted(rows, key=lambda row: row["params"].get(SERIES[workload], 0)):
         if row["workload"] == workload and SERIES[workload] in row["params"]:
@@ -124,7 +125,8 @@ def series(rows: list[dict], workload: str) -> dict[str, dict[int, dict]]:
 
 
 def series_table(rows: list[dict], workload: str) -> tuple[str, list[str], list[list[str]]]:
-    """How each implementation does at some values of the parameter, divided by the base at the same value."""
+    """Returns the results of each implementation at some values of the parameter, divided by the base at the same
+    value."""
     lines = series(rows, workload)
     values = sorted({value for line in lines.values() for value in line})
     values = [value for value in values if value % 5 == 0 or value in (values[0], values[-1])]
@@ -141,7 +143,8 @@ def series_table(rows: list[dict], workload: str) -> tuple[str, list[str], list[
 
 
 def grid_tables(rows: list[dict], workload: str) -> list[tuple[str, list[str], list[list[str]]]]:
-    """A table for each choice of the parameters that are not its columns: medians, and in brackets those of the base."""
+    """Returns a table for each choice of the parameters that are not its columns: medians, and in brackets those of the
+    base."""
     grid = GRIDS[workload]
     groups = {}
     for row in rows:
@@ -171,10 +174,8 @@ def grid_tables(rows: list[dict], workload: str) -> list[tuple[str, list[str], l
 
 
 def tables(results: Results, workloads) -> list[tuple[str, list[str], list[list[str]]]]:
-    """A title, a heading and the lines of each table: one per workload and parameters.
-
-    Of a series, there is one for the largest value only, after one that goes over the values. A grid has its own.
-    """
+    """Returns a title, a heading and the lines of each table: one per workload and parameters. A series has one for the
+    largest value only, after one over all values. A grid has its own tables."""
     made = []
     rows_of = {workload: series(results.rows(workloads), workload) for workload in SERIES}
     largest = {workload: max((value for line in found.values() for value in line), default=None)
@@ -209,7 +210,7 @@ def tables(results: Results, workloads) -> list[tuple[str, list[str], list[list[
 
 
 def count_tables(counts: list[dict]) -> list[tuple[str, list[str], list[list[str]]]]:
-    """The same for what --counts found."""
+    """As `tables`, with the results of --counts."""
     groups = {}
     for row in counts:
         groups.setdefault((row["workload"], label(row["params"]), row["per"]), []).append(row)
@@ -223,7 +224,7 @@ def count_tables(counts: list[dict]) -> list[tuple[str, list[str], list[list[str
 
 
 def text(results: Results, workloads, counts=()) -> str:
-    """The tables for a terminal."""
+    """Returns the tables for a terminal."""
     parts = []
     for title, heading, lines in [*tables(results, workloads), *count_tables(counts)]:
         widths = [max(len(line[i]) for line in [heading, *lines]) for i in range(len(heading))]

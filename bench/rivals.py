@@ -1,8 +1,8 @@
 """Finds and builds the programs of the bench.
 
 A workload is a folder beside this file, an implementation is a file in it: C++ by the tree's CMake (preset bench), Go,
-Rust and Haskell by their own tools, a script of the shell or of Erlang as it is. What cannot be built is skipped with
-the reason.
+Rust and Haskell by their own tools, shell and Erlang scripts unchanged. An implementation that cannot be built is
+skipped with the reason.
 """
 
 import json
@@ -17,7 +17,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 BUILD = Path(os.environ.get("PIRN_BUILD", ROOT / "build")) / "bench"
 RIVALS = BUILD / "rivals"
-# The same with PIRN_KEEP_FP_WORDS, in which every context has its own control words, for the workloads that compare both.
+# As BUILD, but with PIRN_KEEP_FP_WORDS, in which every context has separate control words, for the workloads that
+# compare both.
 OWN_WORDS_BUILD = BUILD.with_name(f"{BUILD.name}-own-words")
 WITH_OWN_WORDS = ("aco",)
 
@@ -75,8 +76,8 @@ class Program:
     command: list[str] = field(default_factory=list)
     skipped: str = ""  # the reason, when it cannot run
     outside: bool = False  # from --rivals
-    shown: set[str] = field(default_factory=set)  # the names that its rows go by
-    beyond: set[str] = field(default_factory=set)  # the settings that it cannot do
+    shown: set[str] = field(default_factory=set)  # the names of its rows
+    beyond: set[str] = field(default_factory=set)  # the settings that it does not support
 
     @property
     def name(self) -> str:
@@ -84,13 +85,14 @@ class Program:
 
     @property
     def command_with_own_words(self) -> list[str]:
-        """Of a program from outside the command itself: it finds in its inputs what to do. An older pirn has one build only."""
+        """For a program from outside this is the command itself, which reads its inputs. An older pirn has one build
+        only."""
         other = self.outside or "@" in self.impl
         return self.command if other else [str(OWN_WORDS_BUILD / "rivals" / self.workload / self.impl)]
 
 
 def sources(workloads) -> dict[tuple[str, str], Path]:
-    """The file of every implementation of the workloads, pirn's own first."""
+    """Returns the file of every implementation of the workloads, pirn's own first."""
     found = {}
     for workload in workloads:
         files = [path for path in (HERE / workload).iterdir() if path.suffix in SUFFIXES]
@@ -100,15 +102,15 @@ def sources(workloads) -> dict[tuple[str, str], Path]:
 
 
 def outside(folder: Path, workloads) -> list[Program]:
-    """The executables of a folder, each of which is tried with every workload."""
+    """Returns the executables of a folder, each of which is tried with every workload."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and os.access(path, os.X_OK))
     return [Program(workload, path.name, [str(path.resolve())], outside=True) for workload in workloads for path in files]
 
 
 def against(revision: str, workloads) -> list[Program]:
-    """pirn's own implementations of the workloads as they were at a revision, built in a folder of their own.
+    """Returns pirn's own implementations of the workloads as of a revision, built in a separate folder.
 
-    A RuntimeError says what that revision lacks.
+    A RuntimeError names what that revision lacks.
     """
     found = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--verify", "--quiet", "--short", f"{revision}^{{commit}}"],
                            capture_output=True, text=True)
@@ -153,7 +155,7 @@ def build(workloads, ours_only: bool = False) -> list[Program]:
 
 
 def _run(command, **options):
-    """The reason why a command failed, or an empty string."""
+    """Returns the reason why a command failed, or an empty string."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                               stdin=subprocess.DEVNULL, **options)
@@ -176,7 +178,7 @@ def _configure(folder: Path = BUILD, *options) -> str:
 
 
 def _build_targets(targets, folder: Path = BUILD) -> dict[str, str]:
-    """The reason for every target that does not build."""
+    """Returns the reason for every target that does not build."""
     command = ["cmake", "--build", str(folder), "-j", str(os.cpu_count()), "--target"]
     if not targets or not _run(command + list(targets) + ["--", "-k", "0"]):
         return {}
@@ -241,7 +243,7 @@ def _build_haskell(files) -> dict:
 
 
 def _build_script(files) -> dict:
-    """A script says in a comment of its head what it needs: `needs: command NAME` or `needs: target NAME`."""
+    """Returns why scripts cannot run. Their heads name their needs: `needs: command NAME` or `needs: target NAME`."""
     reasons = {}
     for key, path in files.items():
         for kind, name in re.findall(r"^(?:#|%%) needs: (command|target) (\S+)$", path.read_text(), re.MULTILINE):
@@ -253,7 +255,7 @@ def _build_script(files) -> dict:
 
 
 def parse_rows(text: str) -> list[dict]:
-    """The rows of a program's output: one JSON object a line, or one JSON array."""
+    """Returns the rows of a program's output: one JSON object a line, or one JSON array."""
     try:
         whole = json.loads(text)
         return [row for row in whole if isinstance(row, dict)] if isinstance(whole, list) else [whole]

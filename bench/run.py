@@ -24,17 +24,17 @@ import rivals
 import settings
 from rivals import WORKLOADS
 
-# Inputs that all languages share; a program finds them in its environment as PIRN_BENCH_<name>.
+# Inputs that all languages share. A program finds them in its environment as PIRN_BENCH_<name>.
 INPUTS = {"FIBERS": 10, "BATCH": 1000, "STACK": 65536, "BLOCK_MS": 5, "BLOCKS": 15, "MILLION": 1_000_000, "SECONDS": 3,
           "DISKS_FIRST": 1, "DISKS_LAST": 20, "NODES": 1_000_000, "SEND_MB": 100, "KEYS": 10_000, "UNDER_WAY": 16,
           "IDLE_SECONDS": 10, "CLIENTS": 32}
 QUICK = {"BLOCK_MS": 2, "BLOCKS": 7, "MILLION": 100_000, "SECONDS": 1, "IDLE_SECONDS": 1, "SEND_MB": 10, "NODES": 100_000}
 LIMIT_S = 300  # for one program in one round, or for one setting of it
-BEYOND = 77  # how a program ends that cannot do what a setting asks of it
+BEYOND = 77  # exit status of a program that does not support a setting
 
 
 class BeyondReach(Exception):
-    """Why a program cannot be measured at one setting."""
+    """The reason why a program cannot be measured at one setting."""
 
 
 def say(*words) -> None:
@@ -96,7 +96,7 @@ def show_list() -> None:
 
 
 class Bench:
-    """One run: what is measured, where, and what came out."""
+    """One run: its measurements, their place, and their results."""
 
     def __init__(self, options, programs):
         self.options = options
@@ -148,13 +148,13 @@ class Bench:
                 running = [program for program in programs if not program.skipped]
                 say(f"{workload}: round {turn + 1} of {self.rounds(workload)}, {len(running)} programs")
                 for setting in settings.of(workload, self.scale):
-                    # Back and forth, so that no program always runs after the same one.
+                    # Back and forth, so that no program always runs after the same other one.
                     for program in running if turn % 2 == 0 else reversed(running):
                         if not program.skipped and setting.suits(program.impl):
                             self.run(program, setting)
 
     def count(self) -> None:
-        """What --counts shows: the cases of the named workloads, for all programs that can be counted."""
+        """Runs --counts: the cases of the named workloads, for all countable programs."""
         cases = [case for case in counts.CASES if case.workload in self.options.names]
         if cases and (reason := counts.reason_to_skip()):
             self.skipped.append(f"counts: {reason}")
@@ -176,7 +176,7 @@ class Bench:
         say(f"failed: {program.name}, counts: {reason}")
 
     def draw(self, folder: Path, rows: list[dict]) -> list[str]:
-        """Draws rows; the names of the pictures."""
+        """Draws rows. Returns the names of the pictures."""
         try:
             return plot.draw_elsewhere(folder, rows)
         except (RuntimeError, OSError) as error:
@@ -185,7 +185,7 @@ class Bench:
             return []
 
     def run(self, program, setting) -> None:
-        """One program, one setting, one round."""
+        """Runs one program at one setting for one round."""
         if setting.name in program.beyond:
             return
         try:
@@ -207,7 +207,7 @@ class Bench:
     def rows(self, program, setting) -> list[dict]:
         if program.workload == "http-hello" and not program.outside:
             return http_hello.measure(program.command, pin, self.cores, self.seconds, self.environment)
-        # A rival from outside brings its own client for http-hello and pins the two itself.
+        # A rival from outside brings its own client for http-hello and pins both of them.
         where = None if program.workload == "http-hello" else pin(*self.cores[-setting.cores:])
         if setting.skipped:
             raise BeyondReach(setting.skipped)
@@ -239,7 +239,7 @@ class Bench:
 
 
 def publish(record: page.Record, bench: Bench, names: list[str]) -> None:
-    """Puts a run into the page and beside it."""
+    """Writes a run into the page and the files beside it."""
     for workload in [*names, *(["clock"] if bench.results.rows(["clock"]) else [])]:
         record.take(workload, bench.results, bench.counted, bench.skipped)
     record.write(page.KEPT)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """The saved-bytes workload: how many bytes a fiber of threadring/pirn keeps at each point where it switches.
 
-Kept is what the fiber needs once it is resumed and has in memory: the words of its saved context, and each byte of its
-stack that it will read before anybody writes it: values that the compiler has spilled there, wherever that was done and
-in whatever function up to the first, return addresses, and registers that functions save for their callers. Bytes of
-its stack that only others read while it is suspended, such as its place in a queue, are counted apart. Nothing is
-guessed from the machine code: the program runs as it is under valgrind's lackey, which prints each access to memory,
-and that list is read backwards. After the count by hand in Dolan, Muralidharan and Gregg, "Compiler support for
-lightweight context switching", 7.5.
+The fiber keeps the bytes in memory that it needs once it is resumed: the words of its saved context, and each byte of
+its stack that it will read before it is written. Those are return addresses, registers that functions save for their
+callers, and values that the compiler has spilled, at any place and in any function up to the first. Bytes of its stack
+that only others read while it is suspended, such as its place in a queue, are counted separately. Nothing is guessed
+from the machine code: the unchanged program runs under valgrind's lackey, which prints each access to memory, and that
+list is read backwards. After the count by hand in Dolan, Muralidharan and Gregg, "Compiler support for lightweight
+context switching", 7.5.
 """
 
 import json
@@ -23,7 +23,8 @@ CONTEXT_BYTES = 24  # pc, sp, fp: arch_x86_64.hpp
 
 
 def run(program: Path, log: Path, workload: str, inputs: dict) -> list[tuple[int, int, int]]:
-    """Traces a program into `log`; of each fiber where its stack begins, where it ends and where its context is."""
+    """Traces a program into `log`. Returns for each fiber the beginning and end of its stack, and the address of its
+    context."""
     environment = os.environ | {f"PIRN_BENCH_{name}": str(value) for name, value in inputs.items()}
     done = subprocess.run(["valgrind", "--tool=lackey", "--trace-mem=yes", "--basic-counts=no", f"--log-file={log}",
                            str(program), workload], env=environment | {"PIRN_BENCH_TELL": "1"}, capture_output=True,
@@ -35,7 +36,7 @@ def run(program: Path, log: Path, workload: str, inputs: dict) -> list[tuple[int
 
 
 def accesses(log: Path) -> list[tuple[str, int, int, int]]:
-    """What was done (L, S or M), where, to how many bytes, and by the instruction at which address."""
+    """Returns the accesses: kind (L, S or M), address, number of bytes, and the address of the instruction."""
     found = []
     instruction = 0
     with log.open() as lines:
@@ -52,9 +53,11 @@ def accesses(log: Path) -> list[tuple[str, int, int, int]]:
 
 
 def kept(trace, fibers) -> dict[int, tuple[int, int]]:
-    """For each instruction at which fibers switch the most bytes that one has kept there, and that others have read."""
+    """Returns for each instruction at which fibers switch the most bytes that a fiber has kept there, and that others
+    have read."""
     contexts = {context: (low, high) for low, high, context in fibers}
-    # Who runs at each access, if it is one of them: a switch stores pc, sp and fp of one and loads those of the next.
+    # The fiber that runs at each access, if any: a switch stores pc, sp and fp of one fiber and loads those of the
+    # next.
     runs, switches, running = [], set(), None
     for index, (kind, address, _, _) in enumerate(trace):
         if kind == "L" and address in contexts:
@@ -67,7 +70,7 @@ def kept(trace, fibers) -> dict[int, tuple[int, int]]:
 
     most = {}
     needed = {context: set() for context in contexts}  # bytes of its stack that the fiber will read
-    read = {context: set() for context in contexts}  # and that others will
+    read = {context: set() for context in contexts}  # and that others will read
     for index in range(len(trace) - 1, -1, -1):
         kind, address, size, instruction = trace[index]
         if index in switches:

@@ -1,4 +1,5 @@
-"""Workloads that are measured at many settings: each of their programs runs once for each, in a process of its own."""
+"""Workloads that are measured at many settings: each of their programs runs once for each setting, in a separate
+process."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -6,18 +7,18 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Setting:
-    """What a process finds in its environment: inputs as PIRN_BENCH_<name>, and variables as they are."""
+    """The environment of a process: inputs as PIRN_BENCH_<name>, and other variables unchanged."""
 
     inputs: dict = field(default_factory=dict)
     variables: dict = field(default_factory=dict)
-    cores: int = 1  # how many it may run on
+    cores: int = 1  # number of cores that it may run on
     own_words: bool = False  # whether pirn is built so that every context has its own control words
-    skipped: str = ""  # the reason, when nothing can be measured here
-    without: tuple = ()  # implementations that are left out, because they would take too long
-    only: tuple = ()  # those that can, where most cannot
+    skipped: str = ""  # the reason, if nothing can be measured here
+    without: tuple = ()  # implementations that are omitted, because they would take too long
+    only: tuple = ()  # the only implementations that support it, where most do not
 
     def suits(self, impl: str) -> bool:
-        impl = impl.partition("@")[0]  # what pirn does, it did at an earlier revision
+        impl = impl.partition("@")[0]  # pirn at an earlier revision supports the same
         return impl not in self.without and (not self.only or impl in self.only)
 
     @property
@@ -26,7 +27,7 @@ class Setting:
 
 
 def ring(scale: str) -> list[Setting]:
-    """N, coroutines, M, D, P; M is the source's formula, with --quick a twentieth of it."""
+    """Returns settings of N, coroutines, M, D, P; M is the source's formula, with --quick a twentieth of it."""
     counts, cycles = (16, 80, 800, 80_000), (2, 8)
     if scale == "sweep":
         counts = (16, 80, 800, 8000, 80_000, 800_000, 8_000_000)
@@ -50,8 +51,8 @@ TCMALLOC = Path("/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4")
 
 
 def aco(scale: str) -> list[Setting]:
-    """Coroutines and bytes of their images, as in libaco's benchmark; the order of resumption, whose control words, and
-    which malloc."""
+    """Returns settings of coroutines and bytes of their images, as in libaco's benchmark; of the order of resumption,
+    the owner of the control words, and the malloc."""
     plain = ("creation", "shared", "glibc")
     variants = [("random", "shared", "glibc"), ("creation", "own", "glibc"), ("creation", "shared", "tcmalloc")]
     images = [(1, 0)] + [(count, image) for count in (2_000_000, 10_000_000) for image in (8, 24, 40, 56, 120)]
@@ -81,60 +82,64 @@ def aco(scale: str) -> list[Setting]:
 
 
 def memory(scale: str) -> list[Setting]:
-    """How many units wait at once."""
+    """Returns settings of the number of units that wait at once."""
     return [Setting({"UNITS": units}) for units in ((100_000,) if scale == "quick" else (1_000_000, 10_000_000))]
 
 
 def threadring(scale: str) -> list[Setting]:
-    """Processes in the ring; 503 is the classic one, and of the largest number pirn's fibers take 4 GB."""
+    """Returns settings of processes in the ring; 503 is the classic number, and for the largest number pirn's fibers
+    take 4 GB."""
     counts = {"quick": (10, 503), "normal": (10, 503, 10_000, 100_000),
               "sweep": (10, 100, 503, 1000, 10_000, 100_000, 800_000)}[scale]
     return [Setting({"PROCESSES": count}) for count in counts]
 
 
 def spread(scale: str) -> list[Setting]:
-    """How many functions deep the yield is, and how many values each of them keeps."""
+    """Returns settings of the depth of functions above the yield, and of the values that each of them keeps."""
     depths, lives = {"quick": ((3,), (0, 3)), "normal": ((1, 3, 5, 8), (0, 1, 3, 5)),
                      "sweep": (range(1, 9), range(6))}[scale]
     return [Setting({"DEPTH": depth, "LIVE": live}) for depth in depths for live in lives]
 
 
 def chan(scale: str) -> list[Setting]:
-    """Who sends to whom, and how many workers do it."""
+    """Returns settings of the shape, from senders to receivers, and the number of workers."""
     return [Setting({"SHAPE": shape, "WORKERS": workers}, cores=workers)
             for workers in (1, 2) for shape in ("ping-pong", "fan-in", "fan-out")]
 
 
 def workers(scale: str) -> list[Setting]:
-    """How many workers share the units; who has only one is left out with two, and with --quick who is slow."""
+    """Returns settings of the number of workers that share the units. Libraries with one worker are omitted at two, and
+    slow ones with --quick."""
     left_out = {1: ("pth",) if scale == "quick" else (), 2: ("st", "pth")}
     return [Setting({"WORKERS": count}, cores=count, without=left_out[count]) for count in (1, 2)]
 
 
 def configured(scale: str) -> list[Setting]:
-    """How many workers the runtime has."""
+    """Returns settings of the number of workers of the runtime."""
     return [Setting({"WORKERS": 1}), Setting({"WORKERS": 2}, cores=2, only=("pirn", "go"))]
 
 
 def two_workers(scale: str) -> list[Setting]:
-    """For what needs two, or costs nothing in a process with one thread."""
+    """Returns the setting for workloads that need two workers, or cost nothing in a process with one thread."""
     return [Setting({"WORKERS": 2}, cores=2)]
 
 
 def queue(scale: str) -> list[Setting]:
-    """Producers, of which there are as many as consumers, and how many workers they share."""
+    """Returns settings of the number of producers, which equals that of consumers, and the number of workers that they
+    share."""
     pairs = (1, 8) if scale == "quick" else (1, 2, 4, 8)
     return [Setting({"PAIRS": count, "WORKERS": workers}, cores=workers) for workers in (1, 2) for count in pairs]
 
 
 def joined(scale: str) -> list[Setting]:
-    """How many workers share the units; libraries whose units stay on their thread are left out with two."""
+    """Returns settings of the number of workers that share the units. Libraries whose units stay on their thread are
+    omitted at two."""
     return [Setting({"WORKERS": count}, cores=count, without=() if count == 1 else ("st", "pth", "boost-fiber"))
             for count in (1, 2)]
 
 
 def forks(name: str = "", quick: int = 0, full: int = 0):
-    """How many workers share the work, and the input that says how much it is."""
+    """Returns settings of the number of workers that share the work, and the input for the amount of work."""
 
     def of_scale(scale: str) -> list[Setting]:
         work = {name: quick if scale == "quick" else full} if name else {}
@@ -145,7 +150,8 @@ def forks(name: str = "", quick: int = 0, full: int = 0):
 
 
 def fib40(scale: str) -> list[Setting]:
-    """go, for which fib(40) takes more than five minutes, computes a smaller one: the figure is for one call."""
+    """Returns settings of fib40. go, for which fib(40) takes more than five minutes, computes a smaller number: the
+    figure is for one call."""
     all_but_go = [replace(each, without=(*each.without, "go")) for each in forks("FIB", 27, 40)(scale)]
     return all_but_go + [Setting({"WORKERS": count, "FIB": 27 if scale == "quick" else 32}, cores=count, only=("go",))
                          for count in (1, 2)]
@@ -156,7 +162,7 @@ SWEEPS = {"yield": configured, "spawn": configured,
           "condvar": workers, "biased": two_workers, "queue": queue, "fib": joined, "sort": joined, "idle": workers,
           "wake-latency": two_workers, "trim": workers, "fib40": fib40, "skynet": forks(),
           "nqueens": forks("QUEENS", 9, 12), "matmul": forks("MATRIX", 256, 1024), "aco": aco, "memory": memory}
-# Where --rounds does not say: of those in SWEEPS, and of the others. Memory and state are the same every time.
+# The rounds without --rounds: of the workloads in SWEEPS, and of the others. Memory and state are the same every time.
 SWEPT_ROUNDS, ROUNDS = {"ring": 3, "threadring": 3, "aco": 3, "memory": 1, "saved-bytes": 1, "spread-counts": 1, "trim": 3, "idle": 3,
                         "fib40": 1, "matmul": 3}, 9
 
@@ -166,5 +172,6 @@ def rounds_text() -> str:
 
 
 def of(workload: str, scale: str) -> list[Setting]:
-    """All settings of a workload at a scale, which is quick, normal or sweep; one that sets nothing for most."""
+    """Returns all settings of a workload at a scale, which is quick, normal or sweep; most have one setting without
+    inputs."""
     return SWEEPS[workload](scale) if workload in SWEEPS else [Setting()]

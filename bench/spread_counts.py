@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The spread-counts workload: what a yield of spread/IMPL executes, with the chain of calls around it, how large the code
-of that chain is and how much a fiber keeps at the yield: spread_counts.py IMPL.
+"""The spread-counts workload: the instructions that a yield of spread/IMPL executes with the chain of calls around it,
+the size of the code of that chain, and the bytes that a fiber keeps at the yield: spread_counts.py IMPL.
 
-Instructions are counted by callgrind, in two runs with different numbers of yields, so that what a program does before
-and after cancels out; those that less than every other yield executes, of other threads and of a runtime's rare paths, are
-left out, since time decides how many they are. Which of them push and pop is read in the disassembly. What is kept is found as saved_bytes.py says.
+callgrind counts instructions in two runs with different numbers of yields, so that the beginning and the end of a
+program cancel out. Instructions that fewer than every other yield executes, of other threads and of a runtime's rare
+paths, are omitted, since time decides their number. The disassembly tells which of them push and pop. The kept bytes
+are found as in saved_bytes.py.
 """
 
 import json
@@ -23,7 +24,7 @@ BUILD = Path(os.environ["PIRN_BENCH_BUILD"])
 
 
 def executed(program: Path, yields: int) -> dict[int, int]:
-    """How often a program executes the instruction at each address."""
+    """Returns how often a program executes the instruction at each address."""
     environment = os.environ | {"PIRN_BENCH_COUNT": str(yields), "PIRN_BENCH_COUNT_LOOP": "0"}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
@@ -31,7 +32,7 @@ def executed(program: Path, yields: int) -> dict[int, int]:
                         f"--callgrind-out-file={out}", str(program), "spread"], env=environment, capture_output=True,
                        check=True, timeout=120)
         found: dict[int, int] = {}
-        called = False  # the line after `calls=` is the cost of what was called
+        called = False  # the line after `calls=` is the cost of the callee
         for line in out.read_text().splitlines():
             cost = re.match(r"0x([0-9a-f]+) (?:\d+ )?(\d+)$", line)
             if cost and not called:
@@ -42,7 +43,7 @@ def executed(program: Path, yields: int) -> dict[int, int]:
 
 
 def disassembly(program: Path) -> tuple[set[int], dict[str, tuple[int, int]]]:
-    """The addresses of instructions that push or pop, and where each function begins and ends."""
+    """Returns the addresses of instructions that push or pop, and the beginning and end of each function."""
     text = subprocess.run(["llvm-objdump-22", "-d", "--no-show-raw-insn", "--no-leading-headers", str(program)],
                           capture_output=True, text=True, check=True).stdout
     moves = {int(found, 16) for found in re.findall(r"^\s*([0-9a-f]+):\s+(?:push|pop)", text, re.MULTILINE)}
@@ -55,7 +56,7 @@ def disassembly(program: Path) -> tuple[set[int], dict[str, tuple[int, int]]]:
 
 
 def kept_at_yield(program: Path, bottom: tuple[int, int]) -> int:
-    """The bytes that a fiber keeps at the switch in a function."""
+    """Returns the bytes that a fiber keeps at the switch in a function."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "trace"
         fibers = saved_bytes.run(program, log, "spread", {"FIBERS": 3, "COUNT": TRACED, "COUNT_LOOP": 0})

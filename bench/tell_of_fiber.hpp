@@ -1,4 +1,4 @@
-// How a program of the bench says to saved_bytes.py where its fibers are.
+// The way in which a program of the bench reports its fibers to saved_bytes.py.
 #pragma once
 
 #include <cstdio>
@@ -8,7 +8,7 @@
 
 namespace bench {
 
-/// Says where the stack and the context of the calling fiber are, if that asks.
+/// Reports the stack and the context of the calling fiber to saved_bytes.py, if that asks.
 inline void tell_of_fiber() {
   if (std::getenv("PIRN_BENCH_TELL") != nullptr) {
     const pirn::detail::fiber_control& self = *pirn::detail::running_fiber(pirn::detail::current_worker());

@@ -1,4 +1,4 @@
-// For the libraries whose interface is in C: units that get a pointer.
+// For libraries with a C interface: units that get a pointer.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,8 @@
 
 namespace bench {
 
-/// Runs `body(i)` for each i below `count` in what `start(begin, argument)` makes, until `join` has come back from all.
+/// Runs `body(i)` for each i below `count` in a unit that `start(begin, argument)` makes, until `join` has returned for
+/// all.
 template <typename Body, typename Start, typename Join>
 void together_in_c(std::uint64_t count, Body body, Start start, Join join) {
   struct unit {
@@ -30,7 +31,7 @@ void together_in_c(std::uint64_t count, Body body, Start start, Join join) {
   }
 }
 
-/// Runs `other()` in what `start` makes and `mine()` here, until `join` has come back.
+/// Runs `other()` in a unit that `start` makes and `mine()` here, until `join` has returned.
 template <typename Other, typename Mine, typename Start, typename Join>
 void both_in_c(Other& other, Mine& mine, Start start, Join join) {
   void* (*const begin)(void*) = [](void* argument) -> void* {

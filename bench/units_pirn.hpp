@@ -11,7 +11,7 @@
 
 namespace bench {
 
-/// Where units of several workers may go on.
+/// Whether units of several workers stay there or may migrate.
 enum class mobility : std::uint8_t { pinned, migratable };
 
 template <mobility Where>
@@ -43,8 +43,8 @@ struct units_that_are {
     runtime.run(body);
   }
 
-  /// Runs `body(i)` for each i below `count` in a unit of its own, on worker i modulo their number, or beginning there,
-  /// until all have ended.
+  /// Runs `body(i)` for each i below `count` in a separate unit, which stays on worker i modulo their number or begins
+  /// there, until all have ended.
   template <typename Body>
   static void together(std::uint64_t count, Body body) {
     const std::uint64_t workers = input("WORKERS");
@@ -58,7 +58,7 @@ struct units_that_are {
     }
   }
 
-  /// Runs `other` in a unit of its own, which any worker may run, and `mine` in the caller's, until both have ended.
+  /// Runs `other` in a separate unit, which any worker may run, and `mine` in the caller's, until both have ended.
   template <typename Other, typename Mine>
   static void both(Other other, Mine mine) {
     pirn::fiber unit =

@@ -1,5 +1,5 @@
-// OS threads, on as many cores as there are workers; as units_pirn.hpp. What the standard library has are pthreads
-// here.
+// OS threads, on as many cores as there are workers; as units_pirn.hpp. The threads of the standard library are
+// pthreads here.
 #pragma once
 
 #include <condition_variable>

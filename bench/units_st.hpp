@@ -35,7 +35,7 @@ struct units {
     template <typename Ready>
     void wait(std::unique_lock<mutex>& lock, Ready ready) {
       while (!ready()) {
-        lock.unlock();  // which lets nobody else run before the wait has begun
+        lock.unlock();  // which lets no other unit run before the wait has begun
         st_cond_wait(condition_);
         lock.lock();
       }

@@ -1,5 +1,5 @@
 // The aco workload, after libaco's own benchmark: many coroutines on one stack are created, resumed in turn and
-// destroyed. Each only yields, over and over, with so many bytes of local variables that libaco copies `image` bytes
+// destroyed. Each only yields, over and over, with as many bytes of local variables as make libaco copy `image` bytes
 // for it.
 #pragma once
 
@@ -20,15 +20,15 @@ struct setting {
   std::uint64_t image = input("IMAGE");
   std::uint64_t resumes = input("RESUMES");
   std::string order = word_input("ORDER");    ///< of resumption: creation, random
-  std::string fpenv = word_input("FPENV");    ///< control words: shared by all, own of each
-  std::string malloc = word_input("MALLOC");  ///< glibc, tcmalloc: what LD_PRELOAD brings
+  std::string fpenv = word_input("FPENV");    ///< control words: shared by all, or separate for each
+  std::string malloc = word_input("MALLOC");  ///< glibc, tcmalloc: the library that LD_PRELOAD loads
 };
 
-/// How often coroutines have been resumed, counted by themselves.
+/// The number of resumes, counted by the coroutines.
 inline std::uint64_t turns = 0;
 
-/// What a coroutine with `Bytes` bytes of local variables does, until `yield` returns false. Their address is out, so
-/// they stay in the frame.
+/// The body of a coroutine with `Bytes` bytes of local variables, until `yield` returns false. Their address escapes,
+/// so they stay in the frame.
 template <std::size_t Bytes, typename Yield>
 __attribute__((always_inline)) inline void body(Yield yield) {
   if constexpr (Bytes != 0) {
@@ -112,7 +112,7 @@ void rows(const char* impl, const char* note) {
     }
   };
   const auto resume_all = [&] { for_all([&](std::uint64_t i) { kind.resume(i); }); };
-  resume_all();  // to where they yield for the first time
+  resume_all();  // up to their first yield
   const std::uint64_t rounds = (what.resumes + n - 1) / n;
   const double resume = timed(rounds * n, [&] {
     for (std::uint64_t round = 0; round < rounds; ++round) {

@@ -1,12 +1,12 @@
-// What pirn's own implementations share: coroutines of one type, on stacks of one source.
+// Shared by pirn's own implementations: coroutines of one type, on stacks of one source.
 #pragma once
 
 #include "aco.hpp"
 
 namespace bench::aco {
 
-/// `Program` is a type of the program's own, in its unnamed namespace: so a body is too, and the compiler knows that
-/// nobody else calls it.
+/// `Program` is a type of the program, in its unnamed namespace. The body then is in that namespace too, so the
+/// compiler knows that no other code calls it.
 template <typename Coroutine, typename Source, typename Program>
 class coroutines {
  public:
@@ -28,7 +28,8 @@ class coroutines {
 
   void create(std::uint64_t i) { all_[i] = make_(source_); }
   void resume(std::uint64_t i) { all_[i].resume(); }
-  /// Lets it run to its end, as one that is no longer needed should: the unwinding of a suspended one takes longer.
+  /// Lets it run to its end, as is right for a coroutine that is no longer needed: unwinding a suspended one takes
+  /// longer.
   void destroy(std::uint64_t i) {
     ending_ = true;
     all_[i].resume();

@@ -1,4 +1,5 @@
-// A program for libaco's interface, against ours. Built with libaco's header and sources it measures libaco.
+// A program for libaco's interface, here built with pirn's header. Built with libaco's header and sources it measures
+// libaco.
 #include <aco.h>
 
 #include <vector>

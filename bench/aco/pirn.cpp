@@ -1,4 +1,4 @@
-// pirn's coroutines, each on a stack of its own: nothing is copied.
+// pirn's coroutines, each on a separate stack: nothing is copied.
 #include "coroutines.hpp"
 #include "pirn/coro/coroutine.hpp"
 

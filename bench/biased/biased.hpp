@@ -1,7 +1,9 @@
-// The biased workload: data that belongs to a worker, and is locked only by fibers that stay there. `record`: 8 fibers
-// a worker count up what one lock guards, and take turns after every 64 times. `buffer`: 4 producers and 4 consumers a
-// worker with a bounded buffer of 8 places, as in condvar, which is what Dolan, Muralidharan and Gregg gave hints of
-// affinity to in "Compiler support for lightweight context switching". All counts and sums must be right in the end.
+// The biased workload: data that belongs to a worker, and is locked only by fibers that stay there.
+// `record`: 8 fibers per worker increment the data behind one lock, and yield after every 64 times.
+// `buffer`: 4 producers and 4 consumers per worker with a bounded buffer of 8 places, as in condvar. Dolan,
+// Muralidharan and Gregg gave hints of affinity to this program in "Compiler support for lightweight context
+// switching".
+// All counts and sums must be right in the end.
 #pragma once
 
 #include <atomic>
@@ -40,7 +42,7 @@ class biased {
     const std::uint64_t workers = input("WORKERS");
     std::vector<record> all(workers);
     const std::uint64_t turns = n / (fibers * workers * turn);
-    Units::together(fibers * workers, [&](std::uint64_t i) {  // i modulo the workers says on which one
+    Units::together(fibers * workers, [&](std::uint64_t i) {  // unit i runs on worker i modulo the number of workers
       record& mine = all[i % workers];
       for (std::uint64_t k = 0; k < turns; ++k) {
         for (std::uint64_t j = 0; j < turn; ++j) {

@@ -1,5 +1,5 @@
-// Callbacks as one writes them by hand: an object for each request, kept and used again, and a function for what
-// follows each wait. The object holds what outlives a wait.
+// Callbacks as written by hand: an object for each request, kept and reused, and a function for the step after each
+// wait. The object holds everything that outlives a wait.
 #include "kv.hpp"
 
 namespace {
@@ -20,7 +20,7 @@ class service {
   struct operation : callback {
     explicit operation(service& owner) : of(owner) {}
     service& of;
-    operation* next = nullptr;  // of those that are free
+    operation* next = nullptr;  // in the list of free operations
     bench::request asked;
     unsigned scanned = 0;
   };
@@ -43,7 +43,7 @@ class service {
         return wait(one, page_scanned);
     }
   }
-  /// What has served one request goes on with the next.
+  /// Continues an operation that has served one request with the next one.
   void go_on(operation& one) {
     if (const std::string_view line = server_.next(); !line.empty()) {
       return serve(one, line);

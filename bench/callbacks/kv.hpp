@@ -1,9 +1,9 @@
-// What the programs of callbacks share: a key-value store in memory that speaks memcached's text protocol, the event
+// Shared by the programs of callbacks: a key-value store in memory that speaks memcached's text protocol, the event
 // loop, the measurement and its checks.
 //
-// Every page is looked for in a simulated asynchronous storage first, so that a request waits at least once: get once,
-// set twice (for the page and for the log), scan for each of its keys. As many requests as there may be are under way
-// at any time.
+// Every page is first looked up in a simulated asynchronous storage, so that a request waits at least once: get once,
+// set twice (for the page and for the log), scan for each of its keys. At any time as many requests are under way as
+// the limit allows.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@
 
 namespace bench {
 
-/// Completes what it is asked for later, one by one, in the order in which it was asked, by `waiter.complete(error)`:
-/// a callback is called there, a coroutine resumed.
+/// Completes its operations later, one by one, in the order of their submission, by `waiter.complete(error)`: it calls
+/// a callback, or resumes a coroutine.
 template <typename Waiter>
 class storage {
  public:
@@ -68,14 +68,14 @@ struct entry {
 
 enum class kind : std::uint8_t { get, set, scan };
 
-/// A request taken apart; the texts are parts of what has arrived.
+/// A parsed request; the texts are parts of the input.
 struct request {
   kind what = kind::get;
   std::string_view key;
   std::string_view value;
 };
 
-/// What has arrived: requests one behind the other, made up beforehand.
+/// The input: requests one after the other, made in advance.
 class incoming {
  public:
   explicit incoming(std::uint64_t keys) {
@@ -90,7 +90,7 @@ class incoming {
       if (percent < 80) {
         text_ += "get " + key + "\r\n";
       } else if (percent < 95) {
-        // A value says whose it is, whoever wrote it last.
+        // A value names its key, whichever request wrote it last.
         text_ += "set " + key + " " + std::string(value_size - key.size(), '.') + key + "\r\n";
         ++sets_;
       } else {
@@ -109,7 +109,7 @@ class incoming {
   }
 
   static constexpr std::size_t count = 50'000;
-  /// What the answers to all of them add up to, and how many sets there are.
+  /// The sum of the answers to all of them, and the number of sets.
   [[nodiscard]] std::uint64_t numbers() const { return numbers_; }
   [[nodiscard]] std::uint64_t sets() const { return sets_; }
 
@@ -134,7 +134,7 @@ inline request parse(std::string_view line) {
   return {kind::scan, rest, {}};
 }
 
-/// The server: its loop, and what requests are made of.
+/// The server: its loop, and the parts of requests.
 template <typename Waiter>
 class server {
  public:
@@ -151,7 +151,7 @@ class server {
 
   storage<Waiter> disk;
 
-  // What a request does between two waits.
+  // The steps of a request between two waits.
   [[nodiscard]] const entry& read(std::string_view key) const {
     const auto found = data_.find(key);
     check(found != data_.end(), "the key is there");
@@ -165,7 +165,7 @@ class server {
   }
   static void look_at(int error) { check(error == 0, "the storage does not fail"); }
 
-  // What it answers.
+  // The answers.
   void answer_value(std::string_view key, const entry& found) {
     char* out = room(64 + value_size);
     out = put(out, "VALUE ");
@@ -188,7 +188,7 @@ class server {
     end();
   }
 
-  /// The next request, which counts as under way from now on; empty when there is none or too many are.
+  /// Returns the next request, which counts as under way from now on; empty after the last one or at the limit.
   [[nodiscard]] std::string_view next() {
     if (left_ == 0 || under_way_ == limit_) {
       return {};
@@ -198,8 +198,8 @@ class server {
     return incoming_.next();
   }
 
-  /// Serves `n` requests: `begin(line)` starts one and returns when it waits for the first time. What has served one
-  /// may also go on by itself, with the `next` one.
+  /// Serves `n` requests: `begin(line)` starts a request and returns at its first wait. An object that
+  /// has served a request may also take the `next` one.
   template <typename Begin>
   void run(std::uint64_t n, Begin&& begin) {
     const std::uint64_t ended_before = ended_;
@@ -213,7 +213,7 @@ class server {
     check(ended_ - ended_before == n, "every request is answered once");
   }
 
-  /// After whole rounds of all the requests that there are.
+  /// Must be called after whole rounds of all the requests.
   void check_answers() const {
     const std::uint64_t rounds = ended_ / incoming::count;
     check(ended_ == rounds * incoming::count && answered_ == rounds * incoming_.numbers(),
@@ -233,7 +233,7 @@ class server {
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
   };
 
-  /// The place of the next answer; what is full has been sent.
+  /// Returns the place of the next answer; a full buffer counts as sent.
   char* room(std::size_t size) {
     if (written_ + size > output_.size()) {
       written_ = 0;
@@ -260,8 +260,8 @@ class server {
   std::array<char, 65536> output_ = {};
 };
 
-/// Prints the rows of one implementation, requests per second: steadily, and the first thousand of the process, for
-/// which nothing is at hand yet.
+/// Prints the rows of one implementation, in requests per second: in the steady state, and for the first thousand of
+/// the process, for which nothing has been allocated yet.
 template <typename Waiter, typename Begin>
 void callbacks_rows(const char* impl, server<Waiter>& of, Begin&& begin, const char* note = nullptr) {
   constexpr std::uint64_t first = 1000;

@@ -1,9 +1,9 @@
-// pirn's coroutines, of which each serves one request on a new stack.
+// pirn's coroutines, each of which serves one request on a new stack.
 #include "session.hpp"
 
 namespace {
 
-/// Stacks from malloc, as those of ucontext-new.
+/// Stacks from malloc, as in ucontext-new.
 struct heap {
   static pirn::stack_result allocate(std::size_t size) noexcept {
     void* const memory = std::malloc(size);
@@ -15,7 +15,8 @@ struct heap {
   static void deallocate(const pirn::stack& value) noexcept { std::free(value.limit()); }
 };
 
-/// Those that have served; nobody can end a coroutine from inside, so the next one to begin does.
+/// A coroutine that has served its request. It cannot be destroyed from inside, so the next coroutine that begins does
+/// that.
 bench::session* ended = nullptr;
 
 }  // namespace

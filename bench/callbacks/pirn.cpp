@@ -1,4 +1,4 @@
-// pirn's coroutines, used again: one that has served a request goes on with the next, or waits for one.
+// pirn's coroutines, reused: a coroutine that has served a request continues with the next, or waits for one.
 #include "session.hpp"
 
 namespace {

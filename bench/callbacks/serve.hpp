@@ -1,11 +1,11 @@
-// A request as a coroutine: what callback.cpp spreads over five functions.
+// A request as a coroutine, which callback.cpp spreads over five functions.
 #pragma once
 
 #include "kv.hpp"
 
 namespace bench {
 
-/// `wait()` asks the storage, suspends until that is done and returns its error.
+/// `wait()` submits an operation to the storage, suspends until that is done and returns its error.
 template <typename Server, typename Wait>
 [[gnu::always_inline]] inline void serve(Server& of, std::string_view line, Wait&& wait) {
   const request asked = parse(line);

@@ -1,4 +1,4 @@
-// A request as a coroutine of pirn's.
+// A request as a coroutine of pirn.
 #pragma once
 
 #include "pirn/coro/coroutine.hpp"
@@ -6,7 +6,7 @@
 
 namespace bench {
 
-/// What waits for the storage: a coroutine, which is resumed with the storage's error, and what it serves.
+/// A waiter for the storage: a coroutine, which is resumed with the storage's error, and its request.
 struct alignas(64) session {
   using coroutine = pirn::coroutine<void(int)>;
 
@@ -20,7 +20,7 @@ struct alignas(64) session {
   }
 
   std::string_view line;
-  session* next = nullptr;  ///< of those that have nothing to do
+  session* next = nullptr;  ///< in the list of idle sessions
   coroutine body;
 };
 

@@ -1,4 +1,4 @@
-// swapcontext between coroutines that are used again.
+// swapcontext between coroutines that are reused.
 #include "ucontext.hpp"
 
 namespace {

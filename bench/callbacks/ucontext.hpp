@@ -1,4 +1,4 @@
-// Coroutines on makecontext and swapcontext, as libcoroutine and its like make them.
+// Coroutines on makecontext and swapcontext, built like those of libcoroutine and similar libraries.
 #pragma once
 
 #include <ucontext.h>
@@ -7,7 +7,7 @@
 
 namespace bench {
 
-/// A coroutine for requests, on a stack from malloc. `serve_all(self)` is what it does each time it is begun.
+/// A coroutine for requests, on a stack from malloc. It calls `serve_all(self)` each time it is begun.
 class ucoroutine {
  public:
   ucoroutine(server<ucoroutine>& of, void (*serve_all)(ucoroutine&))
@@ -44,7 +44,7 @@ class ucoroutine {
 
   server<ucoroutine>& of;
   std::string_view line;
-  ucoroutine* next = nullptr;  ///< for whoever keeps those that have nothing to do
+  ucoroutine* next = nullptr;  ///< for a list of idle coroutines
 
  private:
   void resume() {
@@ -54,7 +54,7 @@ class ucoroutine {
       keep_or_destroy(this);
     }
   }
-  friend void keep_or_destroy(ucoroutine* ended);  // each program says what happens to one that has nothing to do
+  friend void keep_or_destroy(ucoroutine* ended);  // each program defines the treatment of an idle coroutine
 
   static void entry(unsigned high, unsigned low) {
     auto& self = *reinterpret_cast<ucoroutine*>(std::uintptr_t{high} << 32 | low);

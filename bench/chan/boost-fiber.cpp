@@ -6,7 +6,7 @@ namespace {
 
 class channel {
  public:
-  /// Its channel keeps one of its places free, and their number is a power of two.
+  /// A channel of Boost.Fiber keeps one of its places free, and their number is a power of two.
   explicit channel(std::uint64_t places) : channel_(std::max<std::uint64_t>(places, 2)) {}
   void send(std::uint64_t number) {
     bench::check(channel_.push(number) == boost::fibers::channel_op_status::success, "it can be sent");

@@ -1,5 +1,5 @@
-// The chan workload: messages through bounded channels. All are different numbers, and the sum of what was received
-// must be that of what was sent; in a ping-pong the number counts the messages itself.
+// The chan workload: messages through bounded channels. All are different numbers, and the sum of the received ones
+// must be that of the sent ones; in a ping-pong the number counts the messages.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace bench {
 
-inline constexpr std::uint64_t chan_many = 8;     ///< senders or receivers besides the one
+inline constexpr std::uint64_t chan_many = 8;     ///< senders or receivers on the other side of the single one
 inline constexpr std::uint64_t chan_places = 64;  ///< of the channel between them
 
 /// Measures `ping_pong(n)`, or `fan(n, first_sends)`, of n messages.
@@ -49,7 +49,7 @@ class chan {
     check(last == n, "every message is answered");
   }
 
-  /// Unit 0 sends to the others, or they to it.
+  /// Unit 0 sends to the others, or they send to it.
   static void fan(std::uint64_t n, bool first_sends) {
     Channel channel(chan_places);
     std::atomic<std::uint64_t> sum = 0;

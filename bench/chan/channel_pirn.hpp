@@ -6,7 +6,7 @@
 
 namespace bench {
 
-/// With one policy for receivers that wait.
+/// A channel with one policy for waiting receivers.
 template <pirn::wake_policy How>
 class channel_of_pirn_with {
  public:

@@ -31,7 +31,7 @@ func pingPong(n int) {
 	harness.Check(<-last == n, "every message is answered")
 }
 
-// Unit 0 sends to the others, or they to it.
+// Unit 0 sends to the others, or they send to it.
 func fan(firstSends bool) func(n int) {
 	return func(n int) {
 		channel := make(chan int, places)

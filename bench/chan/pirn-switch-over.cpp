@@ -1,4 +1,4 @@
-// pirn's fibers and channels, whose senders switch to a receiver that waits, with the value in a register.
+// pirn's fibers and channels, whose senders switch to a waiting receiver, with the value in a register.
 #include "../units_pirn.hpp"
 #include "channel_pirn.hpp"
 

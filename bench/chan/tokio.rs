@@ -1,4 +1,4 @@
-// tokio's bounded channels; several receivers share one behind tokio's mutex, since it has a single one.
+// tokio's bounded channels. A channel has a single receiver, so several consumers share it behind tokio's mutex.
 #[path = "../harness.rs"]
 #[allow(dead_code)]
 mod harness;

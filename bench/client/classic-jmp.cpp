@@ -1,4 +1,4 @@
-// As classic, but that the switch ends with a jump, as in Boost.Context and in the paper.
+// As classic, but the switch ends with a jump, as in Boost.Context and in the paper.
 #define BENCH_CLASSIC
 #define BENCH_CLASSIC_JUMPS
 #include "client.hpp"

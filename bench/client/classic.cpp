@@ -1,4 +1,4 @@
-// Over a switch in assembly that keeps the registers which a call keeps.
+// Built on a switch in assembly that keeps the registers which a call keeps.
 #define BENCH_CLASSIC
 #include "client.hpp"
 

@@ -1,9 +1,9 @@
-// What the programs of `client` share: the clients, their network and servers, the checks and the rows.
+// Shared by the programs of `client`: the clients, their network and servers, the checks and the rows.
 //
-// Fibers of one core, some to a connection, each ask for one answer after the other: by HTTP, where a connection is
-// used by one of them at a time, or by RPC, where requests of all are under way. They check each answer by where its
-// parts lie, which touches none of it, and before the time starts by its checksum too. After Li and others, "Stackful
-// Coroutine Made Fast", whose answers are of 1 MB.
+// Fibers of one core, several to a connection, each request one answer after the other. By HTTP one fiber at a time
+// uses a connection; by RPC requests of all are under way. They check each answer by the addresses of its parts, which
+// touches none of it, and before the time starts by its checksum too. After Li and others, "Stackful Coroutine Made
+// Fast", whose answers are of 1 MB.
 #pragma once
 
 #include "http_client.hpp"
@@ -13,10 +13,10 @@
 namespace bench {
 namespace {
 
-/// What becomes of the bodies.
+/// How bodies are checked: by their addresses or by their bytes.
 enum class looks : std::uint8_t { at_places, at_bytes };
 
-/// Whether the parts of an answer are the content, from its beginning to its end.
+/// Checks that the parts of an answer are the content, from its beginning to its end.
 class answer_check {
  public:
   answer_check(const content& of, looks how) : content_(of.whole()), next_(content_.data()), how_(how) {}
@@ -75,7 +75,7 @@ struct rpc_side {
   rpc_client client;
 };
 
-/// How many fibers share a connection.
+/// The number of fibers that share a connection.
 constexpr std::size_t sharers = 8;
 
 template <typename Side, typename Ask>
@@ -99,7 +99,7 @@ void client_row(const char* impl, const char* protocol, std::size_t size, Ask&& 
       ns, note);
 }
 
-/// Prints the rows of one implementation: one request.
+/// Prints the rows of one implementation, per request.
 void client_rows(const char* impl, const char* note = nullptr) {
   for (const std::size_t size : {std::size_t{1} << 20, std::size_t{100}}) {
     client_row<http_side>(

@@ -1,4 +1,4 @@
-// Why a client has no answer.
+// The errors of a client.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@ namespace bench {
 
 enum class client_error : std::uint8_t {
   closed = 1,  ///< the peer closed the connection before the end of the answer
-  malformed,   ///< the answer is not of the protocol
+  malformed,   ///< the answer violates the protocol
   too_long,    ///< its header is longer than the client allows
-  unknown_id,  ///< it answers what was not asked
+  unknown_id,  ///< it answers no pending request
 };
 
 }  // namespace bench

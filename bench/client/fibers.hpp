@@ -1,4 +1,5 @@
-// The stackful coroutine library of `client`: fibers of one core, their run loop, and what they wait for each other by.
+// The stackful coroutine library of `client`: fibers of one core, their run loop, and their means of waiting for each
+// other.
 #pragma once
 
 #include <functional>
@@ -10,17 +11,18 @@
 #include "pirn/stack/guarded_pool.hpp"
 #include "switching.hpp"
 
-// A function by which one layer of the program calls the next. It is not inlined, as none is of a library that is
-// compiled by itself.
+// A function by which one layer of the program calls the next. It is not inlined, as no function of a separately
+// compiled library is.
 #define BENCH_INTERFACE [[gnu::noinline]]
 
 namespace bench {
-// Unnamed, here and in the other headers: what the plugin is to change must be known to be called in one file alone.
+// Unnamed, here and in the other headers: the plugin changes only functions that are known to be called in one file
+// alone.
 namespace {
 
 struct alignas(64) fiber {
   saved state;
-  fiber* next = nullptr;  ///< in the queue that it is in
+  fiber* next = nullptr;  ///< in its present queue
   std::function<void()> body;
   pirn::stack stack;
 };
@@ -41,10 +43,10 @@ class fiber_queue {
   fiber* last_ = nullptr;
 };
 
-/// Which fiber runs, and which are ready to.
+/// The running fiber, and the fibers that are ready.
 class run_loop {
  public:
-  /// Runs one fiber for each of the bodies until all have ended, on stacks of that size.
+  /// Runs one fiber for each of the bodies until all have ended, on stacks of `stack_size` bytes.
   void run(std::vector<std::function<void()>> bodies, std::size_t stack_size) {
     left_ = bodies.size();
     std::vector<fiber> fibers(bodies.size());
@@ -64,12 +66,12 @@ class run_loop {
   [[nodiscard]] fiber& running() { return *running_; }
   void wake(fiber& one) { ready_.push(one); }
 
-  /// Lets others run until somebody wakes the caller.
+  /// Lets others run until the caller is woken.
   BENCH_SUSPENSION void suspend() {
     check(!ready_.empty(), "no fiber waits for what never happens");
     switch_over();
   }
-  /// Lets all others that are ready run first.
+  /// Lets all other ready fibers run first.
   BENCH_SUSPENSION void yield() {
     ready_.push(*running_);
     switch_over();
@@ -101,7 +103,7 @@ void run_loop::begin() {
   std::abort();
 }
 
-/// What one fiber waits for and others tell it.
+/// A wait of one fiber, which other fibers can end.
 class signal {
  public:
   [[nodiscard]] bool has_waiter() const { return waiter_ != nullptr; }
@@ -141,7 +143,7 @@ class turns {
   fiber_queue waiting_;
 };
 
-/// Holds such a lock.
+/// Holds such a lock for a scope.
 class turn {
  public:
   explicit turn(turns& of) : of_(of) { of_.enter(); }

@@ -1,5 +1,4 @@
-// An HTTP/1.1 client for one connection, which fibers share by turns. The parser is Boost.Beast's; bodies are not
-// copied.
+// An HTTP/1.1 client for one connection, which fibers use in turn. The parser is Boost.Beast's; bodies are not copied.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -21,7 +20,8 @@ struct http_response {
 
 namespace {
 
-/// What the client wants to know of a response, without a list of its fields; parts of a chunked body pass through.
+/// The facts that the client needs about a response, without a list of its fields; parts of a chunked body pass
+/// through.
 class response_parser final : public boost::beast::http::basic_parser<false> {
  public:
   response_parser() {
@@ -29,7 +29,7 @@ class response_parser final : public boost::beast::http::basic_parser<false> {
     body_limit(boost::none);
   }
   [[nodiscard]] unsigned status() const { return status_; }
-  /// The part of the body that the last `put` went over.
+  /// Returns the part of the body that the last `put` parsed.
   [[nodiscard]] bytes part() {
     const bytes last = part_;
     part_ = {};
@@ -66,8 +66,8 @@ class http_client {
 
   explicit http_client(connection& to) : to_(to), from_(to) {}
 
-  /// Asks for a target when those who asked before have their answers; `take(part)` gets each part of the body where it
-  /// lies, until it returns.
+  /// Requests a target once all earlier callers have their answers. `take(part)` gets each part of the body in place,
+  /// until it returns.
   template <typename Take>
   [[nodiscard]] BENCH_INTERFACE std::expected<http_response, client_error> get(std::string_view target, Take&& take) {
     const turn mine(use_);
@@ -113,7 +113,8 @@ class http_client {
     return {};
   }
 
-  /// Lets the parser go over what is there, once: where it lies, or in a copy together with what was too little before.
+  /// Lets the parser process the available bytes once: in place, or in a copy together with earlier bytes that were too
+  /// few.
   result feed(response_parser& parser) {
     const bytes here = from_.available();
     if (here.empty()) {
@@ -139,13 +140,13 @@ class http_client {
       return std::unexpected(error == boost::beast::http::error::header_limit ? client_error::too_long
                                                                               : client_error::malformed);
     } else {
-      from_.consume(parsed - kept_);  // what was kept was too little for anything
+      from_.consume(parsed - kept_);  // the kept bytes were too few to parse
       kept_ = 0;
     }
     return {};
   }
 
-  /// The stream has ended, as some bodies do.
+  /// The stream has ended, which is the end of some bodies.
   static result end(response_parser& parser) {
     boost::beast::error_code error;
     if (parser.is_header_done()) {
@@ -166,7 +167,7 @@ class http_client {
     return {};
   }
 
-  /// A body whose length was told needs no parser.
+  /// A body of known length needs no parser.
   template <typename Take>
   size_result read_sized(std::uint64_t size, Take& take) {
     for (std::uint64_t left = size; left != 0;) {
@@ -180,7 +181,7 @@ class http_client {
     return size;
   }
 
-  /// One in chunks, or up to the end of the stream.
+  /// A body in chunks, or up to the end of the stream.
   template <typename Take>
   size_result read_parsed(response_parser& parser, Take& take) {
     std::uint64_t size = 0;

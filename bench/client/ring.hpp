@@ -1,4 +1,4 @@
-// A queue of a fixed number of places.
+// A queue with a fixed number of places.
 #pragma once
 
 #include <array>

@@ -1,6 +1,5 @@
-// An RPC client: many fibers share a connection, on which answers come in any order. One of the fibers that wait reads
-// for all: it finds the call that an answer is for by the id, and that call reads its payload and lets the next one
-// read.
+// An RPC client: many fibers share a connection, on which answers come in any order. One of the waiting fibers reads
+// for all: it finds the call of an answer by the id; that call then reads its payload and lets the next fiber read.
 #pragma once
 
 #include <expected>
@@ -29,7 +28,7 @@ class rpc_client {
     }
   }
 
-  /// Calls a method; `take(part)` gets each part of the answer's payload where it lies, until it returns.
+  /// Calls a method. `take(part)` gets each part of the answer's payload in place, until it returns.
   template <typename Take>
   [[nodiscard]] BENCH_INTERFACE std::expected<rpc_answer, client_error> call(std::uint16_t method, bytes argument,
                                                                              Take&& take) {
@@ -54,7 +53,7 @@ class rpc_client {
     frame_header answer;
     std::uint64_t id = 0;
     bool answered = false;
-    signal turn;  ///< that its answer has come, or that it is to read for all
+    signal turn;  ///< raised when its answer has come, or when it must read for all
   };
 
   static std::size_t slot_of(std::uint64_t id) { return id % max_calls; }
@@ -112,7 +111,7 @@ class rpc_client {
     return {};
   }
 
-  /// The call that the next frame answers.
+  /// Returns the call that the next frame answers.
   std::expected<pending*, client_error> read_header() {
     frame_header header;
     if (!from_.read_exactly(std::as_writable_bytes(std::span(&header, 1)))) {
@@ -143,7 +142,7 @@ class rpc_client {
     return {};
   }
 
-  /// Wakes the first of those that wait for their answer. Some of the ids are of calls that have theirs.
+  /// Wakes the first call that waits for its answer. Some of the ids are of calls that have theirs.
   void let_next_read() {
     while (!waiting_.empty()) {
       if (pending* const next = find(waiting_.pop()); next != nullptr && next->turn.has_waiter()) {
@@ -153,7 +152,7 @@ class rpc_client {
     }
   }
 
-  /// Where the stream cannot be understood any more nobody will get an answer.
+  /// Ends all calls with an error, since an unintelligible stream has no further answers.
   void broken(client_error why) {
     if (!error_) {
       error_ = std::unexpected(why);
@@ -168,7 +167,7 @@ class rpc_client {
   connection& to_;
   reader from_;
   turns sending_;
-  bool reading_ = false;  ///< whether somebody reads a header, or the payload that its answer has
+  bool reading_ = false;  ///< whether a call reads a header, or the payload of its answer
   std::uint64_t calls_ = 0;
   std::optional<std::unexpected<client_error>> error_;
   std::array<pending*, max_calls> calls_of_ = {};

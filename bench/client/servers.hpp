@@ -1,4 +1,4 @@
-// The peers of `client`: they answer as servers do, in no time worth mentioning, from memory that they do not copy.
+// The peers of `client`: they answer like servers, in negligible time, from memory that they do not copy.
 #pragma once
 
 #include <cstring>
@@ -10,7 +10,7 @@
 namespace bench {
 namespace {
 
-/// What every answer carries: each byte another than its neighbours, and no page like the one before.
+/// The payload of every answer: each byte differs from its neighbours, and each page from the one before.
 class content {
  public:
   explicit content(std::size_t size) : bytes_(size) {
@@ -26,7 +26,7 @@ class content {
   std::vector<std::byte> bytes_;
 };
 
-/// Of whole words, and of the bytes behind them.
+/// Computes it over whole words, and then over the remaining bytes.
 inline std::uint64_t checksum(bytes of, std::uint64_t begun = 0xcbf29ce484222325) {
   constexpr std::uint64_t prime = 0x100000001b3;
   for (; of.size() >= sizeof begun; of = of.subspan(sizeof begun)) {
@@ -40,7 +40,7 @@ inline std::uint64_t checksum(bytes of, std::uint64_t begun = 0xcbf29ce484222325
   return begun;
 }
 
-/// Answers each GET with the content, and no more of a header than that needs.
+/// Answers each GET with the content, and with the shortest header that this needs.
 class http_server final : public peer {
  public:
   explicit http_server(const content& of) : content_(of) {
@@ -62,8 +62,8 @@ class http_server final : public peer {
   std::string header_;
 };
 
-/// Answers each call with the content, and with the method as status. Of several calls that wait it takes the first and
-/// the last in turn.
+/// Answers each call with the content, and with the method as status. It takes the first and the last of several
+/// waiting calls in turn.
 class rpc_server final : public peer {
  public:
   explicit rpc_server(const content& of) : content_(of) {}

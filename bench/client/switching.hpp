@@ -1,5 +1,5 @@
-// The two switches that the fibers of `client` are built on, with the same three names: `saved`, `fresh` and
-// `switch_to`. BENCH_CLASSIC chooses the classic one, a function that saves all registers that a call preserves.
+// The two switches under the fibers of `client`, with the same three names: `saved`, `fresh` and `switch_to`.
+// BENCH_CLASSIC chooses the classic one, a function that saves all registers that a call preserves.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 #include "pirn/context/arch.hpp"
 
 #if defined(BENCH_CLASSIC)
-// A classic library's suspension is a function that calls another one. Both keep what a call keeps, so that there is
-// nothing to tell the callers.
+// A suspension in a classic library is a function that calls another function. The two keep the registers that a call
+// keeps, so the callers need no special convention.
 #define BENCH_SUSPENSION [[gnu::noinline]]
 #define BENCH_SWITCHES
 #else
-// pirn's sits in the function that suspends. The library's other functions that switch tell their callers by their
+// pirn's switch is inlined in the function that suspends. The library's other functions that switch declare by their
 // convention that no register survives.
 #define BENCH_SUSPENSION [[gnu::always_inline]]
 #define BENCH_SWITCHES PIRN_NONE
@@ -23,9 +23,9 @@ namespace bench {
 
 #if defined(BENCH_CLASSIC)
 
-// How it ends is the only difference between two classic switches. By `ret` the processor predicts the returns above it
-// where fibers that follow each other do the same; by `pop` and `jmp` it predicts the target for itself, and where
-// fibers do different things is better off than with returns that it predicts wrongly.
+// The end is the only difference between two classic switches. With `ret` the processor predicts the returns above it
+// well if fibers that follow each other do the same. With `pop` and `jmp` it predicts the target separately, which is
+// better than wrongly predicted returns if fibers do different things.
 #if defined(BENCH_CLASSIC_JUMPS)
 #define BENCH_CLASSIC_END "popq %rcx\n\tjmpq *%rcx"
 #else
@@ -37,8 +37,8 @@ struct saved {
   void* sp = nullptr;
 };
 
-/// Suspends the caller into `from` and resumes `to`: in assembly, and without the control words of the floating-point
-/// unit, like pirn's.
+/// Suspends the caller into `from` and resumes `to`: in assembly, and like pirn's switch without the control words of
+/// the floating-point unit.
 [[gnu::naked, gnu::noinline]] inline void switch_to(saved& /*from*/, const saved& /*to*/) {
   asm volatile(
       "pushq %rbp\n\t"
@@ -58,11 +58,11 @@ struct saved {
       BENCH_CLASSIC_END);
 }
 
-/// A context that begins with `entry`, which must not return, on the stack that ends at `top`.
+/// Returns a context that begins with `entry`, which must not return, on the stack that ends at `top`.
 inline saved fresh(void* top, void (*entry)()) {
   constexpr std::size_t registers = 6;
   auto* slot = reinterpret_cast<void**>(reinterpret_cast<std::uintptr_t>(top) & ~std::uintptr_t{15});
-  *--slot = nullptr;  // where its return address would be: it has no caller
+  *--slot = nullptr;  // in the place of its return address: it has no caller
   *--slot = reinterpret_cast<void*>(entry);
   for (std::size_t i = 0; i < registers; ++i) {
     *--slot = nullptr;

@@ -1,7 +1,7 @@
-// The network of `client`, in memory. Nothing is copied: a segment that arrives is a view of the memory that the peer
-// sent from, and who sends lends its bytes until they are taken. A segment is at most a page, as in networks whose
-// zero-copy receivers hand over pages, and it is on its way while all other fibers have their turn: clients are faster
-// than the wire that they share.
+// The network of `client`, in memory. Nothing is copied: a segment that arrives is a view of the peer's memory, and a
+// sender lends its bytes until they are taken. A segment is at most a page, as in networks whose zero-copy receivers
+// hand over pages. It is on its way while all other fibers have their turn: clients are faster than the wire that they
+// share.
 #pragma once
 
 #include <algorithm>
@@ -19,19 +19,19 @@ namespace {
 
 class connection;
 
-/// Who is at the other end.
+/// The program at the other end.
 class peer {
  public:
-  /// Some bytes, which are there until this returns. How many times more it is to be asked for an answer.
+  /// Takes some bytes, which exist until this returns. Returns how many more times `answer` is to be called.
   virtual std::size_t take(bytes part) = 0;
-  /// Answers by `connection::answer`, when what it answered before has arrived.
+  /// Answers by `connection::answer`, once its earlier answer has arrived.
   virtual void answer(connection& to) = 0;
 
  protected:
   ~peer() = default;
 };
 
-/// One stream in both directions, whose ends are for one sender and one receiver at a time.
+/// A stream in both directions; each end is for one sender and one receiver at a time.
 class connection {
  public:
   static constexpr std::size_t segment_size = 4096;
@@ -40,7 +40,7 @@ class connection {
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
 
-  /// Sends two pieces, one after the other, and waits until they are taken. False when the peer has closed.
+  /// Sends two pieces, one after the other, and waits until they are taken. Returns false if the peer has closed.
   [[nodiscard]] BENCH_INTERFACE BENCH_SWITCHES bool send(bytes head, bytes rest = {}) {
     loop.yield();
     if (closed_) {
@@ -54,7 +54,7 @@ class connection {
     return true;
   }
 
-  /// Waits for the next segment. Empty when the peer has closed and all has arrived.
+  /// Waits for the next segment. Returns an empty one when the peer has closed and everything has arrived.
   [[nodiscard]] BENCH_INTERFACE BENCH_SWITCHES bytes receive() {
     do {
       loop.yield();
@@ -66,12 +66,12 @@ class connection {
     return next_segment();
   }
 
-  /// By the peer: what it sends, from memory that stays as it is until it has arrived and was used.
+  /// Called by the peer: sends data, from memory that stays unchanged until the data has arrived and was used.
   void answer(bytes data) {
     check(!in_flight_.full(), "there is room for what is in flight");
     in_flight_.push(data);
   }
-  /// By the peer: nothing comes after what is in flight.
+  /// Called by the peer: ends the stream after the segments in flight.
   void close() { closed_ = true; }
 
  private:
@@ -94,12 +94,12 @@ class connection {
   ring<bytes, 4> in_flight_;
 };
 
-/// What a client reads from: the connection, and what is left of the segment that came last.
+/// The input of a client: the connection, and the rest of the last segment.
 class reader {
  public:
   explicit reader(connection& from) : from_(from) {}
 
-  /// What is there, and if that is nothing a wait for more. Empty at the end of the stream.
+  /// Returns the available bytes, and waits for some if necessary. Empty at the end of the stream.
   [[nodiscard]] bytes available() {
     if (rest_.empty()) {
       rest_ = from_.receive();
@@ -108,7 +108,7 @@ class reader {
   }
   void consume(std::size_t size) { rest_ = rest_.subspan(size); }
 
-  /// At most so many of the bytes to come, without a copy.
+  /// Returns at most `most` of the next bytes, without a copy.
   [[nodiscard]] bytes take(std::size_t most) {
     const bytes here = available();
     const bytes taken = here.first(std::min(most, here.size()));
@@ -116,7 +116,7 @@ class reader {
     return taken;
   }
 
-  /// Copies as many bytes as there is room for; false when the stream ends before.
+  /// Copies as many bytes as there is room for. Returns false if the stream ends before.
   [[nodiscard]] bool read_exactly(std::span<std::byte> to) {
     while (!to.empty()) {
       const bytes part = take(to.size());

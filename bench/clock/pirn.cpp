@@ -1,11 +1,11 @@
-// The clock frequency, by additions that wait for each other, and the cost of loops that do nothing but count and
-// clobber what a switch clobbers: the part of a switch's or yield's figure that is the loop around it.
+// The clock frequency, measured by dependent additions, and the cost of loops that only count and clobber the registers
+// that a switch clobbers: the loop's part of the figure of a switch or yield.
 #include "../empty_loop.hpp"
 #include "../harness.hpp"
 
 namespace {
 
-// Register to register: some processors do an addition of a constant for nothing.
+// Register to register: some processors add a constant in no time.
 void add(std::uint64_t n) {
   std::uint64_t sum = 0;
   for (std::uint64_t i = 0; i < n; i += 10) {

@@ -1,5 +1,5 @@
 // The condvar workload: 4 producers and 4 consumers share a buffer of 8 places. All elements are different numbers, and
-// the sum of what was taken must be that of what was put.
+// the sum of the taken ones must be that of the put ones.
 #pragma once
 
 #include <mutex>

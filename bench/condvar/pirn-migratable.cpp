@@ -1,4 +1,4 @@
-// The same with fibers that may go on on any worker.
+// As pirn, but the fibers are migratable.
 #include "../units_pirn.hpp"
 #include "condvar.hpp"
 

@@ -1,4 +1,4 @@
-// The coro-spawn workload: a coroutine without a scheduler lives its whole life, on memory that is used again.
+// The coro-spawn workload: the whole life of a coroutine without a scheduler, on reused memory.
 #pragma once
 
 #include "../harness.hpp"

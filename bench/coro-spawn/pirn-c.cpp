@@ -1,4 +1,4 @@
-// The C API: what it costs over the C++ form, pirn. One stack, used again.
+// The C API, to show its cost over the C++ form, pirn. One stack, reused.
 #include "coro_spawn.hpp"
 #include "pirn/pirn.h"
 

@@ -1,4 +1,4 @@
-// pirn's coroutine on a stack that it takes from a cache of a pool and gives back.
+// pirn's coroutine on a stack that comes from a pool's cache and returns to it.
 #include "coro_spawn.hpp"
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/stack/guarded_pool.hpp"

@@ -1,4 +1,4 @@
-// pirn's coroutine on one guarded stack that is used again.
+// pirn's coroutine on one guarded stack that is reused.
 #include "coro_spawn.hpp"
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/stack/guarded_pool.hpp"

@@ -1,4 +1,4 @@
-// An exploration of two fibers at one mutex, runtime and all: how many scheduling points and whole executions a second.
+// An exploration of two fibers at one mutex, including the runtime: scheduling points and whole executions per second.
 #include <mutex>
 #include <string>
 

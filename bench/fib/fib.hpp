@@ -1,4 +1,4 @@
-// The fib workload: Fibonacci numbers by the recursion that defines them, each first call in a unit of its own.
+// The fib workload: Fibonacci numbers by their recursive definition, each first call in a separate unit.
 #pragma once
 
 #include "../harness.hpp"
@@ -10,7 +10,7 @@ template <typename Units>
 void fib_row() {
   static constexpr unsigned number = 14;
   static constexpr std::uint64_t value = 377;
-  static constexpr std::uint64_t units = 609;  // that it takes: one less than the next Fibonacci number
+  static constexpr std::uint64_t units = 609;  // needed units: one less than the next Fibonacci number
   struct recursion {
     static std::uint64_t of(unsigned n) {
       if (n < 2) {

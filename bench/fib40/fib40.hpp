@@ -1,4 +1,4 @@
-// The fib40 workload: the Fibonacci numbers by their recursive definition, each of whose additions forks.
+// The fib40 workload: the Fibonacci numbers by their recursive definition, in which each addition forks.
 #pragma once
 
 #include "../forks.hpp"
@@ -23,7 +23,7 @@ inline std::uint64_t fib_by_sums(std::uint64_t n) {
   return a;
 }
 
-/// Of FIB; once, since that takes long enough.
+/// Computes fib(FIB) once, since that takes long enough.
 template <typename Forks>
 void fib_row() {
   check(fib<Forks>(opaque<std::uint64_t>(20)) == 6765, "fib(20)");
@@ -34,7 +34,7 @@ void fib_row() {
   const std::uint64_t result = fib<Forks>(n);
   const double took = now() - start;
   check(result == fib_by_sums(n), "the Fibonacci number");
-  // There is a call that forks for each addition.
+  // Each addition has one call that forks.
   row("fib40", Forks::name, param("workers", workers), "ns", took / static_cast<double>(fib_by_sums(n + 1) - 1),
       Forks::note);
 }

@@ -1,4 +1,4 @@
-// A goroutine for the first call of each two; the caller makes the second and waits.
+// A goroutine for the first call of each pair; the caller makes the second call and waits.
 package main
 
 import (
@@ -42,6 +42,6 @@ func main() {
 	result := fib(n)
 	took := now() - start
 	harness.Check(result == fibBySums(n), "the Fibonacci number")
-	// There is a call that forks for each addition.
+	// Each addition has one call that forks.
 	harness.Row("fib40", fmt.Sprintf(`{"workers":%d}`, workers), "ns", took/float64(fibBySums(n+1)-1), fmt.Sprintf("goroutines, fib(%d)", n))
 }

@@ -26,7 +26,7 @@ fn main() {
         let result = fib(n);
         let took = now() - start;
         check(result == fib_by_sums(n), "the Fibonacci number");
-        // There is a call that forks for each addition.
+        // Each addition has one call that forks.
         fork_row("fib40", workers, took / (fib_by_sums(n + 1) - 1) as f64);
     });
 }

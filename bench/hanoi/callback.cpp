@@ -1,4 +1,4 @@
-// A recursive function that calls the consumer through a pointer of which it knows nothing.
+// A recursive function that calls the consumer through an opaque pointer.
 #include "hanoi.hpp"
 
 namespace {

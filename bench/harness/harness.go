@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Input is an input of the workload, set by run.py for all languages alike.
+// Input returns an input of the workload, set by run.py for all languages alike.
 func Input(name string) int {
 	variable := "PIRN_BENCH_" + name
 	value, err := strconv.Atoi(os.Getenv(variable))
@@ -23,7 +23,7 @@ func Input(name string) int {
 	return value
 }
 
-// Check ends the program with a failure unless the work that was paid for was done.
+// Check ends the program with a failure unless the measured work was done.
 func Check(done bool, what string) {
 	if !done {
 		fmt.Fprintln(os.Stderr, "check failed: "+what)
@@ -31,13 +31,14 @@ func Check(done bool, what string) {
 	}
 }
 
-// Skip ends the program where these inputs are beyond it or beyond the machine: run.py shows the reason and goes on.
+// Skip ends the program because these inputs are beyond it or beyond the machine. run.py shows the reason and
+// continues.
 func Skip(reason string) {
 	fmt.Fprintln(os.Stderr, reason)
 	os.Exit(77)
 }
 
-// NeedMemory skips unless so much memory is available, with an eighth more to spare.
+// NeedMemory skips unless the given bytes of memory are available, with an eighth more to spare.
 func NeedMemory(bytes int) {
 	meminfo, err := os.ReadFile("/proc/meminfo")
 	Check(err == nil, "/proc is mounted")
@@ -58,7 +59,7 @@ func Row(workload, params, unit string, value float64, note string) {
 		workload, params, unit, value, note)
 }
 
-// WithWorkers says so in params where there is more than one.
+// WithWorkers adds the number of workers to params if there is more than one.
 func WithWorkers(params string, workers int) string {
 	if workers == 1 {
 		return params
@@ -66,19 +67,19 @@ func WithWorkers(params string, workers int) string {
 	return fmt.Sprintf(`%s,"workers":%d}`, strings.TrimSuffix(params, "}"), workers)
 }
 
-// NsPerOperation is the median cost in nanoseconds of one of the n operations that run(n) does, as in harness.hpp.
+// NsPerOperation returns the median cost in nanoseconds of one of the n operations that run(n) does, as in harness.hpp.
 func NsPerOperation(granule int, run func(n int)) float64 {
 	return NsPerOperationBy(Now, granule, run)
 }
 
-// NsPerOperationBy is the same by a clock of one's choice.
+// NsPerOperationBy is NsPerOperation by the given clock.
 func NsPerOperationBy(now func() float64, granule int, run func(n int)) float64 {
 	blockNs := float64(Input("BLOCK_MS")) * 1e6
 	n := granule
 	for {
 		took := timed(now, run, n)
 		if took >= blockNs {
-			// Once may be a machine that had to wake up first.
+			// A single time may be that of a machine that had to wake up first.
 			took = math.Min(took, timed(now, run, n))
 		}
 		if took >= blockNs {
@@ -104,7 +105,7 @@ func timed(now func() float64, run func(n int), n int) float64 {
 	return now() - start
 }
 
-// ClockFor is the clock for what runs on so many cores.
+// ClockFor returns the clock for work on the given number of cores.
 func ClockFor(cores int) func() float64 {
 	if cores == 1 {
 		return Now
@@ -112,7 +113,7 @@ func ClockFor(cores int) func() float64 {
 	return Wall
 }
 
-// Now is the time that this process has spent on its core in nanoseconds, as in harness.hpp.
+// Now returns the time that this process has spent on its core in nanoseconds, as in harness.hpp.
 func Now() float64 {
 	var usage syscall.Rusage
 	err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
@@ -122,12 +123,12 @@ func Now() float64 {
 
 var start = time.Now()
 
-// Wall is the time on the clock in nanoseconds, for what runs on several cores.
+// Wall returns the time on the clock in nanoseconds, for work on several cores.
 func Wall() float64 {
 	return float64(time.Since(start).Nanoseconds())
 }
 
-// MemoryBytes is what the process holds: resident pages and page tables.
+// MemoryBytes returns the memory that the process holds: resident pages and page tables.
 func MemoryBytes() int {
 	status, err := os.ReadFile("/proc/self/status")
 	Check(err == nil, "/proc is mounted")

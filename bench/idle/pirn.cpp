@@ -1,4 +1,4 @@
-// pirn's fibers, all of which wait: what the process uses of a core while nothing happens.
+// pirn's fibers, all of which wait: the share of a core that the process uses while nothing happens.
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@ int main() {
   const std::uint64_t workers = bench::input("WORKERS");
   const std::uint64_t fibers = bench::input("MILLION");
   bench::need_memory(fibers * 5000);
-  // One of each worker, so that its fibers need not be counted by others.
+  // One of each worker, so that other workers need not count its fibers.
   struct share {
     pirn::wait_queue gate;
     pirn::platform::atomic<std::uint64_t> waiting{0};

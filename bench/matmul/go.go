@@ -1,4 +1,4 @@
-// A goroutine for the first half of C; the caller multiplies the second and waits.
+// A goroutine for the first half of C; the caller multiplies the second half and waits.
 package main
 
 import (
@@ -28,7 +28,7 @@ func newMatrices(size int) *matrices {
 	return m
 }
 
-// Where it begins, in C and along the sums, and how large it is.
+// The beginning, in C and along the sums, and the size.
 type block struct{ row, column, depth, rows, columns, depths int }
 
 func multiplySmall(m *matrices, at block) {
@@ -77,7 +77,7 @@ func multiply(m *matrices, at block) {
 	done.Wait()
 }
 
-// Whether C x = A (B x) for a vector of small numbers (Freivalds 1977).
+// isProduct returns whether C x = A (B x) for a vector of small numbers (Freivalds 1977).
 func isProduct(m *matrices) bool {
 	times := func(matrix, vector []float64) []float64 {
 		result := make([]float64, m.size)

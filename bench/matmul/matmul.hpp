@@ -24,8 +24,8 @@ struct matrices {
 };
 
 struct block {
-  std::size_t row, column, depth;     ///< where it begins: in C, and along the sums
-  std::size_t rows, columns, depths;  ///< how large it is
+  std::size_t row, column, depth;     ///< its beginning: in C, and along the sums
+  std::size_t rows, columns, depths;  ///< its size
 };
 
 inline void multiply_small(matrices& m, const block& at) {
@@ -69,7 +69,7 @@ bool multiply(matrices& m, const block& at) {
   return a && b;
 }
 
-/// Whether C x = A (B x) for a vector of small numbers (Freivalds 1977).
+/// Returns whether C x = A (B x) for a vector of small numbers (Freivalds 1977).
 inline bool is_product(const matrices& m) {
   const auto times = [&](const std::vector<double>& matrix, const std::vector<double>& vector) {
     std::vector<double> result(m.size);
@@ -87,7 +87,7 @@ inline bool is_product(const matrices& m) {
   return times(m.c, x) == times(m.a, times(m.b, x));
 }
 
-/// An operation is a multiplication with its addition.
+/// Measures a library. An operation is a multiplication with its addition.
 template <typename Forks>
 void matmul_row() {
   const std::size_t size = input("MATRIX");

@@ -1,4 +1,4 @@
-// rayon's join. The halves of C are disjoint, which the type of a slice cannot say: so by pointer.
+// rayon's join. The halves of C are disjoint, which the type of a slice cannot express, hence the pointer.
 #[path = "../forks.rs"]
 #[allow(dead_code)]
 mod forks;
@@ -31,7 +31,7 @@ struct Product(*mut f64);
 unsafe impl Send for Product {}
 unsafe impl Sync for Product {}
 
-/// Where it begins, in C and along the sums, and how large it is.
+/// The beginning, in C and along the sums, and the size.
 #[derive(Clone, Copy)]
 struct Block {
     row: usize,
@@ -44,7 +44,7 @@ struct Block {
 
 fn multiply_small(m: &Matrices, product: Product, at: Block) {
     for i in at.row..at.row + at.rows {
-        // Nobody else has this part of C.
+        // No other worker has this part of C.
         let c = unsafe { std::slice::from_raw_parts_mut(product.0.add(i * m.size + at.column), at.columns) };
         for k in at.depth..at.depth + at.depths {
             let factor = m.a[i * m.size + k];
@@ -80,7 +80,7 @@ fn multiply(m: &Matrices, c: Product, at: Block) {
     rayon::join(|| multiply(m, c, first), || multiply(m, c, second));
 }
 
-/// Whether C x = A (B x) for a vector of small numbers (Freivalds 1977).
+/// Returns whether C x = A (B x) for a vector of small numbers (Freivalds 1977).
 fn is_product(m: &Matrices, c: &[f64]) -> bool {
     let times = |matrix: &[f64], vector: &[f64]| -> Vec<f64> {
         matrix.chunks(m.size).map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum()).collect()

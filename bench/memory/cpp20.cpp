@@ -1,4 +1,4 @@
-// C++20 coroutines, which have waited once.
+// C++20 coroutines that have waited once.
 #include <coroutine>
 #include <exception>
 

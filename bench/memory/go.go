@@ -24,7 +24,7 @@ func goDeep() int {
 
 func main() {
 	units := harness.Input("UNITS")
-	// A stack of 2 KiB becomes one of 16.
+	// A stack of 2 KiB grows to 16 KiB.
 	harness.NeedMemory(units * (700 + 2048 + 16384))
 	gates := []chan struct{}{make(chan struct{}), make(chan struct{})}
 	var waiting, ended int64

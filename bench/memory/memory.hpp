@@ -1,4 +1,4 @@
-// The memory workload: what a suspended unit holds when a million or ten million of them wait at once.
+// The memory workload: the memory that a suspended unit holds when a million or ten million of them wait at once.
 #pragma once
 
 #include "../harness.hpp"
@@ -10,9 +10,9 @@ inline std::uint64_t units() { return input("UNITS"); }
 /// Measures from its construction on.
 class meter {
  public:
-  /// Prints what each unit holds now. `state` says what the units have done before they were suspended: `fresh`
-  /// nothing, `deep` a call that went 8 KiB deep, `trimmed` that too, but its memory was given back. `of` are as many
-  /// as there are.
+  /// Prints the memory that each unit holds now. `state` is the history of the units before their suspension: `fresh`
+  /// nothing, `deep` a call that went 8 KiB deep, `trimmed` such a call, after which its memory was given back. `of` is
+  /// the number of units.
   void row(const char* impl, const char* state, std::uint64_t of, const char* note = nullptr) const {
     const double held = static_cast<double>(memory_bytes() - before_) / static_cast<double>(of);
     const std::string params = R"({"units":)" + std::to_string(units()) + R"(,"state":")" + state + "\"}";

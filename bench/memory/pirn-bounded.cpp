@@ -1,5 +1,5 @@
 // pirn's fibers on stacks of the size that the compiler plugin proves, each suspended two calls deep in a wait for one
-// event. All wait, all run on.
+// event. All wait, then all continue.
 #include "memory.hpp"
 #include "pirn/fiber/bounded.hpp"
 #include "pirn/fiber/runtime.hpp"
@@ -21,7 +21,7 @@ __attribute__((noinline)) void wait_below(shared& all, std::uint64_t step) noexc
 
 __attribute__((noinline)) void wait_deeper(shared& all, std::uint64_t step) noexcept {
   wait_below(all, step);
-  asm volatile("" : : : "memory");  // or this call would take the place of its frame
+  asm volatile("" : : : "memory");  // prevents a tail call
 }
 
 }  // namespace

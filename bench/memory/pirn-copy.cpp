@@ -1,4 +1,4 @@
-// pirn's coroutines on one copy_stack, each with an image that is as large as it must be.
+// pirn's coroutines on one copy_stack, each with an image of the necessary size.
 #include "memory.hpp"
 #include "pirn/coro/copied_coroutine.hpp"
 

@@ -1,4 +1,4 @@
-// Swapped tasks of a stack_swap dispatcher, each with an image that is as large as it must be.
+// Swapped tasks of a stack_swap dispatcher, each with an image of the necessary size.
 #include "memory.hpp"
 #include "pirn/coro/stack_swap.hpp"
 
@@ -8,7 +8,7 @@ struct unit : pirn::swapped_task {
   unit* after = nullptr;
 };
 
-/// The policy: first in, first out, of those that were made ready.
+/// The policy: ready tasks first in, first out.
 class ready_list {
  public:
   void make_ready(unit& who) noexcept {

@@ -1,4 +1,4 @@
-// pirn's coroutines, each on a stack of its own, guarded and of 64 KiB.
+// pirn's coroutines, each on a separate guarded stack of 64 KiB.
 #include <cstring>
 
 #include "memory.hpp"
@@ -15,7 +15,7 @@ __attribute__((noinline)) void go_deep() {
   asm volatile("" : : "r"(bytes) : "memory");
 }
 
-/// A coroutine, its stack, and how far down that is in use while it is suspended.
+/// A coroutine, its stack, and the lowest address in use while it is suspended.
 struct unit {
   pirn::stack memory;
   const void* sp = nullptr;
@@ -51,7 +51,7 @@ int main() {
   }
   meter.row("pirn", "deep", units);
   for (const unit& each : all) {
-    // Its frame goes on below, by less than this.
+    // Its frame extends below, by less than this.
     bench::check(trim(each.memory, static_cast<const char*>(each.sp) - 512), "memory is given back");
   }
   meter.row("pirn", "trimmed", units);

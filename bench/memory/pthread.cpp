@@ -18,7 +18,7 @@ void* body(void* /*unused*/) {
   return nullptr;
 }
 
-/// A quarter less than the system's limits, or nothing else could start a thread or a process meanwhile.
+/// Returns a quarter less than the system's limits, so that other threads and processes can still start.
 std::uint64_t allowed() {
   std::uint64_t least = UINT64_MAX;
   for (const char* name : {"/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max", "/proc/sys/vm/max_map_count"}) {

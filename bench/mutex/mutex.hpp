@@ -1,4 +1,5 @@
-// The mutex workload, after that of sysbench: 64 units lock mutexes chosen at random, and count what each guards up.
+// The mutex workload, after that of sysbench: 64 units lock randomly chosen mutexes, and increment the number that each
+// guards.
 #pragma once
 
 #include "../harness.hpp"
@@ -34,7 +35,7 @@ void mutex_row() {
     check(locks - before == n, "no two units hold a mutex at once");
     before = locks;
   };
-  // So many that the making of OS threads does not count.
+  // A large number, so that the creation of OS threads does not count.
   const double ns = ns_per_operation(run, units * 25'000, clock_for(input("WORKERS")));
   row("mutex", Units::name, param("workers", input("WORKERS")), "ns", ns, Units::note);
 }

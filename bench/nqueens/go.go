@@ -1,4 +1,4 @@
-// A goroutine for the first of the free places that are left; the caller goes on with the others and waits.
+// A goroutine for the first of the remaining free places; the caller continues with the others and waits.
 package main
 
 import (
@@ -13,7 +13,7 @@ type board struct{ all, columns, diagonals, antidiagonals uint32 }
 
 type placed struct{ solutions, queens int }
 
-// For boards of 0 to 15.
+// The solutions for boards of 0 to 15.
 var solutions = []int{1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680, 14200, 73712, 365596, 2279184}
 
 func placeIn(where board, free uint32) placed {

@@ -1,5 +1,5 @@
 // The nqueens workload: in how many ways can QUEENS queens stand on a board of that size so that none attacks another?
-// A row after the other, with a fork for each place that is free.
+// Row by row, with a fork for each free place.
 #pragma once
 
 #include <bit>
@@ -8,18 +8,18 @@
 
 namespace bench {
 
-/// For boards of 0 to 15.
+/// The solutions for boards of 0 to 15.
 inline constexpr std::uint64_t queens_solutions[] = {1,  1,   0,   0,    2,     10,    4,      40,
                                                      92, 352, 724, 2680, 14200, 73712, 365596, 2279184};
 
 struct board {
   std::uint32_t all;        ///< a bit for each column
-  std::uint32_t columns;    ///< taken
+  std::uint32_t columns;    ///< occupied
   std::uint32_t diagonals;  ///< attacked in this row from the upper left
   std::uint32_t antidiagonals;
 };
 
-/// Solutions, and queens that were placed on the way.
+/// Solutions, and queens placed on the way.
 struct placed {
   std::uint64_t solutions = 0;
   std::uint64_t queens = 0;
@@ -28,7 +28,7 @@ struct placed {
 template <typename Forks>
 placed place_row(board where);
 
-/// With the next queen in one of these columns.
+/// Places the next queen in one of these columns.
 template <typename Forks>
 placed place_in(board where, std::uint32_t free) {
   const std::uint32_t first = free & -free;

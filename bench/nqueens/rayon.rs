@@ -5,7 +5,7 @@ mod forks;
 
 use forks::*;
 
-/// For boards of 0 to 15.
+/// The solutions for boards of 0 to 15.
 const SOLUTIONS: [u64; 16] = [1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680, 14200, 73712, 365596, 2279184];
 
 #[derive(Clone, Copy)]

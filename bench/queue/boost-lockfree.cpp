@@ -1,4 +1,4 @@
-// boost::lockfree::queue, which copies what it is given into nodes of its own.
+// boost::lockfree::queue, which copies its elements into its own nodes.
 #include <boost/lockfree/queue.hpp>
 
 #include "queue.hpp"

@@ -1,5 +1,5 @@
 // The lock-free queue of Michael and Scott 1996, "Simple, fast, and practical non-blocking and blocking concurrent
-// queue algorithms", without the counters of its pointers, since no node comes again.
+// queue algorithms", without the counters of its pointers, since no node is reused.
 #include "queue.hpp"
 
 namespace {
@@ -14,7 +14,7 @@ class queue {
       if (last != tail_.load(std::memory_order_acquire)) {
         continue;
       }
-      if (next != nullptr) {  // somebody has linked a node and not yet moved the tail
+      if (next != nullptr) {  // another thread has linked a node and not yet moved the tail
         tail_.compare_exchange_strong(last, next, std::memory_order_acq_rel);
       } else if (last->next.compare_exchange_strong(next, node, std::memory_order_acq_rel)) {
         tail_.compare_exchange_strong(last, node, std::memory_order_acq_rel);
@@ -46,7 +46,7 @@ class queue {
   std::uint64_t take() { return bench::take_at_last(*this); }
 
  private:
-  bench::node none_;  // what the head points to has been taken
+  bench::node none_;  // the head points to a node that has been taken
   alignas(64) std::atomic<bench::node*> head_ = &none_;
   alignas(64) std::atomic<bench::node*> tail_ = &none_;
 };

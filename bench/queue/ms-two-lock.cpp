@@ -1,12 +1,12 @@
 // The queue with two locks of Michael and Scott 1996, "Simple, fast, and practical non-blocking and blocking concurrent
-// queue algorithms": those who put and those who take do not meet.
+// queue algorithms": producers and consumers do not contend.
 #include <thread>
 
 #include "queue.hpp"
 
 namespace {
 
-/// Spins, and lets others run when that is long.
+/// Spins, and lets others run when that takes long.
 class alignas(64) spin {
  public:
   void lock() {
@@ -46,7 +46,7 @@ class queue {
   std::uint64_t take() { return bench::take_at_last(*this); }
 
  private:
-  bench::node none_;  // what the head points to has been taken
+  bench::node none_;  // the head points to a node that has been taken
   spin taking_;
   bench::node* head_ = &none_;
   spin putting_;

@@ -1,4 +1,4 @@
-// A list guarded by pirn::mutex, which lets who runs go first.
+// A list guarded by pirn::mutex, which a running fiber may take before its waiters.
 #include "queue.hpp"
 
 namespace {
@@ -26,7 +26,7 @@ class queue {
  private:
   pirn::mutex guard_{pirn::mutex_policy::barging};
   bench::node none_;
-  bench::node* taken_ = &none_;  // the last that was
+  bench::node* taken_ = &none_;  // the last taken node
   bench::node* last_ = &none_;
 };
 

@@ -1,4 +1,4 @@
-// pirn's channel without limit, in which consumers wait.
+// pirn's unlimited channel, in which consumers wait.
 #include "pirn/sync/channel.hpp"
 #include "queue.hpp"
 

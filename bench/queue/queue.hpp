@@ -1,7 +1,7 @@
 // The queue workload, after the one of queues in Dolan, Muralidharan and Gregg, "Compiler support for lightweight
-// context switching": a million nodes pass through one queue, which so many producers and as many consumers share. All
-// are pirn's fibers, so that nothing but the queue differs. Each consumer sees the nodes of a producer in their order,
-// and all together see every node once.
+// context switching": a million nodes pass through one queue, which equal numbers of producers and consumers share. All
+// are pirn's fibers, so that only the queue differs. Each consumer sees the nodes of a producer in their order, and all
+// together see every node once.
 #pragma once
 
 #include <atomic>
@@ -10,13 +10,13 @@
 
 namespace bench {
 
-/// Passes through a queue once in a run, so that no algorithm need care for nodes that come again.
+/// Passes through a queue once in a run, so that no algorithm needs to handle reused nodes.
 struct node {
   std::atomic<node*> next = nullptr;
   std::uint64_t number = 0;
 };
 
-/// Waits in the way of those that have nothing to wait in: lets other fibers run until there is something.
+/// Waits for queues that have no wait: lets other fibers run until there is an element.
 template <typename Queue>
 std::uint64_t take_at_last(Queue& queue) {
   std::uint64_t number = 0;
@@ -26,14 +26,14 @@ std::uint64_t take_at_last(Queue& queue) {
   return number;
 }
 
-/// Measures a queue without limit: `put(node*)` and `take()`, which waits and returns the number of the node.
+/// Measures an unlimited queue: `put(node*)` and `take()`, which waits and returns the number of the node.
 template <typename Queue>
 void queue_row(const char* impl, const char* note) {
   const std::uint64_t pairs = input("PAIRS");
   const std::uint64_t workers = input("WORKERS");
   static constexpr std::uint64_t max_pairs = 8;
   check(pairs <= max_pairs, "at most 8 producers");
-  static constexpr std::uint64_t turn = 64;  // nodes that a producer puts before others may go on
+  static constexpr std::uint64_t turn = 64;  // nodes that a producer puts before it yields
   std::vector<node> nodes;
   const auto run = [&](std::uint64_t n) {
     if (nodes.size() != n) {
@@ -53,7 +53,7 @@ void queue_row(const char* impl, const char* note) {
         }
         return;
       }
-      std::uint64_t next[max_pairs] = {};  // of each producer the least number that may come
+      std::uint64_t next[max_pairs] = {};  // for each producer the smallest number that may come
       std::uint64_t mine = 0;
       for (std::uint64_t k = 0; k < share; ++k) {
         const std::uint64_t number = queue.take();

@@ -1,5 +1,5 @@
-// C++20 coroutines whose send resumes the neighbour at once, inside the call, where it waits for the message. It is at
-// most N deep: a coroutine that is busy sending is only given its message.
+// C++20 coroutines whose send resumes a waiting neighbour at once, inside the call. The depth is at most N: a coroutine
+// that is busy sending only gets its message.
 #include <array>
 #include <coroutine>
 #include <exception>
@@ -9,7 +9,7 @@
 
 namespace {
 
-/// Where a coroutine waits for its messages.
+/// The place where a coroutine waits for its messages.
 class place {
  public:
   void send(std::uint8_t message) {
@@ -34,7 +34,7 @@ class place {
   std::coroutine_handle<> waiting_;
 };
 
-/// Starts when it is awaited or started, and at its end goes on with whoever awaits it, by symmetric transfer.
+/// Starts when it is awaited or started, and at its end resumes its awaiter by symmetric transfer.
 class task {
  public:
   struct promise_type {
@@ -78,7 +78,7 @@ class task {
   std::coroutine_handle<promise_type> handle_;
 };
 
-/// bench::ring::make_rounds, as a coroutine.
+/// The function bench::ring::make_rounds, as a coroutine.
 task make_rounds(const bench::ring::shape& what, std::uint64_t index, place& mine, place& right, std::uint64_t& hops) {
   std::uint64_t until_mine = index % what.n;
   for (std::uint64_t round = 0; round < what.rounds; ++round) {
@@ -96,7 +96,7 @@ task make_rounds(const bench::ring::shape& what, std::uint64_t index, place& min
   }
 }
 
-/// The same with `Extra` bytes more in the frame of a caller.
+/// As `make_rounds`, with `Extra` more bytes in the frame of a caller.
 template <std::size_t Extra>
 task make_rounds_below(const bench::ring::shape& what, std::uint64_t index, place& mine, place& right,
                        std::uint64_t& hops) {

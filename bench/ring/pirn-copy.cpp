@@ -1,4 +1,4 @@
-// Coroutines that share one stack for each worker, on a scheduler of a few lines: who was sent a message last runs
+// Coroutines that share one stack for each worker, on a scheduler of a few lines: the last receiver of a message runs
 // first.
 #include <memory>
 
@@ -9,11 +9,11 @@ namespace {
 
 using coroutine = pirn::copied_coroutine<void()>;
 
-/// A coroutine and what it takes to run it: a line of the cache.
+/// A coroutine and the data to run it, in one cache line.
 struct alignas(64) place {
   coroutine routine;
   bench::ring::letterbox mail;
-  place* after = nullptr;  // on the list of those who are ready; its own address while it waits
+  place* after = nullptr;  // in the list of ready coroutines; its own address while it waits
 };
 static_assert(sizeof(place) == 64);
 

@@ -1,5 +1,5 @@
-// Swapped tasks of a stack_swap dispatcher, which run on the worker's own stack: the scheduler is a list of who
-// has been sent a message, last in, first out, as that of the source. Each one's image lies beside it as long as it
+// Swapped tasks of a stack_swap dispatcher, which run on the worker's own stack. As in the source, the scheduler is a
+// list of the tasks that were sent a message, last in, first out. The image of a task lies beside it as long as it
 // fits.
 #include "pirn/coro/stack_swap.hpp"
 
@@ -10,15 +10,15 @@
 
 namespace {
 
-/// A swapped task, with what it takes to run it, and in the next lines of the cache its image.
+/// A swapped task with the data to run it, and its image in the next cache lines.
 struct alignas(64) place : pirn::swapped_task {
   place() : pirn::swapped_task(image, sizeof image) {}
-  place* after = nullptr;  // on the list of those who are ready; its own address while it waits
+  place* after = nullptr;  // in the list of ready tasks; its own address while it waits
   bench::ring::letterbox mail;
   alignas(64) char image[128];
 };
 
-/// The policy: who was made ready last goes first.
+/// The policy: the last task that was made ready runs first.
 class ready_list {
  public:
   void make_ready(place& who) noexcept {

@@ -1,4 +1,4 @@
-// pirn's fibers in the ring workload, each with a place of its own for its messages; a cycle is on one worker.
+// pirn's fibers in the ring workload, each with a separate place for its messages; a cycle is on one worker.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,8 @@
 
 namespace bench::ring {
 
-/// Where a fiber waits, in a `Queue` of its own, for messages from its left neighbour, which is of the same worker.
+/// The place where a fiber waits, in its own `Queue`, for messages from its left neighbour, which is on the same
+/// worker.
 template <class Queue>
 class place_in {
  public:
@@ -33,8 +34,8 @@ class place_in {
   letterbox mail_;
 };
 
-/// The program of `impl`. A `Place` is a `place_in`, by a name of the program's own: what is of that name is compiled
-/// for one caller, and inlined.
+/// The program of `impl`. A `Place` is a `place_in` under a name of that program, so that its code is compiled for one
+/// caller, and inlined.
 template <class Place>
 void of_fibers(const char* impl, const char* note) {
   const shape what = checked_shape(5000);

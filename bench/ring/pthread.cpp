@@ -8,7 +8,7 @@
 
 namespace {
 
-/// Where a thread's messages lie, of which the semaphore counts those that it has not taken.
+/// The messages of a thread; the semaphore counts those that it has not taken.
 struct place {
   sem_t arrived;
   std::uint8_t messages[bench::ring::mailbox::capacity];

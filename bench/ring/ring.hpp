@@ -1,11 +1,11 @@
 // The ring workload, after Danilov, "usched: stackswap coroutines": cycles of N coroutines, each of which makes M
 // rounds. In round i the coroutine at place i mod N of its cycle sends a message to its right neighbour and waits until
-// it has come around; the others wait for it and pass it on. Rounds may overlap: who has passed the message of one
-// round on goes on to the next. Every coroutine keeps D bytes more in its frame; P workers share the cycles, each cycle
-// on one of them.
+// it has come around; the others wait for it and pass it on. Rounds may overlap: a coroutine that has passed the
+// message of one round on continues with the next. Every coroutine keeps D more bytes in its frame. P workers share the
+// cycles, each cycle on one of them.
 //
-// The message is the number of hops that it has made. Whoever sent it checks that it comes back as N, so that no round
-// can be skipped or cut short, and all checked hops together must be N*R*M.
+// The message is the number of hops that it has made. Its sender checks that it comes back as N, so that no round can
+// be skipped or cut short, and all checked hops together must be N*R*M.
 #pragma once
 
 #include <alloca.h>
@@ -26,7 +26,7 @@ struct shape {
   std::uint64_t n = input("N");                    ///< coroutines in a cycle
   std::uint64_t coroutines = input("COROUTINES");  ///< in all cycles, N*R
   std::uint64_t rounds = input("M");
-  std::uint64_t extra = input("D");  ///< bytes more in each frame
+  std::uint64_t extra = input("D");  ///< additional bytes in each frame
   std::uint64_t workers = input("P");
 
   [[nodiscard]] std::uint64_t messages() const { return coroutines * rounds; }
@@ -35,7 +35,7 @@ struct shape {
   }
 };
 
-/// The messages that have come to a coroutine and that it has not taken: up to 8, in order, a byte each; none is 0.
+/// The messages of a coroutine that it has not taken yet: up to 8, in order, a byte each; none is 0.
 class mailbox {
  public:
   static constexpr std::uint64_t capacity = 8;
@@ -54,9 +54,9 @@ class mailbox {
   std::uint64_t letters_ = 0;
 };
 
-/// The same, where each side counts what it has sent or taken in a variable of its own: no word is read back that was
-/// just written for the message before. For what keeps such a variable in a register; C++20 coroutines, whose variables
-/// are in memory, are faster with the other one.
+/// As `mailbox`, but each side counts its messages in a separate variable: no word is read back that was just written
+/// for the previous message. For users that keep such a variable in a register. C++20 coroutines, whose variables are
+/// in memory, are faster with `mailbox`.
 class letterbox {
  public:
   [[nodiscard]] bool empty(std::uint64_t taken) const { return letters_[taken % mailbox::capacity] == 0; }
@@ -88,7 +88,7 @@ std::uint64_t make_rounds(const shape& what, std::uint64_t index, Send send, Rec
   return hops;
 }
 
-/// Calls `body()` with `extra` bytes more on the stack, which are written and stay there until it returns.
+/// Calls `body()` with `extra` more bytes on the stack, which are written and stay there until it returns.
 template <typename Body>
 __attribute__((noinline)) void above_extra(std::uint64_t extra, Body body) {
   void* const bytes = opaque(alloca(extra));
@@ -98,7 +98,7 @@ __attribute__((noinline)) void above_extra(std::uint64_t extra, Body body) {
   asm volatile("" : : "r"(bytes) : "memory");
 }
 
-/// The same, and without a frame for it where there is nothing extra.
+/// As `above_extra`, but without a frame for it if there are no extra bytes.
 template <typename Body>
 __attribute__((always_inline)) inline void with_extra(std::uint64_t extra, Body body) {
   if (extra != 0) {
@@ -117,7 +117,7 @@ inline void row(const char* impl, const shape& what, double took, std::uint64_t 
   bench::row("ring", impl, params, "op/s", static_cast<double>(what.messages()) / took * 1e9, note);
 }
 
-/// The inputs, if they make sense and `each` bytes for every coroutine and its extra ones fit into the memory.
+/// Returns the inputs, if they make sense and memory suffices for `each` bytes and the extra bytes of every coroutine.
 inline shape checked_shape(std::uint64_t each) {
   const shape what;
   check(what.n >= 2 && what.n <= mailbox::capacity && what.coroutines % what.n == 0, "N is 2 to 8 and divides N*R");
@@ -131,9 +131,9 @@ struct part {
   std::uint64_t last;
 };
 
-/// Runs the whole workload with one `Worker` in each of P threads, or in this one if P is 1: `Worker(what, part)` makes
-/// its coroutines, `run()` runs them to their ends and returns the sum of what make_rounds returned in them. Only `run`
-/// is timed, in CPU time if P is 1.
+/// Runs the whole workload with one `Worker` in each of P threads, or in this thread if P is 1: `Worker(what, part)`
+/// makes its coroutines, `run()` runs them to their ends and returns the sum of the results of their make_rounds. Only
+/// `run` is timed, in CPU time if P is 1.
 template <typename Worker>
 void run(const char* impl, std::uint64_t bytes_each, const char* note = nullptr) {
   const shape what = checked_shape(bytes_each);

@@ -1,4 +1,4 @@
-// async functions on an executor of their own, the last woken first; a thread for each worker.
+// async functions on a separate executor, which runs the last woken task first; a thread for each worker.
 #[path = "../harness.rs"]
 #[allow(dead_code)]
 mod harness;
@@ -19,7 +19,7 @@ struct Shape {
     workers: u64,
 }
 
-/// The messages that have come to a task and that it has not taken: up to 8, in order, a byte each; none is 0.
+/// The messages of a task that it has not taken yet: up to 8, in order, a byte each; none is 0.
 #[derive(Default)]
 struct Place {
     mail: Cell<u64>,
@@ -74,7 +74,7 @@ async fn make_rounds(what: Shape, index: u64, mine: &Place, right: &Place) -> u6
     hops
 }
 
-/// The same with `EXTRA` bytes more in its state.
+/// As `make_rounds`, with `EXTRA` more bytes in its state.
 async fn make_rounds_below<const EXTRA: usize>(what: Shape, index: u64, mine: &Place, right: &Place) -> u64 {
     let mut bytes = [0u8; EXTRA];
     std::hint::black_box(&mut bytes).fill(b'#');
@@ -89,11 +89,11 @@ struct Task<'a> {
     ready: *const Ready,
 }
 
-/// The tasks that can run.
+/// The runnable tasks.
 #[derive(Default)]
 struct Ready(UnsafeCell<Vec<*const Task<'static>>>);
 
-// Tasks are woken on the thread that they run on, and live until all have ended: a waker need not count references.
+// Tasks are woken on the thread that they run on, and live until all have ended, so a waker need not count references.
 static WAKER: RawWakerVTable = RawWakerVTable::new(|task| RawWaker::new(task, &WAKER), wake, wake, |_| {});
 
 fn wake(task: *const ()) {

@@ -7,7 +7,7 @@ use forks::*;
 
 const LEAVES: u64 = 1_000_000;
 
-/// The sum of so many of the ten, each of which has `leaves`.
+/// The sum of `count` of the ten children, each of which has `leaves` leaves.
 fn children(first: u64, leaves: u64, count: u64) -> u64 {
     if count == 1 {
         return skynet(first, leaves);

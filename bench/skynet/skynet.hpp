@@ -1,5 +1,5 @@
-// The skynet workload (A. Temerev): a unit makes ten, and each of them ten, until there are a million, which return
-// their numbers; the sums go back up.
+// The skynet workload (A. Temerev): a unit makes ten units, and each of them ten, until there are a million, which
+// return their numbers; the sums go back up.
 #pragma once
 
 #include "../forks.hpp"
@@ -11,7 +11,7 @@ inline constexpr std::uint64_t skynet_leaves = 1'000'000;
 template <typename Forks>
 std::uint64_t skynet(std::uint64_t first, std::uint64_t leaves);
 
-/// The sum of so many of the ten, each of which has `leaves`.
+/// Returns the sum of `count` of the ten children, each of which has `leaves` leaves.
 template <typename Forks>
 std::uint64_t skynet_children(std::uint64_t first, std::uint64_t leaves, std::uint64_t count) {
   if (count == 1) {

@@ -1,5 +1,5 @@
-// The sort workload: quicksort, in which of the two parts of each partition the first is sorted by a unit of its own,
-// as long as they are larger than a cut-off.
+// The sort workload: quicksort. A separate unit sorts the first of the two parts of each partition, as long as they are
+// larger than a cut-off.
 #pragma once
 
 #include <utility>
@@ -44,7 +44,7 @@ class sort_row {
   static constexpr std::ptrdiff_t cut_off = 512;
   static constexpr std::ptrdiff_t few = 24;
 
-  /// The begin of the second part (Hoare), neither of which is empty.
+  /// Returns the begin of the second part (Hoare); neither part is empty.
   static std::uint32_t* partition(std::uint32_t* begin, std::uint32_t* end) {
     const std::uint32_t a = *begin, b = begin[(end - begin) / 2], c = end[-1];
     const std::uint32_t pivot = std::max(std::min(a, b), std::min(std::max(a, b), c));

@@ -1,4 +1,4 @@
-// Boost.Context's fiber on pooled stacks: create, then resume until it has returned. It has no scheduler to join by.
+// Boost.Context's fiber on pooled stacks: create, then resume until it has returned. It has no scheduler for a join.
 #include "spawn.hpp"
 
 #include <boost/context/fiber.hpp>

@@ -1,4 +1,4 @@
-// corosensei on reused stacks: create, then resume until it has returned. It has no scheduler to join by.
+// corosensei on reused stacks: create, then resume until it has returned. It has no scheduler for a join.
 #[path = "../harness.rs"]
 #[allow(dead_code)]
 mod harness;

@@ -1,4 +1,4 @@
-// pirn's fibers on one worker, of one or two that the runtime has.
+// pirn's fibers on one worker, of the one or two that the runtime has.
 #include "pirn/fiber/runtime.hpp"
 #include "spawn.hpp"
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What spread/pirn-plugin executes and keeps.
+# The instructions that spread/pirn-plugin executes, and the bytes that it keeps.
 # needs: command valgrind
 # needs: command llvm-objdump-22
 # needs: target bench_spread_pirn-plugin

@@ -1,4 +1,4 @@
-// As the compiler makes it by itself.
+// Built by the compiler without the plugin.
 #include "spread.hpp"
 
 int main() { spread_workload("pirn"); }

@@ -1,6 +1,6 @@
-// What both programs of the workload are: fibers that yield at the bottom of a chain of calls, each of which has values
-// to keep until the call below it returns. DEPTH is how many functions deep the yield is, LIVE how many values each
-// keeps.
+// The common code of both programs of the workload: fibers that yield at the bottom of a chain of calls. Each call
+// keeps values until the call below it returns. DEPTH is the number of functions above the yield, LIVE the number of
+// values that each keeps.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ template <int depth, int live>
     pirn::this_fiber::yield();
     x = 1;
   } else {
-    x = bench::opaque(level<depth - 1, live>(x + 1));  // no tail call
+    x = bench::opaque(level<depth - 1, live>(x + 1));  // prevents a tail call
   }
   std::uint64_t mixed = 0;
   for (const std::uint64_t value : kept) {
@@ -37,7 +37,7 @@ template <int depth, int live>
   return x + mixed;
 }
 
-/// What `level` returns, without the yield.
+/// Returns the result of `level`, computed without the yield.
 std::uint64_t expected(int depth, int live, std::uint64_t x) {
   const std::uint64_t given = x;
   x = depth == 1 ? 1 : expected(depth - 1, live, x + 1);

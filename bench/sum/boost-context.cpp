@@ -1,4 +1,4 @@
-// Boost.Context's fiber as a generator, on pooled stacks: the element goes through a variable that both sides know.
+// Boost.Context's fiber as a generator, on pooled stacks: the element is passed in a variable that both sides know.
 #include <boost/context/fiber.hpp>
 #include <boost/context/pooled_fixedsize_stack.hpp>
 
@@ -8,7 +8,7 @@ namespace {
 
 namespace ctx = boost::context;
 
-/// Resumes a producer until it has ended. Its body is called with a function that yields.
+/// Resumes a producer until it has ended. Its body gets a function that yields.
 template <typename Body>
 std::uint64_t total(ctx::pooled_fixedsize_stack& stacks, Body body) {
   std::uint64_t element = 0;

@@ -1,4 +1,4 @@
-// The producer calls the consumer through a pointer of which it knows nothing.
+// The producer calls the consumer through an opaque pointer.
 #include "sum.hpp"
 
 namespace {

@@ -6,7 +6,7 @@ mod harness;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-/// The sum of what a producer suspends with, and its stack.
+/// The sum of the elements with which a producer suspends, and its stack.
 fn total(stack: DefaultStack, produce: impl FnOnce(&Yielder<(), u64>) + 'static) -> (u64, DefaultStack) {
     let mut producer = Coroutine::<(), u64, (), _>::with_stack(stack, |yielder, ()| produce(yielder));
     let mut sum = 0;

@@ -1,4 +1,4 @@
-// A C++20 coroutine that its consumer can see into: the compiler may put its frame and its body there.
+// A C++20 coroutine that is visible to its consumer: the compiler may inline its frame and its body there.
 #include "../generator.hpp"
 #include "sum.hpp"
 

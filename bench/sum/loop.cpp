@@ -1,4 +1,4 @@
-// No producer: the consumer counts by itself.
+// No producer: the consumer does the counting.
 #include "sum.hpp"
 
 int main() {

@@ -1,4 +1,4 @@
-// What is left to gain: the loops of pirn.cpp by hand, with its switch, its registers and its tests of a tagged peer.
+// The remaining gain: the loops of pirn.cpp by hand, with its switch, its registers and its tests of a tagged peer.
 // Each loop begins at its own resume label and ends with the switch, so that an element takes two jumps. Compilers put
 // the resume label in the middle of a loop and jump back to its begin, which makes four.
 #include "sum.hpp"
@@ -9,7 +9,7 @@
 
 namespace {
 
-/// The sum of n down to 1, for n != 0.
+/// Returns the sum of n down to 1, for n != 0.
 [[gnu::noinline]] std::uint64_t total(std::uint64_t n) {
   alignas(64) static char stack[65536];
   std::uint64_t sum = 0;
@@ -54,7 +54,7 @@ namespace {
       "movq %%r15, %%rsp\n\t"
       "movq %%rsi, %%rbp\n\t"
       "jmpq *%%rdi\n"
-      "6:\n\t"  // nobody cancels it
+      "6:\n\t"  // it is never cancelled
       "ud2\n"
       "7:\n\t"
       "movq %%rbp, %%rax\n\t"

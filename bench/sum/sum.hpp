@@ -1,18 +1,18 @@
-// The sum workload: a producer counts down from n to 1, a consumer adds up what it gets.
+// The sum workload: a producer counts down from n to 1, a consumer adds up the elements.
 //
 // All producers have one of two bodies, which compilers treat differently:
 //   for:    for (; n != 0; --n) yield n;
 //   while:  while (n != 0) yield n--;
 //
-// Each producer has its own consumer, as a loop in somebody's program would: a consumer that both shared would end in
-// an indirect jump that has had two targets, which Zen 4 predicts four cycles later than one that has had one.
+// Each producer has its own consumer, like a loop in a real program. A shared consumer would end in an indirect jump
+// that has had two targets, which Zen 4 predicts four cycles later than one that has had one.
 #pragma once
 
 #include "../harness.hpp"
 
 namespace bench {
 
-/// What the consumer does with an element. The empty asm keeps the plain loop, and whatever is inlined into one, from
+/// Adds an element, as the consumer does. The empty asm keeps the plain loop, and all code inlined into one, from
 /// becoming a formula or vectors: all pay for each element.
 inline void add(std::uint64_t& sum, std::uint64_t element) {
   sum += element;
@@ -26,7 +26,8 @@ void sum_row(const char* impl, const char* form, Sum sum, const char* note = nul
   row("sum", impl, std::string(R"({"form":")") + form + "\"}", "ns", ns, note);
 }
 
-/// Measures two functions that return the sum of n down to 1, the first by the for producer, the second by the while.
+/// Measures two functions that return the sum of n down to 1, the first with the `for` producer, the second with the
+/// `while` producer.
 template <typename For, typename While>
 void sum_rows(const char* impl, For sum_for, While sum_while, const char* note = nullptr) {
   sum_row(impl, "for", sum_for, note);

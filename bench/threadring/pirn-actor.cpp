@@ -1,4 +1,4 @@
-// pirn's actors on one worker: a hop is a call that one posts to the next.
+// pirn's actors on one worker: a hop is a call that an actor posts to the next one.
 #include <memory>
 #include <vector>
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-/// Who got the token as 0.
+/// The process that got the token as 0.
 struct finish {
   pirn::event happened{pirn::event_reset::automatic};
   std::uint64_t place = 0;
@@ -51,7 +51,7 @@ void measure() {
       "pirn-actor",
       [&](std::int64_t token) {
         post(*ring[0], token);
-        (void)finished.happened.wait();  // nobody stops it
+        (void)finished.happened.wait();  // never stopped
         return finished.place;
       },
       "actors that post calls to each other, each of which is allocated");

@@ -1,4 +1,4 @@
-// As pirn, but who is woken queues behind all that are ready.
+// As pirn, but a woken fiber queues behind all ready ones.
 #include "pirn_queue.hpp"
 
 int main() {

@@ -1,4 +1,4 @@
-// As pirn, but who is woken goes first without a bound.
+// As pirn, but a woken fiber goes first without a bound.
 #include "pirn_queue.hpp"
 
 int main() {

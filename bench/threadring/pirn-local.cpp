@@ -6,7 +6,7 @@
 
 namespace {
 
-/// Where one gets the token.
+/// The place where a process gets the token.
 class place {
  public:
   void put(std::int64_t token) {
@@ -15,7 +15,7 @@ class place {
   }
   std::int64_t take() {
     if (!full_.wait()) {
-      std::abort();  // nobody asks a process to stop
+      std::abort();  // a process is never asked to stop
     }
     return token_;
   }

@@ -1,4 +1,4 @@
-// pirn's fibers on one worker in a ring, each with a place of its own for the token.
+// pirn's fibers on one worker in a ring, each with a separate place for the token.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace bench {
 
-/// The program of `impl`; a `Place` has put(token) and take(), which waits for it. `lifo_budget` is that of the
-/// runtime: a fiber that was woken goes first within that budget.
+/// The program of `impl`. A `Place` has put(token) and take(), which waits for the token. `lifo_budget` is that of the
+/// runtime: a woken fiber goes first within that budget.
 template <class Place>
 void threadring_of_fibers(const char* impl, const char* note,
                           unsigned lifo_budget = pirn::runtime_options{}.lifo_budget) {

@@ -1,4 +1,4 @@
-// A wait queue to wait in for the token.
+// A wait queue in which to wait for the token.
 #pragma once
 
 #include "pirn/fiber/inline_wait.hpp"
@@ -6,7 +6,7 @@
 
 namespace bench {
 
-/// Where one gets the token; any fiber of any worker could put it there.
+/// The place where a process gets the token; any fiber of any worker could put it there.
 class queue_place {
  public:
   PIRN_ALWAYS_INLINE void put(std::int64_t token) {
@@ -29,7 +29,7 @@ class queue_place {
 
  private:
   pirn::wait_queue queue_;
-  bool full_ = false;  // for one who takes: nobody else puts before it has passed the token on
+  bool full_ = false;  // for one consumer: no put happens before it has passed the token on
   std::int64_t token_ = 0;
 };
 

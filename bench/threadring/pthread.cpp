@@ -9,7 +9,7 @@
 
 namespace {
 
-/// Where one gets the token.
+/// The place where a process gets the token.
 struct place {
   sem_t arrived;
   std::int64_t token = 0;

@@ -5,7 +5,7 @@
 
 namespace {
 
-/// Where one gets the token.
+/// The place where a process gets the token.
 struct place {
   st_cond_t arrived = st_cond_new();
   bool full = false;

@@ -1,12 +1,13 @@
 // The threadring workload, after thread-ring of the Computer Language Benchmarks Game: processes in a ring pass a token
-// that says how many hops are left. Who gets it as 0 says so; who gets it as less passes it on and ends.
+// that holds the number of remaining hops. A process that gets it as 0 reports that; a process that gets it as less
+// passes it on and ends.
 #pragma once
 
 #include "../harness.hpp"
 
 namespace bench {
 
-/// Measures hops. `pass(token)` gives the token to process 0 and returns the place of the one that got it as 0.
+/// Measures hops. `pass(token)` gives the token to process 0 and returns the place of the process that got it as 0.
 template <typename Pass>
 void threadring_row(const char* impl, Pass pass, const char* note) {
   const std::uint64_t processes = input("PROCESSES");
@@ -17,7 +18,7 @@ void threadring_row(const char* impl, Pass pass, const char* note) {
   row("threadring", impl, param("processes", processes), "ns", ns_per_operation(run, processes), note);
 }
 
-/// The part of a process that is the same for all: it gets tokens by `receive()` until one ends it.
+/// The common part of all processes: gets tokens by `receive()` until one ends the process.
 template <typename Receive, typename Send, typename Finish>
 [[gnu::always_inline]] inline void threadring_process(Receive receive, Send send, Finish finish) {
   for (;;) {

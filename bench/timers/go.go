@@ -1,4 +1,4 @@
-// Goroutines on one core that all wait for a timer of their own, or for a channel that is closed to cancel.
+// Goroutines on one core. Each waits for its own timer, or for a channel that is closed to cancel all.
 package main
 
 import (
@@ -11,11 +11,11 @@ import (
 	"pirn/bench/harness"
 )
 
-// For each of those pending: all are asleep before the first is due.
+// For each pending timer: all are asleep before the first is due.
 const lead = 10 * time.Microsecond
 
-// All sleep until some time within a second that begins `after`; if `cancel`, all are stopped instead. What it costs
-// that all go to sleep, and that all have woken up.
+// All sleep until some time within a second that begins `after`; if `cancel`, all are stopped instead. Returns the cost
+// until all are asleep, and until all have woken up.
 func sleepAll(pending int, after time.Duration, cancel bool) (insert, end float64) {
 	var base time.Time
 	var waiting, asleep, woken atomic.Int64
@@ -45,7 +45,7 @@ func sleepAll(pending int, after time.Duration, cancel bool) (insert, end float6
 	for waiting.Load() < int64(pending) {
 		runtime.Gosched()
 	}
-	runtime.GC() // not in what follows
+	runtime.GC() // excluded from the later times
 	base = time.Now().Add(after)
 	start := harness.Now()
 	close(gate)

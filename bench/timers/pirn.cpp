@@ -10,9 +10,9 @@ namespace {
 
 using clock = pirn::platform::clock;
 
-constexpr double lead_ns = 10'000;  // for each of those pending: all are asleep before the first is due
+constexpr double lead_ns = 10'000;  // for each pending timer: all are asleep before the first is due
 
-/// What it costs that all go to sleep, and that all have woken up.
+/// The cost until all are asleep, and until all have woken up.
 struct cost {
   double insert;
   double end;

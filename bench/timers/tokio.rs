@@ -1,4 +1,4 @@
-// Tasks of tokio's runtime of one thread that all sleep; its timers go by milliseconds.
+// Tasks of tokio's runtime of one thread that all sleep; its timers have a resolution of a millisecond.
 #[path = "../harness.rs"]
 #[allow(dead_code)]
 mod harness;
@@ -10,11 +10,11 @@ use tokio::sync::Semaphore;
 use tokio::task::{spawn_local, yield_now, LocalSet};
 use tokio::time::{sleep_until, Instant};
 
-/// For each of those pending: all are asleep before the first is due.
+/// For each pending timer: all are asleep before the first is due.
 const LEAD: Duration = Duration::from_micros(10);
 
-/// All sleep until some time within a second that begins `after`; if `cancel`, all are stopped instead. What it costs
-/// that all go to sleep, and that all have woken up.
+/// All sleep until some time within a second that begins `after`; if `cancel`, all are stopped instead. Returns the
+/// cost until all are asleep, and until all have woken up.
 async fn sleep_all(pending: u64, after: Duration, cancel: bool) -> (f64, f64) {
     let gate = Rc::new(Semaphore::new(0));
     let base = Rc::new(Cell::new(Instant::now()));

@@ -1,4 +1,4 @@
-// Boost.Context's fiber, which carries no values: a structure that both sides know does.
+// Boost.Context's fiber, which carries no values: they are in a structure that both sides know.
 #include <boost/context/fiber.hpp>
 #include <boost/context/fixedsize_stack.hpp>
 

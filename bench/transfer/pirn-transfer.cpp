@@ -9,7 +9,7 @@ namespace {
 
 using ping_pong = pirn::continuation<std::uint64_t, std::uint64_t>;
 
-/// The bench's own memory: what a stack costs is not measured here.
+/// The bench's own memory: the cost of a stack is not measured here.
 struct memory {
   std::byte* begin;
   std::size_t size;

@@ -1,4 +1,4 @@
-// The transfer workload: two contexts hand two values to each other, in registers where that is possible.
+// The transfer workload: two contexts hand two values to each other, in registers where possible.
 #pragma once
 
 #include "../harness.hpp"
@@ -11,11 +11,11 @@ struct two {
   std::uint64_t second;
 };
 
-/// What each side does with the values before it hands them on.
+/// The step of each side between its receiving and its sending of the values.
 constexpr two step(two values) { return {values.first + 1, values.second + 3}; }
 
-/// Measures `round_trips(count, values)`: that many times, send the values to the other side, which takes a step and
-/// sends them back, and take a step too; returns the values after that. Its figure is for one switch, half a round
+/// Measures `round_trips(count, values)`: `count` times, send the values to the other side, which takes a step and
+/// sends them back, and take a step too; returns the values after that. The figure is for one switch, half a round
 /// trip.
 template <typename RoundTrips>
 void transfer_row(const char* impl, RoundTrips round_trips, const char* note = nullptr) {

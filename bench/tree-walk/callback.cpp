@@ -1,5 +1,5 @@
-// A recursive walk that calls the consumer through a pointer of which it knows nothing. Two walks at once, which a
-// comparison of two trees needs, are not to be had by callbacks.
+// A recursive walk that calls the consumer through an opaque pointer. Callbacks cannot do two walks at once, which a
+// comparison of two trees needs.
 #include "tree.hpp"
 
 namespace {

@@ -20,13 +20,13 @@ struct Node {
     value: u64,
 }
 
-/// Builds a tree of `size` nodes, which lives for good; `value` gives each node's value from its position.
+/// Builds a tree of `size` nodes that is never freed; `value` gives each node's value from its position.
 fn tree(size: u64, shape: Shape, seed: u64, value: fn(u64) -> u64) -> &'static Node {
     let nodes = Box::leak(Box::<[Node]>::new_uninit_slice(size as usize));
     build(nodes, 0, shape, &mut { seed }, value).expect("a root")
 }
 
-/// The root of the nodes given, the first of which has the position `first`.
+/// Returns the root of the given nodes, the first of which has the position `first`.
 fn build(
     nodes: &'static mut [MaybeUninit<Node>],
     first: u64,

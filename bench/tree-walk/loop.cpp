@@ -1,4 +1,4 @@
-// Iterators written by hand, each with a stack of nodes: what to write where there are no coroutines.
+// Iterators written by hand, each with a stack of nodes: the usual form without coroutines.
 #include "tree.hpp"
 
 namespace {
@@ -7,7 +7,7 @@ class in_order {
  public:
   explicit in_order(const bench::node* root) { descend(root); }
 
-  /// The next node, or null.
+  /// Returns the next node, or null.
   const bench::node* next() {
     if (open_.empty()) {
       return nullptr;
@@ -25,14 +25,14 @@ class in_order {
     }
   }
 
-  std::vector<const bench::node*> open_;  // whose left side is done with or being walked
+  std::vector<const bench::node*> open_;  // nodes whose left side is done or being walked
 };
 
 class leaves {
  public:
   explicit leaves(const bench::node* root) { open_.push_back(root); }
 
-  /// The next leaf, or null.
+  /// Returns the next leaf, or null.
   const bench::node* next() {
     if (open_.empty()) {
       return nullptr;

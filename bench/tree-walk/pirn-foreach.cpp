@@ -1,4 +1,4 @@
-// The generator's body calls the consumer, which is inlined into it. Of two trees at once there is no such form.
+// The generator's body calls the consumer, which is inlined into it. There is no such form for two trees at once.
 #include "pirn/coro/generator.hpp"
 
 #include "tree.hpp"

@@ -1,4 +1,4 @@
-// Generators whose bodies are ordinary recursive functions, on whatever stack Generator has.
+// Generators whose bodies are ordinary recursive functions, on the kind of stack that Generator has.
 #pragma once
 
 #include "pirn/coro/generator.hpp"
@@ -27,7 +27,7 @@ PIRN_NONE void fringe(Yield& yield, const node* at) {
   fringe(yield, at->right);
 }
 
-/// How many leaves, from the left, the trees with these roots have in common.
+/// Returns how many leaves, from the left, the trees with these roots have in common.
 template <typename Generator>
 std::uint64_t equal_leaves(const node* one_root, const node* other_root) {
   Generator one_fringe = [one_root](auto& yield) { fringe(yield, one_root); };

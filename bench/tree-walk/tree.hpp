@@ -1,5 +1,5 @@
-// The tree-walk workload: binary trees of random shape, whose nodes lie in memory in the order of a walk, as a bulk
-// load leaves them, so that the walk is paid for and not the memory. tree.rs is the same in Rust.
+// The tree-walk workload: binary trees of random shape. Their nodes lie in memory in the order of a walk, as after a
+// bulk load, so that the figure shows the walk and not the memory. tree.rs is the same in Rust.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ struct node {
 
 enum class shape {
   any,   ///< each node of a range is as likely to be its root as any other
-  full,  ///< no node has one child only: the leaves are every other node in order, whatever the shape
+  full,  ///< no node has a single child: the leaves are every other node in order, whatever the shape
 };
 
 /// A tree of `size` nodes (odd when full), whose values are its nodes' positions.
@@ -35,7 +35,7 @@ class tree {
   std::vector<node>& nodes() { return nodes_; }
 
  private:
-  /// The root of the positions from `first` up to `last`.
+  /// Returns the root of the positions from `first` up to `last`.
   const node* build(std::uint64_t first, std::uint64_t last) {
     if (first == last) {
       return nullptr;
@@ -87,7 +87,7 @@ void walk_row(const char* impl, Walk walk, const char* note = nullptr) {
   row("tree-walk", impl, mode("walk"), "ns", ns, note);
 }
 
-/// How many elements two generators have in common, from the first.
+/// Returns how many elements two generators have in common, from the first.
 template <typename Generator>
 std::uint64_t equal_run(Generator one, Generator other) {
   std::uint64_t equal = 0;
@@ -98,7 +98,7 @@ std::uint64_t equal_run(Generator one, Generator other) {
 }
 
 /// Measures `equal_leaves(a, b)`, which returns how many leaves, from the left, the trees with these roots have in
-/// common; they have the same fringe when that is all of them. The figure is for one leaf of both.
+/// common. They have the same fringe if that is all of them. The figure is for one leaf of both.
 template <typename EqualLeaves>
 void fringe_row(const char* impl, EqualLeaves equal_leaves, const char* note = nullptr) {
   const std::uint64_t size = input("NODES") | 1;

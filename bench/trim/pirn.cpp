@@ -1,5 +1,5 @@
-// pirn's fibers that have been deep and wait: what they hold before and after their stacks are trimmed, and what that
-// costs their workers.
+// pirn's fibers that have been deep and wait: the memory that they hold before and after their stacks are trimmed, and
+// the cost of that for their workers.
 #include <cstring>
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-// Two OS threads of which one watches a word that the other writes: how long the cores take to tell each other.
+// Two OS threads, one of which watches a word that the other writes: the latency between the cores alone.
 #include <thread>
 
 #include "wake_latency.hpp"

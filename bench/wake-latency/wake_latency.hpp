@@ -1,5 +1,5 @@
-// The wake-latency workload: how long it takes from the wake-up of a unit on another core until it runs. That core has
-// been idle for a while, so that whoever runs its units is asleep, if it sleeps.
+// The wake-latency workload: the time from the wake-up of a unit on another core until it runs. That core has been idle
+// for a while, so its thread is asleep, if it sleeps at all.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@ class wake_latency {
  public:
   std::uint64_t count() const { return took_.size(); }
 
-  /// For the one that wakes: `wake()` is called `count` times, each time long after the other has run and waits again.
+  /// Called by the waker: `wake()` is called `count` times, each time long after the other unit has run and waits
+  /// again.
   template <typename Wake>
   void wake_all(Wake wake) {
     for (std::uint64_t i = 0; i < count(); ++i) {
@@ -27,7 +28,7 @@ class wake_latency {
       }
     }
   }
-  /// For the other one, each time that it runs.
+  /// Called by the woken unit, each time that it runs.
   void ran() {
     const std::uint64_t i = runs_.load(std::memory_order_relaxed);
     took_[i] = wall_ns() - woken_at_;

@@ -1,4 +1,4 @@
-// Boost.Context's fibers and the least of a scheduler: a ring, round robin.
+// Boost.Context's fibers and a minimal scheduler: a ring, round robin.
 #include <boost/context/fiber.hpp>
 #include <boost/context/fixedsize_stack.hpp>
 
@@ -14,12 +14,12 @@ struct member {
   member* previous = this;
 };
 
-/// The ring: the main program and every sender that is not done.
+/// The ring: the main program and every sender that has not ended.
 member outside;
 member* running = &outside;
 bool ready = false;
 
-/// Keeps the state of whoever has resumed the running member: the one in front of it, unless that has ended.
+/// Keeps the state of the member that has resumed the running one: the one in front of it, unless that has ended.
 void arrive(ctx::fiber&& from) {
   if (from) {
     running->previous->fiber = std::move(from);
@@ -38,7 +38,7 @@ void add(member& one) {
   outside.previous = &one;
 }
 
-/// Takes the running member off and says who is next.
+/// Removes the running member and returns the next one.
 ctx::fiber leave() {
   running->previous->next = running->next;
   running->next->previous = running->previous;

@@ -1,4 +1,4 @@
-// C++20 coroutines that run when they are called: who awaits one suspends only if it could not end at once.
+// C++20 coroutines that run when they are called: an awaiter suspends only if the coroutine could not end at once.
 #include "task.hpp"
 
 int main() {

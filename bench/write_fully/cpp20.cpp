@@ -1,5 +1,5 @@
-// C++20 coroutines, nested: frames from a pool where the compiler cannot do without, control goes straight from one to
-// the next.
+// C++20 coroutines, nested: frames are from a pool where the compiler cannot omit them, and control passes directly
+// from one to the next.
 #include "task.hpp"
 
 int main() {

@@ -1,4 +1,4 @@
-// The same fibers on stacks that all begin at the same place of their page: what stack colouring is worth.
+// As pirn, but all stacks begin at the same place of their page, which shows the value of stack colouring.
 #include "senders.hpp"
 
 int main() {

@@ -28,7 +28,7 @@ inline std::size_t send_some(sink& to, const std::byte* data, std::size_t size) 
   return sent;
 }
 
-/// Fibers of the given stacks.
+/// Runs fibers on stacks of the given pool.
 inline void write_fully_with(const char* impl, pirn::guarded_pool& stacks, const char* note) {
   pirn::runtime runtime({.workers = 1, .stack_size = input("STACK"), .stacks = &stacks});
   runtime.run([&] {

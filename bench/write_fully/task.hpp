@@ -1,5 +1,5 @@
-// C++20 coroutines for write_fully: frames in their awaiter's frame or from a pool, and a round-robin queue of what is
-// ready.
+// C++20 coroutines for write_fully: frames in their awaiter's frame or from a pool, and a round-robin queue of ready
+// coroutines.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace bench {
 
-/// What is ready to run, first in first out.
+/// The ready coroutines, first in, first out.
 class ready_queue {
  public:
   static constexpr std::size_t capacity = 64;
@@ -32,17 +32,17 @@ inline bool ready = false;
 /// When a coroutine begins to run.
 enum class start : std::uint8_t {
   lazily,       ///< when it is awaited: control goes straight to it
-  immediately,  ///< when it is called: who awaits it suspends only if it has not ended by then
+  immediately,  ///< when it is called: an awaiter suspends only if it has not ended by then
 };
 
-// Puts the frame of a coroutine that is awaited at once into the frame of the one that awaits it.
+// Puts the frame of a coroutine that is awaited at once into the frame of its awaiter.
 #if __has_cpp_attribute(clang::coro_await_elidable)
 #define BENCH_FRAME_IN_FRAME clang::coro_await_elidable
 #else
 #define BENCH_FRAME_IN_FRAME
 #endif
 
-/// A coroutine that sends and says how many bytes; the one that awaits it resumes straight from its end.
+/// A coroutine that sends, and returns how many bytes. Its awaiter resumes directly from its end.
 template <start When>
 class [[nodiscard, BENCH_FRAME_IN_FRAME]] task {
  public:
@@ -97,8 +97,8 @@ class [[nodiscard, BENCH_FRAME_IN_FRAME]] task {
   std::coroutine_handle<promise_type> self_;
 };
 
-/// The readiness wait: the coroutine goes behind all that are ready. A coroutine that runs because it was called must
-/// return to its caller then; else the first that is ready runs at once.
+/// The readiness wait: the coroutine queues behind all ready ones. A coroutine that runs because it was called must
+/// then return to its caller; else the first ready one runs at once.
 template <start When>
 struct wait_for_ready {
   static bool await_ready() noexcept { return ready; }

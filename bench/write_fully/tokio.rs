@@ -25,7 +25,7 @@ struct Sink {
     turns: u64,
 }
 
-// What stands for the non-blocking system call, opaque to its callers.
+// Stands for the non-blocking system call, opaque to its callers.
 #[inline(never)]
 fn offer(to: &mut Sink, data: usize, size: usize) -> usize {
     let taken = std::hint::black_box(size.min(STEP));

@@ -1,8 +1,8 @@
-// What the C++ programs of write_fully share: the sink, the amount of work, the time split and the checks.
+// Shared by the C++ programs of write_fully: the sink, the amount of work, the time split and the checks.
 //
 // Each of some senders writes a large buffer by `write_fully`, which calls `send_some` until everything is sent; that
-// waits until its sink is ready, during which the other senders run, and then sends one step. The same calls with a
-// wait that returns at once are the application's part of the time; the rest is the scheduler's.
+// waits until its sink is ready, during which the other senders run, and then sends one step. These calls with a wait
+// that returns at once are the application's part of the time; the rest is the scheduler's.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,14 @@ namespace bench {
 /// The most that a sink takes at once, in bytes.
 inline constexpr std::size_t step = 800;
 
-/// Where a sender's data goes: it is counted and never read, so that memory does not hide what switches cost.
+/// The destination of a sender's data: the data is counted and never read, so that memory does not hide the cost of
+/// switches.
 struct sink {
-  const std::byte* end = nullptr;  ///< of what has arrived
-  std::uint64_t bytes = 0;         ///< that have arrived
+  const std::byte* end = nullptr;  ///< of the received data
+  std::uint64_t bytes = 0;         ///< received so far
 };
 
-/// All sinks, and what the slowest had when the first was about to be full: more or less the same if senders take
+/// All sinks, and the progress of the slowest one when the first was about to be full: about the same if senders take
 /// turns.
 struct round {
   std::vector<sink> sinks;
@@ -30,7 +31,7 @@ struct round {
 inline round this_round;
 
 inline std::size_t take(sink& to, const std::byte* data, std::size_t taken) {
-  asm volatile("" : "+r"(taken), "+r"(data) : : "memory");  // nobody is to know what this returns
+  asm volatile("" : "+r"(taken), "+r"(data) : : "memory");  // makes the result unknown to the compiler
   to.end = data + taken;
   to.bytes += taken;
   return taken;
@@ -44,12 +45,12 @@ inline std::size_t take(sink& to, const std::byte* data, std::size_t taken) {
   return take(to, data, size);
 }
 
-/// What stands for the non-blocking system call. Returns how many bytes it took. Opaque to its callers.
+/// Stands for the non-blocking system call. Returns how many bytes it took. Opaque to its callers.
 [[gnu::noinline]] inline std::size_t offer(sink& to, const std::byte* data, std::size_t size) {
   return size > step ? take(to, data, step) : take_last(to, data, size);
 }
 
-/// The buffer that every sender sends: address space, since nobody reads it.
+/// The buffer that every sender sends: only address space, since it is never read.
 class payload {
  public:
   payload() : size_(input("SEND_MB") * 1'000'000), data_(std::make_unique_for_overwrite<std::byte[]>(size_)) {}

@@ -1,6 +1,6 @@
-// What each optimization of a yield is worth, one after the other, after Li and others, "Stackful Coroutine Made Fast":
-// ten contexts yield to each other in turn. The loop that the net figure is without loses all registers in each turn,
-// too.
+// The gain of each optimization of a yield, one after the other, after Li and others, "Stackful Coroutine Made Fast":
+// ten contexts yield to each other in turn. The loop that is subtracted for the net figure also loses all registers in
+// each turn.
 #include <array>
 #include <memory>
 #include <vector>
@@ -23,7 +23,7 @@ struct unit {
 unit* current = nullptr;
 unit starter;
 
-/// Saves what the calling convention has functions preserve, as switches do that are functions.
+/// Saves the registers that the calling convention preserves, like switches that are functions.
 [[gnu::naked, gnu::noinline]] void switch_out_of_line(void** /*from*/, void* /*to*/) {
   asm("pushq %rbp\n\tpushq %rbx\n\tpushq %r12\n\tpushq %r13\n\tpushq %r14\n\tpushq %r15\n\t"
       "movq %rsp, (%rdi)\n\t"
@@ -84,7 +84,7 @@ template <class Form>
     Form::yield();
   }
   self->done = k;
-  // All have done as many: the next one has come to its end, too, or will start up the one that began this.
+  // All do as many yields, so the next unit comes to its end too. The last unit resumes the starter.
   unit* const next = self->next->done != 0 ? &starter : self->next;
   current = next;
   Form::change(*self, *next);
@@ -96,7 +96,7 @@ constexpr std::size_t large = 64 << 10;
 constexpr std::size_t small = 4112;  // the paper's
 constexpr std::size_t colour = 128;  // as the stacks of pirn's pools differ
 
-/// One yield, where the stacks are so far from each other.
+/// Measures one yield between stacks at the given distance.
 template <class Form>
 double cost(std::size_t distance) {
   const std::size_t bytes = distance * units;

@@ -1,4 +1,4 @@
-// A ring of Boost.Context's raw contexts, each of which jumps straight to the next: a yield without a scheduler.
+// A ring of Boost.Context's raw contexts, each of which jumps directly to the next: a yield without a scheduler.
 #include "../harness.hpp"
 
 #include <boost/context/detail/fcontext.hpp>
@@ -18,7 +18,7 @@ std::uint64_t left = 0;
 member outside;
 member* last = nullptr;
 
-// A context that was left is handed to its successor, which stores it where its owner's predecessor looks for it.
+// A suspended context is handed to its successor, which stores it where its owner's predecessor looks for it.
 void jump(member& from, member& to) {
   const ctx::transfer_t back = ctx::jump_fcontext(to.context, &from);
   static_cast<member*>(back.data)->context = back.fctx;
