@@ -1,9 +1,9 @@
 """The known faults of this folder, read and applied.
 
-tests/faults/<layer>/<source>.toml holds those of include/pirn/<layer>/[detail/]<source>.hpp and src/<layer>/<source>.cpp,
-or of a file in another folder of the tree, whose name stands for the layer then:
+tests/faults/<layer>/<source>.toml holds the faults of include/pirn/<layer>/[detail/]<source>.hpp and
+src/<layer>/<source>.cpp, or of a file in another folder of the tree, whose name then takes the place of the layer:
 
-    source = "src/sync/actor.cpp"             the file that is edited where an edit names none
+    source = "src/sync/actor.cpp"             the edited file, where an edit names none
 
     [[fault]]
     name = "actor_close_wakes_nobody"
@@ -13,10 +13,10 @@ or of a file in another folder of the tree, whose name stands for the layer then
     replace = ''
 
     preset = "asan-ubsan"                     optional, dev by default
-    target = "pirn_libraries"                 optional: what to build before the test, by default the target named like it
-    shows = 'regular expression'              optional: what the failing test must print
+    target = "pirn_libraries"                 optional: built before the test, by default the target of its name
+    shows = 'regular expression'              optional: the failing test must print this
     timeout = 10                              optional: seconds after which a hang counts as red, 60 by default
-    alone = true                              optional: only on a machine that does nothing else is the test sure to notice
+    alone = true                              optional: the test notices reliably only on an otherwise idle machine
     file = "include/pirn/sync/actor.hpp"      optional: the edited file, source by default
 
 A fault of several edits has a table [[fault.edit]] with find, replace and file for each.
@@ -56,7 +56,8 @@ class Fault:
         return f"{self.place}/{self.name}"
 
     def apply(self, root: Path) -> dict[str, str]:
-        """The edited files of the tree at `root` by name. A ValueError says which text is not there exactly once."""
+        """Returns the edited files of the tree at `root` by name. A ValueError names a text that does not occur exactly
+        once."""
         originals: dict[str, str] = {}
         spans: dict[str, list[tuple[int, int, str]]] = {}
         for edit in self.edits:
@@ -86,13 +87,13 @@ class Fault:
 
 
 def place_of(file: str) -> str:
-    """<layer>/<source> of a file of the tree: where the faults that edit it stand."""
+    """Returns <layer>/<source> of a file of the tree, where the faults that edit it are stored."""
     parts = file.removeprefix("include/pirn/").removeprefix("src/").split("/")
     return f"{parts[0]}/{parts[-1].split('.')[0]}" if len(parts) > 1 else parts[0].split(".")[0]
 
 
 def read_file(path: Path, folder: Path) -> list[Fault]:
-    """The faults of one file. A ValueError says what is wrong with it."""
+    """Returns the faults of one file. A ValueError names what is wrong with it."""
     place = str(path.relative_to(folder).with_suffix(""))
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -130,7 +131,7 @@ def read_fault(entry: dict, place: str, source: str) -> Fault:
 
 
 def read_all(folder: Path) -> tuple[list[Fault], list[str]]:
-    """All faults below `folder`, and what is wrong with the files."""
+    """Returns all faults below `folder`, and the errors in the files."""
     faults: dict[str, Fault] = {}
     problems = []
     for path in sorted(folder.rglob("*.toml")):

@@ -1,6 +1,6 @@
-"""./dev test --mutants: applies each known fault to a copy of the tree and sees the named test go red.
+"""./dev test --mutants: applies each known fault to a copy of the tree and checks that the named test goes red.
 
-The same test is first seen green without any fault. faults.py says how a fault is written down.
+Before that, the test must be green without any fault. faults.py describes the form of a fault.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from faults import Fault, read_all
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-# Taking a fault back would otherwise compile anew all that it had reached, and so would the next run.
+# Otherwise the removal of a fault would compile everything again that it had reached, and so would the next run.
 CACHED = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache", "-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
 
 
@@ -35,8 +35,8 @@ def folder_of(fault: Fault) -> str:
 
 
 class Workshop:
-    """A copy of the sources, built once per preset and then only as far as a fault reaches. Each worker has its own, since
-    most of a fault's time is one compiler at work on one file."""
+    """A copy of the sources, built once per preset and then only as far as a fault reaches. Each worker has a separate
+    copy, since most of a fault's time is one compiler at work on one file."""
 
     def __init__(self, folder: Path, jobs: int):
         self.folder, self.jobs = folder, jobs
@@ -48,7 +48,7 @@ class Workshop:
         self.refresh()
 
     def refresh(self) -> None:
-        """Makes the copy equal to the tree and touches nothing that is equal already."""
+        """Makes the copy equal to the tree without touching files that are already equal."""
         listing = ["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard", "-z"]
         if (ROOT / ".git").exists():
             names = subprocess.run(listing, check=True, capture_output=True, text=True).stdout.split("\0")
@@ -80,7 +80,8 @@ class Workshop:
     def build(self, fault: Fault) -> bool:
         binary = str(self.folder / folder_of(fault))
         if folder_of(fault) not in self.configured:
-            # What the plugin writes beside an object is not kept by a cache: so the one or the other.
+            # No cache keeps the files that the plugin writes beside an object, so a build has either a cache or the
+            # plugin.
             options = [] if needs_plugin(fault) else ["-DPIRN_PLUGIN=OFF", *CACHED]
             if not self.call("cmake", "--preset", fault.preset, "-S", str(self.source), "-B", binary, *options):
                 return False
@@ -96,7 +97,8 @@ class Workshop:
             self.restore(edit.file)
 
     def run(self, fault: Fault, timeout: int) -> tuple[str, str]:
-        """('green' | 'red' | 'absent' | 'skipped', output). Run without ctest, which would wait as long as for any test."""
+        """Returns ('green' | 'red' | 'absent' | 'skipped', output). Runs the test without ctest, which would wait as
+        long as for any test."""
         listing = subprocess.run(["ctest", "--test-dir", str(self.folder / folder_of(fault)), "--show-only=json-v1",
                                   "-R", f"^{re.escape(fault.test)}$"], capture_output=True, text=True)
         entries = json.loads(listing.stdout)["tests"] if listing.returncode == 0 else []
@@ -120,7 +122,7 @@ class Workshop:
 
 
 def try_fault(shop: Workshop, fault: Fault) -> str:
-    """What is wrong with this fault; empty when its test caught it."""
+    """Returns why this fault was not caught; empty if its test caught it."""
     try:
         shop.apply(fault)
     except ValueError as error:
@@ -136,7 +138,8 @@ def try_fault(shop: Workshop, fault: Fault) -> str:
 
 
 def try_group(shop: Workshop, group: list[Fault]) -> Iterator[tuple[Fault, str | None, float]]:
-    """Each fault of one test, what is wrong with it (None where this machine cannot run the test), and the seconds."""
+    """Yields each fault of one test, why it was not caught (None where this machine cannot run the test), and the
+    seconds."""
     begin = time.monotonic()
     first = group[0]
     verdict, output = shop.run(first, 10 * first.timeout) if shop.build(first) else ("not built", shop.log.read_text())
