@@ -2,12 +2,12 @@
 """The saved-bytes workload: how many bytes a fiber of threadring/pirn keeps at each point where it switches.
 
 The fiber keeps the bytes in memory that it needs once it is resumed: the words of its saved context, and each byte of
-its stack that it will read before it is written. Those are return addresses, registers that functions save for their
-callers, and values that the compiler has spilled, at any place and in any function up to the first. Bytes of its stack
-that only others read while it is suspended, such as its place in a queue, are counted separately. Nothing is guessed
-from the machine code: the unchanged program runs under valgrind's lackey, which prints each access to memory, and that
-list is read backwards. After the count by hand in Dolan, Muralidharan and Gregg, "Compiler support for lightweight
-context switching", 7.5.
+its stack that it will read before it is written. Such bytes are return addresses, registers that functions save for
+their callers, and values that the compiler has spilled, at any place and in any function up to the first. Bytes of its
+stack that only others read while it is suspended, such as its place in a queue, are counted separately. Nothing is
+guessed from the machine code: the unchanged program runs under valgrind's lackey, which prints each access to memory,
+and that list is read backwards. After the count by hand in Dolan, Muralidharan and Gregg, "Compiler support for
+lightweight context switching", 7.5.
 """
 
 import json
