@@ -8,7 +8,7 @@ from pathlib import Path
 import gains
 from rivals import WORKLOADS
 
-# The base by which the others of a workload are divided, where it is not pirn.
+# The implementation by which the others of a workload are divided, where it is not pirn.
 BASES = {"hanoi": "callback", "client": "classic", "ring": "pirn-swap", "aco": "pirn-copy"}
 # Workloads measured at many values of a parameter: their tables have a column for each value.
 SERIES = {"hanoi": "disks"}

@@ -5,9 +5,9 @@
     (gdb) pirn bt 42               the backtrace of fiber 42; further words go to gdb's own backtrace command
     (gdb) pirn bt all full         the backtraces of all fibers, with local variables
 
-A suspended fiber is three registers in its control block. gdb has no way to say "unwind from these", and in a core file
-registers cannot be set; so while a fiber is looked at, an unwinder claims that the innermost frame of the selected
-thread was called by the fiber. The frames from there on are gdb's own, with names, lines and variables.
+A suspended fiber is three registers in its control block. gdb has no command to unwind from these, and in a core file
+registers cannot be set. So while a fiber is shown, an unwinder claims that the innermost frame of the selected thread
+was called by the fiber. The frames from there on are gdb's own, with names, lines and variables.
 """
 
 import itertools

@@ -3,7 +3,7 @@
 // `buffer`: 4 producers and 4 consumers per worker with a bounded buffer of 8 places, as in condvar. Dolan,
 // Muralidharan and Gregg gave hints of affinity to this program in "Compiler support for lightweight context
 // switching".
-// All counts and sums must be right in the end.
+// All counts and sums must be right at the end.
 #pragma once
 
 #include <atomic>

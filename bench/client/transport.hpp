@@ -22,7 +22,7 @@ class connection;
 /// The program at the other end.
 class peer {
  public:
-  /// Takes some bytes, which exist until this returns. Returns how many more times `answer` is to be called.
+  /// Takes some bytes, which exist until this returns. Returns how many more times `answer` must be called.
   virtual std::size_t take(bytes part) = 0;
   /// Answers by `connection::answer`, once its earlier answer has arrived.
   virtual void answer(connection& to) = 0;

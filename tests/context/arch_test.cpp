@@ -149,7 +149,7 @@ TEST(arch, the_last_switches_carry_messages_and_end_backtraces) {
     EXPECT_EQ(two, 12U);
     EXPECT_EQ(shared->sum, 21 * (i + 1));
     EXPECT_GE(shared->frames, 1);
-    EXPECT_LE(shared->frames, 3);  // the function, the root frame, and what some unwinders add
+    EXPECT_LE(shared->frames, 3);  // the function, the root frame, and frames that some unwinders add
     shared->frames = 0;
   }
 }
@@ -232,7 +232,7 @@ TEST(arch, tag_is_in_sp_and_nowhere_else) {
   EXPECT_TRUE(arch::is_tagged(arch::tagged(tagged)));
 }
 
-// Adds what arrives to the last value until its resumer is tagged.
+// Adds each arriving value to the last one until its resumer is tagged.
 UNCHECKED PIRN_NONE void count_until_tagged(void* pc, void* sp, void* fp, word a, word b, word c, word d) {
   peer resumer{pc, sp, fp};
   word values[arch::value_words] = {a, b, c, d};

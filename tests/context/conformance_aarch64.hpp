@@ -106,7 +106,7 @@ inline word interrupted_pc(const void* signal_context) {
 inline void keep_stepping(void*, bool) {}
 PIRN_ALWAYS_INLINE void begin_stepping() {}
 
-// ---- what only this one has -----------------------------------------------------------------------------------------
+// ---- checks of this instruction set alone ---------------------------------------------------------------------------
 
 template <class Shape>
 void check_particulars(Shape&) {}

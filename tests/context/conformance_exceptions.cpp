@@ -122,7 +122,7 @@ void yield_in_catch(Shape& shape) {
       throw failure{40};
     } catch (...) {
       other_party.exchange();
-      shape.yield();  // the resumer enters a catch block meanwhile, and is still in it when we leave ours
+      shape.yield();  // the resumer enters a catch block meanwhile, and is still in it when this context leaves its own
       seen_by_context[4] = std::uncaught_exceptions();
       throw;
     }

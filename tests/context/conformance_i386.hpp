@@ -119,7 +119,7 @@ inline word interrupted_pc(const void* signal_context) {
   return static_cast<word>(static_cast<const ucontext_t*>(signal_context)->uc_mcontext.gregs[REG_EIP]);
 }
 
-// ---- what only this one has -----------------------------------------------------------------------------------------
+// ---- checks of this instruction set alone ---------------------------------------------------------------------------
 
 template <class Shape>
 void check_particulars(Shape&) {}

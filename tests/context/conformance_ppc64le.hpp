@@ -108,7 +108,7 @@ inline word interrupted_pc(const void* signal_context) {
 inline void keep_stepping(void*, bool) {}
 PIRN_ALWAYS_INLINE void begin_stepping() {}
 
-// ---- what only this one has -----------------------------------------------------------------------------------------
+// ---- checks of this instruction set alone ---------------------------------------------------------------------------
 
 inline bool toc_kept_by_context;
 inline int frames_in_chain;

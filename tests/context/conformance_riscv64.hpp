@@ -91,7 +91,7 @@ inline word interrupted_pc(const void* signal_context) {
 inline void keep_stepping(void*, bool) {}
 PIRN_ALWAYS_INLINE void begin_stepping() {}
 
-// ---- what only this one has -----------------------------------------------------------------------------------------
+// ---- checks of this instruction set alone ---------------------------------------------------------------------------
 
 // A double in each of the registers that a callee preserves and in as many others, by the constraint for those
 // registers.

@@ -180,7 +180,7 @@ void walk_inside_and_suspended() {
   }
 }
 
-// ---- what both kinds of signal look at --------------------------------------------------------------------------
+// ---- the common part of both kinds of signal --------------------------------------------------------------------
 
 // Handlers write it on the thread that runs the checks, which reads it afterwards.
 struct watch {

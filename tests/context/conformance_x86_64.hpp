@@ -114,7 +114,7 @@ inline word interrupted_pc(const void* signal_context) {
   return static_cast<word>(static_cast<const ucontext_t*>(signal_context)->uc_mcontext.gregs[REG_RIP]);
 }
 
-// ---- what only this one has -----------------------------------------------------------------------------------------
+// ---- checks of this instruction set alone ---------------------------------------------------------------------------
 
 #if defined(__AVX512F__)
 template <class Shape>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Looks at the machine code of loops of switches: no call, return or push, one jump through a register or memory, a side
-is resumed where a block of 16 bytes begins, and no more instructions than when it was measured; over typed continuations
-nothing in memory either. Counts by callgrind what a ping-pong of two values executes, reads and writes.
+"""Checks the machine code of loops of switches: no call, return or push, one jump through a register or memory, a side is
+resumed where a block of 16 bytes begins, and no more instructions than when it was measured; over typed continuations
+also nothing in memory. Counts by callgrind the instructions, reads and writes of a ping-pong of two values.
 hot_path_test.py [-v] [COMPILER...]
 """
 

@@ -10,7 +10,7 @@
     matrix.py --list             prints the builds instead
     matrix.py --program coro     the program of tests/coro instead of that of tests/context
 
-The same builds in the same order each time. A build whose compiler is not installed is skipped and named.
+It makes the same builds in the same order each time. A build is skipped and named if its compiler is not installed.
 """
 
 import argparse

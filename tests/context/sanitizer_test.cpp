@@ -43,7 +43,7 @@ class mapping {
   char* bytes_;
 };
 
-/// A context that runs a function, with the hooks of both parties called as the header says.
+/// A context that runs a function and calls the hooks of both parties as the header requires.
 class hooked_context {
  public:
   using body = void (*)(hooked_context&);

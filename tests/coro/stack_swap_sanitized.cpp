@@ -42,7 +42,7 @@ void yield() {
   }
 }
 
-// Keeps what `bytes` points to in memory.
+// Keeps the bytes behind `bytes` in memory.
 void touch(void* bytes) { asm volatile("" : : "r"(bytes) : "memory"); }
 
 struct guard {
