@@ -219,7 +219,7 @@ void look(void* raw_context) {
   // Some C libraries have functions without unwind tables, which these checks leave out.
   bool ours = pc - reinterpret_cast<word>(program_begin) < static_cast<word>(program_end - program_begin);
 #if defined(__riscv) || defined(__aarch64__)
-  // They leave out the stubs by which a program calls them too: this linker writes no tables for those.
+  // They also leave out the stubs by which a program calls such functions: this linker writes no tables for those.
   ours = ours && _Unwind_FindEnclosingFunction(reinterpret_cast<void*>(pc)) != nullptr;
 #elif defined(__i386__)
   ours = ours && !in_startup_thunk(pc);

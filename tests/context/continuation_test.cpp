@@ -379,7 +379,7 @@ TEST(continuation, they_nest) {
   EXPECT_EQ(memory.in_use, 0U);
 }
 
-/// Not inlined, because compilers assume that pthread_self() never changes.
+/// Asks again at each call; compilers assume that pthread_self() never changes.
 PIRN_NOINLINE pthread_t this_thread() {
   asm volatile("" ::: "memory");
   return pthread_self();

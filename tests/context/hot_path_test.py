@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Checks the machine code of loops of switches: no call, return or push, one jump through a register or memory, a side is
-resumed where a block of 16 bytes begins, and no more instructions than when it was measured; over typed continuations
-also nothing in memory. Counts by callgrind the instructions, reads and writes of a ping-pong of two values.
-hot_path_test.py [-v] [COMPILER...]
+"""Checks the machine code of loops of switches: no call, return or push, one jump through a register or memory, a side
+is resumed where a block of 16 bytes begins, and no more instructions than when it was measured; over typed
+continuations also nothing in memory. Counts by callgrind the instructions, reads and writes of a ping-pong of two
+values.
+
+    hot_path_test.py [-v] [COMPILER...]
 """
 
 import re

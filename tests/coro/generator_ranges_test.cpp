@@ -202,7 +202,7 @@ TEST(generator_for_each, does_not_show_the_body_what_the_consumer_throws) {
   EXPECT_FALSE(caught);
 }
 
-// As with the other drivers, except that the value by which a body answers its unwind is dropped.
+// As with the other drivers, which also drop the exception by which a body answers its unwind.
 TEST(generator_for_each, is_ended_by_its_consumer_whatever_the_body_answers) {
   const auto body = [](auto& yield) {
     try {

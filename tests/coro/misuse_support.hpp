@@ -6,7 +6,7 @@
 
 namespace pirn_test {
 
-/// Returns the message of the std::logic_error that `call` throws, or "nothing was thrown".
+/// Returns the message of the std::logic_error that `call` throws, or an empty string.
 template <class Call>
 std::string logic_error_of(Call call) {
   try {

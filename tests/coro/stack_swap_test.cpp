@@ -61,7 +61,7 @@ TEST(StackSwap, TakesTurns) {
   }
   EXPECT_EQ(w.swap.run(), swap_error::none);
   EXPECT_EQ(said, "abcabcabc");
-  EXPECT_EQ(w.swap.statistics().images, 9u);  // no task follows itself: images of the last round go to their ends
+  EXPECT_EQ(w.swap.statistics().images, 9u);  // no task is the next one itself, and the last round only ends
   EXPECT_GE(w.swap.statistics().bytes, 9 * w.units[0].image_size());
 }
 

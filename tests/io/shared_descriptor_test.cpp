@@ -26,7 +26,7 @@ std::chrono::steady_clock::time_point in(std::chrono::milliseconds time) {
 bool blocks(int native) { return (::fcntl(native, F_GETFL) & O_NONBLOCK) == 0; }
 bool is_open(int native) { return ::fcntl(native, F_GETFD) >= 0; }
 
-/// The two ends of a connection, blocking, and a second number of the first end.
+/// The two ends of a pipe, terminal or socket pair, blocking, and a second number of the first end.
 struct shared_pair {
   ~shared_pair() {
     for (const int each : {first, same, second}) {

@@ -106,7 +106,7 @@ TEST(copy_stack, one_alone_on_its_stack_is_never_copied) {
   EXPECT_EQ(alone.capacity(), 0U);
 }
 
-/// `count` counters that have begun, each with `bytes` of frames.
+/// `amount` counters that have begun, each with `bytes` of frames.
 class several {
  public:
   several(copy_stack& on, std::size_t amount, std::size_t bytes) : parameters_(amount, counter{&on, bytes}) {
