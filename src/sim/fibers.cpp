@@ -90,8 +90,7 @@ std::pair<std::uint64_t, std::string> fiber_of(const void* worker, const void* a
     return {};
   }
   const auto* const f = static_cast<const pirn::detail::fiber_control*>(w->queue.running());
-  return f->has_on_stack(at) ? std::pair(f->number(), std::string(f->name()))
-                                   : std::pair<std::uint64_t, std::string>();
+  return f->has_on_stack(at) ? std::pair(f->number(), std::string(f->name())) : std::pair<std::uint64_t, std::string>();
 }
 
 }  // namespace sim::detail

@@ -394,24 +394,23 @@ TEST(yield_elsewhere, blocks_of_a_first_half_leave_with_the_body) {
 
 TEST(yield_elsewhere, a_second_half_within_a_first_one_was_taken) {
   on_migratable(2, [] {
-    EXPECT_EQ(sum_of(generator<int>([](auto& yield) {
-                pirn::fork2(
-                    [&] {
-                      fork_apart(
-                          [] {
-                            EXPECT_EQ(sum_of(generator<int>([](auto& own) { pirn::fork2([&] { own(4); }, [] {}); })),
-                                      4);
-                          },
-                          [&] {
-                            EXPECT_TRUE(refused([&] { yield(100); }));
-                            EXPECT_EQ(sum_of(generator<int>([](auto& own) { pirn::fork2([&] { own(4); }, [] {}); })),
-                                      4);
-                          });
+    EXPECT_EQ(
+        sum_of(generator<int>([](auto& yield) {
+          pirn::fork2(
+              [&] {
+                fork_apart(
+                    [] {
+                      EXPECT_EQ(sum_of(generator<int>([](auto& own) { pirn::fork2([&] { own(4); }, [] {}); })), 4);
                     },
-                    [] {});
-                yield(1);
-              })),
-              1);
+                    [&] {
+                      EXPECT_TRUE(refused([&] { yield(100); }));
+                      EXPECT_EQ(sum_of(generator<int>([](auto& own) { pirn::fork2([&] { own(4); }, [] {}); })), 4);
+                    });
+              },
+              [] {});
+          yield(1);
+        })),
+        1);
   });
 }
 

@@ -143,16 +143,13 @@ class wait_list {
   wait_list() noexcept = default;
   /// Aborts if there are waiters: nothing could wake them any more. Not in `exit`, where that does not matter.
   ~wait_list() {
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // gcc 12, for a std::optional<latch> that is reset
+    const wait_list* self = this;
+#if !defined(__clang__)
+    asm("" : "+r"(self));  // gcc 12 warns of an uninitialized member where a std::optional<latch> is reset
 #endif
-    if (first_ != nullptr) [[unlikely]] {
-      detail::destroyed_with_waiters(this, *first_);
+    if (self->first_ != nullptr) [[unlikely]] {
+      detail::destroyed_with_waiters(this, *self->first_);
     }
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
   }
   wait_list(const wait_list&) = delete;
   wait_list& operator=(const wait_list&) = delete;

@@ -117,13 +117,12 @@ struct alignas(16) fiber_cold_part {
   fiber_stop_link stop;
   stop_list scopes;  ///< the outermost of its open scopes, and stolen continuations
   local_table* locals = nullptr;
-  inherited_context inherited;       ///< of a fiber that is no child
-  platform::time_point ready_since;  ///< of a traced fiber; written when it is made ready
-  unsigned holds = 0;                ///< reasons to disable migration for longer than a wait
+  inherited_context inherited;            ///< of a fiber that is no child
+  platform::time_point ready_since;       ///< of a traced fiber; written when it is made ready
+  unsigned holds = 0;                     ///< reasons to disable migration for longer than a wait
   const fork_point* continues = nullptr;  ///< of a stolen continuation
   /// Its calls of `fork2` whose continuation was stolen and whose first half has not ended, the latest theft first. A
-  /// generator that yields in a first half has its consumer go on outside of that, so they end in any order. Changed
-  /// with thieves kept out.
+  /// generator may yield in a first half, so they end in any order. Changed with thieves kept out.
   fork_point* first_halves = nullptr;
   void* c_coroutine = nullptr;  ///< see of_fiber.hpp
   void* usched[2] = {};         ///< see of_fiber.hpp
@@ -299,7 +298,7 @@ struct fiber_control : run_node, agent {
   /// The stack of the fiber itself: for a stolen continuation, that of the fiber which called `fork2`.
   [[nodiscard]] const stack& root_stack() const noexcept;
   /// Returns the stack that holds the address and that is of a first half, its own or one around it, whose continuation
-  /// was stolen. Empty if there is none. One such is unknown: that of a fork that is open on its worker.
+  /// was stolen; empty if no such stack holds it. Forks that are open on its worker are not looked at.
   [[nodiscard]] first_half_stack first_half_at(const void* address) const noexcept;
   /// Whether the address lies on the stack of the fiber itself, or on one that `first_half_at` knows.
   [[nodiscard]] bool has_on_stack(const void* address) const noexcept {
