@@ -1,5 +1,5 @@
 # pirn_enable_stack_bounds(TARGET [ASSUMPTIONS FILE...] [DEFAULT BYTES] [REPORT FILE]): lets TARGET spawn fibers with
-# bounded stacks (pirn/fiber/bounded.hpp). Compiles it with the compiler plugin, which reads the stack use of pirn's own
+# bounded stacks (pirn/fiber/expert/bounded.hpp). Compiles it with the compiler plugin, which reads the stack use of pirn's own
 # functions and of Debian's C and C++ libraries, and ASSUMPTIONS for other functions. DEFAULT is for all functions
 # without such an entry. REPORT is a file that gets the bound of each function. Links TARGET with -z now. An error where
 # there is no plugin for the compiler in use: no stack would have a bound.

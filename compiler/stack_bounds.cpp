@@ -281,7 +281,7 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
   static DiagnosticLocation place_of(const CallInst& call) {
     const DILocation* where = call.getDebugLoc().get();
     while (where != nullptr && where->getInlinedAt() != nullptr &&
-           where->getFilename().ends_with("pirn/fiber/bounded.hpp")) {
+           where->getFilename().ends_with("pirn/fiber/expert/bounded.hpp")) {
       where = where->getInlinedAt();
     }
     return DebugLoc(where);

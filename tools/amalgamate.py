@@ -67,8 +67,9 @@ def amalgamate(root: Path) -> str:
                    "// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception", "#pragma once"]
     made.header("pirn/context/arch_types.hpp")  # else it would be inserted once for each instruction set
     for layer in LAYERS:
-        for path in sorted((root / "include/pirn" / layer).glob("*.hpp")):
-            name = f"pirn/{layer}/{path.name}"
+        folder = root / "include/pirn" / layer
+        for path in sorted(folder.glob("*.hpp")) + sorted(folder.glob("expert/*.hpp")):
+            name = str(path.relative_to(root / "include"))
             # Files of instruction sets are reached through arch.hpp, files of other builds through platform.hpp.
             if not re.match(r"(arch_|platform_)", path.name):
                 made.header(name)

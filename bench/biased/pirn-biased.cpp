@@ -1,5 +1,5 @@
 // pirn::biased_mutex.
-#include "pirn/sync/biased_mutex.hpp"
+#include "pirn/sync/expert/biased_mutex.hpp"
 
 #include "biased.hpp"
 

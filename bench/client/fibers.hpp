@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../harness.hpp"
-#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
 #include "switching.hpp"
 
 // A function by which one layer of the program calls the next. It is not inlined, as no function of a separately

@@ -1,7 +1,7 @@
 // pirn's coroutine on one guarded stack that is reused.
 #include "coro_spawn.hpp"
 #include "pirn/coro/coroutine.hpp"
-#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
 
 int main() {
   pirn::guarded_pool pool;

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "../harness.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 #include "pirn/fiber/runtime.hpp"
-#include "pirn/fiber/wait_queue.hpp"
 
 int main() {
   const std::uint64_t workers = bench::input("WORKERS");

@@ -1,7 +1,7 @@
 // pirn's fibers on stacks of the size that the compiler plugin proves, each suspended two calls deep in a wait for one
 // event. All wait, then all continue.
 #include "memory.hpp"
-#include "pirn/fiber/bounded.hpp"
+#include "pirn/fiber/expert/bounded.hpp"
 #include "pirn/fiber/runtime.hpp"
 #include "pirn/sync/event.hpp"
 

@@ -1,6 +1,6 @@
 // Swapped tasks of a stack_swap dispatcher, each with an image of the necessary size.
 #include "memory.hpp"
-#include "pirn/coro/stack_swap.hpp"
+#include "pirn/coro/expert/stack_swap.hpp"
 
 namespace {
 

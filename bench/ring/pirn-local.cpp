@@ -1,5 +1,5 @@
 // pirn's fibers, each with a wait queue that only the fibers of its worker can use.
-#include "pirn/sync/local.hpp"
+#include "pirn/sync/expert/local.hpp"
 #include "pirn_fibers.hpp"
 
 namespace {

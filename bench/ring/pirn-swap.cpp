@@ -1,7 +1,7 @@
 // Swapped tasks of a stack_swap dispatcher, which run on the worker's own stack. As in the source, the scheduler is a
 // list of the tasks that were sent a message, last in, first out. The image of a task lies beside it as long as it
 // fits.
-#include "pirn/coro/stack_swap.hpp"
+#include "pirn/coro/expert/stack_swap.hpp"
 
 #include <memory>
 #include <new>

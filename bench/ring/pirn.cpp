@@ -1,5 +1,5 @@
 // pirn's fibers, each with a wait queue to wait in for messages.
-#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 #include "pirn_fibers.hpp"
 
 namespace {

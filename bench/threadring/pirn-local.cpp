@@ -1,7 +1,7 @@
 // pirn's fibers on one worker, each with a place for the token that only this worker can use.
 #include <cstdlib>
 
-#include "pirn/sync/local.hpp"
+#include "pirn/sync/expert/local.hpp"
 #include "pirn_fibers.hpp"
 
 namespace {

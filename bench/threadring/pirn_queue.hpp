@@ -1,7 +1,7 @@
 // A wait queue in which to wait for the token.
 #pragma once
 
-#include "pirn/fiber/inline_wait.hpp"
+#include "pirn/fiber/expert/inline_wait.hpp"
 #include "pirn_fibers.hpp"
 
 namespace bench {

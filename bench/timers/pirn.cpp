@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "../harness.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 #include "pirn/fiber/runtime.hpp"
-#include "pirn/fiber/wait_queue.hpp"
 
 namespace {
 

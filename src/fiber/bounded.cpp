@@ -4,7 +4,7 @@
 // Its home word has a bit that no pinned fiber has, so no caller takes a fast path for it. While it runs, its worker's
 // slow path is forced, so each of its suspensions goes through `switch_bounded`.
 #define PIRN_LEAVES_HANDLERS 1
-#include "pirn/fiber/bounded.hpp"
+#include "pirn/fiber/expert/bounded.hpp"
 
 #include <cstdio>
 #include <cstdlib>

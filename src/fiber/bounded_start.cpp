@@ -15,7 +15,7 @@
 
 #include "fiber/runtime_state.hpp"
 #define PIRN_LEAVES_HANDLERS 1
-#include "pirn/fiber/bounded.hpp"
+#include "pirn/fiber/expert/bounded.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

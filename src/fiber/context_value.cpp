@@ -6,7 +6,7 @@
 #include <new>
 
 #include "pirn/fiber/detail/control.hpp"
-#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "pirn/context/unwind.hpp"
+#include "pirn/context/expert/unwind.hpp"
 #include "pirn/fiber/detail/coroutine_runner.hpp"
 
 namespace pirn {

@@ -1,5 +1,5 @@
 // Waits for the readiness of descriptors and signals it; registers descriptors with an engine.
-#include "pirn/fiber/engine.hpp"
+#include "pirn/fiber/expert/engine.hpp"
 
 #include <deque>
 #include <new>

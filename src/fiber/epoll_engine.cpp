@@ -6,7 +6,7 @@
 #include <cerrno>
 
 #include "detail/refused.hpp"
-#include "pirn/fiber/engine.hpp"
+#include "pirn/fiber/expert/engine.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

@@ -1,5 +1,5 @@
 // A queue of timers: a heap of deadlines, and a list of the timers for which there was no room.
-#include "pirn/fiber/timer.hpp"
+#include "pirn/fiber/expert/timer.hpp"
 
 #include <algorithm>
 #include <cstdlib>

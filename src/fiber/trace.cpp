@@ -1,7 +1,7 @@
 // The events of a traced runtime, and the counters kept with them. To every fast path its workers look as if exceptions
 // were in flight and as if they had no stack at hand, and its fibers as if they were not pinned. So all operations take
 // the slow paths, which come here, and the fast paths need not ask.
-#include "pirn/fiber/trace.hpp"
+#include "pirn/fiber/expert/trace.hpp"
 
 #include <algorithm>
 

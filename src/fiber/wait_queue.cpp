@@ -1,11 +1,11 @@
 // Waits in a list of waiters with a lock, and wake-ups from it.
-#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 
 #include <cstdio>
 #include <cstdlib>
 
 #include "detail/exiting.hpp"
-#include "pirn/fiber/inline_wait.hpp"
+#include "pirn/fiber/expert/inline_wait.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

@@ -1,5 +1,5 @@
 // A wait in several lists at the same time.
-#include "pirn/fiber/wait_set.hpp"
+#include "pirn/fiber/expert/wait_set.hpp"
 
 #include <functional>
 

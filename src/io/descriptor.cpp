@@ -16,7 +16,7 @@
 #include "detail/system.hpp"
 #include "pirn/fiber/detail/left_by_exit.hpp"
 #include "pirn/fiber/this_fiber.hpp"
-#include "pirn/stack/overflow.hpp"
+#include "pirn/stack/expert/overflow.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

@@ -1,5 +1,5 @@
 // The engine of a worker in an exploration: the sockets of the network in memory, and the wake-up.
-#include "pirn/fiber/engine.hpp"
+#include "pirn/fiber/expert/engine.hpp"
 
 #include <system_error>
 

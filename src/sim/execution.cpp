@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "pirn/detail/platform.hpp"
-#include "pirn/stack/guarded_pool.hpp"
-#include "pirn/stack/overflow.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
+#include "pirn/stack/expert/overflow.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "pirn/context/arch.hpp"
-#include "pirn/context/forced_unwind.hpp"
+#include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/stack/stack.hpp"
 #include "sim/memory.hpp"
 #include "sim/network.hpp"

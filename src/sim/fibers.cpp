@@ -8,7 +8,7 @@
 
 #include "fiber/deadlock_watch.hpp"
 #include "fiber/dump_print.hpp"
-#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
 #include "sim/execution.hpp"
 
 namespace pirn {

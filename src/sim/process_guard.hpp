@@ -6,7 +6,7 @@
 #include <csignal>
 #include <iterator>
 
-#include "pirn/stack/overflow.hpp"
+#include "pirn/stack/expert/overflow.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

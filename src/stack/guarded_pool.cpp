@@ -1,5 +1,5 @@
 // The pool of guarded stacks that all threads share, its size classes, and the caches in front of it.
-#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // The signal handler that reports stack overflows, and the alternate signal stacks that it runs on.
-#include "pirn/stack/overflow.hpp"
+#include "pirn/stack/expert/overflow.hpp"
 
 #include <signal.h>
 #include <sys/auxv.h>

@@ -1,5 +1,5 @@
 // Allocates small stacks out of larger chunks of memory, and keeps a list of the idle stacks of each size.
-#include "pirn/stack/small_stacks.hpp"
+#include "pirn/stack/expert/small_stacks.hpp"
 
 #include <sys/mman.h>
 

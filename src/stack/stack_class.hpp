@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pirn/detail/platform.hpp"
-#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
 #include "stack/slab_registry.hpp"
 
 namespace pirn {

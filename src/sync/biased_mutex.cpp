@@ -1,5 +1,5 @@
 // The slow paths of a biased mutex: waits, hand-offs, and the revocation of the bias.
-#include "pirn/sync/biased_mutex.hpp"
+#include "pirn/sync/expert/biased_mutex.hpp"
 
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/this_fiber.hpp"

@@ -3,7 +3,7 @@
 
 #include "pirn/fiber/detail/control.hpp"
 #include "pirn/fiber/detail/worker.hpp"
-#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

@@ -1,5 +1,5 @@
 // The primitives for the fibers of one worker: wait queue, shared mutex, barrier and future state.
-#include "pirn/sync/local.hpp"
+#include "pirn/sync/expert/local.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

@@ -8,7 +8,7 @@
 #include <cstddef>
 
 #include "pirn/context/arch.hpp"
-#include "pirn/context/sanitizer.hpp"
+#include "pirn/context/expert/sanitizer.hpp"
 
 #if defined(__clang__)
 #define CONFORMANCE_KEEP __attribute__((noinline))

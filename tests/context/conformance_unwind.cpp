@@ -11,7 +11,7 @@
 
 #include "conformance_isa.hpp"
 #include "context/pushed.hpp"
-#include "pirn/context/unwind.hpp"
+#include "pirn/context/expert/unwind.hpp"
 
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the program's entry point, where a thread's backtrace ends
 extern "C" void program_entry() asm("_start");

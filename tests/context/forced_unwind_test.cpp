@@ -1,7 +1,7 @@
 // Unwinding of a suspended context: its destructors, handlers that catch or swallow the unwind, and the cases that end
 // the process.
 
-#include "pirn/context/forced_unwind.hpp"
+#include "pirn/context/expert/forced_unwind.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "pirn/context/arch.hpp"
-#include "pirn/context/sanitizer.hpp"
+#include "pirn/context/expert/sanitizer.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // The hooks of the sanitizers: they know the stacks of contexts, and report overruns, uses after return, leaks and
 // races there.
 
-#include "pirn/context/sanitizer.hpp"
+#include "pirn/context/expert/sanitizer.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // Walks over the frames of a suspended context.
 
-#include "pirn/context/unwind.hpp"
+#include "pirn/context/expert/unwind.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "pirn/context/arch.hpp"
-#include "pirn/context/sanitizer.hpp"
+#include "pirn/context/expert/sanitizer.hpp"
 
 namespace {
 

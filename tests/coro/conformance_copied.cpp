@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "conformance.hpp"
-#include "pirn/stack/copy_stack.hpp"
+#include "pirn/stack/expert/copy_stack.hpp"
 
 namespace conformance {
 namespace {

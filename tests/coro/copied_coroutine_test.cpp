@@ -17,7 +17,7 @@
 
 #include "coro/misuse_support.hpp"
 #include "pirn/coro/coroutine.hpp"
-#include "pirn/stack/frame_buffer.hpp"
+#include "pirn/stack/expert/frame_buffer.hpp"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "pirn/coro/coroutine.hpp"
-#include "pirn/stack/frame_buffer.hpp"
+#include "pirn/stack/expert/frame_buffer.hpp"
 
 using word = std::uint64_t;
 

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "pirn/stack/frame_buffer.hpp"
-#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/expert/frame_buffer.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "pirn/coro/coroutine.hpp"
-#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
 
 namespace {
 

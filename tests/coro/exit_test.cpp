@@ -12,8 +12,8 @@
 #include "pirn/coro/copied_coroutine.hpp"
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/coro/coroutine_pool.hpp"
+#include "pirn/coro/expert/stack_swap.hpp"
 #include "pirn/coro/generator.hpp"
-#include "pirn/coro/stack_swap.hpp"
 
 namespace {
 

@@ -11,7 +11,7 @@
 
 #include "coro/generator_support.hpp"
 #include "pirn/context/continuation.hpp"
-#include "pirn/context/forced_unwind.hpp"
+#include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/coro/generator.hpp"
 
 namespace {

@@ -9,7 +9,7 @@
 
 #include "coro/generator_support.hpp"
 #include "pirn/coro/generator.hpp"
-#include "pirn/stack/frame_buffer.hpp"
+#include "pirn/stack/expert/frame_buffer.hpp"
 
 namespace {
 

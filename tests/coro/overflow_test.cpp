@@ -5,8 +5,8 @@
 #include "pirn/context/continuation.hpp"
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/coro/generator.hpp"
-#include "pirn/stack/guarded_pool.hpp"
-#include "pirn/stack/overflow.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
+#include "pirn/stack/expert/overflow.hpp"
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/coro/generator.hpp"
 #include "pirn/pirn.h"
-#include "pirn/stack/copy_stack.hpp"
-#include "pirn/stack/frame_buffer.hpp"
+#include "pirn/stack/expert/copy_stack.hpp"
+#include "pirn/stack/expert/frame_buffer.hpp"
 #include "pirn/stack/stack.hpp"
 
 namespace {

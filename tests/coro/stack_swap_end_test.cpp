@@ -10,7 +10,7 @@
 
 #include "coro/stack_swap_support.hpp"
 #include "pirn/coro/coroutine.hpp"
-#include "pirn/coro/stack_swap.hpp"
+#include "pirn/coro/expert/stack_swap.hpp"
 #include "pirn/stack/stack.hpp"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <deque>
 
-#include "pirn/coro/stack_swap.hpp"
+#include "pirn/coro/expert/stack_swap.hpp"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <deque>
 #include <new>
 
-#include "pirn/coro/stack_swap.hpp"
+#include "pirn/coro/expert/stack_swap.hpp"
 
 namespace {
 

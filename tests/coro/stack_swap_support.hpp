@@ -11,7 +11,7 @@
 #include <map>
 #include <random>
 
-#include "pirn/coro/stack_swap.hpp"
+#include "pirn/coro/expert/stack_swap.hpp"
 
 namespace swap_support {
 

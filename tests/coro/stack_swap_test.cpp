@@ -1,5 +1,5 @@
 // Swapped tasks that take turns on one native stack: their turns, their images, and the places where run may be called.
-#include "pirn/coro/stack_swap.hpp"
+#include "pirn/coro/expert/stack_swap.hpp"
 
 #include <alloca.h>
 #include <gtest/gtest.h>

@@ -8,8 +8,8 @@
 #include "pirn/context/continuation.hpp"
 #include "pirn/coro/copied_coroutine.hpp"
 #include "pirn/coro/coroutine.hpp"
+#include "pirn/coro/expert/stack_swap.hpp"
 #include "pirn/coro/generator.hpp"
-#include "pirn/coro/stack_swap.hpp"
 
 namespace {
 

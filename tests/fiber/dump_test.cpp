@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "pirn/fiber/co.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 #include "pirn/fiber/runtime.hpp"
-#include "pirn/fiber/wait_queue.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // The engine: readiness of descriptors, and polls that end in time.
-#include "pirn/fiber/engine.hpp"
+#include "pirn/fiber/expert/engine.hpp"
 
 #include <fcntl.h>
 #include <sys/socket.h>

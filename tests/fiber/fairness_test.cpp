@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "fiber/support.hpp"
-#include "pirn/fiber/engine.hpp"
+#include "pirn/fiber/expert/engine.hpp"
 
 namespace {
 

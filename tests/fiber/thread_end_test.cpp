@@ -7,8 +7,8 @@
 
 #include "fiber/support.hpp"
 #include "pirn/coro/generator.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 #include "pirn/fiber/fiber_local.hpp"
-#include "pirn/fiber/wait_queue.hpp"
 
 #if defined(PIRN_ASAN)
 #include <sanitizer/lsan_interface.h>

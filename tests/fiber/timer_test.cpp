@@ -1,5 +1,5 @@
 // The timer queue alone and against a sorted list, and many fibers that sleep.
-#include "pirn/fiber/timer.hpp"
+#include "pirn/fiber/expert/timer.hpp"
 
 #include <algorithm>
 #include <functional>

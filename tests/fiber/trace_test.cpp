@@ -1,12 +1,12 @@
 // Each fiber of a traced runtime goes through its states one after the other, whatever it does. Also workers' counts.
-#include "pirn/fiber/trace.hpp"
+#include "pirn/fiber/expert/trace.hpp"
 
 #include <map>
 #include <string>
 
 #include "fiber/support.hpp"
+#include "pirn/fiber/expert/wait_set.hpp"
 #include "pirn/fiber/scope.hpp"
-#include "pirn/fiber/wait_set.hpp"
 
 namespace {
 

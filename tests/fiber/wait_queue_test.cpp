@@ -1,10 +1,10 @@
 // The wait queue: order, stops, deadlines and late wakers, and that no wake-up is lost.
-#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 
 #include <algorithm>
 
 #include "fiber/support.hpp"
-#include "pirn/fiber/inline_wait.hpp"
+#include "pirn/fiber/expert/inline_wait.hpp"
 
 namespace {
 

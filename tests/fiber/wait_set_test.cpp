@@ -1,5 +1,5 @@
 // One wait in several wait queues.
-#include "pirn/fiber/wait_set.hpp"
+#include "pirn/fiber/expert/wait_set.hpp"
 
 #include <array>
 

@@ -1,7 +1,7 @@
 // Waits that an exploration must see end in both ways: by a notification, and by the other cause that may end them.
 #pragma once
 
-#include <pirn/fiber/wait_queue.hpp>
+#include <pirn/fiber/expert/wait_queue.hpp>
 
 #include "sim/fibers.hpp"
 

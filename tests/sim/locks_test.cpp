@@ -1,6 +1,6 @@
 // Mutual exclusion, order and no lost wake-up of every lock, with three fibers that lock it at the same time. A lock
 // whose waiter gives up, by a deadline or a stop, is as if that waiter had never come.
-#include <pirn/sync/biased_mutex.hpp>
+#include <pirn/sync/expert/biased_mutex.hpp>
 #include <pirn/sync/latch.hpp>
 #include <pirn/sync/mutex.hpp>
 #include <pirn/sync/recursive_mutex.hpp>

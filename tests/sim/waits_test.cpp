@@ -2,10 +2,10 @@
 // beginning of the wait. Afterwards the primitive is as before.
 #include <pirn/fiber/this_fiber.hpp>
 #include <pirn/sync/barrier.hpp>
-#include <pirn/sync/biased_mutex.hpp>
 #include <pirn/sync/channel.hpp>
 #include <pirn/sync/condition_variable.hpp>
 #include <pirn/sync/event.hpp>
+#include <pirn/sync/expert/biased_mutex.hpp>
 #include <pirn/sync/future.hpp>
 #include <pirn/sync/latch.hpp>
 #include <pirn/sync/mutex.hpp>

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "pirn/context/continuation.hpp"
-#include "pirn/stack/frame_buffer.hpp"
-#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/expert/frame_buffer.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
 #include "pirn/stack/stack.hpp"
 
 namespace {

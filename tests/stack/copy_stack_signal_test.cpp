@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "pirn/stack/copy_stack.hpp"
+#include "pirn/stack/expert/copy_stack.hpp"
 #include "support.hpp"
 
 namespace {

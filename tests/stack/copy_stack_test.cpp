@@ -1,6 +1,6 @@
 // Contexts that share a copy_stack: images, their allocator and statistics, errors, and misuse.
 
-#include "pirn/stack/copy_stack.hpp"
+#include "pirn/stack/expert/copy_stack.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // frame_buffer: a stack in the frame of a function.
 
-#include "pirn/stack/frame_buffer.hpp"
+#include "pirn/stack/expert/frame_buffer.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <vector>
 
-#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
 #include "stack/support.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
 // guarded_pool: sizes, guards, limits, statistics, caches of threads, and leak checks.
 
-#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Reports of stack overflows: their text, and the signal handlers and alternate stacks that produce them.
 
-#include "pirn/stack/overflow.hpp"
+#include "pirn/stack/expert/overflow.hpp"
 
 #include <alloca.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "detail/sandbox.hpp"
-#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
 #include "stack/support.hpp"
 
 namespace {

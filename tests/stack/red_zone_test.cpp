@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "pirn/context/arch.hpp"
-#include "pirn/stack/copy_stack.hpp"
+#include "pirn/stack/expert/copy_stack.hpp"
 #include "support.hpp"
 
 namespace {

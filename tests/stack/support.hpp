@@ -13,7 +13,7 @@
 #include <string>
 
 #include "pirn/context/arch.hpp"
-#include "pirn/context/sanitizer.hpp"
+#include "pirn/context/expert/sanitizer.hpp"
 #include "pirn/stack/stack.hpp"
 
 namespace stack_test {

@@ -8,7 +8,7 @@
 #include "fiber/support.hpp"
 #include "pirn/sync/channel.hpp"
 #include "pirn/sync/condition_variable.hpp"
-#include "pirn/sync/local.hpp"
+#include "pirn/sync/expert/local.hpp"
 #include "pirn/sync/mutex.hpp"
 #include "pirn/sync/select.hpp"
 #include "pirn/sync/wait_group.hpp"

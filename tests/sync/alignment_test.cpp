@@ -16,8 +16,8 @@
 #include "pirn/fiber/task.hpp"
 #include "pirn/sync/actor.hpp"
 #include "pirn/sync/co.hpp"
+#include "pirn/sync/expert/local_future.hpp"
 #include "pirn/sync/future.hpp"
-#include "pirn/sync/local_future.hpp"
 #include "pirn/sync/select.hpp"
 
 namespace {

@@ -1,5 +1,5 @@
 // Biased mutexes: locks on the worker of the bias, and other parties that end the bias.
-#include "pirn/sync/biased_mutex.hpp"
+#include "pirn/sync/expert/biased_mutex.hpp"
 
 #include <signal.h>
 

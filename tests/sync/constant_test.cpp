@@ -1,9 +1,9 @@
 // Types that std constant-initializes are so here too: a global can be used before any constructor has run.
 #include "fiber/support.hpp"
 #include "pirn/sync/barrier.hpp"
-#include "pirn/sync/biased_mutex.hpp"
 #include "pirn/sync/condition_variable.hpp"
 #include "pirn/sync/event.hpp"
+#include "pirn/sync/expert/biased_mutex.hpp"
 #include "pirn/sync/latch.hpp"
 #include "pirn/sync/mutex.hpp"
 #include "pirn/sync/once.hpp"

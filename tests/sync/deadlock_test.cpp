@@ -9,11 +9,11 @@
 
 #include "fiber/support.hpp"
 #include "pirn/fiber/blocking.hpp"
-#include "pirn/fiber/engine.hpp"
+#include "pirn/fiber/expert/engine.hpp"
 #include "pirn/fiber/scope.hpp"
 #include "pirn/sync/barrier.hpp"
-#include "pirn/sync/biased_mutex.hpp"
 #include "pirn/sync/channel.hpp"
+#include "pirn/sync/expert/biased_mutex.hpp"
 #include "pirn/sync/latch.hpp"
 #include "pirn/sync/recursive_mutex.hpp"
 #include "pirn/sync/semaphore.hpp"

@@ -1,5 +1,5 @@
 // The locks of the fibers of one worker: recursive, shared, once.
-#include "pirn/sync/local_locks.hpp"
+#include "pirn/sync/expert/local_locks.hpp"
 
 #include <mutex>
 #include <shared_mutex>

@@ -1,7 +1,7 @@
-// Selects over the twins of pirn/sync/local.hpp.
+// Selects over the twins of pirn/sync/expert/local.hpp.
 #include <memory>
 
-#include "pirn/sync/local.hpp"
+#include "pirn/sync/expert/local.hpp"
 #include "sync/selections.hpp"
 
 namespace {

@@ -1,5 +1,5 @@
 // The twins without atomic operations, for fibers of one worker only.
-#include "pirn/sync/local.hpp"
+#include "pirn/sync/expert/local.hpp"
 
 #include <deque>
 #include <memory>

@@ -7,8 +7,8 @@
 #include <shared_mutex>
 #include <stdexcept>
 
-#include "pirn/sync/biased_mutex.hpp"
-#include "pirn/sync/local.hpp"
+#include "pirn/sync/expert/biased_mutex.hpp"
+#include "pirn/sync/expert/local.hpp"
 #include "pirn/sync/recursive_mutex.hpp"
 #include "pirn/sync/semaphore.hpp"
 #include "pirn/sync/shared_mutex.hpp"

@@ -4,10 +4,10 @@
 #include <shared_mutex>
 
 #include "fiber/support.hpp"
-#include "pirn/sync/biased_mutex.hpp"
 #include "pirn/sync/condition_variable.hpp"
+#include "pirn/sync/expert/biased_mutex.hpp"
+#include "pirn/sync/expert/local.hpp"
 #include "pirn/sync/future.hpp"
-#include "pirn/sync/local.hpp"
 #include "pirn/sync/mutex.hpp"
 #include "pirn/sync/recursive_mutex.hpp"
 #include "pirn/sync/semaphore.hpp"

@@ -6,8 +6,8 @@
 
 #include "fiber/support.hpp"
 #include "pirn/sync/co.hpp"
+#include "pirn/sync/expert/local.hpp"
 #include "pirn/sync/latch.hpp"
-#include "pirn/sync/local.hpp"
 #include "pirn/sync/mutex.hpp"
 
 namespace {

@@ -12,7 +12,7 @@ SAYS = "need C++23 (-std=c++23)"
 
 def main() -> int:
     compiler, include = sys.argv[1], Path(sys.argv[2])
-    headers = sorted(h for layer in LAYERS for h in (include / "pirn" / layer).glob("*.hpp"))
+    headers = sorted(h for layer in LAYERS for h in (include / "pirn" / layer).rglob("*.hpp") if h.parent.name != "detail")
 
     def finding(header: Path) -> str:
         with tempfile.TemporaryDirectory() as scratch:

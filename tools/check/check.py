@@ -9,6 +9,7 @@ import compilers
 import figures
 import mutants
 import prose
+import public
 import rules
 import selftest
 import tables
@@ -23,6 +24,7 @@ CHECKS = [
     ("editors see definitions", visible.visible),
     ("length, paths, leftovers", rules.text_of_all),
     ("prose of comments", prose.prose),
+    ("public types", public.public),
     ("faults apply", mutants.mutants),
     ("formatting", rules.formatting),
     ("headers compile alone", compilers.headers),

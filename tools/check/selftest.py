@@ -7,6 +7,7 @@ import compilers
 import figures
 import mutants
 import prose
+import public
 import rules
 import tables
 import visible
@@ -55,6 +56,11 @@ CASES = [
     (prose.prose, HEADER, "/// The same.\n", "/// At the same time.\n"),
     (prose.prose, HEADER, "/* It waits in\n   vain. */\n", "/* It waits in turn. */\n"),
     (prose.prose, "src/sync/x.cpp", "#include <vector>\n", "// A vector.\n#include <vector>\n"),
+    (public.documented, HEADER, "namespace pirn {\ntemplate <class T>\nclass x {};\n}\n",
+     "namespace pirn {\n/// An x.\ntemplate <class T>\nclass x {};\nnamespace detail {\nclass y {};\n}\n}\n"),
+    (public.documented, HEADER, "namespace pirn {\n" + "".join(f"/// An x.\nenum class x{i} {{ a }};\n" for i in range(111)) + "}\n",
+     "namespace pirn {\n" + "".join(f"/// An x.\nusing x{i} = int;\n" for i in range(110)) + "}\n"),
+    (public.listed, public.PAGE, "# Types\n", public.page([])),
     (rules.text_of_all, "README.md", "x\n" * 601, "x\n" * 600),
     (rules.text_of_all, "dev", "cd /" + "root/x\n", 'cd "$dir/' + 'root"\n'),
     (rules.text_of_all, "src/x.cpp", "// TO" + "DO: later\n", "// done\n"),

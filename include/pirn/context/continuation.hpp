@@ -34,7 +34,7 @@
 #include "pirn/context/detail/continuation_body.hpp"
 #include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/detail/value_words.hpp"
-#include "pirn/context/sanitizer.hpp"
+#include "pirn/context/expert/sanitizer.hpp"
 
 #define PIRN_INLINE_LAMBDA __attribute__((always_inline))
 

@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "pirn/coro/detail/copied_core.hpp"
-#include "pirn/stack/copy_stack.hpp"
+#include "pirn/stack/expert/copy_stack.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

@@ -26,12 +26,12 @@
 #include <utility>
 
 #include "pirn/context/arch.hpp"
-#include "pirn/context/forced_unwind.hpp"
-#include "pirn/context/sanitizer.hpp"
+#include "pirn/context/expert/forced_unwind.hpp"
+#include "pirn/context/expert/sanitizer.hpp"
 #include "pirn/coro/coroutine_local.hpp"
 #include "pirn/coro/detail/coroutine_core.hpp"
 #include "pirn/coro/detail/stack_source.hpp"
-#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
 #include "pirn/stack/stack.hpp"
 
 namespace pirn {

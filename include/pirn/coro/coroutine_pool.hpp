@@ -17,7 +17,7 @@
 
 #include "pirn/coro/coroutine.hpp"
 #include "pirn/detail/exiting.hpp"
-#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

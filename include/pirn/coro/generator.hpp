@@ -29,8 +29,8 @@
 #include "pirn/coro/detail/generator_core.hpp"
 #include "pirn/coro/detail/generator_element.hpp"   // IWYU pragma: export
 #include "pirn/coro/detail/generator_for_each.hpp"  // IWYU pragma: export
-#include "pirn/stack/frame_buffer.hpp"
-#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/expert/frame_buffer.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

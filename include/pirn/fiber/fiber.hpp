@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "pirn/context/forced_unwind.hpp"
+#include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/fiber/detail/worker.hpp"
 #include "pirn/fiber/fiber_id.hpp"
 

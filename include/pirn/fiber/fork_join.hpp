@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "pirn/context/arch_x86_64_fork.hpp"
-#include "pirn/context/forced_unwind.hpp"
+#include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/fiber/scope.hpp"
 
 namespace pirn {

@@ -11,13 +11,14 @@
 #include <utility>
 
 #include "pirn/fiber/deadlock.hpp"
+#include "pirn/fiber/expert/trace.hpp"
 #include "pirn/fiber/fiber.hpp"
 #include "pirn/fiber/this_fiber.hpp"
-#include "pirn/fiber/trace.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
+/// How many workers a runtime has, and how they behave.
 struct runtime_options {
   /// The number of OS threads that run fibers; 0 for the number of CPUs that the calling thread may use.
   unsigned workers = 0;
@@ -52,7 +53,7 @@ struct runtime_options {
   unsigned max_blocking_threads = 512;
   /// How long such a thread stays without work.
   time_span blocking_idle_time = std::chrono::seconds(10);
-  /// Whether a stack overflow is reported (see pirn/stack/overflow.hpp); with false pirn leaves SIGSEGV alone.
+  /// Whether a stack overflow is reported (see pirn/stack/expert/overflow.hpp); with false pirn leaves SIGSEGV alone.
   bool report_overflow = true;
   /// Makes each worker's engine.
   std::function<std::unique_ptr<engine>()> make_engine = make_epoll_engine;
@@ -62,8 +63,8 @@ struct runtime_options {
   /// for each such turn, after at most twice this time. 0 for any time. Otherwise an extra thread looks twice in this
   /// time and interrupts workers that seem to be kept (SIGURG, as for a dump).
   time_span stall_threshold{};
-  /// Called for all events of its fibers; see pirn/fiber/trace.hpp. Null costs nothing; with a tracer each switch takes
-  /// about 0.1 us more, and a fiber keeps its stack until it is joined.
+  /// Called for all events of its fibers; see pirn/fiber/expert/trace.hpp. Null costs nothing; with a tracer each
+  /// switch takes about 0.1 us more, and a fiber keeps its stack until it is joined.
   tracer trace = {};
   /// Called for each deadlock; see pirn/fiber/deadlock.hpp. Null for `exit_on_deadlock`.
   deadlock_handler on_deadlock = {};

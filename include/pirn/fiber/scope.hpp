@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "pirn/context/forced_unwind.hpp"
+#include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/fiber/detail/block_origin.hpp"
 #include "pirn/fiber/runtime.hpp"
 

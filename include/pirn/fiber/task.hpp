@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "pirn/context/forced_unwind.hpp"
+#include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/fiber/detail/coroutine_wait.hpp"
 #include "pirn/fiber/scope.hpp"
 

@@ -47,6 +47,7 @@ struct byte_range {
   std::uint64_t length;
   friend bool operator==(const byte_range&, const byte_range&) = default;
 };
+/// Which part of a representation a range of a request names.
 enum class range_kind : std::uint8_t { whole, part, unsatisfiable };
 /// Applies a Range header to `size` bytes. A value that is not one well-formed range of bytes is ignored: `whole`.
 [[nodiscard]] range_kind parse_range(std::string_view value, std::uint64_t size, byte_range& range) noexcept;

@@ -10,7 +10,7 @@
 #include <optional>
 #include <span>
 
-#include "pirn/fiber/engine.hpp"
+#include "pirn/fiber/expert/engine.hpp"
 #include "pirn/io/error.hpp"
 
 namespace pirn {

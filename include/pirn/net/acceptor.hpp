@@ -50,6 +50,7 @@ struct accept_trouble {
   [[nodiscard]] std::string text() const;
 };
 
+/// How an `acceptor` treats its connections.
 struct accept_options {
   /// Options of the connections' fibers. The workers take turns unless `worker` names one; `stop` is not used.
   spawn_options fibers = {.name = "connection", .worker = spawn_options::any_worker};

@@ -6,6 +6,7 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
+/// How a listening socket is opened.
 struct listen_options {
   /// How many connections the kernel holds until they are accepted (it caps this at net.core.somaxconn).
   int backlog = 4096;

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "pirn/context/forced_unwind.hpp"
+#include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/fiber/detail/left_by_exit.hpp"
 #include "pirn/fiber/runtime.hpp"
 #include "pirn/fiber/scope.hpp"

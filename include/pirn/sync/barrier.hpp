@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

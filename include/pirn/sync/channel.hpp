@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "pirn/fiber/inline_wait.hpp"
+#include "pirn/fiber/expert/inline_wait.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

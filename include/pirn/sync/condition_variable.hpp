@@ -3,7 +3,7 @@
 
 #include <concepts>
 
-#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 #include "pirn/sync/detail/std_forms.hpp"
 
 namespace pirn {

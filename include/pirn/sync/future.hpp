@@ -10,8 +10,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "pirn/context/forced_unwind.hpp"
-#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/context/expert/forced_unwind.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 #include "pirn/sync/detail/std_forms.hpp"
 
 namespace pirn {

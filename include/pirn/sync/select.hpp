@@ -15,8 +15,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "pirn/fiber/expert/wait_set.hpp"
 #include "pirn/fiber/stop.hpp"
-#include "pirn/fiber/wait_set.hpp"
 #include "pirn/sync/channel.hpp"
 #include "pirn/sync/event.hpp"
 
@@ -183,7 +183,7 @@ template <std::copy_constructible T, class Lock>
   return detail::event_case<detail::given_event>(what);
 }
 namespace local {
-/// As `wait` with a `pirn::event`, but a local one; its header is pirn/sync/local.hpp.
+/// As `wait` with a `pirn::event`, but a local one; its header is pirn/sync/expert/local.hpp.
 template <std::same_as<event> Event>
 [[nodiscard]] detail::local_event_case<Event> wait(Event& what) noexcept {
   return detail::local_event_case<Event>(what);

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 #include "pirn/sync/detail/std_forms.hpp"
 
 namespace pirn {

@@ -33,7 +33,7 @@
 #include "pirn/context/detail/call_sites.hpp"
 #include "pirn/context/detail/of_fiber.hpp"
 #include "pirn/context/detail/stack_end.hpp"
-#include "pirn/context/sanitizer.hpp"
+#include "pirn/context/expert/sanitizer.hpp"
 #include "pirn/detail/platform.hpp"
 #include "pirn/pirn.h"
 

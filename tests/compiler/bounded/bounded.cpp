@@ -1,5 +1,5 @@
 // Fibers with bounded stacks, in a program that is compiled with the plugin.
-#include "pirn/fiber/bounded.hpp"
+#include "pirn/fiber/expert/bounded.hpp"
 
 #include <gtest/gtest.h>
 

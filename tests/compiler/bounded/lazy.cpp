@@ -1,5 +1,5 @@
 // Linked without -z now: reports that and ends.
-#include "pirn/fiber/bounded.hpp"
+#include "pirn/fiber/expert/bounded.hpp"
 #include "pirn/fiber/runtime.hpp"
 
 int main() {

@@ -2,7 +2,7 @@
 // texts in the comments.
 #include <cstdio>
 
-#include "pirn/fiber/bounded.hpp"
+#include "pirn/fiber/expert/bounded.hpp"
 #include "pirn/fiber/this_fiber.hpp"
 #include "pirn/sync/event.hpp"
 

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <thread>
 
+#include "pirn/fiber/expert/wait_queue.hpp"
 #include "pirn/fiber/runtime.hpp"
-#include "pirn/fiber/wait_queue.hpp"
-#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
 
 namespace {
 

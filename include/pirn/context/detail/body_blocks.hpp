@@ -13,7 +13,7 @@
 #include "pirn/context/detail/blocks_of_bodies.hpp"
 #include "pirn/context/detail/call_sites.hpp"
 #include "pirn/context/detail/frame_bodies.hpp"
-#include "pirn/context/sanitizer.hpp"
+#include "pirn/context/expert/sanitizer.hpp"
 #include "pirn/detail/abi.hpp"
 #include "pirn/detail/platform.hpp"
 

@@ -20,8 +20,8 @@
 #include "pirn/context/detail/frame_bodies.hpp"
 #include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/detail/value_words.hpp"
-#include "pirn/context/forced_unwind.hpp"
-#include "pirn/context/sanitizer.hpp"
+#include "pirn/context/expert/forced_unwind.hpp"
+#include "pirn/context/expert/sanitizer.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

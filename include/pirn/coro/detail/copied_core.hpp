@@ -25,11 +25,11 @@
 
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/value_words.hpp"
-#include "pirn/context/forced_unwind.hpp"
+#include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/coro/coroutine_local.hpp"
 #include "pirn/coro/detail/coroutine_core.hpp"
 #include "pirn/coro/detail/in_flight.hpp"
-#include "pirn/stack/copy_stack.hpp"
+#include "pirn/stack/expert/copy_stack.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

@@ -33,10 +33,10 @@
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/body_blocks.hpp"
 #include "pirn/context/detail/stack_end.hpp"
-#include "pirn/context/forced_unwind.hpp"
-#include "pirn/context/sanitizer.hpp"
+#include "pirn/context/expert/forced_unwind.hpp"
+#include "pirn/context/expert/sanitizer.hpp"
 #include "pirn/detail/exiting.hpp"
-#include "pirn/stack/frame_buffer.hpp"
+#include "pirn/stack/expert/frame_buffer.hpp"
 #include "pirn/stack/stack.hpp"
 #include "pirn/stack/this_stack.hpp"
 

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "pirn/context/forced_unwind.hpp"
+#include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/coro/detail/generator_element.hpp"
 
 namespace pirn {

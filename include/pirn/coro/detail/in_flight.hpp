@@ -10,8 +10,8 @@
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/body_blocks.hpp"
 #include "pirn/context/detail/stored_peer.hpp"
-#include "pirn/context/forced_unwind.hpp"
-#include "pirn/context/sanitizer.hpp"
+#include "pirn/context/expert/forced_unwind.hpp"
+#include "pirn/context/expert/sanitizer.hpp"
 #include "pirn/detail/abi.hpp"
 
 namespace pirn {

@@ -10,8 +10,8 @@
 #include "pirn/context/detail/body_blocks.hpp"
 #include "pirn/context/detail/stack_end.hpp"
 #include "pirn/detail/abi.hpp"
-#include "pirn/stack/frame_buffer.hpp"
-#include "pirn/stack/guarded_pool.hpp"
+#include "pirn/stack/expert/frame_buffer.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
 #include "pirn/stack/stack.hpp"
 
 namespace pirn {

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "pirn/context/sanitizer.hpp"
+#include "pirn/context/expert/sanitizer.hpp"
 #include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/detail/abi.hpp"
 

@@ -12,10 +12,10 @@
 
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/of_fiber.hpp"
-#include "pirn/context/sanitizer.hpp"
+#include "pirn/context/expert/sanitizer.hpp"
 #include "pirn/fiber/detail/agent.hpp"
 #include "pirn/fiber/stop.hpp"
-#include "pirn/stack/small_stacks.hpp"
+#include "pirn/stack/expert/small_stacks.hpp"
 #include "pirn/stack/stack.hpp"
 
 namespace pirn {

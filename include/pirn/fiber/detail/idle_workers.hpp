@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "pirn/fiber/engine.hpp"
+#include "pirn/fiber/expert/engine.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

@@ -14,10 +14,10 @@
 #include "pirn/fiber/detail/idle_workers.hpp"
 #include "pirn/fiber/detail/stack_trimmer.hpp"
 #include "pirn/fiber/detail/stealable_queue.hpp"
-#include "pirn/fiber/engine.hpp"
-#include "pirn/fiber/timer.hpp"
-#include "pirn/stack/guarded_pool.hpp"
-#include "pirn/stack/overflow.hpp"
+#include "pirn/fiber/expert/engine.hpp"
+#include "pirn/fiber/expert/timer.hpp"
+#include "pirn/stack/expert/guarded_pool.hpp"
+#include "pirn/stack/expert/overflow.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

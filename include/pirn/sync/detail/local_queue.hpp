@@ -1,4 +1,4 @@
-// The queue under the twins of pirn/sync/local.hpp.
+// The queue under the twins of pirn/sync/expert/local.hpp.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The barrier of the fibers of one worker: see pirn/sync/local.hpp.
+// The barrier of the fibers of one worker: see pirn/sync/expert/local.hpp.
 #pragma once
 
 #include <cstddef>

@@ -16,9 +16,9 @@
 #include "pirn/sync/detail/local_queue.hpp"
 #include "pirn/sync/detail/std_forms.hpp"
 #include "pirn/sync/event.hpp"
-#include "pirn/sync/local_barrier.hpp"
-#include "pirn/sync/local_future.hpp"
-#include "pirn/sync/local_locks.hpp"
+#include "pirn/sync/expert/local_barrier.hpp"
+#include "pirn/sync/expert/local_future.hpp"
+#include "pirn/sync/expert/local_locks.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -205,6 +205,7 @@ class counting_semaphore : public detail::timed_semaphore<counting_semaphore<Lea
   std::ptrdiff_t count_;
   detail::local_queue waiters_;
 };
+/// As `pirn::binary_semaphore`.
 using binary_semaphore = counting_semaphore<1>;
 
 /// As `pirn::event`.

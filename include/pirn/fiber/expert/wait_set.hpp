@@ -1,7 +1,7 @@
 // One wait in several lists at once: the basis of select.
 #pragma once
 
-#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

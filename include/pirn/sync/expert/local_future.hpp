@@ -1,4 +1,4 @@
-// Futures for the fibers of one worker: see pirn/sync/local.hpp.
+// Futures for the fibers of one worker: see pirn/sync/expert/local.hpp.
 #pragma once
 
 #include <exception>
@@ -65,10 +65,13 @@ namespace local {
 /// As those of `pirn`. Objects that share a result are copied, moved and destroyed on one thread at a time.
 template <class T>
 using future = pirn::future<T, detail::local_future_state>;
+/// As `pirn::shared_future`.
 template <class T>
 using shared_future = pirn::shared_future<T, detail::local_future_state>;
+/// As `pirn::promise`.
 template <class T>
 using promise = pirn::promise<T, detail::local_future_state>;
+/// As `pirn::packaged_task`.
 template <class Signature>
 using packaged_task = pirn::packaged_task<Signature, detail::local_future_state>;
 

@@ -42,10 +42,10 @@
 #include "pirn/context/detail/body_blocks.hpp"
 #include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/detail/stored_peer.hpp"
-#include "pirn/context/sanitizer.hpp"
+#include "pirn/context/expert/sanitizer.hpp"
 #include "pirn/detail/exiting.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
-#include "pirn/stack/image_memory.hpp"
+#include "pirn/stack/expert/image_memory.hpp"
 #include "pirn/stack/stack.hpp"
 
 namespace pirn {
@@ -59,6 +59,7 @@ enum class copy_stack_check : std::uint8_t {
   protect,
 };
 
+/// How a `copy_stack` behaves.
 struct copy_stack_options {
   /// Where images are kept.
   image_memory images{};

@@ -6,11 +6,12 @@
 #include <optional>
 #include <system_error>
 
-#include "pirn/fiber/wait_queue.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
+/// Which readiness of a descriptor is meant.
 enum class io_direction : std::uint8_t { read = 0, write = 1 };
 
 class readiness_pool;

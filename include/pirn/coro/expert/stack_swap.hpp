@@ -30,7 +30,7 @@
 
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/body_blocks.hpp"
-#include "pirn/context/forced_unwind.hpp"
+#include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/coro/detail/in_flight.hpp"
 #include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/coro/detail/running_dispatchers.hpp"

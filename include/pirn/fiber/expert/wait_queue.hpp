@@ -7,19 +7,10 @@
 #include "pirn/detail/time.hpp"
 #include "pirn/fiber/detail/agent.hpp"
 #include "pirn/fiber/detail/one_worker.hpp"
+#include "pirn/fiber/wait_error.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
-
-/// Why a blocking call did not do its work.
-enum class wait_error : std::uint8_t {
-  timed_out = 1,  ///< its own deadline passed
-  stopped = 2,    ///< the fiber, or a scope around the caller, was asked to stop
-  closed = 3,     ///< the channel (or other object) was closed
-  expired = 4,    ///< the deadline of a scope around the caller passed
-};
-/// A short English phrase for `error`.
-const char* to_string(wait_error error) noexcept;
 
 /// The possible wakers of a wait, besides a deadline and a stop, as far as known; for the search for deadlocks.
 enum class awaited : std::uint8_t {

@@ -10,7 +10,7 @@
 
 #include "pirn/fiber/detail/worker_stack.hpp"
 #include "pirn/fiber/fiber.hpp"
-#include "pirn/stack/small_stacks.hpp"
+#include "pirn/stack/expert/small_stacks.hpp"
 
 /// The compiler plugin replaces each call by the most stack bytes that `entry` uses, its return address included. The
 /// function has no definition.

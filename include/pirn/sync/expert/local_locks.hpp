@@ -1,4 +1,4 @@
-// Recursive, shared and once-only locks for the fibers of one worker: see pirn/sync/local.hpp.
+// Recursive, shared and once-only locks for the fibers of one worker: see pirn/sync/expert/local.hpp.
 #pragma once
 
 #include <cstddef>
