@@ -181,7 +181,7 @@ class Worker:
             _, sp = newest_registers()
         on_cpu = next((f for f in fibers if f.holds(sp)), None)
         if on_cpu is None:
-            running = address_of(self.pointer["queue"]["running_"])
+            running = address_of(self.pointer["queue"]["now_"]["running"])
             on_cpu = next((f for f in fibers if f.address == running), None)
         if on_cpu is not None:
             on_cpu.thread = self.thread

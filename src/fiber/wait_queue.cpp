@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "detail/exiting.hpp"
+#include "pirn/fiber/detail/one_worker.hpp"
 #include "pirn/fiber/expert/inline_wait.hpp"
 
 namespace pirn {

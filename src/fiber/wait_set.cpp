@@ -3,6 +3,8 @@
 
 #include <functional>
 
+#include "pirn/fiber/detail/one_worker.hpp"
+
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 

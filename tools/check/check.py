@@ -28,6 +28,7 @@ CHECKS = [
     ("faults apply", mutants.mutants),
     ("formatting", rules.formatting),
     ("headers compile alone", compilers.headers),
+    ("headers pull in little", compilers.weight),
     ("code blocks of the docs", compilers.docs),
     ("tables of the docs", tables.tables),
     ("figures of the docs", figures.figures),

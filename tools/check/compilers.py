@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -39,6 +40,23 @@ def headers(tree: Tree) -> list[str]:
                 command += ["-x", language, path]
             commands.append((f"{path}: does not compile alone with {compiler}", command))
     return tree.run_each(commands)
+
+
+# The files of ours that a header may pull in: who includes a lock does not want a scheduler.
+MAX_PULLED = {"pirn/sync/mutex.hpp": 10, "pirn/sync/semaphore.hpp": 10, "pirn/sync/event.hpp": 10, "pirn/sync/channel.hpp": 40}
+
+
+def weight(tree: Tree) -> list[str]:
+    findings = []
+    for header, most in MAX_PULLED.items():
+        if f"include/{header}" not in tree.paths:
+            continue
+        asked = subprocess.run(["clang++-22", "-std=c++23", "-Iinclude", "-x", "c++", "-M", f"include/{header}"], cwd=tree.root,
+                               capture_output=True, text=True)
+        pulled = [name for name in asked.stdout.split() if "include/pirn/" in name and not name.endswith(header)]
+        if asked.returncode or len(pulled) > most:
+            findings.append(f"{header} pulls in {len(pulled)} files of ours, more than {most}: {' '.join(pulled)} {asked.stderr}")
+    return findings
 
 
 BLOCK = re.compile(r"(?P<marks>(?:<!--[^\n]*-->\s*\n\s*)*)^```(?:cpp|c\+\+)\s*\n(?P<code>.*?)^```\s*$", re.M | re.S)

@@ -68,6 +68,7 @@ CASES = [
     (compilers.headers, HEADER, "#pragma once\ninline std::size_t x;\n", "#pragma once\n#include <cstddef>\ninline std::size_t x;\n"),
     (compilers.headers, "include/pirn/sim/x.hpp", "#pragma once\n#error\n", "#pragma once\n#if !PIRN_SIM\n#error\n#endif\n"),
     (compilers.headers, HEADER, "#pragma once\n#include <expected>\nstd::expected<int, int> x;\n", "#pragma once\n"),
+    (compilers.weight, "include/pirn/sync/mutex.hpp", '#include "pirn/nowhere.hpp"\n', "#include <vector>\n"),
     (compilers.docs, "README.md", "```cpp\nint x = y;\n```\n", "```cpp\nint x = 1;\n```\n"),
     (compilers.docs, "README.md", "<!-- body -->\n```cpp\nf();\n```\n", "<!-- body -->\n```cpp\nint x = 1;\n++x;\n```\n"),
     (compilers.docs, "README.md", "<!-- body -->\n```cpp\nstd::puts(\"\");\n```\n",

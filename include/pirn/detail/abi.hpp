@@ -2,7 +2,24 @@
 // disagree about calling convention, layout or standard library fail to link instead of failing to run.
 #pragma once
 
-#include "pirn/detail/abi_library.hpp"
+#include <version>
+
+// The standard library, and a mark for each layout of its types that is not the usual one: pirn's types have such
+// members.
+#if defined(_LIBCPP_VERSION)
+#include "pirn/detail/abi_libcxx.hpp"
+#else
+#define PIRN_ABI_LIBRARY libstdcxx
+#if defined(_GLIBCXX_DEBUG) && defined(_GLIBCXX_USE_CXX11_ABI) && !_GLIBCXX_USE_CXX11_ABI
+#define PIRN_ABI_LAYOUT _debug_oldstrings
+#elif defined(_GLIBCXX_DEBUG)
+#define PIRN_ABI_LAYOUT _debug
+#elif defined(_GLIBCXX_USE_CXX11_ABI) && !_GLIBCXX_USE_CXX11_ABI
+#define PIRN_ABI_LAYOUT _oldstrings
+#else
+#define PIRN_ABI_LAYOUT
+#endif
+#endif
 
 // Rejects builds in which a thread has a second stack: a context switch cannot exchange it.
 #if defined(__has_feature)

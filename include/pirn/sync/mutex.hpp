@@ -1,7 +1,8 @@
 // A lock that suspends fibers and blocks plain threads.
 #pragma once
 
-#include "pirn/fiber/detail/owner_mark.hpp"
+#include "pirn/fiber/detail/current_fiber.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 #include "pirn/sync/detail/std_forms.hpp"
 
 namespace pirn {

@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-#include "pirn/fiber/detail/owner_mark.hpp"
+#include "pirn/fiber/detail/current_fiber.hpp"
+#include "pirn/fiber/expert/wait_queue.hpp"
 #include "pirn/sync/detail/lock_waiter.hpp"
 #include "pirn/sync/detail/std_forms.hpp"
 

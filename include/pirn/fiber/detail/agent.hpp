@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <new>
 
-#include "pirn/detail/exceptions.hpp"  // IWYU pragma: keep
 #include "pirn/detail/platform.hpp"
 #include "pirn/fiber/detail/cxx23.hpp"
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "pirn/fiber/detail/control.hpp"
+#include "pirn/fiber/detail/current_fiber.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -18,9 +19,9 @@ namespace detail {
 class run_queue {
  public:
   run_queue(unsigned lifo_budget, unsigned high_priority_budget) noexcept
-      : lifo_limit_(lifo_budget),
+      : now_{&scheduler_},
+        lifo_limit_(lifo_budget),
         lifo_budget_(lifo_budget),
-        running_(&scheduler_),
         next_(&scheduler_),
         high_priority_budget_(high_priority_budget) {
     scheduler_.next = scheduler_.previous = &scheduler_;
@@ -28,7 +29,7 @@ class run_queue {
   run_queue(const run_queue&) = delete;
   run_queue& operator=(const run_queue&) = delete;
 
-  [[nodiscard]] PIRN_ALWAYS_INLINE run_node* running() const noexcept { return running_; }
+  [[nodiscard]] PIRN_ALWAYS_INLINE run_node* running() const noexcept { return now_.running; }
   [[nodiscard]] run_node* scheduler() noexcept { return &scheduler_; }
   [[nodiscard]] const run_node* scheduler() const noexcept { return &scheduler_; }
   /// Returns the offset of the scheduler's node in the queue.
@@ -38,7 +39,7 @@ class run_queue {
     return reinterpret_cast<std::uintptr_t>(woken_);
   }
   /// Whether anything but the running node is ready.
-  [[nodiscard]] bool has_ready() const noexcept { return has_woken() || next_ != running_ || high_ != nullptr; }
+  [[nodiscard]] bool has_ready() const noexcept { return has_woken() || next_ != now_.running || high_ != nullptr; }
 
   /// Queues it behind all ready fibers of its priority.
   PIRN_ALWAYS_INLINE void push(fiber_control* f) noexcept {
@@ -57,8 +58,8 @@ class run_queue {
   }
   /// Queues it behind all ready nodes.
   PIRN_ALWAYS_INLINE void push_back(run_node* node) noexcept {
-    link_before(running_, node);
-    if (next_ == running_) {
+    link_before(now_.running, node);
+    if (next_ == now_.running) {
       next_ = node;
     }
   }
@@ -96,7 +97,7 @@ class run_queue {
   }
   /// Puts the running node behind all others of its priority and runs the scheduler.
   run_node* pause() noexcept {
-    run_node* const self = running_;
+    run_node* const self = now_.running;
     if (marked_ && is_high(self)) [[unlikely]] {
       replace(self, &scheduler_);
       push_high(self);
@@ -116,7 +117,7 @@ class run_queue {
   }
   /// As `leave`, after `leave_to_woken` returned null.
   PIRN_ALWAYS_INLINE run_node* leave_to_others() noexcept {
-    run_node* const self = running_;
+    run_node* const self = now_.running;
     run_node* const next = self->next;
     if (woken_ == nullptr && next != self) [[likely]] {
       next->previous = self->previous;
@@ -130,7 +131,7 @@ class run_queue {
   }
   /// Removes the running node from the ring and runs `node` in its place.
   void become(run_node* node) noexcept {
-    replace(running_, node);
+    replace(now_.running, node);
     run_marked(node);
   }
   /// Removes the running node from the ring and runs the scheduler.
@@ -139,7 +140,7 @@ class run_queue {
   /// scheduler. O(n).
   template <class Which, class Take>
   void remove_if(const Which& which, const Take& take) noexcept {
-    for (run_node* node = next_; node != running_;) {
+    for (run_node* node = next_; node != now_.running;) {
       run_node* const next = node->next;
       if (which(node)) {
         unlink(node);
@@ -147,7 +148,7 @@ class run_queue {
       }
       node = next;
     }
-    next_ = running_->next;
+    next_ = now_.running->next;
     for (run_node** at = &woken_; *at != nullptr && *at != &scheduler_;) {
       run_node* const node = *at;
       if (which(node)) {
@@ -161,7 +162,7 @@ class run_queue {
   /// Returns how many nodes besides the running one are ready. O(n).
   [[nodiscard]] std::size_t count_ready() const noexcept {
     std::size_t count = 0;
-    for (const run_node* node = next_; node != running_; node = node->next) {
+    for (const run_node* node = next_; node != now_.running; node = node->next) {
       ++count;
     }
     for (const run_node* node = woken_; node != nullptr && node != &scheduler_; node = node->next) {
@@ -182,7 +183,7 @@ class run_queue {
   }
   PIRN_ALWAYS_INLINE run_node* run(run_node* node) noexcept {
     next_ = node->next;
-    return running_ = node;
+    return now_.running = node;
   }
   static PIRN_ALWAYS_INLINE void unlink(run_node* node) noexcept {
     node->next->previous = node->previous;
@@ -199,7 +200,7 @@ class run_queue {
     node->previous->next = node;
   }
   PIRN_ALWAYS_INLINE run_node* leave_to(run_node* node) noexcept {
-    replace(running_, node);
+    replace(now_.running, node);
     return run(node);
   }
   [[nodiscard]] bool has_woken() const noexcept { return woken_ != nullptr && woken_ != &scheduler_; }
@@ -209,7 +210,7 @@ class run_queue {
   }
   /// Whether a woken node is next. If no other one is ready the count of LIFO polls begins anew, since no node waited.
   [[nodiscard]] bool take_woken() noexcept {
-    if (woken_ != nullptr && lifo_polls_ >= lifo_budget_ && next_ == running_ && is_last_woken(woken_)) {
+    if (woken_ != nullptr && lifo_polls_ >= lifo_budget_ && next_ == now_.running && is_last_woken(woken_)) {
       lifo_polls_ = 0;
       return true;
     }
@@ -223,7 +224,7 @@ class run_queue {
       return;
     }
     run_node** const first = lifo_budget_ != 0 ? &woken_->next : &woken_;
-    run_node* position = running_;
+    run_node* position = now_.running;
     run_node* node = *first;
     while (node != nullptr && node != &scheduler_) {
       run_node* const older = node->next;
@@ -232,7 +233,7 @@ class run_queue {
       node = older;
     }
     *first = node;
-    next_ = running_->next;
+    next_ = now_.running->next;
   }
   run_node* pop_woken() noexcept {
     run_node* const node = woken_;
@@ -248,7 +249,7 @@ class run_queue {
     if (take_woken()) {
       return leave_to(pop_woken());
     }
-    run_node* const self = running_;
+    run_node* const self = now_.running;
     flush_woken();
     if (self->next == self) {
       return self == &scheduler_ ? self : leave_to_scheduler();
@@ -285,7 +286,7 @@ class run_queue {
   }
   /// Whether a fiber of high priority may run next.
   [[nodiscard]] bool high_may_run() const noexcept {
-    return high_priority_polls_ < high_priority_budget_ || (next_ == running_ && !has_woken());
+    return high_priority_polls_ < high_priority_budget_ || (next_ == now_.running && !has_woken());
   }
   /// Takes the node that runs before those in the ring, or returns null. The running node is still in the ring.
   run_node* pop_preferred() noexcept {
@@ -303,7 +304,7 @@ class run_queue {
     return nullptr;
   }
   PIRN_NOINLINE run_node* rotate_marked() noexcept {
-    run_node* const self = running_;
+    run_node* const self = now_.running;
     const bool high = is_high(self);
     if (high && high_ == nullptr && high_may_run()) {
       ++high_priority_polls_;
@@ -326,7 +327,7 @@ class run_queue {
     return run_marked(node);
   }
   PIRN_NOINLINE run_node* leave_marked() noexcept {
-    run_node* const self = running_;
+    run_node* const self = now_.running;
     run_node* node = pop_preferred();
     if (node != nullptr) {
       replace(self, node);
@@ -340,14 +341,14 @@ class run_queue {
     return run_marked(node);
   }
 
+  running_node now_;           ///< first, where `running_node::here` finds it
   run_node* woken_ = nullptr;  ///< the newest, linked by `next` down to null or the mark
   unsigned lifo_polls_ = 0;    ///< woken fibers run since a fiber of the ring ran
   unsigned lifo_limit_;        ///< the budget, or 0 while there is a mark
   unsigned lifo_budget_;
-  run_node* running_;
-  /// Always running_->next: kept here so that a yield need not find the running node before it can find the next.
+  /// Always now_.running->next: kept here so that a yield need not find the running node before it can find the next.
   run_node* next_;
-  run_node scheduler_;        ///< not where a fiber's block could lie: see owner_mark
+  run_node scheduler_;        ///< not where a fiber's block could lie: see `owner_mark`
   run_node* high_ = nullptr;  ///< the oldest ready one of high priority, linked by `next`
   run_node* last_high_ = nullptr;
   unsigned high_priority_polls_ = 0;  ///< turns of high priority since another one

@@ -379,6 +379,11 @@ class alignas(64) worker {
   std::optional<overflow_thread> overflow_of_caller_;
 };
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+static_assert(offsetof(worker, queue) == 0, "running_node::here looks there");
+#pragma GCC diagnostic pop
+
 /// Returns the worker that runs on the calling plain thread whenever that waits, or null.
 worker* caller_worker() noexcept;
 /// Returns the worker of the calling OS thread, or null on a plain thread.

@@ -6,7 +6,6 @@
 
 #include "pirn/detail/time.hpp"
 #include "pirn/fiber/detail/agent.hpp"
-#include "pirn/fiber/detail/one_worker.hpp"
 #include "pirn/fiber/wait_error.hpp"
 
 namespace pirn {
@@ -81,6 +80,7 @@ inline std::expected<void, wait_error> unless_stopped(wake_reason why, platform:
   return {};
 }
 
+class one_worker;
 class worker;
 struct fiber_control;
 

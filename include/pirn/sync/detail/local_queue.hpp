@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <expected>
 
+#include "pirn/fiber/detail/one_worker.hpp"
 #include "pirn/sync/detail/lock_waiter.hpp"
 
 namespace pirn {

@@ -1,11 +1,7 @@
-// The standard library as macros have configured it: its name, and a mark for each layout of its types that is not the
-// usual one, a word or, for libc++, a letter. Part of PIRN_ABI, since pirn's own types have members of these types.
-// Included by abi.hpp only.
+// libc++ as macros have configured it: its name, and a letter for each layout of its types that is not the usual one.
+// Part of PIRN_ABI, since pirn's own types have members of these types. Included by abi.hpp only.
 #pragma once
 
-#include <version>
-
-#if defined(_LIBCPP_VERSION)
 #define PIRN_ABI_LIBRARY libcxx
 #if _LIBCPP_ABI_VERSION == 1
 #define PIRN_ABI_LIBCXX_VERSION
@@ -146,16 +142,4 @@
                    PIRN_ABI_LIBCXX_S, PIRN_ABI_LIBCXX_T, PIRN_ABI_LIBCXX_U, PIRN_ABI_LIBCXX_V)
 #else
 #define PIRN_ABI_LAYOUT
-#endif
-#else
-#define PIRN_ABI_LIBRARY libstdcxx
-#if defined(_GLIBCXX_DEBUG) && defined(_GLIBCXX_USE_CXX11_ABI) && !_GLIBCXX_USE_CXX11_ABI
-#define PIRN_ABI_LAYOUT _debug_oldstrings
-#elif defined(_GLIBCXX_DEBUG)
-#define PIRN_ABI_LAYOUT _debug
-#elif defined(_GLIBCXX_USE_CXX11_ABI) && !_GLIBCXX_USE_CXX11_ABI
-#define PIRN_ABI_LAYOUT _oldstrings
-#else
-#define PIRN_ABI_LAYOUT
-#endif
 #endif

@@ -1,11 +1,26 @@
-// The fiber that holds a lock, for the search for deadlocks and for dumps.
+// The fiber that runs, and the mark that it leaves on a lock that it holds: all that a lock needs to know of a worker.
 #pragma once
 
-#include "pirn/fiber/detail/worker.hpp"
+#include <cstdint>
+
+#include "pirn/detail/platform.hpp"
+#include "pirn/fiber/detail/cxx23.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
+
+struct run_node;
+struct fiber_control;
+
+/// The beginning of a worker: what it runs, a fiber or its scheduler.
+struct running_node {
+  run_node* running;
+  /// Returns that of the calling OS thread; null on a plain thread.
+  [[nodiscard]] PIRN_ALWAYS_INLINE static const running_node* here() noexcept {
+    return static_cast<const running_node*>(platform::current_worker());
+  }
+};
 
 /// The base of objects that one fiber at a time can hold. If a waiting fiber is found here, it has held the object
 /// since before that wait: it removes the mark before it releases the object, and does neither while it waits. A plain
@@ -14,12 +29,7 @@ class owner_mark {
  public:
   /// Returns the holder. Null if there is no holder, if it is no fiber (a plain thread, a callback in a scheduler), or
   /// if it is just about to leave a mark. Only its block may be looked at: it may have ended.
-  [[nodiscard]] const fiber_control* owner() const noexcept {
-    const std::uintptr_t node = owner_.load(platform::memory_order_acquire) & ~contended_bit;
-    static_assert(run_queue::scheduler_offset() % block_chunk::alignment != 0);
-    const bool is_fiber = node % block_chunk::alignment == 0;
-    return is_fiber ? static_cast<const fiber_control*>(reinterpret_cast<const run_node*>(node)) : nullptr;
-  }
+  [[nodiscard]] const fiber_control* owner() const noexcept;
 
  protected:
   /// Called when the caller has acquired it.
@@ -31,11 +41,11 @@ class owner_mark {
 
   /// Returns the mark of the caller. A lock may have its whole state in the word: zero means no holder.
   [[nodiscard]] static PIRN_ALWAYS_INLINE std::uintptr_t caller() noexcept {
-    const worker* const w = current_worker();
-    if (w == nullptr) [[unlikely]] {
+    const running_node* const here = running_node::here();
+    if (here == nullptr) [[unlikely]] {
       return no_fiber;
     }
-    return reinterpret_cast<std::uintptr_t>(w->queue.running());
+    return reinterpret_cast<std::uintptr_t>(here->running);
   }
   static constexpr std::uintptr_t no_fiber = 1;
   /// The sign bit, which no address has: for use by a lock.
