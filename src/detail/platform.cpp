@@ -52,10 +52,9 @@ void fence_others() noexcept {
     } else if (error == ENOMEM && i < max_tries) {
       yield_thread();
     } else {
-      refused(
-          "membarrier", error,
-          "it was allowed when the program began, and pirn relies on it since; a sandbox that is entered later must "
-          "allow it, one that does not is to be entered before the program starts");
+      refused("membarrier", error,
+              "it was allowed when the program began, and pirn has relied on it since; a sandbox that is entered later "
+              "must allow it, or must be entered before the program starts");
     }
   }
 }
@@ -168,7 +167,7 @@ std::error_code thread::start(void (*entry)(void*), void* argument, const char* 
 
 void thread::join() noexcept {
   if (const int error = pthread_join(handle_, nullptr)) {
-    refused("pthread_join", error, "a thread of pirn that still uses what its joiner is about to free");
+    refused("pthread_join", error, "a thread of pirn may still use memory that its joiner is about to free");
   }
 }
 
@@ -289,7 +288,7 @@ bool futex_wait(const signal_atomic<std::uint32_t>& word, std::uint32_t expected
     case EINTR:
       return true;
     default:
-      refused("futex", error, "a thread that has to wait would spin for ever");
+      refused("futex", error, "a thread that has to wait would spin forever");
   }
 }
 
@@ -297,7 +296,7 @@ void futex_wake(const signal_atomic<std::uint32_t>* word, int count) noexcept {
   // No thread waits any more on a word that is gone (EFAULT), or where something else lies by now (EINVAL).
   if (syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0) < 0 && errno != EFAULT &&
       errno != EINVAL) {
-    refused("futex", errno, "the thread that it was to wake would sleep for ever");
+    refused("futex", errno, "the thread to be woken would sleep forever");
   }
 }
 

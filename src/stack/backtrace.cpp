@@ -87,7 +87,7 @@ registers registers_of(const void* context) noexcept {
   constexpr int r1 = 1, nip = 32;  // as in struct pt_regs
   return {saved.gp_regs[nip], saved.gp_regs[r1]};
 #else
-#error "pirn: say where this instruction set's signal context keeps pc and sp"
+#error "pirn: return the pc and sp of this instruction set's signal context here"
 #endif
 }
 

@@ -113,7 +113,7 @@ class stack_pool_state {
       std::abort();
     }
     if (caches_ != nullptr) {
-      std::fprintf(stderr, "pirn: the stack pool \"%s\" is destroyed before a cache of it\n", options.name);
+      std::fprintf(stderr, "pirn: the stack pool \"%s\" is destroyed before one of its caches\n", options.name);
       std::abort();
     }
   }

@@ -75,10 +75,10 @@ void report(const detail::slot_site& site, std::uintptr_t fault, const detail::r
     out.text("pirn: stack overflow in ").text(name).text("\n  thread ");
     out.number(static_cast<std::uintptr_t>(platform::thread_id())).text(", stack of ").number(site.top - site.limit);
     out.text(" bytes at [").address(site.limit).text(", ").address(site.top).text("), fault at ").address(fault);
-    out.text("\n  deepest use of a stack of its class seen before: ").number(site.high_water).text(" of ");
+    out.text("\n  deepest use seen before of a stack of its size class: ").number(site.high_water).text(" of ");
     out.number(site.stack_size).text(" bytes");
     out.text("\n  for more, spawn with spawn_options{.stack_size = ").number(2 * site.stack_size);
-    out.text("}, or give the coroutine or generator a stack of so many bytes: (allocator, bytes, body)");
+    out.text("}, or give the coroutine or generator a stack of that size: (allocator, bytes, body)");
   } else {
     out.text("pirn: access to the guard of a stack from elsewhere (not an overflow): ").text(name).text("\n  thread ");
     out.number(static_cast<std::uintptr_t>(platform::thread_id())).text(", sp ").address(at.sp).text(", stack [");

@@ -30,17 +30,16 @@ const char* to_string(stack_error error) noexcept {
       return "the stack pool's own limit is reached: raise max_stacks or max_bytes in its options, or wait for a stack "
              "to come back";
     case stack_error::guard_refused:
-      return "the kind of guard that was asked for cannot be had: lightweight guards need Linux 6.13 and memory that "
-             "is "
-             "not locked, and a guard is whole pages unless guard_kind::none is asked for";
+      return "the requested kind of guard is not available: lightweight guards need Linux 6.13 and memory that is not "
+             "locked, and a guard is whole pages unless guard_kind::none is requested";
     case stack_error::too_small:
-      return "the stack is too small for what must lie on it: ask for a larger stack_size";
+      return "the stack is too small for the data that must lie on it: ask for a larger stack_size";
     case stack_error::no_image_memory:
       return "no memory for the image that a coroutine keeps while another one uses their copy_stack: its allocator "
              "refused; keep fewer or smaller images (image_statistics says how large they are), or give it more memory";
     case stack_error::stack_in_use:
-      return "a coroutine runs on this copy_stack, and cannot resume another one of the same copy_stack, nor can "
-             "what it resumes: let whoever resumed it do that, or use two copy_stacks";
+      return "a coroutine runs on this copy_stack, so neither it nor the code that it resumes can resume another "
+             "coroutine of the same copy_stack: let its resumer do that, or use two copy_stacks";
     case stack_error::invalid_size:
       return "the size of a stack is zero, or out of range: ask for 1 byte to 64 GiB, and for a copy_stack 512 bytes "
              "to 4 GiB";

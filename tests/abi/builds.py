@@ -33,7 +33,7 @@ REFUSED = [
     ("clang++-22", ["-fsanitize=safe-stack"], PROGRAM, "safe-stack is not supported"),
     ("clang++-22", ["--target=aarch64-linux-gnu", "-ffixed-x18", "-fsanitize=shadow-call-stack", "-E"],
      "#include \"pirn/detail/abi.hpp\"\n", "shadow-call-stack is not supported"),
-    *((compiler, ["-fsplit-stack", level, f"-fuse-ld={linker}"], PROGRAM, "-fsplit-stack, which knows nothing of pirn's stacks")
+    *((compiler, ["-fsplit-stack", level, f"-fuse-ld={linker}"], PROGRAM, "-fsplit-stack, which does not support pirn's stacks")
       for compiler, linkers in (("clang++-22", ("bfd", "lld")), ("g++-12", ("bfd",)))
       for linker in linkers for level in ("-O0", "-O2")),
     ("clang++-22", ["-fno-exceptions"], PROGRAM, "needs exceptions"),

@@ -303,8 +303,8 @@ void* yields_in_a_destructor(pirn_coroutine* self, void* first) {
 void destroy_suspended(pirn_function body) { pirn_destroy(suspended(body)); }
 
 TEST(c_api_unwind_death, is_said_by_name) {
-  EXPECT_DEATH(destroy_suspended(&answers_for_ever), "caught that one, and yields");
-  EXPECT_DEATH(destroy_suspended(&answers_uncaught), "which nothing in its body catches");
+  EXPECT_DEATH(destroy_suspended(&answers_for_ever), "caught that exception, and yields");
+  EXPECT_DEATH(destroy_suspended(&answers_uncaught), "which its body does not catch");
   EXPECT_DEATH(destroy_suspended(&yields_under_noexcept), "suspended under noexcept");
   EXPECT_DEATH(destroy_suspended(&yields_in_a_destructor), "in a destructor that is itself run by an exception");
 }

@@ -331,7 +331,7 @@ TEST(copied_coroutine_death_test, what_cannot_be_undone_is_named) {
     });
     one.resume();
   };
-  EXPECT_DEATH(destroys_on_the_same_stack(), "destroyed that cannot be unwound: a coroutine runs on this copy_stack");
+  EXPECT_DEATH(destroys_on_the_same_stack(), "cannot be unwound was destroyed: a coroutine runs on this copy_stack");
 }
 
 // ---- looking for accesses from outside ----------------------------------------------------------------------------

@@ -183,7 +183,7 @@ TEST(coroutine_pool_death_test, destroyed_before_its_jobs) {
         const coroutine_pool pool;
         job = const_cast<coroutine_pool&>(pool).start([](auto& yield) { yield(); });
       },
-      "a coroutine_pool was destroyed before 1 of its jobs");
+      "a coroutine_pool was destroyed while 1 of its jobs");
 }
 
 TEST(coroutine_pool_death_test, a_running_job_destroyed) {

@@ -296,7 +296,7 @@ TEST_F(coroutine_unwind_death_test, suspends_in_a_destructor_that_the_unwind_run
     });
     stubborn.resume();
   };
-  EXPECT_DEATH(run(), "coroutine\" cannot be unwound: while it was being unwound it suspended again, in a destructor");
+  EXPECT_DEATH(run(), "coroutine\" cannot be unwound: it suspended again while it was being unwound, in a destructor");
 }
 
 TEST_F(coroutine_unwind_death_test, suspends_without_end) {
@@ -316,7 +316,7 @@ TEST_F(coroutine_unwind_death_test, suspends_without_end) {
     });
     one.resume(0);
   };
-  EXPECT_DEATH(run(), "cannot be unwound: it goes on to suspend");
+  EXPECT_DEATH(run(), "cannot be unwound: it keeps suspending");
 }
 
 }  // namespace

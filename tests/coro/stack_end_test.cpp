@@ -39,7 +39,7 @@ template <class F>
 #endif
 
 TEST(stack_end_death, a_generator_that_yields_further_down) {
-  ENDS("pirn: stack overflow in a generator: it has [0-9]+ bytes without a guard, and needed at least [12][0-9]{4}", {
+  ENDS("stack overflow in a generator: its stack has [0-9]+ bytes and no guard.* needed at least [12][0-9]{4}", {
     struct {
       char below[65536];
       pirn::generator<int, pirn::frame<8192>> g = [](auto& yield) {
@@ -89,7 +89,7 @@ TEST(stack_end_death, a_generator_over_whatever_the_compiler_puts_below) {
 
 // The program skips the word at the end without writing there.
 TEST(stack_end_death, a_generator_that_steps_over_the_end) {
-  ENDS("pirn: stack overflow in a generator: it has [0-9]+ bytes without a guard, and needed at least [12][0-9]{4}", {
+  ENDS("stack overflow in a generator: its stack has [0-9]+ bytes and no guard.* needed at least [12][0-9]{4}", {
     struct {
       char below[65536];
       pirn::frame_generator<int> g = [](auto& yield) {
@@ -165,7 +165,7 @@ TEST(stack_end_death, a_coroutine_in_a_frame) {
 }
 
 TEST(stack_end_death, a_coroutine_at_its_next_yield) {
-  ENDS("pirn: stack overflow in a coroutine: it has 32[0-9]{3} bytes without a guard, and needed at least 32", {
+  ENDS("stack overflow in a coroutine: its stack has 32[0-9]{3} bytes and no guard.* needed at least 32", {
     pirn::coroutine<void()> c(upper_half(), [](auto& yield) {
       go_down(40000, [] {});
       yield();
@@ -173,7 +173,7 @@ TEST(stack_end_death, a_coroutine_at_its_next_yield) {
     c.resume();
     std::_Exit(0);
   });
-  ENDS("pirn: stack overflow in a coroutine: it has [0-9]+ bytes without a guard, and needed at least 4[0-9]{4}", {
+  ENDS("stack overflow in a coroutine: its stack has [0-9]+ bytes and no guard.* needed at least 4[0-9]{4}", {
     pirn::coroutine<void()> c(upper_half(), [](auto& yield) { go_down(40000, [&] { yield(); }); });
     c.resume();
     std::_Exit(0);

@@ -334,7 +334,7 @@ TEST(copy_stack_death_test, misuse_is_named) {
     resume(one, reinterpret_cast<word>(&parameters), 5);
     on.~copy_stack();
   };
-  EXPECT_DEATH(outlived(), "a copy_stack was destroyed before a context on it that has not ended");
+  EXPECT_DEATH(outlived(), "a copy_stack was destroyed while a context on it had not ended");
   const auto outlived_by_an_image = [] {
     copy_stack on(std::size_t{1} << 16);
     several two(on, 2, 50);
@@ -342,13 +342,13 @@ TEST(copy_stack_death_test, misuse_is_named) {
     EXPECT_TRUE(two[1].done());  // so no context lies there
     on.~copy_stack();
   };
-  EXPECT_DEATH(outlived_by_an_image(), "a copy_stack was destroyed before a context on it that has not ended");
+  EXPECT_DEATH(outlived_by_an_image(), "a copy_stack was destroyed while a context on it had not ended");
   const auto outlived_by_a_fresh_one = [] {
     copy_stack on(std::size_t{1} << 16);
     copied_context one(on, &counting);
     on.~copy_stack();
   };
-  EXPECT_DEATH(outlived_by_a_fresh_one(), "a copy_stack was destroyed before a context on it that has not ended");
+  EXPECT_DEATH(outlived_by_a_fresh_one(), "a copy_stack was destroyed while a context on it had not ended");
   const auto ended = [] {
     copy_stack on(std::size_t{1} << 16);
     copied_context one(on, &counting);

@@ -159,8 +159,8 @@ TEST(overflow, the_message_says_who_how_large_how_deep_and_what_to_do) {
     return 1;
   });
   EXPECT_TRUE(child.says("pirn: stack overflow in fiber \"parser\"")) << child.error_output;
-  EXPECT_TRUE(child.says("of its class seen before: 12288 of 65536 bytes") ||
-              child.says("of its class seen before: 10240 of 65536 bytes"))
+  EXPECT_TRUE(child.says("of its size class: 12288 of 65536 bytes") ||
+              child.says("of its size class: 10240 of 65536 bytes"))
       << child.error_output;
   EXPECT_TRUE(child.says("spawn_options{.stack_size = 131072}"));
   EXPECT_TRUE(child.says("stack_test_recursion+0x")) << child.error_output;

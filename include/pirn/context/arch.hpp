@@ -83,5 +83,5 @@
 #include "pirn/context/arch_ppc64le.hpp"              // IWYU pragma: export
 #include "pirn/context/arch_transfer_asymmetric.hpp"  // IWYU pragma: export
 #else
-#error "pirn: no context switch for this instruction set; there are x86-64, i386, AArch64, RISC-V 64 and PowerPC64 LE"
+#error "pirn: no context switch for this instruction set, only for x86-64, i386, AArch64, RISC-V 64 and PowerPC64 LE"
 #endif

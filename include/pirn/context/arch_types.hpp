@@ -85,7 +85,7 @@ namespace arch::detail {
 /// program of C that has one object of C++ needs none.
 __attribute__((constructor)) inline void refuse_split_stacks() {
   if (&pirn_split_stack != nullptr) {
-    std::fputs("pirn: this program has code that was built with -fsplit-stack, which knows nothing of pirn's stacks\n",
+    std::fputs("pirn: this program contains code built with -fsplit-stack, which does not support pirn's stacks\n",
                stderr);
     std::abort();
   }

@@ -178,7 +178,7 @@ class copied_coroutine<Out(In...)> {
   void reset(Body&& body) {
     reset();
     if (context_.on() == nullptr) {
-      detail::coroutine_misused("pirn: copied_coroutine: reset of one that has no stack");
+      detail::coroutine_misused("pirn: copied_coroutine: reset() called on a coroutine that has no stack");
     }
     construct(*context_.on(), std::forward<Body>(body));
   }

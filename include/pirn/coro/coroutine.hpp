@@ -177,7 +177,7 @@ class coroutine<Out(In...)> {
       reset();
     }
     if (!origin_.memory) [[unlikely]] {
-      detail::coroutine_misused("pirn: coroutine: reset of one that has no stack");
+      detail::coroutine_misused("pirn: coroutine: reset() called on a coroutine that has no stack");
     }
     hooks_.destroy();
     construct<on_failure::keep_stack>(std::forward<Body>(body));

@@ -54,7 +54,8 @@ class coroutine_pool {
   coroutine_pool& operator=(const coroutine_pool&) = delete;
   ~coroutine_pool() {
     if (idle_count_ != all_.size() && !platform::left_to_exit()) {
-      std::fprintf(stderr, "pirn: a coroutine_pool was destroyed before %zu of its jobs\n", all_.size() - idle_count_);
+      std::fprintf(stderr, "pirn: a coroutine_pool was destroyed while %zu of its jobs still existed\n",
+                   all_.size() - idle_count_);
       std::abort();
     }
   }

@@ -4,5 +4,5 @@
 
 #if !defined(__cpp_exceptions)
 #error \
-    "pirn: C++ code on pirn needs exceptions: build it without -fno-exceptions (the C API, pirn/pirn.h, does without)"
+    "pirn: C++ code with pirn needs exceptions: build it without -fno-exceptions (the C API, pirn/pirn.h, needs none)"
 #endif

@@ -185,7 +185,7 @@ void terminating() {
     if (caught == 0 || ours + sizeof self->unwinding - caught < largest_header) {
       refuse("is suspended under noexcept, in a destructor for example, or ended the program itself");
     }
-    say("threw another exception, which nothing in its body catches");
+    say("threw another exception, which its body does not catch");
   }
   if (earlier_terminate != nullptr) {
     earlier_terminate();
@@ -262,8 +262,8 @@ extern "C" __attribute__((used, visibility("hidden"))) _Unwind_Reason_Code pirn_
   pirn_coroutine* const self = current();
   if (self == nullptr || !is_on_stack_of(*self, __builtin_frame_address(0))) {
     end_by(
-        "the body of a pirn_coroutine was left by pthread_exit or pthread_cancel where another one, or none, counts as "
-        "running: a continuation that was suspended in it has been resumed elsewhere");
+        "the body of a pirn_coroutine was left by pthread_exit or pthread_cancel while another coroutine, or none, "
+        "counts as running: a continuation that was suspended in it has been resumed elsewhere");
   }
   if (what == &self->unwinding) {
     return _URC_CONTINUE_UNWIND;  // `step` ends it
@@ -278,8 +278,8 @@ extern "C" __attribute__((used, visibility("hidden"))) _Unwind_Reason_Code pirn_
   _Unwind_ForcedUnwind(what, reinterpret_cast<_Unwind_Stop_Fn>(what->private_1),
                        reinterpret_cast<void*>(what->private_2));
   end_by(
-      "the end of a thread, by pthread_exit or pthread_cancel in the body of a pirn_coroutine, meets no frame that it "
-      "can go on from");
+      "the end of a thread, by pthread_exit or pthread_cancel in the body of a pirn_coroutine, finds no frame from "
+      "which it can continue");
 }
 
 /// Ends a coroutine that has begun and is suspended at `to`.
@@ -500,7 +500,7 @@ PIRN_NOINLINE int pirn_yield(pirn_coroutine* self, void* out, void** in) {
   pirn_coroutine* const running = current();
   if (running != self || self->unwinding_now) {
     if (running == self && self->diverted) {
-      refuse("threw another exception instead of rethrowing the unwind, caught that one, and yields");
+      refuse("threw another exception instead of rethrowing the unwind, caught that exception, and yields");
     }
     return -EPERM;
   }

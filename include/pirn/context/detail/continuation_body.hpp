@@ -164,7 +164,7 @@ struct dropping {
     arch::peer to{pc, sp, fp};
     dropping self{std::uncaught_exceptions() == 0
                       ? "a dropped continuation"
-                      : "a continuation dropped by an exception on its way out of another's body"};
+                      : "a continuation dropped by an exception that is leaving the body of another"};
     self.victim = to.sp;
     self.outer = std::exchange(unwinds_here(true).innermost_dropping, &self);
     word words[value_words] = {reinterpret_cast<word>(&self), 0, 0, 0};
@@ -182,8 +182,8 @@ struct dropping {
     self.back_sanitizer = sanitizer;
     if (continuation_record::of_this_stack() == nullptr) {
       forced_unwind::refuse(self.name,
-                            "it stands for a stack that no continuation runs on, such as a thread's own, or a "
-                            "generator's whose yield was called on a continuation's stack");
+                            "it stands for a stack on which no continuation runs, such as that of a thread, or of a "
+                            "generator whose yield was called on the stack of a continuation");
     }
     self.cancel.raise();
   }
@@ -191,19 +191,19 @@ struct dropping {
 
 [[noreturn]] PIRN_COLD inline void resumed_empty() {
   throw std::logic_error(
-      "pirn: continuation::resume: this one is empty: it was resumed or moved from already, or what it stood for has "
-      "ended");
+      "pirn: continuation::resume: the continuation is empty: it was already resumed or moved from, or the body that "
+      "it stood for has ended");
 }
 [[noreturn]] PIRN_COLD inline void finished_empty() {
   throw std::logic_error(
-      "pirn: continuation::finish: nobody to go to: this one is empty: it was resumed or moved from already, or what "
-      "it stood for has ended");
+      "pirn: continuation::finish: the continuation to switch to is empty: it was already resumed or moved from, or "
+      "the body that it stood for has ended");
 }
 [[noreturn]] PIRN_COLD inline void end_without_heir(const std::exception_ptr& thrown) noexcept {
   std::fputs(
-      "pirn: an exception left the body of a continuation, and nobody is there to throw it to. It goes to the one in "
-      "the parameter that the body takes by reference (continuation<...>& back): keep the way back there, or catch "
-      "inside the body\n",
+      "pirn: an exception left the body of a continuation, and there is no continuation to throw it to. It is thrown "
+      "to the continuation in the parameter that the body takes by reference (continuation<...>& back): keep a "
+      "continuation there, or catch inside the body\n",
       stderr);
   if (thrown == nullptr) {
     forced_unwind::refuse("the body of a continuation", "its thread ends, by pthread_exit or pthread_cancel");

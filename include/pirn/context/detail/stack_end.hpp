@@ -29,8 +29,8 @@ inline constexpr std::size_t near_below = std::size_t{1} << 20;
   const std::size_t has = reinterpret_cast<std::uintptr_t>(top) - lowest;
   const std::size_t needed = has + (lowest - sp < near_below ? lowest - sp : 1);
   std::fprintf(stderr,
-               "pirn: stack overflow in %s: it has %zu bytes without a guard, and needed at least %zu. What lies below "
-               "is overwritten. Give it more, or a stack of a pool, which has a guard\n",
+               "pirn: stack overflow in %s: its stack has %zu bytes and no guard, but it needed at least %zu. The "
+               "memory below the stack is overwritten. Use a larger stack, or one from a pool, which has a guard\n",
                what, has, needed);
   std::abort();
 }

@@ -117,8 +117,8 @@ class forced_unwind {
   forced_unwind* outer_ = nullptr;
 
   static constexpr const char* resisting =
-      "while it was being unwound it suspended again, in a destructor that the unwind runs or under noexcept: nothing "
-      "can be thrown out of there, noexcept(false) or not, so it must not suspend there";
+      "it suspended again while it was being unwound, in a destructor that the unwind runs or under noexcept: no "
+      "exception can leave that code, noexcept(false) or not, so it must not suspend there";
   static inline platform::atomic<unwind_reporter> reporter_{nullptr};
   static inline std::terminate_handler earlier_terminate_ = nullptr;
   static inline constinit thread_local _Unwind_Exception* foreign_ = nullptr;  // on its way to another stack
@@ -168,10 +168,11 @@ PIRN_COLD inline void forced_unwind::report(const char* what) noexcept {
 inline void forced_unwind::terminating() noexcept {
   const forced_unwind* const self = of_thread();
   if (self != nullptr && std::current_exception() == nullptr) {
-    refuse(self->name_, self->resisting_ ? resisting
-                                         : "it is suspended under noexcept, in a destructor for example. Everything "
-                                           "that may suspend must be able to throw: noexcept(false), or resume it to "
-                                           "its end before destroying it");
+    refuse(self->name_,
+           self->resisting_
+               ? resisting
+               : "it is suspended under noexcept, in a destructor for example. All code that may suspend must be able "
+                 "to throw (noexcept(false)), or the body must be resumed to its end before it is destroyed");
   }
   if (earlier_terminate_ != nullptr) {
     earlier_terminate_();
@@ -192,7 +193,7 @@ inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unw
                                                _Unwind_Context*, void* self) {
   auto& unwind = *static_cast<forced_unwind*>(self);
   if ((actions & _UA_END_OF_STACK) != 0) {
-    refuse(unwind.name_, "its entry function is not an unwindable one");
+    refuse(unwind.name_, "its entry function does not support unwinding");
   }
   // Between two frames only the unwind is in flight: libstdc++ counts it once more for each block that rethrows it.
   unwind.uncaught_ = exception_globals::of_thread().uncaught = 1;
@@ -243,7 +244,7 @@ inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unw
     unwind.uncaught_ = 0;
     return;
   }
-  unwind.report("a catch (...) block ended without `throw;`: the unwind goes on regardless");
+  unwind.report("a catch (...) block ended without `throw;`: the unwind continues regardless");
   _Unwind_ForcedUnwind(exception, reinterpret_cast<_Unwind_Stop_Fn>(&step), &unwind);
   refuse(unwind.name_, "a frame on its stack has no unwind tables");
 }
@@ -297,7 +298,7 @@ PIRN_COLD inline ending forced_unwind::caught(std::exception_ptr& thrown) {
 PIRN_COLD inline void forced_unwind::go_on_with_foreign() {
   _Unwind_Exception* const what = std::exchange(foreign_, nullptr);
   if (what == nullptr) {
-    refuse("the body of a coroutine", "it has ended by an exception that is not there");
+    refuse("the body of a coroutine", "it ended with an exception that cannot be found any more");
   }
   if (what->private_1 != 0) {  // by this the unwinder marks a forced unwind
     _Unwind_ForcedUnwind(what, reinterpret_cast<_Unwind_Stop_Fn>(what->private_1),
@@ -306,8 +307,8 @@ PIRN_COLD inline void forced_unwind::go_on_with_foreign() {
     _Unwind_RaiseException(what);
   }
   refuse("the thread that runs a coroutine",
-         "its end, by pthread_exit or pthread_cancel in the body, or an exception of another language meets no frame "
-         "that it can go on from");
+         "its end (by pthread_exit or pthread_cancel in the body) or an exception of another language finds no frame "
+         "from which it can continue");
 }
 
 namespace detail {
@@ -327,8 +328,8 @@ namespace detail {
   if (what == nullptr) {
     for (const char* const part :
          {"pirn: ", body,
-          " was left by pthread_exit, pthread_cancel or an exception of another language. The thread "
-          "runs others too and must not end so: end the fiber, or the call, by returning from it\n"}) {
+          " was left by pthread_exit, pthread_cancel or an exception of another language. The thread also runs other "
+          "code and must not end this way: end the fiber, or the call, by returning from it\n"}) {
       std::fputs(part, stderr);
     }
     std::abort();

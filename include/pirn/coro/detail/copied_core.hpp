@@ -85,7 +85,7 @@ PIRN_ALWAYS_INLINE void forget([[maybe_unused]] word (&words)[value_words]) noex
 PIRN_COLD inline void check_yield_stack(const copy_stack& on, word position) {
   on.check_end(position);
   if (!on.memory().contains(reinterpret_cast<const void*>(position))) {
-    coroutine_misused("pirn: copied_coroutine: yield called outside: on another stack than its coroutine's");
+    coroutine_misused("pirn: copied_coroutine: yield called outside its coroutine, on another stack");
   }
   if (!on.protects()) {
     return;
@@ -104,7 +104,8 @@ PIRN_COLD inline void check_yield_stack(const copy_stack& on, word position) {
   constexpr std::size_t largest_root = 64;
   if (last.pc == reinterpret_cast<word>(arch::detail::entry_plus_8(&arch::root_frame)) &&
       last.sp < reinterpret_cast<word>(on.memory().top()) - largest_root) {
-    coroutine_misused("pirn: copied_coroutine: yield called outside: on a stack inside a frame of its coroutine's");
+    coroutine_misused(
+        "pirn: copied_coroutine: yield called outside its coroutine, on a stack inside one of the coroutine's frames");
   }
 }
 
@@ -279,7 +280,7 @@ PIRN_COLD inline void copied_refused(stack_error error) noexcept {
   if (error == stack_error::stack_in_use && platform::left_to_exit()) {
     return;
   }
-  std::fprintf(stderr, "pirn: a suspended copied_coroutine was destroyed that cannot be unwound: %s\n",
+  std::fprintf(stderr, "pirn: a suspended copied_coroutine that cannot be unwound was destroyed: %s\n",
                to_string(error));
   std::abort();
 }
@@ -304,7 +305,7 @@ PIRN_COLD void cancel_copied(copied_context& context, Drop&& drop) noexcept {
     unwind.report("it suspended, and is unwound from there");
   }
   forced_unwind::refuse("copied_coroutine",
-                        "it goes on to suspend in handlers of the exceptions that it answers the unwind by");
+                        "it keeps suspending in handlers of the exceptions that it throws in response to the unwind");
 }
 
 }  // namespace detail

@@ -121,12 +121,12 @@ struct coroutine_entry;
   if (marked) {
     stack_end::check("a coroutine", reinterpret_cast<void*>(limit), reinterpret_cast<void*>(limit + size), position);
     coroutine_misused(
-        "pirn: coroutine: yield called outside: its coroutine is not the one that runs (suspended, ended, or waiting "
-        "for another one that it resumed), or has run off its stack, which has no guard");
+        "pirn: coroutine: yield called outside its coroutine, which is not running (it is suspended, has ended, or "
+        "waits for another coroutine that it resumed), or has run off its stack, which has no guard");
   }
   coroutine_misused(
-      "pirn: coroutine: yield called outside: its coroutine is not the one that runs (suspended, ended, or waiting "
-      "for another one that it resumed)");
+      "pirn: coroutine: yield called outside its coroutine, which is not running (it is suspended, has ended, or waits "
+      "for another coroutine that it resumed)");
 }
 
 /// The yield object of a coroutine<Out(In...)>, with Out as a list of none or one. It lives in the frame of its
@@ -350,7 +350,7 @@ PIRN_COLD inline void cancel_coroutine(arch::peer to, sanitizer_peer sanitizer) 
     unwind.report("it suspended, and is unwound from there");
   }
   forced_unwind::refuse("coroutine",
-                        "it goes on to suspend in handlers of the exceptions that it answers the unwind by");
+                        "it keeps suspending in handlers of the exceptions that it throws in response to the unwind");
 }
 
 /// The address of the sanitizer_state of a stack; empty without a sanitizer.

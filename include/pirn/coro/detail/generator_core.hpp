@@ -185,7 +185,8 @@ struct generator_message {
     throw std::logic_error("pirn: generator: its iterator was advanced past the end");
   }
   throw std::logic_error(
-      "pirn: generator: it is running or being iterated already: only one iterator at a time, and not from its body");
+      "pirn: generator: it is already running or being iterated: it allows one iterator at a time, and none in its own "
+      "body");
 }
 
 [[noreturn]] PIRN_COLD inline void generator_ran_off(const generator_control& control, word sp) noexcept {
@@ -265,7 +266,7 @@ PIRN_COLD inline void generator_cancel(generator_peer& side, generator_message& 
       return;
     }
   }
-  forced_unwind::refuse("a generator that was destroyed", "it goes on to yield in handlers or destructors");
+  forced_unwind::refuse("a generator that was destroyed", "it keeps yielding in handlers or destructors");
 }
 
 /// Ends a generator's stack and releases it.

@@ -60,20 +60,19 @@ enum class swap_error : std::uint8_t {
     case swap_error::none:
       return "no error";
     case swap_error::out_of_memory:
-      return "the policy had no buffer for the image of a swapped task: it runs on; block again later";
+      return "the policy had no buffer for the image of a swapped task: it continues to run; block again later";
     case swap_error::unwinding:
       return "a swapped task that is being unwound cannot block";
     case swap_error::running:
-      return "this dispatcher runs already: its swapped tasks must not call run";
+      return "this dispatcher is already running: its swapped tasks must not call run";
     case swap_error::too_deep:
-      return "blocked swapped tasks have their frames where run was called this time: call it where it was called "
-             "before, or less deep in the stack";
+      return "the frames of blocked swapped tasks lie where run was called this time: call it at the same depth of the "
+             "stack as before, or less deep";
     case swap_error::shadow_stack:
       return "this process runs under a hardware shadow stack: start it with GLIBC_TUNABLES=glibc.cpu.x86_shstk=off";
     case swap_error::scope_open:
-      return "a swapped task has a scope open, which nobody would find where its frames are copied: close it "
-             "before "
-             "it blocks";
+      return "a swapped task has an open scope, which could not be found while its frames are copied elsewhere: close "
+             "the scope before the task blocks";
   }
   return "unknown";
 }

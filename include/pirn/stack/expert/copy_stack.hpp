@@ -367,7 +367,7 @@ inline copy_stack::~copy_stack() {
     if (platform::left_to_exit()) {
       return;  // exit may run on this stack
     }
-    copied_context::misused("pirn: a copy_stack was destroyed before a context on it that has not ended\n");
+    copied_context::misused("pirn: a copy_stack was destroyed while a context on it had not ended\n");
   }
   unlock();
   check_end();

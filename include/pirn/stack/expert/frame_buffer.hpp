@@ -15,7 +15,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// that runs on it, and cannot be copied or moved, since its frames would be too.
 template <std::size_t N>
 class frame_buffer {
-  static_assert(N >= 512 && N % 16 == 0, "a stack is a multiple of 16 bytes, and less than 512 runs nothing");
+  static_assert(N >= 512 && N % 16 == 0, "the size of a stack must be a multiple of 16 bytes, and at least 512");
 
  public:
   frame_buffer() noexcept {}  // the bytes stay as they are
