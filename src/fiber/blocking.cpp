@@ -44,8 +44,9 @@ void blocking_pool::announce() {
   }
   lock_.unlock();
   if (error) {
-    throw std::system_error(error, max_threads_ == 0 ? "pirn: the runtime may have no threads for blocking calls"
-                                                     : "pirn: cannot start a thread for a blocking call");
+    throw std::system_error(
+        error, max_threads_ == 0 ? "pirn: the runtime allows no threads for blocking calls (max_blocking_threads is 0)"
+                                 : "pirn: cannot start a thread for a blocking call");
   }
 }
 

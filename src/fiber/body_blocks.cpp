@@ -156,8 +156,8 @@ void check_not_outer(const body_stack& from, arch::word position, arch::word out
     return;
   }
   constexpr const char* why =
-      "pirn: a body yields from inside blocking() or from a half of fork2 that another worker has taken: it was "
-      "resumed outside of that, and those that resumed it would go on there. Return from it first, and yield then";
+      "pirn: a body yields from inside blocking() or from a half of fork2 that another worker has taken, but was "
+      "resumed outside of that: its resumers would continue there. Return from it first, then yield";
   if (from.limit == 0) {
     std::fprintf(stderr, "%s\n", why);
     std::abort();
@@ -265,8 +265,8 @@ struct body_scopes {
     auto* const oldest = static_cast<scope*>(what.oldest_scope);
     if (&oldest->opener_ != &self) {
       std::fputs(
-          "pirn: a scope is open in the body of a generator or coroutine that is resumed or destroyed by another fiber "
-          "or thread than the one that opened it\n",
+          "pirn: a scope is open in the body of a generator or coroutine that is resumed or destroyed by a fiber or "
+          "thread other than the scope's opener\n",
           stderr);
       std::abort();
     }
@@ -425,13 +425,13 @@ taken_blocks take(const body_stack* from, arch::word position) {
   if (from != nullptr && !from->holds(position) &&
       (body_scopes::any_lies_on(here, self, *from) || any_value_lies_on(here, self, *from))) {
     refuse(
-        "pirn: a yield on the stack of another body, which it would suspend too, with a scope or the binding of a "
-        "context value open: yield where the block is closed");
+        "pirn: a yield on the stack of another body, which it would suspend too, while a scope or the binding of a "
+        "context value is open: yield after the block is closed");
   }
   if (from != nullptr && from->moves && body_scopes::any_lies_on(here, self, *from)) {
     refuse(
-        "pirn: a copied_coroutine or a swapped task is suspended with a scope open: its frames are copied "
-        "elsewhere meanwhile, where nobody finds the scope. Close it before");
+        "pirn: a copied_coroutine or a swapped task suspends with a scope open, which could not be found while its "
+        "frames are copied elsewhere. Close the scope first");
   }
   take_values(here, self, from, taken);
   body_scopes::take(here, self, from, taken);

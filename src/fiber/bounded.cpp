@@ -28,8 +28,8 @@ namespace {
 
 [[noreturn]] PIRN_NOINLINE void tell_suspends_elsewhere(const fiber_control& self) noexcept {
   std::fprintf(stderr,
-               "pirn: fiber %llu \"%s\" suspends inside of this_fiber::on_worker_stack, where all fibers of the worker "
-               "would find its frames\n",
+               "pirn: fiber %llu \"%s\" suspends inside this_fiber::on_worker_stack, on a stack that all fibers of the "
+               "worker share\n",
                static_cast<unsigned long long>(self.number()), self.name());
   std::abort();
 }

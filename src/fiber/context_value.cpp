@@ -54,7 +54,7 @@ void unbind_context(context_node* node) noexcept {
   inherited_context& here = inherited_context_of(current_agent());
   context_node* const newest = here.values;
   if (newest == nullptr || newest->holder != node) {
-    std::fputs("pirn: a binding of a context value ends that is not the newest one of its fiber\n", stderr);
+    std::fputs("pirn: a binding of a context value ends before a newer one of its fiber\n", stderr);
     std::abort();
   }
   block_closed(newest->origin);

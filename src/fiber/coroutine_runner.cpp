@@ -35,8 +35,8 @@ void coroutine_agent::leave() noexcept {
   const inherited_context* const here = inherited_context_here();
   if ((here != nullptr ? here->innermost : nullptr) != innermost_) {
     std::fputs(
-        "pirn: a task suspends with a scope open, which belongs to the fiber that runs the task, and it may go on in "
-        "another one: close the scope before co_await, or wait in it by what suspends the fiber\n",
+        "pirn: a task suspends with a scope open, which belongs to the fiber that runs the task, but the task may "
+        "continue in another fiber: close the scope before co_await, or wait in it by calls that suspend the fiber\n",
         stderr);
     std::abort();
   }

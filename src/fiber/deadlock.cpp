@@ -165,9 +165,9 @@ std::string describe(const std::vector<wait_edge>& cycle) {
   char address[32];
   for (const wait_edge& each : cycle) {
     if (each.from != each.who) {
-      text += "  of which ";
+      text += "  one of them is ";
       text += describe(*each.who);
-      text += " is one\n";
+      text += "\n";
       continue;
     }
     text += "  ";

@@ -276,7 +276,7 @@ void register_for_dump(runtime_state& state) {
   const int wanted = state.options.dump_signal;
   if (wanted == interrupt) {
     throw std::system_error(std::make_error_code(std::errc::invalid_argument),
-                            "pirn: SIGURG cannot be the dump_signal, since dumps are made with it");
+                            "pirn: SIGURG cannot be the dump_signal, since dumps use it");
   }
   const guard held;
   prepare_dumps();

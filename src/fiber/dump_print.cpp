@@ -225,7 +225,7 @@ void print_fiber(message& out, const worker& w, const fiber_control& f, bool on_
     const std::uintptr_t resumes = *static_cast<const std::uintptr_t*>(chain->continuation.address());
     suspended.places[0] = {resumes, resumes};
     suspended.count = 1;
-    out.text("    the task goes on in:\n");
+    out.text("    the task continues in:\n");
     print_trace(out, suspended);
     out.text("    and the fiber in:\n");
   }

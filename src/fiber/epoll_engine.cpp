@@ -53,8 +53,8 @@ class epoll_engine final : public engine {
     const int count = wait(events, max_events, deadline);
     if (count < 0 && errno != EINTR) {
       platform::refused("epoll_wait", errno,
-                        errno == EBADF ? "the program has closed a descriptor that is not its own, the engine's"
-                                       : "a worker without fibers that are ready would spin for ever");
+                        errno == EBADF ? "the program has closed the engine's descriptor, which it does not own"
+                                       : "a worker without ready fibers would spin forever");
     }
     for (int i = 0; i < count; ++i) {
       auto* const handle = static_cast<readiness*>(events[i].data.ptr);
@@ -81,8 +81,8 @@ class epoll_engine final : public engine {
     // When the counter is full (EAGAIN) the poll ends anyway.
     if (::write(event_.get(), &one, sizeof one) < 0 && errno != EAGAIN) {
       platform::refused("a write to an eventfd", errno,
-                        errno == EBADF ? "the program has closed a descriptor that is not its own, the engine's"
-                                       : "the worker that it was to wake would sleep for ever");
+                        errno == EBADF ? "the program has closed the engine's descriptor, which it does not own"
+                                       : "the worker to be woken would sleep forever");
     }
   }
 

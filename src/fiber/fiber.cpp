@@ -16,7 +16,7 @@ namespace {
 void write_unhandled(std::uint64_t id, std::string_view name, std::exception_ptr what) noexcept {
   const auto report = [&](const char* text) {
     platform::end_exploration("exception", text);
-    std::fprintf(stderr, "pirn: fiber %llu \"%.*s\" ended with an exception that nobody took: %s\n",
+    std::fprintf(stderr, "pirn: fiber %llu \"%.*s\" ended with an unhandled exception: %s\n",
                  static_cast<unsigned long long>(id), static_cast<int>(name.size()), name.data(), text);
   };
   try {
@@ -45,7 +45,8 @@ unhandled_exception_handler set_unhandled_exception_handler(unhandled_exception_
 namespace detail {
 
 void throw_not_joinable() {
-  throw std::system_error(std::make_error_code(std::errc::no_such_process), "pirn: join of a fiber that is none");
+  throw std::system_error(std::make_error_code(std::errc::no_such_process),
+                          "pirn: join() called on an empty fiber handle");
 }
 void throw_joins_itself() {
   throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
@@ -53,12 +54,13 @@ void throw_joins_itself() {
 }
 void throw_no_runtime() {
   throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
-                          "pirn: spawn outside a fiber; use runtime::spawn");
+                          "pirn: spawn() called outside a fiber; use runtime::spawn");
 }
 void throw_no_fiber(std::error_code why) {
-  throw std::system_error(why, why == std::make_error_code(std::errc::invalid_argument)
-                                   ? "pirn: cannot spawn a fiber: no such worker, or not on a bounded stack"
-                                   : "pirn: cannot spawn a fiber");
+  throw std::system_error(
+      why, why == std::make_error_code(std::errc::invalid_argument)
+               ? "pirn: cannot spawn a fiber: no such worker, or options that a bounded fiber cannot have"
+               : "pirn: cannot spawn a fiber");
 }
 
 void rethrow_failure(fiber_control* f) {
@@ -348,7 +350,7 @@ void fiber::reset() noexcept {
 
 void fiber::end(detail::fiber_control* f) noexcept {
   if (&detail::current_agent() == f) {
-    std::fputs("pirn: a fiber destroys its own handle, which would wait for the fiber for ever; detach it\n", stderr);
+    std::fputs("pirn: a fiber destroys its own handle, which would wait for the fiber forever; detach it\n", stderr);
     std::abort();
   }
   if (const detail::worker* const home = f->home();

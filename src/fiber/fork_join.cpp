@@ -143,11 +143,11 @@ const stack& fiber_control::newest_stack() const noexcept {
 deque_slot* begin_fork() {
   worker* const here = current_worker();
   if (here == nullptr) {
-    refuse("pirn: fork2 outside a fiber");
+    refuse("pirn: fork2() called outside a fiber");
   }
   fiber_control* const self = running_fiber(here);
   if (!self->migratable()) {
-    refuse("pirn: fork2 by a fiber that is not migratable");
+    refuse("pirn: fork2() called by a fiber that is not migratable");
   }
   here->start_forking(*self);
   fork_deque& open = here->forks.open;
@@ -187,7 +187,7 @@ arch::word end_stolen_continuation(fork_point& point) noexcept {
     here->run_in_outer_body(0);
   }
   fork_action publish{{&tell_end}, &point};
-  const wait_options what{.stoppable = false, .what = "its end", .object = &point};
+  const wait_options what{.stoppable = false, .what = "end of stolen continuation", .object = &point};
   // From here on this is the caller again.
   worker* const here = suspend(current_worker(), what, &publish);
   point.first.destroy();
@@ -199,8 +199,8 @@ void end_first_half_apart(fork_point& point, arch::word outcome) noexcept {
   worker* here = current_worker();
   if (running_fiber(here) != point.caller) {
     std::fputs(
-        "pirn: a generator that yielded in the first half of fork2 was resumed by another fiber than the one that "
-        "called fork2\n",
+        "pirn: a generator that yielded in the first half of fork2 was resumed by a fiber other than the caller of "
+        "fork2\n",
         stderr);
     std::abort();
   }
@@ -352,7 +352,7 @@ void worker::publish_continuations() noexcept {
     }
     void* const block = blocks.allocate();
     if (block == nullptr) {
-      std::fputs("pirn: no memory for the fiber that goes on with a fork2\n", stderr);
+      std::fputs("pirn: no memory for the fiber that continues a fork2\n", stderr);
       std::abort();
     }
     stolen_continuation* const stolen = make_stolen_continuation(this, block, *point);

@@ -290,12 +290,12 @@ runtime::~runtime() {
   }
   detail::check_not_forked(*state_);
   if (const detail::worker* const w = detail::current_worker(); w != nullptr && &w->owner == state_) {
-    std::fputs("pirn: a runtime is being destroyed by one of its own fibers, which could never end\n", stderr);
+    std::fputs("pirn: a runtime is being destroyed by one of its fibers, which could never end\n", stderr);
     std::abort();
   }
   const bool here = state_->options.calling_thread;
   if (here && detail::caller_worker() != state_->workers[0].get()) {
-    std::fputs("pirn: a runtime on the calling thread is being destroyed by another one\n", stderr);
+    std::fputs("pirn: a runtime on the calling thread is being destroyed by another thread\n", stderr);
     std::abort();
   }
   state_->stopping.store(true, platform::memory_order_release);

@@ -37,7 +37,7 @@ detail::runtime_state* runtime_of_caller() {
   const detail::worker* const here = detail::current_worker();
   if (here == nullptr) {
     throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
-                            "pirn: a scope on a plain thread without a runtime for its children: scope(runtime)");
+                            "pirn: a scope on a plain thread needs a runtime for its children: scope(runtime)");
   }
   return &here->owner;
 }
@@ -151,7 +151,7 @@ void scope::open(const scope_options& options) {
     const detail::worker* const here = detail::current_worker();
     if (here == nullptr || &here->owner != runtime_ || !detail::running_fiber(here)->migratable()) {
       throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
-                              "pirn: a migratable scope of a fiber that is not");
+                              "pirn: a migratable scope opened by a fiber that is not migratable");
     }
   }
   detail::inherited_context& here = detail::inherited_context_of(opener_);
@@ -214,7 +214,7 @@ scope::~scope() {
 void scope::close() noexcept {
   detail::inherited_context& here = detail::inherited_context_of(opener_);
   if (here.innermost != this) {
-    misused("closed before one that was opened later");
+    misused("closed before a scope that was opened later");
   }
   if (expiry_.armed()) {
     static_cast<detail::fiber_control&>(opener_).home()->timers.cancel(expiry_);
@@ -239,7 +239,7 @@ void scope::close() noexcept {
 
 void scope::check_opener() const noexcept {
   if (&detail::current_agent() != &opener_) {
-    misused("joined, closed or waited on by another fiber or thread than the one that opened it");
+    misused("joined, closed or waited on by a fiber or thread other than its opener");
   }
 }
 

@@ -11,7 +11,7 @@ worker& worker_for_tasks() {
   worker* const here = current_worker();
   if (here == nullptr) {
     throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
-                            "pirn: await of a task outside a fiber; use runtime::run");
+                            "pirn: a task awaited outside a fiber; use runtime::run");
   }
   static_cast<void>(coroutine_runner::of(*here));
   return *here;

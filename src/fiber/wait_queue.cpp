@@ -44,7 +44,7 @@ void detail::destroyed_with_waiters(const void* list, const waiter& first) noexc
   if (platform::exiting()) {
     return;
   }
-  const char* what = "something";
+  const char* what = "a synchronization object";
   const agent& who = *first.wake.agent();
   if (who.kind() == agent_kind::fiber) {
     const auto& f = static_cast<const fiber_control&>(who);
@@ -52,7 +52,7 @@ void detail::destroyed_with_waiters(const void* list, const waiter& first) noexc
       what = f.waits->what;
     }
   }
-  std::fprintf(stderr, "pirn: %s was destroyed while others wait for it (its list of them is at %p)\n", what, list);
+  std::fprintf(stderr, "pirn: %s was destroyed while it had waiters (its list of waiters is at %p)\n", what, list);
   std::abort();
 }
 
@@ -63,17 +63,17 @@ void detail::one_worker::refuse(const char* what) const noexcept {
 
 void detail::one_worker::refuse_migratable() const noexcept {
   if (running_fiber(current_worker())->migratable()) {
-    refuse("a migratable fiber waits for something local");
+    refuse("a migratable fiber waits for an object of pirn::local");
   }
 }
 
 void detail::one_worker::settle() const noexcept {
   const worker* const here = current_worker();
   if (here == nullptr) {
-    refuse("something local is used by a plain thread");
+    refuse("an object of pirn::local is used by a plain thread");
   }
   if (home_ != &nobody) {
-    refuse("something local is used on another worker than its own");
+    refuse("an object of pirn::local is used on a worker other than its own");
   }
   home_ = here;
 }

@@ -533,7 +533,7 @@ TEST(body_blocks_death, a_scope_of_a_task_and_one_that_another_fiber_resumes) {
           pirn::spawn([&] { c.resume(); }).join();
         });
       },
-      "resumed or destroyed by another fiber");
+      "resumed or destroyed by a fiber");
 }
 
 }  // namespace

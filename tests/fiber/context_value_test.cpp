@@ -80,7 +80,7 @@ TEST(context_value_death_test, ended_out_of_order) {
         const depth_binding second(depth, 2);
         first.reset();
       },
-      "not the newest one");
+      "before a newer one");
 }
 
 }  // namespace

@@ -236,7 +236,7 @@ TEST_F(dump, tells_where_a_task_waits) {
     part = part_of(dump_of(runtime), "awaiting");
   } while (!contains(part, "waiting for end of task at 0x"));
   EXPECT_TRUE(contains(part, ", which waits for time to pass, stack ")) << part;
-  EXPECT_TRUE(contains(part, "    the task goes on in:\n")) << part;
+  EXPECT_TRUE(contains(part, "    the task continues in:\n")) << part;
   EXPECT_TRUE(contains(part, "dump_test_task")) << part;
   EXPECT_TRUE(contains(part, "root_frame")) << part << "has no whole backtrace";
   awaiting.request_stop();

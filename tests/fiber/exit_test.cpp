@@ -261,7 +261,7 @@ TEST(exit_death, is_not_what_a_fiber_does_that_destroys_its_runtime) {
         auto rt = std::make_unique<pirn::runtime>(pirn::runtime_options{.workers = 1});
         rt->run([&] { rt.reset(); });
       },
-      "pirn: a runtime is being destroyed by one of its own fibers");
+      "pirn: a runtime is being destroyed by one of its fibers");
 }
 
 }  // namespace

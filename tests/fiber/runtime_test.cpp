@@ -460,7 +460,7 @@ TEST(runtime_here_death, is_destroyed_by_its_own_thread_only) {
         auto rt = std::make_unique<pirn::runtime>(pirn::runtime_options{.workers = 1, .calling_thread = true});
         std::thread([&] { rt.reset(); }).join();
       },
-      "pirn: a runtime on the calling thread is being destroyed by another one");
+      "pirn: a runtime on the calling thread is being destroyed by another thread");
 }
 
 }  // namespace

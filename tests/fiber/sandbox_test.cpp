@@ -94,7 +94,7 @@ TEST_F(sandbox_death, without_any_way_to_wait) {
         refuse_calls({SYS_epoll_pwait2, SYS_epoll_pwait, older_wait}, EPERM);
         exit_with(sleeps_and_wakes());
       },
-      "pirn: epoll_wait failed \\(error 1, .*would spin for ever");
+      "pirn: epoll_wait failed \\(error 1, .*would spin forever");
 }
 
 // Programs do that when they become daemons, or before they start others.
@@ -110,7 +110,7 @@ TEST_F(sandbox_death, whose_descriptors_are_closed_by_others) {
         });
         std::_Exit(0);
       },
-      "pirn: epoll_wait failed .*has closed a descriptor that is not its own");
+      "pirn: epoll_wait failed .*has closed the engine's descriptor, which it does not own");
 }
 
 }  // namespace

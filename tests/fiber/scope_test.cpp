@@ -568,7 +568,7 @@ TEST(scope_death_test, cannot_be_closed_elsewhere_or_out_of_order) {
           first.reset();
         });
       },
-      "closed before one that was opened later");
+      "closed before a scope that was opened later");
   EXPECT_DEATH(
       {
         rig r(1);
@@ -578,7 +578,7 @@ TEST(scope_death_test, cannot_be_closed_elsewhere_or_out_of_order) {
           s.join();
         });
       },
-      "by another fiber or thread");
+      "by a fiber or thread other than its opener");
 }
 
 TEST(scope, on_a_plain_thread_needs_a_runtime) { EXPECT_THROW(scope(), std::system_error); }

@@ -425,7 +425,7 @@ TEST(yield_elsewhere_death, another_fiber_does_not_take_it_to_the_end) {
                                ++at;
                                pirn::spawn([&] { ++at; }, {.migratable = true}).join();
                              }),
-               "was resumed by another fiber than the one that called fork2");
+               "was resumed by a fiber other than the caller of fork2");
   EXPECT_DEATH(on_migratable(1,
                              [&] {
                                const generator<int> g = yields_in_first_half{firsts, seconds};

@@ -284,7 +284,7 @@ TEST(BoundedDeathTest, DoesNotSuspendOnTheWorkersStack) {
                    });
                  }).join();
                }),
-               "suspends inside of this_fiber::on_worker_stack");
+               "suspends inside this_fiber::on_worker_stack");
 }
 
 TEST(BoundedDeathTest, HandlersOnTheInterruptedStackAreRefused) {

@@ -3,6 +3,6 @@
 #pragma once
 
 #if __cplusplus < 202100L
-#error "pirn: fibers, and all that lies on them, need C++23 (-std=c++23); C++20 is enough for context, stack and coro"
+#error "pirn: fibers, and the layers above them, need C++23 (-std=c++23); C++20 is enough for context, stack and coro"
 #include "C++23 is needed here: compile with -std=c++23"
 #endif

@@ -68,11 +68,11 @@ fiber_control* launch_bounded(F&& body, const spawn_options& options, arch::swit
     throw_no_runtime();
   }
   static_assert(std::is_nothrow_invocable_v<callable> && std::is_nothrow_destructible_v<callable>,
-                "the body of a bounded fiber is noexcept: nobody could say how deep the exception would go");
+                "the body of a bounded fiber must be noexcept: the stack that an exception needs has no known bound");
   static_assert(sizeof(block) <= block_chunk::block_bytes && alignof(block) <= block_chunk::alignment,
-                "the body of a bounded fiber holds at most eleven words: capture a pointer to the rest");
+                "the body of a bounded fiber may hold at most eleven words: capture a pointer to the rest");
   static_assert(std::is_empty_v<sanitizer_state> && !platform::exploring,
-                "there are no bounded stacks in builds with a sanitizer or of an exploration");
+                "bounded stacks are not available in builds with a sanitizer or for an exploration");
   worker* const to = choose_worker(here, here->owner, options.worker);
   if (to == nullptr || options.migratable || options.worker == spawn_options::any_worker || options.stack_size != 0) {
     error = std::make_error_code(std::errc::invalid_argument);
