@@ -138,7 +138,7 @@ response& response::header(std::string_view name, std::string_view value) {
     throw std::invalid_argument("pirn: not a header field: " + std::string(name));
   }
   if (std::ranges::any_of(reserved_names, [name](std::string_view reserved) { return same_token(name, reserved); })) {
-    throw std::invalid_argument("pirn: a header field of the server's: " + std::string(name));
+    throw std::invalid_argument("pirn: a header field that only the server may set: " + std::string(name));
   }
   if (same_token(name, content_type)) {
     drop_content_type();

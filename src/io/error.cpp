@@ -21,12 +21,12 @@ class category final : public std::error_category {
       case io_error::end_of_stream:
         return "the stream ended early";
       case io_error::stack_overflow:
-        return "stack overflow: the kernel was told to use memory in a guard (spawn with a larger stack_size)";
+        return "stack overflow: a system call was given memory in a guard (spawn with a larger stack_size)";
       case io_error::bad_syntax:
         return "the text is not well-formed";
       case io_error::shared:
-        return "standard input, output or error is the same open file, and what is printed there would be lost if it "
-               "were made non-blocking";
+        return "standard input, output or error is the same open file, and output to it would be lost if it were made "
+               "non-blocking";
     }
     return "unknown error";
   }

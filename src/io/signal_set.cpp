@@ -77,7 +77,7 @@ void signal_set::state::take(int number) {
   const bool inherited = other != nullptr && other->process != process;
   if ((other != nullptr && !inherited) ||
       !owners[number].compare_exchange_strong(other, this, platform::memory_order_seq_cst)) {
-    throw failure(EBUSY, "pirn: another signal_set takes the signal");
+    throw failure(EBUSY, "pirn: another signal_set already handles the signal");
   }
   all.push_back({number, {}});  // there is room
   struct ::sigaction ours{};
@@ -88,7 +88,7 @@ void signal_set::state::take(int number) {
     const int refused = errno;
     all.pop_back();
     owners[number].store(nullptr, platform::memory_order_seq_cst);
-    throw failure(refused, "pirn: cannot take a signal");
+    throw failure(refused, "pirn: cannot handle a signal");
   }
   if (inherited) {
     const auto same = [number](const taken& each) { return each.number == number; };

@@ -35,7 +35,7 @@ unsigned worker_turns::take() noexcept {
 std::string accept_trouble::text() const {
   std::string line = "a connection was not accepted: " + error.message();
   if (times > 1) {
-    line += " (" + std::to_string(times) + " times since this was last said)";
+    line += " (" + std::to_string(times) + " times since the last report)";
   }
   if (accepted == 0) {
     line += "; none has been accepted yet";

@@ -8,11 +8,11 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 void throw_actor_closed() {
-  throw std::system_error(std::make_error_code(std::errc::operation_not_permitted), "pirn: call of a closed actor");
+  throw std::system_error(std::make_error_code(std::errc::operation_not_permitted), "pirn: call() on a closed actor");
 }
 void throw_calls_itself() {
   throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
-                          "pirn: an actor waits for a call of itself");
+                          "pirn: an actor waits for a call to itself");
 }
 
 actor_message* actor_mailbox::take() noexcept {

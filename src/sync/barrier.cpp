@@ -12,7 +12,7 @@ void barrier_core::refuse_number() noexcept { misuse("a barrier expects a negati
 barrier_core::arrival barrier_core::arrive(std::ptrdiff_t count, std::ptrdiff_t leaving) noexcept {
   const platform::spin_guard guard(waiters_);
   if (count <= 0 || count > left_) {
-    misuse("more arrive at a barrier than it expects", this);
+    misuse("more arrivals at a barrier than it expects, or less than one", this);
   }
   left_ -= count;
   expected_ -= leaving;
@@ -33,7 +33,7 @@ bool barrier_core::leave(std::uint64_t phase) noexcept {
     return false;
   }
   if (left_ == 0) {
-    misuse("who leaves a barrier has not arrived in this or the last phase", this);
+    misuse("a participant that leaves a barrier has not arrived in this or the last phase", this);
   }
   return --left_ == 0;
 }

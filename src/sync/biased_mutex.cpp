@@ -172,7 +172,7 @@ void biased_mutex::unlock_slow() noexcept {
   const std::uintptr_t bias = bias_.load(platform::memory_order_relaxed);
   if (const std::uint8_t state = (bias == shared ? word_ : flag_).load(platform::memory_order_relaxed);
       state == free || state == handed_off) {
-    detail::misuse("unlock of a biased mutex that nobody has locked", this);
+    detail::misuse("unlock() called on a biased mutex that is not locked", this);
   }
   waiter* const next = hand_off(is_biased(bias) ? flag_ : word_);
   if (!is_biased(bias)) {

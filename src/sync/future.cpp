@@ -16,11 +16,11 @@ class category final : public std::error_category {
       case future_errc::broken_promise:
         return "the promise was destroyed without a result";
       case future_errc::future_already_retrieved:
-        return "the future was taken before";
+        return "the future was already retrieved";
       case future_errc::promise_already_satisfied:
-        return "the promise has a result already";
+        return "the promise already has a result";
       case future_errc::no_state:
-        return "there is no result to share: moved from, or taken";
+        return "there is no result to share: it was moved from, or taken";
     }
     return "unknown future error";
   }

@@ -85,7 +85,7 @@ local_barrier_core::local_barrier_core(std::ptrdiff_t expected) noexcept : expec
 local_barrier_core::arrival local_barrier_core::arrive(std::ptrdiff_t count, std::ptrdiff_t leaving) noexcept {
   waiters_.enter();
   if (count <= 0 || count > left_) {
-    waiters_.refuse("more arrive at a local barrier than it expects");
+    waiters_.refuse("more arrivals at a local barrier than it expects, or less than one");
   }
   left_ -= count;
   expected_ -= leaving;
@@ -106,7 +106,7 @@ bool local_barrier_core::leave(std::uint64_t phase) noexcept {
     return false;
   }
   if (left_ == 0) {
-    waiters_.refuse("who leaves a local barrier has not arrived in this or the last phase");
+    waiters_.refuse("a participant that leaves a local barrier has not arrived in this or the last phase");
   }
   return --left_ == 0;
 }

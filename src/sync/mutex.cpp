@@ -82,7 +82,7 @@ void mutex::unlock_slow() noexcept {
     waiters_.lock();
     const std::uintptr_t self = owner_.load(platform::memory_order_relaxed) & ~contended_bit;
     if (self == unlocked || self == handed_off) {
-      detail::misuse("unlock of a mutex that nobody has locked", this);
+      detail::misuse("unlock() called on a mutex that is not locked", this);
     }
     waiter* const next = waiters_.claim_first();
     const bool granted = next != nullptr && detail::lock_waiter::try_grant(*next);

@@ -8,7 +8,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 void recursive_mutex::check_owner(const detail::agent& self) const noexcept {
   if (owner_.load(platform::memory_order_relaxed) != &self) {
-    detail::misuse("unlock of a recursive_mutex by another than its owner", this);
+    detail::misuse("unlock() called on a recursive_mutex that the caller does not own", this);
   }
 }
 

@@ -164,7 +164,7 @@ void shared_mutex::unlock_slow() noexcept {
     lock_.lock();
     const std::uint32_t word = word_.load(platform::memory_order_acquire);
     if ((word & (writer | handed_off)) != writer) {
-      detail::misuse("unlock of a shared_mutex that nobody has locked to write", this);
+      detail::misuse("unlock() called on a shared_mutex that is not locked for writing", this);
     }
     waiter* admitted = nullptr;
     if ((word & contended) != 0) {
@@ -194,7 +194,7 @@ void shared_mutex::unlock_shared_slow() noexcept {
     lock_.lock();
     std::uint32_t word = word_.load(platform::memory_order_acquire);
     if (word < reader) {
-      detail::misuse("unlock of a shared_mutex that nobody has locked to read", this);
+      detail::misuse("unlock_shared() called on a shared_mutex that is not locked for reading", this);
     }
     waiter* admitted = nullptr;
     if ((word & contended) != 0) {

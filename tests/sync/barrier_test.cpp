@@ -128,11 +128,11 @@ TEST(barrier, may_be_destroyed_once_all_have_passed) {
 TEST(barrier_death, misuse_is_diagnosed) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   barrier one(1);
-  EXPECT_DEATH(static_cast<void>(one.arrive(2)), "more arrive at a barrier than it expects");
-  EXPECT_DEATH(static_cast<void>(one.arrive(0)), "arrive at a barrier");
+  EXPECT_DEATH(static_cast<void>(one.arrive(2)), "more arrivals at a barrier than it expects");
+  EXPECT_DEATH(static_cast<void>(one.arrive(0)), "arrivals at a barrier");
   EXPECT_DEATH(barrier<>(-1), "expects a negative number");
   one.arrive_and_drop();
-  EXPECT_DEATH(one.arrive_and_drop(), "more arrive at a barrier than it expects");
+  EXPECT_DEATH(one.arrive_and_drop(), "more arrivals at a barrier than it expects");
 }
 
 }  // namespace

@@ -385,9 +385,9 @@ TEST(biased_mutex_death, unlock_of_an_unlocked_one_is_diagnosed) {
       m.unlock();
     });
   };
-  EXPECT_DEATH(unlock_twice(), "unlock of a biased mutex that nobody has locked");
+  EXPECT_DEATH(unlock_twice(), "called on a biased mutex that is not locked");
   biased_mutex m;
-  EXPECT_DEATH(m.unlock(), "unlock of a biased mutex that nobody has locked");
+  EXPECT_DEATH(m.unlock(), "called on a biased mutex that is not locked");
 }
 
 // Otherwise the mutex would have two owners: its first owner executes no fence.

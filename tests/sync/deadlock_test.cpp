@@ -189,7 +189,7 @@ TEST(deadlock, of_a_scope_one_of_whose_children_waits_for_the_opener) {
   EXPECT_TRUE(of.exited_with(told)) << of.status;
   EXPECT_TRUE(of.says("cycle of 2\n")) << of.error_output;
   EXPECT_TRUE(of.says(" waits for children of a scope at 0x")) << of.error_output;
-  EXPECT_TRUE(of.says("  of which fiber ")) << of.error_output;
+  EXPECT_TRUE(of.says("  one of them is fiber ")) << of.error_output;
 }
 
 TEST(deadlock, is_told_once_in_a_fiber_and_the_others_go_on) {

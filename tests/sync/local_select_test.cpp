@@ -119,12 +119,12 @@ TEST(local_select, are_refused_where_they_could_not_be_guarded) {
             {.migratable = true})
         .join();
   };
-  EXPECT_DEATH(migratable(), "a migratable fiber waits for something local");
+  EXPECT_DEATH(migratable(), "a migratable fiber waits for an object of pirn::local");
   const auto elsewhere = [] {
     pirn::local::event bell;
     static_cast<void>(select(wait(bell)));
   };
-  EXPECT_DEATH(elsewhere(), "something local is used by a plain thread");
+  EXPECT_DEATH(elsewhere(), "an object of pirn::local is used by a plain thread");
 }
 
 }  // namespace

@@ -409,11 +409,11 @@ TEST_F(local_death, another_worker_and_a_plain_thread_are_refused) {
     r.rt.spawn([&] { static_cast<void>(m.try_lock()); }, {.worker = 0}).join();
     r.rt.spawn([&] { static_cast<void>(m.try_lock()); }, {.worker = 1}).join();
   };
-  EXPECT_DEATH(used_by_two_workers(), "something local is used on another worker than its own");
+  EXPECT_DEATH(used_by_two_workers(), "an object of pirn::local is used on a worker other than its own");
   local::event e;
-  EXPECT_DEATH(e.set(), "something local is used by a plain thread");
+  EXPECT_DEATH(e.set(), "an object of pirn::local is used by a plain thread");
   local::wait_queue queue;
-  EXPECT_DEATH(queue.notify_one(), "something local is used by a plain thread");
+  EXPECT_DEATH(queue.notify_one(), "an object of pirn::local is used by a plain thread");
 }
 
 TEST_F(local_death, a_migratable_fiber_may_not_wait) {
@@ -427,21 +427,21 @@ TEST_F(local_death, a_migratable_fiber_may_not_wait) {
             {.migratable = true})
         .join();
   };
-  EXPECT_DEATH(waits(), "a migratable fiber waits for something local");
+  EXPECT_DEATH(waits(), "a migratable fiber waits for an object of pirn::local");
 }
 
 TEST_F(local_death, misuse_is_named) {
   const auto unlocks = [] { on_one_worker([] { local::mutex().unlock(); }); };
-  EXPECT_DEATH(unlocks(), "unlock of a local mutex that nobody has locked");
+  EXPECT_DEATH(unlocks(), "called on a local mutex that is not locked");
   const auto releases = [] { on_one_worker([] { local::binary_semaphore(1).release(); }); };
   EXPECT_DEATH(releases(), "released above its max");
-  EXPECT_DEATH(local::binary_semaphore(2), "begins with fewer permits than none or more");
+  EXPECT_DEATH(local::binary_semaphore(2), "begins with a negative number of permits or more");
   const auto counts = [] { on_one_worker([] { local::latch(1).count_down(2); }); };
   EXPECT_DEATH(counts(), "a local latch is counted down below zero");
   const auto arrives = [] { on_one_worker([] { static_cast<void>(local::barrier<>(1).arrive(2)); }); };
-  EXPECT_DEATH(arrives(), "more arrive at a local barrier than it expects");
+  EXPECT_DEATH(arrives(), "more arrivals at a local barrier than it expects");
   const auto does = [] { on_one_worker([] { local::wait_group().done(); }); };
-  EXPECT_DEATH(does(), "a local wait_group has more done than was added");
+  EXPECT_DEATH(does(), "called on a local wait_group more often than items were added");
 }
 
 }  // namespace

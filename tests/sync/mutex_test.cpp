@@ -188,7 +188,7 @@ TEST(mutex, nobody_starves_on_a_fair_one) {
 TEST(mutex_death, unlock_of_an_unlocked_one_is_diagnosed) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   mutex m;
-  EXPECT_DEATH(m.unlock(), "unlock of a mutex that nobody has locked");
+  EXPECT_DEATH(m.unlock(), "called on a mutex that is not locked");
 }
 
 TEST(mutex, who_waits_at_another_worker_is_not_overtaken_for_ever) {

@@ -124,9 +124,9 @@ TEST(recursive_mutex, serves_a_condition_variable) {
 TEST(recursive_mutex_death, unlock_by_another_is_diagnosed) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   recursive_mutex m;
-  EXPECT_DEATH(m.unlock(), "unlock of a recursive_mutex by another than its owner");
+  EXPECT_DEATH(m.unlock(), "called on a recursive_mutex that the caller does not own");
   m.lock();
-  EXPECT_DEATH(std::jthread([&] { m.unlock(); }).join(), "unlock of a recursive_mutex by another than its owner");
+  EXPECT_DEATH(std::jthread([&] { m.unlock(); }).join(), "called on a recursive_mutex that the caller does not own");
   m.unlock();
 }
 

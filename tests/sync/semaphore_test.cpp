@@ -206,7 +206,7 @@ TEST(semaphore_death, misuse_is_diagnosed) {
         // On the same worker, after it: ThreadSanitizer would report the race of another thread instead.
         r.rt.spawn([&] { none.reset(); }).join();
       },
-      "semaphore was destroyed while others wait for it");
+      "semaphore was destroyed while it had waiters");
 }
 
 }  // namespace

@@ -221,13 +221,13 @@ TEST(shared_mutex, may_be_destroyed_by_its_last_owner) {
 TEST(shared_mutex_death, misuse_is_diagnosed) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   shared_mutex m;
-  EXPECT_DEATH(m.unlock(), "unlock of a shared_mutex that nobody has locked to write");
-  EXPECT_DEATH(m.unlock_shared(), "unlock of a shared_mutex that nobody has locked to read");
+  EXPECT_DEATH(m.unlock(), "called on a shared_mutex that is not locked for writing");
+  EXPECT_DEATH(m.unlock_shared(), "called on a shared_mutex that is not locked for reading");
   m.lock_shared();
-  EXPECT_DEATH(m.unlock(), "nobody has locked to write");
+  EXPECT_DEATH(m.unlock(), "is not locked for writing");
   m.unlock_shared();
   m.lock();
-  EXPECT_DEATH(m.unlock_shared(), "nobody has locked to read");
+  EXPECT_DEATH(m.unlock_shared(), "is not locked for reading");
   m.unlock();
 }
 

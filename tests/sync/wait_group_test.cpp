@@ -85,7 +85,7 @@ TEST(wait_group_death, more_done_than_added_is_diagnosed) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   wait_group group(1);
   group.done();
-  EXPECT_DEATH(group.done(), "more done than was added");
+  EXPECT_DEATH(group.done(), "more often than items were added");
 }
 
 }  // namespace

@@ -90,8 +90,8 @@ struct case_value {
 template <class T, class Lock>
 class receive_awaiter : case_value<std::optional<T>>, public case_awaiter<receive_case<T, std::optional<T>, Lock>> {
   static_assert(std::is_nothrow_move_constructible_v<T>,
-                "co::receive moves the value once more at the end, and one whose move throws would be lost: receive it "
-                "into a variable, by co_await co::select(pirn::receive(channel, variable))");
+                "co::receive moves the value once more at the end, and a value whose move throws would be lost: "
+                "receive it into a variable, by co_await co::select(pirn::receive(channel, variable))");
 
  public:
   receive_awaiter(channel<T, Lock>& from, platform::time_point deadline)

@@ -19,7 +19,9 @@ class wait_group {
 
   /// Marks one item as done; the last one wakes all waiters. Aborts when more are done than were added. Does not
   /// suspend.
-  PIRN_ALWAYS_INLINE void done() noexcept { left_.take(1, "a wait_group has more done than was added"); }
+  PIRN_ALWAYS_INLINE void done() noexcept {
+    left_.take(1, "done() called on a wait_group more often than items were added");
+  }
 
   /// Suspends until no item is left, the deadline passes or the caller is asked to stop. Succeeds without suspending
   /// when none is left.

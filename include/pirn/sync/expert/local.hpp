@@ -59,7 +59,7 @@ class mutex : public detail::timed_lock<mutex> {
   PIRN_ALWAYS_INLINE void unlock() noexcept {
     waiters_.enter();
     if (state_ != state::taken) [[unlikely]] {
-      waiters_.refuse("unlock of a local mutex that nobody has locked");
+      waiters_.refuse("unlock() called on a local mutex that is not locked");
     }
     state_ = waiters_.hand_off();
   }
@@ -161,7 +161,7 @@ class counting_semaphore : public detail::timed_semaphore<counting_semaphore<Lea
   /// Begins with `count` permits; aborts if that is negative or more than `max()`.
   explicit counting_semaphore(std::ptrdiff_t count) noexcept : count_(count) {
     if (count < 0 || count > max()) [[unlikely]] {
-      waiters_.refuse("a local semaphore begins with fewer permits than none or more than its max()");
+      waiters_.refuse("a local semaphore begins with a negative number of permits or more than its max()");
     }
   }
   counting_semaphore(const counting_semaphore&) = delete;
@@ -325,7 +325,7 @@ class wait_group {
   PIRN_ALWAYS_INLINE void done() noexcept {
     waiters_.enter();
     if (left_ == 0) [[unlikely]] {
-      waiters_.refuse("a local wait_group has more done than was added");
+      waiters_.refuse("done() called on a local wait_group more often than items were added");
     }
     if (--left_ == 0) {
       waiters_.wake_all();

@@ -41,7 +41,7 @@ class recursive_mutex : public detail::timed_lock<recursive_mutex> {
   void unlock() noexcept {
     waiters_.enter();
     if (owner_ != &detail::current_agent()) {
-      waiters_.refuse("unlock of a local recursive_mutex that the caller has not locked");
+      waiters_.refuse("unlock() called on a local recursive_mutex that the caller has not locked");
     }
     if (--depth_ == 0) {
       owner_ = nullptr;
@@ -124,7 +124,7 @@ class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
   void unlock() noexcept {
     writers_.enter();
     if (written_ != state::taken) {
-      writers_.refuse("unlock of a local shared_mutex that nobody has locked to write");
+      writers_.refuse("unlock() called on a local shared_mutex that is not locked for writing");
     }
     read_by_ = readers_.admit(admitted_);
     written_ = read_by_ == 0 ? writers_.hand_off() : state::free;
@@ -162,7 +162,7 @@ class shared_mutex : public detail::timed_shared_lock<shared_mutex> {
   void unlock_shared() noexcept {
     writers_.enter();
     if (read_by_ == 0) {
-      writers_.refuse("unlock of a local shared_mutex that nobody has locked to read");
+      writers_.refuse("unlock_shared() called on a local shared_mutex that is not locked for reading");
     }
     if (--read_by_ == 0) {
       written_ = writers_.hand_off();
