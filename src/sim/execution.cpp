@@ -99,11 +99,11 @@ void execution::run(const std::function<void()>& program, schedule& by, std::vec
   if (found_.what == outcome::passed && stacks_in_use() != stacks_before) {
     found_ = {
         outcome::leak,
-        std::to_string(static_cast<long>(stacks_in_use() - stacks_before)) + " stacks more are in use than before",
+        std::to_string(static_cast<long>(stacks_in_use() - stacks_before)) + " more stacks are in use than before",
         {}};
   }
   if (const std::string open = network_.open_sockets(); found_.what == outcome::passed && !open.empty()) {
-    found_ = {outcome::leak, "the program has ended, and there is still open: " + open, {}};
+    found_ = {outcome::leak, "the program has ended with open sockets: " + open, {}};
   }
   by.ended(steps_);
 }
@@ -145,7 +145,7 @@ void execution::begin_thread(arch::word /*first*/, arch::word /*second*/) noexce
   } catch (const std::exception& thrown) {
     here.fail(outcome::exception, thrown.what());
   } catch (...) {
-    here.fail(outcome::exception, "something that is no std::exception");
+    here.fail(outcome::exception, "an exception that is not derived from std::exception");
   }
   here.end_thread();
 }
@@ -161,7 +161,7 @@ void execution::end_thread() {
   if (self.index == 0) {
     for (unsigned i = 1; i < used_; ++i) {
       if (threads_[i]->now != virtual_thread::state::finished && !threads_[i]->daemon) {
-        fail(outcome::leak, std::string("the program has ended, and its ") + name_of(i) + " has not");
+        fail(outcome::leak, std::string("the program has ended, but its ") + name_of(i) + " has not");
       }
     }
     leave();
@@ -202,7 +202,7 @@ void execution::end_by_signal(int signal, const siginfo_t& info, const pirn::det
   }
   ended_by_signal_ = true;
   if (signal == SIGABRT) {
-    found_ = {outcome::aborted, "std::abort was called; what it said is on standard error", {}};
+    found_ = {outcome::aborted, "std::abort was called; its message is on standard error", {}};
     record_end(step_kind::abort, at);
     found_.state = state();
   } else {
@@ -261,7 +261,7 @@ void execution::decide() {
         continue;
       }
       if (ready_ == 0) {
-        fail(outcome::deadlock, "nothing can run, and no time that could pass would change that");
+        fail(outcome::deadlock, "no thread can run, and no passage of time would change that");
       }
       unproductive_steps_ = 0;  // so that the next step does not try again
     }
@@ -304,8 +304,8 @@ void execution::point(access what, location* at) {
   if (++steps_ > options_.steps) [[unlikely]] {
     fail_if_cycle();
     fail(outcome::no_end, "no end after " + std::to_string(options_.steps) +
-                              " steps, though everybody has had turns: a livelock, or somebody starves, or waits for "
-                              "ever while others go on (or it needs more of them: `options::steps`)");
+                              " steps, although every thread has had turns: a livelock, or a thread or fiber starves, "
+                              "or waits forever while others run (or the program needs more steps: `options::steps`)");
   }
   virtual_thread& self = *running_;
   self.pending = what;
@@ -317,7 +317,7 @@ void execution::point(access what, location* at) {
   }
   if (what == access::lock && at->holder >= 0) {
     if (at->holder == static_cast<int>(self.index)) {
-      fail(outcome::deadlock, "a thread takes a spinlock that it holds already");
+      fail(outcome::deadlock, "a thread takes a spinlock that it already holds");
     }
     ready_ &= ~only(self.index);
   }

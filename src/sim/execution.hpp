@@ -59,10 +59,10 @@ struct fault_kind {
   const char* text;
 };
 inline constexpr fault_kind fault_kinds[] = {
-    {&sim::faults::spawn, "is told that no stack can be had (`faults::spawn`)"},
-    {&sim::faults::spurious, "wakes for nothing (`faults::spurious`)"},
+    {&sim::faults::spawn, "is told that no stack is available (`faults::spawn`)"},
+    {&sim::faults::spurious, "wakes spuriously (`faults::spurious`)"},
     {&sim::faults::stop, "is asked to stop (`faults::stop`)"},
-    {&sim::faults::short_transfers, "moves one byte only (`faults::short_transfers`)"},
+    {&sim::faults::short_transfers, "transfers only one byte (`faults::short_transfers`)"},
     {&sim::faults::reset, "finds the connection reset (`faults::reset`)"},
 };
 

@@ -73,8 +73,8 @@ unsigned exhaustive_schedule::choose_value(unsigned count) noexcept {
 void exhaustive_schedule::refuse() const noexcept {
   const std::string text =
       "at choice " + std::to_string(depth_ - 1) +
-      " the program did something else than in an earlier execution with the same choices; it must "
-      "depend on nothing but them: no clock, address, random number or state that stays";
+      " the program behaved differently than in an earlier execution with the same choices; it must depend only on "
+      "them, and on no clock, address, random number or state that outlives an execution";
   platform::checked::fail("nondeterministic", text.c_str());
 }
 

@@ -63,7 +63,7 @@ class only_exploration {
  public:
   only_exploration() {
     if (taken.exchange(true)) {
-      throw std::logic_error("pirn: an exploration inside of another, or beside it on another thread");
+      throw std::logic_error("pirn: an exploration begins inside another one, or at the same time on another thread");
     }
   }
   ~only_exploration() { taken.store(false); }
@@ -81,8 +81,8 @@ class exploration {
       : program_(program), options_(options), runs_(options_), began_(std::chrono::steady_clock::now()) {
     if (options_.failed && options_.failed()) {
       throw std::logic_error(
-          "pirn: options::failed says so before the exploration begins, and could say nothing of it: end the test at "
-          "its first failure");
+          "pirn: options::failed reports a failure before the exploration begins, so it could not report one of the "
+          "exploration: end the test at its first failure");
     }
   }
 
@@ -119,7 +119,7 @@ class exploration {
     found_.seed = to_seed(wanted);
     if (found_.what == outcome::passed && by->taken() != wanted) {
       take({outcome::nondeterministic,
-            "the seed is of no execution of this program with these options, as it is built now",
+            "the seed belongs to no execution of this program with these options, as it is built now",
             {}});
     }
     if (found_.what != outcome::passed) {
@@ -202,12 +202,12 @@ class exploration {
       take(runs_.found());
     } else if (!seen_by_framework_) {
       const failure& again = runs_.found();
-      found_.message += "; under the same schedule again it " +
-                        (again.what == outcome::passed
-                             ? "did not fail"
-                             : "failed otherwise (" + std::string(to_string(again.what)) + ": " + again.message + ")") +
-                        ": something else decides as well, such as a variable that keeps its value from execution to "
-                        "execution";
+      found_.message += "; repeated under the same schedule it " +
+                        (again.what == outcome::passed ? "did not fail"
+                                                       : "failed differently (" + std::string(to_string(again.what)) +
+                                                             ": " + again.message + ")") +
+                        ": the outcome also depends on something else, such as a variable that keeps its value from "
+                        "execution to execution";
     }
     found_.seed = to_seed(best);
     tell(steps);
@@ -252,7 +252,7 @@ result replay_by(const std::function<void()>& program, std::string_view seed, co
   recipe wanted;
   if (!from_seed(seed, wanted)) {
     throw std::invalid_argument("pirn: " + std::string(whose) +
-                                "no seed of an exploration by this version: " + std::string(seed));
+                                "not a seed of an exploration by this version: " + std::string(seed));
   }
   return exploration(program, options).once(wanted);
 }

@@ -131,8 +131,8 @@ class no_exploration final : public std::error_category {
  public:
   [[nodiscard]] const char* name() const noexcept override { return "pirn::sim"; }
   [[nodiscard]] std::string message(int /*value*/) const override {
-    return "this program is linked with pirn::sim, by which fibers run inside of sim::explore only; elsewhere link it "
-           "with pirn::pirn";
+    return "this program is linked with pirn::sim, whose fibers run only inside sim::explore; to run fibers elsewhere, "
+           "link it with pirn::pirn";
   }
 };
 }  // namespace

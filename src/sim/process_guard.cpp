@@ -98,7 +98,7 @@ __attribute__((weak)) int pthread_create(pthread_t* thread, const pthread_attr_t
                                          void* argument) noexcept {
   using namespace pirn::sim::detail;
   if (current != nullptr) {
-    current->abort("a thread was started that the exploration does not run: make it a sim::thread");
+    current->abort("a thread was started that the exploration does not control: make it a sim::thread");
   }
   using creating = decltype(pthread_create);
   // A sanitizer has its own in front of the C library's, in the program itself.

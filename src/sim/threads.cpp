@@ -41,7 +41,7 @@ void execution::start_daemon(void (*entry)(void*), void* argument, const char* n
   const unsigned made = start(entry, argument, name);
   record_ = record;
   if (made == no_thread) {
-    fail(outcome::aborted, "too many threads for the network to have one");
+    fail(outcome::aborted, "too many threads: none is left for the network");
   }
   threads_[made]->daemon = true;
 }

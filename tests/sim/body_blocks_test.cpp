@@ -371,7 +371,7 @@ TEST(body_blocks, a_scope_does_not_go_along) {
   });
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_EQ(found.what, sim::outcome::aborted) << found.text();
-  EXPECT_NE(said.find("resumed or destroyed by another fiber"), said.npos) << said;
+  EXPECT_NE(said.find("resumed or destroyed by a fiber"), said.npos) << said;
 }
 
 // ---- thieves -------------------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ TEST(explore, is_alone_in_the_process) {
   const sim::result found = sim::explore([&] { inside = refused(); }, {.failed = start_beside});
   EXPECT_TRUE(found) << found.text();
   for (const std::string& each : {inside, beside}) {
-    EXPECT_EQ(each, "pirn: an exploration inside of another, or beside it on another thread");
+    EXPECT_EQ(each, "pirn: an exploration begins inside another one, or at the same time on another thread");
   }
 }
 
@@ -95,7 +95,7 @@ TEST(explore, says_that_a_failure_does_not_come_again) {
   int executions = 0;
   const sim::result found = sim::explore([&] { sim::check(++executions != 3); }, {.strategy = sim::strategy::random});
   EXPECT_EQ(found.what, outcome::assertion);
-  EXPECT_NE(found.message.find("under the same schedule again it did not fail"), std::string::npos) << found.text();
+  EXPECT_NE(found.message.find("repeated under the same schedule it did not fail"), std::string::npos) << found.text();
   executions = 0;
   const sim::result other = sim::explore(
       [&] {

@@ -50,12 +50,13 @@ TEST(process_guard, says_where_the_program_crashes_or_ends_the_process) {
   begins(last_line([] { deep<512>(1 << 20); }), overflow);
   begins(last_line([] { deep<20'000>(1 << 20); }), overflow);  // with its stack pointer in the guard
   begins(last_line([] { std::abort(); }),
-         "std::abort was called; what it said is on standard error: aborts" + here(__LINE__ - 1));
+         "std::abort was called; its message is on standard error: aborts" + here(__LINE__ - 1));
   begins(last_line([] { std::exit(3); }), "exit(3) was called: aborts" + here(__LINE__));
   begins(last_line([] { std::quick_exit(3); }), "quick_exit(3) was called: aborts" + here(__LINE__));
   begins(last_line([] { _exit(1); }), "_exit(1) was called: aborts" + here(__LINE__));
-  begins(last_line([] { std::thread([] {}).join(); }),
-         "a thread was started that the exploration does not run: make it a sim::thread: aborts" + here(__LINE__ - 1));
+  begins(
+      last_line([] { std::thread([] {}).join(); }),
+      "a thread was started that the exploration does not control: make it a sim::thread: aborts" + here(__LINE__ - 1));
 }
 
 TEST(process_guard, sees_what_is_done_to_memory_that_was_given_back) {

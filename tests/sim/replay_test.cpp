@@ -167,7 +167,7 @@ TEST(report, says_which_fault_there_was) {
   EXPECT_NE(stopped.trace.find("is asked to stop (`faults::stop`), at replay_test.cpp"), std::string::npos)
       << stopped.text();
   const sim::result no_stack = sim::explore(waits, {.faults = {.spawn = true}});
-  EXPECT_NE(no_stack.trace.find("no stack can be had (`faults::spawn`), at replay_test.cpp"), std::string::npos)
+  EXPECT_NE(no_stack.trace.find("no stack is available (`faults::spawn`), at replay_test.cpp"), std::string::npos)
       << no_stack.text();
 }
 

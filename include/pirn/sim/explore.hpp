@@ -6,7 +6,7 @@
 #pragma once
 
 #if !defined(PIRN_SIM)
-#error "pirn: pirn/sim needs the CMake target pirn::sim in the place of pirn::pirn"
+#error "pirn: pirn/sim needs the CMake target pirn::sim instead of pirn::pirn"
 #endif
 
 #include <chrono>
