@@ -50,7 +50,7 @@ extern "C" {
 #elif defined(__x86_64__) || defined(__aarch64__)
 #define ACO_REG_WORDS 4
 #else
-#error "pirn: aco.h is there for x86-64, i386 and AArch64"
+#error "pirn: aco.h supports x86-64, i386 and AArch64"
 #endif
 
 /* For the linker each name begins with pirn_. So a program that was compiled with libaco's original aco.h, whose

@@ -303,7 +303,7 @@ PIRN_ALWAYS_INLINE void switch_back(aco_t* co) noexcept {
 template <environment env>
 PIRN_ALWAYS_INLINE void switch_checked(aco_t* from, aco_t* to) noexcept {
   if (to->main_co != nullptr && to->share_stack->owner != to) [[unlikely]] {
-    misused("acosw: its frames are not on its share stack: another one's are, or it has called aco_exit");
+    misused("acosw: the coroutine's frames are not on its share stack: another's are, or it has called aco_exit");
   }
   switch_any<env>(from, to);
 }
@@ -340,7 +340,7 @@ PIRN_NOINLINE void resume_any(aco_t* co) noexcept {
   // Several main coroutines may stand for the thread's stack: the caller is the last one needed, or null.
   const aco_t* const caller = aco_gtls_co;
   if (caller != co->main_co && (co->main_co->main_co != nullptr || (caller != nullptr && caller->main_co != nullptr))) {
-    misused("aco_resume: called by another one than the main coroutine of the one that is to run");
+    misused("aco_resume: the caller is not the main coroutine of the coroutine to resume");
   }
   aco_share_stack_t& on = *co->share_stack;
   if (on.owner != co) {
@@ -350,7 +350,7 @@ PIRN_NOINLINE void resume_any(aco_t* co) noexcept {
     if (on.owner != nullptr) {
       // No coroutine waits under a main coroutine of the thread's stack.
       if (co->main_co->main_co != nullptr && is_active(on.owner)) [[unlikely]] {
-        misused("aco_resume: its caller, or one that waits for the caller, is on its share stack");
+        misused("aco_resume: the share stack is in use by the caller, or by a coroutine that waits for the caller");
       }
       save(on.owner);
     }
@@ -369,7 +369,7 @@ PIRN_NOINLINE void resume_any(aco_t* co) noexcept {
 template <environment env>
 PIRN_ALWAYS_INLINE void resume(aco_t* co) noexcept {
   if (co == nullptr || co->main_co == nullptr) [[unlikely]] {
-    misused("aco_resume: not a coroutine that can be resumed: null, or a main one");
+    misused("aco_resume: not a coroutine that can be resumed: null, or a main coroutine");
   }
   aco_t* const owner = co->share_stack->owner;
   if (is_simple(co) && co->main_co == aco_gtls_co && is_plain(co->main_co) &&
@@ -384,7 +384,7 @@ PIRN_ALWAYS_INLINE void resume(aco_t* co) noexcept {
 template <environment env>
 PIRN_ALWAYS_INLINE void yield(aco_t* co) noexcept {
   if (co != aco_gtls_co || co == nullptr || co->main_co == nullptr) [[unlikely]] {
-    misused("aco_yield: called outside of a coroutine, or aco_yield1 for one that does not run");
+    misused("aco_yield: called outside of a coroutine, or aco_yield1 for a coroutine that is not running");
   }
   switch_back<env>(co);
 }
@@ -392,7 +392,7 @@ PIRN_ALWAYS_INLINE void yield(aco_t* co) noexcept {
 template <environment env>
 [[noreturn]] PIRN_ALWAYS_INLINE void exit(aco_t* co) noexcept {
   if (co != aco_gtls_co || co == nullptr || co->main_co == nullptr || co->share_stack->owner != co) [[unlikely]] {
-    misused("aco_exit: called outside of a coroutine, or aco_exit1 for one that does not run");
+    misused("aco_exit: called outside of a coroutine, or aco_exit1 for a coroutine that is not running");
   }
   co->is_end = 1;
   co->share_stack->owner = nullptr;
@@ -424,7 +424,7 @@ PIRN_EXPORT void aco_runtime_test() {
   static_assert(sizeof(void*) == sizeof(word) && sizeof(int) >= 4 && sizeof(int) <= sizeof(std::size_t));
   const long page = sysconf(_SC_PAGESIZE);
   if (page <= 0 || (page & (page - 1)) != 0) {
-    misused("aco_runtime_test: the size of a page is no power of two");
+    misused("aco_runtime_test: the size of a page is not a power of two");
   }
   if (pirn::arch::shadow_stack_active()) {
     misused("aco_runtime_test: the kernel checks returns against a shadow stack, which coroutines do not have");
@@ -491,7 +491,7 @@ PIRN_EXPORT void aco_share_stack_destroy(aco_share_stack_t* sstk) {
   if (sstk == nullptr || sstk->ptr == nullptr || (sstk->owner != nullptr && is_active(sstk->owner))) {
     misused(
         "aco_share_stack_destroy: null, a share stack that has been destroyed, or one on which a coroutine runs or "
-        "waits for one that it has resumed");
+        "waits for another that it has resumed");
   }
   pirn_aco::remove_roots(sstk->ptr, sstk->sz);
   if (sstk->guard_page_enabled != 0) {
@@ -545,7 +545,7 @@ PIRN_EXPORT aco_t* aco_create(aco_t* main_co, aco_share_stack_t* share_stack, st
 PIRN_EXPORT void aco_destroy(aco_t* co) {
   // A running main coroutine may be destroyed: it only stands for the thread's stack.
   if (co == nullptr || (is_active(co) && (co != aco_gtls_co || co->main_co != nullptr))) {
-    misused("aco_destroy: null, or a coroutine that runs, or that waits for one that it has resumed");
+    misused("aco_destroy: null, or a coroutine that runs, or that waits for another that it has resumed");
   }
   if (co == aco_gtls_co) {
     aco_gtls_co = nullptr;
@@ -567,7 +567,7 @@ PIRN_EXPORT void aco_destroy(aco_t* co) {
 
 PIRN_EXPORT void aco_reset(aco_t* co) {
   if (co == nullptr || co->main_co == nullptr || is_active(co)) {
-    misused("aco_reset: null, a main coroutine, or one that runs, or that waits for one that it has resumed");
+    misused("aco_reset: null, a main coroutine, or one that runs or waits for another that it has resumed");
   }
   leave_stack(co);
   if (pirn_aco::watched()) {

@@ -234,7 +234,7 @@ int main(void) {
   CHECK_DIES(hit_the_guard, 0, "SEGV");
 #endif
   CHECK_DIES(resume_the_ended, SIGABRT, "has called aco_exit");
-  CHECK_DIES(switch_to_the_ended, SIGABRT, "acosw: its frames are not on its share stack");
+  CHECK_DIES(switch_to_the_ended, SIGABRT, "acosw: the coroutine's frames are not on its share stack");
   CHECK_DIES(resume_main, SIGABRT, "aco_resume: not a coroutine");
   CHECK_DIES(yield_outside, SIGABRT, "aco_yield: called outside");
   CHECK_DIES(exit_outside, SIGABRT, "aco_exit: called outside");
@@ -244,15 +244,15 @@ int main(void) {
   CHECK_DIES(resume_without_stack, SIGABRT, "aco_resume: the share stack of the coroutine has been destroyed");
   CHECK_DIES(destroy_nothing, SIGABRT, "aco_destroy: null");
   CHECK_DIES(reset_the_running, SIGABRT, "aco_reset");
-  CHECK_DIES(resume_on_the_same_stack, SIGABRT, "aco_resume: called by another one than the main coroutine");
-  CHECK_DIES(resume_on_another_stack, SIGABRT, "aco_resume: called by another one than the main coroutine");
-  CHECK_DIES(resume_itself, SIGABRT, "aco_resume: called by another one than the main coroutine");
-  CHECK_DIES(resume_outer, SIGABRT, "aco_resume: called by another one than the main coroutine");
-  CHECK_DIES(resume_inner, SIGABRT, "aco_resume: called by another one than the main coroutine");
-  CHECK_DIES(resume_on_own_stack, SIGABRT, "waits for the caller, is on its share stack");
-  CHECK_DIES(resume_on_stack_of_waiting, SIGABRT, "waits for the caller, is on its share stack");
-  CHECK_DIES(yield_for_another, SIGABRT, "aco_yield1 for one that does not run");
-  CHECK_DIES(exit_for_another, SIGABRT, "aco_exit1 for one that does not run");
+  CHECK_DIES(resume_on_the_same_stack, SIGABRT, "aco_resume: the caller is not the main coroutine");
+  CHECK_DIES(resume_on_another_stack, SIGABRT, "aco_resume: the caller is not the main coroutine");
+  CHECK_DIES(resume_itself, SIGABRT, "aco_resume: the caller is not the main coroutine");
+  CHECK_DIES(resume_outer, SIGABRT, "aco_resume: the caller is not the main coroutine");
+  CHECK_DIES(resume_inner, SIGABRT, "aco_resume: the caller is not the main coroutine");
+  CHECK_DIES(resume_on_own_stack, SIGABRT, "is in use by the caller, or by a coroutine that waits");
+  CHECK_DIES(resume_on_stack_of_waiting, SIGABRT, "is in use by the caller, or by a coroutine that waits");
+  CHECK_DIES(yield_for_another, SIGABRT, "aco_yield1 for a coroutine that is not running");
+  CHECK_DIES(exit_for_another, SIGABRT, "aco_exit1 for a coroutine that is not running");
   CHECK_DIES(destroy_itself, SIGABRT, "aco_destroy: null, or a coroutine that runs");
   CHECK_DIES(destroy_main, SIGABRT, "aco_destroy: null, or a coroutine that runs");
   CHECK_DIES(destroy_outer, SIGABRT, "aco_destroy: null, or a coroutine that runs");
