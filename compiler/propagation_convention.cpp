@@ -66,10 +66,10 @@ std::string attribute_refusal(const llvm::AttributeList& attributes, std::size_t
       {llvm::Attribute::Preallocated, "a caller's frame (preallocated)"},
       {llvm::Attribute::ByRef, "a caller's copy (byref)"},
       {llvm::Attribute::Nest, "a static chain (nest)"},
-      {llvm::Attribute::InReg, "a register of its own (inreg)"},
-      {llvm::Attribute::SwiftSelf, "a register of Swift's"},
-      {llvm::Attribute::SwiftError, "a register of Swift's"},
-      {llvm::Attribute::SwiftAsync, "a register of Swift's"},
+      {llvm::Attribute::InReg, "a dedicated register (inreg)"},
+      {llvm::Attribute::SwiftSelf, "a register of the Swift convention"},
+      {llvm::Attribute::SwiftError, "a register of the Swift convention"},
+      {llvm::Attribute::SwiftAsync, "a register of the Swift convention"},
   };
   for (unsigned i = 0; i < arguments; ++i) {
     for (const auto& [kind, what] : refused) {
@@ -78,7 +78,7 @@ std::string attribute_refusal(const llvm::AttributeList& attributes, std::size_t
       }
     }
   }
-  return attributes.hasRetAttr(llvm::Attribute::InReg) ? "the result is passed in a register of its own (inreg)" : "";
+  return attributes.hasRetAttr(llvm::Attribute::InReg) ? "the result is passed in a dedicated register (inreg)" : "";
 }
 
 bool moves_the_stack_pointer(const llvm::Instruction& instruction) {
@@ -149,7 +149,7 @@ std::string signature_refusal(const llvm::Function& function) {
     return "it takes a variable number of arguments";
   }
   if (function.getName() == "main") {
-    return "the program begins in it";
+    return "it is the entry point of the program";
   }
   if (std::string why = attribute_refusal(function.getAttributes(), function.arg_size()); !why.empty()) {
     return why;
@@ -159,7 +159,7 @@ std::string signature_refusal(const llvm::Function& function) {
   unsigned parts = 0;
   for (llvm::Type* type : function.getFunctionType()->params()) {
     if (!measure(type, layout, words, parts)) {
-      return "the place of an argument depends on features of the target";
+      return "the location of an argument depends on target features";
     }
   }
   if (words > max_argument_words) {
@@ -168,7 +168,7 @@ std::string signature_refusal(const llvm::Function& function) {
   }
   words = parts = 0;
   if (!measure(function.getReturnType(), layout, words, parts)) {
-    return "the place of its result depends on features of the target";
+    return "the location of its result depends on target features";
   }
   return parts > max_result_parts ? "its result takes more than two registers" : "";
 }
@@ -201,7 +201,7 @@ std::string call_refusal(const llvm::CallBase& call) {
 
 std::string body_refusal(const llvm::Function& function) {
   if (function.hasFnAttribute(llvm::Attribute::Naked)) {
-    return "it is naked: its assembly counts on the ordinary convention";
+    return "it is naked: its assembly relies on the ordinary convention";
   }
   if (function.isPresplitCoroutine()) {
     return "it is a coroutine that is not split yet";
@@ -213,7 +213,7 @@ std::string body_refusal(const llvm::Function& function) {
     return "it is garbage-collected";
   }
   if (function.hasPrefixData() || function.hasPrologueData()) {
-    return "there is data at its beginning";
+    return "it has prefix or prologue data";
   }
   for (const char* attribute : {"interrupt", "no_caller_saved_registers", "no_callee_saved_registers", "split-stack",
                                 "thunk", "aarch64_pstate_sm_enabled", "aarch64_pstate_sm_compatible",
@@ -250,14 +250,14 @@ std::string body_refusal(const llvm::Function& function) {
 
 std::string caller_refusal(const llvm::Function& function) {
   if (sanitizes_addresses(function)) {
-    return "it is built with a sanitizer of addresses";
+    return "it is built with an address sanitizer";
   }
   if (function.hasFnAttribute(llvm::Attribute::Naked)) {
     return "it is naked";
   }
   if (function.hasPersonalityFn() &&
       llvm::isFuncletEHPersonality(llvm::classifyEHPersonality(function.getPersonalityFn()))) {
-    return "its exceptions are handled in functions of their own";
+    return "its exceptions are handled in separate functions (funclets)";
   }
   // The feature that -ffixed-x20 sets. Arguments would be passed in such registers.
   if (function.getFnAttribute("target-features").getValueAsString().contains("+reserve-x")) {

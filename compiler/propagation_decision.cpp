@@ -48,7 +48,7 @@ bool preserves_nothing(const llvm::CallBase& call) { return is_convention(call.g
 std::string linkage_refusal(const llvm::Function& function, const llvm::SmallPtrSetImpl<llvm::GlobalValue*>& used) {
   for (const llvm::User* user : function.users()) {
     if (llvm::isa<llvm::GlobalAlias>(user)) {
-      return "it has another name (alias '" + readable(*llvm::cast<llvm::GlobalValue>(user)) + "')";
+      return "it has an alias ('" + readable(*llvm::cast<llvm::GlobalValue>(user)) + "')";
     }
     if (llvm::isa<llvm::GlobalIFunc>(user)) {
       return "the dynamic linker calls it (ifunc '" + readable(*llvm::cast<llvm::GlobalValue>(user)) + "')";
@@ -58,7 +58,7 @@ std::string linkage_refusal(const llvm::Function& function, const llvm::SmallPtr
     return "other files may call it";
   }
   if (used.contains(const_cast<llvm::Function*>(&function))) {
-    return "it is marked as used by what the compiler does not see";
+    return "it is marked as used by code that the compiler does not see";
   }
   return function.hasAddressTaken(nullptr, false, true, true) ? "its address is taken" : "";
 }
@@ -104,7 +104,7 @@ const std::string& cost_model::refusal_as_caller(const llvm::Function& function)
 
 std::string cost_model::refusal(const llvm::Function& function) {
   if (function.getCallingConv() != llvm::CallingConv::C && function.getCallingConv() != llvm::CallingConv::Fast) {
-    return "it has a convention of its own";
+    return "it already has another convention";
   }
   if (function.hasOptNone()) {
     return "it is not optimized";

@@ -93,7 +93,7 @@ bool listing::check_call(const llvm::CallBase& call, const llvm::GlobalValue& ca
   const llvm::Function& caller = *call.getFunction();
   std::string why = call_refusal(call);
   if (const std::string here = caller_refusal(caller); why.empty() && !here.empty()) {
-    why = "'" + readable(caller) + "' calls it, and cannot: " + here;
+    why = "'" + readable(caller) + "' calls it, but cannot: " + here;
   }
   if (!why.empty()) {
     report(callee, why);
@@ -110,7 +110,7 @@ bool listing::check(llvm::Function& function) const {
     if (llvm::isa<llvm::GlobalIFunc>(user)) {
       why = "the dynamic linker calls it (ifunc)";
     } else if (llvm::isa<llvm::GlobalAlias>(user) && !listed_.contains(llvm::cast<llvm::GlobalAlias>(user))) {
-      why = "its other name '" + readable(*llvm::cast<llvm::GlobalValue>(user)) + "' is not listed";
+      why = "its alias '" + readable(*llvm::cast<llvm::GlobalValue>(user)) + "' is not listed";
     }
   }
   if (!why.empty()) {
@@ -212,7 +212,7 @@ bool listing::apply() {
   for (llvm::GlobalAlias* alias : aliases_) {
     auto& function = *llvm::cast<llvm::Function>(alias->getAliaseeObject());
     if (!listed_.contains(&function)) {
-      report(*alias, "'" + readable(function) + "', of which it is another name, is not listed");
+      report(*alias, "'" + readable(function) + "', of which it is an alias, is not listed");
       good = false;
     }
     for_each_call(*alias, [&](const llvm::CallBase& call) { good &= check_call(call, *alias); });
@@ -289,7 +289,7 @@ void check_listed_calls(const llvm::Module& module) {
       if (const auto* const call = llvm::dyn_cast<llvm::CallBase>(user)) {
         const llvm::Function& caller = *call->getFunction();
         if (const std::string why = caller_refusal(caller); !why.empty()) {
-          report(function, "'" + readable(caller) + "' calls it, and cannot: " + why);
+          report(function, "'" + readable(caller) + "' calls it, but cannot: " + why);
         }
       }
     }

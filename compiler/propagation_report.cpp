@@ -33,7 +33,7 @@ void emit_remarks(const std::vector<decision>& decisions) {
     if (each.propagated) {
       remarks.emit([&] {
         return llvm::OptimizationRemark(remark_pass, "Propagated", where, block)
-               << "'" << readable(*each.function) << "' preserves no register any more; switches in a call of it: "
+               << "'" << readable(*each.function) << "' no longer preserves registers; switches per call: "
                << llvm::ore::NV("Switches", rounded(each.switches));
       });
     } else {

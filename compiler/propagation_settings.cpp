@@ -15,7 +15,7 @@ llvm::cl::opt<bool> automatic("pirn-propagate", llvm::cl::init(true),
 llvm::cl::opt<std::string> list("pirn-list", llvm::cl::value_desc("file"),
                                 llvm::cl::desc("functions that have the convention in all files"));
 llvm::cl::opt<std::string> report("pirn-report", llvm::cl::value_desc("folder or file.json"),
-                                  llvm::cl::desc("where to write what was decided about each function"));
+                                  llvm::cl::desc("where to write the decision about each function"));
 
 }  // namespace
 

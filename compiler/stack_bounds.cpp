@@ -120,7 +120,7 @@ void refine(const Module& module, stack_frames& frames) {
     }
     stack_frame& frame = at->second;
     if (frame.why_none.empty() && may_be_replaced(function)) {
-      frame.why_none = "other code may take its place when the program is linked or loaded (it is weak)";
+      frame.why_none = "other code may replace it when the program is linked or loaded (it is weak)";
     }
     if (!frame.indirect) {
       continue;
@@ -245,7 +245,7 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
   static void answer(const bound_query& query, stack_graph& graph, stack_report& report) {
     Value* value = ConstantInt::get(query.call->getType(), 0);
     if (query.entry == nullptr) {
-      refuse(*query.call, "pirn: no bound of the stack: the function that is to run on it is not known here");
+      refuse(*query.call, "pirn: no stack bound: the function that will run on the stack is not known here");
     } else {
       const std::string name = query.entry->getName().str();
       const stack_bound& bound = graph.of(name);

@@ -117,7 +117,7 @@ bool stack_facts::read_file(StringRef path, std::string& error) {
     }
     line = line.split(" #").first.trim();
     if (!line.empty() && !read_line(line)) {
-      error = (path + ":" + llvm::Twine(i + 1) + ": not a fact about a stack: " + line).str();
+      error = (path + ":" + llvm::Twine(i + 1) + ": not a stack fact: " + line).str();
       return false;
     }
   }

@@ -96,7 +96,7 @@ class frame_reader : public MachineFunctionPass {
     const bool naked = function.getFunction().hasFnAttribute(Attribute::Naked);
     const std::uint64_t return_address = 8;
     if (info.hasVarSizedObjects() || info.hasOpaqueSPAdjustment()) {
-      frame.why_none = "it allocates on the stack as much as it finds out when it runs (alloca)";
+      frame.why_none = "it allocates an amount of stack that is known only at run time (alloca)";
     }
     frame.bytes = return_address + (naked ? 0 : info.getStackSize());
     if (naked) {
@@ -222,7 +222,7 @@ bool may_be_replaced(const GlobalValue& value) {
 
 stack_frames frames_of(const Module& module, OptimizationLevel level, std::string& why_none) {
   if (Triple(module.getTargetTriple()).getArch() != Triple::x86_64) {
-    why_none = "frames are known on x86-64 only";
+    why_none = "the sizes of frames are known only on x86-64";
     return {};
   }
   SmallVector<char, 0> bitcode;

@@ -14,12 +14,13 @@ namespace {
 using namespace llvm;
 
 cl::list<std::string> assumptions("pirn-stack-assumptions", cl::value_desc("file or folder"),
-                                  cl::desc("what functions use of the stack whose code is elsewhere"));
+                                  cl::desc("stack use of functions whose code is elsewhere"));
 cl::opt<std::string> otherwise("pirn-stack-default", cl::value_desc("bytes"),
-                               cl::desc("what functions use that nothing is known of"));
-cl::opt<std::string> report("pirn-stack-report", cl::value_desc("file"), cl::desc("append bounds to it, as JSON"));
+                               cl::desc("stack use to assume for functions of which nothing is known"));
+cl::opt<std::string> report("pirn-stack-report", cl::value_desc("file"),
+                            cl::desc("append the bounds to this file, as JSON"));
 cl::opt<std::string> summaries("pirn-stack-summaries", cl::value_desc("folder"),
-                               cl::desc("write what other files need to know of this one"));
+                               cl::desc("write the facts about this file that others need"));
 
 std::string given_or(const std::string& option, const char* variable) {
   return option.empty() ? sys::Process::GetEnv(variable).value_or("") : option;
@@ -39,7 +40,7 @@ stack_options stack_options::given() {
   if (const std::string bytes = given_or(pirn::plugin::otherwise, "PIRN_STACK_DEFAULT"); !bytes.empty()) {
     std::uint64_t value = 0;
     if (StringRef(bytes).getAsInteger(10, value)) {
-      report_fatal_error(Twine("pirn: -pirn-stack-default is no number: ") + bytes, false);
+      report_fatal_error(Twine("pirn: -pirn-stack-default is not a number: ") + bytes, false);
     }
     options.otherwise = value;
   }

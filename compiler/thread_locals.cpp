@@ -18,13 +18,13 @@ constexpr const char* flag = "pirn thread locals";
 
 llvm::cl::opt<thread_locals_mode> mode(
     "pirn-thread-locals", llvm::cl::desc("Addresses of thread-local variables in code that migratable fibers run"),
-    llvm::cl::values(clEnumValN(thread_locals_mode::off, "off", "not looked at"),
-                     clEnumValN(thread_locals_mode::warn, "warn", "warn of those that are used after a suspension"),
-                     clEnumValN(thread_locals_mode::safe, "safe", "ask for them anew after each suspension")),
+    llvm::cl::values(clEnumValN(thread_locals_mode::off, "off", "not checked"),
+                     clEnumValN(thread_locals_mode::warn, "warn", "warn about those that are used after a suspension"),
+                     clEnumValN(thread_locals_mode::safe, "safe", "compute them again after each suspension")),
     llvm::cl::init(thread_locals_mode::off));
 
 llvm::cl::opt<unknown_calls> calls(
-    "pirn-thread-locals-calls", llvm::cl::desc("What the warnings presume of functions whose code is not seen"),
+    "pirn-thread-locals-calls", llvm::cl::desc("Assumption of the warnings about functions whose code is not visible"),
     llvm::cl::values(clEnumValN(unknown_calls::assume_nonsuspending, "known",
                                 "they do not suspend, unless they are pirn's or annotated"),
                      clEnumValN(unknown_calls::assume_suspending, "all",

@@ -5,8 +5,8 @@ target triple = "x86_64-unknown-linux-gnu"
 
 declare preserve_nonecc void @yield()
 
-; REMARK-DAG: 'top(long)' preserves no register any more; switches in a call of it: 1
-; REMARK-DAG: 'middle' preserves no register any more; switches in a call of it: 2
+; REMARK-DAG: 'top(long)' no longer preserves registers; switches per call: 1
+; REMARK-DAG: 'middle' no longer preserves registers; switches per call: 2
 ; REMARK-DAG: 'main' still preserves registers, though it may switch: other files may call it
 
 ; CHECK: define internal preserve_nonecc i64 @bottom(

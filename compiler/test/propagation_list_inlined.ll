@@ -7,7 +7,7 @@ target triple = "x86_64-unknown-linux-gnu"
 declare preserve_nonecc void @_Z6listedv.preserve_none()
 declare void @use(ptr, ptr)
 
-; CHECK: error: pirn: 'listed() (.preserve_none)' is listed and cannot have the convention: 'main' calls it, and cannot: its frame has a variable size
+; CHECK: error: pirn: 'listed() (.preserve_none)' is listed and cannot have the convention: 'main' calls it, but cannot: its frame has a variable size
 ; GOOD: define i32 @main(
 define i32 @main(i32 %n) {
   %aligned = alloca [64 x i8], align 64

@@ -12,12 +12,12 @@ target triple = "x86_64-unknown-linux-gnu"
 ; CHECK-DAG: 'app::variable(int, ...)' is listed and cannot have the convention: it takes a variable number of arguments
 declare void @_ZN3app8variableEiz(i32, ...)
 
-; CHECK-DAG: 'app::two_names()' is listed and cannot have the convention: its other name 'second' is not listed
+; CHECK-DAG: 'app::two_names()' is listed and cannot have the convention: its alias 'second' is not listed
 @second = alias void (), ptr @_ZN3app9two_namesEv
 define void @_ZN3app9two_namesEv() {
   ret void
 }
-; CHECK-DAG: 'app::other()' is listed and cannot have the convention: 'first', of which it is another name, is not listed
+; CHECK-DAG: 'app::other()' is listed and cannot have the convention: 'first', of which it is an alias, is not listed
 @_ZN3app5otherEv = alias void (), ptr @first
 define void @first() {
   ret void
@@ -28,7 +28,7 @@ define void @calls_last() {
   musttail call void @_ZN3app4lastEv()
   ret void
 }
-; CHECK-DAG: 'app::called()' is listed and cannot have the convention: 'calls_by_base' calls it, and cannot: its frame has a variable size
+; CHECK-DAG: 'app::called()' is listed and cannot have the convention: 'calls_by_base' calls it, but cannot: its frame has a variable size
 declare void @_ZN3app6calledEv()
 define void @calls_by_base(i64 %n) {
   %aligned = alloca [64 x i8], align 64

@@ -19,13 +19,13 @@ define internal void @taken() {
   call preserve_nonecc void @yield()
   ret void
 }
-; REMARK-DAG: 'marked' {{.*}}: it is marked as used by what the compiler does not see
+; REMARK-DAG: 'marked' {{.*}}: it is marked as used by code that the compiler does not see
 ; CHECK: define internal void @marked(
 define internal void @marked() {
   call preserve_nonecc void @yield()
   ret void
 }
-; REMARK-DAG: 'named_twice' {{.*}}: it has another name (alias 'other')
+; REMARK-DAG: 'named_twice' {{.*}}: it has an alias ('other')
 ; CHECK: define internal void @named_twice(
 define internal void @named_twice() {
   call preserve_nonecc void @yield()
@@ -74,7 +74,7 @@ define internal void @twice(ptr %to) {
   call preserve_nonecc void @yield()
   ret void
 }
-; REMARK-DAG: 'cold_convention' {{.*}}: it has a convention of its own
+; REMARK-DAG: 'cold_convention' {{.*}}: it already has another convention
 ; CHECK: define internal coldcc void @cold_convention(
 define internal coldcc void @cold_convention() {
   call preserve_nonecc void @yield()
@@ -92,7 +92,7 @@ define internal void @nested(ptr nest %chain) {
   call preserve_nonecc void @yield()
   ret void
 }
-; REMARK-DAG: 'wide' {{.*}}: the place of an argument depends on features of the target
+; REMARK-DAG: 'wide' {{.*}}: the location of an argument depends on target features
 ; CHECK: define internal void @wide(
 define internal void @wide(<8 x float> %eight) {
   call preserve_nonecc void @yield()
@@ -155,13 +155,13 @@ define internal void @other_types(i64 %x) {
 }
 
 ; Under AddressSanitizer nothing has it, nor may call what has.
-; REMARK-DAG: 'under_asan' {{.*}}: it is built with a sanitizer of addresses
+; REMARK-DAG: 'under_asan' {{.*}}: it is built with an address sanitizer
 ; CHECK: define internal void @under_asan(
 define internal void @under_asan() sanitize_address {
   call preserve_nonecc void @yield()
   ret void
 }
-; REMARK-DAG: 'called_under_asan' {{.*}}: its caller 'calls_under_asan' cannot call such a function: it is built with a sanitizer of addresses
+; REMARK-DAG: 'called_under_asan' {{.*}}: its caller 'calls_under_asan' cannot call such a function: it is built with an address sanitizer
 ; CHECK: define internal void @called_under_asan(
 define internal void @called_under_asan() {
   call preserve_nonecc void @yield()

@@ -11,7 +11,7 @@
 ; SUMMARY-DAG: frame 80 far : near@
 ; SUMMARY-DAG: frame {{[0-9]+}} near@
 ; SUMMARY-DAG: refused by_pointer : it calls through a pointer
-; BAD: .bad:1: not a fact about a stack: bytes many f
+; BAD: .bad:1: not a stack fact: bytes many f
 ; NONE: pirn: cannot read /there/is/none
 
 target triple = "x86_64-pc-linux-gnu"

@@ -15,7 +15,7 @@ define dso_local void @ask() {
 
 ; CHECK: cannot have a bounded stack: recursive: it is recursive: recursive > recursive; on the path recursive (16) > recursive (16)
 ; CHECK: cannot have a bounded stack: ping: it is recursive: ping > pong > ping; on the path cycle (16) > ping (16) > pong (16) > ping (16)
-; CHECK: cannot have a bounded stack: grows: it allocates on the stack as much as it finds out when it runs (alloca)
+; CHECK: cannot have a bounded stack: grows: it allocates an amount of stack that is known only at run time (alloca)
 ; CHECK: cannot have a bounded stack: somewhere: its code is not in this file, and neither a summary nor an assumption says what it uses; on the path outside (16) > somewhere (0)
 ; CHECK: cannot have a bounded stack: by_pointer: it calls through a pointer, and nothing says what that may point to
 ; CHECK: cannot have a bounded stack: by_thunk: it calls through a pointer, and nothing says what that may point to
@@ -26,10 +26,10 @@ define dso_local void @ask() {
 ; CHECK: cannot have a bounded stack: intel_for_a_while: it has inline asm that uses the stack
 ; CHECK: cannot have a bounded stack: swaps: it has inline asm that uses the stack
 ; CHECK: cannot have a bounded stack: by_operand: it has inline asm that uses the stack
-; CHECK: cannot have a bounded stack: replaceable: other code may take its place
+; CHECK: cannot have a bounded stack: replaceable: other code may replace it
 ; CHECK: cannot have a bounded stack: other_name: its code is not in this file
-; CHECK: cannot have a bounded stack: table_driven: other code may take its place
-; CHECK: no bound of the stack: the function that is to run on it is not known here
+; CHECK: cannot have a bounded stack: table_driven: other code may replace it
+; CHECK: no stack bound: the function that will run on the stack is not known here
 
 define dso_local void @recursive() {
   call void @recursive()

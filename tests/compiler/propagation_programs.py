@@ -69,7 +69,7 @@ def optimized(program: Program, *options: str) -> None:
     for name in ("variable(int, ...)", "by_address(long)", "below_both(long)", "run(long)", "square::area(long) const"):
         expect(not decided[name], f"{name} has the convention")
     line = 1 + next(i for i, each in enumerate((here / "program.cpp").read_text().split("\n")) if "bottom(long a" in each)
-    expect(f"program.cpp:{line}:" in text and "'bottom(long, long, long)' preserves no register any more" in text,
+    expect(f"program.cpp:{line}:" in text and "'bottom(long, long, long)' no longer preserves registers" in text,
            f"no remark of bottom() with its line {line}:\n{text}")
     expect("'by_address(long)' still preserves registers, though it may switch: its address is taken" in text, text)
 
