@@ -65,7 +65,7 @@ class Record:
         runs = {name: run for name, run in kept["workloads"].items() if name in WORKLOADS and name not in anew}
         differing = [name for name in {**here, **kept["machine"]} if here.get(name) != kept["machine"].get(name)]
         if runs and differing:
-            raise OtherMachine(f"{path} is of another machine, which differs in: {', '.join(differing)}; measure all "
+            raise OtherMachine(f"{path} is from another machine, which differs in: {', '.join(differing)}; measure all "
                                "workloads anew")
         return Record(here, runs)
 

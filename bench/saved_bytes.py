@@ -96,7 +96,7 @@ def main() -> int:
         log = Path(folder) / "trace"
         fibers = run(program, log, "threadring", {"PROCESSES": PROCESSES, "COUNT": HOPS, "COUNT_LOOP": 0})
         if len(fibers) != PROCESSES:
-            raise RuntimeError(f"{len(fibers)} of {PROCESSES} fibers have said where they are")
+            raise RuntimeError(f"{len(fibers)} of {PROCESSES} fibers have reported where they are")
         points = kept(accesses(log), fibers)
     if not points:
         raise RuntimeError("no fiber has switched")

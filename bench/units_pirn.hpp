@@ -18,7 +18,7 @@ template <mobility Where>
 struct units_that_are {
   static constexpr bool migratable = Where == mobility::migratable;
   static constexpr const char* name = migratable ? "pirn-migratable" : "pirn";
-  static constexpr const char* note = migratable ? "fibers that may go on on any worker" : "pirn::mutex, the fair one";
+  static constexpr const char* note = migratable ? "fibers that may resume on any worker" : "pirn::mutex, the fair one";
   using mutex = pirn::mutex;
 
   class condition {

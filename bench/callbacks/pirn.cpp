@@ -36,5 +36,5 @@ int main() {
     one->line = line;
     one->body.resume(0);
   };
-  bench::callbacks_rows("pirn", *server, begin, "coroutine, each goes on with the next request");
+  bench::callbacks_rows("pirn", *server, begin, "coroutine, each continues with the next request");
 }

@@ -24,5 +24,5 @@ int main() {
     bench::ucoroutine* const one = std::exchange(idle, idle->next);
     one->begin(line);
   };
-  bench::callbacks_rows("ucontext-reuse", *server, begin, "swapcontext, coroutines go on with the next request");
+  bench::callbacks_rows("ucontext-reuse", *server, begin, "swapcontext, coroutines continue with the next request");
 }

@@ -5,5 +5,6 @@
 using units = bench::units_that_are<bench::mobility::migratable>;
 
 int main() {
-  units::run([] { bench::chan<units, bench::channel_of_pirn>::measure("channel<T>, fibers may go on on any worker"); });
+  units::run(
+      [] { bench::chan<units, bench::channel_of_pirn>::measure("channel<T>, fibers may resume on any worker"); });
 }
