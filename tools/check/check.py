@@ -23,7 +23,7 @@ CHECKS = [
     ("unwind tables in an asm", rules.unwind_tables),
     ("editors see definitions", visible.visible),
     ("length, paths, leftovers", rules.text_of_all),
-    ("prose of comments", prose.prose),
+    ("prose", prose.prose),
     ("public types", public.public),
     ("faults apply", mutants.mutants),
     ("formatting", rules.formatting),

@@ -1,11 +1,11 @@
-"""Comments read as the rest of the field writes them: the first rules of prose, as a list of words and phrases."""
+"""Comments and messages read as the rest of the field writes them: the first rules of prose, as a list of words and phrases."""
 
 import re
 
 from tree import Tree
 
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*.*?\*/', re.S)
-# What a comment must not say, and what is wrong with it.
+# What a comment or a message must not say, and what is wrong with it.
 NO_NOUN = "the subject of a sentence is a noun: a fiber, a worker, a caller, a waiter"
 FORBIDDEN = [
     (re.compile(r"\b(who|whoever|whom|whose turn|nobody|somebody|anybody|everybody)\b", re.I), NO_NOUN),
@@ -37,11 +37,27 @@ def comments(text: str):
         yield begin, " ".join(parts)
 
 
+def messages(text: str):
+    """(line, text) of each run of adjacent string literals that has at least three words. Escapes count as blanks."""
+    begin, last, joined = 0, None, ""
+    for match in [*COMMENT.finditer(text), None]:
+        if match is None or joined and text[last:match.start()].strip():
+            said = re.sub(r"\\.", " ", joined)
+            if " " in joined and len(re.findall(r"[A-Za-z']{2,}", said)) >= 3:
+                yield begin, " ".join(said.split())
+            joined = ""
+        if match is not None:
+            if match.group()[0] == '"':
+                begin = begin if joined else text.count("\n", 0, match.start()) + 1
+                joined += match.group()[1:-1]
+            last = match.end()
+
+
 def prose(tree: Tree) -> list[str]:
     findings = []
     for path in tree.cxx("include", "src", "compiler"):
         text = tree.text(path)
-        for line, said in comments(text):
+        for line, said in [*comments(text), *messages(text)]:
             said = re.sub(r"`[^`]*`|\"[^\"]*\"|NOLINT\S*", "_", said)
             for pattern, reason in FORBIDDEN:
                 for match in pattern.finditer(said):

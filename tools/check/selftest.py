@@ -55,6 +55,8 @@ CASES = [
     (prose.prose, HEADER, "/// Locks. What holds it\n/// waits.\n", "/// Locks what is free.\n"),
     (prose.prose, HEADER, "/// The same.\n", "/// At the same time.\n"),
     (prose.prose, HEADER, "/* It waits in\n   vain. */\n", "/* It waits in turn. */\n"),
+    (prose.prose, HEADER, 'const char* x = "a lock that no"\n    "body has locked";\n',
+     'const char* x = "unlock() called on a lock that is free";\nconst char* y = "nobody waits";\n'),
     (prose.prose, "src/sync/x.cpp", "#include <vector>\n", "// A vector.\n#include <vector>\n"),
     (public.documented, HEADER, "namespace pirn {\ntemplate <class T>\nclass x {};\n}\n",
      "namespace pirn {\n/// An x.\ntemplate <class T>\nclass x {};\nnamespace detail {\nclass y {};\n}\n}\n"),
