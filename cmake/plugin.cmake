@@ -34,6 +34,8 @@ foreach(version IN LISTS PIRN_PLUGIN_LLVM)
     PRIVATE <memory> <string> <vector> <llvm/ADT/DenseMap.h> <llvm/Analysis/BlockFrequencyInfo.h>
             <llvm/Demangle/Demangle.h> <llvm/IR/IRBuilder.h> <llvm/IR/InstIterator.h> <llvm/IR/IntrinsicInst.h>
             <llvm/IR/Module.h> <llvm/Passes/PassBuilder.h> <llvm/Support/CommandLine.h>)
+  # Six files at a time: most of the time goes into templates that each of them would instantiate.
+  set_target_properties(pirn_plugin_${version} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
   pirn_warnings(pirn_plugin_${version})
   set_target_properties(
     pirn_plugin_${version}

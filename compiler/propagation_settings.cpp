@@ -10,16 +10,16 @@ namespace {
 // A linker has parsed its command line before it loads the plugin, so options do not reach it: it reads this metadata.
 constexpr const char* remembered_as = "pirn.propagate";
 
-llvm::cl::opt<bool> automatic("pirn-propagate", llvm::cl::init(true),
-                              llvm::cl::desc("propagate the convention that preserves no register to callers"));
-llvm::cl::opt<std::string> list("pirn-list", llvm::cl::value_desc("file"),
-                                llvm::cl::desc("functions that have the convention in all files"));
-llvm::cl::opt<std::string> report("pirn-report", llvm::cl::value_desc("folder or file.json"),
-                                  llvm::cl::desc("where to write the decision about each function"));
+llvm::cl::opt<bool> automatic_option("pirn-propagate", llvm::cl::init(true),
+                                     llvm::cl::desc("propagate the convention that preserves no register to callers"));
+llvm::cl::opt<std::string> list_option("pirn-list", llvm::cl::value_desc("file"),
+                                       llvm::cl::desc("functions that have the convention in all files"));
+llvm::cl::opt<std::string> report_option("pirn-report", llvm::cl::value_desc("folder or file.json"),
+                                         llvm::cl::desc("where to write the decision about each function"));
 
 }  // namespace
 
-propagation_settings settings_of_command() { return {automatic, list, report}; }
+propagation_settings settings_of_command() { return {automatic_option, list_option, report_option}; }
 
 void remember(llvm::Module& module, const propagation_settings& settings) {
   llvm::LLVMContext& context = module.getContext();
