@@ -27,7 +27,7 @@ ABIS += [abi + layout for abi in ABIS for layout in ("_debug", "_oldstrings", "_
 
 # As in include/pirn/fiber/detail/agent.hpp.
 WAITING_BIT = 1
-DESCRIBED_BIT = 4
+COLD_PART_BIT = 4
 NUMBER_SHIFT = 8
 JOIN_ENDED, JOIN_FAILED = 3, 5  # of the join word, in control.hpp
 HOME_BITS = 63  # of the word that has a fiber's home, in control.hpp
@@ -96,7 +96,7 @@ class Fiber:
         self.pc, self.sp, self.fp = (address_of(state[name]) for name in ("pc", "sp", "fp"))
         self.waiting = bool(word_at(block["word_"]) & WAITING_BIT)
         self.name = ""
-        if identity & DESCRIBED_BIT:
+        if identity & COLD_PART_BIT:
             cold = gdb.lookup_type(worker.namespace + "::fiber_cold_part")
             part = gdb.Value(self.top - cold.sizeof).cast(cold.pointer()).dereference()
             self.name = text_at(part["name"].address)

@@ -151,7 +151,7 @@ inherited_context& inherited_context_of(agent& self) noexcept {
 const inherited_context* inherited_context_here() noexcept {
   if (const worker* const w = current_worker()) {
     fiber_control& f = *running_fiber(w);
-    return f.is_child() || f.described() ? &inherited_context_of(f) : nullptr;
+    return f.is_child() || f.has_cold_part() ? &inherited_context_of(f) : nullptr;
   }
   return mine().held != nullptr ? &mine().held->inherited : nullptr;
 }
@@ -162,7 +162,7 @@ void** c_coroutine_of_fiber(bool to_write) noexcept {
   if (f == nullptr) {
     return nullptr;
   }
-  return to_write || f->described() ? &f->cold().c_coroutine : &none;
+  return to_write || f->has_cold_part() ? &f->cold().c_coroutine : &none;
 }
 
 void** usched_of_fiber(bool to_write) noexcept {
@@ -171,7 +171,7 @@ void** usched_of_fiber(bool to_write) noexcept {
   if (f == nullptr) {
     return nullptr;
   }
-  return to_write || f->described() ? f->cold().usched : none;
+  return to_write || f->has_cold_part() ? f->cold().usched : none;
 }
 
 unwinds_under_way* unwinds_of_fiber(bool to_write) noexcept {
@@ -180,7 +180,7 @@ unwinds_under_way* unwinds_of_fiber(bool to_write) noexcept {
   if (f == nullptr) {
     return nullptr;
   }
-  return to_write || f->described() ? &f->cold().unwinds : &none;
+  return to_write || f->has_cold_part() ? &f->cold().unwinds : &none;
 }
 
 namespace {
@@ -202,7 +202,7 @@ void wake_thread(thread_agent& who) noexcept {
     const std::shared_ptr<engine> kept = hosted->io;
     hosted->looked.thread_waits.store(false, platform::memory_order_release);
     who.wakeups.fetch_add(1, platform::memory_order_release);
-    kept->notify();
+    kept->wake_worker();
   }
 }
 

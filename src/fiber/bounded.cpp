@@ -55,8 +55,8 @@ void end_on_worker_stack() noexcept {
   fiber_control* const self = running_fiber(w);
   w->bounded = worker::bounded_fiber::borrows;
   std::uintptr_t outcome = join_ended;
-  if (self->described()) {
-    outcome = end_described(w, self, outcome);
+  if (self->has_cold_part()) {
+    outcome = end_with_cold_part(w, self, outcome);
   }
   w->bounded = worker::bounded_fiber::none;
   w->update_slow_masks();
@@ -114,7 +114,7 @@ void finish_bounded() noexcept {
   leave_for(free_worker_stack(w), &end_on_worker_stack);
 }
 
-timer* arm_limit(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what) noexcept {
+timer* arm_deadline(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what) noexcept {
   timer* limit = nullptr;
   on_worker_stack(w, [&]() noexcept {
     limit = new timer;  // without memory for it bad_alloc ends the process
@@ -123,7 +123,7 @@ timer* arm_limit(worker* w, fiber_control& self, std::uint64_t epoch, const wait
   return limit;
 }
 
-void cancel_limit(worker* w, timer* limit) noexcept {
+void cancel_deadline(worker* w, timer* limit) noexcept {
   on_worker_stack(w, [&]() noexcept {
     w->timers.cancel(*limit);
     delete limit;

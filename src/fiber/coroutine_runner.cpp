@@ -99,7 +99,7 @@ void coroutine_runner::schedule(coroutine_agent& who) noexcept {
     home_.looked.coroutine_ready.store(true, platform::memory_order_release);
     const std::shared_ptr<engine> kept = home_.io;
     idle_.unlock();
-    kept->notify();
+    kept->wake_worker();
   }
 }
 

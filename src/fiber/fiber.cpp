@@ -103,7 +103,7 @@ void run_post_switch(arch::word pending) noexcept {
 
 void run_post_switch_at_entry(arch::word pending) noexcept { run_post_switch(pending); }
 
-std::uintptr_t end_described(worker* w, fiber_control* self, std::uintptr_t outcome) noexcept {
+std::uintptr_t end_with_cold_part(worker* w, fiber_control* self, std::uintptr_t outcome) noexcept {
   self->end_cold();
   w = current_worker();  // it may have suspended
   if (w->forking()) {
@@ -215,7 +215,7 @@ stop_list* begin_to_stop(fiber_control* f, wake_reason why) noexcept {
     make_runnable(f);
   }
   // Dekker with the opening of a scope, in one word: the side that comes second sees the other's bit.
-  return f->described() && f->cold().scopes.begin(why) ? &f->cold().scopes : nullptr;
+  return f->has_cold_part() && f->cold().scopes.begin(why) ? &f->cold().scopes : nullptr;
 }
 
 void stop_fiber(fiber_control* f, wake_reason why) noexcept {

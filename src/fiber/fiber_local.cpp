@@ -23,7 +23,7 @@ struct locals_of_thread {
 local_table** place_if_any() noexcept {
   if (const worker* const w = current_worker()) {
     fiber_control* const f = running_fiber(w);
-    return f->described() ? &f->cold().locals : nullptr;
+    return f->has_cold_part() ? &f->cold().locals : nullptr;
   }
   return &platform::per_thread<locals_of_thread>::here().table;
 }

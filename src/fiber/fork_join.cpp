@@ -107,12 +107,12 @@ void free_stolen_continuation(worker* here, stolen_continuation* stolen) noexcep
 }  // namespace
 
 const stack& fiber_control::root_stack() const noexcept {
-  const fork_point* const continued = described() ? cold_place()->continues : nullptr;
+  const fork_point* const continued = has_cold_part() ? cold_place()->continues : nullptr;
   return continued != nullptr ? *continued->root : memory;
 }
 
 first_half_stack fiber_control::first_half_at(const void* address) const noexcept {
-  if (!described()) {
+  if (!has_cold_part()) {
     return {};
   }
   for (const fork_point* each = cold_place()->first_halves; each != nullptr; each = each->older) {
@@ -130,7 +130,7 @@ first_half_stack fiber_control::first_half_at(const void* address) const noexcep
 }
 
 const stack& fiber_control::newest_stack() const noexcept {
-  if (!described()) {
+  if (!has_cold_part()) {
     return memory;
   }
   if (const fork_point* const newest = cold_place()->first_halves; newest != nullptr) {

@@ -56,7 +56,7 @@ bool idle_workers::wake_sleeper() noexcept {
   for (unsigned who = sleeper(); who != nobody; who = sleeper()) {
     if ((asleep_[who / bits].fetch_and(~bit(who), platform::memory_order_seq_cst) & bit(who)) != 0) {
       sleepers_.fetch_sub(1, platform::memory_order_seq_cst);
-      engines_[who]->notify();
+      engines_[who]->wake_worker();
       return true;
     }
   }

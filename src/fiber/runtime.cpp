@@ -149,7 +149,7 @@ worker_statistics runtime_state::statistics(const worker& of) const noexcept {
 
 void runtime_state::notify_all() noexcept {
   for (const auto& w : workers) {
-    w->io->notify();
+    w->io->wake_worker();
   }
 }
 
@@ -320,7 +320,7 @@ runtime::~runtime() {
 void runtime::trim() noexcept {
   for (const auto& w : state_->workers) {
     w->trimmer.request();
-    w->io->notify();
+    w->io->wake_worker();
   }
 }
 

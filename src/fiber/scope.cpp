@@ -90,13 +90,13 @@ std::size_t race_state::winner() {
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): as of every control block
-std::uintptr_t child_control::body_failed(std::exception_ptr what) noexcept {
+std::uintptr_t child_control::keep_failure(std::exception_ptr what) noexcept {
   inherited.innermost->fail(what);
   return join_ended;
 }
 
 void child_control::body_ended() noexcept {
-  if (described()) {
+  if (has_cold_part()) {
     end_cold();
   }
   release(inherited.values);

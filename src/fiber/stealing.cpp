@@ -20,7 +20,7 @@ constexpr platform::duration spin_poll_interval = std::chrono::microseconds(10);
 // If this time passes between two readings of the clock, the kernel may have run another thread there.
 constexpr platform::duration suspicious_gap = std::chrono::microseconds(40);
 // The number of fibers of the LIFO slot that run before a fiber of the list has its turn.
-constexpr unsigned max_lifo_slot_polls = 16;
+constexpr unsigned max_lifo_slot_in_a_row = 16;
 // About one in this number of a busy worker's turns is for a stealable fiber.
 constexpr unsigned stealable_interval = 64;
 
@@ -55,13 +55,13 @@ bool worker::adopt_remote(fiber_control* f) noexcept {
 
 run_node* worker::next_stealable() noexcept {
   run_node* node = nullptr;
-  if (lifo_slot_polls_ < max_lifo_slot_polls || stealable.empty()) {
+  if (lifo_slot_in_a_row_ < max_lifo_slot_in_a_row || stealable.empty()) {
     node = stealable.pop_lifo_slot();
-    ++lifo_slot_polls_;
+    ++lifo_slot_in_a_row_;
   }
   if (node == nullptr) {
     node = stealable.take();
-    lifo_slot_polls_ = 0;
+    lifo_slot_in_a_row_ = 0;
   }
   if (node != nullptr) {
     static_cast<fiber_control*>(node)->pin_unless_migratable();

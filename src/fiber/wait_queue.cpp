@@ -111,10 +111,10 @@ PIRN_NOINLINE wake_reason wait_list::wait_bounded(detail::worker* here, Lock& lo
       [&](std::uint64_t epoch) __attribute__((always_inline)) {
         // On the heap: on the stack it would count for waits without a deadline too.
         timer* const limit =
-            options.deadline != platform::never ? detail::arm_limit(here, self, epoch, options) : nullptr;
+            options.deadline != platform::never ? detail::arm_deadline(here, self, epoch, options) : nullptr;
         detail::suspend_bounded(here, self, epoch, options, [&lock] { lock.unlock(); });
         if (limit != nullptr) {
-          detail::cancel_limit(here, limit);
+          detail::cancel_deadline(here, limit);
         }
       },
       false, where);

@@ -76,7 +76,7 @@ std::error_code accept_loop::run(tcp_listener& from, owner& each, worker_turns& 
       if (only_queued && open() == 0) {
         return error;
       }
-      pause(each, kind, ends, deadline);
+      pause_after_failure(each, kind, ends, deadline);
     }
   }
 }
@@ -153,7 +153,8 @@ bool accept_loop::needs_pause(accept_failure kind) const noexcept {
   return kind == accept_failure::shortage || failures_in_row_ > max_passed_over;
 }
 
-void accept_loop::pause(owner& each, accept_failure kind, std::uint64_t ends, platform::time_point deadline) noexcept {
+void accept_loop::pause_after_failure(owner& each, accept_failure kind, std::uint64_t ends,
+                                      platform::time_point deadline) noexcept {
   pauses.fetch_add(1, platform::memory_order_relaxed);
   const platform::duration longest = limits_.longest_pause;
   platform::duration length = longest;

@@ -77,7 +77,8 @@ class accept_loop {
   /// Whether enough failures of this kind have come in a row to delay the next attempt.
   [[nodiscard]] bool needs_pause(accept_failure kind) const noexcept;
   /// Waits before the next attempt, unless another connection has ended since `ends`.
-  void pause(owner& each, accept_failure kind, std::uint64_t ends, platform::time_point deadline) noexcept;
+  void pause_after_failure(owner& each, accept_failure kind, std::uint64_t ends,
+                           platform::time_point deadline) noexcept;
 
   const limits limits_;
   worker_turns* turns_ = nullptr;

@@ -39,7 +39,7 @@ constinit detail::backtrace frames;
 /// Whether the code that faulted in the guard of `site` was running on that stack. Code that was built without probes
 /// may have moved sp below its guard without touching it. But an sp on the stack below, together with a fault at the
 /// very bottom of the guard, means a write past the top of that stack.
-bool ran_off(const detail::slot_site& site, std::uintptr_t fault, std::uintptr_t sp) noexcept {
+bool is_overflow(const detail::slot_site& site, std::uintptr_t fault, std::uintptr_t sp) noexcept {
   constexpr std::uintptr_t largest_frame = std::uintptr_t{64} << 20;
   if (sp >= site.guard_begin) {
     return sp <= site.end;
@@ -71,7 +71,7 @@ void report(const detail::slot_site& site, std::uintptr_t fault, const detail::r
   detail::describe_stack(reinterpret_cast<const void*>(site.limit), reinterpret_cast<const void*>(site.top),
                          reinterpret_cast<const void*>(fault), name, sizeof name);
   detail::message out(STDERR_FILENO);
-  if (ran_off(site, fault, at.sp)) {
+  if (is_overflow(site, fault, at.sp)) {
     out.text("pirn: stack overflow in ").text(name).text("\n  thread ");
     out.number(static_cast<std::uintptr_t>(platform::thread_id())).text(", stack of ").number(site.top - site.limit);
     out.text(" bytes at [").address(site.limit).text(", ").address(site.top).text("), fault at ").address(fault);

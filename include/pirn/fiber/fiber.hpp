@@ -78,7 +78,7 @@ void follow_token(fiber_control* f, const stop_token& token) noexcept;
 
 /// For an ending fiber with a cold part, while it still runs: destroys the contents of that part. If an exception ended
 /// it and no joiner will take that, tells the handler. Returns the join_state to end with.
-PIRN_ASIDE std::uintptr_t end_described(worker* w, fiber_control* self, std::uintptr_t outcome) noexcept;
+PIRN_ASIDE std::uintptr_t end_with_cold_part(worker* w, fiber_control* self, std::uintptr_t outcome) noexcept;
 /// Reports to the handler an exception of `whose` that no joiner will take.
 void report_unhandled(const agent& whose, std::exception_ptr what) noexcept;
 /// For an ended fiber that is switched out: marks it as ended and wakes its joiner, or frees it if it has no handle.
@@ -117,8 +117,8 @@ PIRN_ALWAYS_INLINE void free_block(worker* here, fiber_control* f, std::uintptr_
 PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
   worker* w = current_worker();
   fiber_control* const self = running_fiber(w);
-  if (self->described()) [[unlikely]] {
-    outcome = end_described(w, self, outcome);
+  if (self->has_cold_part()) [[unlikely]] {
+    outcome = end_with_cold_part(w, self, outcome);
     w = current_worker();  // it may have suspended
   }
   w->count(w->ended);
@@ -214,7 +214,7 @@ struct fiber_block : Control {
     try {
       static_cast<F&&>(*callable)();
     } catch (...) {
-      outcome = this->body_failed(exception_of("a fiber"));
+      outcome = this->keep_failure(exception_of("a fiber"));
     }
     callable->~F();
     this->body_ended();

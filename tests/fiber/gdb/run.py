@@ -75,7 +75,7 @@ def check_constants(script: Path) -> None:
     """The script has the headers' numbers. Otherwise it could miss a fiber of a kind that no program here has."""
     headers = "".join((script.parents[1] / "include/pirn/fiber/detail" / name).read_text() for name in ("agent.hpp", "control.hpp"))
     of_script = dict(re.findall(r"^([A-Z_]+) = (\d+)\b", script.read_text(), re.M))
-    for name in ("WAITING_BIT", "DESCRIBED_BIT", "NUMBER_SHIFT", "HOME_BITS"):
+    for name in ("WAITING_BIT", "COLD_PART_BIT", "NUMBER_SHIFT", "HOME_BITS"):
         of_header = re.search(rf"\b{name.lower()} = (\d+);", headers)
         if not of_header or of_header.group(1) != of_script.get(name):
             sys.exit(f"{name} of {script} is not that of the headers")

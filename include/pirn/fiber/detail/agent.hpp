@@ -62,7 +62,7 @@ enum class agent_kind : std::uint8_t {
 /// The identity, from the low end; any thread may set flags:
 ///   bit 0     stopped: asked to stop; never cleared
 ///   bit 1     thread: constant; of a coroutine too
-///   bit 2     described: set once
+///   bit 2     has a cold part: set once
 ///   bit 3     expired: as `stopped`, but because the deadline of the scope that it is a child of has passed
 ///   bits 4-5  stopped and expired as long as a scope that it has opened is
 ///   bit 6     child: constant; of a coroutine too
@@ -198,12 +198,12 @@ class agent {
   }
 
   /// Whether the cold part of a fiber's block has been written.
-  [[nodiscard]] bool described() const noexcept {
-    return (identity_.now.load(platform::memory_order_acquire) & described_bit) != 0;
+  [[nodiscard]] bool has_cold_part() const noexcept {
+    return (identity_.now.load(platform::memory_order_acquire) & cold_part_bit) != 0;
   }
 
  protected:
-  void set_described() noexcept { identity_.now.fetch_or(described_bit, platform::memory_order_release); }
+  void set_has_cold_part() noexcept { identity_.now.fetch_or(cold_part_bit, platform::memory_order_release); }
 
  private:
   bool end_wait(std::uint64_t bit, wake_reason why) noexcept {
@@ -226,7 +226,7 @@ class agent {
 
   static constexpr std::uint64_t stopped_bit = 1;
   static constexpr std::uint64_t thread_bit = 2;
-  static constexpr std::uint64_t described_bit = 4;
+  static constexpr std::uint64_t cold_part_bit = 4;
   static constexpr std::uint64_t expired_bit = 8;
   static constexpr std::uint64_t scope_stopped_bit = 16;
   static constexpr std::uint64_t scope_expired_bit = 32;

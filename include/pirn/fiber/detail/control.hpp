@@ -285,13 +285,13 @@ struct fiber_control : run_node, agent {
   /// Returns the cold part. It is made when first needed, by the spawner before the fiber runs, else by the fiber: on
   /// the fiber's stack, which from then on stays until the fiber is joined, or for a small stack on the heap.
   fiber_cold_part& cold() noexcept {
-    if (!described()) {
+    if (!has_cold_part()) {
       if (small_stacks::has(memory)) [[unlikely]] {
         make_cold_elsewhere();
       } else {
         ::new (static_cast<void*>(cold_place())) fiber_cold_part;
       }
-      set_described();
+      set_has_cold_part();
     }
     return *cold_place();
   }
@@ -307,7 +307,7 @@ struct fiber_control : run_node, agent {
   /// The stack on which it began last, as a guess of where it runs.
   [[nodiscard]] const stack& newest_stack() const noexcept;
   /// Returns the name, empty if it has none.
-  [[nodiscard]] const char* name() const noexcept { return described() ? cold_place()->name : ""; }
+  [[nodiscard]] const char* name() const noexcept { return has_cold_part() ? cold_place()->name : ""; }
   void set_name(std::string_view text) noexcept {
     fiber_cold_part& part = cold();
     const std::size_t length = std::min(text.size(), fiber_cold_part::name_capacity - 1);
@@ -315,18 +315,18 @@ struct fiber_control : run_node, agent {
     part.name[length] = '\0';
   }
   /// Destroys the fiber's locals and detaches it from its stop token. Called by the fiber, which may suspend in it.
-  /// Only if `described`.
+  /// Only if `has_cold_part`.
   void end_cold() noexcept;
 
   /// Keeps the exception that has ended its body; returns the join_state to end with.
-  std::uintptr_t body_failed(std::exception_ptr what) noexcept {
+  std::uintptr_t keep_failure(std::exception_ptr what) noexcept {
     cold().failure = std::move(what);
     return join_failed;
   }
   /// Called when the body has ended and its callable is destroyed.
   PIRN_ALWAYS_INLINE void body_ended() noexcept {}
 
-  /// Destroys the cold part. Only if `described`.
+  /// Destroys the cold part. Only if `has_cold_part`.
   void destroy_cold() noexcept;
 
   /// Whether its stack is a small one. Valid while it lives.
@@ -364,7 +364,7 @@ struct child_control : fiber_control, stop_link {
   inherited_context inherited;
 
   // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method): callers know which of the two they have
-  std::uintptr_t body_failed(std::exception_ptr what) noexcept;
+  std::uintptr_t keep_failure(std::exception_ptr what) noexcept;
   void body_ended() noexcept;
   // NOLINTEND(bugprone-derived-method-shadowing-base-method)
 };

@@ -21,7 +21,7 @@ class idle_workers {
   idle_workers(const idle_workers&) = delete;
   idle_workers& operator=(const idle_workers&) = delete;
 
-  /// Sets the engine by whose `notify` the worker wakes. Called before there are threads.
+  /// Sets the engine by whose `wake_worker` the worker wakes. Called before there are threads.
   void register_worker(unsigned worker, std::shared_ptr<engine> io) noexcept { engines_[worker] = std::move(io); }
 
   /// From now on workers must look for work of others before they sleep. Called before the first such work is queued.

@@ -88,10 +88,10 @@ class run_queue {
     return run(node);
   }
   /// Whether a node that was just woken may run before those in the ring.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool may_overtake() const noexcept { return lifo_polls_ < lifo_limit_; }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool may_overtake() const noexcept { return woken_in_a_row_ < lifo_limit_; }
   /// Puts the running node behind all others and runs `node`, just woken and not queued yet. Only if it `may_overtake`.
   PIRN_ALWAYS_INLINE void hand_over(run_node* node) noexcept {
-    ++lifo_polls_;
+    ++woken_in_a_row_;
     link_before(next_, node);
     run(node);
   }
@@ -122,8 +122,8 @@ class run_queue {
     if (woken_ == nullptr && next != self) [[likely]] {
       next->previous = self->previous;
       self->previous->next = next;
-      if (lifo_polls_ != 0) [[unlikely]] {
-        lifo_polls_ = 0;
+      if (woken_in_a_row_ != 0) [[unlikely]] {
+        woken_in_a_row_ = 0;
       }
       return run(next);
     }
@@ -210,16 +210,16 @@ class run_queue {
   }
   /// Whether a woken node is next. If no other one is ready the count of LIFO polls begins anew, since no node waited.
   [[nodiscard]] bool take_woken() noexcept {
-    if (woken_ != nullptr && lifo_polls_ >= lifo_budget_ && next_ == now_.running && is_last_woken(woken_)) {
-      lifo_polls_ = 0;
+    if (woken_ != nullptr && woken_in_a_row_ >= lifo_budget_ && next_ == now_.running && is_last_woken(woken_)) {
+      woken_in_a_row_ = 0;
       return true;
     }
-    return woken_ != nullptr && lifo_polls_ < lifo_budget_;
+    return woken_ != nullptr && woken_in_a_row_ < lifo_budget_;
   }
   /// Gives the ring its turn: the woken nodes go behind all in it, the oldest first, but the newest stays if woken
   /// nodes may ever overtake.
   void flush_woken() noexcept {
-    lifo_polls_ = 0;
+    woken_in_a_row_ = 0;
     if (!has_woken()) {
       return;
     }
@@ -238,7 +238,7 @@ class run_queue {
   run_node* pop_woken() noexcept {
     run_node* const node = woken_;
     woken_ = node->next;
-    ++lifo_polls_;
+    ++woken_in_a_row_;
     return node;
   }
   /// As `leave_to_others`, if nothing is ready, the LIFO budget is exhausted, or there is a mark.
@@ -286,17 +286,17 @@ class run_queue {
   }
   /// Whether a fiber of high priority may run next.
   [[nodiscard]] bool high_may_run() const noexcept {
-    return high_priority_polls_ < high_priority_budget_ || (next_ == now_.running && !has_woken());
+    return high_priority_in_a_row_ < high_priority_budget_ || (next_ == now_.running && !has_woken());
   }
   /// Takes the node that runs before those in the ring, or returns null. The running node is still in the ring.
   run_node* pop_preferred() noexcept {
     if (high_ != nullptr && high_may_run()) {
       run_node* const node = high_;
       high_ = node->next;
-      ++high_priority_polls_;
+      ++high_priority_in_a_row_;
       return node;
     }
-    high_priority_polls_ = 0;
+    high_priority_in_a_row_ = 0;
     if (has_woken() && take_woken()) {
       return pop_woken();
     }
@@ -307,7 +307,7 @@ class run_queue {
     run_node* const self = now_.running;
     const bool high = is_high(self);
     if (high && high_ == nullptr && high_may_run()) {
-      ++high_priority_polls_;
+      ++high_priority_in_a_row_;
       return self;
     }
     run_node* node = pop_preferred();
@@ -341,17 +341,17 @@ class run_queue {
     return run_marked(node);
   }
 
-  running_node now_;           ///< first, where `running_node::here` finds it
-  run_node* woken_ = nullptr;  ///< the newest, linked by `next` down to null or the mark
-  unsigned lifo_polls_ = 0;    ///< woken fibers run since a fiber of the ring ran
-  unsigned lifo_limit_;        ///< the budget, or 0 while there is a mark
+  running_node now_;             ///< first, where `running_node::here` finds it
+  run_node* woken_ = nullptr;    ///< the newest, linked by `next` down to null or the mark
+  unsigned woken_in_a_row_ = 0;  ///< woken fibers run since a fiber of the ring ran
+  unsigned lifo_limit_;          ///< the budget, or 0 while there is a mark
   unsigned lifo_budget_;
   /// Always now_.running->next: kept here so that a yield need not find the running node before it can find the next.
   run_node* next_;
   run_node scheduler_;        ///< not where a fiber's block could lie: see `owner_mark`
   run_node* high_ = nullptr;  ///< the oldest ready one of high priority, linked by `next`
   run_node* last_high_ = nullptr;
-  unsigned high_priority_polls_ = 0;  ///< turns of high priority since another one
+  unsigned high_priority_in_a_row_ = 0;  ///< turns of high priority since another one
   unsigned high_priority_budget_;
   bool marked_ = false;
 };

@@ -145,14 +145,14 @@ class alignas(64) worker {
   void push_remote(run_node* node) noexcept {
     if (incoming.push(node)) {
       last_remote_push.store(platform::now(), platform::memory_order_relaxed);
-      io->notify();
+      io->wake_worker();
     }
   }
   /// As `push_remote`, from any thread: the fiber may be the last one, and the runtime gone before this returns.
   void inject(run_node* node) noexcept {
     const std::shared_ptr<engine> kept = io;
     if (incoming.push(node)) {
-      kept->notify();
+      kept->wake_worker();
     }
   }
 
@@ -370,7 +370,7 @@ class alignas(64) worker {
     std::uint32_t moves = 0;
   };
   std::vector<seen_queue> seen_;
-  unsigned lifo_slot_polls_ = 0;  ///< fibers of the LIFO slot run since another stealable one
+  unsigned lifo_slot_in_a_row_ = 0;  ///< fibers of the LIFO slot run since another stealable one
   platform::duration sentinel_pause_ = first_sentinel_pause;  ///< until it looks again at the LIFO slots of others
   platform::time_point last_tick_;
   platform::time_point last_poll_;
@@ -527,8 +527,8 @@ PIRN_ALWAYS_INLINE void suspend_bounded(worker* w, fiber_control& self, std::uin
   static_cast<void>(switch_bounded(w, &self, next, nullptr, &what));
 }
 /// Set and cancel the deadline of its wait, which has begun as `epoch`. They work on the worker's stack.
-timer* arm_limit(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what) noexcept;
-void cancel_limit(worker* w, timer* limit) noexcept;
+timer* arm_deadline(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what) noexcept;
+void cancel_deadline(worker* w, timer* limit) noexcept;
 
 /// The slow path of a yield: fibers woken or not started, a due tick, exceptions in flight.
 void yield_slow(worker* w) noexcept;
