@@ -94,6 +94,7 @@ PIRN_EXPORT pirn_coroutine* pirn_self(void);
 PIRN_EXPORT int pirn_done(const pirn_coroutine* coroutine);
 /** Returns the caller's pointer, as given to pirn_create, pirn_reset or pirn_set_user. */
 PIRN_EXPORT void* pirn_user(const pirn_coroutine* coroutine);
+/** Replaces the pointer that pirn_user returns. */
 PIRN_EXPORT void pirn_set_user(pirn_coroutine* coroutine, void* user);
 
 #ifdef __cplusplus

@@ -32,11 +32,15 @@ class copied_result {
   using stored = std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>;
 
  public:
+  /// A result without a value, for the given reason.
   explicit copied_result(stack_error why) noexcept : error_(why) {}
+  /// A result with the value that `make` returns.
   template <class Make>
   copied_result(std::in_place_t, Make&& make) : value_(make_stored(std::forward<Make>(make))) {}
 
+  /// Whether the coroutine was resumed.
   explicit operator bool() const noexcept { return value_.has_value(); }
+  /// Returns the reason why it was not resumed, or `none`.
   [[nodiscard]] stack_error error() const noexcept { return error_; }
   /// Returns the value, which must exist. An object value can be moved from.
   [[nodiscard]] decltype(auto) value() noexcept {
@@ -60,11 +64,15 @@ class copied_result {
   std::optional<stored> value_;
   stack_error error_ = stack_error::none;
 };
+/// Whether a resume without a value could be tried, or the reason why not.
 template <>
 class copied_result<void> {
  public:
+  /// The result for the given reason, or `none`.
   explicit copied_result(stack_error why) noexcept : error_(why) {}
+  /// Whether the coroutine was resumed.
   explicit operator bool() const noexcept { return error_ == stack_error::none; }
+  /// Returns the reason why it was not resumed, or `none`.
   [[nodiscard]] stack_error error() const noexcept { return error_; }
 
  private:

@@ -56,6 +56,7 @@ class coroutine_locals {
 template <class T>
 class coroutine_local {
  public:
+  /// A variable that is `initial` in each coroutine at first.
   explicit constexpr coroutine_local(const T& initial = T()) : initial_(initial), constructed_(true) {}
   coroutine_local(const coroutine_local&) = delete;
   coroutine_local& operator=(const coroutine_local&) = delete;

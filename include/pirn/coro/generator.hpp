@@ -391,6 +391,7 @@ using frame_memory = frame_buffer<N>;
 template <class T, std::size_t N>
 class [[nodiscard]] generator<T, frame<N>> : detail::frame_memory<N>, public detail::generator_base<T> {
  public:
+  /// Makes a generator, suspended before the first statement of `body`.
   template <detail::generator_body<T> Body>
     requires(!detail::is_generator<std::remove_cvref_t<Body>>)
   PIRN_ALWAYS_INLINE generator(Body&& body) {

@@ -48,6 +48,7 @@ namespace co {
 
 /// Suspends the task until `when`, or longer if the worker is busy.
 [[nodiscard]] inline detail::sleep_awaiter sleep_until(time_limit when) noexcept { return detail::sleep_awaiter(when); }
+/// As `sleep_until`, for a time.
 [[nodiscard]] inline detail::sleep_awaiter sleep_for(time_span how_long) noexcept {
   return detail::sleep_awaiter(time_limit(how_long));
 }

@@ -65,6 +65,7 @@ class context_value {
   /// began a binding ends it, in reverse order (aborts if it is not the newest). Throws std::bad_alloc.
   class [[nodiscard]] binding {
    public:
+    /// Binds a new value, made of `arguments`, to `key`.
     template <class... Arguments>
     explicit binding(const context_value& key, Arguments&&... arguments)
         : node_(new node(&key, std::forward<Arguments>(arguments)...)) {

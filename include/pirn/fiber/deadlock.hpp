@@ -14,11 +14,12 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 /// Fibers that wait forever.
 struct deadlock {
+  /// The kinds of deadlocks.
   enum class kind : std::uint8_t {
     cycle,       ///< each waits for the next one, or for what that one holds; the last for the first
     standstill,  ///< all fibers of the runtime wait, and nothing is left that could wake one
   };
-  kind what;
+  kind what;                          ///< which of them it is
   std::vector<std::uint64_t> fibers;  ///< the numbers of the fibers in the cycle; empty for a standstill
   /// A description, then all fibers of the runtime as `runtime::dump` prints them.
   std::string report;

@@ -418,6 +418,7 @@ class [[nodiscard]] fiber {
     }
   }
 
+  /// Whether there is a fiber to join.
   [[nodiscard]] bool joinable() const noexcept { return control_ != nullptr; }
   /// Suspends until the fiber has ended, then rethrows its exception. A stop of the caller does not end this wait.
   /// Throws std::system_error (no_such_process) for an empty handle, (resource_deadlock_would_occur) if a fiber joins

@@ -87,11 +87,13 @@ class fiber_local {
     T* const known = find();
     return known != nullptr ? *known : add();
   }
+  /// Returns the calling fiber's value, as `get`.
   [[nodiscard]] T& operator*()
     requires std::default_initializable<T>
   {
     return get();
   }
+  /// As `operator*`, for access to a member.
   [[nodiscard]] T* operator->()
     requires std::default_initializable<T>
   {

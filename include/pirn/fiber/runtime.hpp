@@ -75,10 +75,10 @@ struct runtime_options {
 
 /// Statistics of a runtime at one moment; each number is exact, but together they may be torn.
 struct runtime_statistics {
-  std::size_t workers = 0;
-  std::size_t live_fibers = 0;  ///< spawned and not yet ended; a child ends a moment after it has told its scope
-  std::uint64_t spawned = 0;    ///< in total
-  std::size_t blocking_threads = 0;
+  std::size_t workers = 0;           ///< threads that run fibers
+  std::size_t live_fibers = 0;       ///< spawned and not yet ended; a child ends a moment after it has told its scope
+  std::uint64_t spawned = 0;         ///< in total
+  std::size_t blocking_threads = 0;  ///< OS threads for calls that block, idle ones included
 };
 
 /// Statistics of one worker, at one moment; each number but `ready` only rises.
@@ -119,6 +119,7 @@ class runtime {
     }
     return fiber(f);
   }
+  /// As `spawn`, but returns the error, as the free function `try_spawn` does.
   template <class F>
   [[nodiscard]] std::expected<fiber, std::error_code> try_spawn(F&& body, const spawn_options& options = {}) {
     std::error_code error;
@@ -155,6 +156,7 @@ class runtime {
   /// Asks each worker to give back, before it next sleeps, the memory that its suspended fibers no longer use, even if
   /// they were suspended only just now. Returns at once.
   void trim() noexcept;
+  /// Returns the statistics of all workers together.
   [[nodiscard]] runtime_statistics statistics() const noexcept;
   /// Returns the statistics of one worker. Throws std::out_of_range.
   [[nodiscard]] worker_statistics statistics(std::size_t worker) const;

@@ -111,6 +111,7 @@ class stop_token {
     }
   }
 
+  /// Whether a stop was requested.
   [[nodiscard]] bool stop_requested() const noexcept { return state_ != nullptr && state_->requested(); }
   /// Whether there is a source that this token belongs to.
   [[nodiscard]] bool stop_possible() const noexcept { return state_ != nullptr; }
@@ -141,7 +142,9 @@ class stop_source {
   /// Runs the registered callbacks on the calling thread, in the reverse order of their registration, and ends the
   /// stoppable waits of the fibers that carry a token of this source. True for the first request. Does not suspend.
   bool request_stop() noexcept { return state_->request(); }
+  /// Whether a stop was requested.
   [[nodiscard]] bool stop_requested() const noexcept { return state_->requested(); }
+  /// Returns a token of this source.
   [[nodiscard]] stop_token get_token() const noexcept { return stop_token(state_); }
 
  private:
@@ -152,6 +155,7 @@ class stop_source {
 template <class F>
 class stop_callback : detail::stop_link {
  public:
+  /// Registers `call`. If a stop was requested already, calls it at once, on the calling thread.
   template <class G>
   stop_callback(const stop_token& token, G&& call) noexcept(std::is_nothrow_constructible_v<F, G>)
       : call_(std::forward<G>(call)), token_(token) {

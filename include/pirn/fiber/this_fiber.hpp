@@ -48,6 +48,7 @@ PIRN_ALWAYS_INLINE void yield() noexcept {
 /// nanoseconds lasts until a stop. The error is that of a stop or of a scope's deadline; then the sleep may be shorter.
 /// Suspension point.
 [[nodiscard]] std::expected<void, wait_error> sleep_until(time_limit when) noexcept;
+/// As `sleep_until`, for a time.
 [[nodiscard]] std::expected<void, wait_error> sleep_for(time_span how_long) noexcept;
 
 /// Migrates the calling fiber, which must be migratable, to the worker with that index; it may migrate again later.

@@ -16,8 +16,8 @@ namespace http {
 
 /// One header field.
 struct header {
-  std::string_view name;
-  std::string_view value;
+  std::string_view name;   ///< as sent, in upper or lower case
+  std::string_view value;  ///< as sent
 };
 
 /// A client's request. Its members are views into the connection's buffers, valid until the handler returns.
@@ -25,8 +25,8 @@ struct request {
   std::string_view method;  ///< as sent; HTTP methods are case-sensitive
   std::string_view target;  ///< as sent, from the first slash: "/a%20b?x=1"; "*" for OPTIONS of the whole server
   std::span<const header> headers;  ///< in order; if the target names a host, Host has that value
-  std::string_view body;
-  int minor_version = 1;  ///< of HTTP/1.x
+  std::string_view body;            ///< all of it, or empty
+  int minor_version = 1;            ///< of HTTP/1.x
 
   /// Returns the target without its query, still percent-encoded.
   [[nodiscard]] std::string_view path() const noexcept { return target.substr(0, target.find('?')); }
@@ -43,6 +43,7 @@ class response {
  public:
   /// Sets the status. Throws std::invalid_argument unless it is a final one, 200 to 599.
   response& status(int code);
+  /// Returns the status.
   [[nodiscard]] int status() const noexcept { return status_; }
 
   /// Adds a header field; a Content-Type replaces an earlier one. Throws std::invalid_argument for an invalid field

@@ -78,6 +78,7 @@ class server {
   /// Makes `serve` end as described, even if `serve` is called later. Any thread or fiber; does not suspend.
   void stop() noexcept;
 
+  /// Returns the statistics up to now. Any thread or fiber.
   [[nodiscard]] server_statistics statistics() const noexcept;
 
  private:

@@ -43,8 +43,8 @@ class static_files {
 
 /// The bytes [first, first + length) of a representation.
 struct byte_range {
-  std::uint64_t first;
-  std::uint64_t length;
+  std::uint64_t first;   ///< the offset of the first byte
+  std::uint64_t length;  ///< the number of bytes
   friend bool operator==(const byte_range&, const byte_range&) = default;
 };
 /// Which part of a representation a range of a request names.

@@ -54,6 +54,7 @@ class descriptor {
   /// Gives up ownership; the descriptor must not be in use at the time. The mode of an adopted descriptor is restored.
   [[nodiscard]] int release() noexcept;
 
+  /// Whether it holds a descriptor that was not closed.
   [[nodiscard]] bool is_open() const noexcept {
     return (users_.load(platform::memory_order_acquire) & closed_bit) == 0;
   }

@@ -26,6 +26,7 @@ enum class io_error : std::uint8_t {
 
 /// The category of io_error, "pirn.io".
 const std::error_category& io_category() noexcept;
+/// Returns the error code of a value, in that category.
 inline std::error_code make_error_code(io_error error) noexcept { return {static_cast<int>(error), io_category()}; }
 inline std::error_code make_error_code(wait_error error) noexcept { return {static_cast<int>(error), io_category()}; }
 

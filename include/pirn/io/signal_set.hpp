@@ -14,7 +14,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// Replaces the previous effect of signals (an end of the process, a handler) and passes them to `wait`. Its
 /// handler notes them, on any thread. No signal is blocked, so processes started meanwhile are unaffected: there the
 /// signals have their default effect. System calls that a signal interrupts are restarted where the kernel does that
-/// (SA_RESTART); others, for instance ::poll, end with EINTR. Any thread may make and destroy it, at any time. (Under
+/// (SA_RESTART); others, for instance `::poll`, end with EINTR. Any thread may make and destroy it, at any time. (Under
 /// ThreadSanitizer only before other threads are started: it delays handlers, so the signals are blocked there.)
 class signal_set {
  public:

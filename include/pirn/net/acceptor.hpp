@@ -27,6 +27,7 @@ class worker_turns {
   worker_turns();
   /// Returns the worker for the next connection, and counts the connection there. O(workers).
   [[nodiscard]] unsigned take() noexcept;
+  /// Returns the number of the runtime's workers.
   [[nodiscard]] unsigned workers() const noexcept { return workers_; }
   /// Records that a connection of `worker` has ended.
   void give_back(unsigned worker) noexcept { open_[worker].fetch_sub(1, platform::memory_order_relaxed); }
@@ -39,7 +40,7 @@ class worker_turns {
 
 /// Describes a failure to accept a connection, as an `acceptor` or an http::server reports it.
 struct accept_trouble {
-  std::error_code error;
+  std::error_code error;   ///< what accept, or the spawn of the connection's fiber, failed with
   accept_failure kind;     ///< `connection` or `shortage`, which includes a lack of stacks for the connection's fiber
   std::uint64_t in_row;    ///< failures since the last accepted connection, including this one
   std::uint64_t times;     ///< failures in this report: this one, and those only counted since the last report

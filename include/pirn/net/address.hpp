@@ -18,6 +18,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 class ip_address {
  public:
   constexpr ip_address() noexcept = default;
+  /// Makes an IPv4 address of its four bytes, in network order.
   static constexpr ip_address v4(std::array<std::uint8_t, 4> bytes) noexcept {
     ip_address made;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -33,19 +34,26 @@ class ip_address {
     made.is_v6_ = true;
     return made;
   }
+  /// Returns 0.0.0.0.
   static constexpr ip_address any_v4() noexcept { return {}; }
+  /// Returns `::`.
   static constexpr ip_address any_v6() noexcept { return v6({}); }
+  /// Returns 127.0.0.1.
   static constexpr ip_address loopback_v4() noexcept { return v4({127, 0, 0, 1}); }
+  /// Returns `::1`.
   static constexpr ip_address loopback_v6() noexcept { return v6({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}); }
 
   /// Parses "192.0.2.1", "2001:db8::1", "fe80::1%eth0" or "localhost" (127.0.0.1); other names are not looked up. Fails
   /// with io_error::bad_syntax.
   static result<ip_address> parse(std::string_view text);
 
+  /// Whether it is an IPv6 address.
   [[nodiscard]] constexpr bool is_v6() const noexcept { return is_v6_; }
   /// Returns the bytes in network order; an IPv4 address has the first four.
   [[nodiscard]] constexpr const std::array<std::uint8_t, 16>& bytes() const noexcept { return bytes_; }
+  /// Returns the index of the interface that a link-local address belongs to; otherwise 0.
   [[nodiscard]] constexpr std::uint32_t scope() const noexcept { return scope_; }
+  /// Returns the text in the form that `parse` takes.
   [[nodiscard]] std::string to_string() const;
 
   friend constexpr auto operator<=>(const ip_address&, const ip_address&) noexcept = default;
@@ -58,8 +66,8 @@ class ip_address {
 
 /// An address and a port.
 struct endpoint {
-  ip_address address;
-  std::uint16_t port = 0;
+  ip_address address;      ///< of a host or an interface
+  std::uint16_t port = 0;  ///< in the byte order of the host
 
   /// Parses "192.0.2.1:80" or "[2001:db8::1]:80". Fails with io_error::bad_syntax.
   static result<endpoint> parse(std::string_view text);

@@ -16,12 +16,15 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// fiber was asked to stop, bad_descriptor when closed, else with the system's error.
 class asio_stream {
  public:
+  /// Refers to `under`, which must outlive it.
   explicit asio_stream(tcp_stream& under) noexcept : under_(&under) {}
 
   /// Sets the deadline of all later calls. The default is no deadline.
   void expires_at(time_limit deadline) noexcept { deadline_ = deadline; }
+  /// Returns the stream that it refers to.
   [[nodiscard]] tcp_stream& next_layer() noexcept { return *under_; }
 
+  /// Reads at least one byte into `buffers`, and returns how many. Suspends until there are some. 0 with an error.
   template <class MutableBufferSequence>
   std::size_t read_some(const MutableBufferSequence& buffers, boost::system::error_code& error) {
     error = {};
@@ -35,11 +38,13 @@ class asio_stream {
     }
     return count_of(got, error);
   }
+  /// As the other `read_some`, but throws boost::system::system_error.
   template <class MutableBufferSequence>
   std::size_t read_some(const MutableBufferSequence& buffers) {
     return or_throw([&](boost::system::error_code& error) { return read_some(buffers, error); });
   }
 
+  /// Writes at least one byte of `buffers`, and returns how many. Suspends until there is room. 0 with an error.
   template <class ConstBufferSequence>
   std::size_t write_some(const ConstBufferSequence& buffers, boost::system::error_code& error) {
     error = {};
@@ -49,6 +54,7 @@ class asio_stream {
     }
     return count_of(under_->write_some(from.data(), from.size(), deadline_), error);
   }
+  /// As the other `write_some`, but throws boost::system::system_error.
   template <class ConstBufferSequence>
   std::size_t write_some(const ConstBufferSequence& buffers) {
     return or_throw([&](boost::system::error_code& error) { return write_some(buffers, error); });

@@ -52,11 +52,14 @@ class tcp_listener {
 
   /// Ends waiting accepts with io_error::closed; connections in the queue are reset.
   void close() noexcept { socket_.close(); }
+  /// Whether it was not closed.
   [[nodiscard]] bool is_open() const noexcept { return socket_.is_open(); }
+  /// Returns the address and port that it listens on.
   [[nodiscard]] result<endpoint> local_endpoint() const noexcept;
   /// Returns the file descriptor's number, as `descriptor::native`. While another fiber or thread may call `close`,
   /// make system calls on it through `invoke`.
   [[nodiscard]] int native() const noexcept { return socket_.native(); }
+  /// Makes a system call on the descriptor, as `descriptor::invoke`.
   [[nodiscard]] result<std::int64_t> invoke(descriptor::syscall call, void* argument) const noexcept {
     return socket_.invoke(call, argument);
   }

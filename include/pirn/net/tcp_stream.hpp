@@ -14,8 +14,8 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 /// A piece of memory to write from.
 struct const_buffer {
-  const void* data;
-  std::size_t size;
+  const void* data;  ///< the first byte
+  std::size_t size;  ///< the number of bytes
 };
 
 /// Which half of a connection.
@@ -77,6 +77,7 @@ class tcp_stream {
   /// As `close`, but the peer gets a reset, and the kernel drops data that the peer has not taken. After a plain
   /// `close` the kernel keeps that data, and offers it for a minute or more to a peer that does not read.
   void close_with_reset() noexcept;
+  /// Whether it was not closed.
   [[nodiscard]] bool is_open() const noexcept { return socket_.is_open(); }
   /// Returns the number of written bytes that the peer has not acknowledged, including the end of the stream. Fails
   /// with std::errc::connection_reset if the connection no longer exists. Two system calls; does not suspend.
@@ -84,16 +85,20 @@ class tcp_stream {
 
   /// Whether small writes may be delayed (Nagle's algorithm) or are sent at once.
   enum class delay : std::uint8_t { allowed, none };
+  /// Sets whether small writes may be delayed.
   result<> set_delay(delay what) noexcept;
   /// Limits the bytes that the kernel accepts for a peer that does not read. Besides the data in flight it holds
   /// `bytes` bytes, and a write waits until half of them have left. Without a limit its buffer grows to megabytes
   /// (net.ipv4.tcp_wmem).
   result<> set_unsent_limit(int bytes) noexcept;
+  /// Returns the address and port of this side.
   [[nodiscard]] result<endpoint> local_endpoint() const noexcept;
+  /// Returns the address and port of the peer.
   [[nodiscard]] result<endpoint> remote_endpoint() const noexcept;
   /// Returns the file descriptor's number, as `descriptor::native`. While another fiber or thread may call `close`,
   /// make system calls on it through `invoke`.
   [[nodiscard]] int native() const noexcept { return socket_.native(); }
+  /// Makes a system call on the descriptor, as `descriptor::invoke`.
   [[nodiscard]] result<std::int64_t> invoke(descriptor::syscall call, void* argument) const noexcept {
     return socket_.invoke(call, argument);
   }

@@ -46,6 +46,7 @@ struct faults {
 
 /// Options of an exploration.
 struct options {
+  /// How the next schedule is chosen.
   sim::strategy strategy = sim::strategy::exhaustive;
   /// `exhaustive`: how often a thread that could continue may be interrupted in one execution. Most bugs need two.
   unsigned preemptions = 2;
@@ -92,11 +93,12 @@ enum class outcome : std::uint8_t {
   leak,              ///< the program has ended, but some of its threads, fibers, stacks or sockets have not
   nondeterministic,  ///< the same choices did not lead to the same execution
 };
+/// A short English phrase for `what`.
 [[nodiscard]] const char* to_string(outcome what) noexcept;
 
 /// The result of an exploration.
 struct result {
-  outcome what = outcome::passed;
+  outcome what = outcome::passed;  ///< how the exploration ended
   /// One line about the failure.
   std::string message;
   /// The state of every thread and fiber at the end, where it is informative.
@@ -106,17 +108,18 @@ struct result {
   /// The seed with which `replay` repeats that execution.
   std::string seed;
 
-  std::uint64_t executions = 0;
-  std::uint64_t redundant = 0;  ///< executions that turned out to be equivalent to an earlier one
-  std::uint64_t steps = 0;      ///< scheduling points of all executions
-  double seconds = 0;           ///< on the real clock
-  bool complete = false;        ///< `exhaustive`: every execution was tried
-  unsigned threads = 0;         ///< the largest number at a time, of workers and others
+  std::uint64_t executions = 0;  ///< how often the program ran
+  std::uint64_t redundant = 0;   ///< executions that turned out to be equivalent to an earlier one
+  std::uint64_t steps = 0;       ///< scheduling points of all executions
+  double seconds = 0;            ///< on the real clock
+  bool complete = false;         ///< `exhaustive`: every execution was tried
+  unsigned threads = 0;          ///< the largest number at a time, of workers and others
   /// `pct`: an upper bound on the probability that a bug of the given depth has stayed unseen, in a program with that
   /// number of threads and steps. It counts only executions in which priorities alone decided: without old values,
   /// faults, cases of a select, and threads that spun or yielded. 1 if there was no such execution.
   double missed = 1;
 
+  /// Whether no execution failed.
   explicit operator bool() const noexcept { return what == outcome::passed; }
   /// Returns the whole result as text for people.
   [[nodiscard]] std::string text() const;

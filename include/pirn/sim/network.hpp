@@ -19,6 +19,7 @@ namespace sim {
 /// thread sends. The first one adds a thread to the execution, which does not count as a thread of the program.
 class latency {
  public:
+  /// Begins the delay.
   explicit latency(std::chrono::nanoseconds each_way) noexcept;
   ~latency();
   latency(const latency&) = delete;
@@ -33,6 +34,7 @@ class latency {
 /// partition ends.
 class partition {
  public:
+  /// Begins the partition, at the connections whose server listens on `port`.
   explicit partition(std::uint16_t port) noexcept;
   ~partition();
   partition(const partition&) = delete;

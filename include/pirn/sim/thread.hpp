@@ -24,6 +24,7 @@ class thread {
 
   /// Waits for the end of the thread. An exception that leaves `body` ends the execution as failed.
   void join() noexcept;
+  /// Whether there is a thread to join.
   [[nodiscard]] bool joinable() const noexcept { return state_ != nullptr; }
 
  private:

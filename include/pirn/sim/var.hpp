@@ -30,10 +30,12 @@ class var {
   var(const var&) = delete;
   var& operator=(const var&) = delete;
 
+  /// Reads the value. The reference must not be used after another access.
   [[nodiscard]] const T& get() const noexcept {
     platform::checked::plain_read(&value_, platform::checked::type_of<T>(), &value_);
     return value_;
   }
+  /// Reads the value, as `get`.
   // NOLINTNEXTLINE(google-explicit-constructor): takes the place of a T
   operator const T&() const noexcept { return get(); }
   /// Returns a reference for reading and changing; counts as a write.
@@ -41,10 +43,12 @@ class var {
     platform::checked::plain_write(&value_, {}, nullptr);
     return value_;
   }
+  /// Writes the value.
   void set(T value) {
     platform::checked::plain_write(&value_, platform::checked::type_of<T>(), &value);
     value_ = std::move(value);
   }
+  /// Writes the value, as `set`.
   var& operator=(T value) {
     set(std::move(value));
     return *this;
@@ -56,19 +60,24 @@ class var {
     set(std::move(sum));
     return *this;
   }
+  /// Reads, subtracts and writes, as two accesses.
   template <class D>
   var& operator-=(const D& by) {
     T difference = get() - by;
     set(std::move(difference));
     return *this;
   }
+  /// Reads, adds one and writes, as two accesses.
   var& operator++() { return *this += 1; }
+  /// Reads, subtracts one and writes, as two accesses.
   var& operator--() { return *this -= 1; }
+  /// As the other, but returns the value before.
   T operator++(int) {
     T before = get();
     set(before + 1);
     return before;
   }
+  /// As the other, but returns the value before.
   T operator--(int) {
     T before = get();
     set(before - 1);

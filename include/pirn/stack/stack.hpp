@@ -46,9 +46,12 @@ class stack {
   }
   /// Makes this name no stack.
   void forget() noexcept { top_ = nullptr; }
+  /// Whether it names a stack.
   explicit operator bool() const noexcept { return top_ != nullptr; }
 
+  /// Returns what the allocator gave as `owner`.
   [[nodiscard]] void* owner() const noexcept { return owner_; }
+  /// Returns what the allocator gave as `slot`.
   [[nodiscard]] std::uintptr_t slot() const noexcept { return slot_; }
 
  private:
@@ -78,12 +81,14 @@ enum class stack_error : std::uint8_t {
 /// Returns the category "pirn.stack"; conditions compare equal to std::errc::not_enough_memory, or invalid_argument for
 /// invalid_size, or not_supported for guard_refused.
 [[nodiscard]] const std::error_category& stack_category() noexcept;
+/// Returns the error code of `error`, in that category.
 [[nodiscard]] std::error_code make_error_code(stack_error error) noexcept;
 
 /// A stack, or the error of its allocation.
 struct stack_result {
-  stack value;
-  stack_error error = stack_error::none;
+  stack value;                            ///< names no stack where there is an error
+  stack_error error = stack_error::none;  ///< the reason if there is no stack
+  /// Whether there is a stack.
   explicit operator bool() const noexcept { return error == stack_error::none; }
 };
 

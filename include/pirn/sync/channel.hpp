@@ -131,7 +131,7 @@ class channel {
     }
     return all;
   }
-  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }  ///< as given to the constructor
 
   /// `for (T& value : channel)` receives until the channel is closed and empty, or the caller is asked to stop.
   /// Several may iterate at once: each value goes to one of them.

@@ -24,7 +24,9 @@ enum class future_errc : std::uint8_t {
   promise_already_satisfied,  ///< there is a result already
   no_state,                   ///< moved from, or the result was taken
 };
+/// Returns the category "pirn.future".
 [[nodiscard]] const std::error_category& future_category() noexcept;
+/// Returns the error code of `e`, in that category.
 [[nodiscard]] inline std::error_code make_error_code(future_errc e) noexcept {
   return {static_cast<int>(e), future_category()};
 }
@@ -32,7 +34,9 @@ enum class future_errc : std::uint8_t {
 /// Thrown for misuse of the classes below.
 class future_error : public std::logic_error {
  public:
+  /// Makes the exception for `e`.
   explicit future_error(future_errc e);
+  /// Returns the error code.
   [[nodiscard]] const std::error_code& code() const noexcept { return code_; }
 
  private:

@@ -39,15 +39,19 @@ struct selection {
 /// The interface of a case to select. Made by `receive`, `send`, `wait` and `until`, in the call of select only.
 class select_case {
  public:
+  /// The outcome of an attempt.
   enum class state : std::uint8_t { must_wait, done, closed };
 
+  /// A case that waits in `list`, which `lock` guards. The waiter there gets `value`.
   select_case(platform::spinlock& lock, wait_list& list, void* value = nullptr) noexcept : entry{&lock, &list} {
     entry.node.value = value;
   }
+  /// As the other, in a list of the fibers of one worker, `home`.
   select_case(const detail::one_worker& home, wait_list& list, void* value = nullptr) noexcept
       : entry{nullptr, &list, &home} {
     entry.node.value = value;
   }
+  /// A case that is ready when a point of time has come.
   explicit select_case(platform::time_point when) noexcept : deadline(when), entry{nullptr, nullptr} {}
   select_case(const select_case&) = delete;
   select_case& operator=(const select_case&) = delete;

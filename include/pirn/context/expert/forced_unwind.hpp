@@ -32,6 +32,7 @@
 #include "pirn/detail/exceptions.hpp"  // IWYU pragma: keep
 #include "pirn/detail/platform.hpp"
 
+/// Returns the calling thread's `pirn::exception_globals`: the function of the C++ runtime, under a name of pirn's.
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the name is the Itanium ABI's
 extern "C" void* pirn_exception_globals() noexcept asm("__cxa_get_globals");
 
@@ -41,8 +42,8 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// The state that the C++ runtime keeps per OS thread for exceptions in flight (Itanium C++ ABI, 2.2.2): the list of
 /// caught ones and the count of those thrown and not yet caught.
 struct exception_globals {
-  void* caught = nullptr;
-  unsigned uncaught = 0;
+  void* caught = nullptr;  ///< the exception caught last, which links to those before it
+  unsigned uncaught = 0;   ///< exceptions thrown and not yet caught
 
   /// Returns the state of the calling OS thread, valid until the thread ends.
   [[nodiscard]] static exception_globals& of_thread() noexcept {

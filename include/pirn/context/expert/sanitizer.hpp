@@ -295,27 +295,38 @@ class sanitizer_state {
   bool created_ = false;
 };
 #else
-/// The empty twin.
+/// One per context: what a sanitizer or valgrind must know of it. Empty without them, as here.
 class sanitizer_state {
  public:
+  /// Begins a context on a separate stack, before its first resume. Reports name it by the last argument.
   PIRN_ALWAYS_INLINE void create(void*, std::size_t, const char*) noexcept {}
+  /// Begins the context that an OS thread runs anyway.
   PIRN_ALWAYS_INLINE void adopt_thread() noexcept {}
+  /// Ends the context.
   PIRN_ALWAYS_INLINE void destroy() noexcept {}
+  /// Announces a switch from this context to the given one, directly before it.
   PIRN_ALWAYS_INLINE void leave(const sanitizer_state&) noexcept {}
+  /// As `leave`, but this context is never resumed again.
   PIRN_ALWAYS_INLINE void leave_for_good(const sanitizer_state&) noexcept {}
+  /// Announces that this context runs, directly after the switch to it.
   PIRN_ALWAYS_INLINE void arrive() noexcept {}
 };
 #endif
 
 #if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
-/// The empty twin; valgrind sees a switch by the change of sp.
+/// Travels with a peer: what a sanitizer must know of that. Empty without one, as here; valgrind sees a switch by the
+/// change of sp.
 class sanitizer_peer {
  public:
   sanitizer_peer() noexcept = default;
   explicit sanitizer_peer(const sanitizer_state&) noexcept {}
+  /// Announces a switch to the peer, directly before it.
   PIRN_ALWAYS_INLINE void leave() noexcept {}
+  /// As `leave`, but the calling context is never resumed again.
   PIRN_ALWAYS_INLINE void leave_for_good() noexcept {}
+  /// Announces the arrival of the calling context. The peer is then the context that was left.
   PIRN_ALWAYS_INLINE void arrive() noexcept {}
+  /// Forgets the peer, which has ended or will be left: it need not be scanned as a suspended one.
   PIRN_ALWAYS_INLINE void forget() noexcept {}
 };
 #endif

@@ -43,7 +43,7 @@ class generator_element {
 /// stack of the delegating one, where that has as much room as it was promised.
 template <class Range>
 struct elements_of {
-  Range range;
+  Range range;  ///< the generator or other range whose elements are yielded
 };
 template <class Range>
 elements_of(Range&&) -> elements_of<Range&&>;

@@ -90,13 +90,16 @@ concept swap_policy = requires(P& policy, std::size_t size, void* buffer) {
 
 /// A policy of three functions, chosen at run time.
 struct swap_callbacks {
-  swapped_task* (*next_one)(void* user) = nullptr;
-  void* (*allocate_buffer)(void* user, std::size_t size) = nullptr;
-  void (*free_buffer)(void* user, void* buffer, std::size_t size) = nullptr;
-  void* user = nullptr;
+  swapped_task* (*next_one)(void* user) = nullptr;                            ///< as `swap_policy` says of `next`
+  void* (*allocate_buffer)(void* user, std::size_t size) = nullptr;           ///< as it says of `allocate`
+  void (*free_buffer)(void* user, void* buffer, std::size_t size) = nullptr;  ///< as it says of `free`
+  void* user = nullptr;                                                       ///< passed to each of the three
 
+  /// Calls `next_one`.
   swapped_task* next() const noexcept { return next_one(user); }
+  /// Calls `allocate_buffer`.
   void* allocate(std::size_t size) const noexcept { return allocate_buffer(user, size); }
+  /// Calls `free_buffer`.
   void free(void* buffer, std::size_t size) const noexcept { free_buffer(user, buffer, size); }
 };
 
@@ -276,6 +279,7 @@ class swap_core {
 template <swap_policy Policy>
 class stack_swap : detail::swap_core {
  public:
+  /// Makes a dispatcher that asks `policy`, which must outlive it.
   explicit stack_swap(Policy& policy) noexcept : policy_(policy) {}
   stack_swap(const stack_swap&) = delete;
   stack_swap& operator=(const stack_swap&) = delete;
@@ -348,6 +352,7 @@ class stack_swap : detail::swap_core {
 
   /// Returns the running swapped task, or null while none runs or one is being unwound.
   [[nodiscard]] swapped_task* current() noexcept { return current_ == &nobody_ ? nullptr : current_; }
+  /// Returns the statistics of all tasks so far.
   [[nodiscard]] const swap_statistics& statistics() const noexcept { return statistics_; }
 
  private:

@@ -41,6 +41,7 @@ class readiness {
   [[nodiscard]] std::uint32_t tick(io_direction direction) const noexcept {
     return sides_[static_cast<int>(direction)].tick.load(platform::memory_order_acquire);
   }
+  /// Whether the stream had not ended or failed and held no urgent data at that tick.
   [[nodiscard]] static bool clean(std::uint32_t tick) noexcept { return (tick & hup_or_error) == 0; }
 
  private:

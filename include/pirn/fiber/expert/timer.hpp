@@ -16,20 +16,21 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// A deadline that wakes one wait with `wake_reason::timed_out`. Lies on the waiter's stack; must be cancelled (or have
 /// fired) before it is destroyed.
 struct timer {
-  platform::time_point when;
+  platform::time_point when;     ///< when it is due
   waker wake;                    ///< empty for a `call_timer`
   std::uint32_t slot = unarmed;  ///< for the queue: its slot, or one of the two below
   timer* next = nullptr;         ///< for the queue: links of the list of `listed` timers
-  timer* previous = nullptr;
+  timer* previous = nullptr;     ///< as `next`
 
-  static constexpr std::uint32_t unarmed = ~std::uint32_t{0};
-  static constexpr std::uint32_t listed = unarmed - 1;  ///< without a slot
+  static constexpr std::uint32_t unarmed = ~std::uint32_t{0};  ///< in no queue
+  static constexpr std::uint32_t listed = unarmed - 1;         ///< without a slot
+  /// Whether it is in a queue.
   [[nodiscard]] bool armed() const noexcept { return slot != unarmed; }
 };
 
 /// A timer that calls a function instead. The worker's scheduler makes the call: it must not suspend.
 struct call_timer : timer {
-  void (*call)(call_timer&) noexcept = nullptr;
+  void (*call)(call_timer&) noexcept = nullptr;  ///< called when it is due
 };
 
 /// The pending timers of a worker, used by that worker only. An insertion needs no memory: `next` and `fire`, which run
@@ -46,6 +47,7 @@ class timer_queue {
   timer_queue(const timer_queue&) = delete;
   timer_queue& operator=(const timer_queue&) = delete;
 
+  /// Whether no timer is armed.
   [[nodiscard]] bool empty() const noexcept { return live_ == 0 && list_ == nullptr; }
   /// Returns when the next timer is due, or `never`. Amortised O(log n) for each timer inserted or fired since.
   [[nodiscard]] platform::time_point next() noexcept;

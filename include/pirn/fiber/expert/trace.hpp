@@ -14,6 +14,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// An event of a fiber. Pointers and views are valid during the call only, except `reason`: if not null, the text stays
 /// valid.
 struct trace_event {
+  /// The kinds of events.
   enum class kind : std::uint8_t {
     spawned,
     started,    ///< it is about to run for the first time
@@ -22,7 +23,7 @@ struct trace_event {
     resumed,    ///< it is about to run again
     ended,
   };
-  kind what;
+  kind what;                     ///< which of them it is
   std::uint64_t fiber;           ///< its number
   std::string_view name;         ///< given when it was spawned
   std::uint64_t by;              ///< the number of the running fiber, which spawned or woke it; 0 for none

@@ -23,12 +23,12 @@ enum class awaited : std::uint8_t {
 
 /// How a wait may end and what a dump says about it.
 struct wait_options {
-  time_limit deadline = platform::never;
+  time_limit deadline = platform::never;  ///< when the wait ends with `wake_reason::timed_out`
   /// Whether a stop request ends the wait. False if the caller could not handle that (relocking after a wait).
   bool stoppable = true;
-  awaited wakeable_by = awaited::anybody;
-  const char* what = "something";  ///< static text: what the fiber waits for
-  const void* object = nullptr;    ///< the address that the dump shows beside it
+  awaited wakeable_by = awaited::anybody;  ///< the possible wakers, for the search for deadlocks
+  const char* what = "something";          ///< static text: what the fiber waits for
+  const void* object = nullptr;            ///< the address that the dump shows beside it
 };
 
 /// How a woken fiber is scheduled. After the wake policies of the SWAPSTACK paper (Dolan et al. 2013).
@@ -51,6 +51,7 @@ class waker {
   bool wake(wake_reason reason = wake_reason::notified, wake_policy policy = wake_policy::enqueue) const noexcept;
   /// Ends the wait without making the waiter ready: if true, the caller must pass `agent()` to `make_runnable`.
   PIRN_ALWAYS_INLINE bool claim(wake_reason reason) const noexcept { return agent_->claim(epoch_, reason); }
+  /// Returns the waiter, for `make_runnable`.
   [[nodiscard]] detail::agent* agent() const noexcept { return agent_; }
 
  private:
@@ -119,12 +120,12 @@ PIRN_ENDS_PROCESS void destroyed_with_waiters(const void* list, const waiter& fi
 
 /// The place of a fiber (or thread) in a wait_list; lies on the waiter's stack.
 struct waiter {
-  waiter* next = nullptr;
-  waiter* previous = nullptr;
-  waker wake;
-  void* value = nullptr;  ///< handed to the waiter by the primitive, under the list's lock
-  bool linked = false;    ///< under the list's lock
-  bool claimed = false;   ///< written by `claim_first`, read once the waiter runs again
+  waiter* next = nullptr;      ///< the next younger waiter of the list, or of a chain
+  waiter* previous = nullptr;  ///< the next older one
+  waker wake;                  ///< wakes the waiter
+  void* value = nullptr;       ///< handed to the waiter by the primitive, under the list's lock
+  bool linked = false;         ///< under the list's lock
+  bool claimed = false;        ///< written by `claim_first`, read once the waiter runs again
 };
 
 /// A first-in-first-out list of waiters without a lock, for primitives that keep several under one lock; the others use
@@ -190,6 +191,7 @@ class wait_list {
   static void make_all_runnable(waiter* chain) noexcept;
   /// Returns the first waiter, or null; its wait may have ended already.
   [[nodiscard]] waiter* front() const noexcept { return first_; }
+  /// Whether there is no waiter.
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
 
  private:
@@ -259,7 +261,9 @@ class wait_list {
 /// Usable by fibers of any worker and by plain threads.
 class wait_queue {
  public:
+  /// Locks the queue. Spins: hold it for a few instructions, and do not suspend meanwhile.
   void lock() noexcept { lock_.lock(); }
+  /// Unlocks the queue.
   void unlock() noexcept { lock_.unlock(); }
 
   /// As `wait_list::wait`; the lock must be held, and `wait` releases it.
@@ -268,13 +272,18 @@ class wait_queue {
   }
   /// Appends a waiter that is suspended by other means. It must be notified before it is destroyed.
   void append(waiter& w) noexcept { waiters_.append(w); }
+  /// As `wait_list::claim_first`, with the lock held.
   [[nodiscard]] waiter* claim_first() noexcept { return waiters_.claim_first(); }
+  /// As `wait_list::claim_all`, with the lock held.
   [[nodiscard]] waiter* claim_all() noexcept { return waiters_.claim_all(); }
+  /// As `wait_list::front`, with the lock held.
   [[nodiscard]] waiter* front() const noexcept { return waiters_.front(); }
+  /// Whether there is no waiter, with the lock held.
   [[nodiscard]] bool empty() const noexcept { return waiters_.empty(); }
 
   /// For a wait in several queues at once (`wait_set`).
   [[nodiscard]] platform::spinlock& own_lock() noexcept { return lock_; }
+  /// The waiters, for such a wait.
   [[nodiscard]] wait_list& list() noexcept { return waiters_; }
 
   /// Takes the lock and wakes the first waiter. True if there was one.

@@ -8,8 +8,8 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 /// One of the lists that a wait is in, and the waiter there; lies on the waiter's stack.
 struct wait_entry {
-  platform::spinlock* lock;  ///< guards the list; null for a list of one worker
-  wait_list* list;
+  platform::spinlock* lock;                  ///< guards the list; null for a list of one worker
+  wait_list* list;                           ///< the list
   const detail::one_worker* home = nullptr;  ///< of a list of one worker
   wait_entry* next = nullptr;                ///< of the same wait, in the order of the locks
   waiter node = {};  ///< a notifier of this list finds `value`; `claimed` says that it was this list
@@ -25,6 +25,7 @@ class wait_set {
   /// Takes the locks of all lists, each once, in the order of their addresses, so that of two waits neither can hold a
   /// lock that the other one wants. Aborts if a list belongs to another worker.
   void lock() noexcept;
+  /// Releases the locks that `lock` took.
   void unlock() noexcept;
 
   /// As `wait_list::wait`, but in all the lists; the locks must be held and are released once the caller is switched
@@ -36,6 +37,7 @@ class wait_set {
   /// The parts of `wait` around the suspension, for a waiter that suspends by other means. `append` adds it to all the
   /// lists, with the locks held; `remove_after_wait` removes it from those whose node was not claimed, with none held.
   void append(const waker& who) noexcept;
+  /// Undoes `append` after the wait, as that says.
   void remove_after_wait() noexcept;
 
  private:

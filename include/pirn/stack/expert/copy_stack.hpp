@@ -65,7 +65,7 @@ struct copy_stack_options {
   image_memory images{};
   /// A buffer that is more than this many times as large as its image is replaced by one that fits; 0: never.
   std::uint32_t shrink_ratio = 0;
-  copy_stack_check check = copy_stack_check::none;
+  copy_stack_check check = copy_stack_check::none;  ///< how accesses from outside are found
 };
 
 class copied_context;
@@ -92,9 +92,8 @@ class copy_stack {
   /// Returns why no context can run on it, or `none`: no memory; invalid_size (4 GiB or more, or less than 512 bytes);
   /// guard_refused if its memory cannot be protected, since its top is no page boundary.
   [[nodiscard]] stack_error error() const noexcept { return error_; }
-  [[nodiscard]] const stack& memory() const noexcept { return memory_; }
-  /// Whether an sp lies on it and needs no further check: never with copy_stack_check::protect, or in the caller's
-  /// memory.
+  [[nodiscard]] const stack& memory() const noexcept { return memory_; }  ///< where contexts run
+  /// Whether an sp lies on it and needs no further check: never with `protect`, or in the caller's memory.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool plainly_contains(arch::word sp) const noexcept { return sp - limit_ < size_; }
 
   /// Ends the program with a message if code on the caller's memory, with this sp, has run off that memory.
@@ -103,6 +102,7 @@ class copy_stack {
       detail::stack_end::check("a copy_stack", memory_.limit(), memory_.top(), sp);
     }
   }
+  /// Whether `copy_stack_options::check` is `protect`.
   [[nodiscard]] bool protects() const noexcept { return options_.check == copy_stack_check::protect; }
 
   /// Room for words that must not be in an image; for the running context, until the next switch.
@@ -198,8 +198,7 @@ class copied_context {
     return *this;
   }
   ~copied_context() { end(); }
-  /// Makes it done. The frames of a suspended context are discarded: nothing in them is destroyed. It must not be
-  /// running.
+  /// Makes it done. The frames of a suspended context are discarded: nothing in them is destroyed. It must not run.
   void end() noexcept;
 
   /// Puts its frames onto the stack, unless they are there. Returns an error if it cannot, and changes nothing then:
@@ -242,7 +241,8 @@ class copied_context {
   [[nodiscard]] bool fresh() const noexcept { return state_ == state::fresh; }
   /// Whether it runs, or waits for one that it resumed.
   [[nodiscard]] bool running() const noexcept { return on_ != nullptr && on_->occupant_ == this && on_->running(); }
-  [[nodiscard]] copy_stack* on() const noexcept { return on_; }
+  [[nodiscard]] copy_stack* on() const noexcept { return on_; }  ///< its stack
+  /// Returns the statistics of this context's images.
   [[nodiscard]] image_statistics statistics() const noexcept {
     return fresh() ? image_statistics{} : image_statistics{largest_, copies_, bytes_};
   }

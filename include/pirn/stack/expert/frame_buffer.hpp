@@ -33,6 +33,7 @@ class frame_buffer {
     taken_ = true;
     return {stack{bytes_, bytes_ + N, this}, stack_error::none};
   }
+  /// Takes the stack back.
   void deallocate(stack) noexcept { taken_ = false; }
   /// The lowest byte.
   [[nodiscard]] void* limit() noexcept { return bytes_; }

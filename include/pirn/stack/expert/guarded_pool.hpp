@@ -25,6 +25,7 @@ enum class guard_kind : std::uint8_t {
   protected_pages,  ///< mprotect: two mappings a stack, so vm.max_map_count (65530) allows some 32 thousand
   none,             ///< no guard: an overflow silently overwrites the neighbour
 };
+/// A short English phrase for `kind`.
 [[nodiscard]] const char* to_string(guard_kind kind) noexcept;
 
 namespace detail {
@@ -46,7 +47,7 @@ struct guarded_pool_options {
   const char* name = "stacks";
   /// Bytes of address space below each stack that fault; a multiple of the page size, not 0 unless `guard` is `none`.
   std::size_t guard_size = std::size_t{64} << 10;
-  guard_kind guard = guard_kind::automatic;
+  guard_kind guard = guard_kind::automatic;  ///< how the guard is made
   /// The most stacks that may exist, idle ones included.
   std::size_t max_stacks = SIZE_MAX;
   /// The most bytes of usable stack that may exist, idle ones included.
@@ -62,25 +63,25 @@ struct guarded_pool_options {
 
 /// The contents of a size class of a pool.
 struct stack_class_statistics {
-  std::size_t stack_size = 0;   ///< the size asked for, rounded up to the class
-  std::size_t usable_size = 0;  ///< bytes between limit and the end of the top page
-  std::size_t in_use = 0;       ///< stacks with users
-  std::size_t idle = 0;         ///< stacks without, in the pool and in caches
-  std::size_t idle_cold = 0;    ///< of these, in the pool and without memory
-  std::size_t high_water = 0;   ///< bytes: the deepest use seen so far
-  std::size_t resident = 0;     ///< bytes of memory that all of them hold; only with stack_sampling::memory
-  std::size_t reserved = 0;     ///< bytes of address space
-  std::size_t lightweight_guards = 0;
-  std::size_t protected_guards = 0;
+  std::size_t stack_size = 0;          ///< the size asked for, rounded up to the class
+  std::size_t usable_size = 0;         ///< bytes between limit and the end of the top page
+  std::size_t in_use = 0;              ///< stacks with users
+  std::size_t idle = 0;                ///< stacks without, in the pool and in caches
+  std::size_t idle_cold = 0;           ///< of these, in the pool and without memory
+  std::size_t high_water = 0;          ///< bytes: the deepest use seen so far
+  std::size_t resident = 0;            ///< bytes of memory that all of them hold; only with stack_sampling::memory
+  std::size_t reserved = 0;            ///< bytes of address space
+  std::size_t lightweight_guards = 0;  ///< stacks with a guard of that kind
+  std::size_t protected_guards = 0;    ///< stacks with a guard of that kind
 };
 
 /// The contents of a guarded_pool: the sums over its size classes, and each class.
 struct guarded_pool_statistics {
   std::vector<stack_class_statistics> classes;  ///< by size, those that were ever used
-  std::size_t in_use = 0;
-  std::size_t idle = 0;
-  std::size_t resident = 0;
-  std::size_t reserved = 0;
+  std::size_t in_use = 0;                       ///< stacks with users
+  std::size_t idle = 0;                         ///< stacks without
+  std::size_t resident = 0;  ///< bytes of memory that all of them hold; only with stack_sampling::memory
+  std::size_t reserved = 0;  ///< bytes of address space
 };
 
 /// Whether `statistics` examines each stack's memory.
@@ -115,6 +116,7 @@ class guarded_pool {
   void trim() noexcept;
   /// Throws std::bad_alloc.
   [[nodiscard]] guarded_pool_statistics statistics(stack_sampling sampling = stack_sampling::counters) const;
+  /// Returns the options that the pool was made with.
   [[nodiscard]] const guarded_pool_options& options() const noexcept;
 
  private:
@@ -127,6 +129,7 @@ static_assert(stack_allocator<guarded_pool>);
 /// Last in, first out: the stack used last is still in the processor's cache.
 class guarded_pool::cache {
  public:
+  /// Its stacks never lie in the frame of a function.
   static constexpr bool maps_stacks = true;
   /// Keeps up to `capacity` stacks of `size` bytes; with a capacity of 0 it keeps no stack, and `reserve` always fails.
   /// In a pool without a limit it keeps more once more were reserved (see `age`). Throws std::bad_alloc, or

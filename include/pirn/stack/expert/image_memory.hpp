@@ -35,12 +35,14 @@ struct image_memory {
             [](void* of, void* where, std::size_t bytes) noexcept { static_cast<A*>(of)->deallocate(where, bytes); }),
         state(&allocator) {}
 
+  /// Returns memory for an image, as `image_allocator` says.
   void* (*allocate)(void* state, std::size_t bytes) noexcept = [](void*, std::size_t bytes) noexcept {
     return std::malloc(bytes);
   };
+  /// Takes the memory of an image back.
   void (*deallocate)(void* state, void* where,
                      std::size_t bytes) noexcept = [](void*, void* where, std::size_t) noexcept { std::free(where); };
-  void* state = nullptr;
+  void* state = nullptr;  ///< the first argument of both
 };
 
 /// The copies that were made of one context.

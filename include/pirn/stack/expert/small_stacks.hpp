@@ -17,9 +17,9 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// The small stacks of the whole process, in classes of multiples of 16 bytes. Their memory is never given back to the
 /// kernel, so a debugger may read any of them. Any thread.
 struct small_stacks {
-  static constexpr std::size_t min_size = 256;
-  static constexpr std::size_t max_size = std::size_t{32} << 10;
-  static constexpr std::size_t step = 16;
+  static constexpr std::size_t min_size = 256;                    ///< bytes of the smallest
+  static constexpr std::size_t max_size = std::size_t{32} << 10;  ///< bytes of the largest
+  static constexpr std::size_t step = 16;                         ///< bytes from one class to the next
 
   /// Allocates a stack of at least `size` usable bytes; invalid_size for more than the largest one has.
   [[nodiscard]] static stack_result allocate(std::size_t size) noexcept;

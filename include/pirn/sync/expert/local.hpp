@@ -233,6 +233,7 @@ class event {
     waiters_.enter();
     set_ = false;
   }
+  /// Whether it is set.
   [[nodiscard]] bool is_set() const noexcept {
     waiters_.enter();
     return set_;
