@@ -19,6 +19,7 @@ def findings(log: str, stage: Path) -> list[str]:
 
 
 def needs_no_comment(warning: str, stage: Path) -> bool:
+    """Whether a warning is about an internal or trivial declaration, or an overload that shares a comment."""
     found = UNDOCUMENTED.match(warning)
     if not found:
         return False
@@ -27,9 +28,10 @@ def needs_no_comment(warning: str, stage: Path) -> bool:
         return True
     if not found["what"]:
         return False
-    if found["kind"] == "macro definition" or "->" in found["what"].partition("(")[2]:
-        return True  # a macro without a comment is no user's, and a deduction guide is its class's
-    name = found["what"] if found["kind"] != "function" else re.match(r"(operator\W*?(?: \w.*?)?|[~\w]+)\(", found["what"]).group(1)
+    if found["kind"] == "macro definition" or re.match(r"(\w+)\(.*\) -> \1\b", found["what"]):
+        return True  # a macro without a comment is not the user's, and a deduction guide is explained by its class
+    called = re.match(r"(operator\W*?(?: \w.*?)?|[~\w]+)\(", found["what"])
+    name = called.group(1) if called and found["kind"] == "function" else found["what"]
     of = re.sub(r"<.*", "", scope).rsplit("::", 1)[-1]
     if name in ASKED_FOR.get(found["kind"], ()) or of == "iterator":
         return True
@@ -40,14 +42,12 @@ def needs_no_comment(warning: str, stage: Path) -> bool:
 
 
 def copies_or_moves(what: str, of: str) -> bool:
-    """X(), X(X&&) and the like: the first doc comment of the class says what it is to be moved or empty."""
+    """Whether it is X(), X(X&&) or the like: the comment of the class says whether it can be moved, and what is empty."""
     return bool(re.search(rf"\((?:|(?:const )?{of}(?:<.*>)? ?&{{0,2}}\w*)\)[^()]*$", what))
 
 
 def is_overload(lines: list[str], at: int, name: str) -> bool:
     """Whether the comment of another declaration of the name, with no empty line between, is its comment too."""
-    if re.search(r"\S", lines[at - 1]) and "///" in lines[at]:
-        return False
     for i in range(at - 1, -1, -1):
         if not lines[i].strip():
             return False
@@ -60,14 +60,18 @@ def types_without_comment(name: str, text: str) -> list[str]:
     """The public types of a staged header that have none: Doxygen leaves them out without a word."""
     lines = text.split("\n")
     findings = []
-    inside = False
+    inside = public = False  # a namespace detail; the part of a class
     for i, line in enumerate(lines):
         inside = staging.in_detail(inside, line)
-        if inside or not re.match(r"(?:class|struct|union|enum)\b(?! std::)[^;]*\{", line):
+        label = re.match(r" (public|protected|private):", line)
+        if label or re.match(r"class |struct |\}", line):
+            public = line.startswith((" public:", "struct "))
+        type_of = re.match(r"( *)(?:class|struct|union|enum)\b(?! std::)[^;()]*\{", line)
+        if inside or not type_of or len(type_of.group(1)) > (2 if public else 0):
             continue
         above = i - 1
-        while re.match(r"template <| +requires\b|// NOLINT", lines[above]):
+        while re.match(r" *(?:template <|requires\b|// NOLINT)", lines[above]):
             above -= 1
-        if not lines[above].startswith("///"):
+        if not lines[above].lstrip().startswith("///"):
             findings.append(f"{name}:{i + 1}: a public type without a comment: {line}")
     return findings
