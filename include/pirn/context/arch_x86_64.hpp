@@ -85,6 +85,8 @@
 #else
 #define PIRN_LANDING ""
 #endif
+// Where a suspended side is resumed: at the beginning of a block that the processor fetches at once.
+#define PIRN_RESUME_LABEL "nop\n\t.p2align 4\n1:\n\t" PIRN_LANDING
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -184,15 +186,13 @@ using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_wor
 // Suspends the caller into the context at rdx and resumes the one at rcx; rax is the address of the resume label. The
 // compiler saves everything except pc, sp and fp, since the asm clobbers it. At label 1 rdi and rsi (and r8 in
 // switch_to_with_word) hold the words of the resumer. rsp and rbp are this side's again; all others are undefined.
-#define PIRN_SWITCH_IN_MEMORY                                        \
-  "leaq 1f(%%rip), %%rax\n\t"                                        \
-  "movq %%rax, " PIRN_CONTEXT_PC                                     \
-  "(%%rdx)\n\t"                                                      \
-  "movq %%rsp, " PIRN_CONTEXT_SP                                     \
-  "(%%rdx)\n\t"                                                      \
-  "movq %%rbp, " PIRN_CONTEXT_FP "(%%rdx)\n\t" PIRN_RESUME_IN_MEMORY \
-  "nop\n\t.p2align 4\n"                                              \
-  "1:\n\t" PIRN_LANDING
+#define PIRN_SWITCH_IN_MEMORY    \
+  "leaq 1f(%%rip), %%rax\n\t"    \
+  "movq %%rax, " PIRN_CONTEXT_PC \
+  "(%%rdx)\n\t"                  \
+  "movq %%rsp, " PIRN_CONTEXT_SP \
+  "(%%rdx)\n\t"                  \
+  "movq %%rbp, " PIRN_CONTEXT_FP "(%%rdx)\n\t" PIRN_RESUME_IN_MEMORY PIRN_RESUME_LABEL
 
 /// Suspends the caller into `from` and resumes `to`. `first` and `second` travel in registers: the resumed side finds
 /// them in its own two arguments (a fresh context in its entry's parameters), and on return they hold the words that
@@ -252,8 +252,7 @@ PIRN_SWITCH_INLINE void transfer_tagging(peer& to, word (&values)[value_words]) 
       "movq %%r10, %%rbp\n\t"
       "jmpq *%%r8\n\t"
       PIRN_CFI(".cfi_restore_state")
-      "nop\n\t.p2align 4\n"
-      "1:\n\t" PIRN_LANDING
+      PIRN_RESUME_LABEL
       : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(value2), "+r"(value3)
       : [tag] "i"(tag)
       : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", PIRN_CLOBBER_FLOAT, "memory", "cc");
@@ -327,8 +326,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
       "movq %%r11, (%%rsp)\n\t"
       PIRN_INTO_JUMP("rax")
       PIRN_CFI(".cfi_restore_state")
-      "nop\n\t.p2align 4\n"
-      "1:\n\t" PIRN_LANDING
+      PIRN_RESUME_LABEL
       : "=&r"(pc), "=&r"(sp), "=&r"(fp), PIRN_INTO_VALUES PIRN_INTO_OUTPUT
       : PIRN_INTO_INPUT(&detail::land<entry>)
       : PIRN_INTO_CLOBBER("rax") "rbx", PIRN_INTO_CLOBBERS PIRN_CLOBBER_FLOAT, "memory", "cc");

@@ -77,9 +77,8 @@ PIRN_SWITCH_INLINE void fork_into(context& from, void* root, word& first, word& 
       "xorl %%ebp, %%ebp\n\t"
       PIRN_INTO_JUMP("r11")
       PIRN_CFI(".cfi_restore_state")
-      "nop\n\t.p2align 4\n"
       // At 1 rdi and rsi hold the words of the resumer. rsp and rbp are this side's again; all others are undefined.
-      "1:\n\t" PIRN_LANDING
+      PIRN_RESUME_LABEL
       : PIRN_FORK_WORDS, "+r"(state), "+r"(fresh) PIRN_INTO_OUTPUT
       : PIRN_INTO_INPUT(&detail::land_fork<entry>)
       : PIRN_INTO_CLOBBER("r11") "rax", "rbx", "rcx", "r8", PIRN_FORK_CLOBBERS "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");

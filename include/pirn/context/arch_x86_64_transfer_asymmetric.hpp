@@ -30,6 +30,7 @@
 #include "pirn/context/arch_x86_64.hpp"
 #include "pirn/context/detail/blocks_of_bodies.hpp"
 
+#define PIRN_ASYMMETRIC_RESUME_LABEL "nop\n\t.p2align 5\n1:\n\t" PIRN_LANDING
 // `to` are the registers of the target, `own` those of the context that leaves, each sp as the number of an r8 to r15;
 // `tag` is an instruction that tags the latter. At label 1 the `to` registers hold the context that comes, in
 // delegate_to the `own` registers; rsp and rbp are this side's again.
@@ -37,7 +38,7 @@
   "leaq 1f(%%rip), %%" own_pc                                                    \
   "\n\t"                                                                         \
   "movq %%rsp, %%r" own_sp "\n\tmovq %%rbp, %%" own_fp "\n\t" tag                \
-  PIRN_ASYMMETRIC_JUMP(to_pc, to_sp, to_fp) "nop\n\t.p2align 5\n1:\n\t" PIRN_LANDING
+  PIRN_ASYMMETRIC_JUMP(to_pc, to_sp, to_fp) PIRN_ASYMMETRIC_RESUME_LABEL
 // While sp and fp are exchanged, the tables describe the context that is being resumed: CFA = `to_sp` (0c, its
 // number, 00), return address in `to_pc`, rbp in `to_fp`.
 #define PIRN_ASYMMETRIC_JUMP(to_pc, to_sp, to_fp) \
