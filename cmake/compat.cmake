@@ -31,12 +31,14 @@ if(foreign)
   target_link_libraries(
     pirn_compat INTERFACE $<BUILD_INTERFACE:$<TARGET_FILE:pirn_compat_foreign>>
                           $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/${file}>)
-  install(TARGETS pirn_compat_foreign)
-  # -lpirn_compat finds a linker script that names both.
-  set(soname "${CMAKE_SHARED_LIBRARY_PREFIX}pirn_compat${CMAKE_SHARED_LIBRARY_SUFFIX}.${PROJECT_VERSION_MAJOR}")
-  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/namelink/libpirn_compat.so"
-       CONTENT "/* The shared library, and what tells a program that was compiled with another aco.h. */\nINPUT(${soname} ${file})\n")
-  install(FILES "${PROJECT_BINARY_DIR}/namelink/libpirn_compat.so" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  if(PIRN_INSTALL)
+    install(TARGETS pirn_compat_foreign)
+    # -lpirn_compat finds a linker script that names both.
+    set(soname "${CMAKE_SHARED_LIBRARY_PREFIX}pirn_compat${CMAKE_SHARED_LIBRARY_SUFFIX}.${PROJECT_VERSION_MAJOR}")
+    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/namelink/libpirn_compat.so"
+         CONTENT "/* The shared library, and what tells a program that was compiled with another aco.h. */\nINPUT(${soname} ${file})\n")
+    install(FILES "${PROJECT_BINARY_DIR}/namelink/libpirn_compat.so" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  endif()
 else()
   pirn_c_library(compat "${PROJECT_SOURCE_DIR}/src/compat/compat.map" Threads::Threads)
 endif()
@@ -44,5 +46,7 @@ foreach(name IN ITEMS pirn_compat pirn_compat_static)
   target_include_directories(${name} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/compat>
                                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/pirn/compat>)
 endforeach()
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/compat/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/pirn/compat"
-        FILES_MATCHING PATTERN "*.h")
+if(PIRN_INSTALL)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/compat/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/pirn/compat"
+          FILES_MATCHING PATTERN "*.h")
+endif()

@@ -68,7 +68,8 @@ add_library(pirn::pirn ALIAS pirn_pirn)
 set_target_properties(pirn_pirn PROPERTIES EXPORT_NAME pirn)
 target_link_libraries(pirn_pirn INTERFACE ${left})
 
-# The flags with which `./dev run FILE.cpp` compiles a single file: one per line, taken from the targets.
+# The flags with which `./dev run FILE.cpp` compiles a single file: one per line, taken from the targets. Left out in
+# a larger project, whose generator may have several configurations.
 set(libraries "")
 foreach(layer IN LISTS PIRN_LAYERS)
   get_target_property(type pirn_${layer} TYPE)
@@ -79,6 +80,9 @@ foreach(layer IN LISTS PIRN_LAYERS)
 endforeach()
 add_custom_target(pirn_libraries DEPENDS ${PIRN_LIBRARY_TARGETS})
 function(pirn_run_flags name target libraries)
+  if(NOT PROJECT_IS_TOP_LEVEL)
+    return()
+  endif()
   string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
   file(
     GENERATE

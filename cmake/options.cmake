@@ -6,6 +6,7 @@ option(PIRN_SLOW_TESTS "Build the tests that take minutes too" OFF)
 option(PIRN_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(PIRN_EXPLORE "Build pirn::sim, for programs that explore interleavings" ON)
 option(PIRN_BENCH "Build what bench/run.py runs" OFF)
+option(PIRN_INSTALL "Install the libraries: with a larger project, where pirn is part of one" ${PROJECT_IS_TOP_LEVEL})
 option(PIRN_PRECOMPILE "Precompile what the sources of fiber and of what lies on it include: faster to build from scratch" OFF)
 option(PIRN_KEEP_FP_WORDS "Give every context its own mxcsr and x87 control word" OFF)
 set(PIRN_SANITIZE "" CACHE STRING "Sanitizers, as after -fsanitize=: address,undefined or thread")
@@ -14,12 +15,19 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYP
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
 endif()
 
+# A larger project compiles only the libraries that its targets link.
+if(NOT PROJECT_IS_TOP_LEVEL AND NOT PIRN_INSTALL)
+  set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTY EXCLUDE_FROM_ALL ON)
+endif()
+
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
-find_package(Boost 1.81 QUIET)
+if(PIRN_TESTS OR PIRN_EXAMPLES OR PIRN_BENCH)
+  find_package(Boost 1.81 QUIET)
+endif()
 
 if(PIRN_SANITIZE)
   add_compile_options(-fsanitize=${PIRN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -1,6 +1,6 @@
 # pirn-plugin.so, the compiler plugin, for each LLVM with installed headers; and its activation for a target.
 
-option(PIRN_PLUGIN "Build the compiler plugin for each of PIRN_PLUGIN_LLVM whose headers are here" ON)
+option(PIRN_PLUGIN "Build the compiler plugin for each of PIRN_PLUGIN_LLVM whose headers are here" ${PROJECT_IS_TOP_LEVEL})
 set(PIRN_PLUGIN_LLVM "22;19" CACHE STRING "Versions of LLVM to build the compiler plugin for")
 include("${CMAKE_CURRENT_LIST_DIR}/pirn-enable-plugin.cmake")
 
@@ -41,8 +41,10 @@ foreach(version IN LISTS PIRN_PLUGIN_LLVM)
     pirn_plugin_${version}
     PROPERTIES PREFIX "" OUTPUT_NAME pirn-plugin LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/compiler/llvm-${version}")
   # A linker that loads it brings no headers along, so it is installed by version. Where it is not built it is omitted.
-  install(PROGRAMS "${PROJECT_BINARY_DIR}/compiler/llvm-${version}/pirn-plugin.so"
-          DESTINATION "${CMAKE_INSTALL_LIBDIR}/pirn/llvm-${version}" OPTIONAL)
+  if(PIRN_INSTALL)
+    install(PROGRAMS "${PROJECT_BINARY_DIR}/compiler/llvm-${version}/pirn-plugin.so"
+            DESTINATION "${CMAKE_INSTALL_LIBDIR}/pirn/llvm-${version}" OPTIONAL)
+  endif()
   set(PIRN_PLUGIN_FILE_${version} "${PROJECT_BINARY_DIR}/compiler/llvm-${version}/pirn-plugin.so")
   set_property(GLOBAL PROPERTY pirn_plugin_${version} "${PIRN_PLUGIN_FILE_${version}}")
 endforeach()

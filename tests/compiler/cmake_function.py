@@ -41,6 +41,7 @@ endif()
 SUBDIRECTORY = """
 cmake_minimum_required(VERSION 3.25)
 project(larger CXX C)
+set(PIRN_PLUGIN ON)
 add_subdirectory("@FUNCTIONS@/.." pirn)
 add_executable(outer outer.cpp)
 pirn_enable_stack_bounds(outer)
