@@ -1,93 +1,85 @@
-"""Uses an installed pirn without CMake: programs built by the lines of the README, static, shared, and after the
-installation was moved."""
+"""An installed pirn without CMake: programs built by the lines of the README, static, shared, and after the install was moved."""
 
 import argparse
-import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-OUTSIDE = HERE / "outside"
-
-
-def run(command: str, folder: Path, prefix: Path) -> str:
-    """Runs a line of shell in a folder, with the installation where pkg-config and the loader look for it."""
-    known = dict(os.environ, PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"), LD_LIBRARY_PATH=str(prefix / "lib"))
-    done = subprocess.run(["sh", "-c", command], cwd=folder, env=known, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        sys.exit(f"{command}\n{done.stdout}\nended with {done.returncode}, and the install in {prefix}")
-    return done.stdout
+from user_machine import OUTSIDE, Machine, blocks_of
 
 
 def lines_of_the_readme() -> tuple[str, str]:
-    """Returns the lines of the README that build main.cpp: with pkg-config, and without."""
-    lines = re.findall(r"^\w+\+\+\S* (.*\bmain\.cpp\b.*?)(?: *#.*)?$", (HERE.parents[1] / "README.md").read_text(), re.M)
+    """What it says builds main.cpp: with pkg-config, and without."""
+    lines = re.findall(r"^\w+\+\+\S* (.*\bmain\.cpp\b.*?)(?: *#.*)?$", blocks_of("README.md", "sh", "pkg-config"), re.M)
     found = [line for line in lines if "pkg-config" in line], [line for line in lines if "pkg-config" not in line]
     if len(found[0]) != 1 or len(found[1]) != 1:
         sys.exit(f"one line with pkg-config and one without is what the README should have: {found}")
     return found[0][0], found[1][0]
 
 
-def share(options: argparse.Namespace, prefix: Path) -> None:
-    """Makes the files that BUILD_SHARED_LIBS=ON would have installed out of the static libraries."""
-    left = []
-    for layer in options.layers:
-        archive = prefix / f"lib/libpirn_{layer}.a"
-        if not archive.exists():
-            continue  # has headers only
-        shared = archive.with_suffix(".so")
-        run(f"{options.cxx} -shared -Wl,--whole-archive {archive} -Wl,--no-whole-archive {' '.join(left)} "
-            f"-Wl,-soname,{shared.name} -o {shared}", prefix, prefix)
-        archive.unlink()
-        left.insert(0, str(shared))
+class Prefix:
+    """A prefix that the user owns. Lines of shell run with it where pkg-config and the loader look for it."""
+
+    def __init__(self, machine: Machine, folder: Path) -> None:
+        self.machine, self.folder = machine, folder
+
+    def run(self, line: str) -> str:
+        return self.machine.run(line, PKG_CONFIG_PATH=self.folder / "lib/pkgconfig", LD_LIBRARY_PATH=self.folder / "lib")
+
+    def program(self, line: str) -> None:
+        """Builds ./main by a line of shell and runs it. DIR in the line is the prefix."""
+        self.run(f"rm -f main && {line.replace('DIR/', str(self.folder) + '/')} && ./main")
+
+    def share(self, cxx: str, layers: list[str]) -> None:
+        """Makes what BUILD_SHARED_LIBS=ON would have installed out of the static libraries."""
+        left: list[str] = []
+        for layer in layers:
+            archive = self.folder / f"lib/libpirn_{layer}.a"
+            if not archive.exists():
+                continue  # has headers only
+            shared = archive.with_suffix(".so")
+            self.run(f"{cxx} -shared -Wl,--whole-archive {archive} -Wl,--no-whole-archive {' '.join(left)} "
+                     f"-Wl,-soname,{shared.name} -o {shared} && rm {archive}")
+            left.insert(0, str(shared))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    for name in ("cmake", "build", "dir", "cc", "cxx", "layers"):
+    for name in ("prefix", "dir", "cc", "cxx", "layers"):
         parser.add_argument(f"--{name}", required=True)
     options = parser.parse_args()
-    options.layers = options.layers.split(",")
-    folder = Path(options.dir)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    prefix = folder / "prefix"
-    run(f"{options.cmake} --install {options.build} --prefix {prefix}", folder, prefix)
-    shutil.copy(OUTSIDE / "fibers.cpp", folder / "main.cpp")
+    layers, cc, cxx = options.layers.split(","), Path(options.cc).name, Path(options.cxx).name
+    machine = Machine(Path(options.dir), options.cc, options.cxx)
+    prefix = Prefix(machine, machine.home / "prefix")
+    machine.run("cp", "-R", options.prefix, prefix.folder)
+    shutil.copy(OUTSIDE / "fibers.cpp", machine.home / "main.cpp")
 
-    def program(line: str, at: Path) -> None:
-        (folder / "main").unlink(missing_ok=True)
-        run(f"{line.replace('DIR/', str(at) + '/')} && ./main", folder, at)
-
-    # Static: all of pirn, single layers, and the libraries for C.
+    # Static, the layers by themselves and the libraries for C too.
     by_pkg_config, by_hand = lines_of_the_readme()
-    program(f"{options.cxx} {by_pkg_config}", prefix)
-    program(f"{options.cxx} -std=c++20 {OUTSIDE}/contexts.cpp $(pkg-config --cflags --libs pirn-context) -o main", prefix)
+    prefix.program(f"{cxx} {by_pkg_config}")
+    prefix.program(f"{cxx} -std=c++20 {OUTSIDE}/contexts.cpp $(pkg-config --cflags --libs pirn-context) -o main")
     for source, name in (("coroutines.c", "pirn-c"), ("share_stack.c", "pirn-compat")):
-        program(f"{options.cc} -std=c99 {OUTSIDE}/{source} $(pkg-config --cflags --libs {name}) -o main", prefix)
-        program(f"{options.cc} -static -std=c99 {OUTSIDE}/{source} $(pkg-config --static --cflags --libs {name}) -o main", prefix)
-    if (prefix / "lib/pkgconfig/pirn-sim.pc").exists():
-        program(f"{options.cxx} -std=c++23 -Dmain=run_fibers {OUTSIDE}/fibers.cpp {OUTSIDE}/sim/explored.cpp "
-                "$(pkg-config --cflags --libs pirn-sim) -o main", prefix)
+        prefix.program(f"{cc} -std=c99 {OUTSIDE}/{source} $(pkg-config --cflags --libs {name}) -o main")
+        prefix.program(f"{cc} -static -std=c99 {OUTSIDE}/{source} $(pkg-config --static --cflags --libs {name}) -o main")
+    if (prefix.folder / "lib/pkgconfig/pirn-sim.pc").exists():
+        prefix.program(f"{cxx} -std=c++23 -Dmain=run_fibers {OUTSIDE}/fibers.cpp {OUTSIDE}/sim/explored.cpp "
+                       "$(pkg-config --cflags --libs pirn-sim) -o main")
 
-    # In another place, and shared.
-    moved = folder / "moved"
-    prefix.rename(moved)
-    share(options, moved)
-    program(f"{options.cxx} {by_pkg_config}", moved)
-    needed = run("readelf -d main", folder, moved)
+    # Elsewhere, and shared.
+    moved = Prefix(machine, machine.home / "moved")
+    machine.run("mv", prefix.folder, moved.folder)
+    moved.share(cxx, layers)
+    moved.program(f"{cxx} {by_pkg_config}")
+    needed = moved.run("readelf -d main")
     if "libpirn_fiber.so" not in needed:
         sys.exit(f"the program was to use the shared libraries:\n{needed}")
-    program(f"{options.cxx} {by_hand}", moved)
+    moved.program(f"{cxx} {by_hand}")
 
-    # Each layer requires the layer below, down to the flags that all of them need.
-    last = f"pirn-{options.layers[-1]}"
+    # Each layer asks for what it lies on, down to the flags that all of them need.
+    last = f"pirn-{layers[-1]}"
     for question in ("--cflags", "--libs"):
-        whole, layer = (run(f"pkg-config {question} {name}", folder, moved).split() for name in ("pirn", last))
+        whole, layer = (moved.run(f"pkg-config {question} {name}").split() for name in ("pirn", last))
         if whole != layer or (question == "--cflags" and "-fstack-clash-protection" not in whole):
             sys.exit(f"pkg-config {question}: {whole} of pirn, {layer} of {last}")
 
