@@ -13,7 +13,7 @@ namespace {
 
 using llvm::StringRef;
 
-constexpr StringRef marker = "pirn-stack:";
+constexpr StringRef fact_marker = "pirn-stack:";
 
 bool names_sp(StringRef operand) {
   const StringRef name = operand.trim().ltrim('%').ltrim('$');
@@ -75,9 +75,9 @@ bool writes_sp(StringRef operands, bool intel, bool swaps) {
 std::optional<std::uint64_t> stack_of_asm(StringRef written, asm_kind kind) {
   const std::string text = in_syntax(written, kind.intel);
   const StringRef code = text;
-  if (const auto at = code.find(marker); at != StringRef::npos) {
+  if (const auto at = code.find(fact_marker); at != StringRef::npos) {
     std::uint64_t bytes = 0;
-    StringRef rest = code.substr(at + marker.size()).ltrim();
+    StringRef rest = code.substr(at + fact_marker.size()).ltrim();
     return rest.consumeInteger(10, bytes) ? std::nullopt : std::optional(bytes);
   }
   if (kind.sets_sp) {
