@@ -48,13 +48,6 @@ void exit_on_deadlock(const deadlock& found) {
 
 namespace detail {
 
-const fiber_control* owner_mark::owner() const noexcept {
-  const std::uintptr_t node = owner_.load(platform::memory_order_acquire) & ~contended_bit;
-  static_assert(run_queue::scheduler_offset() % block_chunk::alignment != 0);
-  const bool is_fiber = node % block_chunk::alignment == 0;
-  return is_fiber ? static_cast<const fiber_control*>(reinterpret_cast<const run_node*>(node)) : nullptr;
-}
-
 constinit thread_census waiting_threads;
 
 namespace {

@@ -28,7 +28,8 @@ struct running_node {
 class owner_mark {
  public:
   /// Returns the holder. Null if there is no holder, if it is no fiber (a plain thread, a callback in a scheduler), or
-  /// if it is just about to leave a mark. Only its block may be looked at: it may have ended.
+  /// if it is just about to leave a mark. Only its block may be looked at: it may have ended. Defined
+  /// in worker.hpp.
   [[nodiscard]] const fiber_control* owner() const noexcept;
 
  protected:

@@ -384,6 +384,13 @@ class alignas(64) worker {
 static_assert(offsetof(worker, queue) == 0, "running_node::here looks there");
 #pragma GCC diagnostic pop
 
+inline const fiber_control* owner_mark::owner() const noexcept {
+  const std::uintptr_t node = owner_.load(platform::memory_order_acquire) & ~contended_bit;
+  static_assert(run_queue::scheduler_offset() % block_chunk::alignment != 0);
+  const bool is_fiber = node % block_chunk::alignment == 0;
+  return is_fiber ? static_cast<const fiber_control*>(reinterpret_cast<const run_node*>(node)) : nullptr;
+}
+
 /// Returns the worker that runs on the calling plain thread whenever that waits, or null.
 worker* caller_worker() noexcept;
 /// Returns the worker of the calling OS thread, or null on a plain thread.
