@@ -70,8 +70,8 @@ def amalgamate(root: Path) -> str:
         folder = root / "include/pirn" / layer
         for path in sorted(folder.glob("*.hpp")) + sorted(folder.glob("expert/*.hpp")):
             name = str(path.relative_to(root / "include"))
-            # Files of instruction sets are reached through arch.hpp, files of other builds through platform.hpp.
-            if not re.match(r"(arch_|platform_)", path.name):
+            # Files of instruction sets are reached through arch.hpp, those of other builds and libraries through platform.hpp and abi.hpp.
+            if not re.match(r"(arch_|platform_|abi_)", path.name):
                 made.header(name)
     made.lines.append("#ifdef PIRN_IMPLEMENTATION")
     for layer in LAYERS:

@@ -72,7 +72,7 @@ TEST(stack_end_death, a_generator_that_has_come_back) {
 // The consumer's frame lies below, including the iterator.
 TEST(stack_end_death, a_generator_over_whatever_the_compiler_puts_below) {
   for ([[maybe_unused]] const std::size_t bytes : {9000, 10000, 12000, 16000}) {
-    ENDS("pirn: stack overflow in a generator: it has [0-9]+ bytes", {
+    ENDS("pirn: stack overflow in a generator: its stack has [0-9]+ bytes", {
       pirn::frame_generator<int> g = [bytes](auto& yield) {
         go_down(bytes, [] {});
         yield(1);
@@ -245,7 +245,7 @@ TEST(stack_end_death, a_copied_coroutine) {
 TEST(stack_end_death, a_coroutine_of_the_c_api) {
   [[maybe_unused]] alignas(16) static char memory[131072 + 16];
   for ([[maybe_unused]] const bool yields : {false, true}) {
-    ENDS("pirn: stack overflow in a pirn_coroutine: it has [0-9]+ bytes", {
+    ENDS("pirn: stack overflow in a pirn_coroutine: its stack has [0-9]+ bytes", {
       pirn_stack* stack = nullptr;
       pirn_coroutine* c = nullptr;
       static bool yields_then = yields;

@@ -103,7 +103,7 @@ TEST(explore, says_that_a_failure_does_not_come_again) {
         executions < 3 ? void() : throw std::runtime_error("what came instead");
       },
       {.strategy = sim::strategy::random});
-  EXPECT_NE(other.message.find("it failed otherwise (exception: what came instead)"), std::string::npos)
+  EXPECT_NE(other.message.find("it failed differently (exception: what came instead)"), std::string::npos)
       << other.text();
 }
 

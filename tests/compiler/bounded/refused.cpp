@@ -18,7 +18,7 @@ void spawns(int n, int (*chosen)(int) noexcept) {
   static_cast<void>(pirn::try_spawn_bounded([n]() noexcept { outside(n); }));
   // expect: it calls through a pointer, and nothing says what that may point to
   static_cast<void>(pirn::try_spawn_bounded([n, chosen]() noexcept { chosen(n); }));
-  // expect: it allocates on the stack as much as it finds out when it runs \(alloca\)
+  // expect: it allocates an amount of stack that is known only at run time \(alloca\)
   static_cast<void>(pirn::try_spawn_bounded([n]() noexcept {
     auto* const room = static_cast<volatile char*>(__builtin_alloca(static_cast<std::size_t>(n)));
     room[0] = 1;
@@ -29,7 +29,7 @@ void spawns(int n, int (*chosen)(int) noexcept) {
 
 #elif WHAT == 2
 
-// expect: the body of a bounded fiber is noexcept
+// expect: the body of a bounded fiber must be noexcept
 void spawns() {
   static_cast<void>(pirn::try_spawn_bounded([] {}));
 }
