@@ -135,7 +135,7 @@ TEST(stack_end, who_yields_on_another_stack_has_not_run_off) {
 }
 
 TEST(stack_end_death, memory_of_the_callers) {
-  ENDS("pirn: stack overflow in a generator: it has 32768 bytes", {
+  ENDS("pirn: stack overflow in a generator: its stack has 32768 bytes", {
     pirn::generator<int> g(upper_half(), [](auto& yield) {
       go_down(40000, [] {});
       yield(1);
@@ -145,7 +145,7 @@ TEST(stack_end_death, memory_of_the_callers) {
     }
     g = pirn::generator<int>([](auto&) {});
   });
-  ENDS("pirn: stack overflow in a coroutine: it has 32768 bytes", {
+  ENDS("pirn: stack overflow in a coroutine: its stack has 32768 bytes", {
     pirn::coroutine<void()> c(upper_half(), [](auto&) { go_down(40000, [] {}); });
     c.resume();
     c = {};
@@ -153,7 +153,7 @@ TEST(stack_end_death, memory_of_the_callers) {
 }
 
 TEST(stack_end_death, a_coroutine_in_a_frame) {
-  ENDS("pirn: stack overflow in a coroutine: it has 8192 bytes", {
+  ENDS("pirn: stack overflow in a coroutine: its stack has 8192 bytes", {
     struct {
       char below[65536];
       pirn::frame_buffer<8192> buffer;
@@ -196,7 +196,7 @@ TEST(stack_end_death, a_body_that_ends) {
     }
     std::_Exit(0);
   });
-  ENDS("pirn: stack overflow in a continuation: it has 32768 bytes", {
+  ENDS("pirn: stack overflow in a continuation: its stack has 32768 bytes", {
     pirn::continuation<>(upper_half(), [](pirn::continuation<> back) {
       go_down(40000, [] {});
       return std::move(back).finish();
@@ -210,7 +210,7 @@ TEST(stack_end_death, a_continuation_that_is_dropped) {
     char below[65536];
     pirn::frame_buffer<8192> buffer;
   } frame;
-  ENDS("pirn: stack overflow in a continuation: it has 8192 bytes", {
+  ENDS("pirn: stack overflow in a continuation: its stack has 8192 bytes", {
     pirn::continuation<> c(frame.buffer, [](pirn::continuation<> back) {
       go_down(16384, [] {});
       back = std::move(back).resume();
@@ -224,7 +224,7 @@ TEST(stack_end_death, a_continuation_that_is_dropped) {
 
 TEST(stack_end_death, a_copied_coroutine) {
   for ([[maybe_unused]] const auto check : {pirn::copy_stack_check::none, pirn::copy_stack_check::protect}) {
-    ENDS("pirn: stack overflow in a copy_stack: it has 32768 bytes", {
+    ENDS("pirn: stack overflow in a copy_stack: its stack has 32768 bytes", {
       pirn::copy_stack on(upper_half(), {.check = check});
       pirn::copied_coroutine<void()> c(on, [](auto& yield) {
         go_down(40000, [] {});
