@@ -11,6 +11,7 @@
 
 #include "fiber/runtime_state.hpp"
 #include "pirn/context/detail/c_blocks.hpp"
+#include "pirn/context/expert/unwind.hpp"
 #include "pirn/coro/detail/in_flight.hpp"
 #include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/coro/detail/running_dispatchers.hpp"
@@ -48,20 +49,27 @@ struct own_stack {
   arch::word called_at = 0;  ///< the call of fork2 whose first half it is; null for the outermost stack
 };
 
-/// Returns whether the caller runs on the stack of a body that lies in a frame of this stack: whether a walk ends at
-/// the root of another one. Takes about two microseconds.
-bool runs_in_frame_of(const own_stack& own) noexcept {
-  struct {
-    arch::word pc = 0, sp = 0;
-  } last;
-  _Unwind_Backtrace(
-      [](_Unwind_Context* frame, void* found) {
-        if (_Unwind_GetIP(frame) != 0) {
-          *static_cast<decltype(last)*>(found) = {_Unwind_GetIP(frame), _Unwind_GetCFA(frame)};
-        }
-        return _URC_NO_REASON;
-      },
-      &last);
+/// The outermost frame that a walk has come to.
+struct last_frame {
+  arch::word pc = 0;
+  arch::word sp = 0;
+  static _Unwind_Reason_Code note(_Unwind_Context* frame, void* found) {
+    if (_Unwind_GetIP(frame) != 0) {
+      *static_cast<last_frame*>(found) = {_Unwind_GetIP(frame), _Unwind_GetCFA(frame)};
+    }
+    return _URC_NO_REASON;
+  }
+};
+
+/// Returns whether code on this stack is on that of a body that lies in a frame there: whether a walk ends at the root
+/// of another stack. The code is the caller, or, if not null, what was suspended. Takes about two microseconds.
+bool runs_in_frame_of(const own_stack& own, const arch::context* suspended) noexcept {
+  last_frame last;
+  if (suspended != nullptr) {
+    arch::backtrace_suspended(suspended, &last_frame::note, &last);
+  } else {
+    _Unwind_Backtrace(&last_frame::note, &last);
+  }
   if (last.pc != reinterpret_cast<arch::word>(arch::detail::entry_plus_8(&arch::root_frame))) {
     return false;
   }
@@ -110,7 +118,7 @@ struct place {
   bool in_body;
 };
 place place_of(const fiber_control* f, arch::word position) noexcept {
-  for (bool called = false;; called = true) {
+  for (const arch::context* suspended = nullptr;;) {
     const own_stack own = own_stack_at(f, position);
     if (!own.bounds.holds(position)) {
       return {position, true};
@@ -119,14 +127,14 @@ place place_of(const fiber_control* f, arch::word position) noexcept {
     if (dispatched && own.bounds.limit != 0) {
       return {position, true};
     }
-    // A walk can tell of the innermost stack only. Further out such a body is assumed.
-    if ((dispatched || frame_bodies::may_hold(position)) && (called || runs_in_frame_of(own))) {
+    if ((dispatched || frame_bodies::may_hold(position)) && runs_in_frame_of(own, suspended)) {
       return {position, true};
     }
     if (own.called_at == 0) {
       return {position, false};
     }
     position = own.called_at;
+    suspended = &reinterpret_cast<const fork_point*>(own.called_at)->state;
   }
 }
 /// The place of the caller, which is there.

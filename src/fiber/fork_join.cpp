@@ -6,6 +6,7 @@
 
 #include "fiber/runtime_state.hpp"
 #include "pirn/context/detail/frame_bodies.hpp"
+#include "pirn/fiber/context_value.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -36,6 +37,15 @@ void part_stacks(fiber_control& caller, fork_point& point) noexcept {
   point.older = std::exchange(caller.cold().first_halves, &point);
 }
 
+/// Returns whether `part_stacks` recorded the call for this fiber.
+bool has_first_half(fiber_control& caller, const fork_point& point) noexcept {
+  const fork_point* each = caller.cold().first_halves;
+  while (each != nullptr && each != &point) {
+    each = each->older;
+  }
+  return each != nullptr;
+}
+
 /// Ends what `part_stacks` recorded for the caller.
 void forget_first_half(fiber_control& caller, const fork_point& point) noexcept {
   fork_point** each = &caller.cold().first_halves;
@@ -43,6 +53,14 @@ void forget_first_half(fiber_control& caller, const fork_point& point) noexcept 
     each = &(*each)->older;
   }
   *each = point.older;
+}
+
+[[noreturn]] void refuse_another_fiber() noexcept {
+  std::fputs(
+      "pirn: a generator that yielded in the first half of fork2 was resumed by a fiber other than the caller of "
+      "fork2\n",
+      stderr);
+  std::abort();
 }
 
 /// Makes the fiber that runs a continuation stolen for `by`, in a block of `by`. Of several continuations of one
@@ -53,6 +71,9 @@ stolen_continuation* make_stolen_continuation(worker* by, void* block, fork_poin
   stolen->state = point.state;
   stolen->memory = point.on->memory;
   stolen->inherited = point.inherited;
+  if (stolen->inherited.values != nullptr) {  // a consumer may unbind them while it is away from the first half
+    stolen->inherited.values->references.fetch_add(1, platform::memory_order_relaxed);
+  }
   stolen->point = &point;
   stolen->cold().continues = &point;
   part_stacks(*point.caller, point);
@@ -95,6 +116,7 @@ void tell_wait(post_switch_action* c) noexcept {
 
 void free_stolen_continuation(worker* here, stolen_continuation* stolen) noexcept {
   stolen->detach();
+  release(stolen->point->inherited.values);
   if (here->traced != 0) {
     trace_ended(here, stolen);
   }
@@ -198,16 +220,21 @@ arch::word end_stolen_continuation(fork_point& point) noexcept {
 void end_first_half_apart(fork_point& point, arch::word outcome) noexcept {
   worker* here = current_worker();
   if (running_fiber(here) != point.caller) {
-    std::fputs(
-        "pirn: a generator that yielded in the first half of fork2 was resumed by a fiber other than the caller of "
-        "fork2\n",
-        stderr);
-    std::abort();
+    refuse_another_fiber();
   }
   point.outcome = outcome;
   // The continuation may still be open, further out than others: then it is given away with those, or stolen.
-  here->forks.open.if_open(
-      &point, [&]() noexcept { progress_of(point).store(both_under_way, platform::memory_order_relaxed); });
+  bool open = false;
+  here->forks.open.if_open(&point, [&]() noexcept {
+    open = true;
+    progress_of(point).store(both_under_way, platform::memory_order_relaxed);
+  });
+  if (!open) {  // so it was stolen, unless the caller has ended and this fiber has its block
+    const fork_deque::hold held(here->forks.open);
+    if (!has_first_half(*point.caller, point)) {
+      refuse_another_fiber();
+    }
+  }
   if (progress_of(point).load(platform::memory_order_acquire) != continuation_ended) {
     const wait_options what{.stoppable = false, .what = "second half of fork2", .object = &point};
     static_cast<void>(point.caller->begin(wait_kind::single_waker, point.epoch));

@@ -1,6 +1,8 @@
 // A body that yields from inside a call which runs elsewhere: on a thread for blocking calls, or on a worker that has
 // taken a half of a fork2.
+#include <atomic>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -392,6 +394,64 @@ TEST(yield_elsewhere, blocks_of_a_first_half_leave_with_the_body) {
   }
 }
 
+TEST(yield_elsewhere, a_taken_half_keeps_the_values_around_it) {
+  for (const unsigned workers : {1u, 2u}) {
+    on_migratable(workers, [] {
+      for (int i = 0; i < scaled(20); ++i) {
+        std::atomic<bool> begun = false;
+        std::atomic<bool> unbound = false;
+        int seen = 0;
+        std::optional<generator<int>> g;
+        std::optional<generator<int>::iterator> at;
+        {
+          const pirn::context_value<int>::binding mine(number, 5);
+          g.emplace([&](auto& yield) {
+            pirn::fork2(
+                [&] {
+                  EXPECT_TRUE(eventually([&] { return begun.load(); }));
+                  yield(1);
+                },
+                [&] {
+                  begun = true;
+                  EXPECT_TRUE(eventually([&] { return unbound.load(); }));
+                  seen = bound();
+                });
+          });
+          at.emplace(g->begin());
+        }
+        EXPECT_EQ(bound(), 0);
+        unbound = true;
+        ++*at;
+        EXPECT_EQ(seen, 5);
+      }
+    });
+  }
+}
+
+#if !defined(PIRN_ASAN)  // which needs more stack than so many frames can have
+// So many that the table of bodies in frames cannot name each.
+TEST(yield_elsewhere, halves_are_in_no_body_beside_many_in_frames) {
+  on_migratable(2, [] {
+    const auto once = [](auto& yield) { yield(1); };
+    using framed = generator<int, frame<4096>>;
+    framed beside[] = {once, once, once, once, once, once, once, once, once};
+    std::vector<framed::iterator> at;
+    for (framed& each : beside) {
+      at.push_back(each.begin());
+    }
+    fork_apart(
+        [] {
+          EXPECT_FALSE(in_body());
+          fork_apart([] { EXPECT_FALSE(in_body()); }, [] { EXPECT_FALSE(in_body()); });
+        },
+        [] { EXPECT_FALSE(in_body()); });
+    for (framed::iterator& each : at) {
+      ++each;  // to the end: an early end would unwind on the small stack
+    }
+  });
+}
+#endif
+
 TEST(yield_elsewhere, a_second_half_within_a_first_one_was_taken) {
   on_migratable(2, [] {
     EXPECT_EQ(
@@ -432,6 +492,26 @@ TEST(yield_elsewhere_death, another_fiber_does_not_take_it_to_the_end) {
                                static_cast<void>(const_cast<generator<int>&>(g).begin());
                              }),
                "a generator that is destroyed while it is suspended there");
+  EXPECT_DEATH(on_migratable(1,
+                             [&] {
+                               std::optional<generator<int>> g;
+                               std::optional<generator<int>::iterator> at;
+                               pirn::spawn(
+                                   [&] {
+                                     g.emplace(yields_in_first_half{firsts, seconds});
+                                     at.emplace(g->begin());
+                                   },
+                                   {.migratable = true})
+                                   .join();
+                               pirn::spawn(
+                                   [&] {
+                                     ++*at;
+                                     ++*at;
+                                   },
+                                   {.migratable = true})
+                                   .join();  // in the same block
+                             }),
+               "was resumed by a fiber other than the caller of fork2");
 }
 
 TEST(yield_elsewhere, a_body_does_not_yield_in_a_second_half_that_was_taken) {
