@@ -68,6 +68,7 @@ TEST(process_guard, sees_what_is_done_to_memory_that_was_given_back) {
     for (int i = 0; i < 2; ++i) {
       ::operator delete(static_cast<void*>(made));
     }
+    sim::check(true);  // no tail call
   });
   EXPECT_EQ(twice.what, outcome::aborted) << twice.text();
   EXPECT_EQ(twice.message, "memory was freed twice");
@@ -76,7 +77,7 @@ TEST(process_guard, sees_what_is_done_to_memory_that_was_given_back) {
   const auto written_by = [](int what) {
     return sim::explore([what] {
       auto* const made = new two_words;
-      two_words* volatile same = made;
+      volatile two_words* volatile same = made;
       delete made;
       if (what == 1) {
         same->first = 7;
@@ -84,7 +85,8 @@ TEST(process_guard, sees_what_is_done_to_memory_that_was_given_back) {
         same->second = 7;
       }
       if (what == 2) {
-        delete new two_words;
+        two_words* volatile another = new two_words;
+        delete another;
       }
     });
   };

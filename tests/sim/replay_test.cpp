@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <mutex>
+#include <regex>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -83,6 +84,12 @@ TEST(replay, is_of_the_seed_of_the_environment_only) {
   EXPECT_EQ(again.executions, 1U);
 }
 
+/// A trace without the addresses in it. Where a compiler's line table does not tell that the word of a mutex is pirn's,
+/// a trace shows the word's value, which is the address of a fiber.
+std::string without_addresses(const std::string& trace) {
+  return std::regex_replace(trace, std::regex("[0-9]{11,}"), "ADDRESS");
+}
+
 TEST(replay, of_a_deadlock_is_the_same_to_the_letter) {
   const auto program = [] {
     runtime fibers({.workers = 2});
@@ -111,7 +118,7 @@ TEST(replay, of_a_deadlock_is_the_same_to_the_letter) {
   const sim::result again = sim::replay(program, found.seed);
   EXPECT_EQ(again.what, found.what);
   EXPECT_EQ(again.message, found.message);
-  EXPECT_EQ(again.trace, found.trace);
+  EXPECT_EQ(without_addresses(again.trace), without_addresses(found.trace));
   EXPECT_EQ(again.state, found.state);
 }
 
