@@ -88,11 +88,11 @@ own_stack own_stack_of(const fiber_control& f, arch::word position) noexcept {
   if (const stack& root = f.root_stack(); root.contains(at)) {
     return {{as_word(root.limit()), as_word(root.top())}, as_word(fiber_control::below_cold(root))};
   }
-  const fork_deque& open = current_worker()->forks.open;
+  fork_deque& open = current_worker()->forks.open;
+  const fork_deque::hold held(open);  // a thief takes a stack from the deque and adds it to the fiber's
   if (const deque_slot* const slot = open.slot_at(at); slot != nullptr) {
     return first_half(slot->on->memory, as_word(slot->point));
   }
-  const fork_deque::hold held(current_worker()->forks.open);  // a thief of its continuation adds a stack
   const first_half_stack stolen = f.first_half_at(at);
   return stolen.memory != nullptr ? first_half(*stolen.memory, stolen.called_at) : own_stack{};
 }

@@ -140,14 +140,18 @@ class fork_deque {
     }
     reset(tail);
   }
-  /// Whether an address lies on one of the stacks. May be called by its own thread wherever that was interrupted.
+  /// Whether an address lies on one of the stacks whose continuation was not stolen. May be called by its own thread
+  /// wherever that was interrupted.
   [[nodiscard]] bool on_stack(const void* address) const noexcept { return slot_at(address) != nullptr; }
   /// Returns the slot whose stack holds the address, or null. If code runs there, that is the first half of its call.
+  /// The stacks before the head are their callers', which may have moved and freed them.
   [[nodiscard]] const slot* slot_at(const void* address) const noexcept {
-    const slot* const found = std::find_if(first(), deepest_, [address](const slot& each) noexcept {
-      return each.on != nullptr && each.on->memory.contains(address);
-    });
-    return found != deepest_ ? found : nullptr;
+    for (const slot* each = head_.load(platform::memory_order_relaxed); each < deepest_; ++each) {
+      if (each->on != nullptr && each->on->memory.contains(address)) {
+        return each;
+      }
+    }
+    return nullptr;
   }
   /// The fiber whose continuations are open, or null. Called as `on_stack`.
   [[nodiscard]] const fiber_control* caller() const noexcept {
