@@ -117,7 +117,12 @@ struct place {
   arch::word position;
   bool in_body;
 };
-place place_of(const fiber_control* f, arch::word position) noexcept {
+/// The place of the caller, which is at this position.
+place place_of(agent& self, arch::word position) noexcept {
+  const fiber_control* const f = as_fiber(self);
+  if (f != nullptr && f->bounded()) {  // some functions that it calls run on its worker's stack
+    return {position, false};
+  }
   for (const arch::context* suspended = nullptr;;) {
     const own_stack own = own_stack_at(f, position);
     if (!own.bounds.holds(position)) {
@@ -136,14 +141,6 @@ place place_of(const fiber_control* f, arch::word position) noexcept {
     position = own.called_at;
     suspended = &reinterpret_cast<const fork_point*>(own.called_at)->state;
   }
-}
-/// The place of the caller, which is there.
-place place_of(agent& self, arch::word position) noexcept {
-  const fiber_control* const f = as_fiber(self);
-  if (f != nullptr && f->bounded()) {  // some functions that it calls run on its worker's stack
-    return {position, false};
-  }
-  return place_of(f, position);
 }
 
 struct outer_body {

@@ -37,22 +37,13 @@ void part_stacks(fiber_control& caller, fork_point& point) noexcept {
   point.older = std::exchange(caller.cold().first_halves, &point);
 }
 
-/// Returns whether `part_stacks` recorded the call for this fiber.
-bool has_first_half(fiber_control& caller, const fork_point& point) noexcept {
-  const fork_point* each = caller.cold().first_halves;
-  while (each != nullptr && each != &point) {
-    each = each->older;
-  }
-  return each != nullptr;
-}
-
-/// Ends what `part_stacks` recorded for the caller.
-void forget_first_half(fiber_control& caller, const fork_point& point) noexcept {
-  fork_point** each = &caller.cold().first_halves;
-  while (*each != &point) {
+/// Returns the link to the call in the list of its caller; a null one at the end if `part_stacks` has not put it there.
+fork_point** link_of(const fork_point& point) noexcept {
+  fork_point** each = &point.caller->cold().first_halves;
+  while (*each != nullptr && *each != &point) {
     each = &(*each)->older;
   }
-  *each = point.older;
+  return each;
 }
 
 [[noreturn]] void refuse_another_fiber() noexcept {
@@ -231,7 +222,7 @@ void end_first_half_apart(fork_point& point, arch::word outcome) noexcept {
   });
   if (!open) {  // so it was stolen, unless the caller has ended and this fiber has its block
     const fork_deque::hold held(here->forks.open);
-    if (!has_first_half(*point.caller, point)) {
+    if (*link_of(point) == nullptr) {
       refuse_another_fiber();
     }
   }
@@ -241,7 +232,7 @@ void end_first_half_apart(fork_point& point, arch::word outcome) noexcept {
     fork_action publish{{&tell_wait}, &point};
     here = suspend(here, what, &publish);
   }
-  here->forks.open.end_apart(point.on, [&]() noexcept { forget_first_half(*point.caller, point); });
+  here->forks.open.without_thieves([&]() noexcept { *link_of(point) = point.older; });
   point.first.leave_for_good(point.stolen->sanitizer);
   arch::switch_last(point.stolen->state, reinterpret_cast<arch::word>(here), 0);
 }

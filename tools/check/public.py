@@ -13,7 +13,7 @@ MAX_TYPES = 110  # outside expert/
 TOKEN = re.compile(r"[;{}]")
 OPENS_NAMESPACE = re.compile(r"\bnamespace\s+([\w:]*)\s*$|\bnamespace\s*$")
 ATTRIBUTES = re.compile(r"\[\[.*?\]\]|\balignas\([^)]*\)|\bPIRN_\w+(?:\([^)]*\))?", re.S)
-TYPE = re.compile(r"(?:class|struct|union|enum(?:\s+class)?)\s+(\w+)\s*(<)?")
+TYPE = re.compile(r"(?:class|struct|union|enum(?:\s+class)?)\s+(\w+)")
 ALIAS = re.compile(r"using\s+(\w+)\s*=")
 OURS = re.compile(r"pirn(::(http|local|sim|this_fiber|this_stack|co|rpc))?")
 HEAD = """# Types
@@ -46,14 +46,10 @@ def without_templates(head: str) -> str:
     return head.strip()
 
 
-def declared(head: str, opens: bool) -> tuple[str, bool] | None:
-    """The type that a declaration with this head names, and whether only a specialization is defined there."""
-    head = without_templates(ATTRIBUTES.sub("", head))
-    found = TYPE.match(head)
-    if found:
-        return (found.group(1), bool(found.group(2))) if opens else None
-    found = None if opens else ALIAS.match(head)
-    return (found.group(1), False) if found else None
+def declared(head: str, opens: bool) -> str | None:
+    """The type that a declaration with this head names: one that a brace opens, or an alias."""
+    found = (TYPE if opens else ALIAS).match(without_templates(ATTRIBUTES.sub("", head)))
+    return found.group(1) if found else None
 
 
 def first_sentence(lines: list[str], number: int) -> str:
@@ -80,7 +76,7 @@ def types_of(text: str, header: str) -> list[Public]:
         if None not in scopes and OURS.fullmatch("::".join(s for s in scopes if s)):
             named = declared(before, opens)
             if named:
-                name = "::".join([*(s for s in scopes if s), named[0]]).removeprefix("pirn::")
+                name = "::".join([*(s for s in scopes if s), named]).removeprefix("pirn::")
                 line = plain[:head + len(before) - len(before.lstrip())].count("\n")
                 if name not in [each.name for each in found]:
                     found.append(Public(name, header, first_sentence(lines, line)))

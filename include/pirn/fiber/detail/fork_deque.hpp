@@ -188,15 +188,11 @@ class fork_deque {
       tell();
     }
   }
-  /// Calls `change` with thieves kept out, and forgets that stack, which is about to be freed.
+  /// Calls `change` with thieves kept out.
   template <class Change>
-  void end_apart(const fork_stack* on, Change change) noexcept {
+  void without_thieves(Change change) noexcept {
     const platform::spin_guard guard(lock_);
     change();
-    if (slot* const found = std::find_if(first(), deepest_, [on](const slot& each) { return each.on == on; });
-        found != deepest_) {
-      found->on = nullptr;
-    }
   }
   /// Calls `take` with each stack, and keeps no stack. Nothing may be open.
   template <class Take>
