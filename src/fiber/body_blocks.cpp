@@ -326,20 +326,24 @@ bool any_value_lies_on(const inherited_context& here, const agent& self, const b
 void take_values(inherited_context& here, agent& self, const body_stack* from, taken_blocks& to) {
   context_node* const newest = here.values;
   context_node* oldest = nullptr;
-  context_node* last_own = nullptr;  // the oldest node that no child has inherited
-  bool shared = false;
   for (context_node* each = newest; each != nullptr && leaves_with(from, each->origin, self); each = each->older) {
-    shared = shared || each->references.load(platform::memory_order_acquire) != 1;
-    last_own = shared ? last_own : each;
     oldest = each;
   }
   if (oldest == nullptr) {
     return;
   }
+  publish_inheritors_of(*oldest);
+  context_node* last_own = nullptr;  // the oldest node that no child has inherited
+  context_node* const below = oldest->older;
+  for (context_node* each = newest; each != below; each = each->older) {
+    if (each->references.load(platform::memory_order_acquire) != 1) {
+      break;
+    }
+    last_own = each;
+  }
   // A node that a child has inherited keeps all older ones. So the body gets another node with the same value.
   context_node* first_copy = nullptr;
   context_node* last_copy = nullptr;
-  context_node* const below = oldest->older;
   for (context_node* each = last_own != nullptr ? last_own->older : newest; each != below; each = each->older) {
     context_node* const copy = alias_of(each);
     if (copy == nullptr) {
@@ -404,6 +408,12 @@ arch::word position_of_yield(agent& self, const body_stack& from, arch::word pos
   return position;
 }
 
+void check(const body_stack& from, arch::word position) {
+  if (const arch::word outer = outer_body_here(); outer != 0) {
+    check_not_outer(from, position_of_yield(current_agent(), from, position), outer);
+  }
+}
+
 taken_blocks take(const body_stack* from, arch::word position) {
   taken_blocks taken;
   const arch::word outer = outer_body_here();
@@ -459,7 +469,7 @@ void put(const taken_blocks& what) noexcept {
 
 }  // namespace
 
-const block_keeper keeper_of_blocks{&take, &put};
+const block_keeper keeper_of_blocks{&take, &put, &check};
 
 bool take_blocks_of_c(void* limit, void* top, blocks_of_c& to) noexcept {
   const body_stack mine{reinterpret_cast<arch::word>(limit), reinterpret_cast<arch::word>(top)};

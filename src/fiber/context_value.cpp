@@ -57,6 +57,7 @@ void unbind_context(context_node* node) noexcept {
     std::fputs("pirn: a binding of a context value ends before a newer one of its fiber\n", stderr);
     std::abort();
   }
+  publish_inheritors_of(*newest);
   block_closed(newest->origin);
   here.values = newest->older;
   if (newest->older != nullptr) {

@@ -105,6 +105,19 @@ void tell_wait(post_switch_action* c) noexcept {
   tell(*static_cast<fork_action*>(c)->point, caller_waits, continuation_ended);
 }
 
+/// Suspends the caller of fork2 until the stolen continuation has ended. Returns the worker on which it continues.
+worker* await_second_half(worker* here, fork_point& point) noexcept {
+  if (progress_of(point).load(platform::memory_order_acquire) == continuation_ended) {
+    return here;
+  }
+  const wait_options what{.stoppable = false, .what = "second half of fork2", .object = &point};
+  static_cast<void>(point.caller->begin(wait_kind::single_waker, point.epoch));
+  fork_action publish{{&tell_wait}, &point};
+  here = suspend(here, what, &publish);
+  progress_of(point).store(continuation_ended, platform::memory_order_relaxed);
+  return here;
+}
+
 void free_stolen_continuation(worker* here, stolen_continuation* stolen) noexcept {
   stolen->detach();
   release(stolen->point->inherited.values);
@@ -226,15 +239,51 @@ void end_first_half_apart(fork_point& point, arch::word outcome) noexcept {
       refuse_another_fiber();
     }
   }
-  if (progress_of(point).load(platform::memory_order_acquire) != continuation_ended) {
-    const wait_options what{.stoppable = false, .what = "second half of fork2", .object = &point};
-    static_cast<void>(point.caller->begin(wait_kind::single_waker, point.epoch));
-    fork_action publish{{&tell_wait}, &point};
-    here = suspend(here, what, &publish);
-  }
+  here = await_second_half(here, point);
   here->forks.open.without_thieves([&]() noexcept { *link_of(point) = point.older; });
   point.first.leave_for_good(point.stolen->sanitizer);
   arch::switch_last(point.stolen->state, reinterpret_cast<arch::word>(here), 0);
+}
+
+void publish_inheritors_of(const context_node& value) noexcept {
+  worker* const here = current_worker();
+  const fork_point* const newest =
+      here != nullptr && here->forking() ? here->forks.open.innermost_or_stolen() : nullptr;
+  if (newest == nullptr) {
+    return;
+  }
+  const context_node* each = newest->inherited.values;
+  while (each != nullptr && each != &value) {
+    each = each->older;
+  }
+  if (each != nullptr) {
+    here->publish_continuations();
+  }
+}
+
+void await_second_halves_in(const scope& closing) noexcept {
+  worker* here = current_worker();
+  if (here == nullptr) {
+    return;
+  }
+  fiber_control* const self = running_fiber(here);
+  if (here->forking()) {
+    const fork_point* const newest = here->forks.open.innermost_or_stolen();
+    if (newest != nullptr && newest->inherited.innermost == &closing) {
+      here->publish_continuations();
+    }
+  }
+  if (!self->has_cold_part()) {
+    return;
+  }
+  fork_point* each = nullptr;
+  here->forks.open.without_thieves([&]() noexcept { each = self->cold().first_halves; });
+  for (; each != nullptr; each = each->older) {
+    if (each->inherited.innermost == &closing) {
+      here = await_second_half(here, *each);
+      each->stolen->detach();
+    }
+  }
 }
 
 namespace {

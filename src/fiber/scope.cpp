@@ -207,6 +207,7 @@ scope::~scope() {
   }
   if (!detail::fibers_are_left()) {
     wait_for(0);  // also if no child is left: the last may not have released the lock yet
+    detail::await_second_halves_in(*this);
   }
   close();
 }

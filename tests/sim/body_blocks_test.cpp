@@ -460,6 +460,35 @@ void it_yields_in_a_first_half() {
 }
 TEST(body_blocks, a_first_half_yields) { expect_passes(it_yields_in_a_first_half); }
 
+/// The consumer of such a generator closes a scope and unbinds a value that the second half inherits. The scope waits
+/// for that half, wherever it runs. The memory of the scope is freed then, so that a later access is seen.
+void its_consumer_closes_blocks() {
+  on_worker_0(
+      [] {
+        sim::var<int> ran(0);
+        std::optional<in_generator> body(std::in_place, [&](pause suspend) {
+          const bound own(number, 1);
+          fork2(suspend, [&] {
+            sim::check(bound_here() == 1 && *other.get() == 7, "the values around the call");
+            sim::check(this_fiber::deadline() != never, "and the scope around it");
+            ran += 1;
+          });
+          sim::check(bound_here() == 1, "the body has its own value");
+        });
+        {
+          auto around = std::make_unique<scope>(scope_options{.deadline = clock::now() + 1h});
+          const bound of_consumer(other, 7);
+          body->resume();
+          around.reset();
+        }
+        sim::check(ran == 1, "the scope has waited for the half");
+        body->resume();
+        sim::check(ran == 1 && bound_here() == 0 && other.get() == nullptr);
+      },
+      true);
+}
+TEST(body_blocks, the_consumer_of_such_a_generator_closes_blocks) { expect_passes(its_consumer_closes_blocks); }
+
 /// Each half of a fork has a body with a scope. The second half may be a stolen continuation on another worker.
 void each_half_has_a_body() {
   on_worker_0(

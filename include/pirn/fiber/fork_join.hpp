@@ -78,6 +78,10 @@ class fork_call : public fork_point {
       return taken;
     }
   }
+  /// Destroys what the first half has left.
+  void drop(arch::word outcome) noexcept {
+    outcome == first_half_failed ? std::destroy_at(&failure_) : std::destroy_at(&value_);
+  }
   [[nodiscard]] std::exception_ptr take_failure() noexcept {
     std::exception_ptr taken = std::move(failure_);
     std::destroy_at(&failure_);
@@ -122,6 +126,10 @@ PIRN_NOINLINE fork_results<F, G> end_fork(fork_call<F>& call, std::remove_refere
   try {
     second.fill(std::forward<G>(g));
   } catch (...) {
+    if (!taken && std::current_exception() == nullptr) {  // the caller is unwound, as from any other call
+      call.drop(pending);
+      throw;
+    }
     failure = exception_of("the second half of fork2");
   }
   const arch::word outcome = taken ? end_stolen_continuation(call) : pending;

@@ -71,6 +71,9 @@ struct block_keeper {
   /// throws nothing, and ends the program if there is no memory. `position` is the caller's.
   taken_blocks (*take)(const body_stack* from, arch::word position);
   void (*put)(const taken_blocks& what) noexcept;
+  /// Throws std::logic_error if the caller is part of a call that runs elsewhere on behalf of these stacks, which must
+  /// not yield from there.
+  void (*check)(const body_stack& from, arch::word position);
 };
 /// Null in a program that has no blocks.
 extern const block_keeper keeper_of_blocks __attribute__((weak));
@@ -78,6 +81,12 @@ extern const block_keeper keeper_of_blocks __attribute__((weak));
 /// Takes off the blocks that are open on the stacks of a body, which calls it before a switch; as block_keeper::take.
 PIRN_COLD inline taken_blocks take_blocks(const body_stack* from, arch::word position) {
   return &keeper_of_blocks != nullptr ? keeper_of_blocks.take(from, position) : taken_blocks{};
+}
+/// As block_keeper::check.
+PIRN_COLD inline void check_yields_here(const body_stack& from, arch::word position) {
+  if (&keeper_of_blocks != nullptr) {
+    keeper_of_blocks.check(from, position);
+  }
 }
 /// Puts the blocks back, once the body has been resumed.
 PIRN_COLD inline void put_blocks(const taken_blocks& what) noexcept {

@@ -230,12 +230,21 @@ PIRN_COLD inline void generator_on_tagged_resume(void* pc, void* sp, void* fp, g
   self.delegating.at = {pc, sp, fp};
 }
 
-/// Detaches the open blocks on this stack, and on those of generators that delegate to it.
-PIRN_COLD inline taken_blocks generator_blocks(const generator_control& of, const body_stack* inner) {
+/// Calls `use` with this stack, and with those of generators that delegate to it.
+template <class Use>
+PIRN_COLD std::invoke_result_t<Use, const body_stack&> generator_with_stacks(const generator_control& of, Use use,
+                                                                             const body_stack* inner = nullptr) {
   const body_stack mine{reinterpret_cast<word>(of.limit), reinterpret_cast<word>(&of), inner};
-  return of.delegation != nullptr ? generator_blocks(*of.delegation->by, &mine) : take_blocks(&mine, stack_position());
+  return of.delegation != nullptr ? generator_with_stacks(*of.delegation->by, use, &mine) : use(mine);
 }
-PIRN_COLD inline void generator_take_blocks(generator_control& self) { self.blocks = generator_blocks(self, nullptr); }
+/// Detaches the open blocks on these stacks.
+PIRN_COLD inline void generator_take_blocks(generator_control& self) {
+  self.blocks = generator_with_stacks(self, [](const body_stack& all) { return take_blocks(&all, stack_position()); });
+}
+/// As check_yields_here.
+PIRN_COLD inline void generator_check_yields_here(const generator_control& self) {
+  generator_with_stacks(self, [](const body_stack& all) { check_yields_here(all, stack_position()); });
+}
 /// Yields to `consumer` and restores the detached blocks.
 PIRN_COLD inline void generator_yield_without(generator_control& self, generator_peer& consumer, word& first,
                                               word second) noexcept {
@@ -316,27 +325,16 @@ class generator_producer {
 
   /// Passes two words to the consumer and returns when it wants the next element.
   PIRN_ALWAYS_INLINE void give(word first, word second) {
-    if (consumer_.tagged()) [[unlikely]] {
-      generator_yield_misused();
-    }
-    // Tested here, and not in the consumer: its frame may lie below and have been overwritten.
-    if (marked_) {
-      const word limit = reinterpret_cast<word>(self_.limit);
-      if (stack_end::overwritten(limit)) [[unlikely]] {
-        generator_ran_off(self_, stack_position());
-      }
-      if (limit - stack_position() < near_below) [[unlikely]] {
-        generator_below(self_, stack_position());
-      }
-    }
     if (bodies_have_blocks()) [[unlikely]] {
-      generator_take_blocks(self_);
+      generator_take_blocks(self_);  // first, since it refuses a call on another worker, beside which the body runs
+      check_state();
       generator_peer copy = consumer_.take();
       word message = first;
       generator_yield_without(self_, copy, message, second);
       consumer_ = copy;
       first = message;
     } else {
+      check_state();
       generator_peer consumer = consumer_.take();
       consumer.yield(first, second);
       consumer_ = consumer;
@@ -351,6 +349,7 @@ class generator_producer {
     if (inner == nullptr || inner->status == generator_status::iterating) {
       generator_misused(inner);
     }
+    check_delegates_here();
     if (consumer_.tagged()) {
       generator_yield_misused();
     }
@@ -377,6 +376,7 @@ class generator_producer {
   /// has as much room left as the stack of `inner`, it runs here, and its stack is released before; so a recursion has
   /// one stack for many levels. `inner` is null then, and another generator if it was moved.
   PIRN_ALWAYS_INLINE void delegate_last(generator_control*& inner) {
+    check_delegates_here();
     if (inner != nullptr && inner->status == generator_status::fresh && inner->moves != nullptr &&
         inner->moves->run_here != nullptr && self_.moves != nullptr && !consumer_.tagged()) {
       const word limit = reinterpret_cast<word>(self_.limit);
@@ -423,6 +423,27 @@ class generator_producer {
   const bool marked_;  ///< a constant in a body that is inlined into its entry function
 
  private:
+  /// Refuses a delegation as `give` refuses a yield, before the consumer is looked at.
+  PIRN_ALWAYS_INLINE void check_delegates_here() const {
+    if (bodies_have_blocks()) [[unlikely]] {
+      generator_check_yields_here(self_);
+    }
+  }
+  PIRN_ALWAYS_INLINE void check_state() const {
+    if (consumer_.tagged()) [[unlikely]] {
+      generator_yield_misused();
+    }
+    // Tested here, and not in the consumer: its frame may lie below and have been overwritten.
+    if (marked_) {
+      const word limit = reinterpret_cast<word>(self_.limit);
+      if (stack_end::overwritten(limit)) [[unlikely]] {
+        generator_ran_off(self_, stack_position());
+      }
+      if (limit - stack_position() < near_below) [[unlikely]] {
+        generator_below(self_, stack_position());
+      }
+    }
+  }
   PIRN_ALWAYS_INLINE void on_tagged_resume(word raw) {
     auto& message = *reinterpret_cast<generator_message*>(raw);
     void* const sp = arch::untagged(consumer_.at).sp;

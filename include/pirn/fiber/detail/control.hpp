@@ -371,6 +371,14 @@ struct child_control : fiber_control, stop_link {
 
 /// Returns that of a fiber or thread, which alone may ask; made when first needed.
 inherited_context& inherited_context_of(agent& self) noexcept;
+
+// A generator may yield in the first half of a fork2 and so leave the call open while its consumer closes the blocks
+// around it. These two are called before a block is closed or taken off; they do nothing in most cases.
+/// Gives the open continuations of the running fiber control blocks, which keep what they inherit, if one of them
+/// inherits this value.
+void publish_inheritors_of(const context_node& value) noexcept;
+/// Suspends the running fiber until the second halves that inherit this scope have ended, and detaches them from it.
+void await_second_halves_in(const scope& closing) noexcept;
 /// Returns that of the caller, or null.
 const inherited_context* inherited_context_here() noexcept;
 

@@ -153,10 +153,14 @@ class fork_deque {
     }
     return nullptr;
   }
+  /// Returns the innermost open continuation, or null if none is open. Called as `on_stack`.
+  [[nodiscard]] const fork_point* innermost() const noexcept {
+    return next() > first() && head_.load(platform::memory_order_relaxed) < next() ? (next() - 1)->point : nullptr;
+  }
   /// The fiber whose continuations are open, or null. Called as `on_stack`.
   [[nodiscard]] const fiber_control* caller() const noexcept {
-    return next() > first() && head_.load(platform::memory_order_relaxed) < next() ? (next() - 1)->point->caller
-                                                                                   : nullptr;
+    const fork_point* const newest = innermost();
+    return newest != nullptr ? newest->caller : nullptr;
   }
   /// Keeps thieves out while the owner's thread prints its fibers. It may have interrupted anything, even a `hold`.
   class hold {
@@ -187,6 +191,14 @@ class fork_deque {
     if (head < next() && std::any_of(head, next(), [which](const slot& each) { return each.point == which; })) {
       tell();
     }
+  }
+  /// As `innermost`. If a thief has just taken it, the theft is complete.
+  [[nodiscard]] const fork_point* innermost_or_stolen() noexcept {
+    const fork_point* const found = innermost();
+    if (found == nullptr) {
+      const platform::spin_guard behind_thief(lock_);
+    }
+    return found;
   }
   /// Calls `change` with thieves kept out.
   template <class Change>
