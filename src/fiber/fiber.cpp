@@ -1,6 +1,8 @@
 // The end of a fiber: join, detach, stop, and failures that no joiner takes.
 #include "pirn/fiber/fiber.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -43,6 +45,22 @@ unhandled_exception_handler set_unhandled_exception_handler(unhandled_exception_
 }
 
 namespace detail {
+
+std::exception_ptr exception_of_fiber(const fiber_control& whose) noexcept {
+  std::exception_ptr what = std::current_exception();
+  if (what == nullptr) {
+    // Little of the stack, which may be a bounded fiber's, for the sake of a message that is printed once.
+    char text[96] = "fiber ";
+    char* at = std::to_chars(text + 6, text + 32, whose.number()).ptr;
+    const std::string_view name = std::string_view(whose.name()).substr(0, 48);
+    for (const std::string_view part : {std::string_view(" \""), name, std::string_view("\"")}) {
+      at = std::copy(part.begin(), part.end(), at);
+    }
+    *at = '\0';
+    what = exception_of(text);
+  }
+  return what;
+}
 
 void throw_not_joinable() {
   throw std::system_error(std::make_error_code(std::errc::no_such_process),

@@ -24,13 +24,14 @@ TEST(pthread_exit_death, each_kind_of_body) {
 #endif
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(in_a_runtime([] { leave(); }), "pirn: .* was left by pthread_exit");
-  EXPECT_DEATH(in_a_runtime([] { pirn::spawn([] { leave(); }).join(); }), "pirn: a fiber was left by pthread_exit");
+  EXPECT_DEATH(in_a_runtime([] { pirn::spawn([] { leave(); }, {.name = "leaver"}).join(); }),
+               "pirn: fiber [0-9]+ \"leaver\" was left by pthread_exit");
   EXPECT_DEATH(in_a_runtime([] {
                  pirn::scope all;
                  all.spawn([] { leave(); });
                  all.join();
                }),
-               "pirn: a fiber was left by pthread_exit");
+               "pirn: fiber [0-9]+ \"\" was left by pthread_exit");
   EXPECT_DEATH(in_a_runtime([] { pirn::blocking([] { leave(); }); }), "pirn: a call .* was left by pthread_exit");
   EXPECT_DEATH(in_a_runtime([] { pirn::await([]() -> pirn::task<> { co_return static_cast<void>(leave()); }()); }),
                "pirn: a task was left by pthread_exit");

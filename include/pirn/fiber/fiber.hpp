@@ -81,6 +81,8 @@ void follow_token(fiber_control* f, const stop_token& token) noexcept;
 PIRN_ASIDE std::uintptr_t end_with_cold_part(worker* w, fiber_control* self, std::uintptr_t outcome) noexcept;
 /// Reports to the handler an exception of `whose` that no joiner will take.
 void report_unhandled(const agent& whose, std::exception_ptr what) noexcept;
+/// As `exception_of`, in the handler of the body of this fiber, which the message names.
+[[nodiscard]] std::exception_ptr exception_of_fiber(const fiber_control& whose) noexcept;
 /// For an ended fiber that is switched out: marks it as ended and wakes its joiner, or frees it if it has no handle.
 void retire(fiber_control* f, std::uintptr_t outcome) noexcept;
 
@@ -214,7 +216,7 @@ struct fiber_block : Control {
     try {
       static_cast<F&&>(*callable)();
     } catch (...) {
-      outcome = this->keep_failure(exception_of("a fiber"));
+      outcome = this->keep_failure(exception_of_fiber(*this));
     }
     callable->~F();
     this->body_ended();
