@@ -8,6 +8,9 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/pirn" DESTINATION "${CMAKE_INST
 
 list(TRANSFORM PIRN_LAYERS PREPEND pirn_ OUTPUT_VARIABLE layer_targets)
 install(TARGETS ${layer_targets} pirn_pirn EXPORT pirn-targets)
+if(TARGET pirn_held_mutexes)
+  install(TARGETS pirn_held_mutexes EXPORT pirn-targets)
+endif()
 if(TARGET pirn_sim)
   install(TARGETS pirn_sim EXPORT pirn-targets)
 endif()

@@ -63,6 +63,18 @@ foreach(layer IN LISTS PIRN_ALL_LAYERS)
   set(left ${target})
 endforeach()
 
+# For programs that ask for it: this replaces functions of the C library in the whole program.
+if(TARGET pirn_fiber)
+  add_library(pirn_held_mutexes STATIC "${PROJECT_SOURCE_DIR}/src/fiber/held_mutexes/pthread_mutex.cpp")
+  add_library(pirn::held_mutexes ALIAS pirn_held_mutexes)
+  set_target_properties(pirn_held_mutexes PROPERTIES EXPORT_NAME held_mutexes)
+  target_include_directories(pirn_held_mutexes PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  pirn_warnings(pirn_held_mutexes)
+  target_link_libraries(pirn_held_mutexes PUBLIC pirn_fiber)
+  # Otherwise the linker takes it only if the program itself uses a mutex, and not for those of shared libraries.
+  target_link_options(pirn_held_mutexes INTERFACE LINKER:--undefined=pthread_mutex_lock)
+endif()
+
 add_library(pirn_pirn INTERFACE)
 add_library(pirn::pirn ALIAS pirn_pirn)
 set_target_properties(pirn_pirn PROPERTIES EXPORT_NAME pirn)

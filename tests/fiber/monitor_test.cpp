@@ -95,7 +95,7 @@ TEST(monitor, does_not_warn_of_fibers_that_take_turns_or_wait) {
   EXPECT_EQ(output.times(" has kept worker "), 0u);
 }
 
-#if !defined(NDEBUG) && !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
+#if !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
 
 TEST(monitor, warns_of_a_fiber_that_suspends_while_it_holds_a_mutex) {
   for (const int how : {0, 1, 2}) {

@@ -59,6 +59,10 @@ def main() -> None:
     by_pkg_config, by_hand = lines_of_the_readme()
     prefix.program(f"{cxx} {by_pkg_config}")
     prefix.program(f"{cxx} -std=c++20 {OUTSIDE}/contexts.cpp $(pkg-config --cflags --libs pirn-context) -o main")
+    for name, reports in (("pirn-fiber", False), ("pirn-held-mutexes", True)):
+        prefix.program(f"{cxx} -std=c++23 {OUTSIDE}/holds_mutex.cpp $(pkg-config --cflags --libs {name}) -o main")
+        if ("suspends while it holds a pthread mutex" in prefix.run("./main 2>&1")) != reports:
+            sys.exit(f"a program of {name} should report a held mutex: {reports}")
     for source, name in (("coroutines.c", "pirn-c"), ("share_stack.c", "pirn-compat")):
         prefix.program(f"{cc} -std=c99 {OUTSIDE}/{source} $(pkg-config --cflags --libs {name}) -o main")
         prefix.program(f"{cc} -static -std=c99 {OUTSIDE}/{source} $(pkg-config --static --cflags --libs {name}) -o main")
