@@ -1,8 +1,7 @@
 // Ends the process with a message after a system call that failed.
 #include "detail/refused.hpp"
+#include "pirn/detail/contract.hpp"
 
-#include <cstdio>
-#include <cstdlib>
 #include <system_error>
 
 namespace pirn {
@@ -10,9 +9,8 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace platform {
 
 void refused(const char* call, int error, const char* consequence) noexcept {
-  std::fprintf(stderr, "pirn: %s failed (error %d, %s): %s\n", call, error,
-               std::system_category().message(error).c_str(), consequence);
-  std::abort();
+  pirn::detail::fail_contract(call, " failed (error ", static_cast<std::uint64_t>(error), ", ",
+                              std::string_view(std::system_category().message(error)), "): ", consequence);
 }
 
 }  // namespace platform

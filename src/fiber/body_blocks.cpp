@@ -4,10 +4,9 @@
 #include <unwind.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <new>
 #include <stdexcept>
+#include <string>
 
 #include "fiber/runtime_state.hpp"
 #include "pirn/context/detail/c_blocks.hpp"
@@ -15,6 +14,7 @@
 #include "pirn/coro/detail/in_flight.hpp"
 #include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/coro/detail/running_dispatchers.hpp"
+#include "pirn/detail/contract.hpp"
 #include "pirn/fiber/context_value.hpp"
 #include "pirn/fiber/detail/block_origin.hpp"
 #include "pirn/fiber/scope.hpp"
@@ -161,13 +161,12 @@ void check_not_outer(const body_stack& from, arch::word position, arch::word out
     return;
   }
   constexpr const char* why =
-      "pirn: a body yields from inside blocking() or from a half of fork2 that another worker has taken, but was "
+      "a body yields from inside blocking() or from a half of fork2 that another worker has taken, but was "
       "resumed outside of that: its resumers would continue there. Return from it first, then yield";
   if (from.limit == 0) {
-    std::fprintf(stderr, "%s\n", why);
-    std::abort();
+    fail_contract(why);
   }
-  refuse(why);
+  refuse((std::string("pirn: ") + why).c_str());
 }
 
 void open_in_body(agent& self) noexcept {
@@ -269,11 +268,9 @@ struct body_scopes {
     auto* const newest = static_cast<scope*>(what.newest_scope);
     auto* const oldest = static_cast<scope*>(what.oldest_scope);
     if (&oldest->opener_ != &self) {
-      std::fputs(
-          "pirn: a scope is open in the body of a generator or coroutine that is resumed or destroyed by a fiber or "
-          "thread other than the scope's opener\n",
-          stderr);
-      std::abort();
+      fail_contract(
+          "a scope is open in the body of a generator or coroutine that is resumed or destroyed by a fiber or thread "
+          "other than the scope's opener");
     }
     oldest->outer_ = here.innermost;
     here.innermost = newest;
@@ -348,8 +345,7 @@ void take_values(inherited_context& here, agent& self, const body_stack* from, t
     context_node* const copy = alias_of(each);
     if (copy == nullptr) {
       if (from == nullptr) {
-        std::fputs("pirn: no memory for the context values of a continuation that is switched away from\n", stderr);
-        std::abort();
+        fail_contract("no memory for the context values of a continuation that is switched away from");
       }
       release(first_copy);
       throw std::bad_alloc();

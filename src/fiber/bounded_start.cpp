@@ -15,6 +15,7 @@
 
 #include "fiber/runtime_state.hpp"
 #define PIRN_LEAVES_HANDLERS 1
+#include "pirn/detail/contract.hpp"
 #include "pirn/fiber/expert/bounded.hpp"
 
 namespace pirn {
@@ -71,11 +72,9 @@ void check_binding(const void* address) noexcept {
   search wanted{address, false, ""};
   dl_iterate_phdr(&look_at, &wanted);
   if (wanted.lazy) {
-    std::fprintf(stderr,
-                 "pirn: spawn_bounded: %s binds functions at their first call, which takes more stack than a bounded "
-                 "fiber has; link it with -z now, or set LD_BIND_NOW=1\n",
-                 wanted.name);
-    std::abort();
+    fail_contract("spawn_bounded: ", wanted.name,
+                  " binds functions at their first call, which takes more stack than a bounded fiber has; link it with "
+                  "-z now, or set LD_BIND_NOW=1");
   }
 }
 

@@ -1,8 +1,7 @@
 // Binds, finds and releases context values.
 #include "pirn/fiber/context_value.hpp"
+#include "pirn/detail/contract.hpp"
 
-#include <cstdio>
-#include <cstdlib>
 #include <new>
 
 #include "pirn/fiber/detail/control.hpp"
@@ -54,8 +53,7 @@ void unbind_context(context_node* node) noexcept {
   inherited_context& here = inherited_context_of(current_agent());
   context_node* const newest = here.values;
   if (newest == nullptr || newest->holder != node) {
-    std::fputs("pirn: a binding of a context value ends before a newer one of its fiber\n", stderr);
-    std::abort();
+    fail_contract("a binding of a context value ends before a newer one of its fiber");
   }
   publish_inheritors_of(*newest);
   block_closed(newest->origin);

@@ -3,10 +3,10 @@
 // processes share.
 #include <pthread.h>
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "fiber/runtime_state.hpp"
+#include "pirn/detail/contract.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -35,9 +35,7 @@ bool is_forked(const runtime_state& used) noexcept {
 
 void check_not_forked(const runtime_state& used) noexcept {
   if (is_forked(used)) [[unlikely]] {
-    std::fputs("pirn: a process made by fork uses a runtime of its parent; it may only call exec, exit or _exit\n",
-               stderr);
-    std::abort();
+    fail_contract("a process made by fork uses a runtime of its parent; it may only call exec, exit or _exit");
   }
 }
 

@@ -1,7 +1,7 @@
 // The slow half of fork2: what happens when a continuation is taken. docs/scheduler.md has the states.
 #include "pirn/fiber/fork_join.hpp"
+#include "pirn/detail/contract.hpp"
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "fiber/runtime_state.hpp"
@@ -47,11 +47,8 @@ fork_point** link_of(const fork_point& point) noexcept {
 }
 
 [[noreturn]] void refuse_another_fiber() noexcept {
-  std::fputs(
-      "pirn: a generator that yielded in the first half of fork2 was resumed by a fiber other than the caller of "
-      "fork2\n",
-      stderr);
-  std::abort();
+  fail_contract(
+      "a generator that yielded in the first half of fork2 was resumed by a fiber other than the caller of fork2");
 }
 
 /// Makes the fiber that runs a continuation stolen for `by`, in a block of `by`. Of several continuations of one
@@ -419,8 +416,7 @@ void worker::publish_continuations() noexcept {
     }
     void* const block = blocks.allocate();
     if (block == nullptr) {
-      std::fputs("pirn: no memory for the fiber that continues a fork2\n", stderr);
-      std::abort();
+      fail_contract("no memory for the fiber that continues a fork2");
     }
     stolen_continuation* const stolen = make_stolen_continuation(this, block, *point);
     stolen->follow(*point->caller);

@@ -1,5 +1,6 @@
 // The pool of guarded stacks that all threads share, its size classes, and the caches in front of it.
 #include "pirn/stack/expert/guarded_pool.hpp"
+#include "pirn/detail/contract.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -113,8 +114,7 @@ class stack_pool_state {
       std::abort();
     }
     if (caches_ != nullptr) {
-      std::fprintf(stderr, "pirn: the stack pool \"%s\" is destroyed before one of its caches\n", options.name);
-      std::abort();
+      fail_contract("the stack pool \"", options.name, "\" is destroyed before one of its caches");
     }
   }
 

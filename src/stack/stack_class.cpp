@@ -1,8 +1,8 @@
 // Makes the stacks of one size, keeps the idle ones in lists, and gives their memory back.
 #include "stack/stack_class.hpp"
+#include "pirn/detail/contract.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <new>
 
@@ -273,8 +273,7 @@ void stack_class::give(const stack* stacks, std::uint32_t count) noexcept {
     for (std::uint32_t i = 0; i < count; ++i) {
       const auto id = static_cast<std::uint32_t>(stacks[i].slot());
       if (record_of(id).state != record::out) {
-        std::fprintf(stderr, "pirn: a stack of the pool \"%s\" was given back twice\n", options_.name);
-        std::abort();
+        fail_contract("a stack of the pool \"", options_.name, "\" was given back twice");
       }
       push(warm_, id);
     }

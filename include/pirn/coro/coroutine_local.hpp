@@ -2,12 +2,11 @@
 // thread-local.
 #pragma once
 
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <utility>
 
 #include "pirn/detail/abi.hpp"
+#include "pirn/detail/contract.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -70,9 +69,7 @@ class coroutine_local {
       }
     }
     if (!constructed_) [[unlikely]] {
-      std::fputs("pirn: a coroutine_local is used before it is constructed, by a static object of another file\n",
-                 stderr);
-      std::abort();
+      detail::fail_contract("a coroutine_local is used before it is constructed, by a static object of another file");
     }
     auto made = std::make_unique<holder>(this, initial_);
     made->older = yield.newest_;

@@ -8,14 +8,13 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "pirn/coro/coroutine.hpp"
+#include "pirn/detail/contract.hpp"
 #include "pirn/detail/exiting.hpp"
 #include "pirn/stack/expert/guarded_pool.hpp"
 
@@ -54,9 +53,8 @@ class coroutine_pool {
   coroutine_pool& operator=(const coroutine_pool&) = delete;
   ~coroutine_pool() {
     if (idle_count_ != all_.size() && !platform::left_to_exit()) {
-      std::fprintf(stderr, "pirn: a coroutine_pool was destroyed while %zu of its jobs still existed\n",
-                   all_.size() - idle_count_);
-      std::abort();
+      detail::fail_contract("a coroutine_pool was destroyed while ", std::uint64_t{all_.size() - idle_count_},
+                            " of its jobs still existed");
     }
   }
 

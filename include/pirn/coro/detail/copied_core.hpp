@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <functional>
@@ -29,6 +28,7 @@
 #include "pirn/coro/coroutine_local.hpp"
 #include "pirn/coro/detail/coroutine_core.hpp"
 #include "pirn/coro/detail/in_flight.hpp"
+#include "pirn/detail/contract.hpp"
 #include "pirn/stack/expert/copy_stack.hpp"
 
 namespace pirn {
@@ -280,9 +280,7 @@ PIRN_COLD inline void copied_refused(stack_error error) noexcept {
   if (error == stack_error::stack_in_use && platform::left_to_exit()) {
     return;
   }
-  std::fprintf(stderr, "pirn: a suspended copied_coroutine that cannot be unwound was destroyed: %s\n",
-               to_string(error));
-  std::abort();
+  fail_contract("a suspended copied_coroutine that cannot be unwound was destroyed: ", to_string(error));
 }
 
 /// Unwinds a suspended coroutine that has been brought in. `drop` takes the result of a body that returns nevertheless.

@@ -15,7 +15,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <functional>
@@ -34,6 +33,7 @@
 #include "pirn/context/expert/sanitizer.hpp"
 #include "pirn/coro/coroutine_local.hpp"
 #include "pirn/coro/detail/in_flight.hpp"
+#include "pirn/detail/contract.hpp"
 #include "pirn/detail/exiting.hpp"
 #include "pirn/stack/stack.hpp"
 
@@ -314,8 +314,7 @@ inline constexpr std::size_t min_stack = 256;
                                     : "pirn: coroutine: resumed after its end, or empty");
 }
 [[noreturn]] PIRN_COLD inline void running_coroutine(const char* what) noexcept {
-  std::fprintf(stderr, "pirn: a coroutine was %s while it is running\n", what);
-  std::abort();
+  fail_contract("a coroutine was ", what, " while it is running");
 }
 /// Reports that a running coroutine is destroyed. Returns during exit, if its body has called that, or one that it
 /// waits for.

@@ -20,8 +20,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -35,6 +33,7 @@
 #include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/context/expert/sanitizer.hpp"
+#include "pirn/detail/contract.hpp"
 #include "pirn/detail/exiting.hpp"
 #include "pirn/stack/expert/frame_buffer.hpp"
 #include "pirn/stack/stack.hpp"
@@ -284,8 +283,7 @@ PIRN_COLD inline void generator_destroy(generator_control& control) noexcept {
     if (platform::left_to_exit()) {
       return;
     }
-    std::fputs("pirn: a generator was destroyed while it was running, or before its iterator\n", stderr);
-    std::abort();
+    fail_contract("a generator was destroyed while it was running, or before its iterator");
   }
   if (control.status == generator_status::suspended) {
     control.status = generator_status::iterating;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <concepts>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <functional>
@@ -12,6 +11,7 @@
 
 #include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/coro/detail/generator_element.hpp"
+#include "pirn/detail/contract.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -39,12 +39,9 @@ class generator_stopped {
         throw;
       }
     } catch (const generator_stopped&) {
-      std::fputs(
-          "pirn: for_each: its consumer has stopped or thrown, and the body cannot be left by an exception: it yields "
-          "under noexcept, in a destructor for example. Everything that may yield must be able to throw: "
-          "noexcept(false)\n",
-          stderr);
-      std::abort();
+      fail_contract(
+          "for_each: its consumer has stopped or thrown, and the body cannot be left by an exception: it yields under "
+          "noexcept, in a destructor for example. Everything that may yield must be able to throw: noexcept(false)");
     } catch (...) {  // NOLINT(bugprone-empty-catch): not ours
     }
     if (earlier_terminate_ != nullptr) {

@@ -20,7 +20,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
@@ -36,6 +35,7 @@
 #include "pirn/coro/detail/running_dispatchers.hpp"
 #include "pirn/coro/detail/swap_image.hpp"
 #include "pirn/coro/detail/swap_sanitizer.hpp"
+#include "pirn/detail/contract.hpp"
 #include "pirn/detail/exiting.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
 
@@ -111,12 +111,7 @@ struct swap_statistics {
 
 namespace detail {
 /// Says which rule of stack_swap was broken, and ends the program.
-[[noreturn]] PIRN_COLD inline void swap_misused(const char* how) noexcept {
-  std::fputs("pirn: stack_swap: ", stderr);
-  std::fputs(how, stderr);
-  std::fputc('\n', stderr);
-  std::abort();
-}
+[[noreturn]] PIRN_COLD inline void swap_misused(const char* how) noexcept { fail_contract("stack_swap: ", how); }
 class swap_core;
 }  // namespace detail
 

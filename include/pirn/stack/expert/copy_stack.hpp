@@ -33,7 +33,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <new>
 #include <type_traits>
@@ -43,6 +42,7 @@
 #include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/detail/stored_peer.hpp"
 #include "pirn/context/expert/sanitizer.hpp"
+#include "pirn/detail/contract.hpp"
 #include "pirn/detail/exiting.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
 #include "pirn/stack/expert/image_memory.hpp"
@@ -288,10 +288,7 @@ class copied_context {
   template <class Copy>
   PIRN_ALWAYS_INLINE void restore(copy_stack& on, Copy copy) noexcept;
   bool fit(std::size_t bytes) noexcept;
-  [[noreturn]] static void misused(const char* how) noexcept {
-    std::fputs(how, stderr);
-    std::abort();
-  }
+  [[noreturn]] static void misused(const char* how) noexcept { detail::fail_contract(how); }
 
   copy_stack* on_ = nullptr;
   char* image_ = nullptr;
@@ -367,7 +364,7 @@ inline copy_stack::~copy_stack() {
     if (platform::left_to_exit()) {
       return;  // exit may run on this stack
     }
-    copied_context::misused("pirn: a copy_stack was destroyed while a context on it had not ended\n");
+    copied_context::misused("a copy_stack was destroyed while a context on it had not ended");
   }
   unlock();
   check_end();
@@ -390,7 +387,7 @@ PIRN_NOINLINE inline void copy_stack::lock() noexcept {
   __asan_poison_memory_region(locked_from_, static_cast<std::size_t>(top - locked_from_));
 #else
   if (mprotect(locked_from_, static_cast<std::size_t>(top - locked_from_), PROT_NONE) != 0) {
-    copied_context::misused("pirn: a copy_stack's memory cannot be protected: mprotect failed\n");
+    copied_context::misused("a copy_stack's memory cannot be protected: mprotect failed");
   }
 #endif
 }
@@ -405,7 +402,7 @@ inline void copy_stack::unlock() noexcept {
   __asan_unpoison_memory_region(locked_from_, size);
 #else
   if (mprotect(locked_from_, size, PROT_READ | PROT_WRITE) != 0) {
-    copied_context::misused("pirn: a copy_stack's memory cannot be made accessible: mprotect failed\n");
+    copied_context::misused("a copy_stack's memory cannot be made accessible: mprotect failed");
   }
 #endif
 }
@@ -452,7 +449,7 @@ PIRN_NOINLINE inline stack_error copied_context::exchange_small() noexcept {
 PIRN_NOINLINE inline stack_error copied_context::exchange_any() noexcept {
   copy_stack& on = *on_;
   if (state_ == state::none) {
-    misused("pirn: a copied_context was resumed after its end\n");
+    misused("a copied_context was resumed after its end");
   }
   if (on.error_ != stack_error::none) {
     return on.error_;
@@ -554,7 +551,7 @@ inline copied_context::copied_context(copied_context&& other) noexcept
       peer_sanitizer_(other.peer_sanitizer_) {
   if (on_ != nullptr && on_->occupant_ == &other) {
     if (on_->running()) {
-      misused("pirn: a copied_context was moved while it runs\n");
+      misused("a copied_context was moved while it runs");
     }
     on_->occupant_ = this;
     on_->ready_ = on_->ready_ == nullptr ? nullptr : this;
@@ -575,7 +572,7 @@ inline void copied_context::end() noexcept {
       if (platform::left_to_exit()) {
         return;
       }
-      misused("pirn: a copied_context was destroyed while it runs\n");
+      misused("a copied_context was destroyed while it runs");
     }
     on_->unlock();
     on_->occupant_ = on_->ready_ = nullptr;
