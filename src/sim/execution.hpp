@@ -29,6 +29,9 @@ using platform::checked::value_type;
 /// The time at which every execution begins. Not zero, so that a program may look back.
 inline constexpr platform::time_point beginning{std::chrono::hours(1)};
 
+/// The threads that a fence orders.
+enum class fence_scope : bool { own_thread, all_threads };
+
 /// The kinds of steps, for reports.
 enum class step_kind : std::uint8_t {
   load,
@@ -153,9 +156,9 @@ class execution {
   void lock(const void* at, std::atomic<bool>& held);
   bool try_lock(const void* at, std::atomic<bool>& held);
   void unlock(const void* at, std::atomic<bool>& held);
-  void fence(std::memory_order order, bool everywhere);
+  void fence(std::memory_order order, fence_scope of);
   void pause() noexcept { running_->spins = true; }
-  void plain(const void* at, bool write, value_type type, const void* value);
+  void plain(const void* at, access what, value_type type, const void* value);
   /// As `plain` for a write, but without a scheduling point.
   void plain_now(const void* at);
   bool wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected, platform::time_point deadline);
@@ -228,7 +231,7 @@ class execution {
   /// Records a step of the running thread, whose stack pointer is `here`, without its frames.
   recorded_step& add_step(step_kind kind, const void* here);
   void record_end(step_kind kind, const pirn::detail::registers& at);
-  void look_for_race(location& of, bool write);
+  void look_for_race(location& of, access what);
   [[noreturn]] static void begin_thread(arch::word first, arch::word second) noexcept;
   [[noreturn]] void end_thread();
   [[noreturn]] void leave();

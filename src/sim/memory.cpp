@@ -170,11 +170,11 @@ void memory::acquire(location& of, thread_clocks& clocks, std::memory_order orde
 }
 
 void memory::release(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order,
-                     bool modify) noexcept {
+                     release_sequence sequence) noexcept {
   clocks.seen.happened.advance(thread);
   const knowledge& given = releases(order) ? clocks.seen : clocks.released;
-  if (modify) {
-    of.released.join(given, stale_);  // a release sequence continues
+  if (sequence == release_sequence::continues) {
+    of.released.join(given, stale_);
   } else {
     of.released = given;
   }
@@ -248,8 +248,8 @@ void memory::remember_old(location& of, std::uint64_t value) {
 }
 
 void memory::remember(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order,
-                      std::uint64_t value, bool modify) noexcept {
-  release(of, thread, clocks, order, modify);
+                      std::uint64_t value, release_sequence sequence) noexcept {
+  release(of, thread, clocks, order, sequence);
   of.oldest[thread] = static_cast<std::uint32_t>(of.history.size());
   of.looks[thread] = 0;
   const platform::quiet unseen;
@@ -261,13 +261,13 @@ void memory::remember(location& of, unsigned thread, thread_clocks& clocks, std:
   made.strict = order == std::memory_order_seq_cst ? ++places_ : location::no_place;
 }
 
-int memory::race(location& of, bool write, unsigned thread, thread_clocks& clocks) noexcept {
+int memory::race(location& of, access what, unsigned thread, thread_clocks& clocks) noexcept {
   if (of.plain_write != 0 && of.plain_writer != thread &&
       !clocks.seen.happened.covers(of.plain_writer, of.plain_write)) {
     return static_cast<int>(of.plain_writer);
   }
   const std::uint32_t now = clocks.seen.happened.advance(thread);
-  if (!write) {
+  if (what == access::read) {
     of.plain_read[thread] = now;
     return -1;
   }

@@ -30,6 +30,9 @@ enum class access : std::uint8_t {
   heavy,  ///< a fence of all threads, ordered with every step of each of them
 };
 
+/// Whether a store begins a new release sequence, or continues that of the value before, as a read-modify-write does.
+enum class release_sequence : bool { begins, continues };
+
 /// A step that was taken.
 struct mark {
   std::uint32_t time = 0;  ///< of the thread in the order of steps; 0 for never
@@ -136,7 +139,8 @@ class memory {
 
   // Happens-before, for operations on atomics.
   void acquire(location& of, thread_clocks& clocks, std::memory_order order) noexcept;
-  void release(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order, bool modify) noexcept;
+  void release(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order,
+               release_sequence sequence) noexcept;
   void fence(thread_clocks& clocks, std::memory_order order) noexcept;
 
   // With stale reads.
@@ -150,10 +154,10 @@ class memory {
   std::uint64_t see(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order,
                     unsigned age) noexcept;
   void remember(location& of, unsigned thread, thread_clocks& clocks, std::memory_order order, std::uint64_t value,
-                bool modify) noexcept;
+                release_sequence sequence) noexcept;
 
   /// Returns the thread whose earlier access races with this access to non-atomic memory; -1 without a race.
-  [[nodiscard]] int race(location& of, bool write, unsigned thread, thread_clocks& clocks) noexcept;
+  [[nodiscard]] int race(location& of, access what, unsigned thread, thread_clocks& clocks) noexcept;
 
  private:
   struct entry {

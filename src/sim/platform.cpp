@@ -42,7 +42,7 @@ bool try_lock(const void* at, std::atomic<bool>& held) noexcept { return here().
 void unlock(const void* at, std::atomic<bool>& held) noexcept { here().unlock(at, held); }
 void fence(std::memory_order order) noexcept {
   if (watching) {
-    here().fence(order, false);
+    here().fence(order, sim::detail::fence_scope::own_thread);
   }
 }
 void pause() noexcept {
@@ -52,12 +52,12 @@ void pause() noexcept {
 }
 void plain_read(const void* at, value_type type, const void* value) noexcept {
   if (watching) {
-    here().plain(at, false, type, value);
+    here().plain(at, sim::detail::access::read, type, value);
   }
 }
 void plain_write(const void* at, value_type type, const void* value) noexcept {
   if (watching) {
-    here().plain(at, true, type, value);
+    here().plain(at, sim::detail::access::write, type, value);
   }
 }
 void plain_begin(const void* at) noexcept {
@@ -109,7 +109,7 @@ void fail(const char* what, const char* text) noexcept {
 
 void heavy_fence() noexcept {
   if (checked::watching) {
-    here().fence(std::memory_order_seq_cst, true);
+    here().fence(std::memory_order_seq_cst, sim::detail::fence_scope::all_threads);
   }
 }
 

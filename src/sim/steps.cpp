@@ -52,9 +52,9 @@ void execution::store(const void* at, value_type type, std::uint64_t value, std:
   virtual_thread& self = *running_;
   if (options_.stale_reads) {
     memory_.remember_old(of, bits_at(at, type.size));
-    memory_.remember(of, self.index, self.clocks, order, value, false);
+    memory_.remember(of, self.index, self.clocks, order, value, release_sequence::begins);
   } else {
-    memory_.release(of, self.index, self.clocks, order, false);
+    memory_.release(of, self.index, self.clocks, order, release_sequence::begins);
   }
   note(step_kind::store, &of, value, type);
 }
@@ -73,9 +73,9 @@ void execution::modified(const void* at, value_type type, std::uint64_t before, 
   memory_.acquire(of, self.clocks, order);
   if (options_.stale_reads) {
     memory_.remember_old(of, before);
-    memory_.remember(of, self.index, self.clocks, order, after, true);
+    memory_.remember(of, self.index, self.clocks, order, after, release_sequence::continues);
   } else {
-    memory_.release(of, self.index, self.clocks, order, true);
+    memory_.release(of, self.index, self.clocks, order, release_sequence::continues);
   }
   note(step_kind::change, &of, after, type);
 }
@@ -138,7 +138,7 @@ void execution::unlock(const void* at, std::atomic<bool>& held) {
   of.holder = -1;
   held.store(false, std::memory_order_relaxed);
   std::erase_if(held_, [&](const auto& each) { return each.first == at; });
-  memory_.release(of, self.index, self.clocks, std::memory_order_release, false);
+  memory_.release(of, self.index, self.clocks, std::memory_order_release, release_sequence::begins);
   for (unsigned i = 0; i < used_; ++i) {
     virtual_thread& each = *threads_[i];
     if (each.pending == access::lock && each.pending_at == &of) {
@@ -148,13 +148,14 @@ void execution::unlock(const void* at, std::atomic<bool>& held) {
   note(step_kind::unlock, &of, 0);
 }
 
-void execution::fence(std::memory_order order, bool everywhere) {
+void execution::fence(std::memory_order order, fence_scope of) {
   if (!options_.stale_reads) {
     memory_.fence(running_->clocks, order);
     return;
   }
   // The order of two fences matters.
   location& fences = memory_.find(&memory_);
+  const bool everywhere = of == fence_scope::all_threads;
   const access what = everywhere ? access::heavy : access::write;
   point(what, &fences);
   take_step(fences, what);
@@ -171,26 +172,27 @@ void execution::fence(std::memory_order order, bool everywhere) {
   note(step_kind::fence, &fences, 0);
 }
 
-void execution::plain(const void* at, bool write, value_type type, const void* value) {
+void execution::plain(const void* at, access what, value_type type, const void* value) {
   location& of = memory_.find(at);
-  point(write ? access::write : access::read, &of);
-  take_step(of, write ? access::write : access::read);
-  note(write ? step_kind::write : step_kind::read, &of, type.size != 0 ? bits_at(value, type.size) : 0, type);
-  look_for_race(of, write);
+  point(what, &of);
+  take_step(of, what);
+  note(what == access::write ? step_kind::write : step_kind::read, &of, type.size != 0 ? bits_at(value, type.size) : 0,
+       type);
+  look_for_race(of, what);
   unproductive_steps_ = 0;  // a thread that waits for another one does not read plain variables
 }
 
 void execution::plain_now(const void* at) {
   location& of = memory_.find(at);
   note(step_kind::write, &of, 0);
-  look_for_race(of, true);
+  look_for_race(of, access::write);
 }
 
-void execution::look_for_race(location& of, bool write) {
+void execution::look_for_race(location& of, access what) {
   virtual_thread& self = *running_;
-  if (const int other = memory_.race(of, write, self.index, self.clocks); other >= 0) {
-    fail(outcome::data_race, std::string("a ") + (write ? "write" : "read") + " by " + name_of(self.index) +
-                                 " and an access by " + name_of(static_cast<unsigned>(other)) +
+  if (const int other = memory_.race(of, what, self.index, self.clocks); other >= 0) {
+    fail(outcome::data_race, std::string("a ") + (what == access::write ? "write" : "read") + " by " +
+                                 name_of(self.index) + " and an access by " + name_of(static_cast<unsigned>(other)) +
                                  " to the same variable, and neither happens before the other");
   }
 }
@@ -201,7 +203,7 @@ void execution::touch(const void* at) {
   take_step(of, access::write);
   virtual_thread& self = *running_;
   memory_.acquire(of, self.clocks, std::memory_order_acq_rel);
-  memory_.release(of, self.index, self.clocks, std::memory_order_acq_rel, true);
+  memory_.release(of, self.index, self.clocks, std::memory_order_acq_rel, release_sequence::continues);
   note(step_kind::socket, &of, 0);
 }
 

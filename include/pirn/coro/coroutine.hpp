@@ -121,7 +121,7 @@ class coroutine<Out(In...)> {
     packed.pack(words, in...);
     if (to.pc == nullptr) [[unlikely]] {
       if (to_.sp <= runs) {
-        detail::not_resumable(to_.sp == runs);
+        to_.sp == runs ? detail::resumed_while_running() : detail::resumed_after_end();
       }
       to_.sp = runs;
       begin(to, words);

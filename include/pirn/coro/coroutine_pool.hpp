@@ -167,10 +167,10 @@ class coroutine_pool::job {
   /// std::logic_error if it is already done.
   PIRN_ALWAYS_INLINE void resume() {
     if (on_ == nullptr) [[unlikely]] {
-      detail::not_resumable(false);
+      detail::resumed_after_end();
     }
     if (on_->runs.running()) [[unlikely]] {
-      detail::not_resumable(true);
+      detail::resumed_while_running();
     }
     pool_->step(on_, nullptr);
   }

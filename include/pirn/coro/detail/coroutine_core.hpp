@@ -309,9 +309,11 @@ inline constexpr std::size_t min_stack = 256;
 [[noreturn]] PIRN_COLD inline void no_room_for_body() {
   throw std::length_error("pirn: coroutine: the stack has no room for the body");
 }
-[[noreturn]] PIRN_COLD inline void not_resumable(bool is_running) {
-  throw std::logic_error(is_running ? "pirn: coroutine: resumed while it is running"
-                                    : "pirn: coroutine: resumed after its end, or empty");
+[[noreturn]] PIRN_COLD inline void resumed_while_running() {
+  throw std::logic_error("pirn: coroutine: resumed while it is running");
+}
+[[noreturn]] PIRN_COLD inline void resumed_after_end() {
+  throw std::logic_error("pirn: coroutine: resumed after its end, or empty");
 }
 [[noreturn]] PIRN_COLD inline void running_coroutine(const char* what) noexcept {
   fail_contract("a coroutine was ", what, " while it is running");
