@@ -14,8 +14,8 @@ namespace detail {
 blocking_pool::~blocking_pool() {
   lock_.lock();
   stopping_ = true;
-  while (idle_ != nullptr) {
-    member& m = *idle_;
+  while (!idle_.empty()) {
+    member& m = *idle_.front();
     take_off_idle(m);
     m.call = nullptr;
     m.told.store(1, platform::memory_order_release);
@@ -75,8 +75,8 @@ std::optional<std::size_t> blocking_pool::idle_threads() noexcept {
 void blocking_pool::submit(blocking_call& call) noexcept {
   lock_.lock();
   --announced_;
-  if (idle_ != nullptr) {
-    member& m = *idle_;
+  if (!idle_.empty()) {
+    member& m = *idle_.front();
     take_off_idle(m);
     m.call = &call;
     m.told.store(1, platform::memory_order_release);
@@ -124,12 +124,7 @@ blocking_call* blocking_pool::next_call(member& self) noexcept {
     return nullptr;
   }
   self.told.store(0, platform::memory_order_relaxed);
-  self.next = idle_;
-  self.previous = nullptr;
-  if (idle_ != nullptr) {
-    idle_->previous = &self;
-  }
-  idle_ = &self;
+  idle_.push_front(self);
   ++idle_count_;
   lock_.unlock();
   for (;;) {
@@ -155,10 +150,7 @@ blocking_call* blocking_pool::next_call(member& self) noexcept {
 }
 
 void blocking_pool::take_off_idle(member& m) noexcept {
-  (m.previous != nullptr ? m.previous->next : idle_) = m.next;
-  if (m.next != nullptr) {
-    m.next->previous = m.previous;
-  }
+  idle_.remove(m);
   --idle_count_;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <system_error>
 
+#include "pirn/detail/intrusive_list.hpp"
 #include "pirn/fiber/blocking.hpp"
 
 namespace pirn {
@@ -39,8 +40,7 @@ class blocking_pool {
   struct member {
     blocking_pool* pool;
     platform::thread thread = {};
-    member* next = nullptr;      ///< in the list of idle threads, from the last to the first
-    member* previous = nullptr;  ///< in the list of idle threads
+    list_links<member> links = {};  ///< in the list of idle threads
     blocking_call* call = nullptr;
     platform::atomic<std::uint32_t> told{0};  ///< 1 once `call` is set, null for the end; idle until then
   };
@@ -66,8 +66,8 @@ class blocking_pool {
   bool stopping_ = false;
   blocking_call* first_ = nullptr;  ///< of the queue
   blocking_call* last_ = nullptr;
-  member* idle_ = nullptr;   ///< the thread that became idle last
-  member* ended_ = nullptr;  ///< the thread that ended last; to be joined
+  intrusive_list<member> idle_;  ///< the thread that became idle last is the first
+  member* ended_ = nullptr;      ///< the thread that ended last; to be joined
 };
 
 }  // namespace detail

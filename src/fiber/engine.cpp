@@ -43,7 +43,7 @@ class readiness_pool {
       const platform::spin_guard guard(from->lock_);
       made = from->free_;
       if (made != nullptr) {
-        from->free_ = made->next_;
+        from->free_ = made->links.next;
       } else {
         try {
           made = &from->all_.emplace_back();
@@ -65,7 +65,7 @@ class readiness_pool {
     const std::shared_ptr<readiness_pool> to = std::move(handle.home_);  // after the lock: it may be the last reference
     const platform::spin_guard guard(to->lock_);
     handle.descriptor_ = -1;
-    handle.next_ = to->free_;
+    handle.links.next = to->free_;
     to->free_ = &handle;
   }
 
@@ -115,26 +115,18 @@ void engine::detach(readiness* handle) noexcept {
 
 void engine::enter(readiness& handle) noexcept {
   const platform::spin_guard guard(lock_);
-  handle.previous_ = nullptr;
-  handle.next_ = reporting_;
-  if (reporting_ != nullptr) {
-    reporting_->previous_ = &handle;
-  }
-  reporting_ = &handle;
+  reporting_.push_front(handle);
   handle.reported_.store(true, platform::memory_order_release);
 }
 
 bool engine::remove(readiness& handle) noexcept {
   const platform::spin_guard guard(lock_);
-  (handle.previous_ != nullptr ? handle.previous_->next_ : reporting_) = handle.next_;
-  if (handle.next_ != nullptr) {
-    handle.next_->previous_ = handle.previous_;
-  }
+  reporting_.remove(handle);
   handle.reported_.store(false, platform::memory_order_release);
   if (retired_) {
     return true;
   }
-  handle.next_ = detached_.load(platform::memory_order_relaxed);
+  handle.links.next = detached_.load(platform::memory_order_relaxed);
   detached_.store(&handle, platform::memory_order_release);
   return false;
 }
@@ -147,7 +139,7 @@ void engine::give_detached_back() noexcept {
   }
   while (each != nullptr) {
     readiness& last = *each;
-    each = last.next_;
+    each = last.links.next;
     readiness_pool::give_back(last);
   }
 }
@@ -156,10 +148,10 @@ void engine::retire() noexcept {
   {
     const platform::spin_guard guard(lock_);
     retired_ = true;
-    for (readiness* each = reporting_; each != nullptr; each = each->next_) {
-      each->reported_.store(false, platform::memory_order_release);
-      each->signal(io_direction::read);
-      each->signal(io_direction::write);
+    for (readiness& each : reporting_) {
+      each.reported_.store(false, platform::memory_order_release);
+      each.signal(io_direction::read);
+      each.signal(io_direction::write);
     }
   }
   give_detached_back();

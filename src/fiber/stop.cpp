@@ -34,7 +34,7 @@ void stop_list::walk() noexcept {
   for (stop_list* at = this;;) {
     at->lock_.lock();
     at->calling_.store(nullptr, platform::memory_order_release);
-    stop_link* const link = at->first_;
+    stop_link* const link = at->links_.front();
     if (link == nullptr) {
       stop_list* const above = at->above_;
       at->lock_.unlock();
@@ -44,10 +44,7 @@ void stop_list::walk() noexcept {
       at = above;
       continue;
     }
-    at->first_ = link->next_;
-    if (at->first_ != nullptr) {
-      at->first_->previous_ = nullptr;
-    }
+    at->links_.remove(*link);
     link->linked_ = false;
     at->calling_.store(link, platform::memory_order_relaxed);
     at->lock_.unlock();
@@ -69,12 +66,7 @@ void stop_link::attach(stop_list& list, action call) noexcept {
     }
     return;
   }
-  next_ = list.first_;
-  previous_ = nullptr;
-  if (next_ != nullptr) {
-    next_->previous_ = this;
-  }
-  list.first_ = this;
+  list.links_.push_front(*this);
   linked_ = true;
   list.lock_.unlock();
 }
@@ -86,10 +78,7 @@ void stop_link::detach() noexcept {
   stop_list& list = *list_;
   list.lock_.lock();
   if (linked_) {
-    (previous_ != nullptr ? previous_->next_ : list.first_) = next_;
-    if (next_ != nullptr) {
-      next_->previous_ = previous_;
-    }
+    list.links_.remove(*this);
     linked_ = false;
     list.lock_.unlock();
   } else {

@@ -126,7 +126,7 @@ void timer_queue::settle() noexcept {
     size_ = sorted_ = made_ = 0;
     free_ = no_slot;
   }
-  if (list_ != nullptr) [[unlikely]] {
+  if (!list_.empty()) [[unlikely]] {
     assign_slots();
   }
   if (size_ - live_ > live_) {
@@ -155,39 +155,29 @@ void timer_queue::settle() noexcept {
 
 void timer_queue::enlist(timer& t) noexcept {
   t.slot = timer::listed;
-  t.previous = nullptr;
-  t.next = list_;
-  if (list_ != nullptr) {
-    list_->previous = &t;
-  }
-  list_ = &t;
+  list_.push_front(t);
 }
 
-void timer_queue::delist(timer& t) noexcept {
-  (t.previous != nullptr ? t.previous->next : list_) = t.next;
-  if (t.next != nullptr) {
-    t.next->previous = t.previous;
-  }
-}
+void timer_queue::delist(timer& t) noexcept { list_.remove(t); }
 
 void timer_queue::assign_slots() noexcept {
-  while (list_ != nullptr) {
+  while (!list_.empty()) {
     if (size_ == capacity_) {
       const std::uint64_t twice = std::min<std::uint64_t>(max_entries_, 2 * std::uint64_t{capacity_});
       if (twice == capacity_ || !grow(static_cast<std::uint32_t>(twice))) {
         return;
       }
     }
-    timer& t = *list_;
+    timer& t = *list_.front();
     delist(t);
     insert(t);
   }
 }
 
 timer* timer_queue::earliest_listed() const noexcept {
-  timer* earliest = list_;
-  for (timer* each = list_; each != nullptr; each = each->next) {
-    earliest = each->when < earliest->when ? each : earliest;
+  timer* earliest = list_.front();
+  for (timer& each : list_) {
+    earliest = each.when < earliest->when ? &each : earliest;
   }
   return earliest;
 }
@@ -201,7 +191,7 @@ platform::time_point timer_queue::next() noexcept {
   if (size_ != 0) {
     first = platform::time_point(platform::duration(entries_[0].when));
   }
-  if (list_ != nullptr) [[unlikely]] {
+  if (!list_.empty()) [[unlikely]] {
     first = std::min(first, earliest_listed()->when);
   }
   return first;

@@ -40,6 +40,7 @@ class connection {
   void run() noexcept;
 
  private:
+  friend class pirn::detail::intrusive_list<connection>;
   friend class server_state;
 
   bool read_request();
@@ -86,9 +87,8 @@ class connection {
   server_state& owner_;
   tcp_stream stream_;
   const unsigned worker_;
-  write_pace pace_;                 ///< of all that is written
-  connection* previous_ = nullptr;  ///< with `next_`: the list in server_state, under its lock
-  connection* next_ = nullptr;
+  write_pace pace_;              ///< of all that is written
+  pirn::detail::list_links<connection> links;  ///< of the list in server_state, under its lock
   /// Whether the connection is between requests. The connection sets `idle_`, then reads `draining`; the server sets
   /// `draining`, then reads `idle_`.
   platform::atomic<bool> idle_{false};

@@ -71,11 +71,7 @@ void server_state::tell(const accept_trouble& trouble) noexcept {
 
 void server_state::enter(connection& c) noexcept {
   const platform::spin_guard guard(loop.ended);
-  c.next_ = first;
-  if (first != nullptr) {
-    first->previous_ = &c;
-  }
-  first = &c;
+  connections.push_front(c);
 }
 
 void server_state::leave(connection& c) noexcept {
@@ -87,10 +83,7 @@ void server_state::leave(connection& c) noexcept {
         w.who = w.who == &c ? nullptr : w.who;
       }
     }
-    (c.previous_ != nullptr ? c.previous_->next_ : first) = c.next_;
-    if (c.next_ != nullptr) {
-      c.next_->previous_ = c.previous_;
-    }
+    connections.remove(c);
   }
   c.cut_ ? c.stream_.close_with_reset() : c.stream_.close();
   loop.leave(c.worker_);
@@ -98,10 +91,10 @@ void server_state::leave(connection& c) noexcept {
 
 void server_state::close_idle() noexcept {
   const platform::spin_guard guard(loop.ended);
-  for (connection* c = first; c != nullptr; c = c->next_) {
-    if (c->idle_.load(platform::memory_order_seq_cst)) {
+  for (connection& c : connections) {
+    if (c.idle_.load(platform::memory_order_seq_cst)) {
       // The connection reads the end of the stream, after a request that has already arrived.
-      static_cast<void>(c->stream_.shutdown(shutdown_half::read));
+      static_cast<void>(c.stream_.shutdown(shutdown_half::read));
     }
   }
 }
@@ -116,8 +109,8 @@ void server_state::find_waiting() noexcept {
   }
   next_waiting_ = end_of_waiting_ = 0;
   // A heap with the shortest wait in front, which is removed when a longer one is found.
-  for (connection* c = first; c != nullptr; c = c->next_) {
-    const waiting found{c, c->waits_since_.load(platform::memory_order_relaxed)};
+  for (connection& c : connections) {
+    const waiting found{&c, c.waits_since_.load(platform::memory_order_relaxed)};
     if (found.since <= 0) {
       continue;
     }

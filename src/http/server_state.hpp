@@ -4,6 +4,7 @@
 #include <array>
 
 #include "net/accept_loop.hpp"
+#include "pirn/detail/intrusive_list.hpp"
 #include "pirn/fiber/stop.hpp"
 #include "pirn/http/server.hpp"
 
@@ -26,7 +27,7 @@ class server_state final : public pirn::detail::accept_loop::owner {
 
   /// The lock of its `ended` guards the list of connections.
   pirn::detail::accept_loop loop;
-  connection* first = nullptr;
+  pirn::detail::intrusive_list<connection> connections;
 
   std::error_code begin(tcp_stream&& taken, unsigned worker) noexcept override;
   void tell(const accept_trouble& trouble) noexcept override;

@@ -87,10 +87,10 @@ class stack_pool_state {
 
   /// Whether the process ends while stacks or caches are out: then code still runs on them, perhaps the caller.
   [[nodiscard]] bool needed_in_exit() noexcept {
-    const bool out = caches_ != nullptr || std::ranges::any_of(classes_, [](auto& each) {
-                       stack_class* const one = each.load(platform::memory_order_acquire);
-                       return one != nullptr && one->handed_out() != 0;
-                     });
+    const bool out = !caches_.empty() || std::ranges::any_of(classes_, [](auto& each) {
+      stack_class* const one = each.load(platform::memory_order_acquire);
+      return one != nullptr && one->handed_out() != 0;
+    });
     return out && platform::exiting();
   }
   /// Unmapping a stack on which code may still run would end in a fault far from its cause.
@@ -102,7 +102,7 @@ class stack_pool_state {
         continue;
       }
       std::fprintf(stderr, "pirn: the stack pool \"%s\" is destroyed while %zu of its stacks of %zu bytes are %s:\n",
-                   options.name, missing, one->stack_size(), caches_ != nullptr ? "in use or in a cache" : "in use");
+                   options.name, missing, one->stack_size(), !caches_.empty() ? "in use or in a cache" : "in use");
       constexpr std::size_t max_count = 8;
       one->visit_handed_out(
           [](const stack& value) {
@@ -113,7 +113,7 @@ class stack_pool_state {
           max_count);
       std::abort();
     }
-    if (caches_ != nullptr) {
+    if (!caches_.empty()) {
       fail_contract("the stack pool \"", options.name, "\" is destroyed before one of its caches");
     }
   }
@@ -133,20 +133,13 @@ class stack_pool_state {
   void attach(guarded_pool::cache& added) noexcept {
     const platform::quiet one_step;
     const platform::spin_guard guard(lock_);
-    added.next_ = caches_;
-    if (caches_ != nullptr) {
-      caches_->previous_ = &added;
-    }
-    caches_ = &added;
+    caches_.push_front(added);
   }
 
   void detach(guarded_pool::cache& removed) noexcept {
     const platform::quiet one_step;
     const platform::spin_guard guard(lock_);
-    (removed.previous_ != nullptr ? removed.previous_->next_ : caches_) = removed.next_;
-    if (removed.next_ != nullptr) {
-      removed.next_->previous_ = removed.previous_;
-    }
+    caches_.remove(removed);
   }
 
   void trim() noexcept {
@@ -197,8 +190,8 @@ class stack_pool_state {
   std::size_t in_caches(const stack_class* wanted) noexcept {
     const platform::spin_guard guard(lock_);
     std::size_t count = 0;
-    for (const guarded_pool::cache* each = caches_; each != nullptr; each = each->next_) {
-      count += each->class_ == wanted ? each->size() : 0;
+    for (const guarded_pool::cache& each : caches_) {
+      count += each.class_ == wanted ? each.size() : 0;
     }
     return count;
   }
@@ -206,7 +199,7 @@ class stack_pool_state {
   stack_quota quota_;
   platform::atomic<stack_class*> classes_[class_count]{};
   platform::spinlock lock_;
-  guarded_pool::cache* caches_ = nullptr;
+  intrusive_list<guarded_pool::cache> caches_;
 };
 
 namespace {

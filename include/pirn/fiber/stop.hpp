@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "pirn/detail/intrusive_list.hpp"
 #include "pirn/fiber/detail/agent.hpp"
 
 namespace pirn {
@@ -41,8 +42,8 @@ class stop_link {
 
  private:
   friend class stop_list;
-  stop_link* next_ = nullptr;
-  stop_link* previous_ = nullptr;
+  friend class intrusive_list<stop_link>;
+  list_links<stop_link> links;
   stop_list* list_ = nullptr;
   action call_ = nullptr;
   bool linked_ = false;
@@ -71,7 +72,7 @@ class stop_list {
   friend class stop_link;
   platform::spinlock lock_;
   platform::atomic<wake_reason> why_{wake_reason::notified};  ///< written under the lock
-  stop_link* first_ = nullptr;
+  intrusive_list<stop_link> links_;
   platform::atomic<stop_link*> calling_{nullptr};  ///< the link whose call runs now; written under the lock
   int caller_ = 0;                                 ///< the OS thread that runs it; written under the lock
   stop_list* above_ = nullptr;                     ///< the list whose call has led here, for `walk`

@@ -6,6 +6,7 @@
 #include <optional>
 #include <system_error>
 
+#include "pirn/detail/intrusive_list.hpp"
 #include "pirn/fiber/expert/wait_queue.hpp"
 
 namespace pirn {
@@ -47,6 +48,7 @@ class readiness {
  private:
   friend class engine;
   friend class readiness_pool;
+  friend class detail::intrusive_list<readiness>;
   static constexpr std::uint32_t hup_or_error = 1;
   static constexpr std::uint32_t one_signal = 2;
   struct side {
@@ -59,8 +61,7 @@ class readiness {
   int descriptor_ = -1;
   std::shared_ptr<readiness_pool> home_;  ///< the pool that owns its memory, while it is in use
   // Links of a list: what its engine reports, what may still get an event that was fetched, or what its pool has free.
-  readiness* next_ = nullptr;
-  readiness* previous_ = nullptr;
+  detail::list_links<readiness> links;
 };
 
 /// Turns kernel events into wake-ups; each worker has its own engine.
@@ -108,7 +109,7 @@ class engine {
 
   const std::shared_ptr<readiness_pool> pool_;
   platform::spinlock lock_;  ///< of the lists and of `retired_`
-  readiness* reporting_ = nullptr;
+  detail::intrusive_list<readiness> reporting_;
   platform::atomic<readiness*> detached_{nullptr};
   bool retired_ = false;
 };

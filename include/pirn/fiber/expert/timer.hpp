@@ -8,6 +8,7 @@
 
 #include <cstddef>
 
+#include "pirn/detail/intrusive_list.hpp"
 #include "pirn/fiber/expert/wait_queue.hpp"
 
 namespace pirn {
@@ -16,11 +17,10 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// A deadline that wakes one wait with `wake_reason::timed_out`. Lies on the waiter's stack; must be cancelled (or have
 /// fired) before it is destroyed.
 struct timer {
-  platform::time_point when;     ///< when it is due
-  waker wake;                    ///< empty for a `call_timer`
-  std::uint32_t slot = unarmed;  ///< for the queue: its slot, or one of the two below
-  timer* next = nullptr;         ///< for the queue: links of the list of `listed` timers
-  timer* previous = nullptr;     ///< as `next`
+  platform::time_point when;        ///< when it is due
+  waker wake;                       ///< empty for a `call_timer`
+  std::uint32_t slot = unarmed;     ///< for the queue: its slot, or one of the two below
+  detail::list_links<timer> links;  ///< for the queue: of the list of `listed` timers
 
   static constexpr std::uint32_t unarmed = ~std::uint32_t{0};  ///< in no queue
   static constexpr std::uint32_t listed = unarmed - 1;         ///< without a slot
@@ -48,7 +48,7 @@ class timer_queue {
   timer_queue& operator=(const timer_queue&) = delete;
 
   /// Whether no timer is armed.
-  [[nodiscard]] bool empty() const noexcept { return live_ == 0 && list_ == nullptr; }
+  [[nodiscard]] bool empty() const noexcept { return live_ == 0 && list_.empty(); }
   /// Returns when the next timer is due, or `never`. Amortised O(log n) for each timer inserted or fired since.
   [[nodiscard]] platform::time_point next() noexcept;
   /// Inserts the timer of a wait, unless the wait has no deadline. O(1).
@@ -91,7 +91,7 @@ class timer_queue {
   }
   /// Fires the timers that are due at `now`, in order of time. Amortised O(log n) each.
   void fire(platform::time_point now) noexcept {
-    if (size_ != 0 || list_ != nullptr) {
+    if (size_ != 0 || !list_.empty()) {
       fire_due(now);
     }
   }
@@ -151,7 +151,7 @@ class timer_queue {
   std::uint32_t made_ = 0;  ///< slots that have ever been in use
   std::uint32_t capacity_ = 0;
   std::uint32_t max_entries_;
-  timer* list_ = nullptr;
+  detail::intrusive_list<timer> list_;
 };
 
 PIRN_ABI_NAMESPACE_END

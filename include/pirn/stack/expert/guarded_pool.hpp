@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "pirn/detail/intrusive_list.hpp"
 #include "pirn/detail/platform.hpp"
 #include "pirn/stack/stack.hpp"
 
@@ -228,6 +229,7 @@ class guarded_pool::cache {
   }
 
  private:
+  friend class detail::intrusive_list<cache>;
   friend class detail::stack_pool_state;
   PIRN_NOINLINE stack_error refill() noexcept;
   PIRN_ASIDE PIRN_NOINLINE void deallocate_slow(const stack& value) noexcept;
@@ -245,9 +247,8 @@ class guarded_pool::cache {
   std::unique_ptr<stack[]> items_;
   guarded_pool& pool_;
   std::uint32_t capacity_;
-  std::uint32_t lately_ = 0;  ///< the largest `reserved_` at calls of `age`, of which old ones count for less
-  cache* next_ = nullptr;     // the pool's list of caches, under its lock
-  cache* previous_ = nullptr;
+  std::uint32_t lately_ = 0;        ///< the largest `reserved_` at calls of `age`, of which old ones count for less
+  detail::list_links<cache> links;  ///< of the pool's list of caches, under its lock
 };
 
 /// Returns the pool of the whole process, made at first use and never destroyed. `allocate` and `deallocate` of
