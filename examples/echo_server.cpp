@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
     const auto log = [](const pirn::accept_trouble& trouble) {
       std::fprintf(stderr, "echo_server: %s\n", trouble.text().c_str());
     };
-    pirn::acceptor clients({.told = log, .told_every = std::chrono::seconds(5)});
+    pirn::acceptor clients({.accept_failed = log, .accept_failed_every = std::chrono::seconds(5)});
     pirn::fiber accepting = pirn::spawn([&] { static_cast<void>(clients.run(*listener, echo)); });
     static_cast<void>(signals.wait());
     return EXIT_SUCCESS;  // the destructor of `accepting` stops and joins it, and with it the clients' fibers

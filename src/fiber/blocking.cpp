@@ -18,8 +18,8 @@ blocking_pool::~blocking_pool() {
     member& m = *idle_.front();
     take_off_idle(m);
     m.call = nullptr;
-    m.told.store(1, platform::memory_order_release);
-    platform::futex_wake(&m.told, 1);
+    m.assigned.store(1, platform::memory_order_release);
+    platform::futex_wake(&m.assigned, 1);
   }
   lock_.unlock();
   for (std::uint32_t left; (left = threads_.load(platform::memory_order_acquire)) != 0;) {
@@ -79,9 +79,9 @@ void blocking_pool::submit(blocking_call& call) noexcept {
     member& m = *idle_.front();
     take_off_idle(m);
     m.call = &call;
-    m.told.store(1, platform::memory_order_release);
+    m.assigned.store(1, platform::memory_order_release);
     lock_.unlock();
-    platform::futex_wake(&m.told, 1);
+    platform::futex_wake(&m.assigned, 1);
     return;
   }
   (last_ != nullptr ? last_->next : first_) = &call;
@@ -123,25 +123,25 @@ blocking_call* blocking_pool::next_call(member& self) noexcept {
     count_out(self);
     return nullptr;
   }
-  self.told.store(0, platform::memory_order_relaxed);
+  self.assigned.store(0, platform::memory_order_relaxed);
   idle_.push_front(self);
   ++idle_count_;
   lock_.unlock();
   for (;;) {
     const time_limit limit = idle_time_;
-    while (self.told.load(platform::memory_order_acquire) == 0 && platform::futex_wait(self.told, 0, limit)) {
+    while (self.assigned.load(platform::memory_order_acquire) == 0 && platform::futex_wait(self.assigned, 0, limit)) {
     }
-    if (self.told.load(platform::memory_order_acquire) != 0 && self.call != nullptr) {
+    if (self.assigned.load(platform::memory_order_acquire) != 0 && self.call != nullptr) {
       return self.call;
     }
     lock_.lock();
-    const bool told = self.told.load(platform::memory_order_relaxed) != 0;
-    if (!told && idle_count_ > announced_) {
+    const bool assigned = self.assigned.load(platform::memory_order_relaxed) != 0;
+    if (!assigned && idle_count_ > announced_) {
       take_off_idle(self);
       count_out(self);
       return nullptr;
     }
-    if (told && self.call == nullptr) {
+    if (assigned && self.call == nullptr) {
       count_out(self);
       return nullptr;
     }

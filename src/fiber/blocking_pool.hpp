@@ -42,7 +42,7 @@ class blocking_pool {
     platform::thread thread = {};
     list_links<member> links = {};  ///< in the list of idle threads
     blocking_call* call = nullptr;
-    platform::atomic<std::uint32_t> told{0};  ///< 1 once `call` is set, null for the end; idle until then
+    platform::atomic<std::uint32_t> assigned{0};  ///< 1 once `call` is set, null for the end; idle until then
   };
 
   [[nodiscard]] std::error_code start_thread() noexcept;

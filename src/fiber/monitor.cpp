@@ -41,7 +41,7 @@ void turn_monitor::look_at(const worker& w, record& before) noexcept {
     before = {.progress = progress};
     return;
   }
-  if (before.told) {
+  if (before.reported) {
     return;
   }
   const platform::time_point now = platform::now();
@@ -54,7 +54,7 @@ void turn_monitor::look_at(const worker& w, record& before) noexcept {
     before.last = found;
     before.since = now;
   } else {
-    before.told = too_long;
+    before.reported = too_long;
   }
 }
 

@@ -38,7 +38,7 @@ class turn_monitor {
     std::uint64_t progress = 0;  ///< what the worker has counted
     turn last = {};
     platform::time_point since = {};
-    bool told = false;
+    bool reported = false;
   };
   void run() noexcept;
   void look_at(const worker& w, record& before) noexcept;

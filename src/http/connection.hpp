@@ -87,7 +87,7 @@ class connection {
   server_state& owner_;
   tcp_stream stream_;
   const unsigned worker_;
-  write_pace pace_;              ///< of all that is written
+  write_pace pace_;                            ///< of all that is written
   pirn::detail::list_links<connection> links;  ///< of the list in server_state, under its lock
   /// Whether the connection is between requests. The connection sets `idle_`, then reads `draining`; the server sets
   /// `draining`, then reads `idle_`.

@@ -43,7 +43,7 @@ server_state::server_state(handler what, server_options requested)
       options(std::move(requested)),
       loop({.max_connections = options.connection_limit != 0 ? options.connection_limit : default_limit(),
             .longest_pause = longest_pause,
-            .told_every = options.accept_failed_every,
+            .accept_failed_every = options.accept_failed_every,
             .in_turn = true,
             .makes_room = true}) {}
 

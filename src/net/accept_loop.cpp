@@ -140,12 +140,12 @@ void accept_loop::leave(unsigned turn) noexcept {
 void accept_loop::tell(owner& each, const std::error_code& error, accept_failure kind) noexcept {
   (kind == accept_failure::shortage ? shortages : failed).fetch_add(1, platform::memory_order_relaxed);
   ++failures_in_row_;
-  ++untold_;
-  if (platform::now() < tells_again_at_) {
+  ++unreported_;
+  if (platform::now() < reports_again_at_) {
     return;
   }
-  tells_again_at_ = after(limits_.told_every);
-  const std::uint64_t times = std::exchange(untold_, 0);
+  reports_again_at_ = after(limits_.accept_failed_every);
+  const std::uint64_t times = std::exchange(unreported_, 0);
   each.tell({error, kind, failures_in_row_, times, accepted.load(platform::memory_order_relaxed)});
 }
 

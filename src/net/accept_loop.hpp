@@ -15,7 +15,7 @@ class accept_loop {
   struct limits {
     std::size_t max_connections;
     platform::duration longest_pause;
-    platform::duration told_every;
+    platform::duration accept_failed_every;
     bool in_turn;     ///< whether `worker_turns` chooses the workers
     bool makes_room;  ///< whether `make_room` can help, now or later
   };
@@ -83,8 +83,8 @@ class accept_loop {
   const limits limits_;
   worker_turns* turns_ = nullptr;
   std::uint64_t failures_in_row_ = 0;
-  std::uint64_t untold_ = 0;  ///< failures not reported yet
-  platform::time_point tells_again_at_ = platform::time_point::min();
+  std::uint64_t unreported_ = 0;  ///< failures not reported yet
+  platform::time_point reports_again_at_ = platform::time_point::min();
   std::size_t open_ = 0;  ///< like `ends_`, under the lock of `ended`
   std::uint64_t ends_ = 0;
 };

@@ -54,8 +54,8 @@ struct acceptor::each_client final : detail::accept_loop::owner {
     return to.begin(std::move(taken), turn, options);
   }
   void tell(const accept_trouble& trouble) override {
-    if (of.options_.told) {
-      of.options_.told(trouble);
+    if (of.options_.accept_failed) {
+      of.options_.accept_failed(trouble);
     }
   }
   acceptor& of;
@@ -65,12 +65,12 @@ struct acceptor::each_client final : detail::accept_loop::owner {
 
 acceptor::acceptor(accept_options options)
     : options_(std::move(options)),
-      loop_(
-          std::make_unique<detail::accept_loop>(detail::accept_loop::limits{.max_connections = options_.max_connections,
-                                                                            .longest_pause = options_.longest_pause,
-                                                                            .told_every = options_.told_every,
-                                                                            .in_turn = options_.fibers.worker < 0,
-                                                                            .makes_room = false})) {}
+      loop_(std::make_unique<detail::accept_loop>(
+          detail::accept_loop::limits{.max_connections = options_.max_connections,
+                                      .longest_pause = options_.longest_pause,
+                                      .accept_failed_every = options_.accept_failed_every,
+                                      .in_turn = options_.fibers.worker < 0,
+                                      .makes_room = false})) {}
 
 acceptor::~acceptor() = default;
 

@@ -99,11 +99,11 @@ result<tcp_stream> tcp_stream::connect(const endpoint& to, time_limit deadline) 
   }
   int failure = 0;
   ::socklen_t size = sizeof failure;
-  if (const auto told = detail::call_on(
+  if (const auto connected = detail::call_on(
           *socket,
           [&](int native) { return platform::system::getsockopt(native, SOL_SOCKET, SO_ERROR, &failure, &size); });
-      !told) {
-    return fail(told.error());
+      !connected) {
+    return fail(connected.error());
   }
   if (failure != 0) {
     return fail({failure, std::system_category()});

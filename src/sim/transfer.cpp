@@ -60,41 +60,41 @@ network::arrivals network::arrive(pipe& at, news& into) {
 
 void network::follow(connection& link, pipe& at, const arrivals& what) {
   pipe& back = &at == &link.to_server ? link.to_client : link.to_server;
-  news told;
+  news events;
   if (what.answered) {
     step(&back);
     link.established = what.error == 0;
     link.error = what.error;
-    tell(back.writers, {.writable = true, .hup_or_error = what.error != 0}, told);
-    publish(told);
+    tell(back.writers, {.writable = true, .hup_or_error = what.error != 0}, events);
+    publish(events);
   }
   if (what.reset) {
-    told.clear();
+    events.clear();
     step(&back);
     if (!back.broken && !(what.behind_the_end && back.ended)) {  // otherwise it is closed already
-      end_writing(back, what.behind_the_end ? EPIPE : ECONNRESET, told);
+      end_writing(back, what.behind_the_end ? EPIPE : ECONNRESET, events);
     }
-    publish(told);
+    publish(events);
   }
   if (what.unwanted) {
-    told.clear();
+    events.clear();
     step(&back);
     if (!back.broken) {
-      end_writing(back, ECONNRESET, told);
-      put(link, back, pipe::packet::kind::reset, {}, std::move(told));
+      end_writing(back, ECONNRESET, events);
+      put(link, back, pipe::packet::kind::reset, {}, std::move(events));
     }
   }
 }
 
-void network::put(connection& link, pipe& to, pipe::packet::kind what, std::string bytes, news told) {
+void network::put(connection& link, pipe& to, pipe::packet::kind what, std::string bytes, news events) {
   platform::time_point arrives = current->now() + latency;
   if (!to.flying.empty()) {
     arrives = std::max(arrives, to.flying.back().arrives);
   }
   to.used += bytes.size();
   to.flying.push_back({arrives, what, std::move(bytes)});
-  const arrivals now = arrive(to, told);
-  publish(told);
+  const arrivals now = arrive(to, events);
+  publish(events);
   if (arrives > current->now()) {
     later(arrives, link, &to);
   }
@@ -121,18 +121,18 @@ bool network::reset(socket& of, pipe& by) {
     return false;
   }
   // The caller learns of the reset from the result.
-  news told;
+  news events;
   if (&by == &in) {
-    end_reading(in, 0, told);
-    publish(told);
-    told.clear();
+    end_reading(in, 0, events);
+    publish(events);
+    events.clear();
     step(&out);
-    end_writing(out, ECONNRESET, told);
+    end_writing(out, ECONNRESET, events);
   } else {
-    end_writing(out, 0, told);
+    end_writing(out, 0, events);
   }
   out.flying.clear();
-  put(*of.link, out, pipe::packet::kind::reset, {}, std::move(told));
+  put(*of.link, out, pipe::packet::kind::reset, {}, std::move(events));
   if (&by == &out) {
     news others;
     step(&in);
@@ -163,19 +163,19 @@ std::int64_t network::receive(socket& of, void* into, std::size_t size) {
     }
     return from.cut || from.not_read ? 0 : -EAGAIN;
   }
-  news told;
+  news events;
   if (count > 1 && fault(&sim::faults::short_transfers)) {
     // A reader of a stream may understand a short read as the lack of further data, so it is notified of the rest as if
     // that came just now.
     count = 1;
-    tell(from.readers, {.readable = true}, told);
+    tell(from.readers, {.readable = true}, events);
   }
   std::memcpy(into, from.arrived.data(), count);
   from.arrived.erase(0, count);
   const platform::time_point known = current->now() + latency;
   from.returning.push_back({known, count});
-  static_cast<void>(arrive(from, told));
-  publish(told);
+  static_cast<void>(arrive(from, events));
+  publish(events);
   if (known > current->now()) {
     later(known, *of.link, &from);
   }
@@ -220,14 +220,14 @@ int network::shutdown(socket& of, int how) {
   }
   pipe& in = of.in();
   pipe& out = of.out();
-  news told;
+  news events;
   step(&in);
   const bool over = in.at_end;
   if (how != SHUT_WR) {
     in.not_read = true;
-    tell(in.readers, {.readable = true, .hup_or_error = true}, told);
+    tell(in.readers, {.readable = true, .hup_or_error = true}, events);
   }
-  publish(told);
+  publish(events);
   step(&out);
   if (out.broken || (over && out.ended)) {
     return -ENOTCONN;

@@ -182,7 +182,8 @@ TEST(acceptor, waits_out_a_shortage_of_descriptors) {
     auto listener = tcp_listener::listen(loopback()).value();
     std::vector<accept_trouble> told;
     // Not woken by time: it waits for the end of a connection.
-    acceptor all({.longest_pause = 100 * 60s, .told = [&](const accept_trouble& each) { told.push_back(each); }});
+    acceptor all(
+        {.longest_pause = 100 * 60s, .accept_failed = [&](const accept_trouble& each) { told.push_back(each); }});
     pirn::fiber accepting = pirn::spawn([&] { static_cast<void>(all.run(listener, echo)); });
     auto first = tcp_stream::connect(*listener.local_endpoint(), in(long_enough)).value();
     EXPECT_TRUE(echoes(first));
@@ -226,7 +227,8 @@ TEST(acceptor, what_fails_for_ever_is_told_and_no_busy_loop) {
         auto client = tcp_stream::connect(*listener.local_endpoint(), in(long_enough)).value();
         EXPECT_EQ(listener.accept(in(long_enough)).error(), std::error_code(error, std::system_category()));
         std::vector<accept_trouble> told;
-        acceptor all({.longest_pause = 20ms, .told = [&](const accept_trouble& each) { told.push_back(each); }});
+        acceptor all(
+            {.longest_pause = 20ms, .accept_failed = [&](const accept_trouble& each) { told.push_back(each); }});
         EXPECT_EQ(all.run(listener, echo, in(200ms)), io_error::timed_out);
         ASSERT_GT(told.size(), 33u);
         EXPECT_LT(told.size(), 33u + 8 + 12);  // at once, then pauses that double, then the longest
@@ -246,7 +248,8 @@ TEST(acceptor, tells_once_in_a_while) {
       auto listener = tcp_listener::listen(loopback()).value();
       auto client = tcp_stream::connect(*listener.local_endpoint(), in(long_enough)).value();
       std::vector<accept_trouble> told;
-      acceptor all({.told = [&](const accept_trouble& each) { told.push_back(each); }, .told_every = 2 * long_enough});
+      acceptor all({.accept_failed = [&](const accept_trouble& each) { told.push_back(each); },
+                    .accept_failed_every = 2 * long_enough});
       EXPECT_EQ(all.run(listener, echo, in(50ms)), io_error::timed_out);
       ASSERT_EQ(told.size(), 1u);
       EXPECT_EQ(told[0].times, 1u);

@@ -64,10 +64,10 @@ struct accept_options {
   /// such pauses only after more than 32 in a row.
   time_span longest_pause = std::chrono::milliseconds(100);
   /// Called in the accepting fiber for each failure, before the pause. May be empty. May suspend; must not throw.
-  std::function<void(const accept_trouble&)> told = {};
-  /// The shortest time between two calls of `told`, to keep logs short. Failures in between are only counted
+  std::function<void(const accept_trouble&)> accept_failed = {};
+  /// The shortest time between two calls of `accept_failed`, to keep logs short. Failures in between are only counted
   /// (`accept_trouble::times`).
-  time_span told_every{};
+  time_span accept_failed_every{};
 };
 
 /// Numbers about an acceptor at one moment.
