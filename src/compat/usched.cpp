@@ -6,6 +6,9 @@
 //      | image, from u_top up to u_bottom      | resting |        |
 //      +---------------------------------------+---------+--------+
 //                                              u_cont
+//
+// The end of the OS thread (pthread_exit, pthread_cancel) unwinds the frames of a thread, or of s_next. The personality
+// of the frame below which they lie takes it to usched_run, which continues it in its caller.
 #include "usched.h"
 
 #include <cstddef>
@@ -15,6 +18,9 @@
 #include <new>
 #include <utility>
 
+#include <unwind.h>
+
+#include "compat/usched_run_all.hpp"
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/call_sites.hpp"
 #include "pirn/context/detail/of_fiber.hpp"
@@ -53,14 +59,27 @@ struct dispatcher {
   [[no_unique_address]] swap_sanitizer run_sanitizer;
   [[no_unique_address]] swap_sanitizer loop_sanitizer;
   [[no_unique_address]] swap_sanitizer choosing;  // s_next, when a thread has blocked
+  _Unwind_Exception* end_of_native = nullptr;     // the end of the OS thread, when a thread or s_next was left by it
+  bool runs_all = false;                          // that waits until s_next returns null
+
+  /// The word that holds the dispatcher while its threads run, above their frames, which end at `end`. It is found so
+  /// even if the running thread has been freed, or has begun in an earlier usched_run.
+  static dispatcher*& above(const char* end) noexcept {
+    swap_place place;
+    place.choose_end(const_cast<char*>(end));
+    return *static_cast<dispatcher**>(place.top());
+  }
 };
 
-/// The running thread.
+/// The running thread, or the dispatcher that chooses one.
 struct turn {
-  ustack* thread = nullptr;
+  /// The thread, a ustack. While `end` is null, it is the dispatcher whose s_next chooses, or null.
+  void* of = nullptr;
   /// The end of its frames, below the frame of usched_run; null while no thread runs. A caller above it on the native
-  /// stack has left usched_run by longjmp, and `thread` may no longer exist.
+  /// stack has left usched_run by longjmp, and the thread may no longer exist.
   const char* end = nullptr;
+
+  [[nodiscard]] PIRN_ALWAYS_INLINE ustack* thread() const noexcept { return static_cast<ustack*>(of); }
 };
 // For code outside of fibers. Read by functions that are not inlined into the blocking code: its address is the same on
 // both sides of a block, which stays on one OS thread there.
@@ -71,25 +90,25 @@ __attribute__((tls_model("initial-exec"))) thread_local turn turn_of_thread;
 PIRN_NOINLINE turn fiber_or_thread() noexcept {
   asm volatile("");
   void* const* const own = pirn::detail::usched_of_fiber(false);
-  return own != nullptr ? turn{static_cast<ustack*>(own[0]), static_cast<const char*>(own[1])} : turn_of_thread;
+  return own != nullptr ? turn{own[0], static_cast<const char*>(own[1])} : turn_of_thread;
 }
-PIRN_NOINLINE void run_in_fiber_or_thread(ustack* thread, const char* end) noexcept {
+PIRN_NOINLINE void run_in_fiber_or_thread(void* of, const char* end) noexcept {
   asm volatile("");
   if (void** const own = pirn::detail::usched_of_fiber(true); own != nullptr) {
-    own[0] = thread;
+    own[0] = of;
     own[1] = const_cast<char*>(end);
   } else {
-    turn_of_thread = {thread, end};
+    turn_of_thread = {of, end};
   }
 }
 PIRN_ALWAYS_INLINE turn current() noexcept {
   return &pirn::detail::usched_of_fiber == nullptr ? turn_of_thread : fiber_or_thread();
 }
-PIRN_ALWAYS_INLINE void run_as(ustack* thread, const void* end) noexcept {
+PIRN_ALWAYS_INLINE void run_as(void* of, const void* end) noexcept {
   if (&pirn::detail::usched_of_fiber == nullptr) {
-    turn_of_thread = {thread, static_cast<const char*>(end)};
+    turn_of_thread = {of, static_cast<const char*>(end)};
   } else {
-    run_in_fiber_or_thread(thread, static_cast<const char*>(end));
+    run_in_fiber_or_thread(of, static_cast<const char*>(end));
   }
 }
 
@@ -119,6 +138,9 @@ std::size_t image_size(const ustack& thread) noexcept {
   }
   return static_cast<std::size_t>(static_cast<char*>(thread.u_bottom) - static_cast<char*>(thread.u_top));
 }
+
+// Encoded as an offset of four bytes. In each function whose frame is the outermost one of threads or of s_next.
+#define PIRN_USCHED_PERSONALITY() asm volatile(PIRN_CFI(".cfi_personality 0x1b, pirn_usched_left"))
 
 PIRN_UNSANITIZED PIRN_CALLS_C PIRN_ALWAYS_INLINE ustack* choose(const dispatcher& self) {
   ustack* const next = self.of->s_next(self.of);
@@ -150,42 +172,49 @@ template <arch::transfer_entry entry>
 }
 
 /// The dispatching loop: belongs to the image of the thread that blocks in it.
-[[noreturn]] PIRN_UNSANITIZED PIRN_CALLS_C PIRN_ALWAYS_INLINE void loop(dispatcher& self, ustack* next) {
-  self.loop_sanitizer.arrive();
+[[noreturn]] PIRN_UNSANITIZED PIRN_CALLS_C PIRN_ALWAYS_INLINE void loop(dispatcher& first, ustack* next) {
+  dispatcher* self = &first;
+  self->loop_sanitizer.arrive();
   for (;; next = nullptr) {
     if (next == nullptr) {
-      next = choose(self);
+      next = choose(*self);
     }
     if (next == nullptr) {
-      self.loop_sanitizer.leave_for_good(self.run_sanitizer);
-      arch::switch_last(self.run, 0, 0);
+      self->loop_sanitizer.leave_for_good(self->run_sanitizer);
+      arch::switch_last(self->run, 0, 0);
     }
     if (next->u_bottom != nullptr) {
       const std::size_t size = image_size(*next);
-      self.loop_sanitizer.leave_for_good(rest_of(*next).sanitizer);
+      self->loop_sanitizer.leave_for_good(rest_of(*next).sanitizer);
       swap_sanitizer::clear(next->u_top, size);
-      enter_for_good<&resume_from_below>(self.place.below(size, swap_floor()), next, nullptr);
+      enter_for_good<&resume_from_below>(self->place.below(size, swap_floor()), next, nullptr);
     }
-    next->u_bottom = self.place.end();
+    next->u_bottom = self->place.end();
     run_as(next, next->u_bottom);
     next->u_f(next->u_arg);  // which may have freed it
-    run_as(nullptr, nullptr);
+    // A later usched_run, if the thread has blocked meanwhile.
+    self = dispatcher::above(current().end);
+    run_as(self, nullptr);
   }
 }
 [[noreturn]] PIRN_UNSANITIZED PIRN_NONE void begin(void* pc, void* sp, void* fp, arch::word here, arch::word,
                                                    arch::word, arch::word) {
+  PIRN_USCHED_PERSONALITY();
   dispatcher& self = *reinterpret_cast<dispatcher*>(here);
   self.run = {pc, sp, fp};
+  dispatcher::above(self.place.end()) = &self;
   loop(self, nullptr);
 }
 [[noreturn]] PIRN_UNSANITIZED PIRN_NONE void begin_anew(void* /*pc*/, void* /*sp*/, void* /*fp*/, arch::word here,
                                                         arch::word next, arch::word, arch::word) {
+  PIRN_USCHED_PERSONALITY();
   loop(*reinterpret_cast<dispatcher*>(here), reinterpret_cast<ustack*>(next));
 }
 
 /// The other side of ustack_block, below the image that it saves.
 [[noreturn]] PIRN_NONE PIRN_UNSANITIZED_INLINE void leave(void* pc, void* sp, void* fp, arch::word blocked,
                                                           arch::word size, arch::word, arch::word) {
+  PIRN_USCHED_PERSONALITY();
   ustack& thread = *reinterpret_cast<ustack*>(blocked);
   dispatcher& self = dispatcher_of(thread);
   thread.u_top = self.place.end() - size;
@@ -195,7 +224,7 @@ template <arch::transfer_entry entry>
   rest.where = {pc, sp, fp};
   rest.sanitizer.leave(self.choosing);
   self.choosing.arrive();
-  run_as(nullptr, nullptr);
+  run_as(&self, nullptr);
   ustack* const next = choose(self);  // which may have freed the thread
   if (next != nullptr && next->u_bottom != nullptr) [[likely]] {
     self.choosing.leave(rest_of(*next).sanitizer);
@@ -239,18 +268,59 @@ ustack& running(const char* complaint) noexcept {
   if (const char* const floor = swap_floor(); floor >= here.end) [[unlikely]] {
     forget_if_left(floor);
     here = current();
-    if (here.thread == nullptr) {
+    if (here.end == nullptr) {
       refuse(complaint);
     }
   }
-  return *here.thread;
+  return *here.thread();
 }
 
-}  // namespace
+/// Drops the frames of the running thread, or of s_next, which have been unwound, and takes the end of the OS thread to
+/// usched_run.
+[[noreturn]] PIRN_UNSANITIZED PIRN_COLD void leave_native(dispatcher& self, _Unwind_Exception* what) noexcept {
+  self.end_of_native = what;
+  run_as(&self, nullptr);
+  char* const floor = swap_floor();
+  swap_sanitizer::clear(floor, static_cast<std::size_t>(self.place.end() - floor));
+  swap_sanitizer ended;
+  if (self.runs_all) {
+    ended.leave_for_good(self.loop_sanitizer);
+    enter_for_good<&begin_anew>(self.place.top(), &self, nullptr);
+  }
+  ended.leave_for_good(self.run_sanitizer);
+  arch::switch_last(self.run, 0, 0);
+}
 
-extern "C" {
+/// Called by the unwinder when all frames of the running thread, or of s_next, are left behind.
+extern "C" __attribute__((used, visibility("hidden"))) _Unwind_Reason_Code pirn_usched_left(int, _Unwind_Action actions,
+                                                                                            _Unwind_Exception_Class,
+                                                                                            _Unwind_Exception* what,
+                                                                                            _Unwind_Context* frame) {
+  if ((actions & _UA_FORCE_UNWIND) == 0) {
+    return _URC_CONTINUE_UNWIND;  // no frame catches an exception here
+  }
+  const turn here = current();
+  if (here.end == nullptr && here.of != nullptr) {
+    leave_native(*static_cast<dispatcher*>(here.of), what);
+  }
+  constexpr std::uintptr_t largest_outermost_frames = 1024;
+  if (reinterpret_cast<std::uintptr_t>(here.end) - _Unwind_GetCFA(frame) > largest_outermost_frames) {
+    refuse("the OS thread ends, by pthread_exit or pthread_cancel, where an inner usched_run was left by longjmp");
+  }
+  leave_native(*dispatcher::above(here.end), what);
+}
 
-void usched_run(usched* s) {
+/// Continues the end of the OS thread in the caller of usched_run.
+[[noreturn]] PIRN_COLD void end_native(_Unwind_Exception* what) noexcept(false) {
+  // The unwinder keeps the state of a forced unwind in these fields.
+  _Unwind_ForcedUnwind(what, reinterpret_cast<_Unwind_Stop_Fn>(what->private_1),
+                       reinterpret_cast<void*>(what->private_2));
+  refuse(
+      "the end of an OS thread, by pthread_exit or pthread_cancel in a thread, finds no frame above usched_run from "
+      "which it can continue");
+}
+
+PIRN_ALWAYS_INLINE void run_threads(usched* s, bool all) noexcept(false) {
   if (s->s_next == nullptr || s->s_alloc == nullptr || s->s_free == nullptr) {
     refuse("usched_run was called before the callbacks were set");
   }
@@ -265,13 +335,14 @@ void usched_run(usched* s) {
   }
   dispatcher self;
   self.of = s;
+  self.runs_all = all;
   const char* const floor = swap_floor();
   if (s->s_anchor == nullptr) {
-    self.place.choose(floor);
+    self.place.choose(floor - sizeof(dispatcher*));
     s->s_anchor = self.place.end();
   } else {
     self.place.choose_end(s->s_anchor);
-    if (!self.place.is_below(floor)) {
+    if (!self.place.is_below(floor - sizeof(dispatcher*))) {
       refuse("usched_run was called from deeper in the stack than the first time");
     }
   }
@@ -280,15 +351,25 @@ void usched_run(usched* s) {
     forget_if_left(floor);
   }
   const turn outer = current();
-  run_as(nullptr, nullptr);
+  run_as(&self, nullptr);
   self.run_sanitizer.leave(self.loop_sanitizer);
   arch::peer resumer;
   arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(&self), 0, 0, 0};
   arch::transfer_into<&begin>(self.place.top(), resumer, words);
   self.run_sanitizer.arrive();
   self.choosing.discard();
-  run_as(outer.thread, outer.end);
+  run_as(outer.of, outer.end);
+  if (self.end_of_native != nullptr) [[unlikely]] {
+    end_native(self.end_of_native);
+  }
 }
+
+}  // namespace
+
+extern "C" {
+
+void usched_run(usched* s) { run_threads(s, false); }
+void pirn_usched_run_all(usched* s) { run_threads(s, true); }
 
 void ustack_init(ustack* u, usched* s, void (*f)(void*), void* arg, void* stack, int len) {
   *u = ustack{s, nullptr, nullptr, stack, len, nullptr, f, arg};
@@ -306,13 +387,13 @@ PIRN_NOINLINE void ustack_block() {
   arch::peer resumer;
   arch::word words[arch::value_words] = {reinterpret_cast<arch::word>(&thread), size, 0, 0};
   arch::transfer_into<&leave>(self.place.below(size), resumer, words);
-  rest_of(*current().thread).sanitizer.arrive();
+  rest_of(*current().thread()).sanitizer.arrive();
 }
 void usched_block() { ustack_block(); }
 
 PIRN_UNSANITIZED void ustack_abort() {
   dispatcher& self = dispatcher_of(running("ustack_abort was called outside of a thread"));
-  run_as(nullptr, nullptr);
+  run_as(&self, nullptr);
   // Its frames are dropped, and with them the red zones of ASan.
   char* const floor = swap_floor();
   swap_sanitizer::clear(floor, static_cast<std::size_t>(self.place.end() - floor));

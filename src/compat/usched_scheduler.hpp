@@ -4,7 +4,8 @@
 //
 // A native thread is quiet when it can run nothing more unless a new thread is made for it: no thread is ready, and
 // none waits that another native thread could wake. A native thread that is not quiet may make threads for all others,
-// so they end together, when all are quiet.
+// so they end together, when all are quiet. A thread that ends its native thread, by pthread_exit for example, ends
+// alone: the others of that native thread run to their ends first, since no other stack can have their frames.
 #pragma once
 
 #include <pthread.h>
@@ -15,6 +16,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "compat/usched_run_all.hpp"
 #include "pirn/detail/platform.hpp"
 #include "usched.h"
 
@@ -158,6 +160,7 @@ class scheduler {
     bool sleeps = false;
     bool quiet = false;
     bool exits = false;
+    bool over = false;  // no thread of it will run any more
     pthread_t handle{};
     scheduler* of = nullptr;
 
@@ -173,8 +176,35 @@ class scheduler {
     }
 
     static void* main(void* self) {
-      usched_run(&static_cast<native*>(self)->dispatcher);
+      pthread_cleanup_push(&native::left, self);
+      pirn_usched_run_all(&static_cast<native*>(self)->dispatcher);
+      pthread_cleanup_pop(0);
       return nullptr;
+    }
+    /// Called when the end of the native thread leaves `main`, which it does when all is over. It does so earlier when
+    /// the C library could not unwind the frames of a thread.
+    static void left(void* self) {
+      if (!static_cast<native*>(self)->over) {
+        std::fputs(
+            "usched (pirn): pthread_exit or pthread_cancel has ended a native thread of rr.h or ll.h in a thread whose "
+            "frames cannot be unwound: a function on its stack has no unwind tables "
+            "(-fasynchronous-unwind-tables), or it runs on a stack of its own\n",
+            stderr);
+        std::abort();
+      }
+    }
+
+    /// Waits for work, with the lock held. A cancellation leaves it with the lock released.
+    void sleep() {
+      sleeps = true;
+      pthread_cleanup_push(&native::cancelled, this);
+      pthread_cond_wait(&work, &lock);
+      pthread_cleanup_pop(0);
+      sleeps = false;
+    }
+    static void cancelled(void* self) {
+      static_cast<native*>(self)->sleeps = false;
+      pthread_mutex_unlock(&static_cast<native*>(self)->lock);
     }
   };
 
@@ -222,6 +252,7 @@ class scheduler {
         return &chosen->stack;
       }
       if (self.exits) {
+        self.over = true;
         return nullptr;
       }
       // A waiting thread that no thread could wake is left behind, as by usched.
@@ -229,9 +260,7 @@ class scheduler {
         self.quiet = true;
         self.of->count_unquiet(-1);
       }
-      self.sleeps = true;
-      pthread_cond_wait(&self.work, &self.lock);
-      self.sleeps = false;
+      self.sleep();
     }
   }
   void count_unquiet(int more) {

@@ -39,3 +39,18 @@ if(NOT PIRN_SANITIZE)
                                              $<TARGET_FILE:compat_usched_untold>)
   pirn_test(compat_usched_untold compat)
 endif()
+
+# ThreadSanitizer ends a process in which pthread_exit is called on another stack.
+if(NOT PIRN_SANITIZE MATCHES "thread")
+  foreach(form IN ITEMS shared static)
+    compat_test(compat_usched_thread_end_${form} usched_thread_end.c ${form} OPTIONS -fexceptions -std=gnu99)
+  endforeach()
+  foreach(form IN ITEMS RR SINGLE_THREAD LOCAL)
+    string(TOLOWER "compat_usched_native_end_${form}" name)
+    compat_test(${name} usched_native_end.c shared OPTIONS -D${form} -fexceptions -std=gnu99)
+  endforeach()
+  if(NOT PIRN_SANITIZE)
+    compat_test(compat_usched_native_end_no_tables usched_native_end.c shared
+                OPTIONS -DNO_TABLES -fno-asynchronous-unwind-tables -fno-exceptions -std=gnu99)
+  endif()
+endif()
