@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 PROCESSES, HOPS = 3, 30
-CONTEXT_BYTES = 24  # pc, sp, fp: arch_x86_64.hpp
+CONTEXT_BYTES = 24  # pc, sp, fp: arch/shared/types.hpp
 
 
 def run(program: Path, log: Path, workload: str, inputs: dict) -> list[tuple[int, int, int]]:

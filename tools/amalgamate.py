@@ -65,12 +65,13 @@ def amalgamate(root: Path) -> str:
     made.lines += [f"// pirn {version}: context, stack and coro in one header. Made of pirn's sources; do not edit it.",
                    "// One file of a program defines PIRN_IMPLEMENTATION before it includes this.",
                    "// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception", "#pragma once"]
-    made.header("pirn/context/arch_types.hpp")  # else it would be inserted once for each instruction set
+    for name in ("types", "operands"):  # else they would be inserted once for each instruction set
+        made.header(f"pirn/context/arch/shared/{name}.hpp")
     for layer in LAYERS:
         folder = root / "include/pirn" / layer
         for path in sorted(folder.glob("*.hpp")) + sorted(folder.glob("expert/*.hpp")):
             name = str(path.relative_to(root / "include"))
-            # Files of instruction sets are reached through arch.hpp, those of other builds and libraries through platform.hpp and abi.hpp.
+            # Fibers are not in it. The files of other builds and libraries are reached through platform.hpp and abi.hpp.
             if not re.match(r"(arch_|platform_|abi_)", path.name):
                 made.header(name)
     made.lines.append("#ifdef PIRN_IMPLEMENTATION")

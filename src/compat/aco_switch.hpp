@@ -1,14 +1,21 @@
-// The switch of aco.h's coroutines. Each ISA file defines the names below, and nothing else.
+// The switch of aco.h's coroutines:
 //
-//   kept_words          registers that a call preserves, except the stack and frame pointer: a switch stores
-//                       them on the stack
 //   pirn_aco_enter      suspends its caller into `state` and resumes `to`; both have the layout of aco_t::reg
 //   pirn_aco_leave      as pirn_aco_enter, on the way back: a separate function, since a jump with two alternating
 //                       targets is predicted at a cost of two nanoseconds
 //   pirn_aco_enter_own, pirn_aco_leave_own   as these two, but each coroutine keeps separate floating-point control
 //                       words, in its state
 //
-// and the two functions of aco.h that cannot be written in C++: aco_save_fpucw_mxcsr, aco_funcp_protector_asm.
+// and the two functions of aco.h that cannot be written in C++: aco_save_fpucw_mxcsr, aco_funcp_protector_asm. They are
+// made here of what the file of each ISA defines, in this order:
+//
+//   kept_words                registers that a call preserves, except the stack and frame pointer: a switch stores
+//                             them on the stack
+//   PIRN_ACO_SWITCH(name, save, restore)   the function `name`, with these instructions at their places
+//   PIRN_ACO_SAVE_WORDS, PIRN_ACO_RESTORE_WORDS   the instructions that save and load the control words
+//   PIRN_ACO_SAVE_WORDS_TEXT  the body of aco_save_fpucw_mxcsr
+//   PIRN_ACO_RETURN_ADDRESS   the register of the return address in unwind tables
+//   PIRN_ACO_PROTECTOR_TEXT   the body of aco_funcp_protector_asm
 //
 // A coroutine that is suspended, and is the owner of its share stack (addresses grow upwards):
 //
@@ -55,3 +62,23 @@ PIRN_ACO_CALL void pirn_aco_leave_own(void** state, void* const* to);
 #else
 #include "compat/aco_switch_aarch64.hpp"
 #endif
+
+static_assert(offsetof(aco_t, reg[ACO_REG_IDX_RETADDR]) == 0 && offsetof(aco_t, reg[ACO_REG_IDX_SP]) == sizeof(void*) &&
+                  offsetof(aco_t, reg[ACO_REG_IDX_BP]) == 2 * sizeof(void*) &&
+                  offsetof(aco_t, reg[ACO_REG_IDX_FPU]) == 3 * sizeof(void*),
+              "the assembly of the switches uses these offsets");
+
+PIRN_ACO_SWITCH("pirn_aco_enter", "", "");
+PIRN_ACO_SWITCH("pirn_aco_leave", "", "");
+PIRN_ACO_SWITCH("pirn_aco_enter_own", PIRN_ACO_SAVE_WORDS, PIRN_ACO_RESTORE_WORDS);
+PIRN_ACO_SWITCH("pirn_aco_leave_own", PIRN_ACO_SAVE_WORDS, PIRN_ACO_RESTORE_WORDS);
+
+PIRN_ACO_FUNCTION("pirn_aco_save_fpucw_mxcsr", PIRN_ACO_SAVE_WORDS_TEXT);
+
+// A coroutine's function returns to aco_funcp_protector_asm, and has no caller. A return address is looked up in the
+// unwind tables as pc - 1, so an instruction stands before it. The registers are those of the function that returned.
+PIRN_ACO_FUNCTION("pirn_aco_protector", ".cfi_undefined " PIRN_ACO_RETURN_ADDRESS
+                                        "\n\tnop\n\t"
+                                        ".globl pirn_aco_funcp_protector_asm\n\t"
+                                        ".type pirn_aco_funcp_protector_asm,%function\n"
+                                        "pirn_aco_funcp_protector_asm:\n\t" PIRN_ACO_PROTECTOR_TEXT);

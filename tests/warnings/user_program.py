@@ -14,7 +14,7 @@ LEFT_OUT = ("pirn/sim/", "pirn/net/asio_stream.hpp", "pirn/http/")
 
 def public_headers(include: Path) -> list[str]:
     found = [str(h.relative_to(include)) for h in sorted([*include.glob("pirn/*/*.hpp"), *include.glob("pirn/*/expert/*.hpp")])]
-    return [h for h in found if not h.startswith(LEFT_OUT) and "/detail/" not in h and "/arch_" not in h]
+    return [h for h in found if not h.startswith(LEFT_OUT) and "/detail/" not in h]
 
 
 def main() -> int:

@@ -29,6 +29,10 @@ CFI_NOT_TRACKED = {"cfi_remember_state", "cfi_restore_state", "cfi_escape", "cfi
                    "cfi_same_value", "cfi_undefined", "cfi_personality"}
 # A function that is nothing but assembly: what is tracked there is its own.
 WHOLE_FUNCTION = re.compile(r"(#define )?PIRN_\w+_FUNCTION\(|#define PIRN_ACO_SWITCH\(|.*\bPIRN_NAKED .*\(")
+# The parts of the switch. Only arch.hpp and arch_fiber.hpp choose the instruction set, and include its files.
+ISA_PART = re.compile(r"pirn/context/arch/(?!shared/)")
+SHARED_PART = re.compile(r"pirn/context/arch/shared/")
+ISA_CHOICE = re.compile(r"include/pirn/context/(arch|arch_fiber)\.hpp$")
 FOREIGN_PATH = re.compile(r"(^|/)(LICENSE|Cargo\.lock|go\.sum)$|\.(png|svg|ico|jpg)$")
 
 
@@ -52,10 +56,25 @@ def layering(tree: Tree) -> list[str]:
                 findings.append(f"{path}:{number}: names a parent folder: {target}")
             if product and parts[0] in ("boost", "asio", "gtest", "fmt") and own not in ("net", "http", "rpc"):
                 findings.append(f"{path}:{number}: depends on more than libc and the C++ runtime: {target}")
+            if why := wrong_isa_part(path, target):
+                findings.append(f"{path}:{number}: {why}: {target}")
             name = parts[1] if parts[0] == "pirn" and len(parts) > 2 else parts[0] if len(parts) > 1 else None
             if own and name in LAYERS and LAYERS.index(name) > LAYERS.index(own):
                 findings.append(f"{path}:{number}: {own} includes from {name}, which lies to its right: {target}")
     return findings
+
+
+def wrong_isa_part(path: str, target: str) -> str | None:
+    """Returns what is wrong with an include of a part of the switch."""
+    own = re.match(r"include/(pirn/context/arch/\w+)", path)
+    chooses = ISA_CHOICE.match(path)
+    if ISA_PART.match(target) and not chooses and not (own and target.startswith(own.group(1) + "/")):
+        return "the file of one instruction set, which arch.hpp or arch_fiber.hpp chooses"
+    if SHARED_PART.match(target) and not chooses and not own and not path.startswith("src/compat/aco_switch_"):
+        return "a part of the files in pirn/context/arch, for these only"
+    if target == "pirn/context/arch_fiber.hpp" and (layer_of(path) in LAYERS[:LAYERS.index("fiber")] or not layer_of(path)):
+        return "has the switches of fibers, for the layer fiber"
+    return None
 
 
 def seam(tree: Tree) -> list[str]:

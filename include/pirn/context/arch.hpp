@@ -1,6 +1,5 @@
-// The contract of the context layer. Each ISA file defines the names below, in this order, and no others, except
-// `prepare`, `transfer` and `transfer_tagged`, which it includes with arch_generic.hpp. Asymmetric transfer is in
-// arch_x86_64_transfer_asymmetric.hpp, and for the other ISAs in arch_transfer_asymmetric.hpp.
+// The contract of the context layer. Each instruction set has a file or a folder in arch/, which defines the names
+// below and no others. Parts that are alike in several of them are in arch/shared/.
 //
 //   word           an unsigned integer that fits a general register
 //   undef_word     a word of indeterminate value, which costs no instruction
@@ -31,8 +30,7 @@
 //   finish_to_consumer   the last switch of a producer: its consumer finds it tagged
 //   finish_to_delegator  as `finish_to_consumer`, but to a producer that waits in delegate_to
 //
-// On x86-64 only, as fibers are: a call on another stack whose continuation can be resumed elsewhere, in
-// arch_x86_64_fork.hpp, and a switch_to that carries a third word, in arch_x86_64_switch_with_word.hpp.
+// The further switches of fibers are in arch_fiber.hpp.
 //
 // Terms that hold for all switches:
 //   * They are inlined (not by clang before 19, see the ISA file). The asm clobbers every register except sp and fp, so
@@ -68,20 +66,20 @@
 #pragma once
 
 #if defined(__x86_64__) && !defined(__ILP32__)
-#include "pirn/context/arch_x86_64.hpp"                      // IWYU pragma: export
-#include "pirn/context/arch_x86_64_transfer_asymmetric.hpp"  // IWYU pragma: export
+#include "pirn/context/arch/x86_64/asymmetric.hpp"  // IWYU pragma: export
+#include "pirn/context/arch/x86_64/switch.hpp"      // IWYU pragma: export
 #elif defined(__aarch64__) && !defined(__ILP32__) && defined(__linux__)
-#include "pirn/context/arch_aarch64.hpp"              // IWYU pragma: export
-#include "pirn/context/arch_transfer_asymmetric.hpp"  // IWYU pragma: export
+#include "pirn/context/arch/aarch64.hpp"           // IWYU pragma: export
+#include "pirn/context/arch/shared/fallbacks.hpp"  // IWYU pragma: export
 #elif defined(__i386__)
-#include "pirn/context/arch_i386.hpp"                 // IWYU pragma: export
-#include "pirn/context/arch_transfer_asymmetric.hpp"  // IWYU pragma: export
+#include "pirn/context/arch/i386.hpp"              // IWYU pragma: export
+#include "pirn/context/arch/shared/fallbacks.hpp"  // IWYU pragma: export
 #elif defined(__riscv) && __riscv_xlen == 64
-#include "pirn/context/arch_riscv64.hpp"              // IWYU pragma: export
-#include "pirn/context/arch_transfer_asymmetric.hpp"  // IWYU pragma: export
+#include "pirn/context/arch/riscv64.hpp"           // IWYU pragma: export
+#include "pirn/context/arch/shared/fallbacks.hpp"  // IWYU pragma: export
 #elif defined(__powerpc64__) && defined(__LITTLE_ENDIAN__) && _CALL_ELF == 2
-#include "pirn/context/arch_ppc64le.hpp"              // IWYU pragma: export
-#include "pirn/context/arch_transfer_asymmetric.hpp"  // IWYU pragma: export
+#include "pirn/context/arch/ppc64le.hpp"           // IWYU pragma: export
+#include "pirn/context/arch/shared/fallbacks.hpp"  // IWYU pragma: export
 #else
 #error "pirn: no context switch for this instruction set, only for x86-64, i386, AArch64, RISC-V 64 and PowerPC64 LE"
 #endif

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "pirn/context/arch_x86_64_fork.hpp"
+#include "pirn/context/arch_fiber.hpp"
 #include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/fiber/scope.hpp"
 

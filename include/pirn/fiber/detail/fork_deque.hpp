@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "pirn/context/arch_x86_64_fork.hpp"
+#include "pirn/context/arch_fiber.hpp"
 #include "pirn/fiber/detail/control.hpp"
 
 namespace pirn {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "pirn/context/arch_x86_64_switch_with_word.hpp"
+#include "pirn/context/arch_fiber.hpp"
 #include "pirn/fiber/detail/adaptive_spinner.hpp"
 #include "pirn/fiber/detail/block_cache.hpp"
 #include "pirn/fiber/detail/fork_deque.hpp"

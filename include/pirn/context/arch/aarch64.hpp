@@ -18,14 +18,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pirn/context/arch_types.hpp"
+#include "pirn/context/arch/shared/types.hpp"
 
-// Offsets shared by the assembly and the structs.
-#define PIRN_CONTEXT_PC "0"
-#define PIRN_CONTEXT_SP "8"
-#define PIRN_CONTEXT_FP "16"
-
-// The registers of the switches: those of the context that is left, and those of the one that is resumed.
+// The registers of the switches: those of the context that is left, and those of the one that is resumed;
+// shared/register_abi.hpp explains the names.
 #define PIRN_FIRST "x0"
 #define PIRN_SECOND "x1"
 #define PIRN_FROM "x2"
@@ -68,59 +64,72 @@
 #define PIRN_SWITCH_CLOBBERS \
   "x4", "x5", "x6", "x9", "x10", "x11", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", PIRN_CLOBBER_REST
 
-// The exchange: from the running context to the one with pc, sp, fp in x9, x10, x11. The tables describe that one as
-// the caller of the frame from the first instruction on (CFA = x10, in bytes 0c 0a 00, return address in x9, x29 in
-// x11); its x19 lies below its sp.
-#define PIRN_EXCHANGE_TEXT           \
-  PIRN_CFI(PIRN_CFA_IS("10", "0"))   \
-  PIRN_CFI(".cfi_register x30, x9")  \
-  PIRN_CFI(".cfi_register x29, x11") \
-  PIRN_CFI(".cfi_offset x19, -16")   \
-  "str x19, [sp, #-16]!\n\t"                                                                      \
-  "ldr x19, [x10, #-16]\n\t" PIRN_CFI(".cfi_same_value x19") "mov x29, x11\n\t"                   \
-  "mov sp, x10\n\t"                                                                               \
+// clang-format off
+// The exchange: from the running context to the one whose pc, sp, fp are in x9, x10, x11. It pushes this side's x19 and
+// loads that of the other side from below its sp. At the jump sp, x29 and x19 are the other side's. The registers that
+// shared/register_abi.hpp names hold what goes; all others are undefined. The tables describe the resumed context from
+// the first instruction on:
+//   0c 0a 00          DW_CFA_def_cfa, register 10, offset 0    CFA = x10, its sp
+//   .cfi_register     return address in x9, x29 in x11
+//   .cfi_offset       x19 at CFA - 16, until it is loaded
+#define PIRN_EXCHANGE_TEXT                              \
+  PIRN_CFI(PIRN_CFA_IS("10", "0"))                      \
+  PIRN_CFI(".cfi_register x30, x9")                     \
+  PIRN_CFI(".cfi_register x29, x11")                    \
+  PIRN_CFI(".cfi_offset x19, -16")                      \
+  "str x19, [sp, #-16]!\n\t"                            \
+  "ldr x19, [x10, #-16]\n\t"                            \
+  PIRN_CFI(".cfi_same_value x19")                       \
+  "mov x29, x11\n\t"                                    \
+  "mov sp, x10\n\t"                                     \
   "br x9\n\t"
 #if defined(__ARM_FEATURE_PAC_DEFAULT)
 #define PIRN_EXCHANGE "b pirn_" PIRN_ABI_NAME "_exchange\n\t"
 #else
-#define PIRN_EXCHANGE PIRN_CFI(".cfi_remember_state") PIRN_EXCHANGE_TEXT PIRN_CFI(".cfi_restore_state")
+#define PIRN_EXCHANGE                                   \
+  PIRN_CFI(".cfi_remember_state")                       \
+  PIRN_EXCHANGE_TEXT                                    \
+  PIRN_CFI(".cfi_restore_state")
 #endif
-// At label 1 sp, x29 and x19 are this side's again. The registers that arch_register_abi.hpp names hold the peer or
-// the words that came; all others are undefined.
-#define PIRN_RESUME_LABEL "nop\n1:\n\thint #36"
-#define PIRN_SWITCH_TEXT                 \
-  "adr x16, 1f\n\t"                      \
-  "mov x17, sp\n\t"                      \
-  "stp x16, x17, [x2, #" PIRN_CONTEXT_PC \
-  "]\n\t"                                \
-  "str x29, [x2, #" PIRN_CONTEXT_FP      \
-  "]\n\t"                                \
-  "ldp x9, x10, [x3, #" PIRN_CONTEXT_PC  \
-  "]\n\t"                                \
-  "ldr x11, [x3, #" PIRN_CONTEXT_FP "]\n\t"
-#define PIRN_LEAVE_TEXT \
-  "adr " PIRN_PC        \
-  ", 1f\n\t"            \
-  "mov " PIRN_SP        \
-  ", sp\n\t"            \
-  "mov " PIRN_FP ", x29\n\t"
-#define PIRN_TAG_TEXT "orr " PIRN_SP ", " PIRN_SP ", #1\n\t"
-#define PIRN_TRANSFER_TEXT \
-  "mov x9, " PIRN_PC       \
-  "\n\t"                   \
-  "mov x10, " PIRN_SP      \
-  "\n\t"                   \
+// At the resume label sp, x29 and x19 are this side's again. The registers that shared/register_abi.hpp names hold the
+// peer or the words that came; all others are undefined. The nop is the instruction whose unwind table a return address
+// is looked up by, and hint #36 (bti j) is the landing pad.
+#define PIRN_RESUME_LABEL "nop\n" PIRN_RESUME_POINT "hint #36"
+// switch_to: x2 is the caller's context, x3 the one to resume. x16 holds the resume label, x17 sp.
+#define PIRN_SWITCH_TEXT                                \
+  "adr x16, " PIRN_RESUME_ADDRESS "\n\t"                \
+  "mov x17, sp\n\t"                                     \
+  "stp x16, x17, [x2, #" PIRN_CONTEXT_PC "]\n\t"        \
+  "str x29, [x2, #" PIRN_CONTEXT_FP "]\n\t"             \
+  "ldp x9, x10, [x3, #" PIRN_CONTEXT_PC "]\n\t"         \
+  "ldr x11, [x3, #" PIRN_CONTEXT_FP "]\n\t"             \
+  PIRN_EXCHANGE
+#define PIRN_TRANSFER_TEXT                              \
+  "mov x9, " PIRN_PC "\n\t"                             \
+  "mov x10, " PIRN_SP "\n\t"                            \
   "mov x11, " PIRN_FP "\n\t"
-// Into a fresh stack: sp in x10, an address in the root frame in x9. A fresh context takes no x19 over.
-#define PIRN_INTO_TEXT              \
-  PIRN_CFI(".cfi_remember_state")   \
-  PIRN_CFI(PIRN_CFA_IS("10", "0"))  \
-  PIRN_CFI(".cfi_register x30, x9") \
-  "str x19, [sp, #-16]!\n\t"        \
-  "mov x30, x9\n\t"                 \
-  "mov x29, xzr\n\t"                \
-  "mov sp, x10\n\t"                 \
-  "b %[landing]\n\t" PIRN_CFI(".cfi_restore_state")
+#define PIRN_LEAVE_TEXT(tag)                            \
+  "adr " PIRN_PC ", " PIRN_RESUME_ADDRESS "\n\t"        \
+  "mov " PIRN_SP ", sp\n\t"                             \
+  "mov " PIRN_FP ", x29\n\t"                            \
+  tag
+#define PIRN_TAG_TEXT "orr " PIRN_SP ", " PIRN_SP ", #1\n\t"
+// Into a fresh stack: its sp is in x10, an address in the root frame in x9. At the jump sp is x10, x30 is x9, x29 is 0,
+// and the entry function's arguments are in place; a fresh context takes no x19 over. The tables describe the root frame
+// as the caller:
+//   0c 0a 00          DW_CFA_def_cfa, register 10, offset 0    CFA = x10
+//   .cfi_register     return address in x9
+#define PIRN_INTO_TEXT                                  \
+  PIRN_CFI(".cfi_remember_state")                       \
+  PIRN_CFI(PIRN_CFA_IS("10", "0"))                      \
+  PIRN_CFI(".cfi_register x30, x9")                     \
+  "str x19, [sp, #-16]!\n\t"                            \
+  "mov x30, x9\n\t"                                     \
+  "mov x29, xzr\n\t"                                    \
+  "mov sp, x10\n\t"                                     \
+  "b %[landing]\n\t"                                    \
+  PIRN_CFI(".cfi_restore_state")
+// clang-format on
 #if defined(__ARM_FEATURE_PAC_DEFAULT)
 #define PIRN_INTO_BY_PREPARE
 #endif
@@ -132,8 +141,6 @@ namespace arch {
 inline constexpr std::size_t red_zone = 16;
 inline constexpr std::size_t switch_zone = red_zone;
 inline constexpr std::size_t root_size = 0;
-static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 8 && offsetof(context, fp) == 16,
-              "the assembly below uses these offsets");
 
 /// The frame that every entry function appears to have been called from. Its unwind table says that there is no
 /// caller, which ends a backtrace; running into it (an entry function returned) traps.
@@ -143,6 +150,8 @@ PIRN_ASM_FUNCTION("root_frame", ".cfi_undefined x30\n\tnop\n\tnop\n\tnop\n\t.ins
 /// Where a fresh context begins (at + 8): it jumps to the entry function whose address lies on top of the stack, and
 /// leaves all argument registers as the switch delivered them.
 void start_frame() PIRN_ASM_NAME("start_frame");
+// At the beginning sp points to the address of the entry function and, above it, the one in root_frame. At the jump x17
+// and x30 hold these, and sp is above them. All other registers are as the switch delivered them.
 PIRN_ASM_FUNCTION("start_frame", ".cfi_undefined x30\n\tnop\n\tnop\n\thint #38\n\tldp x17, x30, [sp], #16\n\tbr x17");
 
 namespace detail {
@@ -177,7 +186,7 @@ using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_wor
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
 
-#include "pirn/context/arch_register_abi.hpp"  // IWYU pragma: export
+#include "pirn/context/arch/shared/transfer_into.hpp"  // IWYU pragma: export
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -192,11 +201,14 @@ PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept {
 }
 
 namespace detail {
-/// Calls `function(first, second)` with an unwind table by which the caller is `suspended`. Its address is in x19:
-/// CFA = *(x19 + 8) (0f 03 83 08 06), return address at x19 + 0 (10 1e 02 83 00), x29 at x19 + 16
-/// (10 1d 02 83 10), and its x19 below its sp.
+/// Calls `function(first, second)` with an unwind table by which the caller is `suspended`.
 word walk_as_if_called_by(const context* suspended, word first, word second, word (*function)(word, word))
     PIRN_ASM_NAME("walk_as_if_called_by");
+// At the call x19 holds `suspended`, x0 and x1 the words, x3 the function. The tables of the call:
+//   0f 03 83 08 06   DW_CFA_def_cfa_expression, 3 bytes: DW_OP_breg19 + 8, DW_OP_deref    CFA = *(x19 + 8), its sp
+//   10 1e 02 83 00   DW_CFA_expression, register 30, 2 bytes: DW_OP_breg19 + 0            return address at x19 + 0
+//   10 1d 02 83 10   DW_CFA_expression, register 29, 2 bytes: DW_OP_breg19 + 16           x29 at x19 + 16
+//   .cfi_offset      its x19 below its sp, by the directive of this function's own x19: at CFA - 16
 PIRN_ASM_FUNCTION("walk_as_if_called_by",
                   "hint #34\n\t"
                   "stp x29, x30, [sp, #-32]!\n\t"

@@ -1,10 +1,23 @@
-// Asymmetric transfer between a producer and its consumer, in terms of `transfer`. Included by arch.hpp only, where
-// the ISA has nothing better.
+// The functions that an ISA may write better, in terms of those that it must write: the last switches by `switch_to`,
+// and asymmetric transfer between a producer and its consumer by `transfer`. Included by arch.hpp only, behind the file
+// of the ISA.
 #pragma once
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace arch {
+
+/// The last switch of a context by `switch_to`: its stack is free as soon as `to` runs.
+[[noreturn]] PIRN_ALWAYS_INLINE void switch_last(const context& to, word first, word second) noexcept {
+  context abandoned;
+  switch_to(abandoned, to, first, second);
+  __builtin_unreachable();
+}
+
+/// As `switch_last(prepare(top, entry), first, second)`.
+[[noreturn]] PIRN_ALWAYS_INLINE void enter_last(void* top, switch_entry entry, word first, word second) noexcept {
+  switch_last(prepare(top, entry), first, second);
+}
 
 template <class Run>
 PIRN_NONE void producer_entry(void* pc, void* sp, void* fp, word message, word, word, word) {

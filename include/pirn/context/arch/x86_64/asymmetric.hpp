@@ -27,26 +27,34 @@
 
 #include <cstdint>
 
-#include "pirn/context/arch_x86_64.hpp"
+#include "pirn/context/arch/x86_64/switch.hpp"
 #include "pirn/context/detail/blocks_of_bodies.hpp"
 
-#define PIRN_ASYMMETRIC_RESUME_LABEL "nop\n\t.p2align 5\n1:\n\t" PIRN_LANDING
+#define PIRN_ASYMMETRIC_RESUME_LABEL "nop\n\t.p2align 5\n" PIRN_RESUME_POINT PIRN_LANDING
+// clang-format off
 // `to` are the registers of the target, `own` those of the context that leaves, each sp as the number of an r8 to r15;
-// `tag` is an instruction that tags the latter. At label 1 the `to` registers hold the context that comes, in
-// delegate_to the `own` registers; rsp and rbp are this side's again.
+// `tag` is an instruction that tags the latter. At the jump the `own` registers hold the caller. At the resume label the
+// `to` registers hold the context that comes, in delegate_to the `own` registers; rsp and rbp are this side's again.
 #define PIRN_ASYMMETRIC_SWITCH(to_pc, to_sp, to_fp, own_pc, own_sp, own_fp, tag) \
-  "leaq 1f(%%rip), %%" own_pc                                                    \
-  "\n\t"                                                                         \
-  "movq %%rsp, %%r" own_sp "\n\tmovq %%rbp, %%" own_fp "\n\t" tag                \
-  PIRN_ASYMMETRIC_JUMP(to_pc, to_sp, to_fp) PIRN_ASYMMETRIC_RESUME_LABEL
-// While sp and fp are exchanged, the tables describe the context that is being resumed: CFA = `to_sp` (0c, its
-// number, 00), return address in `to_pc`, rbp in `to_fp`.
-#define PIRN_ASYMMETRIC_JUMP(to_pc, to_sp, to_fp) \
-  PIRN_CFI(".cfi_remember_state")                 \
-  PIRN_CFI(PIRN_CFA_IS(to_sp, "0"))               \
-  PIRN_CFI(".cfi_register rip, " to_pc)           \
-  PIRN_CFI(".cfi_register rbp, " to_fp)           \
-  "movq %%r" to_sp ", %%rsp\n\tmovq %%" to_fp ", %%rbp\n\tjmpq *%%" to_pc "\n\t" PIRN_CFI(".cfi_restore_state")
+  "leaq " PIRN_RESUME_ADDRESS "(%%rip), %%" own_pc "\n\t"                        \
+  "movq %%rsp, %%r" own_sp "\n\t"                                                \
+  "movq %%rbp, %%" own_fp "\n\t"                                                 \
+  tag                                                                            \
+  PIRN_ASYMMETRIC_JUMP(to_pc, to_sp, to_fp)                                      \
+  PIRN_ASYMMETRIC_RESUME_LABEL
+// From the first instruction to the jump the tables describe the context that is being resumed:
+//   0c <to_sp> 00    DW_CFA_def_cfa, register 13 or 15, offset 0    CFA = `to_sp`, its sp
+//   .cfi_register    return address in `to_pc`, rbp in `to_fp`
+#define PIRN_ASYMMETRIC_JUMP(to_pc, to_sp, to_fp)                                \
+  PIRN_CFI(".cfi_remember_state")                                                \
+  PIRN_CFI(PIRN_CFA_IS(to_sp, "0"))                                              \
+  PIRN_CFI(".cfi_register rip, " to_pc)                                          \
+  PIRN_CFI(".cfi_register rbp, " to_fp)                                          \
+  "movq %%r" to_sp ", %%rsp\n\t"                                                 \
+  "movq %%" to_fp ", %%rbp\n\t"                                                  \
+  "jmpq *%%" to_pc "\n\t"                                                        \
+  PIRN_CFI(".cfi_restore_state")
+// clang-format on
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -54,6 +62,8 @@ namespace arch {
 
 /// As start_frame, for a producer: puts the words that a switch delivers into the arguments of the ordinary convention.
 PIRN_NAKED inline void start_producer() {
+  // At the beginning rdi, r15, rsi hold the consumer's pc, sp, fp, rdx the word, and rsp points to the address of
+  // producer_entry. At the jump rdi, rsi, rdx, rcx hold the arguments of that, and r11 its address.
   asm volatile(PIRN_CFI(".cfi_undefined rip") PIRN_START_PADDING "popq %r11\n\tmovq %r15, %rcx\n\tjmpq *%r11");
 }
 
@@ -75,11 +85,9 @@ PIRN_ALWAYS_INLINE peer prepare_producer(void* top) noexcept {
 template <word tag = 0>
 PIRN_SWITCH_INLINE void resume_producer(peer& to, word& first, word& second) noexcept {
   const detail::fp_words fp_control;
-  void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
+  PIRN_READ_PEER(target, to);
   const word sent = first;
-  register void* pc asm("r12") = target_pc;
-  register void* sp asm("r13") = target_sp;
-  register void* fp asm("r14") = target_fp;
+  PIRN_BIND_PEER(target, "r12", "r13", "r14");
   register word message asm("rdx") = sent;
   register word in0 asm("rax");
   register word in1 asm("rcx");
@@ -96,10 +104,7 @@ PIRN_SWITCH_INLINE void resume_producer(peer& to, word& first, word& second) noe
                  : "rbx", "rdi", "rsi", "r8", "r9", "r10", "r11", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
   }
   const word received0 = in0, received1 = in1;
-  void *const from_pc = pc, *const from_sp = sp, *const from_fp = fp;
-  to.pc = from_pc;
-  to.sp = from_sp;
-  to.fp = from_fp;
+  PIRN_WRITE_PEER(to);
   first = received0;
   second = received1;
   fp_control.restore();
@@ -108,11 +113,9 @@ PIRN_SWITCH_INLINE void resume_producer(peer& to, word& first, word& second) noe
 /// Suspends a producer and resumes its consumer `to`; the message of its next resumer replaces `first`.
 PIRN_SWITCH_INLINE void yield_to_consumer(peer& to, word& first, word second) noexcept {
   const detail::fp_words fp_control;
-  void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
+  PIRN_READ_PEER(target, to);
   const word sent0 = first, sent1 = second;
-  register void* pc asm("rdi") = target_pc;
-  register void* sp asm("r15") = target_sp;
-  register void* fp asm("rsi") = target_fp;
+  PIRN_BIND_PEER(target, "rdi", "r15", "rsi");
   register word out0 asm("rax") = sent0;
   register word out1 asm("rcx") = sent1;
   register word message asm("rdx");
@@ -121,10 +124,7 @@ PIRN_SWITCH_INLINE void yield_to_consumer(peer& to, word& first, word second) no
                :
                : "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", PIRN_CLOBBER_FLOAT, "memory", "cc");
   const word received = message;
-  void *const from_pc = pc, *const from_sp = sp, *const from_fp = fp;
-  to.pc = from_pc;
-  to.sp = from_sp;
-  to.fp = from_fp;
+  PIRN_WRITE_PEER(to);
   first = received;
   fp_control.restore();
 }
@@ -132,7 +132,7 @@ PIRN_SWITCH_INLINE void yield_to_consumer(peer& to, word& first, word second) no
 /// Suspends a producer, tagged, and resumes another one; the message of its next resumer replaces `first`.
 PIRN_SWITCH_INLINE void delegate_to(peer& to, word& first) noexcept {
   const detail::fp_words fp_control;
-  void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
+  PIRN_READ_PEER(target, to);
   const word sent = first;
   register void* to_pc asm("r12") = target_pc;
   register void* to_sp asm("r13") = target_sp;
@@ -146,20 +146,15 @@ PIRN_SWITCH_INLINE void delegate_to(peer& to, word& first) noexcept {
                :
                : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", PIRN_CLOBBER_FLOAT, "memory", "cc");
   const word received = message;
-  void *const from_pc = pc, *const from_sp = sp, *const from_fp = fp;
-  to.pc = from_pc;
-  to.sp = from_sp;
-  to.fp = from_fp;
+  PIRN_WRITE_PEER(to);
   first = received;
   fp_control.restore();
 }
 
 /// The last switch of a producer, to its consumer.
 [[noreturn]] PIRN_ALWAYS_INLINE void finish_to_consumer(const peer& to) noexcept {
-  void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
-  register void* pc asm("rdi") = target_pc;
-  register void* sp asm("r15") = target_sp;
-  register void* fp asm("rsi") = target_fp;
+  PIRN_READ_PEER(target, to);
+  PIRN_BIND_PEER(target, "rdi", "r15", "rsi");
   register word ended asm("r13") = peer_tag;
   asm volatile(PIRN_ASYMMETRIC_JUMP("rdi", "15", "rsi") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
   __builtin_unreachable();
@@ -167,10 +162,8 @@ PIRN_SWITCH_INLINE void delegate_to(peer& to, word& first) noexcept {
 
 /// The last switch of a producer, to one that delegates to it.
 [[noreturn]] PIRN_ALWAYS_INLINE void finish_to_delegator(const peer& to) noexcept {
-  void *const target_pc = to.pc, *const target_sp = to.sp, *const target_fp = to.fp;
-  register void* pc asm("r12") = target_pc;
-  register void* sp asm("r13") = target_sp;
-  register void* fp asm("r14") = target_fp;
+  PIRN_READ_PEER(target, to);
+  PIRN_BIND_PEER(target, "r12", "r13", "r14");
   register word ended asm("r15") = peer_tag;
   asm volatile(PIRN_ASYMMETRIC_JUMP("r12", "13", "r14") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
   __builtin_unreachable();

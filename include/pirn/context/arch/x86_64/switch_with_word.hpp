@@ -1,8 +1,8 @@
-// A symmetric switch that carries a third word: x86-64 only, as fibers are. The contract of `switch_to` is in arch.hpp,
-// the facts that shape the code are in arch_x86_64.hpp.
+// x86-64: a symmetric switch that carries a third word, for fibers. The contract of `switch_to` is in arch.hpp, the
+// facts that shape the code are in switch.hpp. Included by arch_fiber.hpp.
 #pragma once
 
-#include "pirn/context/arch.hpp"
+#include "pirn/context/arch/x86_64/switch.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -19,7 +19,8 @@ PIRN_SWITCH_INLINE void switch_to_with_word(context& from, const context& to, wo
   register word message2 asm("r8") = sent2;
   register context* out asm("rdx") = &from;
   register const context* in asm("rcx") = &to;
-  asm volatile(PIRN_SWITCH_IN_MEMORY
+  // At the jump rdi, rsi and r8 hold the words that go, at the resume label those of the resumer.
+  asm volatile(PIRN_SWITCH_TEXT PIRN_RESUME_LABEL
                : "+r"(message0), "+r"(message1), "+r"(message2), "+r"(out), "+r"(in)
                :
                : "rax", "rbx", "r9", "r10", "r11", "r12", "r13", "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");

@@ -1,5 +1,5 @@
-// A call on another stack whose continuation can be resumed by other code: x86-64 only, as fibers are. The contract and
-// the stack pictures are in arch.hpp, the facts that shape the code in arch_x86_64.hpp.
+// x86-64: a call on another stack whose continuation can be resumed by other code, for fibers. The contract and the
+// stack pictures are in arch.hpp, the facts that shape the code in switch.hpp. Included by arch_fiber.hpp.
 //
 //   fork_root   prepares a stack, for any number of times
 //   fork_into   suspends the caller into memory and enters a constant function on such a stack; the caller may be
@@ -11,7 +11,7 @@
 // only after two loads, the first of which gives their address, and every access to the stack waits for sp.
 #pragma once
 
-#include "pirn/context/arch.hpp"
+#include "pirn/context/arch/x86_64/switch.hpp"
 
 // The registers in which the entry function finds its arguments, in the two conventions.
 #if defined(PIRN_HAS_NONE)
@@ -33,7 +33,7 @@ namespace arch {
 typedef void(PIRN_NONE* fork_entry)(word first, word second, void* sp);
 
 namespace detail {
-/// As `land` of arch_types.hpp, for a fork_entry.
+/// As `land` of shared/types.hpp, for a fork_entry.
 template <fork_entry entry>
 __attribute__((visibility("hidden"))) PIRN_NONE void land_fork(word first, word second, void* sp) {
   entry(first, second, sp);
@@ -64,12 +64,16 @@ PIRN_SWITCH_INLINE void fork_into(context& from, void* root, word& first, word& 
   register void* fresh asm("r10") = root;
   PIRN_INTO_REGISTER("r11")
   asm volatile(
-      "leaq 1f(%%rip), %%rax\n\t"
+      "leaq " PIRN_RESUME_ADDRESS "(%%rip), %%rax\n\t"
       "movq %%rsp, " PIRN_FORK_SP "\n\t"
       "movq %%rax, " PIRN_CONTEXT_PC "(%%r9)\n\t"
       "movq %%rsp, " PIRN_CONTEXT_SP "(%%r9)\n\t"
       "movq %%rbp, " PIRN_CONTEXT_FP "(%%r9)\n\t"
-      // From here to the jump the caller is the root frame, to which the word at r10 returns: CFA = r10 + 8 (0c 0a 08).
+      // From here to the jump the tables say that the caller is the root frame:
+      //   0c 0a 08       DW_CFA_def_cfa, register 10, offset 8    CFA = r10 + 8
+      //   .cfi_offset    return address at CFA - 8, where fork_root has written it
+      // At the jump rsp points to that word, rbp is 0, and the words and the caller's sp are where the entry function
+      // has its arguments: in r12, r13, r14, or in rdi, rsi, rdx.
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(PIRN_CFA_IS("10", "8"))
       PIRN_CFI(".cfi_offset rip, -8")
@@ -77,14 +81,12 @@ PIRN_SWITCH_INLINE void fork_into(context& from, void* root, word& first, word& 
       "xorl %%ebp, %%ebp\n\t"
       PIRN_INTO_JUMP("r11")
       PIRN_CFI(".cfi_restore_state")
-      // At 1 rdi and rsi hold the words of the resumer. rsp and rbp are this side's again; all others are undefined.
+      // Here rdi and rsi hold the words of the resumer. rsp and rbp are this side's again; all others are undefined.
       PIRN_RESUME_LABEL
       : PIRN_FORK_WORDS, "+r"(state), "+r"(fresh) PIRN_INTO_OUTPUT
       : PIRN_INTO_INPUT(&detail::land_fork<entry>)
       : PIRN_INTO_CLOBBER("r11") "rax", "rbx", "rcx", "r8", PIRN_FORK_CLOBBERS "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
-  const word received0 = message0, received1 = message1;
-  first = received0;
-  second = received1;
+  PIRN_WRITE_WORDS(first, second);
   fp_control.restore();
 }
 
@@ -96,8 +98,11 @@ PIRN_SWITCH_INLINE void fork_into(context& from, void* root, word& first, word& 
   register const context* in asm("rcx") = &to;
   register void* sp asm("r9") = to_sp;
   asm volatile(
-      // From here to the jump the caller's frame is that of `to`: CFA = r9 (0c 09 00), return address at rcx + 0
-      // (10 10 02 72 00), rbp at rcx + 16 (10 06 02 72 10).
+      // At the jump rdi and rsi hold the words, rcx the context; rsp and rbp are those of `to`. From here to the jump the
+      // tables say that the caller's frame is that of `to`:
+      //   0c 09 00         DW_CFA_def_cfa, register 9, offset 0                              CFA = r9, its sp
+      //   10 10 02 72 00   DW_CFA_expression, register 16, 2 bytes: DW_OP_breg2 (rcx) + 0    return address at rcx + 0
+      //   10 06 02 72 10   DW_CFA_expression, register 6, 2 bytes: DW_OP_breg2 (rcx) + 16    rbp at rcx + 16
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(PIRN_CFA_IS("9", "0"))
       PIRN_CFI(PIRN_SAVED_IN("16", "2", "0"))

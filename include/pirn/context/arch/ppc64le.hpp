@@ -21,14 +21,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pirn/context/arch_types.hpp"
+#include "pirn/context/arch/shared/types.hpp"
 
-// Offsets shared by the assembly and the structs.
-#define PIRN_CONTEXT_PC "0"
-#define PIRN_CONTEXT_SP "8"
-#define PIRN_CONTEXT_FP "16"
-
-// The registers of the switches: those of the context that is left, and those of the one that is resumed.
+// The registers of the switches: those of the context that is left, and those of the one that is resumed;
+// shared/register_abi.hpp explains the names.
 #define PIRN_FIRST "r3"
 #define PIRN_SECOND "r4"
 #define PIRN_FROM "r5"
@@ -62,59 +58,75 @@
 #define PIRN_SWITCH_CLOBBERS "r7", "r8", "r9", "r10", "r11", "r12", PIRN_CLOBBER_REST
 #define PIRN_TRANSFER_CLOBBERS PIRN_CLOBBER_REST
 
-// The address of the resume label, by way of lr, which the function around has saved since it is clobbered. Not for r0,
-// which addi reads as zero.
-#define PIRN_LABEL_ADDRESS(to) "bcl 20, 31, 2f\n2:\n\tmflr " to "\n\taddi " to ", " to ", 1f-2b\n\t"
+// clang-format off
+// Puts the address of the resume label into `to`, by way of lr, which the function around has saved since it is
+// clobbered. At label 2, the next instruction, lr holds the address of that label. Not for r0, which addi reads as zero.
+#define PIRN_LABEL_ADDRESS(to)                          \
+  "bcl 20, 31, 2f\n"                                    \
+  "2:\n\t"                                              \
+  "mflr " to "\n\t"                                     \
+  "addi " to ", " to ", " PIRN_RESUME_ADDRESS "-2b\n\t"
 // Saves r30 and r2 below the red zone.
 #define PIRN_SAVE_TEXT "stdu 1, -320(1)\n\tstd 30, 24(1)\n\tstd 2, 16(1)\n\t"
-// The exchange: from the running context to the one with pc, sp, fp in r12, r10, r11. The tables describe that one as
-// the caller of the frame from the first instruction on (CFA = r10, in bytes 0c 0a 00, return address, register 65, in
-// r12, r31 in r11); its r30 and r2 lie below its red zone.
-#define PIRN_EXCHANGE              \
-  PIRN_CFI(".cfi_remember_state")  \
-  PIRN_CFI(PIRN_CFA_IS("10", "0")) \
-  PIRN_CFI(".cfi_register 65, 12") \
-  PIRN_CFI(".cfi_register 31, 11") \
-  PIRN_CFI(".cfi_offset 30, -296") \
-  "mtctr 12\n\t"                      \
-  PIRN_SAVE_TEXT                      \
-  "ld 30, -296(10)\n\t"               \
-  "ld 2, -304(10)\n\t"                \
-  PIRN_CFI(".cfi_same_value 30")      \
-  "mr 31, 11\n\t"                     \
-  "mr 1, 10\n\t"                      \
-  "bctr\n\t"                          \
+// The exchange: from the running context to the one whose pc, sp, fp are in r12, r10, r11. It saves this side's r30 and
+// r2, and loads those of the other side from below its red zone. At the jump r1, r31, r30 and r2 are the other side's,
+// and ctr holds its pc. The registers that shared/register_abi.hpp names hold what goes; all others are undefined. The
+// tables describe the resumed context from the first instruction on:
+//   0c 0a 00          DW_CFA_def_cfa, register 10, offset 0    CFA = r10, its sp
+//   .cfi_register     return address (register 65) in r12, r31 in r11
+//   .cfi_offset       r30 at CFA - 296, until it is loaded
+#define PIRN_EXCHANGE                                   \
+  PIRN_CFI(".cfi_remember_state")                       \
+  PIRN_CFI(PIRN_CFA_IS("10", "0"))                      \
+  PIRN_CFI(".cfi_register 65, 12")                      \
+  PIRN_CFI(".cfi_register 31, 11")                      \
+  PIRN_CFI(".cfi_offset 30, -296")                      \
+  "mtctr 12\n\t"                                        \
+  PIRN_SAVE_TEXT                                        \
+  "ld 30, -296(10)\n\t"                                 \
+  "ld 2, -304(10)\n\t"                                  \
+  PIRN_CFI(".cfi_same_value 30")                        \
+  "mr 31, 11\n\t"                                       \
+  "mr 1, 10\n\t"                                        \
+  "bctr\n\t"                                            \
   PIRN_CFI(".cfi_restore_state")
-// At label 1 r1, r31, r30 and r2 are this side's again. The registers that arch_register_abi.hpp names hold the peer or
-// the words that came; all others are undefined.
-#define PIRN_RESUME_LABEL "nop\n1:\n\t"
-#define PIRN_SWITCH_TEXT     \
-  PIRN_LABEL_ADDRESS("7")    \
-  "std 7, " PIRN_CONTEXT_PC  \
-  "(5)\n\t"                  \
-  "std 1, " PIRN_CONTEXT_SP  \
-  "(5)\n\t"                  \
-  "std 31, " PIRN_CONTEXT_FP \
-  "(5)\n\t"                  \
-  "ld 12, " PIRN_CONTEXT_PC  \
-  "(6)\n\t"                  \
-  "ld 10, " PIRN_CONTEXT_SP  \
-  "(6)\n\t"                  \
-  "ld 11, " PIRN_CONTEXT_FP "(6)\n\t"
+// At the resume label r1, r31, r30 and r2 are this side's again. The registers that shared/register_abi.hpp names hold
+// the peer or the words that came; all others are undefined. The nop is the instruction whose unwind table a return
+// address is looked up by.
+#define PIRN_RESUME_LABEL "nop\n" PIRN_RESUME_POINT
+// switch_to: r5 is the caller's context, r6 the one to resume. r7 holds the resume label.
+#define PIRN_SWITCH_TEXT                                \
+  PIRN_LABEL_ADDRESS("7")                               \
+  "std 7, " PIRN_CONTEXT_PC "(5)\n\t"                   \
+  "std 1, " PIRN_CONTEXT_SP "(5)\n\t"                   \
+  "std 31, " PIRN_CONTEXT_FP "(5)\n\t"                  \
+  "ld 12, " PIRN_CONTEXT_PC "(6)\n\t"                   \
+  "ld 10, " PIRN_CONTEXT_SP "(6)\n\t"                   \
+  "ld 11, " PIRN_CONTEXT_FP "(6)\n\t"                   \
+  PIRN_EXCHANGE
 #define PIRN_TRANSFER_TEXT "mr 12, 3\n\tmr 10, 4\n\tmr 11, 5\n\t"
-#define PIRN_LEAVE_TEXT PIRN_LABEL_ADDRESS("3") "mr 4, 1\n\tmr 5, 31\n\t"
+#define PIRN_LEAVE_TEXT(tag)                            \
+  PIRN_LABEL_ADDRESS("3")                               \
+  "mr 4, 1\n\t"                                         \
+  "mr 5, 31\n\t"                                        \
+  tag
 #define PIRN_TAG_TEXT "ori 4, 4, 1\n\t"
-// Into a fresh stack: sp in r10, an address in the root frame in r12. A fresh context takes r2 over, which is right for
-// a function of the same module.
-#define PIRN_INTO_TEXT             \
-  PIRN_CFI(".cfi_remember_state")  \
-  PIRN_CFI(PIRN_CFA_IS("10", "0")) \
-  PIRN_CFI(".cfi_register 65, 12") \
-  PIRN_SAVE_TEXT                   \
-  "mtlr 12\n\t"                    \
-  "li 31, 0\n\t"                   \
-  "mr 1, 10\n\t"                   \
-  "b %[landing]\n\t" PIRN_CFI(".cfi_restore_state")
+// Into a fresh stack: its sp is in r10, an address in the root frame in r12. At the jump r1 is r10, lr is r12, r31 is 0,
+// and the entry function's arguments are in place. A fresh context takes r2 over, which is right for a function of the
+// same module. The tables describe the root frame as the caller:
+//   0c 0a 00          DW_CFA_def_cfa, register 10, offset 0    CFA = r10
+//   .cfi_register     return address (register 65) in r12
+#define PIRN_INTO_TEXT                                  \
+  PIRN_CFI(".cfi_remember_state")                       \
+  PIRN_CFI(PIRN_CFA_IS("10", "0"))                      \
+  PIRN_CFI(".cfi_register 65, 12")                      \
+  PIRN_SAVE_TEXT                                        \
+  "mtlr 12\n\t"                                         \
+  "li 31, 0\n\t"                                        \
+  "mr 1, 10\n\t"                                        \
+  "b %[landing]\n\t"                                    \
+  PIRN_CFI(".cfi_restore_state")
+// clang-format on
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -123,8 +135,6 @@ namespace arch {
 inline constexpr std::size_t red_zone = 320;  // the ABI's 288, r30 and r2
 inline constexpr std::size_t switch_zone = red_zone;
 inline constexpr std::size_t root_size = 0;
-static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 8 && offsetof(context, fp) == 16,
-              "the assembly below uses these offsets");
 
 /// The frame that every entry function appears to have been called from. Its unwind table says that there is no
 /// caller, which ends a backtrace; running into it (an entry function returned) traps.
@@ -134,6 +144,9 @@ PIRN_ASM_FUNCTION("root_frame", ".cfi_undefined 65\n\tnop\n\tnop\n\tnop\n\t.long
 /// Where a fresh context begins (at + 8): it jumps to the entry function whose address lies on the stack, and leaves
 /// all argument registers as the switch delivered them.
 void start_frame() PIRN_ASM_NAME("start_frame");
+// At the beginning the words at r1 + 16 and r1 + 24 are the address in root_frame and that of the entry function. At
+// the jump lr and ctr hold these, r12 holds the latter too, and r1 is the root frame. All argument registers are as the
+// switch delivered them.
 PIRN_ASM_FUNCTION("start_frame",
                   ".cfi_undefined 65\n\tnop\n\tnop\n\t"
                   "ld 0, 16(1)\n\tmtlr 0\n\tld 12, 24(1)\n\tmtctr 12\n\taddi 1, 1, 32\n\tbctr");
@@ -174,7 +187,7 @@ using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_wor
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
 
-#include "pirn/context/arch_register_abi.hpp"  // IWYU pragma: export
+#include "pirn/context/arch/shared/transfer_into.hpp"  // IWYU pragma: export
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -184,11 +197,14 @@ namespace arch {
 PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept { return false; }
 
 namespace detail {
-/// Calls `function(first, second)` with an unwind table by which the caller is `suspended`. Its address is in r30:
-/// CFA = *(r30 + 8) (0f 03 8e 08 06), return address at r30 + 0 (10 41 02 8e 00), r31 at r30 + 16
-/// (10 1f 02 8e 10), and its r30 below its red zone.
+/// Calls `function(first, second)` with an unwind table by which the caller is `suspended`.
 word walk_as_if_called_by(const context* suspended, word first, word second, word (*function)(word, word))
     PIRN_ASM_NAME("walk_as_if_called_by");
+// At the call r30 holds `suspended`, r3 and r4 the words, r12 and ctr the function. The tables of the call:
+//   0f 03 8e 08 06   DW_CFA_def_cfa_expression, 3 bytes: DW_OP_breg30 + 8, DW_OP_deref    CFA = *(r30 + 8), its sp
+//   10 41 02 8e 00   DW_CFA_expression, register 65, 2 bytes: DW_OP_breg30 + 0            return address at r30 + 0
+//   10 1f 02 8e 10   DW_CFA_expression, register 31, 2 bytes: DW_OP_breg30 + 16           r31 at r30 + 16
+//   .cfi_offset      its r30 at CFA - 296, below its red zone
 PIRN_ASM_FUNCTION("walk_as_if_called_by",
                   "mflr 0\n\tstd 0, 16(1)\n\t"
                   ".cfi_offset 65, 16\n\t"

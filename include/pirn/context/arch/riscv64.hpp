@@ -18,14 +18,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pirn/context/arch_types.hpp"
+#include "pirn/context/arch/shared/types.hpp"
 
-// Offsets shared by the assembly and the structs.
-#define PIRN_CONTEXT_PC "0"
-#define PIRN_CONTEXT_SP "8"
-#define PIRN_CONTEXT_FP "16"
-
-// The registers of the switches: those of the context that is left, and those of the one that is resumed.
+// The registers of the switches: those of the context that is left, and those of the one that is resumed;
+// shared/register_abi.hpp explains the names.
 #define PIRN_FIRST "a0"
 #define PIRN_SECOND "a1"
 #define PIRN_FROM "a2"
@@ -63,53 +59,66 @@
 #define PIRN_SWITCH_CLOBBERS "t3", "t4", "t5", "a4", "a5", "a6", PIRN_CLOBBER_REST
 #define PIRN_TRANSFER_CLOBBERS PIRN_CLOBBER_REST
 
-// The exchange: from the running context to the one with pc, sp, fp in t3, t4, t5. The tables describe that one as the
-// caller of the frame from the first instruction on (CFA = t4, in bytes 0c 1d 00, return address in t3, s0 in t5); its
-// s1 lies below its sp.
-#define PIRN_EXCHANGE              \
-  PIRN_CFI(".cfi_remember_state")  \
-  PIRN_CFI(PIRN_CFA_IS("29", "0")) \
-  PIRN_CFI(".cfi_register ra, t3") \
-  PIRN_CFI(".cfi_register s0, t5") \
-  PIRN_CFI(".cfi_offset s1, -16")  \
-  "addi sp, sp, -16\n\t"             \
-  "sd s1, 0(sp)\n\t"                 \
-  "ld s1, -16(t4)\n\t"               \
-  PIRN_CFI(".cfi_same_value s1")     \
-  "mv s0, t5\n\t"                    \
-  "mv sp, t4\n\t"                    \
-  "jr t3\n\t"                        \
+// clang-format off
+// The exchange: from the running context to the one whose pc, sp, fp are in t3, t4, t5. It pushes this side's s1 and
+// loads that of the other side from below its sp. At the jump sp, s0 and s1 are the other side's. The registers that
+// shared/register_abi.hpp names hold what goes; all others are undefined. The tables describe the resumed context from
+// the first instruction on:
+//   0c 1d 00          DW_CFA_def_cfa, register 29, offset 0    CFA = t4, its sp
+//   .cfi_register     return address in t3, s0 in t5
+//   .cfi_offset       s1 at CFA - 16, until it is loaded
+#define PIRN_EXCHANGE                                   \
+  PIRN_CFI(".cfi_remember_state")                       \
+  PIRN_CFI(PIRN_CFA_IS("29", "0"))                      \
+  PIRN_CFI(".cfi_register ra, t3")                      \
+  PIRN_CFI(".cfi_register s0, t5")                      \
+  PIRN_CFI(".cfi_offset s1, -16")                       \
+  "addi sp, sp, -16\n\t"                                \
+  "sd s1, 0(sp)\n\t"                                    \
+  "ld s1, -16(t4)\n\t"                                  \
+  PIRN_CFI(".cfi_same_value s1")                        \
+  "mv s0, t5\n\t"                                       \
+  "mv sp, t4\n\t"                                       \
+  "jr t3\n\t"                                           \
   PIRN_CFI(".cfi_restore_state")
-// At label 1 sp, s0 and s1 are this side's again. The registers that arch_register_abi.hpp names hold the peer or
-// the words that came; all others are undefined.
-#define PIRN_RESUME_LABEL "nop\n1:\n\t"
-#define PIRN_SWITCH_TEXT    \
-  "lla t0, 1f\n\t"          \
-  "sd t0, " PIRN_CONTEXT_PC \
-  "(a2)\n\t"                \
-  "sd sp, " PIRN_CONTEXT_SP \
-  "(a2)\n\t"                \
-  "sd s0, " PIRN_CONTEXT_FP \
-  "(a2)\n\t"                \
-  "ld t3, " PIRN_CONTEXT_PC \
-  "(a3)\n\t"                \
-  "ld t4, " PIRN_CONTEXT_SP \
-  "(a3)\n\t"                \
-  "ld t5, " PIRN_CONTEXT_FP "(a3)\n\t"
+// At the resume label sp, s0 and s1 are this side's again. The registers that shared/register_abi.hpp names hold the
+// peer or the words that came; all others are undefined. The nop is the instruction whose unwind table a return address
+// is looked up by.
+#define PIRN_RESUME_LABEL "nop\n" PIRN_RESUME_POINT
+// switch_to: a2 is the caller's context, a3 the one to resume. t0 holds the resume label.
+#define PIRN_SWITCH_TEXT                                \
+  "lla t0, " PIRN_RESUME_ADDRESS "\n\t"                 \
+  "sd t0, " PIRN_CONTEXT_PC "(a2)\n\t"                  \
+  "sd sp, " PIRN_CONTEXT_SP "(a2)\n\t"                  \
+  "sd s0, " PIRN_CONTEXT_FP "(a2)\n\t"                  \
+  "ld t3, " PIRN_CONTEXT_PC "(a3)\n\t"                  \
+  "ld t4, " PIRN_CONTEXT_SP "(a3)\n\t"                  \
+  "ld t5, " PIRN_CONTEXT_FP "(a3)\n\t"                  \
+  PIRN_EXCHANGE
 #define PIRN_TRANSFER_TEXT "mv t3, a0\n\tmv t4, a1\n\tmv t5, a2\n\t"
-#define PIRN_LEAVE_TEXT "lla a0, 1f\n\tmv a1, sp\n\tmv a2, s0\n\t"
+#define PIRN_LEAVE_TEXT(tag)                            \
+  "lla a0, " PIRN_RESUME_ADDRESS "\n\t"                 \
+  "mv a1, sp\n\t"                                       \
+  "mv a2, s0\n\t"                                       \
+  tag
 #define PIRN_TAG_TEXT "ori a1, a1, 1\n\t"
-// Into a fresh stack: sp in t4, an address in the root frame in t3. A fresh context takes no s1 over.
-#define PIRN_INTO_TEXT             \
-  PIRN_CFI(".cfi_remember_state")  \
-  PIRN_CFI(PIRN_CFA_IS("29", "0")) \
-  PIRN_CFI(".cfi_register ra, t3") \
-  "addi sp, sp, -16\n\t"           \
-  "sd s1, 0(sp)\n\t"               \
-  "mv ra, t3\n\t"                  \
-  "mv s0, zero\n\t"                \
-  "mv sp, t4\n\t"                  \
-  "tail %[landing]\n\t" PIRN_CFI(".cfi_restore_state")
+// Into a fresh stack: its sp is in t4, an address in the root frame in t3. At the jump sp is t4, ra is t3, s0 is 0, and
+// the entry function's arguments are in place; a fresh context takes no s1 over. The tables describe the root frame as
+// the caller:
+//   0c 1d 00          DW_CFA_def_cfa, register 29, offset 0    CFA = t4
+//   .cfi_register     return address in t3
+#define PIRN_INTO_TEXT                                  \
+  PIRN_CFI(".cfi_remember_state")                       \
+  PIRN_CFI(PIRN_CFA_IS("29", "0"))                      \
+  PIRN_CFI(".cfi_register ra, t3")                      \
+  "addi sp, sp, -16\n\t"                                \
+  "sd s1, 0(sp)\n\t"                                    \
+  "mv ra, t3\n\t"                                       \
+  "mv s0, zero\n\t"                                     \
+  "mv sp, t4\n\t"                                       \
+  "tail %[landing]\n\t"                                 \
+  PIRN_CFI(".cfi_restore_state")
+// clang-format on
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -118,8 +127,6 @@ namespace arch {
 inline constexpr std::size_t red_zone = 16;
 inline constexpr std::size_t switch_zone = red_zone;
 inline constexpr std::size_t root_size = 0;
-static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 8 && offsetof(context, fp) == 16,
-              "the assembly below uses these offsets");
 
 /// The frame that every entry function appears to have been called from. Its unwind table says that there is no
 /// caller, which ends a backtrace; running into it (an entry function returned) traps.
@@ -130,6 +137,8 @@ PIRN_ASM_FUNCTION("root_frame",
 /// Where a fresh context begins (at + 8): it jumps to the entry function whose address lies on top of the stack, and
 /// leaves all argument registers as the switch delivered them.
 void start_frame() PIRN_ASM_NAME("start_frame");
+// At the beginning sp points to the address of the entry function and, above it, the one in root_frame. At the jump t3
+// and ra hold these, and sp is above them. All other registers are as the switch delivered them.
 PIRN_ASM_FUNCTION("start_frame",
                   ".option push\n\t.option norvc\n\t.cfi_undefined ra\n\tnop\n\tnop\n\t"
                   "ld t3, 0(sp)\n\tld ra, 8(sp)\n\taddi sp, sp, 16\n\tjr t3\n\t.option pop");
@@ -167,7 +176,7 @@ using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_wor
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
 
-#include "pirn/context/arch_register_abi.hpp"  // IWYU pragma: export
+#include "pirn/context/arch/shared/transfer_into.hpp"  // IWYU pragma: export
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -185,11 +194,14 @@ PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept {
 }
 
 namespace detail {
-/// Calls `function(first, second)` with an unwind table by which the caller is `suspended`. Its address is in s1:
-/// CFA = *(s1 + 8) (0f 03 79 08 06), return address at s1 + 0 (10 01 02 79 00), s0 at s1 + 16 (10 08 02 79 10),
-/// and its s1 below its sp.
+/// Calls `function(first, second)` with an unwind table by which the caller is `suspended`.
 word walk_as_if_called_by(const context* suspended, word first, word second, word (*function)(word, word))
     PIRN_ASM_NAME("walk_as_if_called_by");
+// At the call s1 holds `suspended`, a0 and a1 the words, a3 the function. The tables of the call:
+//   0f 03 79 08 06   DW_CFA_def_cfa_expression, 3 bytes: DW_OP_breg9 (s1) + 8, DW_OP_deref    CFA = *(s1 + 8), its sp
+//   10 01 02 79 00   DW_CFA_expression, register 1, 2 bytes: DW_OP_breg9 (s1) + 0             return address at s1 + 0
+//   10 08 02 79 10   DW_CFA_expression, register 8, 2 bytes: DW_OP_breg9 (s1) + 16            s0 at s1 + 16
+//   .cfi_offset      its s1 at CFA - 16, below its sp
 PIRN_ASM_FUNCTION("walk_as_if_called_by",
                   "addi sp, sp, -32\n\t"
                   ".cfi_def_cfa_offset 32\n\t"

@@ -25,12 +25,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pirn/context/arch_types.hpp"
+#include "pirn/context/arch/shared/operands.hpp"
+#include "pirn/context/arch/shared/types.hpp"
 
-// Offsets shared by the assembly and the structs below.
-#define PIRN_CONTEXT_PC "0"
-#define PIRN_CONTEXT_SP "4"
-#define PIRN_CONTEXT_FP "8"
 // A block that `transfer` leaves in the sender's frame: two values, the sender's pc, and the address that it jumps to.
 #define PIRN_BLOCK_OWN_PC "8"
 #define PIRN_BLOCK_PC "12"
@@ -50,11 +47,12 @@
 #define PIRN_CLOBBER_FLOAT \
   "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)" PIRN_CLOBBER_SSE PIRN_CLOBBER_AVX512
 
-// Stores the address of the resume label; it pushes a word meanwhile.
+// Stores the address of the resume label; it pushes a word meanwhile. At label 2, the next instruction, that word is
+// the address of that label.
 #if defined(__PIC__)
-#define PIRN_STORE_LABEL(to) "call 2f\n2:\n\tpopl " to "\n\taddl $1f-2b, " to "\n\t"
+#define PIRN_STORE_LABEL(to) "call 2f\n2:\n\tpopl " to "\n\taddl $" PIRN_RESUME_ADDRESS "-2b, " to "\n\t"
 #else
-#define PIRN_STORE_LABEL(to) "movl $1f, " to "\n\t"
+#define PIRN_STORE_LABEL(to) "movl $" PIRN_RESUME_ADDRESS ", " to "\n\t"
 #endif
 // Where transfer_into jumps to: position-independent code has no constant for it here.
 #if defined(__PIC__)
@@ -69,7 +67,20 @@
 #else
 #define PIRN_LANDING ""
 #endif
-#define PIRN_RESUME_LABEL "nop\n1:\n\t" PIRN_LANDING
+// Where a suspended side is resumed. The nop is the byte whose unwind table a return address is looked up by.
+#define PIRN_RESUME_LABEL "nop\n" PIRN_RESUME_POINT PIRN_LANDING
+// Copies the peer and its values, as a `transfer` has left them, and writes them to `to` and `values`. The registers
+// are copied before memory is read, as shared/operands.hpp explains.
+#define PIRN_WRITE_BLOCK(to, values)                             \
+  const word received0 = value0, received1 = value1;             \
+  void *const resumer_sp = sp, *const resumer_fp = fp;           \
+  const auto* const incoming = static_cast<const word*>(block);  \
+  void* const resumer_pc = reinterpret_cast<void*>(incoming[2]); \
+  (values)[2] = incoming[0];                                     \
+  (values)[3] = incoming[1];                                     \
+  PIRN_STORE_PEER(to);                                           \
+  (values)[0] = received0;                                       \
+  (values)[1] = received1
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -78,8 +89,6 @@ namespace arch {
 inline constexpr std::size_t red_zone = 4;
 inline constexpr std::size_t switch_zone = red_zone;
 inline constexpr std::size_t root_size = 0;
-static_assert(offsetof(context, pc) == 0 && offsetof(context, sp) == 4 && offsetof(context, fp) == 8,
-              "the assembly below uses these offsets");
 
 /// The frame that every entry function appears to have been called from. Its unwind table says that there is no
 /// caller, which ends a backtrace; running into it (an entry function returned) traps.
@@ -92,11 +101,16 @@ PIRN_ASM_FUNCTION("root_frame", ".cfi_undefined eip\n\t.fill 12, 1, 0x90\n\tud2"
 /// Where a fresh context begins (at + 8): it puts the messages into the entry function's arguments, and jumps to that
 /// function. Its address lies on top of the stack.
 void start_frame() PIRN_ASM_NAME("start_frame");
+// At the beginning esp points to the address of the entry function, below the one in root_frame and room for arguments;
+// eax and edx hold the messages. At the jump esp points to the return address, and ecx holds the function.
 PIRN_ASM_FUNCTION("start_frame",
                   PIRN_START_PADDING "movl %eax, 8(%esp)\n\tmovl %edx, 12(%esp)\n\tpopl %ecx\n\tjmpl *%ecx");
 
 /// As start_frame, for a `transfer` entry function and its seven arguments.
 void start_frame_plain() PIRN_ASM_NAME("start_frame_plain");
+// At the beginning ebx and edi hold the peer's sp and fp, eax and edx two values; ecx points to the block with its pc
+// at
+// + 8, the other values at + 0 and + 4. At the jump esp points to the return address, and ecx holds the function.
 PIRN_ASM_FUNCTION("start_frame_plain", PIRN_START_PADDING
                   "movl %ebx, 12(%esp)\n\tmovl %edi, 16(%esp)\n\tmovl %eax, 20(%esp)\n\tmovl %edx, 24(%esp)\n\t"
                   "movl 8(%ecx), %eax\n\tmovl %eax, 8(%esp)\n\t"
@@ -159,8 +173,12 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
   register const context* in asm("ebx") = &to;
   // clang-format off
   asm volatile(
-      // From here to the jump the caller's frame is that of `to`, read through ebx: CFA = *(ebx + 4) (0f 03 73 04 06),
-      // return address at ebx + 0 (10 08 02 73 00), ebp at ebx + 8 (10 05 02 73 08).
+      // At the jump eax and edx hold the words that go, ebx the context; esp, ebp and esi are those of `to`. From here to
+      // the jump the tables say that the caller's frame is that of `to`, read through ebx:
+      //   0f 03 73 04 06   DW_CFA_def_cfa_expression, 3 bytes: DW_OP_breg3 (ebx) + 4, DW_OP_deref    CFA = *(ebx + 4)
+      //   10 08 02 73 00   DW_CFA_expression, register 8, 2 bytes: DW_OP_breg3 (ebx) + 0             return address
+      //   10 05 02 73 08   DW_CFA_expression, register 5, 2 bytes: DW_OP_breg3 (ebx) + 8             ebp
+      //   .cfi_offset      esi at CFA - 4, until it is loaded
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(PIRN_CFA_IN("3", "4"))
       PIRN_CFI(PIRN_SAVED_IN("8", "3", "0"))
@@ -177,15 +195,13 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
       "movl " PIRN_CONTEXT_FP "(%%ebx), %%ebp\n\t"
       "jmpl *" PIRN_CONTEXT_PC "(%%ebx)\n\t"
       PIRN_CFI(".cfi_restore_state")
-      // At 1 eax and edx hold the resumer's words. esp, ebp and esi are this side's again; all others are undefined.
+      // Here eax and edx hold the resumer's words. esp, ebp and esi are this side's again; all others are undefined.
       PIRN_RESUME_LABEL
       : "+r"(message0), "+r"(message1), "+r"(out), "+r"(in)
       :
       : "edi", PIRN_CLOBBER_FLOAT, "memory", "cc");
   // clang-format on
-  const word received0 = message0, received1 = message1;
-  first = received0;
-  second = received1;
+  PIRN_WRITE_WORDS(first, second);
   fp.restore();
 }
 
@@ -207,8 +223,14 @@ PIRN_SWITCH_INLINE void transfer_tagging(peer& to, word (&values)[value_words]) 
   register word* block asm("ecx") = outgoing;
   // clang-format off
   asm volatile(
-      // From here on the caller's frame is that of `to`, first in the registers in which `to` arrives:
-      // CFA = ebx (0c 03 00), return address at ecx + 12 (10 08 02 71 0c). Then CFA = esp (0c 04 00).
+      // At the jump ebx (with the tag) and edi hold the caller's sp and fp, eax and edx two values, ecx the block; esp, ebp
+      // and esi are those of `to`. From here to the jump the tables say that the caller's frame is that of `to`:
+      //   0c 03 00         DW_CFA_def_cfa, register 3, offset 0                               CFA = ebx, its sp
+      //   10 08 02 71 0c   DW_CFA_expression, register 8, 2 bytes: DW_OP_breg1 (ecx) + 12     return address at ecx + 12
+      //   .cfi_register    ebp in edi, until it is exchanged
+      //   .cfi_offset      esi at CFA - 4, until it is loaded
+      // and behind the first exchange:
+      //   0c 04 00         DW_CFA_def_cfa, register 4, offset 0                               CFA = esp
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(PIRN_CFA_IS("3", "0"))
       PIRN_CFI(PIRN_SAVED_IN("8", "1", "12"))
@@ -225,24 +247,14 @@ PIRN_SWITCH_INLINE void transfer_tagging(peer& to, word (&values)[value_words]) 
       PIRN_CFI(".cfi_same_value ebp")
       "jmpl *" PIRN_BLOCK_PC "(%%ecx)\n\t"
       PIRN_CFI(".cfi_restore_state")
-      // At 1 ebx (with the tag) and edi hold the new peer's sp and fp, eax and edx its first two values. ecx points to
+      // Here ebx (with the tag) and edi hold the new peer's sp and fp, eax and edx its first two values. ecx points to
       // its block: the other two values at + 0 and + 4, its pc at + 8. esp, ebp and esi are this side's again.
       PIRN_RESUME_LABEL
       : "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(block)
       : [tag] "i"(tag)
       : PIRN_CLOBBER_FLOAT, "memory", "cc");
   // clang-format on
-  const word received0 = value0, received1 = value1;
-  void *const resumer_sp = sp, *const resumer_fp = fp;
-  const word* const incoming = block;
-  void* const resumer_pc = reinterpret_cast<void*>(incoming[2]);
-  values[2] = incoming[0];
-  values[3] = incoming[1];
-  to.pc = resumer_pc;
-  to.sp = resumer_sp;
-  to.fp = resumer_fp;
-  values[0] = received0;
-  values[1] = received1;
+  PIRN_WRITE_BLOCK(to, values);
   fp_control.restore();
 }
 }  // namespace detail
@@ -251,7 +263,7 @@ PIRN_SWITCH_INLINE void transfer_tagging(peer& to, word (&values)[value_words]) 
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
 
-#include "pirn/context/arch_generic.hpp"  // IWYU pragma: export
+#include "pirn/context/arch/shared/generic.hpp"  // IWYU pragma: export
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -272,9 +284,12 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   // clang-format off
   asm volatile(
       "movl %%esp, %%edx\n\t"
-      // From here to the jump the caller is the root frame, to which first ebx returns and then the word at ecx:
-      // CFA = ecx + 4 (0c 01 04). That word and the arguments are written when esp is below them: `top` may be on the
-      // stack that the caller runs on, where a signal handler would overwrite them.
+      // From here to the jump the tables say that the caller is the root frame:
+      //   0c 01 04         DW_CFA_def_cfa, register 1, offset 4    CFA = ecx + 4
+      //   .cfi_register    return address in ebx, and then, by .cfi_offset, at CFA - 4
+      // That word and the arguments are written when esp is below them: `top` may be on the stack that the caller runs
+      // on, where a signal handler would overwrite them. At the jump esp points to that word, above which are the
+      // caller's pc, sp (from edx) and fp and the values (from the array at eax); ebp is 0.
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(PIRN_CFA_IS("1", "4"))
       PIRN_CFI(".cfi_register eip, ebx")
@@ -292,23 +307,13 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
       "xorl %%ebp, %%ebp\n\t"
       PIRN_JUMP_TO_LANDING
       PIRN_CFI(".cfi_restore_state")
-      // At 1 all registers are as at the label of transfer_tagging: this side is resumed by a transfer.
+      // Here all registers are as at the label of transfer_tagging: this side is resumed by a transfer.
       PIRN_RESUME_LABEL
       : "+r"(sp), "+r"(fp), "+r"(value0), "=&r"(value1), "+r"(block)
       : PIRN_LANDING_OPERAND
       : PIRN_CLOBBER_FLOAT, "memory", "cc");
   // clang-format on
-  const word received0 = value0, received1 = value1;
-  void *const resumer_sp = sp, *const resumer_fp = fp;
-  const auto* const incoming = static_cast<const word*>(block);
-  void* const resumer_pc = reinterpret_cast<void*>(incoming[2]);
-  values[2] = incoming[0];
-  values[3] = incoming[1];
-  to.pc = resumer_pc;
-  to.sp = resumer_sp;
-  to.fp = resumer_fp;
-  values[0] = received0;
-  values[1] = received1;
+  PIRN_WRITE_BLOCK(to, values);
   fp_control.restore();
 }
 
@@ -333,8 +338,12 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   register word* block asm("ecx") = outgoing;
   // clang-format off
   asm volatile(
-      // CFA = *(ecx + 16) (0f 03 71 10 06), return address at ecx + 12 (10 08 02 71 0c),
-      // ebp at ecx + 20 (10 05 02 71 14).
+      // At the jump ebx and edi hold the sp and fp of the peer that the resumed side finds, eax and edx two values, ecx
+      // the block; esp, ebp and esi are those of `to`. From here to the jump the tables describe `to`:
+      //   0f 03 71 10 06   DW_CFA_def_cfa_expression, 3 bytes: DW_OP_breg1 (ecx) + 16, DW_OP_deref    CFA = *(ecx + 16)
+      //   10 08 02 71 0c   DW_CFA_expression, register 8, 2 bytes: DW_OP_breg1 (ecx) + 12             return address
+      //   10 05 02 71 14   DW_CFA_expression, register 5, 2 bytes: DW_OP_breg1 (ecx) + 20             ebp
+      //   .cfi_offset      esi at CFA - 4, until it is loaded
       PIRN_CFI(".cfi_remember_state")
       PIRN_CFI(PIRN_CFA_IN("1", "16"))
       PIRN_CFI(PIRN_SAVED_IN("8", "1", "12"))
@@ -354,18 +363,6 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   __builtin_unreachable();
 }
 
-/// The last switch of a context by `switch_to`: its stack is free as soon as `to` runs.
-[[noreturn]] PIRN_ALWAYS_INLINE void switch_last(const context& to, word first, word second) noexcept {
-  context abandoned;
-  switch_to(abandoned, to, first, second);
-  __builtin_unreachable();
-}
-
-/// As `switch_last(prepare(top, entry), first, second)`.
-[[noreturn]] PIRN_ALWAYS_INLINE void enter_last(void* top, switch_entry entry, word first, word second) noexcept {
-  switch_last(prepare(top, entry), first, second);
-}
-
 /// Whether this thread runs under a hardware shadow stack. A switch would make the next return fault, so callers
 /// refuse to start instead. The kernel has none for this ISA, but the processor may.
 PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept {
@@ -375,10 +372,11 @@ PIRN_ALWAYS_INLINE bool shadow_stack_active() noexcept {
 }
 
 namespace detail {
-/// Calls `function(first, second)` with an unwind table which says that the caller is `suspended`:
-/// CFA = *(ebx + 4), return address at ebx + 0, ebp at ebx + 8, by the bytes of `switch_to`.
+/// Calls `function(first, second)` with an unwind table which says that the caller is `suspended`.
 word walk_as_if_called_by(const context* suspended, word first, word second, word (*function)(word, word))
     PIRN_ASM_NAME("walk_as_if_called_by");
+// At the call ebx holds `suspended`, edx the function, and the words are at esp. The tables of the call have the bytes
+// of `switch_to`: CFA = *(ebx + 4), return address at ebx + 0, ebp at ebx + 8, esi at CFA - 4.
 PIRN_ASM_FUNCTION("walk_as_if_called_by",
                   "pushl %ebx\n\t"
                   ".cfi_adjust_cfa_offset 4\n\t.cfi_rel_offset ebx, 0\n\t"

@@ -3,7 +3,7 @@
 // Included by those files only.
 #pragma once
 
-#include "pirn/context/arch_types.hpp"
+#include "pirn/context/arch/shared/types.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
