@@ -65,8 +65,8 @@ stack_bound stack_graph::of_frame(const std::string& function, const stack_frame
   std::uint64_t deepest = frame.bytes;
   std::vector<stack_step> path;
   for (const stack_call& call : calls) {
-    // A result from within a cycle is not kept: a function that is recursive from here need not be so from elsewhere.
-    // It need not be kept either, since a later request meets the cycle too.
+    // Results from within a cycle are kept too: a function from which a cycle can be reached has no bound, wherever the
+    // request begins. Only the cycle that `why_none` shows depends on that.
     const stack_bound& below = of(call.callee);
     if (!below.bytes) {
       result.why_none = below.why_none;

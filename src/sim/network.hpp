@@ -1,7 +1,8 @@
 // The network of an execution: sockets that behave as Linux's non-blocking ones do.
 //
-// Every operation consists of steps (`execution::touch`). Each step is at the one pipe or port whose state it changes,
-// so that the reduction knows which operations depend on each other. Watchers of a socket are notified after the step.
+// Every operation consists of steps (`execution::touch`). Each step is at the one pipe, port or queue of events whose
+// state it changes, so that the reduction knows which operations depend on each other. Watchers of a socket are notified
+// after the step. The operations on pipes are in transfer.cpp, all others in network.cpp.
 #pragma once
 
 #include <sys/socket.h>
@@ -27,7 +28,7 @@ struct event {
   void* of = nullptr;  ///< the key under which the socket is watched
   bool readable = false;
   bool writable = false;
-  bool hup_or_error = false;  ///< the end of the stream, or an error
+  bool hup_or_error = false;  ///< reading or writing has ended, or an error
 };
 
 /// The destination of events, as an epoll instance. A waiter waits for `told`; the events change in steps at `told`.
@@ -68,9 +69,9 @@ struct pipe {
   bool ended = false;        ///< the writer has ended its stream
   bool at_end = false;       ///< and the end has arrived
   bool not_read = false;     ///< the reader has shut down its half
-  bool reader_gone = false;  ///< it has shut down both: data that arrives is answered with a reset
-  bool cut = false;          ///< a reset has arrived: nothing else will
-  bool broken = false;       ///< as `cut`, for the writer
+  bool reader_gone = false;  ///< it has closed, or shut down both halves: data that arrives is answered with a reset
+  bool cut = false;          ///< the reader knows of a reset: nothing else is taken in
+  bool broken = false;       ///< the writer knows of a reset, or has closed with unread data: nothing else is sent
   bool wants_room = false;
   int read_error = 0, write_error = 0;  ///< of the socket at that end; reported once, by one of its pipes
   watches readers, writers;
@@ -85,7 +86,7 @@ struct connection {
   enum class stage : std::uint8_t { travelling, waiting, queued, over };
   port* to = nullptr;
   stage now = stage::travelling;
-  // Changes in steps at `to_server`.
+  // Changes in steps at `to_server`; a connect without latency sets it in its step at the port.
   bool established = false;
   int error = 0;
   pipe to_server, to_client;
@@ -147,7 +148,7 @@ class network {
   void watch(socket& of, const detail::watch& by);
   /// Ends a watch, and removes its events.
   void unwatch(socket& of, event_queue& by, void* as);
-  /// Returns the events that poll(2) would report, of the given directions only.
+  /// Returns whether the socket is ready in each of the given directions. It does not set `hup_or_error`.
   [[nodiscard]] static event look(const socket& of, bool read, bool write);
 
   std::chrono::nanoseconds latency{0};
@@ -175,15 +176,15 @@ class network {
     bool behind_the_end = false;  ///< the reset came behind the end of the stream
     bool unwanted = false;        ///< data for a reader that is gone
   };
-  /// Resets the connection if a fault is injected, in a step at `by`. This end knows at once, the other one is
-  /// notified.
+  /// Resets the connection if a fault is injected. Called in a step at `by`, one of this end's pipes, whose operation
+  /// then reports the error. This end's other pipe has the error at once, and a packet tells the other end.
   bool reset(socket& of, pipe& by);
   /// End all reading or writing at this end. Each is called in a step there.
   static void end_reading(pipe& which, int error, news& into);
   static void end_writing(pipe& which, int error, news& into);
   /// Sends a packet in a step at `to`, which it ends, and also publishes `told`.
   void put(connection& link, pipe& to, pipe::packet::kind what, std::string bytes, news told);
-  /// Takes in, in a step at the pipe, the packets that have arrived there by now.
+  /// Takes in, in a step at the pipe, the packets and the returning room that have arrived there by now.
   static arrivals arrive(pipe& at, news& into);
   /// Takes the steps at the other pipe that arrivals lead to.
   void follow(connection& link, pipe& at, const arrivals& what);
