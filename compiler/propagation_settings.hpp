@@ -15,7 +15,8 @@ struct propagation_settings {
 
 /// Returns the settings of the command line.
 propagation_settings settings_of_command();
-/// Stores `automatic` and `report` in the module, for a linker that optimizes. The list is applied by the compiler alone.
+/// Stores `automatic` and `report` in the module, for a linker that optimizes. The list is applied by the compiler
+/// alone.
 void remember(llvm::Module& module, const propagation_settings& settings);
 /// Returns the settings of the command line, with those that the module remembers: `automatic` is false if either says
 /// so, and a remembered `report` counts if the command line gives none.

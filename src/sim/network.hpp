@@ -1,8 +1,8 @@
 // The network of an execution: sockets that behave as Linux's non-blocking ones do.
 //
 // Every operation consists of steps (`execution::touch`). Each step is at the one pipe, port or queue of events whose
-// state it changes, so that the reduction knows which operations depend on each other. Watchers of a socket are notified
-// after the step. The operations on pipes are in transfer.cpp, all others in network.cpp.
+// state it changes, so that the reduction knows which operations depend on each other. Watchers of a socket are
+// notified after the step. The operations on pipes are in transfer.cpp, all others in network.cpp.
 #pragma once
 
 #include <sys/socket.h>

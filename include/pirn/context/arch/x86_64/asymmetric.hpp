@@ -91,6 +91,9 @@ PIRN_SWITCH_INLINE void resume_producer(peer& to, word& first, word& second) noe
   register word message asm("rdx") = sent;
   register word in0 asm("rax");
   register word in1 asm("rcx");
+  // At the jump rdi, r15 (with the tag) and rsi hold the consumer, rdx the word. At the resume label r12, r13 (with its
+  // tag) and r14 hold the producer that resumes this side, rax and rcx the words of its element; rsp and rbp are this
+  // side's again, all others undefined.
   // NOLINTNEXTLINE(bugprone-branch-clone): the instructions differ
   if constexpr (tag == 0) {
     asm volatile(PIRN_ASYMMETRIC_SWITCH("r12", "13", "r14", "rdi", "15", "rsi", "")
@@ -119,6 +122,9 @@ PIRN_SWITCH_INLINE void yield_to_consumer(peer& to, word& first, word second) no
   register word out0 asm("rax") = sent0;
   register word out1 asm("rcx") = sent1;
   register word message asm("rdx");
+  // At the jump r12, r13, r14 hold the producer, rax and rcx the words. At the resume label rdi, r15 (with its tag) and
+  // rsi hold the consumer that resumes this side, rdx its word; rsp and rbp are this side's again, all others
+  // undefined.
   asm volatile(PIRN_ASYMMETRIC_SWITCH("rdi", "15", "rsi", "r12", "13", "r14", "")
                : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(out0), "+r"(out1), "=r"(message)
                :
@@ -141,6 +147,8 @@ PIRN_SWITCH_INLINE void delegate_to(peer& to, word& first) noexcept {
   register void* pc asm("rdi");
   register void* sp asm("r15");
   register void* fp asm("rsi");
+  // At the jump rdi, r15 (with the tag) and rsi hold this producer, rdx the word. At the resume label they hold the
+  // consumer that resumes this side, and its word; rsp and rbp are this side's again, all others undefined.
   asm volatile(PIRN_ASYMMETRIC_SWITCH("r12", "13", "r14", "rdi", "15", "rsi", "orq $1, %%r15\n\t")
                : "+r"(to_pc), "+r"(to_sp), "+r"(to_fp), "+r"(message), "=&r"(pc), "=&r"(sp), "=&r"(fp)
                :
@@ -156,6 +164,7 @@ PIRN_SWITCH_INLINE void delegate_to(peer& to, word& first) noexcept {
   PIRN_READ_PEER(target, to);
   PIRN_BIND_PEER(target, "rdi", "r15", "rsi");
   register word ended asm("r13") = peer_tag;
+  // At the jump r13 holds the tag, so that the consumer finds its peer tagged.
   asm volatile(PIRN_ASYMMETRIC_JUMP("rdi", "15", "rsi") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
   __builtin_unreachable();
 }
@@ -165,6 +174,7 @@ PIRN_SWITCH_INLINE void delegate_to(peer& to, word& first) noexcept {
   PIRN_READ_PEER(target, to);
   PIRN_BIND_PEER(target, "r12", "r13", "r14");
   register word ended asm("r15") = peer_tag;
+  // At the jump r15 holds the tag, so that the delegator finds its peer tagged.
   asm volatile(PIRN_ASYMMETRIC_JUMP("r12", "13", "r14") : : "r"(pc), "r"(sp), "r"(fp), "r"(ended) : "memory");
   __builtin_unreachable();
 }
