@@ -76,11 +76,11 @@
   void *const resumer_sp = sp, *const resumer_fp = fp;           \
   const auto* const incoming = static_cast<const word*>(block);  \
   void* const resumer_pc = reinterpret_cast<void*>(incoming[2]); \
-  (values)[2] = incoming[0];                                     \
-  (values)[3] = incoming[1];                                     \
+  values[2] = incoming[0];                                       \
+  values[3] = incoming[1];                                       \
   PIRN_STORE_PEER(to);                                           \
-  (values)[0] = received0;                                       \
-  (values)[1] = received1
+  values[0] = received0;                                         \
+  values[1] = received1
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

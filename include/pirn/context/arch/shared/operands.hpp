@@ -4,7 +4,8 @@
 // A read or write of memory may be a call of a sanitizer's runtime, which takes the argument registers. So a function
 // reads all memory before it binds the first register, and after the asm it copies all registers before it writes. A
 // function call, even an inlined one, would be a place where a compiler may put other code between them; so these are
-// macros.
+// macros. Their arguments are plain names: with UndefinedBehaviorSanitizer, clang checks each use of one in
+// parentheses.
 //
 //   PIRN_READ_PEER(name, peer)      declares name_pc, name_sp and name_fp, the parts of `peer`
 //   PIRN_READ_VALUES(values)        declares sent0 to sent3, the words of `values`
@@ -16,9 +17,8 @@
 #pragma once
 
 #define PIRN_READ_PEER(name, peer) \
-  void *const name##_pc = (peer).pc, *const name##_sp = (peer).sp, *const name##_fp = (peer).fp
-#define PIRN_READ_VALUES(values) \
-  const word sent0 = (values)[0], sent1 = (values)[1], sent2 = (values)[2], sent3 = (values)[3]
+  void *const name##_pc = peer.pc, *const name##_sp = peer.sp, *const name##_fp = peer.fp
+#define PIRN_READ_VALUES(values) const word sent0 = values[0], sent1 = values[1], sent2 = values[2], sent3 = values[3]
 #define PIRN_BIND_PEER(name, pc_register, sp_register, fp_register) \
   register void* pc asm(pc_register) = name##_pc;                   \
   register void* sp asm(sp_register) = name##_sp;                   \
@@ -30,9 +30,9 @@
   register word value3 asm(register3) = sent3
 #define PIRN_COPY_PEER void *const resumer_pc = pc, *const resumer_sp = sp, *const resumer_fp = fp
 #define PIRN_STORE_PEER(peer) \
-  (peer).pc = resumer_pc;     \
-  (peer).sp = resumer_sp;     \
-  (peer).fp = resumer_fp
+  peer.pc = resumer_pc;       \
+  peer.sp = resumer_sp;       \
+  peer.fp = resumer_fp
 #define PIRN_WRITE_PEER(peer) \
   PIRN_COPY_PEER;             \
   PIRN_STORE_PEER(peer)
@@ -40,11 +40,11 @@
   const word received0 = value0, received1 = value1, received2 = value2, received3 = value3; \
   PIRN_COPY_PEER;                                                                            \
   PIRN_STORE_PEER(peer);                                                                     \
-  (values)[0] = received0;                                                                   \
-  (values)[1] = received1;                                                                   \
-  (values)[2] = received2;                                                                   \
-  (values)[3] = received3
+  values[0] = received0;                                                                     \
+  values[1] = received1;                                                                     \
+  values[2] = received2;                                                                     \
+  values[3] = received3
 #define PIRN_WRITE_WORDS(first, second)                  \
   const word received0 = message0, received1 = message1; \
-  (first) = received0;                                   \
-  (second) = received1
+  first = received0;                                     \
+  second = received1
