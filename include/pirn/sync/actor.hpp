@@ -86,6 +86,37 @@ class actor_reply {
   bool done_ = false;
 };
 
+/// A call that its sender does not wait for; on the heap.
+template <class F, class State>
+struct posted_call : actor_message {
+  template <class G>
+    requires(!std::is_same_v<std::decay_t<G>, posted_call>)
+  explicit posted_call(G&& from) : actor_message{&run_it}, body(std::forward<G>(from)) {}
+  static void run_it(actor_message* message, void* state) noexcept {
+    const std::unique_ptr<posted_call> self(static_cast<posted_call*>(message));
+    try {
+      self->body(*static_cast<State*>(state));
+    } catch (...) {
+      report_unhandled(current_agent(), exception_of("the handler of an actor"));
+    }
+  }
+  F body;
+};
+
+/// A call whose caller waits; on the caller's stack.
+template <class F, class State>
+struct awaited_call : actor_message {
+  explicit awaited_call(F&& from) noexcept : actor_message{&run_it}, body(std::forward<F>(from)) {}
+  static void run_it(actor_message* message, void* state) noexcept {
+    auto* const self = static_cast<awaited_call*>(message);
+    self->outcome.fill(std::forward<F>(self->body), *static_cast<State*>(state));
+    self->reply.finish();
+  }
+  F&& body;
+  result_or_error<F, State&> outcome;
+  actor_reply reply;
+};
+
 [[noreturn]] void throw_actor_closed();
 [[noreturn]] void throw_calls_itself();
 
@@ -136,7 +167,7 @@ class actor {
   template <class F>
     requires std::invocable<std::decay_t<F>&, State&>
   bool post(F&& body) {
-    auto message = std::make_unique<posted<std::decay_t<F>>>(std::forward<F>(body));
+    auto message = std::make_unique<detail::posted_call<std::decay_t<F>, State>>(std::forward<F>(body));
     if (!mailbox_.push(message.get())) {
       return false;
     }
@@ -163,7 +194,7 @@ class actor {
     if (served_by_.load(platform::memory_order_relaxed) == this_fiber::number()) {
       detail::throw_calls_itself();
     }
-    called<F> message(std::forward<F>(body));
+    detail::awaited_call<F, State> message(std::forward<F>(body));
     if (!mailbox_.push(&message)) {
       detail::throw_actor_closed();
     }
@@ -175,35 +206,6 @@ class actor {
   void close() noexcept { mailbox_.close(); }
 
  private:
-  template <class F>
-  struct posted : detail::actor_message {
-    template <class G>
-      requires(!std::is_same_v<std::decay_t<G>, posted>)
-    explicit posted(G&& from) : actor_message{&run_it}, body(std::forward<G>(from)) {}
-    static void run_it(detail::actor_message* message, void* state) noexcept {
-      const std::unique_ptr<posted> self(static_cast<posted*>(message));
-      try {
-        self->body(*static_cast<State*>(state));
-      } catch (...) {
-        detail::report_unhandled(detail::current_agent(), detail::exception_of("the handler of an actor"));
-      }
-    }
-    F body;
-  };
-
-  template <class F>
-  struct called : detail::actor_message {
-    explicit called(F&& from) noexcept : actor_message{&run_it}, body(std::forward<F>(from)) {}
-    static void run_it(detail::actor_message* message, void* state) noexcept {
-      auto* const self = static_cast<called*>(message);
-      self->outcome.fill(std::forward<F>(self->body), *static_cast<State*>(state));
-      self->reply.finish();
-    }
-    F&& body;
-    detail::result_or_error<F, State&> outcome;
-    detail::actor_reply reply;
-  };
-
   /// After this number the other fibers of the worker have a turn.
   static constexpr unsigned messages_per_turn = 64;
 
