@@ -3,14 +3,15 @@
 
 #include "fiber/runtime_state.hpp"
 #include "pirn/fiber/this_fiber.hpp"
-#include "pirn/sync/detail/lock_waiter.hpp"
-#include "sync/hand_off.hpp"
+#include "pirn/sync/detail/hand_off_queue.hpp"
 #include "sync/misuse.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
+
+using queue = detail::hand_off_queue<detail::shared_domain>;
 
 /// Where the light fence is a full one, a bias would cost more than it saves; but ThreadSanitizer must see one.
 bool bias_pays() noexcept {
@@ -26,30 +27,29 @@ bool bias_pays() noexcept {
 std::expected<void, wait_error> biased_mutex::lock_slow(const wait_options& options) noexcept {
   // A move takes as long as the other worker takes to switch, which no deadline ends.
   const bool moved = options.deadline == platform::never && go_to_its_worker();
-  detail::lock_waiter me;
-  waiters_.lock();
   if (moved) {
+    const platform::spin_guard guard(waiters_);
     unbias_here();
   }
-  while (!take()) {
-    if (is_biased(bias_.load(platform::memory_order_relaxed)) &&
-        flag_.load(platform::memory_order_relaxed) != handed_off) {
-      flag_.store(contended, platform::memory_order_relaxed);
-    }
-    if (const wake_reason reason = me.wait(waiters_, options); reason != wake_reason::notified) {
-      return std::unexpected(detail::error_of(reason));
-    }
-    if (me.owns()) {
-      return {};
-    }
-    waiters_.lock();
-    if (take_handed_off()) {
-      break;
-    }
-    me.count_bypass();
-  }
-  waiters_.unlock();
-  return {};
+  return queue(waiters_).wait(
+      detail::waiting_for_holder<detail::shared_domain>(options, "local biased mutex", mark()),
+      [&] {
+        if (take()) {
+          return true;
+        }
+        if (is_biased(bias_.load(platform::memory_order_relaxed)) &&
+            flag_.load(platform::memory_order_relaxed) != handed_off) {
+          flag_.store(contended, platform::memory_order_relaxed);
+        }
+        return false;
+      },
+      [&](const detail::lock_waiter& me) {
+        if (me.owns()) {
+          return true;
+        }
+        const platform::spin_guard guard(waiters_);
+        return take_handed_off();
+      });
 }
 
 bool biased_mutex::try_lock_slow() noexcept {
@@ -138,18 +138,15 @@ bool biased_mutex::take() noexcept {
 /// Makes the first waiter the owner, as `state` then says, or leaves the lock free for it and for callers that come
 /// before it runs. Returns that waiter, or null. The caller must make it runnable.
 waiter* biased_mutex::hand_off(platform::atomic<std::uint8_t>& state) noexcept {
-  waiter* const next = waiters_.claim_first();
+  const detail::unlock_decision decision = queue(waiters_).hand_off();
   std::uint8_t kept = free;
-  if (next != nullptr) {
-    // Free with others still in the queue: `next` marks the word as contended again before it owns or waits.
-    if (detail::lock_waiter::try_grant(*next)) {
-      kept = waiters_.empty() ? taken : contended;
-    } else if (&state == &flag_ || detail::runs_here_next(*next)) {
-      kept = handed_off;
-    }
+  if (decision.next != nullptr) {
+    // Free with others still in the queue: the waiter marks the word as contended again before it owns or waits.
+    const std::uint8_t to_retry = &state == &flag_ ? handed_off : free;
+    kept = decision.choose(to_retry, handed_off, waiters_.empty() ? taken : contended);
   }
   state.store(kept, platform::memory_order_release);
-  return next;
+  return decision.next;
 }
 
 /// Called by the lock's worker, which has just taken its flag down and found a revocation, maybe one that is already
@@ -172,7 +169,7 @@ void biased_mutex::unlock_slow() noexcept {
   const std::uintptr_t bias = bias_.load(platform::memory_order_relaxed);
   if (const std::uint8_t state = (bias == shared ? word_ : flag_).load(platform::memory_order_relaxed);
       state == free || state == handed_off) {
-    detail::misuse("unlock() called on a biased mutex that is not locked", this);
+    detail::misuse<detail::shared_domain>("unlock() called on a biased mutex that is not locked", this);
   }
   waiter* const next = hand_off(is_biased(bias) ? flag_ : word_);
   if (!is_biased(bias)) {

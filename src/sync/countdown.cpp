@@ -1,18 +1,20 @@
 // The slow paths of a countdown: its last step, and waits.
 #include "pirn/sync/detail/countdown.hpp"
 
+#include "pirn/sync/detail/local_domain.hpp"
 #include "sync/misuse.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-void countdown::take_last(std::int64_t count, const char* complaint) noexcept {
+template <class Domain>
+void countdown<Domain>::take_last(std::int64_t count, const char* complaint) noexcept {
   waiters_.lock();
   // Acquire: through this caller the waiters must see what all the others did.
   const std::int64_t left = left_.fetch_sub(count, platform::memory_order_acq_rel) - count;
   if (left < 0 || count < 0) {
-    misuse(complaint, this);
+    misuse<Domain>(complaint, this);
   }
   if (left == 0) {
     waiters_.notify_all_and_unlock();
@@ -21,7 +23,8 @@ void countdown::take_last(std::int64_t count, const char* complaint) noexcept {
   }
 }
 
-std::expected<void, wait_error> countdown::wait(const wait_options& options) noexcept {
+template <class Domain>
+std::expected<void, wait_error> countdown<Domain>::wait(const wait_options& options) noexcept {
   // Under the lock even if the count is zero: the caller may destroy the object then, and the lock ensures that the
   // last `take` is through with it.
   waiters_.lock();
@@ -29,11 +32,11 @@ std::expected<void, wait_error> countdown::wait(const wait_options& options) noe
     waiters_.unlock();
     return {};
   }
-  if (const wake_reason reason = waiters_.wait(options); reason != wake_reason::notified) {
-    return std::unexpected(error_of(reason));
-  }
-  return {};
+  return result_of(waiters_.wait(options));
 }
+
+template class countdown<shared_domain>;
+template class countdown<local_domain>;
 
 }  // namespace detail
 PIRN_ABI_NAMESPACE_END

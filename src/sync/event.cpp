@@ -1,10 +1,14 @@
 // The slow paths of an event: waking waiters, and waits.
 #include "pirn/sync/event.hpp"
 
+#include "pirn/sync/detail/local_domain.hpp"
+
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
-void event::set_slow() noexcept {
+template <class Domain>
+void basic_event<Domain>::set_slow() noexcept {
   waiter* woken = nullptr;
   waiter** tail = &woken;
   for (;;) {
@@ -25,7 +29,7 @@ void event::set_slow() noexcept {
             word_.store(clear, platform::memory_order_relaxed);
           }
           waiters_.unlock();
-          detail::make_runnable(w->wake.agent());
+          make_runnable(w->wake.agent());
           return;
         }
         *tail = w;
@@ -39,7 +43,8 @@ void event::set_slow() noexcept {
   wait_list::make_all_runnable(woken);
 }
 
-bool event::pass_or_mark() noexcept {
+template <class Domain>
+bool basic_event<Domain>::pass_or_mark() noexcept {
   for (std::uint32_t word = word_.load(platform::memory_order_relaxed); word != waited;) {
     if (word == clear) {
       if (word_.compare_exchange_weak(word, waited, platform::memory_order_relaxed)) {
@@ -54,18 +59,19 @@ bool event::pass_or_mark() noexcept {
   return false;
 }
 
-std::expected<void, wait_error> event::wait_slow(platform::time_point deadline) noexcept {
+template <class Domain>
+std::expected<void, wait_error> basic_event<Domain>::wait_slow(platform::time_point deadline) noexcept {
   waiters_.lock();
   if (pass_or_mark()) {
     waiters_.unlock();
     return {};
   }
-  const wake_reason reason = waiters_.wait({.deadline = deadline, .what = "event", .object = this});
-  if (reason != wake_reason::notified) {
-    return std::unexpected(detail::error_of(reason));
-  }
-  return {};
+  return result_of(waiters_.wait({.deadline = deadline, .what = name_of<Domain>("local event"), .object = this}));
 }
 
+template class basic_event<shared_domain>;
+template class basic_event<local_domain>;
+
+}  // namespace detail
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn

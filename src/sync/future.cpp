@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "pirn/sync/detail/local_domain.hpp"
+
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
@@ -40,14 +42,17 @@ namespace detail {
 
 void throw_future_error(future_errc e) { throw future_error(e); }
 
-void future_state::begin() {
+template <class Domain>
+void future_state<Domain>::begin() {
+  Domain::enter(waiters_);
   std::uint32_t expected = is_empty;
   if (!stage_.compare_exchange_strong(expected, is_provided, platform::memory_order_acquire)) {
     throw_future_error(future_errc::promise_already_satisfied);
   }
 }
 
-void future_state::publish() noexcept {
+template <class Domain>
+void future_state<Domain>::publish() noexcept {
   acquire();  // a caller that gets the result may destroy the promise
   waiters_.lock();
   stage_.store(is_ready, platform::memory_order_release);
@@ -55,36 +60,40 @@ void future_state::publish() noexcept {
   release();
 }
 
-void future_state::fail(std::exception_ptr why) {
+template <class Domain>
+void future_state<Domain>::fail(std::exception_ptr why) {
   begin();
   failure_ = std::move(why);
   publish();
 }
 
-void future_state::abandon() noexcept {
+template <class Domain>
+void future_state<Domain>::abandon() noexcept {
   // No other caller provides: this was the only promise.
   if (stage_.load(platform::memory_order_relaxed) == is_empty && retrieved_.load(platform::memory_order_relaxed)) {
     fail(std::make_exception_ptr(future_error(future_errc::broken_promise)));
   }
 }
 
-void future_state::take_future() {
+template <class Domain>
+void future_state<Domain>::take_future() {
   if (retrieved_.exchange(true, platform::memory_order_relaxed)) {
     throw_future_error(future_errc::future_already_retrieved);
   }
 }
 
-std::expected<void, wait_error> future_state::wait_slow(const wait_options& options) noexcept {
+template <class Domain>
+std::expected<void, wait_error> future_state<Domain>::wait_slow(const wait_options& options) noexcept {
   waiters_.lock();
   if (ready()) {
     waiters_.unlock();
     return {};
   }
-  if (const wake_reason reason = waiters_.wait(options); reason != wake_reason::notified) {
-    return std::unexpected(error_of(reason));
-  }
-  return {};
+  return result_of(waiters_.wait(options));
 }
+
+template class future_state<shared_domain>;
+template class future_state<local_domain>;
 
 }  // namespace detail
 PIRN_ABI_NAMESPACE_END

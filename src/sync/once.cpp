@@ -1,10 +1,14 @@
 // The slow paths of call_once: waits for another caller's attempt, and its end.
 #include "pirn/sync/once.hpp"
 
+#include "pirn/sync/detail/local_domain.hpp"
+
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
 
-std::expected<bool, wait_error> once_flag::enter(const wait_options& options) noexcept {
+template <class Domain>
+std::expected<bool, wait_error> basic_once_flag<Domain>::enter(const wait_options& options) noexcept {
   for (;;) {
     std::uint32_t word = fresh;
     // Acquire: the next attempt sees what a failed one has left behind.
@@ -21,12 +25,13 @@ std::expected<bool, wait_error> once_flag::enter(const wait_options& options) no
       continue;
     }
     if (const wake_reason reason = waiters_.wait(options); reason != wake_reason::notified) {
-      return std::unexpected(detail::error_of(reason));
+      return std::unexpected(error_of(reason));
     }
   }
 }
 
-void once_flag::leave(std::uint32_t outcome) noexcept {
+template <class Domain>
+void basic_once_flag<Domain>::leave(std::uint32_t outcome) noexcept {
   waiter* woken = nullptr;
   waiter** tail = &woken;
   std::uint32_t expected = running;
@@ -47,5 +52,9 @@ void once_flag::leave(std::uint32_t outcome) noexcept {
   wait_list::make_all_runnable(woken);  // they check the word: after a failure one of them tries
 }
 
+template class basic_once_flag<shared_domain>;
+template class basic_once_flag<local_domain>;
+
+}  // namespace detail
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn

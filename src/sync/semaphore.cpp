@@ -1,41 +1,37 @@
 // The slow paths of a semaphore: waits, and hand-offs of permits.
 #include "pirn/sync/semaphore.hpp"
 
-#include "pirn/sync/detail/lock_waiter.hpp"
-#include "sync/hand_off.hpp"
+#include "pirn/sync/detail/hand_off_queue.hpp"
+#include "pirn/sync/detail/local_domain.hpp"
 #include "sync/misuse.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-void semaphore_core::refuse_count() noexcept {
-  misuse("a counting_semaphore begins with a count that is negative or above its maximum", this);
+template <class Domain>
+void semaphore_core<Domain>::refuse_count() noexcept {
+  misuse<Domain>("a local counting_semaphore begins with a count that is negative or above its maximum", this);
 }
 
-std::expected<void, wait_error> semaphore_core::acquire_slow(platform::time_point deadline) noexcept {
-  lock_waiter me;
-  for (bool woken = false;;) {
-    waiters_.lock();
-    owed_ -= woken ? 1 : 0;
-    if (take_or_mark()) {
-      waiters_.unlock();
-      return {};
-    }
-    const wake_reason reason = me.wait(waiters_, {.deadline = deadline, .what = "semaphore", .object = this});
-    if (reason != wake_reason::notified) {
-      return std::unexpected(error_of(reason));
-    }
-    if (me.owns()) {
-      return {};  // a permit was handed off
-    }
-    me.count_bypass();
-    woken = true;
-  }
+template <class Domain>
+std::expected<void, wait_error> semaphore_core<Domain>::acquire_slow(platform::time_point deadline) noexcept {
+  bool woken = false;
+  return hand_off_queue<Domain>(waiters_).wait(
+      {.deadline = deadline, .what = name_of<Domain>("local semaphore"), .object = this},
+      [&] {
+        owed_ -= woken ? 1 : 0;
+        return take_or_mark();
+      },
+      [&](const lock_waiter& me) {
+        woken = true;
+        return me.owns();
+      });
 }
 
 /// Takes a permit, or marks the word as waited. The queue's lock is held.
-bool semaphore_core::take_or_mark() noexcept {
+template <class Domain>
+bool semaphore_core<Domain>::take_or_mark() noexcept {
   std::int64_t word = word_.load(platform::memory_order_relaxed);
   for (;;) {
     const bool taken = word >= one_permit;
@@ -46,9 +42,10 @@ bool semaphore_core::take_or_mark() noexcept {
   }
 }
 
-void semaphore_core::release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noexcept {
+template <class Domain>
+void semaphore_core<Domain>::release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noexcept {
   if (count < 0) {
-    misuse("a counting_semaphore is released a negative number of times", this);
+    misuse<Domain>("a local counting_semaphore is released a negative number of times", this);
   }
   waiter* woken = nullptr;
   waiter** tail = &woken;
@@ -72,13 +69,14 @@ void semaphore_core::release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noex
         --count;
         continue;
       }
-      waiter* const next = waiters_.claim_first();
+      const unlock_decision decision = hand_off_queue<Domain>(waiters_).hand_off();
+      waiter* const next = decision.next;
       if (next == nullptr) {
         break;
       }
       // The permit of a waiter that is only woken is free meanwhile: in the time that a thread takes to run, a thousand
       // other callers may use it.
-      if (lock_waiter::bypass_limit_reached(*next) || runs_here_next(*next)) {
+      if (decision.made != unlock_decision::kind::wake_to_retry) {
         lock_waiter::grant(*next);
       } else {
         ++free;
@@ -89,7 +87,7 @@ void semaphore_core::release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noex
       --count;
     }
     if (count > max - permits - free + owed_) {
-      misuse("a counting_semaphore is released above its maximum", this);
+      misuse<Domain>("a local counting_semaphore is released above its maximum", this);
     }
     if (woken != nullptr || owed_ != 0) {
       free += count;  // at once: woken waiters have yet to run, so the semaphore stays, whichever caller takes a permit
@@ -110,6 +108,9 @@ void semaphore_core::release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noex
     wait_list::make_all_runnable(woken);
   }
 }
+
+template class semaphore_core<shared_domain>;
+template class semaphore_core<local_domain>;
 
 }  // namespace detail
 PIRN_ABI_NAMESPACE_END

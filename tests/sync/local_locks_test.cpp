@@ -202,7 +202,7 @@ class local_locks_death : public testing::Test {
 
 TEST_F(local_locks_death, misuse_is_named) {
   const auto unlocks = [] { on_one_worker([] { local::recursive_mutex().unlock(); }); };
-  EXPECT_DEATH(unlocks(), "called on a local recursive_mutex that the caller has not locked");
+  EXPECT_DEATH(unlocks(), "called on a local recursive_mutex that the caller does not own");
   const auto unlocks_of_another = [] {
     on_one_worker([] {
       local::recursive_mutex m;
@@ -210,7 +210,7 @@ TEST_F(local_locks_death, misuse_is_named) {
       pirn::spawn([&] { m.unlock(); }).join();
     });
   };
-  EXPECT_DEATH(unlocks_of_another(), "called on a local recursive_mutex that the caller has not locked");
+  EXPECT_DEATH(unlocks_of_another(), "called on a local recursive_mutex that the caller does not own");
   const auto writes = [] { on_one_worker([] { local::shared_mutex().unlock(); }); };
   EXPECT_DEATH(writes(), "that is not locked for writing");
   const auto reads = [] { on_one_worker([] { local::shared_mutex().unlock_shared(); }); };

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "pirn/fiber/expert/wait_queue.hpp"
+#include "pirn/sync/detail/domain.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -15,6 +15,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 /// A barrier without the completion at the end of a phase.
+template <class Domain>
 class barrier_core {
  public:
   constexpr explicit barrier_core(std::ptrdiff_t expected) noexcept : expected_(expected), left_(expected) {
@@ -41,8 +42,10 @@ class barrier_core {
   std::ptrdiff_t expected_;  ///< in later phases
   std::ptrdiff_t left_;      ///< arrivals that the present phase still expects; 0 while it is ending
   std::uint64_t phase_ = 0;
-  wait_queue waiters_;  ///< its lock guards all members
+  typename Domain::queue waiters_;  ///< its lock guards all members
 };
+
+extern template class barrier_core<shared_domain>;
 
 struct no_completion {
   void operator()() const noexcept {}
@@ -53,7 +56,7 @@ struct no_completion {
 /// As std::barrier: phases that end when all parties have arrived. The last to arrive calls `Completion`, which may
 /// suspend; then all continue. Fibers of any worker and plain threads share it. It may be destroyed when no further
 /// call will come, even while the last arrival has not returned yet.
-template <class Completion = detail::no_completion, class Core = detail::barrier_core>
+template <class Completion = detail::no_completion, class Domain = detail::shared_domain>
 class barrier {
   static_assert(std::is_nothrow_invocable_v<Completion&>,
                 "the completion of a barrier is called without parameters "
@@ -112,7 +115,7 @@ class barrier {
     }
   }
 
-  Core core_;
+  detail::barrier_core<Domain> core_;
   [[no_unique_address]] Completion completion_;
 };
 

@@ -16,17 +16,18 @@
 #include <utility>
 
 #include "pirn/fiber/expert/inline_wait.hpp"
+#include "pirn/sync/detail/domain.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-template <class T, class Lock = platform::spinlock>
+template <class T, class Domain = detail::shared_domain>
 class channel;
 
 namespace detail {
-template <class T, class Place, class Lock>
+template <class T, class Place, class Domain>
 class receive_case;
-template <class T, class Value, class Lock>
+template <class T, class Value, class Domain>
 class send_case;
 }  // namespace detail
 
@@ -36,8 +37,8 @@ inline constexpr std::size_t unbounded = static_cast<std::size_t>(-1);
 /// A channel of up to `capacity()` values, which may be move-only. Fibers of any worker and plain threads share it.
 /// Moving and destroying a `T` happens under the channel's lock and may not suspend nor use the channel. When a move
 /// throws, the channel is as before, and the value is where it was if the move itself guarantees that. A call that need
-/// not wait succeeds whatever its deadline and even if the caller was asked to stop. `Lock` is for `local::channel`.
-template <class T, class Lock>
+/// not wait succeeds whatever its deadline and even if the caller was asked to stop. `Domain` is for `local::channel`.
+template <class T, class Domain>
 class channel {
   static_assert(std::is_object_v<T> && std::is_move_constructible_v<T>);
 
@@ -139,9 +140,9 @@ class channel {
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return std::default_sentinel; }
 
  private:
-  template <class U, class Place, class L>
+  template <class U, class Place, class D>
   friend class detail::receive_case;
-  template <class U, class Value, class L>
+  template <class U, class Value, class D>
   friend class detail::send_case;
 
   using received = std::expected<T, wait_error>;
@@ -552,7 +553,7 @@ class channel {
     return taker.moved ? reception::result : reception::none;
   }
 
-  mutable Lock lock_;
+  mutable typename Domain::lock lock_;
   bool closed_ = false;
   wait_list receivers_;
   wait_list senders_;
@@ -562,8 +563,8 @@ class channel {
 };
 
 /// An input iterator that holds the value received last.
-template <class T, class Lock>
-class channel<T, Lock>::iterator {
+template <class T, class Domain>
+class channel<T, Domain>::iterator {
  public:
   using value_type = T;
   using difference_type = std::ptrdiff_t;

@@ -87,14 +87,14 @@ struct case_value {
   T value;
 };
 
-template <class T, class Lock>
-class receive_awaiter : case_value<std::optional<T>>, public case_awaiter<receive_case<T, std::optional<T>, Lock>> {
+template <class T, class Domain>
+class receive_awaiter : case_value<std::optional<T>>, public case_awaiter<receive_case<T, std::optional<T>, Domain>> {
   static_assert(std::is_nothrow_move_constructible_v<T>,
                 "co::receive moves the value once more at the end, and a value whose move throws would be lost: "
                 "receive it into a variable, by co_await co::select(pirn::receive(channel, variable))");
 
  public:
-  receive_awaiter(channel<T, Lock>& from, platform::time_point deadline)
+  receive_awaiter(channel<T, Domain>& from, platform::time_point deadline)
       : receive_awaiter::case_awaiter(from, this->value, deadline) {}
   std::expected<T, wait_error> await_resume() {
     if (const auto outcome = this->outcome(); !outcome) {
@@ -104,10 +104,10 @@ class receive_awaiter : case_value<std::optional<T>>, public case_awaiter<receiv
   }
 };
 
-template <class T, class Lock>
-class send_awaiter : public case_awaiter<send_case<T, T&, Lock>> {
+template <class T, class Domain>
+class send_awaiter : public case_awaiter<send_case<T, T&, Domain>> {
  public:
-  send_awaiter(channel<T, Lock>& to, T& given, platform::time_point deadline)
+  send_awaiter(channel<T, Domain>& to, T& given, platform::time_point deadline)
       : send_awaiter::case_awaiter(to, given, deadline) {}
   std::expected<void, wait_error> await_resume() { return this->outcome(); }
 };
@@ -118,16 +118,17 @@ namespace co {
 
 /// As `channel::receive`, for a task. The value is moved once more at the end, so moving it must not throw; for other
 /// types there is `co::select(pirn::receive(from, place))`.
-template <class T, class Lock>
-[[nodiscard]] detail::receive_awaiter<T, Lock> receive(channel<T, Lock>& from, time_limit deadline = platform::never) {
-  return detail::receive_awaiter<T, Lock>(from, deadline);
+template <class T, class Domain>
+[[nodiscard]] detail::receive_awaiter<T, Domain> receive(channel<T, Domain>& from,
+                                                         time_limit deadline = platform::never) {
+  return detail::receive_awaiter<T, Domain>(from, deadline);
 }
 /// As `channel::send`, for a task. Must be awaited in the expression that makes it, since it refers to `value`. The
 /// value is moved once, into the channel or to its receiver, and is untouched if the send fails.
-template <class T, class Lock>
-[[nodiscard]] detail::send_awaiter<T, Lock> send(channel<T, Lock>& to, std::type_identity_t<T>&& value,
-                                                 time_limit deadline = platform::never) {
-  return detail::send_awaiter<T, Lock>(to, value, deadline);
+template <class T, class Domain>
+[[nodiscard]] detail::send_awaiter<T, Domain> send(channel<T, Domain>& to, std::type_identity_t<T>&& value,
+                                                   time_limit deadline = platform::never) {
+  return detail::send_awaiter<T, Domain>(to, value, deadline);
 }
 
 /// As `pirn::select`, with the same cases, for a task.

@@ -3,15 +3,10 @@
 
 #include <cstdint>
 
-#include "pirn/fiber/expert/wait_queue.hpp"
+#include "pirn/sync/detail/domain.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
-
-namespace detail {
-template <class Source>
-class event_case;
-}  // namespace detail
 
 /// How an event that was set is reset.
 enum class event_reset : std::uint8_t {
@@ -19,19 +14,24 @@ enum class event_reset : std::uint8_t {
   automatic,  ///< by the first caller that passes: each `set` lets one pass, and setting it twice counts once
 };
 
-/// A flag to wait for. Fibers of any worker and plain threads share it. A caller that knows that no further call will
-/// come may destroy it after a successful wait, even while the `set` has not returned yet.
-class event {
+namespace detail {
+
+template <class Source>
+class event_case;
+
+template <class Domain>
+class basic_event {
  public:
   /// Begins unset.
-  constexpr event() noexcept : event(event_reset::manual) {}
-  constexpr explicit event(event_reset reset) noexcept : reset_(reset) {}
-  event(const event&) = delete;
-  event& operator=(const event&) = delete;
+  constexpr basic_event() noexcept : basic_event(event_reset::manual) {}
+  constexpr explicit basic_event(event_reset reset) noexcept : reset_(reset) {}
+  basic_event(const basic_event&) = delete;
+  basic_event& operator=(const basic_event&) = delete;
 
   /// Sets the event. Wakes all waiters; with automatic reset only the longest waiter, which then takes the event.
   /// Callers that pass see what was done before. Does not suspend. O(waiters woken).
   PIRN_ALWAYS_INLINE void set() noexcept {
+    Domain::enter(waiters_);
     std::uint32_t word = word_.load(platform::memory_order_relaxed);
     while (word != waited) [[likely]] {
       // Written even if it is set already: a caller that is about to reset it must see what this caller did.
@@ -44,17 +44,22 @@ class event {
   }
   /// Resets the event, if it is set. Actions before the `set` are visible afterwards. Never suspends.
   void reset() noexcept {
+    Domain::enter(waiters_);
     std::uint32_t expected = signalled;
     word_.compare_exchange_strong(expected, clear, platform::memory_order_acquire, platform::memory_order_relaxed);
   }
   /// Returns whether it is set at this moment.
-  [[nodiscard]] bool is_set() const noexcept { return word_.load(platform::memory_order_acquire) == signalled; }
+  [[nodiscard]] bool is_set() const noexcept {
+    Domain::enter(waiters_);
+    return word_.load(platform::memory_order_acquire) == signalled;
+  }
 
   /// Returns whether the event is set; automatic reset then resets it. Never suspends.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_wait() noexcept {
     if (reset_ == event_reset::manual) {
       return is_set();
     }
+    Domain::enter(waiters_);
     std::uint32_t expected = signalled;
     return word_.compare_exchange_strong(expected, clear, platform::memory_order_acquire,
                                          platform::memory_order_relaxed);
@@ -70,7 +75,7 @@ class event {
 
  private:
   template <class Source>
-  friend class detail::event_case;
+  friend class event_case;
 
   // The word is one of these. It changes to and from `waited` under the queue's lock only.
   static constexpr std::uint32_t clear = 0;
@@ -82,9 +87,20 @@ class event {
   bool pass_or_mark() noexcept;
   std::expected<void, wait_error> wait_slow(platform::time_point deadline) noexcept;
 
-  platform::atomic<std::uint32_t> word_{clear};
+  typename Domain::template atomic<std::uint32_t> word_{clear};
   const event_reset reset_;
-  wait_queue waiters_;
+  typename Domain::queue waiters_;
+};
+
+extern template class basic_event<shared_domain>;
+
+}  // namespace detail
+
+/// A flag to wait for. Fibers of any worker and plain threads share it. A caller that knows that no further call will
+/// come may destroy it after a successful wait, even while the `set` has not returned yet.
+class event : public detail::basic_event<detail::shared_domain> {
+ public:
+  using basic_event::basic_event;
 };
 
 PIRN_ABI_NAMESPACE_END

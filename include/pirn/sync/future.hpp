@@ -11,11 +11,13 @@
 #include <utility>
 
 #include "pirn/context/expert/forced_unwind.hpp"
-#include "pirn/fiber/expert/wait_queue.hpp"
-#include "pirn/sync/detail/std_forms.hpp"
+#include "pirn/sync/detail/domain.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
+
+/// As std::future_status, for `future::wait_for` and `wait_until`; no future is `deferred`.
+enum class future_status : std::uint8_t { ready, timeout, deferred };
 
 /// Errors, as std::future_errc.
 enum class future_errc : std::uint8_t {
@@ -48,6 +50,7 @@ namespace detail {
 [[noreturn]] void throw_future_error(future_errc e);
 
 /// The state that a promise and its futures share, without the value; counted.
+template <class Domain>
 class future_state {
  public:
   future_state() noexcept = default;
@@ -61,7 +64,10 @@ class future_state {
     }
   }
 
-  [[nodiscard]] bool ready() const noexcept { return stage_.load(platform::memory_order_acquire) == is_ready; }
+  [[nodiscard]] bool ready() const noexcept {
+    Domain::enter(waiters_);
+    return stage_.load(platform::memory_order_acquire) == is_ready;
+  }
   PIRN_ALWAYS_INLINE std::expected<void, wait_error> wait(const wait_options& options) noexcept {
     if (ready()) [[likely]] {
       return {};
@@ -100,12 +106,14 @@ class future_state {
 
   std::expected<void, wait_error> wait_slow(const wait_options& options) noexcept;
 
-  platform::atomic<std::uint32_t> references_{1};
-  platform::atomic<std::uint32_t> stage_{is_empty};
-  platform::atomic<bool> retrieved_{false};
+  typename Domain::template atomic<std::uint32_t> references_{1};
+  typename Domain::template atomic<std::uint32_t> stage_{is_empty};
+  typename Domain::template atomic<bool> retrieved_{false};
   std::exception_ptr failure_;
-  wait_queue waiters_;
+  typename Domain::queue waiters_;
 };
+
+extern template class future_state<shared_domain>;
 
 struct unit {};
 
@@ -114,8 +122,8 @@ template <class T>
 using kept = std::conditional_t<std::is_void_v<T>, unit,
                                 std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>>;
 
-template <class T, class State>
-class future_state_of : public State {
+template <class T, class Domain>
+class future_state_of : public future_state<Domain> {
  public:
   template <class... Arguments>
   void provide(Arguments&&... arguments) {
@@ -136,13 +144,13 @@ class future_state_of : public State {
 };
 
 /// A state in memory of an allocator.
-template <class T, class State, class Allocator>
-class allocated_future_state final : public future_state_of<T, State> {
+template <class T, class Domain, class Allocator>
+class allocated_future_state final : public future_state_of<T, Domain> {
   using traits = typename std::allocator_traits<Allocator>::template rebind_traits<allocated_future_state>;
 
  public:
   explicit allocated_future_state(const typename traits::allocator_type& from) : from_(from) {}
-  static future_state_of<T, State>* make(const Allocator& given) {
+  static future_state_of<T, Domain>* make(const Allocator& given) {
     typename traits::allocator_type from(given);
     auto* const memory = traits::allocate(from, 1);
     // As std requires, making and copying an allocator does not throw.
@@ -161,11 +169,11 @@ class allocated_future_state final : public future_state_of<T, State> {
 };
 
 /// A counted reference to a state, or null.
-template <class T, class State>
+template <class T, class Domain>
 class state_pointer {
  public:
   state_pointer() noexcept = default;
-  explicit state_pointer(future_state_of<T, State>* owned) noexcept : state_(owned) {}
+  explicit state_pointer(future_state_of<T, Domain>* owned) noexcept : state_(owned) {}
   state_pointer(const state_pointer& other) noexcept : state_(other.state_) {
     if (state_ != nullptr) {
       state_->acquire();
@@ -184,7 +192,7 @@ class state_pointer {
 
   explicit operator bool() const noexcept { return state_ != nullptr; }
   /// Throws no_state if it is null.
-  future_state_of<T, State>* operator->() const {
+  future_state_of<T, Domain>* operator->() const {
     if (state_ == nullptr) {
       throw_future_error(future_errc::no_state);
     }
@@ -192,12 +200,26 @@ class state_pointer {
   }
 
  private:
-  future_state_of<T, State>* state_ = nullptr;
+  future_state_of<T, Domain>* state_ = nullptr;
 };
 
+// NOLINTBEGIN(bugprone-crtp-constructor-accessibility): it has no state that could be constructed wrongly
+/// For a future with `wait(time_limit)`.
+template <class Future>
+class timed_future {
+ public:
+  /// As `wait` with a deadline. A stop counts as a timeout here; `wait` distinguishes them. Suspension point.
+  [[nodiscard]] future_status wait_for(time_span how_long) const { return wait_until(how_long); }
+  /// As `wait_for`, but until a point in time of any clock.
+  [[nodiscard]] future_status wait_until(time_limit when) const {
+    return static_cast<const Future&>(*this).wait(when) ? future_status::ready : future_status::timeout;
+  }
+};
+// NOLINTEND(bugprone-crtp-constructor-accessibility)
+
 /// The common part of both kinds of future.
-template <class T, class State>
-class future_base : public timed_future<future_base<T, State>> {
+template <class T, class Domain>
+class future_base : public timed_future<future_base<T, Domain>> {
  public:
   /// Returns whether there is a state to wait for. If not, the other members throw future_error (no_state).
   [[nodiscard]] bool valid() const noexcept { return static_cast<bool>(state_); }
@@ -216,7 +238,7 @@ class future_base : public timed_future<future_base<T, State>> {
 
  protected:
   future_base() noexcept = default;
-  explicit future_base(state_pointer<T, State> state) noexcept : state_(std::move(state)) {}
+  explicit future_base(state_pointer<T, Domain> state) noexcept : state_(std::move(state)) {}
 
   /// Waits, and throws a provided exception. Not ended by a stop.
   void await() const {
@@ -224,17 +246,17 @@ class future_base : public timed_future<future_base<T, State>> {
     state_->check();
   }
 
-  state_pointer<T, State> state_;
+  state_pointer<T, Domain> state_;
 };
 
 }  // namespace detail
 
-template <class T, class State = detail::future_state>
+template <class T, class Domain = detail::shared_domain>
 class shared_future;
 
 /// As std::future: takes the result out. Move-only; not itself thread-safe.
-template <class T, class State = detail::future_state>
-class [[nodiscard]] future : public detail::future_base<T, State> {
+template <class T, class Domain = detail::shared_domain>
+class [[nodiscard]] future : public detail::future_base<T, Domain> {
  public:
   future() noexcept = default;
 
@@ -264,21 +286,21 @@ class [[nodiscard]] future : public detail::future_base<T, State> {
     }
   }
   /// Returns a shared future of the result; this one is not valid afterwards.
-  [[nodiscard]] shared_future<T, State> share() noexcept { return shared_future<T, State>(std::move(*this)); }
+  [[nodiscard]] shared_future<T, Domain> share() noexcept { return shared_future<T, Domain>(std::move(*this)); }
 
  private:
-  template <class U, class S>
+  template <class U, class D>
   friend class promise;
-  friend class shared_future<T, State>;
-  explicit future(detail::state_pointer<T, State> state) noexcept : detail::future_base<T, State>(std::move(state)) {}
+  friend class shared_future<T, Domain>;
+  explicit future(detail::state_pointer<T, Domain> state) noexcept : detail::future_base<T, Domain>(std::move(state)) {}
 };
 
 /// As std::shared_future: copies wait for the same result. Each copy is for one fiber or thread at a time.
-template <class T, class State>
-class [[nodiscard]] shared_future : public detail::future_base<T, State> {
+template <class T, class Domain>
+class [[nodiscard]] shared_future : public detail::future_base<T, Domain> {
  public:
   shared_future() noexcept = default;
-  shared_future(future<T, State>&& from) noexcept : detail::future_base<T, State>(std::move(from.state_)) {}
+  shared_future(future<T, Domain>&& from) noexcept : detail::future_base<T, Domain>(std::move(from.state_)) {}
 
   /// Suspends until the result is ready, then returns the value or throws the exception. Not ended by a stop.
   [[nodiscard]] std::conditional_t<std::is_object_v<T>, std::add_lvalue_reference_t<const T>, T> get() const {
@@ -293,14 +315,14 @@ class [[nodiscard]] shared_future : public detail::future_base<T, State> {
 
 /// As std::promise: provides the result. Move-only; destroying it without a result provides future_error
 /// (broken_promise). Throws only future_error, what moving or copying the value throws, and std::bad_alloc.
-template <class T, class State = detail::future_state>
+template <class T, class Domain = detail::shared_domain>
 class promise {
  public:
-  promise() : state_(new detail::future_state_of<T, State>) {}
+  promise() : state_(new detail::future_state_of<T, Domain>) {}
   /// Puts the state that it shares with its futures into memory of the allocator, which must live as long as they.
   template <class Allocator>
   promise(std::allocator_arg_t /*tag*/, const Allocator& from)
-      : state_(detail::allocated_future_state<T, State, Allocator>::make(from)) {}
+      : state_(detail::allocated_future_state<T, Domain, Allocator>::make(from)) {}
   promise(promise&&) noexcept = default;
   promise& operator=(promise&& other) noexcept {
     promise(std::move(other)).swap(*this);
@@ -314,9 +336,9 @@ class promise {
   void swap(promise& other) noexcept { std::swap(state_, other.state_); }
 
   /// Returns the future, once.
-  future<T, State> get_future() {
+  future<T, Domain> get_future() {
     state_->take_future();
-    return future<T, State>(state_);
+    return future<T, Domain>(state_);
   }
 
   /// Provides the value, and wakes all waiters. Does not suspend. Misuse: a second result.
@@ -339,15 +361,15 @@ class promise {
   void set_exception(std::exception_ptr why) { state_->fail(std::move(why)); }
 
  private:
-  detail::state_pointer<T, State> state_;
+  detail::state_pointer<T, Domain> state_;
 };
 
-template <class Signature, class State = detail::future_state>
+template <class Signature, class Domain = detail::shared_domain>
 class packaged_task;
 
 /// As std::packaged_task: a call whose result goes to a future. Move-only, so that it can be given to `spawn`.
-template <class Result, class... Parameters, class State>
-class packaged_task<Result(Parameters...), State> {
+template <class Result, class... Parameters, class Domain>
+class packaged_task<Result(Parameters...), Domain> {
  public:
   packaged_task() noexcept = default;
   /// Wraps `body`. Allocates; throws std::bad_alloc and what moving `body` throws.
@@ -373,10 +395,10 @@ class packaged_task<Result(Parameters...), State> {
   /// Returns whether there is a body to call. If not, the other members throw future_error (no_state).
   [[nodiscard]] bool valid() const noexcept { return body_ != nullptr; }
   /// Returns the future, once.
-  future<Result, State> get_future() { return promised().get_future(); }
+  future<Result, Domain> get_future() { return promised().get_future(); }
   /// Calls the body, only once (promise_already_satisfied), and provides what it returns or throws.
   void operator()(Parameters... arguments) {
-    promise<Result, State>& result = promised();
+    promise<Result, Domain>& result = promised();
     if (std::exchange(called_, true)) {
       detail::throw_future_error(future_errc::promise_already_satisfied);
     }
@@ -393,7 +415,7 @@ class packaged_task<Result(Parameters...), State> {
   }
   /// Makes the packaged task callable again, for another future.
   void reset() {
-    promised() = promise<Result, State>();
+    promised() = promise<Result, Domain>();
     called_ = false;
   }
 
@@ -412,7 +434,7 @@ class packaged_task<Result(Parameters...), State> {
     F body;
   };
 
-  promise<Result, State>& promised() {
+  promise<Result, Domain>& promised() {
     if (!result_) {
       detail::throw_future_error(future_errc::no_state);
     }
@@ -420,7 +442,7 @@ class packaged_task<Result(Parameters...), State> {
   }
 
   std::unique_ptr<body_base> body_;
-  std::optional<promise<Result, State>> result_;
+  std::optional<promise<Result, Domain>> result_;
   bool called_ = false;
 };
 
@@ -429,6 +451,6 @@ PIRN_ABI_NAMESPACE_END
 
 template <>
 struct std::is_error_code_enum<pirn::future_errc> : std::true_type {};
-template <class T, class State, class Allocator>
+template <class T, class Domain, class Allocator>
 // NOLINTNEXTLINE(bugprone-std-namespace-modification): as the standard allows for types of one's own
-struct std::uses_allocator<pirn::promise<T, State>, Allocator> : std::true_type {};
+struct std::uses_allocator<pirn::promise<T, Domain>, Allocator> : std::true_type {};

@@ -2,8 +2,7 @@
 #pragma once
 
 #include "pirn/fiber/detail/current_fiber.hpp"
-#include "pirn/fiber/expert/wait_queue.hpp"
-#include "pirn/sync/detail/std_forms.hpp"
+#include "pirn/sync/detail/domain.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -16,21 +15,20 @@ enum class mutex_policy : std::uint8_t {
   barging,  ///< the first caller to come; the longest waiter is woken to try again. More locks per second
 };
 
-/// A mutual exclusion lock; not recursive. Works with std::lock_guard, std::unique_lock and std::scoped_lock. Fibers of
-/// any worker and plain threads share it. An owner that knows that no other caller will use it may unlock and destroy
-/// it, even while the previous owner's unlock has not returned yet.
-class mutex : detail::owner_mark, public detail::timed_lock<mutex> {
+namespace detail {
+
+template <class Domain>
+class basic_mutex : Domain::owner_mark, public timed_lock<basic_mutex<Domain>> {
  public:
-  constexpr mutex() noexcept : mutex(mutex_policy::fair) {}
-  constexpr explicit mutex(mutex_policy policy) noexcept : policy_(policy) {}
-  mutex(const mutex&) = delete;
-  mutex& operator=(const mutex&) = delete;
+  constexpr basic_mutex() noexcept : basic_mutex(mutex_policy::fair) {}
+  constexpr explicit basic_mutex(mutex_policy policy) noexcept : policy_(policy) {}
+  basic_mutex(const basic_mutex&) = delete;
+  basic_mutex& operator=(const basic_mutex&) = delete;
 
   /// Locks the mutex. Suspension point. Not ended by a stop, since std::lock_guard could not tell.
   PIRN_ALWAYS_INLINE void lock() noexcept {
     if (!lock_if_free()) [[unlikely]] {
-      static_cast<void>(
-          lock_slow({.stoppable = false, .wakeable_by = awaited::holder, .what = "mutex", .object = mark()}));
+      static_cast<void>(lock_slow({.stoppable = false}));
     }
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free mutex is locked in any case.
@@ -38,7 +36,7 @@ class mutex : detail::owner_mark, public detail::timed_lock<mutex> {
     if (lock_if_free()) [[likely]] {
       return {};
     }
-    return lock_slow({.deadline = deadline, .wakeable_by = awaited::holder, .what = "mutex", .object = mark()});
+    return lock_slow({.deadline = deadline});
   }
   /// Tries to lock the mutex, also one handed off to a waiter that has not run since: otherwise callers that try
   /// several and back off (std::scoped_lock) might never succeed. A waiter is bypassed in this way four times at most;
@@ -46,6 +44,7 @@ class mutex : detail::owner_mark, public detail::timed_lock<mutex> {
   [[nodiscard]] PIRN_ALWAYS_INLINE bool try_lock() noexcept { return lock_if_free() || take_handed_off(); }
   /// Unlocks; for the owner only (aborts when it is not locked). Does not suspend.
   PIRN_ALWAYS_INLINE void unlock() noexcept {
+    Domain::enter(waiters_);
     std::uintptr_t holder = owner_.load(platform::memory_order_relaxed);
     if (static_cast<std::intptr_t>(holder) <= 0 ||  // contended, or unlocked
         !owner_.replace_read(holder, unlocked, platform::memory_order_release)) [[unlikely]] {
@@ -54,14 +53,22 @@ class mutex : detail::owner_mark, public detail::timed_lock<mutex> {
   }
 
  private:
+  template <class>
+  friend class basic_recursive_mutex;
+
   // The word is the owner. A caller that is about to wait sets `contended_bit` under the queue's lock. An owner that
   // finds the queue empty clears it under that lock. So an unlock that does not find the bit has no waiter to wake.
+  using owner = typename Domain::owner_mark;
+  using owner::contended_bit;
+  using owner::no_fiber;
+  using owner::owner_;
   static constexpr std::uintptr_t unlocked = 0;
   static constexpr std::uintptr_t handed_off = 2;  ///< to a waiter that has not run yet
 
   [[nodiscard]] PIRN_ALWAYS_INLINE bool lock_if_free() noexcept {
+    Domain::enter(waiters_);
     std::uintptr_t expected = unlocked;
-    return owner_.compare_exchange_strong(expected, caller(), platform::memory_order_acquire,
+    return owner_.compare_exchange_strong(expected, owner::caller(), platform::memory_order_acquire,
                                           platform::memory_order_relaxed);
   }
   /// Spins for some hundred nanoseconds for a mutex whose owner runs elsewhere, as long as no caller waits: most owners
@@ -73,7 +80,19 @@ class mutex : detail::owner_mark, public detail::timed_lock<mutex> {
   void unlock_slow() noexcept;
 
   const mutex_policy policy_;
-  wait_queue waiters_;
+  typename Domain::queue waiters_;
+};
+
+extern template class basic_mutex<shared_domain>;
+
+}  // namespace detail
+
+/// A mutual exclusion lock; not recursive. Works with std::lock_guard, std::unique_lock and std::scoped_lock. Fibers of
+/// any worker and plain threads share it. An owner that knows that no other caller will use it may unlock and destroy
+/// it, even while the previous owner's unlock has not returned yet.
+class mutex : public detail::basic_mutex<detail::shared_domain> {
+ public:
+  using basic_mutex::basic_mutex;
 };
 
 PIRN_ABI_NAMESPACE_END

@@ -4,18 +4,26 @@
 #include <functional>
 #include <utility>
 
-#include "pirn/fiber/expert/wait_queue.hpp"
+#include "pirn/sync/detail/domain.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// A flag that says whether an action has been done, as std::once_flag. Fibers of any worker and plain threads share
-/// it. Constant initialized, so it may be a global.
-class once_flag {
+namespace detail {
+template <class Domain>
+class basic_once_flag;
+}  // namespace detail
+template <class Domain, class F, class... Arguments>
+void call_once(detail::basic_once_flag<Domain>& flag, F&& body, Arguments&&... arguments);
+
+namespace detail {
+
+template <class Domain>
+class basic_once_flag {
  public:
-  constexpr once_flag() noexcept = default;
-  once_flag(const once_flag&) = delete;
-  once_flag& operator=(const once_flag&) = delete;
+  constexpr basic_once_flag() noexcept = default;
+  basic_once_flag(const basic_once_flag&) = delete;
+  basic_once_flag& operator=(const basic_once_flag&) = delete;
 
   /// Runs `body` unless that was done before, and returns once it is done; its effects are then visible. One caller at
   /// a time tries: the others suspend. If the body throws, its caller gets the exception and the next caller tries. The
@@ -23,12 +31,13 @@ class once_flag {
   /// not call its own flag, which would wait for itself.
   template <class F>
   [[nodiscard]] std::expected<void, wait_error> call(F&& body, time_limit deadline) {
-    return run(std::forward<F>(body), {.deadline = deadline, .what = "call_once", .object = this});
+    return run(std::forward<F>(body),
+               {.deadline = deadline, .what = name_of<Domain>("local call_once"), .object = this});
   }
 
  private:
-  template <class F, class... Arguments>
-  friend void call_once(once_flag& flag, F&& body, Arguments&&... arguments);
+  template <class D, class F, class... Arguments>
+  friend void pirn::call_once(basic_once_flag<D>& flag, F&& body, Arguments&&... arguments);
 
   // The word is one of these.
   static constexpr std::uint32_t fresh = 0;
@@ -38,13 +47,14 @@ class once_flag {
 
   /// Ends an attempt: with success, or by an exception.
   struct attempt {
-    once_flag& flag;
+    basic_once_flag& flag;
     std::uint32_t outcome = fresh;
     ~attempt() { flag.leave(outcome); }
   };
 
   template <class F>
   PIRN_ALWAYS_INLINE std::expected<void, wait_error> run(F&& body, const wait_options& options) {
+    Domain::enter(waiters_);
     if (word_.load(platform::memory_order_acquire) == done) [[likely]] {
       return {};
     }
@@ -64,17 +74,25 @@ class once_flag {
   std::expected<bool, wait_error> enter(const wait_options& options) noexcept;
   void leave(std::uint32_t outcome) noexcept;
 
-  platform::atomic<std::uint32_t> word_{fresh};
-  wait_queue waiters_;
+  typename Domain::template atomic<std::uint32_t> word_{fresh};
+  typename Domain::queue waiters_;
 };
+
+extern template class basic_once_flag<shared_domain>;
+
+}  // namespace detail
+
+/// A flag that says whether an action has been done, as std::once_flag. Fibers of any worker and plain threads share
+/// it. Constant initialized, so it may be a global.
+class once_flag : public detail::basic_once_flag<detail::shared_domain> {};
 
 /// As std::call_once: calls `body` with `arguments` unless `flag` says that it was done. Suspends while another caller
 /// runs it. A stop does not end that, since the caller relies on the effects (it does end `once_flag::call`).
-template <class F, class... Arguments>
-PIRN_ALWAYS_INLINE void call_once(once_flag& flag, F&& body, Arguments&&... arguments) {
+template <class Domain, class F, class... Arguments>
+PIRN_ALWAYS_INLINE void call_once(detail::basic_once_flag<Domain>& flag, F&& body, Arguments&&... arguments) {
   static_cast<void>(
       flag.run([&] { static_cast<void>(std::invoke(std::forward<F>(body), std::forward<Arguments>(arguments)...)); },
-               {.stoppable = false, .what = "call_once", .object = &flag}));
+               {.stoppable = false, .what = detail::name_of<Domain>("local call_once"), .object = &flag}));
 }
 
 PIRN_ABI_NAMESPACE_END

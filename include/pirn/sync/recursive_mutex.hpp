@@ -3,23 +3,23 @@
 
 #include <cstdint>
 
-#include "pirn/sync/detail/std_forms.hpp"
 #include "pirn/sync/mutex.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// As `mutex`, but its owner may lock it any number of times and must unlock it as often. The owner is a fiber or a
-/// plain thread.
-class recursive_mutex : public detail::timed_lock<recursive_mutex> {
+namespace detail {
+
+template <class Domain>
+class basic_recursive_mutex : public timed_lock<basic_recursive_mutex<Domain>> {
  public:
-  constexpr recursive_mutex() noexcept = default;
-  constexpr explicit recursive_mutex(mutex_policy policy) noexcept : mutex_(policy) {}
+  constexpr basic_recursive_mutex() noexcept = default;
+  constexpr explicit basic_recursive_mutex(mutex_policy policy) noexcept : mutex_(policy) {}
 
   /// Locks the mutex. Suspension point unless the caller is the owner. Not ended by a stop, since std::lock_guard could
   /// not tell.
   void lock() noexcept {
-    detail::agent& self = detail::current_agent();
+    agent& self = current_agent();
     if (!lock_again(self)) {
       mutex_.lock();
       become_owner(self);
@@ -28,7 +28,7 @@ class recursive_mutex : public detail::timed_lock<recursive_mutex> {
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A mutex that is free or its own is
   /// locked in any case.
   [[nodiscard]] std::expected<void, wait_error> lock(time_limit deadline) noexcept {
-    detail::agent& self = detail::current_agent();
+    agent& self = current_agent();
     if (!lock_again(self)) {
       if (auto locked = mutex_.lock(deadline); !locked) {
         return locked;
@@ -39,7 +39,7 @@ class recursive_mutex : public detail::timed_lock<recursive_mutex> {
   }
   /// Tries to lock the mutex. Never suspends.
   [[nodiscard]] bool try_lock() noexcept {
-    detail::agent& self = detail::current_agent();
+    agent& self = current_agent();
     if (!lock_again(self)) {
       if (!mutex_.try_lock()) {
         return false;
@@ -50,7 +50,7 @@ class recursive_mutex : public detail::timed_lock<recursive_mutex> {
   }
   /// Unlocks; for the owner only (otherwise aborts). Does not suspend.
   void unlock() noexcept {
-    check_owner(detail::current_agent());
+    check_owner(current_agent());
     if (--depth_ == 0) {
       owner_.store(nullptr, platform::memory_order_relaxed);
       mutex_.unlock();
@@ -58,7 +58,8 @@ class recursive_mutex : public detail::timed_lock<recursive_mutex> {
   }
 
  private:
-  [[nodiscard]] bool lock_again(const detail::agent& self) noexcept {
+  [[nodiscard]] bool lock_again(const agent& self) noexcept {
+    Domain::enter(mutex_.waiters_);
     // A caller that is not the owner never reads itself here.
     if (owner_.load(platform::memory_order_relaxed) != &self) {
       return false;
@@ -66,15 +67,26 @@ class recursive_mutex : public detail::timed_lock<recursive_mutex> {
     ++depth_;
     return true;
   }
-  void become_owner(const detail::agent& self) noexcept {
+  void become_owner(const agent& self) noexcept {
     owner_.store(&self, platform::memory_order_relaxed);
     depth_ = 1;
   }
-  void check_owner(const detail::agent& self) const noexcept;
+  void check_owner(const agent& self) const noexcept;
 
-  mutex mutex_;
-  platform::atomic<const detail::agent*> owner_{nullptr};
+  basic_mutex<Domain> mutex_;
+  typename Domain::template atomic<const agent*> owner_{nullptr};
   std::uint64_t depth_ = 0;  ///< used by the owner only
+};
+
+extern template class basic_recursive_mutex<shared_domain>;
+
+}  // namespace detail
+
+/// As `mutex`, but its owner may lock it any number of times and must unlock it as often. The owner is a fiber or a
+/// plain thread.
+class recursive_mutex : public detail::basic_recursive_mutex<detail::shared_domain> {
+ public:
+  using basic_recursive_mutex::basic_recursive_mutex;
 };
 
 PIRN_ABI_NAMESPACE_END

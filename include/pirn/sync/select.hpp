@@ -23,10 +23,6 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-namespace local {
-class event;
-}  // namespace local
-
 /// The result of a select; for instance for `auto [index, outcome] = select(...)`.
 struct selection {
   /// The case that fired, counted from 0; the number of cases if none did.
@@ -76,10 +72,10 @@ enum class select_mode : std::uint8_t { wait, only_try };
 selection select_among(std::span<select_case* const> cases, select_mode mode);
 
 /// Moves a received value into `Place`, a variable of the caller.
-template <class T, class Place, class Lock>
+template <class T, class Place, class Domain>
 class receive_case final : public select_case {
  public:
-  receive_case(channel<T, Lock>& from, Place& into) noexcept
+  receive_case(channel<T, Domain>& from, Place& into) noexcept
       : select_case(from.lock_, from.receivers_, &taker_), from_(from), taker_{std::addressof(into), &deliver} {}
 
   state attempt(waiter*& woken) override {
@@ -97,16 +93,16 @@ class receive_case final : public select_case {
     }
   }
 
-  channel<T, Lock>& from_;
-  typename channel<T, Lock>::exchange taker_;
+  channel<T, Domain>& from_;
+  typename channel<T, Domain>::exchange taker_;
 };
 
 /// Sends what `Value` refers to or has.
-template <class T, class Value, class Lock>
+template <class T, class Value, class Domain>
 class send_case final : public select_case {
  public:
   template <class U>
-  send_case(channel<T, Lock>& to, U& value)
+  send_case(channel<T, Domain>& to, U& value)
       : select_case(to.lock_, to.senders_, &offer_), to_(to), value_(value), offer_{std::addressof(value_)} {}
 
   state attempt(waiter*& woken) override {
@@ -115,13 +111,14 @@ class send_case final : public select_case {
   [[nodiscard]] bool settled() const noexcept override { return offer_.moved; }
 
  private:
-  channel<T, Lock>& to_;
+  channel<T, Domain>& to_;
   Value value_;
-  typename channel<T, Lock>::exchange offer_;
+  typename channel<T, Domain>::exchange offer_;
 };
 
+template <class Domain>
 struct given_event {
-  event& what;
+  basic_event<Domain>& what;
 };
 /// An event that a stop sets.
 struct stop_event {
@@ -143,18 +140,6 @@ class event_case final : Source, public select_case {
   state attempt(waiter*& /*woken*/) override { return this->what.pass_or_mark() ? state::done : state::must_wait; }
 };
 
-template <class Event>
-class local_event_case final : public select_case {
- public:
-  explicit local_event_case(Event& what) noexcept
-      : select_case(what.waiters_.home(), what.waiters_.list()), what_(what) {}
-
-  state attempt(waiter*& /*woken*/) override { return what_.try_wait() ? state::done : state::must_wait; }
-
- private:
-  Event& what_;
-};
-
 class until_case final : public select_case {
  public:
   using select_case::select_case;
@@ -164,36 +149,32 @@ class until_case final : public select_case {
 
 /// Makes a case of select that takes the oldest value of `from` and moves it into `into`, by assignment or, if that is
 /// a `std::optional<T>`, by `emplace`. If the case does not fire, or the channel is closed, `into` is unchanged.
-template <class T, class Lock, class Place>
+template <class T, class Domain, class Place>
   requires std::assignable_from<Place&, T> || std::same_as<Place, std::optional<T>>
-[[nodiscard]] detail::receive_case<T, Place, Lock> receive(channel<T, Lock>& from, Place& into) noexcept {
-  return detail::receive_case<T, Place, Lock>(from, into);
+[[nodiscard]] detail::receive_case<T, Place, Domain> receive(channel<T, Domain>& from, Place& into) noexcept {
+  return detail::receive_case<T, Place, Domain>(from, into);
 }
 
 /// Makes a case of select that sends `value` to `to`. If the case does not fire, or the channel is closed, `value` is
 /// untouched.
-template <class T, class Lock>
-[[nodiscard]] detail::send_case<T, T&, Lock> send(channel<T, Lock>& to, std::type_identity_t<T>&& value) noexcept {
-  return detail::send_case<T, T&, Lock>(to, value);
+template <class T, class Domain>
+[[nodiscard]] detail::send_case<T, T&, Domain> send(channel<T, Domain>& to, std::type_identity_t<T>&& value) noexcept {
+  return detail::send_case<T, T&, Domain>(to, value);
 }
 /// As `send`, but of a copy of `value`, made in any case. Throws what copying a T throws.
-template <std::copy_constructible T, class Lock>
-[[nodiscard]] detail::send_case<T, T, Lock> send(channel<T, Lock>& to, const std::type_identity_t<T>& value) {
-  return detail::send_case<T, T, Lock>(to, value);
+template <std::copy_constructible T, class Domain>
+[[nodiscard]] detail::send_case<T, T, Domain> send(channel<T, Domain>& to, const std::type_identity_t<T>& value) {
+  return detail::send_case<T, T, Domain>(to, value);
 }
 
 /// Makes a case of select that passes the event `what`; automatic reset then resets it.
-[[nodiscard]] inline detail::event_case<detail::given_event> wait(event& what) noexcept {
-  return detail::event_case<detail::given_event>(what);
+template <class Domain>
+[[nodiscard]] detail::event_case<detail::given_event<Domain>> wait(detail::basic_event<Domain>& what) noexcept {
+  return detail::event_case<detail::given_event<Domain>>(what);
 }
 namespace local {
-/// As `wait` with a `pirn::event`, but a local one; its header is pirn/sync/expert/local.hpp.
-template <std::same_as<event> Event>
-[[nodiscard]] detail::local_event_case<Event> wait(Event& what) noexcept {
-  return detail::local_event_case<Event>(what);
-}
+using pirn::wait;
 }  // namespace local
-using local::wait;
 /// Makes a case of select that fires once a stop was requested through `token`. The caller's own stop ends any select
 /// without a case.
 [[nodiscard]] inline detail::event_case<detail::stop_event> wait(const stop_token& token) noexcept {

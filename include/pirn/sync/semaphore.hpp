@@ -4,8 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pirn/fiber/expert/wait_queue.hpp"
-#include "pirn/sync/detail/std_forms.hpp"
+#include "pirn/sync/detail/domain.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -13,6 +12,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 /// The part that all counting_semaphores share: a semaphore whose largest count comes with each call.
+template <class Domain>
 class semaphore_core {
  public:
   constexpr semaphore_core(std::ptrdiff_t count, std::ptrdiff_t max) noexcept : word_(count * one_permit) {
@@ -24,6 +24,7 @@ class semaphore_core {
   semaphore_core& operator=(const semaphore_core&) = delete;
 
   PIRN_ALWAYS_INLINE bool try_acquire() noexcept {
+    Domain::enter(waiters_);
     std::int64_t word = word_.load(platform::memory_order_relaxed);
     while (word >= one_permit) {
       if (word_.compare_exchange_weak(word, word - one_permit, platform::memory_order_acquire,
@@ -34,6 +35,7 @@ class semaphore_core {
     return false;
   }
   PIRN_ALWAYS_INLINE void release(std::ptrdiff_t count, std::ptrdiff_t max) noexcept {
+    Domain::enter(waiters_);
     std::int64_t word = word_.load(platform::memory_order_relaxed);
     while ((word & waited) == 0 && count >= 0 && count <= max - word / one_permit) [[likely]] {
       if (word_.compare_exchange_weak(word, word + count * one_permit, platform::memory_order_release,
@@ -57,10 +59,12 @@ class semaphore_core {
   void release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noexcept;
   [[nodiscard]] bool take_or_mark() noexcept;
 
-  platform::atomic<std::int64_t> word_;
+  typename Domain::template atomic<std::int64_t> word_;
   std::int64_t owed_ = 0;  ///< permits for woken waiters that have not run; under the queue's lock
-  wait_queue waiters_;
+  typename Domain::queue waiters_;
 };
+
+extern template class semaphore_core<shared_domain>;
 
 }  // namespace detail
 
@@ -69,8 +73,8 @@ class semaphore_core {
 /// woken, and callers that come before it runs may bypass it, four times at most. Fibers of any worker and plain
 /// threads share it. A caller that knows that its acquire was the last call may destroy it, even while the release has
 /// not returned yet.
-template <std::ptrdiff_t LeastMax = PTRDIFF_MAX / 2>
-class counting_semaphore : public detail::timed_semaphore<counting_semaphore<LeastMax>> {
+template <std::ptrdiff_t LeastMax = PTRDIFF_MAX / 2, class Domain = detail::shared_domain>
+class counting_semaphore : public detail::timed_semaphore<counting_semaphore<LeastMax, Domain>> {
   static_assert(LeastMax >= 0 && LeastMax <= PTRDIFF_MAX / 2);
 
  public:
@@ -96,7 +100,7 @@ class counting_semaphore : public detail::timed_semaphore<counting_semaphore<Lea
   PIRN_ALWAYS_INLINE void release(std::ptrdiff_t count = 1) noexcept { core_.release(count, LeastMax); }
 
  private:
-  detail::semaphore_core core_;
+  detail::semaphore_core<Domain> core_;
 };
 
 /// A semaphore of one permit: a flag to wait for, which one waiter clears.

@@ -6,12 +6,13 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// Counts the items still to be done, and lets others wait until none is left. Fibers of any worker and plain threads
-/// share it. It may be destroyed as soon as a `wait` has returned without error, and used again as well.
-class wait_group {
+namespace detail {
+
+template <class Domain>
+class basic_wait_group {
  public:
   /// Begins with `count` items to be done.
-  constexpr explicit wait_group(std::uint32_t count = 0) noexcept : left_(count) {}
+  constexpr explicit basic_wait_group(std::uint32_t count = 0) noexcept : left_(count) {}
 
   /// Adds `count` items. Must come before the `done` that could bring the count to zero; a `wait` that comes first may
   /// miss it.
@@ -20,20 +21,29 @@ class wait_group {
   /// Marks one item as done; the last one wakes all waiters. Aborts when more are done than were added. Does not
   /// suspend.
   PIRN_ALWAYS_INLINE void done() noexcept {
-    left_.take(1, "done() called on a wait_group more often than items were added");
+    left_.take(1, "done() called on a local wait_group more often than items were added");
   }
 
   /// Suspends until no item is left, the deadline passes or the caller is asked to stop. Succeeds without suspending
   /// when none is left.
   [[nodiscard]] std::expected<void, wait_error> wait(time_limit deadline = platform::never) noexcept {
-    return left_.wait({.deadline = deadline, .what = "wait group", .object = this});
+    return left_.wait({.deadline = deadline, .what = name_of<Domain>("local wait group"), .object = this});
   }
 
   /// Returns the number of items left at this moment.
   [[nodiscard]] std::uint64_t count() const noexcept { return static_cast<std::uint64_t>(left_.left()); }
 
  private:
-  detail::countdown left_;
+  countdown<Domain> left_;
+};
+
+}  // namespace detail
+
+/// Counts the items still to be done, and lets others wait until none is left. Fibers of any worker and plain threads
+/// share it. It may be destroyed as soon as a `wait` has returned without error, and used again as well.
+class wait_group : public detail::basic_wait_group<detail::shared_domain> {
+ public:
+  using basic_wait_group::basic_wait_group;
 };
 
 PIRN_ABI_NAMESPACE_END

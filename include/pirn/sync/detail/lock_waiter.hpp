@@ -18,6 +18,10 @@ namespace detail {
 /// no call may take the lock from it.
 class lock_waiter {
  public:
+  lock_waiter() noexcept = default;
+  /// For a lock that is not fair, bypasses do not count: the waiter waits again behind all others.
+  explicit lock_waiter(bool counts_bypasses) noexcept : max_bypasses_(counts_bypasses ? bypass_limit : 0) {}
+
   /// Called by the unlocker, before `w` is made runnable: grants it the lock if its bypass limit is reached. False if
   /// it may be bypassed.
   [[nodiscard]] static bool try_grant(const waiter& w) noexcept {
@@ -28,7 +32,7 @@ class lock_waiter {
   [[nodiscard]] static bool bypass_limit_reached(const waiter& w) noexcept {
     return static_cast<lock_waiter*>(w.value)->bypasses_ >= bypass_limit;
   }
-  /// Called by the unlocker: grants `w` the lock unconditionally.
+  /// Called by the unlocker: grants `w` the lock unconditionally, for a permit, which no `try_acquire` takes from it.
   static void grant(const waiter& w) noexcept { static_cast<lock_waiter*>(w.value)->owns_ = true; }
 
   /// Suspends the caller in `list`; `lock` is held and then released.
@@ -36,13 +40,10 @@ class lock_waiter {
   [[nodiscard]] wake_reason wait(wait_list& list, Lock& lock, const wait_options& options) noexcept {
     return bypasses_ == 0 ? list.wait(lock, options, this) : list.wait_in_front(lock, options, this);
   }
-  [[nodiscard]] wake_reason wait(wait_queue& queue, const wait_options& options) noexcept {
-    return wait(queue.list(), queue.own_lock(), options);
-  }
   /// After a notified wait: returns whether the lock was granted, so that no call can have taken it.
   [[nodiscard]] bool owns() const noexcept { return owns_; }
   void count_bypass() noexcept {
-    if (bypasses_ < bypass_limit) {
+    if (bypasses_ < max_bypasses_) {
       ++bypasses_;
     }
   }
@@ -51,6 +52,7 @@ class lock_waiter {
   friend class admitted_readers;
   static constexpr std::uint8_t bypass_limit = 4;
 
+  std::uint8_t max_bypasses_ = bypass_limit;  ///< that count
   std::uint8_t bypasses_ = 0;
   bool owns_ = false;
   std::uint32_t generation_ = 0;  ///< of the admission of a reader
@@ -82,12 +84,11 @@ class admitted_readers {
     }
   }
   /// Called by an admitted reader once it runs. False if its admission was revoked.
-  [[nodiscard]] bool confirm(lock_waiter& who) noexcept {
+  [[nodiscard]] bool confirm(const lock_waiter& who) noexcept {
     if (who.owns()) {
       return true;
     }
     if (who.generation_ != generation_) {
-      who.count_bypass();
       return false;
     }
     --count_;

@@ -2,8 +2,7 @@
 #pragma once
 
 #include "pirn/fiber/detail/current_fiber.hpp"
-#include "pirn/fiber/expert/wait_queue.hpp"
-#include "pirn/sync/detail/std_forms.hpp"
+#include "pirn/sync/detail/domain.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -27,23 +26,18 @@ class biased_mutex : detail::owner_mark, public detail::timed_lock<biased_mutex>
   /// since std::lock_guard could not tell.
   PIRN_ALWAYS_INLINE void lock() noexcept {
     if (!lock_at_once()) [[unlikely]] {
-      static_cast<void>(
-          lock_slow({.stoppable = false, .wakeable_by = awaited::holder, .what = "biased mutex", .object = mark()}));
+      static_cast<void>(lock_slow({.stoppable = false}));
     }
     mark_owner();
   }
   /// As `lock`, unless the deadline passes or the caller is asked to stop first. A free mutex is locked in any case.
   /// With a deadline no fiber moves.
   [[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> lock(time_limit deadline) noexcept {
-    if (!lock_at_once()) [[unlikely]] {
-      if (const auto locked = lock_slow(
-              {.deadline = deadline, .wakeable_by = awaited::holder, .what = "biased mutex", .object = mark()});
-          !locked) {
-        return locked;
-      }
+    const auto locked = lock_at_once() ? std::expected<void, wait_error>{} : lock_slow({.deadline = deadline});
+    if (locked) [[likely]] {
+      mark_owner();
     }
-    mark_owner();
-    return {};
+    return locked;
   }
   /// Tries to lock the mutex, also one handed off to a waiter that has not run since, as that of `mutex`. Never
   /// suspends.
@@ -83,9 +77,7 @@ class biased_mutex : detail::owner_mark, public detail::timed_lock<biased_mutex>
   static constexpr std::uintptr_t revoking = 1;
   static constexpr std::uintptr_t shared = 2;  ///< permanently
   static constexpr std::uintptr_t nobody = 4;  ///< never locked
-  [[nodiscard]] static constexpr bool is_biased(std::uintptr_t bias) noexcept {
-    return bias > nobody && (bias & revoking) == 0;
-  }
+  static constexpr bool is_biased(std::uintptr_t bias) noexcept { return bias > nobody && (bias & revoking) == 0; }
 
   // Flag and word are one of these. The flag counts while the lock is biased or being revoked. It goes up on the thread
   // of the lock's worker only, and comes down there or, if the owner has migrated, under the queue's lock. The word
