@@ -23,6 +23,7 @@ CHECKS = [
     ("unwind tables in an asm", rules.unwind_tables),
     ("editors see definitions", visible.visible),
     ("length, paths, leftovers", rules.text_of_all),
+    ("classes of sync are short", rules.short_classes),
     ("prose", prose.prose),
     ("public types", public.public),
     ("faults apply", mutants.mutants),

@@ -8,6 +8,9 @@ from pathlib import Path
 from tree import LAYERS, Tree, layer_of, without_comments
 
 MAX_LINES = 600
+MAX_CLASS_LINES = 120  # of a primitive, from its head to its closing brace
+LONG_CLASSES = {"channel"}
+CLASS = re.compile(r"(?:class|struct) (?:PIRN_\w+ |\[\[\w+\]\] )*(\w+)[^;]*$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 # Only the platform seam may name these: an exploring build replaces what is behind it.
@@ -145,6 +148,23 @@ def text_of_all(tree: Tree) -> list[str]:
                 match = pattern.search(line)
                 if match:
                     findings.append(f"{path}:{number}: {what}: {match.group(0)}")
+    return findings
+
+
+def short_classes(tree: Tree) -> list[str]:
+    """A reader takes in a class of sync at once. Its template head and the comment above it do not count."""
+    findings = []
+    for path in tree.cxx("include/pirn/sync", "src/sync"):
+        begin, name = 0, ""
+        for number, line in lines_of(without_comments(tree.text(path))):
+            head = CLASS.match(line)
+            if head:  # a declaration ends in a semicolon; a definition goes up to the brace in the first column
+                begin, name = number, head.group(1)
+            elif line.startswith("}") and name:
+                count = number - begin + 1
+                if count > MAX_CLASS_LINES and name not in LONG_CLASSES:
+                    findings.append(f"{path}:{begin}: {name} has {count} lines; {MAX_CLASS_LINES} are the limit")
+                name = ""
     return findings
 
 
