@@ -11,7 +11,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
-using queue = detail::hand_off_queue<detail::shared_domain>;
+using hand_offs = detail::hand_off_queue<detail::shared_domain>;
 
 /// Where the light fence is a full one, a bias would cost more than it saves; but ThreadSanitizer must see one.
 bool bias_pays() noexcept {
@@ -24,15 +24,15 @@ bool bias_pays() noexcept {
 
 }  // namespace
 
-std::expected<void, wait_error> biased_mutex::lock_slow(const wait_options& options) noexcept {
+std::expected<void, wait_error> biased_mutex::lock_slow(wait_options options) noexcept {
   // A move takes as long as the other worker takes to switch, which no deadline ends.
   const bool moved = options.deadline == platform::never && go_to_its_worker();
   if (moved) {
     const platform::spin_guard guard(waiters_);
     unbias_here();
   }
-  return queue(waiters_).wait(
-      detail::waiting_for_holder<detail::shared_domain>(options, "local biased mutex", mark()),
+  return hand_offs(waiters_).wait(
+      detail::for_holder<detail::shared_domain>(options, "local biased mutex", mark()),
       [&] {
         if (take()) {
           return true;
@@ -138,7 +138,7 @@ bool biased_mutex::take() noexcept {
 /// Makes the first waiter the owner, as `state` then says, or leaves the lock free for it and for callers that come
 /// before it runs. Returns that waiter, or null. The caller must make it runnable.
 waiter* biased_mutex::hand_off(platform::atomic<std::uint8_t>& state) noexcept {
-  const detail::unlock_decision decision = queue(waiters_).hand_off();
+  const detail::unlock_decision decision = hand_offs(waiters_).hand_off();
   std::uint8_t kept = free;
   if (decision.next != nullptr) {
     // Free with others still in the queue: the waiter marks the word as contended again before it owns or waits.

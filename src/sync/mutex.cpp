@@ -10,13 +10,13 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 template <class Domain>
-std::expected<void, wait_error> basic_mutex<Domain>::lock_slow(const wait_options& options) noexcept {
+std::expected<void, wait_error> basic_mutex<Domain>::lock_slow(wait_options options) noexcept {
   if (lock_if_free_soon()) {
     return {};
   }
   const std::uintptr_t self = owner::caller();
   return hand_off_queue<Domain>(waiters_).wait(
-      waiting_for_holder<Domain>(options, "local mutex", this->mark()),
+      for_holder<Domain>(options, "local mutex", this->mark()),
       [&] {
         // If the mutex is free and the queue empty, the unlock can be a fast one. (With barging, the queue may hold
         // waiters.)

@@ -100,9 +100,9 @@ bool basic_shared_mutex<Domain>::try_lock_shared_slow() noexcept {
 }
 
 template <class Domain>
-std::expected<void, wait_error> basic_shared_mutex<Domain>::lock_slow(const wait_options& options) noexcept {
+std::expected<void, wait_error> basic_shared_mutex<Domain>::lock_slow(wait_options options) noexcept {
   const auto locked = hand_off_queue<Domain>(writers_).wait(
-      waiting_for_holder<Domain>(options, "local shared_mutex, to write", this->mark()),
+      for_holder<Domain>(options, "local shared_mutex, to write", this->mark()),
       [&] {
         const std::uint32_t word = word_.fetch_or(contended, platform::memory_order_acquire);
         if ((word & ~contended) != 0) {
@@ -130,10 +130,10 @@ std::expected<void, wait_error> basic_shared_mutex<Domain>::lock_slow(const wait
 }
 
 template <class Domain>
-std::expected<void, wait_error> basic_shared_mutex<Domain>::lock_shared_slow(const wait_options& options) noexcept {
+std::expected<void, wait_error> basic_shared_mutex<Domain>::lock_shared_slow(wait_options options) noexcept {
   return hand_off_queue<Domain>(writers_.own_lock(), readers_)
       .wait(
-          waiting_for_holder<Domain>(options, "local shared_mutex, to read", this->mark()),
+          for_holder<Domain>(options, "local shared_mutex, to read", this->mark()),
           [&] {
             // A free lock is for any caller, even if a writer waits: another waiter was woken and has not run yet.
             const std::uint32_t word = word_.fetch_or(contended, platform::memory_order_acquire);
