@@ -24,7 +24,7 @@ bool bias_pays() noexcept {
 
 }  // namespace
 
-std::expected<void, wait_error> biased_mutex::lock_slow(wait_options options) noexcept {
+std::expected<void, wait_error> biased_mutex::lock_slow(wait_options&& options) noexcept {
   // A move takes as long as the other worker takes to switch, which no deadline ends.
   const bool moved = options.deadline == platform::never && go_to_its_worker();
   if (moved) {

@@ -10,7 +10,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 template <class Domain>
-std::expected<void, wait_error> basic_mutex<Domain>::lock_slow(wait_options options) noexcept {
+std::expected<void, wait_error> basic_mutex<Domain>::lock_slow(wait_options&& options) noexcept {
   if (lock_if_free_soon()) {
     return {};
   }

@@ -100,7 +100,7 @@ bool basic_shared_mutex<Domain>::try_lock_shared_slow() noexcept {
 }
 
 template <class Domain>
-std::expected<void, wait_error> basic_shared_mutex<Domain>::lock_slow(wait_options options) noexcept {
+std::expected<void, wait_error> basic_shared_mutex<Domain>::lock_slow(wait_options&& options) noexcept {
   const auto locked = hand_off_queue<Domain>(writers_).wait(
       for_holder<Domain>(options, "local shared_mutex, to write", this->mark()),
       [&] {
@@ -130,7 +130,7 @@ std::expected<void, wait_error> basic_shared_mutex<Domain>::lock_slow(wait_optio
 }
 
 template <class Domain>
-std::expected<void, wait_error> basic_shared_mutex<Domain>::lock_shared_slow(wait_options options) noexcept {
+std::expected<void, wait_error> basic_shared_mutex<Domain>::lock_shared_slow(wait_options&& options) noexcept {
   return hand_off_queue<Domain>(writers_.own_lock(), readers_)
       .wait(
           for_holder<Domain>(options, "local shared_mutex, to read", this->mark()),

@@ -76,7 +76,7 @@ class basic_mutex : Domain::owner_mark, public timed_lock<basic_mutex<Domain>> {
   [[nodiscard]] bool lock_if_free_soon() noexcept;
   static constexpr int max_spins = 40;
   [[nodiscard]] bool take_handed_off() noexcept;
-  std::expected<void, wait_error> lock_slow(wait_options options) noexcept;
+  std::expected<void, wait_error> lock_slow(wait_options&& options) noexcept;
   void unlock_slow() noexcept;
 
   const mutex_policy policy_;

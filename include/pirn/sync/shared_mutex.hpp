@@ -112,8 +112,8 @@ class basic_shared_mutex : Domain::owner_mark, public timed_shared_lock<basic_sh
   [[nodiscard]] bool take_handed_off() noexcept;
   [[nodiscard]] bool take_from_admitted() noexcept;
   [[nodiscard]] bool try_lock_shared_slow() noexcept;
-  std::expected<void, wait_error> lock_slow(wait_options options) noexcept;
-  std::expected<void, wait_error> lock_shared_slow(wait_options options) noexcept;
+  std::expected<void, wait_error> lock_slow(wait_options&& options) noexcept;
+  std::expected<void, wait_error> lock_shared_slow(wait_options&& options) noexcept;
   void unlock_slow() noexcept;
   void unlock_shared_slow() noexcept;
   [[nodiscard]] waiter* admit_readers() noexcept;

@@ -121,7 +121,7 @@ class biased_mutex : detail::owner_mark, public detail::timed_lock<biased_mutex>
     return false;
   }
 
-  std::expected<void, wait_error> lock_slow(wait_options options) noexcept;
+  std::expected<void, wait_error> lock_slow(wait_options&& options) noexcept;
   bool try_lock_slow() noexcept;
   void unlock_slow() noexcept;
   void give_way() noexcept;
