@@ -6,6 +6,7 @@
 
 #include "fiber/blocking_pool.hpp"
 #include "fiber/runtime_state.hpp"
+#include "pirn/fiber/detail/suspend.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -170,29 +171,14 @@ void blocking_pool::join(member* ended) noexcept {
   }
 }
 
-namespace {
-struct submit_action : post_switch_action {
-  blocking_pool* pool;
-  blocking_call* call;
-};
-}  // namespace
-
 void run_blocking(worker& here, blocking_call& call) {
   blocking_pool& pool = here.owner.blocking;
   pool.announce();
   agent& self = current_agent();
   call.body = position_in_body(self);
-  std::uint64_t epoch = 0;
-  static_cast<void>(self.begin(wait_kind::single_waker, epoch));  // cannot be refused
-  call.caller = waker(self, epoch);
-  submit_action publish{{[](post_switch_action* c) noexcept {
-                          auto* const request = static_cast<submit_action*>(c);
-                          request->pool->submit(*request->call);
-                        }},
-                        &pool,
-                        &call};
+  direct_entry entry{[&](const waker& handle) { call.caller = handle; }, [&] { pool.submit(call); }};
   static_cast<void>(
-      block(self, epoch, {.stoppable = false, .wakeable_by = awaited::external, .what = "blocking call"}, publish));
+      suspend(self, {.stoppable = false, .wakeable_by = awaited::external, .what = "blocking call"}, entry));
 }
 
 }  // namespace detail

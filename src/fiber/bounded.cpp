@@ -114,22 +114,6 @@ void finish_bounded() noexcept {
   leave_for(free_worker_stack(w), &end_on_worker_stack);
 }
 
-timer* arm_deadline(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what) noexcept {
-  timer* limit = nullptr;
-  on_worker_stack(w, [&]() noexcept {
-    limit = new timer;  // without memory for it bad_alloc ends the process
-    w->timers.arm(*limit, what.deadline, waker(self, epoch));
-  });
-  return limit;
-}
-
-void cancel_deadline(worker* w, timer* limit) noexcept {
-  on_worker_stack(w, [&]() noexcept {
-    w->timers.cancel(*limit);
-    delete limit;
-  });
-}
-
 namespace {
 
 /// State that is set aside while a bounded fiber is suspended, and the arguments for that.

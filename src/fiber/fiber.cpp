@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "fiber/runtime_state.hpp"
+#include "pirn/fiber/detail/suspend.hpp"
 #include "pirn/fiber/fiber_local.hpp"
 
 namespace pirn {
@@ -164,32 +165,24 @@ void retire(fiber_control* f, std::uintptr_t outcome) noexcept {
     return;
   }
   const joiner waiting = *reinterpret_cast<const joiner*>(state);
-  if (waiting.who->claim(waiting.epoch, wake_reason::notified)) {
-    make_runnable(waiting.who, true);
+  if (waiting.handle.claim(wake_reason::notified)) {
+    schedule(*waiting.handle.agent(), placement::back);
   }
   f->join_word.store(outcome, platform::memory_order_release);
 }
 
-namespace {
-
-struct join_action : post_switch_action {
-  fiber_control* target;
-  joiner* me;
-};
-
-}  // namespace
-
-void publish_joiner(fiber_control* f, joiner& where) noexcept {
-  const joiner me = where;
+void join_entry::publish() noexcept {
+  fiber_control* const f = target;
+  const waker handle = me.handle;  // once the word has the joiner, this entry may be gone
   std::uintptr_t state = f->join_word.load(platform::memory_order_acquire);
   while (is_joinable(state)) {
-    if (f->join_word.compare_exchange_weak(state, reinterpret_cast<std::uintptr_t>(&where),
-                                           platform::memory_order_acq_rel, platform::memory_order_acquire)) {
+    if (f->join_word.compare_exchange_weak(state, reinterpret_cast<std::uintptr_t>(&me), platform::memory_order_acq_rel,
+                                           platform::memory_order_acquire)) {
       return;
     }
   }
-  if (me.who->claim(me.epoch, wake_reason::notified)) {
-    make_runnable(me.who);
+  if (handle.claim(wake_reason::notified)) {
+    schedule(*handle.agent(), placement::front);
   }
 }
 
@@ -212,25 +205,25 @@ std::uintptr_t end_if_known(worker* here, fiber_control* f) noexcept {
   return has_ended(state) ? state : join_possible;
 }
 
-std::uintptr_t end_after_wait(fiber_control* f, joiner& me, wake_reason reason) noexcept {
+wake_reason join_entry::remove_after_wait(const agent& self) noexcept {
+  const wake_reason reason = self.reason();
   if (reason != wake_reason::notified) {
     auto published = reinterpret_cast<std::uintptr_t>(&me);
-    if (f->join_word.compare_exchange_strong(published, join_remote, platform::memory_order_acq_rel,
-                                             platform::memory_order_acquire)) {
-      return join_possible;
+    if (target->join_word.compare_exchange_strong(published, join_remote, platform::memory_order_acq_rel,
+                                                  platform::memory_order_acquire)) {
+      return reason;
     }
   }
   // It has ended; on another worker the last steps, a few instructions, may still be under way.
-  std::uintptr_t outcome = join_possible;
-  while (!has_ended(outcome = f->join_word.load(platform::memory_order_acquire))) {
+  while (!has_ended(outcome = target->join_word.load(platform::memory_order_acquire))) {
     platform::yield_thread();
   }
-  return outcome;
+  return reason;
 }
 
 stop_list* begin_to_stop(fiber_control* f, wake_reason why) noexcept {
   if (f->request_stop(why)) {
-    make_runnable(f);
+    schedule(*f, placement::front);
   }
   // Dekker with the opening of a scope, in one word: the side that comes second sees the other's bit.
   return f->has_cold_part() && f->cold().scopes.begin(why) ? &f->cold().scopes : nullptr;
@@ -255,20 +248,9 @@ std::uintptr_t await_end(fiber_control* f, const wait_options& options, wake_rea
   if (const std::uintptr_t outcome = end_if_known(current_worker(), f); outcome != join_possible) {
     return outcome;
   }
-  agent& self = current_agent();
-  joiner me{&self, 0};
-  if (!self.begin(kind_of(options), me.epoch)) {
-    reason = self.stop_reason();
-    return join_possible;
-  }
-  join_action publish{{[](post_switch_action* c) noexcept {
-                        const auto* const request = static_cast<join_action*>(c);
-                        publish_joiner(request->target, *request->me);
-                      }},
-                      f,
-                      &me};
-  reason = block(self, me.epoch, options, publish);
-  return end_after_wait(f, me, reason);
+  join_entry entry{f};
+  reason = suspend(current_agent(), options, entry);
+  return entry.outcome;
 }
 
 }  // namespace detail
@@ -287,12 +269,16 @@ void fiber::join_same_worker(detail::worker* here) {
   }
   // No other thread looks at the join word meanwhile, so a plain store suffices, and nothing needs to wait until the
   // caller is switched out.
-  detail::joiner me{self, 0};
-  static_cast<void>(self->begin(detail::wait_kind::single_waker, me.epoch));
-  f->join_word.store(reinterpret_cast<std::uintptr_t>(&me) | detail::joiner::same_worker_bit,
-                     platform::memory_order_relaxed);
+  detail::joiner me;
+  detail::direct_entry entry{[&](const waker& handle) {
+                               me.handle = handle;
+                               f->join_word.store(
+                                   reinterpret_cast<std::uintptr_t>(&me) | detail::joiner::same_worker_bit,
+                                   platform::memory_order_relaxed);
+                             },
+                             detail::does_nothing{}, detail::only_notified};
   const wait_options options = end_of(f);
-  detail::suspend(here, options, nullptr);
+  detail::suspend(detail::pinned_way{here}, *self, detail::wait_kind::single_waker, options, entry);
   end_join(f->join_word.load(platform::memory_order_acquire));
 }
 

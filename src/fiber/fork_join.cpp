@@ -7,6 +7,7 @@
 #include "fiber/runtime_state.hpp"
 #include "pirn/context/detail/frame_bodies.hpp"
 #include "pirn/fiber/context_value.hpp"
+#include "pirn/fiber/detail/suspend.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -108,9 +109,8 @@ worker* await_second_half(worker* here, fork_point& point) noexcept {
     return here;
   }
   const wait_options what{.stoppable = false, .what = "second half of fork2", .object = &point};
-  static_cast<void>(point.caller->begin(wait_kind::single_waker, point.epoch));
   fork_action publish{{&tell_wait}, &point};
-  here = suspend(here, what, &publish);
+  here = suspend_until_claimed(here, *point.caller, what, point.epoch, publish);
   progress_of(point).store(continuation_ended, platform::memory_order_relaxed);
   return here;
 }
@@ -212,7 +212,7 @@ arch::word end_stolen_continuation(fork_point& point) noexcept {
   fork_action publish{{&tell_end}, &point};
   const wait_options what{.stoppable = false, .what = "end of stolen continuation", .object = &point};
   // From here on this is the caller again.
-  worker* const here = suspend(current_worker(), what, &publish);
+  worker* const here = switch_out(current_worker(), what, &publish);
   point.first.destroy();
   free_stolen_continuation(here, stolen);
   return point.outcome;

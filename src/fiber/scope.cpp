@@ -321,7 +321,7 @@ void scope::interrupt_opener(wake_reason why) noexcept {
     woken = !away_ && opener_.interrupt(why);
   }
   if (woken) {
-    detail::make_runnable(&opener_);
+    detail::schedule(opener_, detail::placement::front);
   }
 }
 
@@ -344,15 +344,6 @@ void scope::join() {
     detail::rethrow_with(std::exchange(failure_, nullptr), std::exchange(others_, {}));
   }
 }
-
-namespace this_fiber {
-
-platform::time_point deadline() noexcept {
-  const detail::inherited_context* const here = detail::inherited_context_here();
-  return here != nullptr && here->innermost != nullptr ? here->innermost->deadline() : platform::never;
-}
-
-}  // namespace this_fiber
 
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn

@@ -204,7 +204,7 @@ void timer_queue::fire_one(timer& due) noexcept {
     calls.call(calls);
   } else if (due.wake.claim(wake_reason::timed_out)) {
     // The waiter resumes on this worker, so its node outlives this call.
-    detail::make_runnable(due.wake.agent(), true);
+    detail::schedule(*due.wake.agent(), detail::placement::back);
   }
 }
 

@@ -29,16 +29,9 @@ bool waker::wake(wake_reason reason, wake_policy policy) const noexcept {
   if (agent_ == nullptr || !claim(reason)) {
     return false;
   }
-  detail::make_runnable(agent_, policy);
+  detail::schedule(*agent_, detail::placement_of(policy));
   return true;
 }
-
-namespace {
-template <class Lock>
-struct unlock_action : detail::post_switch_action {
-  Lock* lock;
-};
-}  // namespace
 
 void detail::destroyed_with_waiters(const void* list, const waiter& first) noexcept {
   if (platform::exiting()) {
@@ -80,7 +73,7 @@ void detail::one_worker::settle() const noexcept {
 
 template <class Lock>
 wake_reason wait_list::wait_slow(detail::worker* here, Lock& lock, const wait_options& options, void* value,
-                                 placement where) noexcept {
+                                 detail::placement where) noexcept {
   return here != nullptr && detail::running_fiber(here)->bounded() ? wait_bounded(here, lock, options, value, where)
                                                                    : wait_generic(lock, options, value, where);
 }
@@ -88,42 +81,25 @@ wake_reason wait_list::wait_slow(detail::worker* here, Lock& lock, const wait_op
 // Only fibers without a bounded stack and threads get here.
 template <class Lock>
 PIRN_NEVER_BOUNDED wake_reason wait_list::wait_generic(Lock& lock, const wait_options& options, void* value,
-                                                       placement where) noexcept {
-  detail::agent& self = detail::current_agent();
-  return wait_impl(
-      self, lock, detail::kind_of(options), value,
-      [&](std::uint64_t epoch) {
-        unlock_action<Lock> publish{
-            {[](detail::post_switch_action* c) noexcept { static_cast<unlock_action<Lock>*>(c)->lock->unlock(); }},
-            &lock};
-        static_cast<void>(detail::block(self, epoch, options, publish));
-      },
-      false, where);
+                                                       detail::placement where) noexcept {
+  waiter node{.wake = {}, .value = value};
+  detail::list_entry<Lock> entry{*this, lock, node, where};
+  return detail::suspend(detail::current_agent(), options, entry);
 }
 
-// Uses few and small frames: a fiber with a bounded stack has this much less for itself.
 template <class Lock>
 PIRN_NOINLINE wake_reason wait_list::wait_bounded(detail::worker* here, Lock& lock, const wait_options& options,
-                                                  void* value, placement where) noexcept {
-  detail::fiber_control& self = *detail::running_fiber(here);
-  return wait_impl(
-      self, lock, detail::kind_of(options), value,
-      [&](std::uint64_t epoch) __attribute__((always_inline)) {
-        // On the heap: on the stack it would count for waits without a deadline too.
-        timer* const limit =
-            options.deadline != platform::never ? detail::arm_deadline(here, self, epoch, options) : nullptr;
-        detail::suspend_bounded(here, self, epoch, options, [&lock] { lock.unlock(); });
-        if (limit != nullptr) {
-          detail::cancel_deadline(here, limit);
-        }
-      },
-      false, where);
+                                                  void* value, detail::placement where) noexcept {
+  waiter node{.wake = {}, .value = value};
+  detail::list_entry<Lock> entry{*this, lock, node, where};
+  return detail::suspend(detail::bounded_way{here}, *detail::running_fiber(here), detail::kind_of(options), options,
+                         entry);
 }
 
 wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
   const auto [here, self] = detail::pinned_waiter(options);
   return self != nullptr ? wait_pinned(here, *self, lock, detail::kind_without_deadline(options), options, value)
-                         : wait_slow(here, lock, options, value, placement::back);
+                         : wait_slow(here, lock, options, value, detail::placement::back);
 }
 
 wake_reason wait_list::wait(const detail::one_worker& lock, const wait_options& options, void* value) noexcept {
@@ -132,16 +108,16 @@ wake_reason wait_list::wait(const detail::one_worker& lock, const wait_options& 
     return wait_pinned(here, *self, lock, detail::kind_without_deadline(options), options, value);
   }
   lock.refuse_migratable();
-  return wait_slow(here, lock, options, value, placement::back);
+  return wait_slow(here, lock, options, value, detail::placement::back);
 }
 
 wake_reason wait_list::wait_in_front(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
-  return wait_slow(detail::current_worker(), lock, options, value, placement::front);
+  return wait_slow(detail::current_worker(), lock, options, value, detail::placement::front);
 }
 
 wake_reason wait_list::wait_in_front(const detail::one_worker& lock, const wait_options& options,
                                      void* value) noexcept {
-  return wait_slow(detail::current_worker(), lock, options, value, placement::front);
+  return wait_slow(detail::current_worker(), lock, options, value, detail::placement::front);
 }
 
 waiter* wait_list::claim_all() noexcept {
@@ -160,7 +136,7 @@ void wait_list::make_all_runnable(waiter* chain) noexcept {
   while (chain != nullptr) {
     waiter* const w = chain;
     chain = w->next;
-    detail::make_runnable(w->wake.agent(), true);
+    detail::schedule(*w->wake.agent(), detail::placement::back);
   }
 }
 
@@ -170,7 +146,7 @@ bool wait_queue::notify_one_and_unlock(wake_policy policy) noexcept {
   if (chosen == nullptr) {
     return false;
   }
-  detail::make_runnable(chosen->wake.agent(), policy);
+  detail::schedule(*chosen->wake.agent(), detail::placement_of(policy));
   return true;
 }
 

@@ -4,15 +4,10 @@
 #include <functional>
 
 #include "pirn/fiber/detail/one_worker.hpp"
+#include "pirn/fiber/detail/suspend.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
-
-namespace {
-struct unlock_all_action : detail::post_switch_action {
-  wait_set* entries;
-};
-}  // namespace
 
 void wait_set::add(wait_entry& entry) noexcept {
   wait_entry** at = &first_;
@@ -56,22 +51,14 @@ void wait_set::append(const waker& who) noexcept {
   }
 }
 
-void wait_set::remove_after_wait() noexcept {
+wake_reason wait_set::remove_after_wait(const detail::agent& self) noexcept {
   for (wait_entry* p = first_; p != nullptr; p = p->next) {
     if (p->node.claimed) {
       continue;
     }
-    // Another thread may be looking at the node right now, so even an unlinked one is left only under the lock.
-    if (p->lock != nullptr) {
-      p->lock->lock();
-    }
-    if (p->node.linked) {
-      p->list->remove(p->node);
-    }
-    if (p->lock != nullptr) {
-      p->lock->unlock();
-    }
+    p->home != nullptr ? p->list->remove_after_wait(*p->home, p->node) : p->list->remove_after_wait(*p->lock, p->node);
   }
+  return self.reason();
 }
 
 wake_reason wait_set::wait(wait_options options) noexcept {
@@ -79,18 +66,7 @@ wake_reason wait_set::wait(wait_options options) noexcept {
   if (first_ != nullptr && first_->home != nullptr) {
     first_->home->refuse_migratable();
   }
-  detail::agent& self = detail::current_agent();
-  std::uint64_t epoch = 0;
-  if (!self.begin(detail::wait_kind::stoppable, epoch)) {
-    unlock();
-    return self.stop_reason();
-  }
-  append(waker(self, epoch));
-  unlock_all_action publish{
-      {[](detail::post_switch_action* c) noexcept { static_cast<unlock_all_action*>(c)->entries->unlock(); }}, this};
-  const wake_reason reason = detail::block(self, epoch, options, publish);
-  remove_after_wait();
-  return reason;
+  return detail::suspend(detail::current_agent(), options, *this);
 }
 
 PIRN_ABI_NAMESPACE_END

@@ -3,6 +3,8 @@
 
 #include <system_error>
 
+#include "pirn/fiber/detail/suspend.hpp"
+
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
@@ -16,11 +18,6 @@ void throw_calls_itself() {
 }
 
 actor_message* actor_mailbox::take() noexcept {
-  struct mark_action : post_switch_action {
-    actor_mailbox* box;
-    agent* self;
-    std::uint64_t epoch;
-  };
   for (;;) {
     const std::uintptr_t old = head_.fetch_and(closed, platform::memory_order_acquire);
     if (old > closed) {
@@ -36,23 +33,18 @@ actor_message* actor_mailbox::take() noexcept {
     if (old == closed) {
       return nullptr;
     }
-    agent& self = current_agent();
-    std::uint64_t epoch = 0;
-    static_cast<void>(self.begin(wait_kind::single_waker, epoch));
-    sleeper_ = waker(self, epoch);
-    mark_action mark{{[](post_switch_action* c) noexcept {
-                       const auto* const m = static_cast<mark_action*>(c);
-                       std::uintptr_t none = 0;
-                       if (!m->box->head_.compare_exchange_strong(none, waiting, platform::memory_order_release,
-                                                                  platform::memory_order_relaxed)) {
-                         static_cast<void>(m->self->claim(m->epoch, wake_reason::notified));
-                         make_runnable(m->self);
-                       }
-                     }},
-                     this,
-                     &self,
-                     epoch};
-    static_cast<void>(block(self, epoch, {.stoppable = false, .what = "a call of an actor", .object = this}, mark));
+    direct_entry entry{[this](const waker& handle) { sleeper_ = handle; },
+                       [this] {
+                         const waker sleeper = sleeper_;
+                         std::uintptr_t none = 0;
+                         if (!head_.compare_exchange_strong(none, waiting, platform::memory_order_release,
+                                                            platform::memory_order_relaxed)) {
+                           static_cast<void>(sleeper.claim(wake_reason::notified));
+                           schedule(*sleeper.agent(), placement::front);
+                         }
+                       }};
+    static_cast<void>(
+        suspend(current_agent(), {.stoppable = false, .what = "a call of an actor", .object = this}, entry));
   }
 }
 

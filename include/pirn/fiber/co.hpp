@@ -16,15 +16,16 @@ class sleep_awaiter : public own_awaiter {
   static constexpr bool await_ready() noexcept { return false; }
   template <task_like Promise>
   bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
-    return wait_.begin(h.promise().chain(), h, {.deadline = when_, .what = "time to pass"}, [](std::uint64_t) {});
+    return wait_.begin(h.promise().chain(), h, {.deadline = when_, .what = "time to pass"}, none_);
   }
   std::expected<void, wait_error> await_resume() noexcept {
-    const wake_reason why = wait_.end();
+    const wake_reason why = wait_.end(none_);
     return why == wake_reason::timed_out ? std::expected<void, wait_error>{} : std::unexpected(error_of(why));
   }
 
  private:
   platform::time_point when_;
+  [[no_unique_address]] no_entry none_;
   coroutine_wait wait_;
 };
 

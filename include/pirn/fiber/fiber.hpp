@@ -58,11 +58,24 @@ namespace detail {
 [[noreturn]] void rethrow_failure(fiber_control* f);
 /// Suspends until the fiber has ended; returns its join_state, or join_possible if the wait ended for another reason.
 std::uintptr_t await_end(fiber_control* f, const wait_options& options, wake_reason& reason) noexcept;
-/// The parts of `await_end`: look for an end that is known without a wait (else join_possible), publish the joiner, and
-/// return the outcome after the wait.
+/// The part of `await_end` before the wait: looks for an end that is known without one, else returns join_possible.
 std::uintptr_t end_if_known(worker* here, fiber_control* f) noexcept;
-void publish_joiner(fiber_control* f, joiner& where) noexcept;
-std::uintptr_t end_after_wait(fiber_control* f, joiner& me, wake_reason reason) noexcept;
+/// An agent that waits for a fiber's end; lies on its stack.
+struct joiner {
+  static constexpr std::uintptr_t same_worker_bit = 1;
+  waker handle;
+};
+static_assert(alignof(joiner) > joiner::same_worker_bit);
+/// The entry of a wait for the end of `target`.
+struct join_entry {
+  fiber_control* target;
+  joiner me{};
+  std::uintptr_t outcome = join_possible;  ///< that of the fiber, unless the wait has ended for another reason
+  void append(const waker& handle) noexcept { me.handle = handle; }
+  void publish() noexcept;
+  void refuse() const noexcept {}
+  wake_reason remove_after_wait(const agent& self) noexcept;
+};
 class fiber_awaiter;
 stack_result stack_for_fiber(worker* here, runtime_state& owner, std::size_t stack_size) noexcept;
 /// Returns the worker that `which` names, or null.
@@ -136,10 +149,10 @@ PIRN_ALWAYS_INLINE void finish(std::uintptr_t outcome) noexcept {
     // A joiner that only this worker resumes can be made ready at once: it runs after this stack is left. It goes to
     // the back: the other fibers of a batch end meanwhile, so it need not suspend for each.
     const joiner waiting = *reinterpret_cast<const joiner*>(state & ~joiner::same_worker_bit);
-    waiting.who->claim(waiting.epoch, wake_reason::notified);
+    waiting.handle.claim(wake_reason::notified);
     self->release_block();
     self->join_word.store(outcome, platform::memory_order_release);
-    w->queue.push(static_cast<fiber_control*>(waiting.who));
+    w->queue.push(static_cast<fiber_control*>(waiting.handle.agent()));
   } else {
     self->release_block();
     pending = pending_end(self, outcome);

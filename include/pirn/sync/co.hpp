@@ -28,25 +28,11 @@ class select_awaiter : public own_awaiter {
   }
   template <task_like Promise>
   bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
-    coroutine_agent& chain = h.promise().chain();
-    const bool begun = wait_.begin(chain, h, options_ = selecting_.options(), [&](std::uint64_t epoch) {
-      selecting_.entries().append(waker(chain, epoch));
-      selecting_.entries().unlock();
-    });
-    if (!begun) {
-      selecting_.entries().unlock();
-    }
-    return begun;
+    return wait_.begin(h.promise().chain(), h, options_ = selecting_.options(), selecting_.entries());
   }
   selection await_resume() {
     if (!result_) {
-      const wake_reason reason = wait_.end();
-      if (wait_.begun()) {
-        selecting_.entries().remove_after_wait();
-        result_ = selecting_.after_wait(reason);
-      } else {
-        result_ = selecting_.none(reason);
-      }
+      result_ = selecting_.after_wait(wait_.end(selecting_.entries()));
     }
     // The case that was woken must be attempted again: so rare that the fiber underneath may wait for it.
     return result_ ? *result_ : selecting_.run(select_mode::wait);

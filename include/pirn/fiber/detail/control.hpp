@@ -382,14 +382,6 @@ void await_second_halves_in(const scope& closing) noexcept;
 /// Returns that of the caller, or null.
 const inherited_context* inherited_context_here() noexcept;
 
-/// An agent that waits for a fiber's end; lies on its stack.
-struct joiner {
-  static constexpr std::uintptr_t same_worker_bit = 1;
-  agent* who;
-  std::uint64_t epoch;
-};
-static_assert(alignof(joiner) > joiner::same_worker_bit);
-
 }  // namespace detail
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn

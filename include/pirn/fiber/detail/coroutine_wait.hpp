@@ -2,46 +2,43 @@
 #pragma once
 
 #include "pirn/fiber/detail/coroutine_runner.hpp"
+#include "pirn/fiber/detail/suspend.hpp"
 #include "pirn/fiber/fiber.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// The wait of an awaiter; lies in its frame. The counterpart of `block` for agents without a stack to suspend.
+/// The wait of an awaiter; lies in its frame. The two halves of `suspend` for agents without a stack to suspend.
 class coroutine_wait {
  public:
-  /// Begins the wait of `who`, which is about to be suspended and resumes in `at`. `publish(epoch)` makes it known to
-  /// others, which may claim it from then on: only its home resumes it, and that runs this. False if a stop was
-  /// requested: then nothing is published and the coroutine continues, with the reason.
-  template <class Publish>
-  bool begin(coroutine_agent& who, std::coroutine_handle<> at, const wait_options& options,
-             Publish&& publish) noexcept {
+  /// Begins the wait of `who`, which is about to be suspended and resumes in `at`. Once the entries are published,
+  /// others may claim it: only its home resumes it, and that runs this. False if a stop was requested: then the
+  /// coroutine continues, with the reason.
+  template <wait_entries Entries>
+  bool begin(coroutine_agent& who, std::coroutine_handle<> at, const wait_options& options, Entries& entries) noexcept {
     who.leave();
     // First, since a signal that comes in between may print a dump.
     who.continuation = at;
     who.waits_for = options.what;
     who.waits_at = options.object;
-    std::uint64_t epoch = 0;
-    if (!who.begin(kind_of(options), epoch)) {
+    wait_record wait{who, options, kind_of(options)};
+    if (!begin_wait<false>(wait, entries)) {
       reason_ = who.stop_reason();
       who.enter();
       return false;
     }
     who_ = &who;
-    who.home().timers.arm(limit_, options.deadline, waker(who, epoch));
-    if (options.stoppable && who.open_to_stop(epoch)) {
-      who.home().coroutines->schedule(who);
-    }
-    publish(epoch);
+    publish_action<Entries> publish(entries);
+    suspend_slow(wait, limit_, publish);
     return true;
   }
-  [[nodiscard]] bool begun() const noexcept { return who_ != nullptr; }
   /// Returns why it has ended. Called once, when the coroutine has been resumed or was not suspended.
-  wake_reason end() noexcept {
+  template <wait_entries Entries>
+  wake_reason end(Entries& entries) noexcept {
     if (who_ != nullptr) {
       who_->home().timers.cancel(limit_);
-      reason_ = who_->reason();
+      reason_ = entries.remove_after_wait(*who_);
     }
     return reason_;
   }
@@ -76,11 +73,8 @@ class completion {
       queue_.unlock();
       return false;
     }
-    return wait_.begin(who, at, {.stoppable = false, .what = "an awaitable"}, [&](std::uint64_t epoch) {
-      node_.wake = waker(who, epoch);
-      queue_.append(node_);
-      queue_.unlock();
-    });
+    list_entry<platform::spinlock, true> entry{queue_.list(), queue_.own_lock(), node_};
+    return wait_.begin(who, at, {.stoppable = false, .what = "an awaitable"}, entry);
   }
 
  private:
@@ -108,18 +102,14 @@ class fiber_awaiter : public own_awaiter {
   }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> h) noexcept {
-    return wait_.begin(h.promise().chain(), h, options_, [&](std::uint64_t epoch) {
-      me_ = {&h.promise().chain(), epoch};
-      publish_joiner(fiber_.control_, me_);
-    });
+    me_.target = fiber_.control_;
+    return wait_.begin(h.promise().chain(), h, options_, me_);
   }
   std::expected<void, wait_error> await_resume() {
     wake_reason reason = wake_reason::notified;
     if (outcome_ == join_possible) {
-      reason = wait_.end();
-      if (wait_.begun()) {
-        outcome_ = end_after_wait(fiber_.control_, me_, reason);
-      }
+      reason = wait_.end(me_);
+      outcome_ = me_.outcome;
     }
     return fiber_.end_join(outcome_, reason);
   }
@@ -128,7 +118,7 @@ class fiber_awaiter : public own_awaiter {
   fiber& fiber_;
   const wait_options options_;
   coroutine_wait wait_;
-  joiner me_{};
+  join_entry me_{nullptr};
   std::uintptr_t outcome_ = join_possible;
 };
 /// As `join()`: only the end of the fiber ends the wait.

@@ -5,6 +5,7 @@
 
 #include "pirn/fiber/detail/control.hpp"
 #include "pirn/fiber/detail/current_fiber.hpp"
+#include "pirn/fiber/detail/schedule.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -68,8 +69,9 @@ class run_queue {
     node->next = woken_;
     woken_ = node;
   }
-
-  PIRN_ALWAYS_INLINE void push(run_node* node, bool back) noexcept { back ? push_back(node) : push_woken(node); }
+  PIRN_ALWAYS_INLINE void push(run_node* node, placement where) noexcept {
+    where == placement::back ? push_back(node) : push_woken(node);
+  }
   /// Called when the running fiber has become one of high priority. The opposite is noticed at the next switch.
   void running_is_high_now() noexcept { mark(); }
   /// Puts the running node behind all others; returns the next to run, which may be the same one. `woken` must be zero.

@@ -477,66 +477,6 @@ void trace_suspended(worker* w, run_node* self, const wait_options* wait) noexce
 void trace_resumed(worker* w, run_node* next) noexcept;
 void trace_ended(worker* w, fiber_control* f) noexcept;
 
-/// Takes the running fiber off the run queue; returns the next to run. If the fiber is pinned it may be made ready from
-/// here on, since only this worker resumes it, and that is still here.
-PIRN_ALWAYS_INLINE run_node* leave_queue(worker* w, const wait_options& what) noexcept {
-  run_node* const self = w->queue.running();
-  run_node* const next = w->consume_budget() ? w->queue.leave_to_scheduler() : w->queue.leave();
-  self->waits = &what;
-  return next;
-}
-/// Switches from `self`, which has left the queue, to `next`, until `self` is made ready again; `publish`, if any, runs
-/// once it is off.
-PIRN_ALWAYS_INLINE worker* switch_away(worker* w, run_node* self, run_node* next,
-                                       post_switch_action* publish) noexcept {
-  if (w->suspend_slow_mask->any()) [[unlikely]] {
-    return switch_with_exceptions(w, self, next, publish);
-  }
-  return switch_nodes(w, self, next, publish);
-}
-/// Leaves the run queue and switches to the next ready node.
-PIRN_ALWAYS_INLINE worker* suspend(worker* w, const wait_options& what, post_switch_action* publish) noexcept {
-  run_node* const self = w->queue.running();
-  run_node* const next = w->or_stealable(leave_queue(w, what));
-  return switch_away(w, self, next, publish);
-}
-/// As `suspend`, for a fiber that is pinned to `w` and whose wait has begun as `epoch`: `publish` tells others of it.
-/// With a `word_slot`, allowed only if no exceptions are in flight and the slow path is not forced, the waker may give
-/// it that word.
-template <class Publish>
-PIRN_ALWAYS_INLINE void suspend_pinned(worker* w, fiber_control& self, std::uint64_t epoch, wait_kind kind,
-                                       const wait_options& what, const Publish& publish,
-                                       arch::word* word_slot = nullptr) noexcept {
-  run_node* next;
-  if (w->consume_budget()) [[unlikely]] {
-    next = w->queue.leave_to_scheduler();
-  } else if (next = w->queue.leave_to_woken(); next == nullptr) {
-    next = w->or_stealable(w->queue.leave_to_others());
-  }
-  self.waits = &what;
-  if (kind == wait_kind::stoppable && self.open_to_stop(epoch)) [[unlikely]] {
-    w->queue.push_woken(&self);
-  }
-  publish();
-  static_cast<void>(word_slot != nullptr ? switch_nodes(w, &self, next, nullptr, word_slot)
-                                         : switch_away(w, &self, next, nullptr));
-}
-
-/// As `suspend_pinned`, for a fiber with a bounded stack.
-template <class Publish>
-PIRN_ALWAYS_INLINE void suspend_bounded(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what,
-                                        const Publish& publish) noexcept {
-  run_node* const next = leave_queue(w, what);
-  if (what.stoppable && self.open_to_stop(epoch)) [[unlikely]] {
-    w->queue.push_woken(&self);
-  }
-  publish();
-  static_cast<void>(switch_bounded(w, &self, next, nullptr, &what));
-}
-/// Set and cancel the deadline of its wait, which has begun as `epoch`. They work on the worker's stack.
-timer* arm_deadline(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what) noexcept;
-void cancel_deadline(worker* w, timer* limit) noexcept;
-
 /// The slow path of a yield: fibers woken or not started, a due tick, exceptions in flight.
 void yield_slow(worker* w) noexcept;
 /// Takes the running fiber, which is stealable, off the worker and makes it ready for any.

@@ -1,7 +1,7 @@
 // Waits whose switch is inlined into the caller, and wake-ups.
 #pragma once
 
-#include "pirn/fiber/detail/worker.hpp"
+#include "pirn/fiber/detail/suspend.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -24,31 +24,13 @@ struct pinned_waiter {
 };
 }  // namespace detail
 
-template <class Lock, class Suspend>
-PIRN_ALWAYS_INLINE wake_reason wait_list::wait_impl(detail::agent& self, Lock& lock, detail::wait_kind kind,
-                                                    void* value, const Suspend& suspend, bool opens_later,
-                                                    placement where) noexcept {
-  std::uint64_t epoch = 0;
-  if (!self.begin(kind, epoch, opens_later)) [[unlikely]] {
-    lock.unlock();
-    return self.stop_reason();
-  }
-  waiter node{.wake = waker(self, epoch), .value = value};
-  where == placement::back ? append(node) : prepend(node);
-  suspend(epoch);
-  return node.claimed ? wake_reason::notified : remove_after_wait(self, lock, node);
-}
-
 template <class Lock>
 PIRN_ALWAYS_INLINE wake_reason wait_list::wait_pinned(detail::worker* here, detail::fiber_control& self, Lock& lock,
                                                       detail::wait_kind kind, const wait_options& options, void* value,
                                                       std::uintptr_t* word_slot) noexcept {
-  return wait_impl(
-      self, lock, kind, value,
-      [&](std::uint64_t epoch) __attribute__((always_inline)) {
-        detail::suspend_pinned(here, self, epoch, kind, options, [&lock] { lock.unlock(); }, word_slot);
-      },
-      true);
+  waiter node{.wake = {}, .value = value};
+  detail::list_entry<Lock> entry{*this, lock, node};
+  return detail::suspend(detail::pinned_way{here, word_slot}, self, kind, options, entry);
 }
 
 template <class Lock>
@@ -88,15 +70,17 @@ PIRN_ALWAYS_INLINE bool switch_to_with_value(agent* who, std::uintptr_t given) n
   return true;
 }
 
-/// As `make_runnable`, but the part for a pinned fiber of this worker is inlined into the caller.
-PIRN_ALWAYS_INLINE void make_runnable_inline(agent* who) noexcept {
+/// As `schedule`, but the part for a pinned fiber of this worker is inlined into the caller. Not with
+/// `placement::direct`.
+PIRN_ALWAYS_INLINE void schedule_inline(agent& who, placement where) noexcept {
   worker* const here = current_worker();
-  if (fiber_control* const f = pinned_fiber(who, here)) [[likely]] {
-    here->queue.push_woken(f);
+  if (fiber_control* const f = pinned_fiber(&who, here)) [[likely]] {
+    here->queue.push(f, where);
   } else {
-    make_runnable(who);
+    make_ready(who, where);
   }
 }
+PIRN_ALWAYS_INLINE void make_runnable_inline(agent* who) noexcept { schedule_inline(*who, placement::front); }
 
 }  // namespace detail
 
@@ -109,13 +93,9 @@ PIRN_ALWAYS_INLINE wake_reason wait_inline(wait_queue& queue, const wait_options
   if (self == nullptr || options.stoppable) [[unlikely]] {
     return queue.wait(options);
   }
-  std::uint64_t epoch = 0;
-  static_cast<void>(self->begin(detail::wait_kind::single_waker, epoch));  // no stop refuses this wait
   waiter node;
-  node.wake = waker(*self, epoch);
-  queue.append(node);
-  detail::suspend_pinned(here, *self, epoch, detail::wait_kind::single_waker, options, [&queue] { queue.unlock(); });
-  return wake_reason::notified;
+  detail::list_entry<platform::spinlock, true> entry{queue.list(), queue.own_lock(), node};
+  return detail::suspend(detail::pinned_way{here}, *self, detail::wait_kind::single_waker, options, entry);
 }
 
 /// As `queue.notify_one_and_unlock()`, but waking a pinned fiber of the same worker is inlined into the caller.
@@ -125,7 +105,7 @@ PIRN_ALWAYS_INLINE bool notify_one_inline(wait_queue& queue) noexcept {
   if (chosen == nullptr) {
     return false;
   }
-  detail::make_runnable_inline(chosen->wake.agent());
+  detail::schedule_inline(*chosen->wake.agent(), detail::placement::front);
   return true;
 }
 

@@ -6,6 +6,7 @@
 
 #include "pirn/detail/time.hpp"
 #include "pirn/fiber/detail/agent.hpp"
+#include "pirn/fiber/detail/schedule.hpp"
 #include "pirn/fiber/wait_error.hpp"
 
 namespace pirn {
@@ -84,6 +85,8 @@ inline std::expected<void, wait_error> unless_stopped(wake_reason why, platform:
 class one_worker;
 class worker;
 struct fiber_control;
+template <class Lock, bool OnlyNotified>
+struct list_entry;
 
 /// An action that the next context runs on behalf of the one that was just switched out. Earlier, another worker could
 /// resume that context while it still runs.
@@ -102,17 +105,16 @@ inline wait_kind kind_of(const wait_options& options) noexcept {
 }
 /// Returns the calling fiber, or the plain OS thread's own agent.
 agent& current_agent() noexcept;
-/// Schedules a claimed agent: queues a fiber on its worker, or unblocks a thread. `back` puts a fiber behind the ready
-/// ones instead of in front.
-void make_runnable(agent* who, bool back = false) noexcept;
-/// Wakes with `wake_policy::switch_over`.
-void switch_over_to(agent* who) noexcept;
-PIRN_ALWAYS_INLINE void make_runnable(agent* who, wake_policy policy) noexcept {
-  policy == wake_policy::enqueue ? make_runnable(who) : switch_over_to(who);
+/// As `schedule`.
+PIRN_ALWAYS_INLINE void make_runnable(agent* who, bool back = false) noexcept {
+  schedule(*who, back ? placement::back : placement::front);
 }
-/// Suspends the caller, whose wait has begun as `epoch`, until it is claimed; `publish` runs once it is switched
-/// out. The deadline claims it through a timer of its worker.
-wake_reason block(agent& self, std::uint64_t epoch, const wait_options& options, post_switch_action& publish) noexcept;
+/// Returns the placement of a fiber that is woken by this policy.
+constexpr placement placement_of(wake_policy policy) noexcept {
+  return policy == wake_policy::enqueue ? placement::front : placement::direct;
+}
+PIRN_ALWAYS_INLINE void switch_over_to(agent* who) noexcept { schedule(*who, placement::direct); }
+PIRN_ALWAYS_INLINE void make_runnable(agent* who, wake_policy policy) noexcept { schedule(*who, placement_of(policy)); }
 /// Reports a list destroyed with waiters, and what the first one waits for if that is known; aborts. Not in `exit`.
 PIRN_ENDS_PROCESS void destroyed_with_waiters(const void* list, const waiter& first) noexcept;
 
@@ -197,37 +199,31 @@ class wait_list {
  private:
   friend class wait_set;
   friend class wait_queue;
-  enum class placement : bool { back, front };
+  template <class Lock, bool OnlyNotified>
+  friend struct detail::list_entry;
   /// The wait of a thread, of a fiber that is not pinned or has a deadline, or at the front of the list.
   template <class Lock>
   [[nodiscard]] wake_reason wait_slow(detail::worker* here, Lock& lock, const wait_options& options, void* value,
-                                      placement where) noexcept;
+                                      detail::placement where) noexcept;
   template <class Lock>
   [[nodiscard]] wake_reason wait_bounded(detail::worker* here, Lock& lock, const wait_options& options, void* value,
-                                         placement where) noexcept;
+                                         detail::placement where) noexcept;
   template <class Lock>
   [[nodiscard]] wake_reason wait_generic(Lock& lock, const wait_options& options, void* value,
-                                         placement where) noexcept;
+                                         detail::placement where) noexcept;
   /// The wait of a fiber that is pinned to `here`, without a deadline.
   template <class Lock>
   [[nodiscard]] wake_reason wait_pinned(detail::worker* here, detail::fiber_control& self, Lock& lock,
                                         detail::wait_kind kind, const wait_options& options, void* value,
                                         std::uintptr_t* word_slot = nullptr) noexcept;
-  /// `suspend(epoch)` releases the lock, and returns once the wait is over. With `opens_later` it opens a stoppable
-  /// wait itself before that.
-  template <class Lock, class Suspend>
-  [[nodiscard]] wake_reason wait_impl(detail::agent& self, Lock& lock, detail::wait_kind kind, void* value,
-                                      const Suspend& suspend, bool opens_later = false,
-                                      placement where = placement::back) noexcept;
-  /// Ends a wait that was not woken through the list; returns why it ended.
+  /// Removes a waiter whose wait has ended, and that no notifier has claimed.
   template <class Lock>
-  [[nodiscard]] PIRN_NOINLINE wake_reason remove_after_wait(detail::agent& self, Lock& lock, waiter& node) noexcept {
+  PIRN_NOINLINE void remove_after_wait(Lock& lock, waiter& node) noexcept {
     // A notifier may be looking at the node right now, so even an unlinked one is left only under the lock.
     const platform::spin_guard guard(lock);
     if (node.linked) {
       remove(node);
     }
-    return self.reason();
   }
   PIRN_ALWAYS_INLINE void append(waiter& w) noexcept {
     w.previous = last_;

@@ -34,11 +34,15 @@ class wait_set {
   /// of one worker. O(n).
   [[nodiscard]] wake_reason wait(wait_options options) noexcept;
 
-  /// The parts of `wait` around the suspension, for a waiter that suspends by other means. `append` adds it to all the
-  /// lists, with the locks held; `remove_after_wait` removes it from those whose node was not claimed, with none held.
+  /// The steps of `wait`, which are those of `detail::wait_entries`. `append` adds the waiter to all the lists, with
+  /// the locks held; `remove_after_wait` removes it from those whose node was not claimed, with none held.
   void append(const waker& who) noexcept;
-  /// Undoes `append` after the wait, as that says.
-  void remove_after_wait() noexcept;
+  /// As `unlock`.
+  void publish() noexcept { unlock(); }
+  /// As `unlock`, for a wait that a stop has refused.
+  void refuse() noexcept { unlock(); }
+  /// Undoes `append` after the wait, as that says. Returns why the wait of `self` has ended.
+  wake_reason remove_after_wait(const detail::agent& self) noexcept;
 
  private:
   wait_entry* first_ = nullptr;

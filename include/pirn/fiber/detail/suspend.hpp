@@ -1,0 +1,149 @@
+// The suspend: every wait begins, switches away and ends here.
+#pragma once
+
+#include "pirn/fiber/detail/wait_record.hpp"
+#include "pirn/fiber/detail/worker.hpp"
+
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
+
+/// Takes the running fiber off the run queue; returns the next to run. If the fiber is pinned it may be made ready from
+/// here on, since only this worker resumes it, and that is still here.
+PIRN_ALWAYS_INLINE run_node* leave_queue(worker* w, const wait_options& what) noexcept {
+  run_node* const self = w->queue.running();
+  run_node* const next = w->consume_budget() ? w->queue.leave_to_scheduler() : w->queue.leave();
+  self->waits = &what;
+  return next;
+}
+/// Switches from `self`, which has left the queue, to `next`, until `self` is made ready again; `publish`, if any, runs
+/// once it is off.
+PIRN_ALWAYS_INLINE worker* switch_away(worker* w, run_node* self, run_node* next,
+                                       post_switch_action* publish) noexcept {
+  if (w->suspend_slow_mask->any()) [[unlikely]] {
+    return switch_with_exceptions(w, self, next, publish);
+  }
+  return switch_nodes(w, self, next, publish);
+}
+/// Leaves the run queue and switches to the next ready node: the switch of a fiber that other workers may resume.
+PIRN_ALWAYS_INLINE worker* switch_out(worker* w, const wait_options& what, post_switch_action* publish) noexcept {
+  run_node* const self = w->queue.running();
+  run_node* const next = w->or_stealable(leave_queue(w, what));
+  return switch_away(w, self, next, publish);
+}
+
+/// The way of a fiber that only `here` resumes: it publishes its wait before the switch, which is inlined into the
+/// caller. With a `word_slot`, allowed only if no exceptions are in flight and the slow path is not forced, the waker
+/// may give it that word.
+struct pinned_way {
+  static constexpr bool opens_later = true;
+  worker* here;
+  arch::word* word_slot = nullptr;
+
+  template <class Entries>
+  PIRN_ALWAYS_INLINE void switch_out(const wait_record& wait, Entries& entries) const noexcept {
+    worker* const w = here;
+    auto& self = static_cast<fiber_control&>(wait.self);
+    run_node* next;
+    if (w->consume_budget()) [[unlikely]] {
+      next = w->queue.leave_to_scheduler();
+    } else if (next = w->queue.leave_to_woken(); next == nullptr) {
+      next = w->or_stealable(w->queue.leave_to_others());
+    }
+    self.waits = &wait.options;
+    if (wait.kind == wait_kind::stoppable && self.open_to_stop(wait.epoch)) [[unlikely]] {
+      w->queue.push_woken(&self);
+    }
+    entries.publish();
+    static_cast<void>(word_slot != nullptr ? switch_nodes(w, &self, next, nullptr, word_slot)
+                                           : switch_away(w, &self, next, nullptr));
+  }
+};
+
+/// Set and cancel the deadline of a wait of a bounded fiber. They work on the worker's stack.
+timer* arm_for_bounded(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what) noexcept;
+void cancel_for_bounded(worker* w, timer* limit) noexcept;
+
+/// As `pinned_way`, for a fiber with a bounded stack: in few and small frames, since it has this much less for itself.
+struct bounded_way {
+  static constexpr bool opens_later = true;
+  worker* here;
+
+  template <class Entries>
+  PIRN_ALWAYS_INLINE void switch_out(const wait_record& wait, Entries& entries) const noexcept {
+    worker* const w = here;
+    auto& self = static_cast<fiber_control&>(wait.self);
+    // On the heap: on the stack it would count for waits without a deadline too.
+    timer* const limit =
+        wait.options.deadline != platform::never ? arm_for_bounded(w, self, wait.epoch, wait.options) : nullptr;
+    run_node* const next = leave_queue(w, wait.options);
+    if (wait.kind == wait_kind::stoppable && self.open_to_stop(wait.epoch)) [[unlikely]] {
+      w->queue.push_woken(&self);
+    }
+    entries.publish();
+    static_cast<void>(switch_bounded(w, &self, next, nullptr, &wait.options));
+    if (limit != nullptr) {
+      cancel_for_bounded(w, limit);
+    }
+  }
+};
+
+/// Suspends an agent of any kind but a bounded fiber, whose wait has begun, until it is claimed; `publish` runs once it
+/// is switched out. For a chain of tasks this returns at once: its caller lets it return to its resumer, and calls
+/// `end_wait_of_coroutine` when it runs again. `limit` is the timer of the wait.
+PIRN_NEVER_BOUNDED void suspend_slow(const wait_record& wait, timer& limit, post_switch_action& publish) noexcept;
+
+/// The way of all others.
+struct slow_way {
+  static constexpr bool opens_later = false;
+
+  template <class Entries>
+  PIRN_ALWAYS_INLINE void switch_out(const wait_record& wait, Entries& entries) const noexcept {
+    timer limit;
+    publish_action<Entries> publish(entries);
+    suspend_slow(wait, limit, publish);
+  }
+};
+
+/// Begins the wait and appends its entries. False if a stop refuses it.
+template <bool OpensLater, wait_entries Entries>
+PIRN_ALWAYS_INLINE bool begin_wait(wait_record& wait, Entries& entries) noexcept {
+  if (!wait.self.begin(wait.kind, wait.epoch, OpensLater)) [[unlikely]] {
+    entries.refuse();
+    return false;
+  }
+  entries.append(wait.handle());
+  return true;
+}
+
+/// Suspends the calling fiber or thread until one of the entries, the deadline or a stop ends the wait. Returns why it
+/// ended.
+template <class Way, wait_entries Entries>
+PIRN_ALWAYS_INLINE wake_reason suspend(const Way& way, agent& self, wait_kind kind, const wait_options& options,
+                                       Entries& entries) noexcept {
+  wait_record wait{self, options, kind};
+  if (!begin_wait<Way::opens_later>(wait, entries)) [[unlikely]] {
+    return self.stop_reason();
+  }
+  way.switch_out(wait, entries);
+  return entries.remove_after_wait(self);
+}
+/// As the overload above, by the slow way. Not for bounded fibers.
+template <wait_entries Entries>
+PIRN_ALWAYS_INLINE wake_reason suspend(agent& self, const wait_options& options, Entries& entries) noexcept {
+  return suspend(slow_way{}, self, kind_of(options), options, entries);
+}
+/// As `suspend`, for a fiber that may resume on another worker and has one waker, which learns of the wait by a single
+/// step of `publish`. Returns the worker that resumes it.
+PIRN_ALWAYS_INLINE worker* suspend_until_claimed(worker* here, agent& self, const wait_options& options,
+                                                 std::uint64_t& epoch, post_switch_action& publish) noexcept {
+  wait_record wait{self, options, wait_kind::single_waker};
+  no_entry nothing;
+  static_cast<void>(begin_wait<false>(wait, nothing));  // no stop refuses this wait
+  epoch = wait.epoch;
+  return switch_out(here, options, &publish);
+}
+
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
