@@ -14,6 +14,7 @@ import rules
 import selftest
 import tables
 import visible
+import waits
 from tree import Tree
 
 CHECKS = [
@@ -22,6 +23,7 @@ CHECKS = [
     ("shape of headers", rules.shape),
     ("unwind tables in an asm", rules.unwind_tables),
     ("editors see definitions", visible.visible),
+    ("one suspend, one wake", waits.waits),
     ("length, paths, leftovers", rules.text_of_all),
     ("classes of sync are short", rules.short_classes),
     ("prose", prose.prose),

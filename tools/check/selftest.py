@@ -11,6 +11,7 @@ import public
 import rules
 import tables
 import visible
+import waits
 from tree import Tree
 
 GOOD_HEADER = """#pragma once
@@ -55,6 +56,14 @@ CASES = [
      'PIRN_NAKED void f() {\n  asm(".cfi_adjust_cfa_offset 8");\n}\n'),
     (rules.unwind_tables, HEADER, 'PIRN_ASM_FUNCTION("f", ".cfi_remember_state\\n\\t.cfi_def_cfa_offset 8\\n\\t.cfi_restore_state");\n',
      'PIRN_ASM_FUNCTION("f", ".cfi_def_cfa_offset 8\\n\\t.cfi_remember_state\\n\\t.cfi_restore_state");\n'),
+    (waits.waits, "src/sync/x.cpp", "w->timers.arm(limit, deadline, handle);\n", "arm(wait, limit, timers);  // w->timers.arm()\n"),
+    (waits.waits, "src/fiber/suspend.cpp", "timers.arm(a, b, c);\ntimers.arm(d, e, f);\n", "timers.arm(a, b, c);\n"),
+    (waits.waits, "src/sync/x.cpp", "self.begin(wait_kind::timed, epoch);\n", "begin_wait<false>(wait, entries);\n"),
+    (waits.waits, "src/io/x.cpp", "if (self.open_to_stop(epoch)) {\n}\n", "suspend(self, options, entry);\n"),
+    (waits.waits, "src/sync/x.cpp", "suspend_slow(wait, limit, publish);\n", "suspend(self, options, entry);\n"),
+    (waits.waits, "src/sync/x.cpp", "here->queue.push_woken(f);\n", "schedule(*f, placement::front);\n"),
+    (waits.waits, "src/fiber/scope.cpp", "home->inject(f);\n", "schedule(*f, placement::front);\n"),
+    (waits.waits, "src/fiber/wait_set.cpp", "list->remove(node);\n", "list->remove_after_wait(lock, node);\n"),
     (prose.prose, HEADER, "/// Whoever waits is woken.\n", "/// Wakes the waiter.\nint who();  // `nobody` is a name here\n"),
     (prose.prose, HEADER, "int x;  // nobody reads it\n", "const char* x = \"nobody // who\";\n"),
     (prose.prose, HEADER, "/// Locks. What holds it\n/// waits.\n", "/// Locks what is free.\n"),
