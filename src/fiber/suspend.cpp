@@ -13,7 +13,7 @@ namespace detail {
 namespace {
 
 /// Makes the deadline of the wait, if it has one, a timer. No other function does.
-void arm(const wait_record& wait, timer& limit, timer_queue& timers) noexcept {
+PIRN_ALWAYS_INLINE void arm(const wait_record& wait, timer& limit, timer_queue& timers) noexcept {
   timers.arm(limit, wait.options.deadline, wait.handle());
 }
 
@@ -25,12 +25,6 @@ void open_and_publish(const wait_record& wait, post_switch_action& publish) noex
   }
   publish.run(&publish);
 }
-
-/// The entries of a wait as a post_switch_action.
-struct published_by {
-  post_switch_action& action;
-  void publish() const noexcept { action.run(&action); }
-};
 
 /// Runs in the context that follows a migratable fiber.
 struct open_action : post_switch_action {
@@ -49,41 +43,46 @@ void run_open_action(post_switch_action* own) noexcept {
 }
 
 /// Suspends a fiber that may resume on another worker, unless its deadline keeps it here.
-void suspend_migratable(fiber_control& self, worker* home, const wait_record& wait, timer& limit,
-                        post_switch_action& publish) noexcept {
-  const bool timed = wait.options.deadline != platform::never;
+PIRN_ALWAYS_INLINE void suspend_migratable(fiber_control& self, worker* home, const wait_record& wait,
+                                           post_switch_action& publish) noexcept {
   const bool disabled = self.disable_migration();
+  const bool timed = wait.options.deadline != platform::never;
   open_action open{{&run_open_action}, &wait, &publish, disabled && !timed ? &self : nullptr};
   post_switch_action* const after_switch = wait.options.stoppable || disabled ? &open : &publish;
+  if (!timed) {
+    switch_out(home, wait.options, after_switch);  // may resume on another worker, whose timers must not be touched
+    return;
+  }
+  timer limit;
   arm(wait, limit, home->timers);
   switch_out(home, wait.options, after_switch);
-  if (timed) {
-    home->timers.cancel(limit);
-    if (disabled) {
-      self.enable_migration();
-    }
+  home->timers.cancel(limit);
+  if (disabled) {
+    self.enable_migration();
   }
 }
 
-void suspend_fiber(fiber_control& self, const wait_record& wait, timer& limit, post_switch_action& publish) noexcept {
+PIRN_ALWAYS_INLINE void suspend_fiber(fiber_control& self, const wait_record& wait,
+                                      post_switch_action& publish) noexcept {
   worker* const home = self.home();
   if (!self.is_pinned_to(home)) {
-    suspend_migratable(self, home, wait, limit, publish);
+    suspend_migratable(self, home, wait, publish);
     return;
   }
-  published_by entries{publish};
+  timer limit;
   arm(wait, limit, home->timers);
-  pinned_way{home}.switch_out(wait, entries);
+  pinned_way{home}.switch_out(wait, direct_entry{does_nothing{}, [&publish] { publish.run(&publish); }});
   home->timers.cancel(limit);
 }
 
-void suspend_thread(thread_agent& self, const wait_record& wait, timer& limit, post_switch_action& publish) noexcept {
+void suspend_thread(thread_agent& self, const wait_record& wait, post_switch_action& publish) noexcept {
   self.begin_sleep(wait.options.deadline);
+  open_and_publish(wait, publish);
+  timer limit;
   timer_queue* const timers = self.timers();
   if (timers != nullptr) {
     arm(wait, limit, *timers);
   }
-  open_and_publish(wait, publish);
   self.end_sleep(wait);
   if (timers != nullptr) {
     timers->cancel(limit);
@@ -92,17 +91,18 @@ void suspend_thread(thread_agent& self, const wait_record& wait, timer& limit, p
 
 }  // namespace
 
-void suspend_slow(const wait_record& wait, timer& limit, post_switch_action& publish) noexcept {
+void suspend_slow(const wait_record& wait, post_switch_action& publish, timer* limit) noexcept {
   switch (wait.self.kind()) {
-    case agent_kind::coroutine:
-      arm(wait, limit, static_cast<coroutine_agent&>(wait.self).home().timers);
-      open_and_publish(wait, publish);
+    [[likely]] case agent_kind::fiber:
+    case agent_kind::child:
+      suspend_fiber(static_cast<fiber_control&>(wait.self), wait, publish);
       break;
     case agent_kind::thread:
-      suspend_thread(static_cast<thread_agent&>(wait.self), wait, limit, publish);
+      suspend_thread(static_cast<thread_agent&>(wait.self), wait, publish);
       break;
-    default:
-      suspend_fiber(static_cast<fiber_control&>(wait.self), wait, limit, publish);
+    case agent_kind::coroutine:
+      arm(wait, *limit, static_cast<coroutine_agent&>(wait.self).home().timers);
+      open_and_publish(wait, publish);
   }
 }
 

@@ -71,53 +71,58 @@ void detail::one_worker::settle() const noexcept {
   home_ = here;
 }
 
-template <class Lock>
-wake_reason wait_list::wait_slow(detail::worker* here, Lock& lock, const wait_options& options, void* value,
-                                 detail::placement where) noexcept {
-  return here != nullptr && detail::running_fiber(here)->bounded() ? wait_bounded(here, lock, options, value, where)
-                                                                   : wait_generic(lock, options, value, where);
-}
+namespace {
 
-// Only fibers without a bounded stack and threads get here.
 template <class Lock>
-PIRN_NEVER_BOUNDED wake_reason wait_list::wait_generic(Lock& lock, const wait_options& options, void* value,
-                                                       detail::placement where) noexcept {
-  waiter node{.wake = {}, .value = value};
-  detail::list_entry<Lock> entry{*this, lock, node, where};
+PIRN_NEVER_BOUNDED wake_reason wait_generic(wait_list& list, Lock& lock, const wait_options& options, void* value,
+                                            detail::placement where) noexcept {
+  detail::waiter_place node;
+  detail::list_entry<Lock> entry{list, lock, node, value, where};
   return detail::suspend(detail::current_agent(), options, entry);
 }
 
 template <class Lock>
-PIRN_NOINLINE wake_reason wait_list::wait_bounded(detail::worker* here, Lock& lock, const wait_options& options,
-                                                  void* value, detail::placement where) noexcept {
-  waiter node{.wake = {}, .value = value};
-  detail::list_entry<Lock> entry{*this, lock, node, where};
+PIRN_NOINLINE wake_reason wait_bounded(detail::worker* here, wait_list& list, Lock& lock, const wait_options& options,
+                                       void* value, detail::placement where) noexcept {
+  detail::waiter_place node;
+  detail::list_entry<Lock> entry{list, lock, node, value, where};
   return detail::suspend(detail::bounded_way{here}, *detail::running_fiber(here), detail::kind_of(options), options,
                          entry);
 }
 
+/// The wait of a thread, of a fiber that is not pinned or has a deadline, or at the front of the list.
+template <class Lock>
+wake_reason wait_slow(detail::worker* here, wait_list& list, Lock& lock, const wait_options& options, void* value,
+                      detail::placement where) noexcept {
+  return here != nullptr && detail::running_fiber(here)->bounded()
+             ? wait_bounded(here, list, lock, options, value, where)
+             : wait_generic(list, lock, options, value, where);
+}
+
+}  // namespace
+
 wake_reason wait_list::wait(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
-  const auto [here, self] = detail::pinned_waiter(options);
-  return self != nullptr ? wait_pinned(here, *self, lock, detail::kind_without_deadline(options), options, value)
-                         : wait_slow(here, lock, options, value, detail::placement::back);
+  const detail::pinned_waiter who(options);
+  return who.self != nullptr ? who.wait(*this, lock, detail::kind_without_deadline(options), options, value)
+                             : wait_slow(who.here, *this, lock, options, value, detail::placement::back);
 }
 
 wake_reason wait_list::wait(const detail::one_worker& lock, const wait_options& options, void* value) noexcept {
-  const auto [here, self] = detail::pinned_waiter(options);
-  if (self != nullptr) {
-    return wait_pinned(here, *self, lock, detail::kind_without_deadline(options), options, value);
+  const detail::pinned_waiter who(options);
+  if (who.self != nullptr) {
+    return who.wait(*this, lock, detail::kind_without_deadline(options), options, value);
   }
   lock.refuse_migratable();
-  return wait_slow(here, lock, options, value, detail::placement::back);
+  return wait_slow(who.here, *this, lock, options, value, detail::placement::back);
 }
 
 wake_reason wait_list::wait_in_front(platform::spinlock& lock, const wait_options& options, void* value) noexcept {
-  return wait_slow(detail::current_worker(), lock, options, value, detail::placement::front);
+  return wait_slow(detail::current_worker(), *this, lock, options, value, detail::placement::front);
 }
 
 wake_reason wait_list::wait_in_front(const detail::one_worker& lock, const wait_options& options,
                                      void* value) noexcept {
-  return wait_slow(detail::current_worker(), lock, options, value, detail::placement::front);
+  return wait_slow(detail::current_worker(), *this, lock, options, value, detail::placement::front);
 }
 
 waiter* wait_list::claim_all() noexcept {

@@ -73,6 +73,9 @@ struct join_entry {
   std::uintptr_t outcome = join_possible;  ///< that of the fiber, unless the wait has ended for another reason
   void append(const waker& handle) noexcept { me.handle = handle; }
   void publish() noexcept;
+  [[nodiscard]] auto publisher() noexcept {
+    return [this] { publish(); };
+  }
   void refuse() const noexcept {}
   wake_reason remove_after_wait(const agent& self) noexcept;
 };

@@ -22,15 +22,15 @@ class coroutine_wait {
     who.continuation = at;
     who.waits_for = options.what;
     who.waits_at = options.object;
-    wait_record wait{who, options, kind_of(options)};
-    if (!begin_wait<false>(wait, entries)) {
+    std::uint64_t epoch = 0;
+    if (!begin_wait<false>(who, kind_of(options), epoch, entries)) {
       reason_ = who.stop_reason();
       who.enter();
       return false;
     }
     who_ = &who;
-    publish_action<Entries> publish(entries);
-    suspend_slow(wait, limit_, publish);
+    publish_action publish(entries.publisher());
+    suspend_slow({who, options, kind_of(options), epoch}, publish, &limit_);
     return true;
   }
   /// Returns why it has ended. Called once, when the coroutine has been resumed or was not suspended.
@@ -81,7 +81,7 @@ class completion {
   wait_queue queue_;
   bool done_ = false;
   coroutine_wait wait_;
-  waiter node_;
+  waiter_place node_;
 };
 
 /// Marks the awaiters that only tasks can await.

@@ -32,87 +32,79 @@ PIRN_ALWAYS_INLINE worker* switch_out(worker* w, const wait_options& what, post_
   return switch_away(w, self, next, publish);
 }
 
+/// Set and cancel the deadline of a wait of a bounded fiber. They work on the worker's stack.
+timer* arm_for_bounded(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what) noexcept;
+void cancel_for_bounded(worker* w, timer* limit) noexcept;
+
 /// The way of a fiber that only `here` resumes: it publishes its wait before the switch, which is inlined into the
 /// caller. With a `word_slot`, allowed only if no exceptions are in flight and the slow path is not forced, the waker
-/// may give it that word.
-struct pinned_way {
+/// may give it that word. A fiber with a bounded stack goes in few and small frames, since it has this much less for
+/// itself; for any other one `suspend` must be given no deadline.
+template <bool Bounded>
+struct local_way {
   static constexpr bool opens_later = true;
   worker* here;
   arch::word* word_slot = nullptr;
 
   template <class Entries>
-  PIRN_ALWAYS_INLINE void switch_out(const wait_record& wait, Entries& entries) const noexcept {
+  PIRN_ALWAYS_INLINE void switch_out(const wait_record& wait, Entries&& entries) const noexcept {
     worker* const w = here;
     auto& self = static_cast<fiber_control&>(wait.self);
+    timer* limit = nullptr;  // on the heap: on the stack it would count for waits without a deadline too
+    if (Bounded && wait.options.deadline != platform::never) {
+      limit = arm_for_bounded(w, self, wait.epoch, wait.options);
+    }
     run_node* next;
     if (w->consume_budget()) [[unlikely]] {
       next = w->queue.leave_to_scheduler();
     } else if (next = w->queue.leave_to_woken(); next == nullptr) {
-      next = w->or_stealable(w->queue.leave_to_others());
+      next = w->queue.leave_to_others();
+      next = Bounded ? next : w->or_stealable(next);
     }
     self.waits = &wait.options;
     if (wait.kind == wait_kind::stoppable && self.open_to_stop(wait.epoch)) [[unlikely]] {
       w->queue.push_woken(&self);
     }
-    entries.publish();
-    static_cast<void>(word_slot != nullptr ? switch_nodes(w, &self, next, nullptr, word_slot)
-                                           : switch_away(w, &self, next, nullptr));
-  }
-};
-
-/// Set and cancel the deadline of a wait of a bounded fiber. They work on the worker's stack.
-timer* arm_for_bounded(worker* w, fiber_control& self, std::uint64_t epoch, const wait_options& what) noexcept;
-void cancel_for_bounded(worker* w, timer* limit) noexcept;
-
-/// As `pinned_way`, for a fiber with a bounded stack: in few and small frames, since it has this much less for itself.
-struct bounded_way {
-  static constexpr bool opens_later = true;
-  worker* here;
-
-  template <class Entries>
-  PIRN_ALWAYS_INLINE void switch_out(const wait_record& wait, Entries& entries) const noexcept {
-    worker* const w = here;
-    auto& self = static_cast<fiber_control&>(wait.self);
-    // On the heap: on the stack it would count for waits without a deadline too.
-    timer* const limit =
-        wait.options.deadline != platform::never ? arm_for_bounded(w, self, wait.epoch, wait.options) : nullptr;
-    run_node* const next = leave_queue(w, wait.options);
-    if (wait.kind == wait_kind::stoppable && self.open_to_stop(wait.epoch)) [[unlikely]] {
-      w->queue.push_woken(&self);
-    }
-    entries.publish();
-    static_cast<void>(switch_bounded(w, &self, next, nullptr, &wait.options));
-    if (limit != nullptr) {
-      cancel_for_bounded(w, limit);
+    entries.publisher()();
+    if constexpr (Bounded) {
+      switch_bounded(w, &self, next, nullptr, &wait.options);
+      if (limit != nullptr) {
+        cancel_for_bounded(w, limit);
+      }
+    } else {
+      static_cast<void>(word_slot != nullptr ? switch_nodes(w, &self, next, nullptr, word_slot)
+                                             : switch_away(w, &self, next, nullptr));
     }
   }
 };
+using pinned_way = local_way<false>;
+using bounded_way = local_way<true>;
 
 /// Suspends an agent of any kind but a bounded fiber, whose wait has begun, until it is claimed; `publish` runs once it
-/// is switched out. For a chain of tasks this returns at once: its caller lets it return to its resumer, and calls
-/// `end_wait_of_coroutine` when it runs again. `limit` is the timer of the wait.
-PIRN_NEVER_BOUNDED void suspend_slow(const wait_record& wait, timer& limit, post_switch_action& publish) noexcept;
+/// is switched out. For a chain of tasks, whose awaiter has the timer `limit`, this returns at once: the awaiter lets
+/// the chain return to its resumer, and cancels the timer when the chain runs again.
+PIRN_NEVER_BOUNDED void suspend_slow(const wait_record& wait, post_switch_action& publish,
+                                     timer* limit = nullptr) noexcept;
 
 /// The way of all others.
 struct slow_way {
   static constexpr bool opens_later = false;
 
   template <class Entries>
-  PIRN_ALWAYS_INLINE void switch_out(const wait_record& wait, Entries& entries) const noexcept {
-    timer limit;
-    publish_action<Entries> publish(entries);
-    suspend_slow(wait, limit, publish);
+  PIRN_ALWAYS_INLINE void switch_out(const wait_record& wait, Entries&& entries) const noexcept {
+    publish_action publish(entries.publisher());
+    suspend_slow(wait, publish);
   }
 };
 
 /// Begins the wait and appends its entries. False if a stop refuses it.
 template <bool OpensLater, wait_entries Entries>
-PIRN_ALWAYS_INLINE bool begin_wait(wait_record& wait, Entries& entries) noexcept {
-  if (!wait.self.begin(wait.kind, wait.epoch, OpensLater)) [[unlikely]] {
+PIRN_ALWAYS_INLINE bool begin_wait(agent& self, wait_kind kind, std::uint64_t& epoch, Entries& entries) noexcept {
+  if (!self.begin(kind, epoch, OpensLater)) [[unlikely]] {
     entries.refuse();
     return false;
   }
-  entries.append(wait.handle());
+  entries.append(waker(self, epoch));
   return true;
 }
 
@@ -121,10 +113,11 @@ PIRN_ALWAYS_INLINE bool begin_wait(wait_record& wait, Entries& entries) noexcept
 template <class Way, wait_entries Entries>
 PIRN_ALWAYS_INLINE wake_reason suspend(const Way& way, agent& self, wait_kind kind, const wait_options& options,
                                        Entries& entries) noexcept {
-  wait_record wait{self, options, kind};
-  if (!begin_wait<Way::opens_later>(wait, entries)) [[unlikely]] {
+  std::uint64_t epoch = 0;
+  if (!begin_wait<Way::opens_later>(self, kind, epoch, entries)) [[unlikely]] {
     return self.stop_reason();
   }
+  const wait_record wait{self, options, kind, epoch};
   way.switch_out(wait, entries);
   return entries.remove_after_wait(self);
 }
@@ -137,10 +130,8 @@ PIRN_ALWAYS_INLINE wake_reason suspend(agent& self, const wait_options& options,
 /// step of `publish`. Returns the worker that resumes it.
 PIRN_ALWAYS_INLINE worker* suspend_until_claimed(worker* here, agent& self, const wait_options& options,
                                                  std::uint64_t& epoch, post_switch_action& publish) noexcept {
-  wait_record wait{self, options, wait_kind::single_waker};
   no_entry nothing;
-  static_cast<void>(begin_wait<false>(wait, nothing));  // no stop refuses this wait
-  epoch = wait.epoch;
+  static_cast<void>(begin_wait<false>(self, wait_kind::single_waker, epoch, nothing));  // no stop refuses this wait
   return switch_out(here, options, &publish);
 }
 

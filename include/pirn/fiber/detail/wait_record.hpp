@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <new>
 #include <type_traits>
 
 #include "pirn/fiber/expert/timer.hpp"
@@ -17,7 +18,7 @@ struct wait_record {
   agent& self;
   const wait_options& options;
   wait_kind kind;
-  std::uint64_t epoch = 0;  ///< once it has begun
+  std::uint64_t epoch;
 
   /// Returns the handle by which the entries end this wait.
   [[nodiscard]] PIRN_ALWAYS_INLINE waker handle() const noexcept { return {self, epoch}; }
@@ -26,10 +27,11 @@ struct wait_record {
 /// The links between a wait and what may wake it, however many there are.
 template <class T>
 concept wait_entries = requires(T& entries, const waker& handle, agent& self) {
-  /// Adds the waiter, which still runs: nothing can claim it before `publish`, since the caller holds the locks.
+  /// Adds the waiter, which still runs: nothing can claim it before it is published, since the caller holds the locks.
   entries.append(handle);
-  /// Makes the waiter visible to its wakers, by releasing the locks. Runs once it is switched out, or on its worker.
-  entries.publish();
+  /// Returns the function that makes the waiter visible to its wakers, by releasing the locks. That runs once the
+  /// waiter is switched out, or on its worker.
+  entries.publisher()();
   /// Called instead of both if a stop refuses the wait: releases the locks.
   entries.refuse();
   /// Called when the waiter runs again: removes what is left of it from the lists. Returns why the wait has ended.
@@ -39,25 +41,36 @@ concept wait_entries = requires(T& entries, const waker& handle, agent& self) {
 /// Says of an entry that neither a stop nor a deadline ends its wait.
 inline constexpr std::true_type only_notified{};
 
+/// Memory for a waiter, which is made once the wait has begun: nothing of it is written twice.
+struct waiter_place {
+  waiter_place() noexcept {}
+  union {
+    waiter node;
+  };
+};
+
 /// The entry of a wait in one list, whose lock the waiter holds.
 template <class Lock, bool OnlyNotified = false>
 struct list_entry {
   wait_list& list;
   Lock& lock;
-  waiter& node;  ///< apart from the entry, which then needs no memory
+  waiter_place& place;  ///< apart from the entry, which then needs no memory
+  void* value = nullptr;
   placement where = placement::back;
 
   PIRN_ALWAYS_INLINE void append(const waker& handle) const noexcept {
-    node.wake = handle;
-    where == placement::back ? list.append(node) : list.prepend(node);
+    auto* const node = ::new (static_cast<void*>(&place.node)) waiter{.wake = handle, .value = value};
+    where == placement::back ? list.append(*node) : list.prepend(*node);
   }
-  PIRN_ALWAYS_INLINE void publish() const noexcept { lock.unlock(); }
+  [[nodiscard]] PIRN_ALWAYS_INLINE auto publisher() const noexcept {
+    return [&to = lock] { to.unlock(); };
+  }
   PIRN_ALWAYS_INLINE void refuse() const noexcept { lock.unlock(); }
   [[nodiscard]] PIRN_ALWAYS_INLINE wake_reason remove_after_wait(const agent& self) const noexcept {
-    if (OnlyNotified || node.claimed) {
+    if (OnlyNotified || place.node.claimed) {
       return wake_reason::notified;
     }
-    list.remove_after_wait(lock, node);
+    list.remove_after_wait(lock, place.node);
     return self.reason();
   }
 };
@@ -69,6 +82,7 @@ struct direct_entry {
   [[no_unique_address]] Append append;
   [[no_unique_address]] Publish publish;
   [[no_unique_address]] OnlyNotified certain{};
+  [[nodiscard]] PIRN_ALWAYS_INLINE Publish publisher() const noexcept { return publish; }
   void refuse() const noexcept {}
   PIRN_ALWAYS_INLINE static wake_reason remove_after_wait(const agent& self) noexcept {
     return OnlyNotified::value ? wake_reason::notified : self.reason();
@@ -82,14 +96,13 @@ struct does_nothing {
 /// The entry of a wait that only its deadline or a stop ends.
 using no_entry = direct_entry<does_nothing, does_nothing>;
 
-/// An action that the next context runs on behalf of the waiter: publishes the entries.
-template <wait_entries Entries>
+/// The publisher of a wait as an action that the next context runs on behalf of the waiter.
+template <class Publisher>
 struct publish_action : post_switch_action {
-  explicit publish_action(Entries& of) noexcept
-      : post_switch_action{
-            [](post_switch_action* own) noexcept { static_cast<publish_action*>(own)->entries.publish(); }},
-        entries(of) {}
-  Entries& entries;
+  explicit publish_action(const Publisher& by) noexcept
+      : post_switch_action{[](post_switch_action* own) noexcept { static_cast<publish_action*>(own)->publish(); }},
+        publish(by) {}
+  [[no_unique_address]] Publisher publish;
 };
 
 }  // namespace detail

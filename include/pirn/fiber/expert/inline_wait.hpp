@@ -19,37 +19,37 @@ struct pinned_waiter {
     }
   }
 
+  /// Its wait in a list.
+  template <class Lock>
+  PIRN_ALWAYS_INLINE wake_reason wait(wait_list& list, Lock& lock, wait_kind kind, const wait_options& options,
+                                      void* value, std::uintptr_t* word_slot = nullptr) const noexcept {
+    waiter_place node;
+    list_entry<Lock> entry{list, lock, node, value};
+    return suspend(pinned_way{here, word_slot}, *self, kind, options, entry);
+  }
+
   worker* here;
   fiber_control* self = nullptr;  ///< null for any other caller
 };
 }  // namespace detail
 
 template <class Lock>
-PIRN_ALWAYS_INLINE wake_reason wait_list::wait_pinned(detail::worker* here, detail::fiber_control& self, Lock& lock,
-                                                      detail::wait_kind kind, const wait_options& options, void* value,
-                                                      std::uintptr_t* word_slot) noexcept {
-  waiter node{.wake = {}, .value = value};
-  detail::list_entry<Lock> entry{*this, lock, node};
-  return detail::suspend(detail::pinned_way{here, word_slot}, self, kind, options, entry);
-}
-
-template <class Lock>
 PIRN_ALWAYS_INLINE wake_reason wait_list::wait_inline(Lock& lock, const wait_options& options, void* value) noexcept {
   const detail::wait_kind kind = detail::kind_of(options);
-  const auto [here, self] = detail::pinned_waiter(options);
-  return self != nullptr ? wait_pinned(here, *self, lock, kind, options, value) : wait(lock, options, value);
+  const detail::pinned_waiter who(options);
+  return who.self != nullptr ? who.wait(*this, lock, kind, options, value) : wait(lock, options, value);
 }
 
 template <class Lock, class AcceptWord>
 PIRN_ALWAYS_INLINE wake_reason wait_list::wait_inline(Lock& lock, const wait_options& options, void* value,
                                                       std::uintptr_t& word, const AcceptWord& accept_word) noexcept {
   const detail::wait_kind kind = detail::kind_of(options);
-  const auto [here, self] = detail::pinned_waiter(options);
-  if (self == nullptr || here->suspend_slow_mask->any()) [[unlikely]] {
+  const detail::pinned_waiter who(options);
+  if (who.self == nullptr || who.here->suspend_slow_mask->any()) [[unlikely]] {
     return wait(lock, options, value);
   }
   accept_word();
-  return wait_pinned(here, *self, lock, kind, options, value, &word);
+  return who.wait(*this, lock, kind, options, value, &word);
 }
 
 namespace detail {
@@ -93,7 +93,7 @@ PIRN_ALWAYS_INLINE wake_reason wait_inline(wait_queue& queue, const wait_options
   if (self == nullptr || options.stoppable) [[unlikely]] {
     return queue.wait(options);
   }
-  waiter node;
+  detail::waiter_place node;
   detail::list_entry<platform::spinlock, true> entry{queue.list(), queue.own_lock(), node};
   return detail::suspend(detail::pinned_way{here}, *self, detail::wait_kind::single_waker, options, entry);
 }

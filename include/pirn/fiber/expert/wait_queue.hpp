@@ -201,21 +201,6 @@ class wait_list {
   friend class wait_queue;
   template <class Lock, bool OnlyNotified>
   friend struct detail::list_entry;
-  /// The wait of a thread, of a fiber that is not pinned or has a deadline, or at the front of the list.
-  template <class Lock>
-  [[nodiscard]] wake_reason wait_slow(detail::worker* here, Lock& lock, const wait_options& options, void* value,
-                                      detail::placement where) noexcept;
-  template <class Lock>
-  [[nodiscard]] wake_reason wait_bounded(detail::worker* here, Lock& lock, const wait_options& options, void* value,
-                                         detail::placement where) noexcept;
-  template <class Lock>
-  [[nodiscard]] wake_reason wait_generic(Lock& lock, const wait_options& options, void* value,
-                                         detail::placement where) noexcept;
-  /// The wait of a fiber that is pinned to `here`, without a deadline.
-  template <class Lock>
-  [[nodiscard]] wake_reason wait_pinned(detail::worker* here, detail::fiber_control& self, Lock& lock,
-                                        detail::wait_kind kind, const wait_options& options, void* value,
-                                        std::uintptr_t* word_slot = nullptr) noexcept;
   /// Removes a waiter whose wait has ended, and that no notifier has claimed.
   template <class Lock>
   PIRN_NOINLINE void remove_after_wait(Lock& lock, waiter& node) noexcept {

@@ -37,8 +37,10 @@ class wait_set {
   /// The steps of `wait`, which are those of `detail::wait_entries`. `append` adds the waiter to all the lists, with
   /// the locks held; `remove_after_wait` removes it from those whose node was not claimed, with none held.
   void append(const waker& who) noexcept;
-  /// As `unlock`.
-  void publish() noexcept { unlock(); }
+  /// Returns a function that calls `unlock`.
+  [[nodiscard]] auto publisher() noexcept {
+    return [this] { unlock(); };
+  }
   /// As `unlock`, for a wait that a stop has refused.
   void refuse() noexcept { unlock(); }
   /// Undoes `append` after the wait, as that says. Returns why the wait of `self` has ended.
