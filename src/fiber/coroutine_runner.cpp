@@ -92,11 +92,11 @@ void coroutine_runner::schedule(coroutine_agent& who) noexcept {
   last_ = &who;
   if (idle_.front() != nullptr) {
     idle_.notify_one_and_unlock();
-  } else if (current_worker() == &home_ || home_.looked.coroutine_ready.load(platform::memory_order_relaxed)) {
+  } else if (current_worker() == &home_ || home_.probe.coroutine_ready()) {
     idle_.unlock();
   } else {
     // Its fibers may be held up, and its worker asleep. Once the lock is free, its runtime may end.
-    home_.looked.coroutine_ready.store(true, platform::memory_order_release);
+    home_.probe.set_coroutine_ready();
     const std::shared_ptr<engine> kept = home_.io;
     idle_.unlock();
     kept->wake_worker();
@@ -122,7 +122,7 @@ bool coroutine_runner::all_held_up() const noexcept {
 
 void coroutine_runner::poll() noexcept {
   idle_.lock();
-  home_.looked.coroutine_ready.store(false, platform::memory_order_relaxed);
+  home_.probe.coroutines_looked_at();
   if (first_ == nullptr) {
     if (home_.owner.stopping.load(platform::memory_order_acquire)) {
       idle_.notify_all_and_unlock();  // a fiber that finds nothing ends; a task that begins later gets a new fiber

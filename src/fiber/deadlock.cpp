@@ -223,105 +223,109 @@ std::string describe_present_cycle() {
 
 // ---- one worker ---------------------------------------------------------------------------------------------------
 
-void worker::end_quiescence(platform::time_point now) noexcept {
+void deadlock_probe::end_quiescence(const deadlock_watch& watch, platform::time_point now) noexcept {
   if constexpr (platform::exploring) {  // an exploration has a separate search, outside of the program's steps
     return;
   }
-  looked.quiescent = false;
-  looked.probe_attempts = 0;
-  if (const platform::duration delay = owner.deadlocks.delay(); delay != platform::duration::zero()) {
-    if (looked.next < now || looked.next > now + delay) {
-      looked.next = now + delay;
+  quiescent_ = false;
+  probe_attempts_ = 0;
+  if (const platform::duration delay = watch.delay(); delay != platform::duration::zero()) {
+    if (next_ < now || next_ > now + delay) {
+      next_ = now + delay;
     }
   }
 }
 
-platform::time_point worker::next_probe(platform::time_point now) noexcept {
+namespace {
+/// Returns when to probe again whether all others sleep.
+platform::time_point next_probe(platform::time_point now, platform::random& random) noexcept {
   // Two workers that wake at the same time find each other awake.
-  return now + probe_interval / 2 + platform::duration(random_.next() % probe_interval.count());
+  return now + probe_interval / 2 + platform::duration(random.next() % probe_interval.count());
 }
+}  // namespace
 
-void worker::look_for_deadlocks(platform::time_point now) noexcept {
-  deadlock_watch& watch = owner.deadlocks;
-  if (watch.in_new_round(looked)) {
-    watch.look(*this);
+void deadlock_probe::look(worker& w, platform::time_point now, platform::time_point last_tick,
+                          platform::random& random) noexcept {
+  deadlock_watch& watch = w.owner.deadlocks;
+  if (watch.in_new_round(*this)) {
+    watch.look(w);
     return;
   }
   const platform::duration delay = watch.delay();
-  if (queue.has_ready()) {
-    if (now - last_tick_ > delay / 2) {  // it has slept: a new deadlock need not be found at once
-      looked.next = now + delay;
-    } else if (const auto later = watch.begin(*this, now)) {
-      looked.next = *later;
+  if (w.queue.has_ready()) {
+    if (now - last_tick > delay / 2) {  // it has slept: a new deadlock need not be found at once
+      next_ = now + delay;
+    } else if (const auto later = watch.begin(w, now)) {
+      next_ = *later;
     } else {
-      watch.look(*this);
-      looked.next = now + delay;
+      watch.look(w);
+      next_ = now + delay;
     }
     return;
   }
-  if (looked.probe_attempts == 0 && (!looked.quiescent || !watch.all_looked(*this))) {
-    if (const auto later = watch.begin(*this, now)) {
-      looked.next = *later;
+  if (probe_attempts_ == 0 && (!quiescent_ || !watch.all_looked(w))) {
+    if (const auto later = watch.begin(w, now)) {
+      next_ = *later;
       return;
     }
-    watch.look(*this);
-    looked.probe_attempts = max_probe_attempts;
-    looked.pause = delay;
-    looked.confirmed = false;
-    looked.next = next_probe(now);
+    watch.look(w);
+    probe_attempts_ = max_probe_attempts;
+    pause_ = delay;
+    confirmed_ = false;
+    next_ = next_probe(now, random);
     return;
   }
-  const deadlock_watch::probe_result now_is = watch.probe(*this);
-  const bool again = std::exchange(looked.confirmed, now_is == deadlock_watch::probe_result::standstill);
+  const deadlock_watch::probe_result now_is = watch.probe(w);
+  const bool again = std::exchange(confirmed_, now_is == deadlock_watch::probe_result::standstill);
   switch (now_is) {
     case deadlock_watch::probe_result::waiting:
-      looked.probe_attempts = 0;
-      looked.next = platform::never;
+      probe_attempts_ = 0;
+      next_ = platform::never;
       break;
     case deadlock_watch::probe_result::moving:
-      if (--looked.probe_attempts != 0) {
-        looked.next = next_probe(now);
+      if (--probe_attempts_ != 0) {
+        next_ = next_probe(now, random);
         break;
       }
       [[fallthrough]];
     case deadlock_watch::probe_result::foreign:
-      looked.probe_attempts = max_probe_attempts;
-      looked.next = now + looked.pause;
-      looked.pause = std::min(2 * looked.pause, longest_pause * delay);
+      probe_attempts_ = max_probe_attempts;
+      next_ = now + pause_;
+      pause_ = std::min(2 * pause_, longest_pause * delay);
       break;
     case deadlock_watch::probe_result::standstill:
-      looked.probe_attempts = again ? 0 : max_probe_attempts;
-      looked.next = again ? platform::never : next_probe(now);
+      probe_attempts_ = again ? 0 : max_probe_attempts;
+      next_ = again ? platform::never : next_probe(now, random);
       if (again) {
-        watch.report_standstill(*this);
+        watch.report_standstill(w);
       }
   }
 }
 
-platform::time_point worker::report_idle() noexcept {
+platform::time_point deadlock_probe::report_idle(const worker& w) noexcept {
   if constexpr (platform::exploring) {
     return platform::never;  // there a standstill is found at once
   }
-  looked.report.store(!looked.quiescent          ? deadlock_look::idle_report::absent
-                      : looked.no_external_waker ? deadlock_look::idle_report::no_external_waker
-                                                 : deadlock_look::idle_report::quiescent,
+  report_.store(!quiescent_          ? idle_report::absent
+                      : no_external_waker_ ? idle_report::no_external_waker
+                                                 : idle_report::quiescent,
                       platform::memory_order_release);
-  if (looked.probe_attempts != 0) {
-    return looked.next;
+  if (probe_attempts_ != 0) {
+    return next_;
   }
   // The last worker to sleep looks, even if nothing has run on it: then it needs a request. Dekker, with the
   // announcement of sleep on one side and the request on the other.
-  platform::atomic<bool>& probe_requested = owner.deadlocks.probe_requested;
-  if (looked.next != platform::never) {
+  platform::atomic<bool>& probe_requested = w.owner.deadlocks.probe_requested;
+  if (next_ != platform::never) {
     probe_requested.store(true, platform::memory_order_seq_cst);
   }
-  if (!idle->others_asleep(index)) {
+  if (!w.idle->others_asleep(w.index)) {
     return platform::never;
   }
-  if (probe_requested.exchange(false, platform::memory_order_seq_cst) && looked.next == platform::never) {
-    looked.next = platform::now() + owner.deadlocks.delay();
+  if (probe_requested.exchange(false, platform::memory_order_seq_cst) && next_ == platform::never) {
+    next_ = platform::now() + w.owner.deadlocks.delay();
   }
-  return looked.next;
+  return next_;
 }
 
 // ---- all together -------------------------------------------------------------------------------------------------
@@ -352,8 +356,8 @@ std::optional<platform::time_point> deadlock_watch::begin(const worker& by, plat
 }
 
 void deadlock_watch::look(worker& w) noexcept {
-  deadlock_look& result = w.looked;
-  result.round = round_.load(platform::memory_order_acquire);
+  deadlock_probe& result = w.probe;
+  result.round_ = round_.load(platform::memory_order_acquire);
   bool no_external_waker = w.timers.empty() && owner_.knows_engine;
   std::uint64_t fingerprint = 0;
   std::vector<wait_edge> facts;
@@ -382,9 +386,9 @@ void deadlock_watch::look(worker& w) noexcept {
   if (!w.stealable.empty()) {  // thieves have left it alone meanwhile
     static_cast<void>(w.idle->wake_one());
   }
-  result.no_external_waker = no_external_waker;
-  result.quiescent = true;
-  result.fingerprint.store(fingerprint, platform::memory_order_relaxed);
+  result.no_external_waker_ = no_external_waker;
+  result.quiescent_ = true;
+  result.fingerprint_.store(fingerprint, platform::memory_order_relaxed);
   try {
     publish(w, std::move(facts));
     if (const std::vector<wait_edge> cycle = find_cycle(); !cycle.empty() && is_new(cycle)) {
@@ -428,15 +432,15 @@ bool deadlock_watch::is_new(const std::vector<wait_edge>& cycle) {
 bool deadlock_watch::all_looked(const worker& by) const noexcept {
   return std::all_of(owner_.workers.begin(), owner_.workers.end(), [&](const auto& each) {
     return each.get() == &by ||
-           each->looked.report.load(platform::memory_order_acquire) != deadlock_look::idle_report::absent;
+           each->probe.report_.load(platform::memory_order_acquire) != deadlock_probe::idle_report::absent;
   });
 }
 
 deadlock_watch::sleepers deadlock_watch::ask_others(const worker& by) const noexcept {
   sleepers result{probe_result::standstill, 0};
   for (const auto& each : owner_.workers) {
-    if (!each->stealable.empty() || !each->looked.thread_waits.load(platform::memory_order_acquire) ||
-        each->looked.coroutine_ready.load(platform::memory_order_acquire)) {
+    if (!each->stealable.empty() || !each->probe.thread_waits_.load(platform::memory_order_acquire) ||
+        each->probe.coroutine_ready_.load(platform::memory_order_acquire)) {
       return {probe_result::moving, 0};
     }
     if (each.get() == &by) {
@@ -445,12 +449,12 @@ deadlock_watch::sleepers deadlock_watch::ask_others(const worker& by) const noex
     // In this order: a worker that has slept, been awake and sleeps again has withdrawn its report before the second
     // sleep, and counts a sleep before it reports.
     const bool asleep = each->incoming.asleep();
-    const auto report = each->looked.report.load(platform::memory_order_acquire);
+    const auto report = each->probe.report_.load(platform::memory_order_acquire);
     result.parks += each->counters.parks.load(platform::memory_order_acquire);
-    if (!asleep || report == deadlock_look::idle_report::absent) {
+    if (!asleep || report == deadlock_probe::idle_report::absent) {
       return {probe_result::moving, 0};
     }
-    if (report == deadlock_look::idle_report::quiescent) {
+    if (report == deadlock_probe::idle_report::quiescent) {
       result.what = probe_result::waiting;
     }
   }
@@ -469,14 +473,14 @@ bool deadlock_watch::only_known_threads() noexcept {
 }
 
 deadlock_watch::probe_result deadlock_watch::probe(const worker& w) noexcept {
-  if (!w.looked.quiescent || !w.incoming.empty()) {
+  if (!w.probe.quiescent_ || !w.incoming.empty()) {
     return probe_result::moving;
   }
   const sleepers before = ask_others(w);
   if (before.what != probe_result::standstill) {
     return before.what;
   }
-  if (!w.looked.no_external_waker || owner_.statistics().live_fibers == 0) {
+  if (!w.probe.no_external_waker_ || owner_.statistics().live_fibers == 0) {
     return probe_result::waiting;
   }
   const bool alone = only_known_threads();
@@ -490,7 +494,7 @@ deadlock_watch::probe_result deadlock_watch::probe(const worker& w) noexcept {
 std::uint64_t deadlock_watch::fingerprint() const noexcept {
   std::uint64_t sum = 0;
   for (const auto& each : owner_.workers) {
-    sum += each->looked.fingerprint.load(platform::memory_order_relaxed);
+    sum += each->probe.fingerprint_.load(platform::memory_order_relaxed);
   }
   return sum;
 }

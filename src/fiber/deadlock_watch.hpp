@@ -56,13 +56,13 @@ class deadlock_watch {
   deadlock_watch(const deadlock_watch&) = delete;
   deadlock_watch& operator=(const deadlock_watch&) = delete;
 
-  /// Returns whether a worker shall `look_for_deadlocks`.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool calls(const deadlock_look& of, platform::time_point now) const noexcept {
-    return now >= of.next || of.round != round_.load(platform::memory_order_relaxed);
+  /// Returns whether a worker shall look for deadlocks.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool calls(const deadlock_probe& of, platform::time_point now) const noexcept {
+    return now >= of.next_ || of.round_ != round_.load(platform::memory_order_relaxed);
   }
   [[nodiscard]] platform::duration delay() const noexcept;
-  [[nodiscard]] bool in_new_round(const deadlock_look& of) const noexcept {
-    return of.round != round_.load(platform::memory_order_acquire);
+  [[nodiscard]] bool in_new_round(const deadlock_probe& of) const noexcept {
+    return of.round_ != round_.load(platform::memory_order_acquire);
   }
 
   /// Begins a round, in which all workers look. If one has begun a short time ago, only returns when the next may

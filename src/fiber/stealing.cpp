@@ -336,12 +336,12 @@ void worker::park() noexcept {
     counters.ready.store(0, platform::memory_order_relaxed);
     const platform::time_point began = platform::now();
     const platform::time_point sentinel_wakeup = is_sentinel ? began + sentinel_pause_ : platform::never;
-    io->poll(std::min({timers.next(), trimmer.next(), report_idle(), sentinel_wakeup}));
+    io->poll(std::min({timers.next(), trimmer.next(), probe.report_idle(*this), sentinel_wakeup}));
     last_poll_ = platform::now();
     if (!incoming.empty()) {
       spinner_.record_sleep(began, last_remote_push.load(platform::memory_order_relaxed), last_poll_);
     }
-    looked.report.store(deadlock_look::idle_report::absent, platform::memory_order_release);
+    probe.withdraw_report();
     // A thread that pushes work from now on need not notify: this worker looks before it sleeps again.
     incoming.unpark();
   }

@@ -93,13 +93,13 @@ void thread_agent::wake() noexcept {
     wakeups_.fetch_add(1, platform::memory_order_release);
     platform::futex_wake(&wakeups_, 1);
   } else if (hosted == current_worker()) {
-    hosted->looked.thread_waits.store(false, platform::memory_order_relaxed);
+    hosted->probe.thread_was_woken();
     wakeups_.fetch_add(1, platform::memory_order_release);
     hosted->request_tick();
   } else {
     // Once its word has changed, the thread may continue and end its runtime.
     const std::shared_ptr<engine> kept = hosted->io;
-    hosted->looked.thread_waits.store(false, platform::memory_order_release);
+    hosted->probe.thread_was_woken();
     wakeups_.fetch_add(1, platform::memory_order_release);
     kept->wake_worker();
   }

@@ -85,17 +85,6 @@ std::uint64_t make_foreign_id() noexcept {
   return ids_reserved.fetch_add(ids_at_a_time, platform::memory_order_relaxed) + 1;
 }
 
-bool worker::publish_completions() noexcept {
-  for (fiber_control** each = ended_before_.get(); each != last_ended_before_; ++each) {
-    if (fiber_control* const f = *each) {
-      retire(f, f->ended_here());
-    }
-  }
-  ended_.swap(ended_before_);
-  last_ended_before_ = std::exchange(last_ended_, ended_.get());
-  return last_ended_before_ != ended_before_.get();
-}
-
 void worker::take_incoming() noexcept {
   if (incoming.empty()) {
     return;
@@ -195,7 +184,7 @@ void worker::release_thread() noexcept {
 }
 
 void worker::run_on_caller(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept {
-  looked.thread_waits.store(true, platform::memory_order_relaxed);
+  probe.thread_waits();
   owner.caller_is_idle.store(false, platform::memory_order_relaxed);
   const exceptions_in_flight of_thread = std::exchange(*thread_exceptions, {});
   platform::set_current_worker(this);
@@ -206,8 +195,8 @@ void worker::run_on_caller(const platform::atomic<std::uint32_t>* word, std::uin
 }
 
 void worker::run_tick(platform::time_point now) noexcept {
-  if (looked.quiescent) {
-    end_quiescence(now);
+  if (probe.quiescent()) {
+    probe.end_quiescence(owner.deadlocks, now);
   }
   if (searching_) {
     stop_searching();
@@ -251,20 +240,20 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
     if (owner.abandoned.load(platform::memory_order_relaxed)) [[unlikely]] {
       stay_for_ever();
     }
-    const bool more_to_publish = publish_completions();
+    const bool more_to_publish = completions_.publish();
     take_incoming();
     const platform::time_point now = platform::now();
     timers.fire(now);
     if (word != nullptr && word->load(platform::memory_order_acquire) != before) {
-      publish_completions();  // the others too: its next tick may be far off
+      completions_.publish();  // the others too: its next tick may be far off
       return;
     }
     take_one_stealable();
     if (coroutines != nullptr) {
       coroutines->poll();
     }
-    if (owner.deadlocks.calls(looked, now)) [[unlikely]] {
-      look_for_deadlocks(now);
+    if (owner.deadlocks.calls(probe, now)) [[unlikely]] {
+      probe.look(*this, now, last_tick_, random_);
     }
     if (queue.has_ready()) {
       run_tick(now);

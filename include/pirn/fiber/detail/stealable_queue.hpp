@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 
+#include "pirn/fiber/detail/inbox.hpp"
 #include "pirn/fiber/detail/run_queue.hpp"
 
 namespace pirn {

@@ -9,9 +9,12 @@
 #include "pirn/context/arch_fiber.hpp"
 #include "pirn/fiber/detail/adaptive_spinner.hpp"
 #include "pirn/fiber/detail/block_cache.hpp"
+#include "pirn/fiber/detail/deadlock_probe.hpp"
+#include "pirn/fiber/detail/deferred_completions.hpp"
 #include "pirn/fiber/detail/fork_deque.hpp"
 #include "pirn/fiber/detail/frame_cache.hpp"
 #include "pirn/fiber/detail/idle_workers.hpp"
+#include "pirn/fiber/detail/inbox.hpp"
 #include "pirn/fiber/detail/stack_trimmer.hpp"
 #include "pirn/fiber/detail/stealable_queue.hpp"
 #include "pirn/fiber/expert/engine.hpp"
@@ -55,27 +58,6 @@ struct worker_counters {
   platform::atomic<platform::duration::rep> longest_wait{0};
 };
 
-/// The knowledge of a worker about its own fibers, for the search for deadlocks; see deadlock.cpp.
-struct deadlock_look {
-  // -- by the worker alone
-  platform::time_point next = platform::never;  ///< when to look again
-  std::uint32_t round = 0;                      ///< the last round in which it took part
-  bool quiescent = true;                        ///< none of its fibers has run since
-  bool no_external_waker = false;               ///< all its fibers wait, for what fibers and plain threads alone can do
-  unsigned probe_attempts = 0;                  ///< how often it will still probe whether the others stand still too
-  bool confirmed = false;                       ///< the last probe found that they do
-  platform::duration pause{};                   ///< until it probes again although a foreign thread may do something
-  // -- read by others
-  /// Its report while it sleeps; `absent` while it is awake or not quiescent.
-  enum class idle_report : std::uint8_t { absent, quiescent, no_external_waker };
-  platform::atomic<idle_report> report{idle_report::absent};
-  /// For a worker that runs in a wait of its OS thread: false once that thread was woken.
-  platform::atomic<bool> thread_waits{true};
-  /// Whether another thread has made a coroutine ready that the worker has not looked at yet.
-  platform::atomic<bool> coroutine_ready{false};
-  platform::atomic<std::uint64_t> fingerprint{0};  ///< of the waits that it has seen
-};
-
 /// Sentinels that make `any()` true, to force the slow path.
 inline constexpr exceptions_in_flight force_slow_yield{nullptr, 1};
 inline constexpr exceptions_in_flight force_slow_path{nullptr, 1};
@@ -113,7 +95,7 @@ class alignas(64) worker {
   platform::atomic<std::uint64_t> ended{0};
   platform::atomic<int> thread_id{0};  ///< the kernel's, while the thread runs; for dumps and debuggers
   worker_counters counters;
-  deadlock_look looked;
+  deadlock_probe probe;
   // -- written and read by this worker's thread, except for the thieves' part
   fork_state forks;
   // -- shared
@@ -208,14 +190,11 @@ class alignas(64) worker {
   /// Defers the completion of a fiber without waiters. A handle on this worker finds it so without an atomic operation.
   /// The scheduler's next tick but one, or the next one with nothing else to do, publishes it to all others.
   PIRN_ALWAYS_INLINE void defer_completion(fiber_control* f, std::uintptr_t outcome) noexcept {
-    f->set_ended_here(outcome, last_ended_);
-    *last_ended_++ = f;
+    completions_.defer(f, outcome);
   }
   /// Claims such a fiber for its handle; returns its join_state.
-  PIRN_ALWAYS_INLINE std::uintptr_t claim_deferred(fiber_control* f) noexcept {
-    *f->deferred_slot() = nullptr;
-    f->release_block();
-    return f->ended_here();
+  PIRN_ALWAYS_INLINE static std::uintptr_t claim_deferred(fiber_control* f) noexcept {
+    return deferred_completions::claim(f);
   }
   /// Record that a fiber waits to start and has no stack; that one has started, perhaps the last.
   PIRN_ALWAYS_INLINE void has_fiber_to_start() noexcept {
@@ -292,9 +271,6 @@ class alignas(64) worker {
   /// Runs fibers until all fibers of the runtime have ended, or the word is no longer `before`.
   void loop(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
   void reserve_ids() noexcept;
-  /// Publishes the completions of the fibers that had ended by the last tick but one, unless their handles have taken
-  /// them. True if there are more.
-  bool publish_completions() noexcept;
   void take_incoming() noexcept;
   void adapt(platform::time_point now) noexcept;
   /// Runs ready fibers until the budget of this tick is exhausted.
@@ -334,15 +310,6 @@ class alignas(64) worker {
   [[nodiscard]] bool sees_traffic() noexcept;
   /// Sleeps until there may be something to do.
   void park() noexcept;
-  /// Called when it is time, or another worker has begun a round.
-  void look_for_deadlocks(platform::time_point now) noexcept;
-  /// Returns when to probe again whether all others sleep.
-  [[nodiscard]] platform::time_point next_probe(platform::time_point now) noexcept;
-  /// Called when it is about to run a fiber for the first time since it has looked.
-  void end_quiescence(platform::time_point now) noexcept;
-  /// Called when it is about to sleep; returns when to look again.
-  [[nodiscard]] platform::time_point report_idle() noexcept;
-
   /// How long a fiber may lie in a LIFO slot, if all others sleep, before one of them looks at it: at first, and at
   /// most, after some looks that found nothing.
   static constexpr platform::duration first_sentinel_pause = std::chrono::microseconds(100);
@@ -350,13 +317,7 @@ class alignas(64) worker {
   static constexpr int max_switches_per_tick = 1024;
   static_assert(timer_queue::room >= max_switches_per_tick);
 
-  /// Fibers whose end only this worker knows, or null for those that were claimed: since the last tick, and between
-  /// that and the one before. Each takes a switch, and there are never that many between two ticks.
-  static constexpr std::size_t max_ended = 2 * max_switches_per_tick;
-  std::unique_ptr<fiber_control*[]> ended_ = std::make_unique<fiber_control*[]>(max_ended);
-  std::unique_ptr<fiber_control*[]> ended_before_ = std::make_unique<fiber_control*[]>(max_ended);
-  fiber_control** last_ended_ = ended_.get();
-  fiber_control** last_ended_before_ = ended_before_.get();
+  deferred_completions completions_{max_switches_per_tick};
   int switches_per_tick_ = 64;
   unsigned tick_budget_ = 0;     ///< of this tick; what is missing of it in `budget_left` was consumed
   std::uint64_t last_told_ = 0;  ///< the last fiber reported for suspending with a mutex
