@@ -307,9 +307,9 @@ platform::time_point deadlock_probe::report_idle(const worker& w) noexcept {
     return platform::never;  // there a standstill is found at once
   }
   report_.store(!quiescent_          ? idle_report::absent
-                      : no_external_waker_ ? idle_report::no_external_waker
-                                                 : idle_report::quiescent,
-                      platform::memory_order_release);
+                : no_external_waker_ ? idle_report::no_external_waker
+                                     : idle_report::quiescent,
+                platform::memory_order_release);
   if (probe_attempts_ != 0) {
     return next_;
   }

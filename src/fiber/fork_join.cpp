@@ -435,7 +435,7 @@ bool worker::steal_continuation(worker& victim) noexcept {
   if (block == nullptr) {
     return false;
   }
-  const bool last = begin_steal();
+  const bool last = stealing_.begin_steal();
   stolen_continuation* stolen = nullptr;
   fiber_control* taken = nullptr;
   const auto take = [&](fork_point* point) noexcept {
@@ -448,7 +448,7 @@ bool worker::steal_continuation(worker& victim) noexcept {
   };
   if (!victim.forks.open.steal(take)) {
     blocks.deallocate(block);
-    steal_failed();
+    stealing_.steal_failed();
     return false;
   }
   count(counters.steal_operations);
@@ -459,7 +459,7 @@ bool worker::steal_continuation(worker& victim) noexcept {
     blocks.deallocate(block);
   }
   queue.push_back(taken);
-  end_steal(last);
+  stealing_.end_steal(last);
   return true;
 }
 

@@ -1,4 +1,4 @@
-// Moves fibers between workers, and keeps workers without work searching, spinning or parked. docs/scheduler.md
+// Moves fibers between workers: queues them for any worker, and searches for those of others. docs/scheduler.md
 // explains it.
 #include <algorithm>
 
@@ -15,10 +15,6 @@ constexpr int search_rounds = platform::exploring ? 1 : 16;
 constexpr int relaxes_per_round = platform::exploring ? 1 : 32;
 // The number of these rounds in which it only watches, before it steals from a queue.
 constexpr int rounds_before_steal = platform::exploring ? 0 : 12;
-// How often a worker that spins asks its engine for events.
-constexpr platform::duration spin_poll_interval = std::chrono::microseconds(10);
-// If this time passes between two readings of the clock, the kernel may have run another thread there.
-constexpr platform::duration suspicious_gap = std::chrono::microseconds(40);
 // The number of fibers of the LIFO slot that run before a fiber of the list has its turn.
 constexpr unsigned max_lifo_slot_in_a_row = 16;
 // About one in this number of a busy worker's turns is for a stealable fiber.
@@ -53,24 +49,8 @@ bool worker::adopt_remote(fiber_control* f) noexcept {
   return &home->owner == &owner && stealable.adopt_from(home->stealable, [=, this]() noexcept { f->move_to(this); });
 }
 
-run_node* worker::next_stealable() noexcept {
-  run_node* node = nullptr;
-  if (lifo_slot_in_a_row_ < max_lifo_slot_in_a_row || stealable.empty()) {
-    node = stealable.pop_lifo_slot();
-    ++lifo_slot_in_a_row_;
-  }
-  if (node == nullptr) {
-    node = stealable.take();
-    lifo_slot_in_a_row_ = 0;
-  }
-  if (node != nullptr) {
-    static_cast<fiber_control*>(node)->pin_unless_migratable();
-  }
-  return node;
-}
-
 run_node* worker::stealable_or_scheduler() noexcept {
-  run_node* const node = next_stealable();
+  run_node* const node = stealing_.next(stealable);
   if (node == nullptr) {
     return queue.scheduler();
   }
@@ -84,22 +64,6 @@ void worker::wake_another() noexcept {
   }
 }
 
-bool worker::begin_steal() noexcept {
-  searching_ = false;
-  return idle->end_search();
-}
-
-void worker::steal_failed() noexcept {
-  idle->search();
-  searching_ = true;
-}
-
-void worker::end_steal(bool last) noexcept {
-  if (last && (owner.has_stealable() || (!idle->has_sentinel() && owner.has_filled_lifo_slot()))) {
-    wake_another();
-  }
-}
-
 void worker::inject_stealable(fiber_control* f) noexcept {
   const std::shared_ptr<idle_workers> kept = idle;
   kept->expect_work();
@@ -107,23 +71,11 @@ void worker::inject_stealable(fiber_control* f) noexcept {
   static_cast<void>(kept->wake_one());
 }
 
-void worker::steal_from_idle_caller() noexcept {
-  worker& caller = *owner.workers.front();
-  const bool list = caller.stealable.worth_a_look();
-  if (const std::uint32_t version = list ? 0 : caller.stealable.lifo_version(); list || version != 0) {
-    if (!searching_) {
-      idle->search();
-      searching_ = true;
-    }
-    static_cast<void>(steal_from(caller, version));
-  }
-}
-
 void worker::take_one_stealable() noexcept {
   if (owner.options.calling_thread && owner.caller_is_idle.load(platform::memory_order_relaxed)) {
-    steal_from_idle_caller();
+    stealing_.steal_from_idle_caller();
   }
-  if (run_node* const node = next_stealable()) {
+  if (run_node* const node = stealing_.next(stealable)) {
     queue.push_back(node);
   }
 }
@@ -144,9 +96,171 @@ void worker::publish_local_work() noexcept {
       wake_another();
     }
   }
-  if (searching_) {
-    stop_searching();
+  stealing_.stop_searching();
+}
+
+run_node* stealer::next(stealable_queue& own) noexcept {
+  run_node* node = nullptr;
+  if (lifo_slot_in_a_row_ < max_lifo_slot_in_a_row || own.empty()) {
+    node = own.pop_lifo_slot();
+    ++lifo_slot_in_a_row_;
   }
+  if (node == nullptr) {
+    node = own.take();
+    lifo_slot_in_a_row_ = 0;
+  }
+  if (node != nullptr) {
+    static_cast<fiber_control*>(node)->pin_unless_migratable();
+  }
+  return node;
+}
+
+bool stealer::begin_steal() noexcept {
+  searching_ = false;
+  return w_.idle->end_search();
+}
+
+void stealer::steal_failed() noexcept { search(); }
+
+void stealer::end_steal(bool last) noexcept {
+  if (last && (w_.owner.has_stealable() || (!w_.idle->has_sentinel() && w_.owner.has_filled_lifo_slot()))) {
+    w_.wake_another();
+  }
+}
+
+void stealer::steal_from_idle_caller() noexcept {
+  worker& caller = *w_.owner.workers.front();
+  const bool list = caller.stealable.worth_a_look();
+  if (const std::uint32_t version = list ? 0 : caller.stealable.lifo_version(); list || version != 0) {
+    if (!searching_) {
+      search();
+    }
+    static_cast<void>(steal_from(caller, version));
+  }
+}
+
+void stealer::stop_searching() noexcept {
+  if (searching_ && begin_steal()) {
+    platform::heavy_fence();
+    end_steal(true);
+  }
+}
+
+bool stealer::steal_from(worker& victim, std::uint32_t version) noexcept {
+  const bool last = begin_steal();
+  run_node* node = version != 0 ? victim.stealable.steal_lifo_slot(&w_, version) : victim.stealable.steal(&w_);
+  if (node == nullptr) {
+    steal_failed();
+    return false;
+  }
+  if (version != 0) {
+    sentinel_pause_ = first_sentinel_pause;
+  }
+  w_.count(w_.counters.steal_operations);
+  for (bool first = true; node != nullptr; first = false) {
+    auto* const f = static_cast<fiber_control*>(node);
+    node = node->next;
+    w_.count(w_.counters.stolen);
+    if (first) {
+      f->pin_unless_migratable();
+      w_.queue.push_back(f);
+    } else {
+      w_.stealable.push(f);
+    }
+  }
+  end_steal(last);
+  return true;
+}
+
+bool stealer::waits_long_at(const worker& victim) const noexcept {
+  return victim.stealable.worth_a_look() &&
+         victim.stealable.taken() - seen_[victim.index].taken <= victim.stealable.size();
+}
+
+bool stealer::find_work(platform::random& random) noexcept {
+  const std::size_t all = w_.owner.workers.size();
+  if (all == 1 || !w_.idle->work_expected()) {
+    return false;
+  }
+  if (!searching_) {
+    searching_ = w_.idle->try_search();
+    if (!searching_) {
+      return false;
+    }
+  }
+  for (std::size_t i = 0; i < all; ++i) {
+    const stealable_queue& queue_there = w_.owner.workers[i]->stealable;
+    seen_[i].lifo_version = queue_there.lifo_version();
+    seen_[i].taken = queue_there.taken();
+  }
+  for (int round = 0; round < search_rounds; ++round) {
+    const std::size_t start = random.next() % all;
+    for (std::size_t i = 0; i < all; ++i) {
+      worker& victim = *w_.owner.workers[(start + i) % all];
+      if (&victim != &w_ && ((victim.forks.open.worth_a_look() && w_.steal_continuation(victim)) ||
+                             (round >= rounds_before_steal && waits_long_at(victim) && steal_from(victim)))) {
+        return true;
+      }
+    }
+    if (!w_.incoming.empty()) {
+      return true;
+    }
+    if (!w_.stealable.empty()) {
+      // Yields to a thief that was preempted inside of the queue: until it leaves, no fiber can be taken.
+      platform::yield_thread();
+      return true;
+    }
+    for (int i = 0; i < relaxes_per_round; ++i) {
+      platform::relax();
+    }
+  }
+  for (std::size_t i = 0; i < all; ++i) {
+    worker& other = *w_.owner.workers[i];
+    if (const std::uint32_t version = seen_[i].lifo_version;
+        version != 0 && &other != &w_ && other.stealable.lifo_version() == version && steal_from(other, version)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool stealer::sees_work() const noexcept {
+  return std::any_of(w_.owner.workers.begin(), w_.owner.workers.end(), [this](const auto& each) {
+    const stealable_queue& there = each->stealable;
+    return each->forks.open.worth_a_look() ||
+           (each.get() == &w_     ? !there.empty()
+            : platform::exploring ? there.worth_a_look() || there.lifo_version() != 0  // without a sentinel
+                                  : waits_long_at(*each));
+  });
+}
+
+bool stealer::sees_traffic() noexcept {
+  bool some = false;
+  for (const auto& each : w_.owner.workers) {
+    const stealable_queue& there = each->stealable;
+    const std::uint32_t moves = there.lifo_pushes() + there.taken();
+    const bool moved = std::exchange(seen_[each->index].moves, moves) != moves;
+    some |= each.get() != &w_ && (moved || !there.empty() || there.lifo_version() != 0);
+  }
+  return some;
+}
+
+void stealer::begin_parking() noexcept { w_.idle->transition_to_parked(w_.index, std::exchange(searching_, false)); }
+
+void stealer::end_parking(bool found, bool was_sentinel) noexcept {
+  searching_ = w_.idle->transition_from_parked(w_.index);
+  if (was_sentinel) {
+    w_.idle->resign_as_sentinel();
+    sentinel_pause_ = std::min(2 * sentinel_pause_, max_sentinel_pause);
+  }
+  if ((found || was_sentinel) && !searching_) {  // so that another worker looks if this one gets other work
+    search();
+  }
+}
+
+void stealer::search() noexcept {
+  w_.idle->search();
+  searching_ = true;
 }
 
 bool runtime_state::has_stealable() const noexcept {
@@ -161,202 +275,6 @@ bool runtime_state::has_stealable() const noexcept {
 bool runtime_state::has_filled_lifo_slot() const noexcept {
   return std::any_of(workers.begin(), workers.end(),
                      [](const auto& each) { return each->stealable.lifo_version() != 0; });
-}
-
-void worker::stop_searching() noexcept {
-  searching_ = false;
-  if (idle->end_search()) {
-    platform::heavy_fence();
-    end_steal(true);
-  }
-}
-
-bool worker::steal_from(worker& victim, std::uint32_t version) noexcept {
-  const bool last = begin_steal();
-  run_node* node = version != 0 ? victim.stealable.steal_lifo_slot(this, version) : victim.stealable.steal(this);
-  if (node == nullptr) {
-    steal_failed();
-    return false;
-  }
-  if (version != 0) {
-    sentinel_pause_ = first_sentinel_pause;
-  }
-  count(counters.steal_operations);
-  for (bool first = true; node != nullptr; first = false) {
-    auto* const f = static_cast<fiber_control*>(node);
-    node = node->next;
-    count(counters.stolen);
-    if (first) {
-      f->pin_unless_migratable();
-      queue.push_back(f);
-    } else {
-      stealable.push(f);
-    }
-  }
-  end_steal(last);
-  return true;
-}
-
-bool worker::waits_long_at(const worker& victim) const noexcept {
-  return victim.stealable.worth_a_look() &&
-         victim.stealable.taken() - seen_[victim.index].taken <= victim.stealable.size();
-}
-
-bool worker::find_work() noexcept {
-  const std::size_t all = owner.workers.size();
-  if (all == 1 || !idle->work_expected()) {
-    return false;
-  }
-  if (!searching_) {
-    searching_ = idle->try_search();
-    if (!searching_) {
-      return false;
-    }
-  }
-  for (std::size_t i = 0; i < all; ++i) {
-    const stealable_queue& queue_there = owner.workers[i]->stealable;
-    seen_[i].lifo_version = queue_there.lifo_version();
-    seen_[i].taken = queue_there.taken();
-  }
-  for (int round = 0; round < search_rounds; ++round) {
-    const std::size_t start = random_.next() % all;
-    for (std::size_t i = 0; i < all; ++i) {
-      worker& victim = *owner.workers[(start + i) % all];
-      if (&victim != this && ((victim.forks.open.worth_a_look() && steal_continuation(victim)) ||
-                              (round >= rounds_before_steal && waits_long_at(victim) && steal_from(victim)))) {
-        return true;
-      }
-    }
-    if (!incoming.empty()) {
-      return true;
-    }
-    if (!stealable.empty()) {
-      // Yields to a thief that was preempted inside of the queue: until it leaves, no fiber can be taken.
-      platform::yield_thread();
-      return true;
-    }
-    for (int i = 0; i < relaxes_per_round; ++i) {
-      platform::relax();
-    }
-  }
-  for (std::size_t i = 0; i < all; ++i) {
-    worker& other = *owner.workers[i];
-    if (const std::uint32_t version = seen_[i].lifo_version;
-        version != 0 && &other != this && other.stealable.lifo_version() == version && steal_from(other, version)) {
-      return true;
-    }
-  }
-  return false;
-}
-
-platform::time_point worker::look_for_preemption(platform::time_point before) noexcept {
-  const platform::time_point now = platform::now();
-  if (now - before >= suspicious_gap) {
-    const long known = times_preempted_;
-    times_preempted_ = platform::times_preempted();
-    if (times_preempted_ != known) {
-      spinner_.record_preemption(before, now);
-    }
-  }
-  return now;
-}
-
-bool worker::spin(platform::time_point now, const platform::atomic<std::uint32_t>* word,
-                  std::uint32_t before) noexcept {
-  if (!spinner_.wait(now)) {
-    return false;
-  }
-  const bool may_steal = owner.workers.size() > 1 && idle->work_expected();
-  const platform::time_point next_poll = std::min({now + spin_poll_interval, timers.next(), trimmer.next()});
-  while (now < next_poll) {
-    for (int i = 0; i < relaxes_per_round; ++i) {
-      if (!incoming.empty()) {
-        spinner_.hit();
-        return true;
-      }
-      platform::relax();
-    }
-    if (may_steal && owner.has_stealable()) {
-      spinner_.hit();
-      return true;
-    }
-    if (word != nullptr && word->load(platform::memory_order_acquire) != before) {
-      spinner_.hit();
-      return true;
-    }
-    now = look_for_preemption(now);
-    if (!spinner_.wait(now)) {
-      return false;
-    }
-  }
-  // Yields to a thread that waits for this very CPU, maybe the awaited one.
-  platform::yield_thread();
-  now = look_for_preemption(now);
-  // The engine may report that the runtime ends, or anything else: the caller checks everything again.
-  io->poll(now);
-  last_poll_ = now;
-  return true;
-}
-
-bool worker::sees_work() const noexcept {
-  return std::any_of(owner.workers.begin(), owner.workers.end(), [this](const auto& each) {
-    const stealable_queue& there = each->stealable;
-    return each->forks.open.worth_a_look() ||
-           (each.get() == this    ? !there.empty()
-            : platform::exploring ? there.worth_a_look() || there.lifo_version() != 0  // without a sentinel
-                                  : waits_long_at(*each));
-  });
-}
-
-bool worker::sees_traffic() noexcept {
-  bool some = false;
-  for (const auto& each : owner.workers) {
-    const stealable_queue& there = each->stealable;
-    const std::uint32_t moves = there.lifo_pushes() + there.taken();
-    const bool moved = std::exchange(seen_[each->index].moves, moves) != moves;
-    some |= each.get() != this && (moved || !there.empty() || there.lifo_version() != 0);
-  }
-  return some;
-}
-
-void worker::park() noexcept {
-  give_fork_stacks_back();
-  stacks.shrink();
-  idle->transition_to_parked(index, searching_);
-  searching_ = false;
-  bool found = false;
-  bool is_sentinel = false;
-  if (idle->work_expected()) {
-    platform::heavy_fence();
-    found = sees_work();
-    is_sentinel = !platform::exploring && sees_traffic() && !found && idle->try_become_sentinel();
-  }
-  if (!found && incoming.park()) {
-    count(counters.parks);
-    counters.ready.store(0, platform::memory_order_relaxed);
-    const platform::time_point began = platform::now();
-    const platform::time_point sentinel_wakeup = is_sentinel ? began + sentinel_pause_ : platform::never;
-    io->poll(std::min({timers.next(), trimmer.next(), probe.report_idle(*this), sentinel_wakeup}));
-    last_poll_ = platform::now();
-    if (!incoming.empty()) {
-      spinner_.record_sleep(began, last_remote_push.load(platform::memory_order_relaxed), last_poll_);
-    }
-    probe.withdraw_report();
-    // A thread that pushes work from now on need not notify: this worker looks before it sleeps again.
-    incoming.unpark();
-  }
-  searching_ = idle->transition_from_parked(index);
-  if (is_sentinel) {
-    idle->resign_as_sentinel();
-    sentinel_pause_ = std::min(2 * sentinel_pause_, max_sentinel_pause);
-  }
-  if ((found || is_sentinel) && !searching_) {  // so that another worker looks if this one gets other work
-    idle->search();
-    searching_ = true;
-  }
-  if (found) {
-    platform::yield_thread();  // to a thief or an owner that was preempted inside of the queue
-  }
 }
 
 namespace {

@@ -47,8 +47,8 @@ worker::worker(runtime_state& state, unsigned number)
       owner(state),
       index(number),
       traced(state.options.trace ? fiber_control::traced_bit : 0),
-      spinner_(state.options.idle_spin),
-      seen_(state.options.workers) {
+      stealing_(*this, state.options.workers),
+      parking_(*this, state.options.idle_spin) {
   forks.wake = &idle->sleepers();
   idle->register_worker(index, io);
 }
@@ -142,7 +142,8 @@ void worker::begin() noexcept {
   thread_exceptions = static_cast<exceptions_in_flight*>(cxa_get_globals());
   yield_slow_mask = suspend_slow_mask = traced != 0 ? &force_slow_path : thread_exceptions;
   enter_dumps(*this);
-  last_poll_ = last_tick_ = platform::now();
+  last_tick_ = platform::now();
+  parking_.polled(last_tick_);
 }
 
 void worker::end() noexcept {
@@ -198,13 +199,11 @@ void worker::run_tick(platform::time_point now) noexcept {
   if (probe.quiescent()) {
     probe.end_quiescence(owner.deadlocks, now);
   }
-  if (searching_) {
-    stop_searching();
-  }
-  spinner_.end_wait();
-  if (now - last_poll_ >= tick_interval) {
+  stealing_.stop_searching();
+  parking_.end_wait();
+  if (now - parking_.last_poll() >= tick_interval) {
     io->poll(now);
-    last_poll_ = now;
+    parking_.polled(now);
   }
   trimmer.fibers_have_run(now);
   if (trimmer.due(now)) [[unlikely]] {
@@ -269,15 +268,15 @@ void worker::loop(const platform::atomic<std::uint32_t>* word, std::uint32_t bef
     if (owner.finished()) {
       return;
     }
-    if (find_work()) {
+    if (stealing_.find_work(random_)) {
       continue;
     }
     if (trimmer.due(now)) {
       trimmer.step(*this, now, false);
       continue;
     }
-    if (!spin(now, word, before)) {
-      park();
+    if (!parking_.spin(now, word, before)) {
+      parking_.park();
     } else if (take_incoming(); queue.has_ready()) {
       run_tick(now);  // without another look at all the rest, which was checked just now
     }

@@ -1,6 +1,6 @@
 // The run queue and the inbox alone, without contexts: nodes that are never resumed.
-#include "pirn/fiber/detail/inbox.hpp"
 #include "pirn/fiber/detail/run_queue.hpp"
+#include "pirn/fiber/detail/inbox.hpp"
 
 #include <array>
 #include <deque>

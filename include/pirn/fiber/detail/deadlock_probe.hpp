@@ -34,9 +34,7 @@ class deadlock_probe {
   /// Called when that thread was woken.
   void thread_was_woken() noexcept { thread_waits_.store(false, platform::memory_order_release); }
   /// Whether another thread has made a coroutine ready that the worker has not looked at yet.
-  [[nodiscard]] bool coroutine_ready() const noexcept {
-    return coroutine_ready_.load(platform::memory_order_relaxed);
-  }
+  [[nodiscard]] bool coroutine_ready() const noexcept { return coroutine_ready_.load(platform::memory_order_relaxed); }
   void set_coroutine_ready() noexcept { coroutine_ready_.store(true, platform::memory_order_release); }
   /// By the worker's scheduler.
   void coroutines_looked_at() noexcept { coroutine_ready_.store(false, platform::memory_order_relaxed); }

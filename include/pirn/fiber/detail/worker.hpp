@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "pirn/context/arch_fiber.hpp"
-#include "pirn/fiber/detail/adaptive_spinner.hpp"
 #include "pirn/fiber/detail/block_cache.hpp"
 #include "pirn/fiber/detail/deadlock_probe.hpp"
 #include "pirn/fiber/detail/deferred_completions.hpp"
@@ -15,8 +14,9 @@
 #include "pirn/fiber/detail/frame_cache.hpp"
 #include "pirn/fiber/detail/idle_workers.hpp"
 #include "pirn/fiber/detail/inbox.hpp"
+#include "pirn/fiber/detail/parker.hpp"
 #include "pirn/fiber/detail/stack_trimmer.hpp"
-#include "pirn/fiber/detail/stealable_queue.hpp"
+#include "pirn/fiber/detail/stealer.hpp"
 #include "pirn/fiber/expert/engine.hpp"
 #include "pirn/fiber/expert/timer.hpp"
 #include "pirn/stack/expert/guarded_pool.hpp"
@@ -263,11 +263,11 @@ class alignas(64) worker {
   }
 
  private:
+  friend class stealer;
+  friend class parker;
   void begin() noexcept;
   void end() noexcept;
   [[nodiscard]] PIRN_NOINLINE run_node* stealable_or_scheduler() noexcept;
-  /// Takes the next one of the worker's stealable fibers, or null.
-  [[nodiscard]] run_node* next_stealable() noexcept;
   /// Runs fibers until all fibers of the runtime have ended, or the word is no longer `before`.
   void loop(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
   void reserve_ids() noexcept;
@@ -278,42 +278,15 @@ class alignas(64) worker {
   void resume_next() noexcept;
   /// Counts the fibers that are ready.
   void count_ready(platform::time_point now) noexcept;
-  /// Steals from the calling thread's worker while that does not run, however busy this one is.
-  void steal_from_idle_caller() noexcept;
   /// Takes one of the worker's stealable fibers into the ring, where no other worker can take it.
   void take_one_stealable() noexcept;
   /// Limits the budget so that the remaining stealable fibers have their turns beside the ring.
   void limit_budget_for_stealable() noexcept;
   /// Moves the stealable fibers of the ring to where others can steal them. Its thread then does something else.
   void publish_local_work() noexcept;
-  /// Takes stealable fibers from other workers. True if there may be something to do now.
-  bool find_work() noexcept;
-  /// As `find_work`, from one worker: its older half, or, with a `version`, its LIFO slot if that is unchanged.
-  bool steal_from(worker& victim, std::uint32_t version = 0) noexcept;
-  /// Whether that worker's queue has waited for most of a search: otherwise its owner is faster than a thief.
-  [[nodiscard]] bool waits_long_at(const worker& victim) const noexcept;
+  /// Takes the outermost open continuation of another worker.
   bool steal_continuation(worker& victim) noexcept;
-  void stop_searching() noexcept;
-  /// Ends the search before a steal: then the fence of the theft also serves the look at what was queued meanwhile.
-  /// Returns whether this was the last to search, for `end_steal`.
-  [[nodiscard]] bool begin_steal() noexcept;
-  void steal_failed() noexcept;
-  void end_steal(bool last) noexcept;
-  /// Waits awake for what others may hand over, if that is worthwhile, until the word is no longer `before`, or for
-  /// some microseconds. False if it is time to sleep.
-  bool spin(platform::time_point now, const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
-  /// Checks, while it spins, whether the kernel has run another thread since `before`. Returns the time.
-  platform::time_point look_for_preemption(platform::time_point before) noexcept;
-  /// Whether something waits long at another worker.
-  [[nodiscard]] bool sees_work() const noexcept;
-  /// Whether fibers have passed through the queues of others since the last call.
-  [[nodiscard]] bool sees_traffic() noexcept;
-  /// Sleeps until there may be something to do.
-  void park() noexcept;
-  /// How long a fiber may lie in a LIFO slot, if all others sleep, before one of them looks at it: at first, and at
-  /// most, after some looks that found nothing.
-  static constexpr platform::duration first_sentinel_pause = std::chrono::microseconds(100);
-  static constexpr platform::duration max_sentinel_pause = std::chrono::milliseconds(1);
+
   static constexpr int max_switches_per_tick = 1024;
   static_assert(timer_queue::room >= max_switches_per_tick);
 
@@ -321,20 +294,9 @@ class alignas(64) worker {
   int switches_per_tick_ = 64;
   unsigned tick_budget_ = 0;     ///< of this tick; what is missing of it in `budget_left` was consumed
   std::uint64_t last_told_ = 0;  ///< the last fiber reported for suspending with a mutex
-  bool searching_ = false;       ///< whether `idle_workers` counts it as searching
-  adaptive_spinner spinner_;
-  long times_preempted_ = 0;
-  /// The queue of a worker, as this one has seen it: at the beginning of a search, and when it last fell asleep.
-  struct seen_queue {
-    std::uint32_t lifo_version = 0;
-    std::uint32_t taken = 0;
-    std::uint32_t moves = 0;
-  };
-  std::vector<seen_queue> seen_;
-  unsigned lifo_slot_in_a_row_ = 0;  ///< fibers of the LIFO slot run since another stealable one
-  platform::duration sentinel_pause_ = first_sentinel_pause;  ///< until it looks again at the LIFO slots of others
+  stealer stealing_;
+  parker parking_;
   platform::time_point last_tick_;
-  platform::time_point last_poll_;
   platform::time_point next_count_;
   platform::random random_{platform::random_seed()};
   std::optional<overflow_thread> overflow_of_caller_;

@@ -1,0 +1,45 @@
+// The part of a worker that waits for work.
+#pragma once
+
+#include "pirn/fiber/detail/adaptive_spinner.hpp"
+
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
+
+class worker;
+
+/// Waits, awake or asleep in the engine, while its worker has no work. For the worker's thread.
+class parker {
+ public:
+  template <class... Spin>
+  explicit parker(worker& of, const Spin&... spin) : w_(of), spinner_(spin...) {}
+  parker(const parker&) = delete;
+  parker& operator=(const parker&) = delete;
+
+  /// Waits awake for what others may hand over, if that is worthwhile, until the word is no longer `before`, or for
+  /// some microseconds. False if it is time to sleep.
+  bool spin(platform::time_point now, const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
+  /// Sleeps until there may be something to do.
+  void park() noexcept;
+  /// Called when the worker runs fibers again.
+  void end_wait() noexcept { spinner_.end_wait(); }
+
+  /// Returns when the engine was last polled.
+  [[nodiscard]] platform::time_point last_poll() const noexcept { return last_poll_; }
+  /// Records that it was polled at `now`.
+  void polled(platform::time_point now) noexcept { last_poll_ = now; }
+
+ private:
+  /// Checks, while it spins, whether the kernel has run another thread since `before`. Returns the time.
+  platform::time_point look_for_preemption(platform::time_point before) noexcept;
+
+  worker& w_;
+  adaptive_spinner spinner_;
+  long times_preempted_ = 0;
+  platform::time_point last_poll_;
+};
+
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

@@ -1,0 +1,103 @@
+// Keeps a worker without work spinning or parked. docs/scheduler.md explains it.
+#include <algorithm>
+
+#include "fiber/runtime_state.hpp"
+
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
+
+namespace {
+
+constexpr int relaxes_per_round = platform::exploring ? 1 : 32;
+// How often a worker that spins asks its engine for events.
+constexpr platform::duration spin_poll_interval = std::chrono::microseconds(10);
+// If this time passes between two readings of the clock, the kernel may have run another thread there.
+constexpr platform::duration suspicious_gap = std::chrono::microseconds(40);
+
+}  // namespace
+
+platform::time_point parker::look_for_preemption(platform::time_point before) noexcept {
+  const platform::time_point now = platform::now();
+  if (now - before >= suspicious_gap) {
+    const long known = times_preempted_;
+    times_preempted_ = platform::times_preempted();
+    if (times_preempted_ != known) {
+      spinner_.record_preemption(before, now);
+    }
+  }
+  return now;
+}
+
+bool parker::spin(platform::time_point now, const platform::atomic<std::uint32_t>* word,
+                  std::uint32_t before) noexcept {
+  if (!spinner_.wait(now)) {
+    return false;
+  }
+  const bool may_steal = w_.owner.workers.size() > 1 && w_.idle->work_expected();
+  const platform::time_point next_poll = std::min({now + spin_poll_interval, w_.timers.next(), w_.trimmer.next()});
+  while (now < next_poll) {
+    for (int i = 0; i < relaxes_per_round; ++i) {
+      if (!w_.incoming.empty()) {
+        spinner_.hit();
+        return true;
+      }
+      platform::relax();
+    }
+    if (may_steal && w_.owner.has_stealable()) {
+      spinner_.hit();
+      return true;
+    }
+    if (word != nullptr && word->load(platform::memory_order_acquire) != before) {
+      spinner_.hit();
+      return true;
+    }
+    now = look_for_preemption(now);
+    if (!spinner_.wait(now)) {
+      return false;
+    }
+  }
+  // Yields to a thread that waits for this very CPU, maybe the awaited one.
+  platform::yield_thread();
+  now = look_for_preemption(now);
+  // The engine may report that the runtime ends, or anything else: the caller checks everything again.
+  w_.io->poll(now);
+  last_poll_ = now;
+  return true;
+}
+
+void parker::park() noexcept {
+  w_.give_fork_stacks_back();
+  w_.stacks.shrink();
+  stealer& stealing = w_.stealing_;
+  stealing.begin_parking();
+  bool found = false;
+  bool is_sentinel = false;
+  if (w_.idle->work_expected()) {
+    platform::heavy_fence();
+    found = stealing.sees_work();
+    is_sentinel = !platform::exploring && stealing.sees_traffic() && !found && w_.idle->try_become_sentinel();
+  }
+  if (!found && w_.incoming.park()) {
+    w_.count(w_.counters.parks);
+    w_.counters.ready.store(0, platform::memory_order_relaxed);
+    const platform::time_point began = platform::now();
+    const platform::time_point sentinel_wakeup = is_sentinel ? began + stealing.sentinel_pause() : platform::never;
+    w_.io->poll(std::min({w_.timers.next(), w_.trimmer.next(), w_.probe.report_idle(w_), sentinel_wakeup}));
+    last_poll_ = platform::now();
+    if (!w_.incoming.empty()) {
+      spinner_.record_sleep(began, w_.last_remote_push.load(platform::memory_order_relaxed), last_poll_);
+    }
+    w_.probe.withdraw_report();
+    // A thread that pushes work from now on need not notify: this worker looks before it sleeps again.
+    w_.incoming.unpark();
+  }
+  stealing.end_parking(found, is_sentinel);
+  if (found) {
+    platform::yield_thread();  // to a thief or an owner that was preempted inside of the queue
+  }
+}
+
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
