@@ -101,7 +101,7 @@ void child_control::body_ended() noexcept {
   }
   release(inherited.values);
   detach();
-  inherited.innermost->leave();
+  inherited.innermost->children_.leave();
 }
 
 }  // namespace detail
@@ -141,7 +141,7 @@ scope::scope(scope& outer, std::size_t wake_at)
       runtime_(outer.runtime_),
       worker_(outer.worker_),
       migratable_(outer.migratable_),
-      wake_at_(wake_at) {
+      children_(wake_at) {
   outer.check_opener();
   open({});
 }
@@ -195,14 +195,9 @@ void scope::inherit_deadline() noexcept {
   }
 }
 
-void scope::set_away(bool away) noexcept {
-  const platform::spin_guard guard(interrupting_);
-  away_ = away;
-}
-
 scope::~scope() {
   check_opener();
-  if (running_.load(platform::memory_order_relaxed) != 0) {
+  if (children_.any()) {
     request_stop();
   }
   if (!detail::fibers_are_left()) {
@@ -230,12 +225,7 @@ void scope::close() noexcept {
   here.innermost = outer_;
   detail::block_closed(origin_);
   opener_.end_interruption([this]() noexcept { return nested_ ? outer_->stops_.why() : wake_reason::notified; });
-  if (failure_ != nullptr) {
-    detail::report_unhandled(opener_, std::move(failure_));
-  }
-  for (std::exception_ptr& other : others_) {
-    detail::report_unhandled(opener_, std::move(other));
-  }
+  failures_.report(opener_);
 }
 
 void scope::check_opener() const noexcept {
@@ -245,7 +235,7 @@ void scope::check_opener() const noexcept {
 }
 
 void scope::adopt(detail::child_control& child) noexcept {
-  running_.fetch_add(1, platform::memory_order_relaxed);
+  children_.add();
   child.inherited.innermost = this;
   if (const detail::inherited_context* const here = detail::inherited_context_here(); here != nullptr) {
     child.inherited.values = here->values;
@@ -259,49 +249,22 @@ void scope::adopt(detail::child_control& child) noexcept {
 }
 
 void scope::fail(const std::exception_ptr& what) noexcept {
-  bool first = false;
-  {
-    const platform::spin_guard guard(done_);
-    first = failure_ == nullptr;
-    if (first) {
-      failure_ = what;
-    }
-  }
+  const bool first = failures_.keep_first(what);
   request_stop();
   try {
     std::vector<std::exception_ptr> others = attached_to(what);
     if (!first) {
       others.insert(others.begin(), what);
     }
-    const platform::spin_guard guard(done_);
-    others_.insert(others_.end(), others.begin(), others.end());
+    failures_.keep(others);
   } catch (const std::bad_alloc&) {
     detail::report_unhandled(opener_, what);
   }
 }
 
-void scope::leave() noexcept {
-  std::size_t left = running_.load(platform::memory_order_relaxed);
-  while (left > wake_at_ + 1) {
-    // Release: the opener sees what the child did.
-    if (running_.compare_exchange_weak(left, left - 1, platform::memory_order_release,
-                                       platform::memory_order_relaxed)) {
-      return;
-    }
-  }
-  done_.lock();
-  left = running_.fetch_sub(1, platform::memory_order_acq_rel) - 1;
-  // The opener checks under the lock, so the scope exists until the lock is released.
-  if (left == 0 || left == wake_at_) {
-    done_.notify_all_and_unlock();
-  } else {
-    done_.unlock();
-  }
-}
-
 void scope::stop(wake_reason why) noexcept {
   if (stops_.request(why)) {
-    interrupt_opener(why);
+    interruption_.interrupt(opener_, why);
   }
 }
 
@@ -310,39 +273,14 @@ detail::stop_list* scope::begin_to_stop(wake_reason why) noexcept {
     return nullptr;
   }
   // The scope lasts as long as the call of its link, even if the opener continues and closes it.
-  interrupt_opener(why);
+  interruption_.interrupt(opener_, why);
   return &stops_;
-}
-
-void scope::interrupt_opener(wake_reason why) noexcept {
-  bool woken = false;
-  {
-    const platform::spin_guard guard(interrupting_);
-    woken = !away_ && opener_.interrupt(why);
-  }
-  if (woken) {
-    detail::schedule(opener_, detail::placement::front);
-  }
-}
-
-void scope::wait_for(std::size_t left) noexcept {
-  done_.lock();
-  while (running_.load(platform::memory_order_acquire) > left) {
-    static_cast<void>(done_.wait({.stoppable = false,
-                                  .wakeable_by = left == 0 && wake_at_ == 0 ? awaited::children : awaited::anybody,
-                                  .what = "children of a scope",
-                                  .object = &stops_}));
-    done_.lock();
-  }
-  done_.unlock();
 }
 
 void scope::join() {
   check_opener();
   wait_for(0);
-  if (failure_ != nullptr) {
-    detail::rethrow_with(std::exchange(failure_, nullptr), std::exchange(others_, {}));
-  }
+  failures_.rethrow();
 }
 
 PIRN_ABI_NAMESPACE_END

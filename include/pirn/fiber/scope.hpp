@@ -15,6 +15,7 @@
 
 #include "pirn/context/expert/forced_unwind.hpp"
 #include "pirn/fiber/detail/block_origin.hpp"
+#include "pirn/fiber/detail/scope_parts.hpp"
 #include "pirn/fiber/runtime.hpp"
 
 namespace pirn {
@@ -144,9 +145,6 @@ class race_state {
   std::vector<std::exception_ptr> failures_;
 };
 
-/// Rethrows `first`; `attached_failures` will find the others.
-[[noreturn]] void rethrow_with(std::exception_ptr first, std::vector<std::exception_ptr> others);
-
 }  // namespace detail
 
 /// A group of fibers, its children, which end before it does. A fiber or a plain thread opens it as a variable of a
@@ -248,7 +246,7 @@ class scope : detail::stop_link {
     scope inner(*this, limit > 0 ? limit - 1 : 0);
     std::size_t begun = 0;
     for (auto&& each : range) {
-      inner.wait_for(inner.wake_at_);
+      inner.wait_for(inner.children_.wake_at());
       if (!inner.check_stop()) {
         break;
       }
@@ -307,18 +305,16 @@ class scope : detail::stop_link {
   /// Computes its deadline from its own and the outer one.
   void inherit_deadline() noexcept;
   /// Sets whether it is taken off its opener; its stop does not interrupt the opener then.
-  void set_away(bool away) noexcept;
+  void set_away(bool away) noexcept { interruption_.set_away(away); }
   void close() noexcept;
   void adopt(detail::child_control& child) noexcept;
   /// Called when the body of a child has failed.
   void fail(const std::exception_ptr& what) noexcept;
-  void leave() noexcept;
   void stop(wake_reason why) noexcept;
   /// As `stop`, but without the children: returns their list if the caller must walk it.
   detail::stop_list* begin_to_stop(wake_reason why) noexcept;
-  void interrupt_opener(wake_reason why) noexcept;
   /// Suspends until at most `left` children are left.
-  void wait_for(std::size_t left) noexcept;
+  void wait_for(std::size_t left) noexcept { children_.wait_for(left, stops_); }
   void check_opener() const noexcept;
 
   template <class F>
@@ -376,18 +372,14 @@ class scope : detail::stop_link {
   bool nested_ = false;  ///< the opener has opened the outer one too
   int worker_;
   bool migratable_;
-  std::size_t wake_at_ = 0;
   platform::time_point own_deadline_ = platform::never;
   platform::atomic<platform::time_point> deadline_{platform::never};  ///< written by the opener
   detail::block_origin origin_;
   detail::stop_list stops_;
-  platform::atomic<std::size_t> running_{0};  ///< children; reaches wake_at_ and below only under the queue's lock
-  wait_queue done_;
-  std::exception_ptr failure_;  ///< the first; under the queue's lock
-  std::vector<std::exception_ptr> others_;
+  detail::scope_children children_;
+  detail::scope_failures failures_;
   std::optional<stop_callback<stopper>> token_;
-  platform::spinlock interrupting_;
-  bool away_ = false;  ///< under `interrupting_`
+  detail::opener_interruption interruption_;
   expiry expiry_;
   bool migration_disabled_ = false;  ///< this scope keeps its opener on the worker that has the timer
   fiber watch_;                      ///< waits for the deadline of a scope that a plain thread opened
