@@ -87,7 +87,7 @@ void tell(fork_point& point, fork_progress mine, fork_progress other) noexcept {
   if (progress_of(point).exchange(mine, platform::memory_order_acq_rel) == other) {
     fiber_control* const caller = point.caller;
     caller->claim(point.epoch, wake_reason::notified);
-    make_runnable(caller);
+    schedule(*caller, placement::front);
   }
 }
 

@@ -160,7 +160,7 @@ void biased_mutex::give_way() noexcept {
   }
   waiters_.unlock();
   if (next != nullptr) {
-    detail::make_runnable(next->wake.agent());
+    detail::schedule(*next->wake.agent(), detail::placement::front);
   }
 }
 
@@ -177,7 +177,7 @@ void biased_mutex::unlock_slow() noexcept {
   }
   waiters_.unlock();
   if (next != nullptr) {
-    detail::make_runnable(next->wake.agent());
+    detail::schedule(*next->wake.agent(), detail::placement::front);
   }
 }
 

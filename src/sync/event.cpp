@@ -29,7 +29,7 @@ void basic_event<Domain>::set_slow() noexcept {
             word_.store(clear, platform::memory_order_relaxed);
           }
           waiters_.unlock();
-          make_runnable(w->wake.agent());
+          schedule(*w->wake.agent(), placement::front);
           return;
         }
         *tail = w;

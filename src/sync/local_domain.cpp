@@ -10,7 +10,7 @@ bool local_queue::notify_one_and_unlock(wake_policy policy) noexcept {
   if (first == nullptr) {
     return false;
   }
-  make_runnable(first->wake.agent(), policy);
+  schedule(*first->wake.agent(), placement_of(policy));
   return true;
 }
 

@@ -92,7 +92,7 @@ void basic_mutex<Domain>::unlock_slow() noexcept {
       owner_.store(holder == unlocked || waiters_.empty() ? holder : holder | contended_bit,
                    platform::memory_order_release);
       waiters_.unlock();
-      make_runnable(decision.next->wake.agent());
+      schedule(*decision.next->wake.agent(), placement::front);
       return;
     }
     // Once the word says unlocked, another owner may destroy the mutex: that must be the last access.

@@ -11,7 +11,7 @@ namespace {
 
 void make_runnable_after_unlocking(waiter* woken) noexcept {
   if (woken != nullptr && woken->next == nullptr) {
-    make_runnable(woken->wake.agent());
+    schedule(*woken->wake.agent(), placement::front);
   } else {
     wait_list::make_all_runnable(woken);
   }

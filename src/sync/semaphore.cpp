@@ -103,7 +103,7 @@ void semaphore_core<Domain>::release_slow(std::ptrdiff_t count, std::ptrdiff_t m
   }
   *tail = nullptr;
   if (woken != nullptr && woken->next == nullptr) {
-    make_runnable(woken->wake.agent());
+    schedule(*woken->wake.agent(), placement::front);
   } else {
     wait_list::make_all_runnable(woken);
   }

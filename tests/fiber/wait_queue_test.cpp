@@ -142,7 +142,7 @@ TEST(wait_queue, hands_a_value_to_the_waiter_that_it_claims) {
     *static_cast<int*>(w->value) = value;
     queue.unlock();
     std::this_thread::sleep_for(1ms);  // claimed, but not yet runnable: the node must stay
-    pirn::detail::make_runnable(w->wake.agent());
+    pirn::detail::schedule(*w->wake.agent(), pirn::detail::placement::front);
   }
   f.join();
   t.join();
@@ -154,7 +154,7 @@ TEST(wait_queue, a_claimed_thread_stays_until_it_is_made_runnable) {
   wait_queue queue;
   std::atomic<bool> returned = false;
   std::jthread t([&] {
-    // The deadline passes between the claim and `make_runnable`, and must not let the thread leave the wait.
+    // The deadline passes between the claim and `schedule`, and must not let the thread leave the wait.
     EXPECT_EQ(wait_on(queue, {.deadline = clock::now() + 30ms}), wake_reason::notified);
     returned = true;
   });
@@ -167,7 +167,7 @@ TEST(wait_queue, a_claimed_thread_stays_until_it_is_made_runnable) {
   }
   std::this_thread::sleep_for(60ms);
   EXPECT_FALSE(returned);
-  pirn::detail::make_runnable(w->wake.agent());
+  pirn::detail::schedule(*w->wake.agent(), pirn::detail::placement::front);
   t.join();
 }
 

@@ -282,7 +282,7 @@ class channel {
       throw;
     }
     lock_.unlock();
-    detail::make_runnable(woken->wake.agent(), How);
+    detail::schedule(*woken->wake.agent(), detail::placement_of(How));
   }
   /// Gives the value to a waiting receiver or puts it into the ring. False if neither is possible.
   template <wake_policy How = wake_policy::enqueue>
@@ -353,7 +353,8 @@ class channel {
         give<How>(value, taker);
         detail::agent* const who = next->wake.agent();
         lock_.unlock();
-        How == wake_policy::enqueue ? detail::make_runnable_inline(who) : hand_off(value, taker, who);
+        How == wake_policy::enqueue ? detail::schedule_inline(*who, detail::placement::front)
+                                    : hand_off(value, taker, who);
         return result;
       }
     }
@@ -391,7 +392,7 @@ class channel {
       if (done) [[likely]] {
         lock_.unlock();
         if (How == wake_policy::enqueue && woken != nullptr) {
-          detail::make_runnable_inline(woken->wake.agent());
+          detail::schedule_inline(*woken->wake.agent(), detail::placement::front);
           return nullptr;
         }
         return woken;
@@ -421,7 +422,7 @@ class channel {
         taker.moved = true;
       }
     }
-    detail::switch_over_to(who);
+    detail::schedule(*who, detail::placement::direct);
   }
   /// Waits for room. The lock must be held, and is released. False if the send must be tried again.
   PIRN_ALWAYS_INLINE bool wait_to_send(T& value, platform::time_point deadline, sent& result) {

@@ -80,7 +80,6 @@ PIRN_ALWAYS_INLINE void schedule_inline(agent& who, placement where) noexcept {
     make_ready(who, where);
   }
 }
-PIRN_ALWAYS_INLINE void make_runnable_inline(agent* who) noexcept { schedule_inline(*who, placement::front); }
 
 }  // namespace detail
 

@@ -50,9 +50,9 @@ class waker {
 
   /// Makes the waiter ready, at the front of its worker's queue. True if this call ended the wait.
   bool wake(wake_reason reason = wake_reason::notified, wake_policy policy = wake_policy::enqueue) const noexcept;
-  /// Ends the wait without making the waiter ready: if true, the caller must pass `agent()` to `make_runnable`.
+  /// Ends the wait without making the waiter ready: if true, the caller must pass `agent()` to `schedule`.
   PIRN_ALWAYS_INLINE bool claim(wake_reason reason) const noexcept { return agent_->claim(epoch_, reason); }
-  /// Returns the waiter, for `make_runnable`.
+  /// Returns the waiter, for `schedule`.
   [[nodiscard]] detail::agent* agent() const noexcept { return agent_; }
 
  private:
@@ -105,16 +105,10 @@ inline wait_kind kind_of(const wait_options& options) noexcept {
 }
 /// Returns the calling fiber, or the plain OS thread's own agent.
 agent& current_agent() noexcept;
-/// As `schedule`.
-PIRN_ALWAYS_INLINE void make_runnable(agent* who, bool back = false) noexcept {
-  schedule(*who, back ? placement::back : placement::front);
-}
 /// Returns the placement of a fiber that is woken by this policy.
 constexpr placement placement_of(wake_policy policy) noexcept {
   return policy == wake_policy::enqueue ? placement::front : placement::direct;
 }
-PIRN_ALWAYS_INLINE void switch_over_to(agent* who) noexcept { schedule(*who, placement::direct); }
-PIRN_ALWAYS_INLINE void make_runnable(agent* who, wake_policy policy) noexcept { schedule(*who, placement_of(policy)); }
 /// Reports a list destroyed with waiters, and what the first one waits for if that is known; aborts. Not in `exit`.
 PIRN_ENDS_PROCESS void destroyed_with_waiters(const void* list, const waiter& first) noexcept;
 
@@ -168,8 +162,8 @@ class wait_list {
                                         const AcceptWord& accept_word) noexcept;
 
   /// Claims the first waiter whose wait has not ended otherwise and takes it off the list, or returns null. The caller
-  /// may hand over a value, then must call `detail::make_runnable(w->wake.agent())`, best after unlocking; after that
-  /// the waiter is gone.
+  /// may hand over a value, then must call `detail::schedule(*w->wake.agent(), detail::placement::front)`, best after
+  /// unlocking; after that the waiter is gone.
   [[nodiscard]] PIRN_ALWAYS_INLINE waiter* claim_first() noexcept {
     while (first_ != nullptr) {
       waiter* const candidate = first_;
