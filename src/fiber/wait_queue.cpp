@@ -29,9 +29,11 @@ bool waker::wake(wake_reason reason, wake_policy policy) const noexcept {
   if (agent_ == nullptr || !claim(reason)) {
     return false;
   }
-  detail::schedule(*agent_, detail::placement_of(policy));
+  schedule(policy);
   return true;
 }
+
+void waker::schedule(wake_policy policy) const noexcept { detail::schedule(*agent_, detail::placement_of(policy)); }
 
 void detail::destroyed_with_waiters(const void* list, const waiter& first) noexcept {
   if (platform::exiting()) {

@@ -102,7 +102,7 @@ class event {
     queue_.lock();
     if (pirn::waiter* const w = queue_.claim_first()) {
       queue_.unlock();
-      pirn::detail::schedule(*w->wake.agent(), pirn::detail::placement::front);
+      w->wake.schedule();
     } else {
       ++signals_;
       queue_.unlock();

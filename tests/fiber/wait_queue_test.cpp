@@ -142,7 +142,7 @@ TEST(wait_queue, hands_a_value_to_the_waiter_that_it_claims) {
     *static_cast<int*>(w->value) = value;
     queue.unlock();
     std::this_thread::sleep_for(1ms);  // claimed, but not yet runnable: the node must stay
-    pirn::detail::schedule(*w->wake.agent(), pirn::detail::placement::front);
+    w->wake.schedule();
   }
   f.join();
   t.join();
@@ -167,7 +167,7 @@ TEST(wait_queue, a_claimed_thread_stays_until_it_is_made_runnable) {
   }
   std::this_thread::sleep_for(60ms);
   EXPECT_FALSE(returned);
-  pirn::detail::schedule(*w->wake.agent(), pirn::detail::placement::front);
+  w->wake.schedule();
   t.join();
 }
 

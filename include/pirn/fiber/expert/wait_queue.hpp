@@ -50,9 +50,11 @@ class waker {
 
   /// Makes the waiter ready, at the front of its worker's queue. True if this call ended the wait.
   bool wake(wake_reason reason = wake_reason::notified, wake_policy policy = wake_policy::enqueue) const noexcept;
-  /// Ends the wait without making the waiter ready: if true, the caller must pass `agent()` to `schedule`.
+  /// Ends the wait without making the waiter ready: if true, the caller must call `schedule`.
   PIRN_ALWAYS_INLINE bool claim(wake_reason reason) const noexcept { return agent_->claim(epoch_, reason); }
-  /// Returns the waiter, for `schedule`.
+  /// Makes the waiter, whose wait the caller has claimed, ready. Called once; then the waiter may be gone.
+  void schedule(wake_policy policy = wake_policy::enqueue) const noexcept;
+  /// Returns the waiter, for `detail::schedule`.
   [[nodiscard]] detail::agent* agent() const noexcept { return agent_; }
 
  private:
@@ -162,8 +164,7 @@ class wait_list {
                                         const AcceptWord& accept_word) noexcept;
 
   /// Claims the first waiter whose wait has not ended otherwise and takes it off the list, or returns null. The caller
-  /// may hand over a value, then must call `detail::schedule(*w->wake.agent(), detail::placement::front)`, best after
-  /// unlocking; after that the waiter is gone.
+  /// may hand over a value, then must call `w->wake.schedule()`, best after unlocking; after that the waiter is gone.
   [[nodiscard]] PIRN_ALWAYS_INLINE waiter* claim_first() noexcept {
     while (first_ != nullptr) {
       waiter* const candidate = first_;
