@@ -102,7 +102,7 @@ void worker::adapt(platform::time_point now) noexcept {
     if (platform::exploring) {
       switches_per_tick_ = 16;  // there time stands still, as if the switches took none
     } else if (spent < tick_interval && switches_per_tick_ < max_switches_per_tick &&
-               tick_budget_ == static_cast<unsigned>(switches_per_tick_)) {
+               budget.of_tick() == static_cast<unsigned>(switches_per_tick_)) {
       switches_per_tick_ *= 2;
     } else if (spent > 2 * tick_interval && switches_per_tick_ > 1) {
       switches_per_tick_ /= 2;
@@ -215,10 +215,10 @@ void worker::run_tick(platform::time_point now) noexcept {
   if (now >= next_count_) {
     count_ready(now);
   }
-  budget_left = tick_budget_ = static_cast<unsigned>(switches_per_tick_);
+  budget.refill(static_cast<unsigned>(switches_per_tick_));
   limit_budget_for_stealable();
   resume_next();
-  counters.switches.store(counters.switches.load(platform::memory_order_relaxed) + (tick_budget_ - budget_left),
+  counters.switches.store(counters.switches.load(platform::memory_order_relaxed) + budget.consumed(),
                           platform::memory_order_relaxed);
 }
 

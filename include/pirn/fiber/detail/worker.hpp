@@ -17,6 +17,7 @@
 #include "pirn/fiber/detail/parker.hpp"
 #include "pirn/fiber/detail/stack_trimmer.hpp"
 #include "pirn/fiber/detail/stealer.hpp"
+#include "pirn/fiber/detail/switch_budget.hpp"
 #include "pirn/fiber/expert/engine.hpp"
 #include "pirn/fiber/expert/timer.hpp"
 #include "pirn/stack/expert/guarded_pool.hpp"
@@ -71,7 +72,7 @@ class alignas(64) worker {
 
   // -- written and read by this worker's thread only
   alignas(block_chunk::alignment) run_queue queue;  ///< aligned so that its scheduler's node is where no fiber's can be
-  unsigned budget_left = 0;                         ///< switches until the scheduler's next tick; wraps when exhausted
+  switch_budget budget;
   /// Keeps a yield off its fast path if it has bits: `suspend_slow_mask`, or `force_slow_yield` while there are fibers
   /// without a stack.
   const exceptions_in_flight* yield_slow_mask = &force_slow_yield;
@@ -227,24 +228,11 @@ class alignas(64) worker {
   /// Gives back the stacks that are kept for first halves.
   void give_fork_stacks_back() noexcept;
 
-  /// Consumes one switch of the budget. True if none was left: the scheduler runs next. (This form is one instruction
-  /// on memory and a jump on its carry.)
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool consume_budget() noexcept {
-    return __builtin_sub_overflow(budget_left, 1U, &budget_left);
-  }
-  [[nodiscard]] bool budget_exhausted() const noexcept { return static_cast<int>(budget_left) < 0; }
-  /// Ends the budget: the next switch is to the scheduler.
-  void request_tick() noexcept {
-    tick_budget_ -= budget_left;
-    budget_left = 0;
-  }
-  /// Limits the budget: the next tick comes after at most `switches` switches.
-  void limit_budget(unsigned switches) noexcept {
-    if (!budget_exhausted() && budget_left > switches) {
-      tick_budget_ -= budget_left - switches;
-      budget_left = switches;
-    }
-  }
+  /// As the functions of `switch_budget`.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool consume_budget() noexcept { return budget.consume(); }
+  [[nodiscard]] bool budget_exhausted() const noexcept { return budget.exhausted(); }
+  void request_tick() noexcept { budget.request_tick(); }
+  void limit_budget(unsigned switches) noexcept { budget.limit(switches); }
   /// Whether a stack, a block and a number for one more fiber are at hand.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool ready_to_spawn() const noexcept {
     return stacks.has_unreserved() && blocks.has_one() && next_id != last_id;
@@ -292,7 +280,6 @@ class alignas(64) worker {
 
   deferred_completions completions_{max_switches_per_tick};
   int switches_per_tick_ = 64;
-  unsigned tick_budget_ = 0;     ///< of this tick; what is missing of it in `budget_left` was consumed
   std::uint64_t last_told_ = 0;  ///< the last fiber reported for suspending with a mutex
   stealer stealing_;
   parker parking_;

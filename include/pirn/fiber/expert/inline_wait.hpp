@@ -60,10 +60,10 @@ namespace detail {
 PIRN_ALWAYS_INLINE bool switch_to_with_value(agent* who, std::uintptr_t given) noexcept {
   worker* const here = current_worker();
   fiber_control* const next = here != nullptr ? pinned_fiber(who, here) : nullptr;
-  if (next == nullptr || here->budget_left == 0 || !here->queue.may_overtake() || here->suspend_slow_mask->any()) {
+  if (next == nullptr || here->budget.left() == 0 || !here->queue.may_overtake() || here->suspend_slow_mask->any()) {
     return false;
   }
-  --here->budget_left;
+  static_cast<void>(here->budget.consume());
   run_node* const self = here->queue.running();
   here->queue.hand_over(next);
   static_cast<void>(switch_started(here, self, next, nullptr, &given));
