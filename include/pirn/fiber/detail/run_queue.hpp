@@ -5,7 +5,6 @@
 
 #include "pirn/fiber/detail/control.hpp"
 #include "pirn/fiber/detail/current_fiber.hpp"
-#include "pirn/fiber/detail/schedule.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

@@ -80,11 +80,11 @@ struct local_way {
 using pinned_way = local_way<false>;
 using bounded_way = local_way<true>;
 
-/// Suspends an agent of any kind but a bounded fiber, whose wait has begun, until it is claimed; `publish` runs once it
-/// is switched out. For a chain of tasks, whose awaiter has the timer `limit`, this returns at once: the awaiter lets
-/// the chain return to its resumer, and cancels the timer when the chain runs again.
-PIRN_NEVER_BOUNDED void suspend_slow(const wait_record& wait, post_switch_action& publish,
-                                     timer* limit = nullptr) noexcept;
+/// Suspends an agent of any kind, whose wait has begun, until it is claimed; `publish` runs once it is switched out.
+/// Its stack use has no bound, so the compiler plugin refuses a bounded fiber that might get here. For a chain of
+/// tasks, whose awaiter has the timer `limit`, this returns at once: the awaiter lets the chain return to its resumer,
+/// and cancels the timer when the chain runs again.
+void suspend_slow(const wait_record& wait, post_switch_action& publish, timer* limit = nullptr) noexcept;
 
 /// The way of all others.
 struct slow_way {

@@ -6,7 +6,6 @@
 
 #include "pirn/detail/time.hpp"
 #include "pirn/fiber/detail/agent.hpp"
-#include "pirn/fiber/detail/schedule.hpp"
 #include "pirn/fiber/wait_error.hpp"
 
 namespace pirn {
