@@ -188,7 +188,7 @@ class scheduler {
         std::fputs(
             "usched (pirn): pthread_exit or pthread_cancel has ended a native thread of rr.h or ll.h in a thread whose "
             "frames cannot be unwound: a function on its stack has no unwind tables "
-            "(-fasynchronous-unwind-tables), or it runs on a stack of its own\n",
+            "(-fasynchronous-unwind-tables), or it runs on a separate stack\n",
             stderr);
         std::abort();
       }

@@ -435,7 +435,8 @@ TEST_F(local_death, misuse_is_named) {
   EXPECT_DEATH(unlocks(), "called on a local mutex that is not locked");
   const auto releases = [] { on_one_worker([] { local::binary_semaphore(1).release(); }); };
   EXPECT_DEATH(releases(), "a local counting_semaphore is released above its maximum");
-  EXPECT_DEATH(local::binary_semaphore(2), "a local counting_semaphore begins with a count that is negative or above its");
+  EXPECT_DEATH(local::binary_semaphore(2),
+               "a local counting_semaphore begins with a count that is negative or above its");
   const auto counts = [] { on_one_worker([] { local::latch(1).count_down(2); }); };
   EXPECT_DEATH(counts(), "a local latch is counted down below zero");
   const auto arrives = [] { on_one_worker([] { static_cast<void>(local::barrier<>(1).arrive(2)); }); };
