@@ -70,6 +70,7 @@ void two_wait(bool competes) {
                   entered += 1;
                   lock.unlock();
                   if (lock.try_lock()) {
+                    this_fiber::yield();  // until a waiter that was bypassed has run, others may come before it
                     entered += 1;
                     ++wanted;
                     lock.unlock();
