@@ -245,7 +245,7 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
   static void answer(const bound_query& query, stack_graph& graph, stack_report& report) {
     Value* value = ConstantInt::get(query.call->getType(), 0);
     if (query.entry == nullptr) {
-      refuse(*query.call, "pirn: no stack bound: the function that will run on the stack is not known here");
+      report_unbounded(*query.call, "pirn: no stack bound: the function that will run on the stack is not known here");
     } else {
       const std::string name = query.entry->getName().str();
       const stack_bound& bound = graph.of(name);
@@ -254,16 +254,16 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
         value = ConstantInt::get(query.call->getType(), *bound.bytes);
         remark(*query.call, *query.entry, bound);
       } else {
-        refuse(*query.call,
-               "pirn: a fiber with this body cannot have a bounded stack: " + shown(bound.path.back().function) + ": " +
-                   bound.why_none + "; on the path " + shown(bound.path));
+        report_unbounded(*query.call, "pirn: a fiber with this body cannot have a bounded stack: " +
+                                          shown(bound.path.back().function) + ": " + bound.why_none + "; on the path " +
+                                          shown(bound.path));
       }
     }
     query.call->replaceAllUsesWith(value);
     query.call->eraseFromParent();
   }
 
-  static void refuse(const CallInst& call, const std::string& why) {
+  static void report_unbounded(const CallInst& call, const std::string& why) {
     const DiagnosticLocation where = place_of(call);
     call.getContext().diagnose(DiagnosticInfoUnsupported(*call.getFunction(), why, where));
   }

@@ -99,7 +99,7 @@ void coroutine_runner::schedule(coroutine_agent& who) noexcept {
     home_.probe.set_coroutine_ready();
     const std::shared_ptr<engine> kept = home_.io;
     idle_.unlock();
-    kept->wake_worker();
+    kept->unpark_worker();
   }
 }
 

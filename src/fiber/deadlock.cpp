@@ -349,7 +349,7 @@ std::optional<platform::time_point> deadlock_watch::begin(const worker& by, plat
   round_.fetch_add(1, platform::memory_order_release);
   for (const auto& each : owner_.workers) {
     if (each.get() != &by) {
-      each->io->wake_worker();
+      each->io->unpark_worker();
     }
   }
   return {};
@@ -384,7 +384,7 @@ void deadlock_watch::look(worker& w) noexcept {
     });
   }
   if (!w.stealable.empty()) {  // thieves have left it alone meanwhile
-    static_cast<void>(w.idle->wake_one());
+    static_cast<void>(w.idle->unpark_one());
   }
   result.no_external_waker_ = no_external_waker;
   result.quiescent_ = true;

@@ -76,7 +76,7 @@ class epoll_engine final : public engine {
     }
   }
 
-  void wake_worker() noexcept override {
+  void unpark_worker() noexcept override {
     const std::uint64_t one = 1;
     // When the counter is full (EAGAIN) the poll ends anyway.
     if (::write(event_.get(), &one, sizeof one) < 0 && errno != EAGAIN) {

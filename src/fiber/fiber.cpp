@@ -33,7 +33,7 @@ void write_unhandled(std::uint64_t id, std::string_view name, std::exception_ptr
 
 platform::atomic<unhandled_exception_handler> unhandled{&write_unhandled};
 
-void take_failure(detail::fiber_control& f, std::uintptr_t outcome) noexcept {
+void report_if_failed(detail::fiber_control& f, std::uintptr_t outcome) noexcept {
   if (outcome == detail::join_failed) {
     detail::report_unhandled(f, std::move(f.cold().failure));
   }
@@ -140,7 +140,7 @@ std::uintptr_t end_with_cold_part(worker* w, fiber_control* self, std::uintptr_t
       state != join_detached) {
     return join_failed;  // published at once: the exception is for the handle
   }
-  take_failure(*self, join_failed);
+  report_if_failed(*self, join_failed);
   return join_ended_cold;
 }
 
@@ -160,7 +160,7 @@ void retire(fiber_control* f, std::uintptr_t outcome) noexcept {
     return;
   }
   if (state == join_detached) {
-    take_failure(*f, outcome);
+    report_if_failed(*f, outcome);
     free_block(current_worker(), f, outcome);
     return;
   }
@@ -364,7 +364,7 @@ void fiber::end(detail::fiber_control* f) noexcept {
   detail::stop_fiber(f, wake_reason::stopped);
   wake_reason ignored{};
   const std::uintptr_t outcome = detail::await_end(f, end_of(f), ignored);
-  take_failure(*f, outcome);
+  report_if_failed(*f, outcome);
   if (outcome != detail::join_left) {
     detail::free_block(detail::current_worker(), f, outcome);
   }

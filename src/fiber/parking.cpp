@@ -78,7 +78,7 @@ void parker::park() noexcept {
     found = stealing.sees_work();
     is_sentinel = !platform::exploring && stealing.sees_traffic() && !found && w_.idle->try_become_sentinel();
   }
-  if (!found && w_.incoming.park()) {
+  if (!found && w_.incoming.set_parked_mark()) {
     w_.count(w_.counters.parks);
     w_.counters.ready.store(0, platform::memory_order_relaxed);
     const platform::time_point began = platform::now();
@@ -90,7 +90,7 @@ void parker::park() noexcept {
     }
     w_.probe.withdraw_report();
     // A thread that pushes work from now on need not notify: this worker looks before it sleeps again.
-    w_.incoming.unpark();
+    w_.incoming.clear_parked_mark();
   }
   stealing.end_parking(found, is_sentinel);
   if (found) {

@@ -149,7 +149,7 @@ worker_statistics runtime_state::statistics(const worker& of) const noexcept {
 
 void runtime_state::notify_all() noexcept {
   for (const auto& w : workers) {
-    w->io->wake_worker();
+    w->io->unpark_worker();
   }
 }
 
@@ -320,7 +320,7 @@ runtime::~runtime() {
 void runtime::trim() noexcept {
   for (const auto& w : state_->workers) {
     w->trimmer.request();
-    w->io->wake_worker();
+    w->io->unpark_worker();
   }
 }
 

@@ -25,7 +25,7 @@ constexpr unsigned stealable_interval = 64;
 void worker::push_stealable(fiber_control* f) noexcept {
   idle->expect_work();
   stealable.push(f);
-  wake_another();
+  unpark_another();
 }
 
 void worker::push_lifo_slot(fiber_control* f) noexcept {
@@ -40,7 +40,7 @@ void worker::push_lifo_slot(fiber_control* f) noexcept {
   }
   platform::light_fence();  // pairs with the heavy fence at the end of a search: one side sees what the other has done
   if (!idle->has_sentinel()) {
-    wake_another();
+    unpark_another();
   }
 }
 
@@ -58,8 +58,8 @@ run_node* worker::stealable_or_scheduler() noexcept {
   return node;
 }
 
-void worker::wake_another() noexcept {
-  if (idle->wake_one()) {
+void worker::unpark_another() noexcept {
+  if (idle->unpark_one()) {
     count(counters.wakes);
   }
 }
@@ -68,7 +68,7 @@ void worker::inject_stealable(fiber_control* f) noexcept {
   const std::shared_ptr<idle_workers> kept = idle;
   kept->expect_work();
   stealable.push_from_outside(f);
-  static_cast<void>(kept->wake_one());
+  static_cast<void>(kept->unpark_one());
 }
 
 void worker::take_one_stealable() noexcept {
@@ -93,7 +93,7 @@ void worker::publish_local_work() noexcept {
     queue.remove_if([](const run_node* node) noexcept { return static_cast<const fiber_control*>(node)->stealable(); },
                     [this](run_node* node) noexcept { stealable.push(node); });
     if (!stealable.empty()) {
-      wake_another();
+      unpark_another();
     }
   }
   stealing_.stop_searching();
@@ -124,7 +124,7 @@ void stealer::steal_failed() noexcept { search(); }
 
 void stealer::end_steal(bool last) noexcept {
   if (last && (w_.owner.has_stealable() || (!w_.idle->has_sentinel() && w_.owner.has_filled_lifo_slot()))) {
-    w_.wake_another();
+    w_.unpark_another();
   }
 }
 

@@ -101,7 +101,7 @@ void thread_agent::wake() noexcept {
     const std::shared_ptr<engine> kept = hosted->io;
     hosted->probe.thread_was_woken();
     wakeups_.fetch_add(1, platform::memory_order_release);
-    kept->wake_worker();
+    kept->unpark_worker();
   }
 }
 

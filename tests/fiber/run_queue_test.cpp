@@ -331,18 +331,18 @@ TEST(inbox, gives_what_came_oldest_first) {
 TEST(inbox, a_sleeper_is_told_once_and_never_sleeps_on_something) {
   inbox box;
   std::array<run_node, 2> nodes;
-  EXPECT_TRUE(box.park());
+  EXPECT_TRUE(box.set_parked_mark());
   EXPECT_TRUE(box.empty());
   EXPECT_TRUE(box.push(&nodes[0]));   // must wake the sleeper
   EXPECT_FALSE(box.push(&nodes[1]));  // the first push has woken it
-  box.unpark();
-  EXPECT_FALSE(box.park());
+  box.clear_parked_mark();
+  EXPECT_FALSE(box.set_parked_mark());
   EXPECT_EQ(box.take_all(), &nodes[0]);
-  EXPECT_TRUE(box.park());
-  box.unpark();
+  EXPECT_TRUE(box.set_parked_mark());
+  box.clear_parked_mark();
   EXPECT_TRUE(box.empty());
   EXPECT_FALSE(box.push(&nodes[0]));
-  EXPECT_FALSE(box.park());
+  EXPECT_FALSE(box.set_parked_mark());
 }
 
 TEST(inbox, loses_nothing_between_threads) {
@@ -374,9 +374,9 @@ TEST(inbox, loses_nothing_between_threads) {
       ++received;
     }
     const std::uint32_t before = told;
-    if (received < count && box.park()) {
+    if (received < count && box.set_parked_mark()) {
       told.wait(before);
-      box.unpark();
+      box.clear_parked_mark();
     }
   }
 }

@@ -104,7 +104,7 @@ void inbox_of_a_sleeper() {
   const auto send = [&](std::size_t which) {
     if (box.push(items[which].ready())) {
       told.fetch_add(1, std::memory_order_relaxed);
-      io->wake_worker();
+      io->unpark_worker();
     }
   };
   sim::thread one([&] { send(0); });
@@ -115,10 +115,10 @@ void inbox_of_a_sleeper() {
       as_item(node)->taken += as_item(node)->written;
       ++taken;
     }
-    if (taken < 2 && box.park()) {
+    if (taken < 2 && box.set_parked_mark()) {
       ++sleeps;
       io->poll(platform::never);
-      box.unpark();
+      box.clear_parked_mark();
     }
   }
   one.join();
@@ -333,7 +333,7 @@ void work_and_a_sleeper() {
   sim::atomic<int> queued{0};
   const auto queue_one = [&] {
     queued.fetch_add(1, std::memory_order_relaxed);
-    static_cast<void>(idle.wake_one());
+    static_cast<void>(idle.unpark_one());
   };
   sim::thread one(queue_one);
   sim::thread two(queue_one);

@@ -94,7 +94,7 @@
 // At the resume label sp, x29 and x19 are this side's again. The registers that shared/register_abi.hpp names hold the
 // peer or the words that came; all others are undefined. The nop is the instruction whose unwind table a return address
 // is looked up by, and hint #36 (bti j) is the landing pad.
-#define PIRN_RESUME_LABEL "nop\n" PIRN_RESUME_POINT "hint #36"
+#define PIRN_RESUME_ENTRY "nop\n" PIRN_RESUME_LABEL "hint #36"
 // switch_to: x2 is the caller's context, x3 the one to resume. x16 holds the resume label, x17 sp.
 #define PIRN_SWITCH_TEXT                                \
   "adr x16, " PIRN_RESUME_ADDRESS "\n\t"                \

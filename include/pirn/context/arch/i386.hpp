@@ -68,7 +68,7 @@
 #define PIRN_LANDING ""
 #endif
 // Where a suspended side is resumed. The nop is the byte whose unwind table a return address is looked up by.
-#define PIRN_RESUME_LABEL "nop\n" PIRN_RESUME_POINT PIRN_LANDING
+#define PIRN_RESUME_ENTRY "nop\n" PIRN_RESUME_LABEL PIRN_LANDING
 // Copies the peer and its values, as a `transfer` has left them, and writes them to `to` and `values`. The registers
 // are copied before memory is read, as shared/operands.hpp explains.
 #define PIRN_WRITE_BLOCK(to, values)                             \
@@ -196,7 +196,7 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
       "jmpl *" PIRN_CONTEXT_PC "(%%ebx)\n\t"
       PIRN_CFI(".cfi_restore_state")
       // Here eax and edx hold the resumer's words. esp, ebp and esi are this side's again; all others are undefined.
-      PIRN_RESUME_LABEL
+      PIRN_RESUME_ENTRY
       : "+r"(message0), "+r"(message1), "+r"(out), "+r"(in)
       :
       : "edi", PIRN_CLOBBER_FLOAT, "memory", "cc");
@@ -249,7 +249,7 @@ PIRN_SWITCH_INLINE void transfer_tagging(peer& to, word (&values)[value_words]) 
       PIRN_CFI(".cfi_restore_state")
       // Here ebx (with the tag) and edi hold the new peer's sp and fp, eax and edx its first two values. ecx points to
       // its block: the other two values at + 0 and + 4, its pc at + 8. esp, ebp and esi are this side's again.
-      PIRN_RESUME_LABEL
+      PIRN_RESUME_ENTRY
       : "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(block)
       : [tag] "i"(tag)
       : PIRN_CLOBBER_FLOAT, "memory", "cc");
@@ -308,7 +308,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
       PIRN_JUMP_TO_LANDING
       PIRN_CFI(".cfi_restore_state")
       // Here all registers are as at the label of transfer_tagging: this side is resumed by a transfer.
-      PIRN_RESUME_LABEL
+      PIRN_RESUME_ENTRY
       : "+r"(sp), "+r"(fp), "+r"(value0), "=&r"(value1), "+r"(block)
       : PIRN_LANDING_OPERAND
       : PIRN_CLOBBER_FLOAT, "memory", "cc");

@@ -93,7 +93,7 @@
 // At the resume label r1, r31, r30 and r2 are this side's again. The registers that shared/register_abi.hpp names hold
 // the peer or the words that came; all others are undefined. The nop is the instruction whose unwind table a return
 // address is looked up by.
-#define PIRN_RESUME_LABEL "nop\n" PIRN_RESUME_POINT
+#define PIRN_RESUME_ENTRY "nop\n" PIRN_RESUME_LABEL
 // switch_to: r5 is the caller's context, r6 the one to resume. r7 holds the resume label.
 #define PIRN_SWITCH_TEXT                                \
   PIRN_LABEL_ADDRESS("7")                               \

@@ -84,7 +84,7 @@
 // At the resume label sp, s0 and s1 are this side's again. The registers that shared/register_abi.hpp names hold the
 // peer or the words that came; all others are undefined. The nop is the instruction whose unwind table a return address
 // is looked up by.
-#define PIRN_RESUME_LABEL "nop\n" PIRN_RESUME_POINT
+#define PIRN_RESUME_ENTRY "nop\n" PIRN_RESUME_LABEL
 // switch_to: a2 is the caller's context, a3 the one to resume. t0 holds the resume label.
 #define PIRN_SWITCH_TEXT                                \
   "lla t0, " PIRN_RESUME_ADDRESS "\n\t"                 \

@@ -21,7 +21,7 @@ class idle_workers {
   idle_workers(const idle_workers&) = delete;
   idle_workers& operator=(const idle_workers&) = delete;
 
-  /// Sets the engine by whose `wake_worker` the worker wakes. Called before there are threads.
+  /// Sets the engine by whose `unpark_worker` the worker wakes. Called before there are threads.
   void register_worker(unsigned worker, std::shared_ptr<engine> io) noexcept { engines_[worker] = std::move(io); }
 
   /// From now on workers must look for work of others before they sleep. Called before the first such work is queued.
@@ -36,7 +36,7 @@ class idle_workers {
   }
   [[nodiscard]] bool work_expected() const noexcept { return expected_.load(platform::memory_order_seq_cst) != 0; }
   /// Called after work was queued for any worker: wakes a sleeping worker, unless one is searching. True if it did.
-  bool wake_one() noexcept;
+  bool unpark_one() noexcept;
   /// Returns a word that is zero only if no worker sleeps and a light fence costs nothing.
   [[nodiscard]] const platform::atomic<std::uint32_t>& sleepers() const noexcept {
     return platform::fences_are_asymmetric() ? sleepers_ : some_;
@@ -71,7 +71,7 @@ class idle_workers {
   static constexpr unsigned nobody = ~0U;
   [[nodiscard]] static std::uint64_t bit(unsigned worker) noexcept { return std::uint64_t{1} << worker % bits; }
   [[nodiscard]] unsigned sleeper() const noexcept;
-  bool wake_sleeper() noexcept;
+  bool unpark_sleeper() noexcept;
 
   /// Workers that look for work of others, and workers that are being woken to do so.
   alignas(64) platform::atomic<std::uint32_t> searching_{0};

@@ -40,12 +40,12 @@ class inbox {
     return oldest_first;
   }
   /// Announces that the owner is about to sleep. False if there is something to take first.
-  [[nodiscard]] bool park() noexcept {
+  [[nodiscard]] bool set_parked_mark() noexcept {
     std::uintptr_t none = 0;
     return head_.compare_exchange_strong(none, parked, platform::memory_order_seq_cst, platform::memory_order_relaxed);
   }
   /// Called when the owner is awake again.
-  void unpark() noexcept {
+  void clear_parked_mark() noexcept {
     std::uintptr_t expected = parked;
     head_.compare_exchange_strong(expected, 0, platform::memory_order_relaxed, platform::memory_order_relaxed);
   }

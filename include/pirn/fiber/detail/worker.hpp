@@ -123,19 +123,19 @@ class alignas(64) worker {
   /// until all fibers of the runtime have ended.
   void run_on_caller(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
   /// Wakes a sleeping worker, unless one is searching, for work that others may take now.
-  void wake_another() noexcept;
+  void unpark_another() noexcept;
   /// Pushes a ready fiber of this worker to its inbox. Called by a fiber of another worker of the runtime.
   void push_remote(run_node* node) noexcept {
     if (incoming.push(node)) {
       last_remote_push.store(platform::now(), platform::memory_order_relaxed);
-      io->wake_worker();
+      io->unpark_worker();
     }
   }
   /// As `push_remote`, from any thread: the fiber may be the last one, and the runtime gone before this returns.
   void inject(run_node* node) noexcept {
     const std::shared_ptr<engine> kept = io;
     if (incoming.push(node)) {
-      kept->wake_worker();
+      kept->unpark_worker();
     }
   }
 
@@ -222,7 +222,7 @@ class alignas(64) worker {
     forks.open.push(at, point);
     platform::signal_fence();
     if (forks.wake->load(platform::memory_order_relaxed) != 0) [[unlikely]] {
-      wake_another();
+      unpark_another();
     }
   }
   /// Gives back the stacks that are kept for first halves.

@@ -79,11 +79,11 @@ class engine {
   [[nodiscard]] bool take_over(readiness& handle, engine& from, std::error_code& error) noexcept;
   /// Ends reporting; there may be no waiters any more. Before the descriptor is closed. Any thread.
   void detach(readiness* handle) noexcept;
-  /// Waits until something is ready, `wake_worker` was called or the deadline has passed, and wakes the waiters of all
-  /// that is ready. With a past deadline it does not wait. The owning worker only. Begins with `forget_detached`.
+  /// Waits until something is ready, `unpark_worker` was called or the deadline has passed, and wakes the waiters of
+  /// all that is ready. With a past deadline it does not wait. The owning worker only. Begins with `forget_detached`.
   virtual void poll(platform::time_point deadline) noexcept = 0;
   /// Ends the present `poll` early, or else the next one. Any thread.
-  virtual void wake_worker() noexcept = 0;
+  virtual void unpark_worker() noexcept = 0;
 
   /// Declares that polling has ended, and wakes all waiters of reported descriptors: another engine takes these over.
   /// Once, after the last `poll`. O(attached descriptors).

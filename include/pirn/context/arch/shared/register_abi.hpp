@@ -12,7 +12,7 @@
 //   PIRN_LEAVE_TEXT(tag)      puts the caller into PIRN_PC, PIRN_SP, PIRN_FP; executes `tag` once PIRN_SP is set
 //   PIRN_TAG_TEXT             sets the tag in PIRN_SP
 //   PIRN_EXCHANGE             resumes the context in PIRN_TO_PC, PIRN_TO_SP, PIRN_TO_FP
-//   PIRN_RESUME_LABEL         where the caller proceeds when it is resumed
+//   PIRN_RESUME_ENTRY         where the caller proceeds when it is resumed
 #pragma once
 
 #include "pirn/context/arch/shared/operands.hpp"
@@ -34,7 +34,7 @@ PIRN_SWITCH_INLINE void switch_to(context& from, const context& to, word& first,
   register const context* in asm(PIRN_TO) = &to;
   // At the jump PIRN_FIRST and PIRN_SECOND hold the words that go. At the resume label they hold the words of the
   // resumer. sp, fp and the registers that the switch saves are this side's again; all others are undefined.
-  asm volatile(PIRN_SWITCH_TEXT PIRN_RESUME_LABEL
+  asm volatile(PIRN_SWITCH_TEXT PIRN_RESUME_ENTRY
                : "+r"(message0), "+r"(message1), "+r"(out), "+r"(in)
                :
                : PIRN_SWITCH_CLOBBERS);
@@ -56,7 +56,7 @@ PIRN_SWITCH_INLINE void transfer_tagging(peer& to, word (&values)[value_words]) 
   // PIRN_FP hold the new peer, PIRN_VALUE0 to PIRN_VALUE3 its values. sp, fp and the registers that the exchange saves
   // are this side's again; all others are undefined.
   asm volatile(PIRN_TRANSFER_TEXT PIRN_LEAVE_TEXT(".if %c[tag]\n\t" PIRN_TAG_TEXT ".endif\n\t")
-                   PIRN_EXCHANGE PIRN_RESUME_LABEL
+                   PIRN_EXCHANGE PIRN_RESUME_ENTRY
                : "+r"(pc), "+r"(sp), "+r"(fp), "+r"(value0), "+r"(value1), "+r"(value2), "+r"(value3)
                : [tag] "i"(tag)
                : PIRN_TO_PC, PIRN_TO_SP, PIRN_TO_FP, PIRN_TRANSFER_CLOBBERS);

@@ -34,7 +34,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
   // At the jump PIRN_PC, PIRN_SP and PIRN_FP hold the caller and PIRN_VALUE0 to PIRN_VALUE3 its values, which are the
   // entry function's arguments. At the resume label these registers hold the new peer and its values, as after a
   // `transfer`. sp, fp and the registers that the exchange saves are this side's again; all others are undefined.
-  asm volatile(PIRN_LEAVE_TEXT("") PIRN_INTO_TEXT PIRN_RESUME_LABEL
+  asm volatile(PIRN_LEAVE_TEXT("") PIRN_INTO_TEXT PIRN_RESUME_ENTRY
                : "=&r"(pc), "=&r"(sp), "=&r"(fp), "+r"(value0), "+r"(value1), "+r"(value2), "+r"(value3),
                  "+r"(returns_to), "+r"(fresh)
                : [landing] PIRN_SYMBOL(&detail::land<entry>)

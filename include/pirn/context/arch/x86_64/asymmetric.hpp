@@ -30,7 +30,7 @@
 #include "pirn/context/arch/x86_64/switch.hpp"
 #include "pirn/context/detail/blocks_of_bodies.hpp"
 
-#define PIRN_ASYMMETRIC_RESUME_LABEL "nop\n\t.p2align 5\n" PIRN_RESUME_POINT PIRN_LANDING
+#define PIRN_ASYMMETRIC_RESUME_ENTRY "nop\n\t.p2align 5\n" PIRN_RESUME_LABEL PIRN_LANDING
 // clang-format off
 // `to` are the registers of the target, `own` those of the context that leaves, each sp as the number of an r8 to r15;
 // `tag` is an instruction that tags the latter. At the jump the `own` registers hold the caller. At the resume label the
@@ -41,7 +41,7 @@
   "movq %%rbp, %%" own_fp "\n\t"                                                 \
   tag                                                                            \
   PIRN_ASYMMETRIC_JUMP(to_pc, to_sp, to_fp)                                      \
-  PIRN_ASYMMETRIC_RESUME_LABEL
+  PIRN_ASYMMETRIC_RESUME_ENTRY
 // From the first instruction to the jump the tables describe the context that is being resumed:
 //   0c <to_sp> 00    DW_CFA_def_cfa, register 13 or 15, offset 0    CFA = `to_sp`, its sp
 //   .cfi_register    return address in `to_pc`, rbp in `to_fp`

@@ -82,7 +82,7 @@ PIRN_SWITCH_INLINE void fork_into(context& from, void* root, word& first, word& 
       PIRN_INTO_JUMP("r11")
       PIRN_CFI(".cfi_restore_state")
       // Here rdi and rsi hold the words of the resumer. rsp and rbp are this side's again; all others are undefined.
-      PIRN_RESUME_LABEL
+      PIRN_RESUME_ENTRY
       : PIRN_FORK_WORDS, "+r"(state), "+r"(fresh) PIRN_INTO_OUTPUT
       : PIRN_INTO_INPUT(&detail::land_fork<entry>)
       : PIRN_INTO_CLOBBER("r11") "rax", "rbx", "rcx", "r8", PIRN_FORK_CLOBBERS "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");

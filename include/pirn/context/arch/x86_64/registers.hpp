@@ -82,4 +82,4 @@
 #endif
 // Where a suspended side is resumed: at the beginning of a block that the processor fetches at once. The nop is the
 // byte whose unwind table a return address is looked up by.
-#define PIRN_RESUME_LABEL "nop\n\t.p2align 4\n" PIRN_RESUME_POINT PIRN_LANDING
+#define PIRN_RESUME_ENTRY "nop\n\t.p2align 4\n" PIRN_RESUME_LABEL PIRN_LANDING

@@ -221,7 +221,7 @@ PIRN_SWITCH_INLINE void transfer_into(void* top, peer& to, word (&values)[value_
       PIRN_CFI(".cfi_restore_state")
       // A `transfer` resumes this side: r12, r13, r14 hold the new peer's pc, sp (with its tag), fp, and r15, rdi, rsi,
       // rdx its values. rsp and rbp are this side's again; all others are undefined.
-      PIRN_RESUME_LABEL
+      PIRN_RESUME_ENTRY
       : "=&r"(pc), "=&r"(sp), "=&r"(fp), PIRN_INTO_VALUES PIRN_INTO_OUTPUT
       : PIRN_INTO_INPUT(&detail::land<entry>)
       : PIRN_INTO_CLOBBER("rax") "rbx", PIRN_INTO_CLOBBERS PIRN_CLOBBER_FLOAT, "memory", "cc");

@@ -20,7 +20,7 @@ PIRN_SWITCH_INLINE void switch_to_with_word(context& from, const context& to, wo
   register context* out asm("rdx") = &from;
   register const context* in asm("rcx") = &to;
   // At the jump rdi, rsi and r8 hold the words that go, at the resume label those of the resumer.
-  asm volatile(PIRN_SWITCH_TEXT PIRN_RESUME_LABEL
+  asm volatile(PIRN_SWITCH_TEXT PIRN_RESUME_ENTRY
                : "+r"(message0), "+r"(message1), "+r"(message2), "+r"(out), "+r"(in)
                :
                : "rax", "rbx", "r9", "r10", "r11", "r12", "r13", "r14", "r15", PIRN_CLOBBER_FLOAT, "memory", "cc");
