@@ -15,7 +15,7 @@ class coroutine_wait {
   /// Begins the wait of `who`, which is about to be suspended and resumes in `at`. Once the entries are published,
   /// others may claim it: only its home resumes it, and that runs this. False if a stop was requested: then the
   /// coroutine continues, with the reason.
-  template <wait_entries Entries>
+  template <class Entries>
   bool begin(coroutine_agent& who, std::coroutine_handle<> at, const wait_options& options, Entries& entries) noexcept {
     who.leave();
     // First, since a signal that comes in between may print a dump.
@@ -34,7 +34,7 @@ class coroutine_wait {
     return true;
   }
   /// Returns why it has ended. Called once, when the coroutine has been resumed or was not suspended.
-  template <wait_entries Entries>
+  template <class Entries>
   wake_reason end(Entries& entries) noexcept {
     if (who_ != nullptr) {
       who_->home().timers.cancel(limit_);

@@ -98,8 +98,9 @@ struct slow_way {
 };
 
 /// Begins the wait and appends its entries. False if a stop refuses it.
-template <bool OpensLater, wait_entries Entries>
+template <bool OpensLater, class Entries>
 PIRN_ALWAYS_INLINE bool begin_wait(agent& self, wait_kind kind, std::uint64_t& epoch, Entries& entries) noexcept {
+  static_assert(wait_entries<Entries>);  // no constraint, since gdb 13 cannot read the names of constrained functions
   if (!self.begin(kind, epoch, OpensLater)) [[unlikely]] {
     entries.refuse();
     return false;
@@ -110,7 +111,7 @@ PIRN_ALWAYS_INLINE bool begin_wait(agent& self, wait_kind kind, std::uint64_t& e
 
 /// Suspends the calling fiber or thread until one of the entries, the deadline or a stop ends the wait. Returns why it
 /// ended.
-template <class Way, wait_entries Entries>
+template <class Way, class Entries>
 PIRN_ALWAYS_INLINE wake_reason suspend(const Way& way, agent& self, wait_kind kind, const wait_options& options,
                                        Entries& entries) noexcept {
   std::uint64_t epoch = 0;
@@ -122,7 +123,7 @@ PIRN_ALWAYS_INLINE wake_reason suspend(const Way& way, agent& self, wait_kind ki
   return entries.remove_after_wait(self);
 }
 /// As the overload above, by the slow way. Not for bounded fibers.
-template <wait_entries Entries>
+template <class Entries>
 PIRN_ALWAYS_INLINE wake_reason suspend(agent& self, const wait_options& options, Entries& entries) noexcept {
   return suspend(slow_way{}, self, kind_of(options), options, entries);
 }
