@@ -17,10 +17,10 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// A deadline that wakes one wait with `wake_reason::timed_out`. Lies on the waiter's stack; must be cancelled (or have
 /// fired) before it is destroyed.
 struct timer {
-  platform::time_point when;        ///< when it is due
-  waker wake;                       ///< empty for a `call_timer`
-  std::uint32_t slot = unarmed;     ///< for the queue: its slot, or one of the two below
-  detail::list_links<timer> links;  ///< for the queue: of the list of `listed` timers
+  platform::time_point when;             ///< when it is due
+  waker wake;                            ///< empty for a `call_timer`
+  std::uint32_t slot = unarmed;          ///< for the queue: its slot, or one of the two below
+  detail::list_links<timer> links = {};  ///< for the queue: of the list of `listed` timers
 
   static constexpr std::uint32_t unarmed = ~std::uint32_t{0};  ///< in no queue
   static constexpr std::uint32_t listed = unarmed - 1;         ///< without a slot
