@@ -84,29 +84,48 @@ std::vector<bound_query> bound_queries_in(Module& module) {
   return found;
 }
 
-/// Reads the annotations of functions in the source: [[clang::annotate("pirn-stack: BYTES")]], or `noreturn`.
-void read_annotations(const Module& module, stack_facts& facts) {
+/// Returns the functions with an annotation in the source, [[clang::annotate("pirn-stack: WHAT")]], and what it says.
+std::vector<std::pair<Function*, StringRef>> annotations_in(const Module& module) {
+  std::vector<std::pair<Function*, StringRef>> found;
   const GlobalVariable* const all = module.getGlobalVariable("llvm.global.annotations");
   const auto* const entries = all != nullptr ? dyn_cast<ConstantArray>(all->getInitializer()) : nullptr;
   if (entries == nullptr) {
-    return;
+    return found;
   }
   for (const Use& each : entries->operands()) {
     const auto* const entry = cast<ConstantStruct>(each.get());
-    const auto* const function = dyn_cast<Function>(entry->getOperand(0)->stripPointerCasts());
+    auto* const function = dyn_cast<Function>(entry->getOperand(0)->stripPointerCasts());
     const auto* const text = dyn_cast<GlobalVariable>(entry->getOperand(1)->stripPointerCasts());
     const auto* const data = text != nullptr ? dyn_cast<ConstantDataArray>(text->getInitializer()) : nullptr;
     if (function == nullptr || data == nullptr || !data->isCString()) {
       continue;
     }
     StringRef what = data->getAsCString();
-    std::uint64_t bytes = 0;
-    if (!what.consume_front("pirn-stack:")) {
-      continue;
+    if (what.consume_front("pirn-stack:")) {
+      found.emplace_back(function, what.ltrim());
     }
-    const bool noreturn = what.ltrim() == "noreturn";
-    if (noreturn || !what.ltrim().getAsInteger(10, bytes)) {
+  }
+  return found;
+}
+
+/// Reads the annotations that say how much stack a function uses, BYTES or `noreturn`.
+void read_annotations(const Module& module, stack_facts& facts) {
+  for (const auto& [function, what] : annotations_in(module)) {
+    std::uint64_t bytes = 0;
+    const bool noreturn = what == "noreturn";
+    if (noreturn || !what.getAsInteger(10, bytes)) {
       facts.annotate(function->getName(), {noreturn, bytes});
+    }
+  }
+}
+
+/// Makes explicit instantiations that are annotated as `defined once` what the annotation says. A compiler lets the
+/// linker choose another instantiation of the same template; there is none if the template's definition is in no
+/// header.
+void make_defined_once(const Module& module) {
+  for (const auto& [function, what] : annotations_in(module)) {
+    if (what == "defined once" && function->hasWeakODRLinkage()) {
+      function->setLinkage(GlobalValue::ExternalLinkage);
     }
   }
 }
@@ -201,6 +220,7 @@ class stack_bounds : public PassInfoMixin<stack_bounds> {
         return PreservedAnalyses::all();
       }
     }
+    make_defined_once(module);
     std::vector<Function*> roots;
     for (const bound_query& each : queries) {
       if (each.entry != nullptr) {

@@ -89,6 +89,11 @@ std::string shortened(std::string name) {
   if (const std::size_t space = result.rfind(' '); space != std::string::npos) {
     result.erase(0, space + 1);
   }
+  // The name that a program knows of a class of sync, which is one template for two domains.
+  constexpr std::string_view generic = "pirn::detail::basic_";
+  if (result.starts_with(generic)) {
+    result.replace(0, generic.size(), name.find("local_domain>") != std::string::npos ? "pirn::local::" : "pirn::");
+  }
   return result.empty() ? name : result;
 }
 

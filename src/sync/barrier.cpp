@@ -53,7 +53,7 @@ std::expected<void, wait_error> barrier_core<Domain>::wait(std::uint64_t phase,
     waiters_.unlock();
     return {};
   }
-  return result_of(waiters_.wait({.deadline = deadline, .what = name_of<Domain>("local barrier"), .object = this}));
+  return wait_result(waiters_.wait({.deadline = deadline, .what = name_of<Domain>("local barrier"), .object = this}));
 }
 
 template class barrier_core<shared_domain>;

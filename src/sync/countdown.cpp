@@ -32,7 +32,7 @@ std::expected<void, wait_error> countdown<Domain>::wait(const wait_options& opti
     waiters_.unlock();
     return {};
   }
-  return result_of(waiters_.wait(options));
+  return wait_result(waiters_.wait(options));
 }
 
 template class countdown<shared_domain>;

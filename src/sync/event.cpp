@@ -66,7 +66,7 @@ std::expected<void, wait_error> basic_event<Domain>::wait_slow(platform::time_po
     waiters_.unlock();
     return {};
   }
-  return result_of(waiters_.wait({.deadline = deadline, .what = name_of<Domain>("local event"), .object = this}));
+  return wait_result(waiters_.wait({.deadline = deadline, .what = name_of<Domain>("local event"), .object = this}));
 }
 
 template class basic_event<shared_domain>;

@@ -89,7 +89,7 @@ std::expected<void, wait_error> future_state<Domain>::wait_slow(const wait_optio
     waiters_.unlock();
     return {};
   }
-  return result_of(waiters_.wait(options));
+  return wait_result(waiters_.wait(options));
 }
 
 template class future_state<shared_domain>;

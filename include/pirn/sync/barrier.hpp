@@ -29,15 +29,15 @@ class barrier_core {
     bool last;  ///< the caller must call `next_phase`, after the completion
   };
   /// Aborts when more arrive than are expected. `leaving` of them are not expected in later phases.
-  arrival arrive(std::ptrdiff_t count, std::ptrdiff_t leaving) noexcept;
+  PIRN_DEFINED_ONCE arrival arrive(std::ptrdiff_t count, std::ptrdiff_t leaving) noexcept;
   /// Ends the present phase, and wakes the fibers that wait for its end.
-  void next_phase() noexcept;
+  PIRN_DEFINED_ONCE void next_phase() noexcept;
   /// For a party that has arrived in `phase`. True as `arrival::last`, since a later phase still expects it.
-  [[nodiscard]] bool leave(std::uint64_t phase) noexcept;
-  std::expected<void, wait_error> wait(std::uint64_t phase, platform::time_point deadline) noexcept;
+  [[nodiscard]] PIRN_DEFINED_ONCE bool leave(std::uint64_t phase) noexcept;
+  PIRN_DEFINED_ONCE std::expected<void, wait_error> wait(std::uint64_t phase, platform::time_point deadline) noexcept;
 
  private:
-  [[noreturn]] void refuse_number() noexcept;
+  [[noreturn]] PIRN_DEFINED_ONCE void refuse_number() noexcept;
 
   std::ptrdiff_t expected_;  ///< in later phases
   std::ptrdiff_t left_;      ///< arrivals that the present phase still expects; 0 while it is ending

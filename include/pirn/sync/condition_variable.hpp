@@ -88,7 +88,7 @@ class basic_condition_variable : public timed_condition<basic_condition_variable
     const wake_reason reason =
         waiters_.wait({.deadline = deadline, .what = name_of<Domain>("local condition variable"), .object = this});
     lock.lock();
-    return result_of(reason);
+    return wait_result(reason);
   }
 
   /// Waits until `ready()`, which is called with the lock held; an error means that it is still false.

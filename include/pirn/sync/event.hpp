@@ -82,10 +82,10 @@ class basic_event {
   static constexpr std::uint32_t signalled = 1;
   static constexpr std::uint32_t waited = 2;  ///< clear, and the queue may hold waiters
 
-  void set_slow() noexcept;
+  PIRN_DEFINED_ONCE void set_slow() noexcept;
   /// With the queue's lock held: passes, or marks the word so that the next `set` looks into the queue.
-  bool pass_or_mark() noexcept;
-  std::expected<void, wait_error> wait_slow(platform::time_point deadline) noexcept;
+  PIRN_DEFINED_ONCE bool pass_or_mark() noexcept;
+  PIRN_DEFINED_ONCE std::expected<void, wait_error> wait_slow(platform::time_point deadline) noexcept;
 
   typename Domain::template atomic<std::uint32_t> word_{clear};
   const event_reset reset_;

@@ -84,15 +84,15 @@ class future_state {
   }
 
   /// Lets one caller provide: throws promise_already_satisfied for the others. If it fails, it must `withdraw`.
-  void begin();
+  PIRN_DEFINED_ONCE void begin();
   void withdraw() noexcept { stage_.store(is_empty, platform::memory_order_release); }
   /// Wakes all waiters, which see what was provided since `begin`.
-  void publish() noexcept;
-  void fail(std::exception_ptr why);
+  PIRN_DEFINED_ONCE void publish() noexcept;
+  PIRN_DEFINED_ONCE void fail(std::exception_ptr why);
   /// Gives the promise up: provides broken_promise unless there is a result.
-  void abandon() noexcept;
+  PIRN_DEFINED_ONCE void abandon() noexcept;
   /// Throws future_already_retrieved, except at the first call.
-  void take_future();
+  PIRN_DEFINED_ONCE void take_future();
 
  protected:
   virtual ~future_state() = default;
@@ -104,7 +104,7 @@ class future_state {
   static constexpr std::uint32_t is_provided = 1;  ///< one promise is writing
   static constexpr std::uint32_t is_ready = 2;     ///< set under the queue's lock
 
-  std::expected<void, wait_error> wait_slow(const wait_options& options) noexcept;
+  PIRN_DEFINED_ONCE std::expected<void, wait_error> wait_slow(const wait_options& options) noexcept;
 
   typename Domain::template atomic<std::uint32_t> references_{1};
   typename Domain::template atomic<std::uint32_t> stage_{is_empty};

@@ -73,11 +73,11 @@ class basic_mutex : Domain::owner_mark, public timed_lock<basic_mutex<Domain>> {
   }
   /// Spins for some hundred nanoseconds for a mutex whose owner runs elsewhere, as long as no caller waits: most owners
   /// hold a mutex for less than a wait takes.
-  [[nodiscard]] bool lock_if_free_soon() noexcept;
+  [[nodiscard]] PIRN_DEFINED_ONCE bool lock_if_free_soon() noexcept;
   static constexpr int max_spins = 40;
-  [[nodiscard]] bool take_handed_off() noexcept;
-  std::expected<void, wait_error> lock_slow(wait_options&& options) noexcept;
-  void unlock_slow() noexcept;
+  [[nodiscard]] PIRN_DEFINED_ONCE bool take_handed_off() noexcept;
+  PIRN_DEFINED_ONCE std::expected<void, wait_error> lock_slow(wait_options&& options) noexcept;
+  PIRN_DEFINED_ONCE void unlock_slow() noexcept;
 
   const mutex_policy policy_;
   typename Domain::queue waiters_;

@@ -71,8 +71,8 @@ class basic_once_flag {
   }
 
   /// Returns true if the caller must run the body, false if it is done.
-  std::expected<bool, wait_error> enter(const wait_options& options) noexcept;
-  void leave(std::uint32_t outcome) noexcept;
+  PIRN_DEFINED_ONCE std::expected<bool, wait_error> enter(const wait_options& options) noexcept;
+  PIRN_DEFINED_ONCE void leave(std::uint32_t outcome) noexcept;
 
   typename Domain::template atomic<std::uint32_t> word_{fresh};
   typename Domain::queue waiters_;

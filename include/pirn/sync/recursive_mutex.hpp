@@ -71,7 +71,7 @@ class basic_recursive_mutex : public timed_lock<basic_recursive_mutex<Domain>> {
     owner_.store(&self, platform::memory_order_relaxed);
     depth_ = 1;
   }
-  void check_owner(const agent& self) const noexcept;
+  PIRN_DEFINED_ONCE void check_owner(const agent& self) const noexcept;
 
   basic_mutex<Domain> mutex_;
   typename Domain::template atomic<const agent*> owner_{nullptr};

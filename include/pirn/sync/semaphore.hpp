@@ -45,7 +45,7 @@ class semaphore_core {
     }
     release_slow(count, max);
   }
-  std::expected<void, wait_error> acquire_slow(platform::time_point deadline) noexcept;
+  PIRN_DEFINED_ONCE std::expected<void, wait_error> acquire_slow(platform::time_point deadline) noexcept;
 
  private:
   // The word is twice the number of permits, plus `waited` while the queue may hold waiters. `waited` is set and
@@ -55,9 +55,9 @@ class semaphore_core {
   static constexpr std::int64_t waited = 1;
   static constexpr std::int64_t one_permit = 2;
 
-  [[noreturn]] void refuse_count() noexcept;
-  void release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noexcept;
-  [[nodiscard]] bool take_or_mark() noexcept;
+  [[noreturn]] PIRN_DEFINED_ONCE void refuse_count() noexcept;
+  PIRN_DEFINED_ONCE void release_slow(std::ptrdiff_t count, std::ptrdiff_t max) noexcept;
+  [[nodiscard]] PIRN_DEFINED_ONCE bool take_or_mark() noexcept;
 
   typename Domain::template atomic<std::int64_t> word_;
   std::int64_t owed_ = 0;  ///< permits for woken waiters that have not run; under the queue's lock

@@ -109,17 +109,17 @@ class basic_shared_mutex : Domain::owner_mark, public timed_shared_lock<basic_sh
     }
     return false;
   }
-  [[nodiscard]] bool take_handed_off() noexcept;
-  [[nodiscard]] bool take_from_admitted() noexcept;
-  [[nodiscard]] bool try_lock_shared_slow() noexcept;
-  std::expected<void, wait_error> lock_slow(wait_options&& options) noexcept;
-  std::expected<void, wait_error> lock_shared_slow(wait_options&& options) noexcept;
-  void unlock_slow() noexcept;
-  void unlock_shared_slow() noexcept;
-  [[nodiscard]] waiter* admit_readers() noexcept;
-  void admit(const waiter* chain, std::uint32_t readers) noexcept;
-  [[nodiscard]] waiter* admit_writer() noexcept;
-  [[nodiscard]] std::uint32_t contention() const noexcept;
+  [[nodiscard]] PIRN_DEFINED_ONCE bool take_handed_off() noexcept;
+  [[nodiscard]] PIRN_DEFINED_ONCE bool take_from_admitted() noexcept;
+  [[nodiscard]] PIRN_DEFINED_ONCE bool try_lock_shared_slow() noexcept;
+  PIRN_DEFINED_ONCE std::expected<void, wait_error> lock_slow(wait_options&& options) noexcept;
+  PIRN_DEFINED_ONCE std::expected<void, wait_error> lock_shared_slow(wait_options&& options) noexcept;
+  PIRN_DEFINED_ONCE void unlock_slow() noexcept;
+  PIRN_DEFINED_ONCE void unlock_shared_slow() noexcept;
+  [[nodiscard]] PIRN_DEFINED_ONCE waiter* admit_readers() noexcept;
+  PIRN_DEFINED_ONCE void admit(const waiter* chain, std::uint32_t readers) noexcept;
+  [[nodiscard]] PIRN_DEFINED_ONCE waiter* admit_writer() noexcept;
+  [[nodiscard]] PIRN_DEFINED_ONCE std::uint32_t contention() const noexcept;
 
   typename Domain::template atomic<std::uint32_t> word_{0};
   admitted_readers admitted_;  ///< among the readers in the word; under the lock of the queue, like the lists

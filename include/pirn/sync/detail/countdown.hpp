@@ -32,7 +32,7 @@ class countdown {
     }
     take_last(count, complaint);
   }
-  std::expected<void, wait_error> wait(const wait_options& options) noexcept;
+  PIRN_DEFINED_ONCE std::expected<void, wait_error> wait(const wait_options& options) noexcept;
   /// Acquire: a caller that sees zero sees what was done before.
   [[nodiscard]] std::int64_t left() const noexcept {
     Domain::enter(waiters_);
@@ -40,7 +40,7 @@ class countdown {
   }
 
  private:
-  void take_last(std::int64_t count, const char* complaint) noexcept;
+  PIRN_DEFINED_ONCE void take_last(std::int64_t count, const char* complaint) noexcept;
 
   typename Domain::template atomic<std::int64_t> left_;  ///< becomes 0 only under the queue's lock
   typename Domain::queue waiters_;

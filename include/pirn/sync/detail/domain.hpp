@@ -42,7 +42,7 @@ template <class Domain>
 }
 
 /// Returns success if a wait was notified, or else its error.
-[[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> result_of(wake_reason reason) noexcept {
+[[nodiscard]] PIRN_ALWAYS_INLINE std::expected<void, wait_error> wait_result(wake_reason reason) noexcept {
   if (reason != wake_reason::notified) [[unlikely]] {
     return std::unexpected(error_of(reason));
   }
