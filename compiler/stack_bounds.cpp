@@ -119,8 +119,8 @@ void read_annotations(const Module& module, stack_facts& facts) {
   }
 }
 
-/// Makes explicit instantiations that are annotated as `defined once` what the annotation says. The linker may otherwise
-/// choose another instantiation of the same template, which cannot exist if no header defines the template.
+/// Makes explicit instantiations that are annotated as `defined once` what the annotation says. The linker may
+/// otherwise choose another instantiation of the same template, which cannot exist if no header defines the template.
 void make_defined_once(const Module& module) {
   for (const auto& [function, what] : annotations_in(module)) {
     if (what == "defined once" && function->hasWeakODRLinkage()) {
