@@ -20,8 +20,46 @@ namespace sim::detail {
 
 namespace {
 
-/// Returns the names in a mangled one, up to the first template argument, for names that the runtime of an older
-/// compiler cannot read.
+/// Returns where the template arguments of a mangled name end that begin at `at`; null if they have a form that is not
+/// expected here.
+const char* behind_template_arguments(const char* at) {
+  int depth = 0;
+  while (*at != '\0') {
+    const char c = *at;
+    if (c >= '0' && c <= '9') {  // a name, by its length
+      char* end = nullptr;
+      const unsigned long length = std::strtoul(at, &end, 10);
+      if (length > std::strlen(end)) {
+        return nullptr;
+      }
+      at = end + length;
+      continue;
+    }
+    if (c == 'S' || c == 'T') {  // something that was named before, or a parameter
+      ++at;
+      at += std::strspn(at, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+      at += *at != '\0' ? 1 : 0;
+      continue;
+    }
+    if (c == 'L' && at[1] >= 'a' && at[1] <= 'z') {  // a value
+      at = std::strchr(at, 'E');
+      if (at == nullptr) {
+        return nullptr;
+      }
+      ++at;
+      continue;
+    }
+    depth += std::strchr("INLXFJ", c) != nullptr ? 1 : c == 'E' ? -1 : 0;
+    ++at;
+    if (depth == 0) {
+      return at;
+    }
+  }
+  return nullptr;
+}
+
+/// Returns the names in a mangled one without template arguments, for names that the runtime of an older compiler
+/// cannot read.
 std::string names_in(const char* mangled) {
   std::string text;
   const char* at = mangled + std::strspn(mangled, "_ZNK");
@@ -33,6 +71,9 @@ std::string names_in(const char* mangled) {
     }
     text += (text.empty() ? "" : "::") + std::string(end, length);
     at = end + length;
+    if (const char* const behind = *at == 'I' ? behind_template_arguments(at) : nullptr; behind != nullptr) {
+      at = behind;
+    }
   }
 }
 
@@ -89,11 +130,6 @@ std::string shortened(std::string name) {
   if (const std::size_t space = result.rfind(' '); space != std::string::npos) {
     result.erase(0, space + 1);
   }
-  // The name that a program knows of a class of sync, which is one template for two domains.
-  constexpr std::string_view generic = "pirn::detail::basic_";
-  if (result.starts_with(generic)) {
-    result.replace(0, generic.size(), name.find("local_domain>") != std::string::npos ? "pirn::local::" : "pirn::");
-  }
   return result.empty() ? name : result;
 }
 
@@ -122,6 +158,11 @@ frame frame_of(const std::string& file, const std::string& function, const std::
   made.library |= std::ranges::find(replaced, full) != std::end(replaced) || full.starts_with("operator new") ||
                   full.starts_with("operator delete") || line.find("/src/sim/") != std::string::npos;
   made.function = shortened(full);
+  // A class of sync is one template for two domains; programs know it by another name.
+  if (constexpr std::string_view generic = "pirn::detail::basic_"; made.function.starts_with(generic)) {
+    made.function.replace(0, generic.size(),
+                          function.find("local_domain") != std::string::npos ? "pirn::local::" : "pirn::");
+  }
   made.inside =
       made.function.starts_with("pirn::platform::") || made.function.starts_with("pirn::sim::var") ||
       made.function.starts_with("pirn::sim::detail::") || made.function.starts_with("pirn::arch::") ||
