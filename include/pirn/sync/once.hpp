@@ -10,13 +10,6 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
 namespace detail {
-template <class Domain>
-class basic_once_flag;
-}  // namespace detail
-template <class Domain, class F, class... Arguments>
-void call_once(detail::basic_once_flag<Domain>& flag, F&& body, Arguments&&... arguments);
-
-namespace detail {
 
 template <class Domain>
 class basic_once_flag {
@@ -36,8 +29,7 @@ class basic_once_flag {
   }
 
  private:
-  template <class D, class F, class... Arguments>
-  friend void pirn::call_once(basic_once_flag<D>& flag, F&& body, Arguments&&... arguments);
+  friend struct once_caller;
 
   // The word is one of these.
   static constexpr std::uint32_t fresh = 0;
@@ -78,6 +70,16 @@ class basic_once_flag {
   typename Domain::queue waiters_;
 };
 
+/// Calls without a stop, for `call_once`. A friend that is a function template of another namespace would not do: gcc
+/// 12 does not recognise it.
+struct once_caller {
+  template <class Domain, class F>
+  PIRN_ALWAYS_INLINE static void call(basic_once_flag<Domain>& flag, F&& body) {
+    static_cast<void>(flag.run(std::forward<F>(body),
+                               {.stoppable = false, .what = name_of<Domain>("local call_once"), .object = &flag}));
+  }
+};
+
 extern template class basic_once_flag<shared_domain>;
 
 }  // namespace detail
@@ -90,9 +92,8 @@ class once_flag : public detail::basic_once_flag<detail::shared_domain> {};
 /// runs it. A stop does not end that, since the caller relies on the effects (it does end `once_flag::call`).
 template <class Domain, class F, class... Arguments>
 PIRN_ALWAYS_INLINE void call_once(detail::basic_once_flag<Domain>& flag, F&& body, Arguments&&... arguments) {
-  static_cast<void>(
-      flag.run([&] { static_cast<void>(std::invoke(std::forward<F>(body), std::forward<Arguments>(arguments)...)); },
-               {.stoppable = false, .what = detail::name_of<Domain>("local call_once"), .object = &flag}));
+  detail::once_caller::call(
+      flag, [&] { static_cast<void>(std::invoke(std::forward<F>(body), std::forward<Arguments>(arguments)...)); });
 }
 
 PIRN_ABI_NAMESPACE_END
