@@ -79,8 +79,8 @@ class fork_call : public fork_point {
     }
   }
   /// Destroys what the first half has left.
-  void drop(arch::word outcome) noexcept {
-    outcome == first_half_failed ? std::destroy_at(&failure_) : std::destroy_at(&value_);
+  void drop(arch::word how) noexcept {
+    how == first_half_failed ? std::destroy_at(&failure_) : std::destroy_at(&value_);
   }
   [[nodiscard]] std::exception_ptr take_failure() noexcept {
     std::exception_ptr taken = std::move(failure_);
