@@ -32,10 +32,10 @@ class basic_event {
   /// Callers that pass see what was done before. Does not suspend. O(waiters woken).
   PIRN_ALWAYS_INLINE void set() noexcept {
     Domain::enter(waiters_);
-    std::uint32_t word = word_.load(platform::memory_order_relaxed);
-    while (word != waited) [[likely]] {
+    std::uint32_t seen = word_.load(platform::memory_order_relaxed);
+    while (seen != waited) [[likely]] {
       // Written even if it is set already: a caller that is about to reset it must see what this caller did.
-      if (word_.compare_exchange_weak(word, signalled, platform::memory_order_release, platform::memory_order_relaxed))
+      if (word_.compare_exchange_weak(seen, signalled, platform::memory_order_release, platform::memory_order_relaxed))
           [[likely]] {
         return;
       }

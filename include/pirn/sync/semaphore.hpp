@@ -25,9 +25,9 @@ class semaphore_core {
 
   PIRN_ALWAYS_INLINE bool try_acquire() noexcept {
     Domain::enter(waiters_);
-    std::int64_t word = word_.load(platform::memory_order_relaxed);
-    while (word >= one_permit) {
-      if (word_.compare_exchange_weak(word, word - one_permit, platform::memory_order_acquire,
+    std::int64_t seen = word_.load(platform::memory_order_relaxed);
+    while (seen >= one_permit) {
+      if (word_.compare_exchange_weak(seen, seen - one_permit, platform::memory_order_acquire,
                                       platform::memory_order_relaxed)) [[likely]] {
         return true;
       }
@@ -36,9 +36,9 @@ class semaphore_core {
   }
   PIRN_ALWAYS_INLINE void release(std::ptrdiff_t count, std::ptrdiff_t max) noexcept {
     Domain::enter(waiters_);
-    std::int64_t word = word_.load(platform::memory_order_relaxed);
-    while ((word & waited) == 0 && count >= 0 && count <= max - word / one_permit) [[likely]] {
-      if (word_.compare_exchange_weak(word, word + count * one_permit, platform::memory_order_release,
+    std::int64_t seen = word_.load(platform::memory_order_relaxed);
+    while ((seen & waited) == 0 && count >= 0 && count <= max - seen / one_permit) [[likely]] {
+      if (word_.compare_exchange_weak(seen, seen + count * one_permit, platform::memory_order_release,
                                       platform::memory_order_relaxed)) [[likely]] {
         return;
       }

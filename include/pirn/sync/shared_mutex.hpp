@@ -68,10 +68,10 @@ class basic_shared_mutex : Domain::owner_mark, public timed_shared_lock<basic_sh
   /// Unlocks; for a reader only (aborts when no reader owns it). Does not suspend.
   PIRN_ALWAYS_INLINE void unlock_shared() noexcept {
     Domain::enter(writers_);
-    std::uint32_t word = word_.load(platform::memory_order_relaxed);
-    while ((word & contended) == 0 && word >= reader) [[likely]] {
+    std::uint32_t seen = word_.load(platform::memory_order_relaxed);
+    while ((seen & contended) == 0 && seen >= reader) [[likely]] {
       // Release: the next writer comes after the reads.
-      if (word_.compare_exchange_weak(word, word - reader, platform::memory_order_release,
+      if (word_.compare_exchange_weak(seen, seen - reader, platform::memory_order_release,
                                       platform::memory_order_relaxed)) [[likely]] {
         return;
       }
@@ -100,9 +100,9 @@ class basic_shared_mutex : Domain::owner_mark, public timed_shared_lock<basic_sh
   }
   [[nodiscard]] PIRN_ALWAYS_INLINE bool read_if_open() noexcept {
     Domain::enter(writers_);
-    std::uint32_t word = word_.load(platform::memory_order_relaxed);
-    while ((word & (writer | contended)) == 0) {
-      if (word_.compare_exchange_weak(word, word + reader, platform::memory_order_acquire,
+    std::uint32_t seen = word_.load(platform::memory_order_relaxed);
+    while ((seen & (writer | contended)) == 0) {
+      if (word_.compare_exchange_weak(seen, seen + reader, platform::memory_order_acquire,
                                       platform::memory_order_relaxed)) [[likely]] {
         return true;
       }
