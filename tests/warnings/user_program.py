@@ -1,5 +1,5 @@
 """user_program.py COMPILER INCLUDE LEVEL...: compiles user_program.cpp below all public headers as users do, at these
-levels of optimization, with -Wall -Wextra. Only this shows warnings in header code that is inlined into a program."""
+levels of optimization, with -Wall -Wextra -Wshadow. Only this shows warnings in header code that is inlined into a program."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ def main() -> int:
 
         def compile_at(level: str) -> subprocess.CompletedProcess:
             return subprocess.run(
-                [compiler, "-std=c++23", level, "-Wall", "-Wextra", "-Werror", f"-I{include}", "-c", str(program), "-o",
+                [compiler, "-std=c++23", level, "-Wall", "-Wextra", "-Wshadow", "-Werror", f"-I{include}", "-c", str(program), "-o",
                  str(Path(scratch) / f"program{level}.o")], capture_output=True, text=True, check=False)
 
         with ThreadPoolExecutor(2) as pool:
