@@ -1,7 +1,7 @@
 // Resumes the coroutines of tasks on a worker, in fibers that the runner adds as needed.
 #include "pirn/fiber/detail/coroutine_runner.hpp"
+#include "pirn/detail/contract.hpp"
 
-#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -34,11 +34,10 @@ void coroutine_agent::enter() noexcept {
 void coroutine_agent::leave() noexcept {
   const inherited_context* const here = inherited_context_here();
   if ((here != nullptr ? here->innermost : nullptr) != innermost_) {
-    std::fputs(
-        "pirn: a task suspends with a scope open, which belongs to the fiber that runs the task, but the task may "
-        "continue in another fiber: close the scope before co_await, or wait in it by calls that suspend the fiber\n",
-        stderr);
-    std::abort();
+    fail_contract(
+        "a task suspends with a scope open, which belongs to the fiber that runs the task, but the task may continue "
+        "in "
+        "another fiber: close the scope before co_await, or wait in it by calls that suspend the fiber");
   }
   if (values_ != nullptr || (here != nullptr && here->values != nullptr)) {
     std::swap(inherited_context_of_runner().values, values_);

@@ -1,5 +1,6 @@
 // The end of a fiber: join, detach, stop, and failures that no joiner takes.
 #include "pirn/fiber/fiber.hpp"
+#include "pirn/detail/contract.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -354,8 +355,7 @@ void fiber::reset() noexcept {
 
 void fiber::end(detail::fiber_control* f) noexcept {
   if (&detail::current_agent() == f) {
-    std::fputs("pirn: a fiber destroys its own handle, which would wait for the fiber forever; detach it\n", stderr);
-    std::abort();
+    detail::fail_contract("a fiber destroys its own handle, which would wait for the fiber forever; detach it");
   }
   if (const detail::worker* const home = f->home();
       home != nullptr && home->owner.abandoned.load(platform::memory_order_acquire)) [[unlikely]] {

@@ -1,5 +1,6 @@
 // The life of a runtime: start and end of its workers, statistics, and where new fibers are placed.
 #include "pirn/fiber/runtime.hpp"
+#include "pirn/detail/contract.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -290,13 +291,11 @@ runtime::~runtime() {
   }
   detail::check_not_forked(*state_);
   if (const detail::worker* const w = detail::current_worker(); w != nullptr && &w->owner == state_) {
-    std::fputs("pirn: a runtime is being destroyed by one of its fibers, which could never end\n", stderr);
-    std::abort();
+    detail::fail_contract("a runtime is being destroyed by one of its fibers, which could never end");
   }
   const bool here = state_->options.calling_thread;
   if (here && detail::caller_worker() != state_->workers[0].get()) {
-    std::fputs("pirn: a runtime on the calling thread is being destroyed by another thread\n", stderr);
-    std::abort();
+    detail::fail_contract("a runtime on the calling thread is being destroyed by another thread");
   }
   state_->stopping.store(true, platform::memory_order_release);
   state_->notify_all();

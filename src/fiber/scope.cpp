@@ -1,9 +1,8 @@
 // Scopes: their children, stops, deadlines and failures.
 #include "pirn/fiber/scope.hpp"
+#include "pirn/detail/contract.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <system_error>
 
 #include "fiber/runtime_state.hpp"
@@ -28,10 +27,7 @@ std::vector<std::exception_ptr> attached_to(const std::exception_ptr& what) {
   return last != nullptr && last->first == what ? last->others : std::vector<std::exception_ptr>();
 }
 
-[[noreturn]] void misused(const char* what) noexcept {
-  std::fprintf(stderr, "pirn: a scope is %s\n", what);
-  std::abort();
-}
+[[noreturn]] void misused(const char* what) noexcept { detail::fail_contract("a scope is ", what); }
 
 detail::runtime_state* runtime_of_caller() {
   const detail::worker* const here = detail::current_worker();

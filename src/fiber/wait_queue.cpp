@@ -1,8 +1,6 @@
 // Waits in a list of waiters with a lock, and wake-ups from it.
 #include "pirn/fiber/expert/wait_queue.hpp"
-
-#include <cstdio>
-#include <cstdlib>
+#include "pirn/detail/contract.hpp"
 
 #include "detail/exiting.hpp"
 #include "pirn/fiber/detail/one_worker.hpp"
@@ -47,13 +45,11 @@ void detail::destroyed_with_waiters(const void* list, const waiter& first) noexc
       what = f.waits->what;
     }
   }
-  std::fprintf(stderr, "pirn: %s was destroyed while it had waiters (its list of waiters is at %p)\n", what, list);
-  std::abort();
+  fail_contract(what, " was destroyed while it had waiters (its list of waiters is at ", list, ")");
 }
 
 void detail::one_worker::refuse(const char* what) const noexcept {
-  std::fprintf(stderr, "pirn: %s (%p)\n", what, static_cast<const void*>(this));
-  std::abort();
+  fail_contract(what, " (", static_cast<const void*>(this), ")");
 }
 
 void detail::one_worker::refuse_migratable() const noexcept {

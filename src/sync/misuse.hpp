@@ -1,11 +1,11 @@
 // The end of a program that breaks the contract of a primitive.
 #pragma once
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "pirn/detail/abi.hpp"
+#include "pirn/detail/contract.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -16,10 +16,9 @@ namespace detail {
 template <class Domain>
 [[noreturn]] PIRN_ENDS_PROCESS void misuse(const char* what, const void* object) noexcept {
   const char* const word = Domain::is_local ? nullptr : std::strstr(what, "local ");
-  const auto before = word != nullptr ? static_cast<int>(word - what) : 0;
+  const std::string_view before(what, word != nullptr ? static_cast<std::size_t>(word - what) : 0);
   const char* const rest = word != nullptr ? word + std::strlen("local ") : what;
-  std::fprintf(stderr, "pirn: %.*s%s (%p)\n", before, what, rest, object);
-  std::abort();
+  fail_contract(before, rest, " (", object, ")");
 }
 
 }  // namespace detail
