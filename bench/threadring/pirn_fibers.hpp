@@ -9,14 +9,13 @@
 
 namespace bench {
 
-/// The program of `impl`. A `Place` has put(token) and take(), which waits for the token. `lifo_budget` is that of the
+/// The program of `impl`. A `Place` has put(token) and take(), which waits for the token. `lifo_turns` is that of the
 /// runtime: a woken fiber goes first within that budget.
 template <class Place>
 void threadring_of_fibers(const char* impl, const char* note,
-                          unsigned lifo_budget = pirn::runtime_options{}.lifo_budget) {
+                          unsigned lifo_turns = pirn::runtime_options{}.lifo_turns) {
   need_memory(input("PROCESSES") * 5000);
-  pirn::runtime runtime(
-      {.workers = 1, .calling_thread = true, .stack_size = input("STACK"), .lifo_budget = lifo_budget});
+  pirn::runtime runtime({.workers = 1, .calling_thread = true, .stack_size = input("STACK"), .lifo_turns = lifo_turns});
   runtime.run([&] {
     std::vector<Place> ring(input("PROCESSES"));
     Place finished;

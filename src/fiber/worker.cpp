@@ -39,7 +39,7 @@ std::size_t stack_cache_capacity(const runtime_state& state) noexcept {
 }  // namespace
 
 worker::worker(runtime_state& state, unsigned number)
-    : queue(state.options.lifo_budget, state.options.high_priority_budget),
+    : queue(state.options.lifo_turns, state.options.high_priority_turns),
       stacks(state.pool, state.options.stack_size, stack_cache_capacity(state)),
       trimmer(state.options.trim_after),
       io(state.options.make_engine()),

@@ -34,11 +34,11 @@ class ping_pong {
   event turn_[2];
 };
 
-class lifo_budget : public testing::TestWithParam<unsigned> {};
+class lifo_turns : public testing::TestWithParam<unsigned> {};
 
-TEST_P(lifo_budget, limits_the_wait_of_those_that_are_ready) {
+TEST_P(lifo_turns, limits_the_wait_of_those_that_are_ready) {
   const unsigned bound = GetParam();
-  rig r(1, {.lifo_budget = bound});
+  rig r(1, {.lifo_turns = bound});
   std::uint64_t longest = 0;
   std::uint64_t total = 0;
   r.rt.run([&] {
@@ -62,7 +62,7 @@ TEST_P(lifo_budget, limits_the_wait_of_those_that_are_ready) {
   EXPECT_GE(total, static_cast<std::uint64_t>(scaled(5000)) * bound / 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(bounds, lifo_budget, testing::Values(1u, 3u, 16u));
+INSTANTIATE_TEST_SUITE_P(bounds, lifo_turns, testing::Values(1u, 3u, 16u));
 
 /// One fiber is woken, and then buried under others that wake each other until it has run.
 class buried : public testing::TestWithParam<unsigned> {
@@ -73,7 +73,7 @@ class buried : public testing::TestWithParam<unsigned> {
   };
   /// Returns the turns that others had before it ran, or `most`.
   std::uint64_t turns_before(const options& what) {
-    rig r(1, {.lifo_budget = GetParam()});
+    rig r(1, {.lifo_turns = GetParam()});
     std::uint64_t before = most;
     r.rt.run([&] {
       event patience, turn[2];

@@ -89,13 +89,13 @@ TEST(priority, holds_when_timers_and_other_threads_wake) {
   EXPECT_EQ(order, "SWT21");
 }
 
-class high_priority_budget : public testing::TestWithParam<unsigned> {};
+class high_priority_turns : public testing::TestWithParam<unsigned> {};
 
-TEST_P(high_priority_budget, limits_the_wait_of_the_others) {
+TEST_P(high_priority_turns, limits_the_wait_of_the_others) {
   const unsigned bound = GetParam();
   pirn::runtime_options options;
   if (bound != 0) {
-    options.high_priority_budget = bound;
+    options.high_priority_turns = bound;
   }
   rig r(1, options);
   const unsigned expected = bound != 0 ? bound : 32;  // as documented
@@ -127,10 +127,10 @@ TEST_P(high_priority_budget, limits_the_wait_of_the_others) {
   EXPECT_EQ(longest, expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(bounds, high_priority_budget, testing::Values(1u, 5u, 0u));
+INSTANTIATE_TEST_SUITE_P(bounds, high_priority_turns, testing::Values(1u, 5u, 0u));
 
 TEST(priority, nobody_starves_beside_fibers_that_wake_each_other) {
-  rig r(1, {.high_priority_budget = 8});
+  rig r(1, {.high_priority_turns = 8});
   r.rt.run([&] {
     bool done = false;
     event turn[2];

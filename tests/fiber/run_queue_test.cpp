@@ -22,9 +22,9 @@ struct idle_fiber : pirn::detail::fiber_control {
 
 class run_queue_alone : public testing::Test {
  protected:
-  static constexpr unsigned lifo_budget = 3;
-  static constexpr unsigned high_priority_budget = 4;
-  run_queue queue{lifo_budget, high_priority_budget};
+  static constexpr unsigned lifo_turns = 3;
+  static constexpr unsigned high_priority_turns = 4;
+  run_queue queue{lifo_turns, high_priority_turns};
   std::array<idle_fiber, 12> nodes;
 
   /// Returns the index of a node, or -1 for the scheduler.
@@ -188,7 +188,7 @@ TEST_F(run_queue_alone, high_priority_has_a_budget) {
   push({0, 1});
   push_high({5, 6});
   for (int round = 0; round < 3; ++round) {
-    for (unsigned i = 0; i < high_priority_budget; ++i) {
+    for (unsigned i = 0; i < high_priority_turns; ++i) {
       EXPECT_EQ(round + i == 0 ? leave() : yield(), 5 + static_cast<int>(i) % 2);
     }
     EXPECT_EQ(yield(), round % 2);
@@ -206,7 +206,7 @@ TEST_F(run_queue_alone, behaves_as_the_rules_say) {
   unsigned lifo_polls = 0;
   unsigned high_priority_polls = 0;
   const auto is_high = [&](int i) { return i >= 0 && nodes[static_cast<std::size_t>(i)].has_high_priority(); };
-  const auto high_may = [&] { return high_priority_polls < high_priority_budget || (ring.empty() && woken.empty()); };
+  const auto high_may = [&] { return high_priority_polls < high_priority_turns || (ring.empty() && woken.empty()); };
   const auto take = [](auto& from) {
     const int first = from.front();
     from.pop_front();
@@ -218,8 +218,8 @@ TEST_F(run_queue_alone, behaves_as_the_rules_say) {
       return take(high);
     }
     high_priority_polls = 0;
-    if (!woken.empty() && (lifo_polls < lifo_budget || (ring.empty() && woken.size() == 1))) {
-      lifo_polls = lifo_polls < lifo_budget ? lifo_polls + 1 : 1;  // anew: no fiber had to wait for it
+    if (!woken.empty() && (lifo_polls < lifo_turns || (ring.empty() && woken.size() == 1))) {
+      lifo_polls = lifo_polls < lifo_turns ? lifo_polls + 1 : 1;  // anew: no fiber had to wait for it
       const int newest = woken.back();
       woken.pop_back();
       return newest;

@@ -261,7 +261,7 @@ void two_at_once(bool with_another) {
   if (with_another) {
     all.emplace_back(both(a, b));
   }
-  pirn_test::run_fibers(runtime_options{.workers = with_another ? 2U : 1U, .lifo_budget = 0}, all);
+  pirn_test::run_fibers(runtime_options{.workers = with_another ? 2U : 1U, .lifo_turns = 0}, all);
   sim::check(entered == (with_another ? 5 : 4));
 }
 TEST(mutex, those_who_lock_two_at_once_get_on) {

@@ -388,13 +388,13 @@ TEST(fork2, within_each_other) {
 TEST(priority, of_one_that_never_waits_leaves_others_their_turns) {
   expect_passes([] {
     bool other_ran = false;
-    run_fibers({.workers = 1, .high_priority_budget = 2}, {[&] {
-                                                             this_fiber::set_priority(fiber_priority::high);
-                                                             while (!other_ran) {
-                                                               this_fiber::yield();
-                                                             }
-                                                           },
-                                                           [&] { other_ran = true; }});
+    run_fibers({.workers = 1, .high_priority_turns = 2}, {[&] {
+                                                            this_fiber::set_priority(fiber_priority::high);
+                                                            while (!other_ran) {
+                                                              this_fiber::yield();
+                                                            }
+                                                          },
+                                                          [&] { other_ran = true; }});
   });
 }
 

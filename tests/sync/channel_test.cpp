@@ -459,7 +459,7 @@ TEST(channel, switches_over_to_a_migratable_receiver_of_the_same_worker) {
           },
           {.worker = 0, .migratable = true});
       EXPECT_TRUE(pirn::this_fiber::sleep_for(1ms).has_value());
-      for (int i = 1; i <= 40; ++i) {  // fewer than the default `lifo_budget`
+      for (int i = 1; i <= 40; ++i) {  // fewer than the default `lifo_turns`
         EXPECT_TRUE(c.send(int{i}, pirn::wake_policy::switch_over).has_value());
         EXPECT_EQ(last, i);
       }
@@ -479,8 +479,8 @@ static_assert(std::is_trivially_copyable_v<small> && sizeof(small) == 8);
 
 /// Expects that a value of each kind arrives unchanged, however the receiver is resumed.
 template <class T, class Make, class Read>
-void expect_switched_over(unsigned lifo_budget, Make make, Read read) {
-  rig r(1, {.lifo_budget = lifo_budget});
+void expect_switched_over(unsigned lifo_turns, Make make, Read read) {
+  rig r(1, {.lifo_turns = lifo_turns});
   r.rt.run([&] {
     channel<T> c(1);
     constexpr int count = 5000;  // more than the scheduler allows without a tick
@@ -522,7 +522,7 @@ void expect_switched_over(unsigned lifo_budget, Make make, Read read) {
 }
 
 TEST(channel, values_that_switch_over_in_a_register_arrive) {
-  for (const unsigned bound : {0u, 1u, 3u, pirn::runtime_options{}.lifo_budget}) {
+  for (const unsigned bound : {0u, 1u, 3u, pirn::runtime_options{}.lifo_turns}) {
     expect_switched_over<int>(bound, [](int i) { return -i; }, [](int v) { return v; });
     expect_switched_over<double>(bound, [](int i) { return i / 3.0; }, [](double v) { return v; });
     expect_switched_over<bool>(bound, [](int i) { return i % 3 == 0; }, [](bool v) { return v; });
@@ -534,7 +534,7 @@ TEST(channel, values_that_switch_over_in_a_register_arrive) {
 }
 
 TEST(channel, switching_over_again_and_again_starves_nobody) {
-  rig r(1, {.lifo_budget = 10});
+  rig r(1, {.lifo_turns = 10});
   r.rt.run([] {
     constexpr std::size_t count = 200;
     std::vector<std::unique_ptr<channel<int>>> chain;

@@ -37,9 +37,9 @@ struct runtime_options {
   guarded_pool* stacks = nullptr;
   /// How many fibers just woken may run in a row, newest first, while others are ready. With 0 all run first in first
   /// out.
-  unsigned lifo_budget = 48;
+  unsigned lifo_turns = 48;
   /// How many turns in a row fibers of high priority may have while others are ready.
-  unsigned high_priority_budget = 32;
+  unsigned high_priority_turns = 32;
   /// How long a fiber must be suspended before the memory that its stack no longer uses is given back: whole pages
   /// below the live part. It may take up to twice as long. Not positive for never; then only `trim` does it.
   time_span trim_after{};

@@ -242,7 +242,7 @@ class agent {
 /// Where a waiter goes in a list, and where a woken fiber goes in the run queue of its worker.
 enum class placement : std::uint8_t {
   back,    ///< behind all others
-  front,   ///< ahead of all others; for a fiber within `runtime_options::lifo_budget`
+  front,   ///< ahead of all others; for a fiber within `runtime_options::lifo_turns`
   direct,  ///< as `front`, and if the fiber is of the caller's worker the caller yields to it: a suspension point
 };
 

@@ -12,18 +12,18 @@ namespace detail {
 
 /// A ring that holds the running node and, after it in order of age, the ready ones: a yield is one load and one store.
 /// Fibers just woken go to a stack beside the ring and run first, newest first, since their data is in the processor's
-/// cache; but at most `lifo_budget` of them run in a row while another fiber is ready. Then a fiber of the ring runs,
+/// cache; but at most `lifo_turns` of them run in a row while another fiber is ready. Then a fiber of the ring runs,
 /// and all on the stack but the newest go into the ring, so that no fiber starves. Fibers of high priority have a
-/// separate list, first in first out, and run before all others, but at most `high_priority_budget` of them in a row
+/// separate list, first in first out, and run before all others, but at most `high_priority_turns` of them in a row
 /// while another one is ready. The scheduler's own node is in the ring only while it runs.
 class run_queue {
  public:
-  run_queue(unsigned lifo_budget, unsigned high_priority_budget) noexcept
+  run_queue(unsigned lifo_turns, unsigned high_priority_turns) noexcept
       : now_{&scheduler_},
-        lifo_limit_(lifo_budget),
-        lifo_budget_(lifo_budget),
+        lifo_limit_(lifo_turns),
+        lifo_turns_(lifo_turns),
         next_(&scheduler_),
-        high_priority_budget_(high_priority_budget) {
+        high_priority_turns_(high_priority_turns) {
     scheduler_.next = scheduler_.previous = &scheduler_;
   }
   run_queue(const run_queue&) = delete;
@@ -211,11 +211,11 @@ class run_queue {
   }
   /// Whether a woken node is next. If no other one is ready the count of LIFO polls begins anew, since no node waited.
   [[nodiscard]] bool take_woken() noexcept {
-    if (woken_ != nullptr && woken_in_a_row_ >= lifo_budget_ && next_ == now_.running && is_last_woken(woken_)) {
+    if (woken_ != nullptr && woken_in_a_row_ >= lifo_turns_ && next_ == now_.running && is_last_woken(woken_)) {
       woken_in_a_row_ = 0;
       return true;
     }
-    return woken_ != nullptr && woken_in_a_row_ < lifo_budget_;
+    return woken_ != nullptr && woken_in_a_row_ < lifo_turns_;
   }
   /// Gives the ring its turn: the woken nodes go behind all in it, the oldest first, but the newest stays if woken
   /// nodes may ever overtake.
@@ -224,7 +224,7 @@ class run_queue {
     if (!has_woken()) {
       return;
     }
-    run_node** const first = lifo_budget_ != 0 ? &woken_->next : &woken_;
+    run_node** const first = lifo_turns_ != 0 ? &woken_->next : &woken_;
     run_node* position = now_.running;
     run_node* node = *first;
     while (node != nullptr && node != &scheduler_) {
@@ -281,13 +281,13 @@ class run_queue {
     if (woken_ == &scheduler_ && high_ == nullptr && (node == &scheduler_ || !is_high(node))) {
       woken_ = nullptr;
       marked_ = false;
-      lifo_limit_ = lifo_budget_;
+      lifo_limit_ = lifo_turns_;
     }
     return run(node);
   }
   /// Whether a fiber of high priority may run next.
   [[nodiscard]] bool high_may_run() const noexcept {
-    return high_priority_in_a_row_ < high_priority_budget_ || (next_ == now_.running && !has_woken());
+    return high_priority_in_a_row_ < high_priority_turns_ || (next_ == now_.running && !has_woken());
   }
   /// Takes the node that runs before those in the ring, or returns null. The running node is still in the ring.
   run_node* pop_preferred() noexcept {
@@ -346,14 +346,14 @@ class run_queue {
   run_node* woken_ = nullptr;    ///< the newest, linked by `next` down to null or the mark
   unsigned woken_in_a_row_ = 0;  ///< woken fibers run since a fiber of the ring ran
   unsigned lifo_limit_;          ///< the budget, or 0 while there is a mark
-  unsigned lifo_budget_;
+  unsigned lifo_turns_;
   /// Always now_.running->next: kept here so that a yield need not find the running node before it can find the next.
   run_node* next_;
   run_node scheduler_;        ///< not where a fiber's block could lie: see `owner_mark`
   run_node* high_ = nullptr;  ///< the oldest ready one of high priority, linked by `next`
   run_node* last_high_ = nullptr;
   unsigned high_priority_in_a_row_ = 0;  ///< turns of high priority since another one
-  unsigned high_priority_budget_;
+  unsigned high_priority_turns_;
   bool marked_ = false;
 };
 

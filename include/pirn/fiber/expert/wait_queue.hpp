@@ -35,7 +35,7 @@ struct wait_options {
 enum class wake_policy : std::uint8_t {
   enqueue,  ///< it is made ready; the caller continues
   /// If both are of one worker it runs at once, and the caller goes behind all ready fibers: a suspension point. Within
-  /// `runtime_options::lifo_budget`, so that no fiber starves. Otherwise as `enqueue`.
+  /// `runtime_options::lifo_turns`, so that no fiber starves. Otherwise as `enqueue`.
   switch_over,
 };
 
@@ -181,10 +181,10 @@ class wait_list {
     }
     return nullptr;
   }
-  /// Claims all waiters and takes them off the list, linked by `next` in order of age; for `make_all_runnable`. O(n).
+  /// Claims all waiters and takes them off the list, linked by `next` in order of age; for `schedule_all`. O(n).
   [[nodiscard]] waiter* claim_all() noexcept;
   /// Makes the waiters from `claim_all` ready, behind all ready fibers. Best after unlocking. O(n).
-  static void make_all_runnable(waiter* chain) noexcept;
+  static void schedule_all(waiter* chain) noexcept;
   /// Returns the first waiter, or null; its wait may have ended already.
   [[nodiscard]] waiter* front() const noexcept { return first_; }
   /// Whether there is no waiter.

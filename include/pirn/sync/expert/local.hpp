@@ -45,7 +45,7 @@ class wait_queue : detail::local_queue {
     return local_queue::empty();
   }
   /// Wakes the longest waiter. True if there was one. Does not suspend, except to switch over. (Of several waiters
-  /// woken one after the other the last one runs first; see runtime_options::lifo_budget.)
+  /// woken one after the other the last one runs first; see runtime_options::lifo_turns.)
   PIRN_ALWAYS_INLINE bool notify_one(wake_policy policy = wake_policy::enqueue) noexcept {
     return local_queue::notify_one(policy);
   }
