@@ -9,6 +9,7 @@
 #include "propagation_convention.hpp"
 #include "propagation_decision.hpp"
 #include "propagation_list.hpp"
+#include "propagation_refusals.hpp"
 #include "propagation_report.hpp"
 #include "propagation_settings.hpp"
 

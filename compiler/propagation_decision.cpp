@@ -14,6 +14,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 #include "propagation_convention.hpp"
+#include "propagation_refusals.hpp"
 #include "switches.hpp"
 
 namespace pirn::plugin {
@@ -44,24 +45,6 @@ std::string percent(double rate) {
 bool is_convention(llvm::CallingConv::ID convention) { return convention == llvm::CallingConv::PreserveNone; }
 
 bool preserves_nothing(const llvm::CallBase& call) { return is_convention(call.getCallingConv()) || is_switch(call); }
-
-std::string linkage_refusal(const llvm::Function& function, const llvm::SmallPtrSetImpl<llvm::GlobalValue*>& used) {
-  for (const llvm::User* user : function.users()) {
-    if (llvm::isa<llvm::GlobalAlias>(user)) {
-      return "it has an alias ('" + readable(*llvm::cast<llvm::GlobalValue>(user)) + "')";
-    }
-    if (llvm::isa<llvm::GlobalIFunc>(user)) {
-      return "the dynamic linker calls it (ifunc '" + readable(*llvm::cast<llvm::GlobalValue>(user)) + "')";
-    }
-  }
-  if (!function.hasLocalLinkage()) {
-    return "other files may call it";
-  }
-  if (used.contains(const_cast<llvm::Function*>(&function))) {
-    return "it is marked as used by code that the compiler does not see";
-  }
-  return function.hasAddressTaken(nullptr, false, true, true) ? "its address is taken" : "";
-}
 
 class cost_model {
  public:

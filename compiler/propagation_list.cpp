@@ -12,6 +12,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 #include "propagation_convention.hpp"
+#include "propagation_refusals.hpp"
 
 namespace pirn::plugin {
 namespace {
