@@ -7,10 +7,8 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/pirn" DESTINATION "${CMAKE_INST
         FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 
 list(TRANSFORM PIRN_LAYERS PREPEND pirn_ OUTPUT_VARIABLE layer_targets)
-install(TARGETS ${layer_targets} pirn_pirn EXPORT pirn-targets)
-if(TARGET pirn_held_mutexes)
-  install(TARGETS pirn_held_mutexes EXPORT pirn-targets)
-endif()
+list(TRANSFORM PIRN_OPTIONAL PREPEND pirn_ OUTPUT_VARIABLE optional_targets)
+install(TARGETS ${layer_targets} ${optional_targets} pirn_pirn EXPORT pirn-targets)
 if(TARGET pirn_sim)
   install(TARGETS pirn_sim EXPORT pirn-targets)
 endif()

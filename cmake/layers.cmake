@@ -63,48 +63,7 @@ foreach(layer IN LISTS PIRN_ALL_LAYERS)
   set(left ${target})
 endforeach()
 
-# For programs that ask for it: this replaces functions of the C library in the whole program.
-if(TARGET pirn_fiber)
-  add_library(pirn_held_mutexes STATIC "${PROJECT_SOURCE_DIR}/src/fiber/held_mutexes/pthread_mutex.cpp")
-  add_library(pirn::held_mutexes ALIAS pirn_held_mutexes)
-  set_target_properties(pirn_held_mutexes PROPERTIES EXPORT_NAME held_mutexes)
-  target_include_directories(pirn_held_mutexes PRIVATE "${PROJECT_SOURCE_DIR}/src")
-  pirn_warnings(pirn_held_mutexes)
-  target_link_libraries(pirn_held_mutexes PUBLIC pirn_fiber)
-  # Otherwise the linker takes it only if the program itself uses a mutex, and not for those of shared libraries.
-  target_link_options(pirn_held_mutexes INTERFACE LINKER:--undefined=pthread_mutex_lock)
-endif()
-
 add_library(pirn_pirn INTERFACE)
 add_library(pirn::pirn ALIAS pirn_pirn)
 set_target_properties(pirn_pirn PROPERTIES EXPORT_NAME pirn)
 target_link_libraries(pirn_pirn INTERFACE ${left})
-
-# The flags with which `./dev run FILE.cpp` compiles a single file: one per line, taken from the targets. Left out in
-# a larger project, whose generator may have several configurations.
-set(libraries "")
-foreach(layer IN LISTS PIRN_LAYERS)
-  get_target_property(type pirn_${layer} TYPE)
-  if(NOT type STREQUAL "INTERFACE_LIBRARY")
-    list(PREPEND libraries $<TARGET_FILE:pirn_${layer}>)
-    list(APPEND PIRN_LIBRARY_TARGETS pirn_${layer})
-  endif()
-endforeach()
-add_custom_target(pirn_libraries DEPENDS ${PIRN_LIBRARY_TARGETS})
-function(pirn_run_flags name target libraries)
-  if(NOT PROJECT_IS_TOP_LEVEL)
-    return()
-  endif()
-  string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
-  file(
-    GENERATE
-    OUTPUT "${PROJECT_BINARY_DIR}/${name}.ninja"
-    CONTENT
-      "cxx = ${CMAKE_CXX_COMPILER}
-flags = -std=c++23 ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build_type}} $<JOIN:$<TARGET_PROPERTY:${target},INTERFACE_COMPILE_OPTIONS>, > -I${PROJECT_SOURCE_DIR}/include
-defines = $<$<BOOL:$<TARGET_PROPERTY:${target},INTERFACE_COMPILE_DEFINITIONS>>:-D$<JOIN:$<TARGET_PROPERTY:${target},INTERFACE_COMPILE_DEFINITIONS>, -D>>
-libraries = $<JOIN:${libraries}, >
-links = ${CMAKE_EXE_LINKER_FLAGS} -pthread
-")
-endfunction()
-pirn_run_flags(run pirn_pirn "${libraries}")

@@ -1,7 +1,8 @@
 # pirn_enable_stack_bounds(TARGET [ASSUMPTIONS FILE...] [DEFAULT BYTES] [REPORT FILE]): lets TARGET spawn fibers with
 # bounded stacks (pirn/fiber/expert/bounded.hpp). Compiles it with the compiler plugin, which reads the stack use of pirn's own
 # functions and of Debian's C and C++ libraries, and ASSUMPTIONS for other functions. DEFAULT is for all functions
-# without such an entry. REPORT is a file that gets the bound of each function. Links TARGET with -z now. An error where
+# without such an entry. REPORT is a file that gets the bound of each function. Links TARGET to pirn::bounded, with -z
+# now. An error where
 # there is no plugin for the compiler in use: no stack would have a bound.
 function(pirn_enable_stack_bounds target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "DEFAULT;REPORT" "ASSUMPTIONS")
@@ -36,6 +37,7 @@ function(pirn_enable_stack_bounds target)
   endif()
   # Makes the compiler keep track of lines without debug information.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C,CXX>:-Rpass-missed=pirn-stack-bounds>)
+  target_link_libraries(${target} PRIVATE pirn::bounded)
   target_link_options(${target} PRIVATE LINKER:-z,now)
   # A linker that optimizes computes the bounds again. It reads its options before it loads the plugin, hence the
   # environment.

@@ -1,5 +1,5 @@
-# pkg-config gives the same parts to a project without CMake: pirn for all of it, pirn-<layer>, pirn-c, pirn-compat,
-# pirn-sim. The files name no folder of this machine, so an installation may be moved.
+# pkg-config gives the same parts to a project without CMake: pirn for all of it, pirn-<layer>, pirn-<optional part>,
+# pirn-c, pirn-compat, pirn-sim. The files name no folder of this machine, so an installation may be moved.
 
 file(RELATIVE_PATH PC_UP "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
 string(REGEX REPLACE "/$" "" PC_UP "${PC_UP}")
@@ -61,10 +61,12 @@ foreach(layer IN LISTS PIRN_LAYERS)
 endforeach()
 pirn_pc(pirn pirn_pirn "${PROJECT_DESCRIPTION}: all layers" REQUIRES ${left})
 pirn_pc(pirn-c pirn_c "${PROJECT_DESCRIPTION}: the C API")
-if(TARGET pirn_held_mutexes)
-  pirn_pc(pirn-held-mutexes pirn_held_mutexes "${PROJECT_DESCRIPTION}: reports fibers that suspend with a pthread mutex"
-          REQUIRES pirn-fiber)
-endif()
+foreach(name IN LISTS PIRN_OPTIONAL)
+  get_target_property(layer pirn_${name} PIRN_LAYER)
+  get_target_property(description pirn_${name} PIRN_DESCRIPTION)
+  string(REPLACE "_" "-" file "pirn-${name}")
+  pirn_pc(${file} pirn_${name} "${PROJECT_DESCRIPTION}: ${description}" REQUIRES pirn-${layer})
+endforeach()
 if(TARGET pirn_compat)
   # Only the static library needs threads: --static says so.
   pirn_pc(pirn-compat pirn_compat "${PROJECT_DESCRIPTION}: for programs of libaco and usched" FOLDER /pirn/compat PRIVATE -pthread)

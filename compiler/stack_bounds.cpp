@@ -119,11 +119,12 @@ void read_annotations(const Module& module, stack_facts& facts) {
   }
 }
 
-/// Makes explicit instantiations that are annotated as `defined once` what the annotation says. The linker may
-/// otherwise choose another instantiation of the same template, which cannot exist if no header defines the template.
+/// Makes functions that are annotated as `defined once` what the annotation says. The linker may otherwise choose
+/// another definition, which cannot exist if no header defines it: of an explicit instantiation, or of a function that
+/// is declared weak for those who do without it.
 void make_defined_once(const Module& module) {
   for (const auto& [function, what] : annotations_in(module)) {
-    if (what == "defined once" && function->hasWeakODRLinkage()) {
+    if (what == "defined once" && function->hasWeakLinkage()) {
       function->setLinkage(GlobalValue::ExternalLinkage);
     }
   }

@@ -1,6 +1,5 @@
 // The end of a fiber: join, detach, stop, and failures that no joiner takes.
 #include "pirn/fiber/fiber.hpp"
-#include "pirn/detail/contract.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -9,7 +8,9 @@
 #include <utility>
 
 #include "fiber/runtime_state.hpp"
+#include "pirn/detail/contract.hpp"
 #include "pirn/fiber/detail/suspend.hpp"
+#include "pirn/fiber/detail/worker_stack.hpp"
 #include "pirn/fiber/fiber_local.hpp"
 
 namespace pirn {
@@ -103,6 +104,17 @@ void fiber_control::end_cold() noexcept {
   fiber_cold_part& part = cold();
   end_locals(part.locals);
   part.stop.detach();
+}
+void fiber_control::make_cold_elsewhere() noexcept {
+  const auto make = [this]() noexcept {
+    auto* const part = new fiber_cold_part;  // without memory for it bad_alloc ends the process
+    memory = stack(memory.limit(), memory.top(), memory.owner(), reinterpret_cast<std::uintptr_t>(part));
+  };
+  if (worker* const w = current_worker()) {
+    on_worker_stack(w, make);
+  } else {
+    make();
+  }
 }
 void fiber_control::destroy_cold() noexcept {
   if (small_stacks::has(memory)) {

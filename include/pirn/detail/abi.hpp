@@ -123,7 +123,8 @@
 // Marks a function that ends the process with a message. It may overwrite the stacks below a small one, since they no
 // longer matter.
 #define PIRN_ENDS_PROCESS __attribute__((noinline, annotate("pirn-stack: noreturn")))
-// Marks a member of a class template that a source file of pirn defines and instantiates, so that no other code can.
+// Marks a function that one source file of pirn defines and no other code can, though its symbol is weak: an
+// instantiated member of a class template, or a function that is declared weak.
 #define PIRN_DEFINED_ONCE __attribute__((annotate("pirn-stack: defined once")))
 #else
 #define PIRN_NEVER_BOUNDED __attribute__((noinline))

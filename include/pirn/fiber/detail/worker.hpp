@@ -374,9 +374,10 @@ PIRN_ALWAYS_INLINE worker* switch_nodes(worker* w, run_node* self, run_node* nex
 /// As `switch_nodes`, if exceptions are in flight, which stay with `self`, or the slow path is forced.
 worker* switch_slow(worker* w, run_node* self, run_node* next, post_switch_action* pending,
                     const wait_options* wait) noexcept;
-/// As `switch_slow`, for a fiber with a bounded stack.
-worker* switch_bounded(worker* w, run_node* self, run_node* next, post_switch_action* pending,
-                       const wait_options* wait) noexcept;
+/// As `switch_slow`, for a fiber with a bounded stack. Weak, since pirn::bounded defines it: without that library there
+/// is no such fiber.
+__attribute__((weak)) worker* switch_bounded(worker* w, run_node* self, run_node* next, post_switch_action* pending,
+                                             const wait_options* wait) noexcept;
 /// As `switch_slow`, for a fiber that waits.
 worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, post_switch_action* pending) noexcept;
 

@@ -1,10 +1,9 @@
 // Fibers on stacks that are only as large as necessary: from 256 bytes on, without a guard.
 //
 // The compiler plugin proves that size when the spawn is compiled; otherwise the compilation fails and says which part
-// has no bound. Without the plugin the program does not link. docs/compiler.md says what can have a bound.
+// has no bound. Without the plugin the program does not link. docs/compiler.md says what can have a bound. The program
+// links pirn::bounded, as pirn_enable_stack_bounds() lets it.
 #pragma once
-
-#include <signal.h>
 
 #include <utility>
 
@@ -25,8 +24,6 @@ namespace detail {
 /// known. Ends the process with a message if the object that contains `entry` binds its symbols lazily, or if a signal
 /// handler runs on the stack that it interrupts.
 void check_before_bounded(const void* entry) noexcept;
-/// As sigaction, but refuses handlers that would run on small stacks, once there are such stacks.
-int install_handler(int number, const struct sigaction* action, struct sigaction* before) noexcept;
 /// Returns a stack for an entry that uses `bytes` bytes.
 stack_result small_stack_for(std::size_t bytes) noexcept;
 /// The first and the last step of a bounded fiber.
@@ -176,24 +173,3 @@ PIRN_ALWAYS_INLINE void on_worker_stack(F&& body) noexcept {
 
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
-
-// Replace the C library's functions in the whole program; of several copies the linker keeps one. Not in pirn's
-// library, because every program would get them from there.
-#if defined(__GLIBC__) && !defined(PIRN_ASAN) && !defined(PIRN_TSAN) && !defined(PIRN_SIM) && \
-    !defined(PIRN_LEAVES_HANDLERS)
-extern "C" {
-
-__attribute__((weak)) int sigaction(int number, const struct sigaction* action, struct sigaction* before) noexcept {
-  return pirn::detail::install_handler(number, action, before);
-}
-
-// The C library's own `signal` would not call `sigaction` above.
-__attribute__((weak)) __sighandler_t signal(int number, __sighandler_t handler) noexcept {
-  struct sigaction action = {};
-  struct sigaction before = {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
-  return pirn::detail::install_handler(number, &action, &before) == 0 ? before.sa_handler : SIG_ERR;
-}
-}
-#endif

@@ -3,7 +3,6 @@
 //
 // Its home word has a bit that no pinned fiber has, so no caller takes a fast path for it. While it runs, its worker's
 // slow path is forced, so each of its suspensions goes through `switch_bounded`.
-#define PIRN_LEAVES_HANDLERS 1
 #include "pirn/fiber/expert/bounded.hpp"
 
 #include <cstdio>
@@ -73,18 +72,6 @@ void end_on_worker_stack() noexcept {
 
 }  // namespace
 
-void fiber_control::make_cold_elsewhere() noexcept {
-  const auto make = [this]() noexcept {
-    auto* const part = new fiber_cold_part;  // without memory for it bad_alloc ends the process
-    memory = stack(memory.limit(), memory.top(), memory.owner(), reinterpret_cast<std::uintptr_t>(part));
-  };
-  if (worker* const w = current_worker()) {
-    on_worker_stack(w, make);
-  } else {
-    make();
-  }
-}
-
 stack_result small_stack_for(std::size_t bytes) noexcept {
   // The return address counts as the entry's. The root frame, which contains it, lies above.
   return small_stacks::allocate(bytes + arch::root_size - sizeof(void*));
@@ -141,8 +128,8 @@ struct left_aside {
 
 }  // namespace
 
-worker* switch_bounded(worker* w, run_node* node, run_node* next, post_switch_action* pending,
-                       const wait_options* wait) noexcept {
+PIRN_DEFINED_ONCE worker* switch_bounded(worker* w, run_node* node, run_node* next, post_switch_action* pending,
+                                         const wait_options* wait) noexcept {
   auto* const self = static_cast<fiber_control*>(node);
   check(w, *self);
   left_aside own{std::exchange(*w->thread_exceptions, {}), 0, w, self, wait};

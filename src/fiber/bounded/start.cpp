@@ -3,8 +3,8 @@
 //   * The first call of a lazily bound function of another object runs the loader on the caller's stack, which takes 3
 //     KiB with AVX-512. Objects that are linked with -z now, or loaded with LD_BIND_NOW set, do not do that.
 //   * A signal handler without SA_ONSTACK runs on the stack that it interrupts. Handlers that are there are found by
-//     asking. Later ones are refused by the functions at the end of bounded.hpp, which replace the C library's in
-//     programs that include it.
+//     asking. Later ones are refused by `sigaction` and `signal` below, which replace the C library's in programs that
+//     link pirn::bounded.
 #include <dlfcn.h>
 #include <link.h>
 #include <signal.h>
@@ -14,7 +14,6 @@
 #include <cstdlib>
 
 #include "fiber/runtime_state.hpp"
-#define PIRN_LEAVES_HANDLERS 1
 #include "pirn/detail/contract.hpp"
 #include "pirn/fiber/expert/bounded.hpp"
 
@@ -104,7 +103,7 @@ void check_handlers() noexcept {
 void check_before_bounded(const void* entry) noexcept {
   on_worker_stack(current_worker(), [entry]() noexcept {
     check_binding(entry);
-    check_binding(reinterpret_cast<const void*>(&check_before_bounded));
+    check_binding(reinterpret_cast<const void*>(&switch_slow));  // of pirn itself
     refuses_handlers.store(true, platform::memory_order_release);
     check_handlers();
   });
@@ -123,14 +122,27 @@ bool handler_refused(int signal, const struct sigaction* action) noexcept {
 }
 }  // namespace
 
-#if defined(__GLIBC__)
-extern "C" int __sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept;
-
-int install_handler(int number, const struct sigaction* action, struct sigaction* before) noexcept {
-  return handler_refused(number, action) ? -1 : __sigaction(number, action, before);
-}
-#endif
-
 }  // namespace detail
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
+
+// Sanitizers replace the same functions, and with them no bounded fiber is spawned.
+#if defined(__GLIBC__) && !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
+extern "C" {
+
+int __sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept;
+
+int sigaction(int number, const struct sigaction* action, struct sigaction* before) noexcept {
+  return pirn::detail::handler_refused(number, action) ? -1 : __sigaction(number, action, before);
+}
+
+// The C library's own `signal` would not call `sigaction` above.
+__sighandler_t signal(int number, __sighandler_t handler) noexcept {
+  struct sigaction action = {};
+  struct sigaction before = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  return sigaction(number, &action, &before) == 0 ? before.sa_handler : SIG_ERR;
+}
+}
+#endif

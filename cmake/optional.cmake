@@ -1,0 +1,33 @@
+# Parts that a program links by name, since they replace functions of the C library in the whole program or few programs
+# use them: pirn::<name> is made of src/<layer>/<name>, on top of that layer. None is in pirn::pirn. Static, so that
+# what replaces a function is in the program itself.
+
+set(PIRN_OPTIONAL "")
+
+# pirn_optional(NAME LAYER DESCRIPTION)
+function(pirn_optional name layer description)
+  if(NOT TARGET pirn_${layer})
+    return()
+  endif()
+  set(target pirn_${name})
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${layer}/${name}/*.cpp")
+  add_library(${target} STATIC ${sources})
+  add_library(pirn::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} PIRN_LAYER ${layer} PIRN_DESCRIPTION "${description}")
+  if(BUILD_SHARED_LIBS)  # then others of the user's may be shared too
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  endif()
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(${target} PUBLIC pirn_${layer})
+  pirn_warnings(${target})
+  list(APPEND PIRN_OPTIONAL ${name})
+  set(PIRN_OPTIONAL ${PIRN_OPTIONAL} PARENT_SCOPE)
+endfunction()
+
+pirn_optional(held_mutexes fiber "reports fibers that suspend with a pthread mutex")
+pirn_optional(bounded fiber "fibers on stacks that the compiler plugin has computed")
+pirn_optional(biased_mutex sync "a lock that costs the fibers of one worker no atomic operation")
+if(TARGET pirn_held_mutexes)
+  # Otherwise the linker takes it only if the program itself uses a mutex, and not for those of shared libraries.
+  target_link_options(pirn_held_mutexes INTERFACE LINKER:--undefined=pthread_mutex_lock)
+endif()

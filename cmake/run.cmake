@@ -1,0 +1,32 @@
+# The flags with which `./dev run FILE.cpp` compiles a single file: one per line, taken from the targets. Left out in
+# a larger project, whose generator may have several configurations.
+set(libraries "")
+foreach(layer IN LISTS PIRN_LAYERS)
+  get_target_property(type pirn_${layer} TYPE)
+  if(NOT type STREQUAL "INTERFACE_LIBRARY")
+    list(PREPEND libraries $<TARGET_FILE:pirn_${layer}>)
+    list(APPEND PIRN_LIBRARY_TARGETS pirn_${layer})
+  endif()
+endforeach()
+if(TARGET pirn_biased_mutex)  # changes nothing in a program that does not use it
+  list(PREPEND libraries $<TARGET_FILE:pirn_biased_mutex>)
+  list(APPEND PIRN_LIBRARY_TARGETS pirn_biased_mutex)
+endif()
+add_custom_target(pirn_libraries DEPENDS ${PIRN_LIBRARY_TARGETS})
+function(pirn_run_flags name target libraries)
+  if(NOT PROJECT_IS_TOP_LEVEL)
+    return()
+  endif()
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
+  file(
+    GENERATE
+    OUTPUT "${PROJECT_BINARY_DIR}/${name}.ninja"
+    CONTENT
+      "cxx = ${CMAKE_CXX_COMPILER}
+flags = -std=c++23 ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build_type}} $<JOIN:$<TARGET_PROPERTY:${target},INTERFACE_COMPILE_OPTIONS>, > -I${PROJECT_SOURCE_DIR}/include
+defines = $<$<BOOL:$<TARGET_PROPERTY:${target},INTERFACE_COMPILE_DEFINITIONS>>:-D$<JOIN:$<TARGET_PROPERTY:${target},INTERFACE_COMPILE_DEFINITIONS>, -D>>
+libraries = $<JOIN:${libraries}, >
+links = ${CMAKE_EXE_LINKER_FLAGS} -pthread
+")
+endfunction()
+pirn_run_flags(run pirn_pirn "${libraries}")
