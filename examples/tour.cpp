@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "pirn/fiber/runtime.hpp"
 #include "tour/child.hpp"
@@ -61,7 +62,7 @@ void run(report& r, bool talk) {
   r.fiber_yield_ns = tour::min_of(tour::fiber_yield_cost);
   r.thread_yield_ns = tour::min_of(tour::thread_yield_cost);
 
-  const unsigned cpus = pirn::platform::available_cpus();
+  const unsigned cpus = std::thread::hardware_concurrency();  // those that this process may use
   r.load.workers = cpus > 1 ? cpus / 2 : 1;
   tour::server_process server(r.load.workers);
   r.server = server.program().string();

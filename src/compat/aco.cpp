@@ -9,7 +9,7 @@
 //      +----------------------------+
 //      | room                       |  `room` bytes: the image, while it fits
 //      +----------------------------+
-//      | told                       |  in programs with a sanitizer
+//      | sanitizer_state            |  in programs with a sanitizer
 //      +----------------------------+
 //
 //      an image:   kept registers, without the zeros at the low end | valid_sz bytes of frames, from save_stack.ptr
@@ -24,8 +24,8 @@
 #include "aco.h"
 #include "compat/aco_counted_stack.hpp"
 #include "compat/aco_line.hpp"
+#include "compat/aco_sanitizer.hpp"
 #include "compat/aco_switch.hpp"
-#include "compat/aco_told.hpp"
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/call_sites.hpp"
 #include "pirn/stack/detail/image_copy.hpp"
@@ -94,8 +94,8 @@ void* allocate(std::size_t bytes, const char* where, const char* what) noexcept 
 constexpr unsigned char outside = 0x80;
 
 PIRN_ALWAYS_INLINE word* room_of(aco_t* co) noexcept { return reinterpret_cast<word*>(co + 1); }
-pirn_aco::told& told_of(aco_t* co) noexcept {
-  return *reinterpret_cast<pirn_aco::told*>(reinterpret_cast<char*>(co + 1) + room);
+pirn_aco::sanitizer_state& sanitizer_state_of(aco_t* co) noexcept {
+  return *reinterpret_cast<pirn_aco::sanitizer_state*>(reinterpret_cast<char*>(co + 1) + room);
 }
 PIRN_ALWAYS_INLINE word* sp_of(const aco_t* co) noexcept { return static_cast<word*>(co->reg[ACO_REG_IDX_SP]); }
 PIRN_ALWAYS_INLINE bool is_outside(const aco_t* co) noexcept { return (co->kept & outside) != 0; }
@@ -275,12 +275,12 @@ void** state_of(aco_t* co) noexcept { return co->main_co == nullptr ? here.main 
 template <environment env>
 PIRN_NOINLINE void switch_any(aco_t* from, aco_t* to) noexcept {
   if (pirn_aco::watched()) {
-    told_of(from).leave(told_of(to), from->is_end != 0);
+    sanitizer_state_of(from).leave(sanitizer_state_of(to), from->is_end != 0);
   }
   aco_gtls_co = to;
   enter<env>(state_of(from), state_of(to));
   if (pirn_aco::watched()) {
-    told_of(from).arrive();
+    sanitizer_state_of(from).arrive();
   }
 }
 
@@ -309,8 +309,8 @@ PIRN_ALWAYS_INLINE void switch_checked(aco_t* from, aco_t* to) noexcept {
 }
 
 /// The entry of a coroutine in a program with a sanitizer.
-PIRN_CALLS_C void told_start() {
-  told_of(aco_gtls_co).arrive();
+PIRN_CALLS_C void start_under_sanitizer() {
+  sanitizer_state_of(aco_gtls_co).arrive();
   aco_gtls_co->fp();
   pirn_aco_returned();
 }
@@ -321,7 +321,7 @@ void prepare(aco_t* co) noexcept {
   co->save_stack.ptr = where != 0 ? buffer_of(co) : room_of(co);
   co->save_stack.valid_sz = 0;
   co->reg[ACO_REG_IDX_RETADDR] =
-      pirn_aco::watched() ? reinterpret_cast<void*>(&told_start) : reinterpret_cast<void*>(co->fp);
+      pirn_aco::watched() ? reinterpret_cast<void*>(&start_under_sanitizer) : reinterpret_cast<void*>(co->fp);
   co->reg[ACO_REG_IDX_SP] = co->share_stack->align_retptr;
   co->reg[ACO_REG_IDX_BP] = nullptr;
   for (std::size_t i = 0; i < sizeof here.initial.words / sizeof(void*); ++i) {
@@ -522,15 +522,15 @@ PIRN_EXPORT aco_t* aco_create(aco_t* main_co, aco_share_stack_t* share_stack, st
     aco_save_fpucw_mxcsr(here.initial.words);
     here.initialized = true;
   }
-  const std::size_t bytes = sizeof(aco_t) + room + (pirn_aco::watched() ? sizeof(pirn_aco::told) : 0);
+  const std::size_t bytes = sizeof(aco_t) + room + (pirn_aco::watched() ? sizeof(pirn_aco::sanitizer_state) : 0);
   auto* const co = static_cast<aco_t*>(allocate(bytes, "aco_create", "a coroutine"));
   *co = aco_t{};
   co->main_co = main_co;
   co->arg = arg;
   co->fp = fp;
   if (pirn_aco::watched()) {
-    told_of(co).create(share_stack == nullptr ? nullptr : share_stack->ptr,
-                       share_stack == nullptr ? 0 : share_stack->sz);
+    sanitizer_state_of(co).create(share_stack == nullptr ? nullptr : share_stack->ptr,
+                                  share_stack == nullptr ? 0 : share_stack->sz);
   }
   if (main_co != nullptr) {
     co->share_stack = share_stack;
@@ -560,7 +560,7 @@ PIRN_EXPORT void aco_destroy(aco_t* co) {
     }
   }
   if (pirn_aco::watched()) {
-    told_of(co).destroy();
+    sanitizer_state_of(co).destroy();
   }
   std::free(co);
 }
@@ -571,8 +571,8 @@ PIRN_EXPORT void aco_reset(aco_t* co) {
   }
   leave_stack(co);
   if (pirn_aco::watched()) {
-    told_of(co).destroy();
-    told_of(co).create(co->share_stack->ptr, co->share_stack->sz);
+    sanitizer_state_of(co).destroy();
+    sanitizer_state_of(co).create(co->share_stack->ptr, co->share_stack->sz);
   }
   prepare(co);
 }

@@ -89,12 +89,12 @@ __attribute__((tls_model("initial-exec"))) thread_local turn turn_of_thread;
 /// fibers of its worker call usched_run meanwhile. Then it may be on another OS thread.
 PIRN_NOINLINE turn fiber_or_thread() noexcept {
   asm volatile("");
-  void* const* const own = pirn::detail::usched_of_fiber(false);
+  void* const* const own = pirn::detail::usched_of_fiber(pirn::detail::slot_access::read);
   return own != nullptr ? turn{own[0], static_cast<const char*>(own[1])} : turn_of_thread;
 }
 PIRN_NOINLINE void run_in_fiber_or_thread(void* of, const char* end) noexcept {
   asm volatile("");
-  if (void** const own = pirn::detail::usched_of_fiber(true); own != nullptr) {
+  if (void** const own = pirn::detail::usched_of_fiber(pirn::detail::slot_access::write); own != nullptr) {
     own[0] = of;
     own[1] = const_cast<char*>(end);
   } else {

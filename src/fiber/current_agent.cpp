@@ -38,31 +38,31 @@ const inherited_context* inherited_context_here() noexcept {
   return known != nullptr ? &known->inherited : nullptr;
 }
 
-void** c_coroutine_of_fiber(bool to_write) noexcept {
+void** c_coroutine_of_fiber(slot_access how) noexcept {
   static void* none = nullptr;
   fiber_control* const f = fiber_here();
   if (f == nullptr) {
     return nullptr;
   }
-  return to_write || f->has_cold_part() ? &f->cold().c_coroutine : &none;
+  return how == slot_access::write || f->has_cold_part() ? &f->cold().c_coroutine : &none;
 }
 
-void** usched_of_fiber(bool to_write) noexcept {
+void** usched_of_fiber(slot_access how) noexcept {
   static void* none[2] = {};
   fiber_control* const f = fiber_here();
   if (f == nullptr) {
     return nullptr;
   }
-  return to_write || f->has_cold_part() ? f->cold().usched : none;
+  return how == slot_access::write || f->has_cold_part() ? f->cold().usched : none;
 }
 
-unwinds_under_way* unwinds_of_fiber(bool to_write) noexcept {
+unwinds_under_way* unwinds_of_fiber(slot_access how) noexcept {
   static constinit unwinds_under_way none;
   fiber_control* const f = fiber_here();
   if (f == nullptr) {
     return nullptr;
   }
-  return to_write || f->has_cold_part() ? &f->cold().unwinds : &none;
+  return how == slot_access::write || f->has_cold_part() ? &f->cold().unwinds : &none;
 }
 
 }  // namespace detail

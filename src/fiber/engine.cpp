@@ -30,7 +30,7 @@ void readiness::signal(io_direction direction) noexcept {
   waiter* const woken = here.waiters.claim_all();
   here.ready = woken == nullptr;
   here.waiters.unlock();
-  wait_list::make_all_runnable(woken);
+  wait_list::schedule_all(woken);
 }
 
 /// Memory of one engine's handles. Lives as long as the engine or any of its handles is used, even if another engine

@@ -135,7 +135,7 @@ waiter* wait_list::claim_all() noexcept {
   return chain;
 }
 
-void wait_list::make_all_runnable(waiter* chain) noexcept {
+void wait_list::schedule_all(waiter* chain) noexcept {
   while (chain != nullptr) {
     waiter* const w = chain;
     chain = w->next;
@@ -161,7 +161,7 @@ void wait_queue::notify_all() noexcept {
 void wait_queue::notify_all_and_unlock() noexcept {
   waiter* const chain = waiters_.claim_all();
   lock_.unlock();
-  wait_list::make_all_runnable(chain);
+  wait_list::schedule_all(chain);
 }
 
 PIRN_ABI_NAMESPACE_END

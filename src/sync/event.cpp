@@ -40,7 +40,7 @@ void basic_event<Domain>::set_slow() noexcept {
     waiters_.unlock();
   }
   *tail = nullptr;
-  wait_list::make_all_runnable(woken);
+  wait_list::schedule_all(woken);
 }
 
 template <class Domain>

@@ -49,7 +49,7 @@ void basic_once_flag<Domain>::leave(std::uint32_t outcome) noexcept {
     }
     expected = running;
   }
-  wait_list::make_all_runnable(woken);  // they check the word: after a failure one of them tries
+  wait_list::schedule_all(woken);  // they check the word: after a failure one of them tries
 }
 
 template class basic_once_flag<shared_domain>;

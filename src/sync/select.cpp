@@ -9,11 +9,11 @@ namespace detail {
 
 namespace {
 
-void make_runnable_after_unlocking(waiter* woken) noexcept {
+void schedule_after_unlocking(waiter* woken) noexcept {
   if (woken != nullptr && woken->next == nullptr) {
     schedule(*woken->wake.agent(), placement::front);
   } else {
-    wait_list::make_all_runnable(woken);
+    wait_list::schedule_all(woken);
   }
 }
 
@@ -42,12 +42,12 @@ std::optional<selection> selecting::look() {
       state = cases_[i]->attempt(woken);
     } catch (...) {
       entries_.unlock();
-      make_runnable_after_unlocking(woken);
+      schedule_after_unlocking(woken);
       throw;
     }
     if (state != select_case::state::must_wait) {
       entries_.unlock();
-      make_runnable_after_unlocking(woken);
+      schedule_after_unlocking(woken);
       return state == select_case::state::done ? selection{i, {}} : selection{i, std::unexpected(wait_error::closed)};
     }
   }

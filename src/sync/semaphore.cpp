@@ -105,7 +105,7 @@ void semaphore_core<Domain>::release_slow(std::ptrdiff_t count, std::ptrdiff_t m
   if (woken != nullptr && woken->next == nullptr) {
     schedule(*woken->wake.agent(), placement::front);
   } else {
-    wait_list::make_all_runnable(woken);
+    wait_list::schedule_all(woken);
   }
 }
 

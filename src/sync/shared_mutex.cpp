@@ -125,7 +125,7 @@ std::expected<void, wait_error> basic_shared_mutex<Domain>::lock_slow(wait_optio
     admit(admitted, word / reader);
   }
   writers_.unlock();
-  wait_list::make_all_runnable(admitted);
+  wait_list::schedule_all(admitted);
   return locked;
 }
 
@@ -169,7 +169,7 @@ void basic_shared_mutex<Domain>::unlock_slow() noexcept {
     }
     writers_.unlock();
     if (admitted != nullptr) {
-      wait_list::make_all_runnable(admitted);
+      wait_list::schedule_all(admitted);
       return;
     }
     // Once the word says unlocked, another owner may destroy the mutex: that must be the last access.
@@ -205,7 +205,7 @@ void basic_shared_mutex<Domain>::unlock_shared_slow() noexcept {
     }
     writers_.unlock();
     if (admitted != nullptr) {
-      wait_list::make_all_runnable(admitted);
+      wait_list::schedule_all(admitted);
       return;
     }
     // The last access, as in `unlock_slow`.

@@ -14,8 +14,9 @@
 //        | ...                  |
 //
 // A peer is found tagged (arch::is_tagged) in two cases, and only they leave the hot path:
-//   pc is null     the peer has ended; word 0 is the address of its `epitaph`, on its stack, which is ours to release
-//   pc is not null the peer drops us, and waits until our stack is unwound; word 0 is the address of its `dropping`
+//   pc is null     the peer has ended; word 0 is the address of its `context_end`, on its stack, which is ours to
+//   release pc is not null the peer drops us, and waits until our stack is unwound; word 0 is the address of its
+//   `dropping`
 #pragma once
 
 #include <cstddef>
@@ -335,7 +336,7 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   PIRN_ALWAYS_INLINE static void settle(arch::peer& from, const sanitizer_peer& sanitizer, word (&words)[value_words]) {
     if (arch::is_tagged(from)) [[unlikely]] {
       // A copy: variables whose address is given away could not live in registers.
-      const last_words last = copy_last_words(from.pc, from.sp, from.fp, sanitizer, words[0]);
+      const end_words last = copy_end_words(from.pc, from.sp, from.fp, sanitizer, words[0]);
       from = {};
       for (std::size_t i = 0; i < value_words; ++i) {
         words[i] = last.words[i];
@@ -359,11 +360,11 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
   // Cold functions take a peer as three words: gcc would keep one in memory that it somewhere passes whole.
 
   /// Releases the stack of a peer that has ended, when this is destroyed.
-  class grave {
+  class ended_peer {
    public:
     /// Does not return if the peer has not ended but drops this context, or if it left an exception.
-    grave(const arch::peer& from, sanitizer_peer sanitizer, word address)
-        : last_(*reinterpret_cast<epitaph_of<Received...>*>(address)) {
+    ended_peer(const arch::peer& from, sanitizer_peer sanitizer, word address)
+        : last_(*reinterpret_cast<context_end_of<Received...>*>(address)) {
       if (from.pc != nullptr) {
         dropping::obey(address, from, sanitizer);
       }
@@ -372,23 +373,23 @@ class continuation_base<Own, Dual, type_list<Sent...>, type_list<Received...>> {
         rethrow_of_body(last_.release());
       }
     }
-    ~grave() { last_.release(); }
-    grave(const grave&) = delete;
-    grave& operator=(const grave&) = delete;
+    ~ended_peer() { last_.release(); }
+    ended_peer(const ended_peer&) = delete;
+    ended_peer& operator=(const ended_peer&) = delete;
     const word (&words() const noexcept)[value_words] { return last_.words; }
 
    private:
-    epitaph_of<Received...>& last_;
+    context_end_of<Received...>& last_;
   };
-  struct last_words {
+  struct end_words {
     word words[value_words];
   };
-  PIRN_COLD static last_words copy_last_words(void* pc, void* sp, void* fp, sanitizer_peer sanitizer, word address) {
-    const grave open({pc, sp, fp}, sanitizer, address);
+  PIRN_COLD static end_words copy_end_words(void* pc, void* sp, void* fp, sanitizer_peer sanitizer, word address) {
+    const ended_peer open({pc, sp, fp}, sanitizer, address);
     return {{open.words()[0], open.words()[1], open.words()[2], open.words()[3]}};
   }
   PIRN_COLD static resumed last_values(void* pc, void* sp, void* fp, sanitizer_peer sanitizer, word address) {
-    const grave open({pc, sp, fp}, sanitizer, address);
+    const ended_peer open({pc, sp, fp}, sanitizer, address);
     return value_list<Received...>::unpack(
         open.words(), [](auto&&... each) { return resumed(Own(), static_cast<Received&&>(each)...); });
   }

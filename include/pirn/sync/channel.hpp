@@ -114,8 +114,8 @@ class channel {
     waiter* const receiving = receivers_.claim_all();
     waiter* const sending = senders_.claim_all();
     lock_.unlock();
-    wait_list::make_all_runnable(receiving);
-    wait_list::make_all_runnable(sending);
+    wait_list::schedule_all(receiving);
+    wait_list::schedule_all(sending);
   }
 
   /// Returns whether the channel is closed at this moment.
@@ -278,7 +278,7 @@ class channel {
       give<How>(value, exchange_of(woken));
     } catch (...) {
       lock_.unlock();
-      wait_list::make_all_runnable(woken);  // without a value: it waits again
+      wait_list::schedule_all(woken);  // without a value: it waits again
       throw;
     }
     lock_.unlock();
@@ -386,7 +386,7 @@ class channel {
         done = send_locked<How>(value, woken);
       } catch (...) {
         lock_.unlock();
-        wait_list::make_all_runnable(woken);  // without a value: it waits again
+        wait_list::schedule_all(woken);  // without a value: it waits again
         throw;
       }
       if (done) [[likely]] {
@@ -496,13 +496,13 @@ class channel {
         done = receive_locked(taker, woken);
       } catch (...) {
         lock_.unlock();
-        wait_list::make_all_runnable(woken);  // with its value: it tries again
+        wait_list::schedule_all(woken);  // with its value: it tries again
         throw;
       }
       if (done) [[likely]] {
         lock_.unlock();
         if (woken != nullptr) {
-          wait_list::make_all_runnable(woken);
+          wait_list::schedule_all(woken);
         }
         return;
       }

@@ -94,15 +94,17 @@ __attribute__((tls_model("initial-exec"))) thread_local void* current_of_thread 
 
 /// The place of the running coroutine. A resumer finds the same place when it is back, since it is the same fiber or,
 /// outside of fibers, on the same thread.
-PIRN_ALWAYS_INLINE void*& current_place(bool to_write) noexcept {
+PIRN_ALWAYS_INLINE void*& current_place(slot_access how) noexcept {
   if (&pirn::detail::c_coroutine_of_fiber != nullptr) {
-    if (void** const place = pirn::detail::c_coroutine_of_fiber(to_write); place != nullptr) {
+    if (void** const place = pirn::detail::c_coroutine_of_fiber(how); place != nullptr) {
       return *place;
     }
   }
   return current_of_thread;
 }
-PIRN_ALWAYS_INLINE pirn_coroutine* current() noexcept { return static_cast<pirn_coroutine*>(current_place(false)); }
+PIRN_ALWAYS_INLINE pirn_coroutine* current() noexcept {
+  return static_cast<pirn_coroutine*>(current_place(pirn::detail::slot_access::read));
+}
 
 static_assert(sizeof(pirn_stack) + sizeof(pirn_coroutine) + 80 + 6144 <= PIRN_STACK_MIN, "an unwind needs the rest");
 
@@ -289,7 +291,7 @@ PIRN_COLD void unwind_from_outside(pirn_coroutine& self, arch::peer to) noexcept
     in_flight = *pirn_c_exceptions();
     *pirn_c_exceptions() = self.in_flight;
   }
-  void*& current = current_place(true);
+  void*& current = current_place(pirn::detail::slot_access::write);
   self.outer = static_cast<pirn_coroutine*>(current);
   self.running = self.unwinding_now = true;
   self.diverted = false;
@@ -450,7 +452,7 @@ PIRN_NOINLINE int pirn_resume(pirn_coroutine* coroutine, void* in, void** out) {
   }
   coroutine->to.pc = nullptr;
   coroutine->running = true;
-  void*& current = current_place(true);
+  void*& current = current_place(pirn::detail::slot_access::write);
   coroutine->outer = static_cast<pirn_coroutine*>(current);
   current = coroutine;
   exceptions* globals = &pirn_c_exceptions != nullptr ? pirn_c_exceptions() : nullptr;

@@ -133,18 +133,18 @@ struct continuation_record_of : continuation_record {
   Allocator* allocator;
 };
 
-/// The last words of a context, on its stack.
-struct epitaph {
+/// The end of a context, on its stack.
+struct context_end {
   continuation_record* record = nullptr;
-  void (*bury_values)(epitaph& self) noexcept = nullptr;
+  void (*destroy_values)(context_end& self) noexcept = nullptr;
   std::exception_ptr failure;
   bool threw = false;  ///< also where `failure` is null: rethrow_of_body
 
   /// Gives the stack back, and this with it; returns the exception to be thrown.
   std::exception_ptr release() noexcept {
     std::exception_ptr thrown = std::move(failure);
-    if (bury_values != nullptr) {
-      bury_values(*this);
+    if (destroy_values != nullptr) {
+      destroy_values(*this);
     }
     record->release(*record);
     return thrown;
@@ -166,14 +166,14 @@ struct dropping {
                       ? "a dropped continuation"
                       : "a continuation dropped by an exception that is leaving the body of another"};
     self.victim = to.sp;
-    self.outer = std::exchange(unwinds_here(true).innermost_dropping, &self);
+    self.outer = std::exchange(unwinds_here(slot_access::write).innermost_dropping, &self);
     word words[value_words] = {reinterpret_cast<word>(&self), 0, 0, 0};
     sanitizer.leave();
     arch::transfer_tagged(to, words);
     sanitizer.arrive();
     sanitizer.forget();
-    reinterpret_cast<epitaph*>(words[0])->release();
-    unwinds_here(true).innermost_dropping = self.outer;
+    reinterpret_cast<context_end*>(words[0])->release();
+    unwinds_here(slot_access::write).innermost_dropping = self.outer;
   }
   /// Unwinds the dropped continuation, which calls this.
   [[noreturn]] PIRN_COLD static void obey(word address, const arch::peer& dropper, const sanitizer_peer& sanitizer) {
@@ -212,7 +212,7 @@ struct dropping {
 }
 
 template <class... Ts>
-struct epitaph_of;
+struct context_end_of;
 
 /// The result of `finish`: the target of a body's last switch, and the values that it carries. If no body returns it,
 /// its destructor drops the target.
@@ -232,8 +232,8 @@ class finished {
   template <class, class, class, class>
   friend class continuation_base;
   friend struct continuation_runner;
-  friend epitaph_of<Ts...>;
-  using last_words = epitaph_of<Ts...>;
+  friend context_end_of<Ts...>;
+  using end_type = context_end_of<Ts...>;
 
   /// Takes `from` after the values: an exception of moving them leaves `from` where it was.
   template <class... Us>
@@ -246,9 +246,9 @@ class finished {
   arch::peer to_;
   [[no_unique_address]] sanitizer_peer sanitizer_;
 };
-/// The last words of a body that returned.
+/// The end of a body that returned.
 template <class... Ts>
-struct epitaph_of : epitaph {
+struct context_end_of : context_end {
   word words[value_words];  // as a resume would have sent them
   typename value_list<Ts...>::packed_args packed;
   finished<Ts...> last;
@@ -256,9 +256,9 @@ struct epitaph_of : epitaph {
   /// `body` returns the value that becomes `last`, in its place: no context would be left to receive an exception of
   /// its move.
   template <class Body>
-  PIRN_ALWAYS_INLINE epitaph_of(std::in_place_t /*unused*/, Body&& body) : last(std::forward<Body>(body)()) {
+  PIRN_ALWAYS_INLINE context_end_of(std::in_place_t /*unused*/, Body&& body) : last(std::forward<Body>(body)()) {
     std::apply([this](auto&... each) { packed.pack(words, each...); }, last.values_);
-    bury_values = [](epitaph& self) noexcept { std::destroy_at(&static_cast<epitaph_of&>(self).last); };
+    destroy_values = [](context_end& self) noexcept { std::destroy_at(&static_cast<context_end_of&>(self).last); };
   }
 };
 
@@ -279,13 +279,13 @@ struct continuation_runner {
                   "where `back` is of the dual type");
     using result = std::invoke_result_t<body_type&, std::conditional_t<by_reference, Back&, Back>, First...>;
     static_assert(is_finished<result>, "the body of a continuation ends by `return std::move(k).finish(values...)`");
-    using last_words = typename result::last_words;
+    using end_type = typename result::end_type;
 
     union storage {
       storage() {}
       ~storage() {}
-      epitaph none;
-      last_words some;
+      context_end none;
+      end_type some;
     } end;
     arch::peer to{pc, sp, fp};
     sanitizer_peer sanitizer;
@@ -300,7 +300,7 @@ struct continuation_runner {
             [&] {
               value_list<First...>::unpack(words, [&](auto&&... first) {
                 const auto call = [&](auto&& who) {
-                  new (&end.some) last_words(std::in_place, [&]() -> result {
+                  new (&end.some) end_type(std::in_place, [&]() -> result {
                     return std::invoke(record->body, std::forward<decltype(who)>(who),
                                        static_cast<First>(std::forward<decltype(first)>(first))...);
                   });
@@ -317,13 +317,13 @@ struct continuation_runner {
             },
             thrown);
       } else {
-        unwinds_here(false).innermost_dropping->back = arch::untagged(to);
-        unwinds_here(false).innermost_dropping->back_sanitizer = sanitizer;
+        unwinds_here(slot_access::read).innermost_dropping->back = arch::untagged(to);
+        unwinds_here(slot_access::read).innermost_dropping->back_sanitizer = sanitizer;
       }
       std::destroy_at(&record->body);
       if (how != ending::returned) [[unlikely]] {
         const bool threw = leave_otherwise(how, *record, to, sanitizer, back, thrown);
-        new (&end.none) epitaph;
+        new (&end.none) context_end;
         end.none.failure = std::move(thrown);
         end.none.threw = threw;
       }
@@ -340,7 +340,7 @@ struct continuation_runner {
   template <class Record, class Back>
   PIRN_COLD static bool leave_otherwise(ending how, const Record& record, arch::peer& to, sanitizer_peer& sanitizer,
                                         Back& back, std::exception_ptr& thrown) noexcept {
-    const dropping* const drop = unwinds_here(false).innermost_dropping;
+    const dropping* const drop = unwinds_here(slot_access::read).innermost_dropping;
     if (drop != nullptr && drop->victim >= record.stack.limit() && drop->victim < &record) {
       to = drop->back;  // also when the body answered the unwind by another exception
       sanitizer = drop->back_sanitizer;

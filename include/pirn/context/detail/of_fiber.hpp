@@ -10,13 +10,17 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
+/// What the caller does with a variable of the running fiber.
+enum class slot_access : bool { read, write };
+
 /// Returns where the calling fiber keeps the pirn_coroutine that it runs in; null on a plain thread. Valid as long as
-/// the fiber. Without `to_write` it may be that of a fiber that has written none, and is only to be read.
-void** c_coroutine_of_fiber(bool to_write) noexcept asm("pirn_c_coroutine_of_fiber")
+/// the fiber. To be read only, it may be that of a fiber that has written none.
+void** c_coroutine_of_fiber(slot_access how) noexcept asm("pirn_c_coroutine_of_fiber")
     __attribute__((weak, visibility("default")));
 
 /// As `c_coroutine_of_fiber`, for a dispatcher of usched.h: two words, the running thread and the end of its frames.
-void** usched_of_fiber(bool to_write) noexcept asm("pirn_usched_of_fiber") __attribute__((weak, visibility("default")));
+void** usched_of_fiber(slot_access how) noexcept asm("pirn_usched_of_fiber")
+    __attribute__((weak, visibility("default")));
 
 }  // namespace detail
 PIRN_ABI_NAMESPACE_END
@@ -37,13 +41,13 @@ struct unwinds_under_way {
   dropping* innermost_dropping = nullptr;
 };
 /// Returns the unwinds of the calling fiber, otherwise as `c_coroutine_of_fiber`. Null in a program without fibers.
-unwinds_under_way* unwinds_of_fiber(bool to_write) noexcept __attribute__((weak));
+unwinds_under_way* unwinds_of_fiber(slot_access how) noexcept __attribute__((weak));
 inline constinit thread_local unwinds_under_way unwinds_of_thread;
 
 /// Returns the unwinds of the caller. To be called again after each switch.
-PIRN_COLD PIRN_NOINLINE inline unwinds_under_way& unwinds_here(bool to_write) noexcept {
+PIRN_COLD PIRN_NOINLINE inline unwinds_under_way& unwinds_here(slot_access how) noexcept {
   asm volatile("");
-  unwinds_under_way* const own = &unwinds_of_fiber != nullptr ? unwinds_of_fiber(to_write) : nullptr;
+  unwinds_under_way* const own = &unwinds_of_fiber != nullptr ? unwinds_of_fiber(how) : nullptr;
   return own != nullptr ? *own : unwinds_of_thread;
 }
 

@@ -81,7 +81,9 @@ class forced_unwind {
   [[noreturn]] void raise();
 
   /// Returns the innermost one that is unwinding on this fiber or OS thread, or null.
-  [[nodiscard]] static forced_unwind* of_thread() noexcept { return detail::unwinds_here(false).innermost; }
+  [[nodiscard]] static forced_unwind* of_thread() noexcept {
+    return detail::unwinds_here(detail::slot_access::read).innermost;
+  }
   /// Reports, once for each cancellation, that it was resisted.
   void report(const char* what) noexcept;
   /// Prints why the stack cannot be unwound, and ends the program.
@@ -223,7 +225,7 @@ inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unw
   // The runtime refuses to catch a foreign exception beside others. The end of a catch block finds no exception then.
   if (!again) {
     set_aside_ = globals.caught;
-    outer_ = std::exchange(detail::unwinds_here(true).innermost, this);
+    outer_ = std::exchange(detail::unwinds_here(detail::slot_access::write).innermost, this);
     exception_.exception_cleanup = &swallowed;
   } else if (uncaught_ == 0 && set_aside_ == nullptr) {
     set_aside_ = globals.caught;  // it suspended in the handler of its answer
@@ -252,7 +254,7 @@ inline _Unwind_Reason_Code forced_unwind::step(int, _Unwind_Action actions, _Unw
 
 PIRN_COLD inline forced_unwind::~forced_unwind() {
   if (of_thread() == this) {
-    detail::unwinds_here(true).innermost = outer_;
+    detail::unwinds_here(detail::slot_access::write).innermost = outer_;
     exception_globals::of_thread().caught = set_aside_;
     // Read anew each time: the destructor of a caught exception may suspend its fiber, and return on another thread.
     while (exception_globals::of_thread().caught != nullptr) {

@@ -93,7 +93,7 @@ class local_queue {
     lock();
     notify_all_and_unlock();
   }
-  void notify_all_and_unlock() noexcept { wait_list::make_all_runnable(claim_all()); }
+  void notify_all_and_unlock() noexcept { wait_list::schedule_all(claim_all()); }
 
  private:
   one_worker home_;

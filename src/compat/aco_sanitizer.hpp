@@ -43,13 +43,13 @@ inline void remove_roots(const void* from, std::size_t size) noexcept {
 }
 
 /// The sanitizers' data of one coroutine. All zero before `create`.
-struct told {
+struct sanitizer_state {
   const void* bottom;  // of its stack; a main coroutine's is learnt at its first switch
   std::size_t size;
   void* fake_stack;
   void* fiber;
   bool owns_fiber;
-  told* from;  // the coroutine that switched to it last
+  sanitizer_state* from;  // the coroutine that switched to it last
 
   void create(const void* stack, std::size_t stack_size) noexcept {
     *this = {stack, stack_size, nullptr, nullptr, stack != nullptr, nullptr};
@@ -62,7 +62,7 @@ struct told {
       __tsan_destroy_fiber(fiber);
     }
   }
-  void leave(told& to, bool for_good) noexcept {
+  void leave(sanitizer_state& to, bool for_good) noexcept {
     to.from = this;
     if (has_asan()) {
       __sanitizer_start_switch_fiber(for_good ? nullptr : &fake_stack, to.bottom, to.size);
