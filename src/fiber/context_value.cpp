@@ -1,9 +1,9 @@
 // Binds, finds and releases context values.
 #include "pirn/fiber/context_value.hpp"
-#include "pirn/detail/contract.hpp"
 
 #include <new>
 
+#include "pirn/detail/contract.hpp"
 #include "pirn/fiber/detail/control.hpp"
 #include "pirn/fiber/expert/wait_queue.hpp"
 

@@ -1,11 +1,11 @@
 // Resumes the coroutines of tasks on a worker, in fibers that the runner adds as needed.
 #include "pirn/fiber/detail/coroutine_runner.hpp"
-#include "pirn/detail/contract.hpp"
 
 #include <cstdlib>
 #include <utility>
 
 #include "fiber/runtime_state.hpp"
+#include "pirn/detail/contract.hpp"
 #include "pirn/fiber/context_value.hpp"
 
 namespace pirn {

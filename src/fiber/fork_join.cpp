@@ -1,11 +1,11 @@
 // The slow half of fork2: what happens when a continuation is taken. docs/scheduler.md has the states.
 #include "pirn/fiber/fork_join.hpp"
-#include "pirn/detail/contract.hpp"
 
 #include <cstdlib>
 
 #include "fiber/runtime_state.hpp"
 #include "pirn/context/detail/frame_bodies.hpp"
+#include "pirn/detail/contract.hpp"
 #include "pirn/fiber/context_value.hpp"
 #include "pirn/fiber/detail/suspend.hpp"
 

@@ -1,6 +1,5 @@
 // The life of a runtime: start and end of its workers, statistics, and where new fibers are placed.
 #include "pirn/fiber/runtime.hpp"
-#include "pirn/detail/contract.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -8,6 +7,7 @@
 
 #include "detail/exiting.hpp"
 #include "fiber/runtime_state.hpp"
+#include "pirn/detail/contract.hpp"
 #include "pirn/fiber/detail/left_by_exit.hpp"
 
 namespace pirn {

@@ -1,11 +1,11 @@
 // Scopes: their children, stops, deadlines and failures.
 #include "pirn/fiber/scope.hpp"
-#include "pirn/detail/contract.hpp"
 
 #include <algorithm>
 #include <system_error>
 
 #include "fiber/runtime_state.hpp"
+#include "pirn/detail/contract.hpp"
 #include "pirn/fiber/context_value.hpp"
 #include "pirn/fiber/detail/left_by_exit.hpp"
 #include "pirn/fiber/fiber_local.hpp"

@@ -1,8 +1,8 @@
 // Waits in a list of waiters with a lock, and wake-ups from it.
 #include "pirn/fiber/expert/wait_queue.hpp"
-#include "pirn/detail/contract.hpp"
 
 #include "detail/exiting.hpp"
+#include "pirn/detail/contract.hpp"
 #include "pirn/fiber/detail/one_worker.hpp"
 #include "pirn/fiber/expert/inline_wait.hpp"
 

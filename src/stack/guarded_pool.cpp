@@ -1,6 +1,5 @@
 // The pool of guarded stacks that all threads share, its size classes, and the caches in front of it.
 #include "pirn/stack/expert/guarded_pool.hpp"
-#include "pirn/detail/contract.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -10,6 +9,7 @@
 #include <system_error>
 
 #include "detail/exiting.hpp"
+#include "pirn/detail/contract.hpp"
 #include "stack/address_space.hpp"
 #include "stack/describe.hpp"
 #include "stack/stack_class.hpp"
