@@ -121,7 +121,7 @@ void read_annotations(const Module& module, stack_facts& facts) {
 
 /// Makes functions that are annotated as `defined once` what the annotation says. The linker may otherwise choose
 /// another definition, which cannot exist if no header defines it: of an explicit instantiation, or of a function that
-/// is declared weak for those who do without it.
+/// is declared weak for programs without the library that defines it.
 void make_defined_once(const Module& module) {
   for (const auto& [function, what] : annotations_in(module)) {
     if (what == "defined once" && function->hasWeakLinkage()) {

@@ -384,7 +384,7 @@ void deadlock_watch::look(worker& w) noexcept {
     });
   }
   if (!w.stealable.empty()) {  // thieves have left it alone meanwhile
-    static_cast<void>(w.idle->unpark_one());
+    static_cast<void>(w.idle->recruit_searcher());
   }
   result.no_external_waker_ = no_external_waker;
   result.quiescent_ = true;

@@ -316,7 +316,7 @@ void print_fibers(worker& w, message& out, const void* signal_context) noexcept 
     print_fibers_held(w, held.alone(), out, signal_context);
   }
   if (!w.stealable.empty()) {  // thieves have left it alone meanwhile
-    static_cast<void>(w.idle->unpark_one());
+    static_cast<void>(w.idle->recruit_searcher());
   }
 }
 

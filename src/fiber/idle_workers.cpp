@@ -33,7 +33,7 @@ bool idle_workers::others_asleep(unsigned worker) const noexcept {
   return left == 0;
 }
 
-bool idle_workers::unpark_one() noexcept {
+bool idle_workers::recruit_searcher() noexcept {
   // The work was queued before this fence. Pairs with the heavy fence between `transition_to_parked` or `end_search`
   // and the look at the queues.
   platform::light_fence();
@@ -42,7 +42,7 @@ bool idle_workers::unpark_one() noexcept {
     if (!searching_.compare_exchange_strong(none, 1, platform::memory_order_seq_cst, platform::memory_order_seq_cst)) {
       return false;
     }
-    if (unpark_sleeper()) {
+    if (recruit_sleeper()) {
       return true;
     }
     // All sleepers were woken otherwise meanwhile. Callers that have queued work since then have left it to this
@@ -52,7 +52,7 @@ bool idle_workers::unpark_one() noexcept {
   return false;
 }
 
-bool idle_workers::unpark_sleeper() noexcept {
+bool idle_workers::recruit_sleeper() noexcept {
   for (unsigned who = sleeper(); who != nobody; who = sleeper()) {
     if ((asleep_[who / bits].fetch_and(~bit(who), platform::memory_order_seq_cst) & bit(who)) != 0) {
       sleepers_.fetch_sub(1, platform::memory_order_seq_cst);

@@ -15,8 +15,6 @@ constexpr int search_rounds = platform::exploring ? 1 : 16;
 constexpr int relaxes_per_round = platform::exploring ? 1 : 32;
 // The number of these rounds in which it only watches, before it steals from a queue.
 constexpr int rounds_before_steal = platform::exploring ? 0 : 12;
-// The number of fibers of the LIFO slot that run before a fiber of the list has its turn.
-constexpr unsigned max_lifo_slot_in_a_row = 16;
 // About one in this number of a busy worker's turns is for a stealable fiber.
 constexpr unsigned stealable_interval = 64;
 
@@ -25,7 +23,7 @@ constexpr unsigned stealable_interval = 64;
 void worker::push_stealable(fiber_control* f) noexcept {
   idle->expect_work();
   stealable.push(f);
-  unpark_another();
+  recruit_searcher();
 }
 
 void worker::push_lifo_slot(fiber_control* f) noexcept {
@@ -40,7 +38,7 @@ void worker::push_lifo_slot(fiber_control* f) noexcept {
   }
   platform::light_fence();  // pairs with the heavy fence at the end of a search: one side sees what the other has done
   if (!idle->has_sentinel()) {
-    unpark_another();
+    recruit_searcher();
   }
 }
 
@@ -58,8 +56,8 @@ run_node* worker::stealable_or_scheduler() noexcept {
   return node;
 }
 
-void worker::unpark_another() noexcept {
-  if (idle->unpark_one()) {
+void worker::recruit_searcher() noexcept {
+  if (idle->recruit_searcher()) {
     count(counters.wakes);
   }
 }
@@ -68,7 +66,7 @@ void worker::inject_stealable(fiber_control* f) noexcept {
   const std::shared_ptr<idle_workers> kept = idle;
   kept->expect_work();
   stealable.push_from_outside(f);
-  static_cast<void>(kept->unpark_one());
+  static_cast<void>(kept->recruit_searcher());
 }
 
 void worker::take_one_stealable() noexcept {
@@ -93,7 +91,7 @@ void worker::publish_local_work() noexcept {
     queue.remove_if([](const run_node* node) noexcept { return static_cast<const fiber_control*>(node)->stealable(); },
                     [this](run_node* node) noexcept { stealable.push(node); });
     if (!stealable.empty()) {
-      unpark_another();
+      recruit_searcher();
     }
   }
   stealing_.stop_searching();
@@ -101,13 +99,13 @@ void worker::publish_local_work() noexcept {
 
 run_node* stealer::next(stealable_queue& own) noexcept {
   run_node* node = nullptr;
-  if (lifo_slot_in_a_row_ < max_lifo_slot_in_a_row || own.empty()) {
+  if (lifo_slot_turns_.allows() || own.empty()) {
     node = own.pop_lifo_slot();
-    ++lifo_slot_in_a_row_;
+    lifo_slot_turns_.count();
   }
   if (node == nullptr) {
     node = own.take();
-    lifo_slot_in_a_row_ = 0;
+    lifo_slot_turns_.restart();
   }
   if (node != nullptr) {
     static_cast<fiber_control*>(node)->pin_unless_migratable();
@@ -124,7 +122,7 @@ void stealer::steal_failed() noexcept { search(); }
 
 void stealer::end_steal(bool last) noexcept {
   if (last && (w_.owner.has_stealable() || (!w_.idle->has_sentinel() && w_.owner.has_filled_lifo_slot()))) {
-    w_.unpark_another();
+    w_.recruit_searcher();
   }
 }
 

@@ -71,7 +71,7 @@ PIRN_ALWAYS_INLINE void suspend_fiber(fiber_control& self, const wait_record& wa
   }
   timer limit;
   arm(wait, limit, home->timers);
-  pinned_way{home}.switch_out(wait, direct_entry{does_nothing{}, [&publish] { publish.run(&publish); }});
+  pinned_way{home}.publish_and_switch(wait, direct_entry{does_nothing{}, [&publish] { publish.run(&publish); }});
   home->timers.cancel(limit);
 }
 

@@ -58,7 +58,7 @@ void detail::one_worker::refuse_migratable() const noexcept {
   }
 }
 
-void detail::one_worker::settle() const noexcept {
+void detail::one_worker::claim_for_worker() const noexcept {
   const worker* const here = current_worker();
   if (here == nullptr) {
     refuse("an object of pirn::local is used by a plain thread");

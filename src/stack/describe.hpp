@@ -18,7 +18,7 @@ void describe_stack(const void* limit, const void* top, const void* fault, char*
 /// Makes sure that an overflow on the calling OS thread is reported until the thread ends: gives it an alternate signal
 /// stack if it has none yet. Called when a thread takes stacks of the default pool, since no other code may have done
 /// it.
-void tell_overflows_here() noexcept;
+void report_overflows_here() noexcept;
 
 }  // namespace detail
 PIRN_ABI_NAMESPACE_END

@@ -226,7 +226,7 @@ class thread_cache {
   static constexpr std::size_t capacity = 64;
   void make() noexcept {
     state_ = gone;
-    tell_overflows_here();
+    report_overflows_here();
     try {
       new (&cache_) guarded_pool::cache(default_stack_pool(), default_stack_size, capacity);
       state_ = made;

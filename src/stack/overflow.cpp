@@ -258,7 +258,7 @@ class alternate_of_thread {
 }  // namespace
 
 namespace detail {
-void tell_overflows_here() noexcept {
+void report_overflows_here() noexcept {
   static const overflow_handler* const kept = []() -> const overflow_handler* {
     try {
       return new overflow_handler;  // until the process ends

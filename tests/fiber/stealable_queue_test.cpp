@@ -251,21 +251,21 @@ TEST(idle_workers, one_is_woken_at_a_time) {
     idle.register_worker(i, std::make_shared<counting_engine>(notified[i]));
   }
   EXPECT_FALSE(idle.any());
-  EXPECT_FALSE(idle.unpark_one());  // all are awake
+  EXPECT_FALSE(idle.recruit_searcher());  // all are awake
   for (const unsigned sleeper : {3u, 68u, 69u}) {
     idle.transition_to_parked(sleeper, false);
   }
-  EXPECT_TRUE(idle.unpark_one());
+  EXPECT_TRUE(idle.recruit_searcher());
   EXPECT_EQ(notified[3], 1);
-  EXPECT_FALSE(idle.unpark_one());  // that worker will find the work
+  EXPECT_FALSE(idle.recruit_searcher());  // that worker will find the work
   EXPECT_TRUE(idle.transition_from_parked(3));
   EXPECT_TRUE(idle.end_search());
-  EXPECT_TRUE(idle.unpark_one());
+  EXPECT_TRUE(idle.recruit_searcher());
   EXPECT_EQ(notified[68], 1);
   EXPECT_TRUE(idle.transition_from_parked(68));
   idle.transition_to_parked(68, true);            // it has found nothing
   EXPECT_FALSE(idle.transition_from_parked(69));  // another event wakes it
-  EXPECT_TRUE(idle.unpark_one());
+  EXPECT_TRUE(idle.recruit_searcher());
   EXPECT_EQ(notified[68], 2);
   EXPECT_EQ(notified[69], 0);
   EXPECT_EQ(std::accumulate(notified.begin(), notified.end(), 0), 3);

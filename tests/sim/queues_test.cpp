@@ -333,7 +333,7 @@ void work_and_a_sleeper() {
   sim::atomic<int> queued{0};
   const auto queue_one = [&] {
     queued.fetch_add(1, std::memory_order_relaxed);
-    static_cast<void>(idle.unpark_one());
+    static_cast<void>(idle.recruit_searcher());
   };
   sim::thread one(queue_one);
   sim::thread two(queue_one);

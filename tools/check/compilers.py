@@ -44,7 +44,7 @@ def headers(tree: Tree) -> list[str]:
 
 
 # The files of ours that a header may pull in: who includes a lock does not want a scheduler.
-MAX_PULLED = {"pirn/sync/mutex.hpp": 10, "pirn/sync/semaphore.hpp": 10, "pirn/sync/event.hpp": 10, "pirn/sync/channel.hpp": 54}
+MAX_PULLED = {"pirn/sync/mutex.hpp": 10, "pirn/sync/semaphore.hpp": 10, "pirn/sync/event.hpp": 10, "pirn/sync/channel.hpp": 55}
 
 
 def weight(tree: Tree) -> list[str]:

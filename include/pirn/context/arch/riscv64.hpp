@@ -21,7 +21,7 @@
 #include "pirn/context/arch/shared/types.hpp"
 
 // The registers of the switches: those of the context that is left, and those of the one that is resumed;
-// shared/register_abi.hpp explains the names.
+// shared/words_in_registers.hpp explains the names.
 #define PIRN_FIRST "a0"
 #define PIRN_SECOND "a1"
 #define PIRN_FROM "a2"
@@ -62,7 +62,7 @@
 // clang-format off
 // The exchange: from the running context to the one whose pc, sp, fp are in t3, t4, t5. It pushes this side's s1 and
 // loads that of the other side from below its sp. At the jump sp, s0 and s1 are the other side's. The registers that
-// shared/register_abi.hpp names hold what goes; all others are undefined. The tables describe the resumed context from
+// shared/words_in_registers.hpp names hold what goes; all others are undefined. The tables describe the resumed context from
 // the first instruction on:
 //   0c 1d 00          DW_CFA_def_cfa, register 29, offset 0    CFA = t4, its sp
 //   .cfi_register     return address in t3, s0 in t5
@@ -81,7 +81,7 @@
   "mv sp, t4\n\t"                                       \
   "jr t3\n\t"                                           \
   PIRN_CFI(".cfi_restore_state")
-// At the resume label sp, s0 and s1 are this side's again. The registers that shared/register_abi.hpp names hold the
+// At the resume label sp, s0 and s1 are this side's again. The registers that shared/words_in_registers.hpp names hold the
 // peer or the words that came; all others are undefined. The nop is the instruction whose unwind table a return address
 // is looked up by.
 #define PIRN_RESUME_ENTRY "nop\n" PIRN_RESUME_LABEL

@@ -10,7 +10,7 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
-/// What the caller does with a variable of the running fiber.
+/// Whether the caller reads a variable of the running fiber, or writes it too.
 enum class slot_access : bool { read, write };
 
 /// Returns where the calling fiber keeps the pirn_coroutine that it runs in; null on a plain thread. Valid as long as

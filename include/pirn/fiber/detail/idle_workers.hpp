@@ -36,7 +36,7 @@ class idle_workers {
   }
   [[nodiscard]] bool work_expected() const noexcept { return expected_.load(platform::memory_order_seq_cst) != 0; }
   /// Called after work was queued for any worker: wakes a sleeping worker, unless one is searching. True if it did.
-  bool unpark_one() noexcept;
+  bool recruit_searcher() noexcept;
   /// Returns a word that is zero only if no worker sleeps and a light fence costs nothing.
   [[nodiscard]] const platform::atomic<std::uint32_t>& sleepers() const noexcept {
     return platform::fences_are_asymmetric() ? sleepers_ : some_;
@@ -71,7 +71,7 @@ class idle_workers {
   static constexpr unsigned nobody = ~0U;
   [[nodiscard]] static std::uint64_t bit(unsigned worker) noexcept { return std::uint64_t{1} << worker % bits; }
   [[nodiscard]] unsigned sleeper() const noexcept;
-  bool unpark_sleeper() noexcept;
+  bool recruit_sleeper() noexcept;
 
   /// Workers that look for work of others, and workers that are being woken to do so.
   alignas(64) platform::atomic<std::uint32_t> searching_{0};

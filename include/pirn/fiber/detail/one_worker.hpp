@@ -14,7 +14,7 @@ class one_worker {
   /// Makes the caller's worker the object's, at the first call. Aborts on any other worker and on a plain thread.
   PIRN_ALWAYS_INLINE void lock() const noexcept {
     if (platform::current_worker() != home_) [[unlikely]] {
-      settle();
+      claim_for_worker();
     }
   }
   PIRN_ALWAYS_INLINE void unlock() const noexcept {}
@@ -25,7 +25,7 @@ class one_worker {
   [[noreturn]] PIRN_ENDS_PROCESS void refuse(const char* what) const noexcept;
 
  private:
-  void settle() const noexcept;
+  void claim_for_worker() const noexcept;
 
   static constexpr char nobody = 0;
   mutable const void* home_ = &nobody;

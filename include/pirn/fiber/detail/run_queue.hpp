@@ -5,6 +5,7 @@
 
 #include "pirn/fiber/detail/control.hpp"
 #include "pirn/fiber/detail/current_fiber.hpp"
+#include "pirn/fiber/detail/fairness.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -19,11 +20,7 @@ namespace detail {
 class run_queue {
  public:
   run_queue(unsigned lifo_turns, unsigned high_priority_turns) noexcept
-      : now_{&scheduler_},
-        lifo_limit_(lifo_turns),
-        lifo_turns_(lifo_turns),
-        next_(&scheduler_),
-        high_priority_turns_(high_priority_turns) {
+      : now_{&scheduler_}, woken_turns_(lifo_turns), next_(&scheduler_), high_turns_(high_priority_turns) {
     scheduler_.next = scheduler_.previous = &scheduler_;
   }
   run_queue(const run_queue&) = delete;
@@ -63,7 +60,7 @@ class run_queue {
       next_ = node;
     }
   }
-  /// Queues it in front of all ready nodes, subject to the budget.
+  /// Queues it in front of all ready nodes, subject to the limit of turns.
   PIRN_ALWAYS_INLINE void push_woken(run_node* node) noexcept {
     node->next = woken_;
     woken_ = node;
@@ -80,7 +77,7 @@ class run_queue {
     if (marked_) [[unlikely]] {
       return rotate_marked();
     }
-    if (!take_woken()) {
+    if (!woken_is_next()) {
       flush_woken();
       return rotate();
     }
@@ -89,10 +86,10 @@ class run_queue {
     return run(node);
   }
   /// Whether a node that was just woken may run before those in the ring.
-  [[nodiscard]] PIRN_ALWAYS_INLINE bool may_overtake() const noexcept { return woken_in_a_row_ < lifo_limit_; }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool may_overtake() const noexcept { return woken_turns_.allows_now(); }
   /// Puts the running node behind all others and runs `node`, just woken and not queued yet. Only if it `may_overtake`.
   PIRN_ALWAYS_INLINE void hand_over(run_node* node) noexcept {
-    ++woken_in_a_row_;
+    woken_turns_.count();
     link_before(next_, node);
     run(node);
   }
@@ -123,8 +120,8 @@ class run_queue {
     if (woken_ == nullptr && next != self) [[likely]] {
       next->previous = self->previous;
       self->previous->next = next;
-      if (woken_in_a_row_ != 0) [[unlikely]] {
-        woken_in_a_row_ = 0;
+      if (woken_turns_.counted()) [[unlikely]] {
+        woken_turns_.restart();
       }
       return run(next);
     }
@@ -209,22 +206,22 @@ class run_queue {
   [[nodiscard]] bool is_last_woken(const run_node* node) const noexcept {
     return node->next == nullptr || node->next == &scheduler_;
   }
-  /// Whether a woken node is next. If no other one is ready the count of LIFO polls begins anew, since no node waited.
-  [[nodiscard]] bool take_woken() noexcept {
-    if (woken_ != nullptr && woken_in_a_row_ >= lifo_turns_ && next_ == now_.running && is_last_woken(woken_)) {
-      woken_in_a_row_ = 0;
+  /// Whether a woken node is next. If no other one is ready their count begins anew, since no node waited.
+  [[nodiscard]] bool woken_is_next() noexcept {
+    if (woken_ != nullptr && !woken_turns_.allows() && next_ == now_.running && is_last_woken(woken_)) {
+      woken_turns_.restart();
       return true;
     }
-    return woken_ != nullptr && woken_in_a_row_ < lifo_turns_;
+    return woken_ != nullptr && woken_turns_.allows();
   }
   /// Gives the ring its turn: the woken nodes go behind all in it, the oldest first, but the newest stays if woken
   /// nodes may ever overtake.
   void flush_woken() noexcept {
-    woken_in_a_row_ = 0;
+    woken_turns_.restart();
     if (!has_woken()) {
       return;
     }
-    run_node** const first = lifo_turns_ != 0 ? &woken_->next : &woken_;
+    run_node** const first = woken_turns_.allows_any() ? &woken_->next : &woken_;
     run_node* position = now_.running;
     run_node* node = *first;
     while (node != nullptr && node != &scheduler_) {
@@ -239,15 +236,15 @@ class run_queue {
   run_node* pop_woken() noexcept {
     run_node* const node = woken_;
     woken_ = node->next;
-    ++woken_in_a_row_;
+    woken_turns_.count();
     return node;
   }
-  /// As `leave_to_others`, if nothing is ready, the LIFO budget is exhausted, or there is a mark.
+  /// As `leave_to_others`, if nothing is ready, the woken nodes have had their turns, or there is a mark.
   PIRN_ASIDE PIRN_NOINLINE run_node* leave_slow() noexcept {
     if (marked_) [[unlikely]] {
       return leave_marked();
     }
-    if (take_woken()) {
+    if (woken_is_next()) {
       return leave_to(pop_woken());
     }
     run_node* const self = now_.running;
@@ -260,8 +257,7 @@ class run_queue {
   }
 
   // -- priorities. While a fiber of high priority is ready or running, the scheduler's node lies as a mark at the
-  // bottom
-  // -- of the woken ones. It keeps every switch off the fast paths.
+  // bottom of the woken ones. It keeps every switch off the fast paths.
   static bool is_high(const run_node* fiber) noexcept {
     return static_cast<const fiber_control*>(fiber)->has_high_priority();
   }
@@ -273,7 +269,7 @@ class run_queue {
       }
       *bottom = &scheduler_;
       marked_ = true;
-      lifo_limit_ = 0;
+      woken_turns_.forbid();
     }
   }
   /// Ends a switch: removes the mark if it is no longer needed and no node lies on it.
@@ -281,24 +277,24 @@ class run_queue {
     if (woken_ == &scheduler_ && high_ == nullptr && (node == &scheduler_ || !is_high(node))) {
       woken_ = nullptr;
       marked_ = false;
-      lifo_limit_ = lifo_turns_;
+      woken_turns_.permit();
     }
     return run(node);
   }
   /// Whether a fiber of high priority may run next.
   [[nodiscard]] bool high_may_run() const noexcept {
-    return high_priority_in_a_row_ < high_priority_turns_ || (next_ == now_.running && !has_woken());
+    return high_turns_.allows() || (next_ == now_.running && !has_woken());
   }
   /// Takes the node that runs before those in the ring, or returns null. The running node is still in the ring.
   run_node* pop_preferred() noexcept {
     if (high_ != nullptr && high_may_run()) {
       run_node* const node = high_;
       high_ = node->next;
-      ++high_priority_in_a_row_;
+      high_turns_.count();
       return node;
     }
-    high_priority_in_a_row_ = 0;
-    if (has_woken() && take_woken()) {
+    high_turns_.restart();
+    if (has_woken() && woken_is_next()) {
       return pop_woken();
     }
     flush_woken();
@@ -308,7 +304,7 @@ class run_queue {
     run_node* const self = now_.running;
     const bool high = is_high(self);
     if (high && high_ == nullptr && high_may_run()) {
-      ++high_priority_in_a_row_;
+      high_turns_.count();
       return self;
     }
     run_node* node = pop_preferred();
@@ -342,18 +338,15 @@ class run_queue {
     return run_marked(node);
   }
 
-  running_node now_;             ///< first, where `running_node::here` finds it
-  run_node* woken_ = nullptr;    ///< the newest, linked by `next` down to null or the mark
-  unsigned woken_in_a_row_ = 0;  ///< woken fibers run since a fiber of the ring ran
-  unsigned lifo_limit_;          ///< the budget, or 0 while there is a mark
-  unsigned lifo_turns_;
+  running_node now_;           ///< first, where `running_node::here` finds it
+  run_node* woken_ = nullptr;  ///< the newest, linked by `next` down to null or the mark
+  turn_limit woken_turns_;     ///< of woken fibers since one of the ring ran; none is permitted while there is a mark
   /// Always now_.running->next: kept here so that a yield need not find the running node before it can find the next.
   run_node* next_;
   run_node scheduler_;        ///< not where a fiber's block could lie: see `owner_mark`
   run_node* high_ = nullptr;  ///< the oldest ready one of high priority, linked by `next`
   run_node* last_high_ = nullptr;
-  unsigned high_priority_in_a_row_ = 0;  ///< turns of high priority since another one
-  unsigned high_priority_turns_;
+  turn_limit high_turns_;  ///< of high priority since another one
   bool marked_ = false;
 };
 

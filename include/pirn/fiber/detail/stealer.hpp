@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "pirn/fiber/detail/fairness.hpp"
 #include "pirn/fiber/detail/stealable_queue.hpp"
 
 namespace pirn {
@@ -65,8 +66,8 @@ class stealer {
   };
 
   worker& w_;
-  bool searching_ = false;           ///< whether `idle_workers` counts it as searching
-  unsigned lifo_slot_in_a_row_ = 0;  ///< fibers of the LIFO slot run since another stealable one
+  bool searching_ = false;          ///< whether `idle_workers` counts it as searching
+  turn_limit lifo_slot_turns_{16};  ///< of fibers of the LIFO slot, since one of the list had its turn
   std::vector<seen_queue> seen_;
   platform::duration sentinel_pause_ = first_sentinel_pause;
 };

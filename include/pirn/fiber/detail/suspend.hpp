@@ -10,7 +10,7 @@ namespace detail {
 
 /// Takes the running fiber off the run queue; returns the next to run. If the fiber is pinned it may be made ready from
 /// here on, since only this worker resumes it, and that is still here.
-PIRN_ALWAYS_INLINE run_node* leave_queue(worker* w, const wait_options& what) noexcept {
+PIRN_ALWAYS_INLINE run_node* leave_run_queue(worker* w, const wait_options& what) noexcept {
   run_node* const self = w->queue.running();
   run_node* const next = w->consume_budget() ? w->queue.leave_to_scheduler() : w->queue.leave();
   self->waits = &what;
@@ -28,7 +28,7 @@ PIRN_ALWAYS_INLINE worker* switch_away(worker* w, run_node* self, run_node* next
 /// Leaves the run queue and switches to the next ready node: the switch of a fiber that other workers may resume.
 PIRN_ALWAYS_INLINE worker* switch_out(worker* w, const wait_options& what, post_switch_action* publish) noexcept {
   run_node* const self = w->queue.running();
-  run_node* const next = w->or_stealable(leave_queue(w, what));
+  run_node* const next = w->or_stealable(leave_run_queue(w, what));
   return switch_away(w, self, next, publish);
 }
 
@@ -47,7 +47,7 @@ struct local_way {
   arch::word* word_slot = nullptr;
 
   template <class Entries>
-  PIRN_ALWAYS_INLINE void switch_out(const wait_record& wait, Entries&& entries) const noexcept {
+  PIRN_ALWAYS_INLINE void publish_and_switch(const wait_record& wait, Entries&& entries) const noexcept {
     worker* const w = here;
     auto& self = static_cast<fiber_control&>(wait.self);
     timer* limit = nullptr;  // on the heap: on the stack it would count for waits without a deadline too
@@ -91,7 +91,7 @@ struct slow_way {
   static constexpr bool opens_later = false;
 
   template <class Entries>
-  PIRN_ALWAYS_INLINE void switch_out(const wait_record& wait, Entries&& entries) const noexcept {
+  PIRN_ALWAYS_INLINE void publish_and_switch(const wait_record& wait, Entries&& entries) const noexcept {
     publish_action publish(entries.publisher());
     suspend_slow(wait, publish);
   }
@@ -119,7 +119,7 @@ PIRN_ALWAYS_INLINE wake_reason suspend(const Way& way, agent& self, wait_kind ki
     return self.stop_reason();
   }
   const wait_record wait{self, options, kind, epoch};
-  way.switch_out(wait, entries);
+  way.publish_and_switch(wait, entries);
   return entries.remove_after_wait(self);
 }
 /// As the overload above, by the slow way. Not for bounded fibers.

@@ -10,6 +10,7 @@
 #include "pirn/fiber/detail/block_cache.hpp"
 #include "pirn/fiber/detail/deadlock_probe.hpp"
 #include "pirn/fiber/detail/deferred_completions.hpp"
+#include "pirn/fiber/detail/fairness.hpp"
 #include "pirn/fiber/detail/fork_deque.hpp"
 #include "pirn/fiber/detail/frame_cache.hpp"
 #include "pirn/fiber/detail/idle_workers.hpp"
@@ -17,7 +18,6 @@
 #include "pirn/fiber/detail/parker.hpp"
 #include "pirn/fiber/detail/stack_trimmer.hpp"
 #include "pirn/fiber/detail/stealer.hpp"
-#include "pirn/fiber/detail/switch_budget.hpp"
 #include "pirn/fiber/expert/engine.hpp"
 #include "pirn/fiber/expert/timer.hpp"
 #include "pirn/stack/expert/guarded_pool.hpp"
@@ -123,7 +123,7 @@ class alignas(64) worker {
   /// until all fibers of the runtime have ended.
   void run_on_caller(const platform::atomic<std::uint32_t>* word, std::uint32_t before) noexcept;
   /// Wakes a sleeping worker, unless one is searching, for work that others may take now.
-  void unpark_another() noexcept;
+  void recruit_searcher() noexcept;
   /// Pushes a ready fiber of this worker to its inbox. Called by a fiber of another worker of the runtime.
   void push_remote(run_node* node) noexcept {
     if (incoming.push(node)) {
@@ -222,7 +222,7 @@ class alignas(64) worker {
     forks.open.push(at, point);
     platform::signal_fence();
     if (forks.wake->load(platform::memory_order_relaxed) != 0) [[unlikely]] {
-      unpark_another();
+      recruit_searcher();
     }
   }
   /// Gives back the stacks that are kept for first halves.

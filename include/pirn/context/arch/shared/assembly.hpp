@@ -32,11 +32,6 @@
 #define PIRN_CFA_IS(base, offset) ".cfi_escape 0x0c, " base ", " offset
 #define PIRN_CFA_IN(base, offset) ".cfi_escape 0x0f, 0x03, 0x70+" base ", " offset ", 0x06"
 #define PIRN_SAVED_IN(saved, base, offset) ".cfi_escape 0x10, " saved ", 0x02, 0x70+" base ", " offset
-// The resume label, where a suspended caller proceeds. It is a local label, since each inlined switch has one. Each ISA
-// file defines PIRN_RESUME_ENTRY, which ends a switch: the padding that the ISA needs, the label, and its landing pad.
-#define PIRN_RESUME_LABEL "1:\n\t"
-// That label as an operand of an instruction above it.
-#define PIRN_RESUME_ADDRESS "1f"
 #if defined(__clang__) && __clang_major__ < 19
 #define PIRN_SWITCH_INLINE inline PIRN_NOINLINE
 #define PIRN_SWITCH_INLINED false

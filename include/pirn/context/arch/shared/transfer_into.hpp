@@ -4,10 +4,10 @@
 //   PIRN_INTO_BY_PREPARE   defined where a direct jump is impossible
 //   PIRN_INTO_TEXT         enters [landing] on the stack that ends at PIRN_TO_SP, with PIRN_TO_PC as return address
 //   PIRN_SYMBOL            the constraint of [landing]
-// and those of register_abi.hpp.
+// and those of words_in_registers.hpp.
 #pragma once
 
-#include "pirn/context/arch/shared/register_abi.hpp"
+#include "pirn/context/arch/shared/words_in_registers.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

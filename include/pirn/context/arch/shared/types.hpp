@@ -7,7 +7,8 @@
 #include <cstdlib>
 #include <type_traits>
 
-#include "pirn/context/arch/shared/assembly.hpp"  // IWYU pragma: export
+#include "pirn/context/arch/shared/assembly.hpp"      // IWYU pragma: export
+#include "pirn/context/arch/shared/resume_label.hpp"  // IWYU pragma: export
 #include "pirn/detail/abi.hpp"
 
 #if defined(__GNUC__)

@@ -3,7 +3,7 @@
 
 #include "pirn/context/arch/shared/assembly.hpp"
 
-// The registers of switch_to, transfer_tagging and transfer_last; ../shared/register_abi.hpp explains the names.
+// The registers of switch_to, transfer_tagging and transfer_last; ../shared/words_in_registers.hpp explains the names.
 #define PIRN_FIRST "rdi"
 #define PIRN_SECOND "rsi"
 #define PIRN_FROM "rdx"

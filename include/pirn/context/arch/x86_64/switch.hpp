@@ -165,7 +165,7 @@ using fp_words = std::conditional_t<keeps_fp_words, kept_fp_words, shared_fp_wor
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
 
-#include "pirn/context/arch/shared/register_abi.hpp"  // IWYU pragma: export
+#include "pirn/context/arch/shared/words_in_registers.hpp"  // IWYU pragma: export
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

@@ -1,4 +1,4 @@
-// The switches that a worker makes from one tick to the next.
+// Fairness: the counts that limit one kind of work on a worker until another kind has had its turn.
 #pragma once
 
 #include "pirn/detail/platform.hpp"
@@ -40,6 +40,28 @@ class switch_budget {
  private:
   unsigned left_ = 0;  ///< wraps when exhausted
   unsigned of_tick_ = 0;
+};
+
+/// Counts the turns in a row of one kind of fibers, which are limited while others are ready. For the worker's thread.
+class turn_limit {
+ public:
+  explicit constexpr turn_limit(unsigned turns) noexcept : now_(turns), turns_(turns) {}
+  /// Whether there may be one more.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool allows() const noexcept { return taken_ < turns_; }
+  /// As `allows`, but false from `forbid` to `permit`.
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool allows_now() const noexcept { return taken_ < now_; }
+  [[nodiscard]] bool allows_any() const noexcept { return turns_ != 0; }
+  PIRN_ALWAYS_INLINE void count() noexcept { ++taken_; }
+  /// Begins anew, when another kind has had a turn or none of it is ready.
+  PIRN_ALWAYS_INLINE void restart() noexcept { taken_ = 0; }
+  [[nodiscard]] PIRN_ALWAYS_INLINE bool counted() const noexcept { return taken_ != 0; }
+  void forbid() noexcept { now_ = 0; }
+  void permit() noexcept { now_ = turns_; }
+
+ private:
+  unsigned taken_ = 0;
+  unsigned now_;  ///< the limit, or 0 while no turn is permitted
+  unsigned turns_;
 };
 
 }  // namespace detail
