@@ -96,9 +96,10 @@ void coroutine_runner::schedule(coroutine_agent& who) noexcept {
   } else {
     // Its fibers may be held up, and its worker asleep. Once the lock is free, its runtime may end.
     home_.probe.set_coroutine_ready();
-    const std::shared_ptr<engine> kept = home_.io;
+    const std::shared_ptr<idle_workers> kept = home_.idle;
+    const unsigned home = home_.index;
     idle_.unlock();
-    kept->unpark_worker();
+    kept->unpark(home);
   }
 }
 

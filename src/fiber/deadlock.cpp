@@ -349,7 +349,7 @@ std::optional<platform::time_point> deadlock_watch::begin(const worker& by, plat
   round_.fetch_add(1, platform::memory_order_release);
   for (const auto& each : owner_.workers) {
     if (each.get() != &by) {
-      each->io->unpark_worker();
+      each->idle->unpark(each->index);
     }
   }
   return {};

@@ -56,7 +56,7 @@ bool idle_workers::recruit_sleeper() noexcept {
   for (unsigned who = sleeper(); who != nobody; who = sleeper()) {
     if ((asleep_[who / bits].fetch_and(~bit(who), platform::memory_order_seq_cst) & bit(who)) != 0) {
       sleepers_.fetch_sub(1, platform::memory_order_seq_cst);
-      engines_[who]->unpark_worker();
+      unpark(who);
       return true;
     }
   }

@@ -150,7 +150,7 @@ worker_statistics runtime_state::statistics(const worker& of) const noexcept {
 
 void runtime_state::notify_all() noexcept {
   for (const auto& w : workers) {
-    w->io->unpark_worker();
+    w->idle->unpark(w->index);
   }
 }
 
@@ -319,7 +319,7 @@ runtime::~runtime() {
 void runtime::trim() noexcept {
   for (const auto& w : state_->workers) {
     w->trimmer.request();
-    w->io->unpark_worker();
+    w->idle->unpark(w->index);
   }
 }
 

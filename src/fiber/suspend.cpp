@@ -13,7 +13,7 @@ namespace detail {
 namespace {
 
 /// Makes the deadline of the wait, if it has one, a timer. No other function does.
-PIRN_ALWAYS_INLINE void arm(const wait_record& wait, timer& limit, timer_queue& timers) noexcept {
+PIRN_ALWAYS_INLINE void make_deadline_timer(const wait_record& wait, timer& limit, timer_queue& timers) noexcept {
   timers.arm(limit, wait.options.deadline, wait.handle());
 }
 
@@ -54,7 +54,7 @@ PIRN_ALWAYS_INLINE void suspend_migratable(fiber_control& self, worker* home, co
     return;
   }
   timer limit;
-  arm(wait, limit, home->timers);
+  make_deadline_timer(wait, limit, home->timers);
   switch_out(home, wait.options, after_switch);
   home->timers.cancel(limit);
   if (disabled) {
@@ -70,7 +70,7 @@ PIRN_ALWAYS_INLINE void suspend_fiber(fiber_control& self, const wait_record& wa
     return;
   }
   timer limit;
-  arm(wait, limit, home->timers);
+  make_deadline_timer(wait, limit, home->timers);
   pinned_way{home}.publish_and_switch(wait, direct_entry{does_nothing{}, [&publish] { publish.run(&publish); }});
   home->timers.cancel(limit);
 }
@@ -81,7 +81,7 @@ void suspend_thread(thread_agent& self, const wait_record& wait, post_switch_act
   timer limit;
   timer_queue* const timers = self.timers();
   if (timers != nullptr) {
-    arm(wait, limit, *timers);
+    make_deadline_timer(wait, limit, *timers);
   }
   self.end_sleep(wait);
   if (timers != nullptr) {
@@ -101,7 +101,7 @@ void suspend_slow(const wait_record& wait, post_switch_action& publish, timer* l
       suspend_thread(static_cast<thread_agent&>(wait.self), wait, publish);
       break;
     case agent_kind::coroutine:
-      arm(wait, *limit, static_cast<coroutine_agent&>(wait.self).home().timers);
+      make_deadline_timer(wait, *limit, static_cast<coroutine_agent&>(wait.self).home().timers);
       open_and_publish(wait, publish);
   }
 }
@@ -110,7 +110,7 @@ timer* arm_for_bounded(worker* w, fiber_control& self, std::uint64_t epoch, cons
   timer* limit = nullptr;
   on_worker_stack(w, [&]() noexcept {
     limit = new timer;  // without memory for it bad_alloc ends the process
-    arm({self, what, kind_of(what), epoch}, *limit, w->timers);
+    make_deadline_timer({self, what, kind_of(what), epoch}, *limit, w->timers);
   });
   return limit;
 }

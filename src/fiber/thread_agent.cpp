@@ -98,10 +98,11 @@ void thread_agent::wake() noexcept {
     hosted->request_tick();
   } else {
     // Once its word has changed, the thread may continue and end its runtime.
-    const std::shared_ptr<engine> kept = hosted->io;
+    const std::shared_ptr<idle_workers> kept = hosted->idle;
+    const unsigned its_worker = hosted->index;
     hosted->probe.thread_was_woken();
     wakeups_.fetch_add(1, platform::memory_order_release);
-    kept->unpark_worker();
+    kept->unpark(its_worker);
   }
 }
 

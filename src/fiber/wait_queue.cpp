@@ -48,23 +48,23 @@ void detail::destroyed_with_waiters(const void* list, const waiter& first) noexc
   fail_contract(what, " was destroyed while it had waiters (its list of waiters is at ", list, ")");
 }
 
-void detail::one_worker::refuse(const char* what) const noexcept {
+void detail::one_worker::fail_misuse(const char* what) const noexcept {
   fail_contract(what, " (", static_cast<const void*>(this), ")");
 }
 
 void detail::one_worker::refuse_migratable() const noexcept {
   if (running_fiber(current_worker())->migratable()) {
-    refuse("a migratable fiber waits for an object of pirn::local");
+    fail_misuse("a migratable fiber waits for an object of pirn::local");
   }
 }
 
 void detail::one_worker::claim_for_worker() const noexcept {
   const worker* const here = current_worker();
   if (here == nullptr) {
-    refuse("an object of pirn::local is used by a plain thread");
+    fail_misuse("an object of pirn::local is used by a plain thread");
   }
   if (home_ != &nobody) {
-    refuse("an object of pirn::local is used on a worker other than its own");
+    fail_misuse("an object of pirn::local is used on a worker other than its own");
   }
   home_ = here;
 }

@@ -72,7 +72,7 @@ std::error_code accept_loop::run(tcp_listener& from, owner& each, worker_turns& 
       return error;
     }
     tell(each, error, kind);
-    if (needs_pause(kind)) {
+    if (kind == accept_failure::shortage || failures_in_row_ > max_passed_over) {
       if (only_queued && open() == 0) {
         return error;
       }
@@ -147,10 +147,6 @@ void accept_loop::tell(owner& each, const std::error_code& error, accept_failure
   reports_again_at_ = after(limits_.accept_failed_every);
   const std::uint64_t times = std::exchange(unreported_, 0);
   each.tell({error, kind, failures_in_row_, times, accepted.load(platform::memory_order_relaxed)});
-}
-
-bool accept_loop::needs_pause(accept_failure kind) const noexcept {
-  return kind == accept_failure::shortage || failures_in_row_ > max_passed_over;
 }
 
 void accept_loop::pause_after_failure(owner& each, accept_failure kind, std::uint64_t ends,

@@ -74,8 +74,6 @@ class accept_loop {
   [[nodiscard]] std::error_code wait_for_place(tcp_listener& from, owner& each, platform::time_point client_by,
                                                platform::time_point deadline, std::uint64_t& ends) noexcept;
   void tell(owner& each, const std::error_code& error, accept_failure kind) noexcept;
-  /// Whether enough failures of this kind have come in a row to delay the next attempt.
-  [[nodiscard]] bool needs_pause(accept_failure kind) const noexcept;
   /// Waits before the next attempt, unless another connection has ended since `ends`.
   void pause_after_failure(owner& each, accept_failure kind, std::uint64_t ends,
                            platform::time_point deadline) noexcept;

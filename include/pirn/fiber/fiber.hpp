@@ -76,7 +76,7 @@ struct join_entry {
   [[nodiscard]] auto publisher() noexcept {
     return [this] { publish(); };
   }
-  void refuse() const noexcept {}
+  void unlock_unpublished() const noexcept {}
   wake_reason remove_after_wait(const agent& self) noexcept;
 };
 class fiber_awaiter;

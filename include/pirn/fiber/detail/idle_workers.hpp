@@ -21,8 +21,11 @@ class idle_workers {
   idle_workers(const idle_workers&) = delete;
   idle_workers& operator=(const idle_workers&) = delete;
 
-  /// Sets the engine by whose `unpark_worker` the worker wakes. Called before there are threads.
+  /// Sets the engine in which the worker parks. Called before there are threads.
   void register_worker(unsigned worker, std::shared_ptr<engine> io) noexcept { engines_[worker] = std::move(io); }
+
+  /// Wakes the worker if it is parked, or keeps it from parking the next time: the only wake of a parked worker.
+  void unpark(unsigned worker) noexcept { engines_[worker]->unpark_worker(); }
 
   /// From now on workers must look for work of others before they sleep. Called before the first such work is queued.
   void expect_work() noexcept {

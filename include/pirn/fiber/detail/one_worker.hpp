@@ -22,7 +22,7 @@ class one_worker {
   /// Called when a wait begins: aborts in a migratable fiber, which another worker might resume.
   void refuse_migratable() const noexcept;
   /// Reports a misuse of the object that this is in, and aborts.
-  [[noreturn]] PIRN_ENDS_PROCESS void refuse(const char* what) const noexcept;
+  [[noreturn]] PIRN_ENDS_PROCESS void fail_misuse(const char* what) const noexcept;
 
  private:
   void claim_for_worker() const noexcept;

@@ -102,7 +102,7 @@ template <bool OpensLater, class Entries>
 PIRN_ALWAYS_INLINE bool begin_wait(agent& self, wait_kind kind, std::uint64_t& epoch, Entries& entries) noexcept {
   static_assert(wait_entries<Entries>);  // no constraint, since gdb 13 cannot read the names of constrained functions
   if (!self.begin(kind, epoch, OpensLater)) [[unlikely]] {
-    entries.refuse();
+    entries.unlock_unpublished();
     return false;
   }
   entries.append(waker(self, epoch));

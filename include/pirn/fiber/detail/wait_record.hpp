@@ -33,7 +33,7 @@ concept wait_entries = requires(T& entries, const waker& handle, agent& self) {
   /// waiter is switched out, or on its worker.
   entries.publisher()();
   /// Called instead of both if a stop refuses the wait: releases the locks.
-  entries.refuse();
+  entries.unlock_unpublished();
   /// Called when the waiter runs again: removes what is left of it from the lists. Returns why the wait has ended.
   { entries.remove_after_wait(self) } -> std::same_as<wake_reason>;
 };
@@ -65,7 +65,7 @@ struct list_entry {
   [[nodiscard]] PIRN_ALWAYS_INLINE auto publisher() const noexcept {
     return [&to = lock] { to.unlock(); };
   }
-  PIRN_ALWAYS_INLINE void refuse() const noexcept { lock.unlock(); }
+  PIRN_ALWAYS_INLINE void unlock_unpublished() const noexcept { lock.unlock(); }
   [[nodiscard]] PIRN_ALWAYS_INLINE wake_reason remove_after_wait(const agent& self) const noexcept {
     if (OnlyNotified || place.node.claimed) {
       return wake_reason::notified;
@@ -83,7 +83,7 @@ struct direct_entry {
   [[no_unique_address]] Publish publish;
   [[no_unique_address]] OnlyNotified certain{};
   [[nodiscard]] PIRN_ALWAYS_INLINE Publish publisher() const noexcept { return publish; }
-  void refuse() const noexcept {}
+  void unlock_unpublished() const noexcept {}
   PIRN_ALWAYS_INLINE static wake_reason remove_after_wait(const agent& self) noexcept {
     return OnlyNotified::value ? wake_reason::notified : self.reason();
   }

@@ -128,14 +128,15 @@ class alignas(64) worker {
   void push_remote(run_node* node) noexcept {
     if (incoming.push(node)) {
       last_remote_push.store(platform::now(), platform::memory_order_relaxed);
-      io->unpark_worker();
+      idle->unpark(index);
     }
   }
   /// As `push_remote`, from any thread: the fiber may be the last one, and the runtime gone before this returns.
   void inject(run_node* node) noexcept {
-    const std::shared_ptr<engine> kept = io;
+    const std::shared_ptr<idle_workers> kept = idle;
+    const unsigned here = index;
     if (incoming.push(node)) {
-      kept->unpark_worker();
+      kept->unpark(here);
     }
   }
 

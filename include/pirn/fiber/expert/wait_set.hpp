@@ -42,7 +42,7 @@ class wait_set {
     return [this] { unlock(); };
   }
   /// As `unlock`, for a wait that a stop has refused.
-  void refuse() noexcept { unlock(); }
+  void unlock_unpublished() noexcept { unlock(); }
   /// Undoes `append` after the wait, as that says. Returns why the wait of `self` has ended.
   wake_reason remove_after_wait(const detail::agent& self) noexcept;
 
