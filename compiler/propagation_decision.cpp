@@ -54,16 +54,13 @@ class cost_model {
  private:
   std::size_t index_of(llvm::Function& function);
   void collect_rates(std::size_t index, llvm::FunctionAnalysisManager& analyses);
-  std::string refusal(const llvm::Function& function);
-  const std::string& refusal_as_caller(const llvm::Function& function);
   void grow();
   bool reject_where_callers_lose();
   double rate_of(const candidate& of) const;
 
   llvm::Module& module_;
-  llvm::SmallPtrSet<llvm::GlobalValue*, 8> used_;
+  function_refusals refusals_;
   llvm::DenseMap<llvm::Function*, std::size_t> index_;
-  llvm::DenseMap<const llvm::Function*, std::string> as_callers_;
   std::vector<candidate> candidates_;
 };
 
@@ -72,53 +69,13 @@ std::size_t cost_model::index_of(llvm::Function& function) {
   if (is_new) {
     candidates_.emplace_back();
     candidates_.back().what.function = &function;
-    candidates_.back().refusal = refusal(function);
+    candidates_.back().refusal = refusals_.refusal(function);
   }
   return place->second;
 }
 
-const std::string& cost_model::refusal_as_caller(const llvm::Function& function) {
-  const auto [place, is_new] = as_callers_.try_emplace(&function);
-  if (is_new) {
-    place->second = caller_refusal(function);
-  }
-  return place->second;
-}
-
-std::string cost_model::refusal(const llvm::Function& function) {
-  if (function.getCallingConv() != llvm::CallingConv::C && function.getCallingConv() != llvm::CallingConv::Fast) {
-    return "it already has another convention";
-  }
-  if (function.hasOptNone()) {
-    return "it is not optimized";
-  }
-  if (std::string why = linkage_refusal(function, used_); !why.empty()) {
-    return why;
-  }
-  if (std::string why = signature_refusal(function); !why.empty()) {
-    return why;
-  }
-  if (std::string why = body_refusal(function); !why.empty()) {
-    return why;
-  }
-  for (const llvm::User* user : function.users()) {
-    if (const auto* const call = llvm::dyn_cast<llvm::CallBase>(user)) {
-      if (std::string why = call_refusal(*call); !why.empty()) {
-        return why;
-      }
-      if (const std::string& why = refusal_as_caller(*call->getFunction()); !why.empty()) {
-        return "its caller '" + readable(*call->getFunction()) + "' cannot call such a function: " + why;
-      }
-    }
-  }
-  return "";
-}
-
-cost_model::cost_model(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) : module_(module) {
-  llvm::SmallVector<llvm::GlobalValue*, 8> used;
-  llvm::collectUsedGlobalVariables(module, used, false);
-  llvm::collectUsedGlobalVariables(module, used, true);
-  used_.insert(used.begin(), used.end());
+cost_model::cost_model(llvm::Module& module, llvm::ModuleAnalysisManager& analyses)
+    : module_(module), refusals_(module) {
   for (llvm::Function& function : module) {
     if (function.isDeclaration() || is_convention(function.getCallingConv())) {
       continue;

@@ -8,6 +8,7 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/TargetParser/Triple.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
 #include "propagation_convention.hpp"
 
 namespace pirn::plugin {
@@ -128,8 +129,7 @@ bool sanitizes_addresses(const llvm::Function& function) {
          function.hasFnAttribute(llvm::Attribute::SanitizeMemTag);
 }
 
-}  // namespace
-
+// Finds others than the calls in its file that may call the function.
 std::string linkage_refusal(const llvm::Function& function, const llvm::SmallPtrSetImpl<llvm::GlobalValue*>& used) {
   for (const llvm::User* user : function.users()) {
     if (llvm::isa<llvm::GlobalAlias>(user)) {
@@ -147,6 +147,8 @@ std::string linkage_refusal(const llvm::Function& function, const llvm::SmallPtr
   }
   return function.hasAddressTaken(nullptr, false, true, true) ? "its address is taken" : "";
 }
+
+}  // namespace
 
 std::string signature_refusal(const llvm::Function& function) {
   if (function.isIntrinsic()) {
@@ -272,6 +274,50 @@ std::string caller_refusal(const llvm::Function& function) {
   }
   if (may_use_base_pointer(function)) {
     return "its frame has a variable size and may be addressed through a register that such a call overwrites";
+  }
+  return "";
+}
+
+function_refusals::function_refusals(const llvm::Module& module) {
+  llvm::SmallVector<llvm::GlobalValue*, 8> used;
+  llvm::collectUsedGlobalVariables(module, used, false);
+  llvm::collectUsedGlobalVariables(module, used, true);
+  used_.insert(used.begin(), used.end());
+}
+
+const std::string& function_refusals::refusal_as_caller(const llvm::Function& function) {
+  const auto [place, is_new] = as_callers_.try_emplace(&function);
+  if (is_new) {
+    place->second = caller_refusal(function);
+  }
+  return place->second;
+}
+
+std::string function_refusals::refusal(const llvm::Function& function) {
+  if (function.getCallingConv() != llvm::CallingConv::C && function.getCallingConv() != llvm::CallingConv::Fast) {
+    return "it already has another convention";
+  }
+  if (function.hasOptNone()) {
+    return "it is not optimized";
+  }
+  if (std::string why = linkage_refusal(function, used_); !why.empty()) {
+    return why;
+  }
+  if (std::string why = signature_refusal(function); !why.empty()) {
+    return why;
+  }
+  if (std::string why = body_refusal(function); !why.empty()) {
+    return why;
+  }
+  for (const llvm::User* user : function.users()) {
+    if (const auto* const call = llvm::dyn_cast<llvm::CallBase>(user)) {
+      if (std::string why = call_refusal(*call); !why.empty()) {
+        return why;
+      }
+      if (const std::string& why = refusal_as_caller(*call->getFunction()); !why.empty()) {
+        return "its caller '" + readable(*call->getFunction()) + "' cannot call such a function: " + why;
+      }
+    }
   }
   return "";
 }

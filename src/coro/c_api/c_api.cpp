@@ -94,7 +94,7 @@ __attribute__((tls_model("initial-exec"))) thread_local void* current_of_thread 
 
 /// The place of the running coroutine. A resumer finds the same place when it is back, since it is the same fiber or,
 /// outside of fibers, on the same thread.
-PIRN_ALWAYS_INLINE void*& current_place(slot_access how) noexcept {
+PIRN_ALWAYS_INLINE void*& current_place(pirn::detail::slot_access how) noexcept {
   if (&pirn::detail::c_coroutine_of_fiber != nullptr) {
     if (void** const place = pirn::detail::c_coroutine_of_fiber(how); place != nullptr) {
       return *place;
