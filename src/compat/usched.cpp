@@ -23,7 +23,7 @@
 #include "compat/usched_run_all.hpp"
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/call_sites.hpp"
-#include "pirn/context/detail/of_fiber.hpp"
+#include "pirn/context/detail/per_fiber.hpp"
 #include "pirn/coro/detail/native_stack.hpp"
 #include "pirn/coro/detail/swap_image.hpp"
 #include "pirn/coro/detail/swap_sanitizer.hpp"

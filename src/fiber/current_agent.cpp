@@ -1,6 +1,6 @@
 // The calling agent, and the state that follows it: scopes, values, and what the layers below keep for each fiber.
 #include "fiber/thread_agent.hpp"
-#include "pirn/context/detail/of_fiber.hpp"
+#include "pirn/context/detail/per_fiber.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN

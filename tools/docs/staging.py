@@ -11,7 +11,7 @@ CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 HEADING = re.compile(r"^(#{1,6}) +(.+?) *$")
 # Headers of which nothing is public: the switches of each instruction set, the seam to the platform, and macros. From
 # the other headers below detail/ public classes inherit.
-NOT_PUBLIC = re.compile(r"^include/pirn/(context/arch(_fiber|/[\w/]+)?|context/detail/(call_sites|blocks_of_bodies)|detail/(platform|abi)\w*)\.hpp$")
+NOT_PUBLIC = re.compile(r"^include/pirn/(context/arch(_fiber|/[\w/]+)?|context/detail/(call_sites|open_blocks)|detail/(platform|abi)\w*)\.hpp$")
 FRIEND = re.compile(r"^ *(?:template <[^;{}]*>\s*)?friend [^;{}]*;", re.M)
 
 

@@ -31,7 +31,7 @@
 #include "pirn/context/arch.hpp"
 #include "pirn/context/detail/c_blocks.hpp"
 #include "pirn/context/detail/call_sites.hpp"
-#include "pirn/context/detail/of_fiber.hpp"
+#include "pirn/context/detail/per_fiber.hpp"
 #include "pirn/context/detail/stack_end.hpp"
 #include "pirn/context/expert/sanitizer.hpp"
 #include "pirn/detail/platform.hpp"

@@ -10,9 +10,9 @@
 #include <cstdint>
 
 #include "pirn/context/arch.hpp"
-#include "pirn/context/detail/blocks_of_bodies.hpp"
 #include "pirn/context/detail/call_sites.hpp"
 #include "pirn/context/detail/frame_bodies.hpp"
+#include "pirn/context/detail/open_blocks.hpp"
 #include "pirn/context/expert/sanitizer.hpp"
 #include "pirn/detail/abi.hpp"
 #include "pirn/detail/platform.hpp"

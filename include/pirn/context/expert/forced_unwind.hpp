@@ -27,7 +27,7 @@
 #include <utility>
 
 #include "pirn/context/detail/call_sites.hpp"
-#include "pirn/context/detail/of_fiber.hpp"
+#include "pirn/context/detail/per_fiber.hpp"
 #include "pirn/detail/abi.hpp"
 #include "pirn/detail/exceptions.hpp"  // IWYU pragma: keep
 #include "pirn/detail/platform.hpp"

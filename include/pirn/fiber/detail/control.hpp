@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "pirn/context/arch.hpp"
-#include "pirn/context/detail/of_fiber.hpp"
+#include "pirn/context/detail/per_fiber.hpp"
 #include "pirn/context/expert/sanitizer.hpp"
 #include "pirn/fiber/detail/agent.hpp"
 #include "pirn/fiber/stop.hpp"
@@ -124,9 +124,9 @@ struct alignas(16) fiber_cold_part {
   /// Its calls of `fork2` whose continuation was stolen and whose first half has not ended, the latest theft first. A
   /// generator may yield in a first half, so they end in any order. Changed with thieves kept out.
   fork_point* first_halves = nullptr;
-  void* c_coroutine = nullptr;  ///< see of_fiber.hpp
-  void* usched[2] = {};         ///< see of_fiber.hpp
-  unwinds_under_way unwinds;    ///< see of_fiber.hpp
+  void* c_coroutine = nullptr;  ///< see per_fiber.hpp
+  void* usched[2] = {};         ///< see per_fiber.hpp
+  unwinds_under_way unwinds;    ///< see per_fiber.hpp
 };
 
 struct fiber_control : run_node, agent {

@@ -28,7 +28,7 @@
 #include <cstdint>
 
 #include "pirn/context/arch/x86_64/switch.hpp"
-#include "pirn/context/detail/blocks_of_bodies.hpp"
+#include "pirn/context/detail/open_blocks.hpp"
 
 #define PIRN_ASYMMETRIC_RESUME_ENTRY "nop\n\t.p2align 5\n" PIRN_RESUME_LABEL PIRN_LANDING
 // clang-format off
