@@ -8,7 +8,8 @@
 int main() {
   pirn::biased_mutex lock;
   int locked = 0;
-  pirn::run([&] {
+  pirn::runtime runtime({.workers = 1});
+  runtime.run([&] {
     const auto count = [&] {
       const std::lock_guard guard(lock);
       pirn::this_fiber::yield();
