@@ -112,7 +112,7 @@ TEST(arch, a_switch_to_oneself_returns_at_once) {
   }
 }
 
-struct shared_state {
+struct end_state {
   memory first, second;
   context test;
   word sum = 0;
@@ -120,7 +120,7 @@ struct shared_state {
 };
 
 UNCHECKED PIRN_NOINLINE void end_with_switch_last(word shared_word, word value) {
-  auto& shared = *reinterpret_cast<shared_state*>(shared_word);
+  auto& shared = *reinterpret_cast<end_state*>(shared_word);
   _Unwind_Backtrace(
       [](_Unwind_Context*, void* frames) {
         ++*static_cast<int*>(frames);
@@ -133,13 +133,13 @@ UNCHECKED PIRN_NOINLINE void end_with_switch_last(word shared_word, word value) 
 }
 
 UNCHECKED PIRN_NOINLINE void end_with_enter_last(word shared_word, word value) {
-  auto& shared = *reinterpret_cast<shared_state*>(shared_word);
+  auto& shared = *reinterpret_cast<end_state*>(shared_word);
   shared.sum += value;
   arch::enter_last(shared.second.top(), &end_with_switch_last, shared_word, value + 1);
 }
 
 TEST(arch, the_last_switches_carry_messages_and_end_backtraces) {
-  auto shared = std::make_unique<shared_state>();
+  auto shared = std::make_unique<end_state>();
   static_cast<void>(arch::prepare(shared->second.top(), &end_with_switch_last));  // for enter_last
   for (word i = 0; i < 3; ++i) {
     const context begin = arch::prepare(shared->first.top(), &end_with_enter_last);
