@@ -109,6 +109,9 @@ void check_before_bounded(const void* entry) noexcept {
   });
 }
 
+// Sanitizers replace the same functions, and with them no bounded fiber is spawned.
+#if defined(__GLIBC__) && !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
+#define PIRN_REPLACES_SIGACTION 1
 namespace {
 /// Returns whether this handler must not be installed, and reports it.
 bool handler_refused(int signal, const struct sigaction* action) noexcept {
@@ -121,13 +124,13 @@ bool handler_refused(int signal, const struct sigaction* action) noexcept {
   return true;
 }
 }  // namespace
+#endif
 
 }  // namespace detail
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn
 
-// Sanitizers replace the same functions, and with them no bounded fiber is spawned.
-#if defined(__GLIBC__) && !defined(PIRN_ASAN) && !defined(PIRN_TSAN)
+#if defined(PIRN_REPLACES_SIGACTION)
 extern "C" {
 
 int __sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept;
