@@ -100,6 +100,9 @@ void dump_fibers(runtime_state& state, int descriptor) noexcept;
 /// Returns whether the process has a handler for some signal that may come at any time, besides those for dumps.
 bool handles_signals() noexcept;
 
+/// Whether pirn's library has found `switch_bounded`, which the loader of a shared library looks up by name.
+[[nodiscard]] bool finds_switch_bounded() noexcept;
+
 }  // namespace detail
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn

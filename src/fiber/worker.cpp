@@ -308,6 +308,8 @@ worker* switch_slow(worker* w, run_node* self, run_node* next, post_switch_actio
                                                    : switch_bounded(w, self, next, pending, wait);
 }
 
+bool finds_switch_bounded() noexcept { return &switch_bounded != nullptr; }
+
 worker* switch_with_exceptions(worker* w, run_node* self, run_node* next, post_switch_action* pending) noexcept {
   return switch_slow(w, self, next, pending, self->waits);
 }

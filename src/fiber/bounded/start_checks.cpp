@@ -102,6 +102,12 @@ void check_handlers() noexcept {
 
 void check_before_bounded(const void* entry) noexcept {
   on_worker_stack(current_worker(), [entry]() noexcept {
+    if (!finds_switch_bounded()) {
+      fail_contract(
+          "spawn_bounded: pirn's shared library does not find pirn::bounded; the program or library that links it must "
+          "export its symbols (no --exclude-libs, no version script, not loaded with RTLD_LOCAL), or link pirn "
+          "statically");
+    }
     check_binding(entry);
     check_binding(reinterpret_cast<const void*>(&switch_slow));  // of pirn itself
     refuses_handlers.store(true, platform::memory_order_release);
@@ -135,12 +141,13 @@ extern "C" {
 
 int __sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept;
 
-int sigaction(int number, const struct sigaction* action, struct sigaction* before) noexcept {
+// Weak, for a program that has these functions itself; it then keeps handlers without SA_ONSTACK out.
+__attribute__((weak)) int sigaction(int number, const struct sigaction* action, struct sigaction* before) noexcept {
   return pirn::detail::handler_refused(number, action) ? -1 : __sigaction(number, action, before);
 }
 
 // The C library's own `signal` would not call `sigaction` above.
-__sighandler_t signal(int number, __sighandler_t handler) noexcept {
+__attribute__((weak)) __sighandler_t signal(int number, __sighandler_t handler) noexcept {
   struct sigaction action = {};
   struct sigaction before = {};
   action.sa_handler = handler;
