@@ -2,8 +2,7 @@
 # bounded stacks (pirn/fiber/expert/bounded.hpp). Compiles it with the compiler plugin, which reads the stack use of pirn's own
 # functions and of Debian's C and C++ libraries, and ASSUMPTIONS for other functions. DEFAULT is for all functions
 # without such an entry. REPORT is a file that gets the bound of each function. Links TARGET to pirn::bounded, with -z
-# now. An error where
-# there is no plugin for the compiler in use: no stack would have a bound.
+# now. An error where there is no plugin for the compiler in use: no stack would have a bound.
 function(pirn_enable_stack_bounds target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "DEFAULT;REPORT" "ASSUMPTIONS")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)

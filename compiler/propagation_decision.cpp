@@ -12,7 +12,6 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Transforms/Utils/ModuleUtils.h"
 #include "propagation_convention.hpp"
 #include "propagation_refusals.hpp"
 #include "switches.hpp"

@@ -1,7 +1,6 @@
 // Decides which signatures, bodies, calls and callers the convention allows.
 #include "propagation_refusals.hpp"
 
-#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/EHPersonalities.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"

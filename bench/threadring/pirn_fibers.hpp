@@ -10,7 +10,7 @@
 namespace bench {
 
 /// The program of `impl`. A `Place` has put(token) and take(), which waits for the token. `lifo_turns` is that of the
-/// runtime: a woken fiber goes first within that budget.
+/// runtime: a woken fiber goes first for so many turns in a row.
 template <class Place>
 void threadring_of_fibers(const char* impl, const char* note,
                           unsigned lifo_turns = pirn::runtime_options{}.lifo_turns) {

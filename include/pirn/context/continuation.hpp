@@ -14,9 +14,8 @@
 //        | ...                  |
 //
 // A peer is found tagged (arch::is_tagged) in two cases, and only they leave the hot path:
-//   pc is null     the peer has ended; word 0 is the address of its `context_end`, on its stack, which is ours to
-//   release pc is not null the peer drops us, and waits until our stack is unwound; word 0 is the address of its
-//   `dropping`
+//   pc is null     the peer has ended; word 0 is the address of its `context_end`, on its stack, which we release
+//   pc is not null the peer drops us, and waits until our stack is unwound; word 0 is the address of its `dropping`
 #pragma once
 
 #include <cstddef>

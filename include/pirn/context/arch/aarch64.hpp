@@ -67,8 +67,8 @@
 // clang-format off
 // The exchange: from the running context to the one whose pc, sp, fp are in x9, x10, x11. It pushes this side's x19 and
 // loads that of the other side from below its sp. At the jump sp, x29 and x19 are the other side's. The registers that
-// shared/words_in_registers.hpp names hold what goes; all others are undefined. The tables describe the resumed context from
-// the first instruction on:
+// shared/words_in_registers.hpp names hold what goes; all others are undefined. The tables describe the resumed context
+// from the first instruction on:
 //   0c 0a 00          DW_CFA_def_cfa, register 10, offset 0    CFA = x10, its sp
 //   .cfi_register     return address in x9, x29 in x11
 //   .cfi_offset       x19 at CFA - 16, until it is loaded
@@ -91,9 +91,9 @@
   PIRN_EXCHANGE_TEXT                                    \
   PIRN_CFI(".cfi_restore_state")
 #endif
-// At the resume label sp, x29 and x19 are this side's again. The registers that shared/words_in_registers.hpp names hold the
-// peer or the words that came; all others are undefined. The nop is the instruction whose unwind table a return address
-// is looked up by, and hint #36 (bti j) is the landing pad.
+// At the resume label sp, x29 and x19 are this side's again. The registers that shared/words_in_registers.hpp names
+// hold the peer or the words that came; all others are undefined. The nop is the instruction whose unwind table a
+// return address is looked up by, and hint #36 (bti j) is the landing pad.
 #define PIRN_RESUME_ENTRY "nop\n" PIRN_RESUME_LABEL "hint #36"
 // switch_to: x2 is the caller's context, x3 the one to resume. x16 holds the resume label, x17 sp.
 #define PIRN_SWITCH_TEXT                                \

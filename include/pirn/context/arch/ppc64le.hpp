@@ -70,8 +70,8 @@
 #define PIRN_SAVE_TEXT "stdu 1, -320(1)\n\tstd 30, 24(1)\n\tstd 2, 16(1)\n\t"
 // The exchange: from the running context to the one whose pc, sp, fp are in r12, r10, r11. It saves this side's r30 and
 // r2, and loads those of the other side from below its red zone. At the jump r1, r31, r30 and r2 are the other side's,
-// and ctr holds its pc. The registers that shared/words_in_registers.hpp names hold what goes; all others are undefined. The
-// tables describe the resumed context from the first instruction on:
+// and ctr holds its pc. The registers that shared/words_in_registers.hpp names hold what goes; all others are
+// undefined. The tables describe the resumed context from the first instruction on:
 //   0c 0a 00          DW_CFA_def_cfa, register 10, offset 0    CFA = r10, its sp
 //   .cfi_register     return address (register 65) in r12, r31 in r11
 //   .cfi_offset       r30 at CFA - 296, until it is loaded
@@ -90,9 +90,9 @@
   "mr 1, 10\n\t"                                        \
   "bctr\n\t"                                            \
   PIRN_CFI(".cfi_restore_state")
-// At the resume label r1, r31, r30 and r2 are this side's again. The registers that shared/words_in_registers.hpp names hold
-// the peer or the words that came; all others are undefined. The nop is the instruction whose unwind table a return
-// address is looked up by.
+// At the resume label r1, r31, r30 and r2 are this side's again. The registers that shared/words_in_registers.hpp names
+// hold the peer or the words that came; all others are undefined. The nop is the instruction whose unwind table a
+// return address is looked up by.
 #define PIRN_RESUME_ENTRY "nop\n" PIRN_RESUME_LABEL
 // switch_to: r5 is the caller's context, r6 the one to resume. r7 holds the resume label.
 #define PIRN_SWITCH_TEXT                                \

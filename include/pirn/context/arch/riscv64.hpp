@@ -62,8 +62,8 @@
 // clang-format off
 // The exchange: from the running context to the one whose pc, sp, fp are in t3, t4, t5. It pushes this side's s1 and
 // loads that of the other side from below its sp. At the jump sp, s0 and s1 are the other side's. The registers that
-// shared/words_in_registers.hpp names hold what goes; all others are undefined. The tables describe the resumed context from
-// the first instruction on:
+// shared/words_in_registers.hpp names hold what goes; all others are undefined. The tables describe the resumed context
+// from the first instruction on:
 //   0c 1d 00          DW_CFA_def_cfa, register 29, offset 0    CFA = t4, its sp
 //   .cfi_register     return address in t3, s0 in t5
 //   .cfi_offset       s1 at CFA - 16, until it is loaded
@@ -81,9 +81,9 @@
   "mv sp, t4\n\t"                                       \
   "jr t3\n\t"                                           \
   PIRN_CFI(".cfi_restore_state")
-// At the resume label sp, s0 and s1 are this side's again. The registers that shared/words_in_registers.hpp names hold the
-// peer or the words that came; all others are undefined. The nop is the instruction whose unwind table a return address
-// is looked up by.
+// At the resume label sp, s0 and s1 are this side's again. The registers that shared/words_in_registers.hpp names hold
+// the peer or the words that came; all others are undefined. The nop is the instruction whose unwind table a return
+// address is looked up by.
 #define PIRN_RESUME_ENTRY "nop\n" PIRN_RESUME_LABEL
 // switch_to: a2 is the caller's context, a3 the one to resume. t0 holds the resume label.
 #define PIRN_SWITCH_TEXT                                \
