@@ -206,6 +206,21 @@ class HarnessTest(unittest.TestCase):
         self.assertTrue(setting.suits("pirn@HEAD"))
         self.assertFalse(setting.suits("pirn-co@HEAD"))
 
+    def test_rounds_are_divided_by_those_of_the_other_revision(self):
+        results = report.Results()
+        for now, before in ((2.0, 1.0), (30.0, 20.0), (1.0, 1.0)):  # the second round was slow for both
+            for impl, value in (("pirn", now), ("pirn@HEAD", before), ("pirn-new", now)):
+                results.add({"unit": "ns", "value": value, "params": {"fibers": 10}}, "yield", impl)
+                results.add({"unit": "x/s", "value": 60 / value}, "callbacks", impl)
+        (title, heading, lines), = report.paired_tables(results, ["yield", "callbacks"])
+        self.assertIn("cost divided by that of HEAD", title)
+        self.assertEqual(lines, [["yield fibers=10", "pirn", "1.500", "1.000", "2.000", "3"],
+                                 ["callbacks", "pirn", "1.500", "1.000", "2.000", "3"]])
+        self.assertEqual(len(heading), len(lines[0]))
+        self.assertIn(title, report.text(results, ["yield", "callbacks"]))
+        self.assertEqual(report.paired_tables(results, ["callbacks"])[0][2], lines[1:])
+        self.assertEqual(report.paired_tables(results, ["spawn"]), [])
+
     def test_a_script_whose_command_is_missing_is_skipped(self):
         for suffix, mark in {".sh": "#", ".escript": "%%"}.items():
             path = self.folder / f"fake{suffix}"
