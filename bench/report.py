@@ -77,13 +77,15 @@ class Results:
                 found.append(dict(zip(KEYS, values)))
         return sorted(found, key=lambda row: list(WORKLOADS).index(row["workload"]))
 
-    def pairs(self):
-        """Yields key, values by round and those of the revision of --against, of each row that has both."""
+    def pairs(self, workloads):
+        """Yields the key of each row of a revision (--against) that today's pirn has too, today's values by round, and
+        the revision's."""
         for (workload, impl, params, unit), samples in self._samples.items():
-            before = [value for value, _, _ in samples]
-            now = [value for value, _, _ in self._samples.get((workload, impl.partition("@")[0], params, unit), [])]
-            if "@" in impl and len(now) == len(before) and all(now) and all(before):
-                yield (workload, impl, label(json.loads(params)), unit), now, before
+            if workload in workloads and "@" in impl:
+                before = [value for value, _, _ in samples]
+                now = [value for value, _, _ in self._samples.get((workload, impl.partition("@")[0], params, unit), [])]
+                if len(now) == len(before) and all(now) and all(before):
+                    yield (workload, impl, label(json.loads(params)), unit), now, before
 
     def clock(self, measure: str) -> float | None:
         """Returns the median of a row of the clock workload: cycles per nanosecond or nanoseconds per empty turn."""
@@ -221,14 +223,13 @@ def paired_tables(results: Results, workloads) -> list[tuple[str, list[str], lis
     """Returns a table with the cost of each implementation divided by its cost at the revision of --against, round by
     round: what makes a whole round slow, as a clock that changes, is not in these ratios."""
     made = {}
-    for (workload, impl, params, unit), now, before in results.pairs():
-        if workload in workloads:
-            own, _, revision = impl.partition("@")
-            over, under = (before, now) if unit.endswith("/s") else (now, before)
-            shares = sorted(a / b for a, b in zip(over, under))
-            cells = [statistics.median(shares), shares[len(shares) // 4], shares[len(shares) * 3 // 4]]
-            made.setdefault(revision, []).append(
-                [" ".join(filter(None, (workload, params))), own, *(f"{cell:.3f}" for cell in cells), str(len(shares))])
+    for (workload, impl, params, unit), now, before in results.pairs(workloads):
+        own, _, revision = impl.partition("@")
+        over, under = (before, now) if unit.endswith("/s") else (now, before)
+        shares = sorted(a / b for a, b in zip(over, under))
+        cells = [statistics.median(shares), shares[len(shares) // 4], shares[len(shares) * 3 // 4]]
+        made.setdefault(revision, []).append(
+            [" ".join(filter(None, (workload, params))), own, *(f"{cell:.3f}" for cell in cells), str(len(shares))])
     return [(f"cost divided by that of {revision}, round by round (above 1: slower than it was)",
              ["workload", "implementation", "median", "lower quartile", "upper quartile", "rounds"], lines)
             for revision, lines in made.items()]
