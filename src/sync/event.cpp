@@ -8,7 +8,9 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace detail {
 
 template <class Domain>
-void basic_event<Domain>::set_slow() noexcept {
+void basic_event<Domain>::set_slow() noexcept
+  requires(!Domain::is_local)
+{
   waiter* woken = nullptr;
   waiter** tail = &woken;
   for (;;) {
@@ -45,6 +47,9 @@ void basic_event<Domain>::set_slow() noexcept {
 
 template <class Domain>
 bool basic_event<Domain>::pass_or_mark() noexcept {
+  if constexpr (Domain::is_local) {
+    return try_wait();
+  }
   for (std::uint32_t word = word_.load(platform::memory_order_relaxed); word != waited;) {
     if (word == clear) {
       if (word_.compare_exchange_weak(word, waited, platform::memory_order_relaxed)) {

@@ -32,15 +32,19 @@ class basic_event {
   /// Callers that pass see what was done before. Does not suspend. O(waiters woken).
   PIRN_ALWAYS_INLINE void set() noexcept {
     Domain::enter(waiters_);
-    std::uint32_t seen = word_.load(platform::memory_order_relaxed);
-    while (seen != waited) [[likely]] {
-      // Written even if it is set already: a caller that is about to reset it must see what this caller did.
-      if (word_.compare_exchange_weak(seen, signalled, platform::memory_order_release, platform::memory_order_relaxed))
-          [[likely]] {
-        return;
+    if constexpr (Domain::is_local) {
+      set_local();
+    } else {
+      std::uint32_t seen = word_.load(platform::memory_order_relaxed);
+      while (seen != waited) [[likely]] {
+        // Written even if it is set already: a caller that is about to reset it must see what this caller did.
+        if (word_.compare_exchange_weak(seen, signalled, platform::memory_order_release,
+                                        platform::memory_order_relaxed)) [[likely]] {
+          return;
+        }
       }
+      set_slow();
     }
-    set_slow();
   }
   /// Resets the event, if it is set. Actions before the `set` are visible afterwards. Never suspends.
   void reset() noexcept {
@@ -77,12 +81,24 @@ class basic_event {
   template <class Source>
   friend class event_case;
 
-  // The word is one of these. It changes to and from `waited` under the queue's lock only.
+  // The word is one of these. It changes to and from `waited` under the queue's lock only; of a local event it is never
+  // `waited`, since nobody changes the queue while the caller looks into it.
   static constexpr std::uint32_t clear = 0;
   static constexpr std::uint32_t signalled = 1;
   static constexpr std::uint32_t waited = 2;  ///< clear, and the queue may hold waiters
 
-  PIRN_DEFINED_ONCE void set_slow() noexcept;
+  PIRN_ALWAYS_INLINE void set_local() noexcept {
+    if (reset_ == event_reset::manual) {
+      word_.store(signalled);
+      if (!waiters_.empty()) {
+        waiters_.notify_all_and_unlock();
+      }
+    } else if (waiters_.empty() || !waiters_.notify_one_and_unlock()) {
+      word_.store(signalled);
+    }
+  }
+  PIRN_DEFINED_ONCE void set_slow() noexcept
+    requires(!Domain::is_local);
   /// With the queue's lock held: passes, or marks the word so that the next `set` looks into the queue.
   PIRN_DEFINED_ONCE bool pass_or_mark() noexcept;
   PIRN_DEFINED_ONCE std::expected<void, wait_error> wait_slow(platform::time_point deadline) noexcept;
