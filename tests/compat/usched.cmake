@@ -11,12 +11,12 @@ if(NOT PIRN_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND NOT CMAKE_CX
            COMMAND Python3::Interpreter "${CMAKE_CURRENT_LIST_DIR}/usched_matrix.py" $<TARGET_FILE:pirn_compat>
                    $<TARGET_FILE:pirn_compat_archive>)
   pirn_test(compat_usched_matrix compat)
-  set_tests_properties(compat_usched_matrix PROPERTIES PROCESSORS 2 TIMEOUT 900 SKIP_RETURN_CODE 77)
+  set_tests_properties(compat_usched_matrix PROPERTIES PROCESSORS 2 COST 2 TIMEOUT 900 SKIP_RETURN_CODE 77)
   add_test(NAME compat_usched_sanitized
            COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/tests/coro/stack_swap_sanitized_test.py"
                    tests/compat/usched_api.c src/compat/usched.cpp)
   pirn_test(compat_usched_sanitized compat)
-  set_tests_properties(compat_usched_sanitized PROPERTIES PROCESSORS 2 SKIP_RETURN_CODE 77)
+  set_tests_properties(compat_usched_sanitized PROPERTIES PROCESSORS 2 COST 2 SKIP_RETURN_CODE 77)
 endif()
 foreach(form IN ITEMS RR SINGLE_THREAD LOCAL)
   string(TOLOWER "compat_usched_ring_${form}" name)
