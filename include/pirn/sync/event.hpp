@@ -81,8 +81,8 @@ class basic_event {
   template <class Source>
   friend class event_case;
 
-  // The word is one of these. It changes to and from `waited` under the queue's lock only; of a local event it is never
-  // `waited`, since nobody changes the queue while the caller looks into it.
+  // The word is one of these. It changes to and from `waited` under the queue's lock only. The word of a local event is
+  // never `waited`: no other fiber changes the queue while the caller looks into it.
   static constexpr std::uint32_t clear = 0;
   static constexpr std::uint32_t signalled = 1;
   static constexpr std::uint32_t waited = 2;  ///< clear, and the queue may hold waiters
