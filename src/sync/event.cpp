@@ -66,10 +66,12 @@ bool basic_event<Domain>::pass_or_mark() noexcept {
 
 template <class Domain>
 std::expected<void, wait_error> basic_event<Domain>::wait_slow(platform::time_point deadline) noexcept {
-  waiters_.lock();
-  if (pass_or_mark()) {
-    waiters_.unlock();
-    return {};
+  if constexpr (!Domain::is_local) {  // a local event is as the caller has just seen it
+    waiters_.lock();
+    if (pass_or_mark()) {
+      waiters_.unlock();
+      return {};
+    }
   }
   return wait_result(waiters_.wait({.deadline = deadline, .what = name_of<Domain>("local event"), .object = this}));
 }
