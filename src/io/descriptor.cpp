@@ -14,9 +14,8 @@
 #include <utility>
 
 #include "detail/system.hpp"
+#include "io/attempt.hpp"
 #include "pirn/fiber/detail/left_by_exit.hpp"
-#include "pirn/fiber/this_fiber.hpp"
-#include "pirn/stack/expert/overflow.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -24,28 +23,15 @@ PIRN_ABI_NAMESPACE_BEGIN
 namespace {
 
 using namespace std::chrono_literals;
+using detail::error_of_call;
+using detail::reason_to_stop;
+using detail::result_of_call;
 
 constexpr std::uint8_t operations_per_turn = 32;
 // A close elsewhere cannot wake a plain thread in poll(2), so the thread checks at this interval.
 constexpr auto plain_thread_look = 50ms;
 
 std::error_code system_error_of(int number) noexcept { return {number, std::system_category()}; }
-
-bool touches_guard(std::span<const ::iovec> memory) noexcept {
-  return std::any_of(memory.begin(), memory.end(),
-                     [](const ::iovec& part) { return is_guard_address(part.iov_base, part.iov_len); });
-}
-
-/// Returns the error that ends an operation even before its first attempt.
-std::error_code reason_to_stop(platform::time_point deadline) noexcept {
-  if (const auto asked = this_fiber::check_stop(); !asked) {
-    return asked.error();
-  }
-  if (deadline != platform::never && platform::now() >= deadline) {
-    return io_error::timed_out;
-  }
-  return {};
-}
 
 std::error_code poll_on_thread(int native, io_direction direction, platform::time_point deadline) noexcept {
   const auto until = std::min(deadline, platform::now() + plain_thread_look);
@@ -62,22 +48,6 @@ std::error_code poll_on_thread(int native, io_direction direction, platform::tim
 }
 
 }  // namespace
-
-/// Counts one operation as pending; false once the descriptor is closed.
-class descriptor::operation_guard {
- public:
-  explicit operation_guard(const descriptor& of) noexcept : of_(of) {
-    open_ = (of_.users_.fetch_add(one_user, platform::memory_order_acq_rel) & closed_bit) == 0;
-  }
-  ~operation_guard() { of_.users_.fetch_sub(one_user, platform::memory_order_acq_rel); }
-  operation_guard(const operation_guard&) = delete;
-  operation_guard& operator=(const operation_guard&) = delete;
-  explicit operator bool() const noexcept { return open_; }
-
- private:
-  const descriptor& of_;
-  bool open_;
-};
 
 descriptor::descriptor(int native) noexcept : native_(native), users_(native >= 0 ? 0 : closed_bit) {}
 
@@ -366,10 +336,7 @@ result<std::int64_t> descriptor::perform(io_direction direction, platform::time_
     }
     if (outcome != -EAGAIN && outcome != -EWOULDBLOCK) {
       count_unsuspended(direction);
-      if (outcome == -EFAULT && touches_guard(memory)) {
-        return fail(io_error::stack_overflow);
-      }
-      return fail(system_error_of(static_cast<int>(-outcome)));
+      return fail(error_of_call(outcome, memory));
     }
     unsuspended.store(0, platform::memory_order_relaxed);
     if (const result<> ready = wait_ready(direction, deadline, seen_tick); !ready) {
@@ -379,11 +346,6 @@ result<std::int64_t> descriptor::perform(io_direction direction, platform::time_
 }
 
 namespace {
-
-// Never inlined: after a wait that may migrate the caller, the address of errno is a different one.
-PIRN_NOINLINE std::int64_t outcome_of(ssize_t returned) noexcept {
-  return returned >= 0 ? returned : -std::int64_t{errno};
-}
 
 result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
   if (!done) {
@@ -398,7 +360,7 @@ result<std::size_t> descriptor::read(void* buffer, std::size_t size, time_limit 
   ::iovec memory{buffer, size};
   const syscall call = [](int native, void* argument) noexcept {
     const auto& into = *static_cast<const ::iovec*>(argument);
-    return outcome_of(platform::system::read(native, into.iov_base, into.iov_len));
+    return result_of_call(platform::system::read(native, into.iov_base, into.iov_len));
   };
   return counted(perform(io_direction::read, deadline, call, &memory, {&memory, 1}));
 }
@@ -424,7 +386,7 @@ result<std::size_t> descriptor::receive(void* buffer, std::size_t size, time_lim
   const syscall call = [](int native, void* argument) noexcept {
     auto& [of, into] = *static_cast<request*>(argument);
     const std::uint32_t tick = of.current_tick();
-    const std::int64_t got = outcome_of(platform::system::recv(native, into.iov_base, into.iov_len, 0));
+    const std::int64_t got = result_of_call(platform::system::recv(native, into.iov_base, into.iov_len, 0));
     const bool took_all =
         got > 0 && static_cast<std::size_t>(got) < into.iov_len && tick != unknown_tick && of.short_read_is_all(native);
     of.drained_tick_.store(took_all ? tick : no_tick, platform::memory_order_relaxed);
@@ -437,7 +399,7 @@ result<std::size_t> descriptor::write(const void* buffer, std::size_t size, time
   ::iovec memory{const_cast<void*>(buffer), size};
   const syscall call = [](int native, void* argument) noexcept {
     const auto& from = *static_cast<const ::iovec*>(argument);
-    return outcome_of(platform::system::write(native, from.iov_base, from.iov_len));
+    return result_of_call(platform::system::write(native, from.iov_base, from.iov_len));
   };
   return counted(perform(io_direction::write, deadline, call, &memory, {&memory, 1}));
 }

@@ -92,6 +92,7 @@ class descriptor {
   [[nodiscard]] result<std::int64_t> invoke(syscall call, void* argument) const noexcept;
 
  private:
+  friend class operation_runner;
   class operation_guard;
   static constexpr std::uint32_t closed_bit = 1;
   static constexpr std::uint32_t one_user = 2;

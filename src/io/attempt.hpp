@@ -1,0 +1,62 @@
+// Helpers of the operations on descriptors: what comes before a system call and after it.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+
+#include "pirn/fiber/this_fiber.hpp"
+#include "pirn/io/descriptor.hpp"
+#include "pirn/stack/expert/overflow.hpp"
+
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+
+/// Counts one operation as pending; false once the descriptor is closed.
+class descriptor::operation_guard {
+ public:
+  explicit operation_guard(const descriptor& of) noexcept : of_(of) {
+    open_ = (of_.users_.fetch_add(one_user, platform::memory_order_acq_rel) & closed_bit) == 0;
+  }
+  ~operation_guard() { of_.users_.fetch_sub(one_user, platform::memory_order_acq_rel); }
+  operation_guard(const operation_guard&) = delete;
+  operation_guard& operator=(const operation_guard&) = delete;
+  explicit operator bool() const noexcept { return open_; }
+
+ private:
+  const descriptor& of_;
+  bool open_;
+};
+
+namespace detail {
+
+/// Returns the error that ends an operation even before its first attempt.
+inline std::error_code reason_to_stop(platform::time_point deadline) noexcept {
+  if (const auto asked = this_fiber::check_stop(); !asked) {
+    return asked.error();
+  }
+  if (deadline != platform::never && platform::now() >= deadline) {
+    return io_error::timed_out;
+  }
+  return {};
+}
+
+/// Returns the error that a system call has reported about these parts of memory.
+inline std::error_code error_of_call(std::int64_t outcome, std::span<const ::iovec> memory) noexcept {
+  const auto touches_guard = [](const ::iovec& part) { return is_guard_address(part.iov_base, part.iov_len); };
+  if (outcome == -EFAULT && std::any_of(memory.begin(), memory.end(), touches_guard)) {
+    return io_error::stack_overflow;
+  }
+  return {static_cast<int>(-outcome), std::system_category()};
+}
+
+// Never inlined: after a wait that may migrate the caller, the address of errno is a different one.
+PIRN_NOINLINE inline std::int64_t result_of_call(std::int64_t returned) noexcept {
+  return returned >= 0 ? returned : -std::int64_t{errno};
+}
+
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

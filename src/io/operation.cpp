@@ -1,0 +1,243 @@
+// Carries out operations: on what can be watched by the loop of a descriptor (try, wait, try), on files by a look into
+// the page cache and then by the blocking pool.
+#include "pirn/io/expert/operation.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <new>
+#include <optional>
+#include <system_error>
+
+#include "detail/system.hpp"
+#include "io/attempt.hpp"
+#include "pirn/fiber/blocking.hpp"
+
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+
+using detail::error_of_call;
+using detail::reason_to_stop;
+using detail::result_of_call;
+
+/// One operation under way.
+class operation_runner {
+ public:
+  operation_runner(const operation& what, platform::time_point deadline) noexcept : op_(what), deadline_(deadline) {}
+
+  [[nodiscard]] result<std::int64_t> run() noexcept {
+    switch (op_.kind_) {
+      case kind::receive:
+      case kind::receive_message:
+      case kind::accept:
+      case kind::read:
+        return attempt(io_direction::read);
+      case kind::send:
+      case kind::send_message:
+      case kind::connect:
+      case kind::write:
+        return attempt(io_direction::write);
+      case kind::poll: {
+        const result<> ready = op_.on_->wait(static_cast<io_direction>(op_.flags_), deadline_);
+        return ready ? result<std::int64_t>(0) : fail(ready.error());
+      }
+      case kind::splice:
+        return splice();
+      case kind::read_at:
+      case kind::write_at:
+      case kind::sync:
+      case kind::open:
+      case kind::stat:
+      case kind::call:
+        break;
+    }
+    return in_pool();
+  }
+
+ private:
+  using kind = operation::kind;
+
+  [[nodiscard]] std::span<const ::iovec> parts() const noexcept {
+    return {static_cast<const ::iovec*>(op_.memory_.iov_base), op_.memory_.iov_len};
+  }
+  /// Returns the memory that the call reads or writes.
+  [[nodiscard]] std::span<const ::iovec> memory() const noexcept {
+    switch (op_.kind_) {
+      case kind::receive:
+      case kind::send:
+        return {&op_.memory_, 1};
+      case kind::receive_message:
+      case kind::send_message: {
+        const auto& message = *static_cast<const ::msghdr*>(op_.memory_.iov_base);
+        return {message.msg_iov, message.msg_iovlen};
+      }
+      case kind::read:
+      case kind::write:
+      case kind::read_at:
+      case kind::write_at:
+        return parts();
+      default:
+        return {};
+    }
+  }
+
+  /// Tries, waits for readiness, and tries again.
+  [[nodiscard]] result<std::int64_t> attempt(io_direction direction) noexcept {
+    const descriptor::syscall call = [](int native, void* self) noexcept {
+      return static_cast<operation_runner*>(self)->call(native);
+    };
+    return op_.on_->perform(direction, deadline_, call, this, memory());
+  }
+
+  /// Makes the system call on a descriptor.
+  [[nodiscard]] std::int64_t call(int native) noexcept {
+    namespace system = platform::system;
+    void* const address = op_.memory_.iov_base;
+    const std::size_t size = op_.memory_.iov_len;
+    const auto offset = static_cast<::off_t>(op_.offset_);
+    switch (op_.kind_) {
+      case kind::receive:
+        return result_of_call(system::recv(native, address, size, op_.flags_));
+      case kind::send:
+        return result_of_call(system::send(native, address, size, op_.flags_));
+      case kind::receive_message:
+        return result_of_call(::recvmsg(native, static_cast<::msghdr*>(address), op_.flags_));
+      case kind::send_message:
+        return result_of_call(system::sendmsg(native, static_cast<const ::msghdr*>(address), op_.flags_));
+      case kind::accept:
+        return result_of_call(system::accept4(native, static_cast<::sockaddr*>(address), op_.size_, op_.flags_));
+      case kind::connect:
+        return connect(native);
+      case kind::read:
+        return result_of_call(::readv(native, parts().data(), count()));
+      case kind::write:
+        return result_of_call(::writev(native, parts().data(), count()));
+      case kind::read_at:
+        return result_of_call(::preadv(native, parts().data(), count(), offset));
+      case kind::write_at:
+        return result_of_call(::pwritev(native, parts().data(), count(), offset));
+      case kind::sync:
+        return result_of_call(static_cast<sync_scope>(op_.flags_) == sync_scope::data ? ::fdatasync(native)
+                                                                                      : ::fsync(native));
+      case kind::open:
+        return result_of_call(
+            ::openat(op_.folder_, static_cast<const char*>(address), op_.flags_, static_cast<::mode_t>(size)));
+      case kind::stat:
+        return result_of_call(::statx(native >= 0 ? native : op_.folder_, static_cast<const char*>(address), op_.flags_,
+                                      static_cast<unsigned>(size), op_.into_));
+      case kind::call:
+        return op_.call_(native, address);
+      case kind::poll:
+      case kind::splice:
+        break;
+    }
+    return -ENOSYS;
+  }
+
+  [[nodiscard]] int count() const noexcept { return static_cast<int>(op_.memory_.iov_len); }
+
+  [[nodiscard]] std::int64_t connect(int native) noexcept {
+    if (!begun_) {
+      begun_ = true;
+      const std::int64_t outcome = result_of_call(platform::system::connect(
+          native, static_cast<const ::sockaddr*>(op_.memory_.iov_base), static_cast<::socklen_t>(op_.memory_.iov_len)));
+      // EAGAIN is no promise of readiness here: no free port, or a Unix socket whose listener's queue is full.
+      return outcome == -EINPROGRESS || outcome == -EINTR ? -EAGAIN : outcome == -EAGAIN ? -EADDRNOTAVAIL : outcome;
+    }
+    // Readiness alone is no proof: the socket may have been reported as ready before the attempt began.
+    ::pollfd interest{native, POLLOUT, 0};
+    if (const std::int64_t ready = result_of_call(platform::system::poll(&interest, 1, 0)); ready <= 0) {
+      return ready == 0 ? -EAGAIN : ready;
+    }
+    int failure = 0;
+    ::socklen_t size = sizeof failure;
+    const std::int64_t asked =
+        result_of_call(platform::system::getsockopt(native, SOL_SOCKET, SO_ERROR, &failure, &size));
+    return asked < 0 ? asked : -failure;
+  }
+
+  [[nodiscard]] result<std::int64_t> splice() noexcept {
+    // Each call keeps its descriptor open.
+    const descriptor::syscall with_target = [](int to, void* self) noexcept -> std::int64_t {
+      auto& runner = *static_cast<operation_runner*>(self);
+      runner.target_ = to;
+      const descriptor::syscall with_source = [](int from, void* again) noexcept {
+        const auto& it = *static_cast<const operation_runner*>(again);
+        return result_of_call(::splice(from, nullptr, it.target_, nullptr, it.op_.memory_.iov_len,
+                                       static_cast<unsigned>(it.op_.flags_) | SPLICE_F_NONBLOCK));
+      };
+      runner.moved_ = runner.op_.on_->invoke(with_source, self);
+      return 0;
+    };
+    for (;;) {
+      if (const std::error_code reason = reason_to_stop(deadline_)) {
+        return fail(reason);
+      }
+      if (const auto open = op_.to_->invoke(with_target, this); !open) {
+        return open;
+      }
+      if (moved_ || moved_.error() != std::errc::resource_unavailable_try_again) {
+        return moved_;
+      }
+      // One of them is not ready, and the kernel does not say which.
+      if (const result<> ready = op_.on_->wait(io_direction::read, deadline_); !ready) {
+        return fail(ready.error());
+      }
+      if (const result<> ready = op_.to_->wait(io_direction::write, deadline_); !ready) {
+        return fail(ready.error());
+      }
+    }
+  }
+
+  /// Makes the call on a thread of the blocking pool, unless the page cache has what it wants.
+  [[nodiscard]] result<std::int64_t> in_pool() noexcept {
+    std::optional<descriptor::operation_guard> guard;
+    if (op_.on_ != nullptr && !guard.emplace(*op_.on_)) {
+      return fail(io_error::closed);
+    }
+    if (const std::error_code reason = reason_to_stop(deadline_)) {
+      return fail(reason);
+    }
+    const int native = op_.on_ != nullptr ? op_.on_->native() : -1;
+    std::int64_t outcome = -EAGAIN;
+    if (op_.kind_ == kind::read_at && static_cast<page_cache>(op_.flags_) == page_cache::first) {
+      do {
+        outcome =
+            result_of_call(::preadv2(native, parts().data(), count(), static_cast<::off_t>(op_.offset_), RWF_NOWAIT));
+      } while (outcome == -EINTR);
+      if (outcome >= 0) {
+        op_.on_->count_unsuspended(io_direction::read);
+        return outcome;
+      }
+    }
+    if (outcome == -EAGAIN || outcome == -EOPNOTSUPP || outcome == -ENOSYS) {
+      try {
+        outcome = blocking([&]() noexcept {
+          std::int64_t got;
+          do {
+            got = call(native);
+          } while (got == -EINTR && op_.kind_ != kind::call);
+          return got;
+        });
+      } catch (const std::system_error& refused) {  // no thread for it
+        return fail(refused.code());
+      } catch (const std::bad_alloc&) {  // for the text of that error
+        return fail(std::make_error_code(std::errc::not_enough_memory));
+      }
+    }
+    return outcome >= 0 ? result<std::int64_t>(outcome) : fail(error_of_call(outcome, memory()));
+  }
+
+  const operation& op_;
+  const platform::time_point deadline_;
+  bool begun_ = false;                ///< of a connect
+  int target_ = -1;                   ///< of a splice
+  result<std::int64_t> moved_ = {0};  ///< of a splice
+};
+
+result<std::int64_t> perform(const operation& what, time_limit deadline) noexcept {
+  return operation_runner(what, deadline).run();
+}
+
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
