@@ -358,7 +358,7 @@ std::optional<platform::time_point> deadlock_watch::begin(const worker& by, plat
 void deadlock_watch::look(worker& w) noexcept {
   deadlock_probe& result = w.probe;
   result.round_ = round_.load(platform::memory_order_acquire);
-  bool no_external_waker = w.timers.empty() && owner_.knows_engine;
+  bool no_external_waker = w.timers.empty() && owner_.engine_used.known;
   std::uint64_t fingerprint = 0;
   std::vector<wait_edge> facts;
   {

@@ -136,7 +136,9 @@ void dump_runtime(const registered_runtime& r, int descriptor, worker* own, cons
   {
     message out(descriptor);
     out.text("pirn: runtime ").number(r.number).text(": ").number(r.worker_count).text(" workers, ");
-    out.number(r.state->statistics().live_fibers).text(" fibers\n").flush();
+    out.number(r.state->statistics().live_fibers).text(" fibers\n");
+    const engine_choice& used = r.state->engine_used;
+    out.text("  engine: ").text(used.name).text(" (").text(used.why).text(")\n").flush();
   }
   asked_descriptor = descriptor;
   for (unsigned i = 0; i < r.worker_count; ++i) {

@@ -75,7 +75,7 @@ class readiness_pool {
   readiness* free_ = nullptr;
 };
 
-engine::engine() : pool_(std::make_shared<readiness_pool>()) {}
+engine::engine(half has) : pool_(std::make_shared<readiness_pool>()), half_(has) {}
 
 engine::~engine() { give_detached_back(); }
 

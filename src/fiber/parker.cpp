@@ -35,7 +35,9 @@ bool parker::spin(platform::time_point now, const platform::atomic<std::uint32_t
     return false;
   }
   const bool may_steal = w_.owner.workers.size() > 1 && w_.idle->work_expected();
-  const platform::time_point next_poll = std::min({now + spin_poll_interval, w_.timers.next(), w_.trimmer.next()});
+  // The kernel works on requests while this worker waits.
+  const platform::time_point next_poll =
+      w_.io->has_submissions() ? now : std::min({now + spin_poll_interval, w_.timers.next(), w_.trimmer.next()});
   while (now < next_poll) {
     for (int i = 0; i < relaxes_per_round; ++i) {
       if (!w_.incoming.empty()) {

@@ -24,20 +24,12 @@ runtime_options completed(runtime_options options) {
   if (const unsigned cpus = platform::available_cpus(); platform::exploring || cpus == 1 || cpus < options.workers) {
     options.idle_spin = {};  // the awaited thread may need this very CPU
   }
-  if (!options.make_engine) {
-    options.make_engine = make_epoll_engine;
-  }
   if (arch::shadow_stack_active()) {
     throw std::system_error(std::make_error_code(std::errc::not_supported),
                             "pirn: the kernel checks returns against a hardware shadow stack, which a context switch "
                             "cannot follow; start the program with GLIBC_TUNABLES=glibc.cpu.x86_shstk=off");
   }
   return options;
-}
-
-bool knows(const std::function<std::unique_ptr<engine>()>& make_engine) {
-  const auto* const function = make_engine.target<std::unique_ptr<engine> (*)()>();
-  return function != nullptr && *function == &make_epoll_engine;
 }
 
 /// Names the fiber on a stack, for the report of an overflow: the fiber that this worker runs.
@@ -88,7 +80,7 @@ void release_calling_thread(runtime_state& state) noexcept {
 
 runtime_state::runtime_state(const runtime_options& requested)
     : options(completed(requested)),
-      knows_engine(knows(options.make_engine)),
+      engine_used(choose_engine(options)),
       pool(requested.stacks != nullptr ? *requested.stacks : default_stack_pool()),
       idle(std::make_shared<idle_workers>(options.workers)),
       deadlocks(*this),

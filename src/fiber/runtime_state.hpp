@@ -8,6 +8,7 @@
 #include "detail/exiting.hpp"
 #include "fiber/blocking_pool.hpp"
 #include "fiber/deadlock_watch.hpp"
+#include "fiber/engine_choice.hpp"
 #include "fiber/monitor.hpp"
 #include "pirn/fiber/runtime.hpp"
 
@@ -50,7 +51,7 @@ class runtime_state {
   [[nodiscard]] bool has_filled_lifo_slot() const noexcept;
 
   runtime_options options;
-  const bool knows_engine;  ///< whether only descriptors and timers wake through it
+  const engine_choice engine_used;
   const unsigned generation = generation_of_process();
   /// Whether the first worker is the calling thread's and that thread does not wait: no other worker may count on it.
   platform::atomic<bool> caller_is_idle{options.calling_thread};

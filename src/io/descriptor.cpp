@@ -16,6 +16,7 @@
 #include "detail/system.hpp"
 #include "io/attempt.hpp"
 #include "pirn/fiber/detail/left_by_exit.hpp"
+#include "pirn/io/expert/operation.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -161,6 +162,12 @@ void descriptor::close() noexcept {
     if (readiness* const handle = handle_.load(platform::memory_order_acquire)) {
       handle->signal(io_direction::read);
       handle->signal(io_direction::write);
+    }
+    {
+      const platform::spin_guard guard(attaching_);
+      for (completion& each : requests_) {
+        each.interrupt();
+      }
     }
     if (detail::fibers_are_left()) [[unlikely]] {
       return;  // one of them may be this caller, which never leaves; the kernel closes it soon
@@ -379,6 +386,9 @@ bool descriptor::short_read_is_all(int native) noexcept {
 }
 
 result<std::size_t> descriptor::receive(void* buffer, std::size_t size, time_limit deadline) noexcept {
+  if (const detail::worker* const here = detail::current_worker(); here != nullptr && here->io->completes()) {
+    return counted(pirn::perform(operation::receive(*this, buffer, size), deadline));
+  }
   struct request {
     descriptor& of;
     ::iovec into;

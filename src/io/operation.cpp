@@ -1,10 +1,12 @@
-// Carries out operations: on what can be watched by the loop of a descriptor (try, wait, try), on files by a look into
-// the page cache and then by the blocking pool.
+// Carries out operations. An engine with the completion half carries out what it can. Without it, what can be watched
+// goes by the loop of a descriptor (try, wait, try), and files go to the blocking pool after a look into the page
+// cache.
 #include "pirn/io/expert/operation.hpp"
 
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <new>
 #include <optional>
 #include <system_error>
@@ -12,6 +14,7 @@
 #include "detail/system.hpp"
 #include "io/attempt.hpp"
 #include "pirn/fiber/blocking.hpp"
+#include "pirn/fiber/expert/completion.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -26,6 +29,13 @@ class operation_runner {
   operation_runner(const operation& what, platform::time_point deadline) noexcept : op_(what), deadline_(deadline) {}
 
   [[nodiscard]] result<std::int64_t> run() noexcept {
+    if (const detail::worker* const here = detail::current_worker(); here != nullptr && here->io->completes()) {
+      if (const std::optional<kernel_request> request = request_of()) {
+        if (const std::optional<result<std::int64_t>> done = by_engine(*request)) {
+          return *done;
+        }
+      }
+    }
     switch (op_.kind_) {
       case kind::receive:
       case kind::receive_message:
@@ -56,6 +66,30 @@ class operation_runner {
 
  private:
   using kind = operation::kind;
+  static constexpr std::size_t max_bytes = std::size_t{1} << 30;  ///< of one receive
+
+  /// Lets a close of the descriptor find a request. The close looks again until all have ended.
+  class request_of_descriptor {
+   public:
+    request_of_descriptor(descriptor* on, completion& what) noexcept : on_(on), what_(what) {
+      if (on_ != nullptr) {
+        const platform::spin_guard guard(on_->attaching_);
+        on_->requests_.push_front(what_);
+      }
+    }
+    ~request_of_descriptor() {
+      if (on_ != nullptr) {
+        const platform::spin_guard guard(on_->attaching_);
+        on_->requests_.remove(what_);
+      }
+    }
+    request_of_descriptor(const request_of_descriptor&) = delete;
+    request_of_descriptor& operator=(const request_of_descriptor&) = delete;
+
+   private:
+    descriptor* const on_;
+    completion& what_;
+  };
 
   [[nodiscard]] std::span<const ::iovec> parts() const noexcept {
     return {static_cast<const ::iovec*>(op_.memory_.iov_base), op_.memory_.iov_len};
@@ -189,33 +223,130 @@ class operation_runner {
     }
   }
 
+  /// Returns what an engine is asked to do, if there is such a request.
+  [[nodiscard]] std::optional<kernel_request> request_of() const noexcept {
+    using code = kernel_request::code;
+    kernel_request made{.what = code::receive,
+                        .descriptor = op_.folder_,
+                        .address = op_.memory_.iov_base,
+                        .size = static_cast<std::uint32_t>(op_.memory_.iov_len),
+                        .flags = static_cast<std::uint32_t>(op_.flags_),
+                        .offset = op_.offset_};
+    switch (op_.kind_) {
+      case kind::receive:
+        made.size = static_cast<std::uint32_t>(std::min<std::size_t>(op_.memory_.iov_len, max_bytes));
+        break;
+      case kind::accept:
+        made.what = code::accept;
+        made.second = op_.size_;
+        break;
+      case kind::read_at:
+        made.what = code::read_at;
+        made.flags = 0;
+        break;
+      case kind::write_at:
+        made.what = code::write_at;
+        break;
+      case kind::sync:
+        made.what = code::sync;
+        made.flags = static_cast<sync_scope>(op_.flags_) == sync_scope::data ? 1 : 0;
+        break;
+      case kind::open:
+        made.what = code::open;
+        break;
+      case kind::stat:
+        made.what = code::stat;
+        made.second = op_.into_;
+        break;
+      default:
+        return {};
+    }
+    return made;
+  }
+
+  /// Holds the descriptor open, if the operation has one, and returns the error that ends it before it begins.
+  [[nodiscard]] std::error_code begin(std::optional<descriptor::operation_guard>& guard) const noexcept {
+    if (op_.on_ != nullptr && !guard.emplace(*op_.on_)) {
+      return io_error::closed;
+    }
+    return reason_to_stop(deadline_);
+  }
+  [[nodiscard]] int native() const noexcept { return op_.on_ != nullptr ? op_.on_->native() : -1; }
+
+  /// Tries what never waits: sockets, and the page cache. Returns -EAGAIN if that is not enough.
+  [[nodiscard]] std::int64_t attempt_at_once() noexcept {
+    const bool cached = op_.kind_ == kind::read_at && static_cast<page_cache>(op_.flags_) == page_cache::first;
+    if (!cached && op_.kind_ != kind::receive && op_.kind_ != kind::accept) {
+      return -EAGAIN;
+    }
+    if (op_.kind_ == kind::receive && op_.on_->took_all_.load(platform::memory_order_relaxed)) {
+      return -EAGAIN;  // probably; the kernel looks before it waits
+    }
+    for (;;) {
+      const std::int64_t outcome = cached ? result_of_call(::preadv2(native(), parts().data(), count(),
+                                                                     static_cast<::off_t>(op_.offset_), RWF_NOWAIT))
+                                          : call(native());
+      if (outcome >= 0) {
+        op_.on_->count_unsuspended(io_direction::read);
+        note_received(outcome);
+      }
+      if (outcome != -EINTR) {
+        return cached && (outcome == -EOPNOTSUPP || outcome == -ENOSYS) ? -EAGAIN : outcome;
+      }
+    }
+  }
+
+  [[nodiscard]] result<std::int64_t> result_of(std::int64_t outcome) const noexcept {
+    return outcome >= 0 ? result<std::int64_t>(outcome) : fail(error_of_call(outcome, memory()));
+  }
+
+  /// Lets the engine carry it out, unless that is not possible.
+  [[nodiscard]] std::optional<result<std::int64_t>> by_engine(kernel_request request) noexcept {
+    std::optional<descriptor::operation_guard> guard;
+    if (const std::error_code reason = begin(guard)) {
+      return fail(reason);
+    }
+    if (const std::int64_t outcome = attempt_at_once(); outcome != -EAGAIN) {
+      return result_of(outcome);
+    }
+    if (op_.on_ != nullptr) {
+      request.descriptor = native();
+    }
+    completion under_way(request);
+    const request_of_descriptor known(op_.on_, under_way);
+    const std::optional<completion::ending> end = under_way.run(deadline_, "operation");
+    if (!end || (!end->cancelled && (end->result == -EAGAIN || end->result == -EINTR))) {
+      return {};
+    }
+    if (end->cancelled) {
+      return fail(end->why == wake_reason::notified ? make_error_code(io_error::closed)
+                                                    : make_error_code(detail::error_of(end->why)));
+    }
+    note_received(end->result);
+    return result_of(end->result);
+  }
+
+  /// A receive that got less than it could has probably taken everything.
+  void note_received(std::int64_t bytes) noexcept {
+    if (op_.kind_ == kind::receive) {
+      const bool all = bytes > 0 && static_cast<std::size_t>(bytes) < op_.memory_.iov_len;
+      op_.on_->took_all_.store(all, platform::memory_order_relaxed);
+    }
+  }
+
   /// Makes the call on a thread of the blocking pool, unless the page cache has what it wants.
   [[nodiscard]] result<std::int64_t> in_pool() noexcept {
     std::optional<descriptor::operation_guard> guard;
-    if (op_.on_ != nullptr && !guard.emplace(*op_.on_)) {
-      return fail(io_error::closed);
-    }
-    if (const std::error_code reason = reason_to_stop(deadline_)) {
+    if (const std::error_code reason = begin(guard)) {
       return fail(reason);
     }
-    const int native = op_.on_ != nullptr ? op_.on_->native() : -1;
-    std::int64_t outcome = -EAGAIN;
-    if (op_.kind_ == kind::read_at && static_cast<page_cache>(op_.flags_) == page_cache::first) {
-      do {
-        outcome =
-            result_of_call(::preadv2(native, parts().data(), count(), static_cast<::off_t>(op_.offset_), RWF_NOWAIT));
-      } while (outcome == -EINTR);
-      if (outcome >= 0) {
-        op_.on_->count_unsuspended(io_direction::read);
-        return outcome;
-      }
-    }
-    if (outcome == -EAGAIN || outcome == -EOPNOTSUPP || outcome == -ENOSYS) {
+    std::int64_t outcome = attempt_at_once();
+    if (outcome == -EAGAIN) {
       try {
         outcome = blocking([&]() noexcept {
           std::int64_t got;
           do {
-            got = call(native);
+            got = call(native());
           } while (got == -EINTR && op_.kind_ != kind::call);
           return got;
         });
@@ -225,7 +356,7 @@ class operation_runner {
         return fail(std::make_error_code(std::errc::not_enough_memory));
       }
     }
-    return outcome >= 0 ? result<std::int64_t>(outcome) : fail(error_of_call(outcome, memory()));
+    return result_of(outcome);
   }
 
   const operation& op_;

@@ -7,12 +7,12 @@
 #include <cerrno>
 
 #include "net/socket.hpp"
+#include "pirn/io/expert/operation.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
 using detail::last_error;
-using detail::outcome_of;
 using detail::set_option;
 
 result<tcp_listener> tcp_listener::listen(const endpoint& at, const listen_options& options) noexcept {
@@ -70,10 +70,7 @@ accept_failure kind_of_accept_failure(const std::error_code& error) noexcept {
 }
 
 result<tcp_stream> tcp_listener::accept_one(time_limit deadline) noexcept {
-  const descriptor::syscall call = [](int native, void*) noexcept {
-    return outcome_of(platform::system::accept4(native, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  };
-  const auto accepted = socket_.perform(io_direction::read, deadline, call, nullptr);
+  const auto accepted = perform(operation::accept(socket_), deadline);
   if (!accepted) {
     return fail(accepted.error());
   }

@@ -1,8 +1,13 @@
-// The engine of a worker in an exploration: the sockets of the network in memory, and the wake-up.
+// The engine of a worker in an exploration: the sockets of the network in memory, requests on them, and the wake-up.
 #include "pirn/fiber/expert/engine.hpp"
 
+#include <algorithm>
+#include <cerrno>
+#include <list>
 #include <system_error>
 
+#include "detail/system.hpp"
+#include "pirn/fiber/expert/completion.hpp"
 #include "sim/execution.hpp"
 
 namespace pirn {
@@ -12,10 +17,13 @@ namespace {
 
 class sim_engine final : public engine {
  public:
+  explicit sim_engine(half has) : engine(has) {}
+
   void poll(platform::time_point deadline) noexcept override {
     forget_detached();
+    const bool ended = enter_kernel();
     platform::atomic<std::uint32_t>& told = queue_->told;
-    if (deadline > platform::now()) {
+    if (!ended && deadline > platform::now()) {
       while (told.load(platform::memory_order_acquire) == 0 && platform::futex_wait(told, 0, deadline)) {
       }
     }
@@ -24,15 +32,10 @@ class sim_engine final : public engine {
     told.exchange(0, platform::memory_order_acq_rel);
     const std::vector<sim::detail::event> events = std::exchange(queue_->events, {});  // in the same step
     for (const sim::detail::event& each : events) {
-      auto* const handle = static_cast<readiness*>(each.of);
-      if (each.hup_or_error) {
-        handle->signal_hup_or_error();
-      }
-      if (each.readable) {
-        handle->signal(io_direction::read);
-      }
-      if (each.writable) {
-        handle->signal(io_direction::write);
+      if (!is_request(each.of)) {
+        signal(*static_cast<readiness*>(each.of), each);
+      } else if (const auto armed = find(each.of); armed != armed_.end()) {
+        try_request(armed);
       }
     }
   }
@@ -42,30 +45,136 @@ class sim_engine final : public engine {
     platform::futex_wake(&queue_->told, 1);
   }
 
+  bool submit(completion& what) noexcept override {
+    const kernel_request::code wanted = what.request().what;
+    const bool known = wanted == kernel_request::code::receive || wanted == kernel_request::code::accept;
+    if (!known || net().find(what.request().descriptor) == nullptr) {
+      return false;
+    }
+    what.slot = ++last_slot_;
+    submitted_.push_back({&what, what.slot});
+    return true;
+  }
+
+  [[nodiscard]] bool has_submissions() const noexcept override { return !submitted_.empty(); }
+
+  void cancel(completion& what) noexcept override { submitted_.push_back({nullptr, what.slot}); }
+
  private:
+  /// A request of a fiber, or with null the cancellation of the one with that number.
+  struct entry {
+    completion* of;
+    std::uint32_t number;
+  };
+  using place = std::list<entry>::iterator;
+
+  static sim::detail::network& net() noexcept { return sim::detail::current->net(); }
+
+  // The key of a request in events: an odd address, unlike that of a readiness.
+  static void* key_of(entry& of) noexcept { return reinterpret_cast<char*>(&of) + 1; }
+  static bool is_request(const void* key) noexcept { return (reinterpret_cast<std::uintptr_t>(key) & 1) != 0; }
+  [[nodiscard]] place find(const void* key) {
+    return std::ranges::find_if(armed_, [key](entry& each) { return key_of(each) == key; });
+  }
+
+  /// Begins what was submitted, as io_uring_enter does. Returns whether a request has ended.
+  bool enter_kernel() {
+    bool ended = false;
+    for (const entry& each : std::exchange(submitted_, {})) {
+      if (each.of != nullptr) {
+        armed_.push_back(each);
+        ended |= !arm(std::prev(armed_.end()));
+      } else if (const auto at = std::ranges::find(armed_, each.number, &entry::number); at != armed_.end()) {
+        // The kernel may be about to finish it at that moment.
+        const bool about_to_end = sim::detail::current->choose(2) != 0;
+        if (!about_to_end || !try_request(at)) {
+          end(at, -ECANCELED);
+        }
+        ended = true;
+      }
+    }
+    return ended;
+  }
+
+  /// Watches the socket of a request, unless that can be carried out at once.
+  [[nodiscard]] bool arm(place at) {
+    const std::int64_t done = carry_out(at->of->request());
+    if (done != -EAGAIN) {
+      complete(at, done);
+      return false;
+    }
+    net().watch(*net().find(at->of->request().descriptor), {queue_, key_of(*at)});
+    return true;
+  }
+
+  /// Returns whether the request has ended.
+  bool try_request(place at) {
+    const std::int64_t done = carry_out(at->of->request());
+    if (done == -EAGAIN) {
+      return false;
+    }
+    end(at, done);
+    return true;
+  }
+
+  void end(place at, std::int64_t result) {
+    net().unwatch(*net().find(at->of->request().descriptor), *queue_, key_of(*at));
+    complete(at, result);
+  }
+
+  void complete(place at, std::int64_t result) {
+    completion& of = *at->of;
+    armed_.erase(at);
+    of.complete(static_cast<std::int32_t>(result));
+  }
+
+  static std::int64_t carry_out(const kernel_request& what) noexcept {
+    const std::int64_t done = what.what == kernel_request::code::receive
+                                  ? platform::system::recv(what.descriptor, what.address, what.size, 0)
+                                  : platform::system::accept4(what.descriptor, nullptr, nullptr, 0);
+    return done >= 0 ? done : -std::int64_t{errno};
+  }
+
+  static void signal(readiness& handle, const sim::detail::event& what) noexcept {
+    if (what.hup_or_error) {
+      handle.signal_hup_or_error();
+    }
+    if (what.readable) {
+      handle.signal(io_direction::read);
+    }
+    if (what.writable) {
+      handle.signal(io_direction::write);
+    }
+  }
+
   bool begin(readiness& handle, int descriptor, std::error_code& error) noexcept override {
-    sim::detail::socket* const found =
-        sim::detail::current != nullptr ? sim::detail::current->net().find(descriptor) : nullptr;
+    sim::detail::socket* const found = sim::detail::current != nullptr ? net().find(descriptor) : nullptr;
     if (found == nullptr) {
       error = std::make_error_code(std::errc::not_supported);
       return false;
     }
-    sim::detail::current->net().watch(*found, {queue_, &handle});
+    net().watch(*found, {queue_, &handle});
     return true;
   }
 
   void end(readiness& handle, int descriptor) noexcept override {
-    sim::detail::network& net = sim::detail::current->net();
-    net.unwatch(*net.find(descriptor), *queue_, &handle);
+    net().unwatch(*net().find(descriptor), *queue_, &handle);
   }
 
   const std::shared_ptr<sim::detail::event_queue> queue_ = std::make_shared<sim::detail::event_queue>();
+  std::vector<entry> submitted_;  ///< since the kernel was entered
+  std::list<entry> armed_;        ///< requests that wait for their sockets
+  std::uint32_t last_slot_ = 0;
 };
 
 }  // namespace
 
-/// Has the name of the function in other builds, so that nothing else differs.
-std::unique_ptr<engine> make_epoll_engine() { return std::make_unique<sim_engine>(); }
+// These have the names of the functions in other builds, so that nothing else differs.
+std::unique_ptr<engine> make_epoll_engine() { return std::make_unique<sim_engine>(engine::half::readiness_only); }
+std::unique_ptr<engine> make_uring_engine(const char*& /*why*/) {
+  return std::make_unique<sim_engine>(engine::half::completion);
+}
+const char* uring_refusal() noexcept { return nullptr; }
 
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn

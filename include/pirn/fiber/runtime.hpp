@@ -31,6 +31,8 @@ struct runtime_options {
   /// Pins worker i to the i-th CPU that the thread which makes the runtime may use (see sched_getaffinity), but does
   /// not pin that thread itself. With more workers than such CPUs the constructor throws std::system_error.
   bool pin_workers = false;
+  /// Which engine the workers use. `runtime::dump` says which one runs, and why.
+  engine_kind engine = engine_kind::automatic;
   /// Bytes of stack of a fiber that does not ask for another size.
   std::size_t stack_size = default_stack_size;
   /// Where stacks come from; null for the pool of the whole process. Must outlive the runtime and all its handles.
@@ -55,8 +57,8 @@ struct runtime_options {
   time_span blocking_idle_time = std::chrono::seconds(10);
   /// Whether a stack overflow is reported (see pirn/stack/expert/overflow.hpp); with false pirn leaves SIGSEGV alone.
   bool report_overflow = true;
-  /// Makes each worker's engine.
-  std::function<std::unique_ptr<engine>()> make_engine = make_epoll_engine;
+  /// Makes each worker's engine, in place of the engines that `engine` names. Null for those.
+  std::function<std::unique_ptr<pirn::engine>()> make_engine = {};
   /// A signal that prints all fibers to standard error, as `dump` does, for instance SIGUSR1; 0 for none.
   int dump_signal = 0;
   /// How long a fiber may keep its worker before that is reported on standard error, with the fiber's backtrace: once

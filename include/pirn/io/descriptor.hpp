@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 
+#include "pirn/fiber/expert/completion.hpp"
 #include "pirn/fiber/expert/engine.hpp"
 #include "pirn/io/error.hpp"
 
@@ -120,11 +121,13 @@ class descriptor {
   platform::atomic<readiness*> handle_{nullptr};
   std::shared_ptr<engine> engine_;  ///< of `handle_`; used under the lock
   platform::spinlock attaching_;
+  detail::intrusive_list<completion> requests_;         ///< under way; used under the lock
   platform::atomic<std::uint8_t> unsuspended_[2] = {};  ///< operations in a row that did not wait, per direction
   /// The readiness's tick from before a `receive` that took all the bytes; `no_tick` after any other.
   platform::atomic<std::uint32_t> drained_tick_{no_tick};
   enum class protocol : std::uint8_t { unknown, plain_tcp, other };
   platform::atomic<protocol> protocol_{protocol::unknown};
+  platform::atomic<bool> took_all_{false};  ///< whether the last `receive` by an engine got less than it could
   bool borrowed_ = false;
   bool blocks_ = false;  ///< whether to restore its blocking mode when it is given back
 };

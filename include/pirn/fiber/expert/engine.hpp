@@ -1,5 +1,6 @@
-// The contract between an idle worker and the kernel: four functions. Timers are not part of it; they live in the
-// worker, which passes the nearest one as the deadline of `poll`.
+// The contract between an idle worker and the kernel. It has two halves: readiness (`attach`, `detach`: a descriptor
+// may be ready) and, where an engine has it, completion (`submit`, `cancel`: the kernel has carried out a request).
+// Timers are not part of it; they live in the worker, which passes the nearest one as the deadline of `poll`.
 #pragma once
 
 #include <memory>
@@ -16,6 +17,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 enum class io_direction : std::uint8_t { read = 0, write = 1 };
 
 class readiness_pool;
+class completion;
 
 /// A file descriptor known to an engine, with its waiters. It belongs to the descriptor until it is detached. When its
 /// engine retires, another one takes it over with all waiters and all past signals.
@@ -67,7 +69,9 @@ class readiness {
 /// Turns kernel events into wake-ups; each worker has its own engine.
 class engine {
  public:
-  engine();
+  /// Whether the engine has the completion half.
+  enum class half : std::uint8_t { readiness_only, completion };
+  explicit engine(half has = half::readiness_only);
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
   virtual ~engine();
@@ -84,6 +88,16 @@ class engine {
   virtual void poll(platform::time_point deadline) noexcept = 0;
   /// Ends the present `poll` early, or else the next one. Any thread.
   virtual void unpark_worker() noexcept = 0;
+
+  /// Whether `submit` is worth a call.
+  [[nodiscard]] bool completes() const noexcept { return half_ == half::completion; }
+  /// Begins to carry out a request, or returns false: the engine does not carry out such a request. A later `poll` ends
+  /// it. In the owning worker only, as the next two.
+  virtual bool submit(completion& /*what*/) noexcept { return false; }
+  /// Asks the kernel to end a request early. A later `poll` ends it nevertheless, with -ECANCELED if nothing was done.
+  virtual void cancel(completion& /*what*/) noexcept {}
+  /// Whether the kernel has yet to see a request or a cancellation, which the next `poll` passes on.
+  [[nodiscard]] virtual bool has_submissions() const noexcept { return false; }
 
   /// Declares that polling has ended, and wakes all waiters of reported descriptors: another engine takes these over.
   /// Once, after the last `poll`. O(attached descriptors).
@@ -108,6 +122,7 @@ class engine {
   void give_detached_back() noexcept;
 
   const std::shared_ptr<readiness_pool> pool_;
+  const half half_;
   platform::spinlock lock_;  ///< of the lists and of `retired_`
   detail::intrusive_list<readiness> reporting_;
   platform::atomic<readiness*> detached_{nullptr};
@@ -117,6 +132,18 @@ class engine {
 /// An engine on epoll (edge-triggered) and an eventfd. Throws std::system_error, for instance when the process is
 /// out of file descriptors.
 std::unique_ptr<engine> make_epoll_engine();
+/// An engine on io_uring, which completes requests; readiness it has from epoll. Null if the kernel refuses; `why` is
+/// then a text of static duration. Throws as `make_epoll_engine`.
+std::unique_ptr<engine> make_uring_engine(const char*& why);
+/// Tries io_uring with a request. Returns null if it works, else a text of static duration that says why not.
+[[nodiscard]] const char* uring_refusal() noexcept;
+
+/// Which engine the workers of a runtime use.
+enum class engine_kind : std::uint8_t {
+  automatic,  ///< what the environment variable PIRN_ENGINE says (`epoll` or `uring`), else `epoll`
+  epoll,      ///< epoll, and threads of the blocking pool for files
+  uring,      ///< io_uring; `epoll` where the kernel or the container refuses it
+};
 
 PIRN_ABI_NAMESPACE_END
 }  // namespace pirn

@@ -22,7 +22,7 @@ enum class page_cache : std::uint8_t {
   bypass,  ///< for files opened with O_DIRECT, where that look would wait for the disk
 };
 
-/// What `operation::sync` writes to the disk.
+/// Which parts of a file `operation::sync` writes to the disk.
 enum class sync_scope : std::uint8_t { data, data_and_metadata };
 
 /// One call of the kernel that may take time. Made by one of the functions below, and carried out by `perform`, once.

@@ -1,0 +1,240 @@
+// The engine that uses io_uring: requests go by a ring, readiness by an epoll instance that the ring watches.
+#include <fcntl.h>
+#include <poll.h>
+
+#include <cerrno>
+#include <new>
+#include <vector>
+
+#include "detail/refused.hpp"
+#include "fiber/epoll_engine.hpp"
+#include "fiber/uring.hpp"
+#include "pirn/fiber/expert/completion.hpp"
+
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
+
+namespace {
+
+// The tags of other requests than fibers'. Theirs have a generation of at least 1 in the upper half.
+constexpr std::uint64_t tag_of_readiness = 0;
+constexpr std::uint64_t tag_of_cancel = 1;
+
+}  // namespace
+
+class uring_engine final : public epoll_engine {
+ public:
+  /// Makes an engine whose ring is not open yet.
+  uring_engine() : epoll_engine(half::completion) {}
+  [[nodiscard]] bool open(const char*& why) noexcept { return ring_.open(uring::features_left(), why); }
+
+  void poll(platform::time_point deadline) noexcept override {
+    forget_detached();
+    begin_in_this_thread();
+    ::timespec limit{};
+    if (deadline != platform::never) {
+      limit = time_until(deadline);
+    }
+    const bool wait = deadline == platform::never || limit.tv_sec != 0 || limit.tv_nsec != 0;
+    if (!watched_) {
+      watch_readiness();
+    }
+    if (wait || ring_.pending() != 0 || ring_.has_news()) {
+      enter(wait && !ring_.has_completions(), deadline == platform::never ? nullptr : &limit);
+      reap();
+    }
+    if (ready_) {
+      ready_ = false;
+      const ::timespec at_once{};
+      signal_events(&at_once);
+    }
+  }
+
+  bool submit(completion& what) noexcept override {
+    if (free_ == none && !add_slot()) {
+      return false;
+    }
+    begin_in_this_thread();
+    const std::uint32_t index = free_;
+    slot& place = slots_[index];
+    free_ = place.next_free;
+    place.of = &what;
+    what.slot = index;
+    uring::submission& to = next();
+    translate(what.request(), to);
+    to.user_data = tag_of(index);
+    return true;
+  }
+
+  void cancel(completion& what) noexcept override {
+    const std::uint64_t tag = tag_of(what.slot);
+    uring::submission& to = next();
+    to.opcode = uring::op_async_cancel;
+    to.flags = uring::skip_success;
+    to.address = tag;
+    to.user_data = tag_of_cancel;  // it fails if the request has just ended, or runs and may end soon
+  }
+
+  bool has_submissions() const noexcept override { return ring_.pending() != 0; }
+
+ private:
+  static constexpr std::uint32_t none = ~0u;
+  /// The kernel's name of a request: the index of a slot, and how often the slot was used.
+  struct slot {
+    completion* of = nullptr;
+    std::uint32_t generation = 1;
+    std::uint32_t next_free = none;
+  };
+
+  [[nodiscard]] std::uint64_t tag_of(std::uint32_t index) const noexcept {
+    return std::uint64_t{slots_[index].generation} << 32 | index;
+  }
+
+  [[nodiscard]] bool add_slot() noexcept {
+    try {
+      slots_.emplace_back();
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    free_ = static_cast<std::uint32_t>(slots_.size() - 1);
+    return true;
+  }
+
+  /// The kernel accepts requests of one thread only: that of the worker, which may not be the engine's maker.
+  void begin_in_this_thread() noexcept {
+    if (!begun_) [[unlikely]] {
+      begun_ = true;
+      if (const int error = ring_.enable()) {
+        platform::refused("io_uring_register", error, "the worker could not use its ring");
+      }
+    }
+  }
+
+  void watch_readiness() noexcept {
+    uring::submission& to = next();
+    to.opcode = uring::op_poll_add;
+    to.descriptor = epoll();
+    to.operation_flags = POLLIN;
+    to.length = ring_.has().multishot_poll ? uring::poll_multishot : 0;
+    to.user_data = tag_of_readiness;
+    watched_ = true;
+  }
+
+  /// Returns a place for a request.
+  [[nodiscard]] uring::submission& next() noexcept {
+    uring::submission* place = ring_.next();
+    while (place == nullptr) {
+      enter(false, nullptr);
+      reap();  // with no room for completions the kernel takes no requests
+      place = ring_.next();
+    }
+    return *place;
+  }
+
+  void reap() noexcept {
+    ring_.reap([this](const uring::completion_entry& entry) { conclude(entry); });
+  }
+
+  void enter(bool wait, const ::timespec* limit) noexcept {
+    const int error = ring_.enter(wait, limit);
+    // Interrupted, or short of memory for a while: requests that are pending stay so.
+    if (error != 0 && error != EINTR && error != EAGAIN && error != EBUSY) {
+      platform::refused("io_uring_enter", error,
+                        error == EBADF ? "the program has closed the engine's descriptor, which it does not own"
+                                       : "a worker without ready fibers would spin forever");
+    }
+  }
+
+  void conclude(const uring::completion_entry& entry) noexcept {
+    if (entry.user_data == tag_of_readiness) {
+      ready_ = true;
+      watched_ = (entry.flags & uring::more_follow) != 0;
+      return;
+    }
+    if (entry.user_data == tag_of_cancel) {
+      return;
+    }
+    const auto index = static_cast<std::uint32_t>(entry.user_data);
+    if (index >= slots_.size() || tag_of(index) != entry.user_data || slots_[index].of == nullptr) {
+      platform::refused("io_uring", EPROTO, "the kernel has ended a request twice");
+    }
+    slot& place = slots_[index];
+    completion& of = *place.of;
+    place.of = nullptr;
+    ++place.generation;
+    place.generation += place.generation == 0 ? 1 : 0;
+    place.next_free = free_;
+    free_ = index;
+    of.complete(entry.result);
+  }
+
+  static void translate(const kernel_request& from, uring::submission& to) noexcept {
+    to.descriptor = from.descriptor;
+    to.address = reinterpret_cast<std::uintptr_t>(from.address);
+    to.length = from.size;
+    to.offset = from.offset;
+    to.operation_flags = from.flags;
+    switch (from.what) {
+      case kernel_request::code::receive:
+        to.opcode = uring::op_recv;
+        break;
+      case kernel_request::code::accept:
+        to.opcode = uring::op_accept;
+        to.offset = reinterpret_cast<std::uintptr_t>(from.second);
+        break;
+      case kernel_request::code::read_at:
+        to.opcode = uring::op_readv;
+        break;
+      case kernel_request::code::write_at:
+        to.opcode = uring::op_writev;
+        break;
+      case kernel_request::code::sync:
+        to.opcode = uring::op_fsync;
+        break;
+      case kernel_request::code::open:
+        to.opcode = uring::op_openat;
+        break;
+      case kernel_request::code::stat:
+        to.opcode = uring::op_statx;
+        to.offset = reinterpret_cast<std::uintptr_t>(from.second);
+        break;
+    }
+  }
+
+  uring::ring ring_;
+  std::vector<slot> slots_;
+  std::uint32_t free_ = none;
+  bool begun_ = false;
+  bool watched_ = false;  ///< the ring reports when the epoll instance becomes ready
+  bool ready_ = false;    ///< it has become ready
+};
+
+}  // namespace detail
+
+std::unique_ptr<engine> make_uring_engine(const char*& why) {
+  auto made = std::make_unique<detail::uring_engine>();
+  return made->open(why) ? std::move(made) : nullptr;
+}
+
+const char* uring_refusal() noexcept {
+  // A sandbox may allow a ring and refuse its use.
+  uring::ring tried;
+  const char* why = nullptr;
+  if (!tried.open(uring::features_left(), why)) {
+    return why;
+  }
+  if (tried.enable() != 0) {
+    return "the kernel does not let a thread use its ring";
+  }
+  uring::submission* const nothing = tried.next();
+  nothing->user_data = 1;
+  bool done = false;
+  if (tried.enter(true, nullptr) == 0) {
+    tried.reap([&](const uring::completion_entry& entry) { done = entry.user_data == 1 && entry.result == 0; });
+  }
+  return done ? nullptr : "the kernel does not carry out a request";
+}
+
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

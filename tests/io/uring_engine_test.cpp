@@ -1,0 +1,256 @@
+// The engine on io_uring: files, sockets and wake-ups by it, with each feature of the kernel masked; the choice of the
+// engine, and what a dump says about it.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "detail/sandbox.hpp"
+#include "pirn/fiber/runtime.hpp"
+#include "pirn/io/expert/operation.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using pirn::descriptor;
+using pirn::engine_kind;
+using pirn::io_error;
+using pirn::operation;
+using pirn::perform;
+
+std::chrono::steady_clock::time_point in(std::chrono::milliseconds time) {
+  return std::chrono::steady_clock::now() + time;
+}
+
+/// A variable of the environment, for as long as this exists.
+class variable {
+ public:
+  variable(const char* name, const char* value) : name_(name) {
+    if (const char* const old = std::getenv(name)) {
+      before_ = old;
+    }
+    value != nullptr ? ::setenv(name, value, 1) : ::unsetenv(name);
+  }
+  ~variable() { before_.empty() ? ::unsetenv(name_) : ::setenv(name_, before_.c_str(), 1); }
+  variable(const variable&) = delete;
+  variable& operator=(const variable&) = delete;
+
+ private:
+  const char* name_;
+  std::string before_;
+};
+
+std::string dump_of(pirn::runtime& runtime) {
+  int ends[2];
+  EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  runtime.dump(ends[1]);
+  ::close(ends[1]);
+  std::string text;
+  char part[512];
+  for (ssize_t got; (got = ::read(ends[0], part, sizeof part)) > 0;) {
+    text.append(part, static_cast<std::size_t>(got));
+  }
+  ::close(ends[0]);
+  return text;
+}
+
+bool dump_has(const pirn::runtime_options& options, const char* text) {
+  pirn::runtime runtime(options);
+  const std::string all = dump_of(runtime);
+  return all.find(text) != std::string::npos || (std::fputs(all.c_str(), stderr), false);
+}
+
+struct pair_of_sockets {
+  pair_of_sockets() {
+    int ends[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    a = descriptor(ends[0]);
+    b = descriptor(ends[1]);
+  }
+  descriptor a, b;
+};
+
+::iovec part(std::string& text) { return {text.data(), text.size()}; }
+
+void read_and_write_a_file() {
+  descriptor file(static_cast<int>(perform(operation::open("/tmp", O_RDWR | O_TMPFILE, 0600)).value()));
+  std::string first = "ab", second = "cdef", got(8, ' ');
+  const ::iovec from[] = {part(first), part(second)}, into[] = {part(got)};
+  EXPECT_EQ(perform(operation::write_at(file, from, 1)), 6);
+  EXPECT_EQ(perform(operation::sync(file)), 0);
+  EXPECT_EQ(perform(operation::sync(file, pirn::sync_scope::data)), 0);
+  EXPECT_EQ(perform(operation::read_at(file, into, 2, pirn::page_cache::bypass)), 5);
+  EXPECT_EQ(got, "bcdef   ");
+  struct ::statx about{};
+  EXPECT_EQ(perform(operation::stat(file, about)), 0);
+  EXPECT_EQ(about.stx_size, 7u);
+  EXPECT_EQ(perform(operation::stat("/dev/no_such_file", about)).error(), std::errc::no_such_file_or_directory);
+}
+
+void talk(descriptor& a, descriptor& b, int rounds) {
+  pirn::fiber other = pirn::spawn(
+      [&] {
+        for (char byte = 0; perform(operation::receive(b, &byte, 1)).value_or(0) == 1;) {
+          EXPECT_EQ(perform(operation::send(b, &byte, 1)), 1);
+        }
+      },
+      {.worker = 1});
+  for (int i = 0; i < rounds; ++i) {
+    const char sent = static_cast<char>(i);
+    char got = 0;
+    EXPECT_EQ(perform(operation::send(a, &sent, 1)), 1);
+    EXPECT_EQ(perform(operation::receive(a, &got, 1)), 1);
+    EXPECT_EQ(got, sent);
+  }
+  a.close();
+  other.join();
+}
+
+void use_everything() {
+  pirn::runtime runtime({.workers = 2, .engine = engine_kind::uring});
+  runtime.run([] {
+    read_and_write_a_file();
+    pair_of_sockets s, silent;
+    talk(s.a, s.b, 100);
+    char byte;
+    EXPECT_EQ(perform(operation::receive(silent.a, &byte, 1), in(2ms)).error(), io_error::timed_out);
+    EXPECT_EQ(silent.a.wait(pirn::io_direction::read, in(2ms)).error(), io_error::timed_out);
+    pirn::fiber stopped = pirn::spawn(
+        [&] { EXPECT_EQ(perform(operation::receive(silent.b, &byte, 1)).error(), io_error::stopped); }, {.worker = 1});
+    EXPECT_TRUE(pirn::this_fiber::sleep_for(2ms));
+    stopped.request_stop();
+  });
+}
+
+class masked : public testing::TestWithParam<const char*> {};
+
+TEST_P(masked, everything_works) {
+  const variable without("PIRN_URING_WITHOUT", GetParam());
+  use_everything();
+}
+
+INSTANTIATE_TEST_SUITE_P(uring, masked,
+                         testing::Values("", "single_issuer", "defer_taskrun", "no_sqarray", "registered_ring",
+                                         "no_iowait", "multishot_poll", "all",
+                                         "single_issuer,no_sqarray,registered_ring,no_iowait,multishot_poll"));
+
+TEST(uring, a_dump_says_which_engine_runs_and_why) {
+  const variable none("PIRN_ENGINE", nullptr);
+  EXPECT_TRUE(dump_has({.workers = 1}, "engine: epoll (the default)\n"));
+  EXPECT_TRUE(dump_has({.workers = 1, .engine = engine_kind::epoll}, "engine: epoll (runtime_options::engine)\n"));
+  EXPECT_TRUE(dump_has({.workers = 1, .make_engine = pirn::make_epoll_engine}, "engine: of the program ("));
+  {
+    const variable without("PIRN_URING_WITHOUT", "all");
+    EXPECT_TRUE(dump_has({.workers = 1, .engine = engine_kind::uring}, "engine: epoll (PIRN_URING_WITHOUT"));
+  }
+  {
+    const variable named("PIRN_ENGINE", "epoll");
+    EXPECT_TRUE(dump_has({.workers = 1}, "engine: epoll (PIRN_ENGINE)\n"));
+  }
+  const variable wrong("PIRN_ENGINE", "kqueue");
+  EXPECT_THROW(pirn::runtime({.workers = 1}), std::system_error);
+}
+
+TEST(uring, more_requests_than_the_queue_holds) {
+  pirn::runtime runtime({.workers = 1, .engine = engine_kind::uring});
+  runtime.run([] {
+    constexpr int many = 700;
+    std::vector<pair_of_sockets> sockets(many);
+    std::vector<pirn::fiber> readers;
+    int got = 0;
+    for (pair_of_sockets& each : sockets) {
+      readers.push_back(pirn::spawn([&] {
+        char byte;
+        got += static_cast<int>(perform(operation::receive(each.b, &byte, 1)).value_or(0));
+      }));
+    }
+    EXPECT_TRUE(pirn::this_fiber::sleep_for(1ms));
+    for (std::size_t i = 0; i < sockets.size(); ++i) {
+      i % 2 == 0 ? static_cast<void>(sockets[i].a.write("x", 1)) : readers[i].request_stop();
+    }
+    for (pirn::fiber& each : readers) {
+      each.join();
+    }
+    EXPECT_EQ(got, many / 2);
+  });
+}
+
+TEST(uring, a_stream_is_read_by_every_kind_of_caller) {
+  pair_of_sockets s;
+  char byte = 0;
+  for (const engine_kind kind : {engine_kind::uring, engine_kind::epoll, engine_kind::uring}) {
+    pirn::runtime runtime({.workers = 1, .engine = kind});
+    runtime.run([&] {
+      EXPECT_EQ(s.b.receive(&byte, 1, in(2ms)).error(), io_error::timed_out);
+      EXPECT_EQ(s.a.write("ab", 2), 2u);
+      EXPECT_EQ(s.b.receive(&byte, 1), 1u);
+      EXPECT_EQ(byte, 'a');
+    });
+    EXPECT_EQ(s.b.receive(&byte, 1), 1u);  // on a plain thread
+    EXPECT_EQ(byte, 'b');
+  }
+}
+
+TEST(uring, idle_workers_wait_without_cpu_time) {
+  pirn::runtime runtime({.workers = 2, .engine = engine_kind::uring});
+  runtime.run([] { EXPECT_TRUE(pirn::this_fiber::sleep_for(2ms)); });
+  const std::clock_t before = std::clock();
+  runtime.run([] { EXPECT_TRUE(pirn::this_fiber::sleep_for(60ms)); });
+  EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 50);
+}
+
+class uring_death : public testing::Test {
+ protected:
+  uring_death() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+// A container may refuse the ring or, what is worse, its use.
+TEST_F(uring_death, a_container_refuses_it) {
+  if (!pirn_test::can_refuse_calls()) {
+    GTEST_SKIP() << "no seccomp filters here";
+  }
+  const struct {
+    long call;
+    const char* reason;
+  } refusals[] = {{425, "engine: epoll (io_uring is forbidden"}, {426, "engine: epoll (the kernel does not carry out"}};
+  for (const auto& refusal : refusals) {
+    EXPECT_EXIT(
+        {
+          pirn_test::refuse_calls({refusal.call}, EPERM);
+          const bool said = dump_has({.workers = 1, .engine = engine_kind::uring}, refusal.reason);
+          use_everything();
+          std::_Exit(said && !testing::Test::HasFailure() ? 0 : 1);
+        },
+        testing::ExitedWithCode(0), "")
+        << refusal.reason;
+  }
+}
+
+TEST_F(uring_death, a_request_in_a_forked_process_is_diagnosed) {
+  EXPECT_DEATH(
+      {
+        pirn::runtime runtime({.workers = 1, .engine = engine_kind::uring});
+        runtime.run([] {
+          if (::fork() == 0) {
+            descriptor file(static_cast<int>(perform(operation::open("/tmp", O_RDWR | O_TMPFILE, 0600)).value()));
+            ::_exit(0);
+          }
+          int status = 0;
+          ::wait(&status);
+          if (WIFSIGNALED(status)) {
+            std::abort();
+          }
+        });
+      },
+      "made by fork uses a runtime of its parent");
+}
+
+}  // namespace
