@@ -1,5 +1,6 @@
 # tests/<folder>/<name>_test.cpp is the program and the ctest entry <folder>_<name>_test, labelled <folder>. A folder
-# named like a layer links only that layer, so that a test cannot depend on the layers above; others link all.
+# named like a layer links only that layer, so that a test cannot depend on the layers above; others link all. The
+# programs of io, net and http run twice: <folder>_<name>_test_uring has io_uring as its engine.
 # <name>_slow_test.cpp is also labelled slow and runs only in `./dev test --all`, with the machine for itself, for half
 # an hour. It needs PIRN_SLOW_TESTS, which the preset dev sets. tests/<folder>/CMakeLists.txt, where there is one,
 # registers tests of other shapes.
@@ -137,6 +138,12 @@ foreach(source IN LISTS sources)
     set_tests_properties(${name} PROPERTIES TIMEOUT 1800 RUN_SERIAL ON)
   else()
     pirn_test(${name} ${folder})
+    if(layer MATCHES "^(io|net|http)$")
+      # The same program with the other engine, where the kernel allows it.
+      add_test(NAME ${name}_uring COMMAND ${name})
+      pirn_test(${name}_uring ${folder})
+      set_property(TEST ${name}_uring APPEND PROPERTY ENVIRONMENT PIRN_ENGINE=uring)
+    endif()
   endif()
 endforeach()
 
