@@ -137,6 +137,7 @@ worker_statistics runtime_state::statistics(const worker& of) const noexcept {
           .trimmed = now(of.counters.trimmed),
           .switches = now(of.counters.switches),
           .ready = of.counters.ready.load(platform::memory_order_relaxed),
+          .overflows = of.io->overflows(),
           .longest_wait = platform::duration(of.counters.longest_wait.load(platform::memory_order_relaxed))};
 }
 

@@ -78,6 +78,8 @@ class uring_engine final : public epoll_engine {
 
   bool has_submissions() const noexcept override { return ring_.pending() != 0; }
 
+  std::uint64_t overflows() const noexcept override { return ring_.overflows(); }
+
  private:
   static constexpr std::uint32_t none = ~0u;
   /// The kernel's name of a request: the index of a slot, and how often the slot was used.

@@ -300,6 +300,11 @@ class operation_runner {
     return outcome >= 0 ? result<std::int64_t>(outcome) : fail(error_of_call(outcome, memory()));
   }
 
+  /// Returns the text of a dump for a fiber that waits.
+  [[nodiscard]] const char* what_is_awaited() const noexcept {
+    return op_.kind_ == kind::receive || op_.kind_ == kind::accept ? "readable descriptor" : "file";
+  }
+
   /// Lets the engine carry it out, unless that is not possible.
   [[nodiscard]] std::optional<result<std::int64_t>> by_engine(kernel_request request) noexcept {
     std::optional<descriptor::operation_guard> guard;
@@ -314,7 +319,7 @@ class operation_runner {
     }
     completion under_way(request);
     const request_of_descriptor known(op_.on_, under_way);
-    const std::optional<completion::ending> end = under_way.run(deadline_, "operation");
+    const std::optional<completion::ending> end = under_way.run(deadline_, what_is_awaited());
     if (!end || (!end->cancelled && (end->result == -EAGAIN || end->result == -EINTR))) {
       return {};
     }

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "net/socket.hpp"
+#include "pirn/io/expert/operation.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -19,14 +20,6 @@ namespace {
 using detail::outcome_of;
 
 constexpr std::size_t max_parts = 16;
-
-/// Succeeds once the socket is no longer connecting.
-std::int64_t look_whether_connected(int native, void*) noexcept {
-  // Readiness alone is no proof: the socket may have been reported as ready before the attempt began.
-  pollfd interest{native, POLLOUT, 0};
-  const int ready = platform::system::poll(&interest, 1, 0);
-  return ready == 0 ? -EAGAIN : outcome_of(ready);
-}
 
 /// Whether a connection's ends are one socket. This happens if no process listens at a port of this machine and the
 /// kernel chooses that very port for the connecting socket: TCP takes that for a simultaneous open (RFC 9293, 3.5).
@@ -78,35 +71,12 @@ result<tcp_stream> tcp_stream::connect(const endpoint& to, time_limit deadline) 
   if (!socket) {
     return fail(socket.error());
   }
-  struct target {
-    ::sockaddr_storage native;
-    ::socklen_t size;
-    bool begun;
-  } request{};
-  request.size = detail::to_native(to, request.native);
-  const descriptor::syscall call = [](int native, void* argument) noexcept -> std::int64_t {
-    auto& wanted = *static_cast<target*>(argument);
-    if (wanted.begun) {
-      return look_whether_connected(native, nullptr);
-    }
-    wanted.begun = true;
-    const std::int64_t outcome =
-        outcome_of(platform::system::connect(native, reinterpret_cast<const ::sockaddr*>(&wanted.native), wanted.size));
-    return outcome == -EINPROGRESS || outcome == -EINTR ? -EAGAIN : outcome == -EAGAIN ? -EADDRNOTAVAIL : outcome;
-  };
-  if (const auto done = socket->perform(io_direction::write, deadline, call, &request); !done) {
+  ::sockaddr_storage native;
+  const ::socklen_t size = detail::to_native(to, native);
+  if (const auto done =
+          perform(operation::connect(*socket, reinterpret_cast<const ::sockaddr*>(&native), size), deadline);
+      !done) {
     return fail(done.error());
-  }
-  int failure = 0;
-  ::socklen_t size = sizeof failure;
-  if (const auto connected = detail::call_on(
-          *socket,
-          [&](int native) { return platform::system::getsockopt(native, SOL_SOCKET, SO_ERROR, &failure, &size); });
-      !connected) {
-    return fail(connected.error());
-  }
-  if (failure != 0) {
-    return fail({failure, std::system_category()});
   }
   tcp_stream made(std::move(*socket));
   if (speaks_to_itself(made, to.port)) {
@@ -133,12 +103,7 @@ result<> tcp_stream::read_exactly(void* buffer, std::size_t size, time_limit dea
 }
 
 result<std::size_t> tcp_stream::write_some(const void* buffer, std::size_t size, time_limit deadline) noexcept {
-  ::iovec memory{const_cast<void*>(buffer), size};
-  const descriptor::syscall call = [](int native, void* argument) noexcept {
-    const auto& from = *static_cast<const ::iovec*>(argument);
-    return outcome_of(platform::system::send(native, from.iov_base, from.iov_len, MSG_NOSIGNAL));
-  };
-  return counted(socket_.perform(io_direction::write, deadline, call, &memory, {&memory, 1}));
+  return counted(perform(operation::send(socket_, buffer, size), deadline));
 }
 
 result<> tcp_stream::write(const void* buffer, std::size_t size, time_limit deadline) noexcept {
@@ -156,9 +121,6 @@ result<> tcp_stream::write(const void* buffer, std::size_t size, time_limit dead
 
 result<std::size_t> tcp_stream::write_from(std::span<const const_buffer> parts, std::size_t skip,
                                            platform::time_point deadline) noexcept {
-  const descriptor::syscall call = [](int native, void* argument) noexcept {
-    return outcome_of(platform::system::sendmsg(native, static_cast<const ::msghdr*>(argument), MSG_NOSIGNAL));
-  };
   ::iovec memory[max_parts];
   const std::size_t count = std::min(parts.size(), max_parts);
   for (std::size_t i = 0; i < count; ++i) {
@@ -168,7 +130,7 @@ result<std::size_t> tcp_stream::write_from(std::span<const const_buffer> parts, 
   ::msghdr message{};
   message.msg_iov = memory;
   message.msg_iovlen = count;
-  return counted(socket_.perform(io_direction::write, deadline, call, &message, {memory, count}));
+  return counted(perform(operation::send_message(socket_, message), deadline));
 }
 
 result<std::size_t> tcp_stream::write_some(std::span<const const_buffer> parts, time_limit deadline) noexcept {

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <string>
@@ -159,28 +160,34 @@ TEST(uring, a_dump_says_which_engine_runs_and_why) {
   EXPECT_THROW(pirn::runtime({.workers = 1}), std::system_error);
 }
 
-TEST(uring, more_requests_than_the_queue_holds) {
+TEST(uring, more_requests_than_the_queues_hold) {
   pirn::runtime runtime({.workers = 1, .engine = engine_kind::uring});
-  runtime.run([] {
-    constexpr int many = 700;
-    std::vector<pair_of_sockets> sockets(many);
+  constexpr int many = 1500;
+  int got = 0;
+  runtime.run([&] {
+    pair_of_sockets s;
     std::vector<pirn::fiber> readers;
-    int got = 0;
-    for (pair_of_sockets& each : sockets) {
+    for (int i = 0; i < 2 * many; ++i) {
       readers.push_back(pirn::spawn([&] {
         char byte;
-        got += static_cast<int>(perform(operation::receive(each.b, &byte, 1)).value_or(0));
+        got += static_cast<int>(perform(operation::receive(s.b, &byte, 1)).value_or(0));
       }));
     }
     EXPECT_TRUE(pirn::this_fiber::sleep_for(1ms));
-    for (std::size_t i = 0; i < sockets.size(); ++i) {
-      i % 2 == 0 ? static_cast<void>(sockets[i].a.write("x", 1)) : readers[i].request_stop();
+    EXPECT_EQ(s.a.write(std::string(many, 'x').data(), many), static_cast<std::size_t>(many));
+    while (got < many) {
+      EXPECT_TRUE(pirn::this_fiber::sleep_for(1ms));
+    }
+    for (pirn::fiber& each : readers) {
+      each.request_stop();
     }
     for (pirn::fiber& each : readers) {
       each.join();
     }
-    EXPECT_EQ(got, many / 2);
+    EXPECT_EQ(got, many);
   });
+  std::printf("  %llu ends of requests found the queue full\n",
+              static_cast<unsigned long long>(runtime.statistics(0).overflows));
 }
 
 TEST(uring, a_stream_is_read_by_every_kind_of_caller) {

@@ -93,7 +93,8 @@ struct worker_statistics {
   std::uint64_t wakes = 0;             ///< times that it woke another worker to steal
   std::uint64_t trimmed = 0;           ///< stacks of suspended fibers that it has trimmed
   std::uint64_t switches = 0;          ///< from one of its fibers to another or to the scheduler, up to its last tick
-  std::size_t ready = 0;  ///< fibers in its queues at its last count; it counts up to a hundred times a second
+  std::size_t ready = 0;        ///< fibers in its queues at its last count; it counts up to a hundred times a second
+  std::uint64_t overflows = 0;  ///< of the queue by which io_uring reports the ends of requests; see docs/engines.md
   platform::duration longest_wait{};  ///< the longest time from when a fiber was ready until it ran; with a tracer only
 };
 
