@@ -21,11 +21,11 @@ def reason_to_skip(cores) -> str:
 
 def measure(command, pin, cores, seconds, environment) -> list[dict]:
     """Starts the server `command PORT`, checks its answer, and returns the rows of one round."""
-    port = _free_port()
+    port = free_port()
     server = subprocess.Popen(command + [str(port)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=pin(cores[-1]))
     try:
-        _wait_for(server, port)
+        wait_for(server, port)
         _check_answer(port)
         _wrk(port, pin, cores[0], 1, environment)
         return _wrk(port, pin, cores[0], seconds, environment)
@@ -38,13 +38,13 @@ def measure(command, pin, cores, seconds, environment) -> list[dict]:
             server.communicate()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
-def _wait_for(server, port) -> None:
+def wait_for(server, port) -> None:
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         if server.poll() is not None:

@@ -27,6 +27,7 @@ WORKLOADS = {
     "yield": "one yield among 10 fibers",
     "spawn": "one fiber created, run and joined; in batches of 1000 or one at a time",
     "http-hello": "GET /hello over 100 connections, the server on one core and wrk on another",
+    "echo": "messages sent back by a server on one core, over many connections in a closed loop; per second of its CPU time",
     "million": "a million fibers suspended at once: memory and time for each",
     "transfer": "one switch that hands over two values and gets two back, in a ping-pong of two contexts",
     "sum": "one element of a sequence, N down to 1, handed to a consumer that adds it up; the producer is a for or a while",

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 import counts
+import echo
 import http_hello
 import page
 import plot
@@ -119,6 +120,9 @@ class Bench:
             elif program.workload == "http-hello" and not program.outside:
                 if reason := http_hello.reason_to_skip(self.cores):
                     self.drop(program, reason)
+            elif program.workload == "echo" and not program.outside:
+                if reason := echo.reason_to_skip(self.cores):
+                    self.drop(program, reason)
         self._ours = {(program.workload, program.impl) for program in programs
                       if not program.outside and not program.skipped}
 
@@ -207,8 +211,14 @@ class Bench:
     def rows(self, program, setting) -> list[dict]:
         if program.workload == "http-hello" and not program.outside:
             return http_hello.measure(program.command, pin, self.cores, self.seconds, self.environment)
-        # A rival from outside brings its own client for http-hello and pins both of them.
-        where = None if program.workload == "http-hello" else pin(*self.cores[-setting.cores:])
+        if program.workload == "echo" and not program.outside:
+            try:
+                return echo.measure(program.command, rivals.RIVALS / "echo_driver", setting, pin, self.cores,
+                                    self.seconds, self.environment)
+            except echo.Refused as reason:
+                raise BeyondReach(str(reason)) from None
+        # A rival from outside brings its own client for these and pins both of them.
+        where = None if program.workload in ("http-hello", "echo") else pin(*self.cores[-setting.cores:])
         if setting.skipped:
             raise BeyondReach(setting.skipped)
         if setting.cores > len(self.cores):
