@@ -233,6 +233,9 @@ bool ring::has_news() const noexcept {
 }
 
 int ring::enter(bool wait, const ::timespec* limit) noexcept {
+  if ((sq_flags_->load(platform::memory_order_relaxed) & sq_cq_overflow) != 0) {
+    overflows_.store(overflows_.load(platform::memory_order_relaxed) + 1, platform::memory_order_relaxed);
+  }
   sq_tail_->store(tail_, platform::memory_order_release);
   __kernel_timespec kernel_limit{};
   wait_argument argument{};

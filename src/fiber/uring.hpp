@@ -110,8 +110,10 @@ class ring {
       each(entry);
     }
   }
-  /// Returns how many completions the kernel had to keep elsewhere, as the queue was full.
-  [[nodiscard]] std::uint32_t overflows() const noexcept { return cq_overflow_->load(platform::memory_order_relaxed); }
+  /// Returns how often the kernel had to keep completions elsewhere, as the queue was full. Any thread.
+  [[nodiscard]] std::uint64_t overflows() const noexcept { return overflows_.load(platform::memory_order_relaxed); }
+  /// Whether a completion is lost, since the kernel had no memory to keep it.
+  [[nodiscard]] bool lost_one() const noexcept { return cq_overflow_->load(platform::memory_order_relaxed) != 0; }
   [[nodiscard]] const features& has() const noexcept { return has_; }
 
  private:
@@ -132,6 +134,7 @@ class ring {
   std::uint32_t sq_mask_ = 0;
   std::uint32_t sq_entries_ = 0;
   std::uint32_t cq_mask_ = 0;
+  platform::atomic<std::uint64_t> overflows_{0};
   std::uint32_t tail_ = 0;  ///< of the submissions; the kernel's word follows it in `enter`
 };
 

@@ -140,6 +140,9 @@ class uring_engine final : public epoll_engine {
 
   void enter(bool wait, const ::timespec* limit) noexcept {
     const int error = ring_.enter(wait, limit);
+    if (ring_.lost_one()) {
+      platform::refused("io_uring", ENOMEM, "a fiber would wait for ever for a request whose end is lost");
+    }
     // Interrupted, or short of memory for a while: requests that are pending stay so.
     if (error != 0 && error != EINTR && error != EAGAIN && error != EBUSY) {
       platform::refused("io_uring_enter", error,

@@ -98,7 +98,7 @@ class engine {
   virtual void cancel(completion& /*what*/) noexcept {}
   /// Whether the kernel has yet to see a request or a cancellation, which the next `poll` passes on.
   [[nodiscard]] virtual bool has_submissions() const noexcept { return false; }
-  /// Returns how many ends of requests found the kernel's queue full. They are late, not lost. Any thread.
+  /// Returns how often ends of requests find the kernel's queue full. They are late, not lost. Any thread.
   [[nodiscard]] virtual std::uint64_t overflows() const noexcept { return 0; }
 
   /// Declares that polling has ended, and wakes all waiters of reported descriptors: another engine takes these over.
