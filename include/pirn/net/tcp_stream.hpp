@@ -7,19 +7,11 @@
 #include <string_view>
 
 #include "pirn/io/descriptor.hpp"
+#include "pirn/io/stream.hpp"
 #include "pirn/net/address.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
-
-/// A piece of memory to write from.
-struct const_buffer {
-  const void* data;  ///< the first byte
-  std::size_t size;  ///< the number of bytes
-};
-
-/// Which half of a connection.
-enum class shutdown_half : std::uint8_t { read, write, both };
 
 /// A TCP connection. Movable while no fiber uses it; one fiber may read while another writes. Deadlines, stops, threads
 /// and errors are as for `descriptor`. Every call except the last few is a suspension point. A call fails with
