@@ -19,6 +19,8 @@
 #include <vector>
 
 #include "net/support.hpp"
+#include "pirn/io/any_stream.hpp"
+#include "pirn/io/copy.hpp"
 
 namespace {
 
@@ -67,6 +69,31 @@ TEST(tcp_stream, carries_bytes_both_ways) {
       EXPECT_TRUE(c.client.write(""));
       EXPECT_TRUE(c.client.write(std::span<const pirn::const_buffer>{}));
     }
+  });
+}
+
+static_assert(pirn::stream<tcp_stream> && !pirn::lending_stream<tcp_stream>);
+
+TEST(tcp_stream, is_copied_through_any_stream) {
+  pirn::runtime runtime({.workers = 2});
+  runtime.run([] {
+    connected from = connect_pair();
+    connected to = connect_pair();
+    const std::string much = pattern(1 << 20);
+    std::string got(much.size(), '\0');
+    pirn::fiber writes = pirn::spawn(
+        [&] {
+          EXPECT_TRUE(from.client.write(much));
+          EXPECT_TRUE(from.client.shutdown(shutdown_half::write));
+        },
+        {.worker = 1});
+    pirn::fiber reads = pirn::spawn([&] { EXPECT_TRUE(to.server.read_exactly(got.data(), got.size())); });
+    pirn::any_stream owner(std::move(from.server));
+    EXPECT_EQ(pirn::copy(owner, to.client).written, much.size());
+    EXPECT_EQ(pirn::any_stream(std::ref(to.client)).write_some("", 0), 0u);
+    writes.join();
+    reads.join();
+    EXPECT_TRUE(got == much);
   });
 }
 

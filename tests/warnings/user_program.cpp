@@ -22,6 +22,11 @@
 #include "pirn/fiber/scope.hpp"
 #include "pirn/fiber/stop.hpp"
 #include "pirn/fiber/task.hpp"
+#include "pirn/io/any_stream.hpp"
+#include "pirn/io/buffered_reader.hpp"
+#include "pirn/io/buffered_writer.hpp"
+#include "pirn/io/copy.hpp"
+#include "pirn/io/memory_stream.hpp"
 #include "pirn/sync/actor.hpp"
 #include "pirn/sync/barrier.hpp"
 #include "pirn/sync/channel.hpp"
@@ -252,6 +257,24 @@ long scopes() {
   return a + pirn::blocking([] { return 1L; });
 }
 
+/// Streams that are owned, referred to, buffered and copied.
+std::size_t streams() {
+  auto [a, b] = pirn::memory_stream::pair(100);
+  pirn::any_stream any(std::move(b));
+  pirn::any_stream lent(std::ref(any));
+  pirn::buffered_reader reader(any);
+  pirn::buffered_reader owner(std::move(lent));
+  pirn::buffered_writer writer(a);
+  bool all = writer.write("a line\n") && writer.flush() && any.write("text", 4) && reader.read_line(10);
+  char byte = 0;
+  all = all && a.read_exactly(&byte, 1) && owner.read_exactly(&byte, 0);
+  pirn::read_view view = a.lend().value_or(pirn::read_view());
+  view.consume(view.text().size());
+  view.release();
+  const pirn::copy_result copied = pirn::copy(reader, writer, 1ms);
+  return copied.written + pirn::write_all(any, "text").written + (all ? 1 : 0);
+}
+
 }  // namespace
 
 int main() {
@@ -261,7 +284,7 @@ int main() {
     sum += through_channels(1) + through_channels(2.0F) + through_channels('x') + through_channels(std::uint64_t{3});
     sum += through_channels(text("four")) + through_channels(heavy(5)) + through_channels(std::make_shared<int>(6));
     sum += all_locks() + groups() + through_futures(7L) + fib(20) + sequences() + scopes();
-    sum += static_cast<long>(through_futures(text("eight")).size());
+    sum += static_cast<long>(through_futures(text("eight")).size() + streams());
     pirn::channel<long> from;
     pirn::channel<text> to(1);
     sum += pirn::await(a_task(from, to));
