@@ -32,6 +32,12 @@ ssize_t recv(int descriptor, void* into, std::size_t size, int flags) noexcept;
 ssize_t write(int descriptor, const void* from, std::size_t size) noexcept;
 ssize_t send(int descriptor, const void* from, std::size_t size, int flags) noexcept;
 ssize_t sendmsg(int descriptor, const ::msghdr* message, int flags) noexcept;
+ssize_t recvfrom(int descriptor, void* into, std::size_t size, int flags, ::sockaddr* from,
+                 ::socklen_t* from_size) noexcept;
+ssize_t sendto(int descriptor, const void* data, std::size_t size, int flags, const ::sockaddr* to,
+               ::socklen_t to_size) noexcept;
+int recvmmsg(int descriptor, ::mmsghdr* messages, unsigned count, int flags, ::timespec* timeout) noexcept;
+int sendmmsg(int descriptor, ::mmsghdr* messages, unsigned count, int flags) noexcept;
 ssize_t sendfile(int descriptor, int file, ::off_t* offset, std::size_t size) noexcept;
 int shutdown(int descriptor, int how) noexcept;
 int close(int descriptor) noexcept;
@@ -52,9 +58,13 @@ using ::listen;
 using ::poll;
 using ::read;
 using ::recv;
+using ::recvfrom;
+using ::recvmmsg;
 using ::send;
 using ::sendfile;
+using ::sendmmsg;
 using ::sendmsg;
+using ::sendto;
 using ::setsockopt;
 using ::shutdown;
 using ::socket;

@@ -1,8 +1,9 @@
-// Helpers that tcp_stream and tcp_listener share.
+// Helpers that the sockets share.
 #pragma once
 
 #include <cerrno>
 #include <cstdint>
+#include <span>
 
 #include "detail/system.hpp"
 #include "pirn/io/descriptor.hpp"
@@ -18,14 +19,17 @@ PIRN_NOINLINE inline std::int64_t outcome_of(std::int64_t returned) noexcept {
   return returned >= 0 ? returned : -std::int64_t{errno};
 }
 
-/// Opens a non-blocking TCP socket of the address's family.
-inline result<descriptor> open_socket(const ip_address& address) noexcept {
-  descriptor made(
-      platform::system::socket(address.is_v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+/// Opens a non-blocking socket.
+inline result<descriptor> open_socket(int family, int type) noexcept {
+  descriptor made(platform::system::socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!made.is_open()) {
     return fail(last_error());
   }
   return made;
+}
+/// Opens a socket of the address's family, for TCP unless `type` says otherwise.
+inline result<descriptor> open_socket(const ip_address& address, int type = SOCK_STREAM) noexcept {
+  return open_socket(address.is_v6() ? AF_INET6 : AF_INET, type);
 }
 
 /// Makes one call that cannot block, and keeps the socket open meanwhile. `call(native)` returns as the system call
@@ -43,6 +47,62 @@ result<> call_on(const descriptor& socket, Call call) noexcept {
 inline result<> set_option(const descriptor& socket, int level, int name, int value) noexcept {
   return call_on(socket,
                  [&](int native) { return platform::system::setsockopt(native, level, name, &value, sizeof value); });
+}
+
+/// An option that a socket gets before it is bound or connected.
+struct option {
+  bool wanted;
+  int level, name, value;
+};
+inline result<> set_options(const descriptor& socket, std::span<const option> all) noexcept {
+  for (const option& each : all) {
+    if (each.wanted) {
+      if (const result<> set = set_option(socket, each.level, each.name, each.value); !set) {
+        return set;
+      }
+    }
+  }
+  return {};
+}
+
+inline result<int> get_option(const descriptor& socket, int level, int name) noexcept {
+  int value = 0;
+  ::socklen_t size = sizeof value;
+  const auto got =
+      call_on(socket, [&](int native) { return platform::system::getsockopt(native, level, name, &value, &size); });
+  if (!got) {
+    return fail(got.error());
+  }
+  return value;
+}
+
+/// Binds the socket, or connects one that cannot block, as `call` says.
+using address_call = int (*)(int, const ::sockaddr*, ::socklen_t);
+inline result<> call_with_address(const descriptor& socket, const endpoint& at, address_call call) noexcept {
+  ::sockaddr_storage native;
+  const ::socklen_t size = to_native(at, native);
+  return call_on(socket, [&](int number) { return call(number, reinterpret_cast<const ::sockaddr*>(&native), size); });
+}
+
+/// Fails unless it is one of the given type, whose family is IPv4 or IPv6 or else Unix.
+inline result<> check_kind(const descriptor& socket, bool internet, int type, bool listens) noexcept {
+  const auto family = get_option(socket, SOL_SOCKET, SO_DOMAIN);
+  if (!family) {
+    return fail(family.error());
+  }
+  const bool known = internet ? *family == AF_INET || *family == AF_INET6 : *family == AF_UNIX;
+  if (!known || get_option(socket, SOL_SOCKET, SO_TYPE) != type ||
+      get_option(socket, SOL_SOCKET, SO_ACCEPTCONN).value_or(0) != (listens ? 1 : 0)) {
+    return fail(std::make_error_code(std::errc::wrong_protocol_type));
+  }
+  return {};
+}
+
+inline result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
+  if (!done) {
+    return fail(done.error());
+  }
+  return static_cast<std::size_t>(*done);
 }
 
 using name_call = int (*)(int, ::sockaddr*, ::socklen_t*);

@@ -17,6 +17,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 namespace {
 
+using detail::counted;
 using detail::outcome_of;
 
 constexpr std::size_t max_parts = 16;
@@ -56,13 +57,6 @@ class no_sigpipe {
   ::sigset_t before_;
   bool was_pending_;
 };
-
-result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
-  if (!done) {
-    return fail(done.error());
-  }
-  return static_cast<std::size_t>(*done);
-}
 
 }  // namespace
 

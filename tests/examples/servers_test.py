@@ -1,4 +1,4 @@
-"""Starts the echo server and the web server examples as a user does, sends them requests, and ends them by a signal."""
+"""Starts the echo, web and UDP server examples as a user does, sends them requests, and ends them by a signal."""
 
 import http.client
 import pathlib
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-ECHO, WEB = sys.argv[1:3]
+ECHO, WEB, UDP = sys.argv[1:4]
 
 
 class Server:
@@ -66,6 +66,20 @@ def web() -> None:
         assert done.returncode == 1 and done.stderr, wrong
 
 
+def udp() -> None:
+    server = Server(UDP, "0")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.settimeout(30)
+        client.connect(("127.0.0.1", server.port))
+        client.send(b"x" * 1501)  # too long: dropped
+        for number in range(50):
+            client.send(b"hello %d" % number)
+        for number in range(50):
+            assert client.recv(100) == b"hello %d" % number
+    server.end(signal.SIGTERM)
+
+
 echo()
 echo_after_a_shortage()
 web()
+udp()
