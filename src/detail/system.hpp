@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -19,6 +20,7 @@ namespace platform::system {
 
 #if defined(PIRN_SIM)
 int socket(int domain, int type, int protocol) noexcept;
+int socketpair(int domain, int type, int protocol, int* ends) noexcept;
 int bind(int descriptor, const ::sockaddr* to, ::socklen_t size) noexcept;
 int listen(int descriptor, int backlog) noexcept;
 int accept4(int descriptor, ::sockaddr* from, ::socklen_t* size, int flags) noexcept;
@@ -38,9 +40,12 @@ ssize_t sendto(int descriptor, const void* data, std::size_t size, int flags, co
                ::socklen_t to_size) noexcept;
 int recvmmsg(int descriptor, ::mmsghdr* messages, unsigned count, int flags, ::timespec* timeout) noexcept;
 int sendmmsg(int descriptor, ::mmsghdr* messages, unsigned count, int flags) noexcept;
+ssize_t recvmsg(int descriptor, ::msghdr* message, int flags) noexcept;
 ssize_t sendfile(int descriptor, int file, ::off_t* offset, std::size_t size) noexcept;
 int shutdown(int descriptor, int how) noexcept;
 int close(int descriptor) noexcept;
+int lstat(const char* path, struct ::stat* into) noexcept;
+int unlink(const char* path) noexcept;
 int poll(::pollfd* interests, ::nfds_t count, int milliseconds) noexcept;
 int fcntl(int descriptor, int command, int argument = 0) noexcept;
 int ioctl(int descriptor, unsigned long command, int* value) noexcept;
@@ -55,11 +60,13 @@ using ::getsockname;
 using ::getsockopt;
 using ::ioctl;
 using ::listen;
+using ::lstat;
 using ::poll;
 using ::read;
 using ::recv;
 using ::recvfrom;
 using ::recvmmsg;
+using ::recvmsg;
 using ::send;
 using ::sendfile;
 using ::sendmmsg;
@@ -68,6 +75,8 @@ using ::sendto;
 using ::setsockopt;
 using ::shutdown;
 using ::socket;
+using ::socketpair;
+using ::unlink;
 using ::write;
 #endif
 

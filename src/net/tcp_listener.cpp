@@ -13,30 +13,21 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
 using detail::last_error;
-using detail::set_option;
 
 result<tcp_listener> tcp_listener::listen(const endpoint& at, const listen_options& options) noexcept {
   auto socket = detail::open_socket(at.address);
   if (!socket) {
     return fail(socket.error());
   }
-  struct wish {
-    bool wanted;
-    int level, name, value;
-  };
-  const wish wishes[] = {
+  const detail::option wishes[] = {
       {options.reuse_address, SOL_SOCKET, SO_REUSEADDR, 1},
       {options.reuse_port, SOL_SOCKET, SO_REUSEPORT, 1},
       {at.address.is_v6(), IPPROTO_IPV6, IPV6_V6ONLY, options.dual_stack ? 0 : 1},
       // Accepted sockets inherit this: one system call fewer for each connection.
       {options.delay == tcp_stream::delay::none, IPPROTO_TCP, TCP_NODELAY, 1},
   };
-  for (const wish& w : wishes) {
-    if (w.wanted) {
-      if (const result<> set = set_option(*socket, w.level, w.name, w.value); !set) {
-        return fail(set.error());
-      }
-    }
+  if (const result<> set = detail::set_options(*socket, wishes); !set) {
+    return fail(set.error());
   }
   ::sockaddr_storage native;
   const ::socklen_t size = detail::to_native(at, native);
@@ -45,6 +36,13 @@ result<tcp_listener> tcp_listener::listen(const endpoint& at, const listen_optio
     return fail(last_error());
   }
   return tcp_listener(std::move(*socket));
+}
+
+result<tcp_listener> tcp_listener::adopt(descriptor opened) noexcept {
+  if (const result<> right = detail::check_kind(opened, true, SOCK_STREAM, true); !right) {
+    return fail(right.error());
+  }
+  return tcp_listener(std::move(opened));
 }
 
 accept_failure kind_of_accept_failure(const std::error_code& error) noexcept {

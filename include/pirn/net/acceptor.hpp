@@ -10,6 +10,7 @@
 
 #include "pirn/fiber/fiber.hpp"
 #include "pirn/net/tcp_listener.hpp"
+#include "pirn/net/unix_listener.hpp"
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -95,25 +96,12 @@ class acceptor {
   /// exception of a handler goes to the handler of unhandled exceptions. Call from a fiber, one call at a time.
   template <class Handler>
   std::error_code run(tcp_listener& from, Handler handler, time_limit deadline = platform::never) {
-    struct beginner final : begins {
-      beginner(acceptor& owner, Handler& call) noexcept : owner_(owner), call_(call) {}
-      std::error_code begin(tcp_stream&& taken, unsigned place, const spawn_options& options) override {
-        auto made = try_spawn(
-            [this, place, stream = std::move(taken)]() mutable {
-              const ending at_end(owner_, place);
-              call_(tcp_stream(std::move(stream)));  // the stream is closed before the end is reported
-            },
-            options);
-        if (!made) {
-          return made.error();
-        }
-        made->detach();
-        return {};
-      }
-      acceptor& owner_;
-      Handler& call_;
-    } each(*this, handler);
-    return run(from, static_cast<begins&>(each), deadline);
+    return run_each<tcp_stream>(from, handler, deadline);
+  }
+  /// As `run` of a `tcp_listener`, but calls `handler(unix_stream)`.
+  template <class Handler>
+  std::error_code run(unix_listener& from, Handler handler, time_limit deadline = platform::never) {
+    return run_each<unix_stream>(from, handler, deadline);
   }
 
   /// Returns the present numbers. Any thread or fiber.
@@ -136,6 +124,29 @@ class acceptor {
   };
 
   struct each_client;
+
+  template <class Stream, class Handler>
+  std::error_code run_each(tcp_listener& from, Handler& handler, time_limit deadline) {
+    struct beginner final : begins {
+      beginner(acceptor& owner, Handler& call) noexcept : owner_(owner), call_(call) {}
+      std::error_code begin(tcp_stream&& taken, unsigned place, const spawn_options& options) override {
+        auto made = try_spawn(
+            [this, place, stream = std::move(taken)]() mutable {
+              const ending at_end(owner_, place);
+              call_(Stream(std::move(stream)));  // the stream is closed before the end is reported
+            },
+            options);
+        if (!made) {
+          return made.error();
+        }
+        made->detach();
+        return {};
+      }
+      acceptor& owner_;
+      Handler& call_;
+    } each(*this, handler);
+    return run(from, static_cast<begins&>(each), deadline);
+  }
 
   std::error_code run(tcp_listener& from, begins& each, time_limit deadline);
   void leave(unsigned place) noexcept;

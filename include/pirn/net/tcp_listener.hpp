@@ -36,6 +36,9 @@ class tcp_listener {
   tcp_listener() noexcept = default;
   /// Binds and listens; port 0 takes any free port (see `local_endpoint`). Does not suspend.
   [[nodiscard]] static result<tcp_listener> listen(const endpoint& at, const listen_options& options = {}) noexcept;
+  /// Takes over a non-blocking listening TCP socket that was opened elsewhere (`take_inherited_sockets`). Fails with
+  /// std::errc::wrong_protocol_type, and closes it, if it is something else.
+  [[nodiscard]] static result<tcp_listener> adopt(descriptor opened) noexcept;
 
   /// Accepts a connection; suspends until there is one. Connections that were lost in the queue, or that a firewall
   /// refuses, are skipped, at most 32 in a row. Without a descriptor or memory for a connection, fails with
@@ -64,7 +67,7 @@ class tcp_listener {
     return socket_.invoke(call, argument);
   }
 
- private:
+ protected:
   explicit tcp_listener(descriptor socket) noexcept : socket_(std::move(socket)) {}
   descriptor socket_;
 };

@@ -95,12 +95,13 @@ class tcp_stream {
     return socket_.invoke(call, argument);
   }
 
+ protected:
+  descriptor socket_;
+
  private:
   /// Tries to write the first parts without their first `skip` bytes.
   result<std::size_t> write_from(std::span<const const_buffer> parts, std::size_t skip,
                                  platform::time_point deadline) noexcept;
-
-  descriptor socket_;
 };
 
 PIRN_ABI_NAMESPACE_END

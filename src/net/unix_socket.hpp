@@ -1,0 +1,140 @@
+// Helpers that the Unix sockets share.
+#pragma once
+
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "net/socket.hpp"
+#include "pirn/fiber/this_fiber.hpp"
+#include "pirn/net/unix_address.hpp"
+
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+namespace detail {
+
+inline constexpr std::size_t max_passed_descriptors = 253;  // of Linux (SCM_MAX_FD)
+
+inline result<> call_with_address(const descriptor& socket, const unix_address& at, address_call call) noexcept {
+  ::sockaddr_storage native;
+  const ::socklen_t size = to_native(at, native);
+  return call_on(socket, [&](int number) { return call(number, reinterpret_cast<const ::sockaddr*>(&native), size); });
+}
+
+inline result<unix_address> unix_name_of(const descriptor& socket, name_call call) noexcept {
+  ::sockaddr_storage name{};
+  ::socklen_t size = sizeof name;
+  const auto named =
+      call_on(socket, [&](int native) { return call(native, reinterpret_cast<::sockaddr*>(&name), &size); });
+  if (!named) {
+    return fail(named.error());
+  }
+  return from_native(name, size);
+}
+
+inline result<std::pair<descriptor, descriptor>> open_socket_pair(int type) noexcept {
+  int ends[2];
+  if (platform::system::socketpair(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
+    return fail(last_error());
+  }
+  return std::pair(descriptor(ends[0]), descriptor(ends[1]));
+}
+
+/// As descriptor::perform in the direction of writing, but for calls that would block without a later event: a connect
+/// to a listener whose queue is full, and a datagram to a full receiver that is not the peer.
+inline result<std::int64_t> perform_with_pauses(descriptor& socket, platform::time_point deadline,
+                                                descriptor::syscall call, void* argument,
+                                                std::span<const ::iovec> memory = {}) noexcept {
+  struct attempt {
+    descriptor::syscall call;
+    void* argument;
+    bool blocked;
+  } once{call, argument, false};
+  const descriptor::syscall look = [](int native, void* of) noexcept -> std::int64_t {
+    auto& what = *static_cast<attempt*>(of);
+    const std::int64_t outcome = what.call(native, what.argument);
+    what.blocked = outcome == -EAGAIN;
+    return what.blocked ? 0 : outcome;
+  };
+  constexpr platform::duration longest = std::chrono::milliseconds(10);
+  for (platform::duration pause = std::chrono::microseconds(50);; pause = std::min(2 * pause, longest)) {
+    const auto done = socket.perform(io_direction::write, deadline, look, &once, memory);
+    if (!done || !once.blocked) {
+      return done;
+    }
+    // A stop or a deadline that ends the pause ends the next attempt too.
+    static_cast<void>(this_fiber::sleep_until(std::min(deadline, platform::time_point(time_limit(pause)))));
+  }
+}
+
+/// A message with an address and descriptors, and the memory that the kernel needs for it.
+struct unix_message {
+  ::iovec memory;
+  ::sockaddr_storage name;
+  ::msghdr header{};
+  alignas(::cmsghdr) std::byte control[CMSG_SPACE(max_passed_descriptors * sizeof(int))];
+
+  unix_message(void* data, std::size_t size) noexcept : memory{data, size} {
+    header.msg_iov = &memory;
+    header.msg_iovlen = 1;
+  }
+  unix_message(const unix_message&) = delete;
+  unix_message& operator=(const unix_message&) = delete;
+
+  void send_to(const unix_address& to) noexcept {
+    header.msg_namelen = to_native(to, name);
+    header.msg_name = &name;
+  }
+  /// At most `max_passed_descriptors`.
+  void attach(std::span<const int> natives) noexcept {
+    if (natives.empty()) {
+      return;
+    }
+    make_room(natives.size());
+    ::cmsghdr* const first = CMSG_FIRSTHDR(&header);
+    first->cmsg_level = SOL_SOCKET;
+    first->cmsg_type = SCM_RIGHTS;
+    first->cmsg_len = CMSG_LEN(natives.size_bytes());
+    std::memcpy(CMSG_DATA(first), natives.data(), natives.size_bytes());
+  }
+  /// Of exactly this many descriptors: the kernel closes the others.
+  void make_room(std::size_t descriptors) noexcept {
+    header.msg_control = control;
+    header.msg_controllen = descriptors != 0 ? CMSG_LEN(descriptors * sizeof(int)) : 0;
+  }
+
+  static std::int64_t send(int native, void* self) noexcept {
+    return outcome_of(platform::system::sendmsg(native, &static_cast<const unix_message*>(self)->header, MSG_NOSIGNAL));
+  }
+  static std::int64_t receive(int native, void* self) noexcept {
+    return outcome_of(
+        platform::system::recvmsg(native, &static_cast<unix_message*>(self)->header, MSG_CMSG_CLOEXEC | MSG_TRUNC));
+  }
+
+  /// Moves the received descriptors into `into`, and returns how many there were. Those without a place are closed.
+  std::size_t take_descriptors(std::span<descriptor> into) noexcept {
+    std::size_t count = 0;
+    for (::cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
+      if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) {
+        continue;
+      }
+      for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= each->cmsg_len; at += sizeof(int)) {
+        int native = -1;
+        std::memcpy(&native, reinterpret_cast<const std::byte*>(each) + at, sizeof native);
+        auto owned = descriptor::adopt(native);
+        if (count < into.size()) {
+          into[count++] = owned ? std::move(*owned) : descriptor();
+        }
+      }
+    }
+    return count;
+  }
+  [[nodiscard]] bool descriptors_lost() const noexcept { return (header.msg_flags & MSG_CTRUNC) != 0; }
+};
+
+}  // namespace detail
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn
