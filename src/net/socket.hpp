@@ -1,11 +1,14 @@
 // Helpers that the sockets share.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <span>
 
 #include "detail/system.hpp"
+#include "pirn/fiber/this_fiber.hpp"
 #include "pirn/io/descriptor.hpp"
 #include "pirn/net/address.hpp"
 
@@ -97,6 +100,22 @@ inline result<> check_kind(const descriptor& socket, bool internet, int type, bo
   }
   return {};
 }
+
+/// Waits where the kernel reports nothing, before another look: 50 us at first, 10 ms at last. A stop or a deadline
+/// that ends the pause must end the next look too.
+class pauses {
+ public:
+  explicit pauses(platform::time_point deadline) noexcept : deadline_(deadline) {}
+  void wait() noexcept {
+    static_cast<void>(this_fiber::sleep_until(std::min(deadline_, platform::time_point(time_limit(next_)))));
+    next_ = std::min(2 * next_, longest);
+  }
+
+ private:
+  static constexpr platform::duration longest = std::chrono::milliseconds(10);
+  platform::time_point deadline_;
+  platform::duration next_ = std::chrono::microseconds(50);
+};
 
 inline result<std::size_t> counted(const result<std::int64_t>& done) noexcept {
   if (!done) {

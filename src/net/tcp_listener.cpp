@@ -23,8 +23,10 @@ result<tcp_listener> tcp_listener::listen(const endpoint& at, const listen_optio
       {options.reuse_address, SOL_SOCKET, SO_REUSEADDR, 1},
       {options.reuse_port, SOL_SOCKET, SO_REUSEPORT, 1},
       {at.address.is_v6(), IPPROTO_IPV6, IPV6_V6ONLY, options.dual_stack ? 0 : 1},
-      // Accepted sockets inherit this: one system call fewer for each connection.
+      // Accepted sockets inherit these: fewer system calls for each connection.
       {options.delay == tcp_stream::delay::none, IPPROTO_TCP, TCP_NODELAY, 1},
+      {options.receive_buffer != 0, SOL_SOCKET, SO_RCVBUF, options.receive_buffer},
+      {options.send_buffer != 0, SOL_SOCKET, SO_SNDBUF, options.send_buffer},
   };
   if (const result<> set = detail::set_options(*socket, wishes); !set) {
     return fail(set.error());

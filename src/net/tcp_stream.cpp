@@ -29,6 +29,33 @@ bool speaks_to_itself(const tcp_stream& stream, std::uint16_t port) noexcept {
   return own && own->port == port && stream.remote_endpoint() == own;
 }
 
+result<> set_sizes(const descriptor& socket, int receive, int send) noexcept {
+  const detail::option sizes[] = {{receive != 0, SOL_SOCKET, SO_RCVBUF, receive},
+                                  {send != 0, SOL_SOCKET, SO_SNDBUF, send}};
+  return detail::set_options(socket, sizes);
+}
+
+result<> prepare(const descriptor& socket, const connect_options& options) noexcept {
+  result<> done = set_sizes(socket, options.receive_buffer, options.send_buffer);
+  if (done && options.source) {
+    const bool any_port = options.source->port == 0;
+    const detail::option wishes[] = {
+        {any_port, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1},  // a port may serve connections to several peers
+        {!any_port, SOL_SOCKET, SO_REUSEADDR, 1},            // old connections of the port may linger
+    };
+    done = detail::set_options(socket, wishes);
+    if (done) {
+      done = detail::call_with_address(socket, *options.source, platform::system::bind);
+    }
+  }
+  return done;
+}
+
+/// Returns a time in seconds, rounded up, as a number that the kernel refuses if it is out of range.
+int seconds_in(platform::duration time) noexcept {
+  return static_cast<int>(std::clamp<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(time).count(), -1, 1 << 20));
+}
+
 /// Suppresses SIGPIPE during a call that has no flag against it.
 class no_sigpipe {
  public:
@@ -61,9 +88,17 @@ class no_sigpipe {
 }  // namespace
 
 result<tcp_stream> tcp_stream::connect(const endpoint& to, time_limit deadline) noexcept {
+  return connect(to, connect_options{}, deadline);
+}
+
+result<tcp_stream> tcp_stream::connect(const endpoint& to, const connect_options& options,
+                                       time_limit deadline) noexcept {
   auto socket = detail::open_socket(to.address);
   if (!socket) {
     return fail(socket.error());
+  }
+  if (const result<> prepared = prepare(*socket, options); !prepared) {
+    return fail(prepared.error());
   }
   ::sockaddr_storage native;
   const ::socklen_t size = detail::to_native(to, native);
@@ -202,6 +237,38 @@ result<> tcp_stream::set_unsent_limit(int bytes) noexcept {
     return fail(io_error::closed);
   }
   return detail::set_option(socket_, IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes);
+}
+
+result<> tcp_stream::set_keep_alive(std::optional<keep_alive> how) noexcept {
+  const keep_alive times = how.value_or(keep_alive{});
+  const detail::option wishes[] = {
+      {how.has_value(), IPPROTO_TCP, TCP_KEEPIDLE, seconds_in(times.idle)},
+      {how.has_value(), IPPROTO_TCP, TCP_KEEPINTVL, seconds_in(times.interval)},
+      {how.has_value(), IPPROTO_TCP, TCP_KEEPCNT, times.probes},
+      {true, SOL_SOCKET, SO_KEEPALIVE, how ? 1 : 0},
+  };
+  return detail::set_options(socket_, wishes);
+}
+
+result<> tcp_stream::set_buffers(int receive, int send) noexcept { return set_sizes(socket_, receive, send); }
+
+result<> tcp_stream::linger(time_limit deadline) noexcept {
+  if (const result<> ended = shutdown(shutdown_half::write); !ended) {
+    return ended;
+  }
+  for (detail::pauses between(deadline);; between.wait()) {
+    if (const auto left = unacknowledged(); !left) {
+      return fail(left.error());
+    } else if (*left == 0) {
+      return {};
+    }
+    if (const auto asked = this_fiber::check_stop(); !asked) {
+      return fail(asked.error());
+    }
+    if (platform::now() >= deadline) {
+      return fail(io_error::timed_out);
+    }
+  }
 }
 
 result<endpoint> tcp_stream::local_endpoint() const noexcept {

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "net/socket.hpp"
-#include "pirn/fiber/this_fiber.hpp"
 #include "pirn/net/unix_address.hpp"
 
 namespace pirn {
@@ -59,14 +58,11 @@ inline result<std::int64_t> perform_with_pauses(descriptor& socket, platform::ti
     what.blocked = outcome == -EAGAIN;
     return what.blocked ? 0 : outcome;
   };
-  constexpr platform::duration longest = std::chrono::milliseconds(10);
-  for (platform::duration pause = std::chrono::microseconds(50);; pause = std::min(2 * pause, longest)) {
+  for (pauses between(deadline);; between.wait()) {
     const auto done = socket.perform(io_direction::write, deadline, look, &once, memory);
     if (!done || !once.blocked) {
       return done;
     }
-    // A stop or a deadline that ends the pause ends the next attempt too.
-    static_cast<void>(this_fiber::sleep_until(std::min(deadline, platform::time_point(time_limit(pause)))));
   }
 }
 

@@ -18,6 +18,10 @@ struct listen_options {
   bool dual_stack = true;
   /// Whether accepted connections delay small writes (Nagle's algorithm).
   tcp_stream::delay delay = tcp_stream::delay::none;
+  /// As in `connect_options`, for the accepted connections.
+  int receive_buffer = 0;
+  /// As in `connect_options`, for the accepted connections.
+  int send_buffer = 0;
 };
 
 /// The cause of a failure of `tcp_listener::accept`.

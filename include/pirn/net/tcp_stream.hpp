@@ -1,8 +1,10 @@
 // A TCP connection.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -12,6 +14,18 @@
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
+
+/// How a connection is opened.
+struct connect_options {
+  /// The address that the connection comes from; with a port also the port. The kernel chooses what is not given.
+  std::optional<endpoint> source = {};
+  /// The bytes that the kernel holds for the reader; 0 lets it choose, and change that as needed, which is best for
+  /// most (net.ipv4.tcp_rmem). The kernel caps it at net.core.rmem_max. It limits what is in flight from the beginning.
+  int receive_buffer = 0;
+  /// The bytes that the kernel holds until the peer has them; 0 lets it choose, and change that as needed
+  /// (net.ipv4.tcp_wmem). The kernel caps it at net.core.wmem_max.
+  int send_buffer = 0;
+};
 
 /// A TCP connection. Movable while no fiber uses it; one fiber may read while another writes. Deadlines, stops, threads
 /// and errors are as for `descriptor`. Every call except the last few is a suspension point. A call fails with
@@ -27,6 +41,10 @@ class tcp_stream {
   /// Connects; on any error the attempt is abandoned. Fails with std::errc::connection_refused if no process listens
   /// there, also where the kernel would connect the socket to itself.
   [[nodiscard]] static result<tcp_stream> connect(const endpoint& to, time_limit deadline = platform::never) noexcept;
+  /// As `connect` without options. Fails also with std::errc::address_not_available if the source is no address of this
+  /// machine, and with std::errc::address_in_use if its port is taken.
+  [[nodiscard]] static result<tcp_stream> connect(const endpoint& to, const connect_options& options,
+                                                  time_limit deadline = platform::never) noexcept;
 
   /// Reads at least one byte; 0 means that the peer has ended its half.
   [[nodiscard]] result<std::size_t> read(void* buffer, std::size_t size,
@@ -69,6 +87,11 @@ class tcp_stream {
   /// As `close`, but the peer gets a reset, and the kernel drops data that the peer has not taken. After a plain
   /// `close` the kernel keeps that data, and offers it for a minute or more to a peer that does not read.
   void close_with_reset() noexcept;
+  /// Ends the writing half, and waits until the peer has acknowledged everything that was written, and the end; `close`
+  /// may follow. Fails with std::errc::connection_reset if the connection ends before. It takes the place of SO_LINGER,
+  /// with which `close` blocks the worker. The kernel does not report an acknowledgement, so the fiber looks again
+  /// after 50 us at first and every 10 ms later.
+  result<> linger(time_limit deadline = platform::never) noexcept;
   /// Whether it was not closed.
   [[nodiscard]] bool is_open() const noexcept { return socket_.is_open(); }
   /// Returns the number of written bytes that the peer has not acknowledged, including the end of the stream. Fails
@@ -83,6 +106,18 @@ class tcp_stream {
   /// `bytes` bytes, and a write waits until half of them have left. Without a limit its buffer grows to megabytes
   /// (net.ipv4.tcp_wmem).
   result<> set_unsent_limit(int bytes) noexcept;
+  /// How the kernel finds out that a silent peer is gone.
+  struct keep_alive {
+    time_span idle = std::chrono::minutes(1);       ///< the silence before the first probe; 1 s to 9 h
+    time_span interval = std::chrono::seconds(10);  ///< between probes; 1 s to 9 h
+    int probes = 6;                                 ///< the probes without an answer that end the connection; 1 to 127
+  };
+  /// Probes a silent peer, or no longer without `how`. Times are rounded up to seconds. A peer that does not answer
+  /// ends the connection: calls fail with std::errc::timed_out. Fails with std::errc::invalid_argument if `how` is out
+  /// of range.
+  result<> set_keep_alive(std::optional<keep_alive> how) noexcept;
+  /// Sets the sizes of the kernel's buffers, as `connect_options` does; 0 leaves one as it is.
+  result<> set_buffers(int receive, int send) noexcept;
   /// Returns the address and port of this side.
   [[nodiscard]] result<endpoint> local_endpoint() const noexcept;
   /// Returns the address and port of the peer.
