@@ -42,7 +42,7 @@ inline result<std::pair<descriptor, descriptor>> open_socket_pair(int type) noex
   return std::pair(descriptor(ends[0]), descriptor(ends[1]));
 }
 
-/// As descriptor::perform in the direction of writing, but for calls that would block without a later event: a connect
+/// As descriptor::perform in the direction of writing, made for calls that would block without a later event: a connect
 /// to a listener whose queue is full, and a datagram to a full receiver that is not the peer.
 inline result<std::int64_t> perform_with_pauses(descriptor& socket, platform::time_point deadline,
                                                 descriptor::syscall call, void* argument,
@@ -110,7 +110,8 @@ struct unix_message {
         platform::system::recvmsg(native, &static_cast<unix_message*>(self)->header, MSG_CMSG_CLOEXEC | MSG_TRUNC));
   }
 
-  /// Moves the received descriptors into `into`, and returns how many there were. Those without a place are closed.
+  /// Moves the received descriptors into `into`, and returns how many there were. Descriptors without a place are
+  /// closed.
   std::size_t take_descriptors(std::span<descriptor> into) noexcept {
     std::size_t count = 0;
     for (::cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
