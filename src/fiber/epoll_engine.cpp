@@ -52,7 +52,7 @@ void epoll_engine::poll(platform::time_point deadline) noexcept {
   }
 }
 
-void epoll_engine::signal_events(const ::timespec* limit) noexcept {
+bool epoll_engine::signal_events(const ::timespec* limit) noexcept {
   constexpr int max_events = 256;
   ::epoll_event events[max_events];
   const int count = wait(events, max_events, limit);
@@ -64,6 +64,7 @@ void epoll_engine::signal_events(const ::timespec* limit) noexcept {
   for (int i = 0; i < count; ++i) {
     signal_event(events[i]);
   }
+  return count == max_events;
 }
 
 void epoll_engine::signal_event(const ::epoll_event& event) noexcept {

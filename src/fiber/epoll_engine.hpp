@@ -35,8 +35,8 @@ class epoll_engine : public engine {
 
  protected:
   /// Signals what has happened since the last call. With a null limit it waits for something first, with another one
-  /// for that time at most.
-  void signal_events(const ::timespec* limit) noexcept;
+  /// for that time at most. Returns whether there may be more events.
+  bool signal_events(const ::timespec* limit) noexcept;
   [[nodiscard]] int epoll() const noexcept { return epoll_.get(); }
 
  private:

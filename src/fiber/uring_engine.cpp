@@ -36,7 +36,7 @@ class uring_engine final : public epoll_engine {
     if (deadline != platform::never) {
       limit = time_until(deadline);
     }
-    const bool wait = deadline == platform::never || limit.tv_sec != 0 || limit.tv_nsec != 0;
+    const bool wait = !ready_ && (deadline == platform::never || limit.tv_sec != 0 || limit.tv_nsec != 0);
     if (!watched_) {
       watch_readiness();
     }
@@ -45,9 +45,8 @@ class uring_engine final : public epoll_engine {
       reap();
     }
     if (ready_) {
-      ready_ = false;
       const ::timespec at_once{};
-      signal_events(&at_once);
+      ready_ = signal_events(&at_once);  // the ring does not report again what is left over
     }
   }
 
@@ -212,7 +211,7 @@ class uring_engine final : public epoll_engine {
   std::uint32_t free_ = none;
   bool begun_ = false;
   bool watched_ = false;  ///< the ring reports when the epoll instance becomes ready
-  bool ready_ = false;    ///< it has become ready
+  bool ready_ = false;    ///< it may have events
 };
 
 }  // namespace detail

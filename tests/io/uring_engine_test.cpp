@@ -2,6 +2,7 @@
 // engine, and what a dump says about it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -188,6 +189,32 @@ TEST(uring, more_requests_than_the_queues_hold) {
   });
   std::printf("  %llu ends of requests found the queue full\n",
               static_cast<unsigned long long>(runtime.statistics(0).overflows));
+}
+
+TEST(uring, more_ready_descriptors_than_are_fetched_at_once) {
+  pirn::runtime runtime({.workers = 1, .engine = engine_kind::uring});
+  runtime.run([] {
+    constexpr int many = 600;
+    std::vector<descriptor> counters;
+    std::vector<pirn::fiber> waiters;
+    for (int i = 0; i < many; ++i) {
+      counters.emplace_back(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    }
+    for (descriptor& each : counters) {
+      waiters.push_back(pirn::spawn([&each] {
+        std::uint64_t count = 0;
+        EXPECT_EQ(each.read(&count, sizeof count, in(10s)), sizeof count);
+      }));
+    }
+    EXPECT_TRUE(pirn::this_fiber::sleep_for(1ms));
+    for (descriptor& each : counters) {
+      const std::uint64_t one = 1;
+      EXPECT_EQ(::write(each.native(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
+    }
+    for (pirn::fiber& each : waiters) {
+      each.join();
+    }
+  });
 }
 
 TEST(uring, a_stream_is_read_by_every_kind_of_caller) {
