@@ -45,7 +45,6 @@ enum opcode : std::uint8_t {
   op_writev = 2,
   op_fsync = 3,
   op_poll_add = 6,
-  op_accept = 13,
   op_async_cancel = 14,
   op_openat = 18,
   op_statx = 21,

@@ -183,10 +183,6 @@ class uring_engine final : public epoll_engine {
       case kernel_request::code::receive:
         to.opcode = uring::op_recv;
         break;
-      case kernel_request::code::accept:
-        to.opcode = uring::op_accept;
-        to.offset = reinterpret_cast<std::uintptr_t>(from.second);
-        break;
       case kernel_request::code::read_at:
         to.opcode = uring::op_readv;
         break;

@@ -236,10 +236,6 @@ class operation_runner {
       case kind::receive:
         made.size = static_cast<std::uint32_t>(std::min<std::size_t>(op_.memory_.iov_len, max_bytes));
         break;
-      case kind::accept:
-        made.what = code::accept;
-        made.second = op_.size_;
-        break;
       case kind::read_at:
         made.what = code::read_at;
         made.flags = 0;
@@ -258,6 +254,8 @@ class operation_runner {
         made.what = code::stat;
         made.second = op_.into_;
         break;
+      // An accept goes by readiness: a request that the kernel holds would take a connection after a stop, and would
+      // ignore a limit of descriptors that was set meanwhile.
       default:
         return {};
     }
@@ -276,7 +274,7 @@ class operation_runner {
   /// Tries what never waits: sockets, and the page cache. Returns -EAGAIN if that is not enough.
   [[nodiscard]] std::int64_t attempt_at_once() noexcept {
     const bool cached = op_.kind_ == kind::read_at && static_cast<page_cache>(op_.flags_) == page_cache::first;
-    if (!cached && op_.kind_ != kind::receive && op_.kind_ != kind::accept) {
+    if (!cached && op_.kind_ != kind::receive) {
       return -EAGAIN;
     }
     if (op_.kind_ == kind::receive && op_.on_->took_all_.load(platform::memory_order_relaxed)) {
@@ -302,7 +300,7 @@ class operation_runner {
 
   /// Returns the text of a dump for a fiber that waits.
   [[nodiscard]] const char* what_is_awaited() const noexcept {
-    return op_.kind_ == kind::receive || op_.kind_ == kind::accept ? "readable descriptor" : "file";
+    return op_.kind_ == kind::receive ? "readable descriptor" : "file";
   }
 
   /// Lets the engine carry it out, unless that is not possible.

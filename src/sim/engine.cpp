@@ -47,8 +47,7 @@ class sim_engine final : public engine {
 
   bool submit(completion& what) noexcept override {
     const kernel_request::code wanted = what.request().what;
-    const bool known = wanted == kernel_request::code::receive || wanted == kernel_request::code::accept;
-    if (!known || net().find(what.request().descriptor) == nullptr) {
+    if (wanted != kernel_request::code::receive || net().find(what.request().descriptor) == nullptr) {
       return false;
     }
     what.slot = ++last_slot_;
@@ -129,9 +128,7 @@ class sim_engine final : public engine {
   }
 
   static std::int64_t carry_out(const kernel_request& what) noexcept {
-    const std::int64_t done = what.what == kernel_request::code::receive
-                                  ? platform::system::recv(what.descriptor, what.address, what.size, 0)
-                                  : platform::system::accept4(what.descriptor, nullptr, nullptr, 0);
+    const std::int64_t done = platform::system::recv(what.descriptor, what.address, what.size, 0);
     return done >= 0 ? done : -std::int64_t{errno};
   }
 

@@ -13,14 +13,14 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// A call that the kernel is asked to make. The arguments are those of the system call with the name of `what`.
 struct kernel_request {
   /// The requests that engines know.
-  enum class code : std::uint8_t { receive, accept, read_at, write_at, sync, open, stat };
+  enum class code : std::uint8_t { receive, read_at, write_at, sync, open, stat };
   code what;
   int descriptor;           ///< or the folder of a path
-  void* address = nullptr;  ///< of bytes, of an array of iovec, of a path, or of a sockaddr
+  void* address = nullptr;  ///< of bytes, of an array of iovec, or of a path
   std::uint32_t size = 0;   ///< of bytes or of the array; the mode of `open`, the mask of `stat`
   std::uint32_t flags = 0;
   std::uint64_t offset = 0;  ///< of a file
-  void* second = nullptr;    ///< the socklen_t of `accept`, the statx of `stat`
+  void* second = nullptr;    ///< the statx of `stat`
 };
 
 /// A request under way, and the fiber that waits for its end. It lies on the fiber's stack together with the memory
