@@ -72,8 +72,9 @@ class tcp_listener {
   }
 
  protected:
+  /// For a listener of another family: takes over a listening socket.
   explicit tcp_listener(descriptor socket) noexcept : socket_(std::move(socket)) {}
-  descriptor socket_;
+  descriptor socket_;  ///< the listening socket
 };
 
 PIRN_ABI_NAMESPACE_END

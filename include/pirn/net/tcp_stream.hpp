@@ -62,6 +62,7 @@ class tcp_stream {
                                                time_limit deadline = platform::never) noexcept;
   /// Writes everything. After an error some of it may have been sent.
   [[nodiscard]] result<> write(const void* buffer, std::size_t size, time_limit deadline = platform::never) noexcept;
+  /// As `write` above, of a text.
   [[nodiscard]] result<> write(std::string_view text, time_limit deadline = platform::never) noexcept {
     return write(text.data(), text.size(), deadline);
   }
@@ -131,7 +132,7 @@ class tcp_stream {
   }
 
  protected:
-  descriptor socket_;
+  descriptor socket_;  ///< the connected socket, also of another family
 
  private:
   /// Tries to write the first parts without their first `skip` bytes.

@@ -14,11 +14,11 @@ PIRN_ABI_NAMESPACE_BEGIN
 struct kernel_request {
   /// The requests that engines know.
   enum class code : std::uint8_t { receive, read_at, write_at, sync, open, stat };
-  code what;
-  int descriptor;           ///< or the folder of a path
-  void* address = nullptr;  ///< of bytes, of an array of iovec, or of a path
-  std::uint32_t size = 0;   ///< of bytes or of the array; the mode of `open`, the mask of `stat`
-  std::uint32_t flags = 0;
+  code what;                 ///< which request
+  int descriptor;            ///< or the folder of a path
+  void* address = nullptr;   ///< of bytes, of an array of iovec, or of a path
+  std::uint32_t size = 0;    ///< of bytes or of the array; the mode of `open`, the mask of `stat`
+  std::uint32_t flags = 0;   ///< those of the system call
   std::uint64_t offset = 0;  ///< of a file
   void* second = nullptr;    ///< the statx of `stat`
 };
@@ -29,6 +29,7 @@ struct kernel_request {
 /// done the work, its result is the result, however late it comes.
 class completion {
  public:
+  /// Does not begin the request: `run` does.
   explicit completion(const kernel_request& what) noexcept : request_(what) {}
   completion(const completion&) = delete;
   completion& operator=(const completion&) = delete;
@@ -54,7 +55,7 @@ class completion {
   /// For engines: their number of the request, while it is under way.
   std::uint32_t slot = 0;
 
-  // Links of a list of the requests of one descriptor.
+  /// Links of a list of the requests of one descriptor.
   detail::list_links<completion> links;
 
  private:

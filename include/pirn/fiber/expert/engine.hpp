@@ -71,6 +71,7 @@ class engine {
  public:
   /// Whether the engine has the completion half.
   enum class half : std::uint8_t { readiness_only, completion };
+  /// Makes an engine without attached descriptors. Throws std::bad_alloc.
   explicit engine(half has = half::readiness_only);
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;
