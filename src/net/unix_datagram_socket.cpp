@@ -56,6 +56,7 @@ result<unix_datagram_socket::received> unix_datagram_socket::receive_descriptors
                                                                                  void* buffer, std::size_t size,
                                                                                  time_limit deadline) noexcept {
   unix_message message(buffer, size);
+  message.flags |= MSG_TRUNC;  // so that the call returns the whole length
   message.make_room(std::min(into.size(), detail::max_passed_descriptors));
   const descriptor::syscall call = [](int native, void* argument) noexcept {
     auto& one = *static_cast<unix_message*>(argument);

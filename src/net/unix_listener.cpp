@@ -21,7 +21,8 @@ bool is_stale(const unix_address& at) noexcept {
 
 result<> bind_at(const descriptor& socket, const unix_address& at, const unix_listen_options& options) noexcept {
   // The file gets its permissions from the socket as it is made: there is no moment at which it has others.
-  if (const result<> set = detail::call_on(socket, [&](int native) { return ::fchmod(native, options.permissions); });
+  if (const result<> set =
+          detail::call_on(socket, [&](int native) { return platform::system::fchmod(native, options.permissions); });
       !set) {
     return set;
   }

@@ -42,7 +42,7 @@ inline result<std::pair<descriptor, descriptor>> open_socket_pair(int type) noex
   return std::pair(descriptor(ends[0]), descriptor(ends[1]));
 }
 
-/// As descriptor::perform in the direction of writing, made for calls that would block without a later event: a connect
+/// As descriptor::perform in the direction of writing, for calls that would block without a later event: a connect
 /// to a listener whose queue is full, and a datagram to a full receiver that is not the peer.
 inline result<std::int64_t> perform_with_pauses(descriptor& socket, platform::time_point deadline,
                                                 descriptor::syscall call, void* argument,
@@ -71,6 +71,7 @@ struct unix_message {
   ::iovec memory;
   ::sockaddr_storage name;
   ::msghdr header{};
+  int flags = MSG_CMSG_CLOEXEC;  ///< of a receive
   alignas(::cmsghdr) std::byte control[CMSG_SPACE(max_passed_descriptors * sizeof(int))];
 
   unix_message(void* data, std::size_t size) noexcept : memory{data, size} {
@@ -106,12 +107,11 @@ struct unix_message {
     return outcome_of(platform::system::sendmsg(native, &static_cast<const unix_message*>(self)->header, MSG_NOSIGNAL));
   }
   static std::int64_t receive(int native, void* self) noexcept {
-    return outcome_of(
-        platform::system::recvmsg(native, &static_cast<unix_message*>(self)->header, MSG_CMSG_CLOEXEC | MSG_TRUNC));
+    auto& one = *static_cast<unix_message*>(self);
+    return outcome_of(platform::system::recvmsg(native, &one.header, one.flags));
   }
 
-  /// Moves the received descriptors into `into`, and returns how many there were. Descriptors without a place are
-  /// closed.
+  /// Moves the received descriptors into `into`, closes those without a place, and returns how many have one.
   std::size_t take_descriptors(std::span<descriptor> into) noexcept {
     std::size_t count = 0;
     for (::cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {

@@ -17,7 +17,7 @@ struct inherited_socket {
 
 /// Takes over the sockets of systemd's socket activation, or of another manager with its protocol: the environment
 /// variables LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES, which it removes. The sockets are closed on exec from now on.
-/// Returns an empty list without such sockets, and if they are meant for another process. Fails with
+/// Returns an empty list without such variables, or if they are meant for another process. Fails with
 /// io_error::bad_syntax if a variable is malformed, with std::errc::bad_file_descriptor if a descriptor is not open,
 /// and as `descriptor::adopt`. Throws std::bad_alloc. Does not suspend. Call it before other threads exist, since the
 /// environment is not safe for threads.

@@ -18,7 +18,7 @@ struct udp_options {
   bool reuse_port = false;
   /// Whether a socket at the IPv6 "any" address also takes IPv4 datagrams.
   bool dual_stack = true;
-  /// The bytes that the kernel holds for the receiver, which loses datagrams beyond; 0 leaves the kernel's choice
+  /// The bytes that the kernel holds for the receiver; datagrams beyond are lost. 0 leaves the kernel's choice
   /// (net.core.rmem_default). The kernel caps it at net.core.rmem_max.
   int receive_buffer = 0;
   /// The bytes that the kernel holds until they are sent; 0 leaves the kernel's choice (net.core.wmem_default).
@@ -101,7 +101,7 @@ class udp_socket {
   [[nodiscard]] bool is_open() const noexcept { return socket_.is_open(); }
   /// Returns the address and port of this socket.
   [[nodiscard]] result<endpoint> local_endpoint() const noexcept;
-  /// Returns the address and port of the peer. Fails with std::errc::not_connected without a peer.
+  /// Returns the address and port of the peer. Fails with std::errc::not_connected without one.
   [[nodiscard]] result<endpoint> remote_endpoint() const noexcept;
   /// Returns the file descriptor's number, as `descriptor::native`.
   [[nodiscard]] int native() const noexcept { return socket_.native(); }

@@ -21,8 +21,8 @@ std::uint32_t to_native(const unix_address& from, ::sockaddr_storage& to) noexce
 unix_address from_native(const ::sockaddr_storage& from, std::uint32_t size) noexcept;
 }  // namespace detail
 
-/// The address of a Unix socket: a path, an abstract name, or nothing. The default is nothing, as at the ends of a pair
-/// and at clients that were not bound.
+/// The address of a Unix socket: a path, an abstract name, or none. By default it has none, as the ends of a pair and
+/// clients that were not bound.
 class unix_address {
  public:
   /// The longest path or abstract name, in bytes.
@@ -46,7 +46,7 @@ class unix_address {
   [[nodiscard]] constexpr std::string_view name() const noexcept {
     return std::string_view(bytes_.data(), size_).substr(is_abstract() ? 1 : 0);
   }
-  /// Returns the path as a C string; "" for an abstract name. Valid as long as this object.
+  /// Returns a path as a C string, and "" otherwise. Valid as long as this object.
   [[nodiscard]] constexpr const char* c_str() const noexcept { return bytes_.data(); }
   /// Returns the text in the form that `parse` takes; "" for no address. Throws std::bad_alloc.
   [[nodiscard]] std::string to_string() const;
