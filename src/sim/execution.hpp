@@ -67,6 +67,8 @@ inline constexpr fault_kind fault_kinds[] = {
     {&sim::faults::stop, "is asked to stop (`faults::stop`)"},
     {&sim::faults::short_transfers, "transfers only one byte (`faults::short_transfers`)"},
     {&sim::faults::reset, "finds the connection reset (`faults::reset`)"},
+    {&sim::faults::shortage, "finds no descriptor (`faults::shortage`)"},
+    {&sim::faults::loss, "loses a datagram (`faults::loss`)"},
 };
 
 /// The record of one step.

@@ -2,10 +2,11 @@
 #include "sim/network.hpp"
 
 #include <netinet/in.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <cstdio>
 
 #include "pirn/sim/network.hpp"
 #include "sim/execution.hpp"
@@ -35,6 +36,16 @@ std::uint16_t port_in(const ::sockaddr_storage& name) noexcept {
   return made;
 }
 
+/// The path or abstract name of a Unix socket; empty for one without a name.
+std::string unix_name(const ::sockaddr_storage& name) {
+  const auto& native = reinterpret_cast<const ::sockaddr_un&>(name);
+  std::string text(native.sun_path, sizeof native.sun_path);
+  text.erase(text.find_last_not_of('\0') + 1);
+  return text;
+}
+
+std::string text_of(const port& at) { return at.name.empty() ? "port " + std::to_string(at.number) : at.name; }
+
 }  // namespace
 
 void network::step(const void* at) {
@@ -46,8 +57,12 @@ void network::step(const void* at) {
 void network::begin_execution() noexcept {
   // Made anew instead of cleared: the memory that an execution requests must not depend on earlier ones.
   sockets_ = std::deque<socket>();
+  numbers_ = std::vector<socket*>();
   connections_ = std::deque<connection>();
+  mailboxes_ = std::deque<mailbox>();
   ports_ = std::map<std::uint16_t, port>();
+  udp_ports_ = std::map<std::uint16_t, port>();
+  names_ = std::map<std::string, port>();
   deliveries_ = std::vector<delivery>();
   next_port_ = first_free_port;
   latency = {};
@@ -58,15 +73,19 @@ void network::begin_execution() noexcept {
 std::string network::open_sockets() const {
   std::string text;
   for (const socket& each : sockets_) {
-    if (!each.open) {
+    if (each.references == 0) {
       continue;
     }
     text += text.empty() ? "" : ", ";
     if (each.listens) {
-      text += "a listener at port " + std::to_string(each.at->number);
+      text += "a listener at " + text_of(*each.at);
+    } else if (each.link != nullptr && each.link->to == nullptr) {
+      text += "an end of a pair of Unix sockets";
     } else if (each.link != nullptr) {
       text += each.server ? "the server's" : "the client's";
-      text += " end of a connection to port " + std::to_string(each.link->to->number);
+      text += " end of a connection to " + text_of(*each.link->to);
+    } else if (each.box != nullptr) {
+      text += "a socket for datagrams" + (each.at != nullptr ? " at " + text_of(*each.at) : std::string());
     } else {
       text += "a socket that is not connected";
     }
@@ -76,12 +95,61 @@ std::string network::open_sockets() const {
 
 socket* network::find(int number) noexcept {
   const auto index = static_cast<std::size_t>(number - first);
-  return number >= first && index < sockets_.size() && sockets_[index].open ? &sockets_[index] : nullptr;
+  return number >= first && index < numbers_.size() ? numbers_[index] : nullptr;
+}
+
+int network::number_of(socket& made) {
+  ++made.references;
+  numbers_.push_back(&made);
+  return first + static_cast<int>(numbers_.size()) - 1;
+}
+
+void network::release(socket& of) {
+  if (of.passed) {
+    step(&of);
+  }
+  if (--of.references == 0) {
+    close(of);
+  }
+}
+
+void network::release_all(const passengers& who) {
+  for (socket* const each : who) {
+    release(*each);
+  }
+}
+
+void network::close(int number) {
+  release(*std::exchange(numbers_[static_cast<std::size_t>(number - first)], nullptr));
+}
+
+void network::land(const passengers& who, std::size_t max_descriptors, received& with) {
+  for (socket* const each : who) {
+    with.descriptors_lost =
+        with.descriptors_lost || with.descriptors.size() == max_descriptors || fault(&sim::faults::shortage);
+    if (!with.descriptors_lost) {
+      step(each);
+      with.descriptors.push_back(number_of(*each));
+    }
+    release(*each);
+  }
 }
 
 port& network::port_of(std::uint16_t number) {
   port& found = ports_[number];
   found.number = number;
+  return found;
+}
+
+port& network::place_of(const ::sockaddr_storage& name, bool datagrams) {
+  if (name.ss_family == AF_UNIX) {
+    const std::string named = unix_name(name);
+    port& found = names_[named];
+    found.name = named.starts_with('\0') ? "@" + named.substr(1) : named;
+    return found;
+  }
+  port& found = datagrams ? udp_ports_[port_in(name)] : port_of(port_in(name));
+  found.number = port_in(name);
   return found;
 }
 
@@ -113,6 +181,16 @@ void network::watch(socket& of, const detail::watch& by) {
     if (!of.at->queue.empty()) {
       told.emplace_back(by.queue, event{.of = by.of, .readable = true});
     }
+  } else if (of.box != nullptr) {
+    step(of.box);
+    of.box->readers.push_back(by);
+    if (of.box->readable()) {
+      told.emplace_back(by.queue, event{.of = by.of, .readable = true, .hup_or_error = of.box->error != 0});
+    }
+    of.box->writers.push_back(by);
+    if (look(of, false, true).writable) {
+      told.emplace_back(by.queue, event{.of = by.of, .writable = true});
+    }
   } else if (of.link != nullptr) {
     step(&of.in());
     of.in().readers.push_back(by);
@@ -135,6 +213,9 @@ void network::unwatch(socket& of, event_queue& by, void* as) {
   };
   if (of.listens) {
     end_in(of.at, of.at->listeners);
+  } else if (of.box != nullptr) {
+    end_in(of.box, of.box->readers);
+    end_in(of.box, of.box->writers);
   } else if (of.link != nullptr) {
     end_in(&of.in(), of.in().readers);
     end_in(&of.out(), of.out().writers);
@@ -149,6 +230,17 @@ event network::look(const socket& of, bool read, bool write) {
   if (of.listens) {
     step(of.at);
     found.readable = read && !of.at->queue.empty();
+  } else if (of.box != nullptr) {
+    if (read) {
+      step(of.box);
+      found.readable = !of.box->arrived.empty();
+      found.hup_or_error = of.box->error != 0;
+    }
+    if (write) {
+      mailbox* const full = of.box->peer;
+      step(full != nullptr ? full : of.box);
+      found.writable = full == nullptr || !full->open || !full->full();
+    }
   } else if (of.link != nullptr) {
     if (read) {
       step(&of.in());
@@ -162,8 +254,9 @@ event network::look(const socket& of, bool read, bool write) {
   return found;
 }
 
-std::uint16_t network::free_port() {
-  while (ports_.contains(next_port_) && ports_.at(next_port_).bound) {
+std::uint16_t network::free_port(bool datagrams) {
+  const auto& ports = datagrams ? udp_ports_ : ports_;
+  while (ports.contains(next_port_) && ports.at(next_port_).bound) {
     ++next_port_;
   }
   return next_port_++;
@@ -171,34 +264,67 @@ std::uint16_t network::free_port() {
 
 // ---- connections --------------------------------------------------------------------------------------------------
 
-int network::open(int family) {
-  sockets_.emplace_back().name = local_name(family, 0);
-  return first + static_cast<int>(sockets_.size()) - 1;
+int network::open(int family, int type) {
+  socket& made = sockets_.emplace_back();
+  if (family == AF_UNIX) {
+    made.name.ss_family = AF_UNIX;
+  } else {
+    made.name = local_name(family, 0);
+  }
+  if (type == SOCK_DGRAM) {
+    made.box = &mailboxes_.emplace_back();
+    made.box->local = family == AF_UNIX;
+  }
+  return number_of(made);
+}
+
+int network::bind_anywhere(socket& of, int family) {
+  if (family != AF_UNIX) {
+    return bind(of, local_name(family, 0));
+  }
+  ::sockaddr_storage name{};
+  name.ss_family = AF_UNIX;
+  std::snprintf(reinterpret_cast<::sockaddr_un&>(name).sun_path + 1, 6, "%05x", next_port_++);
+  return bind(of, name);
 }
 
 int network::bind(socket& of, const ::sockaddr_storage& to) {
   if (of.at != nullptr || of.link != nullptr) {
     return -EINVAL;
   }
-  const std::uint16_t wanted = port_in(to);
-  port& at = port_of(wanted != 0 ? wanted : free_port());
+  const bool datagrams = of.box != nullptr;
+  ::sockaddr_storage name = to;
+  if (to.ss_family == AF_UNIX) {
+    if (unix_name(to).empty()) {
+      return bind_anywhere(of, AF_UNIX);
+    }
+  } else if (port_in(to) == 0) {
+    reinterpret_cast<::sockaddr_in&>(name).sin_port = htons(free_port(datagrams));
+  }
+  port& at = place_of(name, datagrams);
   step(&at);
   if (at.bound) {
     return -EADDRINUSE;
   }
   at.bound = true;
+  at.box = of.box;
+  if (of.box != nullptr) {
+    of.box->partitions = at.partitions;
+  }
   of.at = &at;
-  of.name = to;
-  reinterpret_cast<::sockaddr_in&>(of.name).sin_port = htons(at.number);
+  of.name = name;
   return 0;
 }
 
 int network::listen(socket& of, int backlog) {
-  if (of.link != nullptr) {
+  if (of.box != nullptr) {
+    return -EOPNOTSUPP;
+  }
+  if (of.link != nullptr || (of.at == nullptr && of.name.ss_family == AF_UNIX)) {
     return -EINVAL;
   }
   if (of.at == nullptr) {
-    if (const int bound = bind(of, local_name(of.name.ss_family, 0)); bound < 0) {
+    if (const int bound = bind_anywhere(of, of.name.ss_family); bound < 0) {
       return bound;
     }
   }
@@ -227,13 +353,19 @@ int network::settle(connection& link, news& into) {
 }
 
 int network::connect(socket& of, const ::sockaddr_storage& to) {
+  if (of.box != nullptr) {
+    return connect_datagrams(of, to);
+  }
   if (of.listens || of.link != nullptr) {
     return of.listens ? -EINVAL : -EISCONN;
+  }
+  if (to.ss_family == AF_UNIX) {
+    return connect_local(of, to);
   }
   connection& link = connections_.emplace_back();
   link.to = &port_of(port_in(to));
   link.server = to;
-  of.name = link.client = of.at != nullptr ? of.name : local_name(to.ss_family, free_port());
+  of.name = link.client = of.at != nullptr ? of.name : local_name(to.ss_family, free_port(false));
   news told;
   step(link.to);
   link.to->connections.push_back(&link);
@@ -250,7 +382,7 @@ int network::connect(socket& of, const ::sockaddr_storage& to) {
   }
   of.link = &link;
   of.slow = true;
-  later(current->now() + latency, link, nullptr);
+  later({current->now() + latency, &link, nullptr});
   return -EINPROGRESS;
 }
 
@@ -290,7 +422,7 @@ int network::accept(socket& of) {
     next->now = connection::stage::travelling;
   }
   socket& made = sockets_.emplace_back();
-  const int number = first + static_cast<int>(sockets_.size()) - 1;
+  const int number = number_of(made);
   made.link = &link;
   made.server = true;
   made.name = link.server;
@@ -300,12 +432,27 @@ int network::accept(socket& of) {
   return number;
 }
 
+::sockaddr_storage network::peer_name(const socket& of) noexcept {
+  if (of.link != nullptr) {
+    return of.server ? of.link->client : of.link->server;
+  }
+  return of.box != nullptr ? of.box->peer_name : ::sockaddr_storage{};
+}
+
 int network::take_error(socket& of) {
+  if (of.box != nullptr) {
+    step(of.box);
+    return std::exchange(of.box->error, 0);
+  }
   if (of.link == nullptr) {
     return 0;
   }
   pipe& in = of.in();
   pipe& out = of.out();
+  if (of.link->local) {
+    step(&in);
+    return std::exchange(in.read_error, 0);
+  }
   step(&out);
   int error = std::exchange(out.write_error, 0);
   if (!of.server && error == 0) {
@@ -318,12 +465,12 @@ int network::take_error(socket& of) {
 
 // ---- on the way ---------------------------------------------------------------------------------------------------
 
-void network::later(platform::time_point when, connection& link, pipe* data) {
+void network::later(const delivery& what) {
   if (!std::exchange(has_thread_, true)) {
     current->start_daemon([](void* self) { static_cast<network*>(self)->deliver(); }, this, "network");
   }
   scheduled_.fetch_add(1, platform::memory_order_acq_rel);
-  deliveries_.push_back({when, &link, data});  // in the same step
+  deliveries_.push_back(what);  // in the same step
   platform::futex_wake(&scheduled_, 1);
 }
 
@@ -337,11 +484,17 @@ void network::deliver() {
     }
     const delivery due = *nearest;
     deliveries_.erase(nearest);
+    news told;
+    if (due.box != nullptr) {
+      step(due.box);
+      arrive(*due.box, told);
+      publish(told);
+      continue;
+    }
     if (due.data == nullptr) {
       arrive(*due.link);
       continue;
     }
-    news told;
     step(due.data);
     const arrivals now = arrive(*due.data, told);
     publish(told);
@@ -350,6 +503,7 @@ void network::deliver() {
 }
 
 void network::begin_partition(std::uint16_t number) {
+  partition_datagrams(number, 1);
   port& at = port_of(number);
   step(&at);
   ++at.partitions;
@@ -363,6 +517,7 @@ void network::begin_partition(std::uint16_t number) {
 }
 
 void network::end_partition(std::uint16_t number) {
+  partition_datagrams(number, -1);
   port& at = port_of(number);
   step(&at);
   --at.partitions;

@@ -4,10 +4,13 @@
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <iterator>
 
 #include "sim/execution.hpp"
 
@@ -32,7 +35,7 @@ T answer(T outcome) noexcept {
 
 /// Calls `what` with the network and the socket; outside of an execution no socket is open.
 template <class What>
-auto with(int descriptor, What what) noexcept
+auto with_socket(int descriptor, What what) noexcept
     -> decltype(what(std::declval<network&>(), std::declval<sim::detail::socket&>())) {
   if (sim::detail::current != nullptr) {
     network& net = sim::detail::current->net();
@@ -49,12 +52,42 @@ auto with(int descriptor, What what) noexcept
   return made;
 }
 
+::socklen_t size_of(const ::sockaddr_storage& name) noexcept {
+  switch (name.ss_family) {
+    case AF_INET:
+      return sizeof(::sockaddr_in);
+    case AF_INET6:
+      return sizeof(::sockaddr_in6);
+    case AF_UNIX: {
+      const auto& path = reinterpret_cast<const ::sockaddr_un&>(name).sun_path;
+      const auto* const end = std::find_if(std::rbegin(path), std::rend(path), [](char c) { return c != 0; }).base();
+      const bool needs_zero = path[0] != 0 && end != std::end(path);
+      return static_cast<::socklen_t>(offsetof(::sockaddr_un, sun_path) + (end - path) + (needs_zero ? 1 : 0));
+    }
+    default:
+      return 0;
+  }
+}
+
 int give(const ::sockaddr_storage& name, ::sockaddr* into, ::socklen_t* size) noexcept {
-  const auto whole =
-      static_cast<::socklen_t>(name.ss_family == AF_INET6 ? sizeof(::sockaddr_in6) : sizeof(::sockaddr_in));
+  const ::socklen_t whole = size_of(name);
   std::memcpy(into, &name, std::min(*size, whole));
   *size = whole;
   return 0;
+}
+
+/// Calls `one` with each message until one fails; that is the result only if it is the first.
+template <class One>
+int several(::mmsghdr* messages, unsigned count, One one) noexcept {
+  unsigned done = 0;
+  for (; done < count; ++done) {
+    const ssize_t outcome = one(messages[done].msg_hdr);
+    if (outcome < 0) {
+      return done != 0 ? static_cast<int>(done) : -1;
+    }
+    messages[done].msg_len = static_cast<unsigned>(outcome);
+  }
+  return static_cast<int>(done);
 }
 
 }  // namespace
@@ -63,20 +96,31 @@ int socket(int domain, int type, int protocol) noexcept {
   if (sim::detail::current == nullptr) {
     return answer(-ENETDOWN);
   }
-  const bool known = (domain == AF_INET || domain == AF_INET6) && (type & 0xf) == SOCK_STREAM && protocol == 0;
-  return answer(known ? sim::detail::current->net().open(domain) : -EPROTONOSUPPORT);
+  const int kind = type & 0xf;
+  const bool known = (domain == AF_INET || domain == AF_INET6 || domain == AF_UNIX) &&
+                     (kind == SOCK_STREAM || kind == SOCK_DGRAM) && protocol == 0;
+  return answer(known ? sim::detail::current->net().open(domain, kind) : -EPROTONOSUPPORT);
+}
+
+int socketpair(int domain, int type, int protocol, int* ends) noexcept {
+  const int kind = type & 0xf;
+  const bool known = domain == AF_UNIX && (kind == SOCK_STREAM || kind == SOCK_DGRAM) && protocol == 0;
+  if (sim::detail::current == nullptr || !known) {
+    return answer(-EPROTONOSUPPORT);
+  }
+  return sim::detail::current->net().open_pair(kind, ends);
 }
 
 int bind(int descriptor, const ::sockaddr* to, ::socklen_t size) noexcept {
-  return with(descriptor, [&](network& net, auto& of) { return net.bind(of, copied(to, size)); });
+  return with_socket(descriptor, [&](network& net, auto& of) { return net.bind(of, copied(to, size)); });
 }
 
 int listen(int descriptor, int backlog) noexcept {
-  return with(descriptor, [&](network& net, auto& of) { return net.listen(of, backlog); });
+  return with_socket(descriptor, [&](network& net, auto& of) { return net.listen(of, backlog); });
 }
 
 int accept4(int descriptor, ::sockaddr* from, ::socklen_t* size, int /*flags*/) noexcept {
-  const int made = with(descriptor, [](network& net, auto& of) { return net.accept(of); });
+  const int made = with_socket(descriptor, [](network& net, auto& of) { return net.accept(of); });
   if (made >= 0 && from != nullptr) {
     system::getpeername(made, from, size);
   }
@@ -84,23 +128,30 @@ int accept4(int descriptor, ::sockaddr* from, ::socklen_t* size, int /*flags*/) 
 }
 
 int connect(int descriptor, const ::sockaddr* to, ::socklen_t size) noexcept {
-  return with(descriptor, [&](network& net, auto& of) { return net.connect(of, copied(to, size)); });
+  return with_socket(descriptor, [&](network& net, auto& of) { return net.connect(of, copied(to, size)); });
 }
 
 int getsockname(int descriptor, ::sockaddr* name, ::socklen_t* size) noexcept {
-  return with(descriptor, [&](network&, auto& of) { return give(of.name, name, size); });
+  return with_socket(descriptor, [&](network&, auto& of) { return give(of.name, name, size); });
 }
 
 int getpeername(int descriptor, ::sockaddr* name, ::socklen_t* size) noexcept {
-  return with(descriptor, [&](network&, auto& of) {
-    return of.link == nullptr ? -ENOTCONN : give(of.server ? of.link->client : of.link->server, name, size);
+  return with_socket(descriptor, [&](network&, auto& of) {
+    const ::sockaddr_storage peer = network::peer_name(of);
+    return peer.ss_family == 0 ? -ENOTCONN : give(peer, name, size);
   });
 }
 
 int getsockopt(int descriptor, int level, int name, void* value, ::socklen_t* size) noexcept {
-  return with(descriptor, [&](network& net, auto& of) {
+  return with_socket(descriptor, [&](network& net, auto& of) {
     if (level == IPPROTO_TCP && name == TCP_ULP) {
       *size = 0;  // no protocol is on top of TCP
+      return 0;
+    }
+    if (level == SOL_SOCKET && name == SO_PEERCRED && *size >= sizeof(::ucred)) {
+      const ::ucred self{::getpid(), ::geteuid(), ::getegid()};
+      std::memcpy(value, &self, sizeof self);
+      *size = sizeof self;
       return 0;
     }
     if (level != SOL_SOCKET || name != SO_ERROR || *size < sizeof(int)) {
@@ -115,7 +166,7 @@ int getsockopt(int descriptor, int level, int name, void* value, ::socklen_t* si
 
 int setsockopt(int descriptor, int /*level*/, int /*name*/, const void* /*value*/, ::socklen_t /*size*/) noexcept {
   // No option makes a difference here: even with SO_LINGER, a close still offers the data that was sent.
-  return with(descriptor, [](network&, auto&) { return 0; });
+  return with_socket(descriptor, [](network&, auto&) { return 0; });
 }
 
 ssize_t read(int descriptor, void* into, std::size_t size) noexcept {
@@ -123,10 +174,58 @@ ssize_t read(int descriptor, void* into, std::size_t size) noexcept {
 }
 
 ssize_t recv(int descriptor, void* into, std::size_t size, int flags) noexcept {
-  if (!is_socket(descriptor)) {
-    return ::recv(descriptor, into, size, flags);
+  return is_socket(descriptor) ? recvfrom(descriptor, into, size, flags, nullptr, nullptr)
+                               : ::recv(descriptor, into, size, flags);
+}
+
+ssize_t recvfrom(int descriptor, void* into, std::size_t size, int flags, ::sockaddr* from,
+                 ::socklen_t* from_size) noexcept {
+  ::iovec memory{into, size};
+  ::msghdr message{};
+  message.msg_name = from;
+  message.msg_namelen = from_size != nullptr ? *from_size : 0;
+  message.msg_iov = &memory;
+  message.msg_iovlen = 1;
+  const ssize_t got = system::recvmsg(descriptor, &message, flags);
+  if (got >= 0 && from_size != nullptr) {
+    *from_size = message.msg_namelen;
   }
-  return with(descriptor, [&](network& net, auto& of) { return net.receive(of, into, size); });
+  return got;
+}
+
+ssize_t recvmsg(int descriptor, ::msghdr* message, int flags) noexcept {
+  if (!is_socket(descriptor)) {
+    return ::recvmsg(descriptor, message, flags);
+  }
+  const auto [into, size] = message->msg_iov[0];  // no caller has several parts
+  const std::size_t places =
+      message->msg_controllen > CMSG_LEN(0) ? (message->msg_controllen - CMSG_LEN(0)) / sizeof(int) : 0;
+  network::received with;
+  const ssize_t got =
+      with_socket(descriptor, [&](network& net, auto& of) { return net.receive(of, into, size, places, with); });
+  if (got < 0) {
+    return got;
+  }
+  if (message->msg_name != nullptr) {
+    give(with.from, static_cast<::sockaddr*>(message->msg_name), &message->msg_namelen);
+  }
+  const bool cut = static_cast<std::size_t>(got) > size;
+  message->msg_flags = (cut ? MSG_TRUNC : 0) | (with.descriptors_lost ? MSG_CTRUNC : 0);
+  const std::size_t bytes = with.descriptors.size() * sizeof(int);
+  message->msg_controllen = 0;
+  if (bytes != 0) {
+    message->msg_controllen = CMSG_LEN(bytes);
+    ::cmsghdr* const first = CMSG_FIRSTHDR(message);
+    first->cmsg_level = SOL_SOCKET;
+    first->cmsg_type = SCM_RIGHTS;
+    first->cmsg_len = CMSG_LEN(bytes);
+    std::memcpy(CMSG_DATA(first), with.descriptors.data(), bytes);
+  }
+  return cut && (flags & MSG_TRUNC) == 0 ? static_cast<ssize_t>(size) : got;
+}
+
+int recvmmsg(int descriptor, ::mmsghdr* messages, unsigned count, int flags, ::timespec* /*timeout*/) noexcept {
+  return several(messages, count, [&](::msghdr& each) { return system::recvmsg(descriptor, &each, flags); });
 }
 
 ssize_t write(int descriptor, const void* from, std::size_t size) noexcept {
@@ -134,21 +233,44 @@ ssize_t write(int descriptor, const void* from, std::size_t size) noexcept {
 }
 
 ssize_t send(int descriptor, const void* from, std::size_t size, int flags) noexcept {
-  if (!is_socket(descriptor)) {
-    return ::send(descriptor, from, size, flags);
-  }
-  return with(descriptor, [&](network& net, auto& of) { return net.send(of, from, size); });
+  return is_socket(descriptor) ? sendto(descriptor, from, size, flags, nullptr, 0)
+                               : ::send(descriptor, from, size, flags);
+}
+
+ssize_t sendto(int descriptor, const void* data, std::size_t size, int flags, const ::sockaddr* to,
+               ::socklen_t to_size) noexcept {
+  ::iovec memory{const_cast<void*>(data), size};
+  ::msghdr message{};
+  message.msg_name = const_cast<::sockaddr*>(to);
+  message.msg_namelen = to_size;
+  message.msg_iov = &memory;
+  message.msg_iovlen = 1;
+  return system::sendmsg(descriptor, &message, flags);
 }
 
 ssize_t sendmsg(int descriptor, const ::msghdr* message, int flags) noexcept {
   if (!is_socket(descriptor)) {
     return ::sendmsg(descriptor, message, flags);
   }
-  std::string all;
+  network::message what;
   for (std::size_t i = 0; i < message->msg_iovlen; ++i) {
-    all.append(static_cast<const char*>(message->msg_iov[i].iov_base), message->msg_iov[i].iov_len);
+    what.bytes.append(static_cast<const char*>(message->msg_iov[i].iov_base), message->msg_iov[i].iov_len);
   }
-  return send(descriptor, all.data(), all.size(), flags);
+  ::sockaddr_storage to{};
+  if (message->msg_name != nullptr) {
+    to = copied(static_cast<const ::sockaddr*>(message->msg_name), message->msg_namelen);
+    what.to = &to;
+  }
+  if (message->msg_controllen >= CMSG_LEN(0)) {
+    const ::cmsghdr* const first = CMSG_FIRSTHDR(message);
+    what.descriptors.resize((first->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+    std::memcpy(what.descriptors.data(), CMSG_DATA(first), what.descriptors.size() * sizeof(int));
+  }
+  return with_socket(descriptor, [&](network& net, auto& of) { return net.send(of, what); });
+}
+
+int sendmmsg(int descriptor, ::mmsghdr* messages, unsigned count, int flags) noexcept {
+  return several(messages, count, [&](const ::msghdr& each) { return system::sendmsg(descriptor, &each, flags); });
 }
 
 ssize_t sendfile(int descriptor, int file, ::off_t* offset, std::size_t size) noexcept {
@@ -166,41 +288,47 @@ int shutdown(int descriptor, int how) noexcept {
   if (!is_socket(descriptor)) {
     return ::shutdown(descriptor, how);
   }
-  return with(descriptor, [&](network& net, auto& of) { return net.shutdown(of, how); });
+  return with_socket(descriptor, [&](network& net, auto& of) { return net.shutdown(of, how); });
 }
 
 int close(int descriptor) noexcept {
   if (!is_socket(descriptor)) {
     return ::close(descriptor);
   }
-  return with(descriptor, [](network& net, auto& of) {
-    net.close(of);
+  return with_socket(descriptor, [descriptor](network& net, auto&) {
+    net.close(descriptor);
     return 0;
   });
 }
+
+// The paths of an exploration's sockets are no files: a path is free as soon as its socket is closed.
+int fchmod(int /*descriptor*/, ::mode_t /*mode*/) noexcept { return 0; }
+int lstat(const char* /*path*/, struct ::stat* /*into*/) noexcept { return answer(-ENOENT); }
+int unlink(const char* /*path*/) noexcept { return answer(-ENOENT); }
 
 int poll(::pollfd* interests, ::nfds_t count, int milliseconds) noexcept {
   if (count != 1 || !is_socket(interests[0].fd)) {
     return ::poll(interests, count, milliseconds);
   }
   ::pollfd& interest = interests[0];
-  return with(interest.fd, [&](network& net, auto& of) {
+  return with_socket(interest.fd, [&](network& net, auto& of) {
     const bool read = (interest.events & POLLIN) != 0, write = (interest.events & POLLOUT) != 0;
     const auto until = milliseconds < 0 ? never : now() + std::chrono::milliseconds(milliseconds);
     sim::detail::event found = net.look(of, read, write);
-    if (!found.readable && !found.writable && milliseconds != 0) {
+    if (!found.readable && !found.writable && !found.hup_or_error && milliseconds != 0) {
       const auto queue = std::make_shared<sim::detail::event_queue>();
       net.watch(of, {queue, nullptr});
       for (;;) {
         const bool late = queue->told.exchange(0, memory_order_acq_rel) == 0 && !futex_wait(queue->told, 0, until);
         found = net.look(of, read, write);
-        if (found.readable || found.writable || late) {
+        if (found.readable || found.writable || found.hup_or_error || late) {
           break;
         }
       }
       net.unwatch(of, *queue, nullptr);
     }
-    interest.revents = static_cast<short>((found.readable ? POLLIN : 0) | (found.writable ? POLLOUT : 0));
+    interest.revents = static_cast<short>((found.readable ? POLLIN : 0) | (found.writable ? POLLOUT : 0) |
+                                          (found.hup_or_error ? POLLERR : 0));
     return interest.revents != 0 ? 1 : 0;
   });
 }
@@ -209,14 +337,14 @@ int fcntl(int descriptor, int command, int argument) noexcept {
   if (!is_socket(descriptor)) {
     return ::fcntl(descriptor, command, argument);
   }
-  return with(descriptor, [&](network&, auto&) { return command == F_GETFL ? O_RDWR | O_NONBLOCK : 0; });
+  return with_socket(descriptor, [&](network&, auto&) { return command == F_GETFL ? O_RDWR | O_NONBLOCK : 0; });
 }
 
 int ioctl(int descriptor, unsigned long command, int* value) noexcept {
   if (!is_socket(descriptor)) {
     return ::ioctl(descriptor, command, value);
   }
-  return with(descriptor, [&](network&, auto&) {
+  return with_socket(descriptor, [&](network&, auto&) {
     *value = 0;  // data counts as acknowledged as soon as it is sent
     return command == SIOCOUTQ ? 0 : -ENOTTY;
   });

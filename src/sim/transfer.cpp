@@ -10,11 +10,7 @@ namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 namespace sim::detail {
 
-namespace {
-
-bool fault(bool sim::faults::* what) { return platform::checked::watching && current->fault(what); }
-
-}  // namespace
+bool network::fault(bool sim::faults::* what) { return platform::checked::watching && current->fault(what); }
 
 network::arrivals network::arrive(pipe& at, news& into) {
   using kind = pipe::packet::kind;
@@ -96,7 +92,7 @@ void network::put(connection& link, pipe& to, pipe::packet::kind what, std::stri
   const arrivals now = arrive(to, events);
   publish(events);
   if (arrives > current->now()) {
-    later(arrives, link, &to);
+    later({arrives, &link, &to});
   }
   follow(link, to, now);
 }
@@ -142,7 +138,41 @@ bool network::reset(socket& of, pipe& by) {
   return true;
 }
 
-std::int64_t network::receive(socket& of, void* into, std::size_t size) {
+std::int64_t network::send(socket& of, const message& what) {
+  const bool local = of.box != nullptr ? of.box->local : of.link != nullptr && of.link->local;
+  passengers with;
+  for (const int number : what.descriptors) {
+    socket* const found = find(number);
+    if (found == nullptr) {
+      return -EBADF;
+    }
+    with.push_back(found);
+  }
+  if (local) {  // a socket of another kind ignores them
+    for (socket* const each : with) {
+      step(each);
+      each->passed = true;
+      ++each->references;
+    }
+  }
+  const std::int64_t sent = of.box != nullptr ? send_datagram(of, what, local ? with : passengers())
+                            : local           ? send_local(of, what.bytes, with)
+                                              : send_tcp(of, what.bytes.data(), what.bytes.size());
+  if (local && sent < 0) {
+    release_all(with);
+  }
+  return sent;
+}
+
+std::int64_t network::receive(socket& of, void* into, std::size_t size, std::size_t max_descriptors, received& with) {
+  if (of.box != nullptr) {
+    return receive_datagram(of, into, size, max_descriptors, with);
+  }
+  const bool local = of.link != nullptr && of.link->local;
+  return local ? receive_local(of, into, size, max_descriptors, with) : receive_tcp(of, into, size);
+}
+
+std::int64_t network::receive_tcp(socket& of, void* into, std::size_t size) {
   if (of.link == nullptr) {
     return -ENOTCONN;
   }
@@ -177,12 +207,12 @@ std::int64_t network::receive(socket& of, void* into, std::size_t size) {
   static_cast<void>(arrive(from, events));
   publish(events);
   if (known > current->now()) {
-    later(known, *of.link, &from);
+    later({known, of.link, &from});
   }
   return static_cast<std::int64_t>(count);
 }
 
-std::int64_t network::send(socket& of, const void* from, std::size_t size) {
+std::int64_t network::send_tcp(socket& of, const void* from, std::size_t size) {
   if (of.link == nullptr) {
     return -ENOTCONN;
   }
@@ -220,6 +250,17 @@ int network::shutdown(socket& of, int how) {
   }
   pipe& in = of.in();
   pipe& out = of.out();
+  if (of.link->local) {
+    if (how != SHUT_WR) {
+      step(&in);
+      end_local(in, false, 0);
+    }
+    if (how != SHUT_RD) {
+      step(&out);
+      end_local(out, false, 0);
+    }
+    return 0;
+  }
   news events;
   step(&in);
   const bool over = in.at_end;
@@ -243,14 +284,18 @@ int network::shutdown(socket& of, int how) {
 }
 
 void network::close(socket& of) {
-  of.open = false;
   if (of.at != nullptr) {
     port& at = *of.at;
     step(&at);
     at.bound = false;
+    at.box = nullptr;
     if (of.listens) {
       at.listening = false;
       for (connection* const each : std::exchange(at.queue, {})) {
+        if (each->local) {
+          close_local(*each, true, false);
+          continue;
+        }
         step(&each->to_server);
         each->to_server.reader_gone = true;
         step(&each->to_client);
@@ -264,7 +309,14 @@ void network::close(socket& of) {
       }
     }
   }
+  if (of.box != nullptr) {
+    close_datagrams(of);
+  }
   if (of.link == nullptr) {
+    return;
+  }
+  if (of.link->local) {
+    close_local(*of.link, of.server, true);
     return;
   }
   if (of.slow) {

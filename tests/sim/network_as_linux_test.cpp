@@ -6,12 +6,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "detail/system.hpp"
@@ -37,28 +39,83 @@ struct system_calls {
   decltype(&::shutdown) shutdown;
   decltype(&::close) close;
   decltype(&::poll) poll;
+  decltype(&::sendmsg) sendmsg;
+  decltype(&::recvmsg) recvmsg;
+  decltype(&::socketpair) socketpair;
+  decltype(&::sendto) sendto;
+  decltype(&::recvfrom) recvfrom;
   std::chrono::microseconds arrival;  ///< the time until sent data has arrived
 };
-#define PIRN_CALLS(of)                                                                                         \
-  of::socket, of::bind, of::listen, of::accept4, of::connect, of::getsockname, of::getsockopt, of::setsockopt, \
-      of::recv, of::send, of::shutdown, of::close, of::poll
+#define PIRN_CALLS(of)                                                                                             \
+  of::socket, of::bind, of::listen, of::accept4, of::connect, of::getsockname, of::getsockopt, of::setsockopt,     \
+      of::recv, of::send, of::shutdown, of::close, of::poll, of::sendmsg, of::recvmsg, of::socketpair, of::sendto, \
+      of::recvfrom
 const system_calls of_linux{PIRN_CALLS(), std::chrono::microseconds(100)};
 const system_calls of_exploration{PIRN_CALLS(platform::system), std::chrono::microseconds(0)};
 #undef PIRN_CALLS
 
 std::string outcome(long result) { return result < 0 ? strerrorname_np(errno) : std::to_string(result); }
 
+struct name {
+  ::sockaddr_storage bytes{};
+  socklen_t size = sizeof bytes;
+  ::sockaddr* get() { return reinterpret_cast<::sockaddr*>(&bytes); }
+};
+
+/// Binds a socket to a free port or abstract name.
+name bind_anywhere(const system_calls& by, int socket, int family) {
+  ::sockaddr_in free{};
+  free.sin_family = static_cast<::sa_family_t>(family);
+  free.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  by.bind(socket, reinterpret_cast<::sockaddr*>(&free), family == AF_UNIX ? sizeof free.sin_family : sizeof free);
+  name made;
+  by.getsockname(socket, made.get(), &made.size);
+  return made;
+}
+
+/// A message with room for descriptors.
+struct message {
+  ::iovec memory;
+  ::msghdr header{};
+  alignas(::cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
+  message(void* data, std::size_t size) : memory{data, size} {
+    header.msg_iov = &memory;
+    header.msg_iovlen = 1;
+  }
+  message(const message&) = delete;
+  message& operator=(const message&) = delete;
+  void make_room(std::size_t count) {
+    header.msg_control = control;
+    header.msg_controllen = count != 0 ? CMSG_LEN(count * sizeof(int)) : 0;
+  }
+  void attach(int descriptor) {
+    make_room(1);
+    ::cmsghdr* const first = CMSG_FIRSTHDR(&header);
+    first->cmsg_level = SOL_SOCKET;
+    first->cmsg_type = SCM_RIGHTS;
+    first->cmsg_len = CMSG_LEN(sizeof descriptor);
+    std::memcpy(CMSG_DATA(first), &descriptor, sizeof descriptor);
+  }
+  [[nodiscard]] std::vector<int> descriptors() const {
+    std::vector<int> found;
+    if (header.msg_controllen >= CMSG_LEN(sizeof(int))) {
+      const ::cmsghdr* const first = CMSG_FIRSTHDR(&header);
+      found.resize((first->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+      std::memcpy(found.data(), CMSG_DATA(first), found.size() * sizeof(int));
+    }
+    return found;
+  }
+};
+
 /// A program of connections to one listener, and the result of each of its calls.
 class random_program {
  public:
-  random_program(const system_calls& by, std::uint64_t seed) : by_(by), numbers_(seed) {
-    address_.sin_family = AF_INET;
-    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  random_program(const system_calls& by, int family, std::uint64_t seed)
+      : by_(by), family_(family), arrival_(family == AF_UNIX ? by.arrival * 0 : by.arrival), numbers_(seed) {
     listener_ = open();
-    by_.bind(listener_, address(), sizeof address_);
+    address_ = bind_anywhere(by_, listener_, family);
     by_.listen(listener_, 64);
-    socklen_t size = sizeof address_;
-    by_.getsockname(listener_, address(), &size);
+    by_.socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, token_);
   }
   std::vector<std::string> run(int calls) {
     for (int i = 0; i < calls; ++i) {
@@ -72,8 +129,8 @@ class random_program {
       } else {
         call(number);
       }
-      if (by_.arrival.count() != 0) {
-        std::this_thread::sleep_for(by_.arrival);
+      if (arrival_.count() != 0) {
+        std::this_thread::sleep_for(arrival_);
       }
     }
     for (const end& each : ends_) {
@@ -82,6 +139,11 @@ class random_program {
     if (listener_ >= 0) {
       by_.close(listener_);
     }
+    if (token_[0] >= 0) {
+      by_.close(token_[0]);
+    }
+    watch_token();  // by now no copy of it is left
+    by_.close(token_[1]);
     return std::move(log_);
   }
 
@@ -90,9 +152,8 @@ class random_program {
     int number;
     std::string name;
   };
-  ::sockaddr* address() { return reinterpret_cast<::sockaddr*>(&address_); }
   int open() {
-    const int made = by_.socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    const int made = by_.socket(family_, SOCK_STREAM | SOCK_NONBLOCK, 0);
     const int on = 1;  // otherwise small writes wait for each other
     by_.setsockopt(made, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return made;
@@ -109,9 +170,9 @@ class random_program {
 
   void connect() {
     const int made = open();
-    bool connected = by_.connect(made, address(), sizeof address_) == 0;
+    bool connected = by_.connect(made, address_.get(), address_.size) == 0;
     if (!connected && errno == EINPROGRESS) {  // each reports it in its own way
-      std::this_thread::sleep_for(by_.arrival);
+      std::this_thread::sleep_for(arrival_);
       connected = error_of(made) == 0;
     }
     const std::string name = "client " + std::to_string(names_++);
@@ -131,7 +192,59 @@ class random_program {
       ends_.push_back({made, "server " + std::to_string(names_++)});
     }
   }
+  /// Passes a copy of the token with some bytes.
+  void pass(const end& by, std::size_t bytes) {
+    char buffer[30] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    message one(buffer, bytes);
+    one.attach(token_[0]);
+    note(by.name, "passes with " + std::to_string(bytes), by_.sendmsg(by.number, &one.header, MSG_NOSIGNAL));
+  }
+  /// Receives bytes and up to `places` tokens, which it closes.
+  void receive_token(const end& by, std::size_t bytes, std::size_t places) {
+    char buffer[30];
+    message one(buffer, bytes);
+    one.make_room(places);
+    const ssize_t got = by_.recvmsg(by.number, &one.header, MSG_CMSG_CLOEXEC);
+    note(by.name, "receives " + std::to_string(bytes), got);
+    if (got >= 0) {
+      const std::vector<int> tokens = one.descriptors();
+      log_.back() += " " + std::string(buffer, static_cast<std::size_t>(got)) + " " + std::to_string(tokens.size()) +
+                     ((one.header.msg_flags & MSG_CTRUNC) != 0 ? " lost" : "");
+      for (const int each : tokens) {
+        by_.close(each);
+      }
+    }
+  }
+  /// The other end of the token reads its end once no copy is open.
+  void watch_token() {
+    char byte;
+    note("the token", "is", by_.recv(token_[1], &byte, 1, 0));
+  }
+  void call_about_token(const end& by, std::uint64_t number) {
+    switch (number / 64 % 8) {
+      case 0:
+      case 1:
+        if (token_[0] >= 0) {
+          pass(by, 1 + number / 512 % 5);
+        }
+        break;
+      case 2:
+        if (token_[0] >= 0 && number % 5 == 0) {
+          note("the token", "closes", by_.close(std::exchange(token_[0], -1)));
+        }
+        break;
+      case 3:
+        watch_token();
+        break;
+      default:
+        receive_token(by, 1 + number / 512 % 7, number / 128 % 3);
+    }
+  }
   void call(std::uint64_t number) {
+    if (family_ == AF_UNIX && number / 8192 % 3 == 0) {
+      call_about_token(ends_[number / 16 % ends_.size()], number);
+      return;
+    }
     const std::size_t which = number / 16 % ends_.size();
     const auto [socket, name] = ends_[which];
     const std::size_t bytes = 1 + number / 4096 % 30;
@@ -173,28 +286,160 @@ class random_program {
   }
 
   const system_calls& by_;
+  int family_;
+  std::chrono::microseconds arrival_;
   platform::random numbers_;
-  ::sockaddr_in address_{};
+  name address_;
+  int token_[2] = {-1, -1};
   int listener_ = -1;
   int names_ = 0;
   std::vector<end> ends_;
   std::vector<std::string> log_;
 };
 
-TEST(network, sockets_do_what_those_of_linux_do) {
-  constexpr int calls = 60;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+/// A program of sockets for datagrams, and the result of each of its calls.
+class random_datagrams {
+ public:
+  random_datagrams(const system_calls& by, int family, std::uint64_t seed)
+      : by_(by), family_(family), arrival_(family == AF_UNIX ? by.arrival * 0 : by.arrival), numbers_(seed) {
+    for (int i = 0; i < 3; ++i) {
+      sockets_.push_back(by_.socket(family, SOCK_DGRAM | SOCK_NONBLOCK, 0));
+      names_.push_back(bind_anywhere(by_, sockets_.back(), family));
+    }
+  }
+  std::vector<std::string> run(int calls) {
+    for (int i = 0; i < calls; ++i) {
+      const std::uint64_t number = numbers_.next();
+      call(number % 3, number / 4 % 3, number / 16);
+      if (arrival_.count() != 0) {
+        std::this_thread::sleep_for(arrival_);
+      }
+    }
+    for (const int each : sockets_) {
+      if (each >= 0) {
+        by_.close(each);
+      }
+    }
+    return std::move(log_);
+  }
+
+ private:
+  void note(std::size_t who, const std::string& what, long result) {
+    log_.push_back(std::to_string(who) + " " + what + ": " + outcome(result));
+  }
+  std::string name_of(const name& asked) {
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      if (names_[i].size == asked.size && std::memcmp(&names_[i].bytes, &asked.bytes, asked.size) == 0) {
+        return std::to_string(i);
+      }
+    }
+    return "none";
+  }
+  void call(std::size_t which, std::size_t other, std::uint64_t number) {
+    const int socket = sockets_[which];
+    if (socket < 0) {
+      return;
+    }
+    const char text[] = "abcdefghij";
+    const std::size_t bytes = number / 64 % 8;
+    switch (number % 32) {
+      case 0:
+        note(which, "closes", by_.close(std::exchange(sockets_[which], -1)));
+        break;
+      case 1:
+      case 2:
+      case 3:
+        note(which, "connects to " + std::to_string(other),
+             by_.connect(socket, names_[other].get(), names_[other].size));
+        break;
+      case 4: {
+        int error = 0;
+        socklen_t size = sizeof error;
+        by_.getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+        note(which, "has the error", error);
+        break;
+      }
+      case 5:
+      case 6: {
+        ::pollfd asked{socket, POLLIN | POLLOUT, 0};
+        by_.poll(&asked, 1, 0);
+        note(which, "is ready for", asked.revents & (POLLIN | POLLOUT));
+        break;
+      }
+      case 7:
+      case 8:
+      case 9:
+      case 10:
+      case 11:
+      case 12:
+      case 13:
+        note(which, "sends " + std::to_string(bytes), by_.send(socket, text, bytes, MSG_NOSIGNAL));
+        break;
+      case 14:
+      case 15:
+      case 16:
+      case 17:
+      case 18:
+      case 19:
+      case 20:
+        note(which, "sends to " + std::to_string(other),
+             by_.sendto(socket, text, bytes, MSG_NOSIGNAL, names_[other].get(), names_[other].size));
+        break;
+      default: {
+        char buffer[5];
+        name from;
+        const ssize_t got = by_.recvfrom(socket, buffer, sizeof buffer, MSG_TRUNC, from.get(), &from.size);
+        note(which, "receives", got);
+        if (got >= 0) {
+          log_.back() += " " + std::string(buffer, std::min<std::size_t>(sizeof buffer, static_cast<std::size_t>(got)));
+          log_.back() += " from " + name_of(from);
+        }
+      }
+    }
+  }
+
+  const system_calls& by_;
+  int family_;
+  std::chrono::microseconds arrival_;
+  platform::random numbers_;
+  std::vector<int> sockets_;
+  std::vector<name> names_;
+  std::vector<std::string> log_;
+};
+
+using lines = std::vector<std::string>::const_iterator;
+std::string text_of(lines from, lines to) {
+  std::string text;
+  for (; from != to; ++from) {
+    text += *from + "\n";
+  }
+  return text;
+}
+
+template <class Program>
+void expect_alike(int family, int calls, std::uint64_t seeds) {
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     std::vector<std::string> here;
-    const pirn::sim::result found = pirn::sim::explore([&] { here = random_program(of_exploration, seed).run(calls); },
+    const pirn::sim::result found = pirn::sim::explore([&] { here = Program(of_exploration, family, seed).run(calls); },
                                                        {.strategy = pirn::sim::strategy::random, .executions = 1});
     ASSERT_TRUE(found) << found.text();
     std::vector<std::string> there;
     // On a busy machine Linux may deliver late.
     for (int attempt = 0; attempt < 5 && here != there; ++attempt) {
-      there = random_program(of_linux, seed).run(calls);
+      there = Program(of_linux, family, seed).run(calls);
     }
-    ASSERT_EQ(here, there) << "seed " << seed;
+    const auto differs = std::ranges::mismatch(here, there);
+    ASSERT_EQ(here, there) << "seed " << seed << "\n" << text_of(here.begin(), differs.in1) << "here:  "
+                           << text_of(differs.in1, here.end()) << "Linux: " << text_of(differs.in2, there.end());
   }
 }
+
+TEST(network, sockets_do_what_those_of_linux_do) { expect_alike<random_program>(AF_INET, 60, 40); }
+
+TEST(network, unix_sockets_do_what_those_of_linux_do) { expect_alike<random_program>(AF_UNIX, 120, 200); }
+
+TEST(network, datagrams_do_what_those_of_linux_do) { expect_alike<random_datagrams>(AF_INET, 80, 20); }
+
+TEST(network, unix_datagrams_do_what_those_of_linux_do) { expect_alike<random_datagrams>(AF_UNIX, 120, 200); }
 
 }  // namespace

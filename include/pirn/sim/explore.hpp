@@ -40,7 +40,8 @@ struct faults {
   bool stop = false;               ///< a fiber is asked to stop just before a wait that a stop ends
   bool short_transfers = false;    ///< a read or write of a socket moves one byte although it could move more
   bool reset = false;              ///< a connection is reset when it is read or written
-  bool shortage = false;           ///< an accept finds no descriptor for the connection
+  bool shortage = false;           ///< an accept finds no descriptor for the connection, nor a passed one a number
+  bool loss = false;               ///< a datagram of UDP is lost
   unsigned max_per_execution = 1;  ///< the largest number of failures in one execution
 };
 

@@ -2,8 +2,10 @@
 // execution.
 //
 // Every address is this one machine; a port has one listener. A connection holds 4 KiB in each direction before its
-// writer has to wait. Transfer takes no time and loses nothing, unless the program uses the classes below, or the
-// exploration has the options `faults::short_transfers` and `faults::reset`.
+// writer has to wait; a UDP socket holds 256 datagrams, a Unix socket 11. Transfer takes no time and loses nothing,
+// unless the program uses the classes below, or the exploration has the options `faults::short_transfers`,
+// `faults::reset` and `faults::loss`. Unix sockets know neither delays nor partitions; their paths are no files, and
+// are free as soon as the socket is closed. They pass sockets only, no other files.
 #pragma once
 
 #include <chrono>
@@ -31,7 +33,7 @@ class latency {
 
 /// Separates the listener at a port from its clients while it exists. Neither data, in either direction, nor ends of
 /// streams, resets or connections pass between them, whether the connection is old or new. All of that arrives when the
-/// partition ends.
+/// partition ends. Datagrams of UDP to and from the port are lost.
 class partition {
  public:
   /// Begins the partition, at the connections whose server listens on `port`.
