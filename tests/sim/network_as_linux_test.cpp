@@ -429,8 +429,9 @@ void expect_alike(int family, int calls, std::uint64_t seeds) {
       there = Program(of_linux, family, seed).run(calls);
     }
     const auto differs = std::ranges::mismatch(here, there);
-    ASSERT_EQ(here, there) << "seed " << seed << "\n" << text_of(here.begin(), differs.in1) << "here:  "
-                           << text_of(differs.in1, here.end()) << "Linux: " << text_of(differs.in2, there.end());
+    ASSERT_EQ(here, there) << "seed " << seed << "\n"
+                           << text_of(here.begin(), differs.in1) << "here:  " << text_of(differs.in1, here.end())
+                           << "Linux: " << text_of(differs.in2, there.end());
   }
 }
 
