@@ -301,7 +301,7 @@ class random_program {
 class random_datagrams {
  public:
   random_datagrams(const system_calls& by, int family, std::uint64_t seed)
-      : by_(by), family_(family), arrival_(family == AF_UNIX ? by.arrival * 0 : by.arrival), numbers_(seed) {
+      : by_(by), arrival_(family == AF_UNIX ? by.arrival * 0 : by.arrival), numbers_(seed) {
     for (int i = 0; i < 3; ++i) {
       sockets_.push_back(by_.socket(family, SOCK_DGRAM | SOCK_NONBLOCK, 0));
       names_.push_back(bind_anywhere(by_, sockets_.back(), family));
@@ -399,7 +399,6 @@ class random_datagrams {
   }
 
   const system_calls& by_;
-  int family_;
   std::chrono::microseconds arrival_;
   platform::random numbers_;
   std::vector<int> sockets_;
