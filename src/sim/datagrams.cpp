@@ -126,8 +126,8 @@ std::int64_t network::send_udp(socket& of, const ::sockaddr_storage& to, const s
   mailbox* into = receiver;
   mailbox::datagram what{current->now() + latency, with_host(of.name), bytes, {}};
   if (receiver == nullptr) {
-    if (of.box->peer_name.ss_family == 0) {
-      return size;  // nothing reports the refusal
+    if (of.box->peer_name.ss_family == 0 || port_in(of.box->peer_name) != port_in(to)) {
+      return size;  // only a peer's refusal is reported
     }
     into = of.box;
     step(into);
@@ -182,7 +182,9 @@ std::int64_t network::send_datagram(socket& of, const message& what, passengers 
   step(to);
   if (!to->open) {
     if (own.peer == to) {
+      step(&own);
       own.peer = nullptr;
+      release_all(forget_arrived(own));  // the kernel drops even what had arrived
     }
     return -ECONNREFUSED;
   }
