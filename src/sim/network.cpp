@@ -239,7 +239,7 @@ event network::look(const socket& of, bool read, bool write) {
     if (write) {
       mailbox* const full = of.box->peer;
       step(full != nullptr ? full : of.box);
-      found.writable = full == nullptr || !full->open || !full->full();
+      found.writable = full == nullptr || full == of.box || !full->open || !full->full();
     }
   } else if (of.link != nullptr) {
     if (read) {
