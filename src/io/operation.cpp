@@ -117,10 +117,10 @@ class operation_runner {
 
   /// Tries, waits for readiness, and tries again.
   [[nodiscard]] result<std::int64_t> attempt(io_direction direction) noexcept {
-    const descriptor::syscall call = [](int native, void* self) noexcept {
+    const descriptor::syscall make = [](int native, void* self) noexcept {
       return static_cast<operation_runner*>(self)->call(native);
     };
-    return op_.on_->perform(direction, deadline_, call, this, memory());
+    return op_.on_->perform(direction, deadline_, make, this, memory());
   }
 
   /// Makes the system call on a descriptor.
