@@ -1,0 +1,187 @@
+// Implements file: each call is an operation, whose error gets the path.
+#include "pirn/io/file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+
+namespace {
+
+constexpr std::size_t parts_of_a_call = 16;
+
+file_result<std::string> copy_of(std::string_view path, const char* action) noexcept {
+  if (path.find('\0') != std::string_view::npos) {
+    return fail(std::make_error_code(std::errc::invalid_argument), action, path);
+  }
+  try {
+    return std::string(path);
+  } catch (const std::bad_alloc&) {
+    return fail(std::make_error_code(std::errc::not_enough_memory), action, {});
+  }
+}
+
+int flags_of(const file::options& how) noexcept {
+  int flags = O_NOCTTY | O_NONBLOCK;  // neither has an effect on a regular file
+  flags |= how.access == file::access::read ? O_RDONLY : how.access == file::access::write ? O_WRONLY : O_RDWR;
+  flags |= how.create == file::create::if_missing   ? O_CREAT
+           : how.create == file::create::always_new ? O_CREAT | O_EXCL
+                                                    : 0;
+  flags |= how.truncate ? O_TRUNC : 0;
+  flags |= how.append ? O_APPEND : 0;
+  flags |= how.direct ? O_DIRECT : 0;
+  return flags;
+}
+
+file_result<> as_void(const result<std::int64_t>& done, const char* action, std::string_view path) noexcept {
+  if (!done) {
+    return fail(done.error(), action, path);
+  }
+  return {};
+}
+
+}  // namespace
+
+file_result<file> file::open(std::string_view path, const options& how, time_limit deadline) noexcept {
+  auto copy = copy_of(path, "open");
+  if (!copy) {
+    return std::unexpected(std::move(copy.error()));
+  }
+  const auto opened = perform(operation::open(copy->c_str(), flags_of(how), how.mode), deadline);
+  if (!opened) {
+    return fail(opened.error(), "open", path);
+  }
+  file made;
+  made.opened_ = descriptor(static_cast<int>(*opened));
+  made.path_ = std::move(*copy);
+  made.append_ = how.append;
+  made.direct_ = how.direct;
+  return made;
+}
+
+file_result<file> file::temporary(std::string_view folder, time_limit deadline) noexcept {
+  auto copy = copy_of(folder, "make a temporary file in");
+  if (!copy) {
+    return std::unexpected(std::move(copy.error()));
+  }
+  const auto opened = perform(operation::open(copy->c_str(), O_RDWR | O_TMPFILE, 0600), deadline);
+  if (!opened) {
+    return fail(opened.error(), "make a temporary file in", folder);
+  }
+  file made;
+  made.opened_ = descriptor(static_cast<int>(*opened));
+  made.path_ = std::move(*copy);
+  return made;
+}
+
+file_result<std::size_t> file::read_at(std::span<const ::iovec> into, std::uint64_t offset,
+                                       time_limit deadline) noexcept {
+  const auto got = perform(
+      operation::read_at(opened_, into.first(std::min<std::size_t>(into.size(), IOV_MAX)), offset, cache()), deadline);
+  if (!got) {
+    return fail(got.error(), "read", path_);
+  }
+  return static_cast<std::size_t>(*got);
+}
+
+file_result<std::size_t> file::read_at(void* into, std::size_t size, std::uint64_t offset,
+                                       time_limit deadline) noexcept {
+  const ::iovec part{into, size};
+  return read_at({&part, 1}, offset, deadline);
+}
+
+file_result<> file::read_exactly_at(void* into, std::size_t size, std::uint64_t offset, time_limit deadline) noexcept {
+  std::size_t done = 0;
+  while (done < size) {
+    auto got = read_at(static_cast<char*>(into) + done, size - done, offset + done, deadline);
+    if (!got) {
+      got.error().done = done;
+      return std::unexpected(std::move(got.error()));
+    }
+    if (*got == 0) {
+      return fail(make_error_code(io_error::end_of_stream), "read", path_, done);
+    }
+    done += *got;
+  }
+  return {};
+}
+
+file_result<> file::write_at(std::span<const ::iovec> data, std::uint64_t offset, time_limit deadline) noexcept {
+  std::size_t done = 0;
+  std::size_t skip = 0;  // bytes of the first part that are written
+  for (;;) {
+    while (!data.empty() && data.front().iov_len == skip) {
+      data = data.subspan(1);
+      skip = 0;
+    }
+    if (data.empty()) {
+      return {};
+    }
+    ::iovec parts[parts_of_a_call];
+    const std::size_t count = std::min(data.size(), parts_of_a_call);
+    std::copy_n(data.begin(), count, parts);
+    parts[0] = {static_cast<char*>(parts[0].iov_base) + skip, parts[0].iov_len - skip};
+    const auto put = perform(operation::write_at(opened_, {parts, count}, offset + done), deadline);
+    if (!put) {
+      return fail(put.error(), "write", path_, done);
+    }
+    if (*put == 0) {
+      return fail(std::make_error_code(std::errc::io_error), "write", path_, done);
+    }
+    auto left = static_cast<std::size_t>(*put);
+    done += left;
+    while (left != 0) {
+      const std::size_t step = std::min(left, data.front().iov_len - skip);
+      left -= step;
+      skip += step;
+      if (skip == data.front().iov_len) {
+        data = data.subspan(1);
+        skip = 0;
+      }
+    }
+  }
+}
+
+file_result<> file::write_at(const void* data, std::size_t size, std::uint64_t offset, time_limit deadline) noexcept {
+  const ::iovec part{const_cast<void*>(data), size};
+  return write_at({&part, 1}, offset, deadline);
+}
+
+file_result<> file::append(std::string_view text, time_limit deadline) noexcept {
+  if (!append_) {
+    return fail(std::make_error_code(std::errc::invalid_argument), "append to", path_);
+  }
+  return write_at(text.data(), text.size(), 0, deadline);
+}
+
+file_result<> file::sync(sync_scope what, time_limit deadline) noexcept {
+  return as_void(perform(operation::sync(opened_, what), deadline), "sync", path_);
+}
+
+file_result<std::uint64_t> file::size(time_limit deadline) noexcept {
+  struct ::statx about{};
+  const auto asked = perform(operation::stat(opened_, about, STATX_SIZE), deadline);
+  if (!asked) {
+    return fail(asked.error(), "ask for the size of", path_);
+  }
+  return about.stx_size;
+}
+
+file_result<> file::truncate(std::uint64_t size, time_limit deadline) noexcept {
+  const descriptor::syscall call = [](int native, void* argument) noexcept -> std::int64_t {
+    int outcome;
+    do {
+      outcome = ::ftruncate(native, static_cast<::off_t>(*static_cast<std::uint64_t*>(argument)));
+    } while (outcome != 0 && errno == EINTR);
+    return outcome == 0 ? 0 : -errno;
+  };
+  return as_void(perform(operation::call(call, &size, &opened_), deadline), "truncate", path_);
+}
+
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

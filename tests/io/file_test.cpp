@@ -1,0 +1,187 @@
+// Files: what is written is read, and each error names the path and what was done.
+#include "pirn/io/file.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "pirn/fiber/runtime.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using pirn::file;
+using pirn::io_error;
+
+/// A folder that is removed with all that is in it.
+struct folder {
+  folder() {
+    char text[] = "/tmp/pirn_file_XXXXXX";
+    path = ::mkdtemp(text);
+  }
+  ~folder() { std::filesystem::remove_all(path); }
+  std::string path;
+};
+
+constexpr file::options to_write = {.access = file::access::read_write, .create = file::create::if_missing};
+
+/// Runs a body as a fiber and as a plain thread.
+template <class Body>
+void both_ways(Body body) {
+  pirn::runtime({.workers = 1}).run(body);
+  body();
+}
+
+TEST(file, what_is_written_is_read) {
+  both_ways([] {
+    const folder in;
+    file f = file::open(in.path + "/a", to_write).value();
+    EXPECT_TRUE(f.write_at("hello, world", 12, 3));
+    EXPECT_EQ(f.size().value(), 15u);
+    char text[16] = {};
+    EXPECT_EQ(f.read_at(text, sizeof text, 3).value(), 12u);
+    EXPECT_STREQ(text, "hello, world");
+    EXPECT_EQ(f.read_at(text, sizeof text, 15).value(), 0u);
+    EXPECT_TRUE(f.sync());
+    EXPECT_TRUE(f.sync(pirn::sync_scope::data));
+    EXPECT_TRUE(f.truncate(8));
+    EXPECT_EQ(f.size().value(), 8u);
+    EXPECT_TRUE(file::open(in.path).value().sync());
+    EXPECT_EQ(::fcntl(f.native(), F_GETFD), FD_CLOEXEC);
+    f.close();
+    EXPECT_EQ(f.size().error(), io_error::closed);
+  });
+}
+
+TEST(file, many_parts_are_written_whole) {
+  pirn::runtime({.workers = 1}).run([] {
+    file f = file::temporary().value();
+    std::vector<std::string> words;
+    std::vector<::iovec> parts;
+    std::string whole;
+    for (int i = 0; i < 100; ++i) {
+      words.push_back(std::string(static_cast<std::size_t>(i % 7), static_cast<char>('a' + i % 26)));
+      whole += words.back();
+    }
+    for (std::string& word : words) {
+      parts.push_back({word.data(), word.size()});
+    }
+    EXPECT_TRUE(f.write_at(parts, 0));
+    std::string got(whole.size(), '.');
+    EXPECT_TRUE(f.read_exactly_at(got.data(), got.size(), 0));
+    EXPECT_EQ(got, whole);
+    char left[2];
+    char right[3];
+    const ::iovec into[] = {{left, 2}, {right, 3}};
+    EXPECT_EQ(f.read_at(into, 1).value(), 5u);
+    EXPECT_EQ(std::string(left, 2) + std::string(right, 3), whole.substr(1, 5));
+  });
+}
+
+TEST(file, a_reader_reads_to_the_end_and_then_what_was_added) {
+  both_ways([] {
+    const folder in;
+    file f = file::open(in.path + "/log",
+                        {.access = file::access::read_write, .create = file::create::always_new, .append = true})
+                 .value();
+    EXPECT_TRUE(f.append("one"));
+    pirn::file_reader reader(f);
+    char text[8];
+    EXPECT_EQ(reader.read(text, sizeof text), 3u);
+    EXPECT_EQ(reader.read(text, sizeof text), 0u);
+    EXPECT_TRUE(f.append("two"));
+    EXPECT_EQ(reader.read(text, sizeof text), 3u);
+    EXPECT_EQ(std::string(text, 3), "two");
+    EXPECT_EQ(reader.offset(), 6u);
+    EXPECT_EQ(file::open(in.path + "/log").value().append("x").error(), std::errc::invalid_argument);
+  });
+}
+
+TEST(file, errors_name_the_path_and_what_was_done) {
+  both_ways([] {
+    const folder in;
+    const auto missing = file::open(in.path + "/none");
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(missing.error(), std::errc::no_such_file_or_directory);
+    EXPECT_EQ(missing.error().message(), "open " + in.path + "/none: No such file or directory");
+    EXPECT_EQ(file::open(std::string_view("a\0b", 3)).error(), std::errc::invalid_argument);
+    file directory = file::open(in.path).value();
+    char byte;
+    EXPECT_EQ(directory.read_at(&byte, 1, 0).error(), std::errc::is_a_directory);
+    std::filesystem::remove_all(in.path);
+    EXPECT_EQ(file::open(in.path + "/new", to_write).error(), std::errc::no_such_file_or_directory);
+    file full = file::open("/dev/full", {.access = file::access::write}).value();
+    EXPECT_EQ(full.write_at("x", 1, 0).error().message(), "write /dev/full: No space left on device");
+    EXPECT_EQ(file::open(in.path, to_write, std::chrono::steady_clock::now()).error(), io_error::timed_out);
+  });
+}
+
+TEST(file, an_interrupted_write_says_how_much_was_written) {
+  pirn::runtime({.workers = 1}).run([] {
+    const folder in;
+    file f = file::open(in.path + "/a", to_write).value();
+    ::rlimit before;
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+    const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+    ::rlimit small = before;
+    small.rlim_cur = 1000;
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    const std::string much(1500, 'x');
+    const auto written = f.write_at(much.data(), much.size(), 0);
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    ::signal(SIGXFSZ, handler);
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error(), std::errc::file_too_large);
+    EXPECT_EQ(written.error().done, 1000u);
+    EXPECT_EQ(written.error().message(), "write " + in.path + "/a: File too large (1000 bytes were done)");
+  });
+}
+
+TEST(file, that_shrinks_ends_the_read) {
+  both_ways([] {
+    file f = file::temporary().value();
+    EXPECT_TRUE(f.write_at("abcdef", 6, 0));
+    EXPECT_TRUE(f.truncate(4));
+    char text[6];
+    const auto got = f.read_exactly_at(text, sizeof text, 0);
+    ASSERT_FALSE(got);
+    EXPECT_EQ(got.error(), io_error::end_of_stream);
+    EXPECT_EQ(got.error().done, 4u);
+  });
+}
+
+TEST(file, a_named_pipe_does_not_hold_up_its_opening) {
+  pirn::runtime({.workers = 1}).run([] {
+    const folder in;
+    ASSERT_EQ(::mkfifo((in.path + "/fifo").c_str(), 0600), 0);
+    EXPECT_TRUE(file::open(in.path + "/fifo"));
+    EXPECT_EQ(file::open(in.path + "/fifo", {.access = file::access::write}).error(),
+              std::errc::no_such_device_or_address);
+  });
+}
+
+TEST(file, a_stop_is_noticed) {
+  pirn::runtime({.workers = 1}).run([] {
+    file f = file::temporary().value();
+    pirn::fiber other = pirn::spawn([&] {
+      static_cast<void>(pirn::this_fiber::sleep_for(10s));
+      EXPECT_EQ(f.write_at("x", 1, 0).error(), io_error::stopped);
+      EXPECT_EQ(f.sync().error(), io_error::stopped);
+    });
+    pirn::this_fiber::yield();
+    other.request_stop();
+    other.join();
+    EXPECT_EQ(f.size().value(), 0u);
+  });
+}
+
+}  // namespace
