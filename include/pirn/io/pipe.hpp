@@ -1,0 +1,65 @@
+// Pipes, and the standard input, output and error, as ends that are read or written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "pirn/io/descriptor.hpp"
+
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+
+/// An end of a pipe, or a terminal, socket or file that other programs use too, such as the standard input. Its calls
+/// are named as those of `tcp_stream`. Movable while no fiber uses it. Each call with a deadline is a suspension point,
+/// with the errors of `descriptor`. No call raises SIGPIPE: a write without a reader fails with std::errc::broken_pipe.
+/// A call in the wrong direction fails with std::errc::bad_file_descriptor.
+///
+/// No call makes an open file non-blocking that another program or number refers to.
+class pipe_end {
+ public:
+  /// Makes a closed end: every call fails with io_error::closed.
+  pipe_end() noexcept = default;
+  /// Makes a pipe: what is written to `second` is read from `first`.
+  [[nodiscard]] static result<std::pair<pipe_end, pipe_end>> make_pair() noexcept;
+  /// Takes over a pipe, terminal, socket or file. It is closed if that fails. A terminal or pipe is opened anew, under
+  /// another number; of others, each call avoids to block.
+  [[nodiscard]] static result<pipe_end> adopt(int native) noexcept;
+  /// Returns a copy of one of the three standard descriptors (STDIN_FILENO ...), which itself is left as it is.
+  [[nodiscard]] static result<pipe_end> standard(int native) noexcept;
+
+  /// Reads at least one byte; 0 at the end: all writing ends are closed.
+  [[nodiscard]] result<std::size_t> read(void* into, std::size_t size, time_limit deadline = platform::never) noexcept;
+  /// Writes at least one byte of a non-empty buffer.
+  [[nodiscard]] result<std::size_t> write_some(const void* data, std::size_t size,
+                                               time_limit deadline = platform::never) noexcept;
+  /// Writes everything. After an error some of it may have been written.
+  [[nodiscard]] result<> write(const void* data, std::size_t size, time_limit deadline = platform::never) noexcept;
+  [[nodiscard]] result<> write(std::string_view text, time_limit deadline = platform::never) noexcept {
+    return write(text.data(), text.size(), deadline);
+  }
+  /// Ends pending calls with io_error::closed, then closes.
+  void close() noexcept { opened_.close(); }
+  [[nodiscard]] bool is_open() const noexcept { return opened_.is_open(); }
+  /// Returns the file descriptor's number, as `descriptor::native`.
+  [[nodiscard]] int native() const noexcept { return opened_.native(); }
+
+ private:
+  friend class process;  // makes ends of its pipes
+  /// How a call avoids to block the worker.
+  enum class way : std::uint8_t {
+    non_blocking,  ///< by the mode of the open file, which is ours alone
+    by_flag,       ///< a socket: each call says so
+    in_pool,       ///< a file, or what cannot be opened anew: each call runs on a thread of the blocking pool
+  };
+  pipe_end(descriptor opened, way how) noexcept : opened_(std::move(opened)), way_(how) {}
+  [[nodiscard]] result<std::size_t> transfer(io_direction direction, void* memory, std::size_t size,
+                                             time_limit deadline) noexcept;
+
+  descriptor opened_;
+  way way_ = way::non_blocking;
+};
+
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

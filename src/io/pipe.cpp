@@ -1,0 +1,160 @@
+// Implements pipe_end: three ways not to block a worker, and writes that never raise SIGPIPE.
+#include "pirn/io/pipe.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+
+#include "io/attempt.hpp"
+#include "pirn/io/expert/operation.hpp"
+
+namespace pirn {
+PIRN_ABI_NAMESPACE_BEGIN
+
+namespace {
+
+using detail::result_of_call;
+
+std::error_code last_error() noexcept { return {errno, std::system_category()}; }
+
+/// Writes without SIGPIPE: the signal is blocked in this thread meanwhile, and taken away if the write has raised it.
+/// Another one that was pending before stays.
+std::int64_t write_quietly(int native, const ::iovec& data) noexcept {
+  ::sigset_t pipe_signal;
+  ::sigset_t before;
+  ::sigset_t pending;
+  ::sigemptyset(&pipe_signal);
+  ::sigaddset(&pipe_signal, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+  const bool was_blocked = ::sigismember(&before, SIGPIPE) == 1;
+  const bool was_pending = was_blocked && ::sigpending(&pending) == 0 && ::sigismember(&pending, SIGPIPE) == 1;
+  const std::int64_t outcome = result_of_call(::write(native, data.iov_base, data.iov_len));
+  if (outcome == -EPIPE && !was_pending) {
+    const ::timespec at_once{};
+    while (::sigtimedwait(&pipe_signal, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+  }
+  if (!was_blocked) {
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  return outcome;
+}
+
+struct transfer_call {
+  ::iovec memory;
+  io_direction direction;
+};
+
+std::int64_t by_mode(int native, void* argument) noexcept {
+  const auto& wanted = *static_cast<const transfer_call*>(argument);
+  return wanted.direction == io_direction::read
+             ? result_of_call(::read(native, wanted.memory.iov_base, wanted.memory.iov_len))
+             : write_quietly(native, wanted.memory);
+}
+
+std::int64_t by_flag(int native, void* argument) noexcept {
+  const auto& wanted = *static_cast<const transfer_call*>(argument);
+  return wanted.direction == io_direction::read
+             ? result_of_call(::recv(native, wanted.memory.iov_base, wanted.memory.iov_len, MSG_DONTWAIT))
+             : result_of_call(
+                   ::send(native, wanted.memory.iov_base, wanted.memory.iov_len, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+std::int64_t in_pool(int native, void* argument) noexcept {
+  std::int64_t outcome;
+  do {
+    outcome = by_mode(native, argument);
+  } while (outcome == -EINTR);
+  return outcome;
+}
+
+}  // namespace
+
+result<std::pair<pipe_end, pipe_end>> pipe_end::make_pair() noexcept {
+  int ends[2];
+  if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
+    return fail(last_error());
+  }
+  return std::pair(pipe_end(descriptor(ends[0]), way::non_blocking), pipe_end(descriptor(ends[1]), way::non_blocking));
+}
+
+result<pipe_end> pipe_end::adopt(int native) noexcept {
+  descriptor owned(native);
+  struct ::stat about;
+  if (::fstat(native, &about) != 0) {
+    return fail(last_error());
+  }
+  if (S_ISSOCK(about.st_mode)) {
+    return pipe_end(std::move(owned), way::by_flag);
+  }
+  if (S_ISFIFO(about.st_mode) || (S_ISCHR(about.st_mode) && ::isatty(native) == 1)) {
+    const int flags = ::fcntl(native, F_GETFL);
+    if ((flags & O_NONBLOCK) != 0) {
+      return pipe_end(std::move(owned), way::non_blocking);
+    }
+    // The new open file is ours alone. It is missing where /proc is, or where the user has changed meanwhile.
+    char path[32];
+    std::snprintf(path, sizeof path, "/proc/self/fd/%d", native);
+    const int made = ::open(path, (flags & (O_ACCMODE | O_APPEND)) | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (made >= 0) {
+      return pipe_end(descriptor(made), way::non_blocking);
+    }
+  }
+  return pipe_end(std::move(owned), way::in_pool);
+}
+
+result<pipe_end> pipe_end::standard(int native) noexcept {
+  const int copy = ::fcntl(native, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (copy < 0) {
+    return fail(last_error());
+  }
+  return adopt(copy);
+}
+
+result<std::size_t> pipe_end::transfer(io_direction direction, void* memory, std::size_t size,
+                                       time_limit deadline) noexcept {
+  transfer_call wanted{{memory, size}, direction};
+  result<std::int64_t> done;
+  if (way_ == way::in_pool) {
+    // A terminal or device is waited for first, so that a stop and the deadline can end that. A file is always ready.
+    if (const result<> ready = opened_.wait(direction, deadline); !ready) {
+      return fail(ready.error());
+    }
+    done = perform(operation::call(in_pool, &wanted, &opened_), deadline);
+  } else {
+    done = opened_.perform(direction, deadline, way_ == way::by_flag ? by_flag : by_mode, &wanted, {&wanted.memory, 1});
+  }
+  if (!done) {
+    return fail(done.error());
+  }
+  return static_cast<std::size_t>(*done);
+}
+
+result<std::size_t> pipe_end::read(void* into, std::size_t size, time_limit deadline) noexcept {
+  return transfer(io_direction::read, into, size, deadline);
+}
+
+result<std::size_t> pipe_end::write_some(const void* data, std::size_t size, time_limit deadline) noexcept {
+  return transfer(io_direction::write, const_cast<void*>(data), size, deadline);
+}
+
+result<> pipe_end::write(const void* data, std::size_t size, time_limit deadline) noexcept {
+  for (std::size_t done = 0; done < size;) {
+    const result<std::size_t> put = write_some(static_cast<const char*>(data) + done, size - done, deadline);
+    if (!put) {
+      return fail(put.error());
+    }
+    done += *put;
+  }
+  return {};
+}
+
+PIRN_ABI_NAMESPACE_END
+}  // namespace pirn

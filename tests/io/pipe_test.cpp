@@ -1,0 +1,208 @@
+// Ends of pipes, and what may be the standard input: pipes, terminals, sockets and files.
+#include "pirn/io/pipe.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+
+#include "pirn/fiber/runtime.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using pirn::descriptor;
+using pirn::io_error;
+using pirn::pipe_end;
+
+std::chrono::steady_clock::time_point in(std::chrono::milliseconds time) {
+  return std::chrono::steady_clock::now() + time;
+}
+bool blocks(int native) { return (::fcntl(native, F_GETFL) & O_NONBLOCK) == 0; }
+
+/// Runs a body as a fiber and as a plain thread.
+template <class Body>
+void both_ways(Body body) {
+  pirn::runtime({.workers = 1}).run(body);
+  body();
+}
+
+TEST(pipe_end, what_is_written_is_read_and_then_the_end) {
+  both_ways([] {
+    auto [from, to] = pipe_end::make_pair().value();
+    char text[8];
+    EXPECT_EQ(from.read(text, sizeof text, in(2ms)).error(), io_error::timed_out);
+    EXPECT_TRUE(to.write("hello"));
+    EXPECT_EQ(from.read(text, sizeof text), 5u);
+    EXPECT_EQ(std::string(text, 5), "hello");
+    EXPECT_EQ(to.read(text, 1).error(), std::errc::bad_file_descriptor);
+    EXPECT_EQ(from.write_some("x", 1).error(), std::errc::bad_file_descriptor);
+    to.close();
+    EXPECT_EQ(from.read(text, sizeof text), 0u);
+    EXPECT_EQ(to.write("x").error(), io_error::closed);
+  });
+}
+
+TEST(pipe_end, a_write_is_whole) {
+  pirn::runtime({.workers = 1}).run([] {
+    auto [from, to] = pipe_end::make_pair().value();
+    const std::string much(300'000, 'm');
+    pirn::fiber writer = pirn::spawn([&, &end = to] {
+      EXPECT_TRUE(end.write(much));
+      end.close();
+    });
+    std::size_t sum = 0;
+    char text[4096];
+    for (;;) {
+      const auto got = from.read(text, sizeof text, in(10s));
+      ASSERT_TRUE(got);
+      if (*got == 0) {
+        break;
+      }
+      sum += *got;
+    }
+    EXPECT_EQ(sum, much.size());
+    writer.join();
+  });
+}
+
+TEST(pipe_end, a_stop_and_a_close_end_a_read) {
+  pirn::runtime({.workers = 1}).run([] {
+    auto ends = pipe_end::make_pair().value();
+    io_error wanted = io_error::stopped;
+    for (int round = 0; round < 2; ++round) {
+      pirn::fiber reader = pirn::spawn([&] {
+        char byte;
+        EXPECT_EQ(ends.first.read(&byte, 1).error(), wanted);
+      });
+      pirn::this_fiber::yield();
+      round == 0 ? static_cast<void>(reader.request_stop()) : ends.first.close();
+      reader.join();
+      wanted = io_error::closed;
+    }
+  });
+}
+
+TEST(pipe_end, a_write_without_a_reader_raises_no_signal) {
+  both_ways([] {
+    struct ::sigaction usual{};
+    struct ::sigaction before{};
+    usual.sa_handler = SIG_DFL;
+    ASSERT_EQ(::sigaction(SIGPIPE, &usual, &before), 0);
+    auto [from, to] = pipe_end::make_pair().value();
+    from.close();
+    EXPECT_EQ(to.write("x").error(), std::errc::broken_pipe);
+    ::sigset_t mask;
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+    EXPECT_EQ(::sigismember(&mask, SIGPIPE), 0);
+    // A signal that was pending before stays so.
+    ::sigset_t only;
+    ::sigemptyset(&only);
+    ::sigaddset(&only, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &only, &mask);
+    EXPECT_EQ(to.write("x").error(), std::errc::broken_pipe);
+    ::sigset_t pending;
+    ::sigpending(&pending);
+    EXPECT_EQ(::sigismember(&pending, SIGPIPE), 0);
+    ::pthread_kill(::pthread_self(), SIGPIPE);
+    EXPECT_EQ(to.write("x").error(), std::errc::broken_pipe);
+    ::sigpending(&pending);
+    EXPECT_EQ(::sigismember(&pending, SIGPIPE), 1);
+    const ::timespec at_once{};
+    EXPECT_EQ(::sigtimedwait(&only, nullptr, &at_once), SIGPIPE);
+    ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+    ::sigaction(SIGPIPE, &before, nullptr);
+  });
+}
+
+/// Puts a descriptor in the place of the standard input until its end.
+struct as_input {
+  explicit as_input(int native) : before(::dup(STDIN_FILENO)) { ::dup2(native, STDIN_FILENO); }
+  ~as_input() {
+    ::dup2(before, STDIN_FILENO);
+    ::close(before);
+  }
+  int before;
+};
+
+TEST(standard_input, of_any_kind_is_read_and_stays_blocking) {
+  both_ways([] {
+    int pipe[2];
+    int sockets[2];
+    ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+    const int master = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    ASSERT_TRUE(master >= 0 && ::grantpt(master) == 0 && ::unlockpt(master) == 0);
+    const int terminal = ::open(::ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    const descriptor owners[] = {descriptor(pipe[0]),    descriptor(pipe[1]), descriptor(sockets[0]),
+                                 descriptor(sockets[1]), descriptor(master),  descriptor(terminal)};
+    const int pairs[][2] = {{pipe[0], pipe[1]}, {sockets[0], sockets[1]}, {terminal, master}};
+    for (const auto& [end, other] : pairs) {
+      const as_input replaced(end);
+      auto input = pipe_end::standard(STDIN_FILENO).value();
+      char text[8];
+      EXPECT_EQ(input.read(text, sizeof text, in(2ms)).error(), io_error::timed_out);
+      ASSERT_EQ(::write(other, "hi\n", 3), 3);
+      EXPECT_EQ(input.read(text, sizeof text, in(10s)), 3u);
+      EXPECT_TRUE(blocks(STDIN_FILENO));
+      EXPECT_TRUE(blocks(end));
+    }
+  });
+}
+
+TEST(standard_input, from_a_file_is_read_from_its_position) {
+  both_ways([] {
+    const int native = ::open("/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    const descriptor owner(native);
+    ASSERT_EQ(::write(native, "one two", 7), 7);
+    ::lseek(native, 4, SEEK_SET);
+    const as_input replaced(native);
+    auto input = pipe_end::standard(STDIN_FILENO).value();
+    char text[8];
+    EXPECT_EQ(input.read(text, sizeof text), 3u);
+    EXPECT_EQ(std::string(text, 3), "two");
+    EXPECT_EQ(input.read(text, sizeof text), 0u);
+    EXPECT_EQ(::lseek(native, 0, SEEK_CUR), 7) << "the next program continues there";
+    auto nothing = pipe_end::adopt(::open("/dev/null", O_RDWR | O_CLOEXEC)).value();
+    EXPECT_EQ(nothing.read(text, sizeof text), 0u);
+    EXPECT_TRUE(nothing.write("x"));
+    EXPECT_EQ(pipe_end::adopt(-1).error(), std::errc::bad_file_descriptor);
+  });
+}
+
+TEST(any_descriptor, of_events_timers_and_changes_of_files_is_waited_for) {
+  pirn::runtime({.workers = 1}).run([] {
+    descriptor event(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    std::uint64_t count = 0;
+    EXPECT_EQ(event.read(&count, sizeof count, in(2ms)).error(), io_error::timed_out);
+    ASSERT_EQ(::eventfd_write(event.native(), 3), 0);
+    EXPECT_EQ(event.read(&count, sizeof count), sizeof count);
+    EXPECT_EQ(count, 3u);
+
+    descriptor timer(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+    const ::itimerspec soon{{}, {0, 2'000'000}};
+    ASSERT_EQ(::timerfd_settime(timer.native(), 0, &soon, nullptr), 0);
+    EXPECT_EQ(timer.read(&count, sizeof count, in(10s)), sizeof count);
+    EXPECT_EQ(count, 1u);
+
+    char folder[] = "/tmp/pirn_watch_XXXXXX";
+    ASSERT_NE(::mkdtemp(folder), nullptr);
+    descriptor changes(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+    ASSERT_GE(::inotify_add_watch(changes.native(), folder, IN_DELETE_SELF), 0);
+    alignas(::inotify_event) char events[4096];
+    EXPECT_EQ(changes.read(events, sizeof events, in(2ms)).error(), io_error::timed_out);
+    ::rmdir(folder);
+    ASSERT_TRUE(changes.read(events, sizeof events, in(10s)));
+    EXPECT_EQ(reinterpret_cast<const ::inotify_event*>(events)->mask, std::uint32_t{IN_DELETE_SELF});
+  });
+}
+
+}  // namespace
