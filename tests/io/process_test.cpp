@@ -1,0 +1,167 @@
+// Programs: their pipes, their end, and what they must not inherit.
+#include "pirn/io/process.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pirn/fiber/runtime.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using pirn::io_error;
+using pirn::pipe_end;
+using pirn::process;
+using words = std::vector<std::string>;
+
+std::chrono::steady_clock::time_point in(std::chrono::milliseconds time) {
+  return std::chrono::steady_clock::now() + time;
+}
+
+std::string all_of(pipe_end& from) {
+  std::string text;
+  char part[512];
+  for (;;) {
+    const auto got = from.read(part, sizeof part, in(10s));
+    EXPECT_TRUE(got);
+    if (!got || *got == 0) {
+      return text;
+    }
+    text.append(part, *got);
+  }
+}
+
+process start(const words& arguments, const process::options& how) {
+  auto made = process::spawn(arguments, how);
+  EXPECT_TRUE(made) << made.error().message();
+  return made ? std::move(*made) : process();
+}
+process shell(const std::string& script, process::options how) { return start({"sh", "-c", script}, how); }
+
+/// Runs a body as a fiber and as a plain thread.
+template <class Body>
+void both_ways(Body body) {
+  pirn::runtime({.workers = 1}).run(body);
+  body();
+}
+
+TEST(process, reads_and_writes_by_pipes) {
+  both_ways([] {
+    process cat = start({"cat"}, {.input = process::source::pipe(), .output = process::source::pipe()});
+    EXPECT_TRUE(cat.input.write("hello"));
+    char text[8];
+    EXPECT_EQ(cat.output.read(text, sizeof text, in(10s)), 5u);
+    EXPECT_EQ(cat.wait(in(1ms)).error(), io_error::timed_out);
+    cat.input.close();
+    EXPECT_EQ(all_of(cat.output), "");
+    EXPECT_TRUE(cat.wait(in(10s)).value().success());
+    EXPECT_TRUE(cat.wait().value().success());
+    EXPECT_EQ(cat.kill().error(), std::errc::no_such_process);
+  });
+}
+
+TEST(process, says_how_it_ended) {
+  both_ways([] {
+    process seven = shell("exit 7", {});
+    EXPECT_EQ(seven.wait(in(10s)).value().exit_code, 7);
+    process killed = shell("kill -USR1 $$", {});
+    EXPECT_EQ(killed.wait(in(10s)).value().signal, SIGUSR1);
+    EXPECT_EQ(process().wait().error(), io_error::closed);
+  });
+}
+
+TEST(process, that_cannot_be_started_is_named) {
+  both_ways([] {
+    EXPECT_EQ(process::spawn(words{"no_such_program"}, {}).error().message(),
+              "start no_such_program: No such file or directory");
+    EXPECT_EQ(process::spawn(words{"/tmp"}, {}).error().message(), "start /tmp: Permission denied");
+    EXPECT_EQ(process::spawn(words{"true"}, {.folder = "/no/such"}).error().message(),
+              "start a program in /no/such: No such file or directory");
+    EXPECT_EQ(process::spawn({}, {}).error(), std::errc::invalid_argument);
+    EXPECT_EQ(process::spawn(words{"true"}, {.input = process::source::of(-1)}).error(),
+              std::errc::bad_file_descriptor);
+    EXPECT_EQ(process::spawn(words{"true"}, {}, in(-1ms)).error(), io_error::timed_out);
+    EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+  });
+}
+
+TEST(process, gets_folder_environment_and_errors_in_its_output) {
+  both_ways([] {
+    const words environment = {"A=b", "PATH=/usr/bin:/bin"};
+    process p = shell("pwd; echo $A $HOME; echo bad >&2; cat", {.folder = "/usr",
+                                                                .environment = environment,
+                                                                .input = process::source::nothing(),
+                                                                .output = process::source::pipe(),
+                                                                .error = process::source::output()});
+    EXPECT_EQ(all_of(p.output), "/usr\nb\nbad\n");
+    EXPECT_TRUE(p.wait(in(10s)).value().success());
+  });
+}
+
+TEST(process, inherits_no_other_descriptor_and_no_mask) {
+  both_ways([] {
+    const int leaks = ::open("/dev/null", O_RDONLY);  // without O_CLOEXEC
+    ::sigset_t all;
+    ::sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, &before);
+    process p = shell("echo /proc/$$/fd/*; grep SigBlk /proc/$$/status", {.output = process::source::pipe()});
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    ::close(leaks);
+    const std::string id = "/proc/" + std::to_string(p.id()) + "/fd/";
+    EXPECT_EQ(all_of(p.output), id + "0 " + id + "1 " + id + "2\nSigBlk:\t0000000000000000\n");
+    EXPECT_TRUE(p.wait(in(10s)));
+  });
+}
+
+TEST(process, that_is_late_is_killed) {
+  both_ways([] {
+    process slow = start({"sleep", "100"}, {});
+    EXPECT_EQ(slow.wait_or_kill(in(5ms)).value().signal, SIGKILL);
+    process polite = start({"sleep", "100"}, {});
+    EXPECT_TRUE(polite.kill());
+    EXPECT_EQ(polite.wait(in(10s)).value().signal, SIGTERM);
+    EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a zombie is left";
+  });
+}
+
+TEST(process, that_is_dropped_leaves_no_zombie) {
+  both_ways([] {
+    process p = start({"sleep", "100"}, {});
+    const ::pid_t id = p.id();
+    p = start({"true"}, {});
+    EXPECT_EQ(::kill(id, 0), -1);
+    EXPECT_EQ(errno, ESRCH);
+  });
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+}
+
+TEST(process, a_stop_ends_the_wait_and_not_the_program) {
+  pirn::runtime({.workers = 1}).run([] {
+    process p = start({"sleep", "100"}, {});
+    pirn::fiber waits = pirn::spawn([&] { EXPECT_EQ(p.wait().error(), io_error::stopped); });
+    pirn::this_fiber::yield();
+    waits.request_stop();
+    waits.join();
+    EXPECT_EQ(::kill(p.id(), 0), 0);
+  });
+}
+
+TEST(process, a_write_to_one_that_has_ended_raises_no_signal) {
+  both_ways([] {
+    process p = start({"true"}, {.input = process::source::pipe()});
+    EXPECT_TRUE(p.wait(in(10s)));
+    EXPECT_EQ(p.input.write("x").error(), std::errc::broken_pipe);
+  });
+}
+
+}  // namespace
