@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <new>
+#include <utility>
 
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
@@ -181,6 +183,16 @@ file_result<> file::truncate(std::uint64_t size, time_limit deadline) noexcept {
     return outcome == 0 ? 0 : -errno;
   };
   return as_void(perform(operation::call(call, &size, &opened_), deadline), "truncate", path_);
+}
+
+bool file::is_same(const file& other) const noexcept {
+  struct ::stat mine;
+  struct ::stat theirs;
+  const descriptor::syscall ask = [](int native, void* into) noexcept -> std::int64_t {
+    return ::fstat(native, static_cast<struct ::stat*>(into)) == 0 ? 0 : -errno;
+  };
+  return opened_.invoke(ask, &mine) && other.opened_.invoke(ask, &theirs) && mine.st_dev == theirs.st_dev &&
+         mine.st_ino == theirs.st_ino;
 }
 
 PIRN_ABI_NAMESPACE_END

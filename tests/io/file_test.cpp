@@ -169,6 +169,19 @@ TEST(file, a_named_pipe_does_not_hold_up_its_opening) {
   });
 }
 
+TEST(file, a_rotated_one_is_another) {
+  pirn::runtime({.workers = 1}).run([] {
+    const folder in;
+    const std::string path = in.path + "/log";
+    const file f = file::open(path, to_write).value();
+    EXPECT_TRUE(f.is_same(file::open(path).value()));
+    std::filesystem::rename(path, path + ".1");
+    EXPECT_FALSE(f.is_same(file::open(path, to_write).value()));
+    EXPECT_TRUE(f.is_same(file::open(path + ".1").value()));
+    EXPECT_FALSE(f.is_same(file()));
+  });
+}
+
 TEST(file, a_stop_is_noticed) {
   pirn::runtime({.workers = 1}).run([] {
     file f = file::temporary().value();

@@ -79,6 +79,10 @@ class file {
   /// Makes it that long: drops the rest or adds zeros.
   [[nodiscard]] file_result<> truncate(std::uint64_t size, time_limit deadline = platform::never) noexcept;
 
+  /// Whether both are open files of one disk with one number: `open` of the path of a rotated log finds another file.
+  /// Does not suspend.
+  [[nodiscard]] bool is_same(const file& other) const noexcept;
+
   /// Ends later calls with io_error::closed, waits for those under way, then closes.
   void close() noexcept { opened_.close(); }
   [[nodiscard]] bool is_open() const noexcept { return opened_.is_open(); }

@@ -24,8 +24,8 @@ struct file_error {
   [[nodiscard]] std::string message() const;
   template <class Code>
     requires std::is_error_code_enum_v<Code> || std::is_error_condition_enum_v<Code>
-  friend bool operator==(const file_error& error, Code code) noexcept {
-    return error.code == code;
+  friend bool operator==(const file_error& error, Code wanted) noexcept {
+    return error.code == wanted;
   }
 };
 

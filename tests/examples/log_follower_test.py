@@ -1,0 +1,25 @@
+"""Rotates a log while the example follows it: every line is printed once, in order."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+with tempfile.TemporaryDirectory() as folder:
+    log = pathlib.Path(folder, "log")
+    log.write_text("one\n")
+    with subprocess.Popen([sys.argv[1], str(log), "18"], stdout=subprocess.PIPE, text=True) as follower:
+        try:
+            assert follower.stdout.readline() == "one\n"
+            with log.open("a") as out:
+                out.write("two\n")
+            assert follower.stdout.readline() == "two\n"
+            os.rename(log, log.with_suffix(".1"))
+            with log.with_suffix(".1").open("a") as out:
+                out.write("late\n")
+            log.write_text("three"[:5])
+            assert follower.stdout.read() == "late\nthree"
+            assert follower.wait(timeout=10) == 0
+        finally:
+            follower.kill()
