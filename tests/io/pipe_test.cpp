@@ -201,7 +201,7 @@ TEST(any_descriptor, of_events_timers_and_changes_of_files_is_waited_for) {
     EXPECT_EQ(changes.read(events, sizeof events, in(2ms)).error(), io_error::timed_out);
     ::rmdir(folder);
     ASSERT_TRUE(changes.read(events, sizeof events, in(10s)));
-    EXPECT_EQ(reinterpret_cast<const ::inotify_event*>(events)->mask, std::uint32_t{IN_DELETE_SELF});
+    EXPECT_NE(reinterpret_cast<const ::inotify_event*>(events)->mask & IN_DELETE_SELF, 0u);
   });
 }
 

@@ -38,7 +38,7 @@ class process {
   };
   /// What to start, and how.
   struct options {
-    std::string folder;                                            ///< the working directory; empty: as this program's
+    std::string folder = {};                                       ///< the working directory; empty: as this program's
     std::optional<std::span<const std::string>> environment = {};  ///< "NAME=value" each; none: as this program's
     source input = source::inherited();
     source output = source::inherited();
