@@ -14,7 +14,7 @@
 namespace {
 
 /// Prints what the file has got since; returns how many bytes.
-std::size_t print_news(pirn::file_reader& from) {
+std::size_t print_news(pirn::file::reader& from) {
   char text[4096];
   const std::uint64_t before = from.offset();
   for (auto got = from.read(text, sizeof text); got && *got != 0; got = from.read(text, sizeof text)) {
@@ -41,13 +41,13 @@ int main(int argc, char** argv) {
       return EXIT_FAILURE;
     }
     pirn::file log;
-    pirn::file_reader reader(log);
+    pirn::file::reader reader(log);
     for (;;) {
       left -= std::min(left, print_news(reader));  // the rest of a file that was renamed comes first
       auto newest = pirn::file::open(path.string());
       if (newest && !log.is_same(*newest)) {
         log = std::move(*newest);
-        reader = pirn::file_reader(log);
+        reader = pirn::file::reader(log);
         continue;
       }
       alignas(::inotify_event) char events[4096];

@@ -24,7 +24,7 @@ namespace {
 struct path_call {
   std::string path;
   std::string other;
-  list_depth depth = list_depth::one;
+  directory_entry::depth depth = directory_entry::depth::one;
   std::size_t limit = 0;
   std::vector<directory_entry> found;
 };
@@ -62,7 +62,7 @@ std::int64_t list(int /*native*/, void* argument) noexcept {
         }
         const std::string name = at->path().filename().string();
         call.found.push_back({inner.empty() ? name : inner + "/" + name, kind_of(*at)});
-        if (call.depth == list_depth::all && call.found.back().kind == directory_entry::type::directory) {
+        if (call.depth == directory_entry::depth::all && call.found.back().kind == directory_entry::type::directory) {
           waiting.push_back(call.found.back().path);
         }
       }
@@ -100,8 +100,8 @@ file_result<> run(path_call& call, descriptor::syscall what, const char* action,
 
 }  // namespace
 
-file_result<std::vector<directory_entry>> list_directory(std::string_view path, list_depth depth, std::size_t limit,
-                                                         time_limit deadline) noexcept {
+file_result<std::vector<directory_entry>> list_directory(std::string_view path, directory_entry::depth depth,
+                                                         std::size_t limit, time_limit deadline) noexcept {
   path_call call;
   call.depth = depth;
   call.limit = limit;

@@ -51,7 +51,7 @@ class number {
 /// Returns a copy beyond the standard descriptors, so that no dup2 for the program overwrites it before its use.
 number beyond_standards(int native) noexcept { return number(::fcntl(native, F_DUPFD_CLOEXEC, standards)); }
 
-/// What posix_spawn gets.
+/// The arguments of posix_spawn.
 struct spawn_call {
   spawn_call() noexcept {
     error = ::posix_spawn_file_actions_init(&actions);

@@ -36,14 +36,14 @@ void use_of_a_folder() {
                                {.access = pirn::file::access::write, .create = pirn::file::create::always_new}));
   std::filesystem::create_symlink(root, root + "/circle");
   EXPECT_EQ(names_of(pirn::list_directory(root).value()), (names{"circle", "sub"}));
-  const auto all = pirn::list_directory(root, pirn::list_depth::all).value();
+  const auto all = pirn::list_directory(root, pirn::directory_entry::depth::all).value();
   EXPECT_EQ(names_of(all), (names{"circle", "sub", "sub/new"}));
   for (const directory_entry& entry : all) {
     EXPECT_EQ(entry.kind, entry.path == "circle" ? directory_entry::type::link
                           : entry.path == "sub"  ? directory_entry::type::directory
                                                  : directory_entry::type::file);
   }
-  EXPECT_EQ(pirn::list_directory(root, pirn::list_depth::all, 2).error(), std::errc::value_too_large);
+  EXPECT_EQ(pirn::list_directory(root, pirn::directory_entry::depth::all, 2).error(), std::errc::value_too_large);
   EXPECT_TRUE(pirn::rename_path(root + "/sub/new", root + "/old"));
   EXPECT_EQ(names_of(pirn::list_directory(root).value()), (names{"circle", "old", "sub"}));
   EXPECT_EQ(pirn::rename_path(root + "/none", root + "/x").error().message(),

@@ -94,7 +94,7 @@ TEST(file, a_reader_reads_to_the_end_and_then_what_was_added) {
                         {.access = file::access::read_write, .create = file::create::always_new, .append = true})
                  .value();
     EXPECT_TRUE(f.append("one"));
-    pirn::file_reader reader(f);
+    pirn::file::reader reader(f);
     char text[8];
     EXPECT_EQ(reader.read(text, sizeof text), 3u);
     EXPECT_EQ(reader.read(text, sizeof text), 0u);

@@ -14,25 +14,23 @@ PIRN_ABI_NAMESPACE_BEGIN
 
 /// One name in a directory.
 struct directory_entry {
-  /// What it names. A link is not followed.
+  /// The kind of the named thing. A link is not followed.
   enum class type : std::uint8_t { file, directory, link, other };
+  /// How deep `list_directory` goes.
+  enum class depth : std::uint8_t { one, all };
   std::string path;  ///< relative to the directory that was listed
   directory_entry::type kind = type::other;
 };
 
-/// How deep `list_directory` goes.
-enum class list_depth : std::uint8_t { one, all };
-
 // These calls run in the blocking pool, as those of `file`. Each is a suspension point; a stop or a deadline is noticed
 // before it begins. Errors name the path.
 
-/// Returns the names in a directory, without "." and "..", in no promised order; with `list_depth::all` those of its
-/// directories too, each after the directory that it is in. Fails with std::errc::value_too_large beyond `limit` names.
-/// What comes or goes meanwhile may be missing.
-[[nodiscard]] file_result<std::vector<directory_entry>> list_directory(std::string_view path,
-                                                                       list_depth depth = list_depth::one,
-                                                                       std::size_t limit = 1'000'000,
-                                                                       time_limit deadline = platform::never) noexcept;
+/// Returns the names in a directory, without "." and "..", in no promised order; with `directory_entry::depth::all`
+/// those of its directories too, each after the directory that it is in. Fails with std::errc::value_too_large beyond
+/// `limit` names. A name that comes or goes meanwhile may be missing.
+[[nodiscard]] file_result<std::vector<directory_entry>> list_directory(
+    std::string_view path, directory_entry::depth depth = directory_entry::depth::one, std::size_t limit = 1'000'000,
+    time_limit deadline = platform::never) noexcept;
 /// Makes a directory, whose parent exists.
 file_result<> create_directory(std::string_view path, time_limit deadline = platform::never) noexcept;
 /// Renames a file or a directory, and replaces a file that has the new name, at once for all readers.

@@ -15,7 +15,7 @@
 namespace pirn {
 PIRN_ABI_NAMESPACE_BEGIN
 
-/// An open file. What the page cache holds is read at once; other calls run in the blocking pool meanwhile, so the
+/// An open file. A read of cached bytes is done at once; other calls run in the blocking pool meanwhile, so the
 /// worker runs other fibers. Any fiber and any plain thread may call it; calls may run at once. Movable while unused.
 ///
 /// Each call with a deadline is a suspension point. A stop or a deadline is noticed before the call of the kernel and
@@ -23,7 +23,7 @@ PIRN_ABI_NAMESPACE_BEGIN
 /// as it was opened.
 class file {
  public:
-  /// What may be done to it.
+  /// The calls that are possible.
   enum class access : std::uint8_t { read, write, read_write };
   /// Whether `open` makes a file.
   enum class create : std::uint8_t {
@@ -40,6 +40,8 @@ class file {
     bool direct = false;    ///< O_DIRECT: past the page cache; memory, sizes and offsets are multiples of the block
     ::mode_t mode = 0666;   ///< of a new file, before the umask
   };
+
+  class reader;
 
   /// Makes a closed file: every call fails with io_error::closed.
   file() noexcept = default;
@@ -101,10 +103,10 @@ class file {
 };
 
 /// Reads a file from its beginning to its end, as the `read` of a stream.
-class file_reader {
+class file::reader {
  public:
   /// Refers to the file, which must outlive it.
-  explicit file_reader(file& of, std::uint64_t offset = 0) noexcept : file_(&of), offset_(offset) {}
+  explicit reader(file& of, std::uint64_t offset = 0) noexcept : file_(&of), offset_(offset) {}
   /// Reads at least one byte; 0 at the end, where a later call may find more.
   [[nodiscard]] result<std::size_t> read(void* into, std::size_t size, time_limit deadline = platform::never) noexcept {
     const file_result<std::size_t> got = file_->read_at(into, size, offset_, deadline);

@@ -36,7 +36,7 @@ class process {
     kind kind_;
     int native_;
   };
-  /// What to start, and how.
+  /// How to start a program.
   struct options {
     std::string folder = {};                                       ///< the working directory; empty: as this program's
     std::optional<std::span<const std::string>> environment = {};  ///< "NAME=value" each; none: as this program's
