@@ -18,8 +18,8 @@ struct directory_entry {
   enum class type : std::uint8_t { file, directory, link, other };
   /// How deep `list_directory` goes.
   enum class depth : std::uint8_t { one, all };
-  std::string path;  ///< relative to the directory that was listed
-  directory_entry::type kind = type::other;
+  std::string path;                          ///< relative to the directory that was listed
+  directory_entry::type kind = type::other;  ///< what the name is of
 };
 
 // These calls run in the blocking pool, as those of `file`. Each is a suspension point; a stop or a deadline is noticed

@@ -33,12 +33,12 @@ class file {
   };
   /// How to open a file.
   struct options {
-    file::access access = file::access::read;
-    file::create create = file::create::never;
-    bool truncate = false;  ///< drop what it holds
-    bool append = false;    ///< each write goes to the end, atomically beside other writers
-    bool direct = false;    ///< O_DIRECT: past the page cache; memory, sizes and offsets are multiples of the block
-    ::mode_t mode = 0666;   ///< of a new file, before the umask
+    file::access access = file::access::read;   ///< the calls that will be possible
+    file::create create = file::create::never;  ///< whether a file is made
+    bool truncate = false;                      ///< drop what it holds
+    bool append = false;                        ///< each write goes to the end, atomically beside other writers
+    bool direct = false;   ///< O_DIRECT: past the page cache; memory, sizes and offsets are multiples of the block
+    ::mode_t mode = 0666;  ///< of a new file, before the umask
   };
 
   class reader;
@@ -87,6 +87,7 @@ class file {
 
   /// Ends later calls with io_error::closed, waits for those under way, then closes.
   void close() noexcept { opened_.close(); }
+  /// Whether it was not closed.
   [[nodiscard]] bool is_open() const noexcept { return opened_.is_open(); }
   /// Returns the path that it was opened by.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }

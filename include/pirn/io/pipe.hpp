@@ -41,6 +41,7 @@ class pipe_end {
   }
   /// Ends pending calls with io_error::closed, then closes.
   void close() noexcept { opened_.close(); }
+  /// Whether it was not closed.
   [[nodiscard]] bool is_open() const noexcept { return opened_.is_open(); }
   /// Returns the file descriptor's number, as `descriptor::native`.
   [[nodiscard]] int native() const noexcept { return opened_.native(); }

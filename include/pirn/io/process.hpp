@@ -40,14 +40,15 @@ class process {
   struct options {
     std::string folder = {};                                       ///< the working directory; empty: as this program's
     std::optional<std::span<const std::string>> environment = {};  ///< "NAME=value" each; none: as this program's
-    source input = source::inherited();
-    source output = source::inherited();
-    source error = source::inherited();
+    source input = source::inherited();                            ///< what its standard input is
+    source output = source::inherited();                           ///< what its standard output is
+    source error = source::inherited();                            ///< what its standard error is
   };
   /// How it ended.
   struct status {
     int exit_code = 0;  ///< if no signal ended it
     int signal = 0;     ///< the signal that ended it, or 0
+    /// Whether no signal ended it and its exit code is 0.
     [[nodiscard]] bool success() const noexcept { return exit_code == 0 && signal == 0; }
   };
 
@@ -67,8 +68,8 @@ class process {
 
   /// The ends of the program's pipes; closed where no pipe was wanted. Close `input` so that the program reads the end.
   pipe_end input;
-  pipe_end output;
-  pipe_end error;
+  pipe_end output;  ///< reads what the program writes to its standard output
+  pipe_end error;   ///< reads what the program writes to its standard error
 
   /// Waits until the program has ended, and returns how; later calls return the same. Suspension point, with the errors
   /// of `descriptor`; after a stop or a deadline the program runs on.
