@@ -27,16 +27,16 @@ class file {
   enum class access : std::uint8_t { read, write, read_write };
   /// Whether `open` makes a file.
   enum class create : std::uint8_t {
-    never,       ///< a missing file is an error
+    existing,    ///< a missing file is an error
     if_missing,  ///< a missing file is made, empty
     always_new,  ///< an existing file is an error
   };
   /// How to open a file.
   struct options {
-    file::access access = file::access::read;   ///< the calls that will be possible
-    file::create create = file::create::never;  ///< whether a file is made
-    bool truncate = false;                      ///< drop what it holds
-    bool append = false;                        ///< each write goes to the end, atomically beside other writers
+    file::access access = file::access::read;      ///< the calls that will be possible
+    file::create create = file::create::existing;  ///< whether a file is made
+    bool truncate = false;                         ///< drop what it holds
+    bool append = false;                           ///< each write goes to the end, atomically beside other writers
     bool direct = false;   ///< O_DIRECT: past the page cache; memory, sizes and offsets are multiples of the block
     ::mode_t mode = 0666;  ///< of a new file, before the umask
   };
