@@ -43,8 +43,8 @@ int main(int argc, char** argv) {
     pirn::file log;
     pirn::file::reader reader(log);
     for (;;) {
-      left -= std::min(left, print_news(reader));  // the rest of a file that was renamed comes first
       auto newest = pirn::file::open(path.string());
+      left -= std::min(left, print_news(reader));  // what a renamed file got before the new one was made comes first
       if (newest && !log.is_same(*newest)) {
         log = std::move(*newest);
         reader = pirn::file::reader(log);
