@@ -86,7 +86,7 @@ void epoll_engine::signal_event(const ::epoll_event& event) noexcept {
   }
 }
 
-void epoll_engine::unpark_worker() noexcept {
+void epoll_engine::interrupt_poll() noexcept {
   const std::uint64_t one = 1;
   // When the counter is full (EAGAIN) the poll ends anyway.
   if (::write(event_.get(), &one, sizeof one) < 0 && errno != EAGAIN) {

@@ -31,7 +31,7 @@ class epoll_engine : public engine {
  public:
   explicit epoll_engine(half has = half::readiness_only);
   void poll(platform::time_point deadline) noexcept override;
-  void unpark_worker() noexcept final;
+  void interrupt_poll() noexcept final;
 
  protected:
   /// Signals what has happened since the last call. With a null limit it waits for something first, with another one

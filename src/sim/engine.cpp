@@ -40,7 +40,7 @@ class sim_engine final : public engine {
     }
   }
 
-  void unpark_worker() noexcept override {
+  void interrupt_poll() noexcept override {
     queue_->told.exchange(1, platform::memory_order_acq_rel);
     platform::futex_wake(&queue_->told, 1);
   }

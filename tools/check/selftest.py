@@ -63,7 +63,7 @@ CASES = [
     (waits.waits, "src/sync/x.cpp", "suspend_slow(wait, limit, publish);\n", "suspend(self, options, entry);\n"),
     (waits.waits, "src/sync/x.cpp", "here->queue.push_woken(f);\n", "schedule(*f, placement::front);\n"),
     (waits.waits, "src/fiber/scope.cpp", "home->inject(f);\n", "schedule(*f, placement::front);\n"),
-    (waits.waits, "src/fiber/runtime.cpp", "w->io->unpark_worker();\n", "w->idle->unpark(w->index);\n"),
+    (waits.waits, "src/fiber/runtime.cpp", "w->io->interrupt_poll();\n", "w->idle->unpark(w->index);\n"),
     (waits.waits, "src/fiber/wait_set.cpp", "list->remove(node);\n", "list->remove_after_wait(lock, node);\n"),
     (prose.prose, HEADER, "/// Whoever waits is woken.\n", "/// Wakes the waiter.\nint who();  // `nobody` is a name here\n"),
     (prose.prose, HEADER, "int x;  // nobody reads it\n", "const char* x = \"nobody // who\";\n"),

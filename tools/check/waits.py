@@ -23,7 +23,7 @@ RULES = [
     ("a woken fiber goes to the LIFO slot", r"(?:\.|->)push_lifo_slot\(", None, QUEUES | {"src/fiber/schedule.cpp"}),
     ("a woken fiber goes ahead of the others", r"(?:\.|->)push_woken\(", None,
      QUEUES | SUSPEND | {"src/fiber/schedule.cpp"}),
-    ("a parked worker is woken", r"(?:\.|->)unpark_worker\(", 1, {FIBER + "detail/idle_workers.hpp"}),
+    ("a parked worker is woken", r"(?:\.|->)interrupt_poll\(", 1, {FIBER + "detail/idle_workers.hpp"}),
     ("a thread is woken", r"static_cast<thread_agent&>\(\w+\)\.wake\(", 1, {"src/fiber/schedule.cpp"}),
 ]
 

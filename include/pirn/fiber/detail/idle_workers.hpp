@@ -25,7 +25,7 @@ class idle_workers {
   void register_worker(unsigned worker, std::shared_ptr<engine> io) noexcept { engines_[worker] = std::move(io); }
 
   /// Wakes the worker if it is parked, or keeps it from parking the next time: the only wake of a parked worker.
-  void unpark(unsigned worker) noexcept { engines_[worker]->unpark_worker(); }
+  void unpark(unsigned worker) noexcept { engines_[worker]->interrupt_poll(); }
 
   /// From now on workers must look for work of others before they sleep. Called before the first such work is queued.
   void expect_work() noexcept {

@@ -84,11 +84,11 @@ class engine {
   [[nodiscard]] bool take_over(readiness& handle, engine& from, std::error_code& error) noexcept;
   /// Ends reporting; there may be no waiters any more. Before the descriptor is closed. Any thread.
   void detach(readiness* handle) noexcept;
-  /// Waits until something is ready, `unpark_worker` was called or the deadline has passed, and wakes the waiters of
+  /// Waits until something is ready, `interrupt_poll` was called or the deadline has passed, and wakes the waiters of
   /// all that is ready. With a past deadline it does not wait. The owning worker only. Begins with `forget_detached`.
   virtual void poll(platform::time_point deadline) noexcept = 0;
   /// Ends the present `poll` early, or else the next one. Any thread.
-  virtual void unpark_worker() noexcept = 0;
+  virtual void interrupt_poll() noexcept = 0;
 
   /// Whether `submit` is worth a call.
   [[nodiscard]] bool completes() const noexcept { return half_ == half::completion; }
