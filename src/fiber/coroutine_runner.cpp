@@ -14,7 +14,7 @@ namespace detail {
 
 namespace {
 // After this number of coroutines, the other fibers of the worker have a turn.
-constexpr unsigned coroutines_per_turn = 8;
+constexpr unsigned coroutine_budget = 8;
 }  // namespace
 
 namespace {
@@ -161,7 +161,7 @@ void coroutine_runner::resume_all() noexcept {
     active_ = &me;
     idle_.unlock();
     resume(*next, next->continuation);
-    if (turn % coroutines_per_turn == 0) {
+    if (turn % coroutine_budget == 0) {
       this_fiber::yield();
     }
     idle_.lock();

@@ -100,12 +100,12 @@ void worker::adapt(platform::time_point now) noexcept {
   if (budget_exhausted()) {
     const auto spent = now - last_tick_;
     if (platform::exploring) {
-      switches_per_tick_ = 16;  // there time stands still, as if the switches took none
-    } else if (spent < tick_interval && switches_per_tick_ < max_switches_per_tick &&
-               budget.of_tick() == static_cast<unsigned>(switches_per_tick_)) {
-      switches_per_tick_ *= 2;
-    } else if (spent > 2 * tick_interval && switches_per_tick_ > 1) {
-      switches_per_tick_ /= 2;
+      tick_budget_ = 16;  // there time stands still, as if the switches took none
+    } else if (spent < tick_interval && tick_budget_ < max_switch_budget &&
+               budget.of_tick() == static_cast<unsigned>(tick_budget_)) {
+      tick_budget_ *= 2;
+    } else if (spent > 2 * tick_interval && tick_budget_ > 1) {
+      tick_budget_ /= 2;
     }
   }
 }
@@ -215,7 +215,7 @@ void worker::run_tick(platform::time_point now) noexcept {
   if (now >= next_count_) {
     count_ready(now);
   }
-  budget.refill(static_cast<unsigned>(switches_per_tick_));
+  budget.refill(static_cast<unsigned>(tick_budget_));
   limit_budget_for_stealable();
   resume_next();
   counters.switches.store(counters.switches.load(platform::memory_order_relaxed) + budget.consumed(),

@@ -26,7 +26,7 @@ constexpr std::size_t min_body_room = 16 * kib;
 constexpr std::size_t output_enough = 64 * kib;  // written even though more responses follow
 constexpr int max_unsent = 256 * kib;            // that the kernel takes for a client that does not read
 constexpr std::size_t max_held_idle = 4 * kib;   // beside the input, between requests
-constexpr unsigned max_in_row = 8;               // requests that are answered before other fibers get a turn
+constexpr unsigned request_budget = 8;           // requests that are answered before other fibers get a turn
 constexpr std::size_t max_empty_lines = 4;       // before a request
 
 /// Whether a read would not wait.
@@ -61,8 +61,8 @@ void connection::run() noexcept {
       answer();
       whole_output_ = output_.size();
       begin_ = parsed_;
-      if (begin_ < filled_ && ++answered_in_row_ == max_in_row) {
-        answered_in_row_ = 0;
+      if (begin_ < filled_ && ++budget_used_ == request_budget) {
+        budget_used_ = 0;
         this_fiber::yield();  // a client can prevent any other suspension for as long as it likes
       }
     }

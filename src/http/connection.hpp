@@ -113,11 +113,11 @@ class connection {
   response response_;
   std::int64_t date_second_ = -1;
   std::string date_;
-  unsigned answered_in_row_ = 0;  ///< requests that had arrived when the one before had been answered
-  bool last_ = false;             ///< whether the present request is the last one that is answered
-  bool keep_ = true;              ///< whether another request may follow
-  bool peer_ended_ = false;       ///< nothing more can come, or the connection is broken
-  bool cut_ = false;              ///< to be closed with a reset, which drops data that the client has not taken
+  unsigned budget_used_ = 0;  ///< requests that had arrived when the one before had been answered
+  bool last_ = false;         ///< whether the present request is the last one that is answered
+  bool keep_ = true;          ///< whether another request may follow
+  bool peer_ended_ = false;   ///< nothing more can come, or the connection is broken
+  bool cut_ = false;          ///< to be closed with a reset, which drops data that the client has not taken
 };
 
 }  // namespace http

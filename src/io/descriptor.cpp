@@ -28,7 +28,7 @@ using detail::error_of_call;
 using detail::reason_to_stop;
 using detail::result_of_call;
 
-constexpr std::uint8_t operations_per_turn = 32;
+constexpr std::uint8_t operation_budget = 32;
 // A close elsewhere cannot wake a plain thread in poll(2), so the thread checks at this interval.
 constexpr auto plain_thread_look = 50ms;
 
@@ -294,8 +294,8 @@ result<> descriptor::wait(io_direction direction, time_limit deadline) noexcept 
 void descriptor::count_unsuspended(io_direction direction) noexcept {
   auto& count = unsuspended_[static_cast<int>(direction)];
   const auto row = static_cast<std::uint8_t>(count.load(platform::memory_order_relaxed) + 1);
-  count.store(row % operations_per_turn, platform::memory_order_relaxed);
-  if (row == operations_per_turn) [[unlikely]] {
+  count.store(row % operation_budget, platform::memory_order_relaxed);
+  if (row == operation_budget) [[unlikely]] {
     this_fiber::yield();
   }
 }

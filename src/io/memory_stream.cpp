@@ -13,7 +13,7 @@ namespace detail {
 
 namespace {
 
-constexpr std::uint8_t operations_per_turn = 32;
+constexpr std::uint8_t operation_budget = 32;
 constexpr std::size_t max_copy = 16 * 1024;  // under a spinlock
 
 /// Returns the error that ends a call even before its first attempt.
@@ -172,7 +172,7 @@ class memory_pipe {
   }
   /// Ends a call: releases the lock, and yields now and then.
   result<std::size_t> leave(user& of, result<std::size_t> outcome) noexcept {
-    of.unsuspended = static_cast<std::uint8_t>((of.unsuspended + 1) % operations_per_turn);
+    of.unsuspended = static_cast<std::uint8_t>((of.unsuspended + 1) % operation_budget);
     const bool yields = of.unsuspended == 0;
     unlock_and_wake();
     if (yields) [[unlikely]] {

@@ -232,7 +232,7 @@ class counting_engine final : public pirn::engine {
  public:
   explicit counting_engine(int& count) : count_(count) {}
   void poll(pirn::platform::time_point /*deadline*/) noexcept override {}
-  void unpark_worker() noexcept override { ++count_; }
+  void interrupt_poll() noexcept override { ++count_; }
 
  private:
   bool begin(pirn::readiness& /*handle*/, int /*descriptor*/, std::error_code& /*error*/) noexcept override {

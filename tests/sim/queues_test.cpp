@@ -104,7 +104,7 @@ void inbox_of_a_sleeper() {
   const auto send = [&](std::size_t which) {
     if (box.push(items[which].ready())) {
       told.fetch_add(1, std::memory_order_relaxed);
-      io->unpark_worker();
+      io->interrupt_poll();
     }
   };
   sim::thread one([&] { send(0); });

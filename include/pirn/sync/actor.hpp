@@ -207,18 +207,18 @@ class actor {
 
  private:
   /// After this number the other fibers of the worker have a turn.
-  static constexpr unsigned messages_per_turn = 64;
+  static constexpr unsigned message_budget = 64;
 
   void serve() noexcept {
     served_by_.store(this_fiber::number(), platform::memory_order_relaxed);
     while (detail::actor_message* message = mailbox_.take()) {
-      unsigned left = messages_per_turn;
+      unsigned left = message_budget;
       do {
         detail::actor_message* const next = message->next;
         message->run(message, &state_);
         message = next;
         if (--left == 0 && message != nullptr) {
-          left = messages_per_turn;
+          left = message_budget;
           this_fiber::yield();  // nor must a flooded mailbox
         }
       } while (message != nullptr);

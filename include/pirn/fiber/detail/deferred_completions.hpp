@@ -14,9 +14,9 @@ namespace detail {
 class deferred_completions {
  public:
   /// Keeps at most this number of fibers for each tick: each takes a switch, and a worker makes no more of them.
-  explicit deferred_completions(std::size_t switches_per_tick)
-      : ended_(std::make_unique<fiber_control*[]>(2 * switches_per_tick)),
-        ended_before_(std::make_unique<fiber_control*[]>(2 * switches_per_tick)) {}
+  explicit deferred_completions(std::size_t switch_budget)
+      : ended_(std::make_unique<fiber_control*[]>(2 * switch_budget)),
+        ended_before_(std::make_unique<fiber_control*[]>(2 * switch_budget)) {}
 
   /// Defers the completion of a fiber without waiters.
   PIRN_ALWAYS_INLINE void defer(fiber_control* f, std::uintptr_t outcome) noexcept {

@@ -43,9 +43,9 @@ class switch_budget {
 };
 
 /// Counts the turns in a row of one kind of fibers, which are limited while others are ready. For the worker's thread.
-class turn_limit {
+class turn_budget {
  public:
-  explicit constexpr turn_limit(unsigned turns) noexcept : now_(turns), turns_(turns) {}
+  explicit constexpr turn_budget(unsigned turns) noexcept : now_(turns), turns_(turns) {}
   /// Whether there may be one more.
   [[nodiscard]] PIRN_ALWAYS_INLINE bool allows() const noexcept { return taken_ < turns_; }
   /// As `allows`, but false from `forbid` to `permit`.

@@ -340,13 +340,13 @@ class run_queue {
 
   running_node now_;           ///< first, where `running_node::here` finds it
   run_node* woken_ = nullptr;  ///< the newest, linked by `next` down to null or the mark
-  turn_limit woken_turns_;     ///< of woken fibers since one of the ring ran; none is permitted while there is a mark
+  turn_budget woken_turns_;    ///< of woken fibers since one of the ring ran; none is permitted while there is a mark
   /// Always now_.running->next: kept here so that a yield need not find the running node before it can find the next.
   run_node* next_;
   run_node scheduler_;        ///< not where a fiber's block could lie: see `owner_mark`
   run_node* high_ = nullptr;  ///< the oldest ready one of high priority, linked by `next`
   run_node* last_high_ = nullptr;
-  turn_limit high_turns_;  ///< of high priority since another one
+  turn_budget high_turns_;  ///< of high priority since another one
   bool marked_ = false;
 };
 

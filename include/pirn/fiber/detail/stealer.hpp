@@ -66,8 +66,8 @@ class stealer {
   };
 
   worker& w_;
-  bool searching_ = false;          ///< whether `idle_workers` counts it as searching
-  turn_limit lifo_slot_turns_{16};  ///< of fibers of the LIFO slot, since one of the list had its turn
+  bool searching_ = false;           ///< whether `idle_workers` counts it as searching
+  turn_budget lifo_slot_turns_{16};  ///< of fibers of the LIFO slot, since one of the list had its turn
   std::vector<seen_queue> seen_;
   platform::duration sentinel_pause_ = first_sentinel_pause;
 };

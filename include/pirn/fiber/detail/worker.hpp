@@ -276,11 +276,11 @@ class alignas(64) worker {
   /// Takes the outermost open continuation of another worker.
   bool steal_continuation(worker& victim) noexcept;
 
-  static constexpr int max_switches_per_tick = 1024;
-  static_assert(timer_queue::room >= max_switches_per_tick);
+  static constexpr int max_switch_budget = 1024;
+  static_assert(timer_queue::room >= max_switch_budget);
 
-  deferred_completions completions_{max_switches_per_tick};
-  int switches_per_tick_ = 64;
+  deferred_completions completions_{max_switch_budget};
+  int tick_budget_ = 64;
   std::uint64_t last_told_ = 0;  ///< the last fiber reported for suspending with a mutex
   stealer stealing_;
   parker parking_;
